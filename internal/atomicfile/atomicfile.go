@@ -1,0 +1,43 @@
+// Package atomicfile writes files that are either the old content or the new
+// one, never a mixture, also after a power cut. Start with Write.
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Write replaces the file at path with data. When it returns nil, the content
+// and the name have reached the disk.
+func Write(path string, data []byte, mode os.FileMode) error {
+	dir := filepath.Dir(path)
+	tmp, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("writing %q: %w", path, err)
+	}
+	if err := fill(tmp, data, mode); err != nil {
+		_ = os.Remove(tmp.Name())
+		return fmt.Errorf("writing %q: %w", path, err)
+	}
+	if err := os.Rename(tmp.Name(), path); err != nil {
+		_ = os.Remove(tmp.Name())
+		return fmt.Errorf("writing %q: %w", path, err)
+	}
+	return SyncDir(dir)
+}
+
+func fill(f *os.File, data []byte, mode os.FileMode) error {
+	_, err := f.Write(data)
+	return errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+}
+
+// SyncDir makes the names in dir durable.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("syncing directory %q: %w", dir, err)
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

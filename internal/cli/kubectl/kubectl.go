@@ -1,0 +1,46 @@
+// Package kubectl gives people the kubectl that belongs to their plane.
+package kubectl
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-dev/drover/internal/kube"
+	"github.com/drover-dev/drover/internal/plane"
+)
+
+// NewCommand builds `drover kubectl`.
+func NewCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "kubectl [ARGUMENT...]",
+		Short: "Run the built-in kubectl against the management plane",
+		Long: `Run the kubectl that Drover carries. Without $KUBECONFIG and --kubeconfig it
+talks to the management plane in $DROVER_HOME.`,
+		Example: `  drover kubectl get clusters -A
+  drover kubectl apply -f cluster.yaml`,
+		DisableFlagParsing: true,
+		RunE:               func(_ *cobra.Command, args []string) error { return run(args) },
+	}
+}
+
+// run becomes kubectl, so that signals, terminals and exit codes are its own.
+func run(args []string) error {
+	binary, err := kube.Find(kube.FindOptions{})
+	if err != nil {
+		return err
+	}
+	if os.Getenv("KUBECONFIG") == "" {
+		home := plane.Home{Dir: plane.DefaultHome()}
+		if err := os.Setenv("KUBECONFIG", home.Kubeconfig()); err != nil {
+			return fmt.Errorf("setting KUBECONFIG: %w", err)
+		}
+	}
+	argv := append([]string{"kubectl"}, args...)
+	if err := syscall.Exec(binary.Path, argv, os.Environ()); err != nil { //nolint:gosec // becoming kubectl with the user's own arguments is the point
+		return fmt.Errorf("running kubectl in %q: %w", binary.Path, err)
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+package plane
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/plane"
+)
+
+type restoreOptions struct {
+	homeFlag
+	keys    sealFlags
+	kubeDir string
+}
+
+func newRestore(io *ui.IO) *cobra.Command {
+	o := &restoreOptions{}
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Make a management plane out of a backup",
+		Long: `Restore a backup into a new home and leave it stopped. The file is checked as a
+whole first; if the passphrase is wrong, a byte is missing or changed, or it was
+made by a later Drover, nothing is written. A home that is not empty is refused.`,
+		Example: `  drover restore plane.backup --home ~/.drover-restored
+  drover up --home ~/.drover-restored`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), io, args[0]) },
+	}
+	o.add(cmd)
+	o.keys.add(cmd)
+	cmd.Flags().StringVar(&o.keys.identityFile, "identity", "", "`file` with age identities (AGE-SECRET-KEY-1…), instead of a passphrase")
+	cmd.Flags().StringVar(&o.kubeDir, "kube-dir", "", "`directory` with the Kubernetes binary to use ($DROVER_KUBE_DIR)")
+	return cmd
+}
+
+func (o *restoreOptions) run(ctx context.Context, io *ui.IO, path string) error {
+	home, err := o.home()
+	if err != nil {
+		return err
+	}
+	identities, err := o.keys.toOpen(io)
+	if err != nil {
+		return err
+	}
+	m, err := plane.Restore(ctx, plane.RestoreOptions{Home: home, Path: path, Identities: identities, KubeDir: o.kubeDir})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(io.Err, "Restored the plane of %s (Drover %s, Kubernetes %s) into %s.\nStart it with:\n\n  drover up --home %s\n",
+		m.Created.Format(time.RFC3339), m.Drover, m.Kubernetes, home.Dir, home.Dir)
+	return nil
+}

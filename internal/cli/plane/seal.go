@@ -1,0 +1,127 @@
+package plane
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"filippo.io/age"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/drover-dev/drover/internal/cli/ui"
+)
+
+// sealFlags say with what a backup is closed and opened.
+type sealFlags struct {
+	passphraseFile string
+	recipients     []string
+	identityFile   string
+}
+
+func (f *sealFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.passphraseFile, "passphrase-file", "", "`file` that holds the passphrase in its first line")
+}
+
+func (f *sealFlags) toSeal(io *ui.IO) ([]age.Recipient, error) {
+	if len(f.recipients) > 0 {
+		if f.passphraseFile != "" {
+			return nil, ui.Usagef("--recipient and --passphrase-file exclude each other")
+		}
+		return parseRecipients(f.recipients)
+	}
+	passphrase, err := f.passphrase(io, true)
+	if err != nil {
+		return nil, err
+	}
+	r, err := age.NewScryptRecipient(passphrase)
+	if err != nil {
+		return nil, fmt.Errorf("using the passphrase: %w", err)
+	}
+	return []age.Recipient{r}, nil
+}
+
+func parseRecipients(names []string) ([]age.Recipient, error) {
+	var out []age.Recipient
+	for _, name := range names {
+		r, err := age.ParseX25519Recipient(name)
+		if err != nil {
+			return nil, ui.Usagef("--recipient %q is not an age recipient: %w", name, err)
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func (f *sealFlags) toOpen(io *ui.IO) ([]age.Identity, error) {
+	if f.identityFile != "" {
+		file, err := os.Open(f.identityFile)
+		if err != nil {
+			return nil, fmt.Errorf("opening the identities: %w", err)
+		}
+		defer file.Close()
+		return age.ParseIdentities(file)
+	}
+	passphrase, err := f.passphrase(io, false)
+	if err != nil {
+		return nil, err
+	}
+	i, err := age.NewScryptIdentity(passphrase)
+	if err != nil {
+		return nil, fmt.Errorf("using the passphrase: %w", err)
+	}
+	return []age.Identity{i}, nil
+}
+
+// passphrase comes from a file, the environment or the terminal, never from
+// an argument, which every user of the machine could read.
+func (f *sealFlags) passphrase(io *ui.IO, confirm bool) (string, error) {
+	if f.passphraseFile != "" {
+		data, err := os.ReadFile(f.passphraseFile)
+		if err != nil {
+			return "", fmt.Errorf("reading the passphrase: %w", err)
+		}
+		line, _, _ := strings.Cut(string(data), "\n")
+		return notEmpty(strings.TrimSuffix(line, "\r"))
+	}
+	if p := os.Getenv("DROVER_PASSPHRASE"); p != "" {
+		return p, nil
+	}
+	if !io.Interactive || !term.IsTerminal(int(os.Stdin.Fd())) {
+		return "", ui.Usagef("a passphrase is needed and there is no terminal to ask on: use --passphrase-file or $DROVER_PASSPHRASE")
+	}
+	return ask(io, confirm)
+}
+
+func ask(io *ui.IO, confirm bool) (string, error) {
+	first, err := readHidden(io, "Passphrase: ")
+	if err != nil || !confirm {
+		return first, err
+	}
+	second, err := readHidden(io, "Again: ")
+	if err != nil {
+		return "", err
+	}
+	if first != second {
+		return "", errors.New("the two passphrases differ")
+	}
+	return first, nil
+}
+
+func readHidden(io *ui.IO, prompt string) (string, error) {
+	fmt.Fprint(io.Err, prompt)
+	data, err := term.ReadPassword(int(os.Stdin.Fd()))
+	fmt.Fprintln(io.Err)
+	if err != nil {
+		return "", fmt.Errorf("reading the passphrase: %w", err)
+	}
+	return notEmpty(string(data))
+}
+
+func notEmpty(s string) (string, error) {
+	if s == "" {
+		return "", errors.New("the passphrase is empty")
+	}
+	return s, nil
+}

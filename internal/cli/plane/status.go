@@ -1,0 +1,174 @@
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	stdio "io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/fleet"
+	"github.com/drover-dev/drover/internal/plane"
+)
+
+// clustersTimeout keeps status quick when the API server does not answer.
+const clustersTimeout = 5 * time.Second
+
+type statusOptions struct {
+	homeFlag
+	output ui.Output
+}
+
+// statusReport is what -o json prints.
+type statusReport struct {
+	plane.State
+	MemoryBytes int64           `json:"memoryBytes,omitempty"`
+	Kubeconfig  string          `json:"kubeconfig"`
+	Clusters    []fleet.Cluster `json:"clusters,omitempty"`
+	// ClustersError says why the clusters are not known.
+	ClustersError string `json:"clustersError,omitempty"`
+}
+
+func newStatus(io *ui.IO) *cobra.Command {
+	o := &statusOptions{}
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the management plane and its clusters",
+		Long: `Show each component of the management plane with its state, process, memory and
+age, where the API is, the versions inside, and the clusters it manages with
+what they are waiting for. A component that keeps failing is shown with the
+last lines of its log.
+
+The exit code is 3 when the plane is not running.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), io) },
+	}
+	o.add(cmd)
+	o.output.AddFlag(cmd)
+	return cmd
+}
+
+func (o *statusOptions) run(ctx context.Context, io *ui.IO) error {
+	home, err := o.home()
+	if err != nil {
+		return err
+	}
+	state, err := plane.ReadState(home)
+	if errors.Is(err, plane.ErrNoPlane) {
+		return &ui.CodeError{Code: ui.ExitNotRunning, Err: fmt.Errorf("%w: run `drover up` to make one", err)}
+	}
+	if err != nil {
+		return err
+	}
+	report := statusReport{State: state, Kubeconfig: home.Kubeconfig()}
+	report.addMemory()
+	report.addClusters(ctx)
+	if err := o.output.Print(io.Out, report, report.table); err != nil {
+		return err
+	}
+	if state.Phase == plane.PhaseStopped || state.Phase == plane.PhaseKilled {
+		return ui.Silent(ui.ExitNotRunning)
+	}
+	return nil
+}
+
+func (r *statusReport) addMemory() {
+	if r.Supervisor.PID != 0 {
+		r.MemoryBytes = r.Supervisor.MemoryBytes()
+	}
+	for _, c := range r.Components {
+		r.MemoryBytes += c.MemoryBytes
+	}
+}
+
+func (r *statusReport) addClusters(ctx context.Context) {
+	if r.Phase != plane.PhaseReady && r.Phase != plane.PhaseDegraded {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, clustersTimeout)
+	defer cancel()
+	clusters, err := fleet.List(ctx, r.Kubeconfig)
+	if err != nil {
+		r.ClustersError = err.Error()
+	}
+	r.Clusters = clusters
+}
+
+func (r *statusReport) table(w stdio.Writer) error {
+	fmt.Fprintf(w, "Plane       %s\n", r.phaseLine())
+	fmt.Fprintf(w, "API         %s\n", r.API)
+	fmt.Fprintf(w, "Kubeconfig  %s\n", r.Kubeconfig)
+	fmt.Fprintf(w, "Versions    Drover %s, Kubernetes %s, Cluster API %s\n", r.Drover, r.Kubernetes, r.ClusterAPI)
+	if r.MemoryBytes > 0 {
+		fmt.Fprintf(w, "Memory      %s in all\n", mebibytes(r.MemoryBytes))
+	}
+	fmt.Fprintln(w)
+	rows := make([][]string, 0, len(r.Components)+1)
+	for _, c := range r.Components {
+		rows = append(rows, componentRow(c))
+	}
+	if r.Supervisor.PID != 0 {
+		rows = append(rows, []string{"supervisor", "Ready", strconv.Itoa(r.Supervisor.PID), mebibytes(r.Supervisor.MemoryBytes()), "", "", r.Drover})
+	}
+	if err := ui.Table(w, []string{"COMPONENT", "STATE", "PID", "MEMORY", "UPTIME", "RESTARTS", "VERSION"}, rows); err != nil {
+		return err
+	}
+	r.troubles(w)
+	return r.clusters(w)
+}
+
+func (r *statusReport) phaseLine() string {
+	switch r.Phase {
+	case plane.PhaseStopped:
+		return "Stopped (start it with `drover up`)"
+	case plane.PhaseKilled:
+		return "Killed: its supervisor ended without stopping it; nothing is lost, start it with `drover up`"
+	case plane.PhaseDegraded:
+		return "Degraded: not every component serves, see below"
+	default:
+		return r.Phase
+	}
+}
+
+// troubles shows the end of the log of each component that keeps ending.
+func (r *statusReport) troubles(w stdio.Writer) {
+	for _, c := range r.Components {
+		if len(c.LogTail) == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "\n%s ended %d times, last with %q. The end of %s:\n", c.Name, c.Restarts, c.LastExit, c.Log)
+		for _, line := range c.LogTail {
+			fmt.Fprintf(w, "  %s\n", line)
+		}
+	}
+}
+
+func (r *statusReport) clusters(w stdio.Writer) error {
+	if r.ClustersError != "" {
+		fmt.Fprintf(w, "\nThe clusters are not known: %s\n", r.ClustersError)
+		return nil
+	}
+	if len(r.Clusters) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	rows := make([][]string, 0, len(r.Clusters))
+	for _, c := range r.Clusters {
+		rows = append(rows, []string{c.Namespace, c.Name, c.Phase, c.Available, c.Waiting()})
+	}
+	return ui.Table(w, []string{"NAMESPACE", "CLUSTER", "PHASE", "AVAILABLE", "WAITING FOR"}, rows)
+}
+
+func componentRow(c plane.ComponentStatus) []string {
+	pid, memory, uptime := "-", "-", "-"
+	if c.PID != 0 {
+		pid, memory, uptime = strconv.Itoa(c.PID), mebibytes(c.MemoryBytes), time.Since(c.Started).Round(time.Second).String()
+	}
+	return []string{c.Name, c.State, pid, memory, uptime, strconv.Itoa(c.Restarts), c.Version}
+}
+
+func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }

@@ -1,0 +1,91 @@
+// Package cli is the command line of Drover: one package per noun below it,
+// which parses and prints; the work is done elsewhere. Start with NewCommand.
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-dev/drover/internal/cli/kubectl"
+	"github.com/drover-dev/drover/internal/cli/manager"
+	"github.com/drover-dev/drover/internal/cli/plane"
+	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/cli/version"
+)
+
+const long = `Drover runs fleets of Kubernetes clusters on your own machines.
+
+One binary is the whole management plane: bring it up with "drover up", point
+kubectl or clusterctl at it, and apply the Cluster API manifests you have.
+
+  drover up                                 # bring the management plane up
+  export KUBECONFIG=~/.drover/kubeconfig
+  drover kubectl apply -f cluster.yaml
+  drover status                             # see how it is doing`
+
+const exitCodes = `Drover ends with one of these codes:
+
+  0  all went well
+  1  something failed; the message says what, on what, and what to do
+  2  the command was called wrongly; nothing was done
+  3  the management plane is not running (status only)`
+
+// Main runs the program and returns its exit code.
+func Main() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	io := ui.System()
+	return ui.Report(io.Err, NewCommand(io).ExecuteContext(ctx))
+}
+
+// NewCommand builds the whole command tree.
+func NewCommand(io *ui.IO) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "drover",
+		Short:         "Fleets of Kubernetes clusters on your own machines",
+		Long:          long,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(io.In)
+	root.SetOut(io.Out)
+	root.SetErr(io.Err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return ui.Usage(err) })
+	root.AddGroup(&cobra.Group{ID: "plane", Title: "Management plane:"}, &cobra.Group{ID: "use", Title: "Working with it:"})
+	plane.AddCommands(root, io)
+	addTo(root, "use", kubectl.NewCommand(), manager.NewCommand(), version.NewCommand(io))
+	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodes})
+	markUsageErrors(root)
+	return root
+}
+
+func addTo(root *cobra.Command, group string, commands ...*cobra.Command) {
+	for _, c := range commands {
+		c.GroupID = group
+		root.AddCommand(c)
+	}
+}
+
+// markUsageErrors gives wrong arguments, which cobra reports as plain errors,
+// the exit code of wrong usage, on every command.
+func markUsageErrors(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return ui.Usage(errors.New(strings.TrimSpace(err.Error()) + ": see `" + c.CommandPath() + " --help`"))
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		markUsageErrors(sub)
+	}
+}

@@ -1,0 +1,50 @@
+package ui
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Exit codes, as `drover help exit-codes` explains them.
+const (
+	ExitOK         = 0
+	ExitFailed     = 1
+	ExitUsage      = 2
+	ExitNotRunning = 3
+)
+
+// CodeError ends the program with a code of its own.
+type CodeError struct {
+	Code int
+	Err  error
+}
+
+func (e *CodeError) Error() string { return e.Err.Error() }
+func (e *CodeError) Unwrap() error { return e.Err }
+
+// Usage marks an error in how a command was called.
+func Usage(err error) error { return &CodeError{Code: ExitUsage, Err: err} }
+
+// Usagef is Usage with a message.
+func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, args...)) }
+
+// Silent ends the program with a code when all has been said already.
+func Silent(code int) error { return &CodeError{Code: code, Err: errSilent} }
+
+var errSilent = errors.New("")
+
+// Report tells the user about err and returns the exit code.
+func Report(w io.Writer, err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	if !errors.Is(err, errSilent) {
+		fmt.Fprintf(w, "drover: %v\n", err)
+	}
+	var code *CodeError
+	if errors.As(err, &code) {
+		return code.Code
+	}
+	return ExitFailed
+}

@@ -1,0 +1,31 @@
+// Package version prints what this Drover is.
+package version
+
+import (
+	"fmt"
+	stdio "io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/version"
+)
+
+// NewCommand builds `drover version`.
+func NewCommand(io *ui.IO) *cobra.Command {
+	var output ui.Output
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of Drover and of what is inside it",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			v := version.Get()
+			return output.Print(io.Out, v, func(w stdio.Writer) error {
+				_, err := fmt.Fprintf(w, "drover %s (Kubernetes %s, Cluster API %s, %s)\n", v.Version, v.Kubernetes, v.ClusterAPI, v.Go)
+				return err
+			})
+		},
+	}
+	output.AddFlag(cmd)
+	return cmd
+}

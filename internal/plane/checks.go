@@ -1,0 +1,107 @@
+package plane
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+	apimachineryversion "k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/drover-dev/drover/internal/kube"
+)
+
+// minFree is what a first start needs: etcd reserves 64 MiB for its log twice,
+// and everything else grows slowly.
+const minFree = 256 << 20
+
+// Preflight refuses what cannot work before anything is changed. The binary
+// that it returns is the one that would run.
+func Preflight(o Options) (kube.Binary, error) {
+	if err := o.Home.Check(); err != nil {
+		return kube.Binary{}, err
+	}
+	if err := writable(o.Home.Dir); err != nil {
+		return kube.Binary{}, err
+	}
+	if err := spaceLeft(o.Home.Dir, minFree); err != nil {
+		return kube.Binary{}, err
+	}
+	binary, err := kube.Find(kube.FindOptions{Dir: o.KubeDir})
+	if err != nil {
+		return kube.Binary{}, err
+	}
+	meta, err := o.Home.ReadMeta()
+	if err == nil {
+		err = kubernetesStep(meta.Kubernetes, binary.Version)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		return kube.Binary{}, err
+	}
+	if o.Home.Running() {
+		return binary, nil
+	}
+	config, err := o.Home.readConfig()
+	if err != nil {
+		return kube.Binary{}, err
+	}
+	_, err = config.complete(o)
+	return binary, err
+}
+
+// existing is the nearest directory of path that is there already.
+func existing(path string) string {
+	for {
+		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
+			return path
+		}
+		path = filepath.Dir(path)
+	}
+}
+
+func writable(dir string) error {
+	parent := existing(dir)
+	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
+		return fmt.Errorf("home %q cannot be made, because %q is not a directory: choose another --home", dir, parent)
+	}
+	if err := unix.Access(parent, unix.W_OK|unix.X_OK); err != nil {
+		return fmt.Errorf("home %q is not writable (%q: %w): fix the permissions or choose another --home", dir, parent, err)
+	}
+	return nil
+}
+
+func spaceLeft(dir string, need uint64) error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(existing(dir), &st); err != nil {
+		return fmt.Errorf("asking for the free space at %q: %w", dir, err)
+	}
+	free := st.Bavail * uint64(st.Bsize)
+	if free < need {
+		return fmt.Errorf("only %d MiB are free at home %q, %d MiB are needed: make room or choose another --home", free>>20, dir, need>>20)
+	}
+	return nil
+}
+
+// kubernetesStep allows what Kubernetes supports between the version that
+// last wrote the data and the one that is to read it.
+func kubernetesStep(from, to string) error {
+	was, err := apimachineryversion.ParseSemantic(from)
+	if err != nil {
+		return fmt.Errorf("the home was last used with Kubernetes %q: %w", from, err)
+	}
+	now, err := apimachineryversion.ParseSemantic(to)
+	if err != nil {
+		return fmt.Errorf("the Kubernetes binary has version %q: %w", to, err)
+	}
+	switch {
+	case now.Major() != was.Major() || now.Minor() < was.Minor():
+		return fmt.Errorf("this home was last used with Kubernetes %s and cannot go back to %s: use a Drover with %s or later", from, to, from)
+	case now.Minor() > was.Minor()+1:
+		return fmt.Errorf("this home was last used with Kubernetes %s and cannot go to %s in one step: use a Drover with Kubernetes %d.%d in between", from, to, was.Major(), was.Minor()+1)
+	}
+	return nil
+}

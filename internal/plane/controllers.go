@@ -1,0 +1,87 @@
+package plane
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/drover-dev/drover/internal/version"
+)
+
+// controllers are the few of Kubernetes' own that a management cluster needs;
+// those of Pods, nodes and volumes have nothing to do here.
+var controllers = []string{
+	"clusterrole-aggregation-controller",
+	"garbage-collector-controller",
+	"legacy-serviceaccount-token-cleaner-controller",
+	"namespace-controller",
+	"resourcequota-controller",
+	"root-ca-certificate-publisher-controller",
+	"serviceaccount-controller",
+	"serviceaccount-token-controller",
+	"validatingadmissionpolicy-status-controller",
+}
+
+func (p *Plane) controllerManager() Component {
+	port := p.config.Ports.ControllerManager
+	return Component{
+		Name:    "kube-controller-manager",
+		Command: func() *exec.Cmd { return p.program("kube-controller-manager", p.controllerManagerArgs()...) },
+		Probe:   func(ctx context.Context) error { return p.probes.get(ctx, loopbackURL(port)+"/healthz") },
+	}
+}
+
+func (p *Plane) controllerManagerArgs() []string {
+	h := p.home
+	return []string{
+		"--kubeconfig=" + h.componentKubeconfig("controller-manager"),
+		// Its own port serves health to the supervisor and nothing to anybody.
+		"--authentication-skip-lookup=true",
+		"--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", p.config.Ports.ControllerManager),
+		"--controllers=" + strings.Join(controllers, ","),
+		"--leader-elect=false",
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file=" + h.keyFile("service-account"),
+		"--root-ca-file=" + h.certFile("ca"),
+		"--profiling=false",
+	}
+}
+
+// manager is Drover itself, in a process of its own so that its end is not
+// the end of the API.
+func (p *Plane) manager() Component {
+	ports := p.config.Ports
+	return Component{
+		Name:    "manager",
+		Version: version.Get().Version,
+		Command: func() *exec.Cmd {
+			// The file of a running program may have been replaced by a newer
+			// release; the link still leads to the one that runs.
+			cmd := exec.Command("/proc/self/exe", p.managerArgs()...)
+			cmd.Args[0] = "drover"
+			return cmd
+		},
+		Probe: func(ctx context.Context) error {
+			return p.probes.get(ctx, "http://"+loopback(ports.ManagerHealth)+"/readyz")
+		},
+	}
+}
+
+func (p *Plane) managerArgs() []string {
+	ports := p.config.Ports
+	return []string{
+		"manager",
+		"--kubeconfig=" + p.home.componentKubeconfig("manager"),
+		"--install=false",
+		"--leader-elect=false",
+		"--health-addr=" + loopback(ports.ManagerHealth),
+		"--metrics-addr=" + loopback(ports.ManagerMetrics),
+		"--webhook-addr=" + loopback(ports.ManagerWebhook),
+	}
+}
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -1,0 +1,167 @@
+package plane
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/drover-dev/drover/internal/atomicfile"
+	"github.com/drover-dev/drover/internal/version"
+)
+
+// homeFormat is the layout that this Drover writes. It grows when an older
+// Drover could no longer work on what a newer one left behind.
+const homeFormat = 1
+
+// Home is the directory that holds all state of one plane. Two homes share
+// nothing and can be used side by side.
+type Home struct {
+	Dir string
+}
+
+// DefaultHome is $DROVER_HOME, or .drover in the user's home directory.
+func DefaultHome() string {
+	if dir := os.Getenv("DROVER_HOME"); dir != "" {
+		return dir
+	}
+	base, err := os.UserHomeDir()
+	if err != nil {
+		base = string(filepath.Separator)
+	}
+	return filepath.Join(base, ".drover")
+}
+
+// Kubeconfig is the administrator's kubeconfig, the one file here that is
+// meant for people.
+func (h Home) Kubeconfig() string { return h.path("kubeconfig") }
+
+// LogFile is where the output of a component goes.
+func (h Home) LogFile(component string) string { return h.path("logs", component+".log") }
+
+func (h Home) metaFile() string   { return h.path("home.json") }
+func (h Home) configFile() string { return h.path("config.json") }
+func (h Home) lockFile() string   { return h.path("lock") }
+func (h Home) stateFile() string  { return h.path("run", "state.json") }
+func (h Home) etcdDir() string    { return h.path("etcd") }
+func (h Home) pkiDir() string     { return h.path("pki") }
+func (h Home) runDir() string     { return h.path("run") }
+
+func (h Home) path(elem ...string) string {
+	return filepath.Join(append([]string{h.Dir}, elem...)...)
+}
+
+// HomeMeta says who made a home and who used it last.
+type HomeMeta struct {
+	Format     int       `json:"format"`
+	Created    time.Time `json:"created"`
+	Drover     string    `json:"drover"`
+	Kubernetes string    `json:"kubernetes"`
+}
+
+// NewerHomeError means that the home belongs to a later Drover.
+type NewerHomeError struct {
+	Dir   string
+	Meta  HomeMeta
+	Known int
+}
+
+func (e *NewerHomeError) Error() string {
+	return fmt.Sprintf("home %q has format %d, made by Drover %s; this Drover %s knows formats up to %d: use that Drover, or another --home",
+		e.Dir, e.Meta.Format, e.Meta.Drover, version.Get().Version, e.Known)
+}
+
+// ReadMeta tells who made the home; it returns fs.ErrNotExist for a directory
+// that is no home yet, and a NewerHomeError for one we must not touch.
+func (h Home) ReadMeta() (HomeMeta, error) {
+	var meta HomeMeta
+	data, err := os.ReadFile(h.metaFile())
+	if err != nil {
+		return meta, fmt.Errorf("reading home: %w", err)
+	}
+	if err := json.Unmarshal(data, &meta); err != nil {
+		return meta, fmt.Errorf("home file %q is damaged (%w): restore a backup into another --home", h.metaFile(), err)
+	}
+	if meta.Format > homeFormat {
+		return meta, &NewerHomeError{Dir: h.Dir, Meta: meta, Known: homeFormat}
+	}
+	return meta, nil
+}
+
+// Check refuses a home that cannot be used, without changing anything.
+func (h Home) Check() error {
+	info, err := os.Stat(h.Dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("home %q cannot be read: %w", h.Dir, err)
+	case !info.IsDir():
+		return fmt.Errorf("home %q is a file, not a directory: choose another --home", h.Dir)
+	}
+	_, err = h.ReadMeta()
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return h.refuseForeign()
+}
+
+// refuseForeign keeps us from filling a directory that holds something else.
+// A first start that was cut short leaves only names that we know.
+func (h Home) refuseForeign() error {
+	entries, err := os.ReadDir(h.Dir)
+	if err != nil {
+		return fmt.Errorf("home %q cannot be read: %w", h.Dir, err)
+	}
+	ours := map[string]bool{"lock": true, "logs": true, "run": true}
+	for _, e := range entries {
+		if !ours[e.Name()] && e.Name()[0] != '.' {
+			return fmt.Errorf("home %q is not empty and was not made by Drover (it holds %q): choose another --home", h.Dir, e.Name())
+		}
+	}
+	return nil
+}
+
+// makeRoot creates what is needed to lock the home and to log. These names do
+// not make it a home yet; home.json does, and comes before all others.
+func (h Home) makeRoot() error { return h.makeDirs(h.Dir, h.path("logs"), h.runDir()) }
+
+// makeRest creates the other directories.
+func (h Home) makeRest() error { return h.makeDirs(h.pkiDir(), h.path("encryption"), h.etcdDir()) }
+
+// makeDirs makes directories that are private to the user, also when they
+// already exist with wider permissions.
+func (h Home) makeDirs(dirs ...string) error {
+	for _, dir := range dirs {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("home %q is not writable: %w: choose another --home or fix the permissions", h.Dir, err)
+		}
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return fmt.Errorf("making %q private: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// writeMeta records that this Drover now uses the home.
+func (h Home) writeMeta(kubernetes string, now time.Time) error {
+	meta, err := h.ReadMeta()
+	if errors.Is(err, fs.ErrNotExist) {
+		meta.Created = now.UTC().Truncate(time.Second)
+	} else if err != nil {
+		return err
+	}
+	meta.Format, meta.Drover, meta.Kubernetes = homeFormat, version.Get().Version, kubernetes
+	return writeJSON(h.metaFile(), meta)
+}
+
+func writeJSON(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding %q: %w", path, err)
+	}
+	return atomicfile.Write(path, append(data, '\n'), 0o600)
+}

@@ -1,0 +1,68 @@
+package plane
+
+import (
+	"fmt"
+	"os"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/drover-dev/drover/internal/atomicfile"
+)
+
+// writeKubeconfigs writes the administrator's kubeconfig, complete in itself,
+// and those of our own processes, which name files so that a renewed
+// certificate is picked up without a restart.
+func (h Home) writeKubeconfigs(c Config) error {
+	for _, name := range []string{"controller-manager", "manager"} {
+		user := &clientcmdapi.AuthInfo{ClientCertificate: h.certFile(name), ClientKey: h.keyFile(name)}
+		if err := writeKubeconfig(h.componentKubeconfig(name), c.APIURL(), h.certFile("ca"), user); err != nil {
+			return err
+		}
+	}
+	cert, err := os.ReadFile(h.certFile("admin"))
+	if err != nil {
+		return fmt.Errorf("writing the kubeconfig: %w", err)
+	}
+	key, err := os.ReadFile(h.keyFile("admin"))
+	if err != nil {
+		return fmt.Errorf("writing the kubeconfig: %w", err)
+	}
+	return writeKubeconfig(h.Kubeconfig(), c.APIURL(), h.certFile("ca"), &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key})
+}
+
+func (h Home) componentKubeconfig(name string) string { return h.path("run", name+".kubeconfig") }
+
+func writeKubeconfig(path, server, caFile string, user *clientcmdapi.AuthInfo) error {
+	ca, err := os.ReadFile(caFile)
+	if err != nil {
+		return fmt.Errorf("writing kubeconfig %q: %w", path, err)
+	}
+	const name = "drover"
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: ca}
+	config.AuthInfos[name] = user
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	config.CurrentContext = name
+	data, err := clientcmd.Write(*config)
+	if err != nil {
+		return fmt.Errorf("encoding kubeconfig %q: %w", path, err)
+	}
+	return atomicfile.Write(path, data, 0o600)
+}
+
+// clientConfig is how the supervisor itself reaches the API server: with
+// rights that do not depend on any object in it.
+func (h Home) clientConfig(c Config) *rest.Config {
+	return &rest.Config{
+		Host: c.APIURL(),
+		TLSClientConfig: rest.TLSClientConfig{
+			CAFile:   h.certFile("ca"),
+			CertFile: h.certFile("supervisor"),
+			KeyFile:  h.keyFile("supervisor"),
+		},
+		QPS:   -1,
+		Burst: -1,
+	}
+}

@@ -1,0 +1,198 @@
+package plane
+
+import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/drover-dev/drover/internal/atomicfile"
+)
+
+const (
+	caLifetime   = 10 * 365 * 24 * time.Hour
+	leafLifetime = 365 * 24 * time.Hour
+)
+
+// managerUser is the identity of the manager: the user name of its
+// ServiceAccount, so that one role binding serves it here and in a Pod.
+const managerUser = "system:serviceaccount:drover-system:drover-manager"
+
+// adminGroup may do everything. Unlike system:masters, which no authorizer can
+// refuse, its rights come from a binding and can be taken away.
+const adminGroup = "drover:admins"
+
+// PKI is the set of certificates of one home. Ensure makes the files agree
+// with what is wanted and can be called as often as one likes: at each start,
+// and daily while running. All readers load the files anew when they change.
+type PKI struct {
+	home Home
+	now  time.Time
+}
+
+// leaf describes one certificate that is wanted.
+type leaf struct {
+	name   string
+	ca     string
+	user   string
+	groups []string
+	hosts  []string
+	usage  []x509.ExtKeyUsage
+}
+
+func leaves(c Config) []leaf {
+	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	server := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	both := append(client, server...)
+	loopback := []string{"localhost", "127.0.0.1", "::1"}
+	api := slices.Concat(loopback, []string{
+		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+		serviceIP, c.APIAddress,
+	}, c.SANs)
+	return []leaf{
+		{name: "etcd", ca: "etcd-ca", user: "etcd", hosts: loopback, usage: both},
+		{name: "etcd-client", ca: "etcd-ca", user: "drover", usage: client},
+		{name: "apiserver", ca: "ca", user: "kube-apiserver", hosts: api, usage: server},
+		{name: "controller-manager", ca: "ca", user: "system:kube-controller-manager", usage: client},
+		{name: "manager", ca: "ca", user: managerUser, groups: []string{"system:serviceaccounts", "system:serviceaccounts:drover-system"}, usage: client},
+		{name: "supervisor", ca: "ca", user: "drover:supervisor", groups: []string{"system:masters"}, usage: client},
+		{name: "admin", ca: "ca", user: "drover:admin", groups: []string{adminGroup}, usage: client},
+	}
+}
+
+func (h Home) certFile(name string) string { return h.path("pki", name+".crt") }
+func (h Home) keyFile(name string) string  { return h.path("pki", name+".key") }
+
+func (h Home) serviceAccountPublicKey() string { return h.path("pki", "service-account.pub") }
+
+// Ensure issues what is missing, damaged, about to expire or made for other
+// names, and returns the names of the certificates that it issued.
+func (p PKI) Ensure(c Config) ([]string, error) {
+	authorities := map[string]*authority{}
+	for _, name := range []string{"ca", "etcd-ca"} {
+		a, err := p.ensureCA(name)
+		if err != nil {
+			return nil, err
+		}
+		authorities[name] = a
+	}
+	if err := p.ensureServiceAccountKey(); err != nil {
+		return nil, err
+	}
+	var issued []string
+	for _, l := range leaves(c) {
+		done, err := p.ensureLeaf(authorities[l.ca], l)
+		if err != nil {
+			return issued, err
+		}
+		if done {
+			issued = append(issued, l.name)
+		}
+	}
+	return issued, nil
+}
+
+// ensureCA loads an authority. One that nears its end is followed by a new
+// one, which signs from then on, while both are trusted.
+func (p PKI) ensureCA(name string) (*authority, error) {
+	a, err := loadAuthority(p.home.certFile(name), p.home.keyFile(name))
+	if err == nil && p.now.Before(renewAt(a.certs[0])) {
+		return a, nil
+	}
+	next, err := newAuthority("drover-"+name, p.now)
+	if err != nil {
+		return nil, err
+	}
+	if a != nil {
+		next.trust(a.certs, p.now)
+	}
+	return next, p.writePair(name, next.pem(), next.key)
+}
+
+// ensureServiceAccountKey makes the key that signs tokens, and beside it the
+// public half that the API server verifies them with.
+func (p PKI) ensureServiceAccountKey() error {
+	path := p.home.keyFile("service-account")
+	signer, err := loadKey(path)
+	if err != nil {
+		key, err := newKeyPEM()
+		if err != nil {
+			return err
+		}
+		if err := atomicfile.Write(path, key, 0o600); err != nil {
+			return err
+		}
+		if signer, err = parseKey(key); err != nil {
+			return err
+		}
+	}
+	der, err := x509.MarshalPKIXPublicKey(signer.Public())
+	if err != nil {
+		return fmt.Errorf("encoding the key of service accounts: %w", err)
+	}
+	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+	return atomicfile.Write(p.home.serviceAccountPublicKey(), public, 0o600)
+}
+
+func (p PKI) ensureLeaf(a *authority, l leaf) (bool, error) {
+	if p.current(a, l) {
+		return false, nil
+	}
+	template := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: l.user, Organization: l.groups},
+		ExtKeyUsage: l.usage,
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		NotBefore:   p.now.Add(-5 * time.Minute),
+		NotAfter:    p.now.Add(leafLifetime),
+	}
+	for _, host := range l.hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	cert, key, err := a.issue(template)
+	if err != nil {
+		return false, fmt.Errorf("issuing certificate %q: %w", l.name, err)
+	}
+	return true, p.writePair(l.name, cert, key)
+}
+
+// current tells whether the certificate on disk is the one that is wanted.
+func (p PKI) current(a *authority, l leaf) bool {
+	cert, err := loadPair(p.home.certFile(l.name), p.home.keyFile(l.name))
+	if err != nil || !p.now.Before(renewAt(cert)) || cert.CheckSignatureFrom(a.certs[0]) != nil {
+		return false
+	}
+	for _, host := range l.hosts {
+		if cert.VerifyHostname(host) != nil {
+			return false
+		}
+	}
+	groups := slices.Sorted(slices.Values(cert.Subject.Organization))
+	return cert.Subject.CommonName == l.user && slices.Equal(groups, slices.Sorted(slices.Values(l.groups)))
+}
+
+// writePair writes the key first: a certificate without its key would look
+// complete after a crash.
+func (p PKI) writePair(name string, cert, key []byte) error {
+	if err := os.Remove(p.home.certFile(name)); err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("replacing certificate %q: %w", name, err)
+	}
+	if err := atomicfile.Write(p.home.keyFile(name), key, 0o600); err != nil {
+		return err
+	}
+	return atomicfile.Write(p.home.certFile(name), cert, 0o600)
+}
+
+// renewAt is the moment from which a certificate is replaced: a third of its
+// life is left, so that a plane that is down for weeks still comes up with
+// valid certificates.
+func renewAt(cert *x509.Certificate) time.Time {
+	return cert.NotAfter.Add(-cert.NotAfter.Sub(cert.NotBefore) / 3)
+}

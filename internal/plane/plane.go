@@ -1,0 +1,300 @@
+package plane
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/drover-dev/drover/internal/install"
+	"github.com/drover-dev/drover/internal/kube"
+	"github.com/drover-dev/drover/internal/version"
+)
+
+const (
+	startTimeout   = 3 * time.Minute
+	renewalPeriod  = 12 * time.Hour
+	childrenExpect = 5 * time.Second
+)
+
+// Options are what a user may decide about a plane.
+type Options struct {
+	Home       Home
+	APIAddress string
+	APIPort    int
+	SANs       []string
+	KubeDir    string
+	Progress   Progress
+	Log        *slog.Logger
+}
+
+// Plane is a running management plane. Its parts start from left to right and
+// stop from right to left, so that nothing ever misses what it depends on:
+//
+//	etcd ◀── kube-apiserver ◀── kube-controller-manager
+//	                        ◀── manager
+type Plane struct {
+	home     Home
+	config   Config
+	kube     kube.Binary
+	probes   *prober
+	log      *slog.Logger
+	children []*child
+
+	stateMu sync.Mutex
+	phase   string
+}
+
+// Run brings the plane up, keeps it up until ctx ends, and takes it down. Of
+// two at once on the same home the second gets ErrRunning.
+func Run(ctx context.Context, o Options) error {
+	p, unlock, err := prepare(o)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	defer p.stop()
+	if err := p.start(ctx, o.Progress); err != nil {
+		return err
+	}
+	p.setPhase(PhaseReady)
+	o.Progress.done()
+	_, _ = daemon.SdNotify(false, daemon.SdNotifyReady)
+	p.log.Info("The plane is ready", "api", p.config.APIURL())
+	p.tend(ctx)
+	_, _ = daemon.SdNotify(false, daemon.SdNotifyStopping)
+	return nil
+}
+
+// ErrRunning means that the home's plane is up already, or coming up.
+var ErrRunning = errors.New("this plane is already running")
+
+// prepare does everything that needs no process.
+func prepare(o Options) (*Plane, func(), error) {
+	stage := o.Progress.stage("checks")
+	binary, err := Preflight(o)
+	if err != nil {
+		return nil, nil, stage.failed(err)
+	}
+	if err := o.Home.makeRoot(); err != nil {
+		return nil, nil, stage.failed(err)
+	}
+	lock, err := o.Home.lock()
+	if errors.Is(err, errLocked) {
+		return nil, nil, stage.failed(ErrRunning)
+	}
+	if err != nil {
+		return nil, nil, stage.failed(err)
+	}
+	unlock := func() { _ = lock.Close() }
+	p := &Plane{home: o.Home, kube: binary, probes: newProber(o.Home), log: o.Log, phase: PhaseStarting}
+	if err := p.fill(o, stage); err != nil {
+		unlock()
+		return nil, nil, err
+	}
+	return p, unlock, nil
+}
+
+// fill makes the files of the home agree with the options, and ends what an
+// earlier supervisor left behind.
+func (p *Plane) fill(o Options, stage *stage) error {
+	if err := p.endLeftovers(); err != nil {
+		return stage.failed(err)
+	}
+	config, err := p.home.readConfig()
+	if err != nil {
+		return stage.failed(err)
+	}
+	if p.config, err = config.complete(o); err != nil {
+		return stage.failed(err)
+	}
+	stage.ok()
+	stage = o.Progress.stage("certificates")
+	steps := []func() error{
+		func() error { return p.home.writeMeta(p.kube.Version, time.Now()) },
+		p.home.makeRest,
+		func() error { return writeJSON(p.home.configFile(), p.config) },
+		p.renew,
+		func() error { _, err := p.home.ensureEncryption(time.Now()); return err },
+		p.home.writeAPIServerFiles,
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return stage.failed(err)
+		}
+	}
+	stage.ok()
+	return nil
+}
+
+// renew issues the certificates that are due and writes the kubeconfigs that
+// contain them.
+func (p *Plane) renew() error {
+	issued, err := PKI{home: p.home, now: time.Now()}.Ensure(p.config)
+	if err != nil {
+		return err
+	}
+	if len(issued) > 0 {
+		p.log.Info("Certificates were issued", "names", issued)
+	}
+	return p.home.writeKubeconfigs(p.config)
+}
+
+// endLeftovers kills children that outlived their supervisor. The kernel does
+// that by itself, a moment after the supervisor's end at the latest.
+func (p *Plane) endLeftovers() error {
+	last, err := p.home.readState()
+	if err != nil {
+		return nil //nolint:nilerr // without a readable state there is nobody to look for
+	}
+	for _, process := range last.Children {
+		if err := process.kill(childrenExpect); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Plane) start(ctx context.Context, progress Progress) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	// The API server spends its first second on itself, so etcd can come up
+	// meanwhile.
+	etcd, apiserver := p.launch(p.etcd()), p.launch(p.apiserver())
+	for _, c := range []*child{etcd, apiserver} {
+		if err := p.await(ctx, c, progress.stage(c.Name)); err != nil {
+			return err
+		}
+	}
+	stage := progress.stage("components")
+	if err := p.install(ctx); err != nil {
+		return stage.failed(err)
+	}
+	stage.ok()
+	controllers, manager := p.launch(p.controllerManager()), p.launch(p.manager())
+	for _, c := range []*child{controllers, manager} {
+		if err := p.await(ctx, c, progress.stage(c.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Plane) launch(c Component) *child {
+	if c.Version == "" && c.AskVersion == nil {
+		c.Version = p.kube.Version
+	}
+	child := newChild(c, newLogFile(p.home.LogFile(c.Name)), p.writeState)
+	p.stateMu.Lock()
+	p.children = append(p.children, child)
+	p.stateMu.Unlock()
+	child.start()
+	return child
+}
+
+func (p *Plane) await(ctx context.Context, c *child, s *stage) error {
+	select {
+	case <-c.served:
+		s.ok()
+		return nil
+	case <-c.hopeless:
+	case <-ctx.Done():
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, context.Canceled) {
+		return s.failed(errors.New("interrupted before the plane was ready"))
+	}
+	return s.failed(c.startError())
+}
+
+// install puts Drover's own kinds, roles and webhooks into the API.
+func (p *Plane) install(ctx context.Context) error {
+	cfg := p.home.clientConfig(p.config)
+	if err := bindAdmins(ctx, cfg); err != nil {
+		return err
+	}
+	return install.Apply(ctx, cfg, install.Options{WebhookURL: "https://" + loopback(p.config.Ports.ManagerWebhook)})
+}
+
+// tend lives as long as the plane does.
+func (p *Plane) tend(ctx context.Context) {
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
+	renewal := time.NewTicker(renewalPeriod)
+	defer renewal.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-renewal.C:
+			if err := p.renew(); err != nil {
+				p.log.Error("Certificates could not be renewed", "error", err)
+			}
+		case <-reload:
+			p.log.Info("The API server is restarted to read its files anew")
+			p.child("kube-apiserver").restart()
+		}
+	}
+}
+
+func (p *Plane) child(name string) *child {
+	i := slices.IndexFunc(p.children, func(c *child) bool { return c.Name == name })
+	return p.children[i]
+}
+
+// stop ends the components in reverse order: etcd last, because the others
+// write to it until they end.
+func (p *Plane) stop() {
+	p.setPhase(PhaseStopping)
+	for _, c := range slices.Backward(p.children) {
+		c.stop()
+	}
+	p.setPhase(PhaseStopped)
+	p.log.Info("The plane is stopped")
+}
+
+func (p *Plane) setPhase(phase string) {
+	p.stateMu.Lock()
+	p.phase = phase
+	p.stateMu.Unlock()
+	p.writeState()
+}
+
+// writeState publishes the state. That it cannot be written, on a full disk
+// for example, must not end the plane.
+func (p *Plane) writeState() {
+	p.stateMu.Lock()
+	defer p.stateMu.Unlock()
+	v := version.Get()
+	s := State{
+		Home: p.home.Dir, Phase: p.phase, API: p.config.APIURL(),
+		Drover: v.Version, Kubernetes: p.kube.Version, ClusterAPI: v.ClusterAPI,
+		Supervisor: identify(os.Getpid()),
+	}
+	for _, c := range p.children {
+		status := c.snapshot()
+		s.Components = append(s.Components, status)
+		if status.PID != 0 {
+			s.Children = append(s.Children, identify(status.PID))
+		}
+		if p.phase == PhaseReady && !status.Ready() {
+			s.Phase = PhaseDegraded
+		}
+	}
+	if err := writeJSON(p.home.stateFile(), s); err != nil {
+		p.log.Error("The state could not be written", "error", err)
+	}
+}
+
+// program prepares one of the programs in the Kubernetes binary.
+func (p *Plane) program(name string, args ...string) *exec.Cmd {
+	return p.kube.Command(context.Background(), name, args...)
+}

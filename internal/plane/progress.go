@@ -1,0 +1,73 @@
+package plane
+
+import (
+	"encoding/json"
+	"io"
+	"time"
+)
+
+// Event tells about one stage of a start.
+type Event struct {
+	Stage    string        `json:"stage"`
+	Status   string        `json:"status"`
+	Duration time.Duration `json:"duration,omitempty"`
+	Error    string        `json:"error,omitempty"`
+}
+
+// What can be said about a stage. AllReady comes once, at the end.
+const (
+	StageStarted = "started"
+	StageDone    = "done"
+	StageFailed  = "failed"
+	AllReady     = "ready"
+)
+
+// Progress is told of each event as it happens. nil tells nobody.
+type Progress func(Event)
+
+// ProgressTo writes events to w, one JSON object a line, for ReadProgress.
+func ProgressTo(w io.Writer) Progress {
+	encoder := json.NewEncoder(w)
+	return func(e Event) { _ = encoder.Encode(e) }
+}
+
+// ReadProgress tells p what comes from r, until its end.
+func ReadProgress(r io.Reader, p Progress) {
+	decoder := json.NewDecoder(r)
+	for {
+		var e Event
+		if decoder.Decode(&e) != nil {
+			return
+		}
+		p(e)
+	}
+}
+
+func (p Progress) tell(e Event) {
+	if p != nil {
+		p(e)
+	}
+}
+
+func (p Progress) done() { p.tell(Event{Status: AllReady}) }
+
+type stage struct {
+	progress Progress
+	name     string
+	began    time.Time
+}
+
+func (p Progress) stage(name string) *stage {
+	p.tell(Event{Stage: name, Status: StageStarted})
+	return &stage{progress: p, name: name, began: time.Now()}
+}
+
+func (s *stage) ok() {
+	s.progress.tell(Event{Stage: s.name, Status: StageDone, Duration: time.Since(s.began)})
+}
+
+// failed reports err and returns it.
+func (s *stage) failed(err error) error {
+	s.progress.tell(Event{Stage: s.name, Status: StageFailed, Duration: time.Since(s.began), Error: err.Error()})
+	return err
+}

@@ -1,0 +1,220 @@
+package plane
+
+import (
+	"archive/tar"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"filippo.io/age"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/drover-dev/drover/internal/atomicfile"
+	"github.com/drover-dev/drover/internal/kube"
+	"github.com/drover-dev/drover/internal/version"
+)
+
+// NotABackupError means that the file cannot be read as a backup: damaged,
+// cut short, or something else.
+type NotABackupError struct {
+	Path string
+	Err  error
+}
+
+func (e *NotABackupError) Error() string {
+	return fmt.Sprintf("%q is damaged, cut short, or no backup of Drover: %v; nothing was restored", e.Path, e.Err)
+}
+
+func (e *NotABackupError) Unwrap() error { return e.Err }
+
+// RestoreOptions say what to restore and where to.
+type RestoreOptions struct {
+	Home       Home
+	Path       string
+	Identities []age.Identity
+	KubeDir    string
+}
+
+// Restore makes a new home out of a backup. The home appears complete or not
+// at all, and an existing one is never touched.
+func Restore(ctx context.Context, o RestoreOptions) (Manifest, error) {
+	if err := refuseExisting(o.Home); err != nil {
+		return Manifest{}, err
+	}
+	binary, err := kube.Find(kube.FindOptions{Dir: o.KubeDir})
+	if err != nil {
+		return Manifest{}, err
+	}
+	f, err := os.Open(o.Path)
+	if err != nil {
+		return Manifest{}, fmt.Errorf("opening the backup: %w", err)
+	}
+	defer f.Close()
+	opened, err := unseal(f, o)
+	if err != nil {
+		return Manifest{}, err
+	}
+	work, err := os.MkdirTemp(filepath.Dir(o.Home.Dir), "."+filepath.Base(o.Home.Dir)+".restore-")
+	if err != nil {
+		return Manifest{}, fmt.Errorf("making room for the restored home: %w", err)
+	}
+	defer os.RemoveAll(work)
+	manifest, err := unpack(opened, work, binary.Version)
+	if err != nil {
+		var refused *VersionRefusedError
+		if errors.As(err, &refused) {
+			return manifest, err
+		}
+		return manifest, &NotABackupError{Path: o.Path, Err: err}
+	}
+	if err := restoreEtcd(ctx, binary, work); err != nil {
+		return manifest, err
+	}
+	return manifest, takePlace(work, o.Home)
+}
+
+func refuseExisting(h Home) error {
+	entries, err := os.ReadDir(h.Dir)
+	if err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("home %q cannot be read: %w", h.Dir, err)
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("home %q is not empty: a backup is restored into a new home, choose another --home", h.Dir)
+	}
+	if err := writable(h.Dir); err != nil {
+		return err
+	}
+	return os.MkdirAll(filepath.Dir(h.Dir), 0o700)
+}
+
+// unseal decrypts. Age authenticates each block as it is read, so what comes
+// out is what went in, or an error.
+func unseal(f io.Reader, o RestoreOptions) (io.Reader, error) {
+	plain, err := age.Decrypt(f, o.Identities...)
+	var noMatch *age.NoIdentityMatchError
+	if errors.As(err, &noMatch) {
+		return nil, fmt.Errorf("the passphrase or identity does not open %q: nothing was restored", o.Path)
+	}
+	if err != nil {
+		return nil, &NotABackupError{Path: o.Path, Err: err}
+	}
+	return plain, nil
+}
+
+func unpack(r io.Reader, dir, kubernetes string) (Manifest, error) {
+	packed, err := zstd.NewReader(r)
+	if err != nil {
+		return Manifest{}, err
+	}
+	defer packed.Close()
+	archive := tar.NewReader(packed)
+	m, err := readManifest(archive)
+	if err != nil {
+		return m, err
+	}
+	if err := m.check(kubernetes); err != nil {
+		return m, err
+	}
+	for _, want := range m.Files {
+		if err := unpackFile(archive, dir, want); err != nil {
+			return m, err
+		}
+	}
+	if _, err := archive.Next(); !errors.Is(err, io.EOF) {
+		return m, errors.Join(errors.New("there is more in it than its manifest lists"), err)
+	}
+	// Only the end of the stream proves that nothing is missing from it.
+	_, err = io.Copy(io.Discard, packed)
+	return m, err
+}
+
+func readManifest(archive *tar.Reader) (Manifest, error) {
+	var m Manifest
+	header, err := archive.Next()
+	if err != nil {
+		return m, err
+	}
+	if header.Name != manifestName || header.Size > manifestLimit {
+		return m, fmt.Errorf("it begins with %q instead of a manifest", header.Name)
+	}
+	return m, json.NewDecoder(archive).Decode(&m)
+}
+
+// VersionRefusedError means that a backup is sound but too new for us.
+type VersionRefusedError struct{ Message string }
+
+func (e *VersionRefusedError) Error() string { return e.Message }
+
+// check refuses what this Drover could not serve.
+func (m Manifest) check(kubernetes string) error {
+	if m.Format > backupFormat || m.HomeFormat > homeFormat {
+		return &VersionRefusedError{fmt.Sprintf("the backup was made by Drover %s in format %d; this Drover %s knows formats up to %d: restore it with that Drover; nothing was restored",
+			m.Drover, m.Format, version.Get().Version, backupFormat)}
+	}
+	if err := kubernetesStep(m.Kubernetes, kubernetes); err != nil {
+		return &VersionRefusedError{fmt.Sprintf("the backup cannot be used: %v; nothing was restored", err)}
+	}
+	for _, f := range m.Files {
+		if !m.allowed(f.Name) {
+			return fmt.Errorf("its manifest lists %q, which is no file of a backup", f.Name)
+		}
+	}
+	return nil
+}
+
+func unpackFile(archive *tar.Reader, dir string, want ManifestFile) error {
+	header, err := archive.Next()
+	if err != nil {
+		return fmt.Errorf("reading %q: %w", want.Name, err)
+	}
+	if header.Name != want.Name || header.Size != want.Size || header.Typeflag != tar.TypeReg {
+		return fmt.Errorf("it holds %q of %d bytes where its manifest lists %q of %d", header.Name, header.Size, want.Name, want.Size)
+	}
+	path := filepath.Join(dir, want.Name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	_, err = io.CopyN(io.MultiWriter(out, sum), archive, want.Size)
+	if err := errors.Join(err, out.Sync(), out.Close()); err != nil {
+		return fmt.Errorf("reading %q: %w", want.Name, err)
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != want.SHA256 {
+		return fmt.Errorf("the checksum of %q is wrong", want.Name)
+	}
+	return nil
+}
+
+// restoreEtcd makes a data directory out of the snapshot, whose own checksum
+// is verified by the way.
+func restoreEtcd(ctx context.Context, binary kube.Binary, dir string) error {
+	snapshot := filepath.Join(dir, snapshotName)
+	out, err := binary.Command(ctx, "etcdutl", "snapshot", "restore", snapshot,
+		"--data-dir", filepath.Join(dir, "etcd"), "--name", "drover",
+		"--initial-cluster", "drover=https://127.0.0.1:2380", "--initial-advertise-peer-urls", "https://127.0.0.1:2380").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("restoring the etcd snapshot: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return os.Remove(snapshot)
+}
+
+func takePlace(work string, h Home) error {
+	if err := os.Remove(h.Dir); err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("replacing the empty home %q: %w", h.Dir, err)
+	}
+	if err := os.Rename(work, h.Dir); err != nil {
+		return fmt.Errorf("putting the restored home in place: %w", err)
+	}
+	return atomicfile.SyncDir(filepath.Dir(h.Dir))
+}

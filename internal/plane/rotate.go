@@ -1,0 +1,151 @@
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// ErrNotRunning means that the plane must be up for what was asked.
+var ErrNotRunning = errors.New("this plane is not running: run `drover up` first")
+
+const secretsPerPage = 500
+
+// RotateEncryption replaces the key that encrypts Secrets and writes every
+// Secret anew with it. It can be run again at any time: a rotation that was
+// cut short is finished, not started over.
+func RotateEncryption(ctx context.Context, h Home, progress Progress) (secrets int, err error) {
+	if err := h.Check(); err != nil {
+		return 0, err
+	}
+	if !h.Running() {
+		return 0, ErrNotRunning
+	}
+	e, err := h.loadEncryption()
+	if err != nil {
+		return 0, err
+	}
+	stage := progress.stage("new key")
+	if !e.Rotating() {
+		if err := e.addKey(time.Now()); err != nil {
+			return 0, stage.failed(err)
+		}
+	}
+	if err := h.reloadAPIServer(ctx); err != nil {
+		return 0, stage.failed(err)
+	}
+	stage.ok()
+	stage = progress.stage("secrets")
+	if secrets, err = h.rewriteSecrets(ctx); err != nil {
+		return secrets, stage.failed(err)
+	}
+	stage.ok()
+	stage = progress.stage("old key")
+	if err := e.dropOldKeys(); err != nil {
+		return secrets, stage.failed(err)
+	}
+	if err := h.reloadAPIServer(ctx); err != nil {
+		return secrets, stage.failed(err)
+	}
+	stage.ok()
+	return secrets, nil
+}
+
+// reloadAPIServer has the supervisor restart the API server and waits until
+// the new one serves.
+func (h Home) reloadAPIServer(ctx context.Context) error {
+	before, err := h.component("kube-apiserver")
+	if err != nil {
+		return err
+	}
+	state, err := h.readState()
+	if err != nil {
+		return err
+	}
+	if !state.Supervisor.alive() {
+		return ErrNotRunning
+	}
+	if err := syscall.Kill(state.Supervisor.PID, syscall.SIGHUP); err != nil {
+		return fmt.Errorf("asking the supervisor to restart the API server: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		now, err := h.component("kube-apiserver")
+		if err != nil {
+			return err
+		}
+		if now.Ready() && now.PID != before.PID {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the API server to restart: %w: run the command again, it goes on from here", ctx.Err())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (h Home) component(name string) (ComponentStatus, error) {
+	if !h.Running() {
+		return ComponentStatus{}, ErrNotRunning
+	}
+	state, err := h.readState()
+	if err != nil {
+		return ComponentStatus{}, err
+	}
+	for _, c := range state.Components {
+		if c.Name == name {
+			return c, nil
+		}
+	}
+	return ComponentStatus{}, fmt.Errorf("the plane has no component %q", name)
+}
+
+// rewriteSecrets updates every Secret with its own content. The server
+// compares what it would store with what is stored, sees that the key differs,
+// and writes.
+func (h Home) rewriteSecrets(ctx context.Context) (int, error) {
+	config, err := h.readConfig()
+	if err != nil {
+		return 0, err
+	}
+	client, err := kubernetes.NewForConfig(h.clientConfig(config))
+	if err != nil {
+		return 0, fmt.Errorf("connecting to the API server: %w", err)
+	}
+	count, page := 0, metav1.ListOptions{Limit: secretsPerPage}
+	for {
+		list, err := client.CoreV1().Secrets(metav1.NamespaceAll).List(ctx, page)
+		if err != nil {
+			return count, fmt.Errorf("listing secrets: %w", err)
+		}
+		for i := range list.Items {
+			if err := rewrite(ctx, client, &list.Items[i]); err != nil {
+				return count, err
+			}
+			count++
+		}
+		if page.Continue = list.Continue; page.Continue == "" {
+			return count, nil
+		}
+	}
+}
+
+// rewrite sends an empty patch, so that a Secret which somebody changes at the
+// same moment keeps that change.
+func rewrite(ctx context.Context, client kubernetes.Interface, s *corev1.Secret) error {
+	_, err := client.CoreV1().Secrets(s.Namespace).Patch(ctx, s.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("writing secret %s/%s anew: %w", s.Namespace, s.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package plane
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// States of a component.
+const (
+	Stopped   = "Stopped"
+	Starting  = "Starting"
+	Ready     = "Ready"
+	Unready   = "Unready"   // it served and does not answer now
+	Backoff   = "Backoff"   // it ended and will be started again
+	CrashLoop = "CrashLoop" // it ended several times in a row
+)
+
+// ComponentStatus is what is known about one component.
+type ComponentStatus struct {
+	Name     string    `json:"name"`
+	Version  string    `json:"version,omitempty"`
+	State    string    `json:"state"`
+	Since    time.Time `json:"since"`
+	PID      int       `json:"pid,omitempty"`
+	Started  time.Time `json:"started,omitzero"`
+	Restarts int       `json:"restarts"`
+	LastExit string    `json:"lastExit,omitempty"`
+	LogTail  []string  `json:"logTail,omitempty"`
+	Log      string    `json:"log"`
+	// MemoryBytes is filled in by readers; it changes all the time.
+	MemoryBytes int64 `json:"memoryBytes,omitempty"`
+}
+
+// Ready tells whether the component serves.
+func (s ComponentStatus) Ready() bool { return s.State == Ready }
+
+// State is what the supervisor tells the world, in a file that every command
+// can read, also when the supervisor is gone.
+type State struct {
+	Home       string            `json:"home"`
+	Phase      string            `json:"phase"`
+	API        string            `json:"api"`
+	Drover     string            `json:"drover"`
+	Kubernetes string            `json:"kubernetes"`
+	ClusterAPI string            `json:"clusterAPI"`
+	Supervisor Process           `json:"supervisor"`
+	Components []ComponentStatus `json:"components"`
+	// Children identifies the processes of the components, so that a later
+	// start can end them should they have outlived the supervisor.
+	Children []Process `json:"children,omitempty"`
+}
+
+// Phases of a plane, as State.Phase. A plane whose supervisor was killed says
+// Killed; nobody writes that, readers conclude it.
+const (
+	PhaseStarting = "Starting"
+	PhaseReady    = "Ready"
+	PhaseDegraded = "Degraded"
+	PhaseStopping = "Stopping"
+	PhaseStopped  = "Stopped"
+	PhaseKilled   = "Killed"
+)
+
+// ErrNoPlane means that there has never been a plane in the home.
+var ErrNoPlane = errors.New("there is no plane in this home")
+
+// ReadState tells what is known about the plane in h.
+func ReadState(h Home) (State, error) {
+	if err := h.Check(); err != nil {
+		return State{}, err
+	}
+	s, err := h.readState()
+	if errors.Is(err, fs.ErrNotExist) {
+		return State{}, fmt.Errorf("home %q: %w", h.Dir, ErrNoPlane)
+	}
+	if err != nil {
+		return State{}, err
+	}
+	return s.observed(h.Running()), nil
+}
+
+func (h Home) readState() (State, error) {
+	var s State
+	data, err := os.ReadFile(h.stateFile())
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("state file %q is damaged: %w", h.stateFile(), err)
+	}
+	return s, nil
+}
+
+// observed corrects what the file says by what is true now.
+func (s State) observed(running bool) State {
+	if !running {
+		if s.Phase != PhaseStopped {
+			s.Phase = PhaseKilled
+		}
+		for i := range s.Components {
+			s.Components[i].State, s.Components[i].PID = Stopped, 0
+		}
+		s.Supervisor, s.Children = Process{}, nil
+		return s
+	}
+	for i := range s.Components {
+		s.Components[i].MemoryBytes = memoryBytes(s.Components[i].PID)
+	}
+	return s
+}
