@@ -159,16 +159,16 @@ func (c *child) runOnce(ctx context.Context) time.Duration {
 	case <-c.restartc:
 	case <-ctx.Done():
 	}
-	terminate(cmd, exited)
+	terminate(cmd, exited, stopGrace)
 	return 0
 }
 
 // terminate asks first and insists after the grace period.
-func terminate(cmd *exec.Cmd, exited <-chan string) {
+func terminate(cmd *exec.Cmd, exited <-chan string, grace time.Duration) {
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-exited:
-	case <-time.After(stopGrace):
+	case <-time.After(grace):
 		_ = cmd.Process.Kill()
 		<-exited
 	}

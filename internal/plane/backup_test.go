@@ -1,0 +1,177 @@
+package plane
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+	"github.com/google/go-cmp/cmp"
+)
+
+// makeBackup writes a small backup without a plane and returns its bytes and
+// the identity that opens it.
+func makeBackup(t *testing.T, change func(*Manifest, *[]source)) ([]byte, age.Identity) {
+	t.Helper()
+	p := newPKI(t)
+	write(t, p.home.path("snap"), strings.Repeat("etcd", 10_000))
+	write(t, p.home.path("encryption", "config.yaml"), "key")
+	write(t, p.home.path("pki", "ca.crt"), "cert")
+	if err := p.home.writeMeta("v1.36.3", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	sources, err := p.home.backupSources(p.home.path("snap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := p.home.describe(sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(&m, &sources)
+	}
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := encode(&out, m, sources, []age.Recipient{identity.Recipient()}); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes(), identity
+}
+
+func open(t *testing.T, data []byte, identity age.Identity, dir string) error {
+	t.Helper()
+	r, err := unseal(bytes.NewReader(data), RestoreOptions{Path: "test.backup", Identities: []age.Identity{identity}})
+	if err != nil {
+		return err
+	}
+	_, err = unpack(r, dir, "v1.36.3")
+	return err
+}
+
+func TestABackupHoldsWhatCannotBeMadeAnew(t *testing.T) {
+	data, identity := makeBackup(t, nil)
+	dir := t.TempDir()
+	if err := open(t, data, identity, dir); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, _ error) error {
+		if !d.IsDir() {
+			rel, _ := filepath.Rel(dir, path)
+			got = append(got, rel)
+		}
+		return nil
+	})
+	if diff := cmp.Diff([]string{"encryption/config.yaml", "etcd.snapshot", "home.json", "pki/ca.crt"}, got); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	if bytes.Contains(data, []byte("cert")) {
+		t.Error("the backup holds plain text")
+	}
+}
+
+func TestATruncatedBackupIsRefusedWhereverItEnds(t *testing.T) {
+	data, identity := makeBackup(t, nil)
+	for n := 0; n < len(data); n += 1 + len(data)/200 {
+		if open(t, data[:n], identity, t.TempDir()) == nil {
+			t.Fatalf("%d of %d bytes are accepted", n, len(data))
+		}
+	}
+}
+
+func TestAChangedByteIsNoticed(t *testing.T) {
+	data, identity := makeBackup(t, nil)
+	for n := 0; n < len(data); n += 1 + len(data)/100 {
+		damaged := bytes.Clone(data)
+		damaged[n] ^= 0x20
+		if open(t, damaged, identity, t.TempDir()) == nil {
+			t.Fatalf("a change of byte %d is accepted", n)
+		}
+	}
+}
+
+func TestAnotherKeyDoesNotOpenIt(t *testing.T) {
+	data, _ := makeBackup(t, nil)
+	other, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := open(t, data, other, t.TempDir()); err == nil || !strings.Contains(err.Error(), "does not open") {
+		t.Errorf("error = %v, want one about the identity", err)
+	}
+}
+
+func TestManifestsThatDoNotFitAreRefused(t *testing.T) {
+	tests := map[string]struct {
+		change  func(*Manifest, *[]source)
+		want    string
+		version bool
+	}{
+		"a later format":        {func(m *Manifest, _ *[]source) { m.Format = 2; m.Drover = "v9" }, "made by Drover v9", true},
+		"a later home":          {func(m *Manifest, _ *[]source) { m.HomeFormat = 2 }, "restore it with that Drover", true},
+		"a later Kubernetes":    {func(m *Manifest, _ *[]source) { m.Kubernetes = "v1.37.0" }, "cannot go back", true},
+		"a wrong checksum":      {func(m *Manifest, _ *[]source) { m.Files[1].SHA256 = "00" }, "checksum", false},
+		"a path out of the way": {func(m *Manifest, s *[]source) { m.Files[1].Name = "../evil"; (*s)[1].name = "../evil" }, "no file of a backup", false},
+		"an absolute path":      {func(m *Manifest, s *[]source) { m.Files[1].Name = "/etc/x"; (*s)[1].name = "/etc/x" }, "no file of a backup", false},
+		"a file not listed":     {func(m *Manifest, s *[]source) { (*s)[1].name = "other" }, "where its manifest lists", false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			data, identity := makeBackup(t, tt.change)
+			err := open(t, data, identity, t.TempDir())
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Fatalf("error = %v, want one with %q", err, tt.want)
+			}
+			var refused *VersionRefusedError
+			if errors.As(err, &refused) != tt.version {
+				t.Errorf("error is %T, version refused should be %v", err, tt.version)
+			}
+		})
+	}
+}
+
+func TestGarbageIsNoBackup(t *testing.T) {
+	_, identity := makeBackup(t, nil)
+	for _, garbage := range []string{"", "garbage", "age-encryption.org/v1\n", strings.Repeat("\x00", 4096)} {
+		var not *NotABackupError
+		if err := open(t, []byte(garbage), identity, t.TempDir()); !errors.As(err, &not) {
+			t.Errorf("%q: error = %v, want a NotABackupError", garbage, err)
+		}
+	}
+}
+
+func TestAFailedBackupLeavesNoFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "plane.backup")
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := Manifest{Files: []ManifestFile{{Name: "home.json", Size: 1}}}
+	err = writeBackup(path, m, []source{{"home.json", filepath.Join(dir, "gone")}}, []age.Recipient{identity.Recipient()})
+	if err == nil {
+		t.Fatal("a missing file is no error")
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 0 {
+		t.Errorf("%v is left behind", files)
+	}
+}
+
+func FuzzUnpack(f *testing.F) {
+	f.Add([]byte("\x28\xb5\x2f\xfd"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := unpack(bytes.NewReader(data), t.TempDir(), "v1.36.3"); err == nil {
+			_, err = io.Copy(io.Discard, bytes.NewReader(data))
+			t.Errorf("garbage was taken for a backup (%v)", err)
+		}
+	})
+}

@@ -1,0 +1,84 @@
+package plane
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func newEncryptedHome(t *testing.T) (Home, *Encryption) {
+	t.Helper()
+	p := newPKI(t)
+	e, err := p.home.ensureEncryption(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.home, e
+}
+
+func TestTheKeyStaysUntilItIsRotated(t *testing.T) {
+	h, first := newEncryptedHome(t)
+	second, err := h.ensureEncryption(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(first.keys, second.keys); diff != "" {
+		t.Errorf("keys changed (-first +second):\n%s", diff)
+	}
+	if info, err := os.Stat(h.encryptionFile()); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the key file: %v, %v; want mode 0600", info.Mode(), err)
+	}
+}
+
+func TestARotationCanBeTakenUpAgain(t *testing.T) {
+	h, e := newEncryptedHome(t)
+	old := e.KeyName()
+	if err := e.addKey(time.Now().Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	again, err := h.loadEncryption()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !again.Rotating() || again.KeyName() == old || again.keys[1].Name != old {
+		t.Errorf("after a crash the keys are %v, want the new one before %s", again.keys, old)
+	}
+	if err := again.dropOldKeys(); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := h.loadEncryption(); err != nil || done.Rotating() || done.KeyName() == old {
+		t.Errorf("in the end: %v, %v; want only the new key", done, err)
+	}
+}
+
+func TestLostKeysAreNotReplaced(t *testing.T) {
+	h, _ := newEncryptedHome(t)
+	write(t, h.path("etcd", "member", "wal"), "data")
+	if err := os.Remove(h.encryptionFile()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := h.ensureEncryption(time.Now())
+	if err == nil || !strings.Contains(err.Error(), "put the file back") {
+		t.Errorf("error = %v, want one that says what to do", err)
+	}
+	if _, err := os.Stat(h.encryptionFile()); !os.IsNotExist(err) {
+		t.Error("a new key was made, though it cannot read the data")
+	}
+}
+
+func TestDamagedKeysAreRefused(t *testing.T) {
+	for name, content := range map[string]string{
+		"not YAML":     "\x00\x01",
+		"unknown keys": "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresource: []\n",
+		"no key":       "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources: []\n",
+	} {
+		h, _ := newEncryptedHome(t)
+		write(t, h.encryptionFile(), content)
+		if _, err := h.ensureEncryption(time.Now()); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}

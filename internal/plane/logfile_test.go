@@ -1,0 +1,34 @@
+package plane
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestTheTailHoldsTheLastLines(t *testing.T) {
+	l := newLogFile(filepath.Join(t.TempDir(), "x.log"))
+	defer l.close()
+	for i := range 50 {
+		fmt.Fprintf(l, "line %d\nhal", i)
+		fmt.Fprintf(l, "f %d\n", i)
+	}
+	fmt.Fprint(l, strings.Repeat("x", 10_000))
+	tail := l.tail()
+	if len(tail) != tailLines || tail[len(tail)-1] != "half 49" || tail[len(tail)-2] != "line 49" {
+		t.Errorf("tail = %q", tail)
+	}
+}
+
+func TestALogThatCannotBeWrittenIsNoError(t *testing.T) {
+	l := newLogFile(filepath.Join(os.DevNull, "x.log"))
+	defer l.close()
+	if n, err := fmt.Fprintln(l, "hello"); err != nil || n != 6 {
+		t.Errorf("write = %d, %v; want 6 and no error", n, err)
+	}
+	if diff := l.tail(); len(diff) != 1 || diff[0] != "hello" {
+		t.Errorf("tail = %q, want hello", diff)
+	}
+}

@@ -1,0 +1,35 @@
+package plane
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+func TestAProcessIsNotMistakenForALaterOneWithItsNumber(t *testing.T) {
+	me := identify(os.Getpid())
+	if !me.alive() {
+		t.Fatal("this process is not alive")
+	}
+	for name, p := range map[string]Process{
+		"another start time": {PID: me.PID, Start: "some-boot/1"},
+		"no process at all":  {},
+		"no start time":      {PID: me.PID},
+	} {
+		if p.alive() {
+			t.Errorf("%s: %+v counts as alive", name, p)
+		}
+		if err := p.kill(time.Second); err != nil {
+			t.Errorf("%s: killing somebody who is gone: %v", name, err)
+		}
+	}
+}
+
+func TestMemoryOfAProcess(t *testing.T) {
+	if got := memoryBytes(os.Getpid()); got < 1<<20 {
+		t.Errorf("memory of this process = %d, want at least a MiB", got)
+	}
+	if got := memoryBytes(0); got != 0 {
+		t.Errorf("memory of no process = %d, want 0", got)
+	}
+}
