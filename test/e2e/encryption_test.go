@@ -1,0 +1,131 @@
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// canary is a word that must never be on the disk.
+const canary = "canary-b1f7c0de-in-the-coal-mine"
+
+// TestSecretsAtRest follows one Secret through encryption, rotation, backup
+// and restore.
+func TestSecretsAtRest(t *testing.T) {
+	p := newPlane(t)
+	p.must("up")
+	secret, err := p.kubernetes().CoreV1().Secrets("default").Create(ctx(t), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "canary"}, StringData: map[string]string{"word": canary},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	noPlaintext(t, p)
+	before := keysOf(t, p)
+	p.must("encryption", "rotate")
+	after := keysOf(t, p)
+	if strings.Count(after, "secret: ") != 1 || after == before {
+		t.Errorf("rotation left these keys:\n%s", after)
+	}
+	noPlaintext(t, p)
+	sameSecret(t, p, secret)
+
+	file := filepath.Join(t.TempDir(), "plane.backup")
+	p.must("backup", file)
+	p.refused("exists already", "backup", file)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(data, []byte(canary)) {
+		t.Error("the backup holds the secret in plain text")
+	}
+	restoreRefusals(t, p, file, data)
+
+	restored := newPlane(t)
+	restored.must("restore", file)
+	restored.must("up")
+	sameSecret(t, restored, secret)
+	noPlaintext(t, restored)
+	if p.status().Phase != "Ready" || p.status().API == restored.status().API {
+		t.Errorf("two homes do not live side by side: %s at %s beside %s", p.status().Phase, p.status().API, restored.status().API)
+	}
+	p.must("down")
+	sameSecret(t, restored, secret)
+	p.refused("not running", "encryption", "rotate")
+	p.refused("not running", "backup", file+"2")
+}
+
+func restoreRefusals(t *testing.T, p *plane, file string, data []byte) {
+	t.Helper()
+	p.refused("is not empty", "restore", file)
+	target := filepath.Join(t.TempDir(), "target")
+	q := &plane{t: t, home: target}
+	wrong := filepath.Join(t.TempDir(), "wrong")
+	if err := os.WriteFile(wrong, []byte("battery staple\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	q.refused("does not open", "restore", file, "--passphrase-file", wrong)
+	for name, content := range map[string][]byte{"truncated": data[:len(data)-1], "halved": data[:len(data)/2], "empty": nil, "garbage": []byte("not a backup")} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		q.refused("nothing was restored", "restore", path)
+	}
+	left, err := os.ReadDir(filepath.Dir(target))
+	if err != nil || len(left) != 0 {
+		t.Errorf("refused restores left %v (%v)", left, err)
+	}
+}
+
+func sameSecret(t *testing.T, p *plane, want *corev1.Secret) {
+	t.Helper()
+	got, err := p.kubernetes().CoreV1().Secrets("default").Get(ctx(t), want.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.UID != want.UID || string(got.Data["word"]) != canary {
+		t.Errorf("secret %s is %s with %q, want %s with the canary", got.Name, got.UID, got.Data["word"], want.UID)
+	}
+}
+
+func keysOf(t *testing.T, p *plane) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(p.home, "encryption", "config.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// noPlaintext looks into every file of etcd: its log and its database.
+func noPlaintext(t *testing.T, p *plane) {
+	t.Helper()
+	read := 0
+	err := filepath.WalkDir(filepath.Join(p.home, "etcd"), func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		read += len(data)
+		if bytes.Contains(data, []byte(canary)) {
+			t.Errorf("%s holds the secret in plain text", path)
+		}
+		if strings.HasSuffix(path, "/snap/db") && !bytes.Contains(data, []byte("k8s:enc:secretbox:v1:key-")) {
+			t.Errorf("%s holds nothing that was encrypted", path)
+		}
+		return nil
+	})
+	if err != nil || read == 0 {
+		t.Fatalf("read %d bytes of etcd: %v", read, err)
+	}
+}

@@ -1,0 +1,234 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// plane is a home and the drover that works on it.
+type plane struct {
+	t    *testing.T
+	home string
+}
+
+// newPlane makes a home that is gone, with all its processes, when t ends.
+func newPlane(t *testing.T) *plane {
+	t.Helper()
+	return planeAt(t, filepath.Join(t.TempDir(), "home"))
+}
+
+func planeAt(t *testing.T, home string) *plane {
+	t.Helper()
+	p := &plane{t: t, home: home}
+	t.Cleanup(func() {
+		if t.Failed() {
+			p.showLogs()
+		}
+		p.drover("down", "--purge")
+		if left := processes(home); len(left) > 0 {
+			t.Errorf("processes %v outlive their plane", left)
+			for _, pid := range left {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	})
+	return p
+}
+
+func (p *plane) showLogs() {
+	logs, _ := filepath.Glob(filepath.Join(p.home, "logs", "*.log"))
+	for _, log := range logs {
+		if filepath.Base(log) == "audit.log" {
+			continue
+		}
+		data, _ := os.ReadFile(log)
+		p.t.Logf("the end of %s:\n%s", log, data[max(0, len(data)-2000):])
+	}
+}
+
+// result is what a command left.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+// command prepares drover on this home.
+func (p *plane) command(args ...string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.Args[0] = "drover"
+	cmd.Env = append(os.Environ(), "DROVER_HOME="+p.home, "DROVER_PASSPHRASE=correct horse")
+	return cmd
+}
+
+func (p *plane) drover(args ...string) result {
+	p.t.Helper()
+	cmd := p.command(args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		p.t.Fatalf("running drover %v: %v", args, err)
+	}
+	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// must runs drover and expects that all goes well.
+func (p *plane) must(args ...string) result {
+	p.t.Helper()
+	r := p.drover(args...)
+	if r.code != 0 {
+		p.t.Fatalf("drover %s ended with %d:\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
+	}
+	return r
+}
+
+// refused runs drover and expects an error that says want.
+func (p *plane) refused(want string, args ...string) result {
+	p.t.Helper()
+	r := p.drover(args...)
+	if r.code == 0 || !strings.Contains(r.stderr, want) {
+		p.t.Errorf("drover %s ended with %d, want an error with %q:\n%s", strings.Join(args, " "), r.code, want, r.stderr)
+	}
+	return r
+}
+
+// status is the part of `drover status -o json` that tests look at.
+type status struct {
+	Phase      string
+	API        string
+	Supervisor struct{ PID int }
+	Components []component
+	Clusters   []struct {
+		Name       string
+		Conditions []struct{ Type, Status, Message string }
+	}
+	MemoryBytes int64
+}
+
+type component struct {
+	Name, State, LastExit, Version string
+	PID, Restarts                  int
+	MemoryBytes                    int64
+	LogTail                        []string
+}
+
+func (p *plane) status() status {
+	p.t.Helper()
+	r := p.drover("status", "-o", "json")
+	var s status
+	if err := json.Unmarshal([]byte(r.stdout), &s); err != nil {
+		p.t.Fatalf("reading status: %v:\n%s%s", err, r.stdout, r.stderr)
+	}
+	return s
+}
+
+func (s status) component(name string) component {
+	for _, c := range s.Components {
+		if c.Name == name {
+			return c
+		}
+	}
+	return component{}
+}
+
+// pids are all processes of the plane, the supervisor first.
+func (s status) pids() []int {
+	out := []int{s.Supervisor.PID}
+	for _, c := range s.Components {
+		out = append(out, c.PID)
+	}
+	return out
+}
+
+func kill(t *testing.T, pids ...int) {
+	t.Helper()
+	for _, pid := range pids {
+		if pid <= 1 {
+			t.Fatalf("no process to kill in %v", pids)
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			t.Fatalf("killing %d: %v", pid, err)
+		}
+	}
+}
+
+// awaitReady waits until every component serves.
+func (p *plane) awaitReady() {
+	p.t.Helper()
+	p.await("the plane is ready", func() bool { return p.status().Phase == "Ready" })
+}
+
+func (p *plane) await(what string, cond func() bool) {
+	p.t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		if cond() {
+			return
+		}
+	}
+	p.t.Fatalf("never happened: %s", what)
+}
+
+func (p *plane) config() *rest.Config {
+	p.t.Helper()
+	cfg, err := clientcmd.BuildConfigFromFlags("", filepath.Join(p.home, "kubeconfig"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	cfg.QPS, cfg.Burst = -1, -1
+	return cfg
+}
+
+func (p *plane) kubernetes() kubernetes.Interface {
+	p.t.Helper()
+	c, err := kubernetes.NewForConfig(p.config())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return c
+}
+
+func (p *plane) client() client.Client {
+	p.t.Helper()
+	c, err := client.New(p.config(), client.Options{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return c
+}
+
+// processes are those whose command line names the home.
+func processes(home string) []int {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	var out []int
+	for _, dir := range dirs {
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		cmdline, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if err == nil && pid != os.Getpid() && bytes.Contains(cmdline, []byte(home)) {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+func ctx(t *testing.T) context.Context {
+	t.Helper()
+	c, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return c
+}
