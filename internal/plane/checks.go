@@ -20,37 +20,42 @@ const minFree = 256 << 20
 // Preflight refuses what cannot work before anything is changed. The binary
 // that it returns is the one that would run.
 func Preflight(o Options) (kube.Binary, error) {
-	if err := o.Home.Check(); err != nil {
-		return kube.Binary{}, err
-	}
-	if err := writable(o.Home.Dir); err != nil {
-		return kube.Binary{}, err
-	}
-	if err := spaceLeft(o.Home.Dir, minFree); err != nil {
-		return kube.Binary{}, err
+	for _, check := range []func() error{
+		o.Home.Check,
+		func() error { return writable(o.Home.Dir) },
+		func() error { return spaceLeft(o.Home.Dir, minFree) },
+		o.portsFree,
+	} {
+		if err := check(); err != nil {
+			return kube.Binary{}, err
+		}
 	}
 	binary, err := kube.Find(kube.FindOptions{Dir: o.KubeDir})
 	if err != nil {
 		return kube.Binary{}, err
 	}
 	meta, err := o.Home.ReadMeta()
-	if err == nil {
-		err = kubernetesStep(meta.Kubernetes, binary.Version)
-	} else if errors.Is(err, fs.ErrNotExist) {
-		err = nil
+	if errors.Is(err, fs.ErrNotExist) {
+		return binary, nil
 	}
 	if err != nil {
 		return kube.Binary{}, err
 	}
+	return binary, kubernetesStep(meta.Kubernetes, binary.Version)
+}
+
+// portsFree refuses ports that are taken, unless it is our own plane that has
+// them.
+func (o Options) portsFree() error {
 	if o.Home.Running() {
-		return binary, nil
+		return nil
 	}
 	config, err := o.Home.readConfig()
 	if err != nil {
-		return kube.Binary{}, err
+		return err
 	}
 	_, err = config.complete(o)
-	return binary, err
+	return err
 }
 
 // existing is the nearest directory of path that is there already.

@@ -34,6 +34,8 @@ const (
 
 	// So many exits before it ever served mean that it never will.
 	startFailures = 3
+	// So many lines of its log are shown with it then.
+	statusLines = 20
 	// So many exits in a row are a crash loop.
 	crashLoopAfter = 3
 )
@@ -103,7 +105,7 @@ func (c *child) snapshot() ComponentStatus {
 	defer c.mu.Unlock()
 	s := c.status
 	if s.State == Backoff || s.State == CrashLoop {
-		s.LogTail = c.log.tail()
+		s.LogTail = telling(c.log.tail(), statusLines)
 	}
 	return s
 }
@@ -251,7 +253,7 @@ func (c *child) probed(err error) time.Duration {
 }
 
 // startError says why the component does not serve.
-func (c *child) startError() error {
+func (c *child) startError() *StartError {
 	e := &StartError{Component: c.Name, Log: c.log.path, LogTail: c.log.tail()}
 	c.mu.Lock()
 	defer c.mu.Unlock()

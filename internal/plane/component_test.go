@@ -82,9 +82,8 @@ func TestACrashLoopIsReportedWithTheEndOfTheLog(t *testing.T) {
 	if s.State != CrashLoop || s.LastExit != "exit status 7" || len(s.LogTail) == 0 || !strings.Contains(s.LogTail[0], "no such luck") {
 		t.Errorf("status = %+v, want a crash loop with the log", s)
 	}
-	var e *StartError
-	if !errors.As(c.startError(), &e) || !strings.Contains(e.Error(), "no such luck") {
-		t.Errorf("start error = %v, want one that quotes the log", c.startError())
+	if e := c.startError(); !strings.Contains(e.Error(), "no such luck") {
+		t.Errorf("start error = %v, want one that quotes the log", e)
 	}
 }
 

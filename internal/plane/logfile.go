@@ -10,7 +10,7 @@ import (
 const (
 	logMegabytes = 20
 	logBackups   = 3
-	tailLines    = 20
+	tailLines    = 100
 	tailLineMax  = 400
 )
 

@@ -11,13 +11,13 @@ import (
 func TestTheTailHoldsTheLastLines(t *testing.T) {
 	l := newLogFile(filepath.Join(t.TempDir(), "x.log"))
 	defer l.close()
-	for i := range 50 {
+	for i := range 200 {
 		fmt.Fprintf(l, "line %d\nhal", i)
 		fmt.Fprintf(l, "f %d\n", i)
 	}
 	fmt.Fprint(l, strings.Repeat("x", 10_000))
 	tail := l.tail()
-	if len(tail) != tailLines || tail[len(tail)-1] != "half 49" || tail[len(tail)-2] != "line 49" {
+	if len(tail) != tailLines || tail[len(tail)-1] != "half 199" || tail[len(tail)-2] != "line 199" {
 		t.Errorf("tail = %q", tail)
 	}
 }

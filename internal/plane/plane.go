@@ -23,6 +23,9 @@ const (
 	startTimeout   = 3 * time.Minute
 	renewalPeriod  = 12 * time.Hour
 	childrenExpect = 5 * time.Second
+
+	// Less free space than this explains why something does not start.
+	fullDisk = 8 << 20
 )
 
 // Options are what a user may decide about a plane.
@@ -211,7 +214,11 @@ func (p *Plane) await(ctx context.Context, c *child, s *stage) error {
 	if cause := context.Cause(ctx); errors.Is(cause, context.Canceled) {
 		return s.failed(errors.New("interrupted before the plane was ready"))
 	}
-	return s.failed(c.startError())
+	failure := c.startError()
+	if spaceLeft(p.home.Dir, fullDisk) != nil {
+		failure.Hint = "no space left on device, make room and run `drover up` again"
+	}
+	return s.failed(failure)
 }
 
 // install puts Drover's own kinds, roles and webhooks into the API.

@@ -2,6 +2,7 @@ package plane
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -9,6 +10,7 @@ import (
 type StartError struct {
 	Component string
 	Reason    string
+	Hint      string
 	Log       string
 	LogTail   []string
 }
@@ -17,10 +19,27 @@ type StartError struct {
 const startErrorLines = 5
 
 func (e *StartError) Error() string {
-	msg := fmt.Sprintf("%s did not start (%s); its log is %s", e.Component, e.Reason, e.Log)
-	if len(e.LogTail) > 0 {
-		last := e.LogTail[max(0, len(e.LogTail)-startErrorLines):]
-		msg += ", which ends with:\n  " + strings.Join(last, "\n  ")
+	msg := fmt.Sprintf("%s did not start (%s)", e.Component, e.Reason)
+	if e.Hint != "" {
+		msg += ": " + e.Hint
+	}
+	msg += "; its log is " + e.Log
+	if lines := telling(e.LogTail, startErrorLines); len(lines) > 0 {
+		msg += ", which ends with:\n  " + strings.Join(lines, "\n  ")
 	}
 	return msg
+}
+
+// frame is a line of a stack trace: where the program was, not what is wrong.
+var frame = regexp.MustCompile(`^\s|^goroutine \d+ |^created by |^[\w./*()\[\]@-]+\(.*\)$|^$`)
+
+// telling returns the last lines that say something to a person.
+func telling(lines []string, most int) []string {
+	var out []string
+	for _, line := range lines {
+		if !frame.MatchString(line) {
+			out = append(out, line)
+		}
+	}
+	return out[max(0, len(out)-most):]
 }

@@ -4,15 +4,13 @@ package e2e
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/drover-dev/drover/internal/cli"
 )
 
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "drover" {
-		os.Exit(cli.Main())
-	}
-	os.Exit(m.Run())
+	testscript.Main(m, map[string]func(){"drover": func() { os.Exit(cli.Main()) }})
 }
