@@ -45,10 +45,14 @@ func Preflight(o Options) (kube.Binary, error) {
 }
 
 // portsFree refuses ports that are taken, unless it is our own plane that has
-// them.
+// them. Children of a supervisor that was killed a moment ago still hold them
+// and are waited for.
 func (o Options) portsFree() error {
 	if o.Home.Running() {
 		return nil
+	}
+	if err := o.Home.endLeftovers(); err != nil {
+		return err
 	}
 	config, err := o.Home.readConfig()
 	if err != nil {

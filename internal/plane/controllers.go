@@ -59,9 +59,7 @@ func (p *Plane) manager() Component {
 		Name:    "manager",
 		Version: version.Get().Version,
 		Command: func() *exec.Cmd {
-			// The file of a running program may have been replaced by a newer
-			// release; the link still leads to the one that runs.
-			cmd := exec.Command("/proc/self/exe", p.managerArgs()...)
+			cmd := exec.Command(self(), p.managerArgs()...)
 			cmd.Args[0] = "drover"
 			return cmd
 		},

@@ -132,7 +132,7 @@ func TestEndingLeftoversSparesStrangers(t *testing.T) {
 	if err := writeJSON(h.stateFile(), State{Children: []Process{reused, identify(ours.Process.Pid)}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.reap(); err != nil {
+	if err := h.endLeftovers(); err != nil {
 		t.Fatal(err)
 	}
 	if identify(ours.Process.Pid).alive() {

@@ -24,7 +24,12 @@ func Launch(ctx context.Context, o Options) error {
 		return err
 	}
 	if o.Home.Running() {
-		return awaitOther(ctx, o)
+		if err := awaitOther(ctx, o); !errors.Is(err, errOtherGone) {
+			return err
+		}
+		if err := o.portsFree(); err != nil {
+			return err
+		}
 	}
 	err := launch(ctx, o)
 	if err != nil && o.Home.Running() && ctx.Err() == nil {
@@ -74,7 +79,7 @@ func supervisor(o Options) *exec.Cmd {
 	if o.KubeDir != "" {
 		args = append(args, "--kube-dir", o.KubeDir)
 	}
-	cmd := exec.Command("/proc/self/exe", args...)
+	cmd := exec.Command(self(), args...)
 	cmd.Args[0] = "drover"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd
@@ -115,13 +120,17 @@ func follow(ctx context.Context, cmd *exec.Cmd, events *os.File, progress Progre
 	return errors.New(failure)
 }
 
-// awaitOther waits for a plane that another process brings up.
+// awaitOther waits for a plane that another process brings up. One look is not
+// enough: a supervisor that was killed this instant still looks alive.
 func awaitOther(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	for o.Home.Running() {
+	for looks := 0; o.Home.Running(); {
 		state, err := o.Home.readState()
 		if err == nil && state.Supervisor.alive() && (state.Phase == PhaseReady || state.Phase == PhaseDegraded) {
+			looks++
+		}
+		if looks == 2 {
 			return ErrRunning
 		}
 		select {
@@ -130,14 +139,35 @@ func awaitOther(ctx context.Context, o Options) error {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	return errors.New("another process was bringing this plane up and has given up: run `drover up` again to see why")
+	return errOtherGone
+}
+
+// errOtherGone means that the plane we were waiting for is no longer there.
+var errOtherGone = errors.New("another process was bringing this plane up and has given up: run `drover up` again to see why")
+
+// self is this program, also if its file has been replaced by a newer release
+// since it was started: the link in /proc still leads to the one that runs.
+func self() string {
+	const link = "/proc/self/exe"
+	path, err := os.Executable()
+	if err != nil {
+		return link
+	}
+	named, err := os.Stat(path)
+	if err != nil {
+		return link
+	}
+	if running, err := os.Stat(link); err != nil || !os.SameFile(named, running) {
+		return link
+	}
+	return path
 }
 
 // Shutdown stops the plane in h and returns when all of it is gone. It is no
 // error if there was none.
 func Shutdown(ctx context.Context, h Home) (wasRunning bool, err error) {
 	if !h.Running() {
-		return false, h.reap()
+		return false, h.endLeftovers()
 	}
 	state, err := h.readState()
 	if err != nil {
@@ -155,12 +185,7 @@ func Shutdown(ctx context.Context, h Home) (wasRunning bool, err error) {
 		}
 		state.Supervisor.wait(200 * time.Millisecond)
 	}
-	return true, h.reap()
-}
-
-// reap ends children whose supervisor was killed.
-func (h Home) reap() error {
-	return (&Plane{home: h}).endLeftovers()
+	return true, h.endLeftovers()
 }
 
 // Purge removes the home of a plane that is stopped.

@@ -20,9 +20,8 @@ import (
 )
 
 const (
-	startTimeout   = 3 * time.Minute
-	renewalPeriod  = 12 * time.Hour
-	childrenExpect = 5 * time.Second
+	startTimeout  = 3 * time.Minute
+	renewalPeriod = 12 * time.Hour
 
 	// Less free space than this explains why something does not start.
 	fullDisk = 8 << 20
@@ -109,7 +108,7 @@ func prepare(o Options) (*Plane, func(), error) {
 // fill makes the files of the home agree with the options, and ends what an
 // earlier supervisor left behind.
 func (p *Plane) fill(o Options, stage *stage) error {
-	if err := p.endLeftovers(); err != nil {
+	if err := p.home.endLeftovers(); err != nil {
 		return stage.failed(err)
 	}
 	config, err := p.home.readConfig()
@@ -149,21 +148,6 @@ func (p *Plane) renew() error {
 		p.log.Info("Certificates were issued", "names", issued)
 	}
 	return p.home.writeKubeconfigs(p.config)
-}
-
-// endLeftovers kills children that outlived their supervisor. The kernel does
-// that by itself, a moment after the supervisor's end at the latest.
-func (p *Plane) endLeftovers() error {
-	last, err := p.home.readState()
-	if err != nil {
-		return nil //nolint:nilerr // without a readable state there is nobody to look for
-	}
-	for _, process := range last.Children {
-		if err := process.kill(childrenExpect); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (p *Plane) start(ctx context.Context, progress Progress) error {

@@ -27,8 +27,11 @@ func identify(pid int) Process {
 	return Process{PID: pid, Start: start}
 }
 
+// alive tells whether any thread of the process still runs. A process that was
+// killed holds its ports and locks until the last one has ended, long after
+// /proc shows its first thread as a zombie.
 func (p Process) alive() bool {
-	return p.PID > 0 && p == identify(p.PID)
+	return p.PID > 0 && p == identify(p.PID) && !p.wait(0)
 }
 
 // kill ends a process at once and waits until it is gone.
@@ -44,26 +47,27 @@ func (p Process) kill(timeout time.Duration) error {
 	return nil
 }
 
-// wait returns when the process has ended or the time is over.
-func (p Process) wait(timeout time.Duration) {
+// wait tells whether the process has ended, and gives it time to.
+func (p Process) wait(timeout time.Duration) (ended bool) {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err != nil {
-		return
+		return true
 	}
 	defer unix.Close(fd)
-	_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(timeout.Milliseconds()))
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(timeout.Milliseconds()))
+	return n > 0 && err == nil
 }
 
 // startTime joins the boot id and the 22nd field of /proc/PID/stat. The second
 // field is the name in parentheses and may hold anything, so fields are
-// counted from its end. A zombie has ended for our purposes.
+// counted from its end.
 func startTime(pid int) (string, error) {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return "", err
 	}
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 20 || bytes.Equal(fields[0], []byte("Z")) {
+	if len(fields) < 20 {
 		return "", os.ErrProcessDone
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -91,4 +95,23 @@ func memoryBytes(pid int) int64 {
 		}
 	}
 	return 0
+}
+
+// leftoverTimeout is long for a process that has been killed: a large one
+// needs a moment to give its memory back.
+const leftoverTimeout = 10 * time.Second
+
+// endLeftovers kills children that outlived their supervisor. The kernel does
+// that by itself, a moment after the supervisor's end at the latest.
+func (h Home) endLeftovers() error {
+	last, err := h.readState()
+	if err != nil {
+		return nil //nolint:nilerr // without a readable state there is nobody to look for
+	}
+	for _, process := range last.Children {
+		if err := process.kill(leftoverTimeout); err != nil {
+			return err
+		}
+	}
+	return nil
 }

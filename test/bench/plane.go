@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// status is the part of `drover status -o json` that is measured.
+type status struct {
+	Phase      string
+	Supervisor struct{ PID int }
+	Components []struct {
+		Name, State string
+		PID         int
+	}
+}
+
+// processes maps the names of the plane's processes to their pids.
+func (s status) processes() map[string]int {
+	out := map[string]int{"supervisor": s.Supervisor.PID}
+	for _, c := range s.Components {
+		out[c.Name] = c.PID
+	}
+	return out
+}
+
+func (b *bench) run(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, b.drover, args...)
+	cmd.Env = append(os.Environ(), "DROVER_HOME="+b.home)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("drover %v: %w:\n%s", args, err, out.String())
+	}
+	return out.String(), nil
+}
+
+func (b *bench) up(ctx context.Context) error {
+	_, err := b.run(ctx, "up")
+	return err
+}
+
+func (b *bench) status(ctx context.Context) (status, error) {
+	var s status
+	out, err := b.run(ctx, "status", "-o", "json")
+	if err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal([]byte(out), &s)
+}
+
+// awaitReady polls until every component serves and the one named has a new
+// process.
+func (b *bench) awaitReady(ctx context.Context, name string, not int) error {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
+		s, err := b.status(ctx)
+		if err != nil {
+			return err
+		}
+		if s.Phase == "Ready" && s.processes()[name] != not {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return fmt.Errorf("%s did not come back in two minutes", name)
+}
