@@ -2,6 +2,8 @@
 // which parses and prints; the work is done elsewhere. Start with NewCommand.
 package cli
 
+//go:generate go run ../../hack/docs ../../docs/cli
+
 import (
 	"context"
 	"errors"

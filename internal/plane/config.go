@@ -95,7 +95,8 @@ func (c Config) complete(o Options) (Config, error) {
 	if err := c.chooseAPIPort(o.APIPort); err != nil {
 		return c, err
 	}
-	return c, c.choosePorts()
+	err := c.choosePorts()
+	return c, err
 }
 
 func (c *Config) chooseAPIPort(asked int) error {

@@ -42,7 +42,8 @@ func (h Home) ensureEncryption(now time.Time) (*Encryption, error) {
 		return nil, fmt.Errorf("the encryption keys %q are gone, but there is data that needs them: put the file back, or restore a backup into another --home", h.encryptionFile())
 	}
 	e = &Encryption{path: h.encryptionFile()}
-	return e, e.addKey(now)
+	err = e.addKey(now)
+	return e, err
 }
 
 func (h Home) loadEncryption() (*Encryption, error) {

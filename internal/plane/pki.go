@@ -47,7 +47,7 @@ type leaf struct {
 func leaves(c Config) []leaf {
 	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	server := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	both := append(client, server...)
+	both := slices.Concat(client, server)
 	loopback := []string{"localhost", "127.0.0.1", "::1"}
 	api := slices.Concat(loopback, []string{
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",

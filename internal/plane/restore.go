@@ -144,7 +144,8 @@ func readManifest(archive *tar.Reader) (Manifest, error) {
 	if header.Name != manifestName || header.Size > manifestLimit {
 		return m, fmt.Errorf("it begins with %q instead of a manifest", header.Name)
 	}
-	return m, json.NewDecoder(archive).Decode(&m)
+	err = json.NewDecoder(archive).Decode(&m)
+	return m, err
 }
 
 // VersionRefusedError means that a backup is sound but too new for us.

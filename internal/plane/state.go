@@ -80,7 +80,13 @@ func ReadState(h Home) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	return s.observed(h.Running()), nil
+	if !h.Running() {
+		return s.ended(), nil
+	}
+	for i := range s.Components {
+		s.Components[i].MemoryBytes = memoryBytes(s.Components[i].PID)
+	}
+	return s, nil
 }
 
 func (h Home) readState() (State, error) {
@@ -95,20 +101,14 @@ func (h Home) readState() (State, error) {
 	return s, nil
 }
 
-// observed corrects what the file says by what is true now.
-func (s State) observed(running bool) State {
-	if !running {
-		if s.Phase != PhaseStopped {
-			s.Phase = PhaseKilled
-		}
-		for i := range s.Components {
-			s.Components[i].State, s.Components[i].PID = Stopped, 0
-		}
-		s.Supervisor, s.Children = Process{}, nil
-		return s
+// ended corrects what the file says when nobody is left to correct it.
+func (s State) ended() State {
+	if s.Phase != PhaseStopped {
+		s.Phase = PhaseKilled
 	}
 	for i := range s.Components {
-		s.Components[i].MemoryBytes = memoryBytes(s.Components[i].PID)
+		s.Components[i].State, s.Components[i].PID = Stopped, 0
 	}
+	s.Supervisor, s.Children = Process{}, nil
 	return s
 }

@@ -51,7 +51,8 @@ func (b *bench) status(ctx context.Context) (status, error) {
 	if err != nil {
 		return s, err
 	}
-	return s, json.Unmarshal([]byte(out), &s)
+	err = json.Unmarshal([]byte(out), &s)
+	return s, err
 }
 
 // awaitReady polls until every component serves and the one named has a new

@@ -247,12 +247,12 @@ func testPurge(t *testing.T, p *plane) {
 
 func TestAFirstStartThatIsKilledCanBeRepeated(t *testing.T) {
 	p := newPlane(t)
-	for _, after := range []time.Duration{30, 300, 1500, 4000} {
+	for _, after := range []int{30, 300, 1500, 4000} {
 		cmd := p.command("up", "--foreground")
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(after * time.Millisecond)
+		time.Sleep(time.Duration(after) * time.Millisecond)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // plane is a home and the drover that works on it.
@@ -197,15 +196,6 @@ func (p *plane) config() *rest.Config {
 func (p *plane) kubernetes() kubernetes.Interface {
 	p.t.Helper()
 	c, err := kubernetes.NewForConfig(p.config())
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return c
-}
-
-func (p *plane) client() client.Client {
-	p.t.Helper()
-	c, err := client.New(p.config(), client.Options{})
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func run(args []string) error {
 		}
 	}
 	argv := append([]string{"kubectl"}, args...)
-	if err := syscall.Exec(binary.Path, argv, os.Environ()); err != nil { //nolint:gosec // becoming kubectl with the user's own arguments is the point
+	if err := syscall.Exec(binary.Path, argv, os.Environ()); err != nil {
 		return fmt.Errorf("running kubectl in %q: %w", binary.Path, err)
 	}
 	return nil

@@ -3,6 +3,7 @@
 package plane
 
 import (
+	"cmp"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -25,16 +26,13 @@ func AddCommands(root *cobra.Command, io *ui.IO) {
 type homeFlag struct{ dir string }
 
 func (f *homeFlag) add(cmd *cobra.Command) {
-	cmd.PersistentFlags().StringVar(&f.dir, "home", plane.DefaultHome(), "`directory` that holds all state of the plane ($DROVER_HOME)")
+	cmd.PersistentFlags().StringVar(&f.dir, "home", "", "`directory` that holds all state of the plane (default $DROVER_HOME, or ~/.drover)")
 	_ = cmd.MarkPersistentFlagDirname("home")
 }
 
 // home is absolute, because the supervisor outlives the shell's directory.
 func (f *homeFlag) home() (plane.Home, error) {
-	if f.dir == "" {
-		return plane.Home{}, ui.Usagef("--home is empty: name a directory")
-	}
-	dir, err := filepath.Abs(f.dir)
+	dir, err := filepath.Abs(cmp.Or(f.dir, plane.DefaultHome()))
 	return plane.Home{Dir: dir}, err
 }
 

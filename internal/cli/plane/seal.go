@@ -31,7 +31,7 @@ func (f *sealFlags) toSeal(io *ui.IO) ([]age.Recipient, error) {
 		}
 		return parseRecipients(f.recipients)
 	}
-	passphrase, err := f.passphrase(io, true)
+	passphrase, err := f.passphrase(io, askTwice)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (f *sealFlags) toOpen(io *ui.IO) ([]age.Identity, error) {
 		defer file.Close()
 		return age.ParseIdentities(file)
 	}
-	passphrase, err := f.passphrase(io, false)
+	passphrase, err := f.passphrase(io, askOnce)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (f *sealFlags) toOpen(io *ui.IO) ([]age.Identity, error) {
 
 // passphrase comes from a file, the environment or the terminal, never from
 // an argument, which every user of the machine could read.
-func (f *sealFlags) passphrase(io *ui.IO, confirm bool) (string, error) {
+func (f *sealFlags) passphrase(io *ui.IO, ask func(*ui.IO) (string, error)) (string, error) {
 	if f.passphraseFile != "" {
 		data, err := os.ReadFile(f.passphraseFile)
 		if err != nil {
@@ -91,13 +91,15 @@ func (f *sealFlags) passphrase(io *ui.IO, confirm bool) (string, error) {
 	if !io.Interactive || !term.IsTerminal(int(os.Stdin.Fd())) {
 		return "", ui.Usagef("a passphrase is needed and there is no terminal to ask on: use --passphrase-file or $DROVER_PASSPHRASE")
 	}
-	return ask(io, confirm)
+	return ask(io)
 }
 
-func ask(io *ui.IO, confirm bool) (string, error) {
-	first, err := readHidden(io, "Passphrase: ")
-	if err != nil || !confirm {
-		return first, err
+func askOnce(io *ui.IO) (string, error) { return readHidden(io, "Passphrase: ") }
+
+func askTwice(io *ui.IO) (string, error) {
+	first, err := askOnce(io)
+	if err != nil {
+		return "", err
 	}
 	second, err := readHidden(io, "Again: ")
 	if err != nil {

@@ -49,11 +49,11 @@ func (p *Progress) finish(mark, stage string, took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.endTicker()
-	clear := ""
+	erase := ""
 	if p.io.Interactive {
-		clear = "\r\033[K"
+		erase = "\r\033[K"
 	}
-	fmt.Fprintf(p.io.Err, "%s %s %-46s %6s\n", clear, mark, p.label(stage), Seconds(took))
+	fmt.Fprintf(p.io.Err, "%s %s %-46s %6s\n", erase, mark, p.label(stage), Seconds(took))
 }
 
 func (p *Progress) endTicker() {

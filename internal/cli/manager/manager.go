@@ -1,0 +1,70 @@
+// Package manager is the command line of the manager: `drover manager`, and the program of its own in cmd/manager. It parses flags and
+// finds the cluster; the work is done by internal/manager.
+package manager
+
+import (
+	"fmt"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/drover-dev/drover/internal/manager"
+	"github.com/drover-dev/drover/internal/version"
+)
+
+const long = `Run every controller and webhook of Drover in one process, against the cluster of --kubeconfig,
+$KUBECONFIG, or the one the process runs in.
+
+Cluster API's core, kubeadm bootstrap and kubeadm control plane providers are part of it. Unless told
+otherwise it installs the definitions it needs, and it issues the certificates of its webhooks itself.`
+
+const example = `  # Against a cluster that reaches this machine at 192.0.2.10:
+  drover manager --kubeconfig ~/.kube/config --webhook-url https://192.0.2.10:9443
+
+  # Inside a cluster where provider-components.yaml was applied:
+  drover manager --install=false --leader-elect`
+
+// NewCommand returns the command `manager`.
+func NewCommand() *cobra.Command {
+	options := manager.DefaultOptions()
+	kubeconfig := ""
+	cmd := &cobra.Command{
+		Use:           "manager",
+		Short:         "Run the controllers and webhooks",
+		Long:          long,
+		Example:       example,
+		Args:          cobra.NoArgs,
+		Version:       version.Get().Version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := options.Validate(); err != nil {
+				return err
+			}
+			cfg, err := loadConfig(kubeconfig)
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return manager.Run(ctx, cfg, options)
+		},
+	}
+	cmd.Flags().StringVarP(&kubeconfig, "kubeconfig", "k", "", "kubeconfig of the cluster to manage (default $KUBECONFIG, else in-cluster)")
+	options.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// loadConfig reads the named file, or those of $KUBECONFIG and the home directory, or what a Pod is given.
+func loadConfig(file string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = file
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster to manage: %w; name a kubeconfig with --kubeconfig", err)
+	}
+	return cfg, nil
+}

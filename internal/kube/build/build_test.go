@@ -1,0 +1,287 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-dev/drover/internal/kube"
+	"github.com/drover-dev/drover/internal/kube/cache"
+	"github.com/drover-dev/drover/internal/test/kubefake"
+)
+
+// log is a progress writer that several builders may share.
+type log struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+func newBuilder(t *testing.T) (Builder, *log) {
+	t.Helper()
+	progress := &log{}
+	return Builder{Source: kubefake.Source(t), Cache: cache.Cache{Dir: t.TempDir()}, Progress: progress}, progress
+}
+
+func mustRelease(t *testing.T, b Builder, wanted string) Release {
+	t.Helper()
+	releases, err := b.Releases(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Select(releases, wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func mustBuild(t *testing.T, b Builder, wanted string) cache.Entry {
+	t.Helper()
+	e, err := b.Build(t.Context(), mustRelease(t, b, wanted))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestBuildLinksTheVersionThatTheModuleFilePins(t *testing.T) {
+	b, _ := newBuilder(t)
+	for wanted, want := range map[string]string{"": "v1.36.3", "1.35": "v1.35.4"} {
+		e := mustBuild(t, b, wanted)
+		got, err := kube.Binary{Path: e.Binary()}.Probe(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != want || e.Version != want {
+			t.Errorf("asked for %q: the binary says %s, its manifest %s, want %s", wanted, got, e.Version, want)
+		}
+	}
+}
+
+func TestBuildLinksEachProgram(t *testing.T) {
+	b, _ := newBuilder(t)
+	e := mustBuild(t, b, "")
+	for _, program := range kube.Programs() {
+		if got, err := os.Readlink(filepath.Join(e.Dir, program)); err != nil || got != "kube" {
+			t.Errorf("%s links to %q (%v), want kube", program, got, err)
+		}
+	}
+}
+
+func TestBuildIsReproducible(t *testing.T) {
+	t.Setenv("GOFLAGS", "-buildvcs=true")
+	first, _ := newBuilder(t)
+	second, _ := newBuilder(t)
+	commit(t, second.Source)
+	one, two := mustBuild(t, first, ""), mustBuild(t, second, "")
+	if diff := cmp.Diff(one.Manifest, two.Manifest); diff != "" {
+		t.Errorf("two checkouts in two directories differ (-first +second):\n%s", diff)
+	}
+}
+
+// commit makes the directory a Git checkout, whose state the go command would
+// put into what it builds there.
+func commit(t *testing.T, dir string) {
+	t.Helper()
+	for _, args := range [][]string{
+		{"init", "--quiet"},
+		{"add", "."},
+		{"-c", "user.name=n", "-c", "user.email=e", "-c", "commit.gpgsign=false", "commit", "--quiet", "--message=m"},
+	} {
+		cmd := exec.Command("git", args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+}
+
+func TestBuildDoesNothingWhenNothingChanged(t *testing.T) {
+	b, progress := newBuilder(t)
+	mustBuild(t, b, "")
+	said := progress.String()
+	mustBuild(t, b, "")
+	if progress.String() != said {
+		t.Errorf("the second build did something:\n%s", strings.TrimPrefix(progress.String(), said))
+	}
+}
+
+func TestKeyFollowsTheInputs(t *testing.T) {
+	tests := []struct {
+		name    string
+		change  func(t *testing.T, b Builder)
+		changes bool
+	}{
+		{"a source file", edit("main.go", "// changed\n"), true},
+		{"a source file below", edit("staging/component-base/version/base.go", "// changed\n"), true},
+		{"the module file", edit("go.mod", "// changed\n"), true},
+		{"the sum file", edit("go.sum", "example.com/x v1.0.0 h1:x\n"), true},
+		{"a flag that changes code", setGOFLAGS("-tags=x"), true},
+		{"a target of another kind", func(t *testing.T, _ Builder) { t.Setenv("GOAMD64", "v3"); t.Setenv("GOARCH", "amd64") }, true},
+		{"the module file of another minor", edit("v1.35.mod", "// changed\n"), false},
+		{"a test", edit("main_test.go", "package main\n"), false},
+		{"a document", edit("README.md", "changed\n"), false},
+		{"a flag that says how to build", setGOFLAGS("-p=1 -v -buildvcs=false"), false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv("GOFLAGS", "")
+			b, _ := newBuilder(t)
+			before := key(t, b)
+			tt.change(t, b)
+			if changed := key(t, b) != before; changed != tt.changes {
+				t.Errorf("the key changed: %v, want %v", changed, tt.changes)
+			}
+		})
+	}
+}
+
+func edit(name, text string) func(*testing.T, Builder) {
+	return func(t *testing.T, b Builder) {
+		t.Helper()
+		path := filepath.Join(b.Source, name)
+		old, _ := os.ReadFile(path)
+		kubefake.Write(t, path, string(old)+text)
+	}
+}
+
+func setGOFLAGS(flags string) func(*testing.T, Builder) {
+	return func(t *testing.T, _ Builder) { t.Setenv("GOFLAGS", flags) }
+}
+
+func key(t *testing.T, b Builder) string {
+	t.Helper()
+	in, err := b.inputs(t.Context(), Release{Version: "v1.36.3", ModFile: "go.mod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in.key()
+}
+
+func TestBuildersOfTheSameContentBuildOnce(t *testing.T) {
+	b, progress := newBuilder(t)
+	r := mustRelease(t, b, "")
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if _, err := b.Build(t.Context(), r); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := strings.Count(progress.String(), "reading the module graph"); n != 1 {
+		t.Errorf("%d builders compiled, want 1:\n%s", n, progress)
+	}
+	if !strings.Contains(progress.String(), "another process is building it, waiting") {
+		t.Errorf("nobody said that it waits:\n%s", progress)
+	}
+}
+
+func TestBuildThatFailsSaysWhyAndLeavesNothing(t *testing.T) {
+	tests := []struct {
+		name string
+		with func(t *testing.T, b Builder)
+		want string
+	}{
+		{
+			name: "a compile error shows what the compiler said",
+			with: edit("main.go", "func broken() { undefinedName() }\n"),
+			want: "undefined: undefinedName",
+		},
+		{
+			name: "an unset version is found out",
+			with: func(t *testing.T, b Builder) {
+				kubefake.Write(t, filepath.Join(b.Source, "staging", "component-base", "version", "base.go"),
+					"package version\n\nfunc Get() string { return \"v0.0.0-moved\" }\n")
+			},
+			want: `is Kubernetes v0.0.0-moved, but v1.36.3 is needed`,
+		},
+		{
+			name: "a program that is not Kubernetes is found out",
+			with: func(t *testing.T, b Builder) {
+				kubefake.Write(t, filepath.Join(b.Source, "main.go"), "package main\n\nfunc main() { panic(\"no such program\") }\n")
+			},
+			want: "no such program",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b, _ := newBuilder(t)
+			r := mustRelease(t, b, "")
+			tt.with(t, b)
+			_, err := b.Build(t.Context(), r)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got error %v, want one with %q", err, tt.want)
+			}
+			wantNoEntries(t, b.Cache)
+		})
+	}
+}
+
+func wantNoEntries(t *testing.T, c cache.Cache) {
+	t.Helper()
+	files, err := os.ReadDir(c.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if f.IsDir() {
+			t.Errorf("%s was left in the cache", f.Name())
+		}
+	}
+}
+
+func TestBuildWithoutGoSaysWhatToInstall(t *testing.T) {
+	b, _ := newBuilder(t)
+	t.Setenv("PATH", t.TempDir())
+	_, err := b.Releases(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "install Go 1.26") {
+		t.Errorf("got error %v, want one that says to install Go", err)
+	}
+}
+
+func TestBuildThatIsInterruptedLeavesNothing(t *testing.T) {
+	b, _ := newBuilder(t)
+	r := mustRelease(t, b, "")
+	ctx, cancel := context.WithCancel(t.Context())
+	b.Progress = cancelOn{text: "reading the module graph", cancel: cancel}
+	_, err := b.Build(ctx, r)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got error %v, want context.Canceled", err)
+	}
+	wantNoEntries(t, b.Cache)
+}
+
+// cancelOn interrupts a build at a known moment.
+type cancelOn struct {
+	text   string
+	cancel func()
+}
+
+func (c cancelOn) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), c.text) {
+		c.cancel()
+	}
+	return len(p), nil
+}

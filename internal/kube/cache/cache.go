@@ -1,0 +1,179 @@
+// Package cache keeps Kubernetes binaries on disk, one directory per content,
+// shared by every checkout and every Drover of a user:
+//
+//	<user cache>/drover/kube/
+//	  v1.36.3-3f2a…/        an entry: complete, or not there at all
+//	    kube                the multi-call binary
+//	    kube-apiserver …    symbolic links to it, one per program
+//	    kube.json           the Manifest, written last
+//	    kube.zst            the binary compressed, once someone has asked for it
+//	  .lock-v1.36.3-3f2a…   held while the entry is being made
+//	  .tmp-v1.36.3-3f2a….N  an entry in the making; left over only by a crash
+//
+// The package never builds, downloads or runs anything: a fill function given
+// to [Cache.Create] does. Start at [Default] and [Cache.Create].
+package cache
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	lockPrefix = ".lock-"
+	tempPrefix = ".tmp-"
+)
+
+// Cache is a directory of entries. It need not exist yet.
+type Cache struct {
+	Dir string
+}
+
+// Default is the cache of the current user.
+func Default() (Cache, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return Cache{}, fmt.Errorf("finding the user's cache directory: %w; set XDG_CACHE_HOME to an absolute path", err)
+	}
+	return Cache{Dir: filepath.Join(dir, "drover", "kube")}, nil
+}
+
+// Name is the name of the entry for one content of one Kubernetes version.
+func Name(version, key string) string {
+	return version + "-" + key
+}
+
+// Get returns the entry of that name if it is there and whole.
+func (c Cache) Get(name string) (Entry, bool) {
+	return open(filepath.Join(c.Dir, name))
+}
+
+// List returns the whole entries that hold the given version for this platform,
+// the one that was used last first.
+func (c Cache) List(version string) []Entry {
+	dirs, _ := filepath.Glob(filepath.Join(c.Dir, version+"-*"))
+	var entries []Entry
+	for _, dir := range dirs {
+		if e, ok := open(dir); ok && e.Version == version && e.runsHere() {
+			entries = append(entries, e)
+		}
+	}
+	slices.SortFunc(entries, func(a, b Entry) int {
+		return cmp.Or(b.used.Compare(a.used), strings.Compare(a.Dir, b.Dir))
+	})
+	return entries
+}
+
+// Request says which entry to make and how.
+type Request struct {
+	Name string
+	// Fill puts the file "kube" into the directory and describes it. Size and
+	// sha256 of the manifest are computed afterwards.
+	Fill func(ctx context.Context, dir string) (Manifest, error)
+	// Waiting is called once if another process is making the same entry.
+	Waiting func()
+}
+
+// Create returns the entry, and makes it first if it is not there. Of several
+// processes that ask for the same entry one makes it while the others wait.
+func (c Cache) Create(ctx context.Context, r Request) (Entry, error) {
+	if e, ok := c.Get(r.Name); ok {
+		return e, e.touch()
+	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return Entry{}, fmt.Errorf("creating the cache: %w", err)
+	}
+	unlock, err := lock(ctx, c.lockFile(r.Name), r.Waiting)
+	if err != nil {
+		return Entry{}, fmt.Errorf("locking cache entry %q: %w", r.Name, err)
+	}
+	defer unlock()
+	if e, ok := c.Get(r.Name); ok {
+		return e, e.touch()
+	}
+	if err := c.removeLeftovers(r.Name); err != nil {
+		return Entry{}, err
+	}
+	return c.make(ctx, r)
+}
+
+// make fills a temporary directory and moves it into place. The caller holds
+// the lock of the entry.
+func (c Cache) make(ctx context.Context, r Request) (Entry, error) {
+	temp, err := os.MkdirTemp(c.Dir, tempPrefix+r.Name+".")
+	if err != nil {
+		return Entry{}, fmt.Errorf("creating the cache entry %q: %w", r.Name, err)
+	}
+	defer os.RemoveAll(temp) // A no-op once it has been renamed.
+	manifest, err := r.Fill(ctx, temp)
+	if err != nil {
+		return Entry{}, err
+	}
+	if err := seal(temp, manifest); err != nil {
+		return Entry{}, fmt.Errorf("completing cache entry %q: %w", r.Name, err)
+	}
+	final := filepath.Join(c.Dir, r.Name)
+	// Whatever has this name now is not a whole entry: Create looked.
+	if err := os.RemoveAll(final); err != nil {
+		return Entry{}, fmt.Errorf("replacing damaged cache entry %q: %w", r.Name, err)
+	}
+	if err := os.Rename(temp, final); err != nil {
+		return Entry{}, fmt.Errorf("publishing cache entry %q: %w", r.Name, err)
+	}
+	e, ok := open(final)
+	if !ok {
+		return Entry{}, fmt.Errorf("cache entry %q is not readable right after it was made", final)
+	}
+	return e, nil
+}
+
+// removeLeftovers removes what crashed processes left: temporary directories of
+// entries that nobody is making. The caller holds the lock of the entry held.
+func (c Cache) removeLeftovers(held string) error {
+	temps, _ := filepath.Glob(filepath.Join(c.Dir, tempPrefix+"*"))
+	for _, temp := range temps {
+		name := strings.TrimPrefix(filepath.Base(temp), tempPrefix)
+		name = name[:max(strings.LastIndexByte(name, '.'), 0)]
+		if err := c.removeLeftover(temp, name, held); err != nil {
+			return fmt.Errorf("removing what an interrupted run left: %w", err)
+		}
+	}
+	return nil
+}
+
+func (c Cache) removeLeftover(temp, name, held string) error {
+	if name != held {
+		unlock, err := tryLock(c.lockFile(name))
+		if errors.Is(err, errLocked) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
+	return os.RemoveAll(temp)
+}
+
+func (c Cache) lockFile(name string) string {
+	return filepath.Join(c.Dir, lockPrefix+name)
+}
+
+// touch marks the entry as the one used last. A cache that is read-only still
+// serves, so that is no reason to fail.
+func (e Entry) touch() error {
+	now := time.Now()
+	err := os.Chtimes(filepath.Join(e.Dir, manifestFile), now, now)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cache entry %q was removed while it was being used: %w", e.Dir, err)
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+package kube
+
+import (
+	"fmt"
+	"strings"
+)
+
+// MissingError means that there is no Kubernetes binary of the wanted version.
+type MissingError struct {
+	Version string
+	Looked  []string // the places, in the order they were tried
+}
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("no Kubernetes %s binary found; looked in:\n  %s\n"+
+		"run \"make kube KUBE_VERSIONS=%s\" in a checkout of Drover to build it, or point --kube-dir (%s) at a directory that has it",
+		e.Version, strings.Join(e.Looked, "\n  "), e.Version, EnvDir)
+}
+
+// VersionError means that a place that was asked for by name holds another
+// version than the wanted one.
+type VersionError struct {
+	Path string
+	Want string
+	Got  string
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("%q is Kubernetes %s, but %s is needed: run \"make kube KUBE_VERSIONS=%s\" in a checkout of Drover, "+
+		"or leave out --kube-dir (%s) to use the one that Drover brings",
+		e.Path, e.Got, e.Want, e.Want, EnvDir)
+}

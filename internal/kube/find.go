@@ -1,0 +1,132 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/drover-dev/drover/internal/kube/cache"
+	"github.com/drover-dev/drover/internal/kube/payload"
+	"github.com/drover-dev/drover/internal/version"
+)
+
+// EnvDir names the environment variable that stands in for FindOptions.Dir.
+const EnvDir = "DROVER_KUBE_DIR"
+
+// probeTimeout bounds how long a binary may take to tell its version. A cold
+// start of so large a file from a slow disk takes seconds.
+const probeTimeout = 30 * time.Second
+
+// FindOptions say what to look for and where. The zero value looks for the
+// default version in the usual places.
+type FindOptions struct {
+	// Dir is the only place looked at when it, or else $DROVER_KUBE_DIR, is set.
+	Dir string
+	// Version is the wanted release, such as v1.36.3.
+	Version string
+	// Executable is the file that may carry a payload: the running one if empty.
+	Executable string
+	// Cache is where binaries are kept: cache.Default if empty.
+	Cache cache.Cache
+}
+
+// Find returns the Kubernetes binary of the wanted version. It looks in the
+// directory that the user named; without one, at what the running executable
+// carries, which is unpacked into the cache once; then in the cache. Its errors
+// are a *MissingError, a *VersionError, a *payload.CorruptError or one of the
+// file system.
+func Find(opts FindOptions) (Binary, error) {
+	opts, err := opts.complete()
+	if err != nil {
+		return Binary{}, err
+	}
+	if opts.Dir != "" {
+		return findInDir(opts.Dir, opts.Version)
+	}
+	b, ok, err := findInExecutable(opts)
+	if ok || err != nil {
+		return b, err
+	}
+	for _, e := range opts.Cache.List(opts.Version) {
+		return Binary{Path: e.Binary(), Version: e.Version}, nil
+	}
+	return Binary{}, &MissingError{Version: opts.Version, Looked: []string{
+		opts.Executable + " (carries no Kubernetes " + opts.Version + ")",
+		filepath.Join(opts.Cache.Dir, cache.Name(opts.Version, "*")),
+	}}
+}
+
+func (o FindOptions) complete() (FindOptions, error) {
+	var err error
+	if o.Dir == "" {
+		o.Dir = os.Getenv(EnvDir)
+	}
+	if o.Version == "" {
+		o.Version = version.Kubernetes
+	}
+	if o.Dir != "" {
+		return o, nil
+	}
+	if o.Executable == "" {
+		if o.Executable, err = os.Executable(); err != nil {
+			return o, fmt.Errorf("finding the running executable: %w", err)
+		}
+	}
+	if o.Cache.Dir == "" {
+		o.Cache, err = cache.Default()
+	}
+	return o, err
+}
+
+// findInDir accepts an entry of the cache, a copy of one, or any directory with
+// the bare binary in it.
+func findInDir(dir, want string) (Binary, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return Binary{}, fmt.Errorf("resolving %q: %w", dir, err)
+	}
+	b := Binary{Path: filepath.Join(dir, "kube")}
+	if _, err := os.Stat(b.Path); errors.Is(err, fs.ErrNotExist) {
+		return Binary{}, &MissingError{Version: want, Looked: []string{b.Path}}
+	} else if err != nil {
+		return Binary{}, fmt.Errorf("looking for a Kubernetes binary: %w", err)
+	}
+	if b.Version, err = versionOf(b); err != nil {
+		return Binary{}, err
+	}
+	if b.Version != want {
+		return Binary{}, &VersionError{Path: b.Path, Want: want, Got: b.Version}
+	}
+	return b, nil
+}
+
+func versionOf(b Binary) (string, error) {
+	m, err := cache.ReadManifest(filepath.Dir(b.Path))
+	if errors.Is(err, fs.ErrNotExist) {
+		ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+		defer cancel()
+		return b.Probe(ctx)
+	}
+	return m.Version, err
+}
+
+// findInExecutable uses the payload if it has the wanted version: another one
+// is no error, as the cache may still have what is wanted.
+func findInExecutable(opts FindOptions) (Binary, bool, error) {
+	p, err := payload.Open(opts.Executable)
+	if errors.Is(err, payload.ErrNone) || (err == nil && p.Version != opts.Version) {
+		return Binary{}, false, nil
+	}
+	if err != nil {
+		return Binary{}, false, err
+	}
+	e, err := unpacked(opts.Cache, p)
+	if err != nil {
+		return Binary{}, false, err
+	}
+	return Binary{Path: e.Binary(), Version: e.Version}, true, nil
+}
