@@ -1,0 +1,80 @@
+// Package config owns the Kubernetes manifests that make up an installation of Drover's manager: definitions, webhook
+// configurations, permissions and the Deployment.
+//
+// The files under crd/ and webhook/ are derived from the pinned Cluster API module by "go generate"; those under rbac/ and
+// manager/ are written by hand. The package only holds the bytes. Package install applies them to a running API server,
+// hack/components renders them into provider-components.yaml.
+package config
+
+import (
+	"embed"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+//go:generate go run ../hack/components/upstream -out .
+
+// Names that the manifests, the manager and the tests share.
+const (
+	Namespace          = "drover-system"
+	ServiceAccount     = "drover-manager"
+	WebhookService     = "drover-webhook"
+	MutatingWebhooks   = "drover-mutating-webhook-configuration"
+	ValidatingWebhooks = "drover-validating-webhook-configuration"
+
+	// LabelPartOf marks everything an installation consists of.
+	LabelPartOf = "app.kubernetes.io/part-of"
+	PartOf      = "drover"
+
+	// LabelInjectCA marks the objects whose caBundle the manager fills in and keeps.
+	LabelInjectCA = "drover.dev/inject-ca"
+
+	// ImagePlaceholder stands in the Deployment where the image goes.
+	ImagePlaceholder = "drover.invalid/manager:unset"
+)
+
+//go:embed crd/*.yaml webhook/*.yaml rbac/*.yaml manager/*.yaml
+var files embed.FS
+
+// Manifest is one object of the installation, as YAML.
+type Manifest struct {
+	// Name is the file's name without extension; for a definition it is the definition's own name.
+	Name string
+	Data []byte
+}
+
+// CRDs returns the definitions of every kind the manager serves.
+func CRDs() []Manifest { return read("crd") }
+
+// Webhooks returns the mutating and the validating webhook configuration.
+func Webhooks() []Manifest { return read("webhook") }
+
+// RBAC returns the service account, its roles and their bindings.
+func RBAC() []Manifest { return read("rbac") }
+
+// Manager returns what runs and exposes the manager inside a cluster, the namespace excepted.
+func Manager() []Manifest { return read("manager") }
+
+//go:embed namespace.yaml
+var namespace []byte
+
+// NamespaceManifest returns the namespace that all namespaced objects of an installation live in.
+func NamespaceManifest() Manifest { return Manifest{Name: Namespace, Data: namespace} }
+
+// read never fails: the directory was embedded when the program was built.
+func read(dir string) []Manifest {
+	entries, err := fs.ReadDir(files, dir)
+	if err != nil {
+		panic(err)
+	}
+	manifests := make([]Manifest, 0, len(entries))
+	for _, entry := range entries {
+		data, err := files.ReadFile(path.Join(dir, entry.Name()))
+		if err != nil {
+			panic(err)
+		}
+		manifests = append(manifests, Manifest{Name: strings.TrimSuffix(entry.Name(), ".yaml"), Data: data})
+	}
+	return manifests
+}

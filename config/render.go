@@ -1,0 +1,20 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// Render returns provider-components.yaml: everything that runs the manager in a cluster, with its image filled in. Objects come in an
+// order in which each finds what it refers to.
+func Render(image string) []byte {
+	manifests := []Manifest{NamespaceManifest()}
+	for _, part := range [][]Manifest{CRDs(), RBAC(), Manager(), Webhooks()} {
+		manifests = append(manifests, part...)
+	}
+	var out bytes.Buffer
+	for _, m := range manifests {
+		fmt.Fprintf(&out, "---\n%s", bytes.ReplaceAll(m.Data, []byte(ImagePlaceholder), []byte(image)))
+	}
+	return out.Bytes()
+}

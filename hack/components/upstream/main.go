@@ -1,0 +1,58 @@
+// Command upstream derives config/crd and config/webhook from the pinned Cluster API module.
+//
+// It copies nothing by hand: the module directory is asked from the go command, so a version bump in go.mod followed
+// by "go generate ./config" is all an upgrade of the API takes. What it changes is small: names that point at
+// Drover's own webhook service, and the labels that clusterctl and the contract lookup need.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+const module = "sigs.k8s.io/cluster-api"
+
+// provider is one of the upstream managers whose API Drover serves.
+type provider struct {
+	dir       string // below the module's root
+	label     string // value of cluster.x-k8s.io/provider, as clusterctl knows it
+	contracts bool   // whether its kinds are referenced through contract versions
+}
+
+var providers = []provider{
+	{dir: "core/config", label: "cluster-api"},
+	{dir: "bootstrap/kubeadm/config", label: "bootstrap-kubeadm", contracts: true},
+	{dir: "controlplane/kubeadm/config", label: "control-plane-kubeadm", contracts: true},
+}
+
+func main() {
+	out := flag.String("out", "config", "directory that holds crd/ and webhook/")
+	flag.Parse()
+	if err := generate(*out); err != nil {
+		fmt.Fprintln(os.Stderr, "generating components:", err)
+		os.Exit(1)
+	}
+}
+
+func generate(out string) error {
+	root, err := moduleDir()
+	if err != nil {
+		return err
+	}
+	if err := generateCRDs(root, filepath.Join(out, "crd")); err != nil {
+		return err
+	}
+	return generateWebhooks(root, filepath.Join(out, "webhook"))
+}
+
+func moduleDir() (string, error) {
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		return "", fmt.Errorf("finding module %q: %w", module, err)
+	}
+	return strings.TrimSpace(string(dir)), nil
+}

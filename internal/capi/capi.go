@@ -1,0 +1,132 @@
+// Package capi wires upstream Cluster API into one controller-runtime manager: the core, kubeadm bootstrap and kubeadm
+// control plane reconcilers with their webhooks, one cache and one set of connections to workload clusters.
+//
+// It owns the wiring only. No object is reconciled by code of its own, and nothing upstream is changed. Upstream runs
+// three managers that each narrow their cache to what they read; cache.go and workload.go hold the union, which is
+// the one thing to get right here. Start with Setup, then the two tables: controllers.go and webhooks.go.
+package capi
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"sigs.k8s.io/cluster-api/controllers/clustercache"
+	"sigs.k8s.io/cluster-api/feature"
+	"sigs.k8s.io/cluster-api/util/index"
+
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+)
+
+// Defaults of upstream that are not worth a flag here.
+const (
+	remoteConnectionGracePeriod = 50 * time.Second
+	remoteConditionsGracePeriod = 5 * time.Minute
+	etcdDialTimeout             = 10 * time.Second
+	etcdCallTimeout             = 15 * time.Second
+	workloadQPS                 = 20
+	workloadBurst               = 30
+	cacheSyncTimeout            = 5 * time.Minute
+)
+
+// Options are what the wiring needs to know.
+type Options struct {
+	// WatchNamespace limits the reconcilers to one namespace; empty means all.
+	WatchNamespace string
+	// WatchFilter limits the reconcilers to objects with this value of the watch label; empty means all.
+	WatchFilter string
+	// Concurrency is the number of objects of one kind that are reconciled at a time.
+	Concurrency int
+	// SyncPeriod is how often every object is reconciled even though nothing changed.
+	SyncPeriod time.Duration
+	// EtcdLogger receives what the etcd clients of kubeadm control planes have to say.
+	EtcdLogger *zap.Logger
+}
+
+// EnableFeatures sets the feature gates of this process. RuntimeSDK and InPlaceUpdates stay off: the client that they need is
+// not public upstream. It must run before ManagerOptions and Setup.
+func EnableFeatures() error {
+	err := feature.MutableGates.SetFromMap(map[string]bool{string(feature.ClusterTopology): true})
+	if err != nil {
+		return fmt.Errorf("setting feature gates of Cluster API: %w", err)
+	}
+	return nil
+}
+
+// ManagerOptions returns those options of a manager on which upstream's reconcilers depend.
+func ManagerOptions(o Options) ctrl.Options {
+	usePriorityQueue := feature.Gates.Enabled(feature.PriorityQueue)
+	return ctrl.Options{
+		Controller: config.Controller{UsePriorityQueue: &usePriorityQueue, CacheSyncTimeout: cacheSyncTimeout},
+		Cache:      cacheOptions(o),
+		Client:     clientOptions(),
+	}
+}
+
+// Setup adds every reconciler and webhook to mgr, which must have been made with ManagerOptions. It returns the shared
+// connections to workload clusters, for controllers that are not upstream's.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (clustercache.ClusterCache, error) {
+	if err := index.AddDefaultIndexes(ctx, mgr); err != nil {
+		return nil, fmt.Errorf("adding indexes: %w", err)
+	}
+	w, err := newWiring(ctx, mgr, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range controllers {
+		if err := c.setup(ctx, w); err != nil {
+			return nil, fmt.Errorf("adding controller %q: %w", c.name, err)
+		}
+	}
+	setAPIVersionGetters(mgr.GetClient())
+	for _, hook := range webhooks {
+		if err := hook.setup(w); err != nil {
+			return nil, fmt.Errorf("adding webhook %q: %w", hook.name, err)
+		}
+	}
+	return w.workloads, nil
+}
+
+// wiring is what the entries of both tables draw on.
+type wiring struct {
+	Options
+	mgr ctrl.Manager
+	// client reads from the shared cache, except for Secrets and ConfigMaps.
+	client client.Client
+	// reader reads from the API server.
+	reader client.Reader
+	// secrets reads Secrets of clusters from the shared cache.
+	secrets client.Client
+	// secretMetadata watches the metadata of all Secrets, for those that belong to no single cluster.
+	secretMetadata ctrlcache.Cache
+	// workloads connects to workload clusters and never answers for a Pod from a cache.
+	workloads clustercache.ClusterCache
+	// controlPlanes is the same, but answers for static Pods of the control plane from its cache.
+	controlPlanes clustercache.ClusterCache
+}
+
+func newWiring(ctx context.Context, mgr ctrl.Manager, o Options) (*wiring, error) {
+	w := &wiring{Options: o, mgr: mgr, client: mgr.GetClient(), reader: mgr.GetAPIReader()}
+	var err error
+	if w.secrets, err = secretClient(mgr); err != nil {
+		return nil, fmt.Errorf("making the client for secrets: %w", err)
+	}
+	if w.secretMetadata, err = secretMetadataCache(mgr, o); err != nil {
+		return nil, fmt.Errorf("making the cache for metadata of secrets: %w", err)
+	}
+	if w.controlPlanes, err = clustercache.SetupWithManager(ctx, mgr, w.workloadOptions(), w.concurrency()); err != nil {
+		return nil, fmt.Errorf("making the connections to workload clusters: %w", err)
+	}
+	w.workloads = livePods{w.controlPlanes}
+	return w, nil
+}
+
+func (w *wiring) concurrency() controller.Options {
+	return controller.Options{MaxConcurrentReconciles: w.Concurrency}
+}

@@ -1,0 +1,143 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/drover-dev/drover/config"
+)
+
+const fieldManager = "drover-install"
+
+// cluster is the API server that is installed into.
+type cluster struct {
+	metadata metadata.Interface
+	dynamic  dynamic.Interface
+}
+
+func newCluster(cfg *rest.Config) (*cluster, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS = -1 // a burst of a few dozen requests once is what an install is
+	m, err := metadata.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	d, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	return &cluster{metadata: m, dynamic: d}, nil
+}
+
+// stale returns the objects that are missing or differ, and the version of the API from which on to watch definitions. It reads
+// metadata only.
+func (c *cluster) stale(ctx context.Context, objects []object, version string) (stale []object, since string, err error) {
+	installed, since, err := c.definitions(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := c.others(ctx, objects, installed); err != nil {
+		return nil, "", err
+	}
+	for _, obj := range objects {
+		meta := installed[obj.String()]
+		if meta != nil && newer(meta.Annotations[VersionAnnotation], version) {
+			return nil, "", &NewerError{Object: obj.String(), Installed: meta.Annotations[VersionAnnotation], Own: version}
+		}
+		if meta == nil || meta.Annotations[HashAnnotation] != obj.hash {
+			stale = append(stale, obj)
+		}
+	}
+	return stale, since, nil
+}
+
+// definitions lists all of ours at once, as they are most of what there is.
+func (c *cluster) definitions(ctx context.Context) (map[string]*metav1.PartialObjectMetadata, string, error) {
+	ours := metav1.ListOptions{LabelSelector: config.LabelPartOf + "=" + config.PartOf}
+	list, err := c.metadata.Resource(definitionsKind).List(ctx, ours)
+	if err != nil {
+		return nil, "", fmt.Errorf("listing definitions: %w", err)
+	}
+	installed := map[string]*metav1.PartialObjectMetadata{}
+	for i := range list.Items {
+		installed[object{kind: definitionsKind, name: list.Items[i].Name}.String()] = &list.Items[i]
+	}
+	return installed, list.ResourceVersion, nil
+}
+
+// others adds the objects that are not definitions, each read by itself.
+func (c *cluster) others(ctx context.Context, objects []object, installed map[string]*metav1.PartialObjectMetadata) error {
+	found := make([]*metav1.PartialObjectMetadata, len(objects))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for i, obj := range objects {
+		if obj.kind == definitionsKind {
+			continue
+		}
+		group.Go(func() error {
+			meta, err := c.metadata.Resource(obj.kind).Namespace(obj.namespace).Get(ctx, obj.name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("reading %q: %w", obj, err)
+			}
+			found[i] = meta
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i, meta := range found {
+		if meta != nil {
+			installed[objects[i].String()] = meta
+		}
+	}
+	return nil
+}
+
+func (c *cluster) apply(ctx context.Context, obj object, o Options) error {
+	body, err := o.render(obj)
+	if err != nil {
+		return err
+	}
+	err = c.patch(ctx, obj, body)
+	if apierrors.IsInvalid(err) && o.WebhookURL != "" {
+		err = errors.Join(c.readdress(ctx, obj, o), c.patch(ctx, obj, body))
+	}
+	if err != nil {
+		return fmt.Errorf("applying %q: %w", obj, err)
+	}
+	o.Log.V(1).Info("Applied", "object", obj.String())
+	return nil
+}
+
+func (c *cluster) patch(ctx context.Context, obj object, body []byte) error {
+	force := true
+	opts := metav1.PatchOptions{FieldManager: fieldManager, Force: &force}
+	_, err := c.dynamic.Resource(obj.kind).Namespace(obj.namespace).Patch(ctx, obj.name, types.ApplyPatchType, body, opts)
+	return err
+}
+
+// readdress turns the webhook addresses of an object that kubectl applied from Service to URL. Applying can't do it: it leaves
+// the Service, which it does not own, and an address must not have both.
+func (c *cluster) readdress(ctx context.Context, obj object, o Options) error {
+	resource := c.dynamic.Resource(obj.kind).Namespace(obj.namespace)
+	live, err := resource.Get(ctx, obj.name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	o.retarget(live.Object)
+	_, err = resource.Update(ctx, live, metav1.UpdateOptions{FieldManager: fieldManager})
+	return err
+}

@@ -1,0 +1,158 @@
+package install_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+
+	"github.com/drover-dev/drover/config"
+	"github.com/drover-dev/drover/internal/install"
+	"github.com/drover-dev/drover/internal/test/kubetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
+
+// kinds are those of which an installation has objects.
+var kinds = []schema.GroupVersionResource{
+	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
+	{Version: "v1", Resource: "serviceaccounts"},
+	{Version: "v1", Resource: "namespaces"},
+}
+
+const url = "https://127.0.0.1:9443"
+
+func TestApplyingAgainWritesNothing(t *testing.T) {
+	s := kubetest.Shared(t, install.Options{WebhookURL: url, Version: "v1.2.0"})
+	before := versions(t, s)
+	if len(before) < 25 {
+		t.Fatalf("only %d objects are installed", len(before))
+	}
+	apply(t, s, install.Options{WebhookURL: url, Version: "v1.2.0"})
+	if diff := cmp.Diff(before, versions(t, s)); diff != "" {
+		t.Errorf("resource versions (-before +after):\n%s", diff)
+	}
+}
+
+func TestWhatIsMissingComesBack(t *testing.T) {
+	s := kubetest.Shared(t, install.Options{WebhookURL: url, Version: "v1.2.0"})
+	roles := s.Clientset(t).RbacV1().ClusterRoles()
+	if err := roles.Delete(t.Context(), "drover-manager", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, s, install.Options{WebhookURL: url, Version: "v1.2.0"})
+	if _, err := roles.Get(t.Context(), "drover-manager", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnOlderDroverIsRefusedAndChangesNothing(t *testing.T) {
+	s := kubetest.Shared(t, install.Options{WebhookURL: url, Version: "v1.2.0"})
+	before := versions(t, s)
+	err := install.Apply(t.Context(), s.Config, install.Options{WebhookURL: "https://127.0.0.1:1", Version: "v1.1.9"})
+	var newer *install.NewerError
+	if !errors.As(err, &newer) || newer.Installed != "v1.2.0" || newer.Own != "v1.1.9" {
+		t.Fatalf("got %v", err)
+	}
+	if !strings.Contains(err.Error(), "use Drover v1.2.0 or later") {
+		t.Errorf("no hint in %q", err)
+	}
+	if diff := cmp.Diff(before, versions(t, s)); diff != "" {
+		t.Errorf("resource versions (-before +after):\n%s", diff)
+	}
+}
+
+func TestBundlesSurviveAnUpgrade(t *testing.T) {
+	s := kubetest.Shared(t, install.Options{WebhookURL: url, Version: "v1.2.0"})
+	hooks := s.Clientset(t).AdmissionregistrationV1().MutatingWebhookConfigurations()
+	patch := []byte(`[{"op":"add","path":"/webhooks/0/clientConfig/caBundle","value":"` + testCA + `"}]`)
+	if _, err := hooks.Patch(t.Context(), config.MutatingWebhooks, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, s, install.Options{WebhookURL: "https://127.0.0.1:9444", Version: "v1.2.0"})
+	defer apply(t, s, install.Options{WebhookURL: url, Version: "v1.2.0"})
+	got, err := hooks.Get(t.Context(), config.MutatingWebhooks, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := got.Webhooks[0].ClientConfig
+	if len(c.CABundle) == 0 {
+		t.Error("the bundle is gone")
+	}
+	if c.URL == nil || *c.URL != "https://127.0.0.1:9444/mutate-cluster-x-k8s-io-v1beta2-cluster" || c.Service != nil {
+		t.Errorf("client config: %+v", c)
+	}
+}
+
+func TestOnlyOneNamespaceIsSupported(t *testing.T) {
+	err := install.Apply(t.Context(), nil, install.Options{Namespace: "elsewhere"})
+	if err == nil || !strings.Contains(err.Error(), `only "drover-system" is supported`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// testCA is the base64 form of some bytes; what they mean does not matter to the API server here.
+const testCA = "c29tZSBDQQ=="
+
+func apply(t *testing.T, s *kubetest.Server, o install.Options) {
+	t.Helper()
+	if err := install.Apply(t.Context(), s.Config, o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// versions returns the resource version of everything of ours.
+func versions(t *testing.T, s *kubetest.Server) map[string]string {
+	t.Helper()
+	c, err := metadata.NewForConfig(s.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, kind := range kinds {
+		list, err := c.Resource(kind).List(t.Context(), metav1.ListOptions{LabelSelector: config.LabelPartOf + "=" + config.PartOf})
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Fatal(err)
+		}
+		for _, item := range list.Items {
+			found[kind.Resource+"/"+item.Name] = item.ResourceVersion
+		}
+	}
+	return found
+}
+
+func TestWhatKubectlAppliedIsTakenOver(t *testing.T) {
+	s := kubetest.Start(t)
+	file := filepath.Join(t.TempDir(), "provider-components.yaml")
+	if err := os.WriteFile(file, config.Render("registry.example/manager:v1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := s.Kube.Command(t.Context(), "kubectl", "--kubeconfig="+s.Kubeconfig(t), "apply", "-f", file)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%.2000s", err, out)
+	}
+	apply(t, s, install.Options{WebhookURL: url})
+	got, err := s.Clientset(t).AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), config.MutatingWebhooks, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range got.Webhooks {
+		if c := w.ClientConfig; c.URL == nil || !strings.HasPrefix(*c.URL, url+"/") || c.Service != nil {
+			t.Errorf("%s is called at %+v", w.Name, c)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package manager_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/drover-dev/drover/internal/capi"
+	climanager "github.com/drover-dev/drover/internal/cli/manager"
+	"github.com/drover-dev/drover/internal/install"
+	"github.com/drover-dev/drover/internal/test/kubetest"
+)
+
+// asManager makes this test binary behave as the real program: a process can hold one manager only, and tests want several.
+const asManager = "DROVER_TEST_AS_MANAGER"
+
+// patience is for things that take well under a second on a free machine.
+const patience = time.Minute
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asManager) != "" {
+		cmd := climanager.NewCommand()
+		cmd.SetArgs(os.Args[1:])
+		if err := cmd.ExecuteContext(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, "manager:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(kubetest.Main(m))
+}
+
+// instance is a running manager process.
+type instance struct {
+	*kubetest.Process
+	health, metrics, webhook string
+}
+
+// launch starts a manager on free ports; args come after, and so override, the ports.
+func launch(t testing.TB, kubeconfig string, args ...string) *instance {
+	t.Helper()
+	i := &instance{health: kubetest.FreeAddress(t), metrics: kubetest.FreeAddress(t), webhook: kubetest.FreeAddress(t)}
+	all := append([]string{
+		"--kubeconfig=" + kubeconfig, "--health-addr=" + i.health, "--metrics-addr=" + i.metrics, "--webhook-addr=" + i.webhook,
+	}, args...)
+	i.Process = kubetest.StartProcess(t, command(all...))
+	return i
+}
+
+func command(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asManager+"=1")
+	return cmd
+}
+
+// awaitReady waits for /readyz.
+func (i *instance) awaitReady(t testing.TB) {
+	t.Helper()
+	eventually(t, func() error { return fetch("http://" + i.health + "/readyz?verbose") })
+}
+
+// main is the one manager that most tests share, on the package's API server.
+var main struct {
+	sync.Once
+	server   *kubetest.Server
+	instance *instance
+}
+
+// ready returns the shared API server and a ready manager whose webhooks it calls.
+func ready(t testing.TB) (*kubetest.Server, *instance) {
+	t.Helper()
+	main.Do(func() {
+		webhook := kubetest.FreeAddress(t)
+		main.server = kubetest.Shared(t, install.Options{WebhookURL: "https://" + webhook})
+		main.instance = launchShared(t, webhook)
+	})
+	if main.instance == nil {
+		t.Fatal("the shared manager did not start")
+	}
+	main.instance.awaitReady(t)
+	return main.server, main.instance
+}
+
+// launchShared is launch for a manager that outlives the test that happens to start it.
+func launchShared(t testing.TB, webhook string) *instance {
+	t.Helper()
+	i := &instance{health: kubetest.FreeAddress(t), metrics: kubetest.FreeAddress(t), webhook: webhook}
+	i.Process = main.server.StartProcess(t, command(
+		"--kubeconfig="+main.server.Kubeconfig(t), "--health-addr="+i.health, "--metrics-addr="+i.metrics, "--webhook-addr="+i.webhook,
+		"--install=false", "--v=4"))
+	return i
+}
+
+// newClient returns a client for all kinds, with the rights of cfg.
+func newClient(t testing.TB, cfg *rest.Config) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	if err := capi.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// eventually retries until f succeeds.
+func eventually(t testing.TB, f func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %s: %v", patience, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func fetch(url string) error {
+	_, err := get(url, nil)
+	return err
+}
+
+// get returns the body of a successful answer. Certificates are not checked here; the readiness probe does that.
+func get(url string, header http.Header) (string, error) {
+	req, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	req.Header = header
+	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	resp, err := c.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return string(body), fmt.Errorf("%s: %s: %s", url, resp.Status, strings.TrimSpace(string(body)))
+	}
+	return string(body), nil
+}
+
+// linesWith returns the lines of text that contain word.
+func linesWith(text, word string) []string {
+	return slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool {
+		return !strings.Contains(strings.ToLower(line), word)
+	})
+}

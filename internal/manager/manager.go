@@ -1,0 +1,141 @@
+// Package manager is the composition root of `drover manager`: one controller-runtime manager that holds every controller and every
+// webhook of the product, with its certificates, health, metrics, logs and traces.
+//
+// It owns the order in which things start and nothing of what they do. Start with Run, which reads as that order.
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/drover-dev/drover/config"
+	"github.com/drover-dev/drover/internal/capi"
+	"github.com/drover-dev/drover/internal/install"
+	"github.com/drover-dev/drover/internal/version"
+	"github.com/drover-dev/drover/internal/webhookcert"
+)
+
+// leaseName is the lease that replicas compete for; the manager's role allows this name only.
+const leaseName = config.ServiceAccount
+
+// stopTimeout bounds how long reconciles are waited for at the end. They are cancelled and can be repeated, but upstream's ClusterCache may
+// block for good when it tells a controller that has stopped already about a connection.
+const stopTimeout = 5 * time.Second
+
+// Run starts the manager against the cluster of cfg and returns when ctx ends or the manager can't go on. A process can run one
+// manager only: upstream's feature gates and metrics are global.
+func Run(ctx context.Context, cfg *rest.Config, o Options) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	log := o.setLogger()
+	ctx = ctrl.LoggerInto(ctx, log)
+	stopTracing, err := o.startTracing(ctx)
+	if err != nil {
+		return err
+	}
+	defer stopTracing()
+	cfg = o.clientConfig(cfg, log)
+	if err := checkServer(cfg); err != nil {
+		return err
+	}
+	if err := o.install(ctx, cfg, log); err != nil {
+		return err
+	}
+	certs, err := webhookcert.New(cfg, webhookcert.Options{Namespace: o.Namespace, Names: o.webhookNames()})
+	if err != nil {
+		return fmt.Errorf("preparing webhook certificates: %w", err)
+	}
+	mgr, err := o.newManager(ctx, cfg, certs)
+	if err != nil {
+		return err
+	}
+	log.Info("Starting", "version", version.Get().Version, "server", cfg.Host, "leaderElection", o.LeaderElect)
+	err = mgr.Start(ctx)
+	if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
+		log.Info("Stopped before every reconcile had ended", "waited", stopTimeout)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("running the manager: %w", err)
+	}
+	log.Info("Stopped")
+	return nil
+}
+
+func (o Options) install(ctx context.Context, cfg *rest.Config, log logr.Logger) error {
+	if !o.Install {
+		return nil
+	}
+	err := install.Apply(ctx, cfg, install.Options{
+		WebhookURL: o.WebhookURL, Namespace: o.Namespace, Log: log.WithName("install"),
+	})
+	if err != nil {
+		return fmt.Errorf("installing: %w; with --install=false the manager expects provider-components.yaml to be applied", err)
+	}
+	return nil
+}
+
+// newManager returns a manager with everything in it, ready to start. Certificates are obtained meanwhile, as both mostly wait for the
+// API server.
+func (o Options) newManager(ctx context.Context, cfg *rest.Config, certs *webhookcert.Certs) (ctrl.Manager, error) {
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		_, err := certs.Ensure(groupCtx)
+		return err
+	})
+	mgr, err := o.assemble(ctx, cfg, certs)
+	if certErr := group.Wait(); certErr != nil {
+		return nil, fmt.Errorf("preparing webhook certificates: %w", certErr)
+	}
+	return mgr, err
+}
+
+func (o Options) assemble(ctx context.Context, cfg *rest.Config, certs *webhookcert.Certs) (ctrl.Manager, error) {
+	if err := capi.EnableFeatures(); err != nil {
+		return nil, err
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(cfg, o.managerOptions(scheme, certs))
+	if err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	for _, add := range []func(context.Context, ctrl.Manager) error{
+		o.addClusterAPI,
+		func(_ context.Context, mgr ctrl.Manager) error { return certs.SetupWithManager(mgr) },
+		func(ctx context.Context, mgr ctrl.Manager) error { return o.addHealth(ctx, mgr, certs) },
+	} {
+		if err := add(ctx, mgr); err != nil {
+			return nil, err
+		}
+	}
+	return mgr, nil
+}
+
+func (o Options) addClusterAPI(ctx context.Context, mgr ctrl.Manager) error {
+	_, err := capi.Setup(ctx, mgr, o.capiOptions())
+	return err
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering kinds of Kubernetes: %w", err)
+	}
+	if err := capi.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering kinds of Cluster API: %w", err)
+	}
+	return scheme, nil
+}

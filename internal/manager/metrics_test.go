@@ -1,0 +1,94 @@
+package manager_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	authv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-dev/drover/internal/test/kubetest"
+)
+
+func TestMetricsOnLoopbackAreServedPlainly(t *testing.T) {
+	_, m := ready(t)
+	body, err := get("http://"+m.metrics+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, metric := range []string{"controller_runtime_reconcile_total", "workqueue_depth", "controller_runtime_webhook_requests_total"} {
+		if !strings.Contains(body, metric) {
+			t.Errorf("metric %s is missing", metric)
+		}
+	}
+}
+
+func TestMetricsElsewhereAreServedToTheAuthorizedOnly(t *testing.T) {
+	server, _ := ready(t)
+	_, port, err := net.SplitHostPort(kubetest.FreeAddress(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := launch(t, server.Kubeconfig(t), "--install=false", "--metrics-addr=0.0.0.0:"+port)
+	m.awaitReady(t)
+	url := "https://127.0.0.1:" + port + "/metrics"
+
+	if _, err := get("http://127.0.0.1:"+port+"/metrics", nil); err == nil {
+		t.Error("served without TLS")
+	}
+	for name, tc := range map[string]struct{ token, want string }{
+		"nobody":        {want: "401"},
+		"a stranger":    {token: serviceAccountToken(t, server, "stranger", false), want: "403"},
+		"metricsreader": {token: serviceAccountToken(t, server, "reader", true)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			header := http.Header{}
+			if tc.token != "" {
+				header.Set("Authorization", "Bearer "+tc.token)
+			}
+			_, err := get(url, header)
+			switch {
+			case tc.want == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
+				t.Errorf("got %v, want %s", err, tc.want)
+			}
+		})
+	}
+}
+
+// serviceAccountToken returns a token of a new service account, which may read metrics or may do nothing.
+func serviceAccountToken(t *testing.T, server *kubetest.Server, name string, mayRead bool) string {
+	t.Helper()
+	c, ns := server.Clientset(t), server.Namespace(t)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := c.CoreV1().ServiceAccounts(ns).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if mayRead {
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: ns + "-" + name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "drover-metrics-reader"},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: name}},
+		}
+		if _, err := c.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return token(t.Context(), t, server, ns, name)
+}
+
+// token asks for a token as a kubelet would for a Pod.
+func token(ctx context.Context, t *testing.T, server *kubetest.Server, namespace, account string) string {
+	t.Helper()
+	request, err := server.Clientset(t).CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return request.Status.Token
+}

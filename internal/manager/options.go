@@ -1,0 +1,149 @@
+package manager
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/drover-dev/drover/config"
+)
+
+// Options are the settings of a manager. The zero value is not usable, start from DefaultOptions.
+type Options struct {
+	Install        bool
+	Namespace      string
+	WatchNamespace string
+	WatchFilter    string
+
+	LeaderElect   bool
+	LeaseDuration time.Duration
+	RenewDeadline time.Duration
+	RetryPeriod   time.Duration
+
+	HealthAddr  string
+	MetricsAddr string
+	WebhookAddr string
+	WebhookURL  string
+	PprofAddr   string
+
+	Concurrency int
+	SyncPeriod  time.Duration
+	QPS         float32
+	Burst       int
+
+	LogFormat    string
+	Verbosity    int
+	OTLPEndpoint string
+}
+
+// DefaultOptions suit a manager on its own machine: everything but the webhooks on loopback.
+func DefaultOptions() Options {
+	return Options{
+		Install:       true,
+		Namespace:     config.Namespace,
+		LeaseDuration: 15 * time.Second,
+		RenewDeadline: 10 * time.Second,
+		RetryPeriod:   2 * time.Second,
+		HealthAddr:    "127.0.0.1:9440",
+		MetricsAddr:   "127.0.0.1:8080",
+		WebhookAddr:   ":9443",
+		Concurrency:   10,
+		SyncPeriod:    10 * time.Minute,
+		QPS:           100,
+		Burst:         200,
+		LogFormat:     logAuto,
+	}
+}
+
+// AddFlags binds the options to flags, with their present values as defaults.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.Install, "install", o.Install, "install or upgrade definitions, roles and webhook configurations before starting")
+	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace of the lease and of the webhook certificate")
+	fs.StringVar(&o.WatchNamespace, "watch-namespace", o.WatchNamespace, "reconcile objects of this namespace only (default all)")
+	fs.StringVar(&o.WatchFilter, "watch-filter", o.WatchFilter, "reconcile only objects whose label cluster.x-k8s.io/watch-filter has this value (default all)")
+
+	fs.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "let one of several managers reconcile, the others stand by")
+	fs.DurationVar(&o.LeaseDuration, "leader-elect-lease-duration", o.LeaseDuration, "how long a silent leader is waited for")
+	fs.DurationVar(&o.RenewDeadline, "leader-elect-renew-deadline", o.RenewDeadline, "how long a leader tries to stay one")
+	fs.DurationVar(&o.RetryPeriod, "leader-elect-retry-period", o.RetryPeriod, "how often the lease is looked at")
+
+	fs.StringVar(&o.HealthAddr, "health-addr", o.HealthAddr, "address of /healthz and /readyz")
+	fs.StringVar(&o.MetricsAddr, "metrics-addr", o.MetricsAddr, `address of /metrics: plain HTTP on loopback, else HTTPS for those the API server authorizes; "0" for none`)
+	fs.StringVar(&o.WebhookAddr, "webhook-addr", o.WebhookAddr, "address of the webhooks")
+	fs.StringVar(&o.WebhookURL, "webhook-url", o.WebhookURL, "with --install, URL at which the API server reaches the webhooks (default through the Service)")
+	fs.StringVar(&o.PprofAddr, "pprof-addr", o.PprofAddr, "address of Go profiles (default none)")
+
+	fs.IntVar(&o.Concurrency, "concurrency", o.Concurrency, "objects of one kind to reconcile at a time")
+	fs.DurationVar(&o.SyncPeriod, "sync-period", o.SyncPeriod, "how often to reconcile objects that did not change")
+	fs.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "requests per second to the API server")
+	fs.IntVar(&o.Burst, "kube-api-burst", o.Burst, "requests to the API server in one burst")
+
+	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "auto (text on a terminal, else json), text or json")
+	fs.IntVarP(&o.Verbosity, "v", "v", o.Verbosity, "verbosity of logs, 0 to 10")
+	fs.StringVar(&o.OTLPEndpoint, "otlp-endpoint", o.OTLPEndpoint, "URL to send traces to (default $OTEL_EXPORTER_OTLP_ENDPOINT, else none)")
+}
+
+// Validate returns every setting that makes no sense, each with the flag it came from.
+func (o Options) Validate() error {
+	var errs []error
+	refuse := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	refuse(o.Namespace == "", "--namespace must not be empty")
+	refuse(o.Concurrency < 1, "--concurrency is %d: must be at least 1", o.Concurrency)
+	refuse(o.SyncPeriod < time.Second, "--sync-period is %s: must be at least 1s", o.SyncPeriod)
+	refuse(o.QPS <= 0 || o.Burst < 1, "--kube-api-qps is %v and --kube-api-burst %d: both must be positive", o.QPS, o.Burst)
+	refuse(o.LeaseDuration <= o.RenewDeadline, "--leader-elect-lease-duration is %s: must be longer than --leader-elect-renew-deadline, %s", o.LeaseDuration, o.RenewDeadline)
+	refuse(o.RenewDeadline <= 2*o.RetryPeriod || o.RetryPeriod <= 0, "--leader-elect-renew-deadline is %s: must be more than twice --leader-elect-retry-period, %s", o.RenewDeadline, o.RetryPeriod)
+	refuse(o.LogFormat != logAuto && o.LogFormat != logText && o.LogFormat != logJSON, "--log-format is %q: must be auto, text or json", o.LogFormat)
+	refuse(o.Verbosity < 0 || o.Verbosity > 10, "--v is %d: must be 0 to 10", o.Verbosity)
+	refuse(o.WebhookURL != "" && !o.Install, "--webhook-url needs --install: without it the webhook configurations are not written")
+	refuse(!httpsURL(o.WebhookURL), "--webhook-url is %q: must look like https://host:port", o.WebhookURL)
+	errs = append(errs, o.validateAddresses()...)
+	return errors.Join(errs...)
+}
+
+func (o Options) validateAddresses() []error {
+	var errs []error
+	for _, a := range []struct {
+		flag, value string
+		optional    bool
+	}{
+		{"--health-addr", o.HealthAddr, false},
+		{"--webhook-addr", o.WebhookAddr, false},
+		{"--metrics-addr", o.MetricsAddr, o.MetricsAddr == "0"},
+		{"--pprof-addr", o.PprofAddr, o.PprofAddr == ""},
+	} {
+		if _, _, err := splitAddress(a.value); err != nil && !a.optional {
+			errs = append(errs, fmt.Errorf("%s is %q: must look like host:port", a.flag, a.value))
+		}
+	}
+	return errs
+}
+
+func splitAddress(addr string) (host string, port int, err error) {
+	host, service, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", 0, err
+	}
+	port, err = strconv.Atoi(service)
+	if err == nil && (port < 0 || port > 65535) {
+		err = strconv.ErrRange
+	}
+	return host, port, err
+}
+
+func httpsURL(raw string) bool {
+	if raw == "" {
+		return true
+	}
+	u, err := url.Parse(raw)
+	return err == nil && u.Scheme == "https" && u.Host != ""
+}

@@ -1,0 +1,87 @@
+package manager
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestDefaultsAreValid(t *testing.T) {
+	if err := DefaultOptions().Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSettingsThatMakeNoSenseAreRefusedByTheirFlag(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(*Options)
+		want   string
+	}{
+		{"no concurrency", func(o *Options) { o.Concurrency = 0 }, "--concurrency is 0"},
+		{"no namespace", func(o *Options) { o.Namespace = "" }, "--namespace must not be empty"},
+		{"a sync period that floods", func(o *Options) { o.SyncPeriod = time.Millisecond }, "--sync-period is 1ms"},
+		{"no requests allowed", func(o *Options) { o.QPS = 0 }, "--kube-api-qps is 0"},
+		{"a lease that ends before it is given up", func(o *Options) { o.LeaseDuration = o.RenewDeadline }, "--leader-elect-lease-duration is 10s"},
+		{"a deadline without a second try", func(o *Options) { o.RetryPeriod = o.RenewDeadline }, "--leader-elect-renew-deadline is 10s"},
+		{"an unknown log format", func(o *Options) { o.LogFormat = "xml" }, `--log-format is "xml"`},
+		{"an impossible verbosity", func(o *Options) { o.Verbosity = 11 }, "--v is 11"},
+		{"an address without a port", func(o *Options) { o.WebhookAddr = "localhost" }, `--webhook-addr is "localhost"`},
+		{"a port that is none", func(o *Options) { o.HealthAddr = ":99999" }, `--health-addr is ":99999"`},
+		{"metrics nowhere and everywhere", func(o *Options) { o.MetricsAddr = "1" }, `--metrics-addr is "1"`},
+		{"a webhook URL that API servers refuse", func(o *Options) { o.WebhookURL = "http://x" }, `--webhook-url is "http://x"`},
+		{"a webhook URL nobody writes down", func(o *Options) { o.WebhookURL, o.Install = "https://x", false }, "--webhook-url needs --install"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			o := DefaultOptions()
+			tc.change(&o)
+			if err := o.Validate(); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestEverythingWrongIsSaidAtOnce(t *testing.T) {
+	err := Options{}.Validate()
+	if err == nil || len(strings.Split(err.Error(), "\n")) < 6 {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLoopback(t *testing.T) {
+	for addr, want := range map[string]bool{
+		"127.0.0.1:1": true, "localhost:1": true, "[::1]:1": true, "127.9.9.9:1": true,
+		":1": false, "0.0.0.0:1": false, "192.0.2.1:1": false, "example.com:1": false, "[::]:1": false, "0": false,
+	} {
+		if got := loopback(addr); got != want {
+			t.Errorf("loopback(%q) is %t", addr, got)
+		}
+	}
+}
+
+func TestCertificatesAreMadeForEveryNameOfTheWebhooks(t *testing.T) {
+	o := DefaultOptions()
+	o.WebhookAddr, o.WebhookURL = "192.0.2.1:9443", "https://example.com:9443"
+	want := []string{
+		"127.0.0.1", "192.0.2.1", "::1", "drover-metrics.drover-system.svc", "drover-webhook.drover-system.svc", "example.com", "localhost",
+	}
+	if diff := cmp.Diff(want, o.webhookNames()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestCheckVersion(t *testing.T) {
+	for found, want := range map[string]string{
+		"v1.36.3": "", "v1.29.0": "", "v1.30.1-gke.100": "", "v2.0.0": "",
+		"v1.28.15": "needs v1.29.0 or later",
+		"unknown":  "reading the version",
+	} {
+		err := checkVersion("https://x", found)
+		if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %q", found, err, want)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+// Package kubetest gives tests a real API server: etcd and kube-apiserver from Drover's own Kubernetes binary.
+//
+// A test package has one server, started by the first test that asks for it and stopped by Main; tests keep apart by namespaces.
+// Nothing here is faked and nothing is left behind: the children die with the test process, however that ends. Start with
+// Main and Shared.
+package kubetest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/drover-dev/drover/internal/install"
+	"github.com/drover-dev/drover/internal/kube"
+)
+
+// startTimeout covers a loaded machine; a free one needs three seconds.
+const startTimeout = time.Minute
+
+// shared is the server of this test package.
+var shared struct {
+	sync.Mutex
+	server *Server
+	err    error
+}
+
+// Main runs the tests of a package and then stops its server. Call it from TestMain:
+//
+//	func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
+func Main(m *testing.M) int {
+	code := m.Run()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.server != nil {
+		shared.server.Stop()
+	}
+	return code
+}
+
+// Shared returns the package's server, with Drover's API installed as opts say. The options of the first caller count.
+func Shared(t testing.TB, opts install.Options) *Server {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.server == nil && shared.err == nil {
+		shared.server, shared.err = startInstalled(opts)
+	}
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.server
+}
+
+func startInstalled(opts install.Options) (*Server, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	s, err := start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := install.Apply(ctx, s.Config, opts); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Start returns an empty server of the test's own, for tests about installing.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	s, err := start(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Namespace makes a namespace for one test. It is not deleted, as nothing here would finish that; it goes with the server.
+func (s *Server) Namespace(t testing.TB) string {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	created, err := s.Clientset(t).CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("creating a namespace: %v", err)
+	}
+	return created.Name
+}
+
+// Clientset returns an administrator's client for built-in kinds.
+func (s *Server) Clientset(t testing.TB) kubernetes.Interface {
+	t.Helper()
+	c, err := kubernetes.NewForConfig(s.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Server is a running API server with its etcd.
+type Server struct {
+	// Config is an administrator's.
+	Config *rest.Config
+	// Kube is the binary that the server runs from; its kubectl is at hand for tests.
+	Kube kube.Binary
+
+	dir      string
+	children []*child
+}
+
+// Stop ends the processes, etcd last, and removes their files.
+func (s *Server) Stop() {
+	for i := len(s.children) - 1; i >= 0; i-- {
+		s.children[i].stop()
+	}
+	os.RemoveAll(s.dir)
+}
+
+func start(ctx context.Context) (*Server, error) {
+	binary, err := kube.Find(kube.FindOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("tests need a Kubernetes binary: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "kubetest-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Kube: binary, dir: dir}
+	if err := s.run(ctx); err != nil {
+		s.Stop()
+		return nil, fmt.Errorf("starting an API server: %w", err)
+	}
+	return s, nil
+}

@@ -1,0 +1,140 @@
+package kubetest
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// run starts etcd and the API server side by side; the latter waits for the former by itself.
+func (s *Server) run(ctx context.Context) error {
+	ports, err := freePorts(3)
+	if err != nil {
+		return err
+	}
+	token, err := s.writeCredentials()
+	if err != nil {
+		return err
+	}
+	etcd := fmt.Sprintf("http://127.0.0.1:%d", ports[0])
+	if err := s.spawn("etcd", etcdArgs(s.dir, etcd, ports[1])...); err != nil {
+		return err
+	}
+	if err := s.spawn("kube-apiserver", apiserverArgs(s.dir, etcd, ports[2])...); err != nil {
+		return err
+	}
+	s.Config = &rest.Config{Host: fmt.Sprintf("https://127.0.0.1:%d", ports[2]), BearerToken: token, QPS: -1}
+	return s.awaitReady(ctx)
+}
+
+// etcdArgs turn off fsync: a test's data need not survive the machine.
+func etcdArgs(dir, clientURL string, peerPort int) []string {
+	peerURL := fmt.Sprintf("http://127.0.0.1:%d", peerPort)
+	return []string{
+		"--data-dir=" + filepath.Join(dir, "etcd"),
+		"--listen-client-urls=" + clientURL, "--advertise-client-urls=" + clientURL,
+		"--listen-peer-urls=" + peerURL, "--initial-advertise-peer-urls=" + peerURL,
+		"--initial-cluster=default=" + peerURL,
+		"--unsafe-no-fsync", "--log-level=warn",
+	}
+}
+
+func apiserverArgs(dir, etcdURL string, port int) []string {
+	key := filepath.Join(dir, "sa.key")
+	return []string{
+		"--etcd-servers=" + etcdURL,
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
+		"--cert-dir=" + filepath.Join(dir, "certs"),
+		"--token-auth-file=" + filepath.Join(dir, "tokens.csv"),
+		"--authorization-mode=RBAC",
+		"--service-account-issuer=https://kubetest.invalid",
+		"--service-account-key-file=" + key, "--service-account-signing-key-file=" + key,
+		"--service-cluster-ip-range=10.0.0.0/24",
+		// Services are reached through their endpoints, as there is no kube-proxy.
+		"--enable-aggregator-routing=true",
+	}
+}
+
+// writeCredentials makes the administrator's token, which it returns, and the key that service account tokens are signed with.
+func (s *Server) writeCredentials() (string, error) {
+	random := make([]byte, 16)
+	if _, err := rand.Read(random); err != nil {
+		return "", err
+	}
+	token := hex.EncodeToString(random)
+	line := token + ",admin,admin,system:masters\n"
+	if err := os.WriteFile(filepath.Join(s.dir, "tokens.csv"), []byte(line), 0o600); err != nil {
+		return "", err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return "", err
+	}
+	encoded := pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
+	return token, os.WriteFile(filepath.Join(s.dir, "sa.key"), encoded, 0o600)
+}
+
+// awaitReady waits for the certificate that the API server makes for itself, and then for the API server.
+func (s *Server) awaitReady(ctx context.Context) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := s.ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w\n%s", err, s.logs())
+		case exited := <-s.anyExit():
+			return fmt.Errorf("%s ended\n%s", exited, s.logs())
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *Server) ready(ctx context.Context) error {
+	if s.Config.CAData == nil {
+		ca, err := os.ReadFile(filepath.Join(s.dir, "certs", "apiserver.crt"))
+		if err != nil {
+			return err
+		}
+		s.Config.CAData = ca
+	}
+	c, err := kubernetes.NewForConfig(s.Config)
+	if err != nil {
+		return err
+	}
+	return c.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+}
+
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		if err := l.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return ports, nil
+}
