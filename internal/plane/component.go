@@ -47,6 +47,9 @@ const (
 //	   │          exit└──backoff──┐  exit               exit
 //	 stop           ▼             │   ▼                  ▼
 //	   └──────── Backoff / CrashLoop ◀───────────────────┘
+//
+// After several exits in a row it stays in CrashLoop, also while it is tried
+// again, until it serves.
 type child struct {
 	Component
 	log     *logFile
@@ -146,7 +149,13 @@ func (c *child) runOnce(ctx context.Context) time.Duration {
 	if err := cmd.Start(); err != nil {
 		return c.failed("could not be started: " + err.Error())
 	}
-	c.update(func(s *ComponentStatus) { s.State, s.PID, s.Started = Starting, cmd.Process.Pid, time.Now() })
+	c.update(func(s *ComponentStatus) {
+		s.PID, s.Started = cmd.Process.Pid, time.Now()
+		// A crash loop is one until the component serves, not only in between.
+		if s.State != CrashLoop {
+			s.State = Starting
+		}
+	})
 	exited := make(chan string, 1)
 	go func() {
 		_ = cmd.Wait()

@@ -89,12 +89,18 @@ func TestACrashLoopIsReportedWithTheEndOfTheLog(t *testing.T) {
 
 func TestStopEndsAProcessThatIgnoresTheRequest(t *testing.T) {
 	cmd := testComponent("stubborn").Command()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
 	exited := make(chan string, 1)
 	go func() { _ = cmd.Wait(); exited <- cmd.ProcessState.String() }()
-	time.Sleep(100 * time.Millisecond) // it needs a moment to ignore the signal
 	terminate(cmd, exited, 50*time.Millisecond)
 	if got := cmd.ProcessState.String(); got != "signal: killed" {
 		t.Errorf("ended with %q, want signal: killed", got)

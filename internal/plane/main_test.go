@@ -22,7 +22,8 @@ func TestMain(m *testing.M) {
 		os.Exit(7)
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
-		select {}
+		fmt.Println("try me")
+		time.Sleep(time.Hour)
 	case "supervise":
 		superviseForever()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -14,9 +15,9 @@ import (
 
 const (
 	stormClients  = 6
-	stormWrites   = 600
-	stormKills    = 5
-	stormDeadline = 4 * time.Minute
+	stormWrites   = 400 // by each client, at least
+	stormKills    = 6
+	stormDeadline = 5 * time.Minute
 )
 
 // TestAWriteStormLosesNothing writes from several clients while etcd and the
@@ -26,14 +27,15 @@ func TestAWriteStormLosesNothing(t *testing.T) {
 	p.must("up")
 	storm, cancel := context.WithTimeout(t.Context(), stormDeadline)
 	defer cancel()
+	calm := make(chan struct{})
 	acknowledged := make([]map[string]string, stormClients)
 	var clients sync.WaitGroup
 	for i := range acknowledged {
-		clients.Go(func() { acknowledged[i] = writeMany(storm, p, i) })
+		clients.Go(func() { acknowledged[i] = writeUntil(storm, calm, p, i) })
 	}
-	done := make(chan struct{})
-	go func() { clients.Wait(); close(done) }()
-	kills := killWhile(t, p, done)
+	killSome(t, p)
+	close(calm)
+	clients.Wait()
 	p.awaitReady()
 
 	list, err := p.kubernetes().CoreV1().ConfigMaps("default").List(ctx(t), metav1.ListOptions{})
@@ -53,19 +55,19 @@ func TestAWriteStormLosesNothing(t *testing.T) {
 			}
 		}
 	}
-	if total != stormClients*stormWrites || kills < stormKills {
-		t.Errorf("%d writes were acknowledged and %d processes killed; want %d and at least %d", total, kills, stormClients*stormWrites, stormKills)
+	if total < stormClients*stormWrites {
+		t.Errorf("%d writes were acknowledged, want at least %d", total, stormClients*stormWrites)
 	}
-	t.Logf("%d writes by %d clients, %d kills, all there", total, stormClients, kills)
+	t.Logf("%d writes by %d clients, %d kills, all there", total, stormClients, stormKills)
 }
 
-// writeMany writes until all its writes are acknowledged. A write that fails
-// is repeated, which may find it there already.
-func writeMany(storm context.Context, p *plane, id int) map[string]string {
+// writeUntil writes until it is calm and enough was acknowledged. A write that
+// fails is repeated, which may find it there already.
+func writeUntil(storm context.Context, calm <-chan struct{}, p *plane, id int) map[string]string {
 	configMaps := p.kubernetes().CoreV1().ConfigMaps("default")
 	acknowledged := map[string]string{}
-	for n := 0; n < stormWrites && storm.Err() == nil; {
-		name, value := fmt.Sprintf("storm-%d-%d", id, n), fmt.Sprint(rand.Uint64())
+	for n := 0; storm.Err() == nil && (n < stormWrites || !isClosed(calm)); {
+		name, value := fmt.Sprintf("storm-%d-%d", id, n), strconv.FormatUint(rand.Uint64(), 10)
 		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"value": value}}
 		callCtx, cancel := context.WithTimeout(storm, 5*time.Second)
 		_, err := configMaps.Create(callCtx, obj, metav1.CreateOptions{})
@@ -83,22 +85,27 @@ func writeMany(storm context.Context, p *plane, id int) map[string]string {
 	return acknowledged
 }
 
-// killWhile kills etcd and the API server in turn, each as soon as the plane
-// serves again, until the clients are done.
-func killWhile(t *testing.T, p *plane, done <-chan struct{}) (kills int) {
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// killSome kills etcd and the API server in turn, each a random moment after
+// both serve.
+func killSome(t *testing.T, p *plane) {
 	t.Helper()
 	victims := []string{"etcd", "kube-apiserver"}
-	for {
-		select {
-		case <-done:
-			return kills
-		case <-time.After(time.Duration(300+rand.IntN(700)) * time.Millisecond):
-		}
-		s := p.status()
-		victim := s.component(victims[kills%len(victims)])
-		if kills < stormKills+2 && s.component("etcd").State == "Ready" && s.component("kube-apiserver").State == "Ready" {
-			kill(t, victim.PID)
-			kills++
-		}
+	for n := range stormKills {
+		var s status
+		p.await("etcd and the API server serve", func() bool {
+			s = p.status()
+			return s.component("etcd").State == "Ready" && s.component("kube-apiserver").State == "Ready"
+		})
+		time.Sleep(time.Duration(rand.IntN(1000)) * time.Millisecond)
+		kill(t, s.component(victims[n%len(victims)]).PID)
 	}
 }
