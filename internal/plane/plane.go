@@ -285,7 +285,14 @@ func (p *Plane) writeState() {
 	}
 }
 
-// program prepares one of the programs in the Kubernetes binary.
+// thrift has Kubernetes collect garbage twice as often as Go would, which
+// saves a fifth of the plane's memory and no time that can be measured.
+const thrift = "50"
+
+// program prepares one of the programs in the Kubernetes binary. Whoever sets
+// GOGC knows better.
 func (p *Plane) program(name string, args ...string) *exec.Cmd {
-	return p.kube.Command(context.Background(), name, args...)
+	cmd := p.kube.Command(context.Background(), name, args...)
+	cmd.Env = append([]string{"GOGC=" + thrift}, os.Environ()...)
+	return cmd
 }
