@@ -1,0 +1,144 @@
+package metal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/metal"
+)
+
+// stopTime is how long calls may take to end when metal stops.
+const stopTime = 5 * time.Second
+
+type serveOptions struct {
+	*homeFlag
+	addr   string
+	driver string
+	speed  float64
+}
+
+func newServe(io *ui.IO, home *homeFlag) *cobra.Command {
+	o := &serveOptions{homeFlag: home}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the Packet API until stopped",
+		Long: `Serve the Packet API on this machine, with machines that a driver makes. Every
+answer is on disk before it is sent; metal may be killed at any time and takes
+up its work at the next start.
+
+It listens on a loopback address without TLS. The address is kept, so that
+clients find it again after a restart.`,
+		Example: `  drover metal serve --driver memory --speed 20    # simulated machines, in a hurry`,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), io) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.addr, "addr", "", "`address` to listen on (default as before, or 127.0.0.1 and a free port)")
+	f.StringVar(&o.driver, "driver", "memory", "kind of machines: "+strings.Join(driverNames(), ", "))
+	f.Float64Var(&o.speed, "speed", 1, "how many times faster than life simulated machines are")
+	_ = cmd.RegisterFlagCompletionFunc("driver", cobra.FixedCompletions(driverNames(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (o *serveOptions) run(ctx context.Context, io *ui.IO) error {
+	home, err := o.home()
+	if err != nil {
+		return err
+	}
+	newDriver, err := findDriver(o.driver)
+	if err != nil {
+		return ui.Usage(err)
+	}
+	if o.speed <= 0 {
+		return ui.Usagef("--speed must be more than 0")
+	}
+	log := slog.New(slog.NewTextHandler(io.Err, nil))
+	s, err := metal.Open(ctx, metal.Options{Home: home, Driver: newDriver, DriverName: o.driver, Speed: o.speed, Log: log})
+	if err != nil {
+		return err
+	}
+	return errors.Join(o.serve(ctx, io, home, s), s.Close())
+}
+
+func (o *serveOptions) serve(ctx context.Context, io *ui.IO, home metal.Home, s *metal.Server) error {
+	l, err := o.listen(ctx, home)
+	if err != nil {
+		return err
+	}
+	endpoint := metal.Endpoint{URL: "http://" + l.Addr().String(), AdminToken: home.AdminTokenFile(), Driver: o.driver, PID: os.Getpid()}
+	if err := home.WriteEndpoint(endpoint); err != nil {
+		return err
+	}
+	project, err := s.DefaultProject()
+	if err != nil {
+		return err
+	}
+	o.next(io, home, endpoint, project)
+	return serveUntil(ctx, l, s)
+}
+
+// serveUntil serves until the context ends, and lets calls finish.
+func serveUntil(ctx context.Context, l net.Listener, s *metal.Server) error {
+	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		s.EndWaits()
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+		defer cancel()
+		stopped <- server.Shutdown(end)
+	})
+	defer stop()
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	if err := <-stopped; err != nil {
+		return server.Close()
+	}
+	return nil
+}
+
+// listen takes the address that was asked for, or that of the last time, or
+// any.
+func (o *serveOptions) listen(ctx context.Context, home metal.Home) (net.Listener, error) {
+	var lc net.ListenConfig
+	before := lastAddress(home)
+	l, err := lc.Listen(ctx, "tcp", cmp.Or(o.addr, before, "127.0.0.1:0"))
+	if err != nil {
+		return nil, fmt.Errorf("metal cannot listen: %w: choose another with --addr", err)
+	}
+	return l, nil
+}
+
+func lastAddress(home metal.Home) string {
+	e, err := home.ReadEndpoint()
+	if err != nil {
+		return ""
+	}
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+func (o *serveOptions) next(io *ui.IO, home metal.Home, e metal.Endpoint, project string) {
+	fmt.Fprintf(io.Err, `Metal serves the Packet API at %[1]s with the driver %[2]s.
+
+  export METAL_API_URL=%[1]s/metal/v1
+  export METAL_PROJECT_ID=%[3]s
+  export METAL_AUTH_TOKEN=$(cat %[4]s)
+  drover machine list
+`, e.URL, e.Driver, project, home.TokenFile(project))
+}

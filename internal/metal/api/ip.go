@@ -1,0 +1,105 @@
+package api
+
+import "encoding/json"
+
+// IPAssignment is an address on a device.
+type IPAssignment struct {
+	ID            string       `json:"id"`
+	Address       string       `json:"address"`
+	AddressFamily int          `json:"address_family"`
+	Public        bool         `json:"public"`
+	Management    bool         `json:"management"`
+	Manageable    bool         `json:"manageable"`
+	Enabled       bool         `json:"enabled"`
+	GlobalIP      bool         `json:"global_ip"`
+	CIDR          int          `json:"cidr"`
+	Gateway       string       `json:"gateway"`
+	Netmask       string       `json:"netmask"`
+	Network       string       `json:"network"`
+	AssignedTo    *Href        `json:"assigned_to"`
+	ParentBlock   *ParentBlock `json:"parent_block,omitempty"`
+	CreatedAt     *Time        `json:"created_at"`
+	Href          string       `json:"href"`
+}
+
+// ParentBlock is the block that an assigned address was taken from.
+type ParentBlock struct {
+	Network string `json:"network"`
+	Netmask string `json:"netmask"`
+	CIDR    int    `json:"cidr"`
+	Href    string `json:"href"`
+}
+
+// IPAssignments are the addresses of a device.
+type IPAssignments struct {
+	IPAddresses []IPAssignment `json:"ip_addresses"`
+	Meta        Meta           `json:"meta"`
+}
+
+// IPReservation is a block of addresses of a project. Some clients refuse the
+// whole object for one field that they do not know, so it never grows.
+type IPReservation struct {
+	ID            string          `json:"id"`
+	Address       string          `json:"address"`
+	AddressFamily int             `json:"address_family"`
+	CIDR          int             `json:"cidr"`
+	Type          string          `json:"type"`
+	Public        bool            `json:"public"`
+	Management    bool            `json:"management"`
+	Manageable    bool            `json:"manageable"`
+	Enabled       bool            `json:"enabled"`
+	Bill          bool            `json:"bill"`
+	Addon         bool            `json:"addon"`
+	GlobalIP      bool            `json:"global_ip"`
+	State         string          `json:"state"`
+	Tags          []string        `json:"tags"`
+	Assignments   []IPAssignment  `json:"assignments"`
+	Available     string          `json:"available"`
+	Facility      *Facility       `json:"facility,omitempty"`
+	Metro         *Metro          `json:"metro,omitempty"`
+	Project       *Href           `json:"project"`
+	Gateway       string          `json:"gateway"`
+	Netmask       string          `json:"netmask"`
+	Network       string          `json:"network"`
+	CustomData    json.RawMessage `json:"customdata,omitempty"`
+	Details       string          `json:"details"`
+	CreatedAt     *Time           `json:"created_at"`
+	Href          string          `json:"href"`
+}
+
+// IPReservations is a page of blocks.
+type IPReservations struct {
+	IPAddresses []IPReservation `json:"ip_addresses"`
+	Meta        Meta            `json:"meta"`
+}
+
+// IPReserve asks for a block.
+type IPReserve struct {
+	Type                   string          `json:"type"`
+	Quantity               int             `json:"quantity"`
+	Facility               string          `json:"facility"`
+	Metro                  string          `json:"metro"`
+	Details                string          `json:"details"`
+	Comments               string          `json:"comments"`
+	Tags                   []string        `json:"tags"`
+	CustomData             json.RawMessage `json:"customdata"`
+	FailOnApprovalRequired bool            `json:"fail_on_approval_required"`
+}
+
+// IPReservationUpdate changes what is set in it.
+type IPReservationUpdate struct {
+	Tags       *[]string       `json:"tags"`
+	Details    *string         `json:"details"`
+	CustomData json.RawMessage `json:"customdata"`
+}
+
+// IPAssign puts an address of a block on a device.
+type IPAssign struct {
+	Address    string `json:"address"`
+	Manageable *bool  `json:"manageable"`
+}
+
+// IPAvailable lists free blocks of a size.
+type IPAvailable struct {
+	Available []string `json:"available"`
+}

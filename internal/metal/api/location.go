@@ -1,0 +1,114 @@
+package api
+
+// Metro is a city.
+type Metro struct {
+	ID      string `json:"id"`
+	Code    string `json:"code"`
+	Name    string `json:"name"`
+	Country string `json:"country"`
+}
+
+// Facility is a building in a metro.
+type Facility struct {
+	ID       string   `json:"id"`
+	Code     string   `json:"code"`
+	Name     string   `json:"name"`
+	Features []string `json:"features,omitempty"`
+	Metro    *Metro   `json:"metro,omitempty"`
+}
+
+// Plan is a kind of machine.
+type Plan struct {
+	ID                string   `json:"id"`
+	Slug              string   `json:"slug"`
+	Name              string   `json:"name"`
+	Description       string   `json:"description"`
+	Line              string   `json:"line"`
+	Legacy            bool     `json:"legacy"`
+	Class             string   `json:"class"`
+	Specs             Specs    `json:"specs"`
+	Pricing           Pricing  `json:"pricing"`
+	DeploymentTypes   []string `json:"deployment_types"`
+	AvailableIn       []Href   `json:"available_in"`
+	AvailableInMetros []Href   `json:"available_in_metros"`
+}
+
+// Specs is what a plan is made of.
+type Specs struct {
+	CPUs   []CPU   `json:"cpus"`
+	Memory Memory  `json:"memory"`
+	Drives []Drive `json:"drives"`
+	NICs   []NIC   `json:"nics"`
+	// Features is always empty; clients expect an object.
+	Features struct{} `json:"features"`
+}
+
+// CPU is one kind of processor of a plan.
+type CPU struct {
+	Count int    `json:"count"`
+	Type  string `json:"type"`
+}
+
+// Memory is how much memory a plan has.
+type Memory struct {
+	Total string `json:"total"`
+}
+
+// Drive is one kind of drive of a plan.
+type Drive struct {
+	Count int    `json:"count"`
+	Size  string `json:"size"`
+	Type  string `json:"type"`
+}
+
+// NIC is one kind of network card of a plan.
+type NIC struct {
+	Count int    `json:"count"`
+	Type  string `json:"type"`
+}
+
+// Pricing is what a plan costs: your own machines cost nothing per hour.
+type Pricing struct {
+	Hour float64 `json:"hour"`
+}
+
+// OperatingSystem is what a machine can boot.
+type OperatingSystem struct {
+	ID              string   `json:"id"`
+	Slug            string   `json:"slug"`
+	Name            string   `json:"name"`
+	Distro          string   `json:"distro"`
+	Version         string   `json:"version"`
+	ProvisionableOn []string `json:"provisionable_on"`
+	Preinstallable  bool     `json:"preinstallable"`
+	Licensed        bool     `json:"licensed"`
+}
+
+// Capacity is a level per plan per place.
+type Capacity struct {
+	Capacity map[string]map[string]CapacityLevel `json:"capacity"`
+}
+
+// CapacityLevel is normal, limited or unavailable.
+type CapacityLevel struct {
+	Level string `json:"level"`
+}
+
+// CapacityCheck asks, and answers, whether servers can be had.
+type CapacityCheck struct {
+	Servers []CapacityServer `json:"servers"`
+}
+
+// CapacityServer is one line of a capacity check.
+type CapacityServer struct {
+	Facility  string `json:"facility,omitempty"`
+	Metro     string `json:"metro,omitempty"`
+	Plan      string `json:"plan"`
+	Quantity  Number `json:"quantity"`
+	Available bool   `json:"available"`
+}
+
+// UserdataValidate is what POST /userdata/validate is given.
+type UserdataValidate struct {
+	Userdata string `json:"userdata"`
+}

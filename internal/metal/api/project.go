@@ -1,0 +1,102 @@
+package api
+
+import "encoding/json"
+
+// Project owns devices, addresses and keys.
+type Project struct {
+	ID              string          `json:"id"`
+	Name            string          `json:"name"`
+	Href            string          `json:"href"`
+	CreatedAt       *Time           `json:"created_at"`
+	UpdatedAt       *Time           `json:"updated_at"`
+	CustomData      json.RawMessage `json:"customdata,omitempty"`
+	Devices         []Href          `json:"devices"`
+	SSHKeys         []Href          `json:"ssh_keys"`
+	Members         []Href          `json:"members"`
+	BackendTransfer bool            `json:"backend_transfer_enabled"`
+	BGPConfig       *Href           `json:"bgp_config,omitempty"`
+	// Token is only in the answer that created the project.
+	Token string `json:"token,omitempty"`
+}
+
+// Projects is a page of projects.
+type Projects struct {
+	Projects []Project `json:"projects"`
+	Meta     Meta      `json:"meta"`
+}
+
+// ProjectCreate asks for a project. ID is Drover's own: it lets a project be
+// made again under the id that manifests name.
+type ProjectCreate struct {
+	ID         string          `json:"id"`
+	Name       string          `json:"name"`
+	CustomData json.RawMessage `json:"customdata"`
+}
+
+// ProjectUpdate changes what is set in it.
+type ProjectUpdate struct {
+	Name            *string         `json:"name"`
+	BackendTransfer *bool           `json:"backend_transfer_enabled"`
+	CustomData      json.RawMessage `json:"customdata"`
+}
+
+// SSHKey is a public key.
+type SSHKey struct {
+	ID          string   `json:"id"`
+	Label       string   `json:"label"`
+	Key         string   `json:"key"`
+	Fingerprint string   `json:"fingerprint"`
+	Tags        []string `json:"tags"`
+	CreatedAt   *Time    `json:"created_at"`
+	UpdatedAt   *Time    `json:"updated_at"`
+	Entity      *Href    `json:"entity,omitempty"`
+	Href        string   `json:"href"`
+}
+
+// SSHKeys is all keys of a project.
+type SSHKeys struct {
+	SSHKeys []SSHKey `json:"ssh_keys"`
+}
+
+// SSHKeyCreate adds a key.
+type SSHKeyCreate struct {
+	Label string   `json:"label"`
+	Key   string   `json:"key"`
+	Tags  []string `json:"tags"`
+}
+
+// SSHKeyUpdate changes what is set in it.
+type SSHKeyUpdate struct {
+	Label *string   `json:"label"`
+	Key   *string   `json:"key"`
+	Tags  *[]string `json:"tags"`
+}
+
+// HardwareReservation is a machine that is set aside for a project.
+type HardwareReservation struct {
+	ID            string    `json:"id"`
+	ShortID       string    `json:"short_id"`
+	Href          string    `json:"href"`
+	Facility      *Facility `json:"facility"`
+	Plan          *Plan     `json:"plan"`
+	Project       *Href     `json:"project"`
+	Device        *Href     `json:"device,omitempty"`
+	Provisionable bool      `json:"provisionable"`
+	Spare         bool      `json:"spare"`
+	NeedOfService bool      `json:"need_of_service"`
+	CreatedAt     *Time     `json:"created_at"`
+}
+
+// HardwareReservations is a page of reservations.
+type HardwareReservations struct {
+	HardwareReservations []HardwareReservation `json:"hardware_reservations"`
+	Meta                 Meta                  `json:"meta"`
+}
+
+// HardwareReservationCreate is Drover's own: it sets a machine aside.
+type HardwareReservationCreate struct {
+	ID       string `json:"id"`
+	Plan     string `json:"plan"`
+	Metro    string `json:"metro"`
+	Facility string `json:"facility"`
+}

@@ -1,0 +1,141 @@
+package metal
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/drover-dev/drover/internal/metal/store"
+)
+
+// maxBody bounds request bodies; userdata of a megabyte may grow sixfold when
+// it is written as JSON.
+const maxBody = 16 << 20
+
+// call is one request of an authenticated client.
+type call struct {
+	*Server
+	r   *http.Request
+	who identity
+	// base is the path prefix by which the client reaches us.
+	base string
+}
+
+// identity is whom a token stands for: one project, or everybody.
+type identity struct {
+	project string
+	admin   bool
+}
+
+// mayUse tells whether the caller may see a project.
+func (i identity) mayUse(project string) bool {
+	return i.admin || i.project == project && project != ""
+}
+
+// identify finds out who calls.
+func (s *Server) identify(r *http.Request) (identity, error) {
+	token := r.Header.Get("X-Auth-Token")
+	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && token == "" {
+		token = bearer
+	}
+	if token == "" {
+		return identity{}, errToken
+	}
+	var who identity
+	err := s.store.View(func(tx *store.Tx) error {
+		t, err := tx.Tokens().Get(hashToken(token))
+		if err != nil {
+			return err
+		}
+		who = identity{project: t.Project, admin: t.Project == ""}
+		return nil
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return who, errToken
+	}
+	return who, err
+}
+
+func hashToken(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// decode reads the body into v. A body may be missing.
+func (c *call) decode(v any) error { return decode(c.r.Body, v) }
+
+func decode(r io.Reader, v any) error {
+	data, err := io.ReadAll(io.LimitReader(r, maxBody+1))
+	if err != nil {
+		return refuse(http.StatusBadRequest, "Reading the request failed: %v", err)
+	}
+	if len(data) > maxBody {
+		return refuse(http.StatusRequestEntityTooLarge, "The request is larger than %d bytes", maxBody)
+	}
+	if strings.TrimSpace(string(data)) == "" {
+		return nil
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return refuse(http.StatusBadRequest, "The request is not valid JSON: %v", err)
+	}
+	return nil
+}
+
+// project returns the project that the path names, if the caller may use it.
+func (c *call) project() (*store.Project, error) {
+	id := strings.ToLower(c.r.PathValue("project"))
+	if !c.who.mayUse(id) {
+		return nil, errDenied
+	}
+	var p *store.Project
+	err := c.store.View(func(tx *store.Tx) (err error) {
+		p, err = tx.Projects().Get(id)
+		return err
+	})
+	return p, notFound(err)
+}
+
+// device returns the device that the path names, if the caller may see it.
+// Devices of others look as if they did not exist.
+func (c *call) device() (*store.Device, error) {
+	id := strings.ToLower(c.r.PathValue("device"))
+	var d *store.Device
+	err := c.store.View(func(tx *store.Tx) (err error) {
+		d, err = tx.Devices().Get(id)
+		if errors.Is(err, store.ErrNotFound) {
+			return c.vanished(tx, id)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, notFound(err)
+	}
+	if !c.who.mayUse(d.ProjectID) {
+		return nil, errNotFound
+	}
+	return d, nil
+}
+
+// vanished answers for a device that disappeared when it failed to provision.
+func (c *call) vanished(tx *store.Tx, id string) error {
+	g, err := tx.Gone().Get(id)
+	if err != nil {
+		return err
+	}
+	if g.Status == http.StatusForbidden && c.who.mayUse(g.ProjectID) {
+		return refuse(http.StatusForbidden, "You are not authorized to view this device")
+	}
+	return errNotFound
+}
+
+// notFound turns the store's word for it into the API's.
+func notFound(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return errNotFound
+	}
+	return err
+}

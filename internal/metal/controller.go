@@ -1,0 +1,291 @@
+package metal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/drover-dev/drover/internal/metal/driver"
+	"github.com/drover-dev/drover/internal/metal/store"
+)
+
+const (
+	retryFirst = 100 * time.Millisecond
+	retryLast  = 30 * time.Second
+)
+
+// controller makes the driver do what the store says, one device at a time
+// each, several devices side by side.
+type controller struct {
+	*Server
+	workers int
+	queue   workqueue.TypedRateLimitingInterface[string]
+	running sync.WaitGroup
+	cancel  context.CancelFunc
+}
+
+func newController(s *Server, workers int) *controller {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryLast)
+	return &controller{Server: s, workers: workers, queue: workqueue.NewTypedRateLimitingQueue(limiter), cancel: func() {}}
+}
+
+// start takes up all devices, and all machines that no device stands for.
+func (c *controller) start(ctx context.Context) error {
+	known, err := c.driver.Known(ctx)
+	if err != nil {
+		return fmt.Errorf("asking the driver for its machines: %w", err)
+	}
+	for _, id := range append(c.store.Devices().All(store.Query{}), known...) {
+		c.queue.Add(id)
+	}
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	c.cancel = cancel
+	for range c.workers {
+		c.running.Go(func() {
+			for c.next(work) {
+			}
+		})
+	}
+	return nil
+}
+
+func (c *controller) stop() {
+	c.cancel()
+	c.queue.ShutDown()
+	c.running.Wait()
+}
+
+// wake has a device looked at soon.
+func (c *controller) wake(id string) { c.queue.Add(id) }
+
+func (c *controller) next(ctx context.Context) bool {
+	id, shutdown := c.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer c.queue.Done(id)
+	wait, err := c.reconcile(ctx, id)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		c.log.Warn("a device is not as wanted yet", "device", id, "error", err)
+		c.trouble(id, err)
+		c.queue.AddRateLimited(id)
+	case err == nil:
+		c.queue.Forget(id)
+		if wait > 0 {
+			c.queue.AddAfter(id, wait)
+		}
+	}
+	return true
+}
+
+// reconcile does the next step for a device.
+func (c *controller) reconcile(ctx context.Context, id string) (time.Duration, error) {
+	d, userdata, keys, err := c.load(id)
+	if err != nil {
+		return 0, err
+	}
+	next := choose(d, c.now())
+	switch next.step {
+	case stepRemove:
+		return 0, c.remove(ctx, id)
+	case stepTerminate:
+		return 0, c.terminate(id)
+	case stepFail:
+		return 0, c.fail(id)
+	case stepReinstall:
+		return next.wait, c.reinstall(ctx, machineOf(d, userdata, keys))
+	case stepEnsure:
+		return next.wait, c.ensure(ctx, d, machineOf(d, userdata, keys), next.power)
+	default:
+		return next.wait, nil
+	}
+}
+
+// load reads what a driver needs to know; the device is nil if there is none.
+func (c *controller) load(id string) (d *store.Device, userdata []byte, keys []string, err error) {
+	err = c.store.View(func(tx *store.Tx) error {
+		d, err = tx.Devices().Get(id)
+		if err != nil {
+			d = nil
+			if errors.Is(err, store.ErrNotFound) {
+				return nil
+			}
+			return err
+		}
+		userdata = tx.Userdata(id)
+		for _, key := range d.SSHKeyIDs {
+			if k, err := tx.SSHKeys().Get(key); err == nil {
+				keys = append(keys, k.Key)
+			}
+		}
+		return nil
+	})
+	return d, userdata, keys, err
+}
+
+func (c *controller) ensure(ctx context.Context, d *store.Device, m driver.Machine, power driver.Power) error {
+	if d.State == StateQueued {
+		c.Report(d.ID, driver.Event{Phase: driver.Provisioning, Type: stepName(1)})
+	}
+	if err := c.driver.Ensure(ctx, m, power); err != nil {
+		return fmt.Errorf("asking the driver for device %q: %w", d.ID, err)
+	}
+	if err := c.driver.SetAddresses(ctx, d.ID, elastic(d)); err != nil {
+		return fmt.Errorf("setting the elastic addresses of device %q: %w", d.ID, err)
+	}
+	if d.Trouble == "" {
+		return nil
+	}
+	return c.change(d.ID, func(_ *store.Tx, d *store.Device) error {
+		d.Trouble = ""
+		return nil
+	})
+}
+
+func (c *controller) reinstall(ctx context.Context, m driver.Machine) error {
+	if err := c.driver.Reinstall(ctx, m); err != nil {
+		return fmt.Errorf("reinstalling device %q: %w", m.ID, err)
+	}
+	defer c.wake(m.ID)
+	return c.change(m.ID, func(_ *store.Tx, d *store.Device) error {
+		d.Reinstall = false
+		return nil
+	})
+}
+
+// remove has the driver remove the machine, and only then forgets the device
+// and gives its addresses to others.
+func (c *controller) remove(ctx context.Context, id string) error {
+	if err := c.driver.Remove(ctx, id); err != nil {
+		return fmt.Errorf("removing device %q: %w", id, err)
+	}
+	defer c.store.Lock(id)()
+	return c.store.Update(func(tx *store.Tx) error {
+		d, err := tx.Devices().Get(id)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return tx.DropDevice(d)
+	})
+}
+
+func (c *controller) terminate(id string) error {
+	defer c.wake(id)
+	return c.change(id, func(tx *store.Tx, d *store.Device) error { return c.markDeleted(tx, d) })
+}
+
+// fail carries out a failure of provisioning that was asked for. A reserved
+// device stays, a device on demand vanishes.
+func (c *controller) fail(id string) error {
+	defer c.wake(id)
+	return c.change(id, func(tx *store.Tx, d *store.Device) error {
+		events, _ := observe(d, driver.Event{Phase: driver.Failed, Time: c.now()})
+		if err := c.addEvents(tx, d, events); err != nil || d.ReservationID != "" {
+			return err
+		}
+		d.Deleting, d.State = true, StateDeprovisioning
+		status := d.Vanish
+		if status == 0 {
+			status = http.StatusForbidden
+		}
+		return tx.Gone().Put(&store.Gone{ID: d.ID, ProjectID: d.ProjectID, Status: status, Time: c.now()})
+	})
+}
+
+// trouble records why the driver does not do what is wanted, once per reason.
+func (c *controller) trouble(id string, reason error) {
+	err := c.change(id, func(tx *store.Tx, d *store.Device) error {
+		if d.Trouble == reason.Error() {
+			return errUnchanged
+		}
+		d.Trouble = reason.Error()
+		return c.addEvents(tx, d, []store.Event{{Type: "driver.error", Body: d.Trouble, Time: c.now()}})
+	})
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		c.log.Error("recording trouble failed", "device", id, "error", err)
+	}
+}
+
+// errUnchanged says that there is nothing to write.
+var errUnchanged = errors.New("unchanged")
+
+// change reads a device, lets fn change it, and makes that durable.
+func (s *Server) change(id string, fn func(*store.Tx, *store.Device) error) error {
+	defer s.store.Lock(id)()
+	return s.changeLocked(id, fn)
+}
+
+// changeLocked is change for those who hold the device's lock.
+func (s *Server) changeLocked(id string, fn func(*store.Tx, *store.Device) error) error {
+	err := s.store.Update(func(tx *store.Tx) error {
+		d, err := tx.Devices().Get(id)
+		if err != nil {
+			return err
+		}
+		if err := fn(tx, d); err != nil {
+			return err
+		}
+		d.Updated = s.now()
+		return tx.Devices().Put(d)
+	})
+	if errors.Is(err, errUnchanged) {
+		return nil
+	}
+	return err
+}
+
+// Report records what the driver says about a machine. It makes Server a
+// driver.Sink.
+func (s *Server) Report(id string, e driver.Event) {
+	if e.Time.IsZero() {
+		e.Time = s.now()
+	}
+	err := s.record(id, e)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		s.log.Error("recording a report failed", "device", id, "error", err)
+	}
+	if e.Phase == driver.Stopped || errors.Is(err, store.ErrNotFound) {
+		s.devices.wake(id)
+	}
+}
+
+// record applies a report. Most repeat what is known, so it looks before it
+// writes.
+func (s *Server) record(id string, e driver.Event) error {
+	defer s.store.Lock(id)()
+	var news bool
+	err := s.store.View(func(tx *store.Tx) error {
+		d, err := tx.Devices().Get(id)
+		if err == nil {
+			_, news = observe(d, e)
+		}
+		return err
+	})
+	if err != nil || !news {
+		return err
+	}
+	return s.changeLocked(id, func(tx *store.Tx, d *store.Device) error {
+		events, _ := observe(d, e)
+		return s.addEvents(tx, d, events)
+	})
+}
+
+func (s *Server) addEvents(tx *store.Tx, d *store.Device, events []store.Event) error {
+	for _, e := range events {
+		e.ID = uuid.NewString()
+		if err := tx.AddEvent(d, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}

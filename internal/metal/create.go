@@ -1,0 +1,215 @@
+package metal
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/drover-dev/drover/internal/metal/api"
+	"github.com/drover-dev/drover/internal/metal/driver"
+	"github.com/drover-dev/drover/internal/metal/fault"
+	"github.com/drover-dev/drover/internal/metal/store"
+)
+
+// createDevice records a device and answers; the driver is asked afterwards.
+func createDevice(c *call) (*reply, error) {
+	p, err := c.project()
+	if err != nil {
+		return nil, err
+	}
+	var req api.DeviceCreate
+	if err := c.decode(&req); err != nil {
+		return nil, err
+	}
+	o, err := orderOf(&req)
+	if err != nil {
+		return nil, err
+	}
+	d, err := c.place(p, o, &req)
+	if err != nil {
+		return nil, err
+	}
+	c.devices.wake(d.ID)
+	return created(c.link().device(d, req.Userdata))
+}
+
+// place makes the device durable, with all that it holds, or nothing.
+func (c *call) place(p *store.Project, o order, req *api.DeviceCreate) (*store.Device, error) {
+	d := newDevice(p, o, req, c.now())
+	if err := c.strikeDevice(d, o); err != nil {
+		return nil, err
+	}
+	template := *d
+	err := c.store.Update(func(tx *store.Tx) (err error) {
+		*d = template
+		if d.Seq, err = tx.Sequence(); err != nil {
+			return err
+		}
+		for _, fill := range []func(*store.Tx, *store.Device, *api.DeviceCreate) error{c.chooseKeys, c.claimHardware, c.addressDevice} {
+			if err := fill(tx, d, req); err != nil {
+				return err
+			}
+		}
+		if err := tx.SetUserdata(d.ID, []byte(req.Userdata)); err != nil {
+			return err
+		}
+		return tx.Devices().Put(d)
+	})
+	return d, err
+}
+
+func newDevice(p *store.Project, o order, req *api.DeviceCreate, now time.Time) *store.Device {
+	d := &store.Device{
+		ID: uuid.NewString(), ProjectID: p.ID, Hostname: req.Hostname, Description: req.Description, Tags: slices.Clone(req.Tags),
+		Metro: o.metro, Facility: o.facility, Plan: o.plan, OS: req.OperatingSystem, BillingCycle: req.BillingCycle,
+		CustomData: req.CustomData, Storage: req.Storage, IPXEScriptURL: req.IPXEScriptURL, AlwaysPXE: req.AlwaysPXE,
+		Locked: req.Locked, SpotInstance: req.SpotInstance, SpotPriceMax: float64(req.SpotPriceMax), TerminationTime: o.termination,
+		Power: string(driver.On), State: StateQueued, Created: now, Updated: now,
+	}
+	if d.Hostname == "" {
+		d.Hostname = strings.ReplaceAll(o.plan, ".", "-") + "-" + d.ID[:8]
+	}
+	return d
+}
+
+// strikeDevice applies the faults that were asked for to a new device.
+func (c *call) strikeDevice(d *store.Device, o order) error {
+	if _, hit := c.faults.StrikeDevice(d.ProjectID, fault.NoCapacity, d.Hostname); hit {
+		return o.full()
+	}
+	if f, hit := c.faults.StrikeDevice(d.ProjectID, fault.SlowProvisioning, d.Hostname); hit {
+		d.HoldUntil = c.now().Add(time.Duration(f.Delay))
+	}
+	if f, hit := c.faults.StrikeDevice(d.ProjectID, fault.FailProvisioning, d.Hostname); hit {
+		d.Doomed, d.Vanish, d.HoldUntil = true, f.Status, c.now().Add(time.Duration(f.Delay))
+	}
+	return nil
+}
+
+// chooseKeys attaches the keys that were named, or all there are.
+func (c *call) chooseKeys(tx *store.Tx, d *store.Device, req *api.DeviceCreate) error {
+	for _, k := range req.SSHKeys {
+		key := c.newSSHKey(d.ProjectID, k)
+		if err := tx.SSHKeys().Put(key); err != nil {
+			return err
+		}
+		d.SSHKeyIDs = append(d.SSHKeyIDs, key.ID)
+	}
+	for _, id := range req.ProjectSSHKeys {
+		key, err := tx.SSHKeys().Get(id)
+		if err != nil || key.ProjectID != "" && key.ProjectID != d.ProjectID {
+			return unprocessable(fmt.Sprintf("%s is not a valid ssh key of this project", id))
+		}
+		d.SSHKeyIDs = append(d.SSHKeyIDs, id)
+	}
+	if len(d.SSHKeyIDs) > 0 || req.NoSSHKeys {
+		return nil
+	}
+	keys, err := tx.SSHKeys().All(func(k *store.SSHKey) bool { return k.ProjectID == "" || k.ProjectID == d.ProjectID })
+	for _, k := range keys {
+		d.SSHKeyIDs = append(d.SSHKeyIDs, k.ID)
+	}
+	if _, hit := c.faults.StrikeDevice(d.ProjectID, fault.RequireSSHKeys, d.Hostname); hit && len(keys) == 0 {
+		return unprocessable("You must have at least one SSH key, or send no_ssh_keys")
+	}
+	return err
+}
+
+// addressDevice gives the device its management addresses.
+func (c *call) addressDevice(tx *store.Tx, d *store.Device, req *api.DeviceCreate) error {
+	n := c.networks
+	for _, kind := range []struct {
+		name   string
+		prefix netip.Prefix
+		public bool
+	}{{"public_ipv4", n.Public, true}, {"private_ipv4", n.Private, false}, {"public_ipv6", n.PublicV6, true}} {
+		if !kind.prefix.IsValid() || !wantsAddress(req.IPAddresses, kind.prefix.Addr(), kind.public) {
+			continue
+		}
+		b, err := c.managementBlock(tx, d, kind.prefix)
+		if errors.Is(err, store.ErrFull) {
+			return refuse(http.StatusUnprocessableEntity, "There are no free addresses in %s", kind.prefix)
+		}
+		if err != nil {
+			return err
+		}
+		b.Type = kind.name
+		a := store.Address{
+			ID: uuid.NewString(), BlockID: b.ID, IP: lastOf(b.Prefix), Prefix: b.Network, Gateway: b.Gateway,
+			Public: kind.public, Management: true, Created: d.Created,
+		}
+		b.Uses = []store.Use{{ID: a.ID, DeviceID: d.ID, Prefix: netip.PrefixFrom(a.IP, a.Prefix.Bits()), Created: d.Created}}
+		d.Addresses = append(d.Addresses, a)
+		if err := errors.Join(tx.Blocks().Put(b), tx.Assigned().Put(&store.Assigned{ID: a.ID, DeviceID: d.ID, BlockID: b.ID})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wantsAddress tells whether a request asks for a kind of address; one that
+// names none wants all.
+func wantsAddress(wanted []api.DeviceIPRequest, sample netip.Addr, public bool) bool {
+	family := 4
+	if sample.Is6() {
+		family = 6
+	}
+	return len(wanted) == 0 || slices.ContainsFunc(wanted, func(w api.DeviceIPRequest) bool {
+		return w.AddressFamily == family && w.Public == public
+	})
+}
+
+// managementBlock takes addresses for a device: two of its own, with the
+// first as the gateway, or one in the network that all share.
+func (c *call) managementBlock(tx *store.Tx, d *store.Device, from netip.Prefix) (*store.Block, error) {
+	count := 2
+	if c.networks.Flat {
+		count = 1
+	}
+	first, err := tx.Take(c.pool(from), count, d.ID)
+	if err != nil {
+		return nil, err
+	}
+	seq, err := tx.Sequence()
+	if err != nil {
+		return nil, err
+	}
+	b := &store.Block{
+		ID: uuid.NewString(), Seq: seq, ProjectID: d.ProjectID, State: "created", Management: true,
+		Prefix: blockOf(first, count), Metro: d.Metro, Facility: d.Facility, Created: d.Created,
+	}
+	b.Network, b.Gateway = b.Prefix, first
+	if c.networks.Flat {
+		b.Network, b.Gateway = from.Masked(), from.Masked().Addr().Next()
+	}
+	return b, nil
+}
+
+// pool is where addresses of a prefix are taken from: in a network that all
+// share, the first two are the network's own and its gateway's.
+func (s *Server) pool(prefix netip.Prefix) store.Pool {
+	if s.networks.Flat {
+		return store.Pool{Prefix: prefix, Reserve: 2}
+	}
+	return store.Pool{Prefix: prefix}
+}
+
+// blockOf is the prefix of count addresses, a power of two, from first on.
+func blockOf(first netip.Addr, count int) netip.Prefix {
+	return netip.PrefixFrom(first, first.BitLen()-bits.Len(uint(count))+1)
+}
+
+// lastOf is the last address of a block of one or two.
+func lastOf(p netip.Prefix) netip.Addr {
+	if p.IsSingleIP() {
+		return p.Addr()
+	}
+	return p.Addr().Next()
+}

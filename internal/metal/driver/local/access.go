@@ -1,0 +1,81 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"github.com/drover-dev/drover/internal/metal/driver"
+	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
+)
+
+// Console implements driver.Console.
+func (d *Driver) Console(ctx context.Context, id string, follow bool) (io.ReadCloser, error) { //nolint:revive // of the interface
+	m, err := d.machine(id)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(m.path(guest.ConsoleFile))
+	if err != nil {
+		return nil, fmt.Errorf("opening the console of %q: %w", id, err)
+	}
+	if !follow {
+		return f, nil
+	}
+	return &follower{ctx: ctx, file: f}, nil
+}
+
+// follower reads a file that grows, until the context ends.
+type follower struct {
+	ctx  context.Context
+	file *os.File
+}
+
+// followInterval is how late a line may be shown.
+const followInterval = 100 * time.Millisecond
+
+func (f *follower) Read(p []byte) (int, error) {
+	for {
+		n, err := f.file.Read(p)
+		if n > 0 || (err != nil && !errors.Is(err, io.EOF)) {
+			return n, err
+		}
+		select {
+		case <-f.ctx.Done():
+			return 0, io.EOF
+		case <-time.After(followInterval):
+		}
+	}
+}
+
+func (f *follower) Close() error { return f.file.Close() }
+
+// Enter implements driver.Shell.
+func (d *Driver) Enter(ctx context.Context, id string, argv []string, stdio driver.Stdio) error {
+	m, err := d.machine(id)
+	if err != nil {
+		return err
+	}
+	p, ok := m.process()
+	if !ok {
+		return fmt.Errorf("local machine %q is not running", id)
+	}
+	if len(argv) == 0 {
+		argv = []string{"/bin/bash", "-l"}
+	}
+	args := append([]string{
+		"--target", strconv.Itoa(p.PID), "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wdns=/root", "--",
+	}, argv...)
+	cmd := exec.CommandContext(ctx, "nsenter", args...)
+	cmd.Env = append(guest.Environment(), "TERM="+os.Getenv("TERM"))
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.In, stdio.Out, stdio.Err
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("running %q in local machine %q: %w", argv[0], id, err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
+)
+
+func addAddress(link netlink.Link, p netip.Prefix) error { return guest.AddAddress(link, p) }
+
+// moveAddresses gives the machine with that first process some addresses and
+// takes others away, then tells the network who has them now.
+func moveAddresses(pid int, add, remove []netip.Addr) error {
+	return inNetwork(pid, func() error {
+		link, err := netlink.LinkByName(guest.LinkName)
+		if err != nil {
+			return err
+		}
+		for _, ip := range remove {
+			addr := &netlink.Addr{IPNet: &net.IPNet{IP: ip.AsSlice(), Mask: net.CIDRMask(ip.BitLen(), ip.BitLen())}}
+			if err := netlink.AddrDel(link, addr); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+				return fmt.Errorf("removing address %s: %w", ip, err)
+			}
+		}
+		for _, ip := range add {
+			if err := addAddress(link, netip.PrefixFrom(ip, ip.BitLen())); err != nil {
+				return err
+			}
+			if err := announce(link, ip); err != nil {
+				return fmt.Errorf("announcing address %s: %w", ip, err)
+			}
+		}
+		return nil
+	})
+}
+
+// inNetwork runs f in the network of a process. The thread that does it is
+// given up afterwards, so nothing else ever runs there by mistake.
+func inNetwork(pid int, f func() error) error {
+	result := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // Never unlocked: the thread ends with us.
+		ns, err := netns.GetFromPid(pid)
+		if err != nil {
+			result <- err
+			return
+		}
+		defer ns.Close()
+		if err := netns.Set(ns); err != nil {
+			result <- err
+			return
+		}
+		result <- f()
+	}()
+	return <-result
+}
+
+// announce tells everyone on the bridge that an address is here now, so that
+// nobody goes on sending to the machine that had it.
+func announce(link netlink.Link, ip netip.Addr) error {
+	if !ip.Is4() {
+		return nil // Neighbours notice by themselves.
+	}
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	frame := gratuitousARP(link.Attrs().HardwareAddr, ip)
+	return unix.Sendto(fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index, Protocol: 0x0608, Halen: 6})
+}
+
+// gratuitousARP is a request for the sender's own address, which makes all who
+// know the address note who has it.
+func gratuitousARP(mac net.HardwareAddr, ip netip.Addr) []byte {
+	broadcast := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	frame := append(append([]byte{}, broadcast...), mac...)
+	frame = append(frame, 0x08, 0x06, 0, 1, 0x08, 0, 6, 4, 0, 1)
+	frame = append(frame, mac...)
+	frame = append(frame, ip.AsSlice()...)
+	frame = append(frame, 0, 0, 0, 0, 0, 0)
+	return append(frame, ip.AsSlice()...)
+}

@@ -1,0 +1,196 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
+)
+
+const (
+	cgroupRoot = "/sys/fs/cgroup"
+	// period is that of CPU quotas, in microseconds.
+	period = 100_000
+)
+
+// cgroupName is the cgroup of a home, below the root of every hierarchy.
+func (d *Driver) cgroupName() string { return "drover-" + d.name }
+
+// hierarchies are the directories that hold cgroups.
+func hierarchies() ([]string, error) {
+	if guest.Unified() {
+		return []string{cgroupRoot}, nil
+	}
+	data, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil, err
+	}
+	var dirs []string
+	for _, h := range guest.Hierarchies(string(data)) {
+		dirs = append(dirs, filepath.Join(cgroupRoot, h.Name))
+	}
+	return dirs, nil
+}
+
+// limits are what a machine may use at most; zero is all there is.
+type limits struct {
+	cpus   int
+	memory int64
+}
+
+// enterCgroup makes the cgroups of a machine and moves this process into them.
+func enterCgroup(home, id string, l limits) error {
+	dirs, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		parent := filepath.Join(dir, home)
+		for _, d := range []string{parent, filepath.Join(parent, id)} {
+			if err := makeCgroup(d); err != nil {
+				return fmt.Errorf("making cgroup %q: %w", d, err)
+			}
+		}
+		own := filepath.Join(parent, id)
+		if err := l.apply(own, runtime.NumCPU()); err != nil {
+			return fmt.Errorf("limiting cgroup %q: %w", own, err)
+		}
+		if err := os.WriteFile(filepath.Join(own, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+			return fmt.Errorf("entering cgroup %q: %w", own, err)
+		}
+	}
+	return nil
+}
+
+// makeCgroup makes a cgroup that processes can be put into.
+func makeCgroup(dir string) error {
+	parent := filepath.Dir(dir)
+	if controllers, err := os.ReadFile(filepath.Join(parent, "cgroup.controllers")); err == nil {
+		for c := range strings.FieldsSeq(string(controllers)) {
+			// One that can't be handed on is missed by the kubelet, which says so.
+			_ = os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte("+"+c), 0o600)
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	// A cpuset of version 1 starts empty and lets nobody in.
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		value, err := os.ReadFile(filepath.Join(parent, file))
+		if err != nil || guest.Unified() {
+			continue
+		}
+		if own, err := os.ReadFile(filepath.Join(dir, file)); err == nil && strings.TrimSpace(string(own)) == "" {
+			if err := os.WriteFile(filepath.Join(dir, file), value, 0o600); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// apply writes the limits into whatever files this hierarchy has for them.
+func (l limits) apply(dir string, hostCPUs int) error {
+	files := map[string]string{}
+	if l.memory > 0 {
+		files["memory.max"] = strconv.FormatInt(l.memory, 10)
+		files["memory.limit_in_bytes"] = strconv.FormatInt(l.memory, 10)
+	}
+	if l.cpus > 0 && l.cpus < hostCPUs {
+		files["cpu.max"] = fmt.Sprintf("%d %d", l.cpus*period, period)
+		files["cpu.cfs_quota_us"] = strconv.Itoa(l.cpus * period)
+	}
+	for name, value := range files {
+		path := filepath.Join(dir, name)
+		if !exists(path) {
+			continue
+		}
+		if err := os.WriteFile(path, []byte(value), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeCgroup removes the cgroups of a machine, or of the home if id is empty.
+func (d *Driver) removeCgroup(id string) error {
+	dirs, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		if err := removeCgroups(filepath.Join(dir, d.cgroupName(), id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeCgroups removes a tree of cgroups, children first. The kernel keeps
+// one for a moment after its last process has ended.
+func removeCgroups(top string) error {
+	var dirs []string
+	err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			dirs = append(dirs, path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	deadline := time.Now().Add(killTimeout)
+	for _, dir := range slices.Backward(dirs) {
+		if err := removeBusy(dir, deadline); err != nil {
+			return fmt.Errorf("removing cgroup %q: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+func removeBusy(dir string, deadline time.Time) error {
+	for {
+		err := unix.Rmdir(dir)
+		if err == nil || errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
+			return err
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+// removeLeftovers removes links and cgroups of machines that have no directory.
+func (d *Driver) removeLeftovers(ids []string) error {
+	dirs, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		entries, _ := os.ReadDir(filepath.Join(dir, d.cgroupName()))
+		for _, e := range entries {
+			if !e.IsDir() || slices.Contains(ids, e.Name()) {
+				continue
+			}
+			d.log.Info("removing what a killed machine left", "machine", e.Name())
+			if err := errors.Join(d.removeLink(e.Name()), d.removeCgroup(e.Name())); err != nil {
+				return fmt.Errorf("removing what machine %q left: %w", e.Name(), err)
+			}
+		}
+	}
+	return nil
+}

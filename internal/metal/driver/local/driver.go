@@ -1,0 +1,278 @@
+package local
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drover-dev/drover/internal/metal/driver"
+	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
+	"github.com/drover-dev/drover/internal/node"
+)
+
+// versionTag is the tag by which a device says which Kubernetes it is for.
+const versionTag = "kubernetes.io/version:"
+
+// Driver implements driver.Driver, driver.Console, driver.Metadata and
+// driver.Shell.
+type Driver struct {
+	home    string
+	name    string // 8 hex digits that all our names carry
+	sink    driver.Sink
+	log     *slog.Logger
+	network network
+	program string
+	// ctx ends when the driver is closed.
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu       sync.Mutex
+	machines map[string]*machine
+}
+
+var (
+	_ driver.Driver   = (*Driver)(nil)
+	_ driver.Console  = (*Driver)(nil)
+	_ driver.Metadata = (*Driver)(nil)
+	_ driver.Shell    = (*Driver)(nil)
+	_ driver.New      = New
+)
+
+// New opens the home, adopts the machines that run, and cleans up after a host
+// or a driver that was killed. It needs root.
+func New(ctx context.Context, c driver.Config) (driver.Driver, error) {
+	d, err := open(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.adopt(); err != nil {
+		d.cancel()
+		return nil, err
+	}
+	return d, nil
+}
+
+func open(ctx context.Context, c driver.Config) (*Driver, error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("local machines need root: run metal as root, or use the driver \"memory\"")
+	}
+	home, err := filepath.Abs(c.Home)
+	if err != nil {
+		return nil, err
+	}
+	// Said now, not when the first machine is made.
+	if _, err := node.NewBuilder("", c.Log); err != nil {
+		return nil, err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding the running executable: %w", err)
+	}
+	sum := sha256.Sum256([]byte(home))
+	d := &Driver{
+		home: home, name: hex.EncodeToString(sum[:4]), sink: c.Sink, log: c.Log, program: program, machines: map[string]*machine{},
+	}
+	if err := os.MkdirAll(d.machinesDir(), 0o700); err != nil {
+		return nil, fmt.Errorf("creating the directory of machines: %w", err)
+	}
+	if err := notOverlay(home); err != nil {
+		return nil, err
+	}
+	if d.network, err = d.openNetwork(); err != nil {
+		return nil, fmt.Errorf("setting up the bridge of local machines: %w", err)
+	}
+	d.ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	return d, nil
+}
+
+// notOverlay refuses a home whose file system can't hold the layers of others.
+func notOverlay(home string) error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(home, &st); err != nil {
+		return fmt.Errorf("asking for the file system of %q: %w", home, err)
+	}
+	if st.Type == unix.OVERLAYFS_SUPER_MAGIC {
+		return fmt.Errorf("local machines can't live in %q, which is on overlayfs: choose a metal home on a disk or on tmpfs", home)
+	}
+	return nil
+}
+
+func (d *Driver) machinesDir() string { return filepath.Join(d.home, "machines") }
+
+// Networks implements driver.Driver.
+func (d *Driver) Networks() driver.Networks {
+	return driver.Networks{Public: d.network.Public, Private: d.network.Private, Flat: true}
+}
+
+// Known implements driver.Driver.
+func (d *Driver) Known(context.Context) ([]string, error) {
+	entries, err := os.ReadDir(d.machinesDir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing local machines: %w", err)
+	}
+	var ids []string
+	for _, e := range entries {
+		if e.IsDir() {
+			ids = append(ids, e.Name())
+		}
+	}
+	return ids, nil
+}
+
+// machine returns the one object through which all work on a machine goes.
+func (d *Driver) machine(id string) (*machine, error) {
+	if id == "" || id != filepath.Base(id) || strings.HasPrefix(id, ".") {
+		return nil, fmt.Errorf("machine id %q is not a name", id)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := d.machines[id]
+	if m == nil {
+		m = &machine{driver: d, id: id, dir: filepath.Join(d.machinesDir(), id)}
+		d.machines[id] = m
+	}
+	return m, nil
+}
+
+// Ensure implements driver.Driver.
+func (d *Driver) Ensure(_ context.Context, want driver.Machine, power driver.Power) error {
+	m, err := d.machine(want.ID)
+	if err != nil {
+		return err
+	}
+	d.background(m, func() error { return m.ensure(want, power) })
+	return nil
+}
+
+// Reinstall implements driver.Driver.
+func (d *Driver) Reinstall(_ context.Context, want driver.Machine) error {
+	m, err := d.machine(want.ID)
+	if err != nil {
+		return err
+	}
+	d.background(m, func() error { return m.reinstall(want) })
+	return nil
+}
+
+// background does work on a machine after all that was asked for before. A
+// failure is told to metal.
+func (d *Driver) background(m *machine, work func() error) {
+	turn := m.queue()
+	d.wg.Go(func() {
+		defer turn.done()
+		if turn.wait(d.ctx) != nil {
+			return
+		}
+		failed := driver.Event{Phase: driver.Failed, Type: "provisioning.failed"}
+		if exists(m.path(guest.SpecFile)) {
+			failed = driver.Event{Phase: driver.Stopped} // It can be switched on again.
+		}
+		if err := work(); err != nil && d.ctx.Err() == nil {
+			d.log.Error("working on a local machine failed", "machine", m.id, "error", err)
+			failed.Message = err.Error()
+			m.report(failed)
+		}
+	})
+}
+
+// Remove implements driver.Driver.
+func (d *Driver) Remove(ctx context.Context, id string) error {
+	m, err := d.machine(id)
+	if err != nil {
+		return err
+	}
+	turn := m.queue()
+	defer turn.done()
+	if err := turn.wait(ctx); err != nil {
+		return err
+	}
+	if err := m.remove(ctx); err != nil {
+		return fmt.Errorf("removing local machine %q: %w", id, err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.machines, id)
+	return nil
+}
+
+// SetAddresses implements driver.Driver.
+func (d *Driver) SetAddresses(ctx context.Context, id string, elastic []netip.Addr) error {
+	m, err := d.machine(id)
+	if err != nil {
+		return err
+	}
+	turn := m.queue()
+	defer turn.done()
+	if err := turn.wait(ctx); err != nil {
+		return err
+	}
+	if err := m.setElastic(elastic); err != nil {
+		return fmt.Errorf("giving local machine %q its elastic addresses: %w", id, err)
+	}
+	return nil
+}
+
+// Close implements driver.Driver. The bridge goes with the last machine.
+func (d *Driver) Close() error {
+	d.cancel()
+	d.wg.Wait()
+	ids, err := d.Known(context.Background())
+	if err != nil || len(ids) > 0 {
+		return err
+	}
+	return errors.Join(d.removeBridge(), d.removeCgroup(""))
+}
+
+// adopt goes on watching machines that run, and removes what belongs to none.
+func (d *Driver) adopt() error {
+	ids, err := d.Known(d.ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		m, err := d.machine(id)
+		if err != nil {
+			return err
+		}
+		if p, ok := m.process(); ok {
+			d.log.Info("adopted a local machine", "machine", id, "pid", p.PID)
+			m.watch(p)
+			continue
+		}
+		// It went down to come up again while nobody was there to see it.
+		if why, _ := os.ReadFile(m.path(guest.ExitFile)); string(why) == guest.ExitReboot {
+			d.background(m, m.reboot)
+		}
+	}
+	return d.removeLeftovers(ids)
+}
+
+// kubernetesVersion is the one that a device asks for by its tags, or none.
+func kubernetesVersion(tags []string) string {
+	for _, tag := range tags {
+		if v, ok := strings.CutPrefix(tag, versionTag); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,171 @@
+package guest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// applets are the programs of a machine that are this program by another name.
+func applets() map[string]func(args []string) int {
+	return map[string]func(args []string) int{
+		"systemctl":  systemctl,
+		"journalctl": journalctl,
+		"kubeadm":    kubeadm,
+		"cloud-init": cloudInit,
+		"poweroff":   func([]string) int { return ask(request{Verb: ExitPowerOff}) },
+		"halt":       func([]string) int { return ask(request{Verb: ExitPowerOff}) },
+		"reboot":     func([]string) int { return ask(request{Verb: ExitReboot}) },
+		"shutdown":   shutdown,
+	}
+}
+
+func shutdown(args []string) int {
+	if slices.Contains(args, "-r") {
+		return ask(request{Verb: ExitReboot})
+	}
+	return ask(request{Verb: ExitPowerOff})
+}
+
+// systemctl sends its arguments to the first process.
+func systemctl(args []string) int {
+	var r request
+	quiet := false
+	for _, a := range args {
+		switch {
+		case a == "--now":
+			r.Now = true
+		case a == "--quiet" || a == "-q":
+			quiet = true
+		case strings.HasPrefix(a, "-"):
+			// How to print, mostly.
+		case r.Verb == "":
+			r.Verb = a
+		default:
+			r.Units = append(r.Units, a)
+		}
+	}
+	if r.Verb == "" {
+		r.Verb = "list-units"
+	}
+	if quiet {
+		return askTo(io.Discard, r)
+	}
+	return ask(r)
+}
+
+func ask(r request) int { return askTo(os.Stdout, r) }
+
+func askTo(out io.Writer, r request) int {
+	conn, err := net.DialTimeout("unix", controlSocket, 5*time.Second)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "talking to the first process:", err)
+		return codeFailed
+	}
+	defer conn.Close()
+	var answer response
+	if err := errors.Join(json.NewEncoder(conn).Encode(r), json.NewDecoder(conn).Decode(&answer)); err != nil {
+		if r.Verb == ExitPowerOff || r.Verb == ExitReboot {
+			return 0 // It may be gone before it answers.
+		}
+		fmt.Fprintln(os.Stderr, "talking to the first process:", err)
+		return codeFailed
+	}
+	fmt.Fprint(out, answer.Out)
+	return answer.Code
+}
+
+// journalctl prints the log of a unit, or of the boot.
+func journalctl(args []string) int {
+	path, lines, follow := bootLog, 0, false
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		next := func() string {
+			if i+1 < len(args) {
+				i++
+				return args[i]
+			}
+			return ""
+		}
+		switch {
+		case a == "-u" || a == "--unit":
+			path = logPath(next())
+		case strings.HasPrefix(a, "-u"), strings.HasPrefix(a, "--unit="):
+			path = logPath(strings.TrimPrefix(strings.TrimPrefix(a, "--unit="), "-u"))
+		case a == "-n" || a == "--lines":
+			fmt.Sscan(next(), &lines) //nolint:errcheck // no number: all lines
+		case strings.HasPrefix(a, "-n"):
+			fmt.Sscan(a[2:], &lines) //nolint:errcheck // no number: all lines
+		case a == "-f" || a == "--follow":
+			follow = true
+		}
+	}
+	return printLog(path, lines, follow)
+}
+
+func printLog(path string, lines int, follow bool) int {
+	f, err := os.Open(path)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "-- No entries --")
+		return 0
+	}
+	defer f.Close()
+	data, err := io.ReadAll(f)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return codeFailed
+	}
+	text := string(data)
+	if lines > 0 {
+		text = lastLines(text, lines) + "\n"
+	}
+	fmt.Fprint(os.Stdout, text)
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for follow {
+		<-tick.C
+		if _, err := io.Copy(os.Stdout, f); err != nil {
+			return codeFailed
+		}
+	}
+	return 0
+}
+
+// cloudInit answers the question that scripts ask: is the boot over?
+func cloudInit(args []string) int {
+	if len(args) == 0 || args[0] != "status" {
+		fmt.Fprintln(os.Stderr, "only \"cloud-init status [--wait]\" is there on a local machine")
+		return codeFailed
+	}
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		data, err := os.ReadFile(resultFile)
+		if err == nil {
+			state := strings.TrimSpace(string(data))
+			fmt.Fprintln(os.Stdout, "status:", state)
+			if state == "error" {
+				return codeFailed
+			}
+			return 0
+		}
+		if !slices.Contains(args, "--wait") {
+			fmt.Fprintln(os.Stdout, "status: running")
+			return 0
+		}
+		<-tick.C
+	}
+}
+
+// appletOf is the applet that a program of that name is, if any.
+func appletOf(program string) (func(args []string) int, bool) {
+	run, ok := applets()[filepath.Base(program)]
+	return run, ok
+}

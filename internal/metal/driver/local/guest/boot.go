@@ -1,0 +1,247 @@
+package guest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-dev/drover/internal/metal/driver/local/userdata"
+)
+
+const (
+	// sentinel is the file by which Cluster API's bootstrap data says that it
+	// is through.
+	sentinel        = "/run/cluster-api/bootstrap-success.complete"
+	containerdWait  = time.Minute
+	maxEventMessage = 1000
+)
+
+// boot starts services and carries out the userdata.
+func (m *machine) boot() {
+	first := !booted()
+	go m.services.startEnabled()
+	if first {
+		m.report(Event{Phase: "Running", Percent: 100, Type: "provisioning.110", Message: "Device phoned home and is ready to go"})
+	} else {
+		m.report(Event{Phase: "Running", Percent: 100, Message: "booted"})
+	}
+	plan, err := userdata.Parse(m.spec.Userdata, m.spec.Variables)
+	if err != nil {
+		m.finish(err)
+		return
+	}
+	if !first {
+		m.again(plan)
+		return
+	}
+	m.tellNotes(plan.Notes)
+	if plan.Empty() && m.spec.Userdata == nil {
+		m.finish(nil)
+		return
+	}
+	m.report(Event{Type: "user-state", Message: "running: carrying out the userdata"})
+	m.finish(m.carryOut(plan))
+	if plan.Power != "" {
+		m.shutDown(string(plan.Power))
+	}
+}
+
+// again does what every boot does.
+func (m *machine) again(plan userdata.Plan) {
+	if err := mountAll(plan); err != nil {
+		m.say("%v", err)
+	}
+	if len(plan.Boot) > 0 {
+		if err := m.runScript("bootcmd", userdata.ShellScript(plan.Boot)); err != nil {
+			m.say("%v", err)
+		}
+	}
+	_ = os.WriteFile(resultFile, []byte("done\n"), 0o600)
+}
+
+// tellNotes says what was asked for and will not happen.
+func (m *machine) tellNotes(notes []userdata.Note) {
+	for _, n := range notes {
+		m.report(Event{Type: "user-state", Message: "running: userdata: " + n.String()})
+	}
+}
+
+// carryOut does what the userdata says, in the order of cloud-init.
+func (m *machine) carryOut(plan userdata.Plan) error {
+	if len(plan.Boot) > 0 {
+		if err := m.runScript("bootcmd", userdata.ShellScript(plan.Boot)); err != nil {
+			m.say("%v", err)
+		}
+	}
+	if plan.Hostname != "" && plan.Hostname != m.spec.Hostname {
+		m.spec.Hostname = plan.Hostname
+		if err := writeNames(m.spec); err != nil {
+			return fmt.Errorf("setting the host name: %w", err)
+		}
+	}
+	for _, step := range []func(userdata.Plan) error{mountAll, writeFiles, addAccounts, writeDeferredFiles, setTimezone, trustCerts} {
+		if err := step(plan); err != nil {
+			return err
+		}
+	}
+	if err := m.awaitContainerd(); err != nil {
+		return err
+	}
+	return m.runAll(plan)
+}
+
+// containerdConfig is the file that scripts for real machines write.
+const containerdConfig = "/etc/containerd/config.toml"
+
+// tellContainerd says so if someone has written the file that containerd does
+// not read here.
+func (m *machine) tellContainerd() {
+	data, err := os.ReadFile(containerdConfig)
+	if err == nil && !strings.HasPrefix(string(data), "# Without effect") {
+		m.report(Event{Type: "user-state", Message: "running: " + containerdConfig + " was changed, which has no effect: " +
+			"containerd reads /usr/lib/drover/containerd.toml and /etc/containerd/conf.d"})
+	}
+}
+
+// runAll runs the commands, then the scripts; one that fails doesn't keep the
+// next from running.
+func (m *machine) runAll(plan userdata.Plan) error {
+	var failed error
+	if len(plan.Commands) > 0 {
+		failed = m.runScript("runcmd", userdata.ShellScript(plan.Commands))
+		failed = errors.Join(failed, bootstrapped(plan.Commands))
+	}
+	for _, s := range plan.Scripts {
+		failed = errors.Join(failed, m.runScript(s.Name, string(s.Content)))
+	}
+	m.tellContainerd()
+	if plan.Final != "" {
+		m.say("%s", strings.ReplaceAll(plan.Final, "$UPTIME", fmt.Sprintf("%.2f", time.Since(m.begin).Seconds())))
+	}
+	return failed
+}
+
+// bootstrapped finds a kubeadm that failed although a later command did not.
+func bootstrapped(commands []userdata.Command) error {
+	for _, c := range commands {
+		if !strings.Contains(c.Line, sentinel) {
+			continue
+		}
+		if _, err := os.Stat(sentinel); err != nil {
+			return fmt.Errorf("%s was not written: kubeadm has failed", sentinel)
+		}
+	}
+	return nil
+}
+
+// finish records how the boot went.
+func (m *machine) finish(err error) {
+	state, message := "done", "succeeded: the userdata was carried out"
+	if err != nil {
+		state, message = "error", "failed: "+err.Error()
+	}
+	if len(message) > maxEventMessage {
+		message = message[:maxEventMessage/2] + " … " + message[len(message)-maxEventMessage/2:]
+	}
+	if err := os.WriteFile(bootedFile, []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o600); err != nil {
+		m.say("recording that the boot is over: %v", err)
+	}
+	if err := os.WriteFile(resultFile, []byte(state+"\n"), 0o600); err != nil {
+		m.say("recording that the boot is over: %v", err)
+	}
+	m.report(Event{Type: "user-state", Message: message})
+}
+
+// awaitContainerd waits until kubeadm can use it.
+func (m *machine) awaitContainerd() error {
+	deadline := time.Now().Add(containerdWait)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		conn, err := net.Dial("unix", "/run/containerd/containerd.sock")
+		if err == nil {
+			conn.Close()
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("containerd did not start: %w", err)
+		}
+		<-tick.C
+	}
+}
+
+// runScript runs a script with its output on the console and in the log. The
+// error holds the last lines.
+func (m *machine) runScript(name, content string) error {
+	path := filepath.Join("/var/lib/cloud/instance/scripts", name)
+	if err := os.WriteFile(path, []byte(content), 0o700); err != nil { //nolint:gosec // a script is a program
+		return err
+	}
+	log, err := os.OpenFile(bootLog, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		log.Close()
+		return err
+	}
+	last := &lastWriter{}
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		defer log.Close()
+		defer r.Close()
+		io.Copy(io.MultiWriter(os.Stdout, log, last), r) //nolint:errcheck // ends when all writers have
+	}()
+	err = m.processes.run(command{argv: []string{path}, env: baseEnv(), dir: "/", out: w})
+	w.Close()
+	select {
+	case <-copied:
+	case <-time.After(200 * time.Millisecond): // A process in the background has it open.
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, last)
+	}
+	return nil
+}
+
+// lastWriter keeps the last lines that were written to it.
+type lastWriter struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (w *lastWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text = append(w.text, p...)
+	w.text = w.text[max(0, len(w.text)-2000):]
+	return len(p), nil
+}
+
+func (w *lastWriter) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return lastLines(string(w.text), 8)
+}
+
+// writeIdentity gives the machine what tells it from others, and lets people in.
+func writeIdentity(s Spec) error {
+	sum := sha256.Sum256([]byte(fmt.Sprintf("%s/%d", s.ID, s.Reinstalled)))
+	if err := os.WriteFile("/etc/machine-id", []byte(hex.EncodeToString(sum[:16])+"\n"), 0o644); err != nil { //nolint:gosec // public
+		return err
+	}
+	if err := os.WriteFile("/var/lib/cloud/instance/instance-id", []byte(s.ID+"\n"), 0o644); err != nil { //nolint:gosec // public
+		return err
+	}
+	return authorize("/root", s.SSHKeys, 0, 0)
+}

@@ -1,0 +1,36 @@
+package guest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+// console is where the first process tells what it does: to people on the
+// console, to the driver in the file of events.
+type console struct {
+	mu     sync.Mutex
+	begin  time.Time
+	events *os.File
+}
+
+func (c *console) say(format string, args ...any) {
+	fmt.Fprintf(os.Stdout, "[%8.3f] drover: %s\n", time.Since(c.begin).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// report records an event. The phase may be empty.
+func (c *console) report(e Event) {
+	c.say("%s: %s", e.Type, e.Message)
+	e.Time = time.Now().UTC()
+	line, err := json.Marshal(e)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, err := c.events.Write(append(line, '\n')); err != nil {
+		c.say("recording an event: %v", err)
+	}
+}

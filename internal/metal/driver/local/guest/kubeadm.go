@@ -1,0 +1,239 @@
+package guest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/drover-dev/drover/internal/node"
+)
+
+// kubeadm runs the real one, with what a machine in namespaces needs added to
+// the configuration, so that manifests for real machines work unchanged:
+//
+//   - kube-proxy may not set the size of the connection table, which is the
+//     host's
+//   - a kubelet on a host with cgroups of version 1 is told that this is fine
+//
+// What a configuration says itself about these is left as it is.
+func kubeadm(args []string) int {
+	patched, err := patchArguments(args, hostCgroups())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "kubeadm on a local machine:", err)
+		return codeFailed
+	}
+	argv := append([]string{"kubeadm"}, patched...)
+	if needsProxyPatch(args) {
+		return initThenPatchProxy(argv)
+	}
+	err = syscall.Exec(node.KubeProgram, argv, os.Environ())
+	fmt.Fprintln(os.Stderr, "kubeadm:", err)
+	return codeFailed
+}
+
+// verb is the subcommand: the first word that is no flag.
+func verb(args []string) string {
+	for _, a := range args {
+		if !strings.HasPrefix(a, "-") {
+			return a
+		}
+	}
+	return ""
+}
+
+func patches(args []string) bool {
+	return slices.Contains([]string{"init", "join", "reset", "upgrade"}, verb(args))
+}
+
+// patchArguments replaces the configuration file by a completed copy and lets
+// kubeadm pass its check of cgroups.
+func patchArguments(args []string, v cgroupVersion) ([]string, error) {
+	if name := verb(args); name != "init" && name != "join" {
+		return args, nil
+	}
+	args = slices.Clone(args)
+	for i, a := range args {
+		value, joined := strings.CutPrefix(a, "--config=")
+		switch {
+		case joined:
+			path, err := patchFile(value, v)
+			if err != nil {
+				return nil, err
+			}
+			args[i] = "--config=" + path
+		case a == "--config" && i+1 < len(args):
+			path, err := patchFile(args[i+1], v)
+			if err != nil {
+				return nil, err
+			}
+			args[i+1] = path
+		}
+	}
+	return append(args, "--ignore-preflight-errors=SystemVerification,Mem,NumCPU,FileContent--proc-sys-net-bridge-bridge-nf-call-iptables"), nil
+}
+
+func patchFile(path string, v cgroupVersion) (string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("reading the configuration: %w", err)
+	}
+	patched, err := patchConfig(data, v)
+	if err != nil {
+		return "", fmt.Errorf("reading the configuration %q: %w", path, err)
+	}
+	f, err := os.CreateTemp("/run/drover", "kubeadm-*.yaml")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(patched)
+	return f.Name(), errors.Join(err, f.Close())
+}
+
+// patchConfig completes a configuration for "init"; one for "join" gets its
+// other halves from the cluster.
+func patchConfig(data []byte, v cgroupVersion) ([]byte, error) {
+	documents, err := readDocuments(data)
+	if err != nil {
+		return nil, err
+	}
+	has := map[string]map[string]any{}
+	for _, d := range documents {
+		if kind, ok := d["kind"].(string); ok {
+			has[kind] = d
+		}
+	}
+	if has["InitConfiguration"] == nil && has["ClusterConfiguration"] == nil {
+		return data, nil
+	}
+	proxy := has["KubeProxyConfiguration"]
+	if proxy == nil {
+		proxy = map[string]any{"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration"}
+		documents = append(documents, proxy)
+	}
+	setDefault(proxy, "conntrack", map[string]any{})
+	if conntrack, ok := proxy["conntrack"].(map[string]any); ok {
+		setDefault(conntrack, "maxPerCore", 0)
+	}
+	if v == cgroupV1 {
+		kubelet := has["KubeletConfiguration"]
+		if kubelet == nil {
+			kubelet = map[string]any{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
+			documents = append(documents, kubelet)
+		}
+		setDefault(kubelet, "failCgroupV1", false)
+	}
+	return writeDocuments(documents)
+}
+
+func setDefault(m map[string]any, key string, value any) {
+	if m[key] == nil {
+		m[key] = value
+	}
+}
+
+func readDocuments(data []byte) ([]map[string]any, error) {
+	var documents []map[string]any
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var d map[string]any
+		err := decoder.Decode(&d)
+		if errors.Is(err, io.EOF) {
+			return documents, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(d) > 0 {
+			documents = append(documents, d)
+		}
+	}
+}
+
+func writeDocuments(documents []map[string]any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	for _, d := range documents {
+		if err := encoder.Encode(d); err != nil {
+			return nil, err
+		}
+	}
+	return out.Bytes(), encoder.Close()
+}
+
+// needsProxyPatch is true for an init that has flags instead of a file, where
+// there is no place for the settings of kube-proxy.
+func needsProxyPatch(args []string) bool {
+	return patches(args) && verb(args) == "init" && !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--config") }) &&
+		!slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--dry-run") || a == "phase" })
+}
+
+// initThenPatchProxy changes the settings of kube-proxy right after kubeadm
+// has stored them.
+func initThenPatchProxy(argv []string) int {
+	cmd := exec.Command(node.KubeProgram, argv[1:]...)
+	cmd.Args[0] = argv[0]
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return exit.ExitCode()
+		}
+		fmt.Fprintln(os.Stderr, "kubeadm:", err)
+		return codeFailed
+	}
+	script := `export KUBECONFIG=/etc/kubernetes/admin.conf
+kubectl -n kube-system get configmap kube-proxy -o yaml | sed 's/maxPerCore: null/maxPerCore: 0/' | kubectl -n kube-system apply -f - >/dev/null 2>&1 &&
+kubectl -n kube-system delete pod -l k8s-app=kube-proxy --wait=false >/dev/null`
+	fix := exec.Command("sh", "-c", script)
+	fix.Stderr = os.Stderr
+	if err := fix.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "kubeadm on a local machine: setting conntrack.maxPerCore of kube-proxy:", err)
+		return codeFailed
+	}
+	return 0
+}
+
+// kubeletSettings is what the kubelet of this machine must know: how much of
+// the host is its own, and how cgroups work here.
+func kubeletSettings(s Spec, hostCPUs int, hostMemory int64, v cgroupVersion) ([]byte, error) {
+	settings := map[string]any{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "cgroupDriver": "cgroupfs"}
+	if v == cgroupV1 {
+		settings["failCgroupV1"] = false
+	}
+	reserved := map[string]any{}
+	if s.CPUs > 0 && hostCPUs > s.CPUs {
+		reserved["cpu"] = fmt.Sprint(hostCPUs - s.CPUs)
+	}
+	if s.MemoryBytes > 0 && hostMemory > s.MemoryBytes {
+		reserved["memory"] = fmt.Sprint(hostMemory - s.MemoryBytes)
+	}
+	if len(reserved) > 0 {
+		settings["systemReserved"] = reserved
+	}
+	return yaml.Marshal(settings)
+}
+
+func writeKubeletSettings(s Spec) error {
+	var info syscall.Sysinfo_t
+	if err := syscall.Sysinfo(&info); err != nil {
+		return err
+	}
+	data, err := kubeletSettings(s, numCPU(), int64(info.Totalram)*int64(info.Unit), hostCgroups())
+	if err != nil {
+		return err
+	}
+	dir := "/etc/kubernetes/kubelet.conf.d"
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "20-machine.conf"), data, 0o600)
+}

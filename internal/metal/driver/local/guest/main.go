@@ -1,0 +1,239 @@
+package guest
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drover-dev/drover/internal/node"
+)
+
+const (
+	bootLog    = "/var/log/cloud-init-output.log"
+	resultFile = "/run/cloud-init/result"
+	bootedFile = "/var/lib/cloud/instance/boot-finished"
+	// killTimeout is how long processes have to end when a machine is shut down.
+	killTimeout = 5 * time.Second
+)
+
+// Main runs the part that this program was started as, if it is one of a
+// machine's: call it before anything else.
+func Main(args []string) (code int, ok bool) {
+	if len(args) == 3 && args[1] == InitCommand {
+		return initialize(args[2]), true
+	}
+	// Only the name under which the driver has mounted it counts: on a host, a
+	// link to drover by one of these names is something else.
+	if program, err := os.Executable(); err != nil || program != node.MachineProgram {
+		return 0, false
+	}
+	run, ok := appletOf(args[0])
+	if !ok {
+		return 0, false
+	}
+	return run(args[1:]), true
+}
+
+// machine is the first process.
+type machine struct {
+	console
+	spec      Spec
+	processes *processes
+	services  *services
+	exit      *os.File
+	off       chan string
+}
+
+// initialize is the life of a machine.
+func initialize(dir string) int {
+	m := &machine{console: console{begin: time.Now()}, off: make(chan string, 1)}
+	if err := m.open(dir); err != nil {
+		m.say("%v", err)
+		return 1
+	}
+	if !hostIsReady() {
+		return 1 // It gave up, or was killed.
+	}
+	if err := m.setUp(); err != nil {
+		m.report(Event{Phase: "Failed", Type: "provisioning.failed", Message: "setting the machine up: " + err.Error()})
+		m.recordExit(ExitFailed)
+		return 1
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	go m.boot()
+	go rotateLogs()
+	// What the rest of Drover has made ready at its start is not needed here.
+	debug.FreeOSMemory()
+	select {
+	case <-signals:
+		m.end(ExitPowerOff)
+	case why := <-m.off:
+		m.end(why)
+	}
+	return 0
+}
+
+// open reads the spec and opens files of the host, which soon can't be seen.
+func (m *machine) open(dir string) (err error) {
+	if m.spec, err = ReadSpec(dir); err != nil {
+		return err
+	}
+	if m.events, err = os.OpenFile(filepath.Join(dir, EventsFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+		return err
+	}
+	m.exit, err = os.OpenFile(filepath.Join(dir, ExitFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	return err
+}
+
+// hostIsReady waits until the host has attached the network.
+func hostIsReady() bool {
+	unix.CloseOnExec(ReadyFD)
+	f := os.NewFile(ReadyFD, "ready")
+	defer f.Close()
+	n, _ := f.Read(make([]byte, 1))
+	return n == 1
+}
+
+// setUp makes the namespaces into a machine.
+func (m *machine) setUp() error {
+	if err := enterRoot(m.spec); err != nil {
+		return err
+	}
+	os.Clearenv()
+	for _, dir := range []string{"/run/drover", "/run/sshd", "/run/lock", "/run/cloud-init", "/run/containerd", "/run/systemd/system", "/var/lib/cloud/instance/scripts"} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	m.processes = newProcesses()
+	m.services = newServices(m.processes, m.say)
+	for _, step := range []func() error{
+		m.name,
+		func() error { return setUpNetwork(m.spec) },
+		func() error { return writeIdentity(m.spec) },
+		func() error { return writeKubeletSettings(m.spec) },
+		m.listen,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	if err := loadRules(m.processes, m.spec); err != nil {
+		m.say("the metadata service is at %q only, and what can't be reached is noticed late: %v", m.spec.Metadata, err)
+	}
+	return nil
+}
+
+// name sets the names of the machine. Later boots keep what the first one, or
+// someone after it, has written.
+func (m *machine) name() error {
+	if kept, err := os.ReadFile("/etc/hostname"); err == nil && booted() {
+		m.spec.Hostname = strings.TrimSpace(string(kept))
+		return unix.Sethostname([]byte(m.spec.Hostname))
+	}
+	return writeNames(m.spec)
+}
+
+// booted tells whether the machine has booted to the end before.
+func booted() bool {
+	_, err := os.Stat(bootedFile)
+	return err == nil
+}
+
+// listen opens the sockets that the first process answers on.
+func (m *machine) listen() error {
+	control, err := net.Listen("unix", controlSocket)
+	if err != nil {
+		return err
+	}
+	go m.serveControl(control)
+	for _, a := range m.spec.Addresses {
+		conn, err := net.ListenPacket("udp", netip.AddrPortFrom(a.IP, 53).String())
+		if err != nil {
+			return fmt.Errorf("listening for names: %w", err)
+		}
+		go serveDNS(conn)
+	}
+	return nil
+}
+
+// shutDown asks for the end of the machine; the first reason counts.
+func (m *machine) shutDown(why string) {
+	select {
+	case m.off <- why:
+	default:
+	}
+}
+
+// end stops everything.
+func (m *machine) end(why string) {
+	m.say("shutting down: %s", why)
+	m.services.endAll()
+	_ = unix.Kill(-1, unix.SIGTERM)
+	if !m.alone(killTimeout) {
+		_ = unix.Kill(-1, unix.SIGKILL)
+		m.alone(killTimeout)
+	}
+	unix.Sync()
+	m.recordExit(why)
+	m.say("off")
+}
+
+// recordExit tells the driver what comes next.
+func (m *machine) recordExit(why string) {
+	if _, err := m.exit.WriteString(why); err != nil {
+		m.say("recording the end: %v", err)
+	}
+}
+
+// alone waits until no other process is left, and tells whether that is so.
+func (m *machine) alone(timeout time.Duration) bool {
+	deadline := time.After(timeout)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		m.processes.reap()
+		if pids, _ := filepath.Glob("/proc/[0-9]*"); len(pids) <= 1 {
+			return true
+		}
+		select {
+		case <-deadline:
+			return false
+		case <-tick.C:
+		}
+	}
+}
+
+func numCPU() int { return runtime.NumCPU() }
+
+// maxLog is how large the log of a unit may grow.
+const maxLog = 16 << 20
+
+// rotateLogs keeps logs from filling the host's disk. Writers append, so that
+// a log can be cut under them.
+func rotateLogs() {
+	for range time.Tick(time.Minute) {
+		logs, _ := filepath.Glob(filepath.Join(logDir, "*.log"))
+		for _, log := range logs {
+			info, err := os.Stat(log)
+			if err != nil || info.Size() < maxLog {
+				continue
+			}
+			if data, err := os.ReadFile(log); err == nil {
+				_ = os.WriteFile(log+".1", data, 0o600)
+			}
+			_ = os.Truncate(log, 0)
+		}
+	}
+}

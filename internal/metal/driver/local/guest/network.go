@@ -1,0 +1,170 @@
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// MetadataIP is where programs on Packet machines look for metadata.
+const MetadataIP = "169.254.169.254"
+
+// metadataNames are the names of the metadata service, then and now.
+func metadataNames() []string {
+	return []string{"metadata.platformequinix.com", "metadata.packet.net", "metadata"}
+}
+
+// setUpNetwork gives the links their addresses and the machine its routes. It
+// may be repeated.
+func setUpNetwork(s Spec) error {
+	loopback, err := netlink.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkSetUp(loopback); err != nil {
+		return err
+	}
+	link, err := netlink.LinkByName(LinkName)
+	if err != nil {
+		return fmt.Errorf("finding the link to the host: %w", err)
+	}
+	for _, a := range s.Addresses {
+		if err := AddAddress(link, netip.PrefixFrom(a.IP, a.Prefix.Bits())); err != nil {
+			return err
+		}
+	}
+	for _, ip := range s.Elastic {
+		if err := AddAddress(link, netip.PrefixFrom(ip, ip.BitLen())); err != nil {
+			return err
+		}
+	}
+	if err := netlink.LinkSetUp(link); err != nil {
+		return err
+	}
+	if err := addDefaultRoute(link, s.Addresses); err != nil {
+		return err
+	}
+	return setSysctls(networkSysctls())
+}
+
+// AddAddress gives a link an address; it is no error if it has it.
+func AddAddress(link netlink.Link, p netip.Prefix) error {
+	ip := p.Addr().Unmap()
+	addr := &netlink.Addr{IPNet: &net.IPNet{IP: ip.AsSlice(), Mask: net.CIDRMask(p.Bits(), ip.BitLen())}}
+	if ip.Is6() {
+		addr.Flags = unix.IFA_F_NODAD
+	}
+	if err := netlink.AddrAdd(link, addr); err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("adding address %s: %w", p, err)
+	}
+	return nil
+}
+
+// addDefaultRoute goes through the first gateway there is.
+func addDefaultRoute(link netlink.Link, addresses []Address) error {
+	for _, a := range addresses {
+		if !a.Gateway.IsValid() || a.Gateway.Is6() {
+			continue
+		}
+		route := &netlink.Route{LinkIndex: link.Attrs().Index, Gw: a.Gateway.AsSlice(), Src: a.IP.AsSlice()}
+		if err := netlink.RouteReplace(route); err != nil {
+			return fmt.Errorf("adding the route through %s: %w", a.Gateway, err)
+		}
+		return nil
+	}
+	return nil
+}
+
+// networkSysctls are what nodes need, and that a machine answers only for
+// addresses of the link that is asked: an elastic address that scripts put on
+// the loopback of several machines belongs to the one it is assigned to.
+func networkSysctls() map[string]string {
+	return map[string]string{
+		"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1",
+		"net/ipv4/conf/all/arp_ignore": "1", "net/ipv4/conf/all/arp_announce": "2",
+		"net/ipv4/ip_unprivileged_port_start": "0", "net/ipv4/ping_group_range": "0 2147483647",
+		"net/bridge/bridge-nf-call-iptables": "1", "net/bridge/bridge-nf-call-ip6tables": "1",
+	}
+}
+
+// setSysctls skips what the kernel doesn't have.
+func setSysctls(values map[string]string) error {
+	for name, value := range values {
+		err := os.WriteFile(filepath.Join("/proc/sys", name), []byte(value), 0o600)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadRules loads the machine's own packet filter, in a table that nobody else
+// touches.
+func loadRules(p *processes, s Spec) error {
+	file := "/run/drover/machine.nft"
+	if err := os.WriteFile(file, []byte(rules(s)), 0o600); err != nil {
+		return err
+	}
+	return p.run(command{argv: []string{"nft", "-f", file}, env: baseEnv(), out: os.Stdout})
+}
+
+// rules make the well-known address lead to the metadata service, and refuse
+// what the host would have to forward. It does not, and a sender that is told
+// so tries again at once, where silence costs half a minute: CoreDNS, for one,
+// starts before the addresses of services work.
+func rules(s Spec) string {
+	var b strings.Builder
+	b.WriteString("table ip drover\ndelete table ip drover\ntable ip drover {\n")
+	for _, a := range s.Addresses {
+		if !a.Gateway.Is4() {
+			continue
+		}
+		for _, hook := range []string{"output", "forward"} {
+			fmt.Fprintf(&b, "chain %[1]s_%[2]s {\ntype filter hook %[1]s priority 0\nrt ip nexthop %[3]s ip daddr != %[4]s reject with icmp net-unreachable\n}\n",
+				hook, strings.ReplaceAll(a.Gateway.String(), ".", "_"), a.Gateway, a.Prefix.Masked())
+		}
+	}
+	if s.Metadata.IsValid() {
+		for _, hook := range []string{"output", "prerouting"} {
+			fmt.Fprintf(&b, "chain metadata_%[1]s {\ntype nat hook %[1]s priority -100\nip daddr %[2]s tcp dport 80 dnat to %[3]s\n}\n", hook, MetadataIP, s.Metadata)
+		}
+		fmt.Fprintf(&b, "chain metadata_postrouting {\ntype nat hook postrouting priority 100\nct status dnat ip daddr %s tcp dport %d masquerade\n}\n",
+			s.Metadata.Addr(), s.Metadata.Port())
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// writeNames writes the files that turn names into addresses.
+func writeNames(s Spec) error {
+	var hosts strings.Builder
+	hosts.WriteString("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n")
+	if s.Metadata.IsValid() {
+		fmt.Fprintf(&hosts, "%s %s\n", MetadataIP, strings.Join(metadataNames(), " "))
+	}
+	short, _, _ := strings.Cut(s.Hostname, ".")
+	for _, a := range s.Addresses {
+		names := s.Hostname
+		if short != s.Hostname {
+			names += " " + short
+		}
+		fmt.Fprintf(&hosts, "%s %s\n", a.IP, names)
+	}
+	resolv := "# The first process of the machine answers, from the file hosts.\n"
+	if len(s.Addresses) > 0 {
+		resolv += fmt.Sprintf("nameserver %s\n", s.Addresses[0].IP)
+	}
+	for name, content := range map[string]string{"hosts": hosts.String(), "resolv.conf": resolv, "hostname": s.Hostname + "\n"} {
+		if err := os.WriteFile(filepath.Join("/etc", name), []byte(content), 0o644); err != nil { //nolint:gosec // all may resolve names
+			return err
+		}
+	}
+	return unix.Sethostname([]byte(s.Hostname))
+}

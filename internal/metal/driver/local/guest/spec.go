@@ -1,0 +1,91 @@
+package guest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Names by which the drover program is called as something else. The first
+// argument counts, or the name of the program inside a machine.
+const (
+	InitCommand = "machine-init"
+	// ReadyFD is where the first process waits for the host to say that the
+	// machine's network is there.
+	ReadyFD = 3
+	// LinkName is the name of the machine's only link to the host.
+	LinkName = "eth0"
+)
+
+// Spec is all that the first process needs to know. It may hold secrets.
+type Spec struct {
+	ID       string
+	Hostname string
+	// Dir is the machine's directory and Lower the lower layer of its root,
+	// as the host sees them; Program is the drover program.
+	Dir, Lower, Program string
+	CPUs                int
+	MemoryBytes         int64
+	Addresses           []Address
+	Elastic             []netip.Addr
+	// Metadata is where the metadata service listens, if there is one.
+	Metadata netip.AddrPort
+	SSHKeys  []string
+	Userdata []byte
+	// Variables are what templates in userdata can use.
+	Variables map[string]any
+	// Reinstalled counts how often the machine was wiped.
+	Reinstalled int
+}
+
+// Address is an address of the machine in its network.
+type Address struct {
+	IP      netip.Addr
+	Prefix  netip.Prefix
+	Gateway netip.Addr
+}
+
+// Files in the directory of a machine.
+const (
+	SpecFile    = "spec.json"
+	EventsFile  = "events.jsonl"
+	ConsoleFile = "console.log"
+	// ExitFile says why the first process ended: one of the words below, or
+	// nothing if it was killed.
+	ExitFile = "exit"
+
+	ExitPowerOff = "poweroff"
+	ExitReboot   = "reboot"
+	ExitFailed   = "failed" // It has reported why.
+)
+
+// DataDirs are directories that can't be on an overlay. Each lies in the
+// directory "data" of the machine.
+func DataDirs() map[string]string {
+	return map[string]string{"containerd": "/var/lib/containerd", "kubelet": "/var/lib/kubelet", "etcd": "/var/lib/etcd"}
+}
+
+// ReadSpec reads what the driver wrote.
+func ReadSpec(dir string) (Spec, error) {
+	var s Spec
+	data, err := os.ReadFile(filepath.Join(dir, SpecFile))
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("reading %q: %w", filepath.Join(dir, SpecFile), err)
+	}
+	return s, nil
+}
+
+// Event is one line of the file of events.
+type Event struct {
+	Time    time.Time `json:"time"`
+	Phase   string    `json:"phase,omitempty"`
+	Percent int       `json:"percent,omitempty"`
+	Type    string    `json:"type"`
+	Message string    `json:"message"`
+}

@@ -1,0 +1,155 @@
+package local
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/drover-dev/drover/internal/atomicfile"
+	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
+)
+
+// RunCommand is the hidden command that starts a machine and ends.
+const RunCommand = "machine-run"
+
+// Main runs the part of a local machine that this program was started as, if
+// it was: call it first thing in main.
+func Main(args []string) (code int, ok bool) {
+	if len(args) == 4 && args[1] == RunCommand {
+		if err := run(args[2], args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1, true
+		}
+		return 0, true
+	}
+	return guest.Main(args)
+}
+
+// launch starts the first process of the machine. Another process does it and
+// ends, which makes the machine a child of the host's first process.
+func (m *machine) launch() (process, error) {
+	if err := m.driver.removeLink(m.id); err != nil {
+		return process{}, err
+	}
+	var stderr strings.Builder
+	cmd := exec.Command(m.driver.program, RunCommand, m.driver.name, m.dir)
+	cmd.Args[0] = "drover"
+	cmd.Stderr = &stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	if err := cmd.Run(); err != nil {
+		return process{}, fmt.Errorf("%w: %s", err, strings.TrimSpace(stderr.String()))
+	}
+	p, ok := m.process()
+	if !ok {
+		return p, fmt.Errorf("the machine ended at once; its console ends with: %s", m.lastWords())
+	}
+	return p, nil
+}
+
+// lastWords are the end of the console.
+func (m *machine) lastWords() string {
+	data, _ := os.ReadFile(m.path(guest.ConsoleFile))
+	return string(bytes.TrimSpace(data[max(0, len(data)-500):]))
+}
+
+// run is the other process. It enters the cgroups, clones the machine's first
+// process into new namespaces, connects it to the bridge and lets it go.
+func run(name, dir string) error {
+	spec, err := guest.ReadSpec(dir)
+	if err != nil {
+		return err
+	}
+	d := &Driver{name: name}
+	if err := enterCgroup(d.cgroupName(), spec.ID, limits{cpus: spec.CPUs, memory: spec.MemoryBytes}); err != nil {
+		return err
+	}
+	console, err := os.OpenFile(filepath.Join(dir, guest.ConsoleFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	ready, letGo, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	cmd := firstProcess(dir, console, ready)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("making namespaces: %w", err)
+	}
+	err = d.connect(spec.ID, dir, cmd.Process.Pid)
+	if err == nil {
+		_, err = letGo.Write([]byte{1})
+	}
+	if err != nil {
+		return errors.Join(err, cmd.Process.Kill(), cmd.Wait())
+	}
+	return cmd.Process.Release()
+}
+
+func firstProcess(dir string, console, ready *os.File) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe", guest.InitCommand, dir)
+	cmd.Args[0] = "drover"
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = console, console
+	cmd.ExtraFiles = []*os.File{ready}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Setsid: true,
+		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC |
+			syscall.CLONE_NEWNET | syscall.CLONE_NEWCGROUP,
+	}
+	return cmd
+}
+
+// connect records which process the machine is and attaches its link.
+func (d *Driver) connect(id, dir string, pid int) error {
+	p, err := identify(pid)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	// First of all: whatever happens next, the process can be found.
+	if err := atomicfile.Write(filepath.Join(dir, stateFile), data, 0o600); err != nil {
+		return err
+	}
+	return d.attachLink(id, pid)
+}
+
+// hardwareAddr is that of a machine's link. It is the same after every boot, so
+// that its neighbours need not learn anew.
+func hardwareAddr(id string) net.HardwareAddr {
+	sum := sha256.Sum256([]byte(id))
+	return net.HardwareAddr{0x02, sum[0], sum[1], sum[2], sum[3], sum[4]}
+}
+
+// attachLink makes a pair of links, one end in the bridge, the other in the
+// machine.
+func (d *Driver) attachLink(id string, pid int) error {
+	bridge, err := netlink.LinkByName(d.bridgeName())
+	if err != nil {
+		return fmt.Errorf("finding the bridge: %w", err)
+	}
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = d.linkName(id)
+	attrs.MasterIndex = bridge.Attrs().Index
+	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: guest.LinkName, PeerNamespace: netlink.NsPid(pid), PeerHardwareAddr: hardwareAddr(id)}
+	if err := netlink.LinkAdd(veth); err != nil {
+		return fmt.Errorf("adding link %q: %w", attrs.Name, err)
+	}
+	if err := netlink.LinkSetUp(veth); err != nil {
+		return fmt.Errorf("setting link %q up: %w", attrs.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,308 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drover-dev/drover/internal/atomicfile"
+	"github.com/drover-dev/drover/internal/metal/driver"
+	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
+	"github.com/drover-dev/drover/internal/node"
+)
+
+const (
+	stateFile = "state.json"
+	// offTimeout is how long a machine may take to shut down.
+	offTimeout  = 20 * time.Second
+	killTimeout = 20 * time.Second
+)
+
+// machine is one machine. Its methods are called one at a time, in turns,
+// except where said otherwise.
+//
+//	<home>/machines/<id>/
+//	  spec.json      what the first process needs to know
+//	  state.json     which process that is
+//	  console.log    what it says
+//	  events.jsonl   what it reports, and events.offset: how much of it metal knows
+//	  exit           why it ended
+//	  upper work     the writable layer of the root file system, mounted on root
+//	  data           what can't lie on an overlay
+type machine struct {
+	driver *Driver
+	id     string
+	dir    string
+
+	lineMu sync.Mutex
+	line   <-chan struct{}
+
+	watchMu sync.Mutex
+	watched process
+	stopped chan struct{} // closed when the watch of the process has ended
+	// wantOff tells the watch that an end is what was asked for.
+	wantOff bool
+
+	deliverMu sync.Mutex // one at a time reads the file of events
+}
+
+func (m *machine) path(name string) string { return filepath.Join(m.dir, name) }
+
+// process returns the first process of the machine if it runs.
+func (m *machine) process() (process, bool) {
+	data, err := os.ReadFile(m.path(stateFile))
+	if err != nil {
+		return process{}, false
+	}
+	var p process
+	if err := json.Unmarshal(data, &p); err != nil {
+		return process{}, false
+	}
+	return p, p.alive()
+}
+
+func (m *machine) ensure(want driver.Machine, power driver.Power) error {
+	p, running := m.process()
+	switch {
+	case power == driver.Off && running:
+		return m.powerOff(p)
+	case power == driver.Off:
+		m.report(driver.Event{Phase: driver.Stopped, Message: "the machine is off"})
+		return nil
+	case running:
+		m.watch(p)
+		m.report(driver.Event{Phase: driver.Running, Percent: 100, Message: "the machine runs"})
+		return nil
+	}
+	return m.powerOn(want)
+}
+
+// powerOn boots the machine, for the first time or again.
+func (m *machine) powerOn(want driver.Machine) error {
+	if !exists(m.path(guest.SpecFile)) {
+		if err := m.provision(want, 0); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(m.clearExit(), m.refreshSpec()); err != nil {
+		return err
+	}
+	p, err := m.launch()
+	if err != nil {
+		return fmt.Errorf("booting: %w", err)
+	}
+	m.watch(p)
+	return nil
+}
+
+// provision makes the directory of a new machine. The spec comes last: a
+// directory without one is made anew.
+func (m *machine) provision(want driver.Machine, reinstalled int) error {
+	m.progress(10, "provisioning.101", "Provisioning started")
+	builder, err := node.NewBuilder(kubernetesVersion(want.Tags), m.driver.log)
+	if err != nil {
+		return err
+	}
+	image, err := builder.Image(m.driver.ctx)
+	if err != nil {
+		return err
+	}
+	m.progress(40, "provisioning.102", "Network configured")
+	if err := os.RemoveAll(m.dir); err != nil {
+		return err
+	}
+	for _, dir := range []string{"root", "upper", "work", "data/kubelet", "data/etcd"} {
+		if err := os.MkdirAll(m.path(dir), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.Chmod(m.dir, 0o700); err != nil {
+		return err
+	}
+	if err := image.CopyStore(m.path("data/containerd")); err != nil {
+		return fmt.Errorf("copying the store of images: %w", err)
+	}
+	spec := m.spec(want, image)
+	spec.Reinstalled = reinstalled
+	if err := m.writeSpec(spec); err != nil {
+		return err
+	}
+	m.progress(70, "provisioning.103", "Configuration written, restarting device")
+	return nil
+}
+
+func (m *machine) progress(percent int, kind, message string) {
+	m.report(driver.Event{Phase: driver.Provisioning, Percent: percent, Type: kind, Message: message})
+}
+
+func (m *machine) report(e driver.Event) {
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	m.driver.sink.Report(m.id, e)
+}
+
+// spec is what the first process is told.
+func (m *machine) spec(want driver.Machine, image node.Image) guest.Spec {
+	s := guest.Spec{
+		ID: m.id, Hostname: want.Hostname, Dir: m.dir, Lower: image.Root(), Program: m.driver.program,
+		CPUs: want.CPUs, MemoryBytes: want.MemoryBytes, SSHKeys: want.SSHKeys, Userdata: want.Userdata,
+		Metadata: m.driver.network.metadata(), Variables: variables(want),
+	}
+	for _, a := range want.Addresses {
+		if a.IP.IsValid() {
+			s.Addresses = append(s.Addresses, guest.Address{IP: a.IP, Prefix: a.Prefix, Gateway: a.Gateway})
+		}
+	}
+	return s
+}
+
+func (m *machine) writeSpec(s guest.Spec) error {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(m.path(guest.SpecFile), data, 0o600)
+}
+
+// refreshSpec brings what belongs to the host up to date: it may have a newer
+// Drover than the one that made the machine.
+func (m *machine) refreshSpec() error {
+	s, err := guest.ReadSpec(m.dir)
+	if err != nil {
+		return err
+	}
+	metadata := m.driver.network.metadata()
+	if s.Program == m.driver.program && s.Metadata == metadata {
+		return nil
+	}
+	s.Program, s.Metadata = m.driver.program, metadata
+	return m.writeSpec(s)
+}
+
+func (m *machine) clearExit() error {
+	err := os.Remove(m.path(guest.ExitFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (m *machine) powerOff(p process) error {
+	m.endWatch()
+	if err := p.stop(offTimeout); err != nil {
+		return err
+	}
+	if err := m.driver.removeCgroup(m.id); err != nil {
+		return err
+	}
+	m.report(driver.Event{Phase: driver.Stopped, Message: "the machine is off"})
+	return nil
+}
+
+// reinstall wipes the machine and boots it from nothing. Elastic addresses
+// stay, as they are assigned to the device.
+func (m *machine) reinstall(want driver.Machine) error {
+	var old guest.Spec
+	if s, err := guest.ReadSpec(m.dir); err == nil {
+		old = s
+	}
+	if p, ok := m.process(); ok {
+		m.endWatch()
+		if err := p.stop(0); err != nil {
+			return err
+		}
+	}
+	if err := m.provision(want, old.Reinstalled+1); err != nil {
+		return err
+	}
+	spec, err := guest.ReadSpec(m.dir)
+	if err != nil {
+		return err
+	}
+	spec.Elastic = old.Elastic
+	if err := m.writeSpec(spec); err != nil {
+		return err
+	}
+	return m.powerOn(want)
+}
+
+// remove ends the machine and everything that is left of it. It may be
+// repeated after a failure.
+func (m *machine) remove(ctx context.Context) error {
+	m.endWatch()
+	if p, ok := m.process(); ok {
+		if err := p.stop(0); err != nil {
+			return err
+		}
+	}
+	if err := m.driver.removeLink(m.id); err != nil {
+		return err
+	}
+	if err := m.driver.removeCgroup(m.id); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return os.RemoveAll(m.dir)
+}
+
+// setElastic remembers the addresses and gives them to the machine if it runs.
+func (m *machine) setElastic(elastic []netip.Addr) error {
+	spec, err := guest.ReadSpec(m.dir)
+	if errors.Is(err, os.ErrNotExist) {
+		if len(elastic) == 0 {
+			return nil
+		}
+		return errors.New("the machine is not provisioned yet")
+	}
+	if err != nil {
+		return err
+	}
+	gone := slices.DeleteFunc(slices.Clone(spec.Elastic), func(a netip.Addr) bool { return slices.Contains(elastic, a) })
+	spec.Elastic = elastic
+	if err := m.writeSpec(spec); err != nil {
+		return err
+	}
+	p, ok := m.process()
+	if !ok {
+		return nil
+	}
+	return moveAddresses(p.PID, elastic, gone)
+}
+
+// variables are what templates in userdata can use, by cloud-init's names.
+func variables(m driver.Machine) map[string]any {
+	v1 := map[string]any{
+		"instance_id": m.Instance.InstanceID, "local_hostname": m.Instance.LocalHostname, "region": m.Instance.Region,
+		"availability_zone": m.Instance.AvailabilityZone, "cloud_name": m.Instance.CloudName, "platform": m.Instance.Platform,
+		"distro": m.Instance.Distro, "distro_version": m.Instance.DistroVersion,
+	}
+	metadata := map[string]any{
+		"instance_id": m.Instance.InstanceID, "instance-id": m.Instance.InstanceID,
+		"local_hostname": m.Instance.LocalHostname, "local-hostname": m.Instance.LocalHostname, "hostname": m.Hostname,
+		"plan": m.Plan, "operating_system": m.OS, "metro": m.Instance.Region, "facility": m.Instance.AvailabilityZone, "tags": m.Tags,
+	}
+	for _, a := range m.Addresses {
+		key := "local_ipv4"
+		if a.Public {
+			key = "public_ipv4"
+		}
+		if a.IP.Is4() && metadata[key] == nil {
+			metadata[key] = a.IP.String()
+		}
+	}
+	all := map[string]any{"v1": v1, "ds": map[string]any{"meta_data": metadata}}
+	for key, value := range v1 {
+		all[key] = value
+	}
+	return all
+}

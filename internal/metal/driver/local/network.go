@@ -1,0 +1,208 @@
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/drover-dev/drover/internal/atomicfile"
+)
+
+const (
+	networkFile = "network.json"
+	// subnetBits makes networks of a thousand machines.
+	subnetBits = 22
+	// metadataPort is where metadata is served if nothing else has the port.
+	metadataPort = 80
+)
+
+// Where networks are taken from. The first is set aside for tests of network
+// devices, so nothing real has an address there.
+func publicSpace() netip.Prefix  { return netip.MustParsePrefix("198.18.0.0/15") }
+func privateSpace() netip.Prefix { return netip.MustParsePrefix("10.128.0.0/9") }
+
+// network is the one network of a home. It is chosen once and kept.
+type network struct {
+	Public       netip.Prefix `json:"public"`
+	Private      netip.Prefix `json:"private"`
+	MetadataPort uint16       `json:"metadataPort"`
+}
+
+// gateway is the host's address in a network: the first one.
+func gateway(p netip.Prefix) netip.Addr { return p.Masked().Addr().Next() }
+
+func (n network) metadata() netip.AddrPort {
+	if n.MetadataPort == 0 {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(gateway(n.Public), n.MetadataPort)
+}
+
+// subnet is the number-th network of that space.
+func subnet(space netip.Prefix, number uint32) netip.Prefix {
+	count := uint32(1) << (subnetBits - space.Bits())
+	base := space.Masked().Addr().As4()
+	n := uint32(base[0])<<24 | uint32(base[1])<<16 | uint32(base[2])<<8 | uint32(base[3])
+	n += number % count << (32 - subnetBits)
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}), subnetBits)
+}
+
+// choose takes the first network that nobody uses, counting from one that
+// depends on the name of the home.
+func choose(name string, space netip.Prefix, used []netip.Prefix) (netip.Prefix, error) {
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	count := uint32(1) << (subnetBits - space.Bits())
+	for i := range count {
+		p := subnet(space, h.Sum32()+i)
+		free := true
+		for _, u := range used {
+			free = free && !u.Overlaps(p)
+		}
+		if free {
+			return p, nil
+		}
+	}
+	return netip.Prefix{}, fmt.Errorf("every network in %s is used on this host", space)
+}
+
+func (d *Driver) bridgeName() string { return "drv" + d.name }
+
+// openNetwork reads or chooses the network and makes sure that it is there.
+func (d *Driver) openNetwork() (network, error) {
+	n, err := d.readNetwork()
+	if errors.Is(err, os.ErrNotExist) {
+		n, err = d.chooseNetwork()
+	}
+	if err != nil {
+		return n, err
+	}
+	return n, d.ensureBridge(n)
+}
+
+func (d *Driver) readNetwork() (n network, err error) {
+	data, err := os.ReadFile(filepath.Join(d.home, networkFile))
+	if err != nil {
+		return n, err
+	}
+	err = json.Unmarshal(data, &n)
+	return n, err
+}
+
+func (d *Driver) chooseNetwork() (n network, err error) {
+	used, err := usedNetworks()
+	if err != nil {
+		return n, err
+	}
+	if n.Public, err = choose(d.name, publicSpace(), used); err != nil {
+		return n, err
+	}
+	if n.Private, err = choose(d.name, privateSpace(), used); err != nil {
+		return n, err
+	}
+	return n, d.writeNetwork(n)
+}
+
+func (d *Driver) writeNetwork(n network) error {
+	data, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(filepath.Join(d.home, networkFile), data, 0o600)
+}
+
+// usedNetworks are those of the host's links.
+func usedNetworks() (used []netip.Prefix, err error) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range addresses {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
+			used = append(used, p.Masked())
+		}
+	}
+	return used, nil
+}
+
+// ensureBridge makes the bridge with the host's addresses on it.
+func (d *Driver) ensureBridge(n network) error {
+	name := d.bridgeName()
+	link, err := netlink.LinkByName(name)
+	if _, missing := errors.AsType[netlink.LinkNotFoundError](err); missing {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name = name
+		if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
+			return fmt.Errorf("adding %q: %w", name, err)
+		}
+		link, err = netlink.LinkByName(name)
+	}
+	if err != nil {
+		return err
+	}
+	for _, p := range []netip.Prefix{n.Public, n.Private} {
+		if err := addAddress(link, netip.PrefixFrom(gateway(p), p.Bits())); err != nil {
+			return err
+		}
+	}
+	return netlink.LinkSetUp(link)
+}
+
+func (d *Driver) removeBridge() error { return removeLink(d.bridgeName()) }
+
+// linkName is the host's end of a machine's link. Names of links have at most
+// 15 characters.
+func (d *Driver) linkName(id string) string {
+	h := fnv.New32a()
+	h.Write([]byte(id))
+	return fmt.Sprintf("v%s%06x", d.name, h.Sum32()&0xffffff)
+}
+
+// removeLink removes what a killed machine-run may have left: usually the link
+// goes with the machine.
+func (d *Driver) removeLink(id string) error { return removeLink(d.linkName(id)) }
+
+func removeLink(name string) error {
+	link, err := netlink.LinkByName(name)
+	if _, missing := errors.AsType[netlink.LinkNotFoundError](err); missing {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = netlink.LinkDel(link)
+	if _, err := netlink.LinkByName(name); err != nil {
+		return nil //nolint:nilerr // someone was faster
+	}
+	return err
+}
+
+// MetadataListener implements driver.Metadata. The port is kept, since machines
+// have rules that lead to it.
+func (d *Driver) MetadataListener() (net.Listener, error) {
+	wanted := d.network.MetadataPort
+	if wanted == 0 {
+		wanted = metadataPort
+	}
+	ip := gateway(d.network.Public)
+	l, err := net.Listen("tcp", netip.AddrPortFrom(ip, wanted).String())
+	if err != nil && d.network.MetadataPort == 0 {
+		l, err = net.Listen("tcp", netip.AddrPortFrom(ip, 0).String())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listening for the metadata service: %w", err)
+	}
+	address, ok := l.Addr().(*net.TCPAddr)
+	if ok && uint16(address.Port) != d.network.MetadataPort {
+		d.network.MetadataPort = uint16(address.Port)
+		err = d.writeNetwork(d.network)
+	}
+	return l, err
+}

@@ -1,0 +1,85 @@
+package local
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-dev/drover/internal/metal/driver"
+)
+
+func TestChooseAvoidsNetworksInUse(t *testing.T) {
+	first, err := choose("0a1b2c3d", publicSpace(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !publicSpace().Contains(first.Addr()) || first.Bits() != subnetBits || first != first.Masked() {
+		t.Fatalf("network %s is not one of %s", first, publicSpace())
+	}
+	again, _ := choose("0a1b2c3d", publicSpace(), nil)
+	if again != first {
+		t.Errorf("the choice is not stable: %s, then %s", first, again)
+	}
+	second, err := choose("0a1b2c3d", publicSpace(), []netip.Prefix{first})
+	if err != nil || second.Overlaps(first) {
+		t.Errorf("network %s, %v, while %s is used", second, err, first)
+	}
+	if _, err := choose("x", publicSpace(), []netip.Prefix{netip.MustParsePrefix("198.0.0.0/8")}); err == nil {
+		t.Error("a network is chosen although all are used")
+	}
+}
+
+func TestLinkNamesFitTheKernel(t *testing.T) {
+	d := &Driver{name: "0a1b2c3d"}
+	a, b := d.linkName("6f9619ff-8b86-d011-b42d-00c04fc964ff"), d.linkName("7f9619ff-8b86-d011-b42d-00c04fc964ff")
+	if len(a) > 15 || len(d.bridgeName()) > 15 || a == b {
+		t.Errorf("names %q, %q, %q", a, b, d.bridgeName())
+	}
+}
+
+func TestGratuitousARP(t *testing.T) {
+	mac := net.HardwareAddr{2, 0, 0, 0, 0, 1}
+	frame := gratuitousARP(mac, netip.MustParseAddr("198.18.0.9"))
+	if len(frame) != 42 {
+		t.Fatalf("a frame of %d bytes, want 42", len(frame))
+	}
+	sender, target := frame[28:32], frame[38:42]
+	if !slices.Equal(sender, target) || !slices.Equal(sender, []byte{198, 18, 0, 9}) || !slices.Equal(frame[6:12], []byte(mac)) {
+		t.Errorf("frame % x", frame)
+	}
+}
+
+func TestKubernetesVersionComesFromATag(t *testing.T) {
+	if got := kubernetesVersion([]string{"a", "kubernetes.io/version:v1.35.4"}); got != "v1.35.4" {
+		t.Errorf("version %q", got)
+	}
+	if got := kubernetesVersion([]string{"kubernetes.io/role:node"}); got != "" {
+		t.Errorf("version %q of a device without the tag", got)
+	}
+}
+
+func TestVariables(t *testing.T) {
+	m := driver.Machine{
+		Hostname: "box", Plan: "c3.small.x86", Instance: driver.InstanceData{InstanceID: "id", LocalHostname: "box", Region: "da"},
+		Addresses: []driver.Address{{IP: netip.MustParseAddr("198.18.0.2"), Public: true}, {IP: netip.MustParseAddr("10.128.0.2")}},
+	}
+	got := variables(m)["ds"].(map[string]any)["meta_data"].(map[string]any)
+	want := map[string]any{"instance_id": "id", "public_ipv4": "198.18.0.2", "local_ipv4": "10.128.0.2", "metro": "da", "plan": "c3.small.x86"}
+	for key, value := range want {
+		if diff := cmp.Diff(value, got[key]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", key, diff)
+		}
+	}
+}
+
+func TestMachineIDsAreNames(t *testing.T) {
+	d := &Driver{machines: map[string]*machine{}}
+	for _, id := range []string{"", ".", "..", "a/b", ".hidden"} {
+		if _, err := d.machine(id); err == nil {
+			t.Errorf("id %q is accepted", id)
+		}
+	}
+}

@@ -1,0 +1,295 @@
+package memory
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	inmemory "sigs.k8s.io/cluster-api/test/infrastructure/inmemory/pkg/runtime/manager"
+	inmemoryapi "sigs.k8s.io/cluster-api/test/infrastructure/inmemory/pkg/server/api"
+	inmemoryetcd "sigs.k8s.io/cluster-api/test/infrastructure/inmemory/pkg/server/etcd"
+
+	"github.com/drover-dev/drover/internal/metal/driver"
+)
+
+// apiPort is where API servers listen unless userdata says otherwise.
+const apiPort = 6443
+
+// joinTimeout is how long a worker waits for the API of its cluster.
+const joinTimeout = 5 * time.Minute
+
+// clusters are the workload clusters that simulated machines make up. The
+// objects of a cluster are in a resource group of the in-memory backend of
+// Cluster API; the servers in front of them are ours, because every machine
+// here has an address of its own.
+type clusters struct {
+	backend inmemory.Manager
+	server  *http.Server
+	api     http.Handler
+	etcd    http.Handler
+	log     *slog.Logger
+	cancel  context.CancelFunc
+	serving sync.WaitGroup
+
+	mu       sync.Mutex
+	byID     map[string]*cluster
+	nodes    map[string]*node          // by machine
+	fronts   map[netip.AddrPort]*front // by address
+	shutdown bool
+}
+
+// cluster is one workload cluster.
+type cluster struct {
+	id       string
+	ca, etcd *authority
+	version  string
+	up       chan struct{} // closed when the first API server serves
+	nodes    int
+	configs  map[string]*tls.Config // by what they are for
+}
+
+// node is a machine that is part of a cluster.
+type node struct {
+	cluster *cluster
+	boot    *bootstrap
+	machine driver.Machine
+	elastic []netip.Addr
+	on      bool
+}
+
+// front is an address on which a cluster's API is served.
+type front struct {
+	cluster  *cluster
+	machine  string
+	listener *listener
+}
+
+func newClusters(log *slog.Logger) (*clusters, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	c := &clusters{
+		backend: inmemory.New(scheme), log: log,
+		byID: map[string]*cluster{}, nodes: map[string]*node{}, fronts: map[netip.AddrPort]*front{},
+	}
+	quiet := logr.Discard()
+	c.api = inmemoryapi.NewAPIServerHandler(c.backend, quiet, c.groupAt)
+	c.etcd = inmemoryetcd.NewEtcdServerHandler(c.backend, quiet, c.groupAt)
+	c.server = &http.Server{
+		Handler: c, ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		TLSConfig: &tls.Config{GetConfigForClient: c.tlsConfig, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}},
+	}
+	ctx, cancel := context.WithCancel(logr.NewContext(context.Background(), quiet))
+	c.cancel = cancel
+	return c, c.backend.Start(ctx)
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	var errs []error
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme, storagev1.AddToScheme, policyv1.AddToScheme, apiextensionsv1.AddToScheme,
+	} {
+		errs = append(errs, add(scheme))
+	}
+	return scheme, errors.Join(errs...)
+}
+
+// boot does what the userdata of a machine says.
+func (c *clusters) boot(ctx context.Context, m driver.Machine, elastic []netip.Addr) error {
+	b, err := parseUserdata(m)
+	if err != nil || b == nil {
+		return err
+	}
+	n := &node{boot: b, machine: m, elastic: elastic, on: true}
+	if b.controlPlane {
+		return c.startControlPlane(ctx, n)
+	}
+	return c.joinWorker(ctx, n)
+}
+
+// find returns the cluster of a node and makes it if it is new.
+func (c *clusters) find(b *bootstrap) *cluster {
+	if k, found := c.byID[b.clusterID]; found {
+		return k
+	}
+	k := &cluster{id: b.clusterID, up: make(chan struct{}), configs: map[string]*tls.Config{}}
+	c.byID[k.id] = k
+	c.backend.AddResourceGroup(k.id)
+	return k
+}
+
+// startControlPlane brings up an API server and an etcd member. The first of
+// a cluster makes the cluster, whether it was told to init or to join: after
+// a restart of this process the one that was told to init may be long gone.
+func (c *clusters) startControlPlane(ctx context.Context, n *node) error {
+	ca, err := parseAuthority(n.boot.ca)
+	if err != nil {
+		return fmt.Errorf("reading the cluster's CA: %w", err)
+	}
+	etcd, err := parseAuthority(n.boot.etcdCA)
+	if err != nil {
+		etcd = nil // An external etcd: there is no member here.
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.find(n.boot)
+	k.ca, k.etcd = ca, etcd
+	if n.boot.version != "" {
+		k.version = n.boot.version
+	}
+	c.enlist(k, n)
+	if err := c.clusterObjects(ctx, k, n); err != nil {
+		return err
+	}
+	if err := c.nodeObjects(ctx, k, n); err != nil {
+		return err
+	}
+	if err := c.serveOn(n); err != nil {
+		return err
+	}
+	if !isClosed(k.up) {
+		close(k.up)
+	}
+	return nil
+}
+
+// joinWorker waits for the cluster's API, as kubeadm does, and joins.
+func (c *clusters) joinWorker(ctx context.Context, n *node) error {
+	c.mu.Lock()
+	k := c.find(n.boot)
+	c.mu.Unlock()
+	timeout := time.NewTimer(joinTimeout)
+	defer timeout.Stop()
+	select {
+	case <-k.up:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timeout.C:
+		return fmt.Errorf("joining: no API server of cluster %s came up within %s", k.id, joinTimeout)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.enlist(k, n)
+	return c.nodeObjects(ctx, k, n)
+}
+
+// enlist makes the machine a part of the cluster; a machine that reboots is
+// one already.
+func (c *clusters) enlist(k *cluster, n *node) {
+	if _, already := c.nodes[n.machine.ID]; !already {
+		k.nodes++
+	}
+	n.cluster = k
+	if n.boot.version == "" {
+		n.boot.version = k.version
+	}
+	c.nodes[n.machine.ID] = n
+}
+
+// setElastic makes the API server of a machine answer on these addresses.
+func (c *clusters) setElastic(id string, elastic []netip.Addr) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n, found := c.nodes[id]
+	if !found {
+		return nil
+	}
+	n.elastic = slices.Clone(elastic)
+	return c.serveOn(n)
+}
+
+// powerOff takes a node's servers away and leaves its objects, not ready.
+func (c *clusters) powerOff(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n, found := c.nodes[id]
+	if !found {
+		return
+	}
+	n.on = false
+	if err := errors.Join(c.serveOn(n), c.markDown(n)); err != nil {
+		c.log.Warn("powering off a simulated node failed", "machine", id, "error", err)
+	}
+}
+
+// remove takes a machine out of its cluster; the last one takes the cluster
+// with it.
+func (c *clusters) remove(id string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n, found := c.nodes[id]
+	if !found {
+		return nil
+	}
+	delete(c.nodes, id)
+	n.on = false
+	err := c.serveOn(n)
+	k := n.cluster
+	k.nodes--
+	if k.nodes == 0 {
+		delete(c.byID, k.id)
+		c.backend.DeleteResourceGroup(k.id)
+		return err
+	}
+	return errors.Join(err, c.dropObjects(n))
+}
+
+func (c *clusters) close() error {
+	c.mu.Lock()
+	c.shutdown = true
+	c.mu.Unlock()
+	err := c.server.Close()
+	c.cancel()
+	c.serving.Wait()
+	return err
+}
+
+func isClosed(ch chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+// groupAt finds the resource group that is served at an address.
+func (c *clusters) groupAt(address string) (string, error) {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return "", err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f, found := c.fronts[at]
+	if !found {
+		return "", fmt.Errorf("no cluster is served at %s", address)
+	}
+	return f.cluster.id, nil
+}
+
+// localAddress is where a connection came in.
+func localAddress(r *http.Request) string {
+	if a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		return a.String()
+	}
+	return ""
+}

@@ -1,0 +1,98 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/drover-dev/drover/internal/metal/driver"
+)
+
+// How long things take in simulated time.
+const (
+	stepTime     = 3 * time.Second
+	bootTime     = 5 * time.Second
+	shutdownTime = 2 * time.Second
+	firstStep    = 102
+	lastStep     = 109
+)
+
+// machine is one simulated machine. Its fields belong to the driver's lock,
+// except the console.
+type machine struct {
+	spec      driver.Machine
+	power     driver.Power
+	installed bool
+	elastic   []netip.Addr
+	cancel    context.CancelFunc
+	done      chan struct{}
+	log       *console
+}
+
+// halt stops what the machine is doing.
+func (m *machine) halt() {
+	if m.cancel != nil {
+		m.cancel()
+	}
+}
+
+// snapshot reads a machine under the lock.
+func (d *Driver) snapshot(m *machine) (spec driver.Machine, elastic []netip.Addr) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return m.spec, slices.Clone(m.elastic)
+}
+
+// install provisions a machine, step by step, and boots it.
+func (d *Driver) install(ctx context.Context, m *machine) {
+	spec, _ := d.snapshot(m)
+	m.log.printf("installing %s as %s", spec.OS, spec.Hostname)
+	if err := d.clusters.remove(spec.ID); err != nil {
+		d.log.Warn("leaving a simulated cluster failed", "machine", spec.ID, "error", err)
+	}
+	for step := firstStep; step <= lastStep; step++ {
+		if !d.wait(ctx, stepTime) {
+			return
+		}
+		d.sink.Report(spec.ID, driver.Event{
+			Phase: driver.Provisioning, Percent: (step - 100) * 10, Type: fmt.Sprintf("provisioning.%d", step),
+		})
+	}
+	d.mu.Lock()
+	m.installed = true
+	d.mu.Unlock()
+	d.boot(ctx, m)
+}
+
+// boot brings the machine up and does what its userdata says.
+func (d *Driver) boot(ctx context.Context, m *machine) {
+	if !d.wait(ctx, bootTime) {
+		return
+	}
+	spec, elastic := d.snapshot(m)
+	m.log.printf("booting %s", spec.Hostname)
+	d.sink.Report(spec.ID, driver.Event{Phase: driver.Running, Percent: 100})
+	err := d.clusters.boot(ctx, spec, elastic)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		m.log.printf("userdata failed: %v", err)
+		d.sink.Report(spec.ID, driver.Event{Type: "user-state", Message: fmt.Sprintf("failed: %v", err)})
+	default:
+		m.log.printf("userdata done")
+		d.sink.Report(spec.ID, driver.Event{Type: "user-state", Message: "succeeded"})
+	}
+}
+
+// shutdown turns the machine off; its node stops answering.
+func (d *Driver) shutdown(ctx context.Context, m *machine) {
+	if !d.wait(ctx, shutdownTime) {
+		return
+	}
+	spec, _ := d.snapshot(m)
+	m.log.printf("powering off")
+	d.clusters.powerOff(spec.ID)
+	d.sink.Report(spec.ID, driver.Event{Phase: driver.Stopped})
+}

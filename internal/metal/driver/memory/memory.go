@@ -1,0 +1,183 @@
+// Package memory is a driver whose machines are simulated. They go through
+// the states of real ones on a clock that can be sped up, and a machine whose
+// userdata says `kubeadm init` or `kubeadm join` brings up, or joins, a
+// workload cluster that lives in this process. Nothing outlives the process:
+// after a restart metal asks for its machines again, and they come back from
+// their userdata.
+//
+// Machines have addresses in 127.0.0.0/8, where everything is reachable on
+// this host without any setup. Start with New.
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drover-dev/drover/internal/metal/driver"
+)
+
+// Driver holds simulated machines.
+type Driver struct {
+	sink     driver.Sink
+	log      *slog.Logger
+	speed    float64
+	network  *network
+	clusters *clusters
+
+	mu       sync.Mutex
+	machines map[string]*machine
+	closed   bool
+	running  sync.WaitGroup
+}
+
+// New makes the driver. It is a driver.New.
+func New(_ context.Context, c driver.Config) (driver.Driver, error) {
+	n, err := openNetwork(c.Home)
+	if err != nil {
+		return nil, fmt.Errorf("choosing addresses for simulated machines: %w", err)
+	}
+	log := cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	w, err := newClusters(log)
+	if err != nil {
+		n.close()
+		return nil, fmt.Errorf("starting simulated workload clusters: %w", err)
+	}
+	return &Driver{sink: c.Sink, log: log, speed: c.Speed, network: n, clusters: w, machines: map[string]*machine{}}, nil
+}
+
+// Networks are this home's own part of the loopback network, and private
+// addresses that nobody answers on.
+func (d *Driver) Networks() driver.Networks {
+	return driver.Networks{Public: d.network.prefix, Private: netip.MustParsePrefix("10.128.0.0/9")}
+}
+
+// Ensure starts a machine that is not there, and powers one that is.
+func (d *Driver) Ensure(_ context.Context, spec driver.Machine, power driver.Power) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return context.Canceled
+	}
+	m, found := d.machines[spec.ID]
+	if !found {
+		m = &machine{spec: spec, power: driver.Off, log: &console{}}
+		d.machines[spec.ID] = m
+	}
+	m.spec.Tags = spec.Tags
+	switch {
+	case power == m.power:
+	case power == driver.On && !m.installed:
+		d.run(m, d.install)
+	case power == driver.On:
+		d.run(m, d.boot)
+	case found:
+		d.run(m, d.shutdown)
+	}
+	m.power = power
+	return nil
+}
+
+// Reinstall starts over, with what the device says now.
+func (d *Driver) Reinstall(_ context.Context, spec driver.Machine) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return context.Canceled
+	}
+	m, found := d.machines[spec.ID]
+	if !found {
+		m = &machine{log: &console{}}
+		d.machines[spec.ID] = m
+	}
+	m.spec, m.installed, m.power = spec, false, driver.On
+	d.run(m, d.install)
+	return nil
+}
+
+// Remove ends a machine and takes its node out of its cluster.
+func (d *Driver) Remove(_ context.Context, id string) error {
+	d.mu.Lock()
+	m, found := d.machines[id]
+	delete(d.machines, id)
+	d.mu.Unlock()
+	if !found {
+		return nil
+	}
+	m.halt()
+	return d.clusters.remove(id)
+}
+
+// SetAddresses makes the API server of a control plane machine answer on its
+// elastic addresses too.
+func (d *Driver) SetAddresses(_ context.Context, id string, elastic []netip.Addr) error {
+	d.mu.Lock()
+	m, found := d.machines[id]
+	if found {
+		m.elastic = slices.Clone(elastic)
+	}
+	d.mu.Unlock()
+	if !found {
+		return nil
+	}
+	return d.clusters.setElastic(id, elastic)
+}
+
+// Known lists the machines.
+func (d *Driver) Known(context.Context) ([]string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ids := make([]string, 0, len(d.machines))
+	for id := range d.machines {
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+// Close ends all machines.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	d.closed = true
+	for _, m := range d.machines {
+		m.halt()
+	}
+	d.mu.Unlock()
+	d.running.Wait()
+	d.network.close()
+	return d.clusters.close()
+}
+
+// run replaces what a machine is doing. The caller holds the lock.
+func (d *Driver) run(m *machine, life func(context.Context, *machine)) {
+	m.halt()
+	ctx, cancel := context.WithCancel(context.Background())
+	before, done := m.done, make(chan struct{})
+	m.cancel, m.done = cancel, done
+	d.running.Go(func() {
+		defer close(done)
+		if before != nil {
+			<-before
+		}
+		life(ctx, m)
+	})
+}
+
+// wait lets simulated time pass; it returns false if the machine was halted.
+func (d *Driver) wait(ctx context.Context, t time.Duration) bool {
+	if d.speed > 0 {
+		t = time.Duration(float64(t) / d.speed)
+	}
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return ctx.Err() == nil
+	}
+}

@@ -1,0 +1,142 @@
+package memory
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+)
+
+// etcdPrefix begins the names of etcd's pods, by which clients reach a member.
+const etcdPrefix = "etcd-"
+
+// serveOn makes the API be served on exactly the addresses that a machine has
+// now; a machine that is off, or runs no API server, has none.
+func (c *clusters) serveOn(n *node) error {
+	var want []netip.AddrPort
+	if n.on && n.boot.controlPlane && !c.shutdown {
+		for _, a := range n.machine.Addresses {
+			if a.Public && a.IP.IsLoopback() {
+				want = append(want, netip.AddrPortFrom(a.IP, n.boot.port))
+			}
+		}
+		for _, a := range n.elastic {
+			want = append(want, netip.AddrPortFrom(a, n.boot.port))
+		}
+	}
+	var errs []error
+	for at, f := range c.fronts {
+		if f.machine == n.machine.ID && !slices.Contains(want, at) {
+			delete(c.fronts, at)
+			errs = append(errs, f.listener.Close())
+		}
+	}
+	for _, at := range want {
+		errs = append(errs, c.open(at, n))
+	}
+	return errors.Join(errs...)
+}
+
+// open begins to serve at an address. An address that moved here from another
+// machine is taken from it.
+func (c *clusters) open(at netip.AddrPort, n *node) error {
+	if f, found := c.fronts[at]; found {
+		if f.machine == n.machine.ID {
+			return nil
+		}
+		delete(c.fronts, at)
+		_ = f.listener.Close()
+	}
+	l, err := listen(at)
+	if err != nil {
+		return err
+	}
+	c.fronts[at] = &front{cluster: n.cluster, machine: n.machine.ID, listener: l}
+	c.serving.Go(func() { _ = c.server.ServeTLS(l, "", "") })
+	return nil
+}
+
+// tlsConfig chooses the certificate: of an etcd member if the client asks for
+// one by its name, of the API server otherwise.
+func (c *clusters) tlsConfig(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	at, err := netip.ParseAddrPort(hello.Conn.LocalAddr().String())
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f, found := c.fronts[at]
+	if !found {
+		return nil, fmt.Errorf("no cluster is served at %s", at)
+	}
+	if strings.HasPrefix(hello.ServerName, etcdPrefix) && f.cluster.etcd != nil {
+		return f.cluster.config(f.cluster.etcd, hello.ServerName, []string{hello.ServerName, "localhost"}, net.IPv4(127, 0, 0, 1))
+	}
+	names := []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
+	return f.cluster.config(f.cluster.ca, at.Addr().String(), names, net.IPv4(127, 0, 0, 1), at.Addr().AsSlice())
+}
+
+// config returns the TLS configuration for a name, which is made once.
+func (k *cluster) config(a *authority, name string, names []string, ips ...net.IP) (*tls.Config, error) {
+	if cfg, found := k.configs[name]; found {
+		return cfg, nil
+	}
+	cfg, err := a.serving(name, names, ips...)
+	if err == nil {
+		k.configs[name] = cfg
+	}
+	return cfg, err
+}
+
+// ServeHTTP serves the API server and the etcd members of all clusters. Only
+// clients with a certificate of the cluster get beyond its health.
+func (c *clusters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	known := r.TLS != nil && len(r.TLS.PeerCertificates) > 0
+	switch {
+	case known && r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc"):
+		c.etcd.ServeHTTP(w, r)
+	case r.URL.Path == "/healthz" || r.URL.Path == "/readyz" || r.URL.Path == "/livez":
+		_, _ = w.Write([]byte("ok"))
+	case r.URL.Path == "/version":
+		c.serveVersion(w, r)
+	case !known:
+		writeStatus(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
+	default:
+		r.Host = localAddress(r)
+		c.api.ServeHTTP(w, r)
+	}
+}
+
+func (c *clusters) serveVersion(w http.ResponseWriter, r *http.Request) {
+	at, err := netip.ParseAddrPort(localAddress(r))
+	c.mu.Lock()
+	f, found := c.fronts[at]
+	c.mu.Unlock()
+	if err != nil || !found {
+		writeStatus(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	parts := strings.SplitN(strings.TrimPrefix(f.cluster.version, "v"), ".", 3)
+	info := version.Info{GitVersion: f.cluster.version, Platform: "memory"}
+	if len(parts) > 1 {
+		info.Major, info.Minor = parts[0], parts[1]
+	}
+	_ = json.NewEncoder(w).Encode(info)
+}
+
+func writeStatus(w http.ResponseWriter, code int, reason metav1.StatusReason) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: string(reason),
+	})
+}

@@ -1,0 +1,313 @@
+package memory
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/drover-dev/drover/internal/metal/driver"
+)
+
+// maxUnpacked bounds what compressed userdata may grow to.
+const maxUnpacked = 32 << 20
+
+// versionTag is the device tag that names the Kubernetes version to run.
+const versionTag = "kubernetes.io/version:"
+
+// bootstrap is what userdata says about the node that a machine becomes.
+type bootstrap struct {
+	controlPlane bool
+	// clusterID is the hash of the cluster's CA, which control planes know
+	// from the certificate and workers from their join configuration.
+	clusterID     string
+	nodeName      string
+	providerID    string
+	version       string
+	labels        map[string]string
+	taints        []corev1.Taint
+	configuration string
+	port          uint16
+	ca, etcdCA    keyPair
+}
+
+// keyPair is a CA as files.
+type keyPair struct{ cert, key []byte }
+
+// cloudConfig is the part of a cloud-config that matters here.
+type cloudConfig struct {
+	WriteFiles []struct {
+		Path     string `json:"path"`
+		Content  string `json:"content"`
+		Encoding string `json:"encoding"`
+	} `json:"write_files"`
+}
+
+// parseUserdata finds out what node a machine becomes; nil means none.
+func parseUserdata(m driver.Machine) (*bootstrap, error) {
+	text, err := unpack(m.Userdata)
+	if err != nil {
+		return nil, err
+	}
+	body, isConfig := cutHeader(string(text))
+	if !isConfig {
+		if strings.HasPrefix(strings.TrimSpace(body), "{") {
+			return nil, errors.New("ignition is not simulated, only cloud-config is")
+		}
+		return nil, nil
+	}
+	var config cloudConfig
+	if err := yaml.Unmarshal([]byte(body), &config); err != nil {
+		return nil, fmt.Errorf("reading cloud-config: %w", err)
+	}
+	files := map[string]string{}
+	for _, f := range config.WriteFiles {
+		content, err := decodeFile(f.Content, f.Encoding)
+		if err != nil {
+			return nil, fmt.Errorf("file %q of cloud-config: %w", f.Path, err)
+		}
+		files[f.Path] = render(string(content), m.Instance)
+	}
+	return readKubeadm(files, m)
+}
+
+// unpack undoes compression, and base64 around it all.
+func unpack(data []byte) ([]byte, error) {
+	if decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(data))); err == nil && len(decoded) > 0 {
+		data = decoded
+	}
+	if !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
+		return data, nil
+	}
+	return gunzip(data)
+}
+
+func gunzip(data []byte) ([]byte, error) {
+	zr, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("unpacking: %w", err)
+	}
+	out, err := io.ReadAll(io.LimitReader(zr, maxUnpacked+1))
+	if err != nil {
+		return nil, fmt.Errorf("unpacking: %w", err)
+	}
+	if len(out) > maxUnpacked {
+		return nil, fmt.Errorf("unpacking: larger than %d bytes", maxUnpacked)
+	}
+	return out, nil
+}
+
+// cutHeader removes the lines that say what the userdata is.
+func cutHeader(text string) (body string, isConfig bool) {
+	text = strings.TrimPrefix(strings.TrimLeft(text, "\n"), "## template: jinja\n")
+	return strings.CutPrefix(strings.TrimLeft(text, "\n"), "#cloud-config")
+}
+
+func decodeFile(content, encoding string) ([]byte, error) {
+	switch encoding {
+	case "", "text/plain":
+		return []byte(content), nil
+	case "b64", "base64":
+		return base64.StdEncoding.DecodeString(strings.TrimSpace(content))
+	case "gz+b64", "gz+base64", "gzip+b64", "gzip+base64":
+		data, err := base64.StdEncoding.DecodeString(strings.TrimSpace(content))
+		if err != nil {
+			return nil, err
+		}
+		return gunzip(data)
+	default:
+		return nil, fmt.Errorf("encoding %q is not known", encoding)
+	}
+}
+
+var placeholder = regexp.MustCompile(`{{\s*(?:v1|ds\.meta_data|ds\.metadata)\.(\w+)\s*}}`)
+
+// render fills in the instance data that templates of Packet use; what is not
+// known stays as it is.
+func render(text string, data driver.InstanceData) string {
+	raw, err := json.Marshal(data)
+	values := map[string]string{}
+	if err != nil || json.Unmarshal(raw, &values) != nil {
+		return text
+	}
+	values["hostname"] = data.LocalHostname
+	return placeholder.ReplaceAllStringFunc(text, func(match string) string {
+		if value, found := values[placeholder.FindStringSubmatch(match)[1]]; found {
+			return value
+		}
+		return match
+	})
+}
+
+// kubeadmDocument is the part of kubeadm's configuration that matters here.
+type kubeadmDocument struct {
+	APIVersion        string           `json:"apiVersion"`
+	Kind              string           `json:"kind"`
+	KubernetesVersion string           `json:"kubernetesVersion"`
+	LocalAPIEndpoint  apiEndpoint      `json:"localAPIEndpoint"`
+	NodeRegistration  nodeRegistration `json:"nodeRegistration"`
+	ControlPlane      *struct {
+		LocalAPIEndpoint apiEndpoint `json:"localAPIEndpoint"`
+	} `json:"controlPlane"`
+	Discovery struct {
+		BootstrapToken struct {
+			CACertHashes []string `json:"caCertHashes"`
+		} `json:"bootstrapToken"`
+	} `json:"discovery"`
+}
+
+type apiEndpoint struct {
+	BindPort uint16 `json:"bindPort"`
+}
+
+type nodeRegistration struct {
+	Name             string          `json:"name"`
+	KubeletExtraArgs json.RawMessage `json:"kubeletExtraArgs"`
+	Taints           *[]corev1.Taint `json:"taints"`
+}
+
+func readKubeadm(files map[string]string, m driver.Machine) (*bootstrap, error) {
+	b := &bootstrap{nodeName: m.Hostname, version: taggedVersion(m.Tags), port: apiPort, labels: map[string]string{}}
+	found := false
+	for path, content := range files {
+		if !strings.Contains(content, "kubeadm.k8s.io/") || !strings.HasPrefix(path, "/run/kubeadm/") && !strings.HasSuffix(path, ".yaml") {
+			continue
+		}
+		for doc := range strings.SplitSeq("\n"+content, "\n---") {
+			known, err := b.read(doc)
+			if err != nil {
+				return nil, fmt.Errorf("file %q: %w", path, err)
+			}
+			found = found || known
+		}
+	}
+	if !found {
+		return nil, nil
+	}
+	b.ca = keyPair{[]byte(files["/etc/kubernetes/pki/ca.crt"]), []byte(files["/etc/kubernetes/pki/ca.key"])}
+	b.etcdCA = keyPair{[]byte(files["/etc/kubernetes/pki/etcd/ca.crt"]), []byte(files["/etc/kubernetes/pki/etcd/ca.key"])}
+	if err := b.identify(); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// read takes over one document; it returns false for one that is no part of
+// kubeadm's configuration.
+func (b *bootstrap) read(text string) (bool, error) {
+	var doc kubeadmDocument
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+		return false, fmt.Errorf("reading kubeadm's configuration: %w", err)
+	}
+	if !strings.HasPrefix(doc.APIVersion, "kubeadm.k8s.io/") {
+		return false, nil
+	}
+	switch doc.Kind {
+	case "ClusterConfiguration":
+		b.configuration, b.controlPlane = strings.TrimSpace(text)+"\n", true
+		if b.version == "" {
+			b.version = doc.KubernetesVersion
+		}
+	case "InitConfiguration":
+		b.controlPlane = true
+		b.setPort(doc.LocalAPIEndpoint)
+		return true, b.register(doc.NodeRegistration)
+	case "JoinConfiguration":
+		if doc.ControlPlane != nil {
+			b.controlPlane = true
+			b.setPort(doc.ControlPlane.LocalAPIEndpoint)
+		}
+		for _, hash := range doc.Discovery.BootstrapToken.CACertHashes {
+			b.clusterID = hash
+		}
+		return true, b.register(doc.NodeRegistration)
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+func (b *bootstrap) setPort(e apiEndpoint) {
+	if e.BindPort != 0 {
+		b.port = e.BindPort
+	}
+}
+
+func (b *bootstrap) register(r nodeRegistration) error {
+	if r.Name != "" {
+		b.nodeName = r.Name
+	}
+	if r.Taints != nil {
+		b.taints = *r.Taints
+	} else if b.controlPlane {
+		b.taints = []corev1.Taint{{Key: controlPlaneLabel, Effect: corev1.TaintEffectNoSchedule}}
+	}
+	args, err := extraArgs(r.KubeletExtraArgs)
+	if err != nil {
+		return err
+	}
+	b.providerID = args["provider-id"]
+	for label := range strings.SplitSeq(args["node-labels"], ",") {
+		if key, value, found := strings.Cut(label, "="); found {
+			b.labels[key] = value
+		}
+	}
+	return nil
+}
+
+// extraArgs reads both forms of arguments: a map, and a list of pairs.
+func extraArgs(raw json.RawMessage) (map[string]string, error) {
+	args := map[string]string{}
+	if len(raw) == 0 || json.Unmarshal(raw, &args) == nil {
+		return args, nil
+	}
+	var pairs []struct{ Name, Value string }
+	if err := json.Unmarshal(raw, &pairs); err != nil {
+		return nil, fmt.Errorf("reading kubeletExtraArgs: %w", err)
+	}
+	for _, p := range pairs {
+		args[p.Name] = p.Value
+	}
+	return args, nil
+}
+
+// identify finds the cluster that the node belongs to.
+func (b *bootstrap) identify() error {
+	if block, _ := pem.Decode(b.ca.cert); block != nil {
+		id, err := caHash(block.Bytes)
+		b.clusterID = id
+		return err
+	}
+	if b.controlPlane {
+		return errors.New("there is no /etc/kubernetes/pki/ca.crt in the userdata of a control plane")
+	}
+	if b.clusterID == "" {
+		return errors.New("the join configuration has no caCertHashes, so its cluster cannot be found")
+	}
+	return nil
+}
+
+func taggedVersion(tags []string) string {
+	for _, tag := range tags {
+		if version, found := strings.CutPrefix(tag, versionTag); found {
+			return version
+		}
+	}
+	return ""
+}
+
+func publicKeyHash(spki []byte) string {
+	sum := sha256.Sum256(spki)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,52 @@
+package metal
+
+import (
+	"net/netip"
+
+	"github.com/drover-dev/drover/internal/metal/catalog"
+	"github.com/drover-dev/drover/internal/metal/driver"
+	"github.com/drover-dev/drover/internal/metal/store"
+)
+
+// cloudName is what instance data calls us; cloud-init knows it.
+const cloudName = "equinixmetal"
+
+// machineOf says what a driver is asked to run for a device.
+func machineOf(d *store.Device, userdata []byte, keys []string) driver.Machine {
+	plan, _ := catalog.FindPlan(d.Plan)
+	os := systemOf(d.OS)
+	m := driver.Machine{
+		ID: d.ID, Hostname: d.Hostname, Plan: d.Plan, OS: d.OS, CPUs: plan.CPUs, MemoryBytes: plan.MemoryBytes,
+		Userdata: userdata, SSHKeys: keys, Tags: d.Tags,
+		Instance: driver.InstanceData{
+			InstanceID: d.ID, LocalHostname: d.Hostname, Region: d.Metro, AvailabilityZone: d.Facility,
+			CloudName: cloudName, Platform: cloudName, Distro: os.Distro, DistroVersion: os.Version,
+		},
+	}
+	for _, a := range d.Addresses {
+		if a.Management {
+			m.Addresses = append(m.Addresses, driver.Address{IP: a.IP, Prefix: a.Prefix, Gateway: a.Gateway, Public: a.Public, Management: true})
+		}
+	}
+	return m
+}
+
+// elastic are the addresses of a device that can move to another.
+func elastic(d *store.Device) []netip.Addr {
+	var out []netip.Addr
+	for _, a := range d.Addresses {
+		if !a.Management {
+			out = append(out, a.IP)
+		}
+	}
+	return out
+}
+
+// systemOf describes an operating system, also one that is not in the
+// catalog: the slug says what it is.
+func systemOf(slug string) catalog.OS {
+	if os, found := catalog.FindOS(slug); found {
+		return os
+	}
+	return catalog.OS{Slug: slug, Name: slug, Distro: slug}
+}

@@ -1,0 +1,126 @@
+package metal
+
+import (
+	"cmp"
+	"net/http"
+	"strconv"
+
+	"github.com/drover-dev/drover/internal/metal/fault"
+	"github.com/drover-dev/drover/internal/metal/store"
+)
+
+// blockedPage is what a firewall in front of an API says.
+const blockedPage = `<html><head><title>403 Forbidden</title></head><body><h1>Request blocked</h1><p>Too many requests.</p></body></html>`
+
+// strike finds the fault for a call. Calls of Drover's own are never struck,
+// or a fault could not be removed.
+func (c *call) strike() (fault.Fault, bool) {
+	if c.r.Pattern == "" || isOwn(c.r.URL.Path) {
+		return fault.Fault{}, false
+	}
+	f, hit := c.faults.StrikeCall(c.projectOfCall(), c.r, c.r.URL.Path)
+	f.After = f.After || f.Kind == fault.Truncate
+	return f, hit
+}
+
+func isOwn(path string) bool {
+	return len(path) > len("/drover/") && path[:len("/drover/")] == "/drover/"
+}
+
+// projectOfCall is the project that a call is about; for the admin that is
+// what the path says.
+func (c *call) projectOfCall() string {
+	if c.who.project != "" {
+		return c.who.project
+	}
+	if id := c.r.PathValue("project"); id != "" {
+		return id
+	}
+	var project string
+	_ = c.store.View(func(tx *store.Tx) error {
+		if d, err := tx.Devices().Get(c.r.PathValue("device")); err == nil {
+			project = d.ProjectID
+		}
+		return nil
+	})
+	return project
+}
+
+// misbehave answers a call wrongly without carrying it out.
+func (s *Server) misbehave(w http.ResponseWriter, r *http.Request, f fault.Fault) {
+	switch f.Kind {
+	case fault.RateLimitHTML:
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(blockedPage))
+	case fault.RateLimit:
+		w.Header().Set("X-RateLimit-Remaining", "0")
+		w.Header().Set("Retry-After", "1")
+		s.answer(w, r, nil, errRateLimit)
+	case fault.Timeout:
+		s.hang(r)
+	default:
+		s.answer(w, r, nil, &Error{Status: cmp.Or(f.Status, errOhSnap.Status), Messages: errOhSnap.Messages})
+	}
+}
+
+// misbehaveAfter spoils the answer to a call that was carried out.
+func (s *Server) misbehaveAfter(w http.ResponseWriter, r *http.Request, f fault.Fault, out *reply, err error) {
+	if f.Kind != fault.Truncate {
+		s.misbehave(w, r, f)
+		return
+	}
+	status, body := s.encode(r, out, err)
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
+	w.WriteHeader(status)
+	_, _ = w.Write(body[:len(body)/2])
+	_ = http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+// hang keeps the caller waiting until it gives up, or we stop.
+func (s *Server) hang(r *http.Request) {
+	select {
+	case <-r.Context().Done():
+	case <-s.stopped.Done():
+	}
+	panic(http.ErrAbortHandler)
+}
+
+func listFaults(c *call) (*reply, error) {
+	p, err := c.project()
+	if err != nil {
+		return nil, err
+	}
+	return ok(map[string]any{"faults": c.faults.List(p.ID)})
+}
+
+func addFault(c *call) (*reply, error) {
+	p, err := c.project()
+	if err != nil {
+		return nil, err
+	}
+	var f fault.Fault
+	if err := c.decode(&f); err != nil {
+		return nil, err
+	}
+	f, err = c.faults.Add(p.ID, f)
+	if err != nil {
+		return nil, unprocessable(err.Error())
+	}
+	return created(f)
+}
+
+// removeFaults ends one fault, or all of a project.
+func removeFaults(c *call) (*reply, error) {
+	p, err := c.project()
+	if err != nil {
+		return nil, err
+	}
+	id := c.r.PathValue("fault")
+	if !c.faults.Remove(p.ID, id) && id != "" {
+		return nil, errNotFound
+	}
+	return noContent()
+}

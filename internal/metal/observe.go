@@ -1,0 +1,98 @@
+package metal
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/drover-dev/drover/internal/metal/driver"
+	"github.com/drover-dev/drover/internal/metal/store"
+)
+
+// provisioningSteps are what every device goes through, in order. Step n is
+// reported as provisioning.10n, and done at n tenths.
+var provisioningSteps = []string{
+	"Provisioning started",
+	"Network configured",
+	"Configuration written, restarting device",
+	"Connected to the install system",
+	"Server partitions created",
+	"Operating system packages installed",
+	"Server networking interfaces configured",
+	"Cloud-init packages installed and configured",
+	"Installation finished, rebooting server",
+	"Device phoned home and is ready to go",
+}
+
+// stepOf is the number of a provisioning step, or 0.
+func stepOf(kind string) int {
+	n, err := strconv.Atoi(strings.TrimPrefix(kind, "provisioning."))
+	if err != nil || !strings.HasPrefix(kind, "provisioning.") || n <= 100 || n > 100+len(provisioningSteps) {
+		return 0
+	}
+	return n - 100
+}
+
+func stepName(step int) string { return "provisioning." + strconv.Itoa(100+step) }
+
+// observe applies a driver's report to a device and returns the events that
+// are new. It returns false if the report says nothing new.
+func observe(d *store.Device, e driver.Event) (events []store.Event, changed bool) {
+	if d.State == StateDeprovisioning {
+		return nil, false
+	}
+	before := d.State
+	d.State = advance(d.State, e.Phase)
+	if e.Phase == driver.Stopped && d.Cycle {
+		d.Cycle, d.State = false, StatePoweringOn
+	}
+	step := stepOf(e.Type)
+	if e.Phase == driver.Running && d.State == StateActive {
+		step = len(provisioningSteps)
+	}
+	changed = d.State != before
+	if reached := reach(d, step, e.Time); len(reached) > 0 {
+		events, changed = append(events, reached...), true
+	}
+	if percent := max(d.Percent, min(e.Percent, 100)); percent != d.Percent && step > 0 {
+		d.Percent, changed = percent, true
+	}
+	if plain := other(before, d.State, e); plain.Type != "" {
+		events, changed = append(events, plain), true
+	}
+	return events, changed
+}
+
+// reach marks all steps up to one as done, because a driver may skip some.
+func reach(d *store.Device, step int, at time.Time) []store.Event {
+	var events []store.Event
+	for n := len(d.Steps) + 1; n <= step; n++ {
+		d.Steps = append(d.Steps, at)
+		d.Percent = n * 100 / len(provisioningSteps)
+		events = append(events, store.Event{Type: stepName(n), Body: provisioningSteps[n-1], Time: at})
+	}
+	return events
+}
+
+// other is the event for what is not a provisioning step.
+func other(before, after string, e driver.Event) store.Event {
+	kind, body := e.Type, e.Message
+	if stepOf(kind) > 0 {
+		kind = ""
+	}
+	if kind == "" && before != after {
+		switch {
+		case after == StateInactive:
+			kind, body = "power.203", cmp.Or(body, "Device is powered off")
+		case after == StateFailed:
+			kind, body = "provisioning.failed", cmp.Or(body, "Provisioning failed")
+		case after == StateActive && before != StateProvisioning && before != StateQueued && before != StateReinstalling:
+			kind, body = "power.201", cmp.Or(body, "Device is powered on")
+		}
+	}
+	return store.Event{Type: kind, Body: body, Time: e.Time}
+}
+
+// restart forgets the provisioning of a device that is provisioned anew.
+func restart(d *store.Device) { d.Steps, d.Percent, d.UserState = nil, 0, nil }

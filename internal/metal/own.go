@@ -1,0 +1,61 @@
+package metal
+
+import (
+	"io"
+	"net/http"
+
+	"github.com/drover-dev/drover/internal/metal/api"
+	"github.com/drover-dev/drover/internal/metal/driver"
+	"github.com/drover-dev/drover/internal/metal/store"
+)
+
+// Machine is a device with what only Drover knows about it.
+type Machine struct {
+	api.Device
+	ProjectID string           `json:"project_id"`
+	Power     string           `json:"power"`
+	UserState *store.UserState `json:"user_state,omitempty"`
+	// Trouble is why the driver does not do what is wanted.
+	Trouble string `json:"trouble,omitempty"`
+}
+
+func getMachine(c *call) (*reply, error) {
+	d, err := c.device()
+	if err != nil {
+		return nil, err
+	}
+	return ok(Machine{Device: c.withUserdata(d), ProjectID: d.ProjectID, Power: d.Power, UserState: d.UserState, Trouble: d.Trouble})
+}
+
+// getConsole streams what the machine wrote to its console.
+func getConsole(c *call) (*reply, error) {
+	d, err := c.device()
+	if err != nil {
+		return nil, err
+	}
+	console, has := c.driver.(driver.Console)
+	if !has {
+		return nil, refuse(http.StatusNotImplemented, "Machines of this driver have no console")
+	}
+	in, err := console.Console(c.r.Context(), d.ID, c.r.URL.Query().Get("follow") == "true")
+	if err != nil {
+		return nil, refuse(http.StatusNotFound, "The console of %s cannot be read: %v", d.Hostname, err)
+	}
+	return &reply{status: http.StatusOK, stream: func(w http.ResponseWriter, _ *http.Request) {
+		defer in.Close()
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.Copy(flushing{w, http.NewResponseController(w)}, in)
+	}}, nil
+}
+
+// flushing sends each piece at once, for those who follow.
+type flushing struct {
+	w  io.Writer
+	rc *http.ResponseController
+}
+
+func (f flushing) Write(p []byte) (int, error) {
+	n, err := f.w.Write(p)
+	_ = f.rc.Flush()
+	return n, err
+}

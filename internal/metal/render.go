@@ -1,0 +1,175 @@
+package metal
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/drover-dev/drover/internal/metal/api"
+	"github.com/drover-dev/drover/internal/metal/catalog"
+	"github.com/drover-dev/drover/internal/metal/store"
+)
+
+// device renders a device as clients read it. The addresses of a device that
+// is still queued are not told, as nobody answers on them yet.
+func (l linker) device(d *store.Device, userdata string) api.Device {
+	out := api.Device{
+		ID: d.ID, ShortID: d.ID[:8], Href: l.to("devices", d.ID), Hostname: d.Hostname, Description: d.Description, State: d.State,
+		Tags: nonNil(d.Tags), IPAddresses: []api.IPAssignment{}, Facility: facility(d.Facility), Metro: metro(d.Metro),
+		Plan: l.plan(d.Plan), OperatingSystem: operatingSystem(systemOf(d.OS)), Project: l.href("projects", d.ProjectID),
+		BillingCycle: d.BillingCycle, CreatedAt: api.At(d.Created), UpdatedAt: api.At(d.Updated), Userdata: userdata,
+		CustomData: orEmpty(d.CustomData), Locked: d.Locked, ProvisioningPercentage: d.Percent, ProvisioningEvents: provisioningEvents(d),
+		SSHKeys: []api.Href{}, NetworkPorts: l.ports(d), User: "root", TerminationTime: api.At(d.TerminationTime),
+		SpotInstance: d.SpotInstance, SpotPriceMax: d.SpotPriceMax, AlwaysPXE: d.AlwaysPXE, IPXEScriptURL: d.IPXEScriptURL,
+		SOS: d.ID + "@sos." + d.Facility + ".local", SwitchUUID: catalog.ID("switch", d.Facility), Storage: d.Storage, Volumes: []api.Href{},
+	}
+	if d.State != StateQueued {
+		for _, a := range d.Addresses {
+			out.IPAddresses = append(out.IPAddresses, l.assignment(a, d.ID))
+		}
+	}
+	for _, id := range d.SSHKeyIDs {
+		out.SSHKeys = append(out.SSHKeys, *l.href("ssh-keys", id))
+	}
+	if d.ReservationID != "" {
+		out.HardwareReservation = &api.ReservationRef{ID: d.ReservationID, Href: l.to("hardware-reservations", d.ReservationID)}
+	}
+	return out
+}
+
+// provisioningEvents are all steps; those not reached have no time yet.
+func provisioningEvents(d *store.Device) []api.Event {
+	out := make([]api.Event, 0, len(provisioningSteps))
+	for i, body := range provisioningSteps {
+		e := api.Event{Type: stepName(i + 1), Body: body, Interpolated: body}
+		if i < len(d.Steps) {
+			e.CreatedAt = api.At(d.Steps[i])
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func (l linker) event(d *store.Device, e store.Event) api.Event {
+	return api.Event{
+		ID: e.ID, Type: e.Type, Body: e.Body, State: "", Interpolated: e.Body, CreatedAt: api.At(e.Time),
+		Relationships: []api.Href{*l.href("devices", d.ID), *l.href("projects", d.ProjectID)}, Href: l.to("events", e.ID),
+	}
+}
+
+// ports are one bond of two cards, as most machines had.
+func (l linker) ports(d *store.Device) []api.Port {
+	bond := api.Port{ID: portID(d.ID, "bond0"), Type: "NetworkBondPort", Name: "bond0", NetworkType: "layer3", Data: api.PortData{Bonded: true}}
+	ports := []api.Port{bond}
+	for i, name := range []string{"eth0", "eth1"} {
+		mac := macOf(d.ID, i)
+		ports = append(ports, api.Port{
+			ID: portID(d.ID, name), Type: "NetworkPort", Name: name,
+			Data: api.PortData{MAC: &mac, Bonded: true}, Bond: &api.BondRef{ID: bond.ID, Name: bond.Name},
+		})
+	}
+	for i := range ports {
+		ports[i].Href = l.to("ports", ports[i].ID)
+	}
+	return ports
+}
+
+func portID(device, name string) string { return catalog.ID("port", device+"/"+name) }
+
+// macOf makes a stable, locally administered address.
+func macOf(device string, n int) string {
+	sum := sha256.Sum256([]byte(device))
+	return fmt.Sprintf("02:%02x:%02x:%02x:%02x:%02x", sum[0], sum[1], sum[2], sum[3], byte(n))
+}
+
+func (l linker) assignment(a store.Address, device string) api.IPAssignment {
+	return api.IPAssignment{
+		ID: a.ID, Address: a.IP.String(), AddressFamily: family(a.IP), Public: a.Public, Management: a.Management, Manageable: !a.Management,
+		Enabled: true, CIDR: a.Prefix.Bits(), Gateway: text(a.Gateway), Netmask: netmask(a.Prefix), Network: a.Prefix.Masked().Addr().String(),
+		AssignedTo: l.href("devices", device), CreatedAt: api.At(a.Created), Href: l.to("ips", a.ID),
+		ParentBlock: &api.ParentBlock{Network: a.Prefix.Masked().Addr().String(), Netmask: netmask(a.Prefix), CIDR: a.Prefix.Bits(), Href: l.to("ips", a.BlockID)},
+	}
+}
+
+func family(a netip.Addr) int {
+	if a.Is4() {
+		return 4
+	}
+	return 6
+}
+
+// netmask writes the length of a prefix in the old way.
+func netmask(p netip.Prefix) string {
+	raw := make([]byte, p.Addr().BitLen()/8)
+	for i := range p.Bits() {
+		raw[i/8] |= 0x80 >> (i % 8)
+	}
+	mask, _ := netip.AddrFromSlice(raw)
+	return mask.String()
+}
+
+func text(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}
+
+func metro(code string) *api.Metro {
+	m, found := catalog.FindMetro(code)
+	if !found {
+		return nil
+	}
+	return &api.Metro{ID: catalog.ID("metro", m.Code), Code: m.Code, Name: m.Name, Country: m.Country}
+}
+
+func facility(code string) *api.Facility {
+	m, found := catalog.MetroOf(code)
+	if !found {
+		return nil
+	}
+	return &api.Facility{
+		ID: catalog.ID("facility", code), Code: code, Name: m.Name + " " + code,
+		Features: []string{"baremetal", "layer_2", "global_ipv4"}, Metro: metro(m.Code),
+	}
+}
+
+func (l linker) plan(slug string) *api.Plan {
+	p, found := catalog.FindPlan(slug)
+	if !found {
+		return nil
+	}
+	out := &api.Plan{
+		ID: catalog.ID("plan", p.Slug), Slug: p.Slug, Name: p.Name, Description: "A machine of yours", Line: p.Line, Class: p.Class, Legacy: p.Legacy,
+		Specs: api.Specs{
+			CPUs:   []api.CPU{{Count: p.CPUs, Type: "virtual"}},
+			Memory: api.Memory{Total: fmt.Sprintf("%dGB", p.MemoryBytes>>30)},
+			Drives: []api.Drive{}, NICs: []api.NIC{{Count: 2, Type: "10Gbps"}},
+		},
+		DeploymentTypes: []string{"on_demand", "spot_market"}, AvailableIn: []api.Href{}, AvailableInMetros: []api.Href{},
+	}
+	return out
+}
+
+func operatingSystem(o catalog.OS) *api.OperatingSystem {
+	return &api.OperatingSystem{
+		ID: catalog.ID("os", o.Slug), Slug: o.Slug, Name: o.Name, Distro: o.Distro, Version: o.Version, ProvisionableOn: []string{},
+	}
+}
+
+func nonNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return slices.Clone(list)
+}
+
+// orEmpty is an object where nothing was given.
+func orEmpty(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || string(raw) == "null" {
+		return json.RawMessage("{}")
+	}
+	return raw
+}

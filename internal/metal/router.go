@@ -1,0 +1,193 @@
+package metal
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+)
+
+// versionPrefix is where the API was before it closed; its first address had
+// none. Both work.
+const versionPrefix = "/metal/v1"
+
+// reply is what a handler answers; a nil body is no body.
+type reply struct {
+	status int
+	body   any
+	// stream, if set, takes the place of the body.
+	stream http.HandlerFunc
+}
+
+func ok(body any) (*reply, error)      { return &reply{status: http.StatusOK, body: body}, nil }
+func created(body any) (*reply, error) { return &reply{status: http.StatusCreated, body: body}, nil }
+
+func accepted() (*reply, error)  { return &reply{status: http.StatusAccepted, body: struct{}{}}, nil }
+func noContent() (*reply, error) { return &reply{status: http.StatusNoContent}, nil }
+
+// routes is the whole API, by path and method.
+func routes() map[string]func(*call) (*reply, error) {
+	return map[string]func(*call) (*reply, error){
+		"GET /projects":              listProjects,
+		"POST /projects":             createProject,
+		"GET /projects/{project}":    getProject,
+		"PUT /projects/{project}":    updateProject,
+		"PATCH /projects/{project}":  updateProject,
+		"DELETE /projects/{project}": deleteProject,
+
+		"GET /projects/{project}/devices":  listDevices,
+		"POST /projects/{project}/devices": createDevice,
+		"GET /devices/{device}":            getDevice,
+		"PUT /devices/{device}":            updateDevice,
+		"PATCH /devices/{device}":          updateDevice,
+		"DELETE /devices/{device}":         deleteDevice,
+		"POST /devices/{device}/actions":   actOnDevice,
+		"GET /devices/{device}/events":     listEvents,
+
+		"GET /projects/{project}/ips":  listBlocks,
+		"POST /projects/{project}/ips": reserveBlock,
+		"GET /devices/{device}/ips":    listAssignments,
+		"POST /devices/{device}/ips":   assignAddress,
+		"GET /ips/{ip}":                getIP,
+		"PATCH /ips/{ip}":              updateBlock,
+		"PUT /ips/{ip}":                updateBlock,
+		"DELETE /ips/{ip}":             deleteIP,
+		"GET /ips/{ip}/available":      availableAddresses,
+
+		"GET /projects/{project}/bgp-config":   getBGPConfig,
+		"POST /projects/{project}/bgp-configs": enableBGP,
+		"GET /projects/{project}/bgp/sessions": listProjectSessions,
+		"GET /devices/{device}/bgp/sessions":   listSessions,
+		"POST /devices/{device}/bgp/sessions":  createSession,
+		"GET /devices/{device}/bgp/neighbors":  listNeighbors,
+		"GET /bgp/sessions/{session}":          getSession,
+		"PUT /bgp/sessions/{session}":          updateSession,
+		"DELETE /bgp/sessions/{session}":       deleteSession,
+
+		"GET /ssh-keys":                     listSSHKeys,
+		"POST /ssh-keys":                    createSSHKey,
+		"GET /projects/{project}/ssh-keys":  listProjectSSHKeys,
+		"POST /projects/{project}/ssh-keys": createProjectSSHKey,
+		"GET /ssh-keys/{key}":               getSSHKey,
+		"PUT /ssh-keys/{key}":               updateSSHKey,
+		"PATCH /ssh-keys/{key}":             updateSSHKey,
+		"DELETE /ssh-keys/{key}":            deleteSSHKey,
+
+		"GET /projects/{project}/hardware-reservations": listHardware,
+		"GET /hardware-reservations/{reservation}":      getHardware,
+
+		"GET /locations/metros":              listMetros,
+		"GET /locations/metros/{metro}":      getMetro,
+		"GET /facilities":                    listFacilities,
+		"GET /projects/{project}/facilities": listFacilities,
+		"GET /plans":                         listPlans,
+		"GET /projects/{project}/plans":      listPlans,
+		"GET /operating-systems":             listOperatingSystems,
+		"GET /capacity":                      facilityCapacity,
+		"POST /capacity":                     checkCapacity,
+		"GET /capacity/metros":               metroCapacity,
+		"POST /capacity/metros":              checkCapacity,
+		"POST /userdata/validate":            validateUserdata,
+
+		// Drover's own.
+		"GET /drover/v1/devices":                                   listAllDevices,
+		"GET /drover/v1/devices/{device}":                          getMachine,
+		"GET /drover/v1/devices/{device}/console":                  getConsole,
+		"POST /drover/v1/projects/{project}/tokens":                createToken,
+		"POST /drover/v1/projects/{project}/hardware-reservations": createHardware,
+		"DELETE /drover/v1/hardware-reservations/{reservation}":    deleteHardware,
+		"GET /drover/v1/projects/{project}/faults":                 listFaults,
+		"POST /drover/v1/projects/{project}/faults":                addFault,
+		"DELETE /drover/v1/projects/{project}/faults":              removeFaults,
+		"DELETE /drover/v1/projects/{project}/faults/{fault}":      removeFaults,
+	}
+}
+
+// handler serves the API under both of its bases.
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	for pattern, handle := range routes() {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, handle) })
+	}
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.serve(w, r, func(*call) (*reply, error) { return nil, errNotFound })
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		base := ""
+		if path, found := strings.CutPrefix(r.URL.Path, versionPrefix); found && (path == "" || path[0] == '/') {
+			base = versionPrefix
+			r = withPath(r, path)
+		}
+		mux.ServeHTTP(w, r.WithContext(withBase(r.Context(), base)))
+	})
+}
+
+func withPath(r *http.Request, path string) *http.Request {
+	if path == "" {
+		path = "/"
+	}
+	u := *r.URL
+	u.Path, u.RawPath = path, ""
+	clone := *r
+	clone.URL = &u
+	return &clone
+}
+
+// serve answers one call: who is it, is it struck by a fault, what do we say.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, handle func(*call) (*reply, error)) {
+	who, err := s.identify(r)
+	if err != nil {
+		s.limits.head(w, "")
+		s.answer(w, r, nil, err)
+		return
+	}
+	if !s.limits.admit(w, who.project) {
+		s.answer(w, r, nil, errRateLimit)
+		return
+	}
+	c := &call{Server: s, r: r, who: who, base: baseOf(r.Context())}
+	strike, struck := c.strike()
+	if struck && !strike.After {
+		s.misbehave(w, r, strike)
+		return
+	}
+	out, err := handle(c)
+	if struck {
+		s.misbehaveAfter(w, r, strike, out, err)
+		return
+	}
+	s.answer(w, r, out, err)
+}
+
+// answer writes a reply or a refusal.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, out *reply, err error) {
+	if err == nil && out.stream != nil {
+		out.stream(w, r)
+		return
+	}
+	status, body := s.encode(r, out, err)
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
+
+// encode turns a reply or a refusal into what goes over the wire.
+func (s *Server) encode(r *http.Request, out *reply, err error) (status int, body []byte) {
+	var refusal *Error
+	switch {
+	case err == nil && out.body == nil:
+		return out.status, nil
+	case err == nil:
+		body, err = json.Marshal(out.body)
+		if err == nil {
+			return out.status, body
+		}
+	case errors.As(err, &refusal):
+		body, _ = json.Marshal(map[string]any{"errors": refusal.Messages})
+		return refusal.Status, body
+	}
+	s.log.Error("a call failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	body, _ = json.Marshal(map[string]any{"errors": errOhSnap.Messages})
+	return errOhSnap.Status, body
+}

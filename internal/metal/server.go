@@ -1,0 +1,183 @@
+package metal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/drover-dev/drover/internal/metal/driver"
+	"github.com/drover-dev/drover/internal/metal/fault"
+	"github.com/drover-dev/drover/internal/metal/store"
+)
+
+// defaultRateLimit is how many calls a project may make in a minute: enough
+// for any honest client, so that only a loop runs into it.
+const defaultRateLimit = 1_000_000
+
+// Options say where a server keeps its state and what its machines are.
+type Options struct {
+	Home   Home
+	Driver driver.New
+	// DriverName is shown to people.
+	DriverName string
+	// Speed is for drivers with a simulated clock; 1 is real time.
+	Speed float64
+	// RateLimit is the number of calls per project and minute.
+	RateLimit int
+	// Workers is how many devices are worked on at once.
+	Workers int
+	Log     *slog.Logger
+}
+
+// Server is a running metal API. Serve its Handler.
+type Server struct {
+	store    *store.Store
+	driver   driver.Driver
+	networks driver.Networks
+	home     Home
+	faults   *fault.Set
+	limits   *limits
+	log      *slog.Logger
+	now      func() time.Time
+	devices  *controller
+	metadata *http.Server
+	// stop ends calls that would never end by themselves.
+	stop    context.CancelFunc
+	stopped context.Context
+	running sync.WaitGroup
+}
+
+// Open starts metal on a home: it opens the store, starts the driver, and
+// takes up the work that an earlier process left.
+func Open(ctx context.Context, o Options) (*Server, error) {
+	o.complete()
+	if err := o.Home.prepare(); err != nil {
+		return nil, err
+	}
+	st, err := store.Open(o.Home.storeFile())
+	if errors.Is(err, store.ErrInUse) {
+		return nil, fmt.Errorf("home %q is in use by another metal: stop it, or choose another --home", o.Home.Dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		store: st, home: o.Home, log: o.Log, now: time.Now, faults: fault.NewSet(),
+		limits: &limits{perWindow: o.RateLimit, now: time.Now},
+	}
+	s.stopped, s.stop = context.WithCancel(context.Background())
+	s.devices = newController(s, o.Workers)
+	if err := s.start(ctx, o); err != nil {
+		s.stop()
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func (o *Options) complete() {
+	o.RateLimit = cmp.Or(o.RateLimit, defaultRateLimit)
+	o.Workers = cmp.Or(o.Workers, 16)
+	o.Speed = cmp.Or(o.Speed, 1)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
+func (s *Server) start(ctx context.Context, o Options) error {
+	if err := s.ensureTokens(); err != nil {
+		return err
+	}
+	home := s.home.driverDir(o.DriverName)
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return fmt.Errorf("making the driver's directory: %w", err)
+	}
+	d, err := o.Driver(ctx, driver.Config{Home: home, Sink: s, Log: o.Log, Speed: o.Speed})
+	if err != nil {
+		return fmt.Errorf("starting driver %q: %w", o.DriverName, err)
+	}
+	s.driver, s.networks = d, networksOf(d)
+	if err := s.serveMetadata(); err != nil {
+		return err
+	}
+	return s.devices.start(ctx)
+}
+
+// defaultNetworks are used when the driver does not mind.
+var defaultNetworks = driver.Networks{
+	Public:   netip.MustParsePrefix("198.18.0.0/15"),
+	Private:  netip.MustParsePrefix("10.128.0.0/9"),
+	PublicV6: netip.MustParsePrefix("2001:db8::/32"),
+}
+
+func networksOf(d driver.Driver) driver.Networks {
+	n := d.Networks()
+	if !n.Public.IsValid() && !n.Private.IsValid() {
+		return defaultNetworks
+	}
+	return n
+}
+
+// Handler serves the API.
+func (s *Server) Handler() http.Handler { return s.handler() }
+
+// Faults are the faults that were asked for.
+func (s *Server) Faults() *fault.Set { return s.faults }
+
+// serveMetadata serves machines on the driver's listener, if it has one.
+func (s *Server) serveMetadata() error {
+	m, ok := s.driver.(driver.Metadata)
+	if !ok {
+		return nil
+	}
+	l, err := m.MetadataListener()
+	if err != nil {
+		return fmt.Errorf("listening for metadata requests: %w", err)
+	}
+	s.metadata = &http.Server{Handler: s.MetadataHandler(), ReadHeaderTimeout: 10 * time.Second}
+	s.running.Go(func() {
+		if err := s.metadata.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+			s.log.Error("the metadata service ended", "error", err)
+		}
+	})
+	return nil
+}
+
+// Close stops the work and lets go of the home. Devices stay as they are.
+func (s *Server) Close() error {
+	s.stop()
+	return s.close()
+}
+
+func (s *Server) close() error {
+	s.devices.stop()
+	var errs []error
+	if s.metadata != nil {
+		errs = append(errs, s.metadata.Close())
+	}
+	if s.driver != nil {
+		errs = append(errs, s.driver.Close())
+	}
+	s.running.Wait()
+	return errors.Join(append(errs, s.store.Close())...)
+}
+
+// EndWaits ends the calls that a fault keeps waiting, so that a server can
+// shut down.
+func (s *Server) EndWaits() { s.stop() }
+
+// DefaultProject is the id of the project that every home has.
+func (s *Server) DefaultProject() (string, error) {
+	p, err := s.ensureProject(DefaultProject)
+	if err != nil {
+		return "", err
+	}
+	return p.ID, nil
+}

@@ -1,0 +1,186 @@
+package metal
+
+import (
+	"crypto/md5" //nolint:gosec // It is how the API writes fingerprints.
+	"encoding/base64"
+	"encoding/hex"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/drover-dev/drover/internal/metal/api"
+	"github.com/drover-dev/drover/internal/metal/store"
+)
+
+func listSSHKeys(c *call) (*reply, error) {
+	return c.sshKeys(func(k *store.SSHKey) bool { return c.who.admin || k.ProjectID == c.who.project })
+}
+
+func listProjectSSHKeys(c *call) (*reply, error) {
+	p, err := c.project()
+	if err != nil {
+		return nil, err
+	}
+	return c.sshKeys(func(k *store.SSHKey) bool { return k.ProjectID == p.ID })
+}
+
+func (c *call) sshKeys(match func(*store.SSHKey) bool) (*reply, error) {
+	out := api.SSHKeys{SSHKeys: []api.SSHKey{}}
+	err := c.store.View(func(tx *store.Tx) error {
+		keys, err := tx.SSHKeys().All(match)
+		for _, k := range keys {
+			out.SSHKeys = append(out.SSHKeys, c.link().sshKey(k))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ok(out)
+}
+
+// createSSHKey adds a key for the caller: for its project, or for all.
+func createSSHKey(c *call) (*reply, error) { return c.addSSHKey(c.who.project) }
+
+func createProjectSSHKey(c *call) (*reply, error) {
+	p, err := c.project()
+	if err != nil {
+		return nil, err
+	}
+	return c.addSSHKey(p.ID)
+}
+
+func (c *call) addSSHKey(project string) (*reply, error) {
+	var req api.SSHKeyCreate
+	if err := c.decode(&req); err != nil {
+		return nil, err
+	}
+	if err := checkSSHKey(req.Label, req.Key); err != nil {
+		return nil, err
+	}
+	k := c.newSSHKey(project, req)
+	err := c.store.Update(func(tx *store.Tx) error {
+		same, err := tx.SSHKeys().All(func(o *store.SSHKey) bool { return o.ProjectID == project && o.Key == k.Key })
+		if err != nil {
+			return err
+		}
+		if len(same) > 0 {
+			return unprocessable("Key has already been taken")
+		}
+		return tx.SSHKeys().Put(k)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return created(c.link().sshKey(k))
+}
+
+func (s *Server) newSSHKey(project string, req api.SSHKeyCreate) *store.SSHKey {
+	return &store.SSHKey{
+		ID: uuid.NewString(), ProjectID: project, Label: req.Label, Key: strings.TrimSpace(req.Key), Tags: req.Tags,
+		Created: s.now(), Updated: s.now(),
+	}
+}
+
+func checkSSHKey(label, key string) error {
+	var wrong []string
+	if label == "" {
+		wrong = append(wrong, "Label can't be blank")
+	}
+	if fingerprint(key) == "" {
+		wrong = append(wrong, "Key is not a valid public key")
+	}
+	return unprocessable(wrong...)
+}
+
+// sshKey finds the key that the path names, if the caller may see it.
+func (c *call) sshKey(tx *store.Tx) (*store.SSHKey, error) {
+	k, err := tx.SSHKeys().Get(strings.ToLower(c.r.PathValue("key")))
+	if err != nil {
+		return nil, notFound(err)
+	}
+	if !c.who.admin && k.ProjectID != c.who.project {
+		return nil, errNotFound
+	}
+	return k, nil
+}
+
+func getSSHKey(c *call) (*reply, error) {
+	var k *store.SSHKey
+	err := c.store.View(func(tx *store.Tx) (err error) {
+		k, err = c.sshKey(tx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ok(c.link().sshKey(k))
+}
+
+func updateSSHKey(c *call) (*reply, error) {
+	var req api.SSHKeyUpdate
+	if err := c.decode(&req); err != nil {
+		return nil, err
+	}
+	var k *store.SSHKey
+	err := c.store.Update(func(tx *store.Tx) (err error) {
+		if k, err = c.sshKey(tx); err != nil {
+			return err
+		}
+		set(&k.Label, req.Label)
+		set(&k.Key, req.Key)
+		set(&k.Tags, req.Tags)
+		k.Updated = c.now()
+		if err := checkSSHKey(k.Label, k.Key); err != nil {
+			return err
+		}
+		return tx.SSHKeys().Put(k)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ok(c.link().sshKey(k))
+}
+
+func deleteSSHKey(c *call) (*reply, error) {
+	err := c.store.Update(func(tx *store.Tx) error {
+		k, err := c.sshKey(tx)
+		if err != nil {
+			return err
+		}
+		return tx.SSHKeys().Delete(k.ID)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return noContent()
+}
+
+func (l linker) sshKey(k *store.SSHKey) api.SSHKey {
+	out := api.SSHKey{
+		ID: k.ID, Label: k.Label, Key: k.Key, Fingerprint: fingerprint(k.Key), Tags: nonNil(k.Tags),
+		CreatedAt: api.At(k.Created), UpdatedAt: api.At(k.Updated), Href: l.to("ssh-keys", k.ID),
+	}
+	if k.ProjectID != "" {
+		out.Entity = l.href("projects", k.ProjectID)
+	}
+	return out
+}
+
+// fingerprint is the MD5 fingerprint of a public key, or empty if it is none.
+func fingerprint(key string) string {
+	fields := strings.Fields(key)
+	if len(fields) < 2 || strings.ContainsAny(key, "\n\r") {
+		return ""
+	}
+	blob, err := base64.StdEncoding.DecodeString(fields[1])
+	if err != nil || len(blob) < 4 {
+		return ""
+	}
+	sum := md5.Sum(blob) //nolint:gosec // As above.
+	pairs := make([]string, 0, len(sum))
+	for _, b := range sum {
+		pairs = append(pairs, hex.EncodeToString([]byte{b}))
+	}
+	return strings.Join(pairs, ":")
+}

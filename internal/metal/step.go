@@ -1,0 +1,59 @@
+package metal
+
+import (
+	"time"
+
+	"github.com/drover-dev/drover/internal/metal/driver"
+	"github.com/drover-dev/drover/internal/metal/store"
+)
+
+// step is what is to be done next for a device.
+type step string
+
+const (
+	stepNothing   step = "nothing"
+	stepWait      step = "wait"
+	stepRemove    step = "remove"
+	stepTerminate step = "terminate"
+	stepFail      step = "fail"
+	stepReinstall step = "reinstall"
+	stepEnsure    step = "ensure"
+)
+
+// choice is a step with what it needs.
+type choice struct {
+	step  step
+	power driver.Power
+	wait  time.Duration
+}
+
+// choose decides what is to be done for a device. It is a function of the
+// record alone, so that a restart continues where the last process stopped.
+// A nil device is a leftover of the driver's.
+func choose(d *store.Device, now time.Time) choice {
+	switch {
+	case d == nil || d.Deleting:
+		return choice{step: stepRemove}
+	case !d.TerminationTime.IsZero() && !now.Before(d.TerminationTime):
+		return choice{step: stepTerminate}
+	case now.Before(d.HoldUntil):
+		return choice{step: stepWait, wait: d.HoldUntil.Sub(now)}
+	case d.Doomed && d.State != StateFailed:
+		return choice{step: stepFail}
+	case d.State == StateFailed:
+		return choice{step: stepNothing}
+	case d.Reinstall:
+		return choice{step: stepReinstall, wait: untilTermination(d, now)}
+	case d.Cycle:
+		return choice{step: stepEnsure, power: driver.Off, wait: untilTermination(d, now)}
+	default:
+		return choice{step: stepEnsure, power: driver.Power(d.Power), wait: untilTermination(d, now)}
+	}
+}
+
+func untilTermination(d *store.Device, now time.Time) time.Duration {
+	if d.TerminationTime.IsZero() {
+		return 0
+	}
+	return d.TerminationTime.Sub(now)
+}

@@ -1,0 +1,162 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// Pool is a prefix that addresses are taken from.
+type Pool struct {
+	Prefix netip.Prefix
+	// Reserve keeps this many addresses at the start back, and the last one.
+	Reserve int
+}
+
+// pools remembers, per prefix, where the last search ended, so that taking an
+// address does not look at all that are taken. It is only used by the one
+// write transaction at a time.
+type pools struct {
+	next map[netip.Prefix]netip.Addr
+}
+
+// Take finds count addresses in a row that are free, aligned to their number,
+// and gives them to owner. Addresses that were given back are used again as
+// late as possible.
+func (t *Tx) Take(p Pool, count int, owner string) (netip.Addr, error) {
+	if t.store.pools.next == nil {
+		t.store.pools.next = map[netip.Prefix]netip.Addr{}
+	}
+	begin := aligned(skip(p.Prefix.Masked().Addr(), p.Reserve), count)
+	start := t.store.pools.next[p.Prefix]
+	if !start.IsValid() || !p.Prefix.Contains(start) {
+		start = begin
+	}
+	start = aligned(start, count)
+	found, ok := t.search(p, count, start, netip.Addr{})
+	if !ok {
+		found, ok = t.search(p, count, begin, start)
+	}
+	if !ok {
+		return netip.Addr{}, fmt.Errorf("taking %d addresses from %s: %w", count, p.Prefix, ErrFull)
+	}
+	t.store.pools.next[p.Prefix] = skip(found, count)
+	return found, t.own(found, count, owner)
+}
+
+// search looks from start up to, but not including, end.
+func (t *Tx) search(p Pool, count int, start, end netip.Addr) (netip.Addr, bool) {
+	for a := start; a.IsValid() && a != end; a = skip(a, count) {
+		last := skip(a, count-1)
+		if !last.IsValid() || !p.Prefix.Contains(last) || p.Reserve > 0 && !p.Prefix.Contains(last.Next()) {
+			return netip.Addr{}, false
+		}
+		if t.free(a, count) {
+			return a, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+func (t *Tx) free(a netip.Addr, count int) bool {
+	b := t.tx.Bucket([]byte(bucketAddresses))
+	for range count {
+		if b.Get(a.AsSlice()) != nil {
+			return false
+		}
+		a = a.Next()
+	}
+	return true
+}
+
+func (t *Tx) own(a netip.Addr, count int, owner string) error {
+	b := t.tx.Bucket([]byte(bucketAddresses))
+	for range count {
+		if err := b.Put(a.AsSlice(), []byte(owner)); err != nil {
+			return err
+		}
+		a = a.Next()
+	}
+	return nil
+}
+
+// Release gives the addresses of a prefix back.
+func (t *Tx) Release(p netip.Prefix) error {
+	b := t.tx.Bucket([]byte(bucketAddresses))
+	for a := p.Masked().Addr(); p.Contains(a); a = a.Next() {
+		if err := b.Delete(a.AsSlice()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// skip returns the address n after a, or an invalid one beyond the last.
+func skip(a netip.Addr, n int) netip.Addr {
+	raw := a.As16()
+	carry := uint(n)
+	for i := len(raw) - 1; i >= 0 && carry > 0; i-- {
+		carry += uint(raw[i])
+		raw[i] = byte(carry)
+		carry >>= 8
+	}
+	out := netip.AddrFrom16(raw)
+	if a.Is4() {
+		if !out.Is4In6() {
+			return netip.Addr{}
+		}
+		return out.Unmap()
+	}
+	return out
+}
+
+// aligned rounds a up to a multiple of count, which is a power of two.
+func aligned(a netip.Addr, count int) netip.Addr {
+	raw := a.AsSlice()
+	last := int(raw[len(raw)-1])
+	return skip(a, (count-last%count)%count)
+}
+
+// dropAddresses undoes what a device holds.
+func (t *Tx) dropAddresses(d *Device) error {
+	for _, a := range d.Addresses {
+		if err := t.Assigned().Delete(a.ID); err != nil {
+			return err
+		}
+		b, err := t.Blocks().Get(a.BlockID)
+		if err != nil {
+			if errors.Is(err, ErrNotFound) {
+				continue
+			}
+			return err
+		}
+		if b.Management {
+			err = t.DropBlock(b)
+		} else {
+			b.Uses = slices.DeleteFunc(b.Uses, func(u Use) bool { return u.DeviceID == d.ID })
+			err = t.Blocks().Put(b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DropBlock removes a block and frees its addresses.
+func (t *Tx) DropBlock(b *Block) error {
+	if b.Prefix.IsValid() {
+		if err := t.Release(b.Prefix); err != nil {
+			return err
+		}
+	}
+	return t.Blocks().Delete(b.ID)
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}

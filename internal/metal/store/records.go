@@ -1,0 +1,227 @@
+package store
+
+import (
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Project is a record.
+type Project struct {
+	ID              string          `json:"id"`
+	Name            string          `json:"name"`
+	Created         time.Time       `json:"created"`
+	Updated         time.Time       `json:"updated"`
+	CustomData      json.RawMessage `json:"customData,omitempty"`
+	BackendTransfer bool            `json:"backendTransfer,omitempty"`
+}
+
+// Token lets its holder use one project, or all if Project is empty. Only a
+// hash of it is kept.
+type Token struct {
+	Hash    string    `json:"hash"`
+	Project string    `json:"project,omitempty"`
+	Created time.Time `json:"created"`
+}
+
+// Device is a record: what is wanted of a machine, and what is known of it.
+type Device struct {
+	ID          string   `json:"id"`
+	Seq         uint64   `json:"seq"`
+	ProjectID   string   `json:"projectID"`
+	Hostname    string   `json:"hostname"`
+	Description string   `json:"description,omitempty"`
+	Tags        []string `json:"tags,omitempty"`
+	Metro       string   `json:"metro"`
+	Facility    string   `json:"facility"`
+	Plan        string   `json:"plan"`
+	OS          string   `json:"os"`
+
+	BillingCycle    string          `json:"billingCycle,omitempty"`
+	CustomData      json.RawMessage `json:"customData,omitempty"`
+	Storage         json.RawMessage `json:"storage,omitempty"`
+	IPXEScriptURL   string          `json:"ipxeScriptURL,omitempty"`
+	AlwaysPXE       bool            `json:"alwaysPXE,omitempty"`
+	Locked          bool            `json:"locked,omitempty"`
+	SpotInstance    bool            `json:"spotInstance,omitempty"`
+	SpotPriceMax    float64         `json:"spotPriceMax,omitempty"`
+	TerminationTime time.Time       `json:"terminationTime,omitzero"`
+	SSHKeyIDs       []string        `json:"sshKeyIDs,omitempty"`
+	ReservationID   string          `json:"reservationID,omitempty"`
+	Addresses       []Address       `json:"addresses,omitempty"`
+
+	// What is wanted.
+	Power     string `json:"power"`
+	Cycle     bool   `json:"cycle,omitempty"`     // off, then on again
+	Reinstall bool   `json:"reinstall,omitempty"` // not asked of the driver yet
+	Deleting  bool   `json:"deleting,omitempty"`
+
+	// What is known.
+	State     string      `json:"state"`
+	Percent   int         `json:"percent"`
+	Steps     []time.Time `json:"steps,omitempty"` // when each provisioning step was reached
+	Events    uint64      `json:"events"`          // number of the last event
+	UserState *UserState  `json:"userState,omitempty"`
+	Trouble   string      `json:"trouble,omitempty"` // why the driver does not do what is wanted
+	Created   time.Time   `json:"created"`
+	Updated   time.Time   `json:"updated"`
+
+	// Faults that were asked for.
+	HoldUntil time.Time `json:"holdUntil,omitzero"` // the driver is not asked before
+	Doomed    bool      `json:"doomed,omitempty"`   // provisioning will fail
+	Vanish    int       `json:"vanish,omitempty"`   // status of GET once an on-demand device failed
+}
+
+// UserState is what a machine said about itself.
+type UserState struct {
+	State   string `json:"state"`
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+// Address is an address on a device.
+type Address struct {
+	ID         string       `json:"id"`
+	BlockID    string       `json:"blockID"`
+	IP         netip.Addr   `json:"ip"`
+	Prefix     netip.Prefix `json:"prefix"`
+	Gateway    netip.Addr   `json:"gateway"`
+	Public     bool         `json:"public"`
+	Management bool         `json:"management"`
+	Created    time.Time    `json:"created"`
+}
+
+func (d *Device) entry() Entry {
+	terms := []string{"metro:" + d.Metro, "facility:" + d.Facility, "hostname:" + strings.ToLower(d.Hostname), "plan:" + d.Plan}
+	if d.ReservationID != "" {
+		terms = append(terms, "reserved:true", "reservation:"+d.ReservationID)
+	} else {
+		terms = append(terms, "reserved:false")
+	}
+	for _, tag := range d.Tags {
+		terms = append(terms, "tag:"+tag)
+	}
+	for _, a := range d.Addresses {
+		terms = append(terms, "ip:"+a.IP.String())
+	}
+	text := strings.ToLower(strings.Join(append([]string{d.ID, d.Description, d.OS}, terms...), "\n"))
+	return Entry{ID: d.ID, Project: d.ProjectID, Seq: d.Seq, Terms: terms, Text: text}
+}
+
+// Event is something that happened to a device.
+type Event struct {
+	ID   string    `json:"id"`
+	Type string    `json:"type"`
+	Body string    `json:"body"`
+	Time time.Time `json:"time"`
+}
+
+// Block is a range of addresses of a project: one that was reserved, or the
+// one behind a management address of a device.
+type Block struct {
+	ID         string          `json:"id"`
+	Seq        uint64          `json:"seq"`
+	ProjectID  string          `json:"projectID"`
+	Type       string          `json:"type"`
+	State      string          `json:"state"`
+	Prefix     netip.Prefix    `json:"prefix"`
+	Network    netip.Prefix    `json:"network"`
+	Gateway    netip.Addr      `json:"gateway"`
+	Management bool            `json:"management,omitempty"`
+	Metro      string          `json:"metro,omitempty"`
+	Facility   string          `json:"facility,omitempty"`
+	Tags       []string        `json:"tags,omitempty"`
+	Details    string          `json:"details,omitempty"`
+	CustomData json.RawMessage `json:"customData,omitempty"`
+	Uses       []Use           `json:"uses,omitempty"`
+	Created    time.Time       `json:"created"`
+}
+
+// Use is an address of a block that is on a device.
+type Use struct {
+	ID       string       `json:"id"`
+	DeviceID string       `json:"deviceID"`
+	Prefix   netip.Prefix `json:"prefix"`
+	Created  time.Time    `json:"created"`
+}
+
+// managementSeq puts the blocks of devices after all reserved ones in lists,
+// so that old clients that read one page find what they reserved.
+const managementSeq = 1 << 62
+
+func (b *Block) entry() Entry {
+	seq := b.Seq
+	if b.Management {
+		seq += managementSeq
+	}
+	terms := []string{"type:" + b.Type, "metro:" + b.Metro, "facility:" + b.Facility, "address:" + b.Prefix.Addr().String()}
+	for _, tag := range b.Tags {
+		terms = append(terms, "tag:"+tag)
+	}
+	return Entry{ID: b.ID, Project: b.ProjectID, Seq: seq, Terms: terms}
+}
+
+// Assigned finds the device and the block of an assigned address.
+type Assigned struct {
+	ID       string `json:"id"`
+	DeviceID string `json:"deviceID"`
+	BlockID  string `json:"blockID"`
+}
+
+// SSHKey is a record. Without a project it goes onto all devices.
+type SSHKey struct {
+	ID        string    `json:"id"`
+	ProjectID string    `json:"projectID,omitempty"`
+	Label     string    `json:"label"`
+	Key       string    `json:"key"`
+	Tags      []string  `json:"tags,omitempty"`
+	Created   time.Time `json:"created"`
+	Updated   time.Time `json:"updated"`
+}
+
+// Hardware is a machine that is set aside for a project.
+type Hardware struct {
+	ID        string    `json:"id"`
+	Seq       uint64    `json:"seq"`
+	ProjectID string    `json:"projectID"`
+	Plan      string    `json:"plan"`
+	Metro     string    `json:"metro"`
+	Facility  string    `json:"facility"`
+	DeviceID  string    `json:"deviceID,omitempty"`
+	Created   time.Time `json:"created"`
+}
+
+// BGPConfig is a record.
+type BGPConfig struct {
+	ID             string    `json:"id"`
+	ProjectID      string    `json:"projectID"`
+	ASN            int       `json:"asn"`
+	MD5            string    `json:"md5,omitempty"`
+	DeploymentType string    `json:"deploymentType"`
+	UseCase        string    `json:"useCase,omitempty"`
+	Created        time.Time `json:"created"`
+}
+
+// BGPSession is a record.
+type BGPSession struct {
+	ID           string    `json:"id"`
+	Seq          uint64    `json:"seq"`
+	ProjectID    string    `json:"projectID"`
+	DeviceID     string    `json:"deviceID"`
+	Family       string    `json:"family"`
+	DefaultRoute bool      `json:"defaultRoute,omitempty"`
+	Created      time.Time `json:"created"`
+}
+
+func (s *BGPSession) entry() Entry {
+	return Entry{ID: s.ID, Project: s.ProjectID, Seq: s.Seq, Terms: []string{"device:" + s.DeviceID}}
+}
+
+// Gone remembers a device that vanished when its provisioning failed.
+type Gone struct {
+	ID        string    `json:"id"`
+	ProjectID string    `json:"projectID"`
+	Status    int       `json:"status"`
+	Time      time.Time `json:"time"`
+}

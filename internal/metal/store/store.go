@@ -1,0 +1,153 @@
+// Package store keeps what metal knows, on disk before anybody is told. It
+// owns the file, the records in it, the addresses that are given out, and the
+// indexes that make a list as cheap as its page. It never decides what a
+// record should say. Start with Open and Store.Update.
+//
+// The records are in a bbolt file; a write has reached the disk when Update
+// returns. The indexes live in memory only and are made from the records at
+// start, so they can never disagree with them after a crash.
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// format is the layout that this Drover writes.
+const format = 1
+
+// openTimeout is how long to wait for another process to let go of the file.
+const openTimeout = 2 * time.Second
+
+// batchDelay is how long a write waits for others to share its trip to the
+// disk.
+const batchDelay = 500 * time.Microsecond
+
+// Errors that callers decide on.
+var (
+	ErrNotFound = errors.New("not found")
+	ErrInUse    = errors.New("another process is using this store")
+	ErrNewer    = errors.New("the store was made by a newer Drover")
+	ErrFull     = errors.New("no address is left")
+)
+
+// Store is an open store. It is safe for use by many goroutines.
+type Store struct {
+	db       *bolt.DB
+	locks    keyedLocks
+	devices  *Index
+	blocks   *Index
+	sessions *Index
+	pools    pools
+}
+
+// Open opens the store in path, and makes it if there is none.
+func Open(path string) (*Store, error) {
+	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: openTimeout, FreelistType: bolt.FreelistMapType})
+	if errors.Is(err, bolterrors.ErrTimeout) {
+		return nil, fmt.Errorf("opening store %q: %w", path, ErrInUse)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening store %q: %w", path, err)
+	}
+	db.MaxBatchDelay = batchDelay
+	s := &Store{db: db, devices: newIndex(), blocks: newIndex(), sessions: newIndex()}
+	if err := errors.Join(s.prepare()); err != nil {
+		_ = db.Close()
+		return nil, fmt.Errorf("opening store %q: %w", path, err)
+	}
+	if err := s.index(); err != nil {
+		_ = db.Close()
+		return nil, fmt.Errorf("reading store %q: %w", path, err)
+	}
+	return s, nil
+}
+
+// Close lets go of the file.
+func (s *Store) Close() error { return s.db.Close() }
+
+func (s *Store) prepare() error {
+	return s.db.Update(func(tx *bolt.Tx) error {
+		for _, name := range buckets {
+			if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
+				return err
+			}
+		}
+		meta := tx.Bucket([]byte(bucketMeta))
+		var have int
+		if data := meta.Get([]byte("format")); data != nil {
+			if err := json.Unmarshal(data, &have); err != nil {
+				return fmt.Errorf("reading format: %w", err)
+			}
+		}
+		if have > format {
+			return fmt.Errorf("format %d, known up to %d: %w", have, format, ErrNewer)
+		}
+		return meta.Put([]byte("format"), fmt.Append(nil, format))
+	})
+}
+
+// index makes the indexes from the records.
+func (s *Store) index() error {
+	return s.View(func(tx *Tx) error {
+		err := tx.Devices().Each(func(d *Device) error {
+			s.devices.put(d.entry())
+			return nil
+		})
+		err = errors.Join(err, tx.Blocks().Each(func(b *Block) error {
+			s.blocks.put(b.entry())
+			return nil
+		}))
+		return errors.Join(err, tx.Sessions().Each(func(x *BGPSession) error {
+			s.sessions.put(x.entry())
+			return nil
+		}))
+	})
+}
+
+// View runs fn on a state of the store that does not change meanwhile.
+func (s *Store) View(fn func(*Tx) error) error {
+	return s.db.View(func(tx *bolt.Tx) error { return fn(&Tx{tx: tx, store: s}) })
+}
+
+// Update runs fn and makes what it wrote durable, all of it or nothing. fn may
+// be called more than once, and shares its trip to the disk with others.
+func (s *Store) Update(fn func(*Tx) error) error {
+	var refused error
+	var applied []func()
+	err := s.db.Batch(func(tx *bolt.Tx) error {
+		t := &Tx{tx: tx, store: s}
+		refused = fn(t)
+		applied = t.applied
+		return refused
+	})
+	if refused != nil {
+		return refused
+	}
+	if err != nil {
+		return fmt.Errorf("writing store: %w", err)
+	}
+	for _, apply := range applied {
+		apply()
+	}
+	return nil
+}
+
+// Lock serializes writers of one object; call the returned function to
+// release it. It must be held from before the read until Update returned, so
+// that the indexes see changes in their order.
+func (s *Store) Lock(id string) (unlock func()) { return s.locks.lock(id) }
+
+// Devices is the index of devices.
+func (s *Store) Devices() *Index { return s.devices }
+
+// Blocks is the index of address blocks.
+func (s *Store) Blocks() *Index { return s.blocks }
+
+// Sessions is the index of BGP sessions.
+func (s *Store) Sessions() *Index { return s.sessions }
