@@ -1,0 +1,142 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	lockPrefix = ".lock-"
+	tempPrefix = ".tmp-"
+	// lockInterval is how often a waiting process looks again.
+	lockInterval = 100 * time.Millisecond
+)
+
+// Cache is a directory of directories, each of which is whole or not there.
+type Cache struct {
+	Dir string
+}
+
+// DefaultCache is the cache of the current user.
+func DefaultCache() (Cache, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return Cache{}, fmt.Errorf("finding the user's cache directory: %w; set XDG_CACHE_HOME to an absolute path", err)
+	}
+	return Cache{Dir: filepath.Join(dir, "drover", "node")}, nil
+}
+
+// Make returns the directory of that name, and has fill make it first if it is
+// not there. Of several processes that ask for the same one, one makes it while
+// the others wait; what a killed one left is removed.
+func (c Cache) Make(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (string, error) {
+	final := filepath.Join(c.Dir, name)
+	if present(final) {
+		return final, touch(final)
+	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return "", fmt.Errorf("creating the cache: %w", err)
+	}
+	unlock, err := c.lock(ctx, name)
+	if err != nil {
+		return "", fmt.Errorf("locking cache entry %q: %w", name, err)
+	}
+	defer unlock()
+	if present(final) {
+		return final, nil
+	}
+	return final, c.fill(ctx, name, fill)
+}
+
+// fill makes a temporary directory and moves it into place. The caller holds
+// the lock.
+func (c Cache) fill(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) error {
+	temp := filepath.Join(c.Dir, tempPrefix+name)
+	if err := os.RemoveAll(temp); err != nil {
+		return fmt.Errorf("removing what an interrupted run left: %w", err)
+	}
+	if err := os.Mkdir(temp, 0o755); err != nil {
+		return fmt.Errorf("creating cache entry %q: %w", name, err)
+	}
+	defer os.RemoveAll(temp) // A no-op once it has been renamed.
+	if err := fill(ctx, temp); err != nil {
+		return err
+	}
+	if err := syncTree(temp); err != nil {
+		return fmt.Errorf("writing cache entry %q to disk: %w", name, err)
+	}
+	if err := os.Rename(temp, filepath.Join(c.Dir, name)); err != nil {
+		return fmt.Errorf("publishing cache entry %q: %w", name, err)
+	}
+	return nil
+}
+
+// Latest returns the directory with that prefix that was used last.
+func (c Cache) Latest(prefix string) (dir string, ok bool) {
+	dirs, _ := filepath.Glob(filepath.Join(c.Dir, prefix+"*"))
+	var newest time.Time
+	for _, d := range dirs {
+		info, err := os.Stat(d)
+		if err == nil && (dir == "" || info.ModTime().After(newest)) {
+			dir, newest = d, info.ModTime()
+		}
+	}
+	return dir, dir != ""
+}
+
+func present(dir string) bool {
+	info, err := os.Stat(dir)
+	return err == nil && info.IsDir()
+}
+
+// touch marks the entry as used. A read-only cache still serves.
+func touch(dir string) error {
+	now := time.Now()
+	if err := os.Chtimes(dir, now, now); err != nil && !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("using cache entry %q: %w", dir, err)
+	}
+	return nil
+}
+
+// lock waits until this process is the only one that makes the entry.
+func (c Cache) lock(ctx context.Context, name string) (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(c.Dir, lockPrefix+strings.ReplaceAll(name, "/", "-")), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	tick := time.NewTicker(lockInterval)
+	defer tick.Stop()
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			f.Close()
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// syncTree makes what was written below dir survive a power cut.
+func syncTree(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return unix.Syncfs(int(f.Fd()))
+}

@@ -1,0 +1,13 @@
+// Package node makes what a local machine boots from: an [Image], which is a
+// root file system and a containerd store that already holds every container
+// image kubeadm asks for. It takes programs that hack/node has compiled, the
+// Kubernetes binary of package kube, and tools of the host, and keeps the
+// result in the user's cache, one directory per content:
+//
+//	<user cache>/drover/node/
+//	  programs-3f2a…/       containerd, runc, CNI plugins, CoreDNS, pause
+//	  image-v1.36.3-9c1d…/  an Image
+//
+// It never downloads, never installs anything on the host and knows nothing
+// about machines that run. Start at [Builder.Image].
+package node

@@ -1,0 +1,102 @@
+package node
+
+import (
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// testImage makes the image of the default version in a cache of its own, or
+// skips where that can't be done.
+func testImage(t *testing.T) Image {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: containerd mounts file systems")
+	}
+	b, err := NewBuilder("", slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if IsMissing(err) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := b.Image(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image
+}
+
+func TestImageHasWhatMachinesNeed(t *testing.T) {
+	image := testImage(t)
+	for _, path := range []string{
+		"usr/bin/bash", "usr/sbin/nft", "usr/sbin/sshd", "usr/bin/containerd", "usr/bin/runc", "usr/lib/drover/kube", "opt/cni/bin/bridge",
+	} {
+		if info, err := os.Stat(filepath.Join(image.Root(), path)); err != nil || info.Mode()&0o111 == 0 {
+			t.Errorf("%q in the root file system: %v, %v; want a program", path, info, err)
+		}
+	}
+}
+
+func TestCopiedStoreSharesImmutableFilesOnly(t *testing.T) {
+	image := testImage(t)
+	// Links need the file system of the image.
+	parent, err := os.MkdirTemp(filepath.Dir(image.Dir), "test-") //nolint:usetesting // see above
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(parent)
+	dir := filepath.Join(parent, "store")
+	if err := image.CopyStore(dir); err != nil {
+		t.Fatal(err)
+	}
+	var own int64
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		shared := info.Sys().(*syscall.Stat_t).Nlink > 1
+		if !shared {
+			own += info.Size()
+		}
+		if filepath.Base(path) == "meta.db" && shared {
+			t.Errorf("%q is shared with the image", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if own > 8<<20 {
+		t.Errorf("a machine's store takes %d MiB of its own, want at most 8", own>>20)
+	}
+}
+
+func TestParseImageNames(t *testing.T) {
+	all := "example.test/kube-apiserver:v1 example.test/kube-controller-manager:v1 example.test/kube-scheduler:v1\n" +
+		"example.test/kube-proxy:v1\nexample.test/coredns/coredns:v2\nexample.test/pause:3\n"
+	got, err := parseImageNames(all + "example.test/etcd:4-0\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := imageSet{
+		"kube-apiserver": "example.test/kube-apiserver:v1", "kube-controller-manager": "example.test/kube-controller-manager:v1",
+		"kube-scheduler": "example.test/kube-scheduler:v1", "kube-proxy": "example.test/kube-proxy:v1",
+		"coredns": "example.test/coredns/coredns:v2", "pause": "example.test/pause:3", "etcd": "example.test/etcd:4-0",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	if _, err := parseImageNames(all); err == nil {
+		t.Error("a list without etcd is accepted")
+	}
+}
