@@ -43,11 +43,37 @@ func TestDefinitionsAreFoundByFileNameLabelAndContract(t *testing.T) {
 		if _, ok := crd.Labels["clusterctl.cluster.x-k8s.io"]; !ok {
 			t.Errorf("%s is not labelled for clusterctl", m.Name)
 		}
-		kubeadm := strings.Contains(crd.Labels["cluster.x-k8s.io/provider"], "kubeadm")
-		if got := crd.Labels["cluster.x-k8s.io/v1beta2"] == "v1beta2"; got != kubeadm {
-			t.Errorf("%s: contract label %t, want %t", m.Name, got, kubeadm)
+		want := map[string]string{
+			"bootstrap-kubeadm": "v1beta2", "control-plane-kubeadm": "v1beta2", "infrastructure-packet": "v1beta1",
+		}[crd.Labels["cluster.x-k8s.io/provider"]]
+		if got := crd.Labels["cluster.x-k8s.io/v1beta2"]; got != want {
+			t.Errorf("%s: contract label %q, want %q", m.Name, got, want)
 		}
 	}
+}
+
+func TestB14ColumnsShowFieldsThatExist(t *testing.T) {
+	for _, m := range config.CRDs() {
+		crd := decode[apiextensionsv1.CustomResourceDefinition](t, m)
+		if crd.Labels["cluster.x-k8s.io/provider"] != "infrastructure-packet" {
+			continue
+		}
+		version := crd.Spec.Versions[0]
+		for _, column := range version.AdditionalPrinterColumns {
+			if path := strings.Split(strings.Trim(column.JSONPath, "."), "."); path[0] != "metadata" && !declares(version.Schema.OpenAPIV3Schema, path) {
+				t.Errorf("%s: column %s shows %s, which is not declared", m.Name, column.Name, column.JSONPath)
+			}
+		}
+	}
+}
+
+// declares says whether a schema has a field.
+func declares(schema *apiextensionsv1.JSONSchemaProps, path []string) bool {
+	if len(path) == 0 {
+		return true
+	}
+	child, ok := schema.Properties[path[0]]
+	return ok && declares(&child, path[1:])
 }
 
 func TestConversionGoesThroughTheService(t *testing.T) {

@@ -1,7 +1,7 @@
 // Package config owns the Kubernetes manifests that make up an installation of Drover's manager: definitions, webhook
 // configurations, permissions and the Deployment.
 //
-// The files under crd/ and webhook/ are derived from the pinned Cluster API module by "go generate"; those under rbac/ and
+// The files under crd/ and webhook/ are derived from the pinned Cluster API module and from api/ by "go generate"; those under rbac/ and
 // manager/ are written by hand. The package only holds the bytes. Package install applies them to a running API server,
 // hack/components renders them into provider-components.yaml.
 package config

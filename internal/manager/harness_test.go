@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/capi"
 	climanager "github.com/drover-dev/drover/internal/cli/manager"
 	"github.com/drover-dev/drover/internal/install"
@@ -113,6 +114,9 @@ func newClient(t testing.TB, cfg *rest.Config) client.Client {
 		t.Fatal(err)
 	}
 	if err := capi.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	if err := infrav1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	c, err := client.New(cfg, client.Options{Scheme: scheme})

@@ -17,9 +17,11 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/config"
 	"github.com/drover-dev/drover/internal/capi"
 	"github.com/drover-dev/drover/internal/install"
+	"github.com/drover-dev/drover/internal/packet"
 	"github.com/drover-dev/drover/internal/version"
 	"github.com/drover-dev/drover/internal/webhookcert"
 )
@@ -113,7 +115,7 @@ func (o Options) assemble(ctx context.Context, cfg *rest.Config, certs *webhookc
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
 	for _, add := range []func(context.Context, ctrl.Manager) error{
-		o.addClusterAPI,
+		o.addProviders,
 		func(_ context.Context, mgr ctrl.Manager) error { return certs.SetupWithManager(mgr) },
 		func(ctx context.Context, mgr ctrl.Manager) error { return o.addHealth(ctx, mgr, certs) },
 	} {
@@ -124,9 +126,13 @@ func (o Options) assemble(ctx context.Context, cfg *rest.Config, certs *webhookc
 	return mgr, nil
 }
 
-func (o Options) addClusterAPI(ctx context.Context, mgr ctrl.Manager) error {
-	_, err := capi.Setup(ctx, mgr, o.capiOptions())
-	return err
+// addProviders adds Cluster API, then what builds on its connections to workload clusters.
+func (o Options) addProviders(ctx context.Context, mgr ctrl.Manager) error {
+	workloads, err := capi.Setup(ctx, mgr, o.capiOptions())
+	if err != nil {
+		return err
+	}
+	return packet.Setup(ctx, mgr, o.packetOptions(workloads, mgr.GetCache()))
 }
 
 func newScheme() (*runtime.Scheme, error) {
@@ -136,6 +142,9 @@ func newScheme() (*runtime.Scheme, error) {
 	}
 	if err := capi.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering kinds of Cluster API: %w", err)
+	}
+	if err := infrav1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering kinds of the Packet provider: %w", err)
 	}
 	return scheme, nil
 }

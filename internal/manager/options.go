@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/drover-dev/drover/config"
+	"github.com/drover-dev/drover/internal/packet"
+	"github.com/drover-dev/drover/internal/packet/access"
 )
 
 // Options are the settings of a manager. The zero value is not usable, start from DefaultOptions.
@@ -36,6 +39,9 @@ type Options struct {
 	QPS         float32
 	Burst       int
 
+	MetalAPIURL        string
+	PacketPollInterval time.Duration
+
 	LogFormat    string
 	Verbosity    int
 	OTLPEndpoint string
@@ -56,7 +62,10 @@ func DefaultOptions() Options {
 		SyncPeriod:    10 * time.Minute,
 		QPS:           100,
 		Burst:         200,
+		MetalAPIURL:   os.Getenv(access.URLKey),
 		LogFormat:     logAuto,
+
+		PacketPollInterval: packet.DefaultPollInterval,
 	}
 }
 
@@ -83,6 +92,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "requests per second to the API server")
 	fs.IntVar(&o.Burst, "kube-api-burst", o.Burst, "requests to the API server in one burst")
 
+	fs.StringVar(&o.MetalAPIURL, "metal-api-url", o.MetalAPIURL, "URL of the Packet API for clusters that name none (default $METAL_API_URL); the token for it is read from $PACKET_API_KEY")
+	fs.DurationVar(&o.PacketPollInterval, "packet-poll-interval", o.PacketPollInterval, "how often to look at devices that are up")
+
 	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "auto (text on a terminal, else json), text or json")
 	fs.IntVarP(&o.Verbosity, "v", "v", o.Verbosity, "verbosity of logs, 0 to 10")
 	fs.StringVar(&o.OTLPEndpoint, "otlp-endpoint", o.OTLPEndpoint, "URL to send traces to (default $OTEL_EXPORTER_OTLP_ENDPOINT, else none)")
@@ -106,6 +118,8 @@ func (o Options) Validate() error {
 	refuse(o.Verbosity < 0 || o.Verbosity > 10, "--v is %d: must be 0 to 10", o.Verbosity)
 	refuse(o.WebhookURL != "" && !o.Install, "--webhook-url needs --install: without it the webhook configurations are not written")
 	refuse(!httpsURL(o.WebhookURL), "--webhook-url is %q: must look like https://host:port", o.WebhookURL)
+	refuse(o.MetalAPIURL != "" && !httpURL(o.MetalAPIURL), "--metal-api-url is %q: must look like https://host/metal/v1", o.MetalAPIURL)
+	refuse(o.PacketPollInterval < time.Second, "--packet-poll-interval is %s: must be at least 1s", o.PacketPollInterval)
 	errs = append(errs, o.validateAddresses()...)
 	return errors.Join(errs...)
 }
@@ -138,6 +152,11 @@ func splitAddress(addr string) (host string, port int, err error) {
 		err = strconv.ErrRange
 	}
 	return host, port, err
+}
+
+func httpURL(raw string) bool {
+	u, err := url.Parse(raw)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
 func httpsURL(raw string) bool {

@@ -27,23 +27,30 @@ func generateCRDs(root, out string) error {
 			return fmt.Errorf("no definitions of %q in %q", p.label, root)
 		}
 		for _, file := range files {
-			name, err := convertCRD(file, out, p.adaptCRD)
+			name, err := convertCRD(file, out, fromModule, p.adaptCRD)
 			if err != nil {
 				return err
 			}
 			written[name] = true
 		}
 	}
-	name, err := convertCRD(filepath.Join(root, providerInventory), out, adaptInventory)
+	name, err := convertCRD(filepath.Join(root, providerInventory), out, fromModule, adaptInventory)
 	if err != nil {
 		return err
 	}
 	written[name] = true
+	own, err := generateOwnCRDs(out)
+	if err != nil {
+		return err
+	}
+	for _, name := range own {
+		written[name] = true
+	}
 	return pruneDir(out, written)
 }
 
 // convertCRD adapts one definition and returns the name of the file that it wrote.
-func convertCRD(file, out string, adapt func(*apiextensionsv1.CustomResourceDefinition)) (string, error) {
+func convertCRD(file, out, source string, adapt func(*apiextensionsv1.CustomResourceDefinition)) (string, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return "", err
@@ -54,7 +61,7 @@ func convertCRD(file, out string, adapt func(*apiextensionsv1.CustomResourceDefi
 	}
 	adapt(crd)
 	name := filepath.Join(out, crd.Name+".yaml")
-	return name, writeObject(name, crd)
+	return name, writeObject(name, source, crd)
 }
 
 func (p provider) adaptCRD(crd *apiextensionsv1.CustomResourceDefinition) {

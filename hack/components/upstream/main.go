@@ -1,4 +1,4 @@
-// Command upstream derives config/crd and config/webhook from the pinned Cluster API module.
+// Command upstream derives config/crd and config/webhook from the pinned Cluster API module and from the types in api/.
 //
 // It copies nothing by hand: the module directory is asked from the go command, so a version bump in go.mod followed
 // by "go generate ./config" is all an upgrade of the API takes. What it changes is small: names that point at

@@ -29,10 +29,13 @@ func generateWebhooks(root, out string) error {
 			return err
 		}
 	}
-	if err := writeObject(filepath.Join(out, "mutating.yaml"), &all.mutating); err != nil {
+	for _, api := range ownAPIs {
+		all.validating.Webhooks = append(all.validating.Webhooks, api.webhooks()...)
+	}
+	if err := writeObject(filepath.Join(out, "mutating.yaml"), fromModule, &all.mutating); err != nil {
 		return err
 	}
-	return writeObject(filepath.Join(out, "validating.yaml"), &all.validating)
+	return writeObject(filepath.Join(out, "validating.yaml"), fromModule+" and "+fromTypes, &all.validating)
 }
 
 func newConfigurations() *configurations {

@@ -1,0 +1,40 @@
+package manager
+
+import (
+	"os"
+	"strconv"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"sigs.k8s.io/cluster-api/controllers/clustercache"
+
+	"github.com/drover-dev/drover/internal/packet"
+	"github.com/drover-dev/drover/internal/packet/access"
+	"github.com/drover-dev/drover/internal/packet/cluster"
+	"github.com/drover-dev/drover/internal/version"
+)
+
+// defaultASN is the private autonomous system that projects announce addresses from.
+const defaultASN = 65000
+
+// packetOptions takes secrets from the environment only: arguments of a process can be read by everybody on the machine. The names of the
+// variables are those that operators of the former provider have in their manifests.
+func (o Options) packetOptions(workloads clustercache.ClusterCache, secrets client.Reader) packet.Options {
+	return packet.Options{
+		Credentials:  access.Credentials{Token: os.Getenv(access.TokenKey), URL: o.MetalAPIURL},
+		BGP:          cluster.BGP{ASN: asn(os.Getenv("METAL_LOCAL_ASN")), Password: os.Getenv("METAL_BGP_PASS")},
+		PollInterval: o.PacketPollInterval,
+		WatchFilter:  o.WatchFilter,
+		Concurrency:  o.Concurrency,
+		UserAgent:    "drover/" + version.Get().Version,
+		Workloads:    workloads,
+		Secrets:      secrets,
+	}
+}
+
+func asn(text string) int {
+	if n, err := strconv.ParseUint(text, 10, 32); err == nil && n > 0 {
+		return int(n)
+	}
+	return defaultASN
+}

@@ -1,0 +1,160 @@
+package manager_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/metal/driver/memory"
+)
+
+// simulated is a metal whose machines exist in memory only.
+type simulated struct {
+	url, project, token string
+}
+
+func newSimulated(t *testing.T) simulated {
+	t.Helper()
+	home := metal.Home{Dir: t.TempDir()}
+	server, err := metal.Open(t.Context(), metal.Options{Home: home, Driver: memory.New, DriverName: "memory", Speed: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(server.Handler())
+	t.Cleanup(func() {
+		web.Close()
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := simulated{url: web.URL + "/metal/v1"}
+	if s.token, err = home.AdminToken(); err != nil {
+		t.Fatal(err)
+	}
+	var projects struct{ Projects []struct{ ID string } }
+	s.get(t, "/projects", &projects)
+	s.project = projects.Projects[0].ID
+	if s.token, err = home.Token(s.project); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s simulated) get(t *testing.T, path string, into any) {
+	t.Helper()
+	body, err := get(s.url+path, http.Header{"X-Auth-Token": {s.token}})
+	if err == nil {
+		err = json.Unmarshal([]byte(body), into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// left says how many devices and reserved addresses the project has.
+func (s simulated) left(t *testing.T) (devices, addresses int) {
+	t.Helper()
+	var d struct{ Devices []struct{ ID string } }
+	var a struct {
+		Addresses []struct{ Management bool } `json:"ip_addresses"`
+	}
+	s.get(t, "/projects/"+s.project+"/devices", &d)
+	s.get(t, "/projects/"+s.project+"/ips?types=public_ipv4", &a)
+	for _, ip := range a.Addresses {
+		if !ip.Management {
+			addresses++
+		}
+	}
+	return len(d.Devices), addresses
+}
+
+// workers are what oldManifests lack.
+const workers = `
+apiVersion: cluster.x-k8s.io/v1beta1
+kind: MachineDeployment
+metadata: {name: packet-worker-a}
+spec:
+  clusterName: packet
+  replicas: 2
+  selector: {matchLabels: {pool: worker-a}}
+  template:
+    metadata: {labels: {pool: worker-a}}
+    spec:
+      clusterName: packet
+      version: v1.36.3
+      bootstrap: {configRef: {apiVersion: bootstrap.cluster.x-k8s.io/v1beta1, kind: KubeadmConfigTemplate, name: packet}}
+      infrastructureRef: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: PacketMachineTemplate, name: packet}
+---
+apiVersion: bootstrap.cluster.x-k8s.io/v1beta1
+kind: KubeadmConfigTemplate
+metadata: {name: packet}
+spec: {template: {spec: {}}}`
+
+func TestOldManifestsBecomeAClusterOnSimulatedMachinesAndGoWithoutATrace(t *testing.T) {
+	server, _ := ready(t)
+	sim := newSimulated(t)
+	c, ns := newClient(t, server.Config), server.Namespace(t)
+	create(t, c, ns, fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: packet}, stringData: {PACKET_API_KEY: %s, METAL_API_URL: %q}}`, sim.token, sim.url))
+	for _, manifest := range strings.Split(strings.ReplaceAll(oldManifests, "projectID: P", "projectID: "+sim.project)+"\n---\n"+workers, "---\n") {
+		create(t, c, ns, manifest)
+	}
+	eventually(t, func() error { return running(t, c, ns, 3) })
+	served := &infrav1.PacketCluster{}
+	eventually(t, func() error {
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "packet"}, served); err != nil {
+			return err
+		}
+		if served.Status.Endpoint.Machine == "" {
+			return fmt.Errorf("nobody has the endpoint: %+v", served.Status)
+		}
+		return nil
+	})
+	if devices, addresses := sim.left(t); devices != 3 || addresses != 1 {
+		t.Errorf("%d devices and %d addresses", devices, addresses)
+	}
+
+	cluster := &clusterv1.Cluster{}
+	cluster.Namespace, cluster.Name = ns, "packet"
+	if err := c.Delete(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(2 * patience)
+	for c.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster) == nil {
+		if time.Now().After(deadline) {
+			t.Fatalf("the cluster stays: %+v", cluster.Status.Conditions)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if devices, addresses := sim.left(t); devices != 0 || addresses != 0 {
+		t.Errorf("%d devices and %d addresses are left", devices, addresses)
+	}
+}
+
+// running says whether the machines are there and each has its node.
+func running(t *testing.T, c client.Client, ns string, want int) error {
+	t.Helper()
+	machines := &clusterv1.MachineList{}
+	if err := c.List(t.Context(), machines, client.InNamespace(ns)); err != nil {
+		return err
+	}
+	nodes := 0
+	for _, m := range machines.Items {
+		if m.Status.NodeRef.IsDefined() {
+			nodes++
+		}
+	}
+	if nodes != want {
+		return fmt.Errorf("%d machines, %d nodes, want %d", len(machines.Items), nodes, want)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+// Package client speaks that part of the Packet HTTP API which the provider needs: devices, elastic addresses, BGP, keys and plans.
+//
+// It owns what a request is and what its outcome means: every error is an *Error of a Kind on which callers decide, and a request
+// that may have been carried out although no proper answer came says so. It never retries, never logs and never looks at Kubernetes;
+// when to ask again is for the controllers to say. Start with Client, then Kind.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const (
+	defaultTimeout = 30 * time.Second
+	// maxBody is far beyond the largest page, and keeps a broken server from filling the memory.
+	maxBody = 64 << 20
+	// consumer is how the API's operators tell clients apart.
+	consumer = "drover"
+)
+
+// Options are what a client needs to know.
+type Options struct {
+	// URL is the base of all requests, such as "http://127.0.0.1:8800/metal/v1".
+	URL string
+	// Token authenticates all requests.
+	Token string
+	// UserAgent names the program.
+	UserAgent string
+	// HTTP sends the requests; http.DefaultClient if nil.
+	HTTP *http.Client
+	// Timeout bounds one request; 30 s if zero.
+	Timeout time.Duration
+	// Clock is the real one if nil.
+	Clock clock.PassiveClock
+}
+
+// Client sends requests with one token to one API. It is safe for concurrent use.
+type Client struct {
+	Options
+	base *url.URL
+	gate gate
+}
+
+// New returns a client. It sends nothing.
+func New(o Options) (*Client, error) {
+	base, err := url.Parse(strings.TrimRight(o.URL, "/"))
+	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
+		return nil, fmt.Errorf("using Packet API %q: must look like https://host/path", o.URL)
+	}
+	if o.HTTP == nil {
+		o.HTTP = http.DefaultClient
+	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return &Client{Options: o, base: base}, nil
+}
+
+// call is one request.
+type call struct {
+	method, path string
+	query        url.Values
+	body         any
+}
+
+// do sends the call and decodes the answer into out, unless that is nil.
+func (c *Client) do(ctx context.Context, r call, out any) error {
+	if wait := c.gate.closedFor(c.Clock.Now()); wait > 0 {
+		return r.fail(&Error{Kind: RateLimited, After: wait, Err: errGateClosed})
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	req, err := c.request(ctx, r)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", r.method, r.path, err)
+	}
+	resp, err := c.HTTP.Do(req)
+	if err != nil {
+		return r.fail(unsent(r.method, err))
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	if refusal := classify(answer{method: r.method, path: r.path, status: resp.StatusCode, header: resp.Header, body: body}, c.Clock.Now()); refusal != nil {
+		c.gate.close(c.Clock.Now(), refusal)
+		return r.fail(refusal)
+	}
+	if err == nil && out != nil {
+		err = json.Unmarshal(body, out)
+	}
+	if err != nil {
+		return r.fail(&Error{Kind: interrupted(r.method), Status: resp.StatusCode, Err: fmt.Errorf("reading the answer: %w", err)})
+	}
+	return nil
+}
+
+func (c *Client) request(ctx context.Context, r call) (*http.Request, error) {
+	var body io.Reader
+	if r.body != nil {
+		data, err := json.Marshal(r.body)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(data)
+	}
+	target := *c.base
+	target.Path += r.path
+	target.RawQuery = r.query.Encode()
+	req, err := http.NewRequestWithContext(ctx, r.method, target.String(), body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("X-Auth-Token", c.Token)
+	req.Header.Set("X-Consumer-Token", consumer)
+	req.Header.Set("Accept", "application/json")
+	if c.UserAgent != "" {
+		req.Header.Set("User-Agent", c.UserAgent)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return req, nil
+}
+
+func (r call) fail(err *Error) error {
+	err.Method, err.Path = r.method, r.path
+	return err
+}
+
+var errGateClosed = errors.New("the API asked to be left alone for a while")

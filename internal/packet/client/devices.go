@@ -1,0 +1,113 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+)
+
+// Device is a machine.
+type Device struct {
+	ID          string         `json:"id"`
+	Hostname    string         `json:"hostname"`
+	State       string         `json:"state"`
+	Tags        []string       `json:"tags"`
+	IPAddresses []IPAssignment `json:"ip_addresses"`
+	Facility    *Location      `json:"facility"`
+	Metro       *Location      `json:"metro"`
+	Plan        *Plan          `json:"plan"`
+	CreatedAt   string         `json:"created_at"`
+}
+
+// Location is a metro or a facility.
+type Location struct {
+	Code string `json:"code"`
+}
+
+// MetroCode returns "" if the API did not tell.
+func (d *Device) MetroCode() string { return d.Metro.code() }
+
+// FacilityCode returns "" if the API did not tell.
+func (d *Device) FacilityCode() string { return d.Facility.code() }
+
+func (l *Location) code() string {
+	if l == nil {
+		return ""
+	}
+	return l.Code
+}
+
+// DeviceOrder asks for a device. Fields that are empty are not sent.
+type DeviceOrder struct {
+	Metro                 string   `json:"metro,omitempty"`
+	Facility              []string `json:"facility,omitempty"`
+	Hostname              string   `json:"hostname"`
+	Plan                  string   `json:"plan"`
+	OperatingSystem       string   `json:"operating_system"`
+	BillingCycle          string   `json:"billing_cycle,omitempty"`
+	IPXEScriptURL         string   `json:"ipxe_script_url,omitempty"`
+	HardwareReservationID string   `json:"hardware_reservation_id,omitempty"`
+	Tags                  []string `json:"tags,omitempty"`
+	Userdata              string   `json:"userdata,omitempty"`
+	SSHKeys               []SSHKey `json:"ssh_keys,omitempty"`
+	ProjectSSHKeys        []string `json:"project_ssh_keys,omitempty"`
+	NoSSHKeys             bool     `json:"no_ssh_keys,omitempty"`
+}
+
+// Device returns one device.
+func (c *Client) Device(ctx context.Context, id string) (*Device, error) {
+	d := &Device{}
+	if err := c.do(ctx, call{method: http.MethodGet, path: "/devices/" + url.PathEscape(id)}, d); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// DevicesWithTag returns all devices of a project that carry the tag. Devices without it are left out here too, as an old server may
+// not know how to.
+func (c *Client) DevicesWithTag(ctx context.Context, project, tag string) ([]Device, error) {
+	r := call{path: "/projects/" + url.PathEscape(project) + "/devices", query: url.Values{"tag": {tag}, "exclude": {"userdata"}}}
+	all, err := list(ctx, r, func(ctx context.Context, r call) (page[Device], error) {
+		var out struct {
+			Devices []Device `json:"devices"`
+			Meta    *meta    `json:"meta"`
+		}
+		err := c.do(ctx, r, &out)
+		return page[Device]{out.Devices, out.Meta}, err
+	})
+	return having(all, tag, func(d Device) []string { return d.Tags }), err
+}
+
+// OrderDevice asks for a new device.
+func (c *Client) OrderDevice(ctx context.Context, project string, order DeviceOrder) (*Device, error) {
+	d := &Device{}
+	path := "/projects/" + url.PathEscape(project) + "/devices"
+	r := call{method: http.MethodPost, path: path, body: order}
+	if err := c.do(ctx, r, d); err != nil {
+		return nil, err
+	}
+	if d.ID == "" {
+		return nil, r.fail(&Error{Kind: UnknownOutcome, Err: errNoID})
+	}
+	return d, nil
+}
+
+// DeleteDevice removes a device in whatever state it is. It returns when the removal has begun.
+func (c *Client) DeleteDevice(ctx context.Context, id string) error {
+	query := url.Values{"force_delete": {"true"}}
+	return c.do(ctx, call{method: http.MethodDelete, path: "/devices/" + url.PathEscape(id), query: query}, nil)
+}
+
+// having keeps the items with the tag.
+func having[T any](items []T, tag string, tags func(T) []string) []T {
+	var kept []T
+	for _, item := range items {
+		for _, t := range tags(item) {
+			if t == tag {
+				kept = append(kept, item)
+				break
+			}
+		}
+	}
+	return kept
+}

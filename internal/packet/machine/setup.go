@@ -1,0 +1,116 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/clustercache"
+	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/cluster-api/util/predicates"
+
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+)
+
+const name = "packetmachine"
+
+// SetupWithManager makes the controller listen to machines, to what they depend on, and to nodes of the clusters they are in.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager, clusters clustercache.ClusterCache, o controller.Options) error {
+	log := mgr.GetLogger().WithValues("controller", name)
+	ofCluster, err := util.ClusterToTypedObjectsMapper(mgr.GetClient(), &infrav1.PacketMachineList{}, mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	c.Workloads = clusters
+	c.nodes.controller, err = ctrl.NewControllerManagedBy(mgr).
+		Named(name).
+		For(&infrav1.PacketMachine{}, builder.WithPredicates(predicates.ResourceHasFilterLabel(mgr.GetScheme(), log, c.WatchFilter))).
+		WithOptions(o).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(
+			util.MachineToInfrastructureMapFunc(infrav1.GroupVersion.WithKind("PacketMachine")))).
+		Watches(&infrav1.PacketCluster{}, handler.EnqueueRequestsFromMapFunc(c.ofPacketCluster),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster),
+			builder.WithPredicates(predicates.ClusterPausedTransitionsOrInfrastructureProvisioned(mgr.GetScheme(), log))).
+		WatchesRawSource(clusters.GetClusterSource(name, ofCluster)).
+		Build(c)
+	if err != nil {
+		return fmt.Errorf("making controller %q: %w", name, err)
+	}
+	return nil
+}
+
+// ofPacketCluster returns the machines of a cluster.
+func (c *Controller) ofPacketCluster(ctx context.Context, obj ctrlclient.Object) []reconcile.Request {
+	cluster := obj.GetLabels()[clusterv1.ClusterNameLabel]
+	if cluster == "" {
+		return nil
+	}
+	machines, err := c.machines(ctx, ctrlclient.ObjectKey{Namespace: obj.GetNamespace(), Name: cluster})
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Machines of a cluster could not be listed", "cluster", cluster)
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range machines {
+		requests = append(requests, reconcile.Request{NamespacedName: ctrlclient.ObjectKeyFromObject(&machines[i])})
+	}
+	return requests
+}
+
+func (c *Controller) machines(ctx context.Context, cluster ctrlclient.ObjectKey) ([]infrav1.PacketMachine, error) {
+	list := &infrav1.PacketMachineList{}
+	err := c.Client.List(ctx, list, ctrlclient.InNamespace(cluster.Namespace), ctrlclient.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name})
+	return list.Items, err
+}
+
+// nodeWatcher adds the nodes of workload clusters to what the controller listens to. It has no controller in tests that reconcile by hand.
+type nodeWatcher struct{ controller controller.Controller }
+
+// watch is called each time; the connection remembers what it is asked to watch.
+func (w *nodeWatcher) watch(ctx context.Context, c *Controller, cluster ctrlclient.ObjectKey) error {
+	if w.controller == nil {
+		return nil
+	}
+	return c.Workloads.Watch(ctx, cluster, clustercache.NewWatcher(clustercache.WatcherOptions{
+		Name:    "packetmachine-nodes",
+		Watcher: w.controller,
+		Kind:    &corev1.Node{},
+		EventHandler: handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj ctrlclient.Object) []reconcile.Request {
+			return c.ofNode(ctx, cluster, obj)
+		}),
+		Predicates: []predicate.TypedPredicate[ctrlclient.Object]{predicate.NewPredicateFuncs(func(obj ctrlclient.Object) bool {
+			node, ok := obj.(*corev1.Node)
+			return ok && pending(node)
+		})},
+	}))
+}
+
+// ofNode returns the machine of a node that needs something done.
+func (c *Controller) ofNode(ctx context.Context, cluster ctrlclient.ObjectKey, obj ctrlclient.Object) []reconcile.Request {
+	node, ok := obj.(*corev1.Node)
+	if !ok {
+		return nil
+	}
+	machines, err := c.machines(ctx, cluster)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Machines of a cluster could not be listed", "cluster", cluster)
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range machines {
+		if machineOf(node, &machines[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: ctrlclient.ObjectKeyFromObject(&machines[i])})
+		}
+	}
+	return requests
+}
