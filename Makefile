@@ -63,6 +63,10 @@ provider-components.yaml: ## Render what "kubectl apply" installs on a cluster
 kube: ## Build Kubernetes into the user's cache (KUBE_VERSIONS='1.36 1.35' or all)
 	go run ./hack/kube $(if $(filter all,$(KUBE_VERSIONS)),--all,--version '$(KUBE_VERSIONS)')
 
+.PHONY: node
+node: kube ## Build what local machines boot from into the user's cache
+	go run ./hack/node
+
 .PHONY: docker-build
 docker-build: manager ## Build the image IMG into bin/image.tar, and load it if docker runs here
 	go run ./hack/image --name '$(IMG)' --version '$(VERSION)' --revision '$(COMMIT)' --output bin/image.tar
@@ -98,7 +102,7 @@ bench: all ## Measure start, memory, idle CPU and recovery
 ##@ Develop
 
 .PHONY: test
-test: all verify ## Verify, then run all tests with the race detector
+test: all node verify ## Verify, then run all tests with the race detector
 	@start=$$SECONDS; CGO_ENABLED=1 go test -race -shuffle=on -timeout 30m $(TESTFLAGS) ./... \
 		|| { echo 'make test: FAILED: look for "--- FAIL" above' >&2; exit 1; }; \
 	echo "make test: passed, tests took $$((SECONDS - start)) s on $$(getconf _NPROCESSORS_ONLN) cores"
@@ -122,7 +126,7 @@ docs: ## Generate the reference pages of the commands
 .PHONY: lint
 lint: ## Run the linters
 	$(LINT) run ./...
-	go vet -C kube/kubernetes .
+	for module in kubernetes node coredns; do go vet -C kube/$$module ./...; done
 
 .PHONY: fmt
 fmt: ## Format the code

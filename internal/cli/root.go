@@ -15,7 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-dev/drover/internal/cli/kubectl"
+	"github.com/drover-dev/drover/internal/cli/machine"
 	"github.com/drover-dev/drover/internal/cli/manager"
+	"github.com/drover-dev/drover/internal/cli/metal"
 	"github.com/drover-dev/drover/internal/cli/plane"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/cli/version"
@@ -61,8 +63,13 @@ func NewCommand(io *ui.IO) *cobra.Command {
 	root.SetOut(io.Out)
 	root.SetErr(io.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return ui.Usage(err) })
-	root.AddGroup(&cobra.Group{ID: "plane", Title: "Management plane:"}, &cobra.Group{ID: "use", Title: "Working with it:"})
+	root.AddGroup(
+		&cobra.Group{ID: "plane", Title: "Management plane:"},
+		&cobra.Group{ID: "machines", Title: "Machines:"},
+		&cobra.Group{ID: "use", Title: "Working with it:"},
+	)
 	plane.AddCommands(root, io)
+	addTo(root, "machines", metal.NewCommand(io), machine.NewCommand(io))
 	addTo(root, "use", kubectl.NewCommand(), manager.NewCommand(), version.NewCommand(io))
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodes})
 	markUsageErrors(root)

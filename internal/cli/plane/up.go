@@ -18,6 +18,7 @@ type upOptions struct {
 	plane      plane.Options
 	foreground bool
 	progressFD int
+	metal      string
 }
 
 var upStages = map[string]string{
@@ -43,6 +44,7 @@ Everything it keeps is in one directory, the home. Several homes can be up side
 by side. Running it again changes nothing.`,
 		Example: `  drover up
   drover up --home /srv/drover --api-address 0.0.0.0 --san mgmt.example.com
+  drover up --metal local     # with machines on this host
   drover up --foreground      # for systemd and other service managers`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), io) },
@@ -54,6 +56,7 @@ by side. Running it again changes nothing.`,
 	f.IntVar(&o.plane.APIPort, "api-port", 0, "port of the API server (default 6443 if free, otherwise any free one, or as before)")
 	f.StringSliceVar(&o.plane.SANs, "san", nil, "further `names` or addresses by which clients reach the API server")
 	f.StringVar(&o.plane.KubeDir, "kube-dir", "", "`directory` with the Kubernetes binary to run ($DROVER_KUBE_DIR)")
+	f.StringVar(&o.metal, "metal", "", "have metal run with this `driver`, memory or local, and use it for clusters that name no other Packet API")
 	f.IntVar(&o.progressFD, "progress-fd", 0, "")
 	_ = f.MarkHidden("progress-fd")
 	_ = cmd.MarkFlagDirname("kube-dir")
@@ -66,6 +69,9 @@ func (o *upOptions) run(ctx context.Context, io *ui.IO) error {
 		return err
 	}
 	o.plane.Home = home
+	if err := o.useMetal(ctx, io); err != nil {
+		return err
+	}
 	if o.foreground {
 		return o.runForeground(ctx, io)
 	}
