@@ -27,7 +27,10 @@ var variables = map[string]string{
 }
 
 // optional are the variables that a template may have defaults for.
-var optional = map[string]bool{"POD_CIDR": true, "SERVICE_CIDR": true, "NODE_OS": true, "KUBE_VIP_VERSION": true}
+var optional = map[string]bool{
+	"POD_CIDR": true, "SERVICE_CIDR": true, "NODE_OS": true,
+	"KUBE_VIP_IMAGE": true, "KUBE_VIP_VERSION": true, "KUBERNETES_REPOSITORY": true,
+}
 
 func TestEveryTemplateIsAcceptedWithTheVariablesThatPeopleHave(t *testing.T) {
 	server, _ := ready(t)
