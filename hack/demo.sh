@@ -26,8 +26,8 @@ up() {
 
 	say "What comes next"
 	cat <<-TXT
-	The plane runs in the background, and the cluster waits for a provider of
-	its infrastructure. Try:
+	The plane runs in the background, and the cluster waits for a PacketCluster
+	that nobody has made. Try:
 
 	  export KUBECONFIG=$KUBECONFIG
 	  bin/drover kubectl get clusters,secrets -A
