@@ -23,7 +23,8 @@ func findDriver(name string) (driver.New, error) {
 	if found, ok := drivers()[name]; ok {
 		return found, nil
 	}
-	return nil, fmt.Errorf("there is no driver %q: use one of %s", name, strings.Join(driverNames(), ", "))
+	return nil, fmt.Errorf("there is no driver %q: use one of %s", name, strings.Join(DriverNames(), ", "))
 }
 
-func driverNames() []string { return slices.Sorted(maps.Keys(drivers())) }
+// DriverNames lists the kinds of machines there are.
+func DriverNames() []string { return slices.Sorted(maps.Keys(drivers())) }

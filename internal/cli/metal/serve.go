@@ -46,9 +46,9 @@ clients find it again after a restart.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.addr, "addr", "", "`address` to listen on (default as before, or 127.0.0.1 and a free port)")
-	f.StringVar(&o.driver, "driver", "memory", "kind of machines: "+strings.Join(driverNames(), ", "))
+	f.StringVar(&o.driver, "driver", "memory", "kind of machines: "+strings.Join(DriverNames(), ", "))
 	f.Float64Var(&o.speed, "speed", 1, "how many times faster than life simulated machines are")
-	_ = cmd.RegisterFlagCompletionFunc("driver", cobra.FixedCompletions(driverNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("driver", cobra.FixedCompletions(DriverNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

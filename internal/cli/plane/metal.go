@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
+	metalcli "github.com/drover-dev/drover/internal/cli/metal"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/metal/client"
@@ -17,6 +20,9 @@ import (
 func (o *upOptions) useMetal(ctx context.Context, io *ui.IO) error {
 	if o.metal == "" {
 		return nil
+	}
+	if names := metalcli.DriverNames(); !slices.Contains(names, o.metal) {
+		return ui.Usagef("--metal %q is no driver: use one of %s", o.metal, strings.Join(names, ", "))
 	}
 	home := metal.Home{Dir: metal.DefaultHome()}
 	endpoint, err := service.Ensure(ctx, service.Options{Home: home, Driver: o.metal})
