@@ -123,6 +123,7 @@ func newWiring(ctx context.Context, mgr ctrl.Manager, o Options) (*wiring, error
 	if w.controlPlanes, err = clustercache.SetupWithManager(ctx, mgr, w.workloadOptions(), w.concurrency()); err != nil {
 		return nil, fmt.Errorf("making the connections to workload clusters: %w", err)
 	}
+	retrySoon(w.controlPlanes)
 	w.workloads = livePods{w.controlPlanes}
 	return w, nil
 }

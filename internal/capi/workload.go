@@ -2,6 +2,7 @@ package capi
 
 import (
 	"context"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -39,6 +40,21 @@ func (w *wiring) workloadOptions() clustercache.Options {
 			UserAgent: remote.DefaultClusterAPIUserAgent(userAgent),
 			Cache:     clustercache.ClientCacheOptions{DisableFor: neverCached()},
 		},
+	}
+}
+
+// retryEvery is how long after a failed attempt a workload cluster is tried again. Upstream waits half a minute, and
+// a new cluster always fails once: its control plane machine boots at that time, and workers wait for the outcome.
+const retryEvery = 2 * time.Second
+
+// retryInterval is a setting that upstream has no option for.
+type retryInterval interface {
+	SetConnectionCreationRetryInterval(interval time.Duration)
+}
+
+func retrySoon(c clustercache.ClusterCache) {
+	if c, ok := c.(retryInterval); ok {
+		c.SetConnectionCreationRetryInterval(retryEvery)
 	}
 }
 

@@ -33,6 +33,11 @@ func TestConnectionsServeDrainsAndControlPlanesAlike(t *testing.T) {
 			t.Errorf("got %d pods", len(pods.Items))
 		}
 	})
+	t.Run("a cluster that did not answer is tried again soon", func(t *testing.T) {
+		if _, ok := f.wiring.controlPlanes.(retryInterval); !ok {
+			t.Error("upstream has no setting for the interval any more: new clusters take half a minute longer")
+		}
+	})
 	t.Run("a reader sees every Pod", func(t *testing.T) {
 		r, err := f.wiring.workloads.GetReader(t.Context(), key)
 		must(t, err)
