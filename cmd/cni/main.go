@@ -1,47 +1,64 @@
 // Command cni is the agent of Drover's network for Pods, one on each node.
+//
+//	cni          keep the network of the node
+//	cni clean    take away what that has made
+//	cni wait     do nothing until told to end
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/drover-dev/drover/internal/cni"
 )
 
+// confDir is where the DaemonSet of charts/cni mounts the node's directory.
+const confDir = "/etc/cni/net.d"
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
+	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "cni:", err)
 		os.Exit(1)
 	}
 }
 
-// run takes all it needs from the DaemonSet of charts/cni.
-func run(ctx context.Context) error {
+func run(ctx context.Context, args []string) error {
+	switch {
+	case len(args) == 0:
+		return keep(ctx)
+	case slices.Equal(args, []string{"clean"}):
+		return cni.Clean(ctx, confDir)
+	case slices.Equal(args, []string{"wait"}):
+		<-ctx.Done()
+		return nil
+	}
+	return fmt.Errorf("unknown arguments %q: give none, or one of clean and wait", args)
+}
+
+// keep takes all it needs from the DaemonSet.
+func keep(ctx context.Context) error {
+	name := os.Getenv("NODE_NAME")
+	if name == "" {
+		return errors.New("NODE_NAME is empty: it must name the node this runs on")
+	}
 	cfg, err := rest.InClusterConfig()
 	if err != nil {
 		return fmt.Errorf("reading the service account: %w", err)
 	}
-	client, err := kubernetes.NewForConfig(cfg)
+	nodes, err := cni.Nodes(cfg)
 	if err != nil {
-		return fmt.Errorf("connecting to %s: %w", cfg.Host, err)
+		return err
 	}
-	agent := &cni.Agent{
-		Node:    os.Getenv("NODE_NAME"),
-		ConfDir: "/etc/cni/net.d",
-		Client:  client,
-		Log:     slog.New(slog.NewJSONHandler(os.Stderr, nil)),
-	}
-	if agent.Node == "" {
-		return fmt.Errorf("NODE_NAME is empty: it must name the node this runs on")
-	}
+	agent := &cni.Agent{Node: name, ConfDir: confDir, Nodes: nodes, Log: slog.New(slog.NewJSONHandler(os.Stderr, nil))}
 	return agent.Run(ctx)
 }

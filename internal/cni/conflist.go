@@ -13,17 +13,16 @@ import (
 	"github.com/drover-dev/drover/internal/atomicfile"
 )
 
-const (
-	// conflistName sorts early, and names its owner.
-	conflistName = "10-drover.conflist"
-	// bridgeName is the link that Pods of a node are attached to.
-	bridgeName = "drover0"
-)
+// conflistName sorts early, and names its owner.
+const conflistName = "10-drover.conflist"
 
 type object = map[string]any
 
-// conflist is what the container runtime reads: a bridge that is the Pods'
-// gateway, addresses from the node's ranges, and host ports.
+// conflist is what the container runtime reads: a link between each Pod and its
+// node, addresses from the node's ranges, and host ports. There is no bridge, so
+// that all packets are routed: answers of a Service whose Pod is on the same node
+// as the client come back through the node, which must undo what it did to the
+// request, without help from the kernel's bridge filter.
 func conflist(ranges []netip.Prefix) ([]byte, error) {
 	addresses, routes := [][]object{}, []object{}
 	for _, r := range ranges {
@@ -39,7 +38,7 @@ func conflist(ranges []netip.Prefix) ([]byte, error) {
 		"name":       "drover",
 		"plugins": []object{
 			{
-				"type": "bridge", "bridge": bridgeName, "isGateway": true, "ipMasq": false, "hairpinMode": true,
+				"type": "ptp",
 				"ipam": object{"type": "host-local", "ranges": addresses, "routes": routes},
 			},
 			{"type": "portmap", "capabilities": object{"portMappings": true}, "backend": "nftables"},

@@ -137,7 +137,7 @@ func TestTheConfigurationIsWrittenOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"subnet": "192.168.7.0/24"`, `"subnet": "fd00::/64"`, `"dst": "::/0"`, `"bridge": "drover0"`} {
+	for _, want := range []string{`"subnet": "192.168.7.0/24"`, `"subnet": "fd00::/64"`, `"dst": "::/0"`, `"type": "ptp"`} {
 		if !strings.Contains(string(data), want) {
 			t.Errorf("the configuration lacks %s:\n%s", want, data)
 		}

@@ -1,10 +1,11 @@
 package cni
 
 import (
-	"context"
+	"log/slog"
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -12,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/knftables"
 )
 
@@ -86,44 +89,132 @@ func TestOneUnreachablePeerDoesNotStopTheOthers(t *testing.T) {
 }
 
 func TestMasqueradeSparesPods(t *testing.T) {
-	d := Desired{Ranges: prefixes("192.168.0.0/24"), Cluster: prefixes("192.168.0.0/24", "192.168.1.0/24")}
-	fake := knftables.NewFake(knftables.IPv4Family, tableName)
-	for range 2 { // the second time replaces the first
-		if err := masquerade(context.Background(), fake, knftables.IPv4Family, d); err != nil {
-			t.Fatal(err)
+	d := Desired{Ranges: prefixes("192.168.0.0/24", "fd00::/64"), Cluster: prefixes("192.168.0.0/24", "192.168.1.0/24", "fd00::/64")}
+	tests := map[knftables.Family]struct{ direct, rules []string }{
+		knftables.IPv4Family: {
+			direct: []string{"192.168.0.0/24", "192.168.1.0/24", "224.0.0.0/4"},
+			rules:  []string{"ip saddr 192.168.0.0/24 ip daddr != @direct masquerade"},
+		},
+		knftables.IPv6Family: {
+			direct: []string{"fd00::/64", "ff00::/8"},
+			rules:  []string{"ip6 saddr fd00::/64 ip6 daddr != @direct masquerade"},
+		},
+	}
+	for family, want := range tests {
+		fake := knftables.NewFake(family, tableName)
+		for range 2 { // the second time replaces the first
+			if err := masquerade(t.Context(), fake, family, d); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	want := []string{
-		"ip saddr 192.168.0.0/24 ip daddr 192.168.0.0/24 return",
-		"ip saddr 192.168.0.0/24 ip daddr 192.168.1.0/24 return",
-		"ip saddr 192.168.0.0/24 ip daddr != 224.0.0.0/4 masquerade",
-	}
-	rules, err := fake.ListRules(context.Background(), chainName)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, r := range rules {
-		got = append(got, r.Rule)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("rules (-want +got):\n%s", diff)
+		var direct, rules []string
+		for _, e := range fake.Table.Sets[directSet].Elements {
+			direct = append(direct, e.Key[0])
+		}
+		for _, r := range fake.Table.Chains[chainName].Rules {
+			rules = append(rules, r.Rule)
+		}
+		if diff := cmp.Diff(want.direct, direct); diff != "" {
+			t.Errorf("%s: what sees Pods (-want +got):\n%s", family, diff)
+		}
+		if diff := cmp.Diff(want.rules, rules); diff != "" {
+			t.Errorf("%s: rules (-want +got):\n%s", family, diff)
+		}
 	}
 }
 
-func TestTheKernelTakesTheTable(t *testing.T) {
+// nodeAgent is an agent on node "a" whose watch has delivered these nodes.
+func nodeAgent(t *testing.T, nodes ...*corev1.Node) *Agent {
+	t.Helper()
 	if _, err := exec.LookPath("nft"); err != nil {
 		t.Skip("nft is not installed")
 	}
 	inNamespace(t)
-	nft, err := knftables.New(knftables.IPv4Family, tableName)
-	if err != nil {
-		t.Skipf("nftables does not work here: %v", err)
-	}
-	d := Desired{Ranges: prefixes("192.168.0.0/24"), Cluster: prefixes("192.168.0.0/24")}
-	for range 2 {
-		if err := masquerade(context.Background(), nft, knftables.IPv4Family, d); err != nil {
+	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	for _, n := range nodes {
+		if err := store.Add(n); err != nil {
 			t.Fatal(err)
 		}
+	}
+	return &Agent{
+		Node: "a", ConfDir: filepath.Join(t.TempDir(), "net.d"), Log: slog.New(slog.DiscardHandler),
+		store: store, tables: map[knftables.Family]knftables.Interface{},
+	}
+}
+
+// made lists what there is of an agent in the kernel and on disk.
+func made(t *testing.T, a *Agent) (all []string) {
+	t.Helper()
+	out, err := exec.Command("nft", "list", "tables").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for table := range strings.Lines(string(out)) {
+		all = append(all, strings.TrimSpace(table))
+	}
+	routes, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Protocol: routeOwner}, netlink.RT_FILTER_PROTOCOL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range fromKernel(routes) {
+		all = append(all, "route "+r.To.String())
+	}
+	files, _ := os.ReadDir(a.ConfDir)
+	for _, f := range files {
+		all = append(all, "file "+f.Name())
+	}
+	return all
+}
+
+func TestWhatOthersRemoveComesBackAndCleaningLeavesNothing(t *testing.T) {
+	a := nodeAgent(t, node("a", []string{"192.168.0.0/24"}, "10.0.0.1"), node("b", []string{"192.168.1.0/24"}, "10.0.0.2"))
+	want := []string{"table ip drover-cni", "route 192.168.1.0/24", "file " + conflistName}
+	for _, step := range []struct {
+		do   func() error
+		want []string
+	}{
+		{func() error { return a.sync(t.Context()) }, want},
+		{func() error { return a.sync(t.Context()) }, want},
+		{func() error { return exec.Command("nft", "flush", "ruleset").Run() }, want[1:]},
+		{func() error { _, err := syncRoutes(nil); return err }, want[2:]},
+		{func() error { return a.sync(t.Context()) }, want},
+		{func() error { return Clean(t.Context(), a.ConfDir) }, nil},
+		{func() error { return Clean(t.Context(), a.ConfDir) }, nil},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(step.want, made(t, a)); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestCleaningSparesWhatIsNotOurs(t *testing.T) {
+	a := nodeAgent(t)
+	if err := os.MkdirAll(a.ConfDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(a.ConfDir, "10-other.conflist"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("nft", "add table ip other").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := Clean(t.Context(), a.ConfDir); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"table ip other", "file 10-other.conflist"}, made(t, a)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestANodeWithoutARangeIsLeftAlone(t *testing.T) {
+	a := nodeAgent(t, node("a", nil, "10.0.0.1"), node("b", []string{"192.168.1.0/24"}, "10.0.0.2"))
+	if err := a.sync(t.Context()); err == nil || !strings.Contains(err.Error(), "has no Pod range yet") {
+		t.Errorf("error %v", err)
+	}
+	if got := made(t, a); len(got) > 0 {
+		t.Errorf("made %v", got)
 	}
 }

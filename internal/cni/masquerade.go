@@ -11,28 +11,42 @@ import (
 const (
 	tableName = "drover-cni"
 	chainName = "postrouting"
+	// directSet are the destinations that see the addresses of Pods.
+	directSet = "direct"
 )
+
+func families() []knftables.Family {
+	return []knftables.Family{knftables.IPv4Family, knftables.IPv6Family}
+}
 
 // masquerade hides Pods behind their node when they talk to anybody but Pods.
 // The table is replaced as a whole, in one transaction.
 func masquerade(ctx context.Context, nft knftables.Interface, family knftables.Family, d Desired) error {
 	tx := nft.NewTransaction()
+	dropTable(tx)
 	tx.Add(&knftables.Table{Comment: knftables.PtrTo("Pods of this node talking to the world")})
-	tx.Flush(&knftables.Table{})
+	// Merging keeps a cluster with ranges that overlap from having no rules at all.
+	tx.Add(&knftables.Set{Name: directSet, Type: addressType(family), Flags: []knftables.SetFlag{knftables.IntervalFlag}, AutoMerge: knftables.PtrTo(true)})
+	for _, direct := range append(ofFamily(d.Cluster, family), multicast(family)) {
+		tx.Add(&knftables.Element{Set: directSet, Key: []string{direct.String()}})
+	}
 	tx.Add(&knftables.Chain{
 		Name: chainName, Type: knftables.PtrTo(knftables.NATType),
 		Hook: knftables.PtrTo(knftables.PostroutingHook), Priority: knftables.PtrTo(knftables.SNATPriority),
 	})
 	for _, own := range ofFamily(d.Ranges, family) {
-		for _, pods := range ofFamily(d.Cluster, family) {
-			tx.Add(&knftables.Rule{Chain: chainName, Rule: knftables.Concat(family, "saddr", own.String(), family, "daddr", pods.String(), "return")})
-		}
-		tx.Add(&knftables.Rule{Chain: chainName, Rule: knftables.Concat(family, "saddr", own.String(), family, "daddr", "!=", multicast(family), "masquerade")})
+		tx.Add(&knftables.Rule{Chain: chainName, Rule: knftables.Concat(family, "saddr", own, family, "daddr", "!=", "@", directSet, "masquerade")})
 	}
 	if err := nft.Run(ctx, tx); err != nil {
 		return fmt.Errorf("setting the %s table %q: %w", family, tableName, err)
 	}
 	return nil
+}
+
+// dropTable also works where there is no table.
+func dropTable(tx *knftables.Transaction) {
+	tx.Add(&knftables.Table{})
+	tx.Delete(&knftables.Table{})
 }
 
 func ofFamily(prefixes []netip.Prefix, family knftables.Family) []netip.Prefix {
@@ -45,9 +59,16 @@ func ofFamily(prefixes []netip.Prefix, family knftables.Family) []netip.Prefix {
 	return out
 }
 
-func multicast(family knftables.Family) string {
+func addressType(family knftables.Family) string {
 	if family == knftables.IPv4Family {
-		return "224.0.0.0/4"
+		return "ipv4_addr"
 	}
-	return "ff00::/8"
+	return "ipv6_addr"
+}
+
+func multicast(family knftables.Family) netip.Prefix {
+	if family == knftables.IPv4Family {
+		return netip.MustParsePrefix("224.0.0.0/4")
+	}
+	return netip.MustParsePrefix("ff00::/8")
 }

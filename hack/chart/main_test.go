@@ -1,0 +1,70 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
+	"sigs.k8s.io/yaml"
+)
+
+func network() options {
+	return options{chart: "../../charts/cni", name: "drover-cni", label: "cni=drover"}
+}
+
+func TestTheFileIsWhatTheChartSays(t *testing.T) {
+	want, err := network().render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile("../../templates/cni.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("run go generate ./hack/chart (-want +got):\n%s", diff)
+	}
+}
+
+func TestClustersWithTheLabelGetTheObjects(t *testing.T) {
+	text, err := network().render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents := strings.SplitN(text, "\n---\n", 2)
+	var set addonsv1.ClusterResourceSet
+	var content corev1.ConfigMap
+	for i, into := range []any{&set, &content} {
+		if err := yaml.UnmarshalStrict([]byte(documents[i]), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"cni": "drover"}, set.Spec.ClusterSelector.MatchLabels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]addonsv1.ResourceRef{{Kind: "ConfigMap", Name: content.Name}}, set.Spec.Resources); diff != "" {
+		t.Errorf("resources (-want +got):\n%s", diff)
+	}
+	var kinds []string
+	for document := range strings.SplitSeq(content.Data["cni.yaml"], "\n---\n") {
+		var object struct{ Kind string }
+		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+			t.Fatal(err)
+		}
+		kinds = append(kinds, object.Kind)
+	}
+	if diff := cmp.Diff([]string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "DaemonSet"}, kinds); diff != "" {
+		t.Errorf("kinds (-want +got):\n%s", diff)
+	}
+}
+
+func TestALabelIsNeeded(t *testing.T) {
+	for _, o := range []options{{chart: "../../charts/cni", name: "x", label: "x"}, {chart: "../../charts/cni", label: "a=b"}} {
+		if _, err := o.render(); err == nil {
+			t.Errorf("%+v is accepted", o)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package cni
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+const (
+	// dialTimeout bounds one attempt to reach the API. It is short because the
+	// address is that of a Service: a connection that was begun before
+	// kube-proxy had set that up stays without an answer for good.
+	dialTimeout = 500 * time.Millisecond
+	dialAgain   = 100 * time.Millisecond
+	// dialGiveUp is when a failure is told and left to the watch's own retries.
+	dialGiveUp = 10 * time.Second
+)
+
+// Nodes lists and watches the nodes of the cluster that cfg leads to. A client
+// for one kind halves the size of the program.
+func Nodes(cfg *rest.Config) (cache.ListerWatcher, error) {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
+	cfg = rest.CopyConfig(cfg)
+	cfg.APIPath, cfg.GroupVersion = "/api", &corev1.SchemeGroupVersion
+	cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	cfg.AcceptContentTypes, cfg.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
+	cfg.Dial = dial
+	client, err := rest.RESTClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", cfg.Host, err)
+	}
+	return cache.NewListWatchFromClient(client, "nodes", metav1.NamespaceAll, fields.Everything()), nil
+}
+
+// dial tries again and again, so that the node is Ready soon after the API can
+// be reached.
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialGiveUp)
+	defer cancel()
+	d := net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	for {
+		conn, err := d.DialContext(ctx, network, address)
+		if err == nil {
+			return conn, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(dialAgain):
+		}
+	}
+}
+
+// watch fills the store and turns every change that matters into a token in a
+// channel of one: any number of changes need one look.
+func (a *Agent) watch(ctx context.Context) error {
+	a.changes = make(chan struct{}, 1)
+	informer := cache.NewSharedIndexInformer(a.Nodes, &corev1.Node{}, 0, cache.Indexers{})
+	a.store = informer.GetStore()
+	if err := informer.SetTransform(trim); err != nil {
+		return err
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { a.notify() },
+		UpdateFunc: func(was, is any) { a.notifyIfMoved(was, is) },
+		DeleteFunc: func(any) { a.notify() },
+	})
+	if err != nil {
+		return fmt.Errorf("watching nodes: %w", err)
+	}
+	go informer.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return fmt.Errorf("listing nodes: %w", context.Cause(ctx))
+	}
+	return nil
+}
+
+// trim keeps of a node what Plan reads; the rest changes every few seconds.
+func trim(obj any) (any, error) {
+	node, ok := obj.(*corev1.Node)
+	if !ok {
+		return obj, nil
+	}
+	kept := &corev1.Node{Spec: corev1.NodeSpec{PodCIDR: node.Spec.PodCIDR, PodCIDRs: node.Spec.PodCIDRs}}
+	kept.Name, kept.ResourceVersion, kept.UID = node.Name, node.ResourceVersion, node.UID
+	kept.Status.Addresses = node.Status.Addresses
+	return kept, nil
+}
+
+func (a *Agent) notify() {
+	select {
+	case a.changes <- struct{}{}:
+	default:
+	}
+}
+
+// notifyIfMoved ignores the heartbeats of nodes.
+func (a *Agent) notifyIfMoved(was, is any) {
+	before, _ := was.(*corev1.Node)
+	after, _ := is.(*corev1.Node)
+	if before == nil || after == nil || fingerprint(before) != fingerprint(after) {
+		a.notify()
+	}
+}
+
+func fingerprint(n *corev1.Node) string {
+	return fmt.Sprint(n.Spec.PodCIDR, n.Spec.PodCIDRs, n.Status.Addresses)
+}
