@@ -1,7 +1,7 @@
 // Command node builds what makes a local machine a Kubernetes node, or finds
 // that it is there already: containerd, runc, CNI plugins, CoreDNS and pause
-// from the modules kube/node and kube/coredns, and the image that machines boot
-// from.
+// from the modules kube/node and kube/coredns, the agent of the network for Pods
+// from cmd/cni, and the image that machines boot from.
 //
 //	go run ./hack/node                       programs, and the image for the default Kubernetes
 //	go run ./hack/node --kubernetes v1.35.4  the image for another one
@@ -80,29 +80,23 @@ func (o options) programs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	key, err := b.Key(ctx, all)
-	if err != nil {
-		return err
+	var parts []node.Part
+	for _, t := range all {
+		key, err := b.Key(ctx, []build.Target{t})
+		if err != nil {
+			return err
+		}
+		parts = append(parts, node.Part{Key: key, Compile: func(ctx context.Context, dir string) error { return b.Compile(ctx, t, dir) }})
 	}
 	c, err := node.DefaultCache()
 	if err != nil {
 		return err
 	}
-	dir, err := c.Make(ctx, node.ProgramsEntry(key), func(ctx context.Context, dir string) error {
-		for _, t := range all {
-			if err := b.Compile(ctx, t, dir); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	programs, err := c.MakePrograms(ctx, parts)
 	if err != nil {
 		return err
 	}
-	if _, err := node.FindPrograms(dir, c); err != nil {
-		return err
-	}
-	fmt.Fprintf(o.out, "programs of a node: %s (%s)\n", dir, time.Since(start).Round(10*time.Millisecond))
+	fmt.Fprintf(o.out, "programs of a node: %s (%s)\n", programs.Dir, time.Since(start).Round(10*time.Millisecond))
 	return nil
 }
 
@@ -149,7 +143,7 @@ func targets(source string) ([]build.Target, error) {
 			Packages: []string{
 				containerd + "/cmd/containerd", containerd + "/cmd/containerd-shim-runc-v2", containerd + "/cmd/ctr",
 				plugins + "/plugins/main/bridge", plugins + "/plugins/main/loopback", plugins + "/plugins/ipam/host-local",
-				plugins + "/plugins/meta/portmap", "./pause",
+				plugins + "/plugins/main/ptp", plugins + "/plugins/meta/portmap", "./pause",
 			},
 			Flags: []string{
 				"-tags=no_btrfs,no_zfs,no_devmapper",
@@ -164,6 +158,7 @@ func targets(source string) ([]build.Target, error) {
 			},
 		},
 		{Label: "CoreDNS", Source: filepath.Join(source, "coredns"), Packages: []string{"."}, Flags: []string{strip()}},
+		{Label: "network agent", Source: filepath.Dir(source), Packages: []string{"./cmd/cni"}, Flags: []string{strip()}, Crowded: true},
 	}, nil
 }
 

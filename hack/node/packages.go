@@ -24,6 +24,9 @@ func packages() map[string][]string {
 		"kmod":           {"/usr/bin/kmod", "/bin/kmod"},
 		"openssh-server": {"/usr/sbin/sshd"},
 		"procps":         {"/usr/bin/ps", "/bin/ps"},
+		"curl":           {"/usr/bin/curl"},
+		"jq":             {"/usr/bin/jq"},
+		"iputils-ping":   {"/usr/bin/ping", "/bin/ping"},
 	}
 }
 
@@ -51,12 +54,20 @@ func (o options) ensurePackages(ctx context.Context) error {
 			strings.Join(names, ", "), strings.Join(command, " "))
 	}
 	fmt.Fprintf(o.out, "installing %s\n", strings.Join(names, ", "))
+	// A fresh machine has no lists of packages yet, and old ones name files that are gone.
+	update := execute(ctx, "apt-get", "update")
+	if err := execute(ctx, command...); err != nil {
+		return errors.Join(err, update)
+	}
+	return nil
+}
+
+func execute(ctx context.Context, command ...string) error {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	// A server that is installed to be copied into machines must not start here.
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return errors.Join(fmt.Errorf("installing %s: %w", strings.Join(names, ", "), err), errors.New(lastLines(string(out))))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("running %q: %w:\n%s", strings.Join(command, " "), err, lastLines(string(out)))
 	}
 	return nil
 }

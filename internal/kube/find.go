@@ -52,7 +52,9 @@ func Find(opts FindOptions) (Binary, error) {
 		return b, err
 	}
 	for _, e := range opts.Cache.List(opts.Version) {
-		return Binary{Path: e.Binary(), Version: e.Version}, nil
+		if e.Touch() == nil {
+			return Binary{Path: e.Binary(), Version: e.Version}, nil
+		}
 	}
 	return Binary{}, &MissingError{Version: opts.Version, Looked: []string{
 		opts.Executable + " (carries no Kubernetes " + opts.Version + ")",

@@ -17,7 +17,7 @@ import (
 // well, so that a developer's machine doesn't hold the same file twice.
 func unpacked(c cache.Cache, p payload.Payload) (cache.Entry, error) {
 	for _, e := range c.List(p.Version) {
-		if e.SHA256 == p.SHA256 {
+		if e.SHA256 == p.SHA256 && e.Touch() == nil {
 			return e, nil
 		}
 	}

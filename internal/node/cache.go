@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +17,8 @@ const (
 	// lockInterval is how often a waiting process looks again.
 	lockInterval = 100 * time.Millisecond
 )
+
+var errLocked = errors.New("locked by another process")
 
 // Cache is a directory of directories, each of which is whole or not there.
 type Cache struct {
@@ -35,22 +36,23 @@ func DefaultCache() (Cache, error) {
 
 // Make returns the directory of that name, and has fill make it first if it is
 // not there. Of several processes that ask for the same one, one makes it while
-// the others wait; what a killed one left is removed.
+// the others wait; what a killed one left is removed. The directory stays for
+// at least an hour, and as long as someone holds it.
 func (c Cache) Make(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (string, error) {
 	final := filepath.Join(c.Dir, name)
-	if present(final) {
-		return final, touch(final)
-	}
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return "", fmt.Errorf("creating the cache: %w", err)
 	}
 	unlock, err := c.lock(ctx, name)
+	if readOnly(err) && present(final) {
+		return final, nil // Nobody can remove it either.
+	}
 	if err != nil {
 		return "", fmt.Errorf("locking cache entry %q: %w", name, err)
 	}
 	defer unlock()
 	if present(final) {
-		return final, nil
+		return final, touch(final)
 	}
 	return final, c.fill(ctx, name, fill)
 }
@@ -96,39 +98,50 @@ func present(dir string) bool {
 	return err == nil && info.IsDir()
 }
 
-// touch marks the entry as used. A read-only cache still serves.
+// touch marks the entry as used.
 func touch(dir string) error {
 	now := time.Now()
-	if err := os.Chtimes(dir, now, now); err != nil && !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.EPERM) {
+	if err := os.Chtimes(dir, now, now); err != nil && !readOnly(err) {
 		return fmt.Errorf("using cache entry %q: %w", dir, err)
 	}
 	return nil
 }
 
-// lock waits until this process is the only one that makes the entry.
+func readOnly(err error) bool {
+	return errors.Is(err, unix.EROFS) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)
+}
+
+// lock waits until this process is the only one that works on the entry.
 func (c Cache) lock(ctx context.Context, name string) (unlock func(), err error) {
-	f, err := os.OpenFile(filepath.Join(c.Dir, lockPrefix+strings.ReplaceAll(name, "/", "-")), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
 	tick := time.NewTicker(lockInterval)
 	defer tick.Stop()
 	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return func() { f.Close() }, nil
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
-			f.Close()
-			return nil, err
+		unlock, err = c.tryLock(name)
+		if !errors.Is(err, errLocked) {
+			return unlock, err
 		}
 		select {
 		case <-ctx.Done():
-			f.Close()
 			return nil, ctx.Err()
 		case <-tick.C:
 		}
 	}
+}
+
+func (c Cache) tryLock(name string) (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(c.Dir, lockPrefix+name), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		return func() { f.Close() }, nil
+	}
+	f.Close()
+	if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR) {
+		return nil, errLocked
+	}
+	return nil, err
 }
 
 // syncTree makes what was written below dir survive a power cut.

@@ -17,11 +17,14 @@ import (
 )
 
 const (
+	// imagePrefix starts the names of cache entries with images.
+	imagePrefix = "image-"
+
 	rootDir  = "root"
 	storeDir = "containerd"
 	// format is part of the key; it changes with what the code below makes of
 	// the same inputs.
-	format = "6"
+	format = "9"
 )
 
 // Image is what a machine boots from. Machines share it: nobody may change
@@ -72,18 +75,28 @@ func (b Builder) Image(ctx context.Context) (Image, error) {
 		return Image{}, fmt.Errorf("naming the machine image: %w", err)
 	}
 	start := time.Now()
-	dir, err := b.Cache.Make(ctx, "image-"+b.Kube.Version+"-"+key, func(ctx context.Context, dir string) error {
+	dir, err := b.Cache.Make(ctx, imagePrefix+b.Kube.Version+"-"+key, func(ctx context.Context, dir string) error {
 		b.Log.Info("making a machine image", "kubernetes", b.Kube.Version)
 		if err := b.make(ctx, dir, tools); err != nil {
 			return err
 		}
 		b.Log.Info("made a machine image", "kubernetes", b.Kube.Version, "took", time.Since(start).Round(time.Millisecond))
+		b.prune()
 		return nil
 	})
 	if err != nil {
 		return Image{}, fmt.Errorf("making the machine image for Kubernetes %s: %w", b.Kube.Version, err)
 	}
 	return Image{Dir: dir, Kubernetes: b.Kube.Version}, nil
+}
+
+// prune makes room when something is added. That it could not is no reason to
+// have no image.
+func (b Builder) prune() {
+	err := errors.Join(b.Cache.prune(imagePrefix, keepImages), b.Cache.prune(programsPrefix, keepPrograms), b.Cache.prune(partPrefix, keepParts))
+	if err != nil {
+		b.Log.Warn("old machine images are still there", "error", err)
+	}
 }
 
 func (b Builder) make(ctx context.Context, dir string, tools host.Files) error {
@@ -102,6 +115,9 @@ func (b Builder) make(ctx context.Context, dir string, tools host.Files) error {
 	defer os.Remove(archive)
 	if err := b.fillStore(ctx, filepath.Join(dir, storeDir), archive); err != nil {
 		return fmt.Errorf("filling the containerd store: %w", err)
+	}
+	if err := b.shareFiles(filepath.Join(dir, storeDir)); err != nil {
+		return fmt.Errorf("sharing programs with the containerd store: %w", err)
 	}
 	return nil
 }

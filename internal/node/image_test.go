@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -8,7 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
 )
 
 // testImage makes the image of the default version in a cache of its own, or
@@ -35,7 +37,7 @@ func testImage(t *testing.T) Image {
 func TestImageHasWhatMachinesNeed(t *testing.T) {
 	image := testImage(t)
 	for _, path := range []string{
-		"usr/bin/bash", "usr/sbin/nft", "usr/sbin/sshd", "usr/bin/containerd", "usr/bin/runc", "usr/lib/drover/kube", "opt/cni/bin/bridge",
+		"usr/bin/bash", "usr/sbin/nft", "usr/sbin/sshd", "usr/bin/containerd", "usr/bin/runc", "usr/lib/drover/kube", "opt/cni/bin/bridge", "opt/cni/bin/ptp",
 	} {
 		if info, err := os.Stat(filepath.Join(image.Root(), path)); err != nil || info.Mode()&0o111 == 0 {
 			t.Errorf("%q in the root file system: %v, %v; want a program", path, info, err)
@@ -93,10 +95,47 @@ func TestParseImageNames(t *testing.T) {
 		"kube-scheduler": "example.test/kube-scheduler:v1", "kube-proxy": "example.test/kube-proxy:v1",
 		"coredns": "example.test/coredns/coredns:v2", "pause": "example.test/pause:3", "etcd": "example.test/etcd:4-0",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	if _, err := parseImageNames(all); err == nil {
 		t.Error("a list without etcd is accepted")
+	}
+}
+
+func TestStoreSharesProgramsWithTheCache(t *testing.T) {
+	image := testImage(t)
+	for _, name := range []string{"usr/local/bin/kube", "coredns", "cni", "pause"} {
+		files, err := filepath.Glob(filepath.Join(image.Dir, storeDir, "*", "snapshots", "*", "fs", name))
+		if err != nil || len(files) != 1 {
+			t.Errorf("%q is unpacked %d times, %v; want once", name, len(files), err)
+			continue
+		}
+		info, err := os.Stat(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Sys().(*syscall.Stat_t).Nlink < 2 {
+			t.Errorf("%q has a file of its own", files[0])
+		}
+	}
+}
+
+func TestTheChartRunsTheImageThatMachinesHave(t *testing.T) {
+	var chart struct{ AppVersion string }
+	var values struct {
+		Image struct{ Repository, Tag string }
+	}
+	for file, into := range map[string]any{"Chart.yaml": &chart, "values.yaml": &values} {
+		data, err := os.ReadFile(filepath.Join("../../charts/cni", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(data, into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := values.Image.Repository + ":" + cmp.Or(values.Image.Tag, chart.AppVersion); got != NetworkImage {
+		t.Errorf("the chart runs %q, machines have %q", got, NetworkImage)
 	}
 }

@@ -1,19 +1,14 @@
 package node
 
 import (
-	"archive/tar"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"time"
 
-	"github.com/google/go-containerregistry/pkg/compression"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -21,7 +16,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/drover-dev/drover/internal/kube"
-	"github.com/drover-dev/drover/internal/node/host"
 )
 
 // imageSet maps the last word of a repository to the whole name that kubeadm
@@ -61,6 +55,9 @@ func parseImageNames(list string) (imageSet, error) {
 // for trying things out where nothing can be pulled.
 const ToolsImage = "drover.local/tools:v1"
 
+// NetworkImage is the agent that charts/cni runs on every node.
+const NetworkImage = "drover-dev/cni:0.1.0"
+
 // sandbox is the image that every pod starts with.
 func (s imageSet) sandbox() string { return s[Pause] }
 
@@ -81,9 +78,9 @@ func (b Builder) writeImages(path string, names imageSet) error {
 		return err
 	}
 	all := maps.Clone(names)
-	all[shellLayer] = ToolsImage
+	all[shellLayer], all[Network] = ToolsImage, NetworkImage
 	images := map[name.Reference]v1.Image{}
-	for _, component := range append(components(), shellLayer) {
+	for _, component := range append(components(), shellLayer, Network) {
 		img, err := layers.image(component)
 		if err != nil {
 			return fmt.Errorf("making image %q: %w", all[component], err)
@@ -100,49 +97,6 @@ func (b Builder) writeImages(path string, names imageSet) error {
 // shellLayer is the layer, and the component, of ToolsImage.
 const shellLayer = "shell"
 
-// layerSet has the layers by name.
-type layerSet map[string]v1.Layer
-
-func (b Builder) layers(dir string) (layerSet, error) {
-	tools, err := host.Collect(proxyTools())
-	if err != nil {
-		return nil, err
-	}
-	shell, err := host.Collect(shellTools())
-	if err != nil {
-		return nil, err
-	}
-	content := map[string]func(w *tar.Writer) error{
-		"base":     writeBase,
-		"kube":     func(w *tar.Writer) error { return writeKube(w, b.Kube.Path) },
-		"tools":    tools.WriteTar,
-		shellLayer: shell.WriteTar,
-		CoreDNS:    func(w *tar.Writer) error { return writeFile(w, "coredns", b.Programs.Path(CoreDNS)) },
-		Pause:      func(w *tar.Writer) error { return writeFile(w, "pause", b.Programs.Path(Pause)) },
-	}
-	set := layerSet{}
-	for layer, write := range content {
-		if set[layer], err = newLayer(filepath.Join(dir, layer+".tar"), write); err != nil {
-			return nil, fmt.Errorf("packing layer %q: %w", layer, err)
-		}
-	}
-	return set, nil
-}
-
-// newLayer writes a layer that is not compressed: it never leaves this host,
-// and machines share the unpacked files.
-func newLayer(path string, write func(w *tar.Writer) error) (v1.Layer, error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return nil, err
-	}
-	w := tar.NewWriter(f)
-	if err := errors.Join(write(w), w.Close(), f.Close()); err != nil {
-		return nil, err
-	}
-	return tarball.LayerFromFile(path, tarball.WithCompression(compression.None))
-}
-
 // image puts the layers of a component together.
 func (s layerSet) image(component string) (v1.Image, error) {
 	layers, config := []v1.Layer{s["base"]}, v1.Config{
@@ -153,11 +107,17 @@ func (s layerSet) image(component string) (v1.Image, error) {
 		layers = append(layers, s[component])
 		config.Entrypoint = []string{"/" + component}
 		config.User = "65532:65532"
+	case Network:
+		// It calls nft, as kube-proxy does, and changes what only root may.
+		layers = append(layers, s["tools"], s[Network])
+		config.Entrypoint = []string{"/" + Network}
 	case shellLayer:
 		layers = append(layers, s[shellLayer])
 		config.Cmd = []string{"/bin/bash"}
 	case "kube-proxy":
-		layers = append(layers, s["tools"], s["kube"])
+		// Tools come last, so that the layer with the binary is unpacked once
+		// for all.
+		layers = append(layers, s["kube"], s["tools"])
 	default:
 		layers = append(layers, s["kube"])
 	}
@@ -172,67 +132,4 @@ func (s layerSet) image(component string) (v1.Image, error) {
 	file = file.DeepCopy()
 	file.OS, file.Architecture, file.Config = "linux", runtime.GOARCH, config
 	return mutate.ConfigFile(img, file)
-}
-
-func writeBase(w *tar.Writer) error {
-	for _, dir := range []string{"etc/", "tmp/", "var/", "usr/", "usr/bin/", "usr/sbin/", "usr/lib/", "usr/lib64/", "usr/local/", "usr/local/bin/"} {
-		mode := int64(0o755)
-		if dir == "tmp/" {
-			mode = 0o1777
-		}
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir, Mode: mode, ModTime: time.Unix(0, 0)}); err != nil {
-			return err
-		}
-	}
-	for _, dir := range []string{"bin", "sbin", "lib", "lib64"} {
-		if err := writeLink(w, dir, "usr/"+dir); err != nil {
-			return err
-		}
-	}
-	for _, file := range []string{"passwd", "group", "nsswitch.conf"} {
-		data, err := skeleton.ReadFile("skel/etc/" + file)
-		if err != nil {
-			return err
-		}
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "etc/" + file, Mode: 0o644, Size: int64(len(data)), ModTime: time.Unix(0, 0)}); err != nil {
-			return err
-		}
-		if _, err := w.Write(data); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func writeKube(w *tar.Writer, binary string) error {
-	if err := writeFile(w, "usr/local/bin/kube", binary); err != nil {
-		return err
-	}
-	for _, program := range kube.Programs() {
-		if err := writeLink(w, "usr/local/bin/"+program, "kube"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func writeLink(w *tar.Writer, path, target string) error {
-	return w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: path, Linkname: target, Mode: 0o777, ModTime: time.Unix(0, 0)})
-}
-
-func writeFile(w *tar.Writer, path, from string) error {
-	f, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: path, Mode: 0o755, Size: info.Size(), ModTime: time.Unix(0, 0)}); err != nil {
-		return err
-	}
-	_, err = io.Copy(w, f)
-	return err
 }

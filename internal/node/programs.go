@@ -1,6 +1,9 @@
 package node
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -10,8 +13,12 @@ import (
 // EnvDir names a directory with the programs instead of the cache.
 const EnvDir = "DROVER_NODE_DIR"
 
-// programsPrefix starts the names of cache entries with compiled programs.
-const programsPrefix = "programs-"
+const (
+	// programsPrefix starts the names of cache entries with all programs.
+	programsPrefix = "programs-"
+	// partPrefix starts those with the programs of one Part.
+	partPrefix = "part-"
+)
 
 // Names of the compiled programs.
 const (
@@ -21,14 +28,16 @@ const (
 	Runc       = "runc"
 	CoreDNS    = "coredns"
 	Pause      = "pause"
+	// Network is the agent of charts/cni.
+	Network = "cni"
 )
 
 // CNIPlugins are the plugins in every machine's /opt/cni/bin.
-func CNIPlugins() []string { return []string{"bridge", "host-local", "loopback", "portmap"} }
+func CNIPlugins() []string { return []string{"bridge", "host-local", "loopback", "portmap", "ptp"} }
 
 // Names lists every compiled program.
 func Names() []string {
-	return append([]string{Containerd, Shim, Ctr, Runc, CoreDNS, Pause}, CNIPlugins()...)
+	return append([]string{Containerd, Shim, Ctr, Runc, CoreDNS, Pause, Network}, CNIPlugins()...)
 }
 
 // Programs is a directory with all compiled programs.
@@ -36,8 +45,51 @@ type Programs struct {
 	Dir string
 }
 
-// ProgramsEntry is the name of the cache entry for one content of the programs.
-func ProgramsEntry(key string) string { return programsPrefix + key }
+// Part is some of the programs, compiled together.
+type Part struct {
+	// Key identifies what the programs are made of.
+	Key string
+	// Compile leaves them in the directory.
+	Compile func(ctx context.Context, dir string) error
+}
+
+// MakePrograms puts all programs into one directory of the cache. A part that
+// is in the cache already is not compiled again.
+func (c Cache) MakePrograms(ctx context.Context, parts []Part) (Programs, error) {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintln(h, p.Key)
+	}
+	dir, err := c.Make(ctx, programsPrefix+hex.EncodeToString(h.Sum(nil))[:16], func(ctx context.Context, dir string) error {
+		for _, p := range parts {
+			part, err := c.Make(ctx, partPrefix+p.Key, p.Compile)
+			if err != nil {
+				return err
+			}
+			if err := linkAll(part, dir); err != nil {
+				return fmt.Errorf("collecting programs: %w", err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return Programs{}, err
+	}
+	return FindPrograms(dir, c)
+}
+
+func linkAll(from, to string) error {
+	files, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := linkOrCopy(filepath.Join(from, f.Name()), filepath.Join(to, f.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // FindPrograms returns those in dir if it is given, else in the directory that
 // the environment names, else those in the cache that were built or used last.

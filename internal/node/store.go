@@ -108,6 +108,30 @@ func (b Builder) ctr(ctx context.Context, run string, args ...string) (string, e
 	return string(out), err
 }
 
+// shareFiles makes the big files in a store second names of those in the cache.
+// That saves disk, and memory and time on every machine: its kubelet and its
+// containers then run the same file, whose pages are read once for all.
+func (b Builder) shareFiles(store string) error {
+	for name, from := range map[string]string{
+		"usr/local/bin/kube": b.Kube.Path, CoreDNS: b.Programs.Path(CoreDNS), Network: b.Programs.Path(Network), Pause: b.Programs.Path(Pause),
+	} {
+		unpacked, err := filepath.Glob(filepath.Join(store, "*", "snapshots", "*", "fs", name))
+		if err != nil {
+			return err
+		}
+		if len(unpacked) == 0 {
+			return fmt.Errorf("%q is in no image", name)
+		}
+		for _, to := range unpacked {
+			temp := to + ".shared"
+			if err := errors.Join(linkOrCopy(from, temp), os.Rename(temp, to)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // CopyStore gives a machine a store of its own in dir, which must not exist.
 // Blobs and unpacked files never change, so the copy shares them with the
 // image; databases are copied.

@@ -9,7 +9,7 @@ func machineTools() host.Request {
 		Required: []string{
 			"bash", "sh", "mount", "umount", "awk", "sed", "grep", "tar", "gzip", "find", "xargs", "ps", "sysctl", "getent",
 			"ip", "ss", "nft", "iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore",
-			"conntrack", "ethtool", "socat", "modprobe", "sshd", "ssh-keygen",
+			"conntrack", "ethtool", "socat", "modprobe", "sshd", "ssh-keygen", "curl", "jq", "ping",
 		},
 		Optional: []string{
 			// Of coreutils.
@@ -26,8 +26,8 @@ func machineTools() host.Request {
 			"swapoff", "swapon", "taskset", "unshare", "uuidgen", "wipefs", "free", "pgrep", "pidof", "pkill", "pmap", "top", "uptime",
 			"vmstat", "w", "watch", "lsmod", "insmod", "rmmod", "depmod", "modinfo", "mkfs.ext4", "mke2fs", "e2fsck", "tune2fs", "mkfs.xfs",
 			// Text, archives, network, certificates.
-			"egrep", "fgrep", "gawk", "mawk", "bunzip2", "bzip2", "gunzip", "xz", "unxz", "zcat", "zstd", "less", "vi", "nano", "jq", "diff", "cmp",
-			"curl", "wget", "openssl", "ping", "arping", "dig", "host", "nslookup", "tcpdump", "nc", "bridge", "tc", "rtmon", "ipset", "ipvsadm", "ebtables",
+			"egrep", "fgrep", "gawk", "mawk", "bunzip2", "bzip2", "gunzip", "xz", "unxz", "zcat", "zstd", "less", "vi", "nano", "diff", "cmp",
+			"wget", "openssl", "arping", "dig", "host", "nslookup", "tcpdump", "nc", "bridge", "tc", "rtmon", "ipset", "ipvsadm", "ebtables",
 			"arptables", "iptables-nft", "iptables-legacy", "iptables-nft-save", "iptables-legacy-save", "iptables-nft-restore",
 			"iptables-legacy-restore", "ip6tables-nft", "ip6tables-legacy", "ip6tables-nft-save", "ip6tables-legacy-save",
 			"ip6tables-nft-restore", "ip6tables-legacy-restore", "iptables-apply", "ssh", "scp", "sftp", "chpasswd", "strace", "lsof", "tini",
@@ -38,6 +38,12 @@ func machineTools() host.Request {
 			"/etc/ssl/openssl.cnf", "/etc/services", "/etc/protocols", "/etc/ethertypes", "/etc/login.defs",
 		),
 	}
+}
+
+// CheckTools says which programs of the host an image cannot be made without.
+func CheckTools() error {
+	_, err := host.Collect(host.Request{Required: machineTools().Required})
+	return err
 }
 
 // proxyTools is what kube-proxy calls, in either of its modes.
@@ -56,10 +62,10 @@ func proxyTools() host.Request {
 // shellTools is what ToolsImage has.
 func shellTools() host.Request {
 	return host.Request{
-		Required: []string{"bash", "sh", "socat", "getent", "ip", "grep", "sed", "awk"},
+		Required: []string{"bash", "sh", "socat", "getent", "ip", "grep", "sed", "awk", "curl", "ping"},
 		Optional: []string{
 			"cat", "date", "echo", "env", "head", "hostname", "id", "ls", "mkdir", "nproc", "printf", "rm", "seq", "sleep", "sort", "tail", "tee", "timeout",
-			"touch", "true", "false", "uname", "wc", "ps", "curl", "wget", "jq", "ping", "dig", "host", "nslookup", "ss",
+			"touch", "true", "false", "uname", "wc", "ps", "wget", "jq", "dig", "host", "nslookup", "ss",
 		},
 		Globs: append(libraryGlobs(), "/etc/services", "/etc/protocols"),
 	}

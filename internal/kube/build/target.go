@@ -1,10 +1,15 @@
 package build
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 )
 
@@ -20,6 +25,9 @@ type Target struct {
 	Flags []string
 	// C is whether the programs have parts in C.
 	C bool
+	// Crowded is whether the module has much that the programs are not made
+	// of. Their key then leaves that out.
+	Crowded bool
 }
 
 func (t Target) flags() []string {
@@ -79,7 +87,7 @@ func (b Builder) Key(ctx context.Context, targets []Target) (string, error) {
 			return "", fmt.Errorf("reading the go command's settings: %w", err)
 		}
 		all.env["GOFLAGS"] = relevantFlags(all.env["GOFLAGS"])
-		if err := in.readSources(t.Source); err != nil {
+		if err := b.readTarget(ctx, t, in); err != nil {
 			return "", fmt.Errorf("reading the source of %s: %w", t.Label, err)
 		}
 		for name, content := range in.files {
@@ -88,4 +96,71 @@ func (b Builder) Key(ctx context.Context, targets []Target) (string, error) {
 		all.flags = slices.Concat(all.flags, []string{t.Label, fmt.Sprint(t.C)}, t.flags(), t.Packages)
 	}
 	return all.key(), nil
+}
+
+func (b Builder) readTarget(ctx context.Context, t Target, in inputs) error {
+	if t.Crowded {
+		return b.readPackages(ctx, t, in)
+	}
+	return in.readSources(t.Source)
+}
+
+// listed is what the go command tells about a package.
+type listed struct {
+	ImportPath, Dir     string
+	GoFiles, EmbedFiles []string
+	Module              *module
+}
+
+type module struct {
+	Main          bool
+	Path, Version string
+	Replace       *module
+}
+
+// readPackages reads the packages that the programs are made of: files of
+// their own module, versions of others.
+func (b Builder) readPackages(ctx context.Context, t Target, in inputs) error {
+	args := slices.Concat([]string{"list", "-deps", "-json=ImportPath,Dir,GoFiles,EmbedFiles,Module"}, t.flags(), t.Packages)
+	out, err := b.command(ctx, t, args...).run(nil, nil)
+	if err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(out))
+	for {
+		var p listed
+		err := decoder.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := in.readPackage(p); err != nil {
+			return err
+		}
+	}
+}
+
+// readPackage has nothing to read of the standard library, whose version is in
+// the environment.
+func (in inputs) readPackage(p listed) error {
+	if p.Module == nil {
+		return nil
+	}
+	if m := p.Module; !m.Main {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		in.files[p.Module.Path] = m.Path + " " + m.Version
+		return nil
+	}
+	for _, file := range slices.Concat(p.GoFiles, p.EmbedFiles) {
+		data, err := os.ReadFile(filepath.Join(p.Dir, file))
+		if err != nil {
+			return err
+		}
+		in.files[p.ImportPath+"/"+file] = string(data)
+	}
+	return nil
 }

@@ -78,3 +78,45 @@ func TestKeyChangesWithSourceAndFlags(t *testing.T) {
 		t.Error("another source has the same key")
 	}
 }
+
+func TestKeyOfACrowdedModuleFollowsWhatTheProgramsAreMadeOf(t *testing.T) {
+	b := Builder{Progress: &log{}}
+	tt := target(t)
+	tt.Crowded = true
+	write := func(name, content string) {
+		t.Helper()
+		path := filepath.Join(tt.Source, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("word/word.go", "package word\n\nimport _ \"embed\"\n\n//go:embed text\nvar Word string\n")
+	write("word/text", "one")
+	write("hello/main.go", "package main\n\nimport \"example.com/hello/word\"\n\nfunc main() { println(word.Word) }\n")
+	write("other/main.go", "package main\n\nfunc main() {}\n")
+	last := ""
+	for _, step := range []struct {
+		name, content string
+		changes       bool
+	}{
+		{"hello/doc.text", "changed\n", true}, // the first key of all
+		{"other/main.go", "package main\n\nfunc main() { println() }\n", false},
+		{"hello/main_test.go", "package main\n", false},
+		{"word/text", "two", true},
+		{"word/more.go", "package word\n", true},
+		{"go.mod", "module example.com/hello\n\ngo 1.26\n\n// a comment\n", false},
+	} {
+		write(step.name, step.content)
+		key, err := b.Key(t.Context(), []Target{tt})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if changed := key != last; changed != step.changes {
+			t.Errorf("after a change of %s the key is another one: %t, want %t", step.name, changed, step.changes)
+		}
+		last = key
+	}
+}

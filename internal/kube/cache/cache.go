@@ -10,8 +10,10 @@
 //	  .lock-v1.36.3-3f2a…   held while the entry is being made
 //	  .tmp-v1.36.3-3f2a….N  an entry in the making; left over only by a crash
 //
-// The package never builds, downloads or runs anything: a fill function given
-// to [Cache.Create] does. Start at [Default] and [Cache.Create].
+// When an entry is made, those of its version are removed that no process runs
+// and that were not used lately. The package never builds, downloads or runs
+// anything: a fill function given to [Cache.Create] does. Start at [Default] and
+// [Cache.Create].
 package cache
 
 import (
@@ -85,8 +87,8 @@ type Request struct {
 // Create returns the entry, and makes it first if it is not there. Of several
 // processes that ask for the same entry one makes it while the others wait.
 func (c Cache) Create(ctx context.Context, r Request) (Entry, error) {
-	if e, ok := c.Get(r.Name); ok {
-		return e, e.touch()
+	if e, ok := c.Get(r.Name); ok && e.Touch() == nil {
+		return e, nil
 	}
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return Entry{}, fmt.Errorf("creating the cache: %w", err)
@@ -97,12 +99,16 @@ func (c Cache) Create(ctx context.Context, r Request) (Entry, error) {
 	}
 	defer unlock()
 	if e, ok := c.Get(r.Name); ok {
-		return e, e.touch()
+		return e, e.Touch()
 	}
 	if err := c.removeLeftovers(r.Name); err != nil {
 		return Entry{}, err
 	}
-	return c.make(ctx, r)
+	e, err := c.make(ctx, r)
+	if err == nil {
+		c.prune(e.Version)
+	}
+	return e, err
 }
 
 // make fills a temporary directory and moves it into place. The caller holds
@@ -167,9 +173,9 @@ func (c Cache) lockFile(name string) string {
 	return filepath.Join(c.Dir, lockPrefix+name)
 }
 
-// touch marks the entry as the one used last. A cache that is read-only still
+// Touch marks the entry as the one used last. A cache that is read-only still
 // serves, so that is no reason to fail.
-func (e Entry) touch() error {
+func (e Entry) Touch() error {
 	now := time.Now()
 	err := os.Chtimes(filepath.Join(e.Dir, manifestFile), now, now)
 	if errors.Is(err, fs.ErrNotExist) {
