@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-dev/drover/internal/cli/kubeconfig"
 	"github.com/drover-dev/drover/internal/cli/kubectl"
 	"github.com/drover-dev/drover/internal/cli/machine"
 	"github.com/drover-dev/drover/internal/cli/manager"
@@ -31,14 +32,15 @@ kubectl or clusterctl at it, and apply the Cluster API manifests you have.
   drover up                                 # bring the management plane up
   export KUBECONFIG=~/.drover/kubeconfig
   drover kubectl apply -f cluster.yaml
-  drover status                             # see how it is doing`
+  drover status                             # see how it is doing
+  drover kubeconfig NAME                    # get into a cluster`
 
 const exitCodes = `Drover ends with one of these codes:
 
   0  all went well
   1  something failed; the message says what, on what, and what to do
   2  the command was called wrongly; nothing was done
-  3  the management plane is not running (status only)`
+  3  the management plane is not running (status only), or metal (metal status)`
 
 // Main runs the program and returns its exit code.
 func Main() int {
@@ -70,7 +72,7 @@ func NewCommand(io *ui.IO) *cobra.Command {
 	)
 	plane.AddCommands(root, io)
 	addTo(root, "machines", metal.NewCommand(io), machine.NewCommand(io))
-	addTo(root, "use", kubectl.NewCommand(), manager.NewCommand(), version.NewCommand(io))
+	addTo(root, "use", kubeconfig.NewCommand(io), kubectl.NewCommand(), manager.NewCommand(), version.NewCommand(io))
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodes})
 	markUsageErrors(root)
 	return root

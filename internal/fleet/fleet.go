@@ -5,11 +5,14 @@ package fleet
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,22 +39,41 @@ var waitingOrder = []string{
 	clusterv1.ClusterAvailableCondition,
 }
 
+// Fleet is the clusters of one management plane.
+type Fleet struct {
+	client client.WithWatch
+}
+
+// Connect prepares to talk to a management plane.
+func Connect(cfg *rest.Config) (*Fleet, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clusterv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("registering kinds: %w", err)
+	}
+	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", cfg.Host, err)
+	}
+	return &Fleet{client: c}, nil
+}
+
 // List returns the clusters in all namespaces, sorted.
 func List(ctx context.Context, kubeconfig string) ([]Cluster, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("reading kubeconfig %q: %w", kubeconfig, err)
 	}
-	scheme := runtime.NewScheme()
-	if err := clusterv1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("registering kinds: %w", err)
-	}
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	f, err := Connect(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to %s: %w", cfg.Host, err)
+		return nil, err
 	}
+	return f.List(ctx)
+}
+
+// List returns the clusters in all namespaces, sorted.
+func (f *Fleet) List(ctx context.Context) ([]Cluster, error) {
 	var list clusterv1.ClusterList
-	if err := c.List(ctx, &list); err != nil {
+	if err := f.client.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("listing clusters: %w", err)
 	}
 	out := make([]Cluster, 0, len(list.Items))
@@ -79,6 +101,9 @@ func (c Cluster) condition(kind string) *metav1.Condition {
 	}
 	return &c.Conditions[i]
 }
+
+// Key is how people write the cluster's name in full.
+func (c Cluster) Key() string { return c.Namespace + "/" + c.Name }
 
 // Waiting names the first condition that is not met and why, or nothing.
 func (c Cluster) Waiting() string {

@@ -15,6 +15,8 @@ import (
 
 	"github.com/drover-dev/drover/internal/atomicfile"
 	"github.com/drover-dev/drover/internal/metal/store"
+	"github.com/drover-dev/drover/internal/process"
+	"github.com/drover-dev/drover/internal/userdir"
 )
 
 // DefaultProject is the name of the project that every home has.
@@ -27,16 +29,7 @@ type Home struct {
 
 // DefaultHome is $DROVER_METAL_HOME, or .drover-metal in the user's home
 // directory.
-func DefaultHome() string {
-	if dir := os.Getenv("DROVER_METAL_HOME"); dir != "" {
-		return dir
-	}
-	base, err := os.UserHomeDir()
-	if err != nil {
-		base = string(filepath.Separator)
-	}
-	return filepath.Join(base, ".drover-metal")
-}
+func DefaultHome() string { return userdir.Find("DROVER_METAL_HOME", ".drover-metal") }
 
 // Endpoint tells other commands where the API is.
 type Endpoint struct {
@@ -44,8 +37,17 @@ type Endpoint struct {
 	// AdminToken is the file that holds the token for everything.
 	AdminToken string `json:"adminToken"`
 	Driver     string `json:"driver,omitempty"`
-	PID        int    `json:"pid,omitempty"`
+	// Project is the one that every home has, by its id.
+	Project string `json:"project,omitempty"`
+	// Process is the one that serves, or served last.
+	process.Process
 }
+
+// APIURL is what clients of the Packet API are given.
+func (e Endpoint) APIURL() string { return e.URL + versionPrefix }
+
+// ErrNoMetal means that no metal has ever run in a home.
+var ErrNoMetal = errors.New("no metal has run")
 
 // EndpointFile is where the endpoint is written.
 func (h Home) EndpointFile() string { return h.path("endpoint.json") }
@@ -55,6 +57,9 @@ func (h Home) AdminTokenFile() string { return h.path("tokens", "admin") }
 
 // TokenFile holds a token of a project.
 func (h Home) TokenFile(project string) string { return h.path("tokens", "project-"+project) }
+
+// LogFile is where a metal in the background logs.
+func (h Home) LogFile() string { return h.path("logs", "metal.log") }
 
 func (h Home) storeFile() string { return h.path("store.db") }
 
@@ -78,7 +83,7 @@ func (h Home) ReadEndpoint() (Endpoint, error) {
 	var e Endpoint
 	data, err := os.ReadFile(h.EndpointFile())
 	if errors.Is(err, fs.ErrNotExist) {
-		return e, fmt.Errorf("no metal has run in home %q: start one with `drover metal serve`", h.Dir)
+		return e, fmt.Errorf("%w in home %q: start one with `drover up` or `drover metal serve`", ErrNoMetal, h.Dir)
 	}
 	if err != nil {
 		return e, fmt.Errorf("reading endpoint: %w", err)
@@ -96,6 +101,30 @@ func (h Home) WriteEndpoint(e Endpoint) error {
 		return fmt.Errorf("encoding endpoint: %w", err)
 	}
 	return atomicfile.Write(h.EndpointFile(), append(data, '\n'), 0o600)
+}
+
+// CheckDriver refuses another driver than the one that the home's devices were
+// made with: it would make them anew as machines of its own kind.
+func (h Home) CheckDriver(name string) error {
+	e, err := h.ReadEndpoint()
+	if errors.Is(err, ErrNoMetal) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if e.Driver != "" && e.Driver != name {
+		return &DriverError{Home: h.Dir, Has: e.Driver, Wanted: name}
+	}
+	return nil
+}
+
+// DriverError means that a home belongs to machines of another kind.
+type DriverError struct{ Home, Has, Wanted string }
+
+func (e *DriverError) Error() string {
+	return fmt.Sprintf("metal in home %q has machines of driver %q, not %q: use that driver, name another home in $DROVER_METAL_HOME, or remove this one with `drover metal purge`",
+		e.Home, e.Has, e.Wanted)
 }
 
 // AdminToken reads the token for everything.

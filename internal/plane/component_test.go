@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/drover-dev/drover/internal/process"
 )
 
 // testComponent is this test binary, behaving as TestMain says.
@@ -124,13 +126,13 @@ func TestChildrenDieWithTheirSupervisor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child := identify(pid)
-	if !child.alive() {
+	child := process.Identify(pid)
+	if !child.Alive() {
 		t.Fatal("the child does not run")
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	waitFor(t, "the child is gone", func() bool { return !child.alive() })
+	waitFor(t, "the child is gone", func() bool { return !child.Alive() })
 }
 
 func TestBackoffDoublesUpToALimit(t *testing.T) {

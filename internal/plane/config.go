@@ -121,6 +121,18 @@ func (c *Config) chooseAPIPort(asked int) error {
 	return nil
 }
 
+// claimAPIPort keeps a port that was chosen because it was free from being
+// chosen by another plane too, in the seconds until the API server takes it. A
+// name that only one process can have stands for the port.
+func (p *Plane) claimAPIPort() error {
+	var err error
+	p.claim, err = net.Listen("unix", fmt.Sprintf("@drover-api-port-%d", p.config.APIPort))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		p.config.APIPort, err = freePort(p.config.APIAddress)
+	}
+	return err
+}
+
 // choosePorts keeps the ports of the last start where they are still free, so
 // that a restart changes nothing that is written down elsewhere.
 func (c *Config) choosePorts() error {

@@ -93,3 +93,21 @@ func TestAPIURLIsReachableFromThisMachine(t *testing.T) {
 		}
 	}
 }
+
+func TestTwoPlanesDoNotChooseTheSamePort(t *testing.T) {
+	port, err := freePort("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := &Plane{config: Config{APIAddress: "127.0.0.1", APIPort: port}}
+	second := &Plane{config: first.config}
+	for _, p := range []*Plane{first, second} {
+		if err := p.claimAPIPort(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer first.claim.Close()
+	if first.config.APIPort != port || second.config.APIPort == port || second.config.APIPort == 0 {
+		t.Errorf("ports %d and %d, want %d and another", first.config.APIPort, second.config.APIPort, port)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/drover-dev/drover/internal/background"
 	"github.com/drover-dev/drover/internal/version"
 )
 
@@ -59,8 +60,9 @@ func (p *Plane) manager() Component {
 		Name:    "manager",
 		Version: version.Get().Version,
 		Command: func() *exec.Cmd {
-			cmd := exec.Command(self(), p.managerArgs()...)
+			cmd := exec.Command(background.Self(), p.managerArgs()...)
 			cmd.Args[0] = "drover"
+			cmd.Env = p.managerEnvironment()
 			return cmd
 		},
 		Probe: func(ctx context.Context) error {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/drover-dev/drover/internal/atomicfile"
+	"github.com/drover-dev/drover/internal/userdir"
 	"github.com/drover-dev/drover/internal/version"
 )
 
@@ -24,16 +25,7 @@ type Home struct {
 }
 
 // DefaultHome is $DROVER_HOME, or .drover in the user's home directory.
-func DefaultHome() string {
-	if dir := os.Getenv("DROVER_HOME"); dir != "" {
-		return dir
-	}
-	base, err := os.UserHomeDir()
-	if err != nil {
-		base = string(filepath.Separator)
-	}
-	return filepath.Join(base, ".drover")
-}
+func DefaultHome() string { return userdir.Find("DROVER_HOME", ".drover") }
 
 // Kubeconfig is the administrator's kubeconfig, the one file here that is
 // meant for people.
@@ -46,6 +38,7 @@ func (h Home) metaFile() string   { return h.path("home.json") }
 func (h Home) configFile() string { return h.path("config.json") }
 func (h Home) lockFile() string   { return h.path("lock") }
 func (h Home) stateFile() string  { return h.path("run", "state.json") }
+func (h Home) packetFile() string { return h.path("run", "packet-api.json") }
 func (h Home) etcdDir() string    { return h.path("etcd") }
 func (h Home) pkiDir() string     { return h.path("pki") }
 func (h Home) runDir() string     { return h.path("run") }

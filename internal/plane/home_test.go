@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/drover-dev/drover/internal/process"
 )
 
 func write(t *testing.T, path, content string) {
@@ -126,19 +128,19 @@ func TestEndingLeftoversSparesStrangers(t *testing.T) {
 	}
 	defer func() { _ = stranger.Process.Kill(); _ = stranger.Wait() }()
 	go func() { _ = ours.Wait() }()
-	reused := identify(stranger.Process.Pid)
+	reused := process.Identify(stranger.Process.Pid)
 	reused.Start = "before-the-reboot/42"
 	write(t, h.stateFile(), "")
-	if err := writeJSON(h.stateFile(), State{Children: []Process{reused, identify(ours.Process.Pid)}}); err != nil {
+	if err := writeJSON(h.stateFile(), State{Children: []process.Process{reused, process.Identify(ours.Process.Pid)}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.endLeftovers(); err != nil {
 		t.Fatal(err)
 	}
-	if identify(ours.Process.Pid).alive() {
+	if process.Identify(ours.Process.Pid).Alive() {
 		t.Error("a leftover of ours lives on")
 	}
-	if !identify(stranger.Process.Pid).alive() {
+	if !process.Identify(stranger.Process.Pid).Alive() {
 		t.Error("a stranger that has the number of an old child was killed")
 	}
 }

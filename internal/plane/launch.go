@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/drover-dev/drover/internal/background"
 )
 
 // ProgressFD is the file descriptor on which a supervisor in the background
@@ -43,20 +45,12 @@ func launch(ctx context.Context, o Options) error {
 	if err := o.Home.makeRoot(); err != nil {
 		return err
 	}
-	logPath := o.Home.LogFile("drover")
-	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return fmt.Errorf("opening the log of the supervisor: %w", err)
-	}
-	defer log.Close()
 	events, tell, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("making a pipe: %w", err)
 	}
 	defer events.Close()
-	cmd := supervisor(o)
-	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = log, log, []*os.File{tell}
-	err = cmd.Start()
+	cmd, err := background.Start(background.Options{Args: supervisorArgs(o), Log: o.Home.LogFile("drover"), Files: []*os.File{tell}})
 	_ = tell.Close()
 	if err != nil {
 		return fmt.Errorf("starting the supervisor: %w", err)
@@ -64,8 +58,8 @@ func launch(ctx context.Context, o Options) error {
 	return follow(ctx, cmd, events, o.Progress)
 }
 
-// supervisor is this program again, detached from the terminal.
-func supervisor(o Options) *exec.Cmd {
+// supervisorArgs have the supervisor want what we want.
+func supervisorArgs(o Options) []string {
 	args := []string{"up", "--foreground", "--home", o.Home.Dir, "--progress-fd", strconv.Itoa(ProgressFD)}
 	if o.APIAddress != "" {
 		args = append(args, "--api-address", o.APIAddress)
@@ -79,10 +73,7 @@ func supervisor(o Options) *exec.Cmd {
 	if o.KubeDir != "" {
 		args = append(args, "--kube-dir", o.KubeDir)
 	}
-	cmd := exec.Command(self(), args...)
-	cmd.Args[0] = "drover"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	return cmd
+	return append(args, o.Flags...)
 }
 
 // follow passes on the events of the supervisor until it is ready or gone. A
@@ -127,7 +118,7 @@ func awaitOther(ctx context.Context, o Options) error {
 	defer cancel()
 	for looks := 0; o.Home.Running(); {
 		state, err := o.Home.readState()
-		if err == nil && state.Supervisor.alive() && (state.Phase == PhaseReady || state.Phase == PhaseDegraded) {
+		if err == nil && state.Supervisor.Alive() && (state.Phase == PhaseReady || state.Phase == PhaseDegraded) {
 			looks++
 		}
 		if looks == 2 {
@@ -145,24 +136,6 @@ func awaitOther(ctx context.Context, o Options) error {
 // errOtherGone means that the plane we were waiting for is no longer there.
 var errOtherGone = errors.New("another process was bringing this plane up and has given up: run `drover up` again to see why")
 
-// self is this program, also if its file has been replaced by a newer release
-// since it was started: the link in /proc still leads to the one that runs.
-func self() string {
-	const link = "/proc/self/exe"
-	path, err := os.Executable()
-	if err != nil {
-		return link
-	}
-	named, err := os.Stat(path)
-	if err != nil {
-		return link
-	}
-	if running, err := os.Stat(link); err != nil || !os.SameFile(named, running) {
-		return link
-	}
-	return path
-}
-
 // Shutdown stops the plane in h and returns when all of it is gone. It is no
 // error if there was none.
 func Shutdown(ctx context.Context, h Home) (wasRunning bool, err error) {
@@ -173,17 +146,17 @@ func Shutdown(ctx context.Context, h Home) (wasRunning bool, err error) {
 	if err != nil {
 		return true, fmt.Errorf("finding the supervisor: %w", err)
 	}
-	if !state.Supervisor.alive() {
+	if !state.Supervisor.Alive() {
 		return true, fmt.Errorf("home %q is in use by a process that is not known: is another drover starting?", h.Dir)
 	}
 	if err := syscall.Kill(state.Supervisor.PID, syscall.SIGTERM); err != nil {
 		return true, fmt.Errorf("stopping the supervisor (pid %d): %w", state.Supervisor.PID, err)
 	}
-	for state.Supervisor.alive() {
+	for state.Supervisor.Alive() {
 		if ctx.Err() != nil {
 			return true, fmt.Errorf("the supervisor (pid %d) is still stopping its components: see `drover status`", state.Supervisor.PID)
 		}
-		state.Supervisor.wait(200 * time.Millisecond)
+		state.Supervisor.Wait(200 * time.Millisecond)
 	}
 	return true, h.endLeftovers()
 }

@@ -5,40 +5,23 @@ import (
 	"fmt"
 	"os"
 
-	"golang.org/x/sys/unix"
+	"github.com/drover-dev/drover/internal/filelock"
 )
 
 // errLocked means that another process holds the home.
 var errLocked = errors.New("another process is using this home")
 
-// lock takes the home for this process. The kernel releases it when the
-// process ends, however it ends, so a lock never outlives its holder. It is an
-// open file description lock because that kind can be asked about without
-// being taken.
+// lock takes the home for this process.
 func (h Home) lock() (*os.File, error) {
-	f, err := os.OpenFile(h.lockFile(), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := filelock.Try(h.lockFile())
+	if errors.Is(err, filelock.ErrHeld) {
+		return nil, errLocked
+	}
 	if err != nil {
 		return nil, fmt.Errorf("home %q is not writable: %w", h.Dir, err)
 	}
-	err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
-	if err == nil {
-		return f, nil
-	}
-	_ = f.Close()
-	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
-		return nil, errLocked
-	}
-	return nil, fmt.Errorf("locking home %q: %w", h.Dir, err)
+	return f, nil
 }
 
 // Running tells whether a supervisor holds the home.
-func (h Home) Running() bool {
-	f, err := os.Open(h.lockFile())
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	query := unix.Flock_t{Type: unix.F_WRLCK}
-	err = unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &query)
-	return err == nil && query.Type != unix.F_UNLCK
-}
+func (h Home) Running() bool { return filelock.Held(h.lockFile()) }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/drover-dev/drover/internal/atomicfile"
+	"github.com/drover-dev/drover/internal/pki"
 )
 
 const (
@@ -72,7 +73,7 @@ func (h Home) serviceAccountPublicKey() string { return h.path("pki", "service-a
 // Ensure issues what is missing, damaged, about to expire or made for other
 // names, and returns the names of the certificates that it issued.
 func (p PKI) Ensure(c Config) ([]string, error) {
-	authorities := map[string]*authority{}
+	authorities := map[string]*pki.Authority{}
 	for _, name := range []string{"ca", "etcd-ca"} {
 		a, err := p.ensureCA(name)
 		if err != nil {
@@ -98,35 +99,35 @@ func (p PKI) Ensure(c Config) ([]string, error) {
 
 // ensureCA loads an authority. One that nears its end is followed by a new
 // one, which signs from then on, while both are trusted.
-func (p PKI) ensureCA(name string) (*authority, error) {
-	a, err := loadAuthority(p.home.certFile(name), p.home.keyFile(name))
-	if err == nil && p.now.Before(renewAt(a.certs[0])) {
+func (p PKI) ensureCA(name string) (*pki.Authority, error) {
+	a, err := pki.LoadAuthority(p.home.certFile(name), p.home.keyFile(name))
+	if err == nil && p.now.Before(renewAt(a.Certs[0])) {
 		return a, nil
 	}
-	next, err := newAuthority("drover-"+name, p.now)
+	next, err := pki.NewAuthority("drover-"+name, p.now, caLifetime)
 	if err != nil {
 		return nil, err
 	}
 	if a != nil {
-		next.trust(a.certs, p.now)
+		next.Trust(a.Certs, p.now)
 	}
-	return next, p.writePair(name, next.pem(), next.key)
+	return next, p.writePair(name, next.PEM(), next.Key)
 }
 
 // ensureServiceAccountKey makes the key that signs tokens, and beside it the
 // public half that the API server verifies them with.
 func (p PKI) ensureServiceAccountKey() error {
 	path := p.home.keyFile("service-account")
-	signer, err := loadKey(path)
+	signer, err := pki.LoadKey(path)
 	if err != nil {
-		key, err := newKeyPEM()
+		key, err := pki.NewKey()
 		if err != nil {
 			return err
 		}
 		if err := atomicfile.Write(path, key, 0o600); err != nil {
 			return err
 		}
-		if signer, err = parseKey(key); err != nil {
+		if signer, err = pki.ParseKey(key); err != nil {
 			return err
 		}
 	}
@@ -138,7 +139,7 @@ func (p PKI) ensureServiceAccountKey() error {
 	return atomicfile.Write(p.home.serviceAccountPublicKey(), public, 0o600)
 }
 
-func (p PKI) ensureLeaf(a *authority, l leaf) (bool, error) {
+func (p PKI) ensureLeaf(a *pki.Authority, l leaf) (bool, error) {
 	if p.current(a, l) {
 		return false, nil
 	}
@@ -156,7 +157,7 @@ func (p PKI) ensureLeaf(a *authority, l leaf) (bool, error) {
 			template.DNSNames = append(template.DNSNames, host)
 		}
 	}
-	cert, key, err := a.issue(template)
+	cert, key, err := a.Issue(template)
 	if err != nil {
 		return false, fmt.Errorf("issuing certificate %q: %w", l.name, err)
 	}
@@ -164,9 +165,9 @@ func (p PKI) ensureLeaf(a *authority, l leaf) (bool, error) {
 }
 
 // current tells whether the certificate on disk is the one that is wanted.
-func (p PKI) current(a *authority, l leaf) bool {
-	cert, err := loadPair(p.home.certFile(l.name), p.home.keyFile(l.name))
-	if err != nil || !p.now.Before(renewAt(cert)) || cert.CheckSignatureFrom(a.certs[0]) != nil {
+func (p PKI) current(a *pki.Authority, l leaf) bool {
+	cert, err := pki.LoadPair(p.home.certFile(l.name), p.home.keyFile(l.name))
+	if err != nil || !p.now.Before(renewAt(cert)) || cert.CheckSignatureFrom(a.Certs[0]) != nil {
 		return false
 	}
 	for _, host := range l.hosts {

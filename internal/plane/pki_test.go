@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-dev/drover/internal/pki"
 )
 
 var allLeaves = []string{"etcd", "etcd-client", "apiserver", "controller-manager", "manager", "supervisor", "admin"}
@@ -35,14 +37,14 @@ func verify(t *testing.T, p PKI, at time.Time) {
 	t.Helper()
 	for _, l := range leaves(Config{APIAddress: "127.0.0.1"}) {
 		roots := x509.NewCertPool()
-		certs, err := loadCerts(p.home.certFile(l.ca))
+		certs, err := pki.LoadCerts(p.home.certFile(l.ca))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range certs {
 			roots.AddCert(c)
 		}
-		cert, err := loadPair(p.home.certFile(l.name), p.home.keyFile(l.name))
+		cert, err := pki.LoadPair(p.home.certFile(l.name), p.home.keyFile(l.name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,14 +84,14 @@ func TestEnsureRenewsBeforeExpiry(t *testing.T) {
 func TestEnsureReplacesAnAuthorityWithoutBreakingTrust(t *testing.T) {
 	p, c := newPKI(t), Config{APIAddress: "127.0.0.1"}
 	ensure(t, p, c)
-	before, err := loadCerts(p.home.certFile("ca"))
+	before, err := pki.LoadCerts(p.home.certFile("ca"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	late := p
 	late.now = p.now.Add(caLifetime * 3 / 4)
 	ensure(t, late, c)
-	after, err := loadCerts(p.home.certFile("ca"))
+	after, err := pki.LoadCerts(p.home.certFile("ca"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +107,7 @@ func TestAnExpiredAuthorityIsNotTrustedAnyMore(t *testing.T) {
 	late := p
 	late.now = p.now.Add(caLifetime + time.Hour)
 	ensure(t, late, c)
-	if certs, err := loadCerts(p.home.certFile("ca")); err != nil || len(certs) != 1 {
+	if certs, err := pki.LoadCerts(p.home.certFile("ca")); err != nil || len(certs) != 1 {
 		t.Errorf("the bundle holds %d certificates (%v), want only the new one", len(certs), err)
 	}
 }
@@ -144,7 +146,7 @@ func TestEnsureFollowsNewNames(t *testing.T) {
 	if diff := cmp.Diff([]string{"apiserver"}, issued); diff != "" {
 		t.Errorf("issued (-want +got):\n%s", diff)
 	}
-	cert, err := loadPair(p.home.certFile("apiserver"), p.home.keyFile("apiserver"))
+	cert, err := pki.LoadPair(p.home.certFile("apiserver"), p.home.keyFile("apiserver"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,18 +4,19 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
-	"os/signal"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/kube"
+	"github.com/drover-dev/drover/internal/packet/access"
+	"github.com/drover-dev/drover/internal/process"
 	"github.com/drover-dev/drover/internal/version"
 )
 
@@ -34,8 +35,14 @@ type Options struct {
 	APIPort    int
 	SANs       []string
 	KubeDir    string
-	Progress   Progress
-	Log        *slog.Logger
+	// Packet, if set, finds the Packet API for clusters that name none, and may
+	// start it. It is called beside the start of the plane; only the manager
+	// waits for it. A SkippedError means that the plane goes without.
+	Packet func(context.Context) (access.Credentials, error)
+	// Flags have a supervisor in the background set Packet as it is here.
+	Flags    []string
+	Progress Progress
+	Log      *slog.Logger
 }
 
 // Plane is a running management plane. Its parts start from left to right and
@@ -50,9 +57,12 @@ type Plane struct {
 	probes   *prober
 	log      *slog.Logger
 	children []*child
+	claim    net.Listener // see claimAPIPort
 
 	stateMu sync.Mutex
 	phase   string
+	// packet is what the manager was started with.
+	packet access.Credentials
 }
 
 // Run brings the plane up, keeps it up until ctx ends, and takes it down. Of
@@ -64,14 +74,15 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer unlock()
 	defer p.stop()
-	if err := p.start(ctx, o.Progress); err != nil {
+	signals := p.listen()
+	if err := p.start(ctx, o); err != nil {
 		return err
 	}
 	p.setPhase(PhaseReady)
 	o.Progress.done()
 	_, _ = daemon.SdNotify(false, daemon.SdNotifyReady)
 	p.log.Info("The plane is ready", "api", p.config.APIURL())
-	p.tend(ctx)
+	p.tend(ctx, signals)
 	_, _ = daemon.SdNotify(false, daemon.SdNotifyStopping)
 	return nil
 }
@@ -118,6 +129,11 @@ func (p *Plane) fill(o Options, stage *stage) error {
 	if p.config, err = config.complete(o); err != nil {
 		return stage.failed(err)
 	}
+	if config.APIPort == 0 && o.APIPort == 0 {
+		if err := p.claimAPIPort(); err != nil {
+			return stage.failed(err)
+		}
+	}
 	stage.ok()
 	stage = o.Progress.stage("certificates")
 	steps := []func() error{
@@ -150,9 +166,10 @@ func (p *Plane) renew() error {
 	return p.home.writeKubeconfigs(p.config)
 }
 
-func (p *Plane) start(ctx context.Context, progress Progress) error {
+func (p *Plane) start(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	progress, packet := o.Progress, p.findPacket(ctx, o.Packet)
 	// The API server spends its first second on itself, so etcd can come up
 	// meanwhile.
 	etcd, apiserver := p.launch(p.etcd()), p.launch(p.apiserver())
@@ -166,8 +183,11 @@ func (p *Plane) start(ctx context.Context, progress Progress) error {
 		return stage.failed(err)
 	}
 	stage.ok()
-	controllers, manager := p.launch(p.controllerManager()), p.launch(p.manager())
-	for _, c := range []*child{controllers, manager} {
+	controllers := p.launch(p.controllerManager())
+	if err := packet(progress); err != nil {
+		return err
+	}
+	for _, c := range []*child{controllers, p.launch(p.manager())} {
 		if err := p.await(ctx, c, progress.stage(c.Name)); err != nil {
 			return err
 		}
@@ -214,33 +234,6 @@ func (p *Plane) install(ctx context.Context) error {
 	return install.Apply(ctx, cfg, install.Options{WebhookURL: "https://" + loopback(p.config.Ports.ManagerWebhook)})
 }
 
-// tend lives as long as the plane does.
-func (p *Plane) tend(ctx context.Context) {
-	reload := make(chan os.Signal, 1)
-	signal.Notify(reload, syscall.SIGHUP)
-	defer signal.Stop(reload)
-	renewal := time.NewTicker(renewalPeriod)
-	defer renewal.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-renewal.C:
-			if err := p.renew(); err != nil {
-				p.log.Error("Certificates could not be renewed", "error", err)
-			}
-		case <-reload:
-			p.log.Info("The API server is restarted to read its files anew")
-			p.child("kube-apiserver").restart()
-		}
-	}
-}
-
-func (p *Plane) child(name string) *child {
-	i := slices.IndexFunc(p.children, func(c *child) bool { return c.Name == name })
-	return p.children[i]
-}
-
 // stop ends the components in reverse order: etcd last, because the others
 // write to it until they end.
 func (p *Plane) stop() {
@@ -268,13 +261,13 @@ func (p *Plane) writeState() {
 	s := State{
 		Home: p.home.Dir, Phase: p.phase, API: p.config.APIURL(),
 		Drover: v.Version, Kubernetes: p.kube.Version, ClusterAPI: v.ClusterAPI,
-		Supervisor: identify(os.Getpid()),
+		PacketAPI: p.packet.URL, Supervisor: process.Identify(os.Getpid()),
 	}
 	for _, c := range p.children {
 		status := c.snapshot()
 		s.Components = append(s.Components, status)
 		if status.PID != 0 {
-			s.Children = append(s.Children, identify(status.PID))
+			s.Children = append(s.Children, process.Identify(status.PID))
 		}
 		if p.phase == PhaseReady && !status.Ready() {
 			s.Phase = PhaseDegraded

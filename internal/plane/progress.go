@@ -14,10 +14,12 @@ type Event struct {
 	Error    string        `json:"error,omitempty"`
 }
 
-// What can be said about a stage. AllReady comes once, at the end.
+// What can be said about a stage. AllReady comes once, at the end. Error says
+// why a stage failed or was skipped.
 const (
 	StageStarted = "started"
 	StageDone    = "done"
+	StageSkipped = "skipped"
 	StageFailed  = "failed"
 	AllReady     = "ready"
 )
@@ -64,6 +66,11 @@ func (p Progress) stage(name string) *stage {
 
 func (s *stage) ok() {
 	s.progress.tell(Event{Stage: s.name, Status: StageDone, Duration: time.Since(s.began)})
+}
+
+// skipped reports why the plane goes without what the stage is about.
+func (s *stage) skipped(reason string) {
+	s.progress.tell(Event{Stage: s.name, Status: StageSkipped, Duration: time.Since(s.began), Error: reason})
 }
 
 // failed reports err and returns it.

@@ -70,7 +70,7 @@ func (h Home) reloadAPIServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !state.Supervisor.alive() {
+	if !state.Supervisor.Alive() {
 		return ErrNotRunning
 	}
 	if err := syscall.Kill(state.Supervisor.PID, syscall.SIGHUP); err != nil {

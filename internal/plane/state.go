@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
+
+	"github.com/drover-dev/drover/internal/process"
 )
 
 // States of a component.
@@ -41,17 +44,20 @@ func (s ComponentStatus) Ready() bool { return s.State == Ready }
 // State is what the supervisor tells the world, in a file that every command
 // can read, also when the supervisor is gone.
 type State struct {
-	Home       string            `json:"home"`
-	Phase      string            `json:"phase"`
-	API        string            `json:"api"`
-	Drover     string            `json:"drover"`
-	Kubernetes string            `json:"kubernetes"`
-	ClusterAPI string            `json:"clusterAPI"`
-	Supervisor Process           `json:"supervisor"`
+	Home       string `json:"home"`
+	Phase      string `json:"phase"`
+	API        string `json:"api"`
+	Drover     string `json:"drover"`
+	Kubernetes string `json:"kubernetes"`
+	ClusterAPI string `json:"clusterAPI"`
+	// PacketAPI is where the manager looks for machines of clusters that name
+	// no API of their own; empty if nowhere.
+	PacketAPI  string            `json:"packetAPI,omitempty"`
+	Supervisor process.Process   `json:"supervisor"`
 	Components []ComponentStatus `json:"components"`
 	// Children identifies the processes of the components, so that a later
 	// start can end them should they have outlived the supervisor.
-	Children []Process `json:"children,omitempty"`
+	Children []process.Process `json:"children,omitempty"`
 }
 
 // Phases of a plane, as State.Phase. A plane whose supervisor was killed says
@@ -84,9 +90,17 @@ func ReadState(h Home) (State, error) {
 		return s.ended(), nil
 	}
 	for i := range s.Components {
-		s.Components[i].MemoryBytes = memoryBytes(s.Components[i].PID)
+		s.Components[i].MemoryBytes = process.MemoryBytes(s.Components[i].PID)
 	}
 	return s, nil
+}
+
+func (s State) component(name string) ComponentStatus {
+	i := slices.IndexFunc(s.Components, func(c ComponentStatus) bool { return c.Name == name })
+	if i < 0 {
+		return ComponentStatus{}
+	}
+	return s.Components[i]
 }
 
 func (h Home) readState() (State, error) {
@@ -109,6 +123,6 @@ func (s State) ended() State {
 	for i := range s.Components {
 		s.Components[i].State, s.Components[i].PID = Stopped, 0
 	}
-	s.Supervisor, s.Children = Process{}, nil
+	s.Supervisor, s.Children = process.Process{}, nil
 	return s
 }

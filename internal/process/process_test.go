@@ -1,4 +1,4 @@
-package plane
+package process
 
 import (
 	"os"
@@ -7,8 +7,8 @@ import (
 )
 
 func TestAProcessIsNotMistakenForALaterOneWithItsNumber(t *testing.T) {
-	me := identify(os.Getpid())
-	if !me.alive() {
+	me := Identify(os.Getpid())
+	if !me.Alive() {
 		t.Fatal("this process is not alive")
 	}
 	for name, p := range map[string]Process{
@@ -16,20 +16,20 @@ func TestAProcessIsNotMistakenForALaterOneWithItsNumber(t *testing.T) {
 		"no process at all":  {},
 		"no start time":      {PID: me.PID},
 	} {
-		if p.alive() {
+		if p.Alive() {
 			t.Errorf("%s: %+v counts as alive", name, p)
 		}
-		if err := p.kill(time.Second); err != nil {
+		if err := p.Kill(time.Second); err != nil {
 			t.Errorf("%s: killing somebody who is gone: %v", name, err)
 		}
 	}
 }
 
 func TestMemoryOfAProcess(t *testing.T) {
-	if got := memoryBytes(os.Getpid()); got < 1<<20 {
+	if got := MemoryBytes(os.Getpid()); got < 1<<20 {
 		t.Errorf("memory of this process = %d, want at least a MiB", got)
 	}
-	if got := memoryBytes(0); got != 0 {
+	if got := MemoryBytes(0); got != 0 {
 		t.Errorf("memory of no process = %d, want 0", got)
 	}
 }

@@ -70,19 +70,26 @@ type result struct {
 func (p *plane) command(args ...string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", args...)
 	cmd.Args[0] = "drover"
-	cmd.Env = append(os.Environ(), "DROVER_HOME="+p.home, "DROVER_PASSPHRASE=correct horse")
+	cmd.Env = append(os.Environ(), "DROVER_HOME="+p.home, "DROVER_METAL_HOME="+p.metalHome(), "DROVER_PASSPHRASE=correct horse")
 	return cmd
 }
 
+// metalHome is a home for metal that no other plane uses.
+func (p *plane) metalHome() string { return p.home + "-metal" }
+
 func (p *plane) drover(args ...string) result {
 	p.t.Helper()
-	cmd := p.command(args...)
+	return p.run(p.command(args...))
+}
+
+func (p *plane) run(cmd *exec.Cmd) result {
+	p.t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		p.t.Fatalf("running drover %v: %v", args, err)
+		p.t.Fatalf("running drover %v: %v", cmd.Args[1:], err)
 	}
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }

@@ -28,6 +28,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("TAKEN_PORT", strconv.Itoa(taken.Addr().(*net.TCPAddr).Port))
 			env.Setenv(kube.EnvDir, filepath.Dir(binary.Path))
 			env.Setenv("DROVER_HOME", filepath.Join(env.WorkDir, "home"))
+			env.Setenv("DROVER_METAL_HOME", filepath.Join(env.WorkDir, "metal"))
 			return nil
 		},
 	})

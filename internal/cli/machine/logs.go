@@ -6,6 +6,7 @@ import (
 	stdio "io"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,9 +21,10 @@ const eventsShown = 1000
 func newLogs(io *ui.IO, home *homeFlag) *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
-		Use:   "logs NAME",
-		Short: "Show what happened to a machine, and what it wrote to its console",
-		Args:  cobra.ExactArgs(1),
+		Use:               "logs NAME",
+		ValidArgsFunction: home.complete,
+		Short:             "Show what happened to a machine, and what it wrote to its console",
+		Args:              cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, d, err := home.find(cmd.Context(), args[0])
 			if err != nil {
@@ -32,7 +34,12 @@ func newLogs(io *ui.IO, home *homeFlag) *cobra.Command {
 				return err
 			}
 			fmt.Fprintln(io.Out)
-			return console(cmd.Context(), io.Out, c, d, follow)
+			err = console(cmd.Context(), io.Out, c, d, follow)
+			if client.IsGone(err) {
+				fmt.Fprintln(io.Err, "The machine has not written to its console yet.")
+				return nil
+			}
+			return err
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what the machine writes from now on")
@@ -42,9 +49,10 @@ func newLogs(io *ui.IO, home *homeFlag) *cobra.Command {
 func newConsole(io *ui.IO, home *homeFlag) *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
-		Use:   "console NAME",
-		Short: "Show the console of a machine",
-		Args:  cobra.ExactArgs(1),
+		Use:               "console NAME",
+		ValidArgsFunction: home.complete,
+		Short:             "Show the console of a machine",
+		Args:              cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, d, err := home.find(cmd.Context(), args[0])
 			if err != nil {
@@ -75,7 +83,7 @@ func events(ctx context.Context, w stdio.Writer, c *client.Client, d api.Device)
 	slices.Reverse(out.Events)
 	rows := make([][]string, 0, len(out.Events))
 	for _, e := range out.Events {
-		rows = append(rows, []string{e.CreatedAt.Format("15:04:05"), e.Type, e.Body})
+		rows = append(rows, []string{e.CreatedAt.Local().Format(time.DateTime), e.Type, e.Body})
 	}
 	if err := ui.Table(w, []string{"TIME", "EVENT", "MESSAGE"}, rows); err != nil {
 		return err
@@ -91,5 +99,9 @@ func events(ctx context.Context, w stdio.Writer, c *client.Client, d api.Device)
 }
 
 func console(ctx context.Context, w stdio.Writer, c *client.Client, d api.Device, follow bool) error {
-	return c.Stream(ctx, fmt.Sprintf("/drover/v1/devices/%s/console?follow=%v", d.ID, follow), w)
+	err := c.Stream(ctx, fmt.Sprintf("/drover/v1/devices/%s/console?follow=%v", d.ID, follow), w)
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // an interrupt is how one stops to follow
+	}
+	return err
 }

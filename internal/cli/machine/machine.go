@@ -14,10 +14,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/fleet"
 	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/metal/api"
 	"github.com/drover-dev/drover/internal/metal/client"
 )
+
+// completionTimeout keeps a shell responsive when metal does not answer.
+const completionTimeout = 2 * time.Second
 
 // NewCommand is `drover machine`.
 func NewCommand(io *ui.IO) *cobra.Command {
@@ -49,58 +53,110 @@ func (f *homeFlag) open() (*client.Client, error) {
 	return client.Open(home)
 }
 
+// complete offers the names of machines to a shell.
+func (f *homeFlag) complete(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer cancel()
+	c, err := f.open()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	devices, err := c.Devices(ctx, nil)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	out := make([]cobra.Completion, 0, len(devices))
+	for _, d := range devices {
+		out = append(out, cobra.CompletionWithDesc(d.Hostname, d.State))
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// listed is a machine with the cluster that it was made for.
+type listed struct {
+	api.Device
+	Owner *fleet.Owner `json:"owner,omitempty"`
+}
+
+// filter says which machines are wanted; empty parts say nothing.
+type filter struct{ tag, project, cluster string }
+
 func newList(io *ui.IO, home *homeFlag) *cobra.Command {
 	var output ui.Output
-	var tag, project string
+	var want filter
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List machines",
-		Args:    cobra.NoArgs,
+		Long: `List the machines of metal with their state, addresses and the cluster that each
+was made for, as far as its tags tell.`,
+		Example: `  drover machine list
+  drover machine list --cluster default/one
+  drover machine list --tag blue -o json`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := home.open()
 			if err != nil {
 				return err
 			}
-			filter := url.Values{}
-			if tag != "" {
-				filter.Set("tag", tag)
-			}
-			machines, err := list(cmd.Context(), c, filter, project)
+			machines, err := want.list(cmd.Context(), c)
 			if err != nil {
 				return err
 			}
 			return output.Print(io.Out, machines, func(w stdio.Writer) error { return table(w, machines, time.Now()) })
 		},
 	}
-	cmd.Flags().StringVar(&tag, "tag", "", "only machines with this `tag`")
-	cmd.Flags().StringVar(&project, "project", "", "only machines of this project, by `id`")
+	cmd.Flags().StringVar(&want.tag, "tag", "", "only machines with this `tag`")
+	cmd.Flags().StringVar(&want.project, "project", "", "only machines of this project, by `id`")
+	cmd.Flags().StringVar(&want.cluster, "cluster", "", "only machines of this cluster, by `name` or namespace/name")
 	output.AddFlag(cmd)
 	return cmd
 }
 
-func list(ctx context.Context, c *client.Client, filter url.Values, project string) ([]api.Device, error) {
-	all, err := c.Devices(ctx, filter)
-	if err != nil || project == "" {
-		return all, err
+func (f filter) list(ctx context.Context, c *client.Client) ([]listed, error) {
+	query := url.Values{}
+	if f.tag != "" {
+		query.Set("tag", f.tag)
 	}
-	var out []api.Device
+	all, err := c.Devices(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	out := []listed{}
 	for _, d := range all {
-		if filepath.Base(d.Project.Href) == project {
-			out = append(out, d)
+		m := listed{Device: d}
+		if owner := fleet.OwnerOf(d.Tags); owner != (fleet.Owner{}) {
+			m.Owner = &owner
+		}
+		if f.matches(m) {
+			out = append(out, m)
 		}
 	}
 	return out, nil
 }
 
-func table(w stdio.Writer, machines []api.Device, now time.Time) error {
+func (f filter) matches(m listed) bool {
+	if f.project != "" && filepath.Base(m.Project.Href) != f.project {
+		return false
+	}
+	return f.cluster == "" || m.Owner != nil && (f.cluster == m.Owner.Cluster || f.cluster == m.Owner.ClusterName())
+}
+
+func table(w stdio.Writer, machines []listed, now time.Time) error {
 	rows := make([][]string, 0, len(machines))
-	for _, d := range machines {
+	for _, m := range machines {
+		d, cluster := m.Device, "-"
+		if m.Owner != nil {
+			cluster = m.Owner.ClusterName()
+		}
 		rows = append(rows, []string{
-			d.Hostname, state(d), address(d, true), address(d, false), d.Plan.Slug, d.Metro.Code, d.ID, now.Sub(d.CreatedAt.Time).Round(time.Second).String(),
+			d.Hostname, state(d), cluster, address(d, true), address(d, false), d.Plan.Slug, d.Metro.Code, d.ID, now.Sub(d.CreatedAt.Time).Round(time.Second).String(),
 		})
 	}
-	return ui.Table(w, []string{"NAME", "STATE", "PUBLIC", "PRIVATE", "PLAN", "METRO", "ID", "AGE"}, rows)
+	return ui.Table(w, []string{"NAME", "STATE", "CLUSTER", "PUBLIC", "PRIVATE", "PLAN", "METRO", "ID", "AGE"}, rows)
 }
 
 // state shows how far a machine is that is not there yet.

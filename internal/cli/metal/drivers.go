@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/metal/driver"
 	"github.com/drover-dev/drover/internal/metal/driver/local"
 	"github.com/drover-dev/drover/internal/metal/driver/memory"
@@ -24,6 +25,15 @@ func findDriver(name string) (driver.New, error) {
 		return found, nil
 	}
 	return nil, fmt.Errorf("there is no driver %q: use one of %s", name, strings.Join(DriverNames(), ", "))
+}
+
+// Usable says why a driver cannot make machines on this host, in a metal of
+// that home; nil means that it can.
+func Usable(name string, home metal.Home) error {
+	if name == "local" {
+		return local.Usable(home.Dir)
+	}
+	return nil
 }
 
 // DriverNames lists the kinds of machines there are.

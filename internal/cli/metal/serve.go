@@ -17,6 +17,7 @@ import (
 
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/process"
 )
 
 // stopTime is how long calls may take to end when metal stops.
@@ -64,6 +65,14 @@ func (o *serveOptions) run(ctx context.Context, io *ui.IO) error {
 	if o.speed <= 0 {
 		return ui.Usagef("--speed must be more than 0")
 	}
+	if err := home.CheckDriver(o.driver); err != nil {
+		return err
+	}
+	release, err := home.Hold()
+	if err != nil {
+		return err
+	}
+	defer release()
 	log := slog.New(slog.NewTextHandler(io.Err, nil))
 	s, err := metal.Open(ctx, metal.Options{Home: home, Driver: newDriver, DriverName: o.driver, Speed: o.speed, Log: log})
 	if err != nil {
@@ -77,15 +86,18 @@ func (o *serveOptions) serve(ctx context.Context, io *ui.IO, home metal.Home, s 
 	if err != nil {
 		return err
 	}
-	endpoint := metal.Endpoint{URL: "http://" + l.Addr().String(), AdminToken: home.AdminTokenFile(), Driver: o.driver, PID: os.Getpid()}
-	if err := home.WriteEndpoint(endpoint); err != nil {
-		return err
-	}
 	project, err := s.DefaultProject()
 	if err != nil {
 		return err
 	}
-	o.next(io, home, endpoint, project)
+	endpoint := metal.Endpoint{
+		URL: "http://" + l.Addr().String(), AdminToken: home.AdminTokenFile(), Driver: o.driver, Project: project,
+		Process: process.Identify(os.Getpid()),
+	}
+	if err := home.WriteEndpoint(endpoint); err != nil {
+		return err
+	}
+	o.next(io, home, endpoint)
 	return serveUntil(ctx, l, s)
 }
 
@@ -133,12 +145,12 @@ func lastAddress(home metal.Home) string {
 	return u.Host
 }
 
-func (o *serveOptions) next(io *ui.IO, home metal.Home, e metal.Endpoint, project string) {
+func (o *serveOptions) next(io *ui.IO, home metal.Home, e metal.Endpoint) {
 	fmt.Fprintf(io.Err, `Metal serves the Packet API at %[1]s with the driver %[2]s.
 
-  export METAL_API_URL=%[1]s/metal/v1
+  export METAL_API_URL=%[5]s
   export METAL_PROJECT_ID=%[3]s
   export METAL_AUTH_TOKEN=$(cat %[4]s)
   drover machine list
-`, e.URL, e.Driver, project, home.TokenFile(project))
+`, e.URL, e.Driver, e.Project, home.TokenFile(e.Project), e.APIURL())
 }

@@ -7,14 +7,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	metalcli "github.com/drover-dev/drover/internal/cli/metal"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/plane"
 )
+
+// purgeTimeout is how long machines may take to go.
+const purgeTimeout = 5 * time.Minute
 
 type downOptions struct {
 	homeFlag
 	purge   bool
 	timeout time.Duration
+	metal   bool
+	yes     bool
 }
 
 func newDown(io *ui.IO) *cobra.Command {
@@ -27,12 +33,20 @@ last. Nothing is lost; "drover up" goes on where it was.
 
 With --purge the home is removed too, and with it everything the plane knew:
 objects, certificates and encryption keys. Take a "drover backup" first if any
-of it may be wanted again.`,
+of it may be wanted again.
+
+Metal and its machines are left alone, because other planes may use them and
+clusters live on without a plane. With --metal it is stopped too, and with
+--purge --metal it is removed with all its machines, as by "drover metal purge".`,
+		Example: `  drover down
+  drover down --purge --metal    # nothing is left; asks first`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), io) },
 	}
 	o.add(cmd)
 	cmd.Flags().BoolVar(&o.purge, "purge", false, "remove the home and everything in it")
+	cmd.Flags().BoolVar(&o.metal, "metal", false, "stop metal too; with --purge, remove it with all its machines")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "with --purge --metal, do not ask")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", time.Minute, "how long to wait for the components to stop")
 	return cmd
 }
@@ -45,6 +59,23 @@ func (o *downOptions) run(ctx context.Context, io *ui.IO) error {
 	if err := home.Check(); err != nil {
 		return err
 	}
+	machines, err := o.machines(ctx, io)
+	if err != nil {
+		return err
+	}
+	if err := o.stop(ctx, io, home); err != nil {
+		return err
+	}
+	if o.purge {
+		if err := plane.Purge(home); err != nil {
+			return err
+		}
+		fmt.Fprintf(io.Err, "Removed %s.\n", home.Dir)
+	}
+	return machines()
+}
+
+func (o *downOptions) stop(ctx context.Context, io *ui.IO, home plane.Home) error {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	was, err := plane.Shutdown(ctx, home)
@@ -56,12 +87,23 @@ func (o *downOptions) run(ctx context.Context, io *ui.IO) error {
 	} else {
 		fmt.Fprintln(io.Err, "The management plane was not running.")
 	}
-	if !o.purge {
-		return nil
-	}
-	if err := plane.Purge(home); err != nil {
-		return err
-	}
-	fmt.Fprintf(io.Err, "Removed %s.\n", home.Dir)
 	return nil
+}
+
+// machines asks what has to be asked, and returns what is to be done with
+// metal once the plane, which would make machines anew, is gone.
+func (o *downOptions) machines(ctx context.Context, io *ui.IO) (func() error, error) {
+	home, err := metalHome()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case o.metal && o.purge:
+		purge := metalcli.PurgeOptions{Home: home, Yes: o.yes, Timeout: purgeTimeout}
+		return func() error { return purge.Run(ctx, io) }, purge.Confirm(ctx, io)
+	case o.metal:
+		return func() error { return metalcli.Stop(ctx, io, home) }, nil
+	default:
+		return func() error { sayMetalRuns(ctx, io); return nil }, nil
+	}
 }

@@ -1,62 +1,150 @@
 package plane
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	metalcli "github.com/drover-dev/drover/internal/cli/metal"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/metal"
-	"github.com/drover-dev/drover/internal/metal/client"
 	"github.com/drover-dev/drover/internal/metal/service"
+	"github.com/drover-dev/drover/internal/packet/access"
+	"github.com/drover-dev/drover/internal/plane"
 )
 
-// useMetal has metal run, and leaves in the environment where it is and how to
-// get in: the supervisor and the manager inherit both, and nobody else on the
-// machine can read them, as they could arguments.
-func (o *upOptions) useMetal(ctx context.Context, io *ui.IO) error {
-	if o.metal == "" {
-		return nil
-	}
-	if names := metalcli.DriverNames(); !slices.Contains(names, o.metal) {
-		return ui.Usagef("--metal %q is no driver: use one of %s", o.metal, strings.Join(names, ", "))
-	}
-	home := metal.Home{Dir: metal.DefaultHome()}
-	endpoint, err := service.Ensure(ctx, service.Options{Home: home, Driver: o.metal})
-	if err != nil {
-		return err
-	}
-	project, token, err := defaultProject(ctx, home, endpoint)
-	if err != nil {
-		return err
-	}
-	if err := os.Setenv("METAL_API_URL", endpoint.URL+"/metal/v1"); err != nil {
-		return fmt.Errorf("setting METAL_API_URL: %w", err)
-	}
-	if err := os.Setenv("PACKET_API_KEY", token); err != nil {
-		return fmt.Errorf("setting PACKET_API_KEY: %w", err)
-	}
-	fmt.Fprintf(io.Err, "Metal serves machines of driver %s at %s; its project is %s.\n\n", endpoint.Driver, endpoint.URL, project)
-	return nil
+// metalFlag is --metal: which machines the plane is to have.
+type metalFlag struct{ asked string }
+
+func metalChoices() []string {
+	return slices.Concat([]string{service.Auto}, metalcli.DriverNames(), []string{service.None})
 }
 
-func defaultProject(ctx context.Context, home metal.Home, e metal.Endpoint) (id, token string, err error) {
-	c, err := client.Open(home)
+func (f *metalFlag) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.asked, "metal", "", "`machines` for clusters that name no other Packet API: "+strings.Join(metalChoices(), ", ")+
+		"; auto is what metal's home has, else local ones where this host can have some (default $DROVER_METAL, or auto)")
+	_ = cmd.RegisterFlagCompletionFunc("metal", cobra.FixedCompletions(metalChoices(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// complete decides what was not asked for, and refuses what cannot be, before
+// anything is made.
+func (f *metalFlag) complete(ctx context.Context) error {
+	f.asked = cmp.Or(f.asked, os.Getenv("DROVER_METAL"), service.Auto)
+	if !slices.Contains(metalChoices(), f.asked) {
+		return ui.Usagef("--metal %q is no driver: use one of %s", f.asked, strings.Join(metalChoices(), ", "))
+	}
+	if f.asked == service.Auto || f.asked == service.None {
+		return nil
+	}
+	home, err := metalHome()
 	if err != nil {
-		return "", "", err
+		return err
 	}
-	projects, err := c.Projects(ctx)
+	_, err = f.choose(ctx, home)
+	return err
+}
+
+func metalHome() (metal.Home, error) {
+	dir, err := filepath.Abs(metal.DefaultHome())
+	return metal.Home{Dir: dir}, err
+}
+
+func (f *metalFlag) choose(ctx context.Context, home metal.Home) (string, error) {
+	return service.Choose(ctx, home, f.asked, func(driver string) error { return metalcli.Usable(driver, home) })
+}
+
+// finder returns how the plane gets at machines, nil if it is to have none.
+func (f *metalFlag) finder() func(context.Context) (access.Credentials, error) {
+	if f.asked == service.None {
+		return nil
+	}
+	return f.find
+}
+
+// find has metal run and returns its API. Whoever names an API in the
+// environment has one already.
+func (f *metalFlag) find(ctx context.Context) (access.Credentials, error) {
+	given := access.Credentials{URL: os.Getenv(access.URLKey), Token: os.Getenv(access.TokenKey)}
+	if f.asked == service.Auto && given.Token != "" {
+		return given, nil
+	}
+	home, err := metalHome()
 	if err != nil {
-		return "", "", fmt.Errorf("listing metal's projects: %w", err)
+		return access.Credentials{}, err
 	}
-	for _, p := range projects {
-		if p.Name == metal.DefaultProject {
-			token, err = home.Token(p.ID)
-			return p.ID, token, err
-		}
+	driver, err := f.choose(ctx, home)
+	var none *service.NoneError
+	if errors.As(err, &none) {
+		return access.Credentials{}, &plane.SkippedError{Reason: none.Error()}
 	}
-	return "", "", fmt.Errorf("metal at %s has no project %q: make one with `drover metal project create`", e.URL, metal.DefaultProject)
+	if err != nil {
+		return access.Credentials{}, err
+	}
+	e, err := service.Ensure(ctx, home, driver)
+	if err != nil && f.asked == service.Auto && ctx.Err() == nil {
+		return access.Credentials{}, &plane.SkippedError{Reason: err.Error()}
+	}
+	if err != nil {
+		return access.Credentials{}, err
+	}
+	token, err := home.Token(e.Project)
+	return access.Credentials{URL: e.APIURL(), Token: token}, err
+}
+
+// join has a plane that is up use metal, which may have been stopped since.
+func (f *metalFlag) join(ctx context.Context, io *ui.IO, home plane.Home) error {
+	if f.asked == service.None {
+		return nil
+	}
+	was := f.running(ctx)
+	found, err := f.find(ctx)
+	var skipped *plane.SkippedError
+	if errors.As(err, &skipped) {
+		fmt.Fprintln(io.Err, skipped.Reason)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if now := f.running(ctx); was == nil && now != nil {
+		fmt.Fprintf(io.Err, "Metal is up with %s machines.\n", now.Driver)
+	}
+	return plane.UsePacketAPI(ctx, home, found)
+}
+
+// running is the metal that runs, nil if none does or none is wanted.
+func (f *metalFlag) running(ctx context.Context) *metal.Endpoint {
+	home, err := metalHome()
+	if err != nil || f.asked == service.None {
+		return nil
+	}
+	e, ok := service.Running(ctx, home)
+	if !ok {
+		return nil
+	}
+	return &e
+}
+
+// sayMetalRuns reminds of a service that outlives the plane.
+func sayMetalRuns(ctx context.Context, io *ui.IO) {
+	home, err := metalHome()
+	if err != nil {
+		return
+	}
+	s, err := service.ReadStatus(ctx, home)
+	if err != nil || !s.Running {
+		return
+	}
+	machines := "its machines"
+	if s.Machines != nil {
+		machines = metalcli.Count(*s.Machines)
+	}
+	fmt.Fprintf(io.Err, "Metal goes on with %s: `drover metal stop` stops it, `drover metal purge` removes it with its machines.\n", machines)
 }

@@ -45,6 +45,8 @@ func progress(io *ui.IO, labels map[string]string) (plane.Progress, *ui.Progress
 			p.Start(e.Stage)
 		case plane.StageDone:
 			p.Done(e.Stage, e.Duration)
+		case plane.StageSkipped:
+			p.Skipped(e.Stage, e.Error)
 		case plane.StageFailed:
 			p.Failed(e.Stage, e.Duration)
 		}

@@ -10,9 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	metalcli "github.com/drover-dev/drover/internal/cli/metal"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/fleet"
+	"github.com/drover-dev/drover/internal/metal/service"
 	"github.com/drover-dev/drover/internal/plane"
+	"github.com/drover-dev/drover/internal/process"
 )
 
 // clustersTimeout keeps status quick when the API server does not answer.
@@ -26,9 +29,11 @@ type statusOptions struct {
 // statusReport is what -o json prints.
 type statusReport struct {
 	plane.State
-	MemoryBytes int64           `json:"memoryBytes,omitempty"`
-	Kubeconfig  string          `json:"kubeconfig"`
-	Clusters    []fleet.Cluster `json:"clusters,omitempty"`
+	MemoryBytes int64  `json:"memoryBytes,omitempty"`
+	Kubeconfig  string `json:"kubeconfig"`
+	// Metal is the metal of this host, if there is one.
+	Metal    *service.Status `json:"metal,omitempty"`
+	Clusters []fleet.Cluster `json:"clusters,omitempty"`
 	// ClustersError says why the clusters are not known.
 	ClustersError string `json:"clustersError,omitempty"`
 }
@@ -41,7 +46,8 @@ func newStatus(io *ui.IO) *cobra.Command {
 		Long: `Show each component of the management plane with its state, process, memory and
 age, where the API is, the versions inside, and the clusters it manages with
 what they are waiting for. A component that keeps failing is shown with the
-last lines of its log.
+last lines of its log. Metal, which is no part of the plane, is shown with its
+driver, memory and number of machines.
 
 The exit code is 3 when the plane is not running.`,
 		Args: cobra.NoArgs,
@@ -67,6 +73,7 @@ func (o *statusOptions) run(ctx context.Context, io *ui.IO) error {
 	report := statusReport{State: state, Kubeconfig: home.Kubeconfig()}
 	report.addMemory()
 	report.addClusters(ctx)
+	report.addMetal(ctx)
 	if err := o.output.Print(io.Out, report, report.table); err != nil {
 		return err
 	}
@@ -78,7 +85,7 @@ func (o *statusOptions) run(ctx context.Context, io *ui.IO) error {
 
 func (r *statusReport) addMemory() {
 	if r.Supervisor.PID != 0 {
-		r.MemoryBytes = r.Supervisor.MemoryBytes()
+		r.MemoryBytes = process.MemoryBytes(r.Supervisor.PID)
 	}
 	for _, c := range r.Components {
 		r.MemoryBytes += c.MemoryBytes
@@ -98,6 +105,28 @@ func (r *statusReport) addClusters(ctx context.Context) {
 	r.Clusters = clusters
 }
 
+// addMetal looks at the metal of this host. Whatever is wrong with it is not
+// wrong with the plane.
+func (r *statusReport) addMetal(ctx context.Context) {
+	home, err := metalHome()
+	if err != nil {
+		return
+	}
+	if s, err := service.ReadStatus(ctx, home); err == nil {
+		r.Metal = &s
+	}
+}
+
+// machines says where machines come from.
+func (r *statusReport) machines(w stdio.Writer) {
+	if r.Metal != nil {
+		fmt.Fprintf(w, "Metal       %s\n", metalcli.StatusLine(*r.Metal))
+	}
+	if r.PacketAPI != "" && (r.Metal == nil || r.Metal.URL != r.PacketAPI) {
+		fmt.Fprintf(w, "Packet API  %s\n", r.PacketAPI)
+	}
+}
+
 func (r *statusReport) table(w stdio.Writer) error {
 	fmt.Fprintf(w, "Plane       %s\n", r.phaseLine())
 	fmt.Fprintf(w, "API         %s\n", r.API)
@@ -106,13 +135,14 @@ func (r *statusReport) table(w stdio.Writer) error {
 	if r.MemoryBytes > 0 {
 		fmt.Fprintf(w, "Memory      %s in all\n", mebibytes(r.MemoryBytes))
 	}
+	r.machines(w)
 	fmt.Fprintln(w)
 	rows := make([][]string, 0, len(r.Components)+1)
 	for _, c := range r.Components {
 		rows = append(rows, componentRow(c))
 	}
 	if r.Supervisor.PID != 0 {
-		rows = append(rows, []string{"supervisor", "Ready", strconv.Itoa(r.Supervisor.PID), mebibytes(r.Supervisor.MemoryBytes()), "", "", r.Drover})
+		rows = append(rows, []string{"supervisor", "Ready", strconv.Itoa(r.Supervisor.PID), mebibytes(process.MemoryBytes(r.Supervisor.PID)), "", "", r.Drover})
 	}
 	if err := ui.Table(w, []string{"COMPONENT", "STATE", "PID", "MEMORY", "UPTIME", "RESTARTS", "VERSION"}, rows); err != nil {
 		return err

@@ -18,7 +18,7 @@ type upOptions struct {
 	plane      plane.Options
 	foreground bool
 	progressFD int
-	metal      string
+	metal      metalFlag
 }
 
 var upStages = map[string]string{
@@ -28,6 +28,7 @@ var upStages = map[string]string{
 	"kube-apiserver":          "Kubernetes API server",
 	"components":              "Kinds, roles and webhooks",
 	"kube-controller-manager": "Kubernetes controllers",
+	"metal":                   "Metal, for machines",
 	"manager":                 "Drover's manager with Cluster API",
 }
 
@@ -41,22 +42,28 @@ controllers it needs, and Drover's manager with Cluster API inside. It takes
 seconds, needs no Docker, and stays in the background until "drover down".
 
 Everything it keeps is in one directory, the home. Several homes can be up side
-by side. Running it again changes nothing.`,
+by side. Running it again changes nothing.
+
+It also has metal run, the Packet API in front of machines on this host, and
+clusters that name no other Packet API get their machines there. Metal is a
+service of its own with a home of its own ($DROVER_METAL_HOME): it goes on after
+"drover down", and so do its machines. See "drover metal --help".`,
 		Example: `  drover up
   drover up --home /srv/drover --api-address 0.0.0.0 --san mgmt.example.com
-  drover up --metal local     # with machines on this host
+  drover up --metal memory    # with simulated machines
+  drover up --metal none      # without machines
   drover up --foreground      # for systemd and other service managers`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), io) },
 	}
 	o.add(cmd)
+	o.metal.add(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&o.foreground, "foreground", false, "stay in the foreground and log to standard error; tells systemd when ready")
 	f.StringVar(&o.plane.APIAddress, "api-address", "", "`IP` address that the API server listens on (default 127.0.0.1, or as before)")
 	f.IntVar(&o.plane.APIPort, "api-port", 0, "port of the API server (default 6443 if free, otherwise any free one, or as before)")
 	f.StringSliceVar(&o.plane.SANs, "san", nil, "further `names` or addresses by which clients reach the API server")
 	f.StringVar(&o.plane.KubeDir, "kube-dir", "", "`directory` with the Kubernetes binary to run ($DROVER_KUBE_DIR)")
-	f.StringVar(&o.metal, "metal", "", "have metal run with this `driver`, memory or local, and use it for clusters that name no other Packet API")
 	f.IntVar(&o.progressFD, "progress-fd", 0, "")
 	_ = f.MarkHidden("progress-fd")
 	_ = cmd.MarkFlagDirname("kube-dir")
@@ -69,9 +76,10 @@ func (o *upOptions) run(ctx context.Context, io *ui.IO) error {
 		return err
 	}
 	o.plane.Home = home
-	if err := o.useMetal(ctx, io); err != nil {
+	if err := o.metal.complete(ctx); err != nil {
 		return err
 	}
+	o.plane.Packet, o.plane.Flags = o.metal.finder(), []string{"--metal", o.metal.asked}
 	if o.foreground {
 		return o.runForeground(ctx, io)
 	}
@@ -79,12 +87,12 @@ func (o *upOptions) run(ctx context.Context, io *ui.IO) error {
 	o.plane.Progress = tell
 	switch err := plane.Launch(ctx, o.plane); {
 	case errors.Is(err, plane.ErrRunning):
-		return o.alreadyUp(io)
+		return o.alreadyUp(ctx, io)
 	case err != nil:
 		return err
 	}
 	fmt.Fprintf(io.Err, "\nThe management plane is ready, after %s.\n", ui.Seconds(shown.Elapsed()))
-	o.next(io)
+	o.next(ctx, io)
 	return nil
 }
 
@@ -110,7 +118,7 @@ func (o *upOptions) runForeground(ctx context.Context, io *ui.IO) error {
 }
 
 // alreadyUp points out what a running plane cannot be changed to.
-func (o *upOptions) alreadyUp(io *ui.IO) error {
+func (o *upOptions) alreadyUp(ctx context.Context, io *ui.IO) error {
 	state, err := plane.ReadState(o.plane.Home)
 	if err != nil {
 		return err
@@ -118,16 +126,25 @@ func (o *upOptions) alreadyUp(io *ui.IO) error {
 	if o.plane.APIAddress != "" || o.plane.APIPort != 0 || len(o.plane.SANs) > 0 {
 		return fmt.Errorf("the management plane is already up at %s: run `drover down` before changing its address", state.API)
 	}
+	if err := o.metal.join(ctx, io, o.plane.Home); err != nil {
+		return err
+	}
 	fmt.Fprintf(io.Err, "The management plane is already up at %s; nothing to do.\n", state.API)
-	o.next(io)
+	o.next(ctx, io)
 	return nil
 }
 
-func (o *upOptions) next(io *ui.IO) {
-	fmt.Fprintf(io.Err, `
-  export KUBECONFIG=%s
-  drover kubectl apply -f CLUSTER.yaml    # any Cluster API manifest
+func (o *upOptions) next(ctx context.Context, io *ui.IO) {
+	fmt.Fprintf(io.Err, "\n  export KUBECONFIG=%s\n", o.plane.Home.Kubeconfig())
+	metal := o.metal.running(ctx)
+	if metal != nil {
+		fmt.Fprintf(io.Err, "  export PROJECT_ID=%s    # for cluster templates\n", metal.Project)
+	}
+	fmt.Fprint(io.Err, `  drover kubectl apply -f CLUSTER.yaml    # any Cluster API manifest
   drover status                           # components, memory, clusters
-  drover down                             # stop; --purge removes everything
-`, o.plane.Home.Kubeconfig())
+`)
+	if metal != nil {
+		fmt.Fprintf(io.Err, "  drover machine list                     # %s machines, which outlive the plane\n", metal.Driver)
+	}
+	fmt.Fprintln(io.Err, "  drover down                             # stop; --purge removes everything")
 }

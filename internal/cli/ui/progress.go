@@ -42,6 +42,14 @@ func (p *Progress) Done(stage string, took time.Duration) { p.finish("✓", stag
 // Failed ends a stage badly; the reason is the command's error.
 func (p *Progress) Failed(stage string, took time.Duration) { p.finish("✗", stage, took) }
 
+// Skipped ends a stage that was not needed, and says why.
+func (p *Progress) Skipped(stage, reason string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.endTicker()
+	fmt.Fprintf(p.io.Err, "%s - %s: %s\n", p.erase(), p.label(stage), reason)
+}
+
 // Elapsed is the time since the progress was made.
 func (p *Progress) Elapsed() time.Duration { return time.Since(p.began) }
 
@@ -49,11 +57,15 @@ func (p *Progress) finish(mark, stage string, took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.endTicker()
-	erase := ""
+	fmt.Fprintf(p.io.Err, "%s %s %-46s %6s\n", p.erase(), mark, p.label(stage), Seconds(took))
+}
+
+// erase clears the line that counts.
+func (p *Progress) erase() string {
 	if p.io.Interactive {
-		erase = "\r\033[K"
+		return "\r\033[K"
 	}
-	fmt.Fprintf(p.io.Err, "%s %s %-46s %6s\n", erase, mark, p.label(stage), Seconds(took))
+	return ""
 }
 
 func (p *Progress) endTicker() {

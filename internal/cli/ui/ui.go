@@ -4,8 +4,12 @@
 package ui
 
 import (
-	"io"
+	"bufio"
+	"errors"
+	"fmt"
+	stdio "io"
 	"os"
+	"strings"
 
 	"golang.org/x/term"
 )
@@ -13,15 +17,32 @@ import (
 // IO are the streams of a command. Results go to Out, talk goes to Err, so
 // that a pipe gets results only.
 type IO struct {
-	In  io.Reader
-	Out io.Writer
-	Err io.Writer
+	In  stdio.Reader
+	Out stdio.Writer
+	Err stdio.Writer
 	// Interactive means that a person watches Err and can be shown lines that
 	// change.
 	Interactive bool
+	// CanAsk means that a person can also answer on In.
+	CanAsk bool
 }
 
 // System returns the streams of the process.
 func System() *IO {
-	return &IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Interactive: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb"}
+	watched := term.IsTerminal(int(os.Stderr.Fd()))
+	return &IO{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		Interactive: watched && os.Getenv("TERM") != "dumb",
+		CanAsk:      watched && term.IsTerminal(int(os.Stdin.Fd())),
+	}
+}
+
+// Confirm asks a question whose answer must be "yes".
+func (io *IO) Confirm(question string) (bool, error) {
+	fmt.Fprintf(io.Err, "%s Type yes to go on: ", question)
+	answer, err := bufio.NewReader(io.In).ReadString('\n')
+	if err != nil && !errors.Is(err, stdio.EOF) {
+		return false, fmt.Errorf("reading the answer: %w", err)
+	}
+	return strings.TrimSpace(answer) == "yes", nil
 }

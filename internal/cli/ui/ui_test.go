@@ -61,8 +61,10 @@ func TestProgressInAPipeIsOneLineAStage(t *testing.T) {
 	p.Done("a", 1500*time.Millisecond)
 	p.Start("b")
 	p.Failed("b", 0)
+	p.Start("c")
+	p.Skipped("c", "not here")
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-	if len(lines) != 2 || !strings.HasPrefix(lines[0], " ✓ The first") || !strings.HasSuffix(lines[0], "1.5s") || !strings.HasPrefix(lines[1], " ✗ b") {
+	if len(lines) != 3 || lines[2] != " - c: not here" || !strings.HasPrefix(lines[0], " ✓ The first") || !strings.HasSuffix(lines[0], "1.5s") || !strings.HasPrefix(lines[1], " ✗ b") {
 		t.Errorf("printed:\n%s", out.String())
 	}
 	if strings.ContainsAny(out.String(), "\r\033") {

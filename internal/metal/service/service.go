@@ -1,77 +1,108 @@
 // Package service keeps metal running in the background, as a service of the
 // host: it belongs to no management plane, and its machines outlive them all.
 //
-// It owns the process and nothing of what metal does. Start with Ensure and
-// Stop.
+// It owns the process and nothing of what metal does. Of several who start and
+// stop the metal of one home at once, one does it while the others wait. Start
+// with Ensure, Stop and Purge.
 package service
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/drover-dev/drover/internal/background"
+	"github.com/drover-dev/drover/internal/filelock"
 	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/process"
 )
 
 const (
 	startTimeout = time.Minute
 	stopTimeout  = 30 * time.Second
 	askTimeout   = 2 * time.Second
-	lookEvery    = 50 * time.Millisecond
+	lookEvery    = 25 * time.Millisecond
 	// logLines is how much of the log an error quotes.
 	logLines = 5
 )
 
-// Options say which metal is wanted.
-type Options struct {
-	Home metal.Home
-	// Driver is used by a metal that is started; one that runs keeps its own.
-	Driver string
-}
-
-// Ensure returns where metal is, and starts it first if it does not run.
-func Ensure(ctx context.Context, o Options) (metal.Endpoint, error) {
-	if e, ok := Running(ctx, o.Home); ok {
-		return e, nil
-	}
-	log, err := start(o)
-	if err != nil {
+// Ensure returns where the metal of a home is, and starts it with the driver
+// first if it does not run.
+func Ensure(ctx context.Context, h metal.Home, driver string) (metal.Endpoint, error) {
+	if err := h.CheckDriver(driver); err != nil {
 		return metal.Endpoint{}, err
+	}
+	if e, ok := Running(ctx, h); ok {
+		return e, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	for {
-		if e, ok := Running(ctx, o.Home); ok {
-			return e, nil
+	unlock, err := lock(ctx, h)
+	if err != nil {
+		return metal.Endpoint{}, err
+	}
+	defer unlock()
+	if e, ok := awaitHolder(ctx, h); ok {
+		return e, h.CheckDriver(driver)
+	}
+	return start(ctx, h, driver)
+}
+
+// awaitHolder waits for a metal that somebody else has started, and that may
+// not serve yet.
+func awaitHolder(ctx context.Context, h metal.Home) (metal.Endpoint, bool) {
+	for h.Held() && ctx.Err() == nil {
+		if e, ok := Running(ctx, h); ok {
+			return e, true
 		}
 		select {
 		case <-ctx.Done():
-			return metal.Endpoint{}, fmt.Errorf("metal does not answer: %w; its log is %s", ctx.Err(), log.path)
-		case <-log.ended:
-			return metal.Endpoint{}, fmt.Errorf("metal did not start; its log is %s, which ends with:\n  %s", log.path, log.tail())
 		case <-time.After(lookEvery):
 		}
 	}
+	return metal.Endpoint{}, false
+}
+
+// lock has nobody else start or stop the metal of a home. It makes the home.
+func lock(ctx context.Context, h metal.Home) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout+stopTimeout)
+	defer cancel()
+	f, err := makeAndLock(ctx, h)
+	for errors.Is(err, fs.ErrNotExist) { // A purge removed the home right now.
+		f, err = makeAndLock(ctx, h)
+	}
+	if errors.Is(err, filelock.ErrHeld) {
+		return nil, fmt.Errorf("another drover starts or stops metal in %q and does not come to an end: %w", h.Dir, ctx.Err())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("locking metal's home %q: %w", h.Dir, err)
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+func makeAndLock(ctx context.Context, h metal.Home) (*os.File, error) {
+	if err := os.MkdirAll(h.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	return filelock.Wait(ctx, h.LockFile())
 }
 
 // Running tells where the metal of a home is, if it answers.
 func Running(ctx context.Context, h metal.Home) (metal.Endpoint, bool) {
 	e, err := h.ReadEndpoint()
-	if err != nil || e.PID == 0 || !ours(e.PID) {
+	if err != nil || !e.Alive() {
 		return e, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL, http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL+"/healthz", http.NoBody)
 	if err != nil {
 		return e, false
 	}
@@ -79,50 +110,53 @@ func Running(ctx context.Context, h metal.Home) (metal.Endpoint, bool) {
 	if err != nil {
 		return e, false
 	}
-	return e, res.Body.Close() == nil
+	return e, res.Body.Close() == nil && res.StatusCode == http.StatusOK
 }
 
-// ours keeps a number that the kernel has given to somebody else since from
-// being taken for metal.
-func ours(pid int) bool {
-	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	return err == nil && strings.Contains(string(cmdline), "metal\x00serve")
-}
-
-// started is a metal that was just started.
-type started struct {
-	path  string
-	ended chan struct{}
-}
-
-// start runs this program again as metal, detached from the terminal.
-func start(o Options) (*started, error) {
-	dir := filepath.Join(o.Home.Dir, "logs")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("metal's home %q is not writable: %w", o.Home.Dir, err)
-	}
-	s := &started{path: filepath.Join(dir, "metal.log"), ended: make(chan struct{})}
-	log, err := os.OpenFile(s.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+// start runs metal in the background and waits until it answers. A metal that
+// does not come to that is ended.
+func start(ctx context.Context, h metal.Home, driver string, flags ...string) (metal.Endpoint, error) {
+	args := append([]string{"metal", "serve", "--home", h.Dir, "--driver", driver}, flags...)
+	cmd, err := background.Start(background.Options{Args: args, Log: h.LogFile()})
 	if err != nil {
-		return nil, fmt.Errorf("opening metal's log: %w", err)
+		return metal.Endpoint{}, fmt.Errorf("starting metal: %w", err)
 	}
-	defer log.Close()
-	cmd := exec.Command("/proc/self/exe", "metal", "serve", "--home", o.Home.Dir, "--driver", o.Driver)
-	cmd.Args[0] = "drover"
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting metal: %w", err)
-	}
+	ended := make(chan struct{})
 	go func() {
 		_ = cmd.Wait()
-		close(s.ended)
+		close(ended)
 	}()
-	return s, nil
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		if e, ok := Running(ctx, h); ok {
+			return e, nil
+		}
+		select {
+		case <-ctx.Done():
+			end(cmd, ended)
+			return metal.Endpoint{}, fmt.Errorf("metal does not answer: %w; its log is %s", ctx.Err(), h.LogFile())
+		case <-ended:
+			if e, ok := awaitHolder(ctx, h); ok {
+				return e, nil // One that somebody else started had the home.
+			}
+			return metal.Endpoint{}, fmt.Errorf("metal did not start; its log is %s, which ends with:\n  %s", h.LogFile(), tail(h.LogFile()))
+		case <-time.After(lookEvery):
+		}
+	}
 }
 
-func (s *started) tail() string {
-	data, err := os.ReadFile(s.path)
+func end(cmd *exec.Cmd, ended <-chan struct{}) {
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-ended:
+	case <-time.After(stopTimeout):
+		_ = cmd.Process.Kill()
+	}
+}
+
+func tail(path string) string {
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}
@@ -133,28 +167,36 @@ func (s *started) tail() string {
 // Stop ends the metal of a home and returns when it is gone. Its machines go
 // on. It is no error if none runs.
 func Stop(ctx context.Context, h metal.Home) (wasRunning bool, err error) {
-	e, err := h.ReadEndpoint()
-	if err != nil || e.PID == 0 || !ours(e.PID) {
-		return false, nil // no endpoint: there has never been one
-	}
-	fd, err := unix.PidfdOpen(e.PID, 0)
-	if errors.Is(err, unix.ESRCH) {
+	if _, err := os.Stat(h.Dir); os.IsNotExist(err) {
 		return false, nil
 	}
+	unlock, err := lock(ctx, h)
 	if err != nil {
-		return true, fmt.Errorf("finding metal (pid %d): %w", e.PID, err)
+		return false, err
 	}
-	defer unix.Close(fd)
-	if err := unix.PidfdSendSignal(fd, unix.SIGTERM, nil, 0); err != nil {
-		return true, fmt.Errorf("stopping metal (pid %d): %w", e.PID, err)
-	}
+	defer unlock()
+	return stop(ctx, h)
+}
+
+// stop ends whoever has the home, also a metal that does not serve yet. Whoever
+// calls it holds the lock.
+func stop(ctx context.Context, h metal.Home) (wasRunning bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
-	for ctx.Err() == nil {
-		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(lookEvery.Milliseconds()))
-		if n > 0 {
-			return true, nil
+	var asked process.Process
+	for h.Held() {
+		wasRunning = true
+		if holder := h.Holder(); holder != asked {
+			if err := holder.Signal(syscall.SIGTERM); err != nil && holder.Alive() {
+				return true, fmt.Errorf("stopping metal (pid %d): %w", holder.PID, err)
+			}
+			asked = holder
+		}
+		select {
+		case <-ctx.Done():
+			return true, fmt.Errorf("metal (pid %d) is still stopping: %w", asked.PID, ctx.Err())
+		case <-time.After(lookEvery):
 		}
 	}
-	return true, fmt.Errorf("metal (pid %d) is still stopping: %w", e.PID, ctx.Err())
+	return wasRunning, nil
 }

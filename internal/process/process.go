@@ -1,4 +1,7 @@
-package plane
+// Package process names processes for good and ends them. A number is used
+// again by the kernel after a while or a reboot; a number with its start time
+// and boot is not. It starts nothing. Start with Identify.
+package process
 
 import (
 	"bytes"
@@ -11,15 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process names one process for good: a number is used again by the kernel
-// after a while or a reboot, a number with its start time and boot is not.
+// Process is one process. The zero Process stands for none.
 type Process struct {
 	PID   int    `json:"pid"`
 	Start string `json:"start,omitempty"`
 }
 
-// identify describes a living process; the zero Process stands for none.
-func identify(pid int) Process {
+// Identify describes a living process.
+func Identify(pid int) Process {
 	start, err := startTime(pid)
 	if err != nil {
 		return Process{}
@@ -27,28 +29,41 @@ func identify(pid int) Process {
 	return Process{PID: pid, Start: start}
 }
 
-// alive tells whether any thread of the process still runs. A process that was
+// Alive tells whether any thread of the process still runs. A process that was
 // killed holds its ports and locks until the last one has ended, long after
 // /proc shows its first thread as a zombie.
-func (p Process) alive() bool {
-	return p.PID > 0 && p == identify(p.PID) && !p.wait(0)
+func (p Process) Alive() bool {
+	return p.PID > 0 && p == Identify(p.PID) && !p.Wait(0)
 }
 
-// kill ends a process at once and waits until it is gone.
-func (p Process) kill(timeout time.Duration) error {
+// Signal sends a signal, to this process and no other that has its number.
+func (p Process) Signal(signal unix.Signal) error {
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if p != Identify(p.PID) {
+		return os.ErrProcessDone
+	}
+	return unix.PidfdSendSignal(fd, signal, nil, 0)
+}
+
+// Kill ends a process at once and waits until it is gone.
+func (p Process) Kill(timeout time.Duration) error {
 	deadline := time.Now().Add(timeout)
-	for p.alive() {
+	for p.Alive() {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("process %d of an earlier start does not end: end it and try again", p.PID)
 		}
-		_ = unix.Kill(p.PID, unix.SIGKILL)
-		p.wait(20 * time.Millisecond)
+		_ = p.Signal(unix.SIGKILL)
+		p.Wait(20 * time.Millisecond)
 	}
 	return nil
 }
 
-// wait tells whether the process has ended, and gives it time to.
-func (p Process) wait(timeout time.Duration) (ended bool) {
+// Wait tells whether the process has ended, and gives it time to.
+func (p Process) Wait(timeout time.Duration) (ended bool) {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err != nil {
 		return true
@@ -77,13 +92,10 @@ func startTime(pid int) (string, error) {
 	return string(bytes.TrimSpace(boot)) + "/" + string(fields[19]), nil
 }
 
-// MemoryBytes is the memory that the process holds now.
-func (p Process) MemoryBytes() int64 { return memoryBytes(p.PID) }
-
-// memoryBytes counts the pages that a process holds, those that it shares with
+// MemoryBytes counts the pages that a process holds, those that it shares with
 // others by its share, so that the figures of several processes of the same
 // program add up to what they really use. It is 0 if the process is gone.
-func memoryBytes(pid int) int64 {
+func MemoryBytes(pid int) int64 {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "smaps_rollup"))
 	if err != nil {
 		return 0
@@ -95,23 +107,4 @@ func memoryBytes(pid int) int64 {
 		}
 	}
 	return 0
-}
-
-// leftoverTimeout is long for a process that has been killed: a large one
-// needs a moment to give its memory back.
-const leftoverTimeout = 10 * time.Second
-
-// endLeftovers kills children that outlived their supervisor. The kernel does
-// that by itself, a moment after the supervisor's end at the latest.
-func (h Home) endLeftovers() error {
-	last, err := h.readState()
-	if err != nil {
-		return nil //nolint:nilerr // without a readable state there is nobody to look for
-	}
-	for _, process := range last.Children {
-		if err := process.kill(leftoverTimeout); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -1,0 +1,125 @@
+// Package kubeconfig puts the kubeconfig of a cluster into files that may hold
+// others. It marks what it writes, so that it can tell it from what somebody
+// else wrote, which it never replaces. Start with Parse.
+package kubeconfig
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// extension is the name of the mark.
+const extension = "drover"
+
+// Origin says which cluster an entry is for.
+type Origin struct {
+	// Plane is the API server of the management plane.
+	Plane     string `json:"plane"`
+	Namespace string `json:"namespace"`
+	Cluster   string `json:"cluster"`
+}
+
+// Kubeconfig is the way into one cluster.
+type Kubeconfig struct {
+	// Context is the name by which it is chosen.
+	Context string
+	origin  Origin
+	cluster *clientcmdapi.Cluster
+	user    *clientcmdapi.AuthInfo
+	names   names
+}
+
+// names are those of a kubeconfig's parts in a file.
+type names struct{ cluster, user string }
+
+// Parse reads the current context of a kubeconfig. All its parts are named
+// after the context, if that is given.
+func Parse(data []byte, origin Origin, context string) (*Kubeconfig, error) {
+	cfg, err := clientcmd.Load(data)
+	if err != nil {
+		return nil, fmt.Errorf("the kubeconfig of cluster %q is damaged: %w", origin.Cluster, err)
+	}
+	current := cfg.Contexts[cfg.CurrentContext]
+	if current == nil || cfg.Clusters[current.Cluster] == nil || cfg.AuthInfos[current.AuthInfo] == nil {
+		return nil, fmt.Errorf("the kubeconfig of cluster %q is damaged: its current context leads nowhere", origin.Cluster)
+	}
+	k := &Kubeconfig{
+		Context: cfg.CurrentContext, origin: origin, names: names{cluster: current.Cluster, user: current.AuthInfo},
+		cluster: cfg.Clusters[current.Cluster], user: cfg.AuthInfos[current.AuthInfo],
+	}
+	if context != "" {
+		k.Context, k.names = context, names{cluster: context, user: context}
+	}
+	return k, nil
+}
+
+// Encode returns the kubeconfig alone.
+func (k *Kubeconfig) Encode() ([]byte, error) {
+	cfg := clientcmdapi.NewConfig()
+	if err := k.addTo(cfg); err != nil {
+		return nil, err
+	}
+	return clientcmd.Write(*cfg)
+}
+
+// addTo adds or replaces the entries of the cluster, and leaves all others as
+// they are. The current context changes only if there is none.
+func (k *Kubeconfig) addTo(cfg *clientcmdapi.Config) error {
+	if err := k.mayReplace(cfg); err != nil {
+		return err
+	}
+	mark, err := k.origin.mark()
+	if err != nil {
+		return err
+	}
+	cluster, user := k.cluster.DeepCopy(), k.user.DeepCopy()
+	cluster.Extensions, user.Extensions = mark, mark
+	cfg.Clusters[k.names.cluster], cfg.AuthInfos[k.names.user] = cluster, user
+	cfg.Contexts[k.Context] = &clientcmdapi.Context{Cluster: k.names.cluster, AuthInfo: k.names.user, Extensions: mark}
+	if cfg.CurrentContext == "" {
+		cfg.CurrentContext = k.Context
+	}
+	return nil
+}
+
+// ForeignError means that an entry of that name is not for this cluster.
+type ForeignError struct{ Kind, Name string }
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("it has a %s %q that is not of this cluster: choose another name with --context", e.Kind, e.Name)
+}
+
+func (k *Kubeconfig) mayReplace(cfg *clientcmdapi.Config) error {
+	if c := cfg.Contexts[k.Context]; c != nil && !k.origin.marked(c.Extensions) {
+		return &ForeignError{"context", k.Context}
+	}
+	if c := cfg.Clusters[k.names.cluster]; c != nil && !k.origin.marked(c.Extensions) {
+		return &ForeignError{"cluster", k.names.cluster}
+	}
+	if u := cfg.AuthInfos[k.names.user]; u != nil && !k.origin.marked(u.Extensions) {
+		return &ForeignError{"user", k.names.user}
+	}
+	return nil
+}
+
+func (o Origin) mark() (map[string]runtime.Object, error) {
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return nil, errors.Join(errors.New("marking a kubeconfig"), err)
+	}
+	return map[string]runtime.Object{extension: &runtime.Unknown{Raw: raw, ContentType: runtime.ContentTypeJSON}}, nil
+}
+
+func (o Origin) marked(extensions map[string]runtime.Object) bool {
+	unknown, ok := extensions[extension].(*runtime.Unknown)
+	if !ok {
+		return false
+	}
+	var found Origin
+	return json.Unmarshal(unknown.Raw, &found) == nil && found == o
+}

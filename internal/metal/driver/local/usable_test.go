@@ -1,0 +1,94 @@
+package local
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drover-dev/drover/internal/node"
+)
+
+func TestUsableNamesWhatIsMissing(t *testing.T) {
+	home := t.TempDir()
+	if os.Geteuid() != 0 {
+		if err := Usable(home); err == nil || !strings.Contains(err.Error(), "need root") {
+			t.Errorf("without root: %v", err)
+		}
+		return
+	}
+	t.Setenv(node.EnvDir, t.TempDir())
+	if err := Usable(home); !node.IsMissing(err) {
+		t.Errorf("without programs: %v", err)
+	}
+	merged := overlay(t)
+	if err := Usable(filepath.Join(merged, "not", "made", "yet")); err == nil || !strings.Contains(err.Error(), "overlayfs") {
+		t.Errorf("on overlayfs: %v", err)
+	}
+}
+
+// overlay mounts one for the time of the test.
+func overlay(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"lower", "upper", "work", "merged"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	merged := filepath.Join(dir, "merged")
+	if err := unix.Mount("none", merged, "overlay", 0, "lowerdir="+dir+"/lower,upperdir="+dir+"/upper,workdir="+dir+"/work"); err != nil {
+		t.Skip("this host mounts no overlay: ", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(merged, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return merged
+}
+
+func TestTheKernelIsAskedWithoutATrace(t *testing.T) {
+	if err := isRoot(); err != nil {
+		t.Skip(err)
+	}
+	before, mounts := links(t), mountinfo(t)
+	if err := kernelHas(features()); err != nil {
+		t.Fatal(err)
+	}
+	if after := links(t); after != before || mountinfo(t) != mounts {
+		t.Errorf("links %q became %q, or mounts changed", before, after)
+	}
+	lacking := []feature{{"bridges", "true"}, {"time travel", "echo not in this universe >&2; false"}}
+	if err := kernelHas(lacking); err == nil || !strings.Contains(err.Error(), "need time travel, which the kernel of this host does not have: not in this universe") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// links are those that this package names; others come and go.
+func links(t *testing.T) string {
+	t.Helper()
+	all, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, i := range all {
+		if strings.HasPrefix(i.Name, "bridge") || strings.HasPrefix(i.Name, "veth") {
+			out = append(out, i.Name)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func mountinfo(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

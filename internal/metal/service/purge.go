@@ -1,0 +1,110 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/metal/api"
+	"github.com/drover-dev/drover/internal/metal/client"
+)
+
+// namesShown is how many machines an error names.
+const namesShown = 5
+
+// Purge deletes every device of every project, waits until their machines are
+// gone, stops metal and removes its home. It can be repeated after a failure,
+// and it is no error if there is nothing.
+func Purge(ctx context.Context, h metal.Home) error {
+	if _, err := os.Stat(h.Dir); os.IsNotExist(err) {
+		return nil
+	}
+	unlock, err := lock(ctx, h)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if driver := h.LastDriver(); driver != "" {
+		if err := purgeDevices(ctx, h, driver); err != nil {
+			return err
+		}
+	}
+	if _, err := stop(ctx, h); err != nil {
+		return err
+	}
+	release, err := h.Hold()
+	if err != nil {
+		return err
+	}
+	defer release()
+	return h.Remove()
+}
+
+// purgeDevices has metal run at an address that nobody knows: a manager that
+// goes on making machines no longer reaches it.
+func purgeDevices(ctx context.Context, h metal.Home, driver string) error {
+	if _, err := stop(ctx, h); err != nil {
+		return err
+	}
+	if _, err := start(ctx, h, driver, "--addr", "127.0.0.1:0"); err != nil {
+		return err
+	}
+	c, err := client.Open(h)
+	if err != nil {
+		return err
+	}
+	return deleteAll(ctx, c)
+}
+
+// deleteAll returns when no device is left.
+func deleteAll(ctx context.Context, c *client.Client) error {
+	asked := map[string]bool{}
+	for {
+		left, err := c.Devices(ctx, nil)
+		if err != nil {
+			return fmt.Errorf("listing machines: %w", err)
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		for _, d := range left {
+			if asked[d.ID] {
+				continue
+			}
+			if err := deleteDevice(ctx, c, d); err != nil && !client.IsGone(err) {
+				return fmt.Errorf("deleting machine %q: %w", d.Hostname, err)
+			}
+			asked[d.ID] = true
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d machines are still there (%s): %w: see `drover machine logs NAME`, and try again", len(left), names(left), ctx.Err())
+		case <-time.After(4 * lookEvery):
+		}
+	}
+}
+
+// deleteDevice also deletes one that is locked: a purge was asked for.
+func deleteDevice(ctx context.Context, c *client.Client, d api.Device) error {
+	if d.Locked {
+		if err := c.Do(ctx, http.MethodPut, "/devices/"+d.ID, map[string]any{"locked": false}, nil); err != nil {
+			return err
+		}
+	}
+	return c.Do(ctx, http.MethodDelete, "/devices/"+d.ID+"?force_delete=true", nil, nil)
+}
+
+func names(devices []api.Device) string {
+	var out []string
+	for _, d := range devices[:min(len(devices), namesShown)] {
+		out = append(out, d.Hostname)
+	}
+	if len(devices) > namesShown {
+		out = append(out, "…")
+	}
+	return strings.Join(out, ", ")
+}

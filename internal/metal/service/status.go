@@ -1,0 +1,65 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/metal/api"
+	"github.com/drover-dev/drover/internal/metal/client"
+	"github.com/drover-dev/drover/internal/process"
+)
+
+// Status is what is known about the metal of a home.
+type Status struct {
+	Home    string `json:"home"`
+	Running bool   `json:"running"`
+	Driver  string `json:"driver,omitempty"`
+	URL     string `json:"url,omitempty"`
+	Project string `json:"project,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	// MemoryBytes is what metal itself holds, without its machines.
+	MemoryBytes int64 `json:"memoryBytes,omitempty"`
+	// Machines is their number; nil if nobody could be asked.
+	Machines *int `json:"machines,omitempty"`
+	// Error says why nobody could be asked although metal runs.
+	Error string `json:"error,omitempty"`
+}
+
+// ReadStatus looks at the metal of a home. The error is metal.ErrNoMetal if
+// there has never been one.
+func ReadStatus(ctx context.Context, h metal.Home) (Status, error) {
+	s := Status{Home: h.Dir}
+	e, err := h.ReadEndpoint()
+	if err != nil {
+		return s, err
+	}
+	s.Driver, s.URL, s.Project = e.Driver, e.APIURL(), e.Project
+	if !e.Alive() {
+		return s, nil
+	}
+	s.Running, s.PID, s.MemoryBytes = true, e.PID, process.MemoryBytes(e.PID)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	count, err := countDevices(ctx, h)
+	if err != nil {
+		s.Error = err.Error()
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			s.Error = "metal does not answer"
+		}
+		return s, nil
+	}
+	s.Machines = &count
+	return s, nil
+}
+
+func countDevices(ctx context.Context, h metal.Home) (int, error) {
+	c, err := client.Open(h)
+	if err != nil {
+		return 0, err
+	}
+	var page api.Devices
+	err = c.Do(ctx, http.MethodGet, "/drover/v1/devices?per_page=1&exclude=userdata", nil, &page)
+	return page.Meta.Total, err
+}

@@ -1,0 +1,145 @@
+// Package pki makes, signs and reads certificates and keys. It decides neither
+// who gets one nor for how long, and it writes no files. Start with NewAuthority.
+package pki
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"time"
+)
+
+// skew is how much a clock elsewhere may be behind.
+const skew = 5 * time.Minute
+
+// Authority signs certificates.
+type Authority struct {
+	// Certs are its own certificate, first, and those of earlier authorities
+	// that are still trusted.
+	Certs []*x509.Certificate
+	// Key is its key in PEM.
+	Key    []byte
+	signer crypto.Signer
+}
+
+// NewAuthority makes one that signs itself and lives from now on.
+func NewAuthority(name string, now time.Time, life time.Duration) (*Authority, error) {
+	key, err := NewKey()
+	if err != nil {
+		return nil, err
+	}
+	signer, err := ParseKey(key)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber:          serial(),
+		Subject:               pkix.Name{CommonName: name},
+		NotBefore:             now.Add(-skew),
+		NotAfter:              now.Add(life),
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, signer.Public(), signer)
+	if err != nil {
+		return nil, fmt.Errorf("making authority %q: %w", name, err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	return &Authority{Certs: []*x509.Certificate{cert}, Key: key, signer: signer}, err
+}
+
+// ParseAuthority reads an authority from PEM. Its certificate and its key must
+// belong together.
+func ParseAuthority(cert, key []byte) (*Authority, error) {
+	if _, err := tls.X509KeyPair(cert, key); err != nil {
+		return nil, err
+	}
+	certs, err := ParseCerts(cert)
+	if err != nil {
+		return nil, err
+	}
+	if len(certs) == 0 {
+		return nil, errors.New("no PEM block with a certificate")
+	}
+	signer, err := ParseKey(key)
+	return &Authority{Certs: certs, Key: key, signer: signer}, err
+}
+
+// LoadAuthority reads an authority from two files.
+func LoadAuthority(certFile, keyFile string) (*Authority, error) {
+	cert, err := os.ReadFile(certFile)
+	if err != nil {
+		return nil, err
+	}
+	key, err := os.ReadFile(keyFile)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAuthority(cert, key)
+}
+
+// Trust keeps earlier authorities that have not expired.
+func (a *Authority) Trust(earlier []*x509.Certificate, now time.Time) {
+	for _, c := range earlier {
+		if now.Before(c.NotAfter) {
+			a.Certs = append(a.Certs, c)
+		}
+	}
+}
+
+// PEM are the certificates to trust.
+func (a *Authority) PEM() []byte {
+	var out []byte
+	for _, c := range a.Certs {
+		out = append(out, encodeCert(c.Raw)...)
+	}
+	return out
+}
+
+// Pool is the same for Go's own verification.
+func (a *Authority) Pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	for _, c := range a.Certs {
+		pool.AddCert(c)
+	}
+	return pool
+}
+
+// Issue signs a certificate for a new key, and returns both in PEM. It chooses
+// the serial number of the template.
+func (a *Authority) Issue(template *x509.Certificate) (cert, key []byte, err error) {
+	key, err = NewKey()
+	if err != nil {
+		return nil, nil, err
+	}
+	signer, err := ParseKey(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	template.SerialNumber = serial()
+	der, err := x509.CreateCertificate(rand.Reader, template, a.Certs[0], signer.Public(), a.signer)
+	if err != nil {
+		return nil, nil, err
+	}
+	return encodeCert(der), key, nil
+}
+
+func encodeCert(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+func serial() *big.Int {
+	n, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		panic(err) // the system's source of randomness never fails on Linux
+	}
+	return n.Add(n, big.NewInt(1))
+}

@@ -1,0 +1,50 @@
+package plane
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// listen takes the signals by which other commands speak to a supervisor. It
+// does so before the plane is ready: a signal that nobody takes would end it.
+func (p *Plane) listen() <-chan os.Signal {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGHUP, usePacketAPI)
+	return signals
+}
+
+// tend lives as long as the plane does.
+func (p *Plane) tend(ctx context.Context, signals <-chan os.Signal) {
+	renewal := time.NewTicker(renewalPeriod)
+	defer renewal.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-renewal.C:
+			if err := p.renew(); err != nil {
+				p.log.Error("Certificates could not be renewed", "error", err)
+			}
+		case s := <-signals:
+			p.heed(s)
+		}
+	}
+}
+
+func (p *Plane) heed(s os.Signal) {
+	if s == usePacketAPI {
+		p.renewPacket()
+		return
+	}
+	p.log.Info("The API server is restarted to read its files anew")
+	p.child("kube-apiserver").restart()
+}
+
+func (p *Plane) child(name string) *child {
+	i := slices.IndexFunc(p.children, func(c *child) bool { return c.Name == name })
+	return p.children[i]
+}

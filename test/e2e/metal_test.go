@@ -1,0 +1,337 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/metal/api"
+	"github.com/drover-dev/drover/internal/metal/client"
+	"github.com/drover-dev/drover/internal/metal/driver/local"
+)
+
+// metalStatus is the part of `drover status -o json` about metal.
+type metalStatus struct {
+	PacketAPI string
+	Metal     *struct {
+		Running     bool
+		Driver, URL string
+		Project     string
+		PID         int
+		MemoryBytes int64
+		Machines    *int
+	}
+}
+
+func (p *plane) metalStatus() metalStatus {
+	p.t.Helper()
+	r := p.drover("status", "-o", "json")
+	var s metalStatus
+	if err := json.Unmarshal([]byte(r.stdout), &s); err != nil {
+		p.t.Fatalf("reading status: %v:\n%s%s", err, r.stdout, r.stderr)
+	}
+	return s
+}
+
+// withMetal has the metal of a plane gone when t ends.
+func withMetal(t *testing.T, p *plane) *plane {
+	t.Helper()
+	t.Cleanup(func() { p.must("metal", "purge", "--yes") })
+	return p
+}
+
+// managerVariable is one of the variables that the manager was started with.
+func (p *plane) managerVariable(name string) string {
+	p.t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.status().component("manager").PID))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	value := ""
+	for line := range bytes.SplitSeq(data, []byte{0}) {
+		if v, ok := bytes.CutPrefix(line, []byte(name+"=")); ok {
+			value = string(v) // The last one counts.
+		}
+	}
+	return value
+}
+
+// metals are the processes that serve from the plane's metal home.
+func (p *plane) metals() []int {
+	var out []int
+	for _, pid := range processes(p.metalHome()) {
+		if data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline")); err == nil && bytes.Contains(data, []byte("\x00serve\x00")) {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+// TestMetalBesideAPlane follows metal through the life of a plane that uses it.
+func TestMetalBesideAPlane(t *testing.T) {
+	p := withMetal(t, newPlane(t))
+	p.must("up")
+	if s := p.metalStatus(); s.PacketAPI != "" || s.Metal != nil {
+		t.Errorf("a plane without machines says %+v", s)
+	}
+	steps := []struct {
+		name string
+		run  func(*testing.T, *plane)
+	}{
+		{"metal joins a plane that is up", testMetalJoins},
+		{"another driver is refused", testOtherDriver},
+		{"a metal that was stopped or killed is started again", testMetalAgain},
+		{"metal outlives the plane", testMetalOutlives},
+		{"a metal that was removed is replaced", testMetalReplaced},
+		{"purging both leaves nothing", testPurgeBoth},
+	}
+	for _, step := range steps {
+		if !t.Run(step.name, func(t *testing.T) { step.run(t, &plane{t: t, home: p.home}) }) {
+			return
+		}
+	}
+}
+
+func testMetalJoins(t *testing.T, p *plane) {
+	r := p.must("up", "--metal", "memory")
+	if !strings.Contains(r.stderr, "Metal is up with memory machines") || !strings.Contains(r.stderr, "export PROJECT_ID=") {
+		t.Errorf("up says:\n%s", r.stderr)
+	}
+	usesMetal(t, p)
+	s := p.metalStatus()
+	if s.Metal.Driver != "memory" || s.Metal.MemoryBytes == 0 || s.Metal.Machines == nil || *s.Metal.Machines != 0 {
+		t.Errorf("status says %+v", s.Metal)
+	}
+	if table := p.must("status").stdout; !strings.Contains(table, "Running, driver memory, 0 machines") {
+		t.Errorf("status does not show metal:\n%s", table)
+	}
+	before := p.status().pids()
+	p.must("up", "--metal", "memory")
+	p.must("up", "--metal", "auto")
+	if after := p.status().pids(); fmt.Sprint(before) != fmt.Sprint(after) || len(p.metals()) != 1 {
+		t.Errorf("another up changed processes from %v to %v, with metals %v", before, after, p.metals())
+	}
+}
+
+// usesMetal expects that the manager was told where metal is.
+func usesMetal(t *testing.T, p *plane) {
+	t.Helper()
+	s := p.metalStatus()
+	if s.Metal == nil || !s.Metal.Running || s.PacketAPI != s.Metal.URL {
+		t.Fatalf("the plane uses %q beside metal %+v", s.PacketAPI, s.Metal)
+	}
+	token, err := metal.Home{Dir: p.metalHome()}.Token(s.Metal.Project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.managerVariable("METAL_API_URL") != s.Metal.URL || p.managerVariable("PACKET_API_KEY") != token {
+		t.Error("the manager was started with something else")
+	}
+}
+
+func testOtherDriver(t *testing.T, p *plane) {
+	p.refused(`has machines of driver "memory", not "local": use that driver`, "up", "--metal", "local")
+	if len(p.metals()) != 1 {
+		t.Errorf("metals %v", p.metals())
+	}
+}
+
+func testMetalAgain(t *testing.T, p *plane) {
+	before := p.metalStatus()
+	p.must("metal", "stop")
+	if len(p.metals()) != 0 {
+		t.Errorf("processes %v are left", p.metals())
+	}
+	if s := p.status(); s.Phase != "Ready" {
+		t.Errorf("a plane without its metal is %s", s.Phase)
+	}
+	if table := p.must("status").stdout; !strings.Contains(table, "Stopped, driver memory") {
+		t.Errorf("status does not show that metal is stopped:\n%s", table)
+	}
+	p.must("up", "--metal", "auto")
+	kill(t, p.metalStatus().Metal.PID)
+	p.must("up", "--metal", "auto")
+	usesMetal(t, p)
+	after := p.metalStatus()
+	if after.PacketAPI != before.PacketAPI || after.Metal.Project != before.Metal.Project {
+		t.Errorf("metal moved from %+v to %+v", before, after)
+	}
+}
+
+func testMetalOutlives(t *testing.T, p *plane) {
+	pids := p.metals()
+	r := p.must("down")
+	if !strings.Contains(r.stderr, "Metal goes on with 0 machines: `drover metal stop` stops it") {
+		t.Errorf("down says:\n%s", r.stderr)
+	}
+	p.must("down", "--purge")
+	if after := p.metals(); fmt.Sprint(after) != fmt.Sprint(pids) {
+		t.Errorf("metals %v became %v", pids, after)
+	}
+	p.must("up", "--metal", "auto")
+	usesMetal(t, p)
+}
+
+func testMetalReplaced(t *testing.T, p *plane) {
+	before := p.metalStatus().Metal.Project
+	p.refused("would be removed with 0 machines, and there is nobody to ask", "metal", "purge")
+	p.must("metal", "purge", "--yes")
+	if _, err := os.Stat(p.metalHome()); !os.IsNotExist(err) {
+		t.Errorf("the home is still there: %v", err)
+	}
+	p.must("up", "--metal", "memory")
+	usesMetal(t, p)
+	if after := p.metalStatus().Metal.Project; after == before {
+		t.Error("a new metal has an old project")
+	}
+}
+
+func testPurgeBoth(t *testing.T, p *plane) {
+	p.refused("say --yes", "down", "--purge", "--metal")
+	if s := p.status(); s.Phase != "Ready" {
+		t.Errorf("a refused purge left the plane %s", s.Phase)
+	}
+	p.must("down", "--purge", "--metal", "--yes")
+	for _, dir := range []string{p.home, p.metalHome()} {
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
+			t.Errorf("%s is still there: %v", dir, err)
+		}
+	}
+	if left := processes(p.home); len(left) > 0 {
+		t.Errorf("processes %v are left", left)
+	}
+}
+
+// TestAPlaneGoesWithoutMachinesWhereThereCanBeNone takes away what local
+// machines are made of.
+func TestAPlaneGoesWithoutMachinesWhereThereCanBeNone(t *testing.T) {
+	t.Setenv("DROVER_NODE_DIR", t.TempDir())
+	p := newPlane(t)
+	why := "the programs of a machine (containerd, runc, …) are not there"
+	if os.Geteuid() != 0 {
+		why = "local machines need root"
+	}
+	p.refused(why, "up", "--metal", "local")
+	r := p.must("up", "--metal", "auto")
+	if !strings.Contains(r.stderr, "no machines on this host: "+why) || !strings.Contains(r.stderr, "is ready, after") {
+		t.Errorf("up says:\n%s", r.stderr)
+	}
+	if again := p.must("up", "--metal", "auto"); !strings.Contains(again.stderr, "no machines on this host: ") {
+		t.Errorf("a second up says:\n%s", again.stderr)
+	}
+	if s := p.metalStatus(); s.PacketAPI != "" || s.Metal != nil || len(p.metals()) > 0 {
+		t.Errorf("status says %+v, metals %v", s, p.metals())
+	}
+}
+
+func TestAPacketAPIThatIsNamedIsUsed(t *testing.T) {
+	t.Setenv("METAL_API_URL", "http://127.0.0.1:1/metal/v1")
+	t.Setenv("PACKET_API_KEY", "secret")
+	p := newPlane(t)
+	p.must("up", "--metal", "auto")
+	if s := p.metalStatus(); s.PacketAPI != "http://127.0.0.1:1/metal/v1" || s.Metal != nil {
+		t.Errorf("status says %+v", s)
+	}
+	if table := p.must("status").stdout; !strings.Contains(table, "Packet API  http://127.0.0.1:1/metal/v1") {
+		t.Errorf("status does not show the API:\n%s", table)
+	}
+}
+
+// TestTwoPlanesStartOneMetal brings two planes up at once on one metal home.
+func TestTwoPlanesStartOneMetal(t *testing.T) {
+	planes := []*plane{withMetal(t, newPlane(t)), newPlane(t)}
+	home := planes[0].metalHome()
+	results := make([]result, len(planes))
+	var wg sync.WaitGroup
+	for i, p := range planes {
+		wg.Go(func() { results[i] = p.with("DROVER_METAL_HOME="+home, "up", "--metal", "memory") })
+	}
+	wg.Wait()
+	for _, r := range results {
+		if r.code != 0 {
+			t.Errorf("one of them ended with %d:\n%s", r.code, r.stderr)
+		}
+	}
+	if n := planes[0].metals(); len(n) != 1 {
+		t.Errorf("metals %v run, want one", n)
+	}
+	a, b := planes[0].metalStatus().PacketAPI, planes[1].metalStatus().PacketAPI
+	if a == "" || a != b {
+		t.Errorf("one plane uses %q, the other %q", a, b)
+	}
+}
+
+// with runs drover with one more variable.
+func (p *plane) with(variable string, args ...string) result {
+	p.t.Helper()
+	cmd := p.command(args...)
+	cmd.Env = append(cmd.Env, variable)
+	return p.run(cmd)
+}
+
+// TestPurgingLocalMachinesLeavesNothing makes a real machine and looks for what
+// the kernel still has of it afterwards.
+func TestPurgingLocalMachinesLeavesNothing(t *testing.T) {
+	p := &plane{t: t, home: filepath.Join(t.TempDir(), "home")}
+	if err := local.Usable(p.metalHome()); err != nil {
+		t.Skip(err)
+	}
+	sum := sha256.Sum256([]byte(filepath.Join(p.metalHome(), "driver-local")))
+	f := &fleet{plane: p, id: hex.EncodeToString(sum[:4])}
+	serve := p.command("metal", "serve", "--driver", "local")
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- serve.Wait() }()
+	withMetal(t, p)
+	f.addMachine("web-1")
+	p.refused("would be removed with 1 machine", "metal", "purge")
+	p.must("metal", "stop")
+	if err := <-served; err != nil {
+		t.Errorf("metal ended with %v", err)
+	}
+	if left := f.leftovers(); len(left["processes"]) == 0 || len(left["interfaces"]) == 0 {
+		t.Errorf("a machine does not outlive metal: %v", left)
+	}
+	p.must("metal", "purge", "--yes")
+	for what, left := range f.leftovers() {
+		if len(left) > 0 {
+			t.Errorf("%s outlive metal: %v", what, left)
+		}
+	}
+	if left := processes(p.home); len(left) > 0 {
+		t.Errorf("processes %v are left", left)
+	}
+}
+
+// addMachine orders a machine and waits until it runs.
+func (f *fleet) addMachine(name string) {
+	f.t.Helper()
+	home := metal.Home{Dir: f.metalHome()}
+	f.await("metal serves", func() bool { return f.drover("metal", "status").code == 0 })
+	e, err := home.ReadEndpoint()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	c, err := client.Open(home)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var d api.Device
+	body := map[string]any{"hostname": name, "plan": "c3.small.x86", "metro": "da", "operating_system": "ubuntu_24_04"}
+	if err := c.Do(f.t.Context(), http.MethodPost, "/projects/"+e.Project+"/devices", body, &d); err != nil {
+		f.t.Fatal(err)
+	}
+	f.await("the machine runs", func() bool { return strings.Contains(f.must("machine", "list").stdout, "active") })
+}
