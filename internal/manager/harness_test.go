@@ -21,6 +21,7 @@ import (
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/capi"
+	"github.com/drover-dev/drover/internal/cli"
 	climanager "github.com/drover-dev/drover/internal/cli/manager"
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/test/kubetest"
@@ -29,10 +30,16 @@ import (
 // asManager makes this test binary behave as the real program: a process can hold one manager only, and tests want several.
 const asManager = "DROVER_TEST_AS_MANAGER"
 
+// asDrover makes it behave as the whole of drover.
+const asDrover = "DROVER_TEST_AS_DROVER"
+
 // patience is for things that take well under a second on a free machine.
 const patience = time.Minute
 
 func TestMain(m *testing.M) {
+	if os.Getenv(asDrover) != "" {
+		os.Exit(cli.Main())
+	}
 	if os.Getenv(asManager) != "" {
 		cmd := climanager.NewCommand()
 		cmd.SetArgs(os.Args[1:])

@@ -42,7 +42,7 @@ func TestEveryTemplateIsAcceptedWithTheVariablesThatPeopleHave(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			ns := server.Namespace(t)
-			for _, obj := range render(t, file) {
+			for _, obj := range render(t, file, variables) {
 				obj.SetNamespace(ns)
 				if err := c.Create(t.Context(), &obj); err != nil {
 					t.Errorf("%s %q: %v", obj.GetKind(), obj.GetName(), err)
@@ -52,7 +52,8 @@ func TestEveryTemplateIsAcceptedWithTheVariablesThatPeopleHave(t *testing.T) {
 	}
 }
 
-func render(t *testing.T, file string) []unstructured.Unstructured {
+// render fills in a template the way clusterctl does.
+func render(t *testing.T, file string, values map[string]string) []unstructured.Unstructured {
 	t.Helper()
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -69,7 +70,7 @@ func render(t *testing.T, file string) []unstructured.Unstructured {
 		}
 	}
 	out, err := processor.Process(raw, func(name string) (string, error) {
-		if value, ok := variables[name]; ok {
+		if value, ok := values[name]; ok {
 			return value, nil
 		}
 		return "", errors.New("not set")
@@ -262,7 +263,7 @@ func TestOldManifestsBecomeADeviceThatClusterAPITakesForAMachine(t *testing.T) {
 	api := packettest.New(t)
 	api.AddPlan(`{"slug":"c3.small.x86","specs":{"cpus":[{"count":1,"type":"Intel E-2278G 8-Core Processor @ 3.4GHz"}],"memory":{"total":"32GB"}}}`)
 	c, ns := newClient(t, server.Config), server.Namespace(t)
-	create(t, c, ns, fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: packet}, stringData: {PACKET_API_KEY: %s, METAL_API_URL: %q}}`, packettest.Token, api.URL))
+	create(t, c, ns, fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: packet}, stringData: {PACKET_API_KEY: %q, METAL_API_URL: %q}}`, packettest.Token, api.URL))
 	for _, manifest := range strings.Split(oldManifests, "---\n") {
 		create(t, c, ns, manifest)
 	}

@@ -20,7 +20,7 @@ import (
 
 // simulated is a metal whose machines exist in memory only.
 type simulated struct {
-	url, project, token string
+	url, project, token, admin string
 }
 
 func newSimulated(t *testing.T) simulated {
@@ -38,9 +38,10 @@ func newSimulated(t *testing.T) simulated {
 		}
 	})
 	s := simulated{url: web.URL + "/metal/v1"}
-	if s.token, err = home.AdminToken(); err != nil {
+	if s.admin, err = home.AdminToken(); err != nil {
 		t.Fatal(err)
 	}
+	s.token = s.admin
 	var projects struct{ Projects []struct{ ID string } }
 	s.get(t, "/projects", &projects)
 	s.project = projects.Projects[0].ID
@@ -104,7 +105,7 @@ func TestOldManifestsBecomeAClusterOnSimulatedMachinesAndGoWithoutATrace(t *test
 	server, _ := ready(t)
 	sim := newSimulated(t)
 	c, ns := newClient(t, server.Config), server.Namespace(t)
-	create(t, c, ns, fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: packet}, stringData: {PACKET_API_KEY: %s, METAL_API_URL: %q}}`, sim.token, sim.url))
+	create(t, c, ns, fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: packet}, stringData: {PACKET_API_KEY: %q, METAL_API_URL: %q}}`, sim.token, sim.url))
 	for _, manifest := range strings.Split(strings.ReplaceAll(oldManifests, "projectID: P", "projectID: "+sim.project)+"\n---\n"+workers, "---\n") {
 		create(t, c, ns, manifest)
 	}

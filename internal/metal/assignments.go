@@ -4,12 +4,10 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/drover-dev/drover/internal/metal/api"
+	"github.com/drover-dev/drover/internal/metal/request"
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
@@ -39,7 +37,7 @@ func assignAddress(c *call) (*reply, error) {
 	if err := c.decode(&req); err != nil {
 		return nil, err
 	}
-	want, err := parseAddress(req.Address)
+	want, err := request.ParseAddress(req.Address)
 	if err != nil {
 		return nil, err
 	}
@@ -55,18 +53,6 @@ func assignAddress(c *call) (*reply, error) {
 	return created(c.link().assignment(a, d.ID))
 }
 
-// parseAddress reads an address with or without a length.
-func parseAddress(text string) (netip.Prefix, error) {
-	if p, err := netip.ParsePrefix(text); err == nil {
-		return p.Masked(), nil
-	}
-	a, err := netip.ParseAddr(text)
-	if err != nil {
-		return netip.Prefix{}, unprocessable(strconv.Quote(text) + " is not a valid address")
-	}
-	return netip.PrefixFrom(a, a.BitLen()), nil
-}
-
 func (c *call) assign(tx *store.Tx, d *store.Device, want netip.Prefix) (store.Address, error) {
 	b, err := c.blockWith(tx, d.ProjectID, want)
 	if err != nil {
@@ -74,15 +60,15 @@ func (c *call) assign(tx *store.Tx, d *store.Device, want netip.Prefix) (store.A
 	}
 	switch {
 	case d.Deleting:
-		return store.Address{}, unprocessable("Cannot assign an address to a device that is deprovisioning")
+		return store.Address{}, request.Unprocessable("Cannot assign an address to a device that is deprovisioning")
 	case b.Management:
-		return store.Address{}, unprocessable(want.Addr().String() + " is the management address of a device")
+		return store.Address{}, request.Unprocessable(want.Addr().String() + " is the management address of a device")
 	case b.Metro != "" && b.Metro != d.Metro:
-		return store.Address{}, unprocessable("The address " + want.Addr().String() + " is in metro " + b.Metro + ", the device is in " + d.Metro)
+		return store.Address{}, request.Unprocessable("The address " + want.Addr().String() + " is in metro " + b.Metro + ", the device is in " + d.Metro)
 	case slices.ContainsFunc(b.Uses, func(u store.Use) bool { return u.Prefix.Overlaps(want) }):
-		return store.Address{}, unprocessable("Address " + want.Addr().String() + " is already assigned to a device")
+		return store.Address{}, request.Unprocessable("Address " + want.Addr().String() + " is already assigned to a device")
 	}
-	u := store.Use{ID: uuid.NewString(), DeviceID: d.ID, Prefix: want, Created: c.now()}
+	u := store.Use{ID: store.NewID(), DeviceID: d.ID, Prefix: want, Created: c.now()}
 	a := addressOf(b, u)
 	b.Uses = append(b.Uses, u)
 	d.Addresses = append(d.Addresses, a)
@@ -100,7 +86,7 @@ func (c *call) blockWith(tx *store.Tx, project string, want netip.Prefix) (*stor
 			}
 		}
 	}
-	return nil, unprocessable(want.Addr().String() + " is not part of an address block of this project")
+	return nil, request.Unprocessable(want.Addr().String() + " is not part of an address block of this project")
 }
 
 // ipObject is what an id under /ips stands for: a block, or one address of
@@ -163,8 +149,8 @@ func updateBlock(c *call) (*reply, error) {
 		return nil, err
 	}
 	if req.Tags != nil {
-		if message := tagProblem(*req.Tags); message != "" {
-			return nil, unprocessable(message)
+		if message := request.TagProblem(*req.Tags); message != "" {
+			return nil, request.Unprocessable(message)
 		}
 	}
 	defer c.store.Lock(o.block.ID)()
@@ -192,7 +178,7 @@ func deleteIP(c *call) (*reply, error) {
 		return nil, err
 	}
 	if o.block.Management {
-		return nil, unprocessable("A management address cannot be removed from its device")
+		return nil, request.Unprocessable("A management address cannot be removed from its device")
 	}
 	if o.use != nil {
 		err = c.unassign(o)
@@ -227,7 +213,7 @@ func (c *call) release(o ipObject) error {
 			return err
 		}
 		if len(o.block.Uses) > 0 {
-			return unprocessable("The block has addresses that are assigned to devices: unassign them first")
+			return request.Unprocessable("The block has addresses that are assigned to devices: unassign them first")
 		}
 		return tx.DropBlock(o.block)
 	})

@@ -2,13 +2,12 @@ package metal
 
 import (
 	"errors"
-	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/drover-dev/drover/internal/metal/api"
+	"github.com/drover-dev/drover/internal/metal/request"
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
@@ -60,7 +59,7 @@ func enableBGP(c *call) (*reply, error) {
 	if err := c.decode(&req); err != nil {
 		return nil, err
 	}
-	if err := checkBGP(&req); err != nil {
+	if err := request.CheckBGP(&req); err != nil {
 		return nil, err
 	}
 	err = c.store.Update(func(tx *store.Tx) error {
@@ -73,29 +72,6 @@ func enableBGP(c *call) (*reply, error) {
 		return nil, err
 	}
 	return noContent()
-}
-
-func checkBGP(req *api.BGPConfigRequest) error {
-	var wrong []string
-	if req.DeploymentType != "local" && req.DeploymentType != "global" {
-		wrong = append(wrong, "Deployment type must be local or global")
-	}
-	if req.ASN < 0 || int64(req.ASN) > 1<<32-1 {
-		wrong = append(wrong, "ASN must be from 0 to 4294967295")
-	}
-	if req.MD5 != "" && !validMD5(req.MD5) {
-		wrong = append(wrong, "MD5 must be 10 to 20 letters and digits with at least one lower case letter, one upper case letter and one digit")
-	}
-	return unprocessable(wrong...)
-}
-
-var (
-	md5Pattern = regexp.MustCompile(`^[A-Za-z0-9]{10,20}$`)
-	md5Needs   = []*regexp.Regexp{regexp.MustCompile(`[a-z]`), regexp.MustCompile(`[A-Z]`), regexp.MustCompile(`\d`)}
-)
-
-func validMD5(s string) bool {
-	return md5Pattern.MatchString(s) && !slices.ContainsFunc(md5Needs, func(re *regexp.Regexp) bool { return !re.MatchString(s) })
 }
 
 func (l linker) bgpConfig(cfg *store.BGPConfig) api.BGPConfig {
@@ -153,14 +129,14 @@ func createSession(c *call) (*reply, error) {
 		return nil, err
 	}
 	if familyNumber[req.AddressFamily] == 0 {
-		return nil, unprocessable("Address family must be ipv4 or ipv6")
+		return nil, request.Unprocessable("Address family must be ipv4 or ipv6")
 	}
 	cfg, err := c.bgpConfig(d.ProjectID)
 	if err != nil {
 		return nil, err
 	}
 	if cfg == nil {
-		return nil, unprocessable("BGP is not enabled for this project")
+		return nil, request.Unprocessable("BGP is not enabled for this project")
 	}
 	x := &store.BGPSession{ID: uuid.NewString(), ProjectID: d.ProjectID, DeviceID: d.ID, Family: req.AddressFamily, Created: c.now()}
 	set(&x.DefaultRoute, req.DefaultRoute)
@@ -168,7 +144,7 @@ func createSession(c *call) (*reply, error) {
 	err = c.store.Update(func(tx *store.Tx) (err error) {
 		for _, id := range c.store.Sessions().All(store.Query{Terms: []string{"device:" + d.ID}}) {
 			if other, err := tx.Sessions().Get(id); err == nil && other.Family == x.Family {
-				return unprocessable("Device " + d.Hostname + " already has session for " + x.Family)
+				return request.Unprocessable("Device " + d.Hostname + " already has session for " + x.Family)
 			}
 		}
 		if x.Seq, err = tx.Sequence(); err != nil {

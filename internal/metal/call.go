@@ -3,18 +3,13 @@ package metal
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 
+	"github.com/drover-dev/drover/internal/metal/request"
 	"github.com/drover-dev/drover/internal/metal/store"
 )
-
-// maxBody bounds request bodies; userdata of a megabyte may grow sixfold when
-// it is written as JSON.
-const maxBody = 16 << 20
 
 // call is one request of an authenticated client.
 type call struct {
@@ -66,24 +61,7 @@ func hashToken(token string) string {
 }
 
 // decode reads the body into v. A body may be missing.
-func (c *call) decode(v any) error { return decode(c.r.Body, v) }
-
-func decode(r io.Reader, v any) error {
-	data, err := io.ReadAll(io.LimitReader(r, maxBody+1))
-	if err != nil {
-		return refuse(http.StatusBadRequest, "Reading the request failed: %v", err)
-	}
-	if len(data) > maxBody {
-		return refuse(http.StatusRequestEntityTooLarge, "The request is larger than %d bytes", maxBody)
-	}
-	if strings.TrimSpace(string(data)) == "" {
-		return nil
-	}
-	if err := json.Unmarshal(data, v); err != nil {
-		return refuse(http.StatusBadRequest, "The request is not valid JSON: %v", err)
-	}
-	return nil
-}
+func (c *call) decode(v any) error { return request.Decode(c.r.Body, v) }
 
 // project returns the project that the path names, if the caller may use it.
 func (c *call) project() (*store.Project, error) {
@@ -127,7 +105,7 @@ func (c *call) vanished(tx *store.Tx, id string) error {
 		return err
 	}
 	if g.Status == http.StatusForbidden && c.who.mayUse(g.ProjectID) {
-		return refuse(http.StatusForbidden, "You are not authorized to view this device")
+		return request.Refuse(http.StatusForbidden, "You are not authorized to view this device")
 	}
 	return errNotFound
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/api"
 	"github.com/drover-dev/drover/internal/metal/driver"
 	"github.com/drover-dev/drover/internal/metal/driver/memory"
+	"github.com/drover-dev/drover/internal/metal/request"
 )
 
 // homeVariable makes the test binary a metal that serves the home it names,
@@ -173,7 +174,7 @@ func tryCreate(url, token, project, host string) (string, error) {
 	}
 	defer resp.Body.Close()
 	var d api.Device
-	if err := decode(resp.Body, &d); err != nil || resp.StatusCode != http.StatusCreated {
+	if err := request.Decode(resp.Body, &d); err != nil || resp.StatusCode != http.StatusCreated {
 		return "", fmt.Errorf("answered %d: %w", resp.StatusCode, err)
 	}
 	return d.ID, nil
@@ -197,7 +198,7 @@ func TestRestartTakesUpTheWork(t *testing.T) {
 	home := Home{Dir: t.TempDir()}
 	first := newFake()
 	w := openWorld(t, Options{Home: home, Driver: first.new, DriverName: "fake"})
-	kept, removed, queued := w.create(request("kept")), w.create(request("removed")), w.create(request("queued"))
+	kept, removed, queued := w.create(order("kept")), w.create(order("removed")), w.create(order("queued"))
 	w.eventually("all were asked for", func() bool { return first.count("ensure "+queued.ID) > 0 && first.count("ensure "+kept.ID) > 0 })
 	first.sink.Report(kept.ID, driver.Event{Phase: driver.Running})
 	first.mu.Lock()

@@ -10,11 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/drover-dev/drover/internal/metal/api"
 	"github.com/drover-dev/drover/internal/metal/driver"
 	"github.com/drover-dev/drover/internal/metal/fault"
+	"github.com/drover-dev/drover/internal/metal/request"
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
@@ -28,7 +27,7 @@ func createDevice(c *call) (*reply, error) {
 	if err := c.decode(&req); err != nil {
 		return nil, err
 	}
-	o, err := orderOf(&req)
+	o, err := request.OrderOf(&req)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +40,7 @@ func createDevice(c *call) (*reply, error) {
 }
 
 // place makes the device durable, with all that it holds, or nothing.
-func (c *call) place(p *store.Project, o order, req *api.DeviceCreate) (*store.Device, error) {
+func (c *call) place(p *store.Project, o request.Order, req *api.DeviceCreate) (*store.Device, error) {
 	d := newDevice(p, o, req, c.now())
 	if err := c.strikeDevice(d, o); err != nil {
 		return nil, err
@@ -65,24 +64,24 @@ func (c *call) place(p *store.Project, o order, req *api.DeviceCreate) (*store.D
 	return d, err
 }
 
-func newDevice(p *store.Project, o order, req *api.DeviceCreate, now time.Time) *store.Device {
+func newDevice(p *store.Project, o request.Order, req *api.DeviceCreate, now time.Time) *store.Device {
 	d := &store.Device{
-		ID: uuid.NewString(), ProjectID: p.ID, Hostname: req.Hostname, Description: req.Description, Tags: slices.Clone(req.Tags),
-		Metro: o.metro, Facility: o.facility, Plan: o.plan, OS: req.OperatingSystem, BillingCycle: req.BillingCycle,
+		ID: store.NewID(), ProjectID: p.ID, Hostname: req.Hostname, Description: req.Description, Tags: slices.Clone(req.Tags),
+		Metro: o.Metro, Facility: o.Facility, Plan: o.Plan, OS: req.OperatingSystem, BillingCycle: req.BillingCycle,
 		CustomData: req.CustomData, Storage: req.Storage, IPXEScriptURL: req.IPXEScriptURL, AlwaysPXE: req.AlwaysPXE,
-		Locked: req.Locked, SpotInstance: req.SpotInstance, SpotPriceMax: float64(req.SpotPriceMax), TerminationTime: o.termination,
+		Locked: req.Locked, SpotInstance: req.SpotInstance, SpotPriceMax: float64(req.SpotPriceMax), TerminationTime: o.Termination,
 		Power: string(driver.On), State: StateQueued, Created: now, Updated: now,
 	}
 	if d.Hostname == "" {
-		d.Hostname = strings.ReplaceAll(o.plan, ".", "-") + "-" + d.ID[:8]
+		d.Hostname = strings.ReplaceAll(o.Plan, ".", "-") + "-" + d.ID[:8]
 	}
 	return d
 }
 
 // strikeDevice applies the faults that were asked for to a new device.
-func (c *call) strikeDevice(d *store.Device, o order) error {
+func (c *call) strikeDevice(d *store.Device, o request.Order) error {
 	if _, hit := c.faults.StrikeDevice(d.ProjectID, fault.NoCapacity, d.Hostname); hit {
-		return o.full()
+		return o.Full()
 	}
 	if f, hit := c.faults.StrikeDevice(d.ProjectID, fault.SlowProvisioning, d.Hostname); hit {
 		d.HoldUntil = c.now().Add(time.Duration(f.Delay))
@@ -105,7 +104,7 @@ func (c *call) chooseKeys(tx *store.Tx, d *store.Device, req *api.DeviceCreate) 
 	for _, id := range req.ProjectSSHKeys {
 		key, err := tx.SSHKeys().Get(id)
 		if err != nil || key.ProjectID != "" && key.ProjectID != d.ProjectID {
-			return unprocessable(fmt.Sprintf("%s is not a valid ssh key of this project", id))
+			return request.Unprocessable(fmt.Sprintf("%s is not a valid ssh key of this project", id))
 		}
 		d.SSHKeyIDs = append(d.SSHKeyIDs, id)
 	}
@@ -117,7 +116,7 @@ func (c *call) chooseKeys(tx *store.Tx, d *store.Device, req *api.DeviceCreate) 
 		d.SSHKeyIDs = append(d.SSHKeyIDs, k.ID)
 	}
 	if _, hit := c.faults.StrikeDevice(d.ProjectID, fault.RequireSSHKeys, d.Hostname); hit && len(keys) == 0 {
-		return unprocessable("You must have at least one SSH key, or send no_ssh_keys")
+		return request.Unprocessable("You must have at least one SSH key, or send no_ssh_keys")
 	}
 	return err
 }
@@ -135,14 +134,14 @@ func (c *call) addressDevice(tx *store.Tx, d *store.Device, req *api.DeviceCreat
 		}
 		b, err := c.managementBlock(tx, d, kind.prefix)
 		if errors.Is(err, store.ErrFull) {
-			return refuse(http.StatusUnprocessableEntity, "There are no free addresses in %s", kind.prefix)
+			return request.Refuse(http.StatusUnprocessableEntity, "There are no free addresses in %s", kind.prefix)
 		}
 		if err != nil {
 			return err
 		}
 		b.Type = kind.name
 		a := store.Address{
-			ID: uuid.NewString(), BlockID: b.ID, IP: lastOf(b.Prefix), Prefix: b.Network, Gateway: b.Gateway,
+			ID: store.NewID(), BlockID: b.ID, IP: lastOf(b.Prefix), Prefix: b.Network, Gateway: b.Gateway,
 			Public: kind.public, Management: true, Created: d.Created,
 		}
 		b.Uses = []store.Use{{ID: a.ID, DeviceID: d.ID, Prefix: netip.PrefixFrom(a.IP, a.Prefix.Bits()), Created: d.Created}}
@@ -182,7 +181,7 @@ func (c *call) managementBlock(tx *store.Tx, d *store.Device, from netip.Prefix)
 		return nil, err
 	}
 	b := &store.Block{
-		ID: uuid.NewString(), Seq: seq, ProjectID: d.ProjectID, State: "created", Management: true,
+		ID: store.NewID(), Seq: seq, ProjectID: d.ProjectID, State: "created", Management: true,
 		Prefix: blockOf(first, count), Metro: d.Metro, Facility: d.Facility, Created: d.Created,
 	}
 	b.Network, b.Gateway = b.Prefix, first

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/drover-dev/drover/internal/metal/api"
+	"github.com/drover-dev/drover/internal/metal/request"
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
@@ -107,7 +108,7 @@ func updateDevice(c *call) (*reply, error) {
 	if err := c.decode(&req); err != nil {
 		return nil, err
 	}
-	if err := checkUpdate(&req); err != nil {
+	if err := request.CheckUpdate(&req); err != nil {
 		return nil, err
 	}
 	err = c.change(d.ID, func(tx *store.Tx, fresh *store.Device) error {
@@ -125,28 +126,6 @@ func updateDevice(c *call) (*reply, error) {
 	}
 	c.devices.wake(d.ID)
 	return ok(c.withUserdata(d))
-}
-
-func checkUpdate(req *api.DeviceUpdate) error {
-	var wrong []string
-	add := func(message string) {
-		if message != "" {
-			wrong = append(wrong, message)
-		}
-	}
-	if req.Hostname != nil {
-		add(hostnameProblem(*req.Hostname))
-		if *req.Hostname == "" {
-			add("Hostname can't be blank")
-		}
-	}
-	if req.Tags != nil {
-		add(tagProblem(*req.Tags))
-	}
-	if req.Userdata != nil {
-		add(userdataProblem(*req.Userdata))
-	}
-	return unprocessable(wrong...)
 }
 
 func applyUpdate(d *store.Device, req *api.DeviceUpdate) {

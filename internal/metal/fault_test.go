@@ -128,7 +128,7 @@ func TestNoCapacity(t *testing.T) {
 	w := openWorld(t, Options{Home: Home{Dir: t.TempDir()}, Driver: quiet(), DriverName: "fake"})
 	w.fault(map[string]any{"kind": fault.NoCapacity, "count": 2})
 	devices := "/projects/" + w.project + "/devices"
-	if m := w.refused(http.StatusUnprocessableEntity, "POST", devices, request("a")); m != "There aren't available servers in that metro" {
+	if m := w.refused(http.StatusUnprocessableEntity, "POST", devices, order("a")); m != "There aren't available servers in that metro" {
 		t.Errorf("a metro says %q", m)
 	}
 	var c api.CapacityCheck
@@ -140,7 +140,7 @@ func TestNoCapacity(t *testing.T) {
 	if m := w.refused(http.StatusUnprocessableEntity, "POST", devices, at); m != "The facility ewr1 has no provisionable c3.small.x86 servers matching your criteria" {
 		t.Errorf("a facility says %q", m)
 	}
-	w.create(request("fits"))
+	w.create(order("fits"))
 }
 
 func TestProvisioningFailsOnDemand(t *testing.T) {
@@ -152,7 +152,7 @@ func TestProvisioningFailsOnDemand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.fault(map[string]any{"kind": fault.FailProvisioning, "status": tt.asked, "count": 1, "hostname": "bad-*"})
-			good, bad := w.create(request("good")), w.create(request("bad-1"))
+			good, bad := w.create(order("good")), w.create(order("bad-1"))
 			w.eventually("the device vanished", func() bool { return w.call(w.token, "GET", "/devices/"+bad.ID, nil, nil) == tt.want })
 			w.reaches(good.ID, StateActive)
 			var out api.Devices
@@ -169,7 +169,7 @@ func TestAReservedDeviceStaysFailed(t *testing.T) {
 	var h api.HardwareReservation
 	w.call(w.admin, "POST", "/drover/v1/projects/"+w.project+"/hardware-reservations", map[string]string{"plan": "c3.small.x86", "metro": "da"}, &h)
 	w.fault(map[string]any{"kind": fault.FailProvisioning, "count": 1})
-	body := request("reserved")
+	body := order("reserved")
 	body["hardware_reservation_id"] = h.ID
 	d := w.create(body)
 	w.reaches(d.ID, StateFailed)
@@ -185,7 +185,7 @@ func TestSlowProvisioning(t *testing.T) {
 	w := newWorld(t)
 	w.fault(map[string]any{"kind": fault.SlowProvisioning, "delay": "400ms", "count": 1})
 	began := time.Now()
-	d := w.create(request("slow"))
+	d := w.create(order("slow"))
 	w.reaches(d.ID, StateActive)
 	if took := time.Since(began); took < 400*time.Millisecond {
 		t.Errorf("a slow device was active after %s", took)
@@ -204,9 +204,9 @@ func TestQuotaAndKeys(t *testing.T) {
 	if pending.State != blockPending || pending.Address != "" {
 		t.Errorf("over quota: %s %q", pending.State, pending.Address)
 	}
-	w.refused(http.StatusUnprocessableEntity, "POST", "/projects/"+w.project+"/devices", request("keyless"))
+	w.refused(http.StatusUnprocessableEntity, "POST", "/projects/"+w.project+"/devices", order("keyless"))
 	w.must(http.StatusCreated, "POST", "/ssh-keys", map[string]string{"label": "k", "key": testKey}, nil)
-	w.create(request("with-key"))
+	w.create(order("with-key"))
 }
 
 func TestRateLimitIsKept(t *testing.T) {

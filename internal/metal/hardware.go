@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-dev/drover/internal/metal/api"
 	"github.com/drover-dev/drover/internal/metal/catalog"
+	"github.com/drover-dev/drover/internal/metal/request"
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
@@ -40,11 +41,11 @@ func chooseHardware(tx *store.Tx, d *store.Device, wanted []string) (*store.Hard
 			return nextHardware(tx, d)
 		}
 		if _, err := uuid.Parse(id); err != nil {
-			return nil, unprocessable(id + " is not a valid hardware reservation")
+			return nil, request.Unprocessable(id + " is not a valid hardware reservation")
 		}
 		h, err := tx.Hardware().Get(strings.ToLower(id))
 		if errors.Is(err, store.ErrNotFound) || err == nil && h.ProjectID != d.ProjectID {
-			return nil, unprocessable(id + " is not a valid hardware reservation")
+			return nil, request.Unprocessable(id + " is not a valid hardware reservation")
 		}
 		if err != nil {
 			return nil, err
@@ -53,7 +54,7 @@ func chooseHardware(tx *store.Tx, d *store.Device, wanted []string) (*store.Hard
 			return h, nil
 		}
 	}
-	return nil, unprocessable("Server is not provisionable")
+	return nil, request.Unprocessable("Server is not provisionable")
 }
 
 func nextHardware(tx *store.Tx, d *store.Device) (*store.Hardware, error) {
@@ -64,7 +65,7 @@ func nextHardware(tx *store.Tx, d *store.Device) (*store.Hardware, error) {
 		return nil, err
 	}
 	if len(free) == 0 {
-		return nil, refuse(http.StatusServiceUnavailable, "There are no available hardware reservations for plan %s in this project", d.Plan)
+		return nil, request.Refuse(http.StatusServiceUnavailable, "There are no available hardware reservations for plan %s in this project", d.Plan)
 	}
 	return slices.MinFunc(free, func(a, b *store.Hardware) int { return cmp.Compare(a.Seq, b.Seq) }), nil
 }
@@ -143,13 +144,13 @@ func createHardware(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &store.Hardware{ID: cmp.Or(strings.ToLower(req.ID), uuid.NewString()), ProjectID: p.ID, Plan: o.plan, Metro: o.metro, Facility: o.facility, Created: c.now()}
+	h := &store.Hardware{ID: cmp.Or(strings.ToLower(req.ID), uuid.NewString()), ProjectID: p.ID, Plan: o.Plan, Metro: o.Metro, Facility: o.Facility, Created: c.now()}
 	if _, err := uuid.Parse(h.ID); err != nil {
-		return nil, unprocessable("id must be a UUID")
+		return nil, request.Unprocessable("id must be a UUID")
 	}
 	err = c.store.Update(func(tx *store.Tx) (err error) {
 		if _, err := tx.Hardware().Get(h.ID); err == nil {
-			return unprocessable(fmt.Sprintf("A hardware reservation with the id %s exists already", h.ID))
+			return request.Unprocessable(fmt.Sprintf("A hardware reservation with the id %s exists already", h.ID))
 		}
 		if h.Seq, err = tx.Sequence(); err != nil {
 			return err
@@ -172,7 +173,7 @@ func deleteHardware(c *call) (*reply, error) {
 			return err
 		}
 		if h.DeviceID != "" {
-			return unprocessable("The reservation is in use by device " + h.DeviceID)
+			return request.Unprocessable("The reservation is in use by device " + h.DeviceID)
 		}
 		return tx.Hardware().Delete(h.ID)
 	})
@@ -194,7 +195,7 @@ func (l linker) hardware(h *store.Hardware) api.HardwareReservation {
 }
 
 // placed checks a plan and a place as for a device.
-func placed(plan, metro, facilityCode string) (order, error) {
+func placed(plan, metro, facilityCode string) (request.Order, error) {
 	req := api.DeviceCreate{Plan: plan, OperatingSystem: catalog.OperatingSystems()[0].Slug}
 	if metro != "" {
 		req.Metro = api.Strings{metro}
@@ -202,5 +203,5 @@ func placed(plan, metro, facilityCode string) (order, error) {
 	if facilityCode != "" {
 		req.Facility = api.Strings{facilityCode}
 	}
-	return orderOf(&req)
+	return request.OrderOf(&req)
 }

@@ -2,22 +2,18 @@ package metal
 
 import (
 	"errors"
-	"math/bits"
 	"net/http"
 	"net/netip"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/drover-dev/drover/internal/metal/api"
-	"github.com/drover-dev/drover/internal/metal/catalog"
 	"github.com/drover-dev/drover/internal/metal/fault"
+	"github.com/drover-dev/drover/internal/metal/request"
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
 const (
 	blocksPerPage = 250
-	maxQuantity   = 256
 
 	blockCreated = "created"
 	blockPending = "pending"
@@ -110,7 +106,7 @@ func reserveBlock(c *call) (*reply, error) {
 		return tx.Blocks().Put(b)
 	})
 	if errors.Is(err, store.ErrFull) {
-		return nil, refuse(http.StatusUnprocessableEntity, "There are no %d free addresses of type %s", req.Quantity, req.Type)
+		return nil, request.Refuse(http.StatusUnprocessableEntity, "There are no %d free addresses of type %s", req.Quantity, req.Type)
 	}
 	if err != nil {
 		return nil, err
@@ -118,60 +114,23 @@ func reserveBlock(c *call) (*reply, error) {
 	return created(c.link().block(b))
 }
 
-// newBlock checks a request for addresses.
+// newBlock makes a block of a valid request.
 func (c *call) newBlock(p *store.Project, req *api.IPReserve) (*store.Block, error) {
-	var wrong []string
-	if !c.poolOf(req.Type).IsValid() {
-		wrong = append(wrong, req.Type+" is not a valid type of addresses here")
-	}
-	if req.Quantity < 1 || req.Quantity > maxQuantity || bits.OnesCount(uint(req.Quantity)) != 1 {
-		wrong = append(wrong, "Quantity must be 1, 2, 4, … or 256")
-	}
-	if message := tagProblem(req.Tags); message != "" {
-		wrong = append(wrong, message)
+	place, err := request.BlockOf(req, func(kind string) bool { return c.poolOf(kind).IsValid() })
+	if err != nil {
+		return nil, err
 	}
 	b := &store.Block{
-		ID: uuid.NewString(), ProjectID: p.ID, Type: req.Type, State: blockCreated, Tags: req.Tags, Details: req.Details,
-		CustomData: req.CustomData, Created: c.now(),
-	}
-	if message := placeBlock(b, req); message != "" {
-		wrong = append(wrong, message)
-	}
-	if err := unprocessable(wrong...); err != nil {
-		return nil, err
+		ID: store.NewID(), ProjectID: p.ID, Type: req.Type, State: blockCreated, Tags: req.Tags, Details: req.Details,
+		CustomData: req.CustomData, Created: c.now(), Metro: place.Metro, Facility: place.Facility,
 	}
 	if _, hit := c.faults.StrikeDevice(p.ID, fault.AddressQuota, ""); hit {
 		if req.FailOnApprovalRequired {
-			return nil, unprocessable("This request exceeds the quota of the project and needs approval")
+			return nil, request.Unprocessable("This request exceeds the quota of the project and needs approval")
 		}
 		b.State = blockPending
 	}
 	return b, nil
-}
-
-// placeBlock settles the metro of a block; clients send both fields, one of
-// them empty.
-func placeBlock(b *store.Block, req *api.IPReserve) string {
-	if strings.HasPrefix(req.Type, "global_") {
-		return ""
-	}
-	if req.Metro != "" {
-		m, found := catalog.FindMetro(req.Metro)
-		if !found {
-			return req.Metro + " is not a valid metro"
-		}
-		b.Metro = m.Code
-		return ""
-	}
-	if req.Facility == "" {
-		return "Facility can't be blank"
-	}
-	m, found := catalog.MetroOf(req.Facility)
-	if !found {
-		return req.Facility + " is not a valid facility"
-	}
-	b.Metro, b.Facility = m.Code, strings.ToLower(req.Facility)
-	return ""
 }
 
 // poolOf is the prefix that a type of addresses is taken from.

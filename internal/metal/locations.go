@@ -6,6 +6,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/api"
 	"github.com/drover-dev/drover/internal/metal/catalog"
 	"github.com/drover-dev/drover/internal/metal/fault"
+	"github.com/drover-dev/drover/internal/metal/request"
 )
 
 func listMetros(*call) (*reply, error) {
@@ -115,7 +116,7 @@ func checkCapacity(c *call) (*reply, error) {
 		return nil, err
 	}
 	if len(req.Servers) == 0 {
-		return nil, unprocessable("Servers can't be blank")
+		return nil, request.Unprocessable("Servers can't be blank")
 	}
 	for i := range req.Servers {
 		s := &req.Servers[i]

@@ -10,6 +10,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/api"
 	"github.com/drover-dev/drover/internal/metal/catalog"
 	"github.com/drover-dev/drover/internal/metal/driver"
+	"github.com/drover-dev/drover/internal/metal/request"
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
@@ -206,7 +207,7 @@ func (g *guest) phoneHome() {
 // userState is how a machine says how its own setup goes.
 func (g *guest) userState() {
 	var state store.UserState
-	if err := decode(g.r.Body, &state); err != nil {
+	if err := request.Decode(g.r.Body, &state); err != nil {
 		g.refuse(http.StatusBadRequest, "the body is not valid JSON")
 		return
 	}
@@ -216,7 +217,7 @@ func (g *guest) userState() {
 	}
 	err := g.change(g.d.ID, func(tx *store.Tx, d *store.Device) error {
 		d.UserState = &state
-		return g.addEvents(tx, d, []store.Event{{Type: "user-state", Body: strings.TrimSpace(state.State + ": " + state.Message), Time: g.now()}})
+		return g.addEvents(tx, d, []store.Event{{Type: userStateEvent, Body: strings.TrimSpace(state.State + ": " + state.Message), Time: g.now()}})
 	})
 	if err != nil {
 		g.refuse(http.StatusInternalServerError, "recording the state failed")

@@ -26,10 +26,10 @@ func TestAMachineLearnsAboutItself(t *testing.T) {
 	fake := newFake()
 	w := openWorld(t, Options{Home: Home{Dir: t.TempDir()}, Driver: fake.new, DriverName: "fake"})
 	w.must(http.StatusCreated, "POST", "/ssh-keys", map[string]string{"label": "k", "key": testKey}, nil)
-	body := request("node-1", "a", "b")
+	body := order("node-1", "a", "b")
 	body["userdata"] = "#!/bin/sh\n"
 	d := w.create(body)
-	other := w.create(request("node-2"))
+	other := w.create(order("node-2"))
 	w.must(http.StatusNoContent, "POST", "/projects/"+w.project+"/bgp-configs", map[string]any{"asn": 65000, "deployment_type": "local"}, nil)
 	w.must(http.StatusCreated, "POST", "/devices/"+d.ID+"/bgp/sessions", map[string]any{"address_family": "ipv4"}, nil)
 	at := publicAddress(w, d.ID)
@@ -85,7 +85,7 @@ func TestAMachineLearnsAboutItself(t *testing.T) {
 func TestAMachinePhonesHome(t *testing.T) {
 	fake := newFake()
 	w := openWorld(t, Options{Home: Home{Dir: t.TempDir()}, Driver: fake.new, DriverName: "fake"})
-	d := w.create(request("node-1"))
+	d := w.create(order("node-1"))
 	w.eventually("it is provisioning", func() bool { return w.device(d.ID).State == StateProvisioning })
 	at := publicAddress(w, d.ID)
 	if got := w.ask(at, "POST", "/phone-home", "").Code; got != http.StatusOK {
@@ -114,7 +114,7 @@ func TestAMachinePhonesHome(t *testing.T) {
 func TestReboot(t *testing.T) {
 	fake := newFake()
 	w := openWorld(t, Options{Home: Home{Dir: t.TempDir()}, Driver: fake.new, DriverName: "fake"})
-	d := w.create(request("node-1"))
+	d := w.create(order("node-1"))
 	w.eventually("it was asked for", func() bool { return fake.poweredAs(d.ID, driver.On) })
 	fake.sink.Report(d.ID, driver.Event{Phase: driver.Running})
 	w.must(http.StatusAccepted, "POST", "/devices/"+d.ID+"/actions", map[string]string{"type": "reboot"}, nil)

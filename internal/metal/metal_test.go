@@ -129,8 +129,8 @@ func (w *world) refused(status int, method, path string, body any) string {
 	return e.Errors[0]
 }
 
-// request is a device that can be ordered.
-func request(hostname string, tags ...string) map[string]any {
+// order is a device that can be ordered.
+func order(hostname string, tags ...string) map[string]any {
 	return map[string]any{"hostname": hostname, "plan": "c3.small.x86", "metro": "da", "operating_system": "ubuntu_22_04", "tags": tags}
 }
 

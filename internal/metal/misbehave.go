@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/drover-dev/drover/internal/metal/fault"
+	"github.com/drover-dev/drover/internal/metal/request"
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
@@ -60,7 +61,7 @@ func (s *Server) misbehave(w http.ResponseWriter, r *http.Request, f fault.Fault
 	case fault.Timeout:
 		s.hang(r)
 	default:
-		s.answer(w, r, nil, &Error{Status: cmp.Or(f.Status, errOhSnap.Status), Messages: errOhSnap.Messages})
+		s.answer(w, r, nil, &request.Error{Status: cmp.Or(f.Status, errOhSnap.Status), Messages: errOhSnap.Messages})
 	}
 }
 
@@ -107,7 +108,7 @@ func addFault(c *call) (*reply, error) {
 	}
 	f, err = c.faults.Add(p.ID, f)
 	if err != nil {
-		return nil, unprocessable(err.Error())
+		return nil, request.Unprocessable(err.Error())
 	}
 	return created(f)
 }

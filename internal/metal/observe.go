@@ -61,7 +61,19 @@ func observe(d *store.Device, e driver.Event) (events []store.Event, changed boo
 	if plain := other(before, d.State, e); plain.Type != "" {
 		events, changed = append(events, plain), true
 	}
+	if e.Type == userStateEvent {
+		d.UserState = userStateOf(e.Message)
+	}
 	return events, changed
+}
+
+// userStateEvent is the type of the events in which a machine tells how its
+// own setup goes: "running", "succeeded" or "failed", and words of its own.
+const userStateEvent = "user-state"
+
+func userStateOf(message string) *store.UserState {
+	state, words, _ := strings.Cut(message, ":")
+	return &store.UserState{State: state, Message: strings.TrimSpace(words)}
 }
 
 // reach marks all steps up to one as done, because a driver may skip some.

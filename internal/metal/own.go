@@ -6,6 +6,7 @@ import (
 
 	"github.com/drover-dev/drover/internal/metal/api"
 	"github.com/drover-dev/drover/internal/metal/driver"
+	"github.com/drover-dev/drover/internal/metal/request"
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
@@ -35,11 +36,11 @@ func getConsole(c *call) (*reply, error) {
 	}
 	console, has := c.driver.(driver.Console)
 	if !has {
-		return nil, refuse(http.StatusNotImplemented, "Machines of this driver have no console")
+		return nil, request.Refuse(http.StatusNotImplemented, "Machines of this driver have no console")
 	}
 	in, err := console.Console(c.r.Context(), d.ID, c.r.URL.Query().Get("follow") == "true")
 	if err != nil {
-		return nil, refuse(http.StatusNotFound, "The console of %s cannot be read: %v", d.Hostname, err)
+		return nil, request.Refuse(http.StatusNotFound, "The console of %s cannot be read: %v", d.Hostname, err)
 	}
 	return &reply{status: http.StatusOK, stream: func(w http.ResponseWriter, _ *http.Request) {
 		defer in.Close()

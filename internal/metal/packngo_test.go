@@ -198,7 +198,7 @@ func (o oldClient) power(device string) {
 func (o oldClient) pages() {
 	o.t.Helper()
 	for range 24 {
-		o.create(request(""))
+		o.create(order(""))
 	}
 	list, _, err := o.c.Devices.List(o.project, nil)
 	o.check("listing devices", err)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/drover-dev/drover/internal/metal/api"
+	"github.com/drover-dev/drover/internal/metal/request"
 )
 
 const (
@@ -37,7 +38,7 @@ func bounded(q url.Values, key string, limit int, v *int) error {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return refuse(http.StatusUnprocessableEntity, "%s must be a number from 1 to %d", key, limit)
+		return request.Refuse(http.StatusUnprocessableEntity, "%s must be a number from 1 to %d", key, limit)
 	}
 	*v = min(n, limit)
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-dev/drover/internal/atomicfile"
 	"github.com/drover-dev/drover/internal/metal/api"
+	"github.com/drover-dev/drover/internal/metal/request"
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
@@ -45,13 +46,13 @@ func createProject(c *call) (*reply, error) {
 		return nil, err
 	}
 	if strings.TrimSpace(req.Name) == "" {
-		return nil, unprocessable("Name can't be blank")
+		return nil, request.Unprocessable("Name can't be blank")
 	}
 	if req.ID == "" {
 		req.ID = uuid.NewString()
 	}
 	if _, err := uuid.Parse(req.ID); err != nil {
-		return nil, unprocessable("id must be a UUID")
+		return nil, request.Unprocessable("id must be a UUID")
 	}
 	p := &store.Project{ID: strings.ToLower(req.ID), Name: req.Name, CustomData: req.CustomData, Created: c.now(), Updated: c.now()}
 	token := newToken()
@@ -62,7 +63,7 @@ func createProject(c *call) (*reply, error) {
 	}
 	err := c.store.Update(func(tx *store.Tx) error {
 		if _, err := tx.Projects().Get(p.ID); err == nil {
-			return unprocessable("A project with the id " + p.ID + " exists already")
+			return request.Unprocessable("A project with the id " + p.ID + " exists already")
 		}
 		if err := c.putToken(tx, token, p.ID); err != nil {
 			return err
@@ -120,7 +121,7 @@ func updateProject(c *call) (*reply, error) {
 		return nil, err
 	}
 	if req.Name != nil && strings.TrimSpace(*req.Name) == "" {
-		return nil, unprocessable("Name can't be blank")
+		return nil, request.Unprocessable("Name can't be blank")
 	}
 	err = c.store.Update(func(tx *store.Tx) (err error) {
 		if p, err = tx.Projects().Get(p.ID); err != nil {
@@ -150,7 +151,7 @@ func deleteProject(c *call) (*reply, error) {
 		return nil, errDenied
 	}
 	if c.store.Devices().Count(store.Query{Project: p.ID}) > 0 || c.store.Blocks().Count(store.Query{Project: p.ID}) > 0 {
-		return nil, unprocessable("The project still has devices or addresses")
+		return nil, request.Unprocessable("The project still has devices or addresses")
 	}
 	err = c.store.Update(func(tx *store.Tx) error {
 		tokens, err := tx.Tokens().All(func(t *store.Token) bool { return t.Project == p.ID })

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+
+	"github.com/drover-dev/drover/internal/metal/request"
 )
 
 // versionPrefix is where the API was before it closed; its first address had
@@ -79,9 +81,9 @@ func routes() map[string]func(*call) (*reply, error) {
 		"GET /locations/metros":              listMetros,
 		"GET /locations/metros/{metro}":      getMetro,
 		"GET /facilities":                    listFacilities,
-		"GET /projects/{project}/facilities": listFacilities,
+		"GET /projects/{project}/facilities": ofProject(listFacilities),
 		"GET /plans":                         listPlans,
-		"GET /projects/{project}/plans":      listPlans,
+		"GET /projects/{project}/plans":      ofProject(listPlans),
 		"GET /operating-systems":             listOperatingSystems,
 		"GET /capacity":                      facilityCapacity,
 		"POST /capacity":                     checkCapacity,
@@ -100,6 +102,16 @@ func routes() map[string]func(*call) (*reply, error) {
 		"POST /drover/v1/projects/{project}/faults":                addFault,
 		"DELETE /drover/v1/projects/{project}/faults":              removeFaults,
 		"DELETE /drover/v1/projects/{project}/faults/{fault}":      removeFaults,
+	}
+}
+
+// ofProject keeps strangers out of what says the same of every project.
+func ofProject(handle func(*call) (*reply, error)) func(*call) (*reply, error) {
+	return func(c *call) (*reply, error) {
+		if _, err := c.project(); err != nil {
+			return nil, err
+		}
+		return handle(c)
 	}
 }
 
@@ -174,7 +186,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, out *reply, err 
 
 // encode turns a reply or a refusal into what goes over the wire.
 func (s *Server) encode(r *http.Request, out *reply, err error) (status int, body []byte) {
-	var refusal *Error
+	var refusal *request.Error
 	switch {
 	case err == nil && out.body == nil:
 		return out.status, nil

@@ -1,14 +1,12 @@
 package metal
 
 import (
-	"crypto/md5" //nolint:gosec // It is how the API writes fingerprints.
-	"encoding/base64"
-	"encoding/hex"
 	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/drover-dev/drover/internal/metal/api"
+	"github.com/drover-dev/drover/internal/metal/request"
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
@@ -55,7 +53,7 @@ func (c *call) addSSHKey(project string) (*reply, error) {
 	if err := c.decode(&req); err != nil {
 		return nil, err
 	}
-	if err := checkSSHKey(req.Label, req.Key); err != nil {
+	if err := request.CheckSSHKey(req.Label, req.Key); err != nil {
 		return nil, err
 	}
 	k := c.newSSHKey(project, req)
@@ -65,7 +63,7 @@ func (c *call) addSSHKey(project string) (*reply, error) {
 			return err
 		}
 		if len(same) > 0 {
-			return unprocessable("Key has already been taken")
+			return request.Unprocessable("Key has already been taken")
 		}
 		return tx.SSHKeys().Put(k)
 	})
@@ -80,17 +78,6 @@ func (s *Server) newSSHKey(project string, req api.SSHKeyCreate) *store.SSHKey {
 		ID: uuid.NewString(), ProjectID: project, Label: req.Label, Key: strings.TrimSpace(req.Key), Tags: req.Tags,
 		Created: s.now(), Updated: s.now(),
 	}
-}
-
-func checkSSHKey(label, key string) error {
-	var wrong []string
-	if label == "" {
-		wrong = append(wrong, "Label can't be blank")
-	}
-	if fingerprint(key) == "" {
-		wrong = append(wrong, "Key is not a valid public key")
-	}
-	return unprocessable(wrong...)
 }
 
 // sshKey finds the key that the path names, if the caller may see it.
@@ -131,7 +118,7 @@ func updateSSHKey(c *call) (*reply, error) {
 		set(&k.Key, req.Key)
 		set(&k.Tags, req.Tags)
 		k.Updated = c.now()
-		if err := checkSSHKey(k.Label, k.Key); err != nil {
+		if err := request.CheckSSHKey(k.Label, k.Key); err != nil {
 			return err
 		}
 		return tx.SSHKeys().Put(k)
@@ -158,29 +145,11 @@ func deleteSSHKey(c *call) (*reply, error) {
 
 func (l linker) sshKey(k *store.SSHKey) api.SSHKey {
 	out := api.SSHKey{
-		ID: k.ID, Label: k.Label, Key: k.Key, Fingerprint: fingerprint(k.Key), Tags: nonNil(k.Tags),
+		ID: k.ID, Label: k.Label, Key: k.Key, Fingerprint: request.Fingerprint(k.Key), Tags: nonNil(k.Tags),
 		CreatedAt: api.At(k.Created), UpdatedAt: api.At(k.Updated), Href: l.to("ssh-keys", k.ID),
 	}
 	if k.ProjectID != "" {
 		out.Entity = l.href("projects", k.ProjectID)
 	}
 	return out
-}
-
-// fingerprint is the MD5 fingerprint of a public key, or empty if it is none.
-func fingerprint(key string) string {
-	fields := strings.Fields(key)
-	if len(fields) < 2 || strings.ContainsAny(key, "\n\r") {
-		return ""
-	}
-	blob, err := base64.StdEncoding.DecodeString(fields[1])
-	if err != nil || len(blob) < 4 {
-		return ""
-	}
-	sum := md5.Sum(blob) //nolint:gosec // As above.
-	pairs := make([]string, 0, len(sum))
-	for _, b := range sum {
-		pairs = append(pairs, hex.EncodeToString([]byte{b}))
-	}
-	return strings.Join(pairs, ":")
 }

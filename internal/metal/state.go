@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/drover-dev/drover/internal/metal/driver"
+	"github.com/drover-dev/drover/internal/metal/request"
 )
 
 // States of a device, as the API names them.
@@ -78,7 +79,7 @@ var transitions = map[string]transition{
 func act(state, action string) (transition, error) {
 	t, ok := transitions[action]
 	if !ok {
-		return t, refuse(http.StatusUnprocessableEntity, "%s is not a valid action type", quoted(action))
+		return t, request.Refuse(http.StatusUnprocessableEntity, "%s is not a valid action type", quoted(action))
 	}
 	if slices.Contains(t.from, state) {
 		return t, nil
@@ -86,7 +87,7 @@ func act(state, action string) (transition, error) {
 	if state == t.to || endsIn(action, state) {
 		return transition{}, nil
 	}
-	return t, refuse(http.StatusUnprocessableEntity, "Cannot %s a device while it is %s", action, state)
+	return t, request.Refuse(http.StatusUnprocessableEntity, "Cannot %s a device while it is %s", action, state)
 }
 
 func endsIn(action, state string) bool {
@@ -104,11 +105,11 @@ func quoted(s string) string {
 func mayDelete(state string, locked, force bool) error {
 	switch {
 	case locked:
-		return unprocessable("Cannot delete a locked device")
+		return request.Unprocessable("Cannot delete a locked device")
 	case !force && (state == StateQueued || state == StateProvisioning):
-		return unprocessable("Cannot delete a device while it is provisioning")
+		return request.Unprocessable("Cannot delete a device while it is provisioning")
 	case !force && state == StateReinstalling:
-		return unprocessable("Cannot delete a device while it is reinstalling")
+		return request.Unprocessable("Cannot delete a device while it is reinstalling")
 	default:
 		return nil
 	}

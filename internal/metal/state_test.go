@@ -185,3 +185,16 @@ func TestObserve(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatAMachineSaysOfItselfIsKept(t *testing.T) {
+	for message, want := range map[string]store.UserState{
+		"succeeded":               {State: "succeeded"},
+		"failed: runcmd: exit: 1": {State: "failed", Message: "runcmd: exit: 1"},
+	} {
+		d := &store.Device{State: StateActive}
+		observe(d, driver.Event{Type: userStateEvent, Message: message})
+		if d.UserState == nil || *d.UserState != want {
+			t.Errorf("%q is kept as %+v, want %+v", message, d.UserState, want)
+		}
+	}
+}

@@ -65,6 +65,16 @@ const (
 	BGPSessionReady = "BGPSessionReady"
 	// BGPSessionRecordedReason: the session was made.
 	BGPSessionRecordedReason = "BGPSessionRecorded"
+
+	// BootstrapExecSucceeded says whether the machine has done what its userdata says. It is not there before the machine has told, or
+	// has become a node.
+	BootstrapExecSucceeded = "BootstrapExecSucceeded"
+	// BootstrapSucceededReason: the machine said so; the message tells what of the userdata it left out.
+	BootstrapSucceededReason = "BootstrapSucceeded"
+	// BootstrapFailedReason: the machine said why not.
+	BootstrapFailedReason = "BootstrapFailed"
+	// NodeJoinedReason: the machine is a node, so that it must have.
+	NodeJoinedReason = "NodeJoined"
 )
 
 // Reasons that both kinds use.

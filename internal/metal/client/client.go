@@ -86,7 +86,7 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("nobody answers at %s: start metal with `drover metal serve`", c.URL)
+		return nil, fmt.Errorf("nobody answers at %s: start metal with `drover up` or `drover metal serve`", c.URL)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("calling metal: %w", err)
@@ -104,7 +104,23 @@ func refusal(resp *http.Response) error {
 	if json.Unmarshal(data, &e) != nil || len(e.Errors) == 0 {
 		e.Errors = []string{strings.TrimSpace(string(data))}
 	}
-	return fmt.Errorf("metal answered %d: %s", resp.StatusCode, strings.Join(e.Errors, "; "))
+	return &RefusalError{Status: resp.StatusCode, Reasons: e.Errors}
+}
+
+// RefusalError is an answer that is no good.
+type RefusalError struct {
+	Status  int
+	Reasons []string
+}
+
+func (e *RefusalError) Error() string {
+	return fmt.Sprintf("metal answered %d: %s", e.Status, strings.Join(e.Reasons, "; "))
+}
+
+// IsGone tells whether err means that what was asked for is not there.
+func IsGone(err error) bool {
+	var refusal *RefusalError
+	return errors.As(err, &refusal) && refusal.Status == http.StatusNotFound
 }
 
 // Devices lists all devices, over all pages.

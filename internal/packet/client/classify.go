@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -22,9 +21,8 @@ type answer struct {
 	header       http.Header
 	body         []byte
 
-	// messages are what the body says; understood, that it is a body of the API's at all.
-	messages   []string
-	understood bool
+	// messages are what the body says; without any it is not the API's.
+	messages []string
 }
 
 // classify turns an answer into an error, or nil if it is a success. The API explains itself in sentences only; this is the one place
@@ -33,7 +31,7 @@ func classify(a answer, now time.Time) *Error {
 	if a.status >= 200 && a.status < 300 {
 		return nil
 	}
-	a.messages, a.understood = decodeMessages(a.body)
+	a.messages = decodeMessages(a.body)
 	e := &Error{Status: a.status, Messages: a.messages, Kind: a.kind()}
 	if e.Kind == RateLimited {
 		e.After = pause(a.header, now)
@@ -51,7 +49,7 @@ func (a answer) kind() Kind {
 		return a.forbidden()
 	case http.StatusNotFound, http.StatusGone:
 		// A proxy or a wrong address answers so too, and must not be believed.
-		if a.understood {
+		if len(a.messages) > 0 {
 			return NotFound
 		}
 		return Unavailable
@@ -61,7 +59,6 @@ func (a answer) kind() Kind {
 		if mentions(a.messages, "no available hardware reservations") {
 			return Capacity
 		}
-		return Unavailable
 	}
 	if a.status >= http.StatusInternalServerError {
 		return interrupted(a.method)
@@ -71,7 +68,7 @@ func (a answer) kind() Kind {
 
 // forbidden tells the API's refusal from that of a limiter in front of it, which sends a page or an exhausted budget.
 func (a answer) forbidden() Kind {
-	if !a.understood || a.header.Get("X-RateLimit-Remaining") == "0" {
+	if len(a.messages) == 0 || a.header.Get("X-RateLimit-Remaining") == "0" {
 		return RateLimited
 	}
 	return Forbidden
@@ -104,22 +101,23 @@ func (a answer) refusal() Kind {
 	return Invalid
 }
 
-// decodeMessages reads both forms of error bodies, and says whether the body was one.
-func decodeMessages(body []byte) ([]string, bool) {
-	var e struct {
-		Errors []any `json:"errors"`
-		Error  any   `json:"error"`
+// decodeMessages reads both forms of error bodies. A body without a message is none: what stands in front of an API speaks JSON too.
+func decodeMessages(body []byte) []string {
+	var e struct{ Errors, Error any }
+	if err := json.Unmarshal(body, &e); err != nil {
+		return nil
 	}
-	if err := json.Unmarshal(bytes.TrimSpace(body), &e); err != nil {
-		return nil, false
+	all, isList := e.Errors.([]any)
+	if !isList {
+		all = []any{e.Errors}
 	}
 	var messages []string
-	for _, m := range append(e.Errors, e.Error) {
+	for _, m := range append(all, e.Error) {
 		if text := messageText(m); text != "" {
 			messages = append(messages, text)
 		}
 	}
-	return messages, true
+	return messages
 }
 
 func messageText(m any) string {

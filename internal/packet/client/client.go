@@ -9,7 +9,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -78,8 +77,8 @@ type call struct {
 
 // do sends the call and decodes the answer into out, unless that is nil.
 func (c *Client) do(ctx context.Context, r call, out any) error {
-	if wait := c.gate.closedFor(c.Clock.Now()); wait > 0 {
-		return r.fail(&Error{Kind: RateLimited, After: wait, Err: errGateClosed})
+	if refusal := c.gate.closed(c.Clock.Now()); refusal != nil {
+		return r.fail(refusal)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -138,5 +137,3 @@ func (r call) fail(err *Error) error {
 	err.Method, err.Path = r.method, r.path
 	return err
 }
-
-var errGateClosed = errors.New("the API asked to be left alone for a while")

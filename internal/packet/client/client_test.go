@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -35,16 +36,20 @@ func TestClassify(t *testing.T) {
 		{name: "401", answer: answer{status: 401}, want: Unauthorized},
 		{name: "404 of the API", answer: answer{status: 404, body: []byte(`{"errors":["Not found"]}`)}, want: NotFound},
 		{name: "404 of something else", answer: answer{status: 404, body: []byte(page)}, want: Unavailable},
+		{name: "404 of a gateway that speaks JSON", answer: answer{status: 404, body: []byte(`{"message":"no route matched"}`)}, want: Unavailable},
 		{name: "500 of a read", answer: answer{method: "GET", status: 500}, want: Unavailable},
 		{name: "500 of an order", answer: answer{method: "POST", status: 500}, want: UnknownOutcome},
 		{name: "502 of an order, with a page", answer: answer{method: "POST", status: 502, body: []byte(page)}, want: UnknownOutcome},
 		{name: "500 of a removal", answer: answer{method: "DELETE", status: 500}, want: Unavailable},
-		{name: "503", answer: answer{method: "POST", status: 503}, want: Unavailable},
+		{name: "503 of a read", answer: answer{method: "GET", status: 503}, want: Unavailable},
+		{name: "503 of an order, which a proxy also says of a connection that broke", answer: answer{method: "POST", status: 503}, want: UnknownOutcome},
 		{name: "B4 503 without reservations", answer: answer{method: "POST", status: 503, body: []byte(`{"errors":["There are no available hardware reservations for this plan"]}`)}, want: Capacity},
 		{name: "no capacity in a facility", answer: answer{status: 422, body: []byte(`{"errors":["The facility ewr1 has no provisionable c3.small.x86 servers matching your criteria"]}`)}, want: Capacity},
 		{name: "no capacity in a metro", answer: answer{status: 422, body: []byte(`{"errors":["There aren't available servers in that metro"]}`)}, want: Capacity},
 		{name: "a reservation that is not free yet", answer: answer{status: 422, body: []byte(`{"errors":["Server is not provisionable"]}`)}, want: Capacity},
 		{name: "a reservation that is none", answer: answer{status: 422, body: []byte(`{"errors":["abc is not a valid hardware reservation"]}`)}, want: Invalid},
+		{name: "a message that is no list", answer: answer{status: 422, body: []byte(`{"errors":"Server is not provisionable"}`)}, want: Capacity},
+		{name: "messages by field", answer: answer{status: 422, body: []byte(`{"errors":{"base":["Server is not provisionable"]}}`)}, want: Capacity},
 		{name: "a facility that is none", answer: answer{status: 422, body: []byte(`{"errors":["ewr9 is not a valid facility"]}`)}, want: Invalid},
 		{name: "a device that is provisioning", answer: answer{status: 422, body: []byte(`{"errors":["Cannot delete a device while it is provisioning"]}`)}, want: Busy},
 		{name: "a second BGP session", answer: answer{status: 422, body: []byte(`{"errors":["ipv4 already has session"]}`)}, want: Exists},
@@ -66,14 +71,28 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-func FuzzDecodeMessages(f *testing.F) {
-	for _, body := range []string{`{"errors":["a"]}`, `{"error":"a"}`, `{"errors":[{"a":1}]}`, `[]`, `null`, `<html>`, ``} {
-		f.Add(body)
-	}
-	f.Fuzz(func(t *testing.T, body string) {
-		messages, understood := decodeMessages([]byte(body))
-		if len(messages) > 0 && !understood {
-			t.Errorf("messages %v from what was not understood", messages)
+// FuzzClassify looks for answers that mean nothing to anybody.
+func FuzzClassify(f *testing.F) {
+	f.Add(500, `{"errors":["a"]}`, "") // more are in testdata
+	now := time.Unix(1_000_000, 0)
+	f.Fuzz(func(t *testing.T, status int, body, wait string) {
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+			header := http.Header{"Retry-After": {wait}, "X-Ratelimit-Reset": {wait}}
+			e := classify(answer{method: method, path: "/ips", status: status, header: header, body: []byte(body)}, now)
+			success := status >= 200 && status < 300
+			if success != (e == nil) {
+				t.Fatalf("%s answered %d %q: %v", method, status, body, e)
+			}
+			if e == nil {
+				continue
+			}
+			if e.Kind == "" || e.Reason() == "" || (e.Kind == RateLimited) != (e.After > 0) || e.After > maxPause {
+				t.Errorf("%s answered %d %q: kind %q, %q, after %s", method, status, body, e.Kind, e.Reason(), e.After)
+			}
+			explained := json.Valid([]byte(body)) && strings.Contains(strings.ToLower(body), "error")
+			if Is(e, NotFound, Forbidden) && !explained {
+				t.Errorf("%q was believed to say that something is gone", body)
+			}
 		}
 	})
 }
@@ -190,24 +209,36 @@ func ids(devices []Device) []string {
 	return out
 }
 
-func TestALimitKeepsAllRequestsOfTheTokenBack(t *testing.T) {
-	calls := 0
-	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		calls++
-		w.Header().Set("Retry-After", "10")
-		w.WriteHeader(http.StatusTooManyRequests)
-	})
-	for range 5 {
-		if _, err := c.Device(t.Context(), "d"); !Is(err, RateLimited) {
-			t.Fatal(err)
-		}
-	}
-	if calls != 1 {
-		t.Errorf("%d requests were sent", calls)
-	}
-	c.Clock.(*clocktesting.FakePassiveClock).SetTime(c.Clock.Now().Add(11 * time.Second))
-	if _, err := c.Device(context.Background(), "d"); err == nil || calls != 2 {
-		t.Errorf("%d requests after the limit ended", calls)
+func TestARefusalOfTheTokenKeepsAllItsRequestsBack(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		status int
+		want   Kind
+		pause  time.Duration
+	}{
+		{"a limit, as long as the API says", http.StatusTooManyRequests, RateLimited, 10 * time.Second},
+		{"a token that is not valid, for a minute", http.StatusUnauthorized, Unauthorized, time.Minute},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			calls := 0
+			c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				calls++
+				w.Header().Set("Retry-After", "10")
+				w.WriteHeader(tc.status)
+			})
+			for range 5 {
+				if _, err := c.Device(t.Context(), "d"); !Is(err, tc.want) {
+					t.Fatal(err)
+				}
+			}
+			if calls != 1 {
+				t.Errorf("%d requests were sent", calls)
+			}
+			c.Clock.(*clocktesting.FakePassiveClock).SetTime(c.Clock.Now().Add(tc.pause))
+			if _, err := c.Device(context.Background(), "d"); err == nil || calls != 2 {
+				t.Errorf("%d requests after the pause", calls)
+			}
+		})
 	}
 }
 

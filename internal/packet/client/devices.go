@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 )
 
 // Device is a machine.
@@ -57,10 +58,33 @@ type DeviceOrder struct {
 // Device returns one device.
 func (c *Client) Device(ctx context.Context, id string) (*Device, error) {
 	d := &Device{}
-	if err := c.do(ctx, call{method: http.MethodGet, path: "/devices/" + url.PathEscape(id)}, d); err != nil {
+	r := call{method: http.MethodGet, path: "/devices/" + url.PathEscape(id)}
+	if err := c.do(ctx, r, d); err != nil {
 		return nil, err
 	}
+	if d.ID == "" {
+		return nil, r.fail(&Error{Kind: Unavailable, Err: errNoID})
+	}
 	return d, nil
+}
+
+// Event is something that happened to a device, or that its machine said of itself.
+type Event struct {
+	Type string `json:"type"`
+	Body string `json:"body"`
+}
+
+// latestEvents is how many events are asked for: more than a machine reports in one boot.
+const latestEvents = 100
+
+// Events returns the latest events of a device, newest first.
+func (c *Client) Events(ctx context.Context, device string) ([]Event, error) {
+	var out struct {
+		Events []Event `json:"events"`
+	}
+	query := url.Values{"per_page": {strconv.Itoa(latestEvents)}}
+	err := c.do(ctx, call{method: http.MethodGet, path: "/devices/" + url.PathEscape(device) + "/events", query: query}, &out)
+	return out.Events, err
 }
 
 // DevicesWithTag returns all devices of a project that carry the tag. Devices without it are left out here too, as an old server may

@@ -21,28 +21,24 @@ import (
 // external deals with clusters whose endpoint is not ours to provide: the load balancer service is gone, and what is there in its place
 // belongs to the user.
 func (c *Controller) external(_ context.Context, s *scope) (*outcome.Wait, error) {
-	spec := s.packetCluster.Spec
-	if spec.VIPManager != infrav1.VIPManagerEMLB {
-		return nil, nil
-	}
-	if !spec.ControlPlaneEndpoint.IsValid() {
+	if !s.packetCluster.Spec.ControlPlaneEndpoint.IsValid() {
 		return &outcome.Wait{
 			Reason: infrav1.LoadBalancerServiceGoneReason,
 			Message: "Equinix Metal's load balancers (vipManager EMLB) were shut down in June 2026: " +
 				"set spec.controlPlaneEndpoint to a load balancer of your own, or make the cluster with vipManager CPEM",
 		}, nil
 	}
-	s.external, s.settled = true, true
+	s.external = true
 	return nil, nil
 }
 
-// connect finds the API, unless the address was seen not long ago.
+// seenLately says that the cluster has its address, and that it was there not long ago.
+func (c *Controller) seenLately(s *scope) bool {
+	return s.wasUp() && s.packetCluster.Spec.ControlPlaneEndpoint.IsValid() && c.checked.within(s.packetCluster.UID, c.Clock.Now(), checkInterval)
+}
+
+// connect finds the API.
 func (c *Controller) connect(ctx context.Context, s *scope) (wait *outcome.Wait, err error) {
-	known := s.wasUp() && s.packetCluster.Spec.ControlPlaneEndpoint.IsValid()
-	if known && c.checked.within(s.packetCluster.UID, c.Clock.Now(), checkInterval) {
-		s.settled = true
-		return nil, nil
-	}
 	if err := c.markCredentials(ctx, s); err != nil {
 		return nil, err
 	}
@@ -80,17 +76,29 @@ func (c *Controller) enableBGP(ctx context.Context, s *scope) (*outcome.Wait, er
 	if s.packetCluster.Spec.VIPManager != infrav1.VIPManagerKubeVIP {
 		return nil, nil
 	}
-	project := s.packetCluster.Spec.ProjectID
-	current, err := s.api.ProjectBGP(ctx, project)
-	if err != nil && !client.Is(err, client.NotFound) {
+	enabled, err := s.hasBGP(ctx)
+	if err != nil || enabled {
 		return nil, err
 	}
-	if current.ID != "" {
-		return nil, nil
-	}
-	return nil, s.api.EnableBGP(ctx, project, client.BGPRequest{
+	err = s.api.EnableBGP(ctx, s.packetCluster.Spec.ProjectID, client.BGPRequest{
 		ASN: c.BGP.ASN, MD5: c.BGP.Password, DeploymentType: "local", UseCase: "kubernetes-load-balancer",
 	})
+	if !client.Is(err, client.Invalid) {
+		return nil, err
+	}
+	// It is also refused to the second of two clusters that come at once.
+	if enabled, askErr := s.hasBGP(ctx); askErr == nil && enabled {
+		return nil, nil
+	}
+	return nil, err
+}
+
+func (s *scope) hasBGP(ctx context.Context) (bool, error) {
+	current, err := s.api.ProjectBGP(ctx, s.packetCluster.Spec.ProjectID)
+	if client.Is(err, client.NotFound) {
+		return false, nil
+	}
+	return current.ID != "", err
 }
 
 // ensureAddress finds the cluster's address, or reserves one.

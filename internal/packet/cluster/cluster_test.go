@@ -26,7 +26,12 @@ type world struct {
 	*Controller
 }
 
-func newWorld(t *testing.T) *world { return withController(packettest.NewWorld(t)) }
+// newWorld lets the test run beside others: no two of them share anything but the API server.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	t.Parallel()
+	return withController(packettest.NewWorld(t))
+}
 
 func withController(w *packettest.World) *world {
 	return &world{w, &Controller{Client: w.Client, Access: w.Access, Events: w.Events, Clock: w.Clock, BGP: BGP{ASN: 65000}}}

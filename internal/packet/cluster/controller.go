@@ -15,8 +15,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/packet/access"
-	"github.com/drover-dev/drover/internal/packet/outcome"
+	"github.com/drover-dev/drover/internal/packet/visit"
 )
 
 // checkInterval is how often an address that is known to be there is looked up again.
@@ -46,11 +47,8 @@ type BGP struct {
 	Password string
 }
 
-// step is one part of a reconcile. It ends in done (nil, nil), wait, or error.
-type step struct {
-	doing string
-	run   func(context.Context, *scope) (*outcome.Wait, error)
-}
+// step is one part of a reconcile.
+type step = visit.Step[*scope]
 
 // Reconcile brings one cluster closer to what its spec says.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -58,41 +56,28 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	if s.deleting() {
-		err = s.walk(ctx, []step{
-			{"waiting for the machines", c.awaitMachines},
-			{"releasing the address", c.release},
-			{"letting go of the cluster", c.finish},
-		})
-		return s.close(ctx, err)
-	}
-	err = s.walk(ctx, []step{
-		{"checking the endpoint", c.external},
-		{"reaching the Packet API", c.connect},
-		{"enabling BGP", c.enableBGP},
-		{"reserving an address", c.ensureAddress},
-	})
+	s.wait, err = visit.Walk(ctx, s, c.steps(s))
 	return s.close(ctx, err)
 }
 
-// walk runs the steps until one has to wait or fails. Failures of the Packet API become waits.
-func (s *scope) walk(ctx context.Context, steps []step) error {
-	for _, st := range steps {
-		if s.settled {
-			return nil
+// steps is what there is to do for a cluster.
+func (c *Controller) steps(s *scope) []step {
+	switch {
+	case s.Deleting():
+		return []step{
+			{Doing: "waiting for the machines", Run: c.awaitMachines},
+			{Doing: "releasing the address", Run: c.release},
+			{Doing: "letting go of the cluster", Run: c.finish},
 		}
-		wait, err := st.run(ctx, s)
-		if err != nil {
-			wait = outcome.Of(st.doing, err)
-			if wait == nil {
-				return err
-			}
-			ctrl.LoggerFrom(ctx).V(2).Info("Packet API did not do as asked", "step", st.doing, "error", err.Error())
-		}
-		if wait != nil {
-			s.wait = wait
-			return nil
+	case s.packetCluster.Spec.VIPManager == infrav1.VIPManagerEMLB:
+		return []step{{Doing: "checking the endpoint", Run: c.external}}
+	case c.seenLately(s):
+		return nil
+	default:
+		return []step{
+			{Doing: "reaching the Packet API", Run: c.connect},
+			{Doing: "enabling BGP", Run: c.enableBGP},
+			{Doing: "reserving an address", Run: c.ensureAddress},
 		}
 	}
-	return nil
 }

@@ -5,28 +5,23 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
-	"sigs.k8s.io/cluster-api/util/finalizers"
-	"sigs.k8s.io/cluster-api/util/patch"
-	"sigs.k8s.io/cluster-api/util/paused"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/packet/client"
 	"github.com/drover-dev/drover/internal/packet/outcome"
+	"github.com/drover-dev/drover/internal/packet/visit"
 )
 
 // scope is one reconcile: the objects it is about, and the facts that its steps find.
 type scope struct {
-	controller *Controller
-	patch      *patch.Helper
+	*visit.Visit
 
 	packetCluster *infrav1.PacketCluster
 	cluster       *clusterv1.Cluster // nil only while the PacketCluster is deleted
@@ -45,37 +40,26 @@ type facts struct {
 	external bool
 	// provisioned says that the cluster was ready before.
 	provisioned bool
-	// settled says that there is nothing left to do.
-	settled bool
 	// wait is why the steps ended early.
 	wait *outcome.Wait
 }
 
 // open collects the objects. It returns nil if there is nothing to do, or not yet.
 func (c *Controller) open(ctx context.Context, key ctrlclient.ObjectKey) (*scope, error) {
-	s := &scope{controller: c, packetCluster: &infrav1.PacketCluster{}}
-	if err := c.Client.Get(ctx, key, s.packetCluster); err != nil {
-		return nil, ctrlclient.IgnoreNotFound(err)
-	}
-	var err error
-	s.cluster, err = util.GetOwnerCluster(ctx, c.Client, s.packetCluster.ObjectMeta)
-	if ctrlclient.IgnoreNotFound(err) != nil {
+	s := &scope{packetCluster: &infrav1.PacketCluster{}}
+	v, err := visit.Opening{
+		Client: c.Client, Finalizer: infrav1.ClusterFinalizer, Conditions: []string{infrav1.NetworkInfrastructureReady, clusterv1.ReadyCondition},
+		Owners: func(ctx context.Context) (_ visit.Owners, err error) {
+			s.cluster, err = util.GetOwnerCluster(ctx, c.Client, s.packetCluster.ObjectMeta)
+			return visit.Owners{Cluster: s.cluster, Missing: s.cluster == nil}, ctrlclient.IgnoreNotFound(err)
+		},
+	}.Open(ctx, key, s.packetCluster)
+	if err != nil || v == nil {
 		return nil, err
 	}
-	if s.cluster == nil && !s.deleting() {
-		return nil, nil // Cluster API sets the owner, which is an event
-	}
-	if isPaused, requeue, err := paused.EnsurePausedCondition(ctx, c.Client, s.cluster, s.packetCluster); err != nil || isPaused || requeue {
-		return nil, err
-	}
-	if added, err := finalizers.EnsureFinalizer(ctx, c.Client, s.packetCluster, infrav1.ClusterFinalizer); err != nil || added {
-		return nil, err
-	}
-	s.patch, err = patch.NewHelper(s.packetCluster, c.Client)
-	return s, err
+	s.Visit = v
+	return s, nil
 }
-
-func (s *scope) deleting() bool { return !s.packetCluster.DeletionTimestamp.IsZero() }
 
 // wasUp says that the endpoint is in use. Status does not survive a move to another management plane; the endpoint that Cluster API has
 // taken over by then does.
@@ -108,19 +92,11 @@ func (s *scope) close(ctx context.Context, err error) (ctrl.Result, error) {
 		s.provisioned = s.wasUp()
 		s.report()
 	}
-	writeErr := s.patch.Patch(ctx, s.packetCluster, patch.WithOwnedConditions{Conditions: []string{
-		infrav1.NetworkInfrastructureReady, clusterv1.ReadyCondition,
-	}})
-	if s.deleting() {
-		writeErr = kerrors.FilterOut(writeErr, apierrors.IsNotFound)
-	}
-	if err != nil || writeErr != nil {
-		return ctrl.Result{}, kerrors.NewAggregate([]error{err, writeErr})
-	}
+	var next time.Duration
 	if s.wait != nil {
-		return ctrl.Result{RequeueAfter: outcome.Jitter(s.wait.After)}, nil
+		next = outcome.Jitter(s.wait.After)
 	}
-	return ctrl.Result{}, nil
+	return s.Close(ctx, next, err)
 }
 
 // recently remembers when something was last done for an object. Forgetting, as a restart does, costs one more call.

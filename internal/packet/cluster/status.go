@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"slices"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -25,7 +23,7 @@ func (s *scope) report() {
 	}
 	conditions.Set(c, readyCondition(c))
 	c.Status.FailureDomains = failureDomains(c.Spec.FailureDomains)
-	if s.deleting() {
+	if s.Deleting() {
 		c.Status.Ready = false
 		return
 	}
@@ -33,7 +31,7 @@ func (s *scope) report() {
 	case s.address != nil || s.external:
 		c.Status.Ready = true
 		c.Status.Initialization.Provisioned = ptr.To(true)
-	case s.wait != nil && !silent(s.wait.Reason):
+	case s.wait != nil && !s.wait.Silent():
 		c.Status.Ready = false
 	}
 }
@@ -45,7 +43,7 @@ func networkCondition(f facts) *metav1.Condition {
 	switch {
 	case f.wait != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, f.wait.Reason, f.wait.Message
-		if f.provisioned && silent(f.wait.Reason) {
+		if f.provisioned && f.wait.Silent() {
 			c.Status = metav1.ConditionUnknown
 		}
 	case f.external:
@@ -62,11 +60,6 @@ func networkCondition(f facts) *metav1.Condition {
 // readyCondition repeats the one condition that matters to those who wait for the cluster.
 func readyCondition(c *infrav1.PacketCluster) metav1.Condition {
 	return *conditions.NewMirrorCondition(c, infrav1.NetworkInfrastructureReady, conditions.TargetConditionType(clusterv1.ReadyCondition))
-}
-
-// silent says that the reason is about the API, not about the cluster.
-func silent(reason string) bool {
-	return slices.Contains([]string{infrav1.APIUnavailableReason, infrav1.APIRateLimitedReason, infrav1.CredentialsInvalidReason}, reason)
 }
 
 // endpoint keeps what package vip has noted about the same address.

@@ -28,7 +28,8 @@ func (c *Controller) announce(ctx context.Context, s *scope) (*outcome.Wait, err
 	if wait == nil {
 		return nil, err
 	}
-	s.session.problem, s.retry = wait.Message, wait.After
+	s.session.problem = wait.Message
+	s.again(wait.After)
 	ctrl.LoggerFrom(ctx).V(2).Info("BGP session was not made", "device", s.device.ID, "error", err.Error())
 	return nil, nil
 }

@@ -29,7 +29,7 @@ import (
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/drover-dev/drover/internal/packet/access"
-	"github.com/drover-dev/drover/internal/packet/outcome"
+	"github.com/drover-dev/drover/internal/packet/visit"
 )
 
 // Controller reconciles PacketMachines.
@@ -52,11 +52,8 @@ type Controller struct {
 	nodes nodeWatcher
 }
 
-// step is one part of a reconcile. It ends in done (nil, nil), wait, or error.
-type step struct {
-	doing string
-	run   func(context.Context, *scope) (*outcome.Wait, error)
-}
+// step is one part of a reconcile.
+type step = visit.Step[*scope]
 
 // Reconcile brings one machine closer to what its spec says.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -64,41 +61,27 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	if s.deleting() {
-		err = s.walk(ctx, []step{
-			{"reaching the Packet API", c.connectToDelete},
-			{"removing the device", c.remove},
-			{"letting go of the machine", c.release},
-		})
-		return s.close(ctx, err)
-	}
-	err = s.walk(ctx, []step{
-		{"waiting for the cluster", c.awaitCluster},
-		{"reaching the Packet API", c.connect},
-		{"looking for the device", c.find},
-		{"ordering the device", c.order},
-		{"checking the device", c.settle},
-		{"making the BGP session", c.announce},
-		{"putting the provider id on the node", c.adoptNode},
-	})
+	s.wait, err = visit.Walk(ctx, s, c.steps(s))
 	return s.close(ctx, err)
 }
 
-// walk runs the steps until one has to wait or fails. Failures of the Packet API become waits.
-func (s *scope) walk(ctx context.Context, steps []step) error {
-	for _, st := range steps {
-		wait, err := st.run(ctx, s)
-		if err != nil {
-			wait = outcome.Of(st.doing, err)
-			if wait == nil {
-				return err
-			}
-			ctrl.LoggerFrom(ctx).V(2).Info("Packet API did not do as asked", "step", st.doing, "error", err.Error())
-		}
-		if wait != nil {
-			s.wait = wait
-			return nil
+// steps is what there is to do for a machine.
+func (c *Controller) steps(s *scope) []step {
+	if s.Deleting() {
+		return []step{
+			{Doing: "reaching the Packet API", Run: c.connectToDelete},
+			{Doing: "removing the device", Run: c.remove},
+			{Doing: "letting go of the machine", Run: c.release},
 		}
 	}
-	return nil
+	return []step{
+		{Doing: "waiting for the cluster", Run: c.awaitCluster},
+		{Doing: "reaching the Packet API", Run: c.connect},
+		{Doing: "looking for the device", Run: c.find},
+		{Doing: "ordering the device", Run: c.order},
+		{Doing: "checking the device", Run: c.settle},
+		{Doing: "making the BGP session", Run: c.announce},
+		{Doing: "putting the provider id on the node", Run: c.adoptNode},
+		{Doing: "asking how the boot went", Run: c.watchBoot},
+	}
 }

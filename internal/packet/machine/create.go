@@ -7,12 +7,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/packet/client"
 	"github.com/drover-dev/drover/internal/packet/outcome"
+	"github.com/drover-dev/drover/internal/packet/userdata"
 )
 
 // orderGrace is how long an order without an answer may still be carried out. It is longer than the client waits for an answer.
@@ -71,7 +73,7 @@ func (c *Controller) claim(ctx context.Context, s *scope) error {
 	now := s.now()
 	s.provisioning().OrderedAt = &now
 	s.started("")
-	return s.flush(ctx)
+	return s.Flush(ctx)
 }
 
 // submit sends the order. Only an order that certainly was not carried out may be repeated at once.
@@ -92,7 +94,7 @@ func (c *Controller) submit(ctx context.Context, s *scope, order client.DeviceOr
 // compose makes the order.
 func (c *Controller) compose(ctx context.Context, s *scope) (client.DeviceOrder, *outcome.Wait, error) {
 	spec := s.machine.Spec
-	userdata, wait, err := c.userdata(ctx, s)
+	data, wait, err := c.userdata(ctx, s)
 	if wait != nil || err != nil {
 		return client.DeviceOrder{}, wait, err
 	}
@@ -111,7 +113,7 @@ func (c *Controller) compose(ctx context.Context, s *scope) (client.DeviceOrder,
 		BillingCycle:    spec.BillingCycle,
 		IPXEScriptURL:   spec.IPXEUrl,
 		Tags:            deviceTags(spec.Tags, s.identity(), role, s.owner.Spec.Version),
-		Userdata:        userdata,
+		Userdata:        data,
 		SSHKeys:         keys.inline,
 		ProjectSSHKeys:  keys.project,
 	}
@@ -131,22 +133,31 @@ func (s *scope) placement() placement {
 func (c *Controller) userdata(ctx context.Context, s *scope) (string, *outcome.Wait, error) {
 	secret := &corev1.Secret{}
 	key := ctrlclient.ObjectKey{Namespace: s.machine.Namespace, Name: *s.owner.Spec.Bootstrap.DataSecretName}
-	if err := c.Client.Get(ctx, key, secret); err != nil {
+	err := c.Client.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		return "", unusable(fmt.Sprintf("Secret %q, which the Machine names, does not exist", key.Name), time.Minute), nil
+	}
+	if err != nil {
 		return "", nil, fmt.Errorf("reading bootstrap data %q: %w", key, err)
 	}
-	values := map[string]string{keyVersion: s.owner.Spec.Version, keyEndpoint: s.packetCluster.Spec.ControlPlaneEndpoint.Host}
+	values := map[string]string{userdata.KeyVersion: s.owner.Spec.Version, userdata.KeyEndpoint: s.packetCluster.Spec.ControlPlaneEndpoint.Host}
 	if s.packetCluster.Spec.VIPManager == infrav1.VIPManagerEMLB {
-		values[keyCPEMConfig] = "emlb:///" + s.packetCluster.Spec.Metro
+		values[userdata.KeyCPEMConfig] = "emlb:///" + s.packetCluster.Spec.Metro
 	}
-	rendered, withheld := render(string(secret.Data["value"]), values)
-	if problem := checkUserdata(rendered); problem != "" {
-		return "", &outcome.Wait{Reason: infrav1.InvalidBootstrapDataReason, Message: problem, After: 5 * time.Minute}, nil
+	rendered, withheld := userdata.Render(string(secret.Data["value"]), values)
+	if problem := userdata.Check(rendered); problem != "" {
+		return "", unusable(problem, 5*time.Minute), nil
 	}
 	if withheld {
 		c.Events.Event(s.machine, corev1.EventTypeWarning, "APIKeyWithheld",
 			"The bootstrap data asks for apiKey, which is left empty: everything on the machine could read it")
 	}
 	return rendered, nil, nil
+}
+
+// unusable is a wait for somebody to correct the userdata.
+func unusable(problem string, after time.Duration) *outcome.Wait {
+	return &outcome.Wait{Reason: infrav1.InvalidBootstrapDataReason, Message: problem, After: after}
 }
 
 func (c *Controller) sshKeys(ctx context.Context, s *scope) (keys, error) {

@@ -184,6 +184,9 @@ func byAge(a, b client.Device) int {
 // settle looks closer at a device: is it where it should be, did it fail, and, when it is up for the first time, is it the only one.
 func (c *Controller) settle(ctx context.Context, s *scope) (*outcome.Wait, error) {
 	s.misplaced = s.placement().misplaced(s.device)
+	if s.device.State == string(infrav1.InstanceFailed) || leaving(s.device.State) && !s.wasUp() {
+		s.cause = s.findCause(ctx)
+	}
 	switch {
 	case s.device.State == string(infrav1.InstanceFailed) && !s.wasUp():
 		return c.discard(ctx, s)
@@ -202,9 +205,11 @@ func (c *Controller) discard(ctx context.Context, s *scope) (*outcome.Wait, erro
 	if err := s.api.DeleteDevice(ctx, s.device.ID); err != nil && !client.Is(err, client.NotFound) {
 		return nil, err
 	}
-	return &outcome.Wait{
-		Reason:  infrav1.InstanceProvisionFailedReason,
-		Message: fmt.Sprintf("device %q failed to provision and is being removed, another one will be ordered", s.device.ID),
-		After:   10 * time.Second,
-	}, nil
+	c.Events.Eventf(s.machine, corev1.EventTypeWarning, infrav1.InstanceProvisionFailedReason, "Removed device %q, which failed to provision%s", s.device.ID, because(s.cause))
+	return &outcome.Wait{Reason: infrav1.InstanceProvisionFailedReason, Message: replacing(s.device.ID, s.cause), After: removalPoll}, nil
+}
+
+// replacing says what becomes of a device that failed before it was ever up.
+func replacing(id, cause string) string {
+	return fmt.Sprintf("device %q failed to provision%s and is being removed, another one will be ordered", id, because(cause))
 }

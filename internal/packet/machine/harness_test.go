@@ -21,8 +21,10 @@ type world struct {
 	*Controller
 }
 
+// newWorld lets the test run beside others: no two of them share anything but the API server.
 func newWorld(t *testing.T, change func(*infrav1.PacketCluster)) *world {
 	t.Helper()
+	t.Parallel()
 	w := packettest.NewWorld(t)
 	w.ReadyCluster(t, "c", change)
 	return withController(w)

@@ -68,3 +68,12 @@ func drain(w *world) []string {
 		}
 	}
 }
+
+// report lets the machine on a device say how its setup goes.
+func (w *world) report(device string, words ...string) {
+	w.API.Change(device, func(d *packettest.Device) {
+		for _, body := range words {
+			d.Events = append(d.Events, packettest.Event{Type: userState, Body: body})
+		}
+	})
+}

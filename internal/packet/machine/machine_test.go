@@ -38,6 +38,7 @@ func TestAMachineGetsADeviceAndBecomesReady(t *testing.T) {
 	}
 
 	w.API.SetState(idOf(t, m), "active")
+	w.report(idOf(t, m), "succeeded")
 	m, result = w.run(t, "cp")
 	has(t, m, "True InstanceActive")
 	if !m.Status.Ready || !ptr.Deref(m.Status.Initialization.Provisioned, false) || *m.Status.InstanceStatus != infrav1.InstanceActive {
@@ -249,7 +250,6 @@ func TestB4B5NoTransientErrorIsTerminal(t *testing.T) {
 	for call, selector := range calls {
 		for name, fault := range faults {
 			t.Run(call+": "+name, func(t *testing.T) {
-				t.Parallel()
 				w := newWorld(t, nil)
 				w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
 				fault.Method, fault.Path = selector[0], selector[1]

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,15 +34,20 @@ type Workloads interface {
 }
 
 // adoptNode does for the machine's node what a cloud controller manager would: it sets the provider id if the userdata did not, tells
-// what and where the machine is in labels, and then lets Pods in. Without the provider id Cluster API can't match node and Machine.
+// its addresses if the kubelet leaves that to others, and what and where the machine is in labels, and then lets Pods in. Without the provider id Cluster API can't match node and Machine.
 // A cluster that can't be reached yet is no failure, its connection is an event; and what goes wrong there says nothing about the device.
 func (c *Controller) adoptNode(ctx context.Context, s *scope) (*outcome.Wait, error) {
 	if c.Workloads == nil || s.device.State != string(infrav1.InstanceActive) {
 		return nil, nil
 	}
-	if err := c.initializeNode(ctx, s); err != nil && !errors.Is(err, clustercache.ErrClusterNotConnected) {
+	err := c.initializeNode(ctx, s)
+	switch {
+	case err == nil || errors.Is(err, clustercache.ErrClusterNotConnected):
+	case apierrors.IsConflict(err):
+		s.again(time.Second) // The kubelet wrote at the same time, as it does often in its first seconds.
+	default:
 		ctrl.LoggerFrom(ctx).Info("Node was not initialized, trying again", "error", err.Error())
-		s.retry = retryNode
+		s.again(retryNode)
 	}
 	return nil, nil
 }
@@ -75,11 +81,15 @@ func runsOn(n *corev1.Node, m *infrav1.PacketMachine, d *client.Device) bool {
 		return true
 	}
 	return slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool {
-		return slices.ContainsFunc(d.IPAddresses, func(ip client.IPAssignment) bool { return ip.Management && ip.Address == a.Address })
+		return slices.ContainsFunc(ownAddresses(d), func(ip client.IPAssignment) bool { return ip.Address == a.Address })
 	})
 }
 
 func initialize(ctx context.Context, workload ctrlclient.Client, cached *corev1.Node, s *scope) error {
+	cached, err := locate(ctx, workload, cached, s.device)
+	if err != nil {
+		return err
+	}
 	node := cached.DeepCopy()
 	prepare(node, s.device)
 	patch := ctrlclient.MergeFromWithOptions(cached, ctrlclient.MergeFromWithOptimisticLock{})
@@ -91,6 +101,32 @@ func initialize(ctx context.Context, workload ctrlclient.Client, cached *corev1.
 	}
 	ctrl.LoggerFrom(ctx).Info("Initialized the node", "node", node.Name)
 	return nil
+}
+
+// locate tells the addresses of a node that has none: without them nobody can reach its Pods, nor the API server the kubelet.
+func locate(ctx context.Context, workload ctrlclient.Client, cached *corev1.Node, d *client.Device) (*corev1.Node, error) {
+	if !homeless(cached) {
+		return cached, nil
+	}
+	node := cached.DeepCopy()
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: node.Name}}
+	for _, a := range addresses(&client.Device{IPAddresses: ownAddresses(d)}) {
+		node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeAddressType(a.Type), Address: a.Address})
+	}
+	if err := workload.Status().Patch(ctx, node, ctrlclient.MergeFrom(cached)); err != nil {
+		return nil, fmt.Errorf("telling the addresses of node %q: %w", node.Name, err)
+	}
+	return node, nil
+}
+
+// ownAddresses are those that never move to another device.
+func ownAddresses(d *client.Device) []client.IPAssignment {
+	return slices.DeleteFunc(slices.Clone(d.IPAddresses), func(ip client.IPAssignment) bool { return !ip.Management })
+}
+
+// homeless says whether a node has no address within its cluster.
+func homeless(n *corev1.Node) bool {
+	return !slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Type == corev1.NodeInternalIP })
 }
 
 // prepare is what a node of the device looks like. Labels that somebody has set stay.
@@ -120,7 +156,7 @@ func unchanged(a, b *corev1.Node) bool {
 
 // pending says whether a node still needs to be looked at.
 func pending(n *corev1.Node) bool {
-	return n.Spec.ProviderID == "" || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == uninitialized })
+	return n.Spec.ProviderID == "" || homeless(n) || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == uninitialized })
 }
 
 // machineOf says whether a machine's addresses or name are those of the node, for turning an event of the node into one of the machine.

@@ -12,59 +12,6 @@ import (
 	"github.com/drover-dev/drover/internal/packet/client"
 )
 
-func TestRender(t *testing.T) {
-	values := map[string]string{keyVersion: "v1.36.3", keyEndpoint: "192.0.2.1"}
-	for _, tc := range []struct {
-		name, in, want string
-		withheld       bool
-	}{
-		{name: "known keys are filled in, however they are spaced", in: "a {{ .kubernetesVersion }} b {{.controlPlaneEndpoint}} c {{-  .kubernetesVersion -}} d", want: "a v1.36.3 b 192.0.2.1 c v1.36.3 d"},
-		{name: "quoted braces of cloud-init come out as they were meant", in: "provider-id: equinixmetal://{{ `{{ v1.instance_id }}` }}", want: "provider-id: equinixmetal://{{ v1.instance_id }}"},
-		{name: "a known key inside quotes stays literal", in: "{{ `{{ .kubernetesVersion }}` }}", want: "{{ .kubernetesVersion }}"},
-		{name: "braces of cloud-init pass untouched without quotes too", in: "## template: jinja\nid: {{ v1.instance_id }}", want: "## template: jinja\nid: {{ v1.instance_id }}"},
-		{name: "braces of Helm pass untouched", in: "{{- if .Values.x }}{{ include \"a.b\" . | nindent 4 }}{{- end }}", want: "{{- if .Values.x }}{{ include \"a.b\" . | nindent 4 }}{{- end }}"},
-		{name: "braces of containerd pass untouched", in: "format = '{{.Name}} {{ range . }}'", want: "format = '{{.Name}} {{ range . }}'"},
-		{name: "a lone brace passes untouched", in: "a {{ b", want: "a {{ b"},
-		{name: "keys that only begin alike pass untouched", in: "{{ .kubernetesVersions }}", want: "{{ .kubernetesVersions }}"},
-		{name: "unset values become nothing", in: "[{{ .emlbID }}{{ .cpemConfig }}]", want: "[]"},
-		{name: "the key to the API becomes nothing, and that is told", in: "key={{ .apiKey }}", want: "key=", withheld: true},
-		{name: "a value is not looked at again", in: "{{ .controlPlaneEndpoint }}", want: "192.0.2.1"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			got, withheld := render(tc.in, values)
-			if got != tc.want || withheld != tc.withheld {
-				t.Errorf("got %q, %t; want %q, %t", got, withheld, tc.want, tc.withheld)
-			}
-		})
-	}
-}
-
-func FuzzRenderTouchesNothingButItsOwnKeys(f *testing.F) {
-	f.Add("{{ v1.instance_id }} {{{{ }}}} `")
-	f.Fuzz(func(t *testing.T, in string) {
-		if strings.Contains(in, "`") || placeholder.MatchString(in) {
-			t.Skip()
-		}
-		if got, _ := render(in, nil); got != in {
-			t.Errorf("%q became %q", in, got)
-		}
-	})
-}
-
-func TestCheckUserdata(t *testing.T) {
-	for name, tc := range map[string]struct{ in, want string }{
-		"a megabyte fits":      {in: strings.Repeat("x", maxUserdata)},
-		"more does not":        {in: strings.Repeat("x", maxUserdata+1), want: "the bootstrap data is 1048577 bytes"},
-		"nothing is a mistake": {in: " \n", want: "the bootstrap data is empty"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := checkUserdata(tc.in); !strings.HasPrefix(got, tc.want) || (tc.want == "") != (got == "") {
-				t.Errorf("got %q, want %q", got, tc.want)
-			}
-		})
-	}
-}
-
 func TestPlace(t *testing.T) {
 	cluster := placement{metro: "da", facility: "da11"}
 	for _, tc := range []struct {

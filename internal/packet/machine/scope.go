@@ -3,26 +3,22 @@ package machine
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
-	"sigs.k8s.io/cluster-api/util/finalizers"
-	"sigs.k8s.io/cluster-api/util/patch"
-	"sigs.k8s.io/cluster-api/util/paused"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/packet/client"
 	"github.com/drover-dev/drover/internal/packet/outcome"
+	"github.com/drover-dev/drover/internal/packet/visit"
 )
 
 // providerPrefix makes a provider id of a device's id.
@@ -30,8 +26,8 @@ const providerPrefix = "equinixmetal://"
 
 // scope is one reconcile: the objects it is about, and the facts that its steps find.
 type scope struct {
+	*visit.Visit
 	controller *Controller
-	patch      *patch.Helper
 
 	machine       *infrav1.PacketMachine
 	owner         *clusterv1.Machine     // nil only while the machine is deleted
@@ -45,24 +41,19 @@ type scope struct {
 // open collects the objects. It returns nil if there is nothing to do, or not yet.
 func (c *Controller) open(ctx context.Context, key ctrlclient.ObjectKey) (*scope, error) {
 	s := &scope{controller: c, machine: &infrav1.PacketMachine{}}
-	if err := c.Client.Get(ctx, key, s.machine); err != nil {
-		return nil, ctrlclient.IgnoreNotFound(err)
-	}
-	if err := s.loadOwners(ctx); err != nil {
+	v, err := visit.Opening{
+		Client: c.Client, Finalizer: infrav1.MachineFinalizer,
+		Conditions: []string{infrav1.InstanceReady, infrav1.BGPSessionReady, infrav1.BootstrapExecSucceeded, clusterv1.ReadyCondition},
+		Owners: func(ctx context.Context) (visit.Owners, error) {
+			err := s.loadOwners(ctx)
+			return visit.Owners{Cluster: s.cluster, Missing: s.owner == nil}, err
+		},
+	}.Open(ctx, key, s.machine)
+	if err != nil || v == nil {
 		return nil, err
 	}
-	if s.owner == nil && !s.deleting() {
-		return nil, nil // Cluster API sets the owner, which is an event
-	}
-	if isPaused, requeue, err := paused.EnsurePausedCondition(ctx, c.Client, s.cluster, s.machine); err != nil || isPaused || requeue {
-		return nil, err
-	}
-	if added, err := finalizers.EnsureFinalizer(ctx, c.Client, s.machine, infrav1.MachineFinalizer); err != nil || added {
-		return nil, err
-	}
-	var err error
-	s.patch, err = patch.NewHelper(s.machine, c.Client)
-	return s, err
+	s.Visit = v
+	return s, nil
 }
 
 func (s *scope) loadOwners(ctx context.Context) error {
@@ -95,13 +86,11 @@ func (s *scope) loadOwners(ctx context.Context) error {
 
 // tolerateMissing lets a machine be deleted whose cluster is gone already.
 func (s *scope) tolerateMissing(kind, name string, err error) error {
-	if apierrors.IsNotFound(err) && s.deleting() {
+	if apierrors.IsNotFound(err) && !s.machine.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	return fmt.Errorf("reading %s %q: %w", kind, name, err)
 }
-
-func (s *scope) deleting() bool { return !s.machine.DeletionTimestamp.IsZero() }
 
 // wasUp says that the machine was up once: from then on a node may live on it. Status does not survive a move to another management
 // plane; the provider id that Cluster API has taken over by then does.
@@ -142,36 +131,13 @@ func (s *scope) controlPlane() bool { return s.owner != nil && util.IsControlPla
 
 func (s *scope) now() metav1.Time { return metav1.NewTime(s.controller.Clock.Now()) }
 
-// flush writes what is known so far, for a step that must not go on before that is safe.
-func (s *scope) flush(ctx context.Context) error {
-	if err := s.write(ctx); err != nil {
-		return err
-	}
-	var err error
-	s.patch, err = patch.NewHelper(s.machine, s.controller.Client)
-	return err
-}
-
-func (s *scope) write(ctx context.Context) error {
-	return s.patch.Patch(ctx, s.machine, patch.WithOwnedConditions{Conditions: []string{
-		infrav1.InstanceReady, infrav1.BGPSessionReady, clusterv1.ReadyCondition,
-	}})
-}
-
 // close turns the facts into status and writes it.
 func (s *scope) close(ctx context.Context, err error) (ctrl.Result, error) {
 	if err == nil {
 		s.provisioned = s.wasUp()
 		s.report()
 	}
-	writeErr := s.write(ctx)
-	if s.deleting() {
-		writeErr = kerrors.FilterOut(writeErr, apierrors.IsNotFound)
-	}
-	if err := kerrors.NewAggregate(slices.DeleteFunc([]error{err, writeErr}, func(e error) bool { return e == nil })); err != nil {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: s.next()}, nil
+	return s.Close(ctx, s.next(), err)
 }
 
 // next is when to look again.

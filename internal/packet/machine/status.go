@@ -2,7 +2,6 @@ package machine
 
 import (
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -19,15 +18,17 @@ func (s *scope) report() {
 	m := s.machine
 	condition := instanceCondition(s.facts)
 	conditions.Set(m, condition)
-	if c := sessionCondition(s.facts); c != nil {
-		conditions.Set(m, *c)
+	for _, c := range []*metav1.Condition{sessionCondition(s.facts), bootCondition(s.facts)} {
+		if c != nil {
+			conditions.Set(m, *c)
+		}
 	}
 	summarize(m)
 	m.Status.FailureReason, m.Status.FailureMessage = failure(s.facts, condition.Message)
 	if s.gone != "" {
 		m.Status.InstanceStatus = nil
 	}
-	if s.gone != "" || s.deleting() {
+	if s.gone != "" || s.Deleting() {
 		m.Status.Ready = false
 	}
 	if s.device == nil {
@@ -50,8 +51,8 @@ func (s *scope) started(id string) {
 
 func summarize(m *infrav1.PacketMachine) {
 	err := conditions.SetSummaryCondition(m, m, clusterv1.ReadyCondition,
-		conditions.ForConditionTypes{infrav1.InstanceReady, infrav1.BGPSessionReady},
-		conditions.IgnoreTypesIfMissing{infrav1.BGPSessionReady})
+		conditions.ForConditionTypes{infrav1.InstanceReady, infrav1.BGPSessionReady, infrav1.BootstrapExecSucceeded},
+		conditions.IgnoreTypesIfMissing{infrav1.BGPSessionReady, infrav1.BootstrapExecSucceeded})
 	if err != nil {
 		conditions.Set(m, metav1.Condition{
 			Type: clusterv1.ReadyCondition, Status: metav1.ConditionUnknown, Reason: clusterv1.InternalErrorReason, Message: err.Error(),
@@ -64,7 +65,7 @@ func summarize(m *infrav1.PacketMachine) {
 func instanceCondition(f facts) metav1.Condition {
 	if f.wait != nil {
 		status := metav1.ConditionFalse
-		if f.provisioned && silent(f.wait.Reason) {
+		if f.provisioned && f.wait.Silent() {
 			status = metav1.ConditionUnknown
 		}
 		return condition(status, f.wait.Reason, f.wait.Message)
@@ -75,16 +76,14 @@ func instanceCondition(f facts) metav1.Condition {
 	if f.misplaced != "" {
 		return condition(metav1.ConditionFalse, infrav1.InstanceMisplacedReason, f.misplaced+": delete the Machine")
 	}
-	return deviceCondition(f.device)
-}
-
-// silent says that the reason is about the API, not about the machine.
-func silent(reason string) bool {
-	return slices.Contains([]string{infrav1.APIUnavailableReason, infrav1.APIRateLimitedReason, infrav1.CredentialsInvalidReason}, reason)
+	if leaving(f.device.State) && !f.provisioned {
+		return condition(metav1.ConditionFalse, infrav1.InstanceProvisionFailedReason, replacing(f.device.ID, f.cause))
+	}
+	return deviceCondition(f.device, f.cause)
 }
 
 // deviceCondition is what a device's own state means.
-func deviceCondition(d *client.Device) metav1.Condition {
+func deviceCondition(d *client.Device, cause string) metav1.Condition {
 	const no = metav1.ConditionFalse
 	switch infrav1.InstanceStatus(d.State) {
 	case infrav1.InstanceActive:
@@ -95,12 +94,20 @@ func deviceCondition(d *client.Device) metav1.Condition {
 		return condition(no, infrav1.InstanceStoppedReason, fmt.Sprintf("device %q is powered off", d.ID))
 	case infrav1.InstanceFailed:
 		return condition(no, infrav1.InstanceProvisionFailedReason,
-			fmt.Sprintf("device %q failed to provision: delete the Machine, or let a MachineHealthCheck replace it", d.ID))
+			fmt.Sprintf("device %q failed to provision%s: delete the Machine, or let a MachineHealthCheck replace it", d.ID, because(cause)))
 	case infrav1.InstanceDeprovisioning, infrav1.InstanceDeleted:
 		return condition(no, infrav1.InstanceTerminatedReason, fmt.Sprintf("device %q is being removed, not by Drover", d.ID))
 	default:
 		return condition(no, infrav1.InstanceNotReadyReason, fmt.Sprintf("device %q is %s", d.ID, d.State))
 	}
+}
+
+// because puts a cause into a sentence, if there is one.
+func because(cause string) string {
+	if cause == "" {
+		return ""
+	}
+	return " (" + cause + ")"
 }
 
 func started(id string) metav1.Condition {
@@ -123,6 +130,22 @@ func sessionCondition(f facts) *metav1.Condition {
 		return &metav1.Condition{Type: infrav1.BGPSessionReady, Status: metav1.ConditionFalse, Reason: infrav1.APIUnavailableReason, Message: f.session.problem}
 	default:
 		return &metav1.Condition{Type: infrav1.BGPSessionReady, Status: metav1.ConditionTrue, Reason: infrav1.BGPSessionRecordedReason}
+	}
+}
+
+func bootCondition(f facts) *metav1.Condition {
+	switch {
+	case f.boot == nil:
+		return nil
+	case f.boot.joined:
+		return &metav1.Condition{Type: infrav1.BootstrapExecSucceeded, Status: metav1.ConditionTrue, Reason: infrav1.NodeJoinedReason, Message: f.boot.words}
+	case f.boot.failed:
+		return &metav1.Condition{
+			Type: infrav1.BootstrapExecSucceeded, Status: metav1.ConditionFalse, Reason: infrav1.BootstrapFailedReason,
+			Message: fmt.Sprintf("the userdata failed on device %q: %s", f.device.ID, f.boot.words),
+		}
+	default:
+		return &metav1.Condition{Type: infrav1.BootstrapExecSucceeded, Status: metav1.ConditionTrue, Reason: infrav1.BootstrapSucceededReason, Message: f.boot.words}
 	}
 }
 

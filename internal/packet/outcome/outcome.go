@@ -7,6 +7,7 @@ package outcome
 import (
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
@@ -21,7 +22,7 @@ const (
 	afterBusy        = 10 * time.Second
 	afterCapacity    = time.Minute
 	afterRefusal     = 5 * time.Minute
-	afterCredentials = time.Minute
+	afterCredentials = 15 * time.Second // the Secret is read again; a token that was refused is not tried again so soon
 )
 
 // maxMessage bounds what of the API's words gets into a condition.
@@ -46,7 +47,7 @@ func Of(doing string, err error) *Wait {
 		return nil
 	}
 	reason, after := explain(e)
-	return &Wait{reason, bound(doing + ": " + e.Reason()), after}
+	return &Wait{reason, Bound(doing + ": " + e.Reason()), after}
 }
 
 func explain(e *client.Error) (string, time.Duration) {
@@ -70,9 +71,20 @@ func explain(e *client.Error) (string, time.Duration) {
 	}
 }
 
-func bound(message string) string {
+// Silent says that the wait is about the API, not about what it was asked for: nothing that was known has changed.
+func (w *Wait) Silent() bool {
+	switch w.Reason {
+	case infrav1.APIUnavailableReason, infrav1.APIRateLimitedReason, infrav1.CredentialsInvalidReason:
+		return true
+	default:
+		return false
+	}
+}
+
+// Bound makes words of others short enough for a condition. It drops the rest of a character that it would cut in two.
+func Bound(message string) string {
 	if len(message) > maxMessage {
-		return message[:maxMessage] + "…"
+		return strings.ToValidUTF8(message[:maxMessage], "") + "…"
 	}
 	return message
 }

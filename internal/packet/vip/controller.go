@@ -68,9 +68,10 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: outcome.Jitter(d.next)}, nil
 }
 
-// run decides and acts. A decision may ask to check everybody first, and is then taken again.
+// run decides and acts. A decision may ask to check everybody first, and is then taken again. An API that does not answer is no reason to
+// doubt where the address was put; only if there is nothing on record, or the address has to be moved, is there no way without it.
 func (c *Controller) run(ctx context.Context, s *scope) (decision, error) {
-	if err := c.findHolder(ctx, s); err != nil {
+	if err := c.findHolder(ctx, s); err != nil && s.packetCluster.Status.Endpoint.DeviceID == "" {
 		return decision{}, err
 	}
 	c.probe(ctx, s, s.isHolder)
@@ -92,8 +93,8 @@ type memory struct {
 }
 
 type recollection struct {
-	verified time.Time // when the holder was last asked from the API
-	health   map[string]health
+	verify time.Time // when to ask the API again who has the address
+	health map[string]health
 }
 
 // of is only called for one cluster at a time, as a cluster is not reconciled twice at once.

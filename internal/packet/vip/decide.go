@@ -15,6 +15,7 @@ const (
 	checkHealthy = 3 * time.Second
 	checkFailing = time.Second
 	checkAlone   = time.Minute
+	checkLost    = 5 * time.Second // alone, and does not answer: it may just be coming up
 )
 
 // health is what checks of a machine have shown lately. At most one of the two counts is not zero.
@@ -29,6 +30,7 @@ func (h health) failed() health { return health{failures: h.failures + 1} }
 // candidate is a control plane machine.
 type candidate struct {
 	machine, device string
+	unknown         bool // nothing is known of the device yet, as after a move to another management plane
 	active          bool // the device is up
 	leaving         bool // the machine is on its way out
 	health          health
@@ -65,18 +67,24 @@ type decision struct {
 //	fails again         moves, after the cooldown    stays
 //	is being deleted    moves                        stays
 //	gone, off or none   moves                        goes to the oldest that is up
+//	not known           stays                        stays
 func decide(s situation) decision {
 	holder := slices.IndexFunc(s.candidates, func(c candidate) bool { return c.device == s.holder && c.device != "" })
-	if holder < 0 || !s.candidates[holder].active {
+	switch {
+	case holder < 0:
+		return s.fill()
+	case s.candidates[holder].unknown:
+		return decision{}
+	case !s.candidates[holder].active:
 		return s.fill()
 	}
 	h := s.candidates[holder]
 	others := slices.Delete(slices.Clone(s.candidates), holder, holder+1)
 	switch {
 	case h.leaving:
-		return s.leave(others, "the machine that has the address is being deleted")
+		return s.leave(h, others, "the machine that has the address is being deleted")
 	case h.health.failures >= patience && s.now.Sub(s.movedAt) >= cooldown:
-		return s.leave(others, "the machine that has the address does not answer")
+		return s.leave(h, others, "the machine that has the address does not answer")
 	default:
 		return decision{next: pace(h, others)}
 	}
@@ -99,10 +107,10 @@ func (s situation) fill() decision {
 }
 
 // leave moves the address to a healthy machine, if there is one.
-func (s situation) leave(others []candidate, why string) decision {
+func (s situation) leave(h candidate, others []candidate, why string) decision {
 	able := slices.DeleteFunc(slices.Clone(others), func(c candidate) bool { return !c.active || c.leaving })
 	if len(able) == 0 {
-		return decision{next: checkAlone}
+		return decision{next: pace(h, able)}
 	}
 	if unchecked(able) {
 		return decision{check: true}
@@ -120,6 +128,9 @@ func (s situation) leave(others []candidate, why string) decision {
 func pace(h candidate, others []candidate) time.Duration {
 	switch {
 	case !slices.ContainsFunc(others, func(c candidate) bool { return c.active && !c.leaving }):
+		if h.health.failures > 0 {
+			return checkLost
+		}
 		return checkAlone
 	case h.health.failures > 0:
 		return checkFailing

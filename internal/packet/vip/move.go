@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/packet/client"
+	"github.com/drover-dev/drover/internal/packet/outcome"
 )
 
 func deviceOf(m *infrav1.PacketMachine) string {
@@ -22,24 +24,38 @@ func deviceOf(m *infrav1.PacketMachine) string {
 // findHolder asks the API which device has the address, unless that was done not long ago: only we move it.
 func (c *Controller) findHolder(ctx context.Context, s *scope) error {
 	now := c.Clock.Now()
-	if !s.recollection.verified.IsZero() && now.Sub(s.recollection.verified) < recheck {
+	if now.Before(s.recollection.verify) {
 		return nil
 	}
-	api, err := c.Access.For(ctx, s.packetCluster)
+	holder, err := c.askHolder(ctx, s)
 	if err != nil {
+		ctrl.LoggerFrom(ctx).V(2).Info("Packet API did not tell who has the endpoint", "error", err.Error())
+		s.recollection.verify = now.Add(pauseAfter(err))
 		return err
 	}
-	assignments, err := s.assignments(ctx, api)
-	if err != nil {
-		return err
-	}
-	s.recollection.verified = now
-	holder := ""
-	if len(assignments) > 0 {
-		holder = assignments[0].DeviceID()
-	}
+	s.recollection.verify = now.Add(recheck)
 	s.note(holder)
 	return nil
+}
+
+func (c *Controller) askHolder(ctx context.Context, s *scope) (string, error) {
+	api, err := c.Access.For(ctx, s.packetCluster)
+	if err != nil {
+		return "", err
+	}
+	assignments, err := s.assignments(ctx, api)
+	if err != nil || len(assignments) == 0 {
+		return "", err
+	}
+	return assignments[0].DeviceID(), nil
+}
+
+// pauseAfter is how long to leave the API alone after a question that it did not answer.
+func pauseAfter(err error) time.Duration {
+	if wait := outcome.Of("", err); wait != nil {
+		return wait.After
+	}
+	return 0
 }
 
 // assignments returns where the address is, in full. It makes sure that the reservation is still the cluster's own.
@@ -93,7 +109,7 @@ func (c *Controller) move(ctx context.Context, s *scope, d decision) error {
 	}
 	if !there {
 		if _, err := api.AssignAddress(ctx, d.to, s.packetCluster.Status.Endpoint.Address); err != nil {
-			s.recollection.verified = s.recollection.verified.Add(-recheck)
+			s.recollection.verify = time.Time{} // whether it was done has to be looked up
 			return err
 		}
 	}

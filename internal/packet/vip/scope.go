@@ -98,6 +98,7 @@ func (s *scope) addCandidate(ctx context.Context, owner *clusterv1.Machine) erro
 	s.candidates = append(s.candidates, candidate{
 		machine: machine.Name,
 		device:  device,
+		unknown: machine.Status.InstanceStatus == nil,
 		active:  ptr.Deref(machine.Status.InstanceStatus, "") == infrav1.InstanceActive,
 		leaving: !owner.DeletionTimestamp.IsZero() || !machine.DeletionTimestamp.IsZero(),
 		created: machine.CreationTimestamp.Time,

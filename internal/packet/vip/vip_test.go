@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -42,9 +43,11 @@ type world struct {
 	ip     packettest.Address
 }
 
-// newWorld has a cluster "c" with an address and n active control plane machines cp0, cp1, ... whose addresses are 10.9.0.N.
+// newWorld has a cluster "c" with an address and n active control plane machines cp0, cp1, ... whose addresses are 10.9.0.N. Tests with a
+// world of their own run side by side.
 func newWorld(t *testing.T, n int) *world {
 	t.Helper()
+	t.Parallel()
 	p := packettest.NewWorld(t)
 	w := &world{World: p, prober: &fakeProber{}}
 	w.Controller = &Controller{Client: p.Client, Access: p.Access, Prober: w.prober, Events: p.Events, Clock: p.Clock}
@@ -198,5 +201,68 @@ func TestNothingIsDoneForOtherVIPManagers(t *testing.T) {
 	w.look(t)
 	if w.holder(t) != "" {
 		t.Error("the address was assigned")
+	}
+}
+
+func TestAnAPIThatDoesNotAnswerSaysNothingAboutTheEndpoint(t *testing.T) {
+	w := newWorld(t, 2)
+	w.look(t)
+	w.look(t)
+	w.memory = memory{}
+	w.API.Fail(packettest.Fault{Status: 500})
+	for range 3 {
+		c, result := w.look(t)
+		if got := packettest.Condition(c, infrav1.EndpointServed); !strings.HasPrefix(got, "True EndpointHealthy") || c.Status.Endpoint.Machine != "cp0" {
+			t.Errorf("EndpointServed is %q, status %+v", got, c.Status.Endpoint)
+		}
+		w.Pass(result.RequeueAfter)
+	}
+	if asked := w.API.Requests(); len(asked) > 8 {
+		t.Errorf("an API that is down was asked again and again: %v", asked)
+	}
+	w.prober.dead = []string{"10.9.0.0"}
+	var c *infrav1.PacketCluster
+	for range 4 {
+		w.Pass(time.Minute)
+		c, _ = w.look(t)
+	}
+	if got := packettest.Condition(c, infrav1.EndpointServed); !strings.HasPrefix(got, "False APIUnavailable: moving the endpoint") {
+		t.Errorf("EndpointServed is %q although the address can't be moved", got)
+	}
+	w.API.Heal()
+	w.Pass(time.Minute)
+	w.look(t)
+	if w.holder(t) != "cp1" {
+		t.Errorf("holder is %q", w.holder(t))
+	}
+}
+
+func TestAfterAMoveToAnotherPlaneTheAddressStaysWhereItIs(t *testing.T) {
+	w := newWorld(t, 3)
+	w.look(t)
+	w.memory = memory{}
+	c := &infrav1.PacketCluster{}
+	w.Read(t, "c", c)
+	c.Status.Endpoint.DeviceID, c.Status.Endpoint.Machine, c.Status.Endpoint.MovedAt = "", "", nil
+	m := &infrav1.PacketMachine{}
+	w.Read(t, "cp0", m)
+	known := m.Status
+	m.Status = infrav1.PacketMachineStatus{}
+	for _, obj := range []client.Object{c, m} {
+		if err := w.Status().Update(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.API.Requests()
+	w.look(t)
+	m.Status = known
+	if err := w.Status().Update(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	w.look(t)
+	for _, asked := range w.API.Requests() {
+		if !strings.HasPrefix(asked, "GET ") {
+			t.Errorf("the address was touched: %s", asked)
+		}
 	}
 }

@@ -55,6 +55,18 @@ func (a *API) getDevice(w http.ResponseWriter, id string) {
 	}
 }
 
+// listEvents answers with the newest first.
+func (a *API) listEvents(w http.ResponseWriter, r *http.Request, id string) {
+	d := a.device(id)
+	if d == nil || d.Hidden {
+		refuse(w, http.StatusNotFound, "Not found")
+		return
+	}
+	events := slices.Clone(d.Events)
+	slices.Reverse(events)
+	page(w, r, "events", events, 10)
+}
+
 func (a *API) deleteDevice(w http.ResponseWriter, id string) {
 	d := a.device(id)
 	if d == nil || d.Hidden {

@@ -45,8 +45,15 @@ type Device struct {
 	Tags                                                []string
 	Sessions                                            int
 	Hidden                                              bool // answered with 403, and not listed
+	Events                                              []Event
 	created                                             time.Time
 	private                                             string
+}
+
+// Event is something that happened to a device.
+type Event struct {
+	Type string `json:"type"`
+	Body string `json:"body"`
 }
 
 // Address is an elastic address.
@@ -174,6 +181,8 @@ func (a *API) handle(w http.ResponseWriter, r *http.Request) {
 		a.getDevice(w, id)
 	case "DELETE devices":
 		a.deleteDevice(w, id)
+	case "GET devices events":
+		a.listEvents(w, r, id)
 	case "POST devices ips":
 		a.assign(w, r, id)
 	case "POST devices bgp/sessions":

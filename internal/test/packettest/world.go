@@ -3,6 +3,7 @@ package packettest
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,12 +40,12 @@ type World struct {
 	Project   string
 }
 
-// NewWorld returns a world of the test's own. The API server is that of the test package, without admission webhooks, since no manager
-// answers them.
-func NewWorld(t testing.TB) *World {
+// once is what a test package needs to be done once.
+var once sync.Once
+
+// withoutWebhooks takes the admission webhooks away, since no manager answers them.
+func withoutWebhooks(t testing.TB, server *kubetest.Server) {
 	t.Helper()
-	ctrl.SetLogger(logr.Discard())
-	server := kubetest.Shared(t, install.Options{})
 	hooks := server.Clientset(t).AdmissionregistrationV1()
 	for _, err := range []error{
 		hooks.ValidatingWebhookConfigurations().Delete(t.Context(), config.ValidatingWebhooks, metav1.DeleteOptions{}),
@@ -54,6 +55,16 @@ func NewWorld(t testing.TB) *World {
 			t.Fatal(err)
 		}
 	}
+}
+
+// NewWorld returns a world of the test's own on the API server of the test package. Tests with a world each may run side by side.
+func NewWorld(t testing.TB) *World {
+	t.Helper()
+	server := kubetest.Shared(t, install.Options{})
+	once.Do(func() {
+		ctrl.SetLogger(logr.Discard())
+		withoutWebhooks(t, server)
+	})
 	c, err := client.New(server.Config, client.Options{Scheme: Scheme(t)})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,263 @@
+package manager_test
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+)
+
+// lifePatience is for changes that replace one machine after the other.
+const lifePatience = 4 * time.Minute
+
+// fleetCluster is a cluster of the shipped template on simulated machines, as its owner sees it.
+type fleetCluster struct {
+	t        *testing.T
+	c        client.Client
+	ns, name string
+	sim      simulated
+	// addresses are all that its machines have ever had.
+	addresses map[string]bool
+}
+
+func newFleetCluster(t *testing.T, controlPlanes, workers int, version string) *fleetCluster {
+	t.Helper()
+	server, _ := ready(t)
+	f := &fleetCluster{t: t, c: newClient(t, server.Config), ns: server.Namespace(t), name: "fleet", sim: newSimulated(t), addresses: map[string]bool{}}
+	create(t, f.c, f.ns, fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: packet}, stringData: {PACKET_API_KEY: %q, METAL_API_URL: %q}}`, f.sim.token, f.sim.url))
+	for _, obj := range render(t, "../../templates/cluster-template-local.yaml", map[string]string{
+		"CLUSTER_NAME": f.name, "PROJECT_ID": f.sim.project, "KUBERNETES_VERSION": version,
+		"CONTROL_PLANE_MACHINE_COUNT": strconv.Itoa(controlPlanes), "WORKER_MACHINE_COUNT": strconv.Itoa(workers),
+	}) {
+		obj.SetNamespace(f.ns)
+		if spec, ok := obj.Object["spec"].(map[string]any); ok && obj.GetKind() == "PacketCluster" {
+			spec["credentialsRef"] = map[string]any{"name": "packet"}
+		}
+		if err := f.c.Create(t.Context(), &obj); err != nil {
+			t.Fatalf("creating %s %q: %v", obj.GetKind(), obj.GetName(), err)
+		}
+	}
+	return f
+}
+
+func (f *fleetCluster) get(name string, obj client.Object) error {
+	return f.c.Get(f.t.Context(), client.ObjectKey{Namespace: f.ns, Name: name}, obj)
+}
+
+// change edits an object until nobody else has changed it meanwhile.
+func change[T client.Object](f *fleetCluster, name string, obj T, edit func(T)) {
+	f.t.Helper()
+	eventually(f.t, func() error {
+		if err := f.get(name, obj); err != nil {
+			return err
+		}
+		edit(obj)
+		return f.c.Update(f.t.Context(), obj)
+	})
+}
+
+func (f *fleetCluster) setControlPlanes(n int32) {
+	f.t.Helper()
+	change(f, f.name+"-control-plane", &controlplanev1.KubeadmControlPlane{}, func(o *controlplanev1.KubeadmControlPlane) { o.Spec.Replicas = ptr.To(n) })
+}
+
+func (f *fleetCluster) setWorkers(n int32) {
+	f.t.Helper()
+	change(f, f.name+"-worker-a", &clusterv1.MachineDeployment{}, func(o *clusterv1.MachineDeployment) { o.Spec.Replicas = ptr.To(n) })
+}
+
+// upgrade sets the version of everything at once; Cluster API takes care of the order.
+func (f *fleetCluster) upgrade(version string) {
+	f.t.Helper()
+	change(f, f.name+"-control-plane", &controlplanev1.KubeadmControlPlane{}, func(o *controlplanev1.KubeadmControlPlane) { o.Spec.Version = version })
+	change(f, f.name+"-worker-a", &clusterv1.MachineDeployment{}, func(o *clusterv1.MachineDeployment) { o.Spec.Template.Spec.Version = version })
+}
+
+// becomes waits until the cluster has these machines, all of them of this version, and everything says that it is well.
+func (f *fleetCluster) becomes(controlPlanes, workers int, version string) {
+	f.t.Helper()
+	began := time.Now()
+	for {
+		err := f.is(controlPlanes, workers, version)
+		if err == nil {
+			f.t.Logf("%d control planes and %d workers of %s after %s", controlPlanes, workers, version, time.Since(began).Round(100*time.Millisecond))
+			return
+		}
+		if time.Since(began) > lifePatience {
+			f.t.Fatalf("after %s: %v", lifePatience, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func (f *fleetCluster) is(controlPlanes, workers int, version string) error {
+	for _, part := range []struct {
+		name  string
+		obj   conditioned
+		wants []string
+	}{
+		{f.name, &clusterv1.Cluster{}, []string{
+			clusterv1.ClusterAvailableCondition, clusterv1.ClusterRemoteConnectionProbeCondition,
+			clusterv1.ClusterControlPlaneMachinesReadyCondition, clusterv1.ClusterWorkerMachinesReadyCondition,
+		}},
+		{f.name, &infrav1.PacketCluster{}, []string{clusterv1.ReadyCondition, infrav1.EndpointServed}},
+		{f.name + "-control-plane", &controlplanev1.KubeadmControlPlane{}, []string{
+			controlplanev1.KubeadmControlPlaneAvailableCondition, controlplanev1.KubeadmControlPlaneEtcdClusterHealthyCondition,
+			controlplanev1.KubeadmControlPlaneControlPlaneComponentsHealthyCondition, controlplanev1.KubeadmControlPlaneMachinesReadyCondition,
+			controlplanev1.KubeadmControlPlaneMachinesUpToDateCondition,
+		}},
+		{f.name + "-worker-a", &clusterv1.MachineDeployment{}, []string{
+			clusterv1.MachineDeploymentAvailableCondition, clusterv1.MachineDeploymentMachinesReadyCondition, clusterv1.MachineDeploymentMachinesUpToDateCondition,
+		}},
+	} {
+		if err := f.get(part.name, part.obj); err != nil {
+			return err
+		}
+		if err := wellIn(part.obj, part.wants...); err != nil {
+			return err
+		}
+	}
+	return f.hasMachines(controlPlanes, workers, version)
+}
+
+// conditioned is an object that says how it is.
+type conditioned interface {
+	client.Object
+	GetConditions() []metav1.Condition
+}
+
+func wellIn(obj conditioned, wants ...string) error {
+	for _, want := range wants {
+		c := meta.FindStatusCondition(obj.GetConditions(), want)
+		if c == nil {
+			return fmt.Errorf("%T %q says nothing of %s", obj, obj.GetName(), want)
+		}
+		if c.Status != metav1.ConditionTrue {
+			return fmt.Errorf("%T %q: %s is %s: %s", obj, obj.GetName(), want, c.Reason, c.Message)
+		}
+	}
+	return nil
+}
+
+// hasMachines also remembers the addresses, for the end.
+func (f *fleetCluster) hasMachines(controlPlanes, workers int, version string) error {
+	machines := &clusterv1.MachineList{}
+	if err := f.c.List(f.t.Context(), machines, client.InNamespace(f.ns)); err != nil {
+		return err
+	}
+	masters := 0
+	for i := range machines.Items {
+		m := &machines.Items[i]
+		for _, a := range m.Status.Addresses {
+			f.addresses[a.Address] = true
+		}
+		wants := []string{clusterv1.MachineAvailableCondition, clusterv1.MachineReadyCondition, clusterv1.MachineNodeHealthyCondition, clusterv1.MachineUpToDateCondition}
+		_, controlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]
+		if controlPlane {
+			masters++
+			wants = append(wants,
+				controlplanev1.KubeadmControlPlaneMachineAPIServerPodHealthyCondition, controlplanev1.KubeadmControlPlaneMachineControllerManagerPodHealthyCondition,
+				controlplanev1.KubeadmControlPlaneMachineSchedulerPodHealthyCondition, controlplanev1.KubeadmControlPlaneMachineEtcdPodHealthyCondition,
+				controlplanev1.KubeadmControlPlaneMachineEtcdMemberHealthyCondition)
+		}
+		if err := wellIn(m, wants...); err != nil {
+			return err
+		}
+		if controlPlane && m.Status.CertificatesExpiryDate.IsZero() {
+			return fmt.Errorf("nobody knows until when the certificate of machine %q lasts", m.Name)
+		}
+		if m.Status.NodeInfo == nil || m.Status.NodeInfo.KubeletVersion != version {
+			return fmt.Errorf("machine %q runs %+v, want %s", m.Name, m.Status.NodeInfo, version)
+		}
+	}
+	if masters != controlPlanes || len(machines.Items)-masters != workers {
+		return fmt.Errorf("%d control plane machines and %d workers, want %d and %d", masters, len(machines.Items)-masters, controlPlanes, workers)
+	}
+	if devices, _ := f.sim.left(f.t); devices != controlPlanes+workers {
+		return fmt.Errorf("%d devices for %d machines", devices, controlPlanes+workers)
+	}
+	return nil
+}
+
+// vanish deletes the cluster and waits until nothing tells that it was there.
+func (f *fleetCluster) vanish() {
+	f.t.Helper()
+	cluster := &clusterv1.Cluster{}
+	if err := f.get(f.name, cluster); err != nil {
+		f.t.Fatal(err)
+	}
+	f.addresses[cluster.Spec.ControlPlaneEndpoint.Host] = true
+	if err := f.c.Delete(f.t.Context(), cluster); err != nil {
+		f.t.Fatal(err)
+	}
+	began := time.Now()
+	for f.get(f.name, cluster) == nil {
+		if time.Since(began) > lifePatience {
+			f.t.Fatalf("the cluster stays: %+v", cluster.Status.Conditions)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	f.t.Logf("gone after %s", time.Since(began).Round(100*time.Millisecond))
+	if devices, addresses := f.sim.left(f.t); devices != 0 || addresses != 0 {
+		f.t.Errorf("%d devices and %d addresses are left", devices, addresses)
+	}
+	if answering := f.answering(); len(answering) != 0 {
+		f.t.Errorf("%s still answer", strings.Join(answering, ", "))
+	}
+}
+
+// answering are the addresses of the cluster's machines at which an API server listens. Only simulated machines have some on loopback.
+func (f *fleetCluster) answering() []string {
+	var out []string
+	for address := range f.addresses {
+		if ip := net.ParseIP(address); ip == nil || !ip.IsLoopback() {
+			continue
+		}
+		if conn, err := net.DialTimeout("tcp", net.JoinHostPort(address, "6443"), time.Second); err == nil {
+			_ = conn.Close()
+			out = append(out, address)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestAClusterOfTheTemplateLivesItsWholeLifeOnSimulatedMachines(t *testing.T) {
+	const before, after = "v1.35.4", "v1.36.3"
+	f := newFleetCluster(t, 1, 2, before)
+	f.becomes(1, 2, before)
+	if len(f.answering()) == 0 {
+		t.Error("no API server of the cluster answers, so its end would prove nothing")
+	}
+	f.setWorkers(4)
+	f.becomes(1, 4, before)
+	f.setWorkers(1)
+	f.becomes(1, 1, before)
+	f.setControlPlanes(3)
+	f.becomes(3, 1, before)
+	f.upgrade(after)
+	f.becomes(3, 1, after)
+	f.setControlPlanes(1)
+	f.becomes(1, 1, after)
+	f.vanish()
+}
+
+func TestThreeControlPlanesComeUpAtOnce(t *testing.T) {
+	const version = "v1.36.3"
+	f := newFleetCluster(t, 3, 0, version)
+	f.becomes(3, 0, version)
+	f.vanish()
+}
