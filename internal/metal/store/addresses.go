@@ -60,7 +60,7 @@ func (t *Tx) search(p Pool, count int, start, end netip.Addr) (netip.Addr, bool)
 }
 
 func (t *Tx) free(a netip.Addr, count int) bool {
-	b := t.tx.Bucket([]byte(bucketAddresses))
+	b := t.bucket(bucketAddresses)
 	for range count {
 		if b.Get(a.AsSlice()) != nil {
 			return false
@@ -71,7 +71,7 @@ func (t *Tx) free(a netip.Addr, count int) bool {
 }
 
 func (t *Tx) own(a netip.Addr, count int, owner string) error {
-	b := t.tx.Bucket([]byte(bucketAddresses))
+	b := t.change(bucketAddresses)
 	for range count {
 		if err := b.Put(a.AsSlice(), []byte(owner)); err != nil {
 			return err
@@ -83,7 +83,7 @@ func (t *Tx) own(a netip.Addr, count int, owner string) error {
 
 // Release gives the addresses of a prefix back.
 func (t *Tx) Release(p netip.Prefix) error {
-	b := t.tx.Bucket([]byte(bucketAddresses))
+	b := t.change(bucketAddresses)
 	for a := p.Masked().Addr(); p.Contains(a); a = a.Next() {
 		if err := b.Delete(a.AsSlice()); err != nil {
 			return err

@@ -11,7 +11,7 @@ const eventsKept = 500
 // AddEvent appends an event to a device. The device's record counts them and
 // must be put by the caller.
 func (t *Tx) AddEvent(d *Device, e Event) error {
-	b := t.tx.Bucket([]byte(bucketEvents))
+	b := t.change(bucketEvents)
 	d.Events++
 	data, err := json.Marshal(e)
 	if err != nil {
@@ -29,7 +29,7 @@ func (t *Tx) AddEvent(d *Device, e Event) error {
 // how many there are.
 func (t *Tx) Events(d *Device, offset, limit int) (events []Event, total int, err error) {
 	total = int(min(d.Events, eventsKept))
-	b := t.tx.Bucket([]byte(bucketEvents))
+	b := t.bucket(bucketEvents)
 	for i := offset; i < min(offset+limit, total); i++ {
 		var e Event
 		data := b.Get(eventKey(d.ID, d.Events-uint64(i)))
@@ -60,7 +60,7 @@ func (t *Tx) DropDevice(d *Device) error {
 }
 
 func (t *Tx) dropEvents(d *Device) error {
-	b := t.tx.Bucket([]byte(bucketEvents))
+	b := t.change(bucketEvents)
 	for n := d.Events; n > 0 && n+eventsKept > d.Events; n-- {
 		if err := b.Delete(eventKey(d.ID, n)); err != nil {
 			return err

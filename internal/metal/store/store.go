@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 )
@@ -23,10 +24,6 @@ const format = 1
 
 // openTimeout is how long to wait for another process to let go of the file.
 const openTimeout = 2 * time.Second
-
-// batchDelay is how long a write waits for others to share its trip to the
-// disk.
-const batchDelay = 500 * time.Microsecond
 
 // Errors that callers decide on.
 var (
@@ -44,6 +41,7 @@ type Store struct {
 	blocks   *Index
 	sessions *Index
 	pools    pools
+	commits  commits
 }
 
 // Open opens the store in path, and makes it if there is none.
@@ -55,7 +53,6 @@ func Open(path string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening store %q: %w", path, err)
 	}
-	db.MaxBatchDelay = batchDelay
 	s := &Store{db: db, devices: newIndex(), blocks: newIndex(), sessions: newIndex()}
 	if err := errors.Join(s.prepare()); err != nil {
 		_ = db.Close()
@@ -118,21 +115,15 @@ func (s *Store) View(fn func(*Tx) error) error {
 // Update runs fn and makes what it wrote durable, all of it or nothing. fn may
 // be called more than once, and shares its trip to the disk with others.
 func (s *Store) Update(fn func(*Tx) error) error {
-	var refused error
-	var applied []func()
-	err := s.db.Batch(func(tx *bolt.Tx) error {
-		t := &Tx{tx: tx, store: s}
-		refused = fn(t)
-		applied = t.applied
-		return refused
-	})
-	if refused != nil {
-		return refused
+	w := &write{fn: fn, done: make(chan error, 1)}
+	err := s.submit(w)
+	if p, ok := err.(panicked); ok { //nolint:errorlint // Never wrapped.
+		panic(p.reason)
 	}
 	if err != nil {
-		return fmt.Errorf("writing store: %w", err)
+		return err
 	}
-	for _, apply := range applied {
+	for _, apply := range w.applied {
 		apply()
 	}
 	return nil
@@ -142,6 +133,11 @@ func (s *Store) Update(fn func(*Tx) error) error {
 // release it. It must be held from before the read until Update returned, so
 // that the indexes see changes in their order.
 func (s *Store) Lock(id string) (unlock func()) { return s.locks.lock(id) }
+
+// NewID returns a name for a record. Names rise with time, so that records that
+// are made together lie together: a write of many then touches few pages, also
+// in a large store.
+func NewID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // Devices is the index of devices.
 func (s *Store) Devices() *Index { return s.devices }

@@ -35,17 +35,27 @@ type Tx struct {
 	tx      *bolt.Tx
 	store   *Store
 	applied []func()
+	changed bool
+}
+
+// bucket is for reading.
+func (t *Tx) bucket(name string) *bolt.Bucket { return t.tx.Bucket([]byte(name)) }
+
+// change is a bucket for writing.
+func (t *Tx) change(name string) *bolt.Bucket {
+	t.changed = true
+	return t.bucket(name)
 }
 
 // afterwards runs fn once the transaction is on disk.
 func (t *Tx) afterwards(fn func()) { t.applied = append(t.applied, fn) }
 
 // Sequence returns a number that no earlier call returned.
-func (t *Tx) Sequence() (uint64, error) { return t.tx.Bucket([]byte(bucketMeta)).NextSequence() }
+func (t *Tx) Sequence() (uint64, error) { return t.change(bucketMeta).NextSequence() }
 
 // Table is the records of one kind.
 type Table[T any] struct {
-	b    *bolt.Bucket
+	tx   *Tx
 	kind string
 	id   func(*T) string
 	// put and removed keep the indexes.
@@ -54,12 +64,12 @@ type Table[T any] struct {
 }
 
 func table[T any](t *Tx, bucket string, id func(*T) string) Table[T] {
-	return Table[T]{b: t.tx.Bucket([]byte(bucket)), kind: bucket, id: id, put: func(*T) {}, removed: func(string) {}}
+	return Table[T]{tx: t, kind: bucket, id: id, put: func(*T) {}, removed: func(string) {}}
 }
 
 // Get reads a record; it returns ErrNotFound if there is none.
 func (t Table[T]) Get(id string) (*T, error) {
-	data := t.b.Get([]byte(id))
+	data := t.tx.bucket(t.kind).Get([]byte(id))
 	if data == nil {
 		return nil, ErrNotFound
 	}
@@ -76,7 +86,7 @@ func (t Table[T]) Put(v *T) error {
 	if err != nil {
 		return fmt.Errorf("encoding %q of %s: %w", t.id(v), t.kind, err)
 	}
-	if err := t.b.Put([]byte(t.id(v)), data); err != nil {
+	if err := t.tx.change(t.kind).Put([]byte(t.id(v)), data); err != nil {
 		return err
 	}
 	t.put(v)
@@ -85,7 +95,7 @@ func (t Table[T]) Put(v *T) error {
 
 // Delete removes a record, if it is there.
 func (t Table[T]) Delete(id string) error {
-	if err := t.b.Delete([]byte(id)); err != nil {
+	if err := t.tx.change(t.kind).Delete([]byte(id)); err != nil {
 		return err
 	}
 	t.removed(id)
@@ -94,7 +104,7 @@ func (t Table[T]) Delete(id string) error {
 
 // Each calls fn with every record, in the order of ids.
 func (t Table[T]) Each(fn func(*T) error) error {
-	return t.b.ForEach(func(id, data []byte) error {
+	return t.tx.bucket(t.kind).ForEach(func(id, data []byte) error {
 		v := new(T)
 		if err := json.Unmarshal(data, v); err != nil {
 			return fmt.Errorf("record %q of %s is damaged: %w", id, t.kind, err)
@@ -179,12 +189,12 @@ func (t *Tx) Gone() Table[Gone] { return table(t, bucketGone, func(g *Gone) stri
 // Userdata returns what the device was given; it is kept apart because it can
 // be large and lists do not need it.
 func (t *Tx) Userdata(device string) []byte {
-	return append([]byte(nil), t.tx.Bucket([]byte(bucketUserdata)).Get([]byte(device))...)
+	return append([]byte(nil), t.bucket(bucketUserdata).Get([]byte(device))...)
 }
 
 // SetUserdata replaces it.
 func (t *Tx) SetUserdata(device string, data []byte) error {
-	b := t.tx.Bucket([]byte(bucketUserdata))
+	b := t.change(bucketUserdata)
 	if len(data) == 0 {
 		return b.Delete([]byte(device))
 	}

@@ -110,13 +110,12 @@ func (s *Server) awaitReady(ctx context.Context) error {
 }
 
 func (s *Server) ready(ctx context.Context) error {
-	if s.Config.CAData == nil {
-		ca, err := os.ReadFile(filepath.Join(s.dir, "certs", "apiserver.crt"))
-		if err != nil {
-			return err
-		}
-		s.Config.CAData = ca
+	// Read each time: the file may have been half written at the last.
+	ca, err := os.ReadFile(filepath.Join(s.dir, "certs", "apiserver.crt"))
+	if err != nil {
+		return err
 	}
+	s.Config.CAData = ca
 	c, err := kubernetes.NewForConfig(s.Config)
 	if err != nil {
 		return err

@@ -60,8 +60,8 @@ type bench struct {
 	client  *http.Client
 }
 
-// Run fills a metal and measures it. The figures of lists come in pairs, with
-// few devices and with all, so that one can see what the fleet costs.
+// Run fills a metal and measures it: with a hundredth of the devices, a tenth
+// and all, so that one can see what the fleet costs.
 func Run(ctx context.Context, o Options) ([]Figure, error) {
 	home := metal.Home{Dir: o.Home}
 	s, err := metal.Open(ctx, metal.Options{Home: home, Driver: o.Driver, DriverName: "bench", Speed: instant})
@@ -83,9 +83,8 @@ func Run(ctx context.Context, o Options) ([]Figure, error) {
 }
 
 func (b *bench) measure(ctx context.Context) ([]Figure, error) {
-	few := b.Devices / 10
 	var out []Figure
-	for _, n := range []int{few, b.Devices} {
+	for _, n := range slices.Compact([]int{max(1, b.Devices/100), max(1, b.Devices/10), b.Devices}) {
 		fill, err := b.fill(ctx, n)
 		if err != nil {
 			return nil, err

@@ -14,11 +14,8 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/drover-dev/drover/internal/metal/driver"
 	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
-	"github.com/drover-dev/drover/internal/node"
 )
 
 // versionTag is the tag by which a device says which Kubernetes it is for.
@@ -65,15 +62,12 @@ func New(ctx context.Context, c driver.Config) (driver.Driver, error) {
 }
 
 func open(ctx context.Context, c driver.Config) (*Driver, error) {
-	if os.Geteuid() != 0 {
-		return nil, errors.New("local machines need root: run metal as root, or use the driver \"memory\"")
-	}
 	home, err := filepath.Abs(c.Home)
 	if err != nil {
 		return nil, err
 	}
 	// Said now, not when the first machine is made.
-	if _, err := node.NewBuilder("", c.Log); err != nil {
+	if err := Usable(home); err != nil {
 		return nil, err
 	}
 	program, err := os.Executable()
@@ -87,26 +81,11 @@ func open(ctx context.Context, c driver.Config) (*Driver, error) {
 	if err := os.MkdirAll(d.machinesDir(), 0o700); err != nil {
 		return nil, fmt.Errorf("creating the directory of machines: %w", err)
 	}
-	if err := notOverlay(home); err != nil {
-		return nil, err
-	}
 	if d.network, err = d.openNetwork(); err != nil {
 		return nil, fmt.Errorf("setting up the bridge of local machines: %w", err)
 	}
 	d.ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return d, nil
-}
-
-// notOverlay refuses a home whose file system can't hold the layers of others.
-func notOverlay(home string) error {
-	var st unix.Statfs_t
-	if err := unix.Statfs(home, &st); err != nil {
-		return fmt.Errorf("asking for the file system of %q: %w", home, err)
-	}
-	if st.Type == unix.OVERLAYFS_SUPER_MAGIC {
-		return fmt.Errorf("local machines can't live in %q, which is on overlayfs: choose a metal home on a disk or on tmpfs", home)
-	}
-	return nil
 }
 
 func (d *Driver) machinesDir() string { return filepath.Join(d.home, "machines") }

@@ -96,17 +96,17 @@ func run(name, dir string) error {
 	return cmd.Process.Release()
 }
 
+// namespaces are those that a machine has of its own.
+const namespaces = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC |
+	syscall.CLONE_NEWNET | syscall.CLONE_NEWCGROUP
+
 func firstProcess(dir string, console, ready *os.File) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", guest.InitCommand, dir)
 	cmd.Args[0] = "drover"
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = console, console
 	cmd.ExtraFiles = []*os.File{ready}
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Setsid: true,
-		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC |
-			syscall.CLONE_NEWNET | syscall.CLONE_NEWCGROUP,
-	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: namespaces}
 	return cmd
 }
 

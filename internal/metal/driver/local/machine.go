@@ -29,6 +29,7 @@ const (
 // except where said otherwise.
 //
 //	<home>/machines/<id>/
+//	  image          link to what it was made from
 //	  spec.json      what the first process needs to know
 //	  state.json     which process that is
 //	  console.log    what it says
@@ -124,6 +125,9 @@ func (m *machine) provision(want driver.Machine, reinstalled int) error {
 		}
 	}
 	if err := os.Chmod(m.dir, 0o700); err != nil {
+		return err
+	}
+	if err := image.Hold(m.dir); err != nil {
 		return err
 	}
 	if err := image.CopyStore(m.path("data/containerd")); err != nil {

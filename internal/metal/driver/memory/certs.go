@@ -1,30 +1,21 @@
 package memory
 
 import (
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
-	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"time"
+
+	"github.com/drover-dev/drover/internal/pki"
 )
 
 // certLife is longer than any simulated cluster lives.
 const certLife = 10 * 365 * 24 * time.Hour
 
-// authority is a CA that can sign.
-type authority struct {
-	cert *x509.Certificate
-	key  crypto.Signer
-	pool *x509.CertPool
-}
+// authority is a CA of a cluster.
+type authority struct{ *pki.Authority }
 
 func caHash(der []byte) (string, error) {
 	cert, err := x509.ParseCertificate(der)
@@ -35,59 +26,44 @@ func caHash(der []byte) (string, error) {
 }
 
 func parseAuthority(p keyPair) (*authority, error) {
-	certBlock, _ := pem.Decode(p.cert)
-	keyBlock, _ := pem.Decode(p.key)
-	if certBlock == nil || keyBlock == nil {
-		return nil, errors.New("certificate or key is missing")
-	}
-	cert, err := x509.ParseCertificate(certBlock.Bytes)
+	a, err := pki.ParseAuthority(p.cert, p.key)
 	if err != nil {
 		return nil, err
 	}
-	key, err := parseKey(keyBlock.Bytes)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(cert)
-	return &authority{cert: cert, key: key, pool: pool}, nil
+	return &authority{a}, nil
 }
 
-func parseKey(der []byte) (crypto.Signer, error) {
-	if key, err := x509.ParsePKCS1PrivateKey(der); err == nil {
-		return key, nil
-	}
-	if key, err := x509.ParseECPrivateKey(der); err == nil {
-		return key, nil
-	}
-	key, err := x509.ParsePKCS8PrivateKey(der)
-	if err != nil {
-		return nil, errors.New("the key has no form that is known")
-	}
-	signer, ok := key.(crypto.Signer)
-	if !ok {
-		return nil, errors.New("the key cannot sign")
-	}
-	return signer, nil
+// identity is who a server is.
+type identity struct {
+	common string
+	// names are host names and addresses, besides this host's own.
+	names []string
 }
 
-// serving is the TLS configuration of a server with the names and addresses.
-func (a *authority) serving(name string, names []string, ips ...net.IP) (*tls.Config, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
+// serving is the TLS configuration of a server.
+func (a *authority) serving(id identity) (*tls.Config, error) {
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: names, IPAddresses: ips,
+		Subject: pkix.Name{CommonName: id.common}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(certLife),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	for _, name := range id.names {
+		if ip := net.ParseIP(name); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, name)
+		}
+	}
+	cert, key, err := a.Issue(template)
 	if err != nil {
-		return nil, fmt.Errorf("signing a certificate for %q: %w", name, err)
+		return nil, fmt.Errorf("signing a certificate for %q: %w", id.common, err)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("using the certificate for %q: %w", id.common, err)
 	}
 	return &tls.Config{
-		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
-		ClientCAs:    a.pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+		Certificates: []tls.Certificate{pair},
+		ClientCAs:    a.Pool(), ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
 	}, nil
 }

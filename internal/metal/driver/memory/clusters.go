@@ -47,6 +47,8 @@ type clusters struct {
 	cancel  context.CancelFunc
 	serving sync.WaitGroup
 
+	deletions deletions
+
 	mu       sync.Mutex
 	byID     map[string]*cluster
 	nodes    map[string]*node          // by machine
@@ -61,7 +63,7 @@ type cluster struct {
 	version  string
 	up       chan struct{} // closed when the first API server serves
 	nodes    int
-	configs  map[string]*tls.Config // by what they are for
+	configs  map[string]*tls.Config // by server
 }
 
 // node is a machine that is part of a cluster.
@@ -77,6 +79,7 @@ type node struct {
 type front struct {
 	cluster  *cluster
 	machine  string
+	names    []string // in its certificate, besides the address
 	listener *listener
 }
 
@@ -87,7 +90,10 @@ func newClusters(log *slog.Logger) (*clusters, error) {
 	}
 	c := &clusters{
 		backend: inmemory.New(scheme), log: log,
-		byID: map[string]*cluster{}, nodes: map[string]*node{}, fronts: map[netip.AddrPort]*front{},
+		byID: map[string]*cluster{}, nodes: map[string]*node{}, fronts: map[netip.AddrPort]*front{}, deletions: deletions{last: map[string]uint64{}},
+	}
+	if err := c.watchDeletions(); err != nil {
+		return nil, err
 	}
 	quiet := logr.Discard()
 	c.api = inmemoryapi.NewAPIServerHandler(c.backend, quiet, c.groupAt)
@@ -247,7 +253,12 @@ func (c *clusters) remove(id string) error {
 	if k.nodes == 0 {
 		delete(c.byID, k.id)
 		c.backend.DeleteResourceGroup(k.id)
+		c.deletions.forget(k.id)
 		return err
+	}
+	delete(k.configs, etcdPrefix+n.boot.nodeName)
+	for _, a := range n.machine.Addresses {
+		delete(k.configs, a.IP.String())
 	}
 	return errors.Join(err, c.dropObjects(n))
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -59,7 +58,7 @@ func (c *clusters) open(at netip.AddrPort, n *node) error {
 	if err != nil {
 		return err
 	}
-	c.fronts[at] = &front{cluster: n.cluster, machine: n.machine.ID, listener: l}
+	c.fronts[at] = &front{cluster: n.cluster, machine: n.machine.ID, names: n.boot.names, listener: l}
 	c.serving.Go(func() { _ = c.server.ServeTLS(l, "", "") })
 	return nil
 }
@@ -78,20 +77,22 @@ func (c *clusters) tlsConfig(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		return nil, fmt.Errorf("no cluster is served at %s", at)
 	}
 	if strings.HasPrefix(hello.ServerName, etcdPrefix) && f.cluster.etcd != nil {
-		return f.cluster.config(f.cluster.etcd, hello.ServerName, []string{hello.ServerName, "localhost"}, net.IPv4(127, 0, 0, 1))
+		return f.cluster.config(hello.ServerName, f.cluster.etcd, identity{common: strings.TrimPrefix(hello.ServerName, etcdPrefix), names: []string{hello.ServerName, "localhost"}})
 	}
-	names := []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
-	return f.cluster.config(f.cluster.ca, at.Addr().String(), names, net.IPv4(127, 0, 0, 1), at.Addr().AsSlice())
+	return f.cluster.config(at.Addr().String(), f.cluster.ca, identity{
+		common: "kube-apiserver", // as kubeadm calls it, and its users look for it
+		names:  append([]string{at.Addr().String(), "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}, f.names...),
+	})
 }
 
-// config returns the TLS configuration for a name, which is made once.
-func (k *cluster) config(a *authority, name string, names []string, ips ...net.IP) (*tls.Config, error) {
-	if cfg, found := k.configs[name]; found {
+// config returns the TLS configuration for a server, which is made once.
+func (k *cluster) config(server string, a *authority, id identity) (*tls.Config, error) {
+	if cfg, found := k.configs[server]; found {
 		return cfg, nil
 	}
-	cfg, err := a.serving(name, names, ips...)
+	cfg, err := a.serving(id)
 	if err == nil {
-		k.configs[name] = cfg
+		k.configs[server] = cfg
 	}
 	return cfg, err
 }
@@ -110,8 +111,7 @@ func (c *clusters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !known:
 		writeStatus(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
 	default:
-		r.Host = localAddress(r)
-		c.api.ServeHTTP(w, r)
+		c.serveAPI(w, r)
 	}
 }
 

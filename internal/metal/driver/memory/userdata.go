@@ -11,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,7 +41,10 @@ type bootstrap struct {
 	taints        []corev1.Taint
 	configuration string
 	port          uint16
-	ca, etcdCA    keyPair
+	// names are what clients may call the API server besides the machine's own
+	// addresses: the endpoint of the cluster above all.
+	names      []string
+	ca, etcdCA keyPair
 }
 
 // keyPair is a CA as files.
@@ -155,13 +160,18 @@ type kubeadmDocument struct {
 	APIVersion        string           `json:"apiVersion"`
 	Kind              string           `json:"kind"`
 	KubernetesVersion string           `json:"kubernetesVersion"`
+	Endpoint          string           `json:"controlPlaneEndpoint"`
 	LocalAPIEndpoint  apiEndpoint      `json:"localAPIEndpoint"`
 	NodeRegistration  nodeRegistration `json:"nodeRegistration"`
-	ControlPlane      *struct {
+	APIServer         struct {
+		CertSANs []string `json:"certSANs"`
+	} `json:"apiServer"`
+	ControlPlane *struct {
 		LocalAPIEndpoint apiEndpoint `json:"localAPIEndpoint"`
 	} `json:"controlPlane"`
 	Discovery struct {
 		BootstrapToken struct {
+			Endpoint     string   `json:"apiServerEndpoint"`
 			CACertHashes []string `json:"caCertHashes"`
 		} `json:"bootstrapToken"`
 	} `json:"discovery"`
@@ -216,6 +226,7 @@ func (b *bootstrap) read(text string) (bool, error) {
 	switch doc.Kind {
 	case "ClusterConfiguration":
 		b.configuration, b.controlPlane = strings.TrimSpace(text)+"\n", true
+		b.addNames(append(doc.APIServer.CertSANs, hostOf(doc.Endpoint))...)
 		if b.version == "" {
 			b.version = doc.KubernetesVersion
 		}
@@ -228,6 +239,7 @@ func (b *bootstrap) read(text string) (bool, error) {
 			b.controlPlane = true
 			b.setPort(doc.ControlPlane.LocalAPIEndpoint)
 		}
+		b.addNames(hostOf(doc.Discovery.BootstrapToken.Endpoint))
 		for _, hash := range doc.Discovery.BootstrapToken.CACertHashes {
 			b.clusterID = hash
 		}
@@ -236,6 +248,22 @@ func (b *bootstrap) read(text string) (bool, error) {
 		return false, nil
 	}
 	return true, nil
+}
+
+func (b *bootstrap) addNames(names ...string) {
+	for _, name := range names {
+		if name != "" && !slices.Contains(b.names, name) {
+			b.names = append(b.names, name)
+		}
+	}
+}
+
+// hostOf is the host of an endpoint whose port may be left out.
+func hostOf(endpoint string) string {
+	if host, _, err := net.SplitHostPort(endpoint); err == nil {
+		return host
+	}
+	return endpoint
 }
 
 func (b *bootstrap) setPort(e apiEndpoint) {

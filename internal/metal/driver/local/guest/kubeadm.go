@@ -1,10 +1,8 @@
 package guest
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,19 +19,23 @@ import (
 // the configuration, so that manifests for real machines work unchanged:
 //
 //   - kube-proxy may not set the size of the connection table, which is the
-//     host's
+//     host's, and uses nftables where the host's kernel can do that
 //   - a kubelet on a host with cgroups of version 1 is told that this is fine
+//   - kube-controller-manager starts sooner: with its own limit on requests it
+//     takes five seconds to start the controllers of a new cluster, and with its
+//     own period between attempts to lead it comes up to four seconds late
 //
 // What a configuration says itself about these is left as it is.
 func kubeadm(args []string) int {
-	patched, err := patchArguments(args, hostCgroups())
+	h := traits{cgroups: hostCgroups(), nftables: hasNftables()}
+	patched, err := patchArguments(args, h)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "kubeadm on a local machine:", err)
 		return codeFailed
 	}
 	argv := append([]string{"kubeadm"}, patched...)
 	if needsProxyPatch(args) {
-		return initThenPatchProxy(argv)
+		return initThenPatchProxy(argv, h)
 	}
 	err = syscall.Exec(node.KubeProgram, argv, os.Environ())
 	fmt.Fprintln(os.Stderr, "kubeadm:", err)
@@ -56,7 +58,7 @@ func patches(args []string) bool {
 
 // patchArguments replaces the configuration file by a completed copy and lets
 // kubeadm pass its check of cgroups.
-func patchArguments(args []string, v cgroupVersion) ([]string, error) {
+func patchArguments(args []string, h traits) ([]string, error) {
 	if name := verb(args); name != "init" && name != "join" {
 		return args, nil
 	}
@@ -65,13 +67,13 @@ func patchArguments(args []string, v cgroupVersion) ([]string, error) {
 		value, joined := strings.CutPrefix(a, "--config=")
 		switch {
 		case joined:
-			path, err := patchFile(value, v)
+			path, err := patchFile(value, h)
 			if err != nil {
 				return nil, err
 			}
 			args[i] = "--config=" + path
 		case a == "--config" && i+1 < len(args):
-			path, err := patchFile(args[i+1], v)
+			path, err := patchFile(args[i+1], h)
 			if err != nil {
 				return nil, err
 			}
@@ -81,12 +83,12 @@ func patchArguments(args []string, v cgroupVersion) ([]string, error) {
 	return append(args, "--ignore-preflight-errors=SystemVerification,Mem,NumCPU,FileContent--proc-sys-net-bridge-bridge-nf-call-iptables"), nil
 }
 
-func patchFile(path string, v cgroupVersion) (string, error) {
+func patchFile(path string, h traits) (string, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return "", fmt.Errorf("reading the configuration: %w", err)
 	}
-	patched, err := patchConfig(data, v)
+	patched, err := patchConfig(data, h)
 	if err != nil {
 		return "", fmt.Errorf("reading the configuration %q: %w", path, err)
 	}
@@ -98,77 +100,6 @@ func patchFile(path string, v cgroupVersion) (string, error) {
 	return f.Name(), errors.Join(err, f.Close())
 }
 
-// patchConfig completes a configuration for "init"; one for "join" gets its
-// other halves from the cluster.
-func patchConfig(data []byte, v cgroupVersion) ([]byte, error) {
-	documents, err := readDocuments(data)
-	if err != nil {
-		return nil, err
-	}
-	has := map[string]map[string]any{}
-	for _, d := range documents {
-		if kind, ok := d["kind"].(string); ok {
-			has[kind] = d
-		}
-	}
-	if has["InitConfiguration"] == nil && has["ClusterConfiguration"] == nil {
-		return data, nil
-	}
-	proxy := has["KubeProxyConfiguration"]
-	if proxy == nil {
-		proxy = map[string]any{"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration"}
-		documents = append(documents, proxy)
-	}
-	setDefault(proxy, "conntrack", map[string]any{})
-	if conntrack, ok := proxy["conntrack"].(map[string]any); ok {
-		setDefault(conntrack, "maxPerCore", 0)
-	}
-	if v == cgroupV1 {
-		kubelet := has["KubeletConfiguration"]
-		if kubelet == nil {
-			kubelet = map[string]any{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
-			documents = append(documents, kubelet)
-		}
-		setDefault(kubelet, "failCgroupV1", false)
-	}
-	return writeDocuments(documents)
-}
-
-func setDefault(m map[string]any, key string, value any) {
-	if m[key] == nil {
-		m[key] = value
-	}
-}
-
-func readDocuments(data []byte) ([]map[string]any, error) {
-	var documents []map[string]any
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	for {
-		var d map[string]any
-		err := decoder.Decode(&d)
-		if errors.Is(err, io.EOF) {
-			return documents, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if len(d) > 0 {
-			documents = append(documents, d)
-		}
-	}
-}
-
-func writeDocuments(documents []map[string]any) ([]byte, error) {
-	var out bytes.Buffer
-	encoder := yaml.NewEncoder(&out)
-	for _, d := range documents {
-		if err := encoder.Encode(d); err != nil {
-			return nil, err
-		}
-	}
-	return out.Bytes(), encoder.Close()
-}
-
 // needsProxyPatch is true for an init that has flags instead of a file, where
 // there is no place for the settings of kube-proxy.
 func needsProxyPatch(args []string) bool {
@@ -178,7 +109,7 @@ func needsProxyPatch(args []string) bool {
 
 // initThenPatchProxy changes the settings of kube-proxy right after kubeadm
 // has stored them.
-func initThenPatchProxy(argv []string) int {
+func initThenPatchProxy(argv []string, h traits) int {
 	cmd := exec.Command(node.KubeProgram, argv[1:]...)
 	cmd.Args[0] = argv[0]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -190,13 +121,17 @@ func initThenPatchProxy(argv []string) int {
 		fmt.Fprintln(os.Stderr, "kubeadm:", err)
 		return codeFailed
 	}
+	edit := "s/maxPerCore: null/maxPerCore: 0/"
+	if h.nftables {
+		edit += `;s/mode: ""/mode: ` + proxyMode + "/"
+	}
 	script := `export KUBECONFIG=/etc/kubernetes/admin.conf
-kubectl -n kube-system get configmap kube-proxy -o yaml | sed 's/maxPerCore: null/maxPerCore: 0/' | kubectl -n kube-system apply -f - >/dev/null 2>&1 &&
+kubectl -n kube-system get configmap kube-proxy -o yaml | sed '` + edit + `' | kubectl -n kube-system apply -f - >/dev/null 2>&1 &&
 kubectl -n kube-system delete pod -l k8s-app=kube-proxy --wait=false >/dev/null`
 	fix := exec.Command("sh", "-c", script)
 	fix.Stderr = os.Stderr
 	if err := fix.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "kubeadm on a local machine: setting conntrack.maxPerCore of kube-proxy:", err)
+		fmt.Fprintln(os.Stderr, "kubeadm on a local machine: changing the settings of kube-proxy:", err)
 		return codeFailed
 	}
 	return 0
