@@ -17,6 +17,7 @@ KUBE_VERSIONS ?=
 PREFIX ?= /usr/local
 # More flags for go test, such as TESTFLAGS='-run TestUp -v'.
 TESTFLAGS ?=
+FUZZTIME ?= 30s
 
 # The same flags for all that is compiled: a package that is in the build cache
 # for the binaries is there for the linter, the generators and Kubernetes too.
@@ -88,7 +89,7 @@ clean: ## Remove what was built here (Kubernetes stays in the user's cache)
 ##@ Try
 
 .PHONY: demo
-demo: all ## Start a management plane and put a first cluster on it
+demo: all node ## A management plane, and a real cluster on machines of this host
 	hack/demo.sh up
 
 .PHONY: demo-down
@@ -102,14 +103,17 @@ bench: all ## Measure start, memory, idle CPU and recovery
 ##@ Develop
 
 .PHONY: test
-test: all node verify ## Verify, then run all tests with the race detector
-	@start=$$SECONDS; CGO_ENABLED=1 go test -race -shuffle=on -timeout 30m $(TESTFLAGS) ./... \
-		|| { echo 'make test: FAILED: look for "--- FAIL" above' >&2; exit 1; }; \
-	echo "make test: passed, tests took $$((SECONDS - start)) s on $$(getconf _NPROCESSORS_ONLN) cores"
+test: KUBE_VERSIONS = all
+test: all node verify ## Verify, then run all tests
+	hack/test.sh $(TESTFLAGS)
 
 .PHONY: test-short
 test-short: kube ## Run the quick tests only
 	go test -short -shuffle=on $(TESTFLAGS) ./...
+
+.PHONY: fuzz
+fuzz: ## Fuzz each parser of foreign input for FUZZTIME
+	hack/fuzz.sh '$(FUZZTIME)'
 
 .PHONY: verify
 verify: ## Check module files, generated files and code; changes nothing that is right

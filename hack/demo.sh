@@ -1,46 +1,75 @@
 #!/usr/bin/env bash
-# The demo: a management plane from nothing, and a first cluster on it. Safe to
-# run twice; "hack/demo.sh down" removes all traces.
+# The demo: a management plane from nothing, and a real cluster of two machines
+# on it. Safe to run twice; "hack/demo.sh down" removes all traces.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 export DROVER_HOME="${DEMO_HOME:-$PWD/.demo}"
+export DROVER_METAL_HOME="$DROVER_HOME-metal"
 drover=bin/drover
-manifest=docs/examples/first-cluster.yaml
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 run() { printf '\n$ %s\n' "$*"; "$@"; }
+workload() { run $drover kubectl --kubeconfig "$kubeconfig" "$@"; }
 
 up() {
-	say "A management plane, from nothing, without Docker"
-	run $drover up
+	if ((EUID != 0)); then
+		echo "The machines of the demo are made of Linux namespaces, which takes root: run sudo make demo" >&2
+		exit 1
+	fi
+	say "A management plane and machines to use, from nothing, without Docker"
+	run $drover up --metal local
 	export KUBECONFIG="$DROVER_HOME/kubeconfig"
+	kubeconfig="$DROVER_HOME/demo.kubeconfig"
 
-	say "A cluster, in plain Cluster API"
-	run $drover kubectl apply -f $manifest
-	run $drover kubectl wait --for=condition=Available=False --timeout=60s cluster/first
+	say "A cluster of one control plane machine and one worker"
+	run $drover kubectl apply -f templates/cni.yaml
+	generate >"$DROVER_HOME/demo.yaml"
+	run $drover kubectl apply -f "$DROVER_HOME/demo.yaml"
+	local start=$SECONDS
+	run $drover kubectl wait --for=condition=ControlPlaneInitialized --timeout=10m cluster/demo
+	run $drover kubectl wait --for=condition=Available --timeout=10m cluster/demo
+	echo "All nodes are ready, after $((SECONDS - start)) s."
+	run bin/clusterctl describe cluster demo
+	run $drover machine list
 
-	say "What it is waiting for"
-	run $drover status
-	run bin/clusterctl describe cluster first --show-conditions=all
+	say "Its kubeconfig, and a web server that is reached by the name of its Service"
+	run $drover kubeconfig demo --output "$kubeconfig"
+	workload get nodes
+	workload delete job client --ignore-not-found
+	workload apply -f docs/examples/web.yaml
+	workload wait --for=condition=complete --timeout=3m job/client
+	workload logs job/client
 
 	say "What comes next"
 	cat <<-TXT
-	The plane runs in the background, and the cluster waits for a PacketCluster
-	that nobody has made. Try:
+	The plane, the machines and the cluster run in the background. Try:
 
-	  export KUBECONFIG=$KUBECONFIG
-	  bin/drover kubectl get clusters,secrets -A
-	  bin/drover kubectl explain cluster.spec
-	  bin/drover backup plane.backup --home $DROVER_HOME
-	  make demo-down                # remove all traces
+	  export DROVER_HOME=$DROVER_HOME DROVER_METAL_HOME=$DROVER_METAL_HOME
+	  export KUBECONFIG=$kubeconfig         # the workload cluster
+	  bin/drover kubectl get pods -A -o wide
+	  export KUBECONFIG=$KUBECONFIG              # the management plane
+	  bin/drover kubectl scale machinedeployment demo-worker-a --replicas 2
+	  bin/drover machine logs $($drover machine list -o json | sed -n 's/.*"hostname": "\(.*\)".*/\1/p' | head -1)
+	  bin/drover kubectl delete cluster demo
+	  make demo-down                             # remove all traces
 	TXT
+}
+
+# generate writes the manifests of the cluster.
+generate() {
+	local version
+	version=$($drover version -o json | sed -n 's/.*"kubernetes": "\(v[^"]*\)".*/\1/p')
+	PROJECT_ID=$($drover metal project list -o json | sed -n 's/.*"id": "\([^"]*\)".*/\1/p' | head -1) \
+		bin/clusterctl generate cluster demo --from templates/cluster-template-local.yaml --kubernetes-version "$version" \
+		--control-plane-machine-count 1 --worker-machine-count 1
 }
 
 down() {
 	if [[ -x $drover ]]; then
 		run $drover down --purge
-	elif [[ -e $DROVER_HOME ]]; then
+		run $drover metal purge --yes
+	elif [[ -e $DROVER_HOME || -e $DROVER_METAL_HOME ]]; then
 		echo "bin/drover is gone and $DROVER_HOME is still there: run make, then make demo-down" >&2
 		exit 1
 	fi

@@ -1,9 +1,11 @@
 // Command bench measures what Drover promises: how soon a plane is ready, what
-// it costs when idle, how one manager compares with three, and how soon each
-// part comes back. It prints figures and never judges them.
+// it costs when idle, how one manager compares with three, how a fleet grows,
+// and how soon each part comes back. It prints figures and never judges them.
 //
-//	make bench                    # all of it
-//	go run ./test/bench -only up  # one part
+// A part is a file with a function, and a line in parts.
+//
+//	make bench                          # all of it
+//	go run ./test/bench -only up,idle   # some parts
 package main
 
 import (
@@ -14,6 +16,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -30,6 +34,10 @@ var parts = []part{
 	{"up", "Warm start to fully ready", measureUp},
 	{"idle", "Idle plane: memory and CPU", measureIdle},
 	{"managers", "One manager beside upstream's three", measureManagers},
+	{"metal", "Metal with many devices: requests, and lists", measureMetal},
+	{"fleet", "Clusters of one control plane and two workers on simulated machines", measureFleet},
+	{"local", "A cluster of two machines on this host", measureLocal},
+	{"failover", "Three control planes, the one with the endpoint powered off", measureFailover},
 	{"recovery", "SIGKILL of each component until all are ready again", measureRecovery},
 }
 
@@ -40,6 +48,29 @@ type bench struct {
 	work   string
 	rounds int
 	idle   time.Duration
+	fleet  sizes
+	// devices is how many metal is measured with at last.
+	devices int
+}
+
+// sizes is a flag with numbers.
+type sizes []int
+
+func (s *sizes) String() string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint([]int(*s)), " ", ","), "[]")
+}
+
+// Set replaces the numbers.
+func (s *sizes) Set(text string) error {
+	*s = nil
+	for word := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 {
+			return fmt.Errorf("%q is no number of clusters", word)
+		}
+		*s = append(*s, n)
+	}
+	return nil
 }
 
 func main() {
@@ -50,12 +81,18 @@ func main() {
 }
 
 func run() error {
-	only := flag.String("only", "", "measure one part: up, idle, managers or recovery")
-	b := &bench{}
+	only := flag.String("only", "", "measure these `parts` only, of "+names())
+	b := &bench{fleet: sizes{50, 100, 200}}
 	flag.StringVar(&b.drover, "drover", "bin/drover", "the program to measure")
 	flag.IntVar(&b.rounds, "rounds", 5, "how often to repeat what has a median")
 	flag.DurationVar(&b.idle, "idle", time.Minute, "how long to watch an idle plane")
+	flag.Var(&b.fleet, "fleet", "how many `clusters` the fleets have")
+	flag.IntVar(&b.devices, "devices", 10000, "how many devices metal is measured with")
 	flag.Parse()
+	chosen, err := choose(*only)
+	if err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
@@ -69,21 +106,53 @@ func run() error {
 		return err
 	}
 	fmt.Fprintf(os.Stdout, "%d cores, %s/%s, %s\n", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, cpuModel())
-	defer func() { _, _ = b.run(context.WithoutCancel(ctx), "down", "--purge") }()
-	return b.measure(ctx, *only)
+	defer b.remove(context.WithoutCancel(ctx))
+	return b.measure(ctx, chosen)
 }
 
-func (b *bench) measure(ctx context.Context, only string) error {
+func names() string {
+	var all []string
 	for _, p := range parts {
-		if only != "" && only != p.name {
-			continue
+		all = append(all, p.name)
+	}
+	return strings.Join(all, ",")
+}
+
+// choose returns the parts that are named, in their own order.
+func choose(only string) ([]part, error) {
+	if only == "" {
+		return parts, nil
+	}
+	wanted := strings.Split(only, ",")
+	var chosen []part
+	for _, p := range parts {
+		if i := slices.Index(wanted, p.name); i >= 0 {
+			chosen, wanted = append(chosen, p), slices.Delete(wanted, i, i+1)
 		}
+	}
+	if len(wanted) > 0 {
+		return nil, fmt.Errorf("there is no part %q, only %s", wanted[0], names())
+	}
+	return chosen, nil
+}
+
+func (b *bench) measure(ctx context.Context, chosen []part) error {
+	for _, p := range chosen {
 		fmt.Fprintf(os.Stdout, "\n%s\n", p.title)
 		if err := p.run(ctx, b); err != nil {
 			return fmt.Errorf("measuring %q: %w", p.name, err)
 		}
 	}
 	return nil
+}
+
+// remove leaves nothing of what was measured.
+func (b *bench) remove(ctx context.Context) {
+	for _, args := range [][]string{{"down", "--purge"}, {"metal", "purge", "--yes"}} {
+		if out, err := b.run(ctx, args...); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err, out)
+		}
+	}
 }
 
 func cpuModel() string {

@@ -31,7 +31,7 @@ func (s status) processes() map[string]int {
 
 func (b *bench) run(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, b.drover, args...)
-	cmd.Env = append(os.Environ(), "DROVER_HOME="+b.home)
+	cmd.Env = append(os.Environ(), "DROVER_HOME="+b.home, "DROVER_METAL_HOME="+b.metalHome())
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Runs all tests. Packages are tested with the race detector. The tests of the
+# whole program run beside them and without it: they wait for machines more than
+# they compute, and are to see the program that users get.
+#
+#	hack/test.sh [flags for go test]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+start=$SECONDS
+log=$(mktemp)
+CGO_ENABLED=0 go test -shuffle=on -timeout 40m "$@" ./test/e2e >"$log" 2>&1 &
+program=$!
+trap 'kill "$program" 2>/dev/null || true; rm -f "$log"' EXIT
+
+failed=
+packages=$(go list ./... | grep -v '/test/e2e$')
+# shellcheck disable=SC2086 # one argument for each package
+CGO_ENABLED=1 go test -race -shuffle=on -timeout 40m "$@" $packages || failed=yes
+wait "$program" || failed=yes
+cat "$log"
+
+took="tests took $((SECONDS - start)) s on $(getconf _NPROCESSORS_ONLN) cores"
+if [[ $failed ]]; then
+	echo "make test: FAILED, $took: look for \"--- FAIL\" above" >&2
+	exit 1
+fi
+echo "make test: passed, $took"

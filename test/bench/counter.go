@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	"github.com/drover-dev/drover/internal/test/clustertest"
+)
+
+// counter follows the clusters of a plane and knows how many are available.
+type counter struct {
+	changes chan change
+	stop    context.CancelFunc
+}
+
+type change struct {
+	cluster   string
+	available bool
+}
+
+// countClusters begins to follow.
+func (b *bench) countClusters(ctx context.Context) (*counter, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags("", filepath.Join(b.home, "kubeconfig"))
+	if err != nil {
+		return nil, err
+	}
+	cl, err := clustertest.NewClient(cfg)
+	if err != nil {
+		return nil, err
+	}
+	ctrllog.SetLogger(logr.Discard()) // Otherwise it complains about none.
+	watch, err := cache.New(cfg, cache.Options{Scheme: cl.Scheme(), Mapper: cl.RESTMapper()})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	c := &counter{changes: make(chan change), stop: cancel}
+	go func() { _ = watch.Start(ctx) }()
+	informer, err := watch.GetInformer(ctx, &clusterv1.Cluster{})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	tell := func(obj any) {
+		if cluster, ok := obj.(*clusterv1.Cluster); ok {
+			select {
+			case c.changes <- change{cluster.Name, conditions.IsTrue(cluster, clusterv1.ClusterAvailableCondition)}:
+			case <-ctx.Done():
+			}
+		}
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, obj any) { tell(obj) }})
+	return c, err
+}
+
+// await returns when this many clusters are available at once.
+func (c *counter) await(ctx context.Context, n int) error {
+	available := map[string]bool{}
+	deadline := time.After(2 * patience)
+	for len(available) < n {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-deadline:
+			return fmt.Errorf("%d of %d clusters are available after %s", len(available), n, 2*patience)
+		case now := <-c.changes:
+			if now.available {
+				available[now.cluster] = true
+			} else {
+				delete(available, now.cluster)
+			}
+		}
+	}
+	return nil
+}

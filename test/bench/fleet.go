@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	utilyaml "sigs.k8s.io/cluster-api/util/yaml"
+
+	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/test/clustertest"
+)
+
+const (
+	// fleetSpeed makes simulated machines ready in half a second, so that what
+	// is measured is not how long they pretend to install.
+	fleetSpeed = 60
+	// fleetWriters create objects side by side, as a pipeline would.
+	fleetWriters = 8
+	// fleetSettle is how long a new fleet is left alone before it counts as
+	// idle: the last reconciles after a change come within a minute.
+	fleetSettle = 90 * time.Second
+)
+
+// fleetRun is what was measured with one number of clusters; usages are by
+// process.
+type fleetRun struct {
+	clusters int
+	empty    map[string]usage // before the first cluster
+	made     map[string]usage // when all were available
+	settled  map[string]usage // when it had become quiet
+	idle     map[string]usage // a while later, with the CPU of that while; only for the last fleet
+	ready    time.Duration
+	watched  time.Duration
+}
+
+// measureFleet makes fleets of clusters of one control plane and two workers
+// on simulated machines, each on a plane of its own.
+func measureFleet(ctx context.Context, b *bench) error {
+	if _, err := b.run(ctx, "down"); err != nil {
+		return err
+	}
+	var runs []fleetRun
+	for i, n := range b.fleet {
+		r, err := b.runFleet(ctx, n, i == len(b.fleet)-1)
+		if err != nil {
+			return fmt.Errorf("with %d clusters: %w", n, err)
+		}
+		r.print()
+		runs = append(runs, r)
+	}
+	first := runs[0]
+	for _, r := range runs[1:] {
+		more := float64(r.clusters) / float64(first.clusters)
+		row(fmt.Sprintf("%d clusters beside %d, 1.00 is linear", r.clusters, first.clusters), "time %.2f, CPU %.2f, memory above empty %.2f",
+			r.ready.Seconds()/first.ready.Seconds()/more, r.used().Seconds()/first.used().Seconds()/more,
+			float64(r.grown())/float64(first.grown())/more)
+	}
+	return nil
+}
+
+// runFleet measures one fleet; the last one is watched while it is idle.
+func (b *bench) runFleet(ctx context.Context, n int, watch bool) (fleetRun, error) {
+	f := &bench{drover: b.drover, work: b.work, idle: b.idle, home: filepath.Join(b.work, fmt.Sprintf("fleet-%d", n))}
+	r := fleetRun{clusters: n}
+	stop, err := f.startMetal(ctx)
+	if err != nil {
+		return r, err
+	}
+	defer func() {
+		f.remove(context.WithoutCancel(ctx))
+		stop()
+	}()
+	if _, err := f.run(ctx, "up", "--metal", "memory"); err != nil {
+		return r, err
+	}
+	if err := wait(ctx, settle); err != nil {
+		return r, err
+	}
+	if r.empty, err = f.usages(ctx); err != nil {
+		return r, err
+	}
+	if err := f.fill(ctx, &r); err != nil {
+		return r, err
+	}
+	if watch {
+		if err := f.watchIdle(ctx, &r); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// fill makes the clusters and waits until all are available.
+func (b *bench) fill(ctx context.Context, r *fleetRun) error {
+	counter, err := b.countClusters(ctx)
+	if err != nil {
+		return err
+	}
+	defer counter.stop()
+	began := time.Now()
+	if err := b.createClusters(ctx, r.clusters); err != nil {
+		return err
+	}
+	if err := counter.await(ctx, r.clusters); err != nil {
+		return err
+	}
+	r.ready = time.Since(began)
+	if r.made, err = b.usages(ctx); err != nil {
+		return err
+	}
+	if err := wait(ctx, fleetSettle); err != nil {
+		return err
+	}
+	r.settled, err = b.usages(ctx)
+	return err
+}
+
+func (b *bench) createClusters(ctx context.Context, n int) error {
+	project, err := b.project(ctx)
+	if err != nil {
+		return err
+	}
+	cl, err := b.client()
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(fleetWriters)
+	for i := range n {
+		group.Go(func() error { return createCluster(ctx, cl, project, fmt.Sprintf("c%03d", i)) })
+	}
+	return group.Wait()
+}
+
+func createCluster(ctx context.Context, cl client.Client, project, name string) error {
+	manifest, err := clustertest.Render("templates/cluster-template-local.yaml", map[string]string{
+		"CLUSTER_NAME": name, "PROJECT_ID": project, "KUBERNETES_VERSION": kubernetes(),
+		"CONTROL_PLANE_MACHINE_COUNT": "1", "WORKER_MACHINE_COUNT": "2",
+	})
+	if err != nil {
+		return err
+	}
+	objects, err := utilyaml.ToUnstructured(manifest)
+	if err != nil {
+		return err
+	}
+	for _, obj := range objects {
+		obj.SetNamespace("default")
+		if err := cl.Create(ctx, &obj); err != nil {
+			return fmt.Errorf("creating %s %q: %w", obj.GetKind(), obj.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// watchIdle measures what a fleet costs when nothing happens.
+func (b *bench) watchIdle(ctx context.Context, r *fleetRun) error {
+	if err := wait(ctx, b.idle); err != nil {
+		return err
+	}
+	after, err := b.usages(ctx)
+	if err != nil {
+		return err
+	}
+	r.idle, r.watched = map[string]usage{}, b.idle
+	for name, u := range after {
+		u.cpu -= r.settled[name].cpu
+		r.idle[name] = u
+	}
+	return nil
+}
+
+// usages measures the processes of the plane, and metal.
+func (b *bench) usages(ctx context.Context) (map[string]usage, error) {
+	s, err := b.status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e, err := metal.Home{Dir: b.metalHome()}.ReadEndpoint()
+	if err != nil {
+		return nil, err
+	}
+	pids := s.processes()
+	pids["metal"] = e.PID
+	out := map[string]usage{}
+	for name, pid := range pids {
+		if out[name], err = usageOf(pid); err != nil {
+			return nil, fmt.Errorf("measuring %s: %w", name, err)
+		}
+	}
+	return out, nil
+}
+
+// startMetal runs a metal in a hurry, which the plane will find.
+func (b *bench) startMetal(ctx context.Context) (stop func(), err error) {
+	if err := os.MkdirAll(b.metalHome(), 0o700); err != nil {
+		return nil, err
+	}
+	log, err := os.Create(b.metalHome() + ".log")
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command(b.drover, "metal", "serve", "--home", b.metalHome(), "--driver", "memory", "--speed", strconv.Itoa(fleetSpeed))
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	stop = func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+	}
+	err = await(ctx, "metal", func() bool {
+		_, err := b.run(ctx, "metal", "project", "list")
+		return err == nil
+	})
+	if err != nil {
+		stop()
+	}
+	return stop, err
+}
+
+func total(all map[string]usage) (sum usage) {
+	for _, u := range all {
+		sum.resident += u.resident
+		sum.proportional += u.proportional
+		sum.cpu += u.cpu
+	}
+	return sum
+}
+
+// used is the CPU time that making the fleet took.
+func (r fleetRun) used() time.Duration { return total(r.made).cpu - total(r.empty).cpu }
+
+// grown is the memory that the fleet takes.
+func (r fleetRun) grown() int64 { return total(r.settled).proportional - total(r.empty).proportional }
+
+func (r fleetRun) print() {
+	name := strconv.Itoa(r.clusters) + " clusters"
+	row(name+", all available", "%.0f s, %.1f s of CPU each", r.ready.Seconds(), r.used().Seconds()/float64(r.clusters))
+	for _, process := range slices.Sorted(maps.Keys(r.settled)) {
+		u := r.settled[process]
+		row("· "+process, "%4d MiB, %4d MiB with shared pages, %.0f s of CPU", u.proportional>>20, u.resident>>20, (r.made[process].cpu - r.empty[process].cpu).Seconds())
+	}
+	all := total(r.settled)
+	row("· all", "%4d MiB, %4d MiB with shared pages, %.1f MiB per cluster above the empty plane",
+		all.proportional>>20, all.resident>>20, float64(r.grown())/float64(r.clusters)/(1<<20))
+	if r.idle == nil {
+		return
+	}
+	for _, process := range slices.Sorted(maps.Keys(r.idle)) {
+		u := r.idle[process]
+		row(name+" idle · "+process, "%4d MiB, %.2f %% of a core", u.proportional>>20, percent(u.cpu, r.watched))
+	}
+	idle := total(r.idle)
+	row(name+" idle · all", "%4d MiB, %.2f %% of a core", idle.proportional>>20, percent(idle.cpu, r.watched))
+}
