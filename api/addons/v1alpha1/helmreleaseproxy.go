@@ -1,0 +1,80 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// HelmReleaseProxySpec is one release on one cluster. A HelmChartProxy writes it, or somebody by hand.
+type HelmReleaseProxySpec struct {
+	// clusterRef is the Cluster.
+	ClusterRef corev1.ObjectReference `json:"clusterRef"`
+	// chartName can't be changed.
+	ChartName string `json:"chartName"`
+	// repoURL can't be changed.
+	RepoURL string `json:"repoURL"`
+	// releaseName is made up if empty.
+	// +optional
+	ReleaseName string `json:"releaseName,omitempty"`
+	// namespace is where the release goes, "default" if empty; it can't be changed.
+	// +optional
+	ReleaseNamespace string `json:"namespace"`
+	// +optional
+	Version string `json:"version,omitempty"`
+	// values are YAML.
+	// +optional
+	Values string `json:"values,omitempty"`
+	// reconcileStrategy can't be changed.
+	// +optional
+	ReconcileStrategy ReconcileStrategy `json:"reconcileStrategy,omitempty"`
+	// +optional
+	Options HelmOptions `json:"options,omitempty"`
+	// +optional
+	Credentials *Credentials `json:"credentials,omitempty"`
+	// +optional
+	TLSConfig *TLSConfig `json:"tlsConfig,omitempty"`
+	// valuesFrom are merged in their order, below values. Names are names here, not templates.
+	// +optional
+	// +listType=atomic
+	ValuesFrom []ValuesSource `json:"valuesFrom,omitempty"`
+	// drift says what happens to changes that others make to the release's objects.
+	// +optional
+	Drift *Drift `json:"drift,omitempty"`
+	// health says when custom kinds are ready.
+	// +optional
+	// +listType=atomic
+	Health []HealthCheck `json:"health,omitempty"`
+	// verify refuses charts without a good signature.
+	// +optional
+	Verify *Verification `json:"verify,omitempty"`
+}
+
+// HelmReleaseProxy is one release on one cluster.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=helmreleaseproxies,scope=Namespaced,shortName=hrp
+// +kubebuilder:metadata:labels=visualizer.cluster.x-k8s.io=
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=".spec.clusterRef.name"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=".status.conditions[?(@.type=='Ready')].status"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=".status.conditions[?(@.type=='Ready')].reason"
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=".status.conditions[?(@.type=='Ready')].message"
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=".status.status"
+// +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=".status.revision"
+type HelmReleaseProxy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   HelmReleaseProxySpec   `json:"spec,omitempty"`
+	Status HelmReleaseProxyStatus `json:"status,omitempty"`
+}
+
+// HelmReleaseProxyList is a list of them.
+//
+// +kubebuilder:object:root=true
+type HelmReleaseProxyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []HelmReleaseProxy `json:"items"`
+}

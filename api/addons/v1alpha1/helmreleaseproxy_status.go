@@ -1,0 +1,42 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// HelmReleaseProxyStatus is what became of a release.
+type HelmReleaseProxyStatus struct {
+	// conditions: Ready sums up the others.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// status is Helm's word for it, such as deployed or pending-upgrade.
+	// +optional
+	Status string `json:"status,omitempty"`
+	// revision is Helm's number of it.
+	// +optional
+	Revision int `json:"revision,omitempty"`
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// applied is what the current revision was made of.
+	// +optional
+	Applied *AppliedRelease `json:"applied,omitempty"`
+	// failures counts failed operations in a row, for waiting longer each time.
+	// +optional
+	Failures int32 `json:"failures,omitempty"`
+}
+
+// AppliedRelease identifies what a revision was made of, so that nothing is done twice.
+type AppliedRelease struct {
+	// fingerprint is a digest of the chart, the values and the options.
+	Fingerprint string `json:"fingerprint"`
+	// chart is the chart's digest.
+	Chart string `json:"chart"`
+	// version is the chart's version.
+	Version string `json:"version"`
+}
+
+// GetConditions returns the conditions.
+func (p *HelmReleaseProxy) GetConditions() []metav1.Condition { return p.Status.Conditions }
+
+// SetConditions replaces the conditions.
+func (p *HelmReleaseProxy) SetConditions(c []metav1.Condition) { p.Status.Conditions = c }
