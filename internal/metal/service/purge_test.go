@@ -111,7 +111,7 @@ func TestPurgeAndStartAtOnce(t *testing.T) {
 // beginning to its end.
 func TestAKilledPurgeIsFinishedByTheNext(t *testing.T) {
 	h := newHome(t)
-	for after := 20 * time.Millisecond; after < 1200*time.Millisecond; after += after / 2 {
+	for after := 20 * time.Millisecond; after < time.Second; after *= 2 {
 		ensure(t, h)
 		addDevice(t, h, "node-1")
 		addDevice(t, h, "node-2")

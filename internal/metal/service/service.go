@@ -184,9 +184,10 @@ func stop(ctx context.Context, h metal.Home) (wasRunning bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	var asked process.Process
-	for h.Held() {
+	// It lets go of the home a moment before it is gone.
+	for h.Held() || asked.Alive() {
 		wasRunning = true
-		if holder := h.Holder(); holder != asked {
+		if holder := h.Holder(); h.Held() && holder != asked {
 			if err := holder.Signal(syscall.SIGTERM); err != nil && holder.Alive() {
 				return true, fmt.Errorf("stopping metal (pid %d): %w", holder.PID, err)
 			}
