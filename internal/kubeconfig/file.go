@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	lockTimeout = 5 * time.Second
+	lockTimeout = 15 * time.Second
 	lockLook    = 20 * time.Millisecond
 )
 
