@@ -278,16 +278,28 @@ func (s *side) left() []string {
 	return strings.Fields(s.must("kubectl", "get", kinds, "-o", "name").stdout)
 }
 
+// up brings planes up side by side.
+func up(t *testing.T, planes ...*plane) {
+	t.Helper()
+	var group sync.WaitGroup
+	results := make([]result, len(planes))
+	for i, p := range planes {
+		group.Go(func() { results[i] = p.drover("up") })
+	}
+	group.Wait()
+	for _, r := range results {
+		if r.code != 0 {
+			t.Fatalf("a plane did not come up: %s", r.stderr)
+		}
+	}
+}
+
 // TestMove moves a running cluster from one plane to another with clusterctl. Its machines must not notice.
 func TestMove(t *testing.T) {
 	ctrl.SetLogger(logr.Discard()) // clusterctl's client complains otherwise
 	m := newSharedMetal(t)
 	from, to := newPlane(t), newPlane(t)
-	var group sync.WaitGroup
-	for _, p := range []*plane{from, to} {
-		group.Go(func() { p.drover("up") })
-	}
-	group.Wait()
+	up(t, from, to)
 	source, target := newSide(t, from), newSide(t, to)
 	source.apply(strings.NewReplacer("<token>", m.token, "<url>", m.url, "<project>", m.project).Replace(movable))
 	source.awaitWell(4)
