@@ -49,9 +49,10 @@ func TestADiskThatFillsUpWhileStarting(t *testing.T) {
 	dir := mount(t, 0, "400m")
 	p := planeAt(t, filepath.Join(dir, "home"))
 	filler := filepath.Join(dir, "filler")
-	filled := make(chan error, 1)
-	go func() { filled <- fillWhen(filepath.Join(p.home, "home.json"), filler) }()
+	filled, ended := make(chan error, 1), make(chan struct{})
+	go func() { filled <- fillWhen(filepath.Join(p.home, "home.json"), filler, ended) }()
 	r := p.drover("up")
+	close(ended)
 	if err := <-filled; err != nil {
 		t.Fatal(err)
 	}
@@ -67,23 +68,37 @@ func TestADiskThatFillsUpWhileStarting(t *testing.T) {
 	p.must("up")
 }
 
-// fillWhen fills the disk once the file is there.
-func fillWhen(file, filler string) error {
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+// fillWhen fills the disk once the file is there, and keeps it full until all
+// is over: a program that fails gives back what it had.
+func fillWhen(file, filler string, over <-chan struct{}) error {
+	began := false
+	for deadline := time.Now().Add(time.Minute); began || time.Now().Before(deadline); {
 		if _, err := os.Stat(file); err == nil {
-			return fill(filler)
+			began = true
+			if err := fill(filler); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-over:
+			return nil
+		case <-time.After(time.Millisecond):
 		}
 	}
 	return errors.New("the home was never made")
 }
 
 func fill(path string) error {
-	f, err := os.Create(path)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	size := int64(0)
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	size := info.Size()
 	for step := int64(64 << 20); step >= 4096; {
 		if unix.Fallocate(int(f.Fd()), 0, size, step) != nil {
 			step /= 2
