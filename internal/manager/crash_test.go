@@ -172,9 +172,14 @@ func TestACrashBetweenOrderAndRecordLeavesExactlyOneDevice(t *testing.T) {
 			faults := "/drover/v1/projects/" + c.project + "/faults"
 			c.call(http.MethodPost, faults, lose, nil)
 			c.createLoneMachine(namespace)
-			eventually(t, func() error { return c.struck(faults) })
-			if m := c.machine(namespace); m.Spec.ProviderID != nil || len(c.devices()) != before+1 {
-				t.Fatalf("provider id %v, %d devices: the moment is missed", m.Spec.ProviderID, len(c.devices()))
+			eventually(t, func() error {
+				if n := len(c.devices()); n != before+1 {
+					return fmt.Errorf("%d devices, want %d", n, before+1)
+				}
+				return c.struck(faults)
+			})
+			if m := c.machine(namespace); m.Spec.ProviderID != nil {
+				t.Fatalf("provider id %v: the moment is missed", *m.Spec.ProviderID)
 			}
 			tc.kill()
 			eventually(t, func() error { return c.ready(namespace) })

@@ -33,6 +33,9 @@ func kubeadm(args []string) int {
 		fmt.Fprintln(os.Stderr, "kubeadm on a local machine:", err)
 		return codeFailed
 	}
+	if slices.Contains([]string{"init", "join"}, verb(args)) {
+		awaitRuntime()
+	}
 	argv := append([]string{"kubeadm"}, patched...)
 	if needsProxyPatch(args) {
 		return initThenPatchProxy(argv, h)
