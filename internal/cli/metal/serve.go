@@ -28,6 +28,7 @@ type serveOptions struct {
 	addr   string
 	driver string
 	speed  float64
+	lockFD int
 }
 
 func newServe(io *ui.IO, home *homeFlag) *cobra.Command {
@@ -49,6 +50,8 @@ clients find it again after a restart.`,
 	f.StringVar(&o.addr, "addr", "", "`address` to listen on (default as before, or 127.0.0.1 and a free port)")
 	f.StringVar(&o.driver, "driver", "memory", "kind of machines: "+strings.Join(DriverNames(), ", "))
 	f.Float64Var(&o.speed, "speed", 1, "how many times faster than life simulated machines are")
+	f.IntVar(&o.lockFD, "lock-fd", 0, "")
+	_ = f.MarkHidden("lock-fd")
 	_ = cmd.RegisterFlagCompletionFunc("driver", cobra.FixedCompletions(DriverNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -73,6 +76,10 @@ func (o *serveOptions) run(ctx context.Context, io *ui.IO) error {
 		return err
 	}
 	defer release()
+	// Whoever started us may let others look at the home from now on.
+	if o.lockFD != 0 {
+		_ = os.NewFile(uintptr(o.lockFD), "lock").Close()
+	}
 	log := slog.New(slog.NewTextHandler(io.Err, nil))
 	s, err := metal.Open(ctx, metal.Options{Home: home, Driver: newDriver, DriverName: o.driver, Speed: o.speed, Log: log})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,7 +86,7 @@ func metals(t *testing.T, h metal.Home) int {
 	}
 	n := 0
 	for _, file := range files {
-		if data, err := os.ReadFile(file); err == nil && string(data) == "drover\x00metal\x00serve\x00--home\x00"+h.Dir+"\x00--driver\x00"+driver+"\x00" {
+		if data, err := os.ReadFile(file); err == nil && strings.HasPrefix(string(data), "drover\x00metal\x00serve\x00--home\x00"+h.Dir+"\x00") {
 			n++
 		}
 	}

@@ -23,13 +23,13 @@ func Purge(ctx context.Context, h metal.Home) error {
 	if _, err := os.Stat(h.Dir); os.IsNotExist(err) {
 		return nil
 	}
-	unlock, err := lock(ctx, h)
+	held, err := lock(ctx, h)
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer held.Close()
 	if driver := h.LastDriver(); driver != "" {
-		if err := purgeDevices(ctx, h, driver); err != nil {
+		if err := purgeDevices(ctx, h, held, driver); err != nil {
 			return err
 		}
 	}
@@ -46,11 +46,11 @@ func Purge(ctx context.Context, h metal.Home) error {
 
 // purgeDevices has metal run at an address that nobody knows: a manager that
 // goes on making machines no longer reaches it.
-func purgeDevices(ctx context.Context, h metal.Home, driver string) error {
+func purgeDevices(ctx context.Context, h metal.Home, held *os.File, driver string) error {
 	if _, err := stop(ctx, h); err != nil {
 		return err
 	}
-	if _, err := start(ctx, h, driver, "--addr", "127.0.0.1:0"); err != nil {
+	if _, err := start(ctx, h, held, "--driver", driver, "--addr", "127.0.0.1:0"); err != nil {
 		return err
 	}
 	c, err := client.Open(h)

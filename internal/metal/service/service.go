@@ -44,15 +44,15 @@ func Ensure(ctx context.Context, h metal.Home, driver string) (metal.Endpoint, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	unlock, err := lock(ctx, h)
+	held, err := lock(ctx, h)
 	if err != nil {
 		return metal.Endpoint{}, err
 	}
-	defer unlock()
+	defer held.Close()
 	if e, ok := awaitHolder(ctx, h); ok {
 		return e, h.CheckDriver(driver)
 	}
-	return start(ctx, h, driver)
+	return start(ctx, h, held, "--driver", driver)
 }
 
 // awaitHolder waits for a metal that somebody else has started, and that may
@@ -71,11 +71,12 @@ func awaitHolder(ctx context.Context, h metal.Home) (metal.Endpoint, bool) {
 }
 
 // lock has nobody else start or stop the metal of a home. It makes the home.
-func lock(ctx context.Context, h metal.Home) (unlock func(), err error) {
+// Closing the file ends that.
+func lock(ctx context.Context, h metal.Home) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout+stopTimeout)
 	defer cancel()
 	f, err := makeAndLock(ctx, h)
-	for errors.Is(err, fs.ErrNotExist) { // A purge removed the home right now.
+	for removedMeanwhile(err) && ctx.Err() == nil {
 		f, err = makeAndLock(ctx, h)
 	}
 	if errors.Is(err, filelock.ErrHeld) {
@@ -84,7 +85,7 @@ func lock(ctx context.Context, h metal.Home) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking metal's home %q: %w", h.Dir, err)
 	}
-	return func() { _ = f.Close() }, nil
+	return f, nil
 }
 
 func makeAndLock(ctx context.Context, h metal.Home) (*os.File, error) {
@@ -92,6 +93,12 @@ func makeAndLock(ctx context.Context, h metal.Home) (*os.File, error) {
 		return nil, err
 	}
 	return filelock.Wait(ctx, h.LockFile())
+}
+
+// removedMeanwhile tells that a purge removed the home right now: after it was
+// found, or after it was made.
+func removedMeanwhile(err error) bool {
+	return errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist)
 }
 
 // Running tells where the metal of a home is, if it answers.
@@ -114,10 +121,11 @@ func Running(ctx context.Context, h metal.Home) (metal.Endpoint, bool) {
 }
 
 // start runs metal in the background and waits until it answers. A metal that
-// does not come to that is ended.
-func start(ctx context.Context, h metal.Home, driver string, flags ...string) (metal.Endpoint, error) {
-	args := append([]string{"metal", "serve", "--home", h.Dir, "--driver", driver}, flags...)
-	cmd, err := background.Start(background.Options{Args: args, Log: h.LogFile()})
+// does not come to that is ended. Metal gets the lock too, until it has taken
+// the home: should we be killed in between, nobody overlooks it.
+func start(ctx context.Context, h metal.Home, held *os.File, flags ...string) (metal.Endpoint, error) {
+	args := append([]string{"metal", "serve", "--home", h.Dir, "--lock-fd", "3"}, flags...)
+	cmd, err := background.Start(background.Options{Args: args, Log: h.LogFile(), Files: []*os.File{held}})
 	if err != nil {
 		return metal.Endpoint{}, fmt.Errorf("starting metal: %w", err)
 	}
@@ -170,11 +178,11 @@ func Stop(ctx context.Context, h metal.Home) (wasRunning bool, err error) {
 	if _, err := os.Stat(h.Dir); os.IsNotExist(err) {
 		return false, nil
 	}
-	unlock, err := lock(ctx, h)
+	held, err := lock(ctx, h)
 	if err != nil {
 		return false, err
 	}
-	defer unlock()
+	defer held.Close()
 	return stop(ctx, h)
 }
 
