@@ -102,13 +102,13 @@ func (c *collector) elf(path string, f *os.File) {
 	}
 	dirs := slices.Concat(runPath(file, filepath.Dir(path)), c.libraries)
 	for _, library := range needed {
-		if !c.library(library, dirs) {
+		if !c.findLibrary(library, dirs) {
 			c.err = errors.Join(c.err, fmt.Errorf("library %q of %q is in none of %s", library, path, strings.Join(dirs, ", ")))
 		}
 	}
 }
 
-func (c *collector) library(name string, dirs []string) bool {
+func (c *collector) findLibrary(name string, dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return c.path(filepath.Join(dir, name)) })
 }
 

@@ -171,26 +171,29 @@ func (d *Driver) background(m *machine, work func() error) {
 
 // Remove implements driver.Driver.
 func (d *Driver) Remove(ctx context.Context, id string) error {
-	m, err := d.machine(id)
-	if err != nil {
-		return err
-	}
-	turn := m.queue()
-	defer turn.done()
-	if err := turn.wait(ctx); err != nil {
-		return err
-	}
-	if err := m.remove(ctx); err != nil {
-		return fmt.Errorf("removing local machine %q: %w", id, err)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.machines, id)
-	return nil
+	return d.inTurn(ctx, id, func(m *machine) error {
+		if err := m.remove(ctx); err != nil {
+			return fmt.Errorf("removing local machine %q: %w", id, err)
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.machines, id)
+		return nil
+	})
 }
 
 // SetAddresses implements driver.Driver.
 func (d *Driver) SetAddresses(ctx context.Context, id string, elastic []netip.Addr) error {
+	return d.inTurn(ctx, id, func(m *machine) error {
+		if err := m.setElastic(elastic); err != nil {
+			return fmt.Errorf("giving local machine %q its elastic addresses: %w", id, err)
+		}
+		return nil
+	})
+}
+
+// inTurn works on a machine when all that was asked of it before is done.
+func (d *Driver) inTurn(ctx context.Context, id string, work func(m *machine) error) error {
 	m, err := d.machine(id)
 	if err != nil {
 		return err
@@ -200,10 +203,7 @@ func (d *Driver) SetAddresses(ctx context.Context, id string, elastic []netip.Ad
 	if err := turn.wait(ctx); err != nil {
 		return err
 	}
-	if err := m.setElastic(elastic); err != nil {
-		return fmt.Errorf("giving local machine %q its elastic addresses: %w", id, err)
-	}
-	return nil
+	return work(m)
 }
 
 // Close implements driver.Driver. The bridge goes with the last machine.
