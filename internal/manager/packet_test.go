@@ -103,102 +103,118 @@ func TestB17TemplatesNeedNoNetworkWhereTheImageBringsKubernetes(t *testing.T) {
 	}
 }
 
-func TestRulesForPacketKinds(t *testing.T) {
-	server, _ := ready(t)
-	c, ns := newClient(t, server.Config), server.Namespace(t)
-	cluster := func(name string, change func(*infrav1.PacketClusterSpec)) *infrav1.PacketCluster {
-		obj := &infrav1.PacketCluster{Spec: infrav1.PacketClusterSpec{ProjectID: "p", Metro: "da"}}
-		obj.Name, obj.Namespace = name, ns
-		change(&obj.Spec)
-		return obj
-	}
-	machine := func(name string, change func(*infrav1.PacketMachineSpec)) *infrav1.PacketMachine {
-		obj := &infrav1.PacketMachine{Spec: infrav1.PacketMachineSpec{OS: "o", MachineType: "m"}}
-		obj.Name, obj.Namespace = name, ns
-		change(&obj.Spec)
-		return obj
-	}
-	machineTemplate := func(name string, change func(*infrav1.PacketMachineSpec)) *infrav1.PacketMachineTemplate {
-		obj := &infrav1.PacketMachineTemplate{}
-		obj.Name, obj.Namespace = name, ns
-		obj.Spec.Template.Spec = machine("", change).Spec
-		return obj
-	}
-	clusterTemplate := func(name string, change func(*infrav1.PacketClusterSpec)) *infrav1.PacketClusterTemplate {
-		obj := &infrav1.PacketClusterTemplate{}
-		obj.Name, obj.Namespace = name, ns
-		obj.Spec.Template.Spec = cluster("", change).Spec
-		return obj
-	}
-	keepCluster, keepMachine := func(*infrav1.PacketClusterSpec) {}, func(*infrav1.PacketMachineSpec) {}
-	for i, tc := range []struct {
-		name string
-		make func(name string) client.Object
-		// change is tried on the object that make made; nil if make itself is to be refused.
-		change func(client.Object)
-		want   string
-	}{
+// samples makes objects that are all right until somebody changes them.
+type samples struct{ namespace string }
+
+func (s samples) cluster(name string, change func(*infrav1.PacketClusterSpec)) *infrav1.PacketCluster {
+	obj := &infrav1.PacketCluster{Spec: infrav1.PacketClusterSpec{ProjectID: "p", Metro: "da"}}
+	obj.Name, obj.Namespace = name, s.namespace
+	change(&obj.Spec)
+	return obj
+}
+
+func (s samples) machine(name string, change func(*infrav1.PacketMachineSpec)) *infrav1.PacketMachine {
+	obj := &infrav1.PacketMachine{Spec: infrav1.PacketMachineSpec{OS: "o", MachineType: "m"}}
+	obj.Name, obj.Namespace = name, s.namespace
+	change(&obj.Spec)
+	return obj
+}
+
+func (s samples) machineTemplate(name string, change func(*infrav1.PacketMachineSpec)) *infrav1.PacketMachineTemplate {
+	obj := &infrav1.PacketMachineTemplate{}
+	obj.Name, obj.Namespace = name, s.namespace
+	obj.Spec.Template.Spec = s.machine("", change).Spec
+	return obj
+}
+
+func (s samples) clusterTemplate(name string, change func(*infrav1.PacketClusterSpec)) *infrav1.PacketClusterTemplate {
+	obj := &infrav1.PacketClusterTemplate{}
+	obj.Name, obj.Namespace = name, s.namespace
+	obj.Spec.Template.Spec = s.cluster("", change).Spec
+	return obj
+}
+
+func keepCluster(*infrav1.PacketClusterSpec) {}
+func keepMachine(*infrav1.PacketMachineSpec) {}
+
+// packetRule is something that is tried, and what the answer has in it; nothing if it is fine.
+type packetRule struct {
+	name string
+	make func(name string) client.Object
+	// change is tried on the object that make made; nil if make itself is to be refused.
+	change func(client.Object)
+	want   string
+}
+
+func packetRules(s samples) []packetRule {
+	return []packetRule{
 		{name: "a cluster without a location", want: "spec.metro: Required", make: func(n string) client.Object {
-			return cluster(n, func(s *infrav1.PacketClusterSpec) { s.Metro = "" })
+			return s.cluster(n, func(p *infrav1.PacketClusterSpec) { p.Metro = "" })
 		}},
 		{name: "B14 a cluster with two locations", want: "metro and facility exclude each other", make: func(n string) client.Object {
-			return cluster(n, func(s *infrav1.PacketClusterSpec) { s.Facility = "da11" })
+			return s.cluster(n, func(p *infrav1.PacketClusterSpec) { p.Facility = "da11" })
 		}},
 		{name: "control planes where the address can't follow", want: "can't be moved", make: func(n string) client.Object {
-			return cluster(n, func(s *infrav1.PacketClusterSpec) {
-				s.FailureDomains = []infrav1.PacketFailureDomain{{Metro: "sv", ControlPlane: ptr.To(true)}}
+			return s.cluster(n, func(p *infrav1.PacketClusterSpec) {
+				p.FailureDomains = []infrav1.PacketFailureDomain{{Metro: "sv", ControlPlane: ptr.To(true)}}
 			})
 		}},
 		{name: "an unknown VIP manager", want: "supported values", make: func(n string) client.Object {
-			return cluster(n, func(s *infrav1.PacketClusterSpec) { s.VIPManager = "MAGIC" })
+			return s.cluster(n, func(p *infrav1.PacketClusterSpec) { p.VIPManager = "MAGIC" })
 		}},
 		{
 			name: "another project", want: "spec.projectID: Invalid value: \"q\": field is immutable",
-			make:   func(n string) client.Object { return cluster(n, keepCluster) },
+			make:   func(n string) client.Object { return s.cluster(n, keepCluster) },
 			change: func(o client.Object) { o.(*infrav1.PacketCluster).Spec.ProjectID = "q" },
 		},
 		{
 			name: "another VIP manager", want: "spec.vipManager: Invalid value: \"KUBE_VIP\": field is immutable",
-			make:   func(n string) client.Object { return cluster(n, keepCluster) },
+			make:   func(n string) client.Object { return s.cluster(n, keepCluster) },
 			change: func(o client.Object) { o.(*infrav1.PacketCluster).Spec.VIPManager = infrav1.VIPManagerKubeVIP },
 		},
 		{name: "B14 a machine with two locations", want: "metro and facility exclude each other", make: func(n string) client.Object {
-			return machine(n, func(s *infrav1.PacketMachineSpec) { s.Metro, s.Facility = "da", "da11" })
+			return s.machine(n, func(p *infrav1.PacketMachineSpec) { p.Metro, p.Facility = "da", "da11" })
 		}},
 		{name: "a boot script for an image", want: "needs os to be custom_ipxe", make: func(n string) client.Object {
-			return machine(n, func(s *infrav1.PacketMachineSpec) { s.IPXEUrl = "http://x" })
+			return s.machine(n, func(p *infrav1.PacketMachineSpec) { p.IPXEUrl = "http://x" })
 		}},
 		{
 			name: "another machine type", want: "cannot be modified",
-			make:   func(n string) client.Object { return machine(n, keepMachine) },
+			make:   func(n string) client.Object { return s.machine(n, keepMachine) },
 			change: func(o client.Object) { o.(*infrav1.PacketMachine).Spec.MachineType = "other" },
 		},
 		{
 			name: "a provider id and tags are fine",
-			make: func(n string) client.Object { return machine(n, keepMachine) },
+			make: func(n string) client.Object { return s.machine(n, keepMachine) },
 			change: func(o client.Object) {
 				o.(*infrav1.PacketMachine).Spec.ProviderID, o.(*infrav1.PacketMachine).Spec.Tags = ptr.To("equinixmetal://x"), []string{"a"}
 			},
 		},
 		{
 			name: "B14 a machine template", want: "PacketMachineTemplate can't be changed",
-			make:   func(n string) client.Object { return machineTemplate(n, keepMachine) },
+			make:   func(n string) client.Object { return s.machineTemplate(n, keepMachine) },
 			change: func(o client.Object) { o.(*infrav1.PacketMachineTemplate).Spec.Template.Spec.OS = "other" },
 		},
 		{
 			name:   "labels of a machine template are fine",
-			make:   func(n string) client.Object { return machineTemplate(n, keepMachine) },
+			make:   func(n string) client.Object { return s.machineTemplate(n, keepMachine) },
 			change: func(o client.Object) { o.SetLabels(map[string]string{"a": "b"}) },
 		},
 		{name: "a machine template with a device", want: "can't share a device", make: func(n string) client.Object {
-			return machineTemplate(n, func(s *infrav1.PacketMachineSpec) { s.ProviderID = ptr.To("x") })
+			return s.machineTemplate(n, func(p *infrav1.PacketMachineSpec) { p.ProviderID = ptr.To("x") })
 		}},
 		{
 			name: "a cluster template", want: "PacketClusterTemplate can't be changed",
-			make:   func(n string) client.Object { return clusterTemplate(n, keepCluster) },
+			make:   func(n string) client.Object { return s.clusterTemplate(n, keepCluster) },
 			change: func(o client.Object) { o.(*infrav1.PacketClusterTemplate).Spec.Template.Spec.Metro = "sv" },
 		},
-	} {
+	}
+}
+
+func TestRulesForPacketKinds(t *testing.T) {
+	server, _ := ready(t)
+	c, s := newClient(t, server.Config), samples{server.Namespace(t)}
+	for i, tc := range packetRules(s) {
 		t.Run(tc.name, func(t *testing.T) {
 			obj := tc.make(fmt.Sprintf("rule-%d", i))
 			err := c.Create(t.Context(), obj)
@@ -215,7 +231,7 @@ func TestRulesForPacketKinds(t *testing.T) {
 		})
 	}
 	t.Run("the topology controller may try out changes of a template", func(t *testing.T) {
-		obj := machineTemplate("topology", keepMachine)
+		obj := s.machineTemplate("topology", keepMachine)
 		if err := c.Create(t.Context(), obj); err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -124,18 +123,7 @@ func TestOldManifestsBecomeAClusterOnSimulatedMachinesAndGoWithoutATrace(t *test
 		t.Errorf("%d devices and %d addresses", devices, addresses)
 	}
 
-	cluster := &clusterv1.Cluster{}
-	cluster.Namespace, cluster.Name = ns, "packet"
-	if err := c.Delete(t.Context(), cluster); err != nil {
-		t.Fatal(err)
-	}
-	deadline := time.Now().Add(2 * patience)
-	for c.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster) == nil {
-		if time.Now().After(deadline) {
-			t.Fatalf("the cluster stays: %+v", cluster.Status.Conditions)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	deleteCluster(t, c, ns, "packet")
 	if devices, addresses := sim.left(t); devices != 0 || addresses != 0 {
 		t.Errorf("%d devices and %d addresses are left", devices, addresses)
 	}
