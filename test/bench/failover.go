@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -18,6 +16,7 @@ import (
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 
 	"github.com/drover-dev/drover/internal/metal"
+	metalclient "github.com/drover-dev/drover/internal/metal/client"
 	"github.com/drover-dev/drover/internal/test/clustertest"
 )
 
@@ -108,34 +107,11 @@ func endpoint(ctx context.Context, c *clustertest.Cluster) (device, api string, 
 
 // powerOff asks metal to cut the power of a device.
 func (b *bench) powerOff(ctx context.Context, device string) error {
-	home := metal.Home{Dir: b.metalHome()}
-	e, err := home.ReadEndpoint()
+	c, err := metalclient.Open(metal.Home{Dir: b.metalHome()})
 	if err != nil {
 		return err
 	}
-	token, err := os.ReadFile(e.AdminToken)
-	if err != nil {
-		return err
-	}
-	body, err := json.Marshal(map[string]string{"type": "power_off"})
-	if err != nil {
-		return err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL+"/metal/v1/devices/"+device+"/actions", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("X-Auth-Token", strings.TrimSpace(string(token)))
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusAccepted {
-		return fmt.Errorf("metal answered the power off with %s", res.Status)
-	}
-	return nil
+	return c.Do(ctx, http.MethodPost, "/metal/v1/devices/"+device+"/actions", map[string]string{"type": "power_off"}, nil)
 }
 
 // measureOutage asks until the API has failed and then answered again.
