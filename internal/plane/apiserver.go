@@ -53,6 +53,7 @@ func (p *Plane) apiserverArgs() []string {
 		"--audit-policy-file=" + h.auditPolicyFile(),
 		"--audit-log-path=" + h.path("logs", "audit.log"),
 		"--audit-log-maxsize=50", "--audit-log-maxbackup=5", "--audit-log-maxage=30", "--audit-log-compress",
+		withoutCache(workloadKinds),
 		"--profiling=false",
 	}
 }

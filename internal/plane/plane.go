@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/exec"
 	"slices"
 	"sync"
 	"time"
@@ -276,16 +275,4 @@ func (p *Plane) writeState() {
 	if err := writeJSON(p.home.stateFile(), s); err != nil {
 		p.log.Error("The state could not be written", "error", err)
 	}
-}
-
-// thrift has Kubernetes collect garbage twice as often as Go would, which
-// saves a fifth of the plane's memory and no time that can be measured.
-const thrift = "50"
-
-// program prepares one of the programs in the Kubernetes binary. Whoever sets
-// GOGC knows better.
-func (p *Plane) program(name string, args ...string) *exec.Cmd {
-	cmd := p.kube.Command(context.Background(), name, args...)
-	cmd.Env = append([]string{"GOGC=" + thrift}, os.Environ()...)
-	return cmd
 }

@@ -67,13 +67,13 @@ func (b *bench) countClusters(ctx context.Context) (*counter, error) {
 // await returns when this many clusters are available at once.
 func (c *counter) await(ctx context.Context, n int) error {
 	available := map[string]bool{}
-	deadline := time.After(2 * patience)
+	deadline := time.After(fleetPatience)
 	for len(available) < n {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-deadline:
-			return fmt.Errorf("%d of %d clusters are available after %s", len(available), n, 2*patience)
+			return fmt.Errorf("%d of %d clusters are available after %s", len(available), n, fleetPatience)
 		case now := <-c.changes:
 			if now.available {
 				available[now.cluster] = true

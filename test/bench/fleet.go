@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -17,7 +15,6 @@ import (
 
 	utilyaml "sigs.k8s.io/cluster-api/util/yaml"
 
-	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/test/clustertest"
 )
 
@@ -30,19 +27,9 @@ const (
 	// fleetSettle is how long a new fleet is left alone before it counts as
 	// idle: the last reconciles after a change come within a minute.
 	fleetSettle = 90 * time.Second
+	// fleetPatience is for the largest fleet on the slowest machine.
+	fleetPatience = time.Hour
 )
-
-// fleetRun is what was measured with one number of clusters; usages are by
-// process.
-type fleetRun struct {
-	clusters int
-	empty    map[string]usage // before the first cluster
-	made     map[string]usage // when all were available
-	settled  map[string]usage // when it had become quiet
-	idle     map[string]usage // a while later, with the CPU of that while; only for the last fleet
-	ready    time.Duration
-	watched  time.Duration
-}
 
 // measureFleet makes fleets of clusters of one control plane and two workers
 // on simulated machines, each on a plane of its own.
@@ -181,27 +168,6 @@ func (b *bench) watchIdle(ctx context.Context, r *fleetRun) error {
 	return nil
 }
 
-// usages measures the processes of the plane, and metal.
-func (b *bench) usages(ctx context.Context) (map[string]usage, error) {
-	s, err := b.status(ctx)
-	if err != nil {
-		return nil, err
-	}
-	e, err := metal.Home{Dir: b.metalHome()}.ReadEndpoint()
-	if err != nil {
-		return nil, err
-	}
-	pids := s.processes()
-	pids["metal"] = e.PID
-	out := map[string]usage{}
-	for name, pid := range pids {
-		if out[name], err = usageOf(pid); err != nil {
-			return nil, fmt.Errorf("measuring %s: %w", name, err)
-		}
-	}
-	return out, nil
-}
-
 // startMetal runs a metal in a hurry, which the plane will find.
 func (b *bench) startMetal(ctx context.Context) (stop func(), err error) {
 	if err := os.MkdirAll(b.metalHome(), 0o700); err != nil {
@@ -230,40 +196,4 @@ func (b *bench) startMetal(ctx context.Context) (stop func(), err error) {
 		stop()
 	}
 	return stop, err
-}
-
-func total(all map[string]usage) (sum usage) {
-	for _, u := range all {
-		sum.resident += u.resident
-		sum.proportional += u.proportional
-		sum.cpu += u.cpu
-	}
-	return sum
-}
-
-// used is the CPU time that making the fleet took.
-func (r fleetRun) used() time.Duration { return total(r.made).cpu - total(r.empty).cpu }
-
-// grown is the memory that the fleet takes.
-func (r fleetRun) grown() int64 { return total(r.settled).proportional - total(r.empty).proportional }
-
-func (r fleetRun) print() {
-	name := strconv.Itoa(r.clusters) + " clusters"
-	row(name+", all available", "%.0f s, %.1f s of CPU each", r.ready.Seconds(), r.used().Seconds()/float64(r.clusters))
-	for _, process := range slices.Sorted(maps.Keys(r.settled)) {
-		u := r.settled[process]
-		row("· "+process, "%4d MiB, %4d MiB with shared pages, %.0f s of CPU", u.proportional>>20, u.resident>>20, (r.made[process].cpu - r.empty[process].cpu).Seconds())
-	}
-	all := total(r.settled)
-	row("· all", "%4d MiB, %4d MiB with shared pages, %.1f MiB per cluster above the empty plane",
-		all.proportional>>20, all.resident>>20, float64(r.grown())/float64(r.clusters)/(1<<20))
-	if r.idle == nil {
-		return
-	}
-	for _, process := range slices.Sorted(maps.Keys(r.idle)) {
-		u := r.idle[process]
-		row(name+" idle · "+process, "%4d MiB, %.2f %% of a core", u.proportional>>20, percent(u.cpu, r.watched))
-	}
-	idle := total(r.idle)
-	row(name+" idle · all", "%4d MiB, %.2f %% of a core", idle.proportional>>20, percent(idle.cpu, r.watched))
 }

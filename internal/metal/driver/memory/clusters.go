@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -53,6 +52,7 @@ type clusters struct {
 	byID     map[string]*cluster
 	nodes    map[string]*node          // by machine
 	fronts   map[netip.AddrPort]*front // by address
+	groups   groups
 	shutdown bool
 }
 
@@ -63,6 +63,8 @@ type cluster struct {
 	version  string
 	up       chan struct{} // closed when the first API server serves
 	nodes    int
+	joining  int                    // workers that wait for the API
+	group    string                 // of the backend
 	configs  map[string]*tls.Config // by server
 }
 
@@ -96,7 +98,7 @@ func newClusters(log *slog.Logger) (*clusters, error) {
 		return nil, err
 	}
 	quiet := logr.Discard()
-	c.api = inmemoryapi.NewAPIServerHandler(c.backend, quiet, c.groupAt)
+	c.api = inmemoryapi.NewAPIServerHandler(c.backend, quiet, c.groupOf)
 	c.etcd = inmemoryetcd.NewEtcdServerHandler(c.backend, quiet, c.groupAt)
 	c.server = &http.Server{
 		Handler: c, ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -129,17 +131,6 @@ func (c *clusters) boot(ctx context.Context, m driver.Machine, elastic []netip.A
 		return c.startControlPlane(ctx, n)
 	}
 	return c.joinWorker(ctx, n)
-}
-
-// find returns the cluster of a node and makes it if it is new.
-func (c *clusters) find(b *bootstrap) *cluster {
-	if k, found := c.byID[b.clusterID]; found {
-		return k
-	}
-	k := &cluster{id: b.clusterID, up: make(chan struct{}), configs: map[string]*tls.Config{}}
-	c.byID[k.id] = k
-	c.backend.AddResourceGroup(k.id)
-	return k
 }
 
 // startControlPlane brings up an API server and an etcd member. The first of
@@ -181,20 +172,31 @@ func (c *clusters) startControlPlane(ctx context.Context, n *node) error {
 func (c *clusters) joinWorker(ctx context.Context, n *node) error {
 	c.mu.Lock()
 	k := c.find(n.boot)
+	k.joining++
 	c.mu.Unlock()
+	err := k.awaitAPI(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k.joining--
+	if err != nil {
+		c.dropEmpty(k)
+		return err
+	}
+	c.enlist(k, n)
+	return c.nodeObjects(ctx, k, n)
+}
+
+func (k *cluster) awaitAPI(ctx context.Context) error {
 	timeout := time.NewTimer(joinTimeout)
 	defer timeout.Stop()
 	select {
 	case <-k.up:
+		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-timeout.C:
 		return fmt.Errorf("joining: no API server of cluster %s came up within %s", k.id, joinTimeout)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.enlist(k, n)
-	return c.nodeObjects(ctx, k, n)
 }
 
 // enlist makes the machine a part of the cluster; a machine that reboots is
@@ -250,10 +252,7 @@ func (c *clusters) remove(id string) error {
 	err := c.serveOn(n)
 	k := n.cluster
 	k.nodes--
-	if k.nodes == 0 {
-		delete(c.byID, k.id)
-		c.backend.DeleteResourceGroup(k.id)
-		c.deletions.forget(k.id)
+	if c.dropEmpty(k) {
 		return err
 	}
 	delete(k.configs, etcdPrefix+n.boot.nodeName)
@@ -280,27 +279,4 @@ func isClosed(ch chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-// groupAt finds the resource group that is served at an address.
-func (c *clusters) groupAt(address string) (string, error) {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return "", err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	f, found := c.fronts[at]
-	if !found {
-		return "", fmt.Errorf("no cluster is served at %s", address)
-	}
-	return f.cluster.id, nil
-}
-
-// localAddress is where a connection came in.
-func localAddress(r *http.Request) string {
-	if a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
-		return a.String()
-	}
-	return ""
 }

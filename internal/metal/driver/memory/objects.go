@@ -26,7 +26,7 @@ const (
 )
 
 func (c *clusters) client(k *cluster) inmemory.Client {
-	return c.backend.GetResourceGroup(k.id).GetClient()
+	return c.backend.GetResourceGroup(k.group).GetClient()
 }
 
 // create makes objects that are not there yet.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +19,7 @@ import (
 // server does with versions that it no longer knows.
 type deletions struct {
 	mu   sync.Mutex
-	last map[string]uint64 // by cluster
+	last map[string]uint64 // by group
 }
 
 // watchDeletions listens to all kinds that the backend knows.
@@ -54,26 +55,26 @@ func (*deletions) OnUpdate(string, client.Object, client.Object) {}
 func (*deletions) OnGeneric(string, client.Object) {}
 
 // OnDelete is called before anybody can see that the object is gone.
-func (d *deletions) OnDelete(cluster string, obj client.Object) {
+func (d *deletions) OnDelete(group string, obj client.Object) {
 	version, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64)
 	if err != nil {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.last[cluster] = max(d.last[cluster], version)
+	d.last[group] = max(d.last[group], version)
 }
 
-func (d *deletions) since(cluster string, version uint64) bool {
+func (d *deletions) since(group string, version uint64) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.last[cluster] > version
+	return d.last[group] > version
 }
 
-func (d *deletions) forget(cluster string) {
+func (d *deletions) forget(group string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.last, cluster)
+	delete(d.last, group)
 }
 
 // resumed returns the version that a watch goes on from; a watch that begins
@@ -87,30 +88,35 @@ func resumed(r *http.Request) (uint64, bool) {
 // serveAPI has the backend answer a request.
 func (c *clusters) serveAPI(w http.ResponseWriter, r *http.Request) {
 	address := localAddress(r)
-	cluster, err := c.groupAt(address)
+	group, err := c.groupAt(address)
 	if err != nil {
 		writeStatus(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
 		return
 	}
-	r.Host = address
+	// The backend forwards ports to the host of a request, and counts all
+	// others by it.
+	r.Host = group
+	if strings.HasSuffix(r.URL.Path, "/portforward") {
+		r.Host = address
+	}
 	if version, ok := resumed(r); ok {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		r = r.WithContext(ctx)
-		w = &resumption{ResponseWriter: w, end: cancel, expired: func() bool { return c.forgotten(cluster, version) }}
+		w = &resumption{ResponseWriter: w, end: cancel, expired: func() bool { return c.forgotten(group, version) }}
 	}
 	c.api.ServeHTTP(w, r)
 }
 
 // forgotten tells whether something has been lost since a version: by a
 // deletion, or because the version is one of a process before this one.
-func (c *clusters) forgotten(cluster string, version uint64) bool {
-	text, err := c.backend.GetCache().GetBookmarkResourceVersion(cluster)
+func (c *clusters) forgotten(group string, version uint64) bool {
+	text, err := c.backend.GetCache().GetBookmarkResourceVersion(group)
 	if err != nil {
 		return true
 	}
 	now, err := strconv.ParseUint(text, 10, 64)
-	return err != nil || version > now || c.deletions.since(cluster, version)
+	return err != nil || version > now || c.deletions.since(group, version)
 }
 
 // resumption is the answer to a watch that resumes. The backend has begun to

@@ -1,0 +1,45 @@
+package plane
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/drover-dev/drover/internal/kube"
+)
+
+// setting is what a program will find in its environment.
+func setting(cmd *exec.Cmd, name string) (value string) {
+	for _, entry := range cmd.Env {
+		if v, ok := strings.CutPrefix(entry, name+"="); ok {
+			value = v // the last one counts
+		}
+	}
+	return value
+}
+
+func TestProgramsAreThriftyUnlessTold(t *testing.T) {
+	p := &Plane{kube: kube.Binary{Path: "/bin/kube"}}
+	t.Setenv("GOMAXPROCS", "") // has it restored
+	if err := os.Unsetenv("GOMAXPROCS"); err != nil {
+		t.Fatal(err)
+	}
+	for program, cores := range map[string]string{"etcd": "1", "kube-controller-manager": "1", "kube-apiserver": ""} {
+		if got := setting(p.program(program), "GOMAXPROCS"); got != cores {
+			t.Errorf("%s has GOMAXPROCS %q, want %q", program, got, cores)
+		}
+	}
+	t.Setenv("GOGC", "200")
+	t.Setenv("GOMAXPROCS", "4")
+	cmd := p.program("etcd")
+	if gogc, cores := setting(cmd, "GOGC"), setting(cmd, "GOMAXPROCS"); gogc != "200" || cores != "4" {
+		t.Errorf("with settings of its user, etcd has GOGC %q and GOMAXPROCS %q", gogc, cores)
+	}
+}
+
+func TestCachesAreTurnedOffKindByKind(t *testing.T) {
+	if got, want := withoutCache([]string{"pods", "jobs.batch"}), "--watch-cache-sizes=pods#0,jobs.batch#0"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
