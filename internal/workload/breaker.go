@@ -1,0 +1,99 @@
+package workload
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// How long a cluster that does not answer is left alone: twice as long each time.
+const (
+	firstPause = 5 * time.Second
+	maxPause   = time.Minute
+	// tolerated is how many requests in a row may fail to connect before the cluster is left alone. A request that gets no answer in time is
+	// one too many.
+	tolerated = 3
+)
+
+// Unreachable is the error for a cluster that did not answer lately.
+type Unreachable struct {
+	Cluster client.ObjectKey
+	Until   time.Time
+	Cause   error
+}
+
+func (u *Unreachable) Error() string {
+	return fmt.Sprintf("cluster %q does not answer, next try at %s: %v", u.Cluster, u.Until.UTC().Format(time.TimeOnly), u.Cause)
+}
+
+func (u *Unreachable) Unwrap() error { return u.Cause }
+
+// breaker keeps requests away from a cluster that does not answer.
+//
+//	closed ──a time-out, or three failures──▶ open ──pause is over──▶ trying ──answer──▶ closed
+//	                                            ▲                        │
+//	                                            └──── twice the pause ───┘
+type breaker struct {
+	cluster client.ObjectKey
+	clock   clock.PassiveClock
+
+	mu       sync.Mutex
+	failures int
+	pause    time.Duration
+	until    time.Time
+	// trying is when somebody was let through to see.
+	trying time.Time
+	cause  error
+}
+
+func newBreaker(cluster client.ObjectKey, c clock.PassiveClock) *breaker {
+	return &breaker{cluster: cluster, clock: c}
+}
+
+// allow says whether a caller may begin. After the pause it lets one through, and another if that one says nothing for as long.
+func (b *breaker) allow() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.pause == 0 {
+		return nil
+	}
+	now := b.clock.Now()
+	if now.Before(b.until) {
+		return &Unreachable{Cluster: b.cluster, Until: b.until, Cause: b.cause}
+	}
+	if !b.trying.IsZero() && now.Before(b.trying.Add(b.pause)) {
+		return &Unreachable{Cluster: b.cluster, Until: b.trying.Add(b.pause), Cause: b.cause}
+	}
+	b.trying = now
+	return nil
+}
+
+func (b *breaker) state() (time.Time, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.until, b.pause > 0
+}
+
+// answered notes any answer at all.
+func (b *breaker) answered() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failures, b.pause, b.cause = 0, 0, nil
+	b.until, b.trying = time.Time{}, time.Time{}
+}
+
+// failed notes that there was none. Failures of requests that began before the pause don't make it longer.
+func (b *breaker) failed(cause error, timedOut bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failures++
+	b.cause = cause
+	if b.clock.Now().Before(b.until) || !timedOut && b.failures < tolerated {
+		return
+	}
+	b.pause = min(max(firstPause, 2*b.pause), maxPause)
+	b.until, b.trying = b.clock.Now().Add(b.pause), time.Time{}
+}

@@ -1,0 +1,67 @@
+package workload
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var errRefused = errors.New("connection refused")
+
+func TestAClusterThatDoesNotAnswerIsLeftAlone(t *testing.T) {
+	now := testingclock.NewFakeClock(time.Unix(1000, 0))
+	b := newBreaker(client.ObjectKey{Name: "c"}, now)
+	refuses := func(want bool) {
+		t.Helper()
+		if err := b.allow(); (err != nil) != want {
+			t.Fatalf("allow() = %v, want an error: %t", err, want)
+		}
+	}
+	b.failed(errRefused, false)
+	b.failed(errRefused, false)
+	refuses(false)
+	b.failed(errRefused, false)
+	refuses(true)
+
+	t.Log("after the pause one is let through, and nobody else until it says how that went")
+	now.Step(firstPause)
+	refuses(false)
+	refuses(true)
+	b.failed(errNoAnswer, true)
+
+	t.Log("the next pause is longer")
+	now.Step(firstPause)
+	refuses(true)
+	now.Step(firstPause)
+	refuses(false)
+
+	t.Log("one who was let through and never came back does not lock everybody out")
+	now.Step(2 * firstPause)
+	refuses(false)
+
+	b.answered()
+	refuses(false)
+	refuses(false)
+
+	t.Log("one request without an answer is enough")
+	b.failed(errNoAnswer, true)
+	refuses(true)
+	if err := b.allow(); !errors.Is(err, errNoAnswer) {
+		t.Errorf("allow() = %v, want the cause in it", err)
+	}
+}
+
+func TestPausesAreBounded(t *testing.T) {
+	now := testingclock.NewFakeClock(time.Unix(1000, 0))
+	b := newBreaker(client.ObjectKey{Name: "c"}, now)
+	for range 20 {
+		b.failed(errNoAnswer, true)
+		now.Step(maxPause)
+	}
+	if b.pause != maxPause {
+		t.Errorf("pause = %s, want %s", b.pause, maxPause)
+	}
+}

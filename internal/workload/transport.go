@@ -1,0 +1,64 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+)
+
+// errNoAnswer is why a request was given up.
+var errNoAnswer = errors.New("no answer in time")
+
+// transport gives each request but watches a time limit, and tells the breaker how it ended.
+type transport struct {
+	next    http.RoundTripper
+	timeout time.Duration
+	breaker *breaker
+}
+
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	timer := time.AfterFunc(t.timeout, func() { cancel(errNoAnswer) })
+	response, err := t.next.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		timer.Stop()
+		defer cancel(nil)
+		return nil, t.failure(r, ctx, err)
+	}
+	t.breaker.answered()
+	if isWatch(r) {
+		timer.Stop()
+	}
+	response.Body = &body{ReadCloser: response.Body, done: func() { timer.Stop(); cancel(nil) }}
+	return response, nil
+}
+
+// failure is what to tell the caller. A caller that gave up by itself says nothing about the cluster.
+func (t *transport) failure(r *http.Request, ctx context.Context, err error) error {
+	timedOut := errors.Is(context.Cause(ctx), errNoAnswer)
+	switch {
+	case timedOut:
+		err = errNoAnswer
+	case r.Context().Err() != nil && !errors.Is(r.Context().Err(), context.DeadlineExceeded):
+		return err
+	}
+	t.breaker.failed(err, timedOut || errors.Is(r.Context().Err(), context.DeadlineExceeded))
+	return err
+}
+
+func isWatch(r *http.Request) bool {
+	return r.URL.Query().Get("watch") == "true" || r.URL.Query().Get("follow") == "true"
+}
+
+// body ends the request's context when it was read.
+type body struct {
+	io.ReadCloser
+	done func()
+}
+
+func (b *body) Close() error {
+	defer b.done()
+	return b.ReadCloser.Close()
+}
