@@ -99,7 +99,8 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return fmt.Errorf("making the driver's directory: %w", err)
 	}
-	d, err := o.Driver(ctx, driver.Config{Home: home, Sink: s, Log: o.Log, Speed: o.Speed})
+	unused := s.store.Devices().Count(store.Query{}) == 0 && s.store.Blocks().Count(store.Query{}) == 0
+	d, err := o.Driver(ctx, driver.Config{Home: home, Sink: s, Log: o.Log, Speed: o.Speed, Unused: unused})
 	if err != nil {
 		return fmt.Errorf("starting driver %q: %w", o.DriverName, err)
 	}

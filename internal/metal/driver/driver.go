@@ -50,6 +50,9 @@ type Config struct {
 	// Speed is how many times faster than life a simulated clock runs.
 	// Drivers of real machines ignore it.
 	Speed float64
+	// Unused says that nothing has an address yet, so that a driver may choose
+	// other networks than it had before.
+	Unused bool
 }
 
 // Sink is how a driver reports. Report records the event durably and may be

@@ -38,7 +38,7 @@ type Driver struct {
 
 // New makes the driver. It is a driver.New.
 func New(_ context.Context, c driver.Config) (driver.Driver, error) {
-	n, err := openNetwork(c.Home)
+	n, err := openNetwork(c.Home, c.Unused)
 	if err != nil {
 		return nil, fmt.Errorf("choosing addresses for simulated machines: %w", err)
 	}

@@ -28,19 +28,23 @@ type network struct {
 	claim net.Listener
 }
 
-// openNetwork returns the part that the home had before, or a free one.
-func openNetwork(home string) (*network, error) {
+// openNetwork returns the part that the home had before, or a free one. A part
+// is not held while its home is down: if somebody else has it by now, and
+// nothing of this home has an address in it, another one will do.
+func openNetwork(home string, unused bool) (*network, error) {
 	file := filepath.Join(home, "network")
 	data, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
 	if err == nil {
 		prefix, err := netip.ParsePrefix(strings.TrimSpace(string(data)))
 		if err != nil {
 			return nil, fmt.Errorf("file %q is damaged: %w", file, err)
 		}
-		return claim(prefix)
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+		if n, err := claim(prefix); err == nil || !unused {
+			return n, err
+		}
 	}
 	n, err := findNetwork(home)
 	if err != nil {
