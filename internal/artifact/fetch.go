@@ -1,0 +1,80 @@
+package artifact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Fetch returns the archive that Resolve named, from disk if it is there. It is verified if the Ref asks for that. Callers may share the
+// bytes and must not change them.
+func (s *Store) Fetch(ctx context.Context, ref Ref, resolved Resolved) ([]byte, error) {
+	r, err := parse(s.trusting(ref))
+	if err != nil {
+		return nil, err
+	}
+	digest, ok := parseDigest(resolved.Digest)
+	if !ok || resolved.Version == "" {
+		return nil, fmt.Errorf("getting %s: %w: it was not resolved", r, ErrInvalid)
+	}
+	resolved.Digest = digest
+	data, err := s.archive(ctx, r, resolved)
+	if err == nil && r.Verify != nil {
+		err = s.verify(ctx, r, resolved)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting %s: %w", r, err)
+	}
+	return data, nil
+}
+
+func (s *Store) archive(ctx context.Context, r *reference, resolved Resolved) ([]byte, error) {
+	if data, ok := s.cached(resolved.Digest); ok {
+		return data, nil
+	}
+	// The place is in the key because others may not be let in where this one is.
+	key := digestOf(r.place, r.Name, resolved.Version, resolved.Digest)
+	return share(ctx, s, "fetch "+key, func(ctx context.Context) ([]byte, error) {
+		if data, ok := s.cached(resolved.Digest); ok { // Somebody else was faster.
+			return data, nil
+		}
+		return s.download(ctx, r, resolved)
+	})
+}
+
+func (s *Store) download(ctx context.Context, r *reference, resolved Resolved) ([]byte, error) {
+	data, err := s.source(r).download(ctx, r, resolved)
+	if err == nil {
+		s.counts.downloaded(data)
+		if got := contentDigest(data); got != resolved.Digest {
+			err = fmt.Errorf("%w: its content is %s, not %s", ErrInvalid, got, resolved.Digest)
+		}
+	}
+	if err != nil {
+		if errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) {
+			s.forget(r, resolved)
+		}
+		return nil, err
+	}
+	s.keep(resolved.Digest, data)
+	return data, nil
+}
+
+func (s *Store) cached(digest string) ([]byte, bool) {
+	data, err := s.cache.get(digest)
+	if err != nil {
+		s.counts.cacheFailures.Add(1)
+	}
+	if data == nil {
+		return nil, false
+	}
+	s.counts.cacheHits.Add(1)
+	return data, true
+}
+
+// keep does its best. Who asked has the bytes, so that a full disk costs another download and nothing else.
+func (s *Store) keep(digest string, data []byte) {
+	if err := s.cache.put(digest, data); err != nil {
+		s.counts.cacheFailures.Add(1)
+	}
+}

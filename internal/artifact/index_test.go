@@ -1,0 +1,110 @@
+package artifact
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const sum = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+func TestParseIndex(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		want       index
+		fails      bool
+	}{
+		{
+			name: "YAML, with more than is needed",
+			text: "apiVersion: v1\ngenerated: 2026-01-01T00:00:00Z\nentries:\n  cni:\n  - name: cni\n    version: 1.0.0\n    description: |\n" +
+				"      a\n      b\n    digest: " + sum + "\n    urls:\n    - cni-1.0.0.tgz\n    - https://example.com/cni.tgz\n",
+			want: index{"cni": {{version: "1.0.0", digest: digestPrefix + sum, urls: []string{"cni-1.0.0.tgz", "https://example.com/cni.tgz"}}}},
+		},
+		{
+			name: "JSON",
+			text: `{"entries":{"a/b":[{"version":"2.0.0","digest":"sha256:` + strings.ToUpper(sum) + `","urls":["x.tgz"]}]}}`,
+			want: index{"a/b": {{version: "2.0.0", digest: digestPrefix + sum, urls: []string{"x.tgz"}}}},
+		},
+		{
+			name: "a version that YAML takes for a number",
+			text: "entries:\n  a:\n  - version: 1.10\n    urls: [x]\n",
+			want: index{"a": {{version: "1.10", urls: []string{"x"}}}},
+		},
+		{
+			name: "entries that can't be used, and a digest of another kind",
+			text: "entries:\n  a:\n  -\n  - version: 1.0.0\n  - urls: [x]\n  - version: 2.0.0\n    digest: md5:1234\n    urls: [y]\n",
+			want: index{"a": {{version: "2.0.0", urls: []string{"y"}}}},
+		},
+		{name: "no entries", text: "entries: {}\n", want: index{}},
+		{name: "something else", text: "<html>Sign in</html>", fails: true},
+		{name: "nothing", fails: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := parseIndex([]byte(c.text))
+			if (err != nil) != c.fails || (err != nil && !errors.Is(err, ErrInvalid)) {
+				t.Fatalf("error %v", err)
+			}
+			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(entry{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestAnIndexInPieces compares both ways to read the same index.
+func TestAnIndexInPieces(t *testing.T) {
+	const tidy = "apiVersion: v1\r\n# entries:\nentries:\n\n  # of the network\n  cni:\n  - version: 1.0.0\n    description: |\n      entries:\n" +
+		"        csi:\n    urls:\n    - a\n  - version: 1.1.0\n    description: \"two\n      lines\"\n    urls: [b]\n  \"quoted/csi\":\n    - version: 2.0.0\n" +
+		"      urls:\n        - c\n  none: []\n\ngenerated: 2026-01-01T00:00:00Z\nmore:\n  key: value\n"
+	if n := len(cut([]byte(tidy))); n != 3 {
+		t.Errorf("%d pieces", n)
+	}
+	want := index{
+		"cni":        {{version: "1.0.0", urls: []string{"a"}}, {version: "1.1.0", urls: []string{"b"}}},
+		"quoted/csi": {{version: "2.0.0", urls: []string{"c"}}},
+	}
+	for name, text := range map[string]string{
+		"tidy":                  tidy,
+		"as a whole, in braces": "{entries: {cni: [{version: 1.0.0, urls: [a]}, {version: 1.1.0, urls: [b]}], quoted/csi: [{version: 2.0.0, urls: [c]}]}}",
+		"as a whole, because of an anchor": "entries:\n  none: &none []\n  csi: *none\n  cni:\n  - {version: 1.0.0, urls: [a]}\n" +
+			"  - {version: 1.1.0, urls: [b]}\n  quoted/csi:\n  - {version: 2.0.0, urls: [c]}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if whole := strings.Contains(name, "whole"); whole != (parsePieces([]byte(text)) == nil) {
+				t.Errorf("read as a whole: %v", !whole)
+			}
+			got, err := parseIndex([]byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(entry{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// FuzzParseIndex looks for texts that crash, and for entries that are of no use and get through.
+func FuzzParseIndex(f *testing.F) {
+	f.Add([]byte("entries:\n  a:\n  - version: 1.0.0\n    digest: " + sum + "\n    urls: [a.tgz]\n"))
+	f.Add([]byte(`{"entries":{"a":[null,{"version":"1","urls":[""]}]}}`))
+	f.Add([]byte("entries: &a\n  b: *a\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		read, err := parseIndex(text)
+		if err != nil && !errors.Is(err, ErrInvalid) {
+			t.Fatalf("error %v", err)
+		}
+		for name, entries := range read {
+			for _, e := range entries {
+				if e.version == "" || len(e.urls) == 0 {
+					t.Errorf("%q has %+v", name, e)
+				}
+			}
+			if e, err := read.choose(name, ""); err == nil && e.version == "" {
+				t.Errorf("chose nothing of %q", name)
+			}
+		}
+	})
+}

@@ -1,0 +1,122 @@
+package artifact
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/utils/lru"
+)
+
+// What is larger is refused.
+const (
+	maxIndex      = 64 << 20
+	maxArchive    = 64 << 20
+	maxProvenance = 1 << 20
+)
+
+// repositories are HTTP servers with an index.yaml.
+type repositories struct {
+	store   *Store
+	clients *clients
+	indexes *lru.Cache // place → *known
+	parsing sync.Mutex // A large index takes a multiple of its size while it is read.
+}
+
+// known is an index as it was when it was last asked for.
+type known struct {
+	index index
+	at    time.Time
+	// etag and modified are what the server said about the text, and text is its digest, for servers that say nothing.
+	etag, modified string
+	text           [sha256.Size]byte
+}
+
+func (r *repositories) resolve(ctx context.Context, ref *reference) (Resolved, time.Time, error) {
+	if isDigest(ref.Version) {
+		return Resolved{}, time.Time{}, fmt.Errorf("%w: only registries know digests", ErrInvalid)
+	}
+	e, at, err := r.find(ctx, ref, func(i index) (entry, error) { return i.choose(ref.Name, ref.Version) })
+	return Resolved{Version: e.version, Digest: e.digest}, at, err
+}
+
+// find looks for an entry in the index as it is known, and then as it is now.
+func (r *repositories) find(ctx context.Context, ref *reference, look func(index) (entry, error)) (entry, time.Time, error) {
+	before := r.have(ref)
+	if r.fresh(before) {
+		if e, err := look(before.index); !errors.Is(err, ErrNotFound) {
+			return e, before.at, err
+		}
+	}
+	k, err := share(ctx, r.store, "index "+ref.place, func(ctx context.Context) (*known, error) { return r.renew(ctx, ref, before) })
+	if err != nil {
+		return entry{}, time.Time{}, err
+	}
+	e, err := look(k.index)
+	return e, k.at, err
+}
+
+func (r *repositories) fresh(k *known) bool {
+	return k != nil && r.store.options.Clock.Since(k.at) < r.store.options.ResolveEvery
+}
+
+// renew asks for an index that is newer than the one before, and remembers it.
+func (r *repositories) renew(ctx context.Context, ref *reference, before *known) (*known, error) {
+	if k := r.have(ref); k != before && r.fresh(k) { // Somebody else was faster.
+		return k, nil
+	}
+	now := r.store.options.Clock.Now()
+	k, err := r.request(ctx, ref, r.have(ref))
+	if err != nil {
+		return nil, err
+	}
+	k.at = now
+	r.indexes.Add(ref.place, k)
+	return k, nil
+}
+
+func (r *repositories) have(ref *reference) *known {
+	if found, ok := r.indexes.Get(ref.place); ok {
+		return found.(*known)
+	}
+	return nil
+}
+
+// request asks for the index if it changed since it was known.
+func (r *repositories) request(ctx context.Context, ref *reference, before *known) (*known, error) {
+	client, err := r.client(ref)
+	if err != nil {
+		return nil, err
+	}
+	header := http.Header{}
+	if before != nil && before.etag != "" {
+		header.Set("If-None-Match", before.etag)
+	}
+	if before != nil && before.modified != "" {
+		header.Set("If-Modified-Since", before.modified)
+	}
+	r.store.counts.indexRequests.Add(1)
+	got, err := get(ctx, client, request{address: address(ref, "index.yaml"), header: header, limit: maxIndex})
+	if err != nil {
+		return nil, err
+	}
+	if got.unchanged {
+		if before == nil {
+			return nil, fmt.Errorf("%w: the server says that an index which it never sent has not changed", ErrInvalid)
+		}
+		return &known{index: before.index, etag: before.etag, modified: before.modified, text: before.text}, nil
+	}
+	k := &known{etag: got.header.Get("ETag"), modified: got.header.Get("Last-Modified"), text: sha256.Sum256(got.body)}
+	if before != nil && before.text == k.text {
+		k.index = before.index
+		return k, nil
+	}
+	r.parsing.Lock()
+	defer r.parsing.Unlock()
+	k.index, err = parseIndex(got.body)
+	return k, err
+}

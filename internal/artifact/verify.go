@@ -1,0 +1,74 @@
+package artifact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Providers of signatures.
+const (
+	ProviderHelm   = "helm"
+	ProviderCosign = "cosign"
+)
+
+// verify makes sure that a signature covers the archive. What was found good is not looked at again for the same keys.
+func (s *Store) verify(ctx context.Context, r *reference, resolved Resolved) error {
+	if len(r.Verify.Keys) == 0 {
+		return fmt.Errorf("%w: there are no public keys to verify with, and signing without keys is not supported", ErrInvalid)
+	}
+	key := verificationKey(r, resolved)
+	if _, ok := s.verified.Get(key); ok {
+		return nil
+	}
+	_, err := share(ctx, s, "verify "+r.place+key, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.check(ctx, r, resolved)
+	})
+	if err != nil {
+		return err
+	}
+	s.verified.Add(key, struct{}{})
+	return nil
+}
+
+// verificationKey covers all that a verification depends on: what is signed is the content, under a name and a version.
+func verificationKey(r *reference, resolved Resolved) string {
+	parts := []string{r.Verify.Provider, r.Name, resolved.Version, resolved.Digest}
+	for _, name := range slices.Sorted(maps.Keys(r.Verify.Keys)) {
+		parts = append(parts, name, string(r.Verify.Keys[name]))
+	}
+	return digestOf(parts...)
+}
+
+func (s *Store) check(ctx context.Context, r *reference, resolved Resolved) error {
+	switch r.Verify.Provider {
+	case ProviderHelm:
+		file, err := s.source(r).provenance(ctx, r, resolved)
+		if err != nil {
+			return unsigned(err, "there is no provenance file")
+		}
+		return checkProvenance(file, r, resolved)
+	case ProviderCosign:
+		digest, signatures, err := s.source(r).signatures(ctx, r, resolved)
+		if err != nil {
+			return unsigned(err, "there is no signature")
+		}
+		return checkSignatures(digest, signatures, r.Verify.Keys)
+	default:
+		return fmt.Errorf("%w: %q is not a way to verify, %s and %s are", ErrInvalid, r.Verify.Provider, ProviderCosign, ProviderHelm)
+	}
+}
+
+// unsigned turns the absence of a signature into what it means.
+func unsigned(err error, what string) error {
+	if errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("%w: %s", ErrUnverified, what)
+	}
+	return err
+}
+
+// names lists keys in errors.
+func names(keys map[string][]byte) string { return strings.Join(slices.Sorted(maps.Keys(keys)), ", ") }
