@@ -12,6 +12,11 @@ const (
 	GeneratedNameAnnotation = "helmreleaseproxy.addons.cluster.x-k8s.io/is-release-name-generated"
 	// InstalledAnnotation says that the release was deployed once.
 	InstalledAnnotation = "helmreleaseproxy.addons.cluster.x-k8s.io/release-successfully-installed"
+	// StillValuesAnnotation is a digest of the values with everything random or of the moment taken out. Values that differ in nothing
+	// else are not written again.
+	StillValuesAnnotation = "helmreleaseproxy.addons.cluster.x-k8s.io/still-values"
+	// ResumeRolloutAnnotation on a HelmChartProxy resumes a paused rollout, once for each new value of it.
+	ResumeRolloutAnnotation = "addons.cluster.x-k8s.io/resume-rollout"
 )
 
 // Conditions of a HelmChartProxy. Ready, which both kinds have, sums up the others.
@@ -39,6 +44,17 @@ const (
 
 	// RolloutCompleted says how far a rollout in waves has come. It is there only if one is asked for.
 	RolloutCompleted = "HelmReleaseProxiesRolloutCompleted"
+
+	// RolloutCompleteReason: every cluster has it.
+	RolloutCompleteReason = "Complete"
+	// RolloutProgressingReason: the clusters of a wave get it.
+	RolloutProgressingReason = "Progressing"
+	// RolloutSoakingReason: a wave has it and is watched for a while.
+	RolloutSoakingReason = "Soaking"
+	// RolloutPausedReason: too many clusters have failed, and somebody has to look.
+	RolloutPausedReason = "Paused"
+	// RolloutRollingBackReason: too many clusters have failed, and all go back to what was good.
+	RolloutRollingBackReason = "RollingBack"
 )
 
 // Conditions of a HelmReleaseProxy.
@@ -78,6 +94,20 @@ const (
 	ReleaseDeletedReason = "HelmReleaseDeleted"
 	// WaitingForDependenciesReason: others that this depends on are not ready on the cluster.
 	WaitingForDependenciesReason = "WaitingForDependencies"
-	// ReleaseClaimedReason: another HelmReleaseProxy has the same release.
+	// WaitingForClusterReason: the cluster does not answer, or has too much to do.
+	WaitingForClusterReason = "WaitingForCluster"
+
+	// ReleaseExclusive says that no other HelmReleaseProxy has the same release. It is there only if one has, on both.
+	ReleaseExclusive = "HelmReleaseExclusive"
+
+	// ReleaseClaimedReason: another HelmReleaseProxy has the same release. The older one keeps it.
 	ReleaseClaimedReason = "HelmReleaseClaimed"
+
+	// ReleaseInSync says that the release's objects are as they were written. It is there only if drift is looked for.
+	ReleaseInSync = "HelmReleaseInSync"
+
+	// InSyncReason: they are.
+	InSyncReason = "InSync"
+	// DriftedReason: others have changed some of them.
+	DriftedReason = "Drifted"
 )

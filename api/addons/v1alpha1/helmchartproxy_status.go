@@ -37,6 +37,12 @@ type RolloutStatus struct {
 	Updated int32 `json:"updated"`
 	// +optional
 	Failed int32 `json:"failed,omitempty"`
+	// tolerated is how many failed clusters were there when the rollout was resumed: they do not pause it again.
+	// +optional
+	Tolerated int32 `json:"tolerated,omitempty"`
+	// resumed is the value of the annotation that the rollout was last resumed by.
+	// +optional
+	Resumed string `json:"resumed,omitempty"`
 	// phase is Progressing, Soaking, Paused, RollingBack or Complete.
 	Phase RolloutPhase `json:"phase"`
 	// since is when the phase began.

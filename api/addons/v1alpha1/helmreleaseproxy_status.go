@@ -20,9 +20,28 @@ type HelmReleaseProxyStatus struct {
 	// applied is what the current revision was made of.
 	// +optional
 	Applied *AppliedRelease `json:"applied,omitempty"`
-	// failures counts failed operations in a row, for waiting longer each time.
+	// attempt is the last operation, if it failed.
 	// +optional
-	Failures int32 `json:"failures,omitempty"`
+	Attempt *FailedAttempt `json:"attempt,omitempty"`
+}
+
+// FailedAttempt is an operation that failed.
+type FailedAttempt struct {
+	// fingerprint is a digest of the chart, the values and the options that were tried. Others are tried at once.
+	Fingerprint string `json:"fingerprint"`
+	// at is when it failed.
+	At metav1.Time `json:"at"`
+	// failures counts those in a row, for waiting longer each time.
+	Failures int32 `json:"failures"`
+	// message is why.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// terminal says that only a change of the chart, the values or the options can mend it, or of the cluster.
+	// +optional
+	Terminal bool `json:"terminal,omitempty"`
+	// reverted says that the objects did not become ready in time and that the revision before is back. It is not tried again.
+	// +optional
+	Reverted bool `json:"reverted,omitempty"`
 }
 
 // AppliedRelease identifies what a revision was made of, so that nothing is done twice.
@@ -33,6 +52,12 @@ type AppliedRelease struct {
 	Chart string `json:"chart"`
 	// version is the chart's version.
 	Version string `json:"version"`
+	// stamp tells whether somebody else has changed the release since.
+	// +optional
+	Stamp string `json:"stamp,omitempty"`
+	// at is when the revision was made.
+	// +optional
+	At *metav1.Time `json:"at,omitempty"`
 }
 
 // GetConditions returns the conditions.

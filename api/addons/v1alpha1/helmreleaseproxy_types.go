@@ -47,6 +47,13 @@ type HelmReleaseProxySpec struct {
 	// verify refuses charts without a good signature.
 	// +optional
 	Verify *Verification `json:"verify,omitempty"`
+	// dependsOn names HelmChartProxies of the same namespace that must be ready on the cluster first.
+	// +optional
+	// +listType=set
+	DependsOn []string `json:"dependsOn,omitempty"`
+	// tool puts the package onto the cluster. It can't be changed.
+	// +optional
+	Tool Tool `json:"tool,omitempty"`
 }
 
 // HelmReleaseProxy is one release on one cluster.

@@ -39,7 +39,23 @@ type Orchestration struct {
 	// verify refuses charts without a good signature.
 	// +optional
 	Verify *Verification `json:"verify,omitempty"`
+	// tool puts the package onto clusters. It can't be changed.
+	// +optional
+	Tool Tool `json:"tool,omitempty"`
 }
+
+// Tool is what puts a package onto a cluster.
+//
+// +kubebuilder:validation:Enum="";Helm;Manifests
+type Tool string
+
+// The tools.
+const (
+	// Helm installs charts. It is what an empty tool means.
+	Helm Tool = "Helm"
+	// Manifests applies plain manifests, or a kustomization, from an OCI artifact.
+	Manifests Tool = "Manifests"
+)
 
 // VersionRule is a version of a chart for some versions of Kubernetes.
 type VersionRule struct {

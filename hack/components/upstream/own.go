@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,7 +22,10 @@ type ownAPI struct {
 	version   string
 	label     string            // value of cluster.x-k8s.io/provider
 	contracts map[string]string // contract version to API version
-	validated []string          // resources that have a validating webhook, with their kinds in lower case
+	validated []string          // resources that have a validating webhook
+	// named gives webhooks other names than those made of kind and group, where there are configurations in the wild to replace. These
+	// resources have a defaulting webhook too.
+	named bool
 }
 
 var ownAPIs = []ownAPI{{
@@ -32,6 +36,13 @@ var ownAPIs = []ownAPI{{
 	// One version fulfils both contracts.
 	contracts: map[string]string{"v1beta1": "v1beta1", "v1beta2": "v1beta1"},
 	validated: []string{"packetclusters", "packetclustertemplates", "packetmachines", "packetmachinetemplates"},
+}, {
+	dir:       "api/addons/v1alpha1",
+	group:     "addons.cluster.x-k8s.io",
+	version:   "v1alpha1",
+	label:     "helm",
+	validated: []string{"helmchartproxies", "helmreleaseproxies"},
+	named:     true,
 }}
 
 // generateOwnCRDs derives definitions from our types and returns the names of the files that it wrote.
@@ -77,39 +88,73 @@ func (a ownAPI) generate(root, out string) ([]string, error) {
 	return written, nil
 }
 
+// adaptCRD adds to the labels that the types ask for.
 func (a ownAPI) adaptCRD(crd *apiextensionsv1.CustomResourceDefinition) {
-	crd.Labels = map[string]string{
+	labels := map[string]string{
 		"cluster.x-k8s.io/provider":   a.label,
 		"clusterctl.cluster.x-k8s.io": "",
 		config.LabelPartOf:            config.PartOf,
 	}
+	maps.Copy(labels, crd.Labels)
 	for contract, version := range a.contracts {
-		crd.Labels["cluster.x-k8s.io/"+contract] = version
+		labels["cluster.x-k8s.io/"+contract] = version
 	}
+	crd.Labels = labels
 }
 
-// webhooks returns the validating webhooks of the group, at the paths where controller-runtime serves them.
-func (a ownAPI) webhooks() []admissionv1.ValidatingWebhook {
+// validating returns the validating webhooks of the group, at the paths where controller-runtime serves them.
+func (a ownAPI) validating() []admissionv1.ValidatingWebhook {
 	var hooks []admissionv1.ValidatingWebhook
 	for _, resource := range a.validated {
-		kind := strings.TrimSuffix(resource, "s")
-		path := fmt.Sprintf("/validate-%s-%s-%s", strings.ReplaceAll(a.group, ".", "-"), a.version, kind)
+		name := "validation." + singular(resource) + "." + a.group
+		if a.named {
+			name = "v" + singular(resource) + ".kb.io"
+		}
 		hooks = append(hooks, admissionv1.ValidatingWebhook{
-			Name: "validation." + kind + "." + a.group,
-			ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{
-				Namespace: config.Namespace, Name: config.WebhookService, Path: &path,
-			}},
-			Rules: []admissionv1.RuleWithOperations{{
-				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
-				Rule:       admissionv1.Rule{APIGroups: []string{a.group}, APIVersions: []string{a.version}, Resources: []string{resource}},
-			}},
-			FailurePolicy:           ptr.To(admissionv1.Fail),
-			MatchPolicy:             ptr.To(admissionv1.Equivalent),
-			SideEffects:             ptr.To(admissionv1.SideEffectClassNone),
-			AdmissionReviewVersions: []string{"v1"},
+			Name: name, ClientConfig: a.service("validate", resource), Rules: a.rules(resource),
+			FailurePolicy: ptr.To(admissionv1.Fail), MatchPolicy: ptr.To(admissionv1.Equivalent),
+			SideEffects: ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 		})
 	}
 	return hooks
+}
+
+// mutating returns the defaulting webhooks of the group.
+func (a ownAPI) mutating() []admissionv1.MutatingWebhook {
+	if !a.named {
+		return nil
+	}
+	var hooks []admissionv1.MutatingWebhook
+	for _, resource := range a.validated {
+		hooks = append(hooks, admissionv1.MutatingWebhook{
+			Name: singular(resource) + ".kb.io", ClientConfig: a.service("mutate", resource), Rules: a.rules(resource),
+			FailurePolicy: ptr.To(admissionv1.Fail), MatchPolicy: ptr.To(admissionv1.Equivalent),
+			SideEffects: ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+		})
+	}
+	return hooks
+}
+
+func (a ownAPI) service(verb, resource string) admissionv1.WebhookClientConfig {
+	path := fmt.Sprintf("/%s-%s-%s-%s", verb, strings.ReplaceAll(a.group, ".", "-"), a.version, singular(resource))
+	return admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{
+		Namespace: config.Namespace, Name: config.WebhookService, Path: &path,
+	}}
+}
+
+func (a ownAPI) rules(resource string) []admissionv1.RuleWithOperations {
+	return []admissionv1.RuleWithOperations{{
+		Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+		Rule:       admissionv1.Rule{APIGroups: []string{a.group}, APIVersions: []string{a.version}, Resources: []string{resource}},
+	}}
+}
+
+// singular is the kind in lower case.
+func singular(resource string) string {
+	if stem, ok := strings.CutSuffix(resource, "ies"); ok {
+		return stem + "y"
+	}
+	return strings.TrimSuffix(resource, "s")
 }
 
 func goCommand(args ...string) (string, error) {

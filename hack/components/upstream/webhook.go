@@ -30,9 +30,10 @@ func generateWebhooks(root, out string) error {
 		}
 	}
 	for _, api := range ownAPIs {
-		all.validating.Webhooks = append(all.validating.Webhooks, api.webhooks()...)
+		all.mutating.Webhooks = append(all.mutating.Webhooks, api.mutating()...)
+		all.validating.Webhooks = append(all.validating.Webhooks, api.validating()...)
 	}
-	if err := writeObject(filepath.Join(out, "mutating.yaml"), fromModule, &all.mutating); err != nil {
+	if err := writeObject(filepath.Join(out, "mutating.yaml"), fromModule+" and "+fromTypes, &all.mutating); err != nil {
 		return err
 	}
 	return writeObject(filepath.Join(out, "validating.yaml"), fromModule+" and "+fromTypes, &all.validating)
