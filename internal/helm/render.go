@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 )
 
@@ -24,10 +26,9 @@ type Release struct {
 	Values map[string]any
 }
 
-// Render returns the objects of the chart in a directory or an archive, one YAML
-// document each, in the order in which Helm would make them. The same input
-// gives the same output: templates can't look at a cluster. A chart with hooks
-// is refused, for they mean nothing to someone who only applies objects.
+// Render returns the objects of the chart in a directory or an archive, one YAML document each, in the order in which Helm would make them.
+// The same input gives the same output: templates can't look at a cluster. A chart with hooks is refused, for they mean nothing to someone who
+// only applies objects.
 func Render(location string, r Release) ([]string, error) {
 	chart, err := loader.Load(location)
 	if err != nil {
@@ -41,59 +42,128 @@ func Render(location string, r Release) ([]string, error) {
 }
 
 func render(chart *chartv2.Chart, r Release) ([]string, error) {
-	capabilities, err := capabilitiesFor(chart, r.Kubernetes)
+	version, err := common.ParseKubeVersion(r.Kubernetes)
+	if err != nil {
+		return nil, fmt.Errorf("reading the Kubernetes version %q: %w", r.Kubernetes, err)
+	}
+	capabilities := common.DefaultCapabilities.Copy()
+	capabilities.KubeVersion = *version
+	if err := process(chart, r.Values); err != nil {
+		return nil, err
+	}
+	rendered, err := rendering{
+		chart: chart, values: r.Values, capabilities: capabilities,
+		release: common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true},
+	}.run()
 	if err != nil {
 		return nil, err
 	}
-	if err := chartutil.ProcessDependencies(chart, r.Values); err != nil {
-		return nil, err
+	if len(rendered.hooks) > 0 {
+		return nil, fmt.Errorf("%q is a hook: install the chart with Helm", rendered.hooks[0].Path)
 	}
-	options := common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true}
-	values, err := commonutil.ToRenderValues(chart, r.Values, options, capabilities)
-	if err != nil {
-		return nil, err
-	}
-	files, err := engine.Engine{}.Render(chart, values)
-	if err != nil {
-		return nil, err
-	}
-	return documents(chart, files)
-}
-
-// capabilitiesFor refuses a version that the chart is not for.
-func capabilitiesFor(chart *chartv2.Chart, kubernetes string) (*common.Capabilities, error) {
-	version, err := common.ParseKubeVersion(kubernetes)
-	if err != nil {
-		return nil, fmt.Errorf("reading the Kubernetes version %q: %w", kubernetes, err)
-	}
-	if want := chart.Metadata.KubeVersion; want != "" && !chartutil.IsCompatibleRange(want, version.String()) {
-		return nil, fmt.Errorf("it needs Kubernetes %s, this is %s", want, version)
-	}
-	c := common.DefaultCapabilities.Copy()
-	c.KubeVersion = *version
-	return c, nil
-}
-
-// documents puts custom kinds first and leaves out notes for people.
-func documents(chart *chartv2.Chart, files map[string]string) ([]string, error) {
 	var out []string
 	for _, crd := range chart.CRDObjects() {
 		out = append(out, strings.TrimSpace(string(crd.File.Data)))
 	}
-	for name := range files {
-		if path.Base(name) == "NOTES.txt" {
-			delete(files, name)
-		}
-	}
-	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
-	if err != nil {
-		return nil, err
-	}
-	if len(hooks) > 0 {
-		return nil, fmt.Errorf("%q is a hook: install the chart with Helm", hooks[0].Path)
-	}
-	for _, m := range manifests {
+	for _, m := range rendered.manifests {
 		out = append(out, strings.TrimSpace(m.Content))
 	}
 	return out, nil
+}
+
+// process turns on those parts of a chart that the values ask for. It must be done once to a chart.
+func process(chart *chartv2.Chart, values map[string]any) error {
+	if chart.Metadata.Type == "library" {
+		return errors.New("it is a library for other charts, there is nothing to install")
+	}
+	if err := missingDependency(chart); err != nil {
+		return err
+	}
+	return chartutil.ProcessDependencies(chart, values)
+}
+
+// rendering is all that the output depends on.
+type rendering struct {
+	// chart has been processed.
+	chart        *chartv2.Chart
+	values       map[string]any
+	release      common.ReleaseOptions
+	capabilities *common.Capabilities
+	// lookup is nil if templates can't look at a cluster.
+	lookup   engine.ClientProvider
+	subNotes bool
+}
+
+type rendered struct {
+	hooks []*releasev1.Hook
+	// manifests are in the order of an installation.
+	manifests []releaseutil.Manifest
+	notes     string
+}
+
+func (r rendering) run() (*rendered, error) {
+	if want := r.chart.Metadata.KubeVersion; want != "" && !chartutil.IsCompatibleRange(want, r.capabilities.KubeVersion.String()) {
+		return nil, fmt.Errorf("it needs Kubernetes %s, this is %s", want, &r.capabilities.KubeVersion)
+	}
+	values, err := commonutil.ToRenderValues(r.chart, r.values, r.release, r.capabilities)
+	if err != nil {
+		return nil, err
+	}
+	files, err := r.files(values)
+	if err != nil {
+		return nil, err
+	}
+	out := &rendered{notes: r.takeNotes(files)}
+	out.hooks, out.manifests, err = releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
+	return out, err
+}
+
+// missingDependency refuses charts that were packed without what they need.
+func missingDependency(chart *chartv2.Chart) error {
+	have := map[string]bool{}
+	for _, d := range chart.Dependencies() {
+		have[d.Name()] = true
+	}
+	for _, d := range chart.Metadata.Dependencies {
+		if !have[d.Name] {
+			return fmt.Errorf("its dependency %q is not in its charts directory", d.Name)
+		}
+	}
+	return nil
+}
+
+func (r rendering) files(values common.Values) (map[string]string, error) {
+	if r.lookup != nil {
+		return engine.RenderWithClientProvider(r.chart, values, r.lookup)
+	}
+	return engine.Engine{}.Render(r.chart, values)
+}
+
+// takeNotes takes what is written for people out of the files.
+func (r rendering) takeNotes(files map[string]string) string {
+	const notes = "NOTES.txt"
+	own := path.Join(r.chart.Name(), "templates", notes)
+	text := files[own]
+	for _, name := range sortedKeys(files) {
+		if path.Base(name) != notes {
+			continue
+		}
+		if r.subNotes && name != own {
+			text += "\n" + files[name]
+		}
+		delete(files, name)
+	}
+	return text
+}
+
+// text is how Helm keeps manifests with a release.
+func text(crds []chartv2.CRD, manifests []releaseutil.Manifest) string {
+	var out strings.Builder
+	for _, crd := range crds {
+		fmt.Fprintf(&out, "---\n# Source: %s\n%s\n", crd.Filename, crd.File.Data)
+	}
+	for _, m := range manifests {
+		fmt.Fprintf(&out, "---\n# Source: %s\n%s\n", m.Name, m.Content)
+	}
+	return out.String()
 }

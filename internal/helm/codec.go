@@ -1,0 +1,114 @@
+package helm
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The form of Helm's Secrets. Helm's own package for it is not used, for it brings a SQL database along and knows no contexts.
+const (
+	secretType = "helm.sh/release.v1"
+	secretKey  = "release"
+	// nearlyFull is close to what a Secret holds.
+	nearlyFull = 900 << 10
+	// tooLarge is more than any release of Helm's can be, as a Secret holds 1 MiB, which compresses JSON by far less than this.
+	tooLarge = 64 << 20
+)
+
+// encode makes the Secret of a revision. changed is the label for the time, which differs for new Secrets.
+func encode(rec *record, changed string) (*corev1.Secret, error) {
+	data, err := pack(rec.Release)
+	if err != nil {
+		return nil, fmt.Errorf("packing revision %d of release %q: %w", rec.Version, rec.Name, err)
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: key(rec.Name, rec.Version), Namespace: rec.Namespace, ResourceVersion: rec.version},
+		Type:       secretType,
+		Data:       map[string][]byte{secretKey: data},
+	}
+	secret.Labels = map[string]string{}
+	for label, value := range rec.Labels {
+		secret.Labels[label] = value
+	}
+	secret.Labels[ownerLabel], secret.Labels[nameLabel] = ownerHelm, rec.Name
+	secret.Labels[statusLabel], secret.Labels[versionLabel] = rec.status(), strconv.Itoa(rec.Version)
+	secret.Labels[changed] = strconv.FormatInt(time.Now().Unix(), 10)
+	if rec.chart != "" {
+		secret.Annotations = map[string]string{chartAnnotation: rec.chart}
+	}
+	return secret, nil
+}
+
+// decode reads the Secret of a revision.
+func decode(secret *corev1.Secret) (*record, error) {
+	release, err := unpack(secret.Data[secretKey])
+	if err != nil {
+		return nil, err
+	}
+	release.Labels = map[string]string{}
+	for label, value := range secret.Labels {
+		if !systemLabels[label] {
+			release.Labels[label] = value
+		}
+	}
+	return &record{Release: release, version: secret.ResourceVersion, chart: secret.Annotations[chartAnnotation]}, nil
+}
+
+// pack tries harder if a release would not fit into a Secret otherwise.
+func pack(release *releasev1.Release) ([]byte, error) {
+	out, err := compress(release, gzip.DefaultCompression)
+	if err == nil && len(out) > nearlyFull {
+		return compress(release, gzip.BestCompression)
+	}
+	return out, err
+}
+
+func compress(release *releasev1.Release, level int) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := base64.NewEncoder(base64.StdEncoding, &out)
+	zipper, err := gzip.NewWriterLevel(encoder, level)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.NewEncoder(zipper).Encode(release); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(zipper.Close(), encoder.Close()); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// unpack also reads what was written before Helm compressed releases.
+func unpack(data []byte) (*releasev1.Release, error) {
+	plain := make([]byte, base64.StdEncoding.DecodedLen(len(data)))
+	n, err := base64.StdEncoding.Decode(plain, data)
+	if err != nil {
+		return nil, err
+	}
+	var in io.Reader = bytes.NewReader(plain[:n])
+	if bytes.HasPrefix(plain, []byte{0x1f, 0x8b}) {
+		if in, err = gzip.NewReader(in); err != nil {
+			return nil, err
+		}
+	}
+	release := &releasev1.Release{}
+	if err := json.NewDecoder(io.LimitReader(in, tooLarge)).Decode(release); err != nil {
+		return nil, err
+	}
+	if release.Info == nil {
+		return nil, errors.New("it has no status")
+	}
+	return release, nil
+}

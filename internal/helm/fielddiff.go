@@ -1,0 +1,136 @@
+package helm
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+)
+
+const (
+	// manyLines bounds the diff of one object.
+	manyLines = 200
+	// manyRunes bounds a value in it.
+	manyRunes = 200
+)
+
+// fieldDiff has a line for each field that differs, in the order of their names.
+func fieldDiff(before, after map[string]any) string {
+	d := &differ{secret: isSecret(before) || isSecret(after)}
+	if before == nil {
+		d.one("+", "", after)
+	} else {
+		d.both("", before, after)
+	}
+	if more := len(d.lines) - manyLines; more > 0 {
+		d.lines = append(d.lines[:manyLines], fmt.Sprintf("… and %d more", more))
+	}
+	return strings.Join(d.lines, "\n")
+}
+
+func isSecret(o map[string]any) bool { return o["kind"] == "Secret" && o["apiVersion"] == "v1" }
+
+type differ struct {
+	secret bool
+	lines  []string
+}
+
+func (d *differ) both(path string, before, after any) {
+	left, isMap := before.(map[string]any)
+	right, both := after.(map[string]any)
+	if isMap && both {
+		d.maps(path, left, right)
+		return
+	}
+	first, isList := before.([]any)
+	second, both := after.([]any)
+	if isList && both {
+		d.lists(path, first, second)
+		return
+	}
+	if old, now := asText(before), asText(after); old != now {
+		d.line("", path, d.show(path, old)+" → "+d.show(path, now))
+	}
+}
+
+func (d *differ) maps(path string, before, after map[string]any) {
+	names := maps.Clone(before)
+	maps.Copy(names, after)
+	for _, name := range sortedKeys(names) {
+		old, had := before[name]
+		now, has := after[name]
+		switch next := join(path, name); {
+		case had && has:
+			d.both(next, old, now)
+		case had:
+			d.one("-", next, old)
+		default:
+			d.one("+", next, now)
+		}
+	}
+}
+
+func (d *differ) lists(path string, before, after []any) {
+	for i := range max(len(before), len(after)) {
+		switch next := fmt.Sprintf("%s[%d]", path, i); {
+		case i < len(before) && i < len(after):
+			d.both(next, before[i], after[i])
+		case i < len(before):
+			d.one("-", next, before[i])
+		default:
+			d.one("+", next, after[i])
+		}
+	}
+}
+
+// one tells all fields of what is on one side only.
+func (d *differ) one(sign, path string, value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, name := range sortedKeys(v) {
+			d.one(sign, join(path, name), v[name])
+		}
+	case []any:
+		for i, item := range v {
+			d.one(sign, fmt.Sprintf("%s[%d]", path, i), item)
+		}
+	default:
+		d.line(sign, path, d.show(path, asText(v)))
+	}
+}
+
+func (d *differ) line(sign, path, rest string) {
+	if sign != "" {
+		sign += " "
+	}
+	d.lines = append(d.lines, sign+path+": "+rest)
+}
+
+// show masks what a Secret holds.
+func (d *differ) show(path, value string) string {
+	if d.secret && (strings.HasPrefix(path, "data") || strings.HasPrefix(path, "stringData")) {
+		return masked
+	}
+	if runes := []rune(value); len(runes) > manyRunes {
+		return string(runes[:manyRunes]) + "…"
+	}
+	return value
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	if strings.ContainsAny(name, "./") {
+		return path + "[" + name + "]"
+	}
+	return path + "." + name
+}
+
+func asText(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(data)
+}

@@ -1,0 +1,243 @@
+package helm
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/drover-dev/drover/internal/addons/tool"
+)
+
+// Marks that Helm puts on objects, and those that charts put there for Helm.
+const (
+	managedByLabel      = "app.kubernetes.io/managed-by"
+	managedByHelm       = "Helm"
+	nameAnnotation      = "meta.helm.sh/release-name"
+	namespaceAnnotation = "meta.helm.sh/release-namespace"
+	policyAnnotation    = "helm.sh/resource-policy"
+	policyKeep          = "keep"
+	crdKind             = "CustomResourceDefinition"
+)
+
+// object is one of a release, with where it is to be found once its kind is known.
+type object struct {
+	*unstructured.Unstructured
+	resource schema.GroupVersionResource
+	// ours says that it is on the cluster as one of the release. Of others it is not known whether and whose.
+	ours bool
+	// clientSide says that it was put there before server-side apply.
+	clientSide bool
+}
+
+func (o *object) known() bool { return o.resource.Resource != "" }
+
+// identity is the same for all versions of a kind.
+func (o *object) identity() string {
+	gvk := o.GroupVersionKind()
+	return strings.Join([]string{gvk.Group, gvk.Kind, o.GetNamespace(), o.GetName()}, "/")
+}
+
+// title is how messages name an object.
+func (o *object) title() string {
+	if o.GetNamespace() == "" {
+		return fmt.Sprintf("%s %q", o.GetKind(), o.GetName())
+	}
+	return fmt.Sprintf("%s %q", o.GetKind(), o.GetNamespace()+"/"+o.GetName())
+}
+
+func (o *object) toolObject() tool.Object {
+	return tool.Object{GroupVersionKind: o.GroupVersionKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// kept says that the chart wants the object to outlive the release.
+func kept(u *unstructured.Unstructured) bool {
+	return strings.EqualFold(strings.TrimSpace(u.GetAnnotations()[policyAnnotation]), policyKeep)
+}
+
+// parse reads the objects of a manifest, in its order.
+func parse(manifest string) ([]*object, error) {
+	documents := releaseutil.SplitManifests(manifest)
+	keys := slices.Collect(maps.Keys(documents))
+	slices.SortFunc(keys, func(a, b string) int {
+		if releaseutil.BySplitManifestsOrder([]string{a, b}).Less(0, 1) {
+			return -1
+		}
+		return 1
+	})
+	var out []*object
+	for _, key := range keys {
+		found, err := parseDocument(documents[key])
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", source(documents[key]), err)
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// source is the template that a document came from.
+func source(document string) string {
+	for line := range strings.Lines(document) {
+		if name, ok := strings.CutPrefix(line, "# Source: "); ok {
+			return fmt.Sprintf("%q", strings.TrimSpace(name))
+		}
+	}
+	return "an object"
+}
+
+func parseDocument(document string) ([]*object, error) {
+	data, err := yaml.YAMLToJSON([]byte(document))
+	if err != nil {
+		return nil, errors.New("it is not YAML") // the cause may quote it
+	}
+	if string(data) == "null" {
+		return nil, nil
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(data); err != nil {
+		return nil, errors.New("it has no kind")
+	}
+	if !u.IsList() {
+		if u.GetName() == "" {
+			return nil, fmt.Errorf("the %s in it has no name", u.GetKind())
+		}
+		return []*object{{Unstructured: u}}, nil
+	}
+	var out []*object
+	err = u.EachListItem(func(item runtime.Object) error {
+		one, ok := item.(*unstructured.Unstructured)
+		if !ok || one.GetName() == "" {
+			return fmt.Errorf("an object in the %s in it has no name", u.GetKind())
+		}
+		out = append(out, &object{Unstructured: one})
+		return nil
+	})
+	return out, err
+}
+
+// locate finds out where an object belongs. It fails if its kind is not there.
+func (o *object) locate(mapper meta.RESTMapper, namespace string) error {
+	gvk := o.GroupVersionKind()
+	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return fmt.Errorf("finding kind %s: %w", gvk, err)
+	}
+	o.resource = mapping.Resource
+	switch {
+	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
+		o.SetNamespace("")
+	case o.GetNamespace() == "":
+		o.SetNamespace(namespace)
+	}
+	return nil
+}
+
+// locateAll locates objects, except for those whose kinds come with them.
+func locateAll(objects []*object, mapper meta.RESTMapper, namespace string) error {
+	coming := definedKinds(objects)
+	for _, o := range objects {
+		err := o.locate(mapper, namespace)
+		if meta.IsNoMatchError(err) && coming[o.GroupVersionKind().GroupKind()] {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// locateSome is for objects to be removed: what is of a kind that is gone is gone as well.
+func locateSome(objects []*object, mapper meta.RESTMapper, namespace string) ([]*object, error) {
+	var found []*object
+	for _, o := range objects {
+		switch err := o.locate(mapper, namespace); {
+		case err == nil:
+			found = append(found, o)
+		case !meta.IsNoMatchError(err):
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func definedKinds(objects []*object) map[schema.GroupKind]bool {
+	kinds := map[schema.GroupKind]bool{}
+	for _, o := range objects {
+		if o.GetKind() == crdKind {
+			group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
+			kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
+			kinds[schema.GroupKind{Group: group, Kind: kind}] = true
+		}
+	}
+	return kinds
+}
+
+// claim marks an object as one of a release.
+func (o *object) claim(owner tool.ID) {
+	labels := o.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[managedByLabel] = managedByHelm
+	o.SetLabels(labels)
+	annotations := o.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[nameAnnotation], annotations[namespaceAnnotation] = owner.Name, owner.Namespace
+	o.SetAnnotations(annotations)
+}
+
+// ownedBy says whether an object on the cluster carries the marks of a release.
+func ownedBy(live *unstructured.Unstructured, owner tool.ID) bool {
+	a := live.GetAnnotations()
+	return live.GetLabels()[managedByLabel] == managedByHelm && a[nameAnnotation] == owner.Name && a[namespaceAnnotation] == owner.Namespace
+}
+
+// ownedByOther says whether an object carries the marks of another release.
+func ownedByOther(live metav1.Object, owner tool.ID) bool {
+	a := live.GetAnnotations()
+	name, namespace := a[nameAnnotation], a[namespaceAnnotation]
+	return name != "" && (name != owner.Name || namespace != owner.Namespace)
+}
+
+// groups are runs of the same kind: what is in one does not wait for the rest of it.
+func groups(objects []*object) [][]*object {
+	var out [][]*object
+	for i, o := range objects {
+		if i == 0 || o.GetKind() != objects[i-1].GetKind() {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], o)
+	}
+	return out
+}
+
+// inOrder sorts objects by kind, those of unknown kinds last.
+func inOrder(objects []*object, order releaseutil.KindSortOrder) []*object {
+	place := func(o *object) int {
+		if i := slices.Index(order, o.GetKind()); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	sorted := slices.Clone(objects)
+	slices.SortStableFunc(sorted, func(a, b *object) int {
+		if d := place(a) - place(b); d != 0 {
+			return d
+		}
+		return strings.Compare(a.GetKind(), b.GetKind())
+	})
+	return sorted
+}
