@@ -9,6 +9,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -56,6 +57,7 @@ type Runner struct {
 
 type job struct {
 	work    Work
+	since   time.Time
 	ctx     context.Context
 	cancel  context.CancelFunc
 	outcome *Outcome
@@ -79,7 +81,7 @@ func (r *Runner) Start(w Work) bool {
 	if r.jobs[w.For] != nil || r.ctx.Err() != nil {
 		return false
 	}
-	j := &job{work: w}
+	j := &job{work: w, since: time.Now()}
 	j.ctx, j.cancel = context.WithCancel(r.ctx)
 	r.jobs[w.For] = j
 	l := r.lanes[w.Cluster]
@@ -95,15 +97,15 @@ func (r *Runner) Start(w Work) bool {
 	return true
 }
 
-// Running returns the subject of the operation that an object has under way.
-func (r *Runner) Running(key client.ObjectKey) (subject string, running bool) {
+// Running returns the subject of the operation that an object has under way, and since when.
+func (r *Runner) Running(key client.ObjectKey) (subject string, since time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	j := r.jobs[key]
 	if j == nil || j.outcome != nil {
-		return "", false
+		return "", time.Time{}
 	}
-	return j.work.Subject, true
+	return j.work.Subject, j.since
 }
 
 // Cancel asks the operation of an object to end. It still has an outcome.

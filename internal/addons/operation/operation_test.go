@@ -83,8 +83,8 @@ func TestAnObjectHasOneOperationUntilItsOutcomeIsTaken(t *testing.T) {
 	if r.Start(g.work("one", "c")) {
 		t.Error("a second operation began beside the first")
 	}
-	if subject, running := r.Running(key("one")); !running || subject != "one" {
-		t.Errorf("running = %q, %t", subject, running)
+	if subject, since := r.Running(key("one")); since.IsZero() || subject != "one" {
+		t.Errorf("running = %q since %s", subject, since)
 	}
 	if _, ok := r.Take(key("one")); ok {
 		t.Error("an outcome was taken before the end")

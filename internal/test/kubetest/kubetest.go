@@ -14,10 +14,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/drover-dev/drover/config"
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/kube"
 )
@@ -57,6 +59,23 @@ func Shared(t testing.TB, opts install.Options) *Server {
 		t.Fatal(shared.err)
 	}
 	return shared.server
+}
+
+// SharedWithoutWebhooks returns the package's server without the admission webhooks, for tests of reconcilers that run without a manager
+// to answer them.
+func SharedWithoutWebhooks(t testing.TB) *Server {
+	t.Helper()
+	server := Shared(t, install.Options{})
+	hooks := server.Clientset(t).AdmissionregistrationV1()
+	for _, err := range []error{
+		hooks.ValidatingWebhookConfigurations().Delete(t.Context(), config.ValidatingWebhooks, metav1.DeleteOptions{}),
+		hooks.MutatingWebhookConfigurations().Delete(t.Context(), config.MutatingWebhooks, metav1.DeleteOptions{}),
+	} {
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Fatal(err)
+		}
+	}
+	return server
 }
 
 func startInstalled(opts install.Options) (*Server, error) {
@@ -124,6 +143,13 @@ func (s *Server) Stop() {
 		s.children[i].stop()
 	}
 	os.RemoveAll(s.dir)
+}
+
+// Run starts an empty server outside of a test, such as for a benchmark. The caller stops it.
+func Run(ctx context.Context) (*Server, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return start(ctx)
 }
 
 func start(ctx context.Context) (*Server, error) {

@@ -87,16 +87,21 @@ func Kubeconfig(t testing.TB, cfg *rest.Config) string {
 
 func writeKubeconfig(t testing.TB, file string, cfg *rest.Config) string {
 	t.Helper()
+	if err := clientcmd.WriteToFile(*AsKubeconfig(cfg), file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// AsKubeconfig returns cfg, which must be that of a Server, in the form of a kubeconfig.
+func AsKubeconfig(cfg *rest.Config) *clientcmdapi.Config {
 	const name = "kubetest"
 	c := clientcmdapi.NewConfig()
 	c.Clusters[name] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
 	c.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: cfg.BearerToken}
 	c.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	c.CurrentContext = name
-	if err := clientcmd.WriteToFile(*c, file); err != nil {
-		t.Fatal(err)
-	}
-	return file
+	return c
 }
 
 // FreeAddress returns a loopback address that nothing listens on.

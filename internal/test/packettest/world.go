@@ -23,7 +23,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/config"
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/packet/access"
 	"github.com/drover-dev/drover/internal/test/kubetest"
@@ -43,28 +42,11 @@ type World struct {
 // once is what a test package needs to be done once.
 var once sync.Once
 
-// withoutWebhooks takes the admission webhooks away, since no manager answers them.
-func withoutWebhooks(t testing.TB, server *kubetest.Server) {
-	t.Helper()
-	hooks := server.Clientset(t).AdmissionregistrationV1()
-	for _, err := range []error{
-		hooks.ValidatingWebhookConfigurations().Delete(t.Context(), config.ValidatingWebhooks, metav1.DeleteOptions{}),
-		hooks.MutatingWebhookConfigurations().Delete(t.Context(), config.MutatingWebhooks, metav1.DeleteOptions{}),
-	} {
-		if err != nil && !apierrors.IsNotFound(err) {
-			t.Fatal(err)
-		}
-	}
-}
-
 // NewWorld returns a world of the test's own on the API server of the test package. Tests with a world each may run side by side.
 func NewWorld(t testing.TB) *World {
 	t.Helper()
-	server := kubetest.Shared(t, install.Options{})
-	once.Do(func() {
-		ctrl.SetLogger(logr.Discard())
-		withoutWebhooks(t, server)
-	})
+	server := kubetest.SharedWithoutWebhooks(t)
+	once.Do(func() { ctrl.SetLogger(logr.Discard()) })
 	c, err := client.New(server.Config, client.Options{Scheme: Scheme(t)})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,142 @@
+package chart
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+)
+
+// Reasons of events.
+const (
+	createdReason      = "ReleaseCreated"
+	updatedReason      = "ReleaseUpdated"
+	reinstallingReason = "ReleaseReinstalling"
+	deletedReason      = "ReleaseDeleted"
+	rolloutReason      = "Rollout"
+)
+
+// act makes the moves that the plan allows.
+func (c *Controller) act(ctx context.Context, s *scope) error {
+	return each(s, func(t *target) {
+		m := s.allowed(t)
+		if err := c.make(ctx, s, t, m); err != nil {
+			s.note(problem{t.cluster.Name, addonsv1.CreationFailedReason, err, m.verb == refuse})
+			s.drop(t)
+		}
+	})
+}
+
+// allowed is the move that is made now.
+func (s *scope) allowed(t *target) move {
+	plan := s.plan
+	if plan.Allowed[t.cluster.Name] {
+		return t.move
+	}
+	if t.move.verb != keep || plan.Back {
+		s.waits(t)
+	}
+	if t.back.verb != "" && (plan.Back || t.release == nil) {
+		return t.back
+	}
+	return move{verb: keep}
+}
+
+// waits records a cluster that does not have what the spec says, on purpose.
+func (f *facts) waits(t *target) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.waiting = append(f.waiting, t.cluster.Name)
+}
+
+func (f *facts) reinstalls(t *target) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reinstalling = append(f.reinstalling, t.cluster.Name)
+}
+
+func (c *Controller) make(ctx context.Context, s *scope, t *target, m move) error {
+	switch m.verb {
+	case create:
+		return c.create(ctx, s, t, m.object)
+	case update:
+		return c.update(ctx, s, t, m.object)
+	case reinstall:
+		if err := c.delete(ctx, s, t.release, reinstallingReason); err != nil {
+			return err
+		}
+		s.reinstalls(t)
+	case await:
+		s.reinstalls(t)
+	case refuse:
+		return m.why
+	}
+	if t.release != nil {
+		s.leaves(t.release)
+	}
+	return nil
+}
+
+func (c *Controller) create(ctx context.Context, s *scope, t *target, object *addonsv1.HelmReleaseProxy) error {
+	err := c.Client.Create(ctx, object)
+	if apierrors.IsAlreadyExists(err) {
+		return c.adopt(ctx, s, object)
+	}
+	if err != nil {
+		return fmt.Errorf("creating HelmReleaseProxy %q: %w", object.Name, err)
+	}
+	s.leaves(object)
+	written.WithLabelValues(string(create)).Inc()
+	logger(ctx).Info("Created a release", "release", object.Name, "cluster", t.cluster.Name)
+	c.Events.Eventf(s.chart, corev1.EventTypeNormal, createdReason, "Created HelmReleaseProxy %s for cluster %s", object.Name, t.cluster.Name)
+	return nil
+}
+
+// adopt looks at what has the name already: most likely it is the release of a reconcile that the cache does not know about yet.
+func (c *Controller) adopt(ctx context.Context, s *scope, object *addonsv1.HelmReleaseProxy) error {
+	there := &addonsv1.HelmReleaseProxy{}
+	if err := c.Live.Get(ctx, ctrlclient.ObjectKeyFromObject(object), there); err != nil {
+		return fmt.Errorf("reading HelmReleaseProxy %q: %w", object.Name, err)
+	}
+	if !metav1.IsControlledBy(there, s.chart) {
+		return fmt.Errorf("creating HelmReleaseProxy %q: somebody else has made one of that name, delete it", object.Name)
+	}
+	s.leaves(there)
+	return nil
+}
+
+func (c *Controller) update(ctx context.Context, s *scope, t *target, object *addonsv1.HelmReleaseProxy) error {
+	if err := c.Client.Patch(ctx, object, ctrlclient.MergeFrom(t.release)); err != nil {
+		return fmt.Errorf("updating HelmReleaseProxy %q: %w", object.Name, err)
+	}
+	s.leaves(object)
+	written.WithLabelValues(string(update)).Inc()
+	logger(ctx).Info("Updated a release", "release", object.Name, "cluster", t.cluster.Name)
+	if object.Generation != t.release.Generation {
+		c.Events.Eventf(s.chart, corev1.EventTypeNormal, updatedReason, "Updated HelmReleaseProxy %s for cluster %s", object.Name, t.cluster.Name)
+	}
+	return nil
+}
+
+// delete removes a release, which is told once: when it is on its way out already, nothing happens.
+func (c *Controller) delete(ctx context.Context, s *scope, r *addonsv1.HelmReleaseProxy, reason string) error {
+	if !r.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	err := c.Client.Delete(ctx, r.DeepCopy(), ctrlclient.Preconditions{UID: &r.UID})
+	if ctrlclient.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting HelmReleaseProxy %q: %w", r.Name, err)
+	}
+	written.WithLabelValues("delete").Inc()
+	logger(ctx).Info("Deleted a release", "release", r.Name, "cluster", r.Spec.ClusterRef.Name, "reason", reason)
+	c.Events.Eventf(s.chart, corev1.EventTypeNormal, reason, "Deleted HelmReleaseProxy %s for cluster %s", r.Name, r.Spec.ClusterRef.Name)
+	return nil
+}
+
+var logger = ctrl.LoggerFrom

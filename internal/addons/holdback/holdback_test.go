@@ -1,0 +1,164 @@
+package holdback
+
+import (
+	"os"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/test/kubetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
+
+func TestWhenTheHookIsOn(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		facts
+		want action
+	}{
+		{"nobody asks", facts{}, leave},
+		{"somebody asks", facts{releases: 1}, putOn},
+		{"it is on already", facts{releases: 1, hooked: true}, leave},
+		{"nobody asks any more", facts{hooked: true}, takeOff},
+		{"the machine goes alone", facts{leaving: true, releases: 1, hooked: true}, takeOff},
+		{"the machine goes alone, without a hook", facts{leaving: true, releases: 1}, leave},
+		{"the cluster goes", facts{cluster: goes, releases: 1, hooked: true}, leave},
+		{"the cluster goes, a machine was missed", facts{cluster: goes, releases: 1}, putOn},
+		{"the cluster and the machine go", facts{cluster: goes, leaving: true, releases: 1, hooked: true}, leave},
+		{"the cluster and the machine go, too late for a hook", facts{cluster: goes, leaving: true, releases: 1}, leave},
+		{"the cluster goes and all is uninstalled", facts{cluster: goes, leaving: true, hooked: true}, takeOff},
+		{"the cluster is gone", facts{cluster: gone, leaving: true, releases: 1, hooked: true}, takeOff},
+	} {
+		if got := decide(tc.facts); got != tc.want {
+			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)
+		}
+	}
+}
+
+// world is a cluster with a machine.
+type world struct {
+	*testing.T
+	ctrlclient.Client
+
+	c  *Controller
+	ns string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	t.Parallel()
+	server := kubetest.SharedWithoutWebhooks(t)
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, addonsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client, err := ctrlclient.New(server.Config, ctrlclient.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t, client, &Controller{Client: client}, server.Namespace(t)}
+	w.must(w.Create(t.Context(), &clusterv1.Cluster{
+		ObjectMeta: w.meta("c"), Spec: clusterv1.ClusterSpec{ClusterNetwork: clusterv1.ClusterNetwork{ServiceDomain: "x.local"}},
+	}))
+	w.must(w.Create(t.Context(), &clusterv1.Machine{ObjectMeta: w.meta("m"), Spec: clusterv1.MachineSpec{
+		ClusterName: "c", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("s")},
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "PacketMachine", Name: "m"},
+	}}))
+	return w
+}
+
+// meta has a finalizer, so that what is deleted stays to be looked at.
+func (w *world) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: w.ns, Name: name, Finalizers: []string{"test/hold"}, Labels: map[string]string{clusterv1.ClusterNameLabel: "c"},
+	}
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) release(before bool) *addonsv1.HelmReleaseProxy {
+	w.Helper()
+	r := &addonsv1.HelmReleaseProxy{ObjectMeta: w.meta("r"), Spec: addonsv1.HelmReleaseProxySpec{
+		ClusterRef: corev1.ObjectReference{Name: "c", Namespace: w.ns}, ChartName: "x", RepoURL: "https://charts.example.com",
+		Options: addonsv1.HelmOptions{Uninstall: &addonsv1.HelmUninstallOptions{BeforeCluster: before}},
+	}}
+	w.must(w.Create(w.Context(), r))
+	return r
+}
+
+// hooked reconciles the machine and says whether it has the hook.
+func (w *world) hooked() bool {
+	w.Helper()
+	key := ctrlclient.ObjectKey{Namespace: w.ns, Name: "m"}
+	_, err := w.c.Reconcile(w.Context(), ctrl.Request{NamespacedName: key})
+	w.must(err)
+	m := &clusterv1.Machine{}
+	w.must(w.Get(w.Context(), key, m))
+	_, ok := m.Annotations[Hook]
+	return ok
+}
+
+func (w *world) remove(o ctrlclient.Object) {
+	w.Helper()
+	w.must(w.Delete(w.Context(), o))
+}
+
+func TestAMachineThatGoesAloneIsNotHeldUp(t *testing.T) {
+	w := newWorld(t)
+	if w.hooked() {
+		t.Error("hooked without a reason")
+	}
+	w.release(true)
+	if !w.hooked() {
+		t.Error("not hooked")
+	}
+	w.remove(&clusterv1.Machine{ObjectMeta: w.meta("m")})
+	if w.hooked() {
+		t.Error("held up")
+	}
+}
+
+func TestMachinesOfAClusterThatGoesWaitUntilAllIsUninstalled(t *testing.T) {
+	w := newWorld(t)
+	r := w.release(true)
+	w.hooked()
+	w.remove(&clusterv1.Cluster{ObjectMeta: w.meta("c")})
+	w.remove(&clusterv1.Machine{ObjectMeta: w.meta("m")})
+	if !w.hooked() {
+		t.Fatal("not held up")
+	}
+	w.must(w.Get(t.Context(), ctrlclient.ObjectKeyFromObject(r), r))
+	if r.DeletionTimestamp.IsZero() {
+		t.Error("a release made by hand is not uninstalled")
+	}
+	r.Finalizers = nil
+	w.must(w.Update(t.Context(), r))
+	if w.hooked() {
+		t.Error("held up for nothing")
+	}
+}
+
+func TestReleasesThatDoNotAskHoldUpNothing(t *testing.T) {
+	w := newWorld(t)
+	w.release(false)
+	if w.hooked() {
+		t.Error("hooked")
+	}
+}

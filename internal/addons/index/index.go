@@ -1,0 +1,102 @@
+// Package index finds HelmReleaseProxies by what they belong to, for every controller of add-ons. With a cache it never looks at more of
+// them than it returns.
+//
+// Lists share their objects with the cache: whoever changes one makes a copy first. Start with Add and Releases.
+package index
+
+import (
+	"context"
+	"fmt"
+
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
+
+	"sigs.k8s.io/cluster-api/util/labels/format"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+)
+
+// Names of the indexes.
+const (
+	byChart   = "drover.helmchartproxy"
+	byCluster = "drover.cluster"
+)
+
+// Add adds the indexes to a cache. It is called once, before the cache starts.
+func Add(ctx context.Context, fields ctrlclient.FieldIndexer) error {
+	for name, keys := range map[string]ctrlclient.IndexerFunc{byChart: chartKeys, byCluster: clusterKeys} {
+		if err := fields.IndexField(ctx, &addonsv1.HelmReleaseProxy{}, name, keys); err != nil {
+			return fmt.Errorf("adding index %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func chartKeys(o ctrlclient.Object) []string {
+	if chart := o.GetLabels()[addonsv1.HelmChartProxyLabel]; chart != "" {
+		return []string{chart}
+	}
+	return nil
+}
+
+func clusterKeys(o ctrlclient.Object) []string {
+	hrp, ok := o.(*addonsv1.HelmReleaseProxy)
+	if !ok {
+		return nil
+	}
+	return []string{ClusterKey(hrp).String()}
+}
+
+// ClusterKey is the Cluster of a release.
+func ClusterKey(hrp *addonsv1.HelmReleaseProxy) ctrlclient.ObjectKey {
+	key := ctrlclient.ObjectKey{Namespace: hrp.Spec.ClusterRef.Namespace, Name: hrp.Spec.ClusterRef.Name}
+	if key.Namespace == "" {
+		key.Namespace = hrp.Namespace
+	}
+	return key
+}
+
+// ChartLabel is the value of the label that names a HelmChartProxy. A name may be longer than a label.
+func ChartLabel(name string) string { return format.MustFormatValue(name) }
+
+// Releases finds them.
+type Releases struct {
+	ctrlclient.Reader
+
+	// Indexed says that the reader is a cache with the indexes. Without them the same answers take longer.
+	Indexed bool
+}
+
+// OfChart are those of a HelmChartProxy.
+func (r Releases) OfChart(ctx context.Context, chart ctrlclient.ObjectKey) ([]addonsv1.HelmReleaseProxy, error) {
+	list := &addonsv1.HelmReleaseProxyList{}
+	var by ctrlclient.ListOption = ctrlclient.MatchingLabels{addonsv1.HelmChartProxyLabel: ChartLabel(chart.Name)}
+	if r.Indexed {
+		by = ctrlclient.MatchingFields{byChart: ChartLabel(chart.Name)}
+	}
+	if err := r.List(ctx, list, ctrlclient.InNamespace(chart.Namespace), by, ctrlclient.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing releases of HelmChartProxy %q: %w", chart, err)
+	}
+	return list.Items, nil
+}
+
+// OfCluster are those on a Cluster, whoever made them, in whatever namespace they are.
+func (r Releases) OfCluster(ctx context.Context, cluster ctrlclient.ObjectKey) ([]addonsv1.HelmReleaseProxy, error) {
+	list := &addonsv1.HelmReleaseProxyList{}
+	options := []ctrlclient.ListOption{ctrlclient.UnsafeDisableDeepCopy}
+	if r.Indexed {
+		options = append(options, ctrlclient.MatchingFields{byCluster: cluster.String()})
+	}
+	if err := r.List(ctx, list, options...); err != nil {
+		return nil, fmt.Errorf("listing releases on cluster %q: %w", cluster, err)
+	}
+	if r.Indexed {
+		return list.Items, nil
+	}
+	var out []addonsv1.HelmReleaseProxy
+	for _, hrp := range list.Items {
+		if ClusterKey(&hrp) == cluster {
+			out = append(out, hrp)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,191 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/addons/operation"
+	"github.com/drover-dev/drover/internal/addons/tool"
+	"github.com/drover-dev/drover/internal/workload"
+)
+
+// act starts what was chosen.
+func (v *visit) act(ctx context.Context, f facts, c choice) error {
+	switch c.do {
+	case nothing, finish:
+		return nil
+	case abort:
+		v.operations.Cancel(v.key())
+		return nil
+	case abandon:
+		v.Events.Eventf(v.release, corev1.EventTypeWarning, "ReleaseAbandoned",
+			"Gave up on uninstalling release %q in namespace %q: Cluster %q did not answer for %s", f.want.ID.Name, f.want.ID.Namespace, v.cluster(), f.giveUp())
+		return v.finish(ctx)
+	}
+	connection, err := v.Clusters.Get(ctx, v.cluster())
+	if err != nil {
+		return fmt.Errorf("connecting to cluster %q: %w", v.cluster(), err)
+	}
+	v.operations.Start(operation.Work{
+		For: v.key(), Cluster: v.cluster(), Subject: f.subject(), Do: func(ctx context.Context) (any, error) { return v.operate(ctx, connection, f, c.do) },
+	})
+	return nil
+}
+
+// result is what an operation found out.
+type result struct {
+	do      action
+	through *workload.Cluster
+	want    tool.Want
+	state   tool.State
+	health  tool.Health
+	changes []tool.Change
+	// began is when, so that what changed meanwhile is looked at again.
+	began time.Time
+}
+
+// operate runs beside the workers.
+func (v *visit) operate(ctx context.Context, cluster *workload.Cluster, f facts, do action) (result, error) {
+	r := result{do: do, through: cluster, want: f.want, state: f.state, began: v.Clock.Now()}
+	v.memory.update(v.key(), func(k *knowledge) {
+		if do == check {
+			k.stirred = false
+		}
+		if do == compare || do == correct {
+			k.touched = false
+		}
+	})
+	var err error
+	switch do {
+	case apply:
+		r.state, err = v.tool.Apply(ctx, cluster, f.want)
+	case remove:
+		r.state, err = tool.State{}, v.tool.Remove(ctx, cluster, f.want)
+	case revert:
+		r.state, err = v.revert(ctx, cluster, f)
+	case check:
+		r.health, err = v.tool.Health(ctx, cluster, f.want)
+	case compare:
+		r.want.Correct = true
+		r.changes, err = v.tool.Diff(ctx, cluster, r.want)
+	case correct:
+		r.want.Correct = true
+		r.state, err = v.tool.Apply(ctx, cluster, r.want)
+	}
+	return r, err
+}
+
+// revert goes back to the revision before, or to nothing if there was none.
+func (v *visit) revert(ctx context.Context, cluster *workload.Cluster, f facts) (tool.State, error) {
+	back, ok := v.tool.(tool.Reverter)
+	if !ok || f.state.Revision <= 1 {
+		return tool.State{}, v.tool.Remove(ctx, cluster, f.want)
+	}
+	return back.Revert(ctx, cluster, f.want, 0)
+}
+
+// conclude takes up how the last operation ended. It says whether there was one that did.
+func (v *visit) conclude() bool {
+	outcome, ended := v.operations.Take(v.key())
+	if !ended || errors.Is(outcome.Err, context.Canceled) {
+		return false
+	}
+	r, _ := outcome.Value.(result)
+	if outcome.Err != nil {
+		v.failed(r.do, outcome.Subject, outcome.Err)
+		return true
+	}
+	if r.do != check && r.do != compare {
+		v.memory.left(v.key(), r.state, v.Clock.Now())
+	}
+	status := &v.release.Status
+	if a := status.Attempt; a != nil && r.do != check && r.do != compare && !a.Reverted {
+		status.Attempt = nil
+	}
+	switch r.do {
+	case apply:
+		v.applied(r, outcome.Subject)
+	case correct:
+		v.Events.Event(v.release, corev1.EventTypeNormal, "DriftCorrected", "Wrote objects again that others had changed")
+		v.note(r, func(k *knowledge) { k.drift = &[]tool.Change{} })
+	case revert:
+		v.reverted(r, outcome.Subject)
+	case check:
+		v.note(r, func(k *knowledge) { k.health, k.checked = &r.health, r.began })
+	case compare:
+		v.note(r, func(k *knowledge) { k.drift = &r.changes })
+		if len(r.changes) > 0 {
+			v.Events.Eventf(v.release, corev1.EventTypeWarning, "DriftDetected", "Others have changed %s", few(objects(r.changes)))
+		}
+	}
+	return true
+}
+
+// note remembers what was seen of a record through a connection.
+func (v *visit) note(r result, change func(*knowledge)) {
+	v.memory.update(v.key(), func(k *knowledge) {
+		if k.stamp != r.state.Stamp || k.through != r.through {
+			*k = knowledge{stamp: r.state.Stamp, through: r.through, stirred: k.stirred, touched: k.touched}
+		}
+		change(k)
+	})
+}
+
+func (v *visit) applied(r result, fingerprint string) {
+	before := v.release.Status.Revision
+	now := metav1.NewTime(v.Clock.Now())
+	v.release.Status.Applied = &addonsv1.AppliedRelease{
+		Fingerprint: fingerprint, Chart: r.want.Resolved.Digest, Version: r.want.Resolved.Version, Stamp: r.state.Stamp, At: &now,
+	}
+	v.release.Status.Attempt = nil
+	if r.state.Revision != before {
+		v.Events.Eventf(v.release, corev1.EventTypeNormal, "ReleaseApplied",
+			"Release %q is at revision %d with version %s", r.want.ID.Name, r.state.Revision, r.want.Resolved.Version)
+	}
+}
+
+func (v *visit) reverted(r result, fingerprint string) {
+	v.release.Status.Attempt = &addonsv1.FailedAttempt{
+		Fingerprint: fingerprint, At: metav1.NewTime(v.Clock.Now()), Failures: 1, Reverted: true,
+		Message: "the objects did not become ready in time; what was there before is back",
+	}
+	v.Events.Eventf(v.release, corev1.EventTypeWarning, "ReleaseReverted", "Release %q did not become ready in time and was reverted", r.want.ID.Name)
+}
+
+func (v *visit) failed(do action, fingerprint string, err error) {
+	attempt := &addonsv1.FailedAttempt{
+		Fingerprint: fingerprint, At: metav1.NewTime(v.Clock.Now()), Failures: 1, Message: bound(err.Error()), Terminal: errors.As(err, new(*tool.Terminal)),
+	}
+	if last := v.release.Status.Attempt; last != nil && last.Fingerprint == fingerprint {
+		attempt.Failures = last.Failures + 1
+	}
+	if last := v.release.Status.Attempt; last == nil || last.Message != attempt.Message {
+		v.Events.Eventf(v.release, corev1.EventTypeWarning, "ReleaseFailed", "Could not %s release: %s", do, attempt.Message)
+	}
+	v.release.Status.Attempt = attempt
+}
+
+// finish lets the object go.
+func (v *visit) finish(ctx context.Context) error {
+	v.memory.forget(v.key())
+	if !controllerutil.RemoveFinalizer(v.release, addonsv1.HelmReleaseProxyFinalizer) {
+		return nil
+	}
+	return client.IgnoreNotFound(v.Client.Patch(ctx, v.release, client.MergeFrom(v.before)))
+}
+
+func objects(changes []tool.Change) []string {
+	var names []string
+	for _, c := range changes {
+		names = append(names, c.Object.Kind+" "+c.Object.Name)
+	}
+	return names
+}

@@ -1,0 +1,72 @@
+package release
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"path"
+	"reflect"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/annotations"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+)
+
+// maxName is how long Helm lets the name of a release be.
+const maxName = 53
+
+// prepare puts on what must be there before anything is done on a cluster: the finalizer, a name for the release.
+func (v *visit) prepare(ctx context.Context) error {
+	if v.deleting() {
+		return nil
+	}
+	controllerutil.AddFinalizer(v.release, addonsv1.HelmReleaseProxyFinalizer)
+	if v.release.Spec.ReleaseName == "" {
+		v.release.Spec.ReleaseName = generatedName(v.release)
+		setAnnotation(v.release, addonsv1.GeneratedNameAnnotation)
+	}
+	if v.release.Labels[clusterv1.ClusterNameLabel] == "" {
+		if v.release.Labels == nil {
+			v.release.Labels = map[string]string{}
+		}
+		v.release.Labels[clusterv1.ClusterNameLabel] = v.cluster().Name
+	}
+	return v.writeObject(ctx)
+}
+
+// writeObject writes everything but the status, if it changed.
+func (v *visit) writeObject(ctx context.Context) error {
+	if reflect.DeepEqual(v.before.ObjectMeta, v.release.ObjectMeta) && reflect.DeepEqual(v.before.Spec, v.release.Spec) {
+		return nil
+	}
+	status := v.release.Status
+	if err := v.Client.Patch(ctx, v.release, client.MergeFrom(v.before)); err != nil {
+		return err
+	}
+	v.memory.wrote(v.release)
+	v.before = v.release.DeepCopy()
+	v.release.Status = status
+	return nil
+}
+
+// generatedName is the same each time for the same object, so that a name is not lost with a write.
+func generatedName(r *addonsv1.HelmReleaseProxy) string {
+	base, _, _ := strings.Cut(path.Base(r.Spec.ChartName), ".")
+	sum := sha256.Sum256([]byte(r.UID))
+	suffix := "-" + hex.EncodeToString(sum[:])[:10]
+	return base[:min(len(base), maxName-len(suffix))] + suffix
+}
+
+func setAnnotation(r *addonsv1.HelmReleaseProxy, name string) {
+	if r.Annotations == nil {
+		r.Annotations = map[string]string{}
+	}
+	r.Annotations[name] = "true"
+}
+
+func (v *visit) paused() bool { return annotations.HasPaused(v.release) }

@@ -1,0 +1,153 @@
+package release
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/drover-dev/drover/internal/artifact"
+)
+
+// Resolver finds what a reference stands for. It may take long.
+type Resolver interface {
+	Resolve(ctx context.Context, ref artifact.Ref) (artifact.Resolved, error)
+}
+
+// resolveTimeout bounds how long a repository is waited for.
+const resolveTimeout = 30 * time.Second
+
+// resolutions remembers what references stand for, and asks beside the controller's workers: a repository that does not answer holds up
+// nobody who does not need it, and is asked once, however many releases come from it.
+type resolutions struct {
+	resolver Resolver
+	clock    clock.PassiveClock
+	// every is how long an answer for a version that may move is good.
+	every time.Duration
+	// wake tells those who waited for an answer.
+	wake func(client.ObjectKey)
+	// stop ends what is under way.
+	stop context.Context
+
+	mu    sync.Mutex
+	known map[string]*resolution
+}
+
+type resolution struct {
+	resolved artifact.Resolved
+	err      error
+	at       time.Time
+	failures int
+	asking   bool
+	// since is when it began.
+	since   time.Time
+	waiting map[client.ObjectKey]bool
+}
+
+// get returns what is known. If that is nothing, or too old, it asks, and wakes the one who waits when there is an answer; an old answer is
+// good until there is a new one.
+func (r *resolutions) get(ref artifact.Ref, who client.ObjectKey) (artifact.Resolved, *problem) {
+	key := identity(ref)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.known[key]
+	if n == nil {
+		n = &resolution{waiting: map[client.ObjectKey]bool{}}
+		r.known[key] = n
+	}
+	if !n.asking && r.due(n, ref.Version) {
+		n.asking, n.since = true, r.clock.Now()
+		go r.ask(key, ref)
+	}
+	switch {
+	case n.resolved != artifact.Resolved{}:
+		return n.resolved, nil
+	case n.asking:
+		n.waiting[who] = true
+		return artifact.Resolved{}, &problem{reason: preparing, message: "looking for the chart", after: patience, soon: r.clock.Now().Sub(n.since) < patience}
+	default:
+		return artifact.Resolved{}, &problem{reason: preparing, message: bound(n.err.Error()), after: n.at.Add(n.pause()).Sub(r.clock.Now())}
+	}
+}
+
+func (r *resolutions) due(n *resolution, version string) bool {
+	age := r.clock.Now().Sub(n.at)
+	switch {
+	case n.at.IsZero():
+		return true
+	case n.err != nil:
+		return age >= n.pause()
+	default:
+		return floating(version) && age >= r.every
+	}
+}
+
+func (n *resolution) pause() time.Duration {
+	if errors.Is(n.err, artifact.ErrInvalid) {
+		return terminalRetry
+	}
+	return min(firstRetry<<min(n.failures-1, 10), maxRetry)
+}
+
+func (r *resolutions) ask(key string, ref artifact.Ref) {
+	ctx, cancel := context.WithTimeout(r.stop, resolveTimeout)
+	defer cancel()
+	resolved, err := r.resolver.Resolve(ctx, ref)
+	for who := range r.note(key, resolved, err) {
+		r.wake(who)
+	}
+}
+
+func (r *resolutions) note(key string, resolved artifact.Resolved, err error) map[client.ObjectKey]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.known[key]
+	n.asking, n.at, n.err = false, r.clock.Now(), err
+	if err != nil {
+		n.failures++
+	} else {
+		n.resolved, n.failures = resolved, 0
+	}
+	waiting := n.waiting
+	n.waiting = map[client.ObjectKey]bool{}
+	return waiting
+}
+
+// floating says that a version may stand for another one tomorrow.
+func floating(version string) bool {
+	if _, err := semver.NewVersion(version); err == nil {
+		_, err := semver.StrictNewVersion(trimV(version))
+		return err != nil
+	}
+	_, isDigest := digestOf(version)
+	return !isDigest
+}
+
+func trimV(version string) string {
+	if len(version) > 0 && version[0] == 'v' {
+		return version[1:]
+	}
+	return version
+}
+
+func digestOf(version string) (string, bool) {
+	const prefix = "sha256:"
+	if len(version) == len(prefix)+hex.EncodedLen(sha256.Size) && version[:len(prefix)] == prefix {
+		return version[len(prefix):], true
+	}
+	return "", false
+}
+
+// identity tells references apart, and the credentials that they are opened with.
+func identity(ref artifact.Ref) string {
+	text, _ := json.Marshal(ref) // of strings and bytes only
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

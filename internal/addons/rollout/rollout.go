@@ -1,0 +1,232 @@
+// Package rollout decides which clusters may get a change now. It is made of pure functions: what is so comes in, what may be done comes
+// out, and the time is an argument.
+//
+//	           all of a wave ready          soaked, waves left
+//	Progressing ─────────────▶ Soaking ─────────────────────────▶ Progressing (next wave)
+//	   │   ▲                                        all waves done ▶ Complete
+//	   │   └────────── resumed ──────────┐
+//	   ├── too many failed ──▶ Paused ───┤
+//	   └── too many failed ──▶ RollingBack ── all back ──▶ Paused
+//
+// A change of what is rolled out begins anew from any phase. Clusters that have it already count as done. Start with Decide.
+package rollout
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+)
+
+// Cluster is what is known about one of the clusters.
+type Cluster struct {
+	Name   string
+	Labels map[string]string
+	// OnTarget says that it was told to have what is rolled out, Ready that it has it, Failed that it could not get it.
+	OnTarget, Ready, Failed bool
+	// ReadySince counts if it is ready.
+	ReadySince time.Time
+	// RolledBack says that it has what was good before and is ready, or has nothing.
+	RolledBack bool
+}
+
+// Input is what the decision is made from.
+type Input struct {
+	// Clusters are in the order of their names.
+	Clusters []Cluster
+	// Spec is nil if there are no waves.
+	Spec *addonsv1.Rollout
+	// Status is what the last decision left.
+	Status *addonsv1.RolloutStatus
+	// Revision is a digest of what is rolled out.
+	Revision string
+	// Resume is the value of the annotation that resumes, empty if there is none.
+	Resume string
+	Now    time.Time
+}
+
+// Plan is what may be done.
+type Plan struct {
+	// Allowed are the names of clusters that may have what is rolled out.
+	Allowed map[string]bool
+	// Back says that all clusters go back to what was good before.
+	Back bool
+	// Status is the new one.
+	Status *addonsv1.RolloutStatus
+	// Next is when to look again if nothing happens, 0 if there is no need to.
+	Next time.Duration
+}
+
+// Decide says what may be done now.
+func Decide(in Input) Plan {
+	if in.Spec == nil {
+		return Plan{Allowed: names(in.Clusters)}
+	}
+	waves := Waves(in.Clusters, in.Spec.Waves)
+	d := decision{Input: in, waves: waves, status: begin(in)}
+	d.count()
+	next := d.advance()
+	if in.Status == nil || in.Status.Phase != d.status.Phase || in.Status.Revision != d.status.Revision || in.Status.Wave != d.status.Wave {
+		d.status.Since = ptr.To(metav1.NewTime(in.Now).Rfc3339Copy())
+	}
+	return Plan{Allowed: d.allowed(), Back: d.status.Phase == addonsv1.RolloutRollingBack, Status: d.status, Next: next}
+}
+
+// decision is a Plan in the making.
+type decision struct {
+	Input
+
+	waves  [][]Cluster
+	status *addonsv1.RolloutStatus
+}
+
+// begin is the status to go on from: the last one, or that of a new rollout.
+func begin(in Input) *addonsv1.RolloutStatus {
+	was := in.Status
+	switch {
+	case was == nil:
+		return &addonsv1.RolloutStatus{Revision: in.Revision, Wave: 1, Phase: addonsv1.RolloutProgressing, Resumed: in.Resume}
+	case was.Revision != in.Revision:
+		good := was.LastGood
+		if was.Phase == addonsv1.RolloutComplete {
+			good = was.Revision
+		}
+		return &addonsv1.RolloutStatus{
+			Revision: in.Revision, LastGood: good, Wave: 1, Phase: addonsv1.RolloutProgressing, Resumed: in.Resume,
+		}
+	default:
+		return was.DeepCopy()
+	}
+}
+
+func (d *decision) count() {
+	d.status.Waves, d.status.Updated, d.status.Failed = int32(len(d.waves)), 0, 0
+	for _, c := range d.Clusters {
+		if c.OnTarget && c.Ready {
+			d.status.Updated++
+		}
+		if c.OnTarget && c.Failed {
+			d.status.Failed++
+		}
+	}
+}
+
+// advance moves from phase to phase and says when to look again.
+func (d *decision) advance() time.Duration {
+	s := d.status
+	if d.Resume != s.Resumed {
+		s.Resumed = d.Resume
+		if d.Resume != "" && (s.Phase == addonsv1.RolloutPaused || s.Phase == addonsv1.RolloutRollingBack) {
+			s.Phase, s.Tolerated = addonsv1.RolloutProgressing, s.Failed
+		}
+	}
+	switch s.Phase {
+	case addonsv1.RolloutComplete, addonsv1.RolloutPaused:
+		return 0
+	case addonsv1.RolloutRollingBack:
+		if all(d.Clusters, func(c Cluster) bool { return c.RolledBack }) {
+			s.Phase = addonsv1.RolloutPaused
+		}
+		return 0
+	}
+	if s.Failed >= s.Tolerated+ptr.Deref(d.Spec.PauseAfter, 1) {
+		s.Phase = addonsv1.RolloutPaused
+		if d.Spec.OnFailure == Rollback && s.LastGood != "" {
+			s.Phase = addonsv1.RolloutRollingBack
+		}
+		return 0
+	}
+	return d.walk()
+}
+
+// Rollback is a value of spec.rollout.onFailure.
+const Rollback = "Rollback"
+
+// walk goes from wave to wave as long as they are done.
+func (d *decision) walk() time.Duration {
+	s := d.status
+	s.Wave = max(1, min(s.Wave, int32(len(d.waves)))) // clusters may have gone, and waves with them
+	for ; int(s.Wave) <= len(d.waves); s.Wave++ {
+		wave := d.waves[s.Wave-1]
+		if !all(wave, func(c Cluster) bool { return c.OnTarget && (c.Ready || c.Failed) }) {
+			s.Phase = addonsv1.RolloutProgressing
+			return 0
+		}
+		if left := d.soak(wave); left > 0 && int(s.Wave) < len(d.waves) {
+			s.Phase = addonsv1.RolloutSoaking
+			return left
+		}
+	}
+	s.Wave, s.Phase = int32(len(d.waves)), addonsv1.RolloutComplete
+	return 0
+}
+
+// soak is how much longer a wave must stay ready.
+func (d *decision) soak(wave []Cluster) time.Duration {
+	if d.Spec.Soak == nil {
+		return 0
+	}
+	var last time.Time
+	for _, c := range wave {
+		if c.Ready && c.ReadySince.After(last) {
+			last = c.ReadySince
+		}
+	}
+	if last.IsZero() {
+		return 0
+	}
+	return last.Add(d.Spec.Soak.Duration).Sub(d.Now)
+}
+
+// allowed are the clusters that have what is rolled out, and as many more of the waves so far as may change at a time.
+func (d *decision) allowed() map[string]bool {
+	switch d.status.Phase {
+	case addonsv1.RolloutComplete:
+		return names(d.Clusters)
+	case addonsv1.RolloutPaused, addonsv1.RolloutRollingBack:
+		return map[string]bool{}
+	}
+	out, changing := map[string]bool{}, 0
+	var candidates []Cluster
+	for _, wave := range d.waves[:min(int(d.status.Wave), len(d.waves))] {
+		for _, c := range wave {
+			switch {
+			case !c.OnTarget:
+				candidates = append(candidates, c)
+			case !c.Ready && !c.Failed:
+				changing++
+				out[c.Name] = true
+			default:
+				out[c.Name] = true
+			}
+		}
+	}
+	limit := size(d.Spec.MaxUnavailable, len(d.Clusters), down)
+	for _, c := range candidates {
+		if d.Spec.MaxUnavailable != nil && changing >= limit {
+			break
+		}
+		out[c.Name] = true
+		changing++
+	}
+	return out
+}
+
+func names(clusters []Cluster) map[string]bool {
+	out := make(map[string]bool, len(clusters))
+	for _, c := range clusters {
+		out[c.Name] = true
+	}
+	return out
+}
+
+func all(clusters []Cluster, is func(Cluster) bool) bool {
+	for _, c := range clusters {
+		if !is(c) {
+			return false
+		}
+	}
+	return true
+}

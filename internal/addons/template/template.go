@@ -1,0 +1,216 @@
+// Package template turns the templates of add-ons into text, and merges values.
+//
+// Templates come from users, so each has a budget of steps, time and size: one that loops or grows without end fails, and the manager goes
+// on. Functions that read the environment or the network are not there. It knows nothing of Kubernetes; what a template may refer to is
+// Data. Start with Parse, Render and Merge.
+package template
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+	"text/template/parse"
+)
+
+// Data is what templates refer to. All of it is plain JSON: maps, slices, strings, numbers.
+type Data struct {
+	Cluster map[string]any
+	// ControlPlane and InfraCluster are nil if the cluster has none, or if no template refers to them.
+	ControlPlane map[string]any
+	InfraCluster map[string]any
+	// Variables are those of the cluster's topology, by name.
+	Variables map[string]any
+}
+
+// Template is a parsed template. It is safe for concurrent use.
+type Template struct {
+	text   string
+	parsed *template.Template
+	uses   Uses
+	calls  map[string]bool
+	// functions are those that are called.
+	functions template.FuncMap
+}
+
+// Parse reads a template. The name is that of the field it comes from, and shows in errors.
+func Parse(name, text string) (*Template, error) {
+	all := functions()
+	all[tick] = func() string { return "" }
+	t, err := template.New(name).Funcs(all).Parse(text)
+	if err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "template: "))
+	}
+	out := &Template{text: text, calls: map[string]bool{}, functions: template.FuncMap{}}
+	for _, part := range t.Templates() {
+		if part.Tree != nil && part.Root != nil {
+			walker{uses: &out.uses, calls: out.calls, root: part.Name() == name}.list(part.Root)
+			countSteps(part.Root)
+		}
+	}
+	for called := range out.calls {
+		if f, ok := all[called]; ok {
+			out.functions[called] = f
+		}
+	}
+	out.parsed, err = slim(t, out.functions)
+	return out, err
+}
+
+// slim is a template that knows no more functions than it calls: it is copied for each rendering.
+func slim(t *template.Template, called template.FuncMap) (*template.Template, error) {
+	out := template.New(t.Name()).Funcs(called)
+	for _, part := range t.Templates() {
+		if _, err := out.AddParseTree(part.Name(), part.Tree); err != nil {
+			return nil, fmt.Errorf("preparing template %q: %w", t.Name(), err)
+		}
+	}
+	return out, nil
+}
+
+// Uses says what the template refers to.
+func (t *Template) Uses() Uses { return t.uses }
+
+// Volatile says that the template calls functions whose results differ from one time to the next.
+func (t *Template) Volatile() bool {
+	for name := range t.calls {
+		if _, ok := standIns[name]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// Render fills in the template.
+func (t *Template) Render(d Data) (string, error) { return t.execute(d, nil) }
+
+// Still is a digest of what Render returns with everything random or of the moment taken out: it changes when the template or the data
+// do, and not otherwise.
+func (t *Template) Still(d Data) string {
+	text, err := t.execute(d, standIns)
+	if err != nil {
+		// Stand-ins do not suit everything that can be done to a certificate. The inputs tell as much, only less precisely.
+		data, jsonErr := json.Marshal(d)
+		text = t.text + "\x00" + string(data) + fmt.Sprint(jsonErr)
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:16])
+}
+
+func (t *Template) execute(d Data, instead template.FuncMap) (string, error) {
+	b := newBudget()
+	run, err := t.parsed.Clone()
+	if err != nil {
+		return "", fmt.Errorf("preparing template %q: %w", t.parsed.Name(), err)
+	}
+	run.Funcs(b.guard(t.functions, instead))
+	values := d.values()
+	if t.mutates() {
+		values = clone(values) // others see the same data
+	}
+	var out bytes.Buffer
+	if err := run.Execute(&limited{to: &out}, values); err != nil {
+		return "", plain(t.parsed.Name(), err)
+	}
+	return out.String(), nil
+}
+
+// values are what the template sees.
+func (d Data) values() any {
+	v := map[string]any{"Cluster": d.Cluster, "Variables": d.Variables}
+	if d.ControlPlane != nil {
+		v["ControlPlane"] = d.ControlPlane
+	}
+	if d.InfraCluster != nil {
+		v["InfraCluster"] = d.InfraCluster
+	}
+	return v
+}
+
+func clone(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, value := range v {
+			out[key] = clone(value)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = clone(v[i])
+		}
+		return out
+	default:
+		return v
+	}
+}
+
+// mutates says that the template calls a function that changes what it is given.
+func (t *Template) mutates() bool {
+	for _, name := range []string{"set", "unset", "merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite"} {
+		if t.calls[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// calling finds the function that failed, and what it said.
+var calling = regexp.MustCompile(`(?s)error calling (\w+): (.*)$`)
+
+// plain is an error without what functions say about their arguments, which may be anything. Only what the author of the template wants
+// to be told, and what is about the template alone, is passed on.
+func plain(name string, err error) error {
+	var limit limitError
+	if errors.As(err, &limit) {
+		return fmt.Errorf("%s: %w", name, limit)
+	}
+	text := strings.TrimPrefix(err.Error(), "template: ")
+	if m := calling.FindStringSubmatchIndex(text); len(m) > 3 && !slices.Contains([]string{"fail", "required", "index"}, text[m[2]:m[3]]) {
+		text = text[:m[3]]
+	}
+	if len(text) > maxError {
+		text = strings.ToValidUTF8(text[:maxError], "") + "…"
+	}
+	return errors.New(text)
+}
+
+// maxError is how long the message of an error may be; it ends up in a condition.
+const maxError = 1024
+
+// countSteps makes each turn of a loop, and each call of a template, cost a step.
+func countSteps(l *parse.ListNode) {
+	if l == nil {
+		return
+	}
+	for _, node := range l.Nodes {
+		switch n := node.(type) {
+		case *parse.IfNode:
+			countSteps(n.List)
+			countSteps(n.ElseList)
+		case *parse.WithNode:
+			countSteps(n.List)
+			countSteps(n.ElseList)
+		case *parse.RangeNode:
+			countSteps(n.List)
+			countSteps(n.ElseList)
+		}
+	}
+	l.Nodes = append([]parse.Node{tickNode()}, l.Nodes...)
+}
+
+// tickNode is the node of a call of tick.
+func tickNode() parse.Node {
+	one, err := template.New("").Funcs(template.FuncMap{tick: func() string { return "" }}).Parse("{{" + tick + "}}")
+	if err != nil {
+		panic(err) // it is a constant
+	}
+	return one.Root.Nodes[0]
+}
