@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -23,6 +24,7 @@ const userState = "user-state"
 const (
 	stateSucceeded = "succeeded"
 	stateFailed    = "failed"
+	stateRunning   = "running"
 	// stateNote is about something in the userdata that has no effect.
 	stateNote = "running: userdata: "
 )
@@ -47,7 +49,7 @@ type boot struct {
 // the userdata shows; the API itself takes whatever it is given. A machine that tells nothing is a machine all the same, so that this step
 // never holds up the others.
 func (c *Controller) watchBoot(ctx context.Context, s *scope) (*outcome.Wait, error) {
-	if s.device.State != string(infrav1.InstanceActive) || conditions.IsTrue(s.machine, infrav1.BootstrapExecSucceeded) {
+	if s.device.State != string(infrav1.InstanceActive) || bootIsOver(s.machine) {
 		return nil, nil
 	}
 	events, err := s.api.Events(ctx, s.device.ID)
@@ -61,10 +63,19 @@ func (c *Controller) watchBoot(ctx context.Context, s *scope) (*outcome.Wait, er
 	if s.owner.Status.NodeRef.IsDefined() {
 		s.boot = joined(events)
 	}
-	if s.boot == nil || s.boot.failed {
+	if s.boot == nil || s.boot.failed || s.boot.words == stillRunning {
 		s.again(bootPoll(s.age()))
 	}
 	return nil, nil
+}
+
+// stillRunning is told of a machine that has become a node before its userdata was through. The first one of a control plane does: what
+// others wait for, such as the cluster's configuration, comes after. That this passes is an event for all who look at the Machine.
+const stillRunning = "the userdata is still being carried out"
+
+func bootIsOver(m *infrav1.PacketMachine) bool {
+	c := conditions.Get(m, infrav1.BootstrapExecSucceeded)
+	return c != nil && c.Status == metav1.ConditionTrue && c.Message != stillRunning
 }
 
 // bootOf reads a machine's own words from events, newest first. It returns nil if the machine has not come to an end yet.
@@ -87,7 +98,16 @@ func joined(events []client.Event) *boot {
 	if b := bootOf(events); b != nil && !b.failed {
 		return &boot{joined: true, words: b.words}
 	}
-	return &boot{joined: true, words: leftOut(events)}
+	if words := leftOut(events); words != "" || !running(events) {
+		return &boot{joined: true, words: words}
+	}
+	return &boot{joined: true, words: stillRunning}
+}
+
+// running says that the last that was heard of the userdata is that it has begun.
+func running(events []client.Event) bool {
+	i := slices.IndexFunc(events, func(e client.Event) bool { return e.Type == userState })
+	return i >= 0 && strings.HasPrefix(events[i].Body, stateRunning)
 }
 
 // leftOut lists what of the userdata had no effect in the last boot, in the order of the userdata.

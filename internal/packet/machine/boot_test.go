@@ -132,6 +132,32 @@ func TestAMachineThatIsANodeHasBootedWhateverItSaid(t *testing.T) {
 	}
 }
 
+func TestANodeWhoseUserdataStillRunsIsLookedAtUntilItIsThrough(t *testing.T) {
+	w := newWorld(t, nil)
+	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
+	m, _ := w.run(t, "m")
+	owner := &clusterv1.Machine{}
+	w.Read(t, "m-m", owner)
+	owner.Status.NodeRef = clusterv1.MachineNodeReference{Name: "m"}
+	if err := w.Status().Update(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	w.report(idOf(t, m), "running: carrying out the userdata")
+	w.API.SetState(idOf(t, m), "active")
+	m, result := w.run(t, "m")
+	if got := packettest.Condition(m, infrav1.BootstrapExecSucceeded); got != "True NodeJoined: "+stillRunning || result.RequeueAfter > 2*time.Second {
+		t.Errorf("BootstrapExecSucceeded is %q, looks again after %s", got, result.RequeueAfter)
+	}
+	if got := packettest.Condition(m, clusterv1.ReadyCondition); !strings.Contains(got, stillRunning) {
+		t.Errorf("Ready is %q: it must change when the userdata is through, so that the Machine does", got)
+	}
+	w.report(idOf(t, m), "running: carrying out the userdata", "succeeded: the userdata was carried out")
+	m, result = w.run(t, "m")
+	if got := packettest.Condition(m, infrav1.BootstrapExecSucceeded); got != "True NodeJoined" || result.RequeueAfter < time.Minute {
+		t.Errorf("BootstrapExecSucceeded is %q, looks again after %s", got, result.RequeueAfter)
+	}
+}
+
 func TestADeviceThatFailedSaysWhy(t *testing.T) {
 	w := newWorld(t, nil)
 	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
