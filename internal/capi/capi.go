@@ -50,9 +50,13 @@ type Options struct {
 }
 
 // EnableFeatures sets the feature gates of this process. RuntimeSDK and InPlaceUpdates stay off: the client that they need is
-// not public upstream. It must run before ManagerOptions and Setup.
+// not public upstream. So does the limit of one reconcile per object and second: a cluster's creation is a chain of a dozen
+// reconciles, each waiting for the one before. It must run before ManagerOptions and Setup.
 func EnableFeatures() error {
-	err := feature.MutableGates.SetFromMap(map[string]bool{string(feature.ClusterTopology): true})
+	err := feature.MutableGates.SetFromMap(map[string]bool{
+		string(feature.ClusterTopology):        true,
+		string(feature.ReconcilerRateLimiting): false,
+	})
 	if err != nil {
 		return fmt.Errorf("setting feature gates of Cluster API: %w", err)
 	}
@@ -69,28 +73,35 @@ func ManagerOptions(o Options) ctrl.Options {
 	}
 }
 
-// Setup adds every reconciler and webhook to mgr, which must have been made with ManagerOptions. It returns the shared
-// connections to workload clusters, for controllers that are not upstream's.
-func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (clustercache.ClusterCache, error) {
+// Shared is what controllers that are not upstream's can build on.
+type Shared struct {
+	// Workloads connects to workload clusters.
+	Workloads clustercache.ClusterCache
+	// Metadata watches the metadata of whatever it is asked for, such as all Secrets.
+	Metadata ctrlcache.Cache
+}
+
+// Setup adds every reconciler and webhook to mgr, which must have been made with ManagerOptions.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (Shared, error) {
 	if err := index.AddDefaultIndexes(ctx, mgr); err != nil {
-		return nil, fmt.Errorf("adding indexes: %w", err)
+		return Shared{}, fmt.Errorf("adding indexes: %w", err)
 	}
 	w, err := newWiring(ctx, mgr, o)
 	if err != nil {
-		return nil, err
+		return Shared{}, err
 	}
 	for _, c := range controllers {
 		if err := c.setup(ctx, w); err != nil {
-			return nil, fmt.Errorf("adding controller %q: %w", c.name, err)
+			return Shared{}, fmt.Errorf("adding controller %q: %w", c.name, err)
 		}
 	}
 	setAPIVersionGetters(mgr.GetClient())
 	for _, hook := range webhooks {
 		if err := hook.setup(w); err != nil {
-			return nil, fmt.Errorf("adding webhook %q: %w", hook.name, err)
+			return Shared{}, fmt.Errorf("adding webhook %q: %w", hook.name, err)
 		}
 	}
-	return w.workloads, nil
+	return Shared{Workloads: w.workloads, Metadata: w.secretMetadata}, nil
 }
 
 // wiring is what the entries of both tables draw on.

@@ -2,19 +2,22 @@ package plane
 
 import (
 	"context"
+	"io"
 	"os/exec"
 	"runtime"
 	"sync"
-	"syscall"
 	"time"
 )
 
-// Component is a program that the plane keeps running.
+// Component is a program that the plane keeps running, or a part of this one.
 type Component struct {
 	Name    string
 	Version string
 	// Command makes a fresh command for each start.
 	Command func() *exec.Cmd
+	// Run, if set, is called instead: the component is part of this process,
+	// until its context ends.
+	Run func(ctx context.Context, log io.Writer) error
 	// Probe returns nil when the component serves.
 	Probe func(context.Context) error
 	// AskVersion, if set, finds the version once the component serves.
@@ -140,49 +143,31 @@ func (c *child) run(ctx context.Context) {
 	c.update(func(s *ComponentStatus) { s.State, s.PID = Stopped, 0 })
 }
 
-// runOnce starts the process, waits for its end and returns how long to wait
+// runOnce starts the component, waits for its end and returns how long to wait
 // before the next start.
 func (c *child) runOnce(ctx context.Context) time.Duration {
-	cmd := c.Command()
-	cmd.Stdout, cmd.Stderr = c.log, c.log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	if err := cmd.Start(); err != nil {
+	r, err := c.begin()
+	if err != nil {
 		return c.failed("could not be started: " + err.Error())
 	}
 	c.update(func(s *ComponentStatus) {
-		s.PID, s.Started = cmd.Process.Pid, time.Now()
+		s.PID, s.Started = r.pid, time.Now()
 		// A crash loop is one until the component serves, not only in between.
 		if s.State != CrashLoop {
 			s.State = Starting
 		}
 	})
-	exited := make(chan string, 1)
-	go func() {
-		_ = cmd.Wait()
-		exited <- cmd.ProcessState.String()
-	}()
 	probeCtx, stopProbe := context.WithCancel(ctx)
 	defer stopProbe()
 	go c.probe(probeCtx)
 	select {
-	case how := <-exited:
+	case how := <-r.exited:
 		return c.failed(how)
 	case <-c.restartc:
 	case <-ctx.Done():
 	}
-	terminate(cmd, exited, stopGrace)
+	r.end()
 	return 0
-}
-
-// terminate asks first and insists after the grace period.
-func terminate(cmd *exec.Cmd, exited <-chan string, grace time.Duration) {
-	_ = cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-exited:
-	case <-time.After(grace):
-		_ = cmd.Process.Kill()
-		<-exited
-	}
 }
 
 func (c *child) failed(how string) time.Duration {

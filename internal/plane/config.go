@@ -1,6 +1,7 @@
 package plane
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,16 +12,26 @@ import (
 	"syscall"
 )
 
-// preferredAPIPort is tried first for a new home, since people know it.
-const preferredAPIPort = 6443
+// Ports that are tried first for a new home, since people know them. Those of
+// registries are several, so that planes side by side get one below those that
+// the kernel gives to outgoing connections.
+var (
+	preferredAPIPorts      = []int{6443}
+	preferredRegistryPorts = []int{5000, 5001, 5002, 5003, 5004, 5005, 5006, 5007, 5008, 5009}
+)
 
-// Config is what is chosen once and must stay, because kubeconfigs that have
-// been handed out depend on it, and the ports that only we use.
+// Config is what is chosen once and must stay, because kubeconfigs and
+// references to charts that have been handed out depend on it, and the ports
+// that only we use.
 type Config struct {
 	APIAddress string   `json:"apiAddress"`
 	APIPort    int      `json:"apiPort"`
 	SANs       []string `json:"sans,omitempty"`
-	Ports      Ports    `json:"ports"`
+	// RegistryAddress is where the registry listens besides loopback, if it
+	// does.
+	RegistryAddress string `json:"registryAddress,omitempty"`
+	RegistryPort    int    `json:"registryPort"`
+	Ports           Ports  `json:"ports"`
 }
 
 // Ports are used between our own processes on loopback. They may change at
@@ -64,15 +75,17 @@ func (h Home) readConfig() (Config, error) {
 	return c, nil
 }
 
-// PortTakenError means that the API server's port is used by somebody else.
+// PortTakenError means that a port which must stay is used by somebody else.
 type PortTakenError struct {
 	Address string
 	Port    int
-	Err     error
+	// Flag chooses another.
+	Flag string
+	Err  error
 }
 
 func (e *PortTakenError) Error() string {
-	return fmt.Sprintf("port %d on %s is already in use: stop the program that uses it, or choose another with --api-port (%v)", e.Port, e.Address, e.Err)
+	return fmt.Sprintf("port %d on %s is already in use: stop the program that uses it, or choose another with %s (%v)", e.Port, e.Address, e.Flag, e.Err)
 }
 
 func (e *PortTakenError) Unwrap() error { return e.Err }
@@ -84,7 +97,7 @@ func (c Config) complete(o Options) (Config, error) {
 		c.APIAddress = o.APIAddress
 	}
 	if c.APIAddress == "" {
-		c.APIAddress = "127.0.0.1"
+		c.APIAddress = loopbackAddress
 	}
 	if net.ParseIP(c.APIAddress) == nil {
 		return c, fmt.Errorf("--api-address %q is not an IP address", c.APIAddress)
@@ -92,54 +105,101 @@ func (c Config) complete(o Options) (Config, error) {
 	if len(o.SANs) > 0 {
 		c.SANs = o.SANs
 	}
-	if err := c.chooseAPIPort(o.APIPort); err != nil {
-		return c, err
+	if o.RegistryAddress != "" {
+		c.RegistryAddress = o.RegistryAddress
+	}
+	if c.RegistryAddress != "" && net.ParseIP(c.RegistryAddress) == nil {
+		return c, fmt.Errorf("--registry-address %q is not an IP address", c.RegistryAddress)
+	}
+	for _, choice := range []portChoice{
+		{&c.APIPort, c.APIAddress, o.APIPort, "--api-port", preferredAPIPorts},
+		{&c.RegistryPort, loopbackAddress, o.RegistryPort, "--registry-port", preferredRegistryPorts},
+	} {
+		if err := choice.make(); err != nil {
+			return c, err
+		}
+	}
+	if c.RegistryPort == c.APIPort {
+		return c, fmt.Errorf("--api-port and --registry-port are both %d: choose two", c.APIPort)
 	}
 	err := c.choosePorts()
 	return c, err
 }
 
-func (c *Config) chooseAPIPort(asked int) error {
-	if asked < 0 || asked > 65535 {
-		return fmt.Errorf("--api-port %d is not a port number", asked)
+// portChoice chooses a port that stays.
+type portChoice struct {
+	port      *int
+	address   string
+	asked     int
+	flag      string
+	preferred []int
+}
+
+func (p portChoice) make() error {
+	if p.asked < 0 || p.asked > 65535 {
+		return fmt.Errorf("%s %d is not a port number", p.flag, p.asked)
 	}
-	if asked != 0 {
-		c.APIPort = asked
+	if p.asked != 0 {
+		*p.port = p.asked
 	}
-	if c.APIPort == 0 {
-		c.APIPort = preferredAPIPort
-		if portFree(c.APIAddress, c.APIPort) == nil {
-			return nil
-		}
-		port, err := freePort(c.APIAddress)
-		c.APIPort = port
+	if *p.port == 0 {
+		var err error
+		*p.port, err = p.firstFree()
 		return err
 	}
-	if err := portFree(c.APIAddress, c.APIPort); err != nil {
-		return &PortTakenError{Address: c.APIAddress, Port: c.APIPort, Err: err}
+	if err := portFree(p.address, *p.port); err != nil {
+		return &PortTakenError{Address: p.address, Port: *p.port, Flag: p.flag, Err: err}
 	}
 	return nil
 }
 
-// claimAPIPort keeps a port that was chosen because it was free from being
-// chosen by another plane too, in the seconds until the API server takes it. A
-// name that only one process can have stands for the port.
-func (p *Plane) claimAPIPort() error {
-	var err error
-	p.claim, err = net.Listen("unix", fmt.Sprintf("@drover-api-port-%d", p.config.APIPort))
-	if errors.Is(err, syscall.EADDRINUSE) {
-		p.config.APIPort, err = freePort(p.config.APIAddress)
+func (p portChoice) firstFree() (int, error) {
+	for _, port := range p.preferred {
+		if portFree(p.address, port) == nil {
+			return port, nil
+		}
 	}
+	return freePort(p.address)
+}
+
+// asked is c with the ports that a user asks for.
+func (c Config) asked(o Options) Config {
+	c.APIPort, c.RegistryPort = cmp.Or(o.APIPort, c.APIPort), cmp.Or(o.RegistryPort, c.RegistryPort)
+	return c
+}
+
+// claimPorts keeps ports that were chosen now, because they were free, from
+// being chosen by another plane too, in the seconds until they are taken.
+func (p *Plane) claimPorts(before Config) error {
+	if before.APIPort != p.config.APIPort {
+		if err := p.claimPort(p.config.APIAddress, &p.config.APIPort); err != nil {
+			return err
+		}
+	}
+	if before.RegistryPort != p.config.RegistryPort {
+		return p.claimPort(loopbackAddress, &p.config.RegistryPort)
+	}
+	return nil
+}
+
+// claimPort has a name that only one process can have stand for a port.
+func (p *Plane) claimPort(address string, port *int) error {
+	claim, err := net.Listen("unix", fmt.Sprintf("@drover-port-%d", *port))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		*port, err = freePort(address)
+		return err
+	}
+	p.claims = append(p.claims, claim)
 	return err
 }
 
 // choosePorts keeps the ports of the last start where they are still free, so
 // that a restart changes nothing that is written down elsewhere.
 func (c *Config) choosePorts() error {
-	seen := map[int]bool{c.APIPort: true, 0: true}
+	seen := map[int]bool{c.APIPort: true, c.RegistryPort: true, 0: true}
 	for _, p := range c.Ports.all() {
-		for seen[*p] || portFree("127.0.0.1", *p) != nil {
-			port, err := freePort("127.0.0.1")
+		for seen[*p] || portFree(loopbackAddress, *p) != nil {
+			port, err := freePort(loopbackAddress)
 			if err != nil {
 				return err
 			}

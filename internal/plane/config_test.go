@@ -22,9 +22,12 @@ func TestCompleteChoosesDistinctPorts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[int]bool{c.APIPort: true}
+	seen := map[int]bool{c.APIPort: true, c.RegistryPort: true, 0: true}
+	if len(seen) != 3 {
+		t.Errorf("API and registry have ports %d and %d", c.APIPort, c.RegistryPort)
+	}
 	for _, p := range c.Ports.all() {
-		if *p == 0 || seen[*p] {
+		if seen[*p] {
 			t.Errorf("port %d is missing or used twice in %+v", *p, c)
 		}
 		seen[*p] = true
@@ -43,7 +46,7 @@ func TestCompleteKeepsWhatWasChosen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second.APIPort != first.APIPort || second.Ports != first.Ports {
+	if second.APIPort != first.APIPort || second.RegistryPort != first.RegistryPort || second.Ports != first.Ports {
 		t.Errorf("a second start chose %+v after %+v", second, first)
 	}
 }
@@ -59,14 +62,20 @@ func TestCompleteMovesInternalPortsThatAreTaken(t *testing.T) {
 	}
 }
 
-func TestCompleteRefusesATakenAPIPort(t *testing.T) {
+func TestCompleteRefusesTakenPortsThatMustStay(t *testing.T) {
 	taken := listen(t)
-	for name, run := range map[string]func() (Config, error){
-		"asked for":     func() (Config, error) { return Config{}.complete(Options{APIPort: taken}) },
-		"chosen before": func() (Config, error) { return Config{APIPort: taken}.complete(Options{}) },
+	for name, tt := range map[string]struct {
+		before Config
+		asked  Options
+		flag   string
+	}{
+		"the API's, asked for":          {Config{}, Options{APIPort: taken}, "--api-port"},
+		"the API's, chosen before":      {Config{APIPort: taken}, Options{}, "--api-port"},
+		"the registry's, asked for":     {Config{}, Options{RegistryPort: taken}, "--registry-port"},
+		"the registry's, chosen before": {Config{RegistryPort: taken}, Options{}, "--registry-port"},
 	} {
 		var e *PortTakenError
-		if _, err := run(); !errors.As(err, &e) || !strings.Contains(err.Error(), "--api-port") {
+		if _, err := tt.before.complete(tt.asked); !errors.As(err, &e) || !strings.Contains(err.Error(), tt.flag) {
 			t.Errorf("%s: error = %v, want a PortTakenError that says what to do", name, err)
 		}
 	}
@@ -76,6 +85,9 @@ func TestCompleteRefusesNonsense(t *testing.T) {
 	for name, o := range map[string]Options{
 		"a port above 65535":  {APIPort: 65536},
 		"a negative port":     {APIPort: -1},
+		"no registry there":   {RegistryAddress: "example.com"},
+		"no port for it":      {RegistryPort: 70000},
+		"one port for two":    {RegistryPort: 6500, APIPort: 6500},
 		"a name, not address": {APIAddress: "example.com"},
 	} {
 		if _, err := (Config{}).complete(o); err == nil {
@@ -95,19 +107,32 @@ func TestAPIURLIsReachableFromThisMachine(t *testing.T) {
 }
 
 func TestTwoPlanesDoNotChooseTheSamePort(t *testing.T) {
-	port, err := freePort("127.0.0.1")
+	chosen, err := Config{}.complete(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := &Plane{config: Config{APIAddress: "127.0.0.1", APIPort: port}}
-	second := &Plane{config: first.config}
-	for _, p := range []*Plane{first, second} {
-		if err := p.claimAPIPort(); err != nil {
+	var planes []*Plane
+	for range 2 {
+		p := &Plane{config: chosen}
+		if err := p.claimPorts(Config{}); err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { closeAll(p.claims) })
+		planes = append(planes, p)
 	}
-	defer first.claim.Close()
-	if first.config.APIPort != port || second.config.APIPort == port || second.config.APIPort == 0 {
-		t.Errorf("ports %d and %d, want %d and another", first.config.APIPort, second.config.APIPort, port)
+	first, second := planes[0].config, planes[1].config
+	if first.APIPort != chosen.APIPort || second.APIPort == chosen.APIPort || second.APIPort == 0 {
+		t.Errorf("API ports %d and %d, want %d and another", first.APIPort, second.APIPort, chosen.APIPort)
+	}
+	if first.RegistryPort != chosen.RegistryPort || second.RegistryPort == chosen.RegistryPort || second.RegistryPort == 0 {
+		t.Errorf("registry ports %d and %d, want %d and another", first.RegistryPort, second.RegistryPort, chosen.RegistryPort)
+	}
+}
+
+func TestPortsThatWereAskedForAreNotMoved(t *testing.T) {
+	o := Options{APIPort: 6001, RegistryPort: 6002}
+	p := &Plane{config: Config{APIPort: 6001, RegistryPort: 6002}}
+	if err := p.claimPorts(Config{}.asked(o)); err != nil || len(p.claims) != 0 {
+		t.Errorf("%d claims (%v)", len(p.claims), err)
 	}
 }

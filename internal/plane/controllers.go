@@ -81,7 +81,16 @@ func (p *Plane) managerArgs() []string {
 		"--health-addr=" + loopback(ports.ManagerHealth),
 		"--metrics-addr=" + loopback(ports.ManagerMetrics),
 		"--webhook-addr=" + loopback(ports.ManagerWebhook),
+		"--chart-cache=" + p.home.path("charts"),
+		// The API server is the plane's own and protects itself.
+		"--kube-api-qps=1000",
+		"--kube-api-burst=2000",
+		"--registry-url=" + p.config.RegistryURL(),
+		"--registry-ca=" + p.home.certFile("ca"),
 	}
 }
 
-func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+// loopbackAddress is where our own processes meet.
+const loopbackAddress = "127.0.0.1"
+
+func loopback(port int) string { return net.JoinHostPort(loopbackAddress, strconv.Itoa(port)) }

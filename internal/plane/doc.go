@@ -1,6 +1,7 @@
 // Package plane runs the embedded management plane: etcd, kube-apiserver,
 // kube-controller-manager and Drover's manager, as supervised children of one
-// process, with everything they need in one directory, the home.
+// process, with everything they need in one directory, the home. That process
+// is also the registry.
 //
 // It owns the home and every process started from it. It never reconciles:
 // that is the manager's work, in a process of its own.

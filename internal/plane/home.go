@@ -43,6 +43,9 @@ func (h Home) etcdDir() string    { return h.path("etcd") }
 func (h Home) pkiDir() string     { return h.path("pki") }
 func (h Home) runDir() string     { return h.path("run") }
 
+func (h Home) registryDir() string          { return h.path("registry") }
+func (h Home) registryPasswordFile() string { return h.path("registry-password") }
+
 func (h Home) path(elem ...string) string {
 	return filepath.Join(append([]string{h.Dir}, elem...)...)
 }
@@ -123,7 +126,9 @@ func (h Home) refuseForeign() error {
 func (h Home) makeRoot() error { return h.makeDirs(h.Dir, h.path("logs"), h.runDir()) }
 
 // makeRest creates the other directories.
-func (h Home) makeRest() error { return h.makeDirs(h.pkiDir(), h.path("encryption"), h.etcdDir()) }
+func (h Home) makeRest() error {
+	return h.makeDirs(h.pkiDir(), h.path("encryption"), h.etcdDir(), h.registryDir())
+}
 
 // makeDirs makes directories that are private to the user, also when they
 // already exist with wider permissions.

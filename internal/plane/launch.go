@@ -70,6 +70,12 @@ func supervisorArgs(o Options) []string {
 	if len(o.SANs) > 0 {
 		args = append(args, "--san", strings.Join(o.SANs, ","))
 	}
+	if o.RegistryAddress != "" {
+		args = append(args, "--registry-address", o.RegistryAddress)
+	}
+	if o.RegistryPort != 0 {
+		args = append(args, "--registry-port", strconv.Itoa(o.RegistryPort))
+	}
 	if o.KubeDir != "" {
 		args = append(args, "--kube-dir", o.KubeDir)
 	}

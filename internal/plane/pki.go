@@ -54,6 +54,10 @@ func leaves(c Config) []leaf {
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 		serviceIP, c.APIAddress,
 	}, c.SANs)
+	registry := loopback
+	if c.RegistryAddress != "" {
+		registry = slices.Concat(loopback, []string{c.RegistryAddress}, c.SANs)
+	}
 	return []leaf{
 		{name: "etcd", ca: "etcd-ca", user: "etcd", hosts: loopback, usage: both},
 		{name: "etcd-client", ca: "etcd-ca", user: "drover", usage: client},
@@ -62,6 +66,7 @@ func leaves(c Config) []leaf {
 		{name: "manager", ca: "ca", user: managerUser, groups: []string{"system:serviceaccounts", "system:serviceaccounts:drover-system"}, usage: client},
 		{name: "supervisor", ca: "ca", user: "drover:supervisor", groups: []string{"system:masters"}, usage: client},
 		{name: "admin", ca: "ca", user: "drover:admin", groups: []string{adminGroup}, usage: client},
+		{name: "registry", ca: "ca", user: "drover:registry", hosts: registry, usage: server},
 	}
 }
 

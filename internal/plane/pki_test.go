@@ -12,7 +12,7 @@ import (
 	"github.com/drover-dev/drover/internal/pki"
 )
 
-var allLeaves = []string{"etcd", "etcd-client", "apiserver", "controller-manager", "manager", "supervisor", "admin"}
+var allLeaves = []string{"etcd", "etcd-client", "apiserver", "controller-manager", "manager", "supervisor", "admin", "registry"}
 
 func newPKI(t *testing.T) PKI {
 	t.Helper()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -34,6 +35,9 @@ type Options struct {
 	APIPort    int
 	SANs       []string
 	KubeDir    string
+	// RegistryAddress is where the registry listens besides loopback.
+	RegistryAddress string
+	RegistryPort    int
 	// Packet, if set, finds the Packet API for clusters that name none, and may
 	// start it. It is called beside the start of the plane; only the manager
 	// waits for it. A SkippedError means that the plane goes without.
@@ -48,7 +52,7 @@ type Options struct {
 // stop from right to left, so that nothing ever misses what it depends on:
 //
 //	etcd ◀── kube-apiserver ◀── kube-controller-manager
-//	                        ◀── manager
+//	                        ◀── manager ──▶ registry
 type Plane struct {
 	home     Home
 	config   Config
@@ -56,7 +60,7 @@ type Plane struct {
 	probes   *prober
 	log      *slog.Logger
 	children []*child
-	claim    net.Listener // see claimAPIPort
+	claims   []net.Listener // see claimPorts
 
 	stateMu sync.Mutex
 	phase   string
@@ -107,6 +111,8 @@ func prepare(o Options) (*Plane, func(), error) {
 		return nil, nil, stage.failed(err)
 	}
 	unlock := func() { _ = lock.Close() }
+	// Some of what writes here leaves it to the process who may read it.
+	syscall.Umask(0o077)
 	p := &Plane{home: o.Home, kube: binary, probes: newProber(o.Home), log: o.Log, phase: PhaseStarting}
 	if err := p.fill(o, stage); err != nil {
 		unlock()
@@ -128,10 +134,9 @@ func (p *Plane) fill(o Options, stage *stage) error {
 	if p.config, err = config.complete(o); err != nil {
 		return stage.failed(err)
 	}
-	if config.APIPort == 0 && o.APIPort == 0 {
-		if err := p.claimAPIPort(); err != nil {
-			return stage.failed(err)
-		}
+	// Ports that somebody asked for are theirs to keep apart.
+	if err := p.claimPorts(config.asked(o)); err != nil {
+		return stage.failed(err)
 	}
 	stage.ok()
 	stage = o.Progress.stage("certificates")
@@ -142,6 +147,7 @@ func (p *Plane) fill(o Options, stage *stage) error {
 		p.renew,
 		func() error { _, err := p.home.ensureEncryption(time.Now()); return err },
 		p.home.writeAPIServerFiles,
+		p.home.ensureRegistryPassword,
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -171,7 +177,7 @@ func (p *Plane) start(ctx context.Context, o Options) error {
 	progress, packet := o.Progress, p.findPacket(ctx, o.Packet)
 	// The API server spends its first second on itself, so etcd can come up
 	// meanwhile.
-	etcd, apiserver := p.launch(p.etcd()), p.launch(p.apiserver())
+	etcd, apiserver, registry := p.launch(p.etcd()), p.launch(p.apiserver()), p.launch(p.registry())
 	for _, c := range []*child{etcd, apiserver} {
 		if err := p.await(ctx, c, progress.stage(c.Name)); err != nil {
 			return err
@@ -186,7 +192,7 @@ func (p *Plane) start(ctx context.Context, o Options) error {
 	if err := packet(progress); err != nil {
 		return err
 	}
-	for _, c := range []*child{controllers, p.launch(p.manager())} {
+	for _, c := range []*child{registry, controllers, p.launch(p.manager())} {
 		if err := p.await(ctx, c, progress.stage(c.Name)); err != nil {
 			return err
 		}
@@ -260,7 +266,7 @@ func (p *Plane) writeState() {
 	s := State{
 		Home: p.home.Dir, Phase: p.phase, API: p.config.APIURL(),
 		Drover: v.Version, Kubernetes: p.kube.Version, ClusterAPI: v.ClusterAPI,
-		PacketAPI: p.packet.URL, Supervisor: process.Identify(os.Getpid()),
+		PacketAPI: p.packet.URL, Registry: p.config.RegistryURL(), Supervisor: process.Identify(os.Getpid()),
 	}
 	for _, c := range p.children {
 		status := c.snapshot()

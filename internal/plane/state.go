@@ -52,7 +52,9 @@ type State struct {
 	ClusterAPI string `json:"clusterAPI"`
 	// PacketAPI is where the manager looks for machines of clusters that name
 	// no API of their own; empty if nowhere.
-	PacketAPI  string            `json:"packetAPI,omitempty"`
+	PacketAPI string `json:"packetAPI,omitempty"`
+	// Registry is where the registry is for clients on this machine.
+	Registry   string            `json:"registry,omitempty"`
 	Supervisor process.Process   `json:"supervisor"`
 	Components []ComponentStatus `json:"components"`
 	// Children identifies the processes of the components, so that a later

@@ -24,7 +24,9 @@ type status struct {
 func (s status) processes() map[string]int {
 	out := map[string]int{"supervisor": s.Supervisor.PID}
 	for _, c := range s.Components {
-		out[c.Name] = c.PID
+		if c.PID != 0 { // The registry is part of the supervisor.
+			out[c.Name] = c.PID
+		}
 	}
 	return out
 }

@@ -13,6 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
 const clusterManifest = `apiVersion: cluster.x-k8s.io/v1beta1
@@ -39,11 +41,13 @@ func TestLife(t *testing.T) {
 		{"files are private", testPrivateFiles},
 		{"strangers learn about health and nothing else", testAnonymous},
 		{"status shows components and clusters", testStatus},
+		{"the registry has Drover's charts and takes others", testRegistry},
 		{"down and up keep objects", testDownUp},
 		{"SIGKILL of everything keeps objects", testKillAll},
 		{"each component comes back", testKillEach},
 		{"a crash loop is shown with the log", testCrashLoop},
 		{"the audit log knows who did what", testAudit},
+		{"the registry has kept what it took", testRegistryKept},
 		{"purge removes everything", testPurge},
 	}
 	for _, step := range steps {
@@ -120,6 +124,36 @@ func testStatus(t *testing.T, p *plane) {
 		if !strings.Contains(table, want) {
 			t.Errorf("status does not show %q:\n%s", want, table)
 		}
+	}
+}
+
+func testRegistry(t *testing.T, p *plane) {
+	if c := p.status().component("registry"); c.State != "Ready" || c.Version == "" {
+		t.Errorf("status of the registry = %+v", c)
+	}
+	if list := p.must("registry", "list").stdout; !strings.Contains(list, "charts/cni") {
+		t.Errorf("Drover's own chart is not there:\n%s", list)
+	}
+	file := filepath.Join(t.TempDir(), "hello.tgz")
+	if err := os.WriteFile(file, artifacttest.Chart(t, "hello", "1.0.0", nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pushed := p.must("registry", "push", file).stdout
+	if !strings.Contains(pushed, "/charts/hello:1.0.0\nsha256:") {
+		t.Errorf("push says:\n%s", pushed)
+	}
+	if !strings.Contains(p.must("registry", "status").stdout, "registry-password") {
+		t.Error("status does not say how to log in")
+	}
+	p.refused("run `drover down` before changing its address", "up", "--registry-port", "1234")
+}
+
+func testRegistryKept(t *testing.T, p *plane) {
+	if list := p.must("registry", "list").stdout; !strings.Contains(list, "charts/hello") {
+		t.Errorf("what was pushed is gone:\n%s", list)
+	}
+	if done := p.must("registry", "gc", "--older-than", "0s").stdout; !strings.Contains(done, "Removed 0 unused") {
+		t.Errorf("gc of what is in use says:\n%s", done)
 	}
 }
 

@@ -157,7 +157,9 @@ func (s status) component(name string) component {
 func (s status) pids() []int {
 	out := []int{s.Supervisor.PID}
 	for _, c := range s.Components {
-		out = append(out, c.PID)
+		if c.PID != 0 { // The registry is part of the supervisor.
+			out = append(out, c.PID)
+		}
 	}
 	return out
 }

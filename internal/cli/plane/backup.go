@@ -23,7 +23,8 @@ func newBackup(io *ui.IO) *cobra.Command {
 		Long: `Save a consistent copy of the running plane to FILE: everything in etcd, the
 certificates, and the keys that encrypt Secrets. The file is encrypted, with a
 passphrase or for one or more age recipients, and holds checksums and versions
-that "drover restore" verifies.
+that "drover restore" verifies. What was pushed to the registry is not in it:
+push it again afterwards.
 
 The passphrase is asked for on a terminal; otherwise it comes from
 --passphrase-file or $DROVER_PASSPHRASE.`,

@@ -32,8 +32,9 @@ func newDown(io *ui.IO) *cobra.Command {
 last. Nothing is lost; "drover up" goes on where it was.
 
 With --purge the home is removed too, and with it everything the plane knew:
-objects, certificates and encryption keys. Take a "drover backup" first if any
-of it may be wanted again.
+objects, certificates, encryption keys and what is in its registry. Take a
+"drover backup" first if any of it may be wanted again; what was pushed to the
+registry is not in it.
 
 Metal and its machines are left alone, because other planes may use them and
 clusters live on without a plane. With --metal it is stopped too, and with

@@ -131,6 +131,9 @@ func (r *statusReport) table(w stdio.Writer) error {
 	fmt.Fprintf(w, "Plane       %s\n", r.phaseLine())
 	fmt.Fprintf(w, "API         %s\n", r.API)
 	fmt.Fprintf(w, "Kubeconfig  %s\n", r.Kubeconfig)
+	if r.Registry != "" {
+		fmt.Fprintf(w, "Registry    %s\n", r.Registry)
+	}
 	fmt.Fprintf(w, "Versions    Drover %s, Kubernetes %s, Cluster API %s\n", r.Drover, r.Kubernetes, r.ClusterAPI)
 	if r.MemoryBytes > 0 {
 		fmt.Fprintf(w, "Memory      %s in all\n", mebibytes(r.MemoryBytes))
@@ -196,7 +199,11 @@ func (r *statusReport) clusters(w stdio.Writer) error {
 func componentRow(c plane.ComponentStatus) []string {
 	pid, memory, uptime := "-", "-", "-"
 	if c.PID != 0 {
-		pid, memory, uptime = strconv.Itoa(c.PID), mebibytes(c.MemoryBytes), time.Since(c.Started).Round(time.Second).String()
+		pid, memory = strconv.Itoa(c.PID), mebibytes(c.MemoryBytes)
+	}
+	// One that is part of the supervisor has no process of its own.
+	if c.PID != 0 || c.Ready() {
+		uptime = time.Since(c.Started).Round(time.Second).String()
 	}
 	return []string{c.Name, c.State, pid, memory, uptime, strconv.Itoa(c.Restarts), c.Version}
 }

@@ -29,6 +29,7 @@ var upStages = map[string]string{
 	"components":              "Kinds, roles and webhooks",
 	"kube-controller-manager": "Kubernetes controllers",
 	"metal":                   "Metal, for machines",
+	"registry":                "Registry, with Drover's charts",
 	"manager":                 "Drover's manager with Cluster API",
 }
 
@@ -40,6 +41,9 @@ func newUp(io *ui.IO) *cobra.Command {
 		Long: `Bring up a management plane on this machine: etcd, a Kubernetes API server, the
 controllers it needs, and Drover's manager with Cluster API inside. It takes
 seconds, needs no Docker, and stays in the background until "drover down".
+
+A small OCI registry is part of it, on loopback, with the charts that ship with
+Drover; see "drover registry --help".
 
 Everything it keeps is in one directory, the home. Several homes can be up side
 by side. Running it again changes nothing.
@@ -62,7 +66,9 @@ service of its own with a home of its own ($DROVER_METAL_HOME): it goes on after
 	f.BoolVar(&o.foreground, "foreground", false, "stay in the foreground and log to standard error; tells systemd when ready")
 	f.StringVar(&o.plane.APIAddress, "api-address", "", "`IP` address that the API server listens on (default 127.0.0.1, or as before)")
 	f.IntVar(&o.plane.APIPort, "api-port", 0, "port of the API server (default 6443 if free, otherwise any free one, or as before)")
-	f.StringSliceVar(&o.plane.SANs, "san", nil, "further `names` or addresses by which clients reach the API server")
+	f.StringSliceVar(&o.plane.SANs, "san", nil, "further `names` or addresses by which clients reach the API server, and the registry if it has an address")
+	f.IntVar(&o.plane.RegistryPort, "registry-port", 0, "port of the registry (default 5000 if free, otherwise another free one, or as before)")
+	f.StringVar(&o.plane.RegistryAddress, "registry-address", "", "`IP` address that the registry listens on besides loopback, for machines to pull from (default none, or as before)")
 	f.StringVar(&o.plane.KubeDir, "kube-dir", "", "`directory` with the Kubernetes binary to run ($DROVER_KUBE_DIR)")
 	f.IntVar(&o.progressFD, "progress-fd", 0, "")
 	_ = f.MarkHidden("progress-fd")
@@ -123,7 +129,7 @@ func (o *upOptions) alreadyUp(ctx context.Context, io *ui.IO) error {
 	if err != nil {
 		return err
 	}
-	if o.plane.APIAddress != "" || o.plane.APIPort != 0 || len(o.plane.SANs) > 0 {
+	if p := o.plane; p.APIAddress != "" || p.APIPort != 0 || len(p.SANs) > 0 || p.RegistryAddress != "" || p.RegistryPort != 0 {
 		return fmt.Errorf("the management plane is already up at %s: run `drover down` before changing its address", state.API)
 	}
 	if err := o.metal.join(ctx, io, o.plane.Home); err != nil {

@@ -1,0 +1,73 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	stdio "io"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/plane"
+	"github.com/drover-dev/drover/internal/registry"
+)
+
+// statusReport is what -o json prints.
+type statusReport struct {
+	plane.Registry
+	User string `json:"user"`
+}
+
+func newStatus(io *ui.IO, home *homeFlag) *cobra.Command {
+	var output ui.Output
+	cmd := &cobra.Command{
+		Use:     "status",
+		Aliases: []string{"login-info"},
+		Short:   "Show where the registry is and how to log in",
+		Long: `Show the registry's address, the CA that its certificate is from, the user, and
+the file that holds the password for those who write. The password itself is not
+shown. The exit code is 3 when the registry is not running.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			r, err := home.registry()
+			if errors.Is(err, plane.ErrNoPlane) {
+				return &ui.CodeError{Code: ui.ExitNotRunning, Err: err}
+			}
+			if err != nil {
+				return err
+			}
+			report := statusReport{Registry: r, User: registry.User}
+			if err := output.Print(io.Out, report, report.table); err != nil {
+				return err
+			}
+			if r.State != plane.Ready {
+				return ui.Silent(ui.ExitNotRunning)
+			}
+			return nil
+		},
+	}
+	output.AddFlag(cmd)
+	return cmd
+}
+
+func (r statusReport) table(w stdio.Writer) error {
+	host := r.URL
+	if u, err := url.Parse(r.URL); err == nil {
+		host = u.Host
+	}
+	fmt.Fprintf(w, "Registry   %s\n", r.State)
+	fmt.Fprintf(w, "URL        %s\n", r.URL)
+	if r.Address != "" {
+		fmt.Fprintf(w, "Also at    %s\n", r.Address)
+	}
+	fmt.Fprintf(w, "CA         %s\n", r.CAFile)
+	fmt.Fprintf(w, "User       %s\n", r.User)
+	fmt.Fprintf(w, "Password   in %s\n", r.PasswordFile)
+	fmt.Fprintf(w, "Directory  %s\n", r.Dir)
+	_, err := fmt.Fprintf(w, `
+  repoURL: oci://%[1]s/charts    # in a HelmChartProxy, without credentials
+  helm registry login %[1]s --ca-file %[2]s -u %[3]s --password-stdin < %[4]s
+`, host, r.CAFile, r.User, r.PasswordFile)
+	return err
+}
