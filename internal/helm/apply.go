@@ -12,12 +12,13 @@ import (
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 
+	obj "github.com/drover-dev/drover/internal/addons/objects"
 	"github.com/drover-dev/drover/internal/addons/tool"
 )
 
 func (o *operation) apply(ctx context.Context, h history) (tool.State, error) {
 	if err := chartutil.ValidateReleaseName(o.want.ID.Name); err != nil {
-		return tool.State{}, &tool.Terminal{Err: fmt.Errorf("release name %q: %w", o.want.ID.Name, err)}
+		return tool.State{}, &tool.TerminalError{Err: fmt.Errorf("release name %q: %w", o.want.ID.Name, err)}
 	}
 	s, err := o.look(ctx, h)
 	if err != nil {
@@ -145,7 +146,7 @@ func (o *operation) old(s *situation) ([]*object, error) {
 		if err != nil {
 			continue // it can't have been applied
 		}
-		if objects, err = locateSome(objects, o.cluster.Mapper(), o.want.ID.Namespace); err != nil {
+		if objects, err = obj.LocateSome(objects, o.cluster.Mapper(), o.want.ID.Namespace); err != nil {
 			return nil, err
 		}
 		for _, object := range objects {
@@ -162,11 +163,11 @@ func inherit(objects, old []*object) {
 	known := map[string]*object{}
 	for _, o := range old {
 		if o.ours {
-			known[o.identity()] = o
+			known[o.Identity()] = o
 		}
 	}
 	for _, o := range objects {
-		if before := known[o.identity()]; before != nil {
+		if before := known[o.Identity()]; before != nil {
 			o.ours, o.clientSide = true, before.clientSide
 		}
 	}
@@ -176,11 +177,11 @@ func inherit(objects, old []*object) {
 func obsolete(old, current []*object) []*object {
 	wanted := map[string]bool{}
 	for _, o := range current {
-		wanted[o.identity()] = true
+		wanted[o.Identity()] = true
 	}
 	var out []*object
 	for _, o := range old {
-		if id := o.identity(); !wanted[id] {
+		if id := o.Identity(); !wanted[id] {
 			wanted[id] = true
 			out = append(out, o)
 		}

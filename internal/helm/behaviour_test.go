@@ -19,7 +19,7 @@ import (
 )
 
 func isTerminal(err error) bool {
-	var terminal *tool.Terminal
+	var terminal *tool.TerminalError
 	return errors.As(err, &terminal)
 }
 

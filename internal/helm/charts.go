@@ -40,7 +40,7 @@ func (c *charts) load(ctx context.Context, ref artifact.Ref, resolved artifact.R
 	}
 	chart, err := loader.LoadArchive(bytes.NewReader(archive))
 	if err != nil {
-		return nil, &tool.Terminal{Err: fmt.Errorf("reading chart %q: %w", ref.Name, err)}
+		return nil, &tool.TerminalError{Err: fmt.Errorf("reading chart %q: %w", ref.Name, err)}
 	}
 	if resolved.Digest != "" {
 		c.parsed.Add(resolved.Digest, chart)

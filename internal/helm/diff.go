@@ -7,8 +7,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	obj "github.com/drover-dev/drover/internal/addons/objects"
 	"github.com/drover-dev/drover/internal/addons/tool"
 	"github.com/drover-dev/drover/internal/workload"
 )
@@ -37,7 +37,7 @@ func (o *operation) diff(ctx context.Context, h history) ([]tool.Change, error) 
 	}
 	changes := make([]*tool.Change, len(objects))
 	w := o.writer()
-	err = inParallel(ctx, indexes(objects), func(ctx context.Context, i int) error {
+	err = obj.InParallel(ctx, obj.Indexes(objects), func(ctx context.Context, i int) error {
 		var err error
 		changes[i], err = w.compare(ctx, objects[i])
 		return err
@@ -62,7 +62,11 @@ func dereference(changes []*tool.Change) []tool.Change {
 // wanted are the objects to compare with.
 func (o *operation) wanted(ctx context.Context, s *situation, next step) ([]*object, error) {
 	if next.adopt {
-		return o.objects(s.newest.Manifest)
+		objects, err := o.objects(s.newest.Manifest)
+		for _, object := range objects {
+			o.follow(object)
+		}
+		return objects, err
 	}
 	chart, err := o.engine.charts.load(ctx, o.want.Package, o.want.Resolved)
 	if err != nil {
@@ -82,10 +86,10 @@ func (o *operation) wanted(ctx context.Context, s *situation, next step) ([]*obj
 	}
 	objects, err := parse(rec.Manifest)
 	if err != nil {
-		return nil, &tool.Terminal{Err: err}
+		return nil, &tool.TerminalError{Err: err}
 	}
 	// The kinds in crds are not there before the first installation.
-	return objects, locateAll(slices.Concat(crds, objects), o.cluster.Mapper(), o.want.ID.Namespace)
+	return objects, obj.LocateAll(slices.Concat(crds, objects), o.cluster.Mapper(), o.want.ID.Namespace)
 }
 
 // leaving are objects that would be deleted.
@@ -102,10 +106,10 @@ func (o *operation) leaving(ctx context.Context, s *situation, objects []*object
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", object.title(), err)
+			return nil, fmt.Errorf("reading %s: %w", object.Title(), err)
 		}
 		if !kept(object.Unstructured) && !kept(live) && !ownedByOther(live, o.want.ID) {
-			out = append(out, tool.Change{Object: object.toolObject(), Action: tool.Delete})
+			out = append(out, tool.Change{Object: object.Named(), Action: tool.Delete})
 		}
 	}
 	return out, nil
@@ -113,43 +117,29 @@ func (o *operation) leaving(ctx context.Context, s *situation, objects []*object
 
 // compare returns nil for an object that is as wanted.
 func (w *writer) compare(ctx context.Context, o *object) (*tool.Change, error) {
-	change := &tool.Change{Object: o.toolObject(), Action: tool.Create}
-	if !o.known() {
-		change.Diff = fieldDiff(nil, essence(o.Unstructured))
+	change := &tool.Change{Object: o.Named(), Action: tool.Create}
+	if !o.Known() {
+		change.Diff = obj.FieldDiff(nil, obj.Essence(o.Unstructured))
 		return change, nil
 	}
 	live, err := w.client(o).Get(ctx, o.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		change.Diff = fieldDiff(nil, essence(o.Unstructured))
+		change.Diff = obj.FieldDiff(nil, obj.Essence(o.Unstructured))
 		return change, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", o.title(), err)
+		return nil, fmt.Errorf("reading %s: %w", o.Title(), err)
 	}
 	o.claim(w.owner)
-	ignored := pointers(w.ignore, o)
-	after, err := w.patched(ctx, o, withLive(o.Unstructured, live, ignored), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	ignored := obj.Pointers(w.ignore, o.Unstructured)
+	after, err := w.patched(ctx, o, obj.WithLive(o.Unstructured, live, ignored), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil {
-		return nil, classify(fmt.Errorf("trying to apply %s: %w", o.title(), redact(err, w.values)))
+		return nil, obj.Classify(fmt.Errorf("trying to apply %s: %w", o.Title(), obj.Redact(err, w.values)))
 	}
 	change.Action = tool.Update
-	change.Diff = fieldDiff(essence(without(live, ignored)), essence(without(after, ignored)))
+	change.Diff = obj.FieldDiff(obj.Essence(obj.Without(live, ignored)), obj.Essence(obj.Without(after, ignored)))
 	if change.Diff == "" {
 		return nil, nil //nolint:nilnil // there is no change
 	}
 	return change, nil
-}
-
-// essence is an object without what the API server keeps for itself.
-func essence(u *unstructured.Unstructured) map[string]any {
-	out := u.DeepCopy()
-	for _, field := range []string{"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink"} {
-		unstructured.RemoveNestedField(out.Object, "metadata", field)
-	}
-	unstructured.RemoveNestedField(out.Object, "status")
-	unstructured.RemoveNestedField(out.Object, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
-	if annotations := out.GetAnnotations(); annotations != nil && len(annotations) == 0 {
-		unstructured.RemoveNestedField(out.Object, "metadata", "annotations")
-	}
-	return out.Object
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	obj "github.com/drover-dev/drover/internal/addons/objects"
 	"github.com/drover-dev/drover/internal/addons/tool"
 	"github.com/drover-dev/drover/internal/workload"
 )
@@ -21,7 +22,7 @@ import (
 //	                   └──── the next call ┴── killed, or no answer: stays pending
 type Engine struct {
 	charts     *charts
-	health     *programs
+	health     *obj.Checker
 	namespaces sync.Map
 }
 
@@ -36,7 +37,7 @@ var (
 // logger, and values must not get there, so these lines are left out from now on.
 func New(f Fetcher) *Engine {
 	quiet.Do(func() { log.SetOutput(discreet{log.Writer()}) })
-	return &Engine{charts: newCharts(f), health: newPrograms()}
+	return &Engine{charts: newCharts(f), health: obj.NewChecker()}
 }
 
 var quiet sync.Once

@@ -223,7 +223,7 @@ func TestErrorsNeverQuoteValues(t *testing.T) {
 			want := b.want(fmt.Sprintf("leak-%d", n), b.put(t, "1.0.0", map[string]string{"templates/x.yaml": template}))
 			want.Values = map[string]any{"password": canary}
 			_, err := b.Apply(t.Context(), b.cluster, want)
-			var terminal *tool.Terminal
+			var terminal *tool.TerminalError
 			if !errors.As(err, &terminal) {
 				t.Fatalf("error %v, want a terminal one", err)
 			}

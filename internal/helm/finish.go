@@ -83,7 +83,7 @@ func (o *operation) prune(ctx context.Context, h history, current int) {
 
 // decided says that the cluster has given its answer. Otherwise nothing is known, and the revision stays pending until somebody asks again.
 func decided(err error) bool {
-	var terminal *tool.Terminal
+	var terminal *tool.TerminalError
 	var hook *hookError
 	return errors.As(err, &terminal) || errors.As(err, &hook) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	obj "github.com/drover-dev/drover/internal/addons/objects"
 )
 
 // hookError says that a hook ran and failed.
@@ -75,7 +77,7 @@ func (o *operation) runHook(ctx context.Context, h *releasev1.Hook) error {
 	w := o.writer()
 	for _, object := range objects {
 		if err := w.patch(ctx, object, object.Unstructured); err != nil {
-			return classify(fmt.Errorf("applying %s: %w", object.title(), redact(err, o.want.Values)))
+			return obj.Classify(fmt.Errorf("applying %s: %w", object.Title(), obj.Redact(err, o.want.Values)))
 		}
 		if err := o.awaitHook(ctx, w, object); err != nil {
 			return err
@@ -91,18 +93,18 @@ func (o *operation) awaitHook(ctx context.Context, w *writer, hook *object) erro
 	if !ok {
 		return nil
 	}
-	err := await(ctx, w.client(hook), hook.GetName(), func(u *unstructured.Unstructured) (bool, error) {
+	err := obj.Await(ctx, w.client(hook), hook.GetName(), func(u *unstructured.Unstructured) (bool, error) {
 		if u == nil {
-			return false, &hookError{fmt.Errorf("%s was deleted before it ended", hook.title())}
+			return false, &hookError{fmt.Errorf("%s was deleted before it ended", hook.Title())}
 		}
 		succeeded, failed := ended(u)
 		if failed {
-			return false, &hookError{fmt.Errorf("%s failed", hook.title())}
+			return false, &hookError{fmt.Errorf("%s failed", hook.Title())}
 		}
 		return succeeded, nil
 	})
 	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("waiting for %s to end: %w", hook.title(), context.Cause(ctx))
+		return fmt.Errorf("waiting for %s to end: %w", hook.Title(), context.Cause(ctx))
 	}
 	return err
 }
@@ -110,7 +112,7 @@ func (o *operation) awaitHook(ctx context.Context, w *writer, hook *object) erro
 // hookEnds say how kinds that end have ended.
 var hookEnds = map[string]func(*unstructured.Unstructured) (succeeded, failed bool){
 	"Job.batch": func(u *unstructured.Unstructured) (bool, bool) {
-		return condition(u, "Complete") == "True", condition(u, "Failed") == "True"
+		return obj.Condition(u, "Complete") == "True", obj.Condition(u, "Failed") == "True"
 	},
 	"Pod": func(u *unstructured.Unstructured) (bool, bool) {
 		phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
@@ -122,19 +124,19 @@ var hookEnds = map[string]func(*unstructured.Unstructured) (succeeded, failed bo
 func (o *operation) clearHooks(ctx context.Context, hooks []*releasev1.Hook, policy releasev1.HookDeletePolicy) error {
 	w := o.writer()
 	for _, h := range hooks {
-		if h.Kind == crdKind || !slices.Contains(h.DeletePolicies, policy) {
+		if h.Kind == obj.CRDKind || !slices.Contains(h.DeletePolicies, policy) {
 			continue
 		}
 		objects, err := parse(h.Manifest)
 		if err == nil {
-			objects, err = locateSome(objects, o.cluster.Mapper(), o.want.ID.Namespace)
+			objects, err = obj.LocateSome(objects, o.cluster.Mapper(), o.want.ID.Namespace)
 		}
 		if err != nil {
 			return err
 		}
 		for _, object := range objects {
 			if err := clearHook(ctx, w, object); err != nil {
-				return fmt.Errorf("deleting %s: %w", object.title(), err)
+				return fmt.Errorf("deleting %s: %w", object.Title(), err)
 			}
 		}
 	}
@@ -156,5 +158,5 @@ func clearHook(ctx context.Context, w *writer, hook *object) error {
 	if err != nil {
 		return err
 	}
-	return awaitGone(ctx, w.client(hook), live)
+	return obj.AwaitGone(ctx, w.client(hook), live)
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	obj "github.com/drover-dev/drover/internal/addons/objects"
 	"github.com/drover-dev/drover/internal/addons/tool"
 )
 
@@ -153,7 +154,7 @@ func TestRemovalRunsItsHooksAndCostsARequestForEachObject(t *testing.T) {
 			{Version: "v1", Resource: "services"},
 			{Group: "apps", Version: "v1", Resource: "deployments"},
 		} {
-			if b.cluster.Follow(watchOf(&object{resource: r})).Get(b.namespace, "web") == nil {
+			if b.cluster.Follow(watchOf(&object{Object: obj.Object{Resource: r}})).Get(b.namespace, "web") == nil {
 				return false
 			}
 		}

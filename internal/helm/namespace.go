@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	obj "github.com/drover-dev/drover/internal/addons/objects"
 )
 
 // createIn records a revision, and makes its namespace before if that is wanted and not known to be there.
@@ -40,5 +42,5 @@ func (o *operation) createNamespace(ctx context.Context) error {
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
-	return classify(err)
+	return obj.Classify(err)
 }

@@ -8,13 +8,12 @@ import (
 	"strings"
 
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	obj "github.com/drover-dev/drover/internal/addons/objects"
 	"github.com/drover-dev/drover/internal/addons/tool"
 )
 
@@ -26,37 +25,19 @@ const (
 	namespaceAnnotation = "meta.helm.sh/release-namespace"
 	policyAnnotation    = "helm.sh/resource-policy"
 	policyKeep          = "keep"
-	crdKind             = "CustomResourceDefinition"
 )
 
-// object is one of a release, with where it is to be found once its kind is known.
+// object is one of a release.
 type object struct {
-	*unstructured.Unstructured
-	resource schema.GroupVersionResource
+	obj.Object
 	// ours says that it is on the cluster as one of the release. Of others it is not known whether and whose.
 	ours bool
 	// clientSide says that it was put there before server-side apply.
 	clientSide bool
 }
 
-func (o *object) known() bool { return o.resource.Resource != "" }
-
-// identity is the same for all versions of a kind.
-func (o *object) identity() string {
-	gvk := o.GroupVersionKind()
-	return strings.Join([]string{gvk.Group, gvk.Kind, o.GetNamespace(), o.GetName()}, "/")
-}
-
-// title is how messages name an object.
-func (o *object) title() string {
-	if o.GetNamespace() == "" {
-		return fmt.Sprintf("%s %q", o.GetKind(), o.GetName())
-	}
-	return fmt.Sprintf("%s %q", o.GetKind(), o.GetNamespace()+"/"+o.GetName())
-}
-
-func (o *object) toolObject() tool.Object {
-	return tool.Object{GroupVersionKind: o.GroupVersionKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
+func newObject(u *unstructured.Unstructured) *object {
+	return &object{Object: obj.Object{Unstructured: u}}
 }
 
 // kept says that the chart wants the object to outlive the release.
@@ -111,7 +92,7 @@ func parseDocument(document string) ([]*object, error) {
 		if u.GetName() == "" {
 			return nil, fmt.Errorf("the %s in it has no name", u.GetKind())
 		}
-		return []*object{{Unstructured: u}}, nil
+		return []*object{newObject(u)}, nil
 	}
 	var out []*object
 	err = u.EachListItem(func(item runtime.Object) error {
@@ -119,68 +100,10 @@ func parseDocument(document string) ([]*object, error) {
 		if !ok || one.GetName() == "" {
 			return fmt.Errorf("an object in the %s in it has no name", u.GetKind())
 		}
-		out = append(out, &object{Unstructured: one})
+		out = append(out, newObject(one))
 		return nil
 	})
 	return out, err
-}
-
-// locate finds out where an object belongs. It fails if its kind is not there.
-func (o *object) locate(mapper meta.RESTMapper, namespace string) error {
-	gvk := o.GroupVersionKind()
-	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return fmt.Errorf("finding kind %s: %w", gvk, err)
-	}
-	o.resource = mapping.Resource
-	switch {
-	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
-		o.SetNamespace("")
-	case o.GetNamespace() == "":
-		o.SetNamespace(namespace)
-	}
-	return nil
-}
-
-// locateAll locates objects, except for those whose kinds come with them.
-func locateAll(objects []*object, mapper meta.RESTMapper, namespace string) error {
-	coming := definedKinds(objects)
-	for _, o := range objects {
-		err := o.locate(mapper, namespace)
-		if meta.IsNoMatchError(err) && coming[o.GroupVersionKind().GroupKind()] {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// locateSome is for objects to be removed: what is of a kind that is gone is gone as well.
-func locateSome(objects []*object, mapper meta.RESTMapper, namespace string) ([]*object, error) {
-	var found []*object
-	for _, o := range objects {
-		switch err := o.locate(mapper, namespace); {
-		case err == nil:
-			found = append(found, o)
-		case !meta.IsNoMatchError(err):
-			return nil, err
-		}
-	}
-	return found, nil
-}
-
-func definedKinds(objects []*object) map[schema.GroupKind]bool {
-	kinds := map[schema.GroupKind]bool{}
-	for _, o := range objects {
-		if o.GetKind() == crdKind {
-			group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
-			kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
-			kinds[schema.GroupKind{Group: group, Kind: kind}] = true
-		}
-	}
-	return kinds
 }
 
 // claim marks an object as one of a release.
@@ -210,18 +133,6 @@ func ownedByOther(live metav1.Object, owner tool.ID) bool {
 	a := live.GetAnnotations()
 	name, namespace := a[nameAnnotation], a[namespaceAnnotation]
 	return name != "" && (name != owner.Name || namespace != owner.Namespace)
-}
-
-// groups are runs of the same kind: what is in one does not wait for the rest of it.
-func groups(objects []*object) [][]*object {
-	var out [][]*object
-	for i, o := range objects {
-		if i == 0 || o.GetKind() != objects[i-1].GetKind() {
-			out = append(out, nil)
-		}
-		out[len(out)-1] = append(out[len(out)-1], o)
-	}
-	return out
 }
 
 // inOrder sorts objects by kind, those of unknown kinds last.

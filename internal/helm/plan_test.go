@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	obj "github.com/drover-dev/drover/internal/addons/objects"
 )
 
 func rec(revision int, status, chart string) *record {
@@ -97,7 +98,7 @@ func TestIgnoredFieldsStayAsTheyAre(t *testing.T) {
 		{Kind: "Thing", Paths: []string{"/spec/n", "/spec/gone", "/spec/list/0/image", "/spec/a~1b", "/spec/never/there"}},
 		{Kind: "Other", Paths: []string{"/kind"}},
 	}
-	got := withLive(wanted(), live, pointers(rules, &object{Unstructured: wanted()}))
+	got := obj.WithLive(wanted(), live, obj.Pointers(rules, wanted()))
 	want := of(map[string]any{"spec": map[string]any{"n": int64(7), "list": []any{map[string]any{"image": "b"}}, "a/b": "d"}})
 	if diff := cmp.Diff(want.Object, got.Object); diff != "" {
 		t.Errorf("object (-want +got):\n%s", diff)

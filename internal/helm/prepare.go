@@ -11,6 +11,7 @@ import (
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	obj "github.com/drover-dev/drover/internal/addons/objects"
 	"github.com/drover-dev/drover/internal/addons/tool"
 )
 
@@ -72,7 +73,7 @@ func (o *operation) start(chart *chartv2.Chart, values map[string]any, last *rec
 		err = process(chart, values)
 	}
 	if err != nil {
-		return &tool.Terminal{Err: fmt.Errorf("preparing chart %q: %w", chart.Name(), redact(err, values))}
+		return &tool.TerminalError{Err: fmt.Errorf("preparing chart %q: %w", chart.Name(), obj.Redact(err, values))}
 	}
 	return nil
 }
@@ -100,7 +101,7 @@ func (o *operation) render(chart *chartv2.Chart, values map[string]any, next ste
 		return nil, fmt.Errorf("looking at the cluster for chart %q: %w", chart.Name(), look.failed)
 	}
 	if err != nil {
-		return nil, &tool.Terminal{Err: fmt.Errorf("rendering chart %q: %w", chart.Name(), redact(err, values))}
+		return nil, &tool.TerminalError{Err: fmt.Errorf("rendering chart %q: %w", chart.Name(), obj.Redact(err, values))}
 	}
 	crds := chart.CRDObjects()
 	if !o.want.Options.Install.IncludeCRDs {
@@ -121,9 +122,9 @@ func (o *operation) render(chart *chartv2.Chart, values map[string]any, next ste
 func (o *operation) objects(manifest string) ([]*object, error) {
 	objects, err := parse(manifest)
 	if err != nil {
-		return nil, &tool.Terminal{Err: err}
+		return nil, &tool.TerminalError{Err: err}
 	}
-	return objects, locateAll(objects, o.cluster.Mapper(), o.want.ID.Namespace)
+	return objects, obj.LocateAll(objects, o.cluster.Mapper(), o.want.ID.Namespace)
 }
 
 // definitions are the chart's own kinds.
@@ -132,11 +133,11 @@ func (o *operation) definitions(chart *chartv2.Chart) ([]*object, error) {
 	for _, crd := range chart.CRDObjects() {
 		found, err := parse(string(crd.File.Data))
 		if err != nil {
-			return nil, &tool.Terminal{Err: fmt.Errorf("reading %q: %w", crd.Filename, err)}
+			return nil, &tool.TerminalError{Err: fmt.Errorf("reading %q: %w", crd.Filename, err)}
 		}
 		out = append(out, found...)
 	}
-	return out, locateAll(out, o.cluster.Mapper(), o.want.ID.Namespace)
+	return out, obj.LocateAll(out, o.cluster.Mapper(), o.want.ID.Namespace)
 }
 
 // define puts kinds onto the cluster that are not there. They belong to no release, so that none takes them away.
@@ -148,10 +149,10 @@ func (o *operation) define(ctx context.Context, crds []*object) error {
 	for _, crd := range crds {
 		err := w.create(ctx, crd)
 		if err != nil && !isConflict(err) {
-			return classify(fmt.Errorf("applying %s: %w", crd.title(), err))
+			return obj.Classify(fmt.Errorf("applying %s: %w", crd.Title(), err))
 		}
 	}
-	return awaitEstablished(ctx, o.cluster, crds)
+	return obj.AwaitEstablished(ctx, o.cluster, crds)
 }
 
 // isConflict says that an object is there already.

@@ -16,6 +16,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 
+	obj "github.com/drover-dev/drover/internal/addons/objects"
 	"github.com/drover-dev/drover/internal/addons/tool"
 	"github.com/drover-dev/drover/internal/workload"
 )
@@ -163,7 +164,7 @@ func (r records) create(ctx context.Context, rec *record) error {
 		return errStale
 	}
 	if err != nil {
-		return classify(fmt.Errorf("recording revision %d of release %q: %w", rec.Version, rec.Name, err))
+		return obj.Classify(fmt.Errorf("recording revision %d of release %q: %w", rec.Version, rec.Name, err))
 	}
 	rec.version = made.ResourceVersion
 	return nil

@@ -25,7 +25,7 @@ func (o *operation) revert(ctx context.Context, h history, revision int) (tool.S
 		return tool.State{}, err
 	}
 	if s.newest == nil {
-		return tool.State{}, &tool.Terminal{Err: errors.New("there is no revision to go back from")}
+		return tool.State{}, &tool.TerminalError{Err: errors.New("there is no revision to go back from")}
 	}
 	target, err := o.target(s, revision)
 	if err != nil {
@@ -36,7 +36,7 @@ func (o *operation) revert(ctx context.Context, h history, revision int) (tool.S
 	}
 	earlier, err := o.records.get(ctx, target)
 	if errors.Is(err, errBroken) || errors.Is(err, errStale) {
-		return tool.State{}, &tool.Terminal{Err: err}
+		return tool.State{}, &tool.TerminalError{Err: err}
 	}
 	if err != nil {
 		return tool.State{}, err
@@ -63,7 +63,7 @@ func (o *operation) target(s *situation, revision int) (int, error) {
 	}
 	whole, ok := s.history.whole()
 	if !ok {
-		return 0, &tool.Terminal{Err: fmt.Errorf("release %q has no earlier revision to go back to", o.want.ID.Name)}
+		return 0, &tool.TerminalError{Err: fmt.Errorf("release %q has no earlier revision to go back to", o.want.ID.Name)}
 	}
 	return whole.revision, nil
 }

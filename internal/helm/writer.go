@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	obj "github.com/drover-dev/drover/internal/addons/objects"
 	"github.com/drover-dev/drover/internal/addons/tool"
 	"github.com/drover-dev/drover/internal/workload"
 )
@@ -21,8 +22,6 @@ import (
 const (
 	// fieldManager is the helm command's, so that either can go on with what the other made.
 	fieldManager = "helm"
-	// parallel is how many objects of a kind are written at a time.
-	parallel = 4
 	// absent as a resource version lets an API server make an object, and refuse to change one: no object has ever had it, as the server's
 	// own first writes come before.
 	absent = "1"
@@ -41,17 +40,17 @@ type writer struct {
 }
 
 func (w *writer) client(o *object) dynamic.ResourceInterface {
-	return w.cluster.Dynamic().Resource(o.resource).Namespace(o.GetNamespace())
+	return w.cluster.Dynamic().Resource(o.Resource).Namespace(o.GetNamespace())
 }
 
 // applyAll writes objects in their order.
 func (w *writer) applyAll(ctx context.Context, objects []*object) error {
-	for _, group := range groups(objects) {
-		if err := inParallel(ctx, group, w.apply); err != nil {
+	for _, group := range obj.Groups(objects) {
+		if err := obj.InParallel(ctx, group, w.apply); err != nil {
 			return err
 		}
-		if group[0].GetKind() == crdKind {
-			if err := awaitEstablished(ctx, w.cluster, group); err != nil {
+		if group[0].GetKind() == obj.CRDKind {
+			if err := obj.AwaitEstablished(ctx, w.cluster, group); err != nil {
 				return err
 			}
 		}
@@ -64,13 +63,13 @@ func (w *writer) apply(ctx context.Context, o *object) error {
 	if err == nil {
 		return nil
 	}
-	return classify(fmt.Errorf("applying %s: %w", o.title(), redact(err, w.values)))
+	return obj.Classify(fmt.Errorf("applying %s: %w", o.Title(), obj.Redact(err, w.values)))
 }
 
 // applyOne writes an object with one request if it can: most objects of a first revision are not there, and most of a later one are ours.
 func (w *writer) applyOne(ctx context.Context, o *object) error {
-	if !o.known() {
-		if err := o.locate(w.cluster.Mapper(), w.owner.Namespace); err != nil {
+	if !o.Known() {
+		if err := o.Locate(w.cluster.Mapper(), w.owner.Namespace); err != nil {
 			return err
 		}
 	}
@@ -80,7 +79,7 @@ func (w *writer) applyOne(ctx context.Context, o *object) error {
 		if !apierrors.IsConflict(err) {
 			return err
 		}
-	} else if !o.clientSide && !w.options.Upgrade.Force && len(pointers(w.ignore, o)) == 0 {
+	} else if !o.clientSide && !w.options.Upgrade.Force && len(obj.Pointers(w.ignore, o.Unstructured)) == 0 {
 		return w.patch(ctx, o, o.Unstructured)
 	}
 	return w.onto(ctx, o)
@@ -109,7 +108,7 @@ func (w *writer) onto(ctx context.Context, o *object) error {
 		return err
 	}
 	if !o.ours && !ownedBy(live, w.owner) && !w.options.TakeOwnership {
-		return &tool.Terminal{Err: errOwned(live)}
+		return &tool.TerminalError{Err: errOwned(live)}
 	}
 	if w.options.Upgrade.Force && o.ours {
 		return w.replace(ctx, o, live)
@@ -117,7 +116,7 @@ func (w *writer) onto(ctx context.Context, o *object) error {
 	if err := takeFields(ctx, w.client(o), live); err != nil {
 		return err
 	}
-	return w.patch(ctx, o, withLive(o.Unstructured, live, pointers(w.ignore, o)))
+	return w.patch(ctx, o, obj.WithLive(o.Unstructured, live, obj.Pointers(w.ignore, o.Unstructured)))
 }
 
 // errOwned says whose an object is.
@@ -155,7 +154,7 @@ func (w *writer) validation() string {
 
 // replace is what force asks for: nothing of what is there stays, except for what the API server itself keeps.
 func (w *writer) replace(ctx context.Context, o *object, live *unstructured.Unstructured) error {
-	body := withLive(o.Unstructured, live, pointers(w.ignore, o)).DeepCopy()
+	body := obj.WithLive(o.Unstructured, live, obj.Pointers(w.ignore, o.Unstructured)).DeepCopy()
 	body.SetResourceVersion(live.GetResourceVersion())
 	_, err := w.client(o).Update(ctx, body, metav1.UpdateOptions{FieldManager: fieldManager, FieldValidation: w.validation()})
 	return err
@@ -163,8 +162,8 @@ func (w *writer) replace(ctx context.Context, o *object, live *unstructured.Unst
 
 // removeAll deletes objects with one of the ways to do so, each run of a kind before the next.
 func (w *writer) removeAll(ctx context.Context, objects []*object, remove func(context.Context, *object) error) error {
-	for _, group := range groups(objects) {
-		if err := inParallel(ctx, group, remove); err != nil {
+	for _, group := range obj.Groups(objects) {
+		if err := obj.InParallel(ctx, group, remove); err != nil {
 			return err
 		}
 	}
@@ -203,12 +202,12 @@ func (w *writer) removed(o *object, err error) error {
 	if err == nil || apierrors.IsNotFound(err) {
 		return nil
 	}
-	return classify(fmt.Errorf("deleting %s: %w", o.title(), redact(err, w.values)))
+	return obj.Classify(fmt.Errorf("deleting %s: %w", o.Title(), obj.Redact(err, w.values)))
 }
 
 // watchOf is the watch of an object's kind.
 func watchOf(o *object) workload.Watch {
-	return workload.Watch{Resource: o.resource, Selector: managedByLabel + "=" + managedByHelm}
+	return workload.Watch{Resource: o.Resource, Selector: managedByLabel + "=" + managedByHelm}
 }
 
 // deletion takes what depends on an object with it, and nothing that has come in its place.
@@ -219,32 +218,4 @@ func deletion(uid types.UID) metav1.DeleteOptions {
 		o.Preconditions = &metav1.Preconditions{UID: &uid}
 	}
 	return o
-}
-
-// inParallel calls do for each item, a few at a time, and returns the first error after all that were begun have ended.
-func inParallel[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
-	if len(items) == 1 {
-		return do(ctx, items[0])
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var wait sync.WaitGroup
-	slots := make(chan struct{}, parallel)
-	for _, item := range items {
-		slots <- struct{}{}
-		if ctx.Err() != nil {
-			break
-		}
-		wait.Go(func() {
-			defer func() { <-slots }()
-			if err := do(ctx, item); err != nil {
-				cancel(err)
-			}
-		})
-	}
-	wait.Wait()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return nil
 }

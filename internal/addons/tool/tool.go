@@ -43,12 +43,12 @@ type Reverter interface {
 // ErrNotSynced says that the watches of a cluster have not told all yet.
 var ErrNotSynced = errors.New("the cluster's watches have not told all yet")
 
-// Terminal is an error that a retry does not mend: the package or its values must change.
-type Terminal struct{ Err error }
+// TerminalError is an error that a retry does not mend: the package or its values must change.
+type TerminalError struct{ Err error }
 
-func (t *Terminal) Error() string { return t.Err.Error() }
+func (t *TerminalError) Error() string { return t.Err.Error() }
 
-func (t *Terminal) Unwrap() error { return t.Err }
+func (t *TerminalError) Unwrap() error { return t.Err }
 
 // ID names an installation on a cluster.
 type ID struct{ Namespace, Name string }

@@ -1,4 +1,4 @@
-package helm
+package objects
 
 import (
 	"encoding/base64"
@@ -31,8 +31,8 @@ func (r *redacted) Error() string { return r.text }
 
 func (r *redacted) Unwrap() error { return r.err }
 
-// redact bounds what templates, schemas and API servers say, and takes values out of it, for they like to quote them.
-func redact(err error, values map[string]any) error {
+// Redact bounds what templates, schemas and API servers say, and takes values out of it, for they like to quote them.
+func Redact(err error, values map[string]any) error {
 	if err == nil {
 		return nil
 	}
@@ -80,16 +80,16 @@ func leaves(values any) []string {
 	return out
 }
 
-// classify marks errors that only another chart, other values or other options mend.
-func classify(err error) error {
-	var known *tool.Terminal
+// Classify marks errors that only another package, other values or other options mend.
+func Classify(err error) error {
+	var known *tool.TerminalError
 	switch {
 	case err == nil, errors.As(err, &known):
 		return err
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err), apierrors.IsMethodNotSupported(err):
-		return &tool.Terminal{Err: err}
+		return &tool.TerminalError{Err: err}
 	case isTypeMismatch(err):
-		return &tool.Terminal{Err: err}
+		return &tool.TerminalError{Err: err}
 	}
 	return err
 }

@@ -1,10 +1,13 @@
-package helm
+package objects
 
 import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 const (
@@ -14,8 +17,24 @@ const (
 	manyRunes = 200
 )
 
-// fieldDiff has a line for each field that differs, in the order of their names.
-func fieldDiff(before, after map[string]any) string {
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// Essence is an object without what the API server keeps for itself.
+func Essence(u *unstructured.Unstructured) map[string]any {
+	out := u.DeepCopy()
+	for _, field := range []string{"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink"} {
+		unstructured.RemoveNestedField(out.Object, "metadata", field)
+	}
+	unstructured.RemoveNestedField(out.Object, "status")
+	unstructured.RemoveNestedField(out.Object, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
+	if annotations := out.GetAnnotations(); annotations != nil && len(annotations) == 0 {
+		unstructured.RemoveNestedField(out.Object, "metadata", "annotations")
+	}
+	return out.Object
+}
+
+// FieldDiff has a line for each field that differs, in the order of their names.
+func FieldDiff(before, after map[string]any) string {
 	d := &differ{secret: isSecret(before) || isSecret(after)}
 	if before == nil {
 		d.one("+", "", after)

@@ -1,4 +1,4 @@
-package helm
+package objects
 
 import (
 	"slices"
@@ -10,8 +10,8 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 )
 
-// pointers are the fields of an object that others may change.
-func pointers(rules []addonsv1.IgnoreRule, o *object) [][]string {
+// Pointers are the fields of an object that others may change.
+func Pointers(rules []addonsv1.IgnoreRule, o *unstructured.Unstructured) [][]string {
 	var out [][]string
 	gvk := o.GroupVersionKind()
 	matches := func(want, have string) bool { return want == "" || want == have }
@@ -35,9 +35,9 @@ func splitPointer(path string) []string {
 	return parts
 }
 
-// withLive returns an object with the fields of paths as they are on the cluster. They can't be left out: if nobody else has claimed them,
+// WithLive returns an object with the fields of paths as they are on the cluster. They can't be left out: if nobody else has claimed them,
 // the API server would take that for a wish to remove them.
-func withLive(wanted, live *unstructured.Unstructured, paths [][]string) *unstructured.Unstructured {
+func WithLive(wanted, live *unstructured.Unstructured, paths [][]string) *unstructured.Unstructured {
 	if len(paths) == 0 {
 		return wanted
 	}
@@ -52,8 +52,8 @@ func withLive(wanted, live *unstructured.Unstructured, paths [][]string) *unstru
 	return out
 }
 
-// without returns an object that lacks fields.
-func without(u *unstructured.Unstructured, paths [][]string) *unstructured.Unstructured {
+// Without returns an object that lacks fields.
+func Without(u *unstructured.Unstructured, paths [][]string) *unstructured.Unstructured {
 	out := u.DeepCopy()
 	for _, path := range paths {
 		drop(out.Object, path)

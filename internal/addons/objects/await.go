@@ -1,4 +1,4 @@
-package helm
+package objects
 
 import (
 	"context"
@@ -22,8 +22,8 @@ import (
 // establishTimeout is how long an API server may take to serve a new kind. It needs less than a second.
 const establishTimeout = time.Minute
 
-// await watches an object until done says so. It is given nil once the object is gone.
-func await(ctx context.Context, client dynamic.ResourceInterface, name string, done func(*unstructured.Unstructured) (bool, error)) error {
+// Await watches an object until done says so. It is given nil once the object is gone.
+func Await(ctx context.Context, client dynamic.ResourceInterface, name string, done func(*unstructured.Unstructured) (bool, error)) error {
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -57,30 +57,30 @@ func await(ctx context.Context, client dynamic.ResourceInterface, name string, d
 	return err
 }
 
-// awaitGone waits until an object is gone, or another has come in its place.
-func awaitGone(ctx context.Context, client dynamic.ResourceInterface, live *unstructured.Unstructured) error {
-	return await(ctx, client, live.GetName(), func(u *unstructured.Unstructured) (bool, error) {
+// AwaitGone waits until an object is gone, or another has come in its place.
+func AwaitGone(ctx context.Context, client dynamic.ResourceInterface, live *unstructured.Unstructured) error {
+	return Await(ctx, client, live.GetName(), func(u *unstructured.Unstructured) (bool, error) {
 		return u == nil || u.GetUID() != live.GetUID(), nil
 	})
 }
 
-// awaitEstablished waits until new kinds are served, and makes the connection ask for them.
-func awaitEstablished(ctx context.Context, cluster *workload.Cluster, crds []*object) error {
+// AwaitEstablished waits until new kinds are served, and makes the connection ask for them.
+func AwaitEstablished[T One](ctx context.Context, cluster *workload.Cluster, crds []T) error {
 	ctx, cancel := context.WithTimeout(ctx, establishTimeout)
 	defer cancel()
 	for _, crd := range crds {
-		client := cluster.Dynamic().Resource(crd.resource)
+		client := cluster.Dynamic().Resource(crd.Located())
 		live, err := client.Get(ctx, crd.GetName(), metav1.GetOptions{})
 		if err == nil && established(live) {
 			continue
 		}
 		if err == nil {
-			err = await(ctx, client, crd.GetName(), func(u *unstructured.Unstructured) (bool, error) {
+			err = Await(ctx, client, crd.GetName(), func(u *unstructured.Unstructured) (bool, error) {
 				return u != nil && established(u), nil
 			})
 		}
 		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("waiting for %s to be served: %w", crd.title(), err)
+			return fmt.Errorf("waiting for %s to be served: %w", crd.Title(), err)
 		}
 	}
 	if mapper, ok := cluster.Mapper().(meta.ResettableRESTMapper); ok {
@@ -89,10 +89,10 @@ func awaitEstablished(ctx context.Context, cluster *workload.Cluster, crds []*ob
 	return nil
 }
 
-func established(crd *unstructured.Unstructured) bool { return condition(crd, "Established") == "True" }
+func established(crd *unstructured.Unstructured) bool { return Condition(crd, "Established") == "True" }
 
-// condition returns the status of a condition, which is empty if there is none.
-func condition(u *unstructured.Unstructured, kind string) string {
+// Condition returns the status of a condition, which is empty if there is none.
+func Condition(u *unstructured.Unstructured, kind string) string {
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {
 		if c, ok := c.(map[string]any); ok && c["type"] == kind {

@@ -1,0 +1,140 @@
+package manifests
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-dev/drover/internal/addons/objects"
+	"github.com/drover-dev/drover/internal/addons/tool"
+)
+
+func (o *operation) diff(ctx context.Context, rec *record) ([]tool.Change, error) {
+	if o.settled(rec) && !o.want.Correct {
+		return nil, nil
+	}
+	next := rec
+	if !o.settled(rec) {
+		var err error
+		if next, err = o.next(ctx, rec); err != nil {
+			return nil, err
+		}
+	}
+	all := next.all()
+	if err := objects.LocateAll(all, o.cluster.Mapper(), o.want.ID.Namespace); err != nil {
+		return nil, err
+	}
+	if rec != nil && rec.Status == tool.Deployed {
+		inherit(all, rec.all())
+	}
+	changes := make([]tool.Change, len(all))
+	w := o.writer()
+	err := objects.InParallel(ctx, objects.Indexes(all), func(ctx context.Context, i int) error {
+		var err error
+		changes[i], err = w.compare(ctx, all[i])
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	gone, err := o.goners(ctx, next.leftovers(), all)
+	return slices.DeleteFunc(slices.Concat(changes, gone), func(c tool.Change) bool { return c.Action == "" }), err
+}
+
+// goners are objects that would be deleted.
+func (o *operation) goners(ctx context.Context, all, stay []*object) ([]tool.Change, error) {
+	leaving, err := o.leaving(all, stay)
+	if err != nil {
+		return nil, err
+	}
+	w := o.writer()
+	var out []tool.Change
+	for _, one := range leaving {
+		live, err := w.doomed(ctx, one)
+		if err != nil {
+			return nil, err
+		}
+		if live != nil {
+			out = append(out, tool.Change{Object: one.Named(), Action: tool.Delete})
+		}
+	}
+	return out, nil
+}
+
+// compare returns a change without an action for an object that is as wanted.
+func (w *writer) compare(ctx context.Context, o *object) (tool.Change, error) {
+	create := tool.Change{Object: o.Named(), Action: tool.Create, Diff: objects.FieldDiff(nil, objects.Essence(o.Unstructured))}
+	if !o.Known() {
+		return create, nil
+	}
+	w.cluster.Follow(watchOf(o))
+	live, err := w.client(o).Get(ctx, o.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return create, nil
+	}
+	if err != nil {
+		return tool.Change{}, fmt.Errorf("reading %s: %w", o.Title(), err)
+	}
+	if !w.isHome(o) {
+		if err := w.mayTake(o, live); err != nil {
+			return tool.Change{}, fmt.Errorf("trying to apply %s: %w", o.Title(), err)
+		}
+		w.claim(o)
+	}
+	ignored := objects.Pointers(w.ignore, o.Unstructured)
+	after, err := w.patched(ctx, o, objects.WithLive(o.Unstructured, live, ignored), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		return tool.Change{}, objects.Classify(fmt.Errorf("trying to apply %s: %w", o.Title(), objects.Redact(err, w.values)))
+	}
+	diff := objects.FieldDiff(objects.Essence(objects.Without(live, ignored)), objects.Essence(objects.Without(after, ignored)))
+	if diff == "" {
+		return tool.Change{}, nil
+	}
+	return tool.Change{Object: o.Named(), Action: tool.Update, Diff: diff}, nil
+}
+
+func (o *operation) judgeAll(ctx context.Context, rec *record) (tool.Health, error) {
+	if rec == nil {
+		return tool.Health{Message: "there is no installation"}, nil
+	}
+	all := rec.all()
+	err := objects.LocateAll(all, o.cluster.Mapper(), o.want.ID.Namespace)
+	if meta.IsNoMatchError(err) {
+		return tool.Health{Message: err.Error()}, nil
+	}
+	if err != nil {
+		return tool.Health{}, err
+	}
+	verdicts := make([]objects.Verdict, len(all))
+	w := o.writer()
+	err = objects.InParallel(ctx, objects.Indexes(all), func(ctx context.Context, i int) error {
+		var err error
+		verdicts[i], err = o.judge(ctx, w, all[i])
+		verdicts[i].Title = all[i].Title()
+		return err
+	})
+	return objects.Summary(verdicts), err
+}
+
+// judge reads an object and says whether it is ready.
+func (o *operation) judge(ctx context.Context, w *writer, one *object) (objects.Verdict, error) {
+	if !one.Known() {
+		return objects.Verdict{Reason: "its kind is not served yet"}, nil
+	}
+	o.cluster.Follow(watchOf(one))
+	if objects.IsJob(one.Unstructured) && !o.want.Options.WaitForJobs {
+		return objects.Verdict{Ready: true}, nil
+	}
+	live, err := w.client(one).Get(ctx, one.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return objects.Verdict{Reason: "is missing"}, nil
+	}
+	if err != nil {
+		return objects.Verdict{}, fmt.Errorf("reading %s: %w", one.Title(), err)
+	}
+	return o.health.Verdict(ctx, live, o.want.Health)
+}

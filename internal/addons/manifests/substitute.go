@@ -1,0 +1,117 @@
+package manifests
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+// variable is ${NAME} or ${NAME:=default}. With one more $ before it, it stands for itself.
+var variable = regexp.MustCompile(`\$?\$\{([A-Za-z_][A-Za-z0-9_]*)(:=([^}]*))?\}`)
+
+// fillIn replaces the variables in all texts of an object. Keys stay as they are, so that a value can't make another field out of one.
+func (v values) fillIn(object map[string]any) error {
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		filled, err := v.fill(object[key])
+		if err != nil {
+			return err
+		}
+		object[key] = filled
+	}
+	return nil
+}
+
+func (v values) fill(in any) (any, error) {
+	switch in := in.(type) {
+	case map[string]any:
+		return in, v.fillIn(in)
+	case []any:
+		for i := range in {
+			filled, err := v.fill(in[i])
+			if err != nil {
+				return nil, err
+			}
+			in[i] = filled
+		}
+		return in, nil
+	case string:
+		return v.text(in)
+	default:
+		return in, nil
+	}
+}
+
+// text fills in one text. If it is a variable and nothing else, it becomes what the variable is, which may be a number.
+func (v values) text(in string) (any, error) {
+	if match := variable.FindStringSubmatch(in); len(match) > 0 && match[0] == in && !strings.HasPrefix(in, "$$") {
+		return v.lookup(match)
+	}
+	var failure error
+	out := variable.ReplaceAllStringFunc(in, func(match string) string {
+		if strings.HasPrefix(match, "$$") {
+			return match[1:]
+		}
+		value, err := v.lookup(variable.FindStringSubmatch(match))
+		if err != nil {
+			failure = err
+			return ""
+		}
+		text, err := asText(value)
+		if err != nil {
+			failure = fmt.Errorf("variable %q: %w", variable.FindStringSubmatch(match)[1], err)
+		}
+		return text
+	})
+	return out, failure
+}
+
+// lookup finds a value by the parts of a match.
+func (v values) lookup(match []string) (any, error) {
+	name, hasDefault, text := match[1], match[2] != "", match[3]
+	if value, ok := v.substitute[name]; ok && value != nil {
+		return plainJSON(value)
+	}
+	if !hasDefault {
+		return nil, fmt.Errorf("variable %q has no value and no default: add it to substitute", name)
+	}
+	var value any
+	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+		return text, nil //nolint:nilerr // it is a text then
+	}
+	switch value.(type) {
+	case bool, float64, string:
+		return plainJSON(value)
+	default:
+		return text, nil
+	}
+}
+
+// plainJSON gives a value the types that objects are made of, and to each place one of its own.
+func plainJSON(value any) (any, error) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil, errors.New("a value of substitute can't be written as JSON")
+	}
+	var out any
+	if err := json.Unmarshal(data, &out); err != nil {
+		return nil, errors.New("a value of substitute can't be read as JSON")
+	}
+	return out, nil
+}
+
+func asText(value any) (string, error) {
+	switch value := value.(type) {
+	case string:
+		return value, nil
+	case bool, int64, float64:
+		return fmt.Sprint(value), nil
+	default:
+		return "", errors.New("a map or a list can take the place of a whole text only")
+	}
+}

@@ -1,0 +1,146 @@
+// Package workloadtest connects tests of package tools to a real API server, as a manager would be connected to a workload cluster, over a
+// wire that counts requests and can be cut at any of them.
+//
+// Start with Connect.
+package workloadtest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/drover-dev/drover/internal/workload"
+)
+
+// Connection is one to a cluster. It ends with the test.
+type Connection struct {
+	*workload.Cluster
+	*Wire
+
+	events chan workload.Event
+}
+
+// Connect makes a connection.
+func Connect(t testing.TB, to *rest.Config) *Connection {
+	t.Helper()
+	c := &Connection{Wire: &Wire{}, events: make(chan workload.Event, 10000)}
+	config := rest.CopyConfig(to)
+	config.Wrap(c.wrap)
+	clusters := workload.New(configs{config}, workload.Options{Notify: func(e workload.Event) { c.events <- e }})
+	t.Cleanup(clusters.Close)
+	var err error
+	if c.Cluster, err = clusters.Get(t.Context(), client.ObjectKey{Namespace: "fleet", Name: "one"}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+type configs struct{ config *rest.Config }
+
+func (c configs) GetRESTConfig(context.Context, client.ObjectKey) (*rest.Config, error) {
+	return c.config, nil
+}
+
+// Until waits for events of the cluster until a condition holds.
+func (c *Connection) Until(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	timeout := time.After(30 * time.Second)
+	for !holds() {
+		select {
+		case <-c.events:
+		case <-timeout:
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// errCut is what a request that is cut off fails with.
+var errCut = errors.New("cut off")
+
+// Wire counts requests, and cuts them off on demand. Those of watches are neither counted nor cut.
+type Wire struct {
+	mu       sync.Mutex
+	requests []string
+	cutAt    int
+	lost     bool
+	was      bool
+}
+
+func (w *Wire) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if ofWatch(r) {
+			return next.RoundTrip(r)
+		}
+		cut, lost := w.arrived(r)
+		if !cut {
+			return next.RoundTrip(r)
+		}
+		if lost {
+			if response, err := next.RoundTrip(r); err == nil {
+				_, _ = io.Copy(io.Discard, response.Body)
+				_ = response.Body.Close()
+			}
+		}
+		return nil, errCut
+	})
+}
+
+func ofWatch(r *http.Request) bool {
+	query := r.URL.Query()
+	return query.Get("watch") == "true" || query.Has("sendInitialEvents") || r.Method == http.MethodGet && query.Has("resourceVersion")
+}
+
+func (w *Wire) arrived(r *http.Request) (cut, lost bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.requests = append(w.requests, r.Method+" "+r.URL.Path)
+	n := len(w.requests)
+	cut = w.cutAt > 0 && n >= w.cutAt
+	w.was = w.was || cut
+	return cut, w.lost && n == w.cutAt
+}
+
+// Restart lets all requests pass and begins to count anew.
+func (w *Wire) Restart() { w.Cut(0, "") }
+
+// Lost is a way to cut that lets the first request that is cut reach the server, but not its answer.
+const Lost = "lost"
+
+// Cut makes all requests from the nth on fail, 0 none.
+func (w *Wire) Cut(n int, how string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.requests, w.cutAt, w.lost, w.was = nil, n, how == Lost, false
+}
+
+// WasCut says that there was a request to be cut.
+func (w *Wire) WasCut() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.was
+}
+
+// Requests are those that came, such as "GET /api/v1/namespaces/x", without discovery.
+func (w *Wire) Requests() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []string
+	for _, r := range w.requests {
+		if path := strings.Fields(r)[1]; path != "/api" && path != "/apis" && path != "/version" {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
