@@ -22,8 +22,11 @@ up() {
 	export KUBECONFIG="$DROVER_HOME/kubeconfig"
 	kubeconfig="$DROVER_HOME/demo.kubeconfig"
 
+	say "A network for Pods on every cluster that asks for one, as an add-on"
+	network "{}" >"$DROVER_HOME/cni.yaml"
+	run $drover kubectl apply -f "$DROVER_HOME/cni.yaml"
+
 	say "A cluster of one control plane machine and one worker"
-	run $drover kubectl apply -f templates/cni.yaml
 	generate >"$DROVER_HOME/demo.yaml"
 	run $drover kubectl apply -f "$DROVER_HOME/demo.yaml"
 	local start=$SECONDS
@@ -41,6 +44,14 @@ up() {
 	workload wait --for=condition=complete --timeout=3m job/client
 	workload logs job/client
 
+	say "Other values for the add-on: what would change, then the change"
+	run $drover addon status cni
+	network "{resources: {limits: {memory: 160Mi}}}" >"$DROVER_HOME/cni.yaml"
+	run $drover addon diff -f "$DROVER_HOME/cni.yaml" || (($? == 1))
+	run $drover kubectl apply -f "$DROVER_HOME/cni.yaml"
+	run $drover addon status cni --wait
+	run $drover addon history cni
+
 	say "What comes next"
 	cat <<-TXT
 	The plane, the machines and the cluster run in the background. Try:
@@ -54,6 +65,28 @@ up() {
 	  bin/drover kubectl delete cluster demo
 	  make demo-down                             # remove all traces
 	TXT
+}
+
+# network writes an add-on: the network's chart, from the plane's own registry,
+# with these values.
+network() {
+	cat <<-YAML
+	apiVersion: addons.cluster.x-k8s.io/v1alpha1
+	kind: HelmChartProxy
+	metadata:
+	  name: cni
+	spec:
+	  clusterSelector:
+	    matchLabels: {cni: drover}
+	  repoURL: $($drover registry status -o json | sed -n 's/.*"charts": "\([^"]*\)".*/\1/p')
+	  chartName: cni
+	  releaseName: cni
+	  namespace: kube-system
+	  valuesTemplate: |
+	    $1
+	  options:
+	    wait: true
+	YAML
 }
 
 # generate writes the manifests of the cluster.

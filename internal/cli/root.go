@@ -14,12 +14,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-dev/drover/internal/cli/addon"
 	"github.com/drover-dev/drover/internal/cli/kubeconfig"
 	"github.com/drover-dev/drover/internal/cli/kubectl"
 	"github.com/drover-dev/drover/internal/cli/machine"
 	"github.com/drover-dev/drover/internal/cli/manager"
 	"github.com/drover-dev/drover/internal/cli/metal"
 	"github.com/drover-dev/drover/internal/cli/plane"
+	"github.com/drover-dev/drover/internal/cli/registry"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/cli/version"
 )
@@ -40,7 +42,8 @@ const exitCodes = `Drover ends with one of these codes:
   0  all went well
   1  something failed; the message says what, on what, and what to do
   2  the command was called wrongly; nothing was done
-  3  the management plane is not running (status only), or metal (metal status)`
+  3  the management plane is not running (status and registry status), or metal
+     (metal status)`
 
 // Main runs the program and returns its exit code.
 func Main() int {
@@ -71,8 +74,9 @@ func NewCommand(io *ui.IO) *cobra.Command {
 		&cobra.Group{ID: "use", Title: "Working with it:"},
 	)
 	plane.AddCommands(root, io)
+	addTo(root, "plane", registry.NewCommand(io))
 	addTo(root, "machines", metal.NewCommand(io), machine.NewCommand(io))
-	addTo(root, "use", kubeconfig.NewCommand(io), kubectl.NewCommand(), manager.NewCommand(), version.NewCommand(io))
+	addTo(root, "use", addon.NewCommand(io), kubeconfig.NewCommand(io), kubectl.NewCommand(), manager.NewCommand(), version.NewCommand(io))
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodes})
 	markUsageErrors(root)
 	return root

@@ -17,8 +17,10 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/config"
+	"github.com/drover-dev/drover/internal/addons"
 	"github.com/drover-dev/drover/internal/capi"
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/packet"
@@ -128,11 +130,18 @@ func (o Options) assemble(ctx context.Context, cfg *rest.Config, certs *webhookc
 
 // addProviders adds Cluster API, then what builds on its connections to workload clusters.
 func (o Options) addProviders(ctx context.Context, mgr ctrl.Manager) error {
-	workloads, err := capi.Setup(ctx, mgr, o.capiOptions())
+	shared, err := capi.Setup(ctx, mgr, o.capiOptions())
 	if err != nil {
 		return err
 	}
-	return packet.Setup(ctx, mgr, o.packetOptions(workloads, mgr.GetCache()))
+	if err := packet.Setup(ctx, mgr, o.packetOptions(shared.Workloads, mgr.GetCache())); err != nil {
+		return err
+	}
+	options, err := o.addonsOptions(shared)
+	if err != nil {
+		return err
+	}
+	return addons.Setup(ctx, mgr, options)
 }
 
 func newScheme() (*runtime.Scheme, error) {
@@ -145,6 +154,9 @@ func newScheme() (*runtime.Scheme, error) {
 	}
 	if err := infrav1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering kinds of the Packet provider: %w", err)
+	}
+	if err := addonsv1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering kinds of add-ons: %w", err)
 	}
 	return scheme, nil
 }

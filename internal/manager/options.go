@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -42,6 +43,15 @@ type Options struct {
 	MetalAPIURL        string
 	PacketPollInterval time.Duration
 
+	ChartCache      string
+	ChartCacheMiB   int
+	PlainHTTP       bool
+	ResolveInterval time.Duration
+	RegistryURL     string
+	RegistryCA      string
+	Operations      int
+	ClusterSlots    int
+
 	LogFormat    string
 	Verbosity    int
 	OTLPEndpoint string
@@ -66,7 +76,22 @@ func DefaultOptions() Options {
 		LogFormat:     logAuto,
 
 		PacketPollInterval: packet.DefaultPollInterval,
+
+		ChartCache:      defaultChartCache(),
+		ChartCacheMiB:   1024,
+		ResolveInterval: 10 * time.Minute,
+		Operations:      32,
+		ClusterSlots:    4,
 	}
+}
+
+// defaultChartCache is the user's, or in a container without one, a directory of its own.
+func defaultChartCache() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = os.TempDir()
+	}
+	return filepath.Join(dir, "drover", "charts")
 }
 
 // AddFlags binds the options to flags, with their present values as defaults.
@@ -95,6 +120,15 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.MetalAPIURL, "metal-api-url", o.MetalAPIURL, "URL of the Packet API for clusters that name none (default $METAL_API_URL); the token for it is read from $PACKET_API_KEY")
 	fs.DurationVar(&o.PacketPollInterval, "packet-poll-interval", o.PacketPollInterval, "how often to look at devices that are up")
 
+	fs.StringVar(&o.ChartCache, "chart-cache", o.ChartCache, "directory to keep charts in, by the digests of their content; several managers may share one")
+	fs.IntVar(&o.ChartCacheMiB, "chart-cache-size", o.ChartCacheMiB, "MiB of charts to keep; those unused for longest go first")
+	fs.BoolVar(&o.PlainHTTP, "allow-plain-http", o.PlainHTTP, "accept http:// chart repositories, and registries without TLS")
+	fs.StringVar(&o.RegistryURL, "registry-url", o.RegistryURL, "registry that add-ons reach without credentials or a CA of their own, as https://host:port")
+	fs.StringVar(&o.RegistryCA, "registry-ca", o.RegistryCA, "file with the CA of that registry (default the system's)")
+	fs.DurationVar(&o.ResolveInterval, "resolve-interval", o.ResolveInterval, "how often to look for a newer chart where a range of versions is asked for")
+	fs.IntVar(&o.Operations, "addon-operations", o.Operations, "releases to install, upgrade or remove at a time")
+	fs.IntVar(&o.ClusterSlots, "addon-operations-per-cluster", o.ClusterSlots, "how many of those may be on the same cluster")
+
 	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "auto (text on a terminal, else json), text or json")
 	fs.IntVarP(&o.Verbosity, "v", "v", o.Verbosity, "verbosity of logs, 0 to 10")
 	fs.StringVar(&o.OTLPEndpoint, "otlp-endpoint", o.OTLPEndpoint, "URL to send traces to (default $OTEL_EXPORTER_OTLP_ENDPOINT, else none)")
@@ -120,6 +154,12 @@ func (o Options) Validate() error {
 	refuse(!httpsURL(o.WebhookURL), "--webhook-url is %q: must look like https://host:port", o.WebhookURL)
 	refuse(o.MetalAPIURL != "" && !httpURL(o.MetalAPIURL), "--metal-api-url is %q: must look like https://host/metal/v1", o.MetalAPIURL)
 	refuse(o.PacketPollInterval < time.Second, "--packet-poll-interval is %s: must be at least 1s", o.PacketPollInterval)
+	refuse(o.ChartCache == "", "--chart-cache must not be empty")
+	refuse(o.ChartCacheMiB < 1, "--chart-cache-size is %d: must be at least 1", o.ChartCacheMiB)
+	refuse(!httpsURL(o.RegistryURL), "--registry-url is %q: must look like https://host:port", o.RegistryURL)
+	refuse(o.RegistryCA != "" && o.RegistryURL == "", "--registry-ca needs --registry-url: it is for that registry only")
+	refuse(o.ResolveInterval < time.Second, "--resolve-interval is %s: must be at least 1s", o.ResolveInterval)
+	refuse(o.Operations < 1 || o.ClusterSlots < 1, "--addon-operations is %d and --addon-operations-per-cluster %d: both must be at least 1", o.Operations, o.ClusterSlots)
 	errs = append(errs, o.validateAddresses()...)
 	return errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -18,18 +19,18 @@ const (
 	tolerated = 3
 )
 
-// Unreachable is the error for a cluster that did not answer lately.
-type Unreachable struct {
+// UnreachableError is the error for a cluster that did not answer lately.
+type UnreachableError struct {
 	Cluster client.ObjectKey
 	Until   time.Time
 	Cause   error
 }
 
-func (u *Unreachable) Error() string {
+func (u *UnreachableError) Error() string {
 	return fmt.Sprintf("cluster %q does not answer, next try at %s: %v", u.Cluster, u.Until.UTC().Format(time.TimeOnly), u.Cause)
 }
 
-func (u *Unreachable) Unwrap() error { return u.Cause }
+func (u *UnreachableError) Unwrap() error { return u.Cause }
 
 // breaker keeps requests away from a cluster that does not answer.
 //
@@ -62,10 +63,10 @@ func (b *breaker) allow() error {
 	}
 	now := b.clock.Now()
 	if now.Before(b.until) {
-		return &Unreachable{Cluster: b.cluster, Until: b.until, Cause: b.cause}
+		return &UnreachableError{Cluster: b.cluster, Until: b.until, Cause: b.cause}
 	}
 	if !b.trying.IsZero() && now.Before(b.trying.Add(b.pause)) {
-		return &Unreachable{Cluster: b.cluster, Until: b.trying.Add(b.pause), Cause: b.cause}
+		return &UnreachableError{Cluster: b.cluster, Until: b.trying.Add(b.pause), Cause: b.cause}
 	}
 	b.trying = now
 	return nil
@@ -86,12 +87,12 @@ func (b *breaker) answered() {
 }
 
 // failed notes that there was none. Failures of requests that began before the pause don't make it longer.
-func (b *breaker) failed(cause error, timedOut bool) {
+func (b *breaker) failed(cause error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.failures++
 	b.cause = cause
-	if b.clock.Now().Before(b.until) || !timedOut && b.failures < tolerated {
+	if b.clock.Now().Before(b.until) || !errors.Is(cause, errNoAnswer) && b.failures < tolerated {
 		return
 	}
 	b.pause = min(max(firstPause, 2*b.pause), maxPause)

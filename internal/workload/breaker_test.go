@@ -20,17 +20,17 @@ func TestAClusterThatDoesNotAnswerIsLeftAlone(t *testing.T) {
 			t.Fatalf("allow() = %v, want an error: %t", err, want)
 		}
 	}
-	b.failed(errRefused, false)
-	b.failed(errRefused, false)
+	b.failed(errRefused)
+	b.failed(errRefused)
 	refuses(false)
-	b.failed(errRefused, false)
+	b.failed(errRefused)
 	refuses(true)
 
 	t.Log("after the pause one is let through, and nobody else until it says how that went")
 	now.Step(firstPause)
 	refuses(false)
 	refuses(true)
-	b.failed(errNoAnswer, true)
+	b.failed(errNoAnswer)
 
 	t.Log("the next pause is longer")
 	now.Step(firstPause)
@@ -47,7 +47,7 @@ func TestAClusterThatDoesNotAnswerIsLeftAlone(t *testing.T) {
 	refuses(false)
 
 	t.Log("one request without an answer is enough")
-	b.failed(errNoAnswer, true)
+	b.failed(errNoAnswer)
 	refuses(true)
 	if err := b.allow(); !errors.Is(err, errNoAnswer) {
 		t.Errorf("allow() = %v, want the cause in it", err)
@@ -58,7 +58,7 @@ func TestPausesAreBounded(t *testing.T) {
 	now := testingclock.NewFakeClock(time.Unix(1000, 0))
 	b := newBreaker(client.ObjectKey{Name: "c"}, now)
 	for range 20 {
-		b.failed(errNoAnswer, true)
+		b.failed(errNoAnswer)
 		now.Step(maxPause)
 	}
 	if b.pause != maxPause {

@@ -51,7 +51,7 @@ func New(configs Configs, o Options) *Clusters {
 	return &Clusters{configs: configs, options: o, open: map[client.ObjectKey]*Cluster{}}
 }
 
-// Get returns the connection to a cluster. It makes no request. The error is Unreachable if the cluster did not answer lately, and what
+// Get returns the connection to a cluster. It makes no request. The error is UnreachableError if the cluster did not answer lately, and what
 // Configs says if it does not know the cluster.
 func (c *Clusters) Get(ctx context.Context, key client.ObjectKey) (*Cluster, error) {
 	config, err := c.configs.GetRESTConfig(ctx, key)

@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -25,7 +26,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		timer.Stop()
 		defer cancel(nil)
-		return nil, t.failure(r, ctx, err)
+		return nil, t.failure(ctx, r, err)
 	}
 	t.breaker.answered()
 	if isWatch(r) {
@@ -35,16 +36,15 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// failure is what to tell the caller. A caller that gave up by itself says nothing about the cluster.
-func (t *transport) failure(r *http.Request, ctx context.Context, err error) error {
-	timedOut := errors.Is(context.Cause(ctx), errNoAnswer)
+// failure is what to tell the caller. A caller that gave up by itself says nothing about the cluster; one whose time was up does.
+func (t *transport) failure(ctx context.Context, r *http.Request, err error) error {
 	switch {
-	case timedOut:
-		err = errNoAnswer
-	case r.Context().Err() != nil && !errors.Is(r.Context().Err(), context.DeadlineExceeded):
+	case errors.Is(context.Cause(ctx), errNoAnswer), errors.Is(r.Context().Err(), context.DeadlineExceeded):
+		err = fmt.Errorf("%w: %w", errNoAnswer, err)
+	case r.Context().Err() != nil:
 		return err
 	}
-	t.breaker.failed(err, timedOut || errors.Is(r.Context().Err(), context.DeadlineExceeded))
+	t.breaker.failed(err)
 	return err
 }
 

@@ -75,7 +75,7 @@ func await(t *testing.T, events chan workload.Event, what string, is func(worklo
 func TestAWatchTellsWhatChangedAndFindsByLabel(t *testing.T) {
 	c, server, events := open(t)
 	ns := server.Namespace(t)
-	make := func(name, release string, labels map[string]string) {
+	put := func(name, release string, labels map[string]string) {
 		labels["name"] = release
 		_, err := c.Kubernetes().CoreV1().Secrets(ns).Create(t.Context(),
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
@@ -83,15 +83,15 @@ func TestAWatchTellsWhatChangedAndFindsByLabel(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	make("before", "web", map[string]string{"owner": "helm"})
+	put("before", "web", map[string]string{"owner": "helm"})
 	followed := c.Follow(secrets)
 	await(t, events, "the watch has told all", func(e workload.Event) bool { return e.Object == nil && e.Resource == secrets.Resource })
 	if !followed.Synced() {
 		t.Error("the watch is not synced after it said so")
 	}
-	make("after", "web", map[string]string{"owner": "helm"})
-	make("other", "db", map[string]string{"owner": "helm"})
-	make("foreign", "web", map[string]string{"owner": "somebody"})
+	put("after", "web", map[string]string{"owner": "helm"})
+	put("other", "db", map[string]string{"owner": "helm"})
+	put("foreign", "web", map[string]string{"owner": "somebody"})
 	await(t, events, "a Secret that was made later", func(e workload.Event) bool { return e.Object != nil && e.Object.Name == "other" })
 	if n := len(followed.Find(ns, "web")); n != 2 {
 		t.Errorf("found %d Secrets of the release, want 2", n)
@@ -196,7 +196,7 @@ func TestASilentClusterIsNotWaitedForTwice(t *testing.T) {
 		t.Fatal("a silent cluster told its version")
 	}
 	_, err = clusters.Get(t.Context(), cluster)
-	if silent := new(workload.Unreachable); !errors.As(err, &silent) || silent.Cluster != cluster {
+	if silent := new(workload.UnreachableError); !errors.As(err, &silent) || silent.Cluster != cluster {
 		t.Errorf("Get() = %v, want Unreachable", err)
 	}
 }

@@ -36,6 +36,7 @@ var parts = []part{
 	{"managers", "One manager beside upstream's three", measureManagers},
 	{"metal", "Metal with many devices: requests, and lists", measureMetal},
 	{"fleet", "Clusters of one control plane and two workers on simulated machines", measureFleet},
+	{"addons", "Charts on eight API servers, beside a bare client", measureAddons},
 	{"local", "A cluster of two machines on this host", measureLocal},
 	{"failover", "Three control planes, the one with the endpoint powered off", measureFailover},
 	{"recovery", "SIGKILL of each component until all are ready again", measureRecovery},

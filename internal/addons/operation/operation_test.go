@@ -130,7 +130,10 @@ func TestNeverMoreThanAllowedRunAtOnce(t *testing.T) {
 	for i := range 200 {
 		r.Start(operation.Work{For: key(fmt.Sprint(i)), Cluster: key(fmt.Sprint(i % 7)), Do: func(context.Context) (any, error) {
 			n := now.Add(1)
-			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			for m := most.Load(); n > m; m = most.Load() {
+				if most.CompareAndSwap(m, n) {
+					break
+				}
 			}
 			now.Add(-1)
 			return nil, nil

@@ -103,21 +103,24 @@ func (v *visit) conclude() bool {
 		v.failed(r.do, outcome.Subject, outcome.Err)
 		return true
 	}
+	v.learn(r, outcome.Subject)
+	return true
+}
+
+// learn takes up what an operation that succeeded has found out.
+func (v *visit) learn(r result, subject string) {
 	if r.do != check && r.do != compare {
 		v.memory.left(v.key(), r.state, v.Clock.Now())
-	}
-	status := &v.release.Status
-	if a := status.Attempt; a != nil && r.do != check && r.do != compare && !a.Reverted {
-		status.Attempt = nil
+		v.forgive()
 	}
 	switch r.do {
 	case apply:
-		v.applied(r, outcome.Subject)
+		v.applied(r, subject)
 	case correct:
 		v.Events.Event(v.release, corev1.EventTypeNormal, "DriftCorrected", "Wrote objects again that others had changed")
 		v.note(r, func(k *knowledge) { k.drift = &[]tool.Change{} })
 	case revert:
-		v.reverted(r, outcome.Subject)
+		v.reverted(r, subject)
 	case check:
 		v.note(r, func(k *knowledge) { k.health, k.checked = &r.health, r.began })
 	case compare:
@@ -126,7 +129,13 @@ func (v *visit) conclude() bool {
 			v.Events.Eventf(v.release, corev1.EventTypeWarning, "DriftDetected", "Others have changed %s", few(objects(r.changes)))
 		}
 	}
-	return true
+}
+
+// forgive forgets failures, but for what was taken back and must not be tried again.
+func (v *visit) forgive() {
+	if a := v.release.Status.Attempt; a != nil && !a.Reverted {
+		v.release.Status.Attempt = nil
+	}
 }
 
 // note remembers what was seen of a record through a connection.
@@ -162,7 +171,7 @@ func (v *visit) reverted(r result, fingerprint string) {
 
 func (v *visit) failed(do action, fingerprint string, err error) {
 	attempt := &addonsv1.FailedAttempt{
-		Fingerprint: fingerprint, At: metav1.NewTime(v.Clock.Now()), Failures: 1, Message: bound(err.Error()), Terminal: errors.As(err, new(*tool.Terminal)),
+		Fingerprint: fingerprint, At: metav1.NewTime(v.Clock.Now()), Failures: 1, Message: bound(err.Error()), Terminal: errors.As(err, new(*tool.TerminalError)),
 	}
 	if last := v.release.Status.Attempt; last != nil && last.Fingerprint == fingerprint {
 		attempt.Failures = last.Failures + 1

@@ -97,24 +97,40 @@ func decide(f facts) choice {
 		return decideRemoval(f)
 	case f.once() && f.installed, f.held:
 		return choice{do: nothing}
-	case f.rival != "":
-		return waiting(&problem{reason: addonsv1.ReleaseClaimedReason, message: fmt.Sprintf("HelmReleaseProxy %q is older and has the same release", f.rival)})
-	case f.cluster != nil:
-		return waiting(f.cluster)
-	case len(f.missing) > 0:
-		return waiting(&problem{reason: addonsv1.WaitingForDependenciesReason, message: "waiting for " + few(f.missing) + " to be ready on the cluster"})
-	case f.pack != nil:
-		return waiting(f.pack)
-	case f.settled():
+	}
+	if p := f.obstacle(); p != nil {
+		return waiting(p)
+	}
+	if f.settled() {
 		return decideSettled(f)
 	}
 	if pause := f.pause(); pause > 0 {
 		return choice{do: nothing, after: pause}
 	}
-	if f.status.Attempt != nil && f.status.Attempt.Reverted && f.status.Attempt.Fingerprint == f.fingerprint {
+	if f.reverted() {
 		return choice{do: nothing}
 	}
 	return choice{do: apply}
+}
+
+// obstacle is what a release waits for before anything is done, nil if that is nothing.
+func (f facts) obstacle() *problem {
+	switch {
+	case f.rival != "":
+		return &problem{reason: addonsv1.ReleaseClaimedReason, message: fmt.Sprintf("HelmReleaseProxy %q is older and has the same release", f.rival)}
+	case f.cluster != nil:
+		return f.cluster
+	case len(f.missing) > 0:
+		return &problem{reason: addonsv1.WaitingForDependenciesReason, message: "waiting for " + few(f.missing) + " to be ready on the cluster"}
+	default:
+		return f.pack
+	}
+}
+
+// reverted says that what is wanted was tried, and taken back.
+func (f facts) reverted() bool {
+	a := f.status.Attempt
+	return a != nil && a.Reverted && a.Fingerprint == f.fingerprint
 }
 
 func decideRemoval(f facts) choice {
@@ -144,30 +160,51 @@ func decideSettled(f facts) choice {
 	if f.floating {
 		c.after = f.known.resolveEvery
 	}
-	if f.watchesHealth() {
-		switch {
-		case f.known.health == nil, f.known.stirred && f.now.Sub(f.known.checked) >= checkEvery:
-			return choice{do: check}
-		case f.known.stirred:
-			return choice{do: nothing, after: f.known.checked.Add(checkEvery).Sub(f.now)}
-		case !f.known.health.Ready && f.overdue() <= 0 && f.spec.Options.Atomic && !f.ready():
-			return choice{do: revert}
-		case !f.known.health.Ready && f.overdue() > 0:
-			c.after = sooner(c.after, f.overdue())
+	for _, look := range []func(facts) choice{decideHealth, decideDrift} {
+		next := look(f)
+		if next.do != nothing {
+			return next
 		}
-	}
-	if f.watchesDrift() {
-		switch {
-		case f.known.drift == nil, f.known.touched:
-			return choice{do: compare}
-		case len(*f.known.drift) > 0 && f.spec.Drift.Mode == addonsv1.DriftCorrect:
-			if pause := f.pause(); pause > 0 {
-				return choice{do: nothing, after: pause}
-			}
-			return choice{do: correct}
-		}
+		c.after = sooner(c.after, next.after)
 	}
 	return c
+}
+
+// decideHealth looks whether the objects are ready, if somebody waits for that.
+func decideHealth(f facts) choice {
+	k := f.known
+	switch {
+	case !f.watchesHealth():
+		return choice{do: nothing}
+	case k.health == nil, k.stirred && f.now.Sub(k.checked) >= checkEvery:
+		return choice{do: check}
+	case k.stirred:
+		return choice{do: nothing, after: k.checked.Add(checkEvery).Sub(f.now)}
+	case k.health.Ready:
+		return choice{do: nothing}
+	case f.overdue() > 0:
+		return choice{do: nothing, after: f.overdue()}
+	case f.spec.Options.Atomic && !f.ready():
+		return choice{do: revert}
+	default:
+		return choice{do: nothing}
+	}
+}
+
+// decideDrift looks whether others have changed the objects, if that is asked for.
+func decideDrift(f facts) choice {
+	switch {
+	case !f.watchesDrift():
+		return choice{do: nothing}
+	case f.known.drift == nil, f.known.touched:
+		return choice{do: compare}
+	case len(*f.known.drift) == 0, f.spec.Drift.Mode != addonsv1.DriftCorrect:
+		return choice{do: nothing}
+	}
+	if pause := f.pause(); pause > 0 {
+		return choice{do: nothing, after: pause}
+	}
+	return choice{do: correct}
 }
 
 // subject tells an operation that is still wanted from one that is not.

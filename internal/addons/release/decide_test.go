@@ -56,8 +56,10 @@ func TestDecide(t *testing.T) {
 			f.spec.ReconcileStrategy, f.state, f.status.Applied = addonsv1.InstallOnce, tool.State{}, nil
 		}, choice{do: apply}},
 		{"nothing is done on a paused cluster", func(f *facts) { f.held, f.fingerprint = true, "g" }, choice{do: nothing}},
-		{"a cluster that does not answer is waited for", func(f *facts) { f.cluster, f.fingerprint = silent, "g" },
-			choice{do: nothing, wait: silent, after: 7 * time.Second}},
+		{
+			"a cluster that does not answer is waited for", func(f *facts) { f.cluster, f.fingerprint = silent, "g" },
+			choice{do: nothing, wait: silent, after: 7 * time.Second},
+		},
 
 		{"a failure is not repeated at once", func(f *facts) {
 			f.fingerprint = "g"
@@ -107,8 +109,10 @@ func TestDecide(t *testing.T) {
 			f.status.Conditions = []metav1.Condition{{Type: addonsv1.ReleaseReady, Status: metav1.ConditionTrue}}
 		}, choice{do: nothing}},
 
-		{"drift is not looked for unless asked", func(f *facts) { f.spec.Drift = &addonsv1.Drift{Mode: addonsv1.DriftOff}; f.known.touched = true },
-			choice{do: nothing}},
+		{
+			"drift is not looked for unless asked", func(f *facts) { f.spec.Drift = &addonsv1.Drift{Mode: addonsv1.DriftOff}; f.known.touched = true },
+			choice{do: nothing},
+		},
 		{"drift is looked for once at first", func(f *facts) { f.spec.Drift = &addonsv1.Drift{Mode: addonsv1.DriftReport} }, choice{do: compare}},
 		{"drift is looked for when objects change", func(f *facts) {
 			f.spec.Drift, f.known.drift, f.known.touched = &addonsv1.Drift{Mode: addonsv1.DriftReport}, &[]tool.Change{}, true
@@ -128,8 +132,10 @@ func TestDecide(t *testing.T) {
 			f.deleting, f.initialized, f.cluster, f.status = noon, false, silent, &addonsv1.HelmReleaseProxyStatus{}
 		}, choice{do: finish}},
 		{"another's release is not uninstalled", func(f *facts) { f.deleting, f.rival = noon, "ns/other" }, choice{do: finish}},
-		{"a silent cluster holds up uninstalling", func(f *facts) { f.deleting, f.cluster = noon, silent },
-			choice{do: nothing, wait: silent, after: 7 * time.Second}},
+		{
+			"a silent cluster holds up uninstalling", func(f *facts) { f.deleting, f.cluster = noon, silent },
+			choice{do: nothing, wait: silent, after: 7 * time.Second},
+		},
 		{"a silent cluster holds up uninstalling for so long only", func(f *facts) {
 			f.deleting, f.cluster = noon.Add(-time.Hour), silent
 			f.spec.Options.Uninstall = &addonsv1.HelmUninstallOptions{GiveUpAfter: &metav1.Duration{Duration: time.Hour}}

@@ -80,7 +80,7 @@ func isPaused(cluster *clusterv1.Cluster) bool {
 
 // unavailable is why there is no connection. That there is one again is an event, but for a cluster that does not answer.
 func (v *visit) unavailable(err error) *problem {
-	silent := &workload.Unreachable{}
+	silent := &workload.UnreachableError{}
 	switch {
 	case errors.As(err, &silent):
 		// A message with a time in it would be a new one each time.

@@ -139,7 +139,7 @@ func TestChangesAreApplied(t *testing.T) {
 func TestAFailureIsToldAndNotRepeatedAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("one")
-	w.tool.set(func(f *fakeTool) { f.fail["web"] = &tool.Terminal{Err: errors.New("the chart is broken")} })
+	w.tool.set(func(f *fakeTool) { f.fail["web"] = &tool.TerminalError{Err: errors.New("the chart is broken")} })
 	r := w.release("web", "one")
 	got := w.await(r, "the failure is told", reason(addonsv1.ReleaseReady, addonsv1.InstallOrUpgradeFailedReason))
 	if c := condition(got, addonsv1.ReleaseReady); c.Message != "the chart is broken" {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -123,18 +124,11 @@ func (r *resolutions) note(key string, resolved artifact.Resolved, err error) ma
 // floating says that a version may stand for another one tomorrow.
 func floating(version string) bool {
 	if _, err := semver.NewVersion(version); err == nil {
-		_, err := semver.StrictNewVersion(trimV(version))
+		_, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v"))
 		return err != nil
 	}
 	_, isDigest := digestOf(version)
 	return !isDigest
-}
-
-func trimV(version string) string {
-	if len(version) > 0 && version[0] == 'v' {
-		return version[1:]
-	}
-	return version
 }
 
 func digestOf(version string) (string, bool) {

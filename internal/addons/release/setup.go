@@ -114,7 +114,9 @@ func (c *Controller) wake(key client.ObjectKey) {
 func (c *Controller) Notice(e workload.Event) {
 	ctx := context.Background() // reads from a cache only
 	if e.Object == nil {
+		// What changed before the watch began is not told, so it is looked for.
 		for _, r := range c.list(ctx, byCluster, e.Cluster.String()) {
+			c.memory.stir(client.ObjectKeyFromObject(&r), false)
 			c.wake(client.ObjectKeyFromObject(&r))
 		}
 		return

@@ -53,16 +53,9 @@ func ofCluster(reason string) bool {
 // releaseCondition is HelmReleaseReady, nil if there is nothing new to say: a cluster that does not answer says nothing about a release
 // that was ready.
 func releaseCondition(f facts, c choice) *metav1.Condition {
-	say := func(status metav1.ConditionStatus, reason, message string) *metav1.Condition {
-		out := condition(addonsv1.ReleaseReady, status, reason, message)
-		return &out
-	}
-	attempt := f.status.Attempt
 	switch {
-	case !f.deleting.IsZero() && attempt != nil && attempt.Fingerprint == f.subject():
-		return say(metav1.ConditionFalse, addonsv1.ReleaseDeletionFailedReason, attempt.Message)
 	case !f.deleting.IsZero():
-		return say(metav1.ConditionFalse, addonsv1.ReleaseDeletedReason, "the release is being uninstalled")
+		return removalCondition(f)
 	case c.wait != nil && c.wait != f.cluster:
 		return say(metav1.ConditionFalse, c.wait.reason, c.wait.message)
 	case f.cluster != nil && f.status.Applied != nil:
@@ -72,9 +65,23 @@ func releaseCondition(f facts, c choice) *metav1.Condition {
 	case f.once() && f.installed:
 		return say(metav1.ConditionTrue, addonsv1.ReadyReason, "")
 	case f.settled():
-		return settledCondition(f, say)
-	case attempt != nil && attempt.Fingerprint == f.fingerprint:
-		return say(metav1.ConditionFalse, addonsv1.InstallOrUpgradeFailedReason, attempt.Message)
+		return settledCondition(f)
+	default:
+		return underwayCondition(f)
+	}
+}
+
+func removalCondition(f facts) *metav1.Condition {
+	if a := f.status.Attempt; a != nil && a.Fingerprint == f.subject() {
+		return say(metav1.ConditionFalse, addonsv1.ReleaseDeletionFailedReason, a.Message)
+	}
+	return say(metav1.ConditionFalse, addonsv1.ReleaseDeletedReason, "the release is being uninstalled")
+}
+
+func underwayCondition(f facts) *metav1.Condition {
+	switch a := f.status.Attempt; {
+	case a != nil && a.Fingerprint == f.fingerprint:
+		return say(metav1.ConditionFalse, addonsv1.InstallOrUpgradeFailedReason, a.Message)
 	case f.state.Found:
 		return say(metav1.ConditionFalse, addonsv1.PendingReason, "the release is being upgraded")
 	default:
@@ -82,7 +89,12 @@ func releaseCondition(f facts, c choice) *metav1.Condition {
 	}
 }
 
-func settledCondition(f facts, say func(metav1.ConditionStatus, string, string) *metav1.Condition) *metav1.Condition {
+func say(status metav1.ConditionStatus, reason, message string) *metav1.Condition {
+	c := condition(addonsv1.ReleaseReady, status, reason, message)
+	return &c
+}
+
+func settledCondition(f facts) *metav1.Condition {
 	health := f.known.health
 	switch {
 	case !f.watchesHealth(), health != nil && health.Ready:

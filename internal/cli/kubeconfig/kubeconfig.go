@@ -6,30 +6,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/drover-dev/drover/internal/cli/management"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/fleet"
 	"github.com/drover-dev/drover/internal/kubeconfig"
-	"github.com/drover-dev/drover/internal/plane"
 )
 
 // completionTimeout keeps a shell responsive when no plane answers.
 const completionTimeout = 2 * time.Second
 
 type options struct {
-	kubeconfig string
-	namespace  string
-	output     string
-	merge      bool
-	context    string
-	wait       time.Duration
+	plane     management.Flags
+	namespace string
+	output    string
+	merge     bool
+	context   string
+	wait      time.Duration
 }
 
 // NewCommand is `drover kubeconfig`.
@@ -52,7 +49,7 @@ $DROVER_HOME.`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), io, args[0]) },
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.kubeconfig, "kubeconfig", "k", "", "kubeconfig `file` of the management plane")
+	o.plane.Add(f)
 	f.StringVarP(&o.namespace, "namespace", "n", "", "`namespace` of the cluster (default: wherever it is)")
 	f.StringVarP(&o.output, "output", "o", "", "write to this `file`, which only its owner can read")
 	f.BoolVar(&o.merge, "merge", false, "merge into the file of --output, or into ~/.kube/config")
@@ -64,7 +61,7 @@ $DROVER_HOME.`,
 }
 
 func (o *options) run(ctx context.Context, io *ui.IO, name string) error {
-	cfg, err := o.management()
+	cfg, err := o.plane.Config()
 	if err != nil {
 		return err
 	}
@@ -86,24 +83,6 @@ func (o *options) run(ctx context.Context, io *ui.IO, name string) error {
 		return err
 	}
 	return o.deliver(ctx, io, k)
-}
-
-// management is where the clusters are.
-func (o *options) management() (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.kubeconfig
-	if o.kubeconfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
-		home := plane.Home{Dir: plane.DefaultHome()}
-		if _, err := os.Stat(home.Kubeconfig()); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("there is no management plane in home %q: run `drover up`, or name one with --kubeconfig", home.Dir)
-		}
-		rules.ExplicitPath = home.Kubeconfig()
-	}
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("finding the management plane: %w", err)
-	}
-	return cfg, nil
 }
 
 func (o *options) fetch(ctx context.Context, io *ui.IO, clusters *fleet.Fleet, cluster fleet.Cluster) ([]byte, error) {
@@ -155,7 +134,7 @@ func (o *options) complete(cmd *cobra.Command, args []string, _ string) ([]cobra
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
-	cfg, err := o.management()
+	cfg, err := o.plane.Config()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -25,6 +25,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/cmd/clusterctl/client/yamlprocessor"
 	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
 // Render fills in a template as clusterctl does.
@@ -39,7 +42,7 @@ func Render(template string, variables map[string]string) ([]byte, error) {
 // NewClient returns a client that knows the kinds of Cluster API.
 func NewClient(cfg *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, clusterv1.AddToScheme, controlplanev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, clusterv1.AddToScheme, controlplanev1.AddToScheme, addonsv1.AddToScheme, infrav1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}

@@ -60,7 +60,7 @@ func TestSpeed(t *testing.T) {
 
 func TestHomesDoNotShareAddresses(t *testing.T) {
 	one := t.TempDir()
-	a, err := openNetwork(one, false)
+	a, err := openNetwork(one)
 	mustDo(t, err)
 	b, err := findFrom(int(a.prefix.Addr().As4()[1]) - firstSlot) // Where the first one is.
 	mustDo(t, err)
@@ -69,16 +69,16 @@ func TestHomesDoNotShareAddresses(t *testing.T) {
 		t.Errorf("both homes have %s", a.prefix)
 	}
 	a.close()
-	again, err := openNetwork(one, false)
+	again, err := openNetwork(one)
 	mustDo(t, err)
 	defer again.close()
 	if again.prefix != a.prefix {
 		t.Errorf("a home had %s and has %s", a.prefix, again.prefix)
 	}
-	if _, err := openNetwork(one, false); err == nil {
+	if _, err := openNetwork(one); err == nil {
 		t.Error("two processes share the addresses of one home")
 	}
-	other, err := openNetwork(one, true)
+	other, err := newNetwork(one)
 	mustDo(t, err)
 	other.close()
 	if other.prefix == a.prefix {

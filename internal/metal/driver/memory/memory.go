@@ -38,7 +38,10 @@ type Driver struct {
 
 // New makes the driver. It is a driver.New.
 func New(_ context.Context, c driver.Config) (driver.Driver, error) {
-	n, err := openNetwork(c.Home, c.Unused)
+	n, err := openNetwork(c.Home)
+	if err != nil && c.Unused {
+		n, err = newNetwork(c.Home)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("choosing addresses for simulated machines: %w", err)
 	}

@@ -28,10 +28,8 @@ type network struct {
 	claim net.Listener
 }
 
-// openNetwork returns the part that the home had before, or a free one. A part
-// is not held while its home is down: if somebody else has it by now, and
-// nothing of this home has an address in it, another one will do.
-func openNetwork(home string, unused bool) (*network, error) {
+// openNetwork returns the part that the home had before, or a free one.
+func openNetwork(home string) (*network, error) {
 	file := filepath.Join(home, "network")
 	data, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -42,10 +40,16 @@ func openNetwork(home string, unused bool) (*network, error) {
 		if err != nil {
 			return nil, fmt.Errorf("file %q is damaged: %w", file, err)
 		}
-		if n, err := claim(prefix); err == nil || !unused {
-			return n, err
-		}
+		return claim(prefix)
 	}
+	return newNetwork(home)
+}
+
+// newNetwork takes a free part. A part is not held while its home is down: if
+// somebody else has the one of before by now, and nothing of this home has an
+// address in it, another one will do.
+func newNetwork(home string) (*network, error) {
+	file := filepath.Join(home, "network")
 	n, err := findNetwork(home)
 	if err != nil {
 		return nil, err

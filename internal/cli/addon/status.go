@@ -1,0 +1,206 @@
+package addon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	stdio "io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/addons/view"
+	"github.com/drover-dev/drover/internal/cli/ui"
+)
+
+func newList(io *ui.IO, o *options) *cobra.Command {
+	var output ui.Output
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List add-ons",
+		Long: `List add-ons with how many clusters each is meant for, on how many of them it is
+ready, on how many it has failed, and how far its rollout has come.`,
+		Example: `  drover addon list
+  drover addon list -n team-a -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			plane, err := o.connect()
+			if err != nil {
+				return err
+			}
+			all, err := statuses(cmd.Context(), plane, o.namespace)
+			if err != nil {
+				return err
+			}
+			return output.Print(io.Out, all, func(w stdio.Writer) error { return list(w, all) })
+		},
+	}
+	output.AddFlag(cmd)
+	return cmd
+}
+
+func statuses(ctx context.Context, plane *view.Plane, namespace string) ([]view.AddOn, error) {
+	charts, err := plane.Charts(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	out := []view.AddOn{}
+	for i := range charts {
+		status, err := plane.Status(ctx, &charts[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, status)
+	}
+	return out, nil
+}
+
+func list(w stdio.Writer, all []view.AddOn) error {
+	rows := make([][]string, 0, len(all))
+	for _, a := range all {
+		rows = append(rows, []string{
+			a.Namespace, a.Name, a.Chart, a.Ready, strconv.Itoa(a.Matched), strconv.Itoa(a.ReadyOn), strconv.Itoa(a.FailedOn), rollout(a),
+		})
+	}
+	return ui.Table(w, []string{"NAMESPACE", "NAME", "CHART", "READY", "CLUSTERS", "READY ON", "FAILED ON", "ROLLOUT"}, rows)
+}
+
+func rollout(a view.AddOn) string {
+	if a.Paused {
+		return "left alone: it has the paused annotation"
+	}
+	return cmp.Or(a.Progress(), "-")
+}
+
+func newStatus(io *ui.IO, o *options) *cobra.Command {
+	var output ui.Output
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "status [NAME]",
+		Short: "Show how an add-on is doing on each cluster",
+		Long: `Show an add-on, or all, with the version, the revision and the state on each
+cluster, and why it is not ready where it is not.
+
+With --wait, the command ends as soon as the add-on is ready on all clusters, and
+fails if it is not by then, or if its rollout is paused.`,
+		Example: `  drover addon status
+  drover addon status cni
+  drover addon status cni --wait 10m
+  drover addon status cni -o json | jq '.[0].clusters[] | select(.ready != "True")'`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: o.complete,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if wait > 0 && len(args) == 0 {
+				return ui.Usagef("--wait needs the name of an add-on")
+			}
+			all, err := o.status(cmd.Context(), io, args, wait)
+			if all != nil {
+				err = errors.Join(output.Print(io.Out, all, func(w stdio.Writer) error { return details(w, all) }), err)
+			}
+			return err
+		},
+	}
+	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait until it is ready on all clusters")
+	output.AddFlag(cmd)
+	return cmd
+}
+
+func (o *options) status(ctx context.Context, io *ui.IO, args []string, wait time.Duration) ([]view.AddOn, error) {
+	if len(args) == 0 {
+		plane, err := o.connect()
+		if err != nil {
+			return nil, err
+		}
+		return statuses(ctx, plane, o.namespace)
+	}
+	plane, hcp, err := o.find(ctx, args[0])
+	if err != nil {
+		return nil, err
+	}
+	if wait > 0 {
+		status, err := await(ctx, io, plane, waiting{hcp, wait})
+		return []view.AddOn{status}, err
+	}
+	status, err := plane.Status(ctx, hcp)
+	if err != nil {
+		return nil, err
+	}
+	return []view.AddOn{status}, nil
+}
+
+// waiting is what is waited for, and how long.
+type waiting struct {
+	hcp   *addonsv1.HelmChartProxy
+	limit time.Duration
+}
+
+// await waits until an add-on is ready, or its rollout needs somebody. It tells each change.
+func await(ctx context.Context, io *ui.IO, plane *view.Plane, w waiting) (view.AddOn, error) {
+	last, err := plane.Status(ctx, w.hcp)
+	if err != nil {
+		return last, err
+	}
+	limited, cancel := context.WithTimeout(ctx, w.limit)
+	defer cancel()
+	said := ""
+	err = plane.Wait(limited, w.hcp, func(now view.AddOn) bool {
+		last = now
+		line := fmt.Sprintf("%s: ready on %d of %d clusters, failed on %d", now.Name, now.ReadyOn, now.Matched, now.FailedOn)
+		if progress := now.Progress(); progress != "" {
+			line += " (" + progress + ")"
+		}
+		if line != said {
+			fmt.Fprintln(io.Err, line)
+			said = line
+		}
+		return now.Ready == string(metav1.ConditionTrue) || paused(now)
+	})
+	switch {
+	case paused(last):
+		return last, fmt.Errorf("the rollout of %s is paused: look at the clusters that failed, then `drover addon resume %s` or `drover addon rollback %s`",
+			last.Name, last.Name, last.Name)
+	case errors.Is(err, context.DeadlineExceeded) || limited.Err() != nil && last.Ready != string(metav1.ConditionTrue):
+		return last, fmt.Errorf("%s is not ready after %s: %s", last.Name, w.limit, cmp.Or(last.Message, "nothing is known yet"))
+	default:
+		return last, err
+	}
+}
+
+func paused(a view.AddOn) bool { return a.Rollout != nil && a.Rollout.Phase == addonsv1.RolloutPaused }
+
+func details(w stdio.Writer, all []view.AddOn) error {
+	for i, a := range all {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "%s/%s: %s with %s, ready on %d of %d clusters\n", a.Namespace, a.Name, a.Chart, a.Tool, a.ReadyOn, a.Matched)
+		if text := rollout(a); text != "-" {
+			fmt.Fprintf(w, "Rollout: %s\n", text)
+		}
+		if a.Ready != string(metav1.ConditionTrue) && a.Message != "" {
+			fmt.Fprintf(w, "Not ready: %s\n", a.Message)
+		}
+		rows := make([][]string, 0, len(a.Clusters))
+		for _, c := range a.Clusters {
+			rows = append(rows, []string{
+				c.Cluster, cmp.Or(c.Version, "-"), strconv.Itoa(c.Revision), cmp.Or(c.Status, "-"), c.Ready, reason(c),
+			})
+		}
+		if err := ui.Table(w, []string{"CLUSTER", "VERSION", "REVISION", "STATUS", "READY", "MESSAGE"}, rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func reason(c view.OnCluster) string {
+	if c.Ready == string(metav1.ConditionTrue) {
+		return ""
+	}
+	return cmp.Or(c.Message, c.Reason)
+}
