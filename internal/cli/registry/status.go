@@ -17,6 +17,19 @@ import (
 type statusReport struct {
 	plane.Registry
 	User string `json:"user"`
+	// Charts is the repoURL of charts, for a HelmChartProxy.
+	Charts string `json:"charts"`
+}
+
+func newReport(r plane.Registry) statusReport {
+	return statusReport{Registry: r, User: registry.User, Charts: "oci://" + host(r) + "/charts"}
+}
+
+func host(r plane.Registry) string {
+	if u, err := url.Parse(r.URL); err == nil {
+		return u.Host
+	}
+	return r.URL
 }
 
 func newStatus(io *ui.IO, home *homeFlag) *cobra.Command {
@@ -37,7 +50,7 @@ shown. The exit code is 3 when the registry is not running.`,
 			if err != nil {
 				return err
 			}
-			report := statusReport{Registry: r, User: registry.User}
+			report := newReport(r)
 			if err := output.Print(io.Out, report, report.table); err != nil {
 				return err
 			}
@@ -52,10 +65,6 @@ shown. The exit code is 3 when the registry is not running.`,
 }
 
 func (r statusReport) table(w stdio.Writer) error {
-	host := r.URL
-	if u, err := url.Parse(r.URL); err == nil {
-		host = u.Host
-	}
 	fmt.Fprintf(w, "Registry   %s\n", r.State)
 	fmt.Fprintf(w, "URL        %s\n", r.URL)
 	if r.Address != "" {
@@ -66,8 +75,8 @@ func (r statusReport) table(w stdio.Writer) error {
 	fmt.Fprintf(w, "Password   in %s\n", r.PasswordFile)
 	fmt.Fprintf(w, "Directory  %s\n", r.Dir)
 	_, err := fmt.Fprintf(w, `
-  repoURL: oci://%[1]s/charts    # in a HelmChartProxy, without credentials
+  repoURL: %[5]s    # in a HelmChartProxy, without credentials
   helm registry login %[1]s --ca-file %[2]s -u %[3]s --password-stdin < %[4]s
-`, host, r.CAFile, r.User, r.PasswordFile)
+`, host(r.Registry), r.CAFile, r.User, r.PasswordFile, r.Charts)
 	return err
 }

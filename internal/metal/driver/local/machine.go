@@ -123,6 +123,10 @@ func (m *machine) provision(want driver.Machine, reinstalled int) error {
 		if err := os.MkdirAll(m.path(dir), 0o755); err != nil {
 			return err
 		}
+		// Users of the machine go through here, whatever the umask of whoever started metal.
+		if err := os.Chmod(m.path(dir), 0o755); err != nil {
+			return err
+		}
 	}
 	if err := os.Chmod(m.dir, 0o700); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,11 +19,13 @@ import (
 	"github.com/drover-dev/drover/internal/node"
 )
 
-// TestMain lets the test program be what starts machines and runs in them.
+// TestMain lets the test program be what starts machines and runs in them. It
+// does so with a umask that machines must not inherit.
 func TestMain(m *testing.M) {
 	if code, ok := Main(os.Args); ok {
 		os.Exit(code)
 	}
+	syscall.Umask(0o077)
 	os.Exit(m.Run())
 }
 

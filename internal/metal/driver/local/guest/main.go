@@ -54,8 +54,12 @@ type machine struct {
 	off       chan string
 }
 
+// ordinaryUmask is the one that machines boot with: what root makes, others may read.
+const ordinaryUmask = 0o022
+
 // initialize is the life of a machine.
 func initialize(dir string) int {
+	syscall.Umask(ordinaryUmask) // not that of whoever started metal
 	m := &machine{console: console{begin: time.Now()}, off: make(chan string, 1)}
 	if err := m.open(dir); err != nil {
 		m.say("%v", err)
