@@ -49,7 +49,7 @@ up() {
 	network "{resources: {limits: {memory: 160Mi}}}" >"$DROVER_HOME/cni.yaml"
 	run $drover addon diff -f "$DROVER_HOME/cni.yaml" || (($? == 1))
 	run $drover kubectl apply -f "$DROVER_HOME/cni.yaml"
-	run $drover addon status cni --wait
+	run $drover addon status cni --wait 3m
 	run $drover addon history cni
 
 	say "What comes next"

@@ -1,6 +1,28 @@
 package artifact
 
-import "net/url"
+import (
+	"fmt"
+	"net/url"
+	"os"
+)
+
+// TrustRegistry is Options.Trust for a registry with a CA of its own in a file; the system's if the file is not named.
+func TrustRegistry(address, caFile string) (map[string]Access, error) {
+	if address == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("reading the registry's address %q: %w", address, err)
+	}
+	var access Access
+	if caFile != "" {
+		if access.CA, err = os.ReadFile(caFile); err != nil {
+			return nil, fmt.Errorf("reading the registry's CA: %w", err)
+		}
+	}
+	return map[string]Access{u.Host: access}, nil
+}
 
 // trusting adds what is needed to get into a place that is trusted. What a Ref says itself goes first.
 func (s *Store) trusting(ref Ref) Ref {

@@ -8,7 +8,7 @@ import (
 )
 
 func (o Options) addonsOptions(shared capi.Shared) (addons.Options, error) {
-	trust, err := o.trust()
+	trust, err := artifact.TrustRegistry(o.RegistryURL, o.RegistryCA)
 	return addons.Options{
 		Workloads: shared.Workloads,
 		Metadata:  shared.Metadata,

@@ -90,7 +90,7 @@ func (o *options) diff(ctx context.Context, from packages, charts []*addonsv1.He
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := plane.Clusters(from.options())
+	clusters, err := from.clusters(plane)
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func (o *options) onCluster(ctx context.Context, name, cluster string) ([]tool.R
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := plane.Clusters((&packages{}).options())
+	clusters, err := (&packages{}).clusters(plane)
 	if err != nil {
 		return nil, err
 	}

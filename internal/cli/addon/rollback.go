@@ -70,7 +70,7 @@ func (o *options) revert(ctx context.Context, io *ui.IO, name string, t target) 
 	if err != nil {
 		return err
 	}
-	clusters, err := plane.Clusters((&packages{}).options())
+	clusters, err := (&packages{}).clusters(plane)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package manager
+package artifact_test
 
 import (
 	"errors"
@@ -27,7 +27,7 @@ func TestTheRegistryThatNeedsNoSettings(t *testing.T) {
 		"one whose CA can't be read":    {"https://127.0.0.1:5000", ca + "x", nil, os.ErrNotExist},
 		"one with a path, which is cut": {"https://127.0.0.1:5000/v2/", ca, map[string]artifact.Access{"127.0.0.1:5000": {CA: []byte("a CA")}}, nil},
 	} {
-		got, err := Options{RegistryURL: tc.url, RegistryCA: tc.ca}.trust()
+		got, err := artifact.TrustRegistry(tc.url, tc.ca)
 		if diff := cmp.Diff(tc.want, got); diff != "" || !errors.Is(err, tc.err) {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
