@@ -43,6 +43,7 @@ func TestClusterOnLocalMachines(t *testing.T) {
 		{"manifests for the original provider reach Ready", testReachesReady},
 		{"kubeconfigs are handed out", testKubeconfigs},
 		{"pods reach each other through a Service by its DNS name", testPodNetwork},
+		{"an add-on lives its whole life", testAddon},
 		{"workers scale up and down", testScale},
 		{"a new Kubernetes rolls the machines", testUpgrade},
 		{"a quiet cluster causes no writes", testQuiet},
