@@ -48,6 +48,7 @@ func (v *visit) gatherCluster(ctx context.Context, f *facts) {
 	err := v.Client.Get(ctx, v.cluster(), cluster)
 	switch {
 	case apierrors.IsNotFound(err):
+		v.Clusters.Forget(v.cluster())
 		f.gone = true
 		f.cluster = &problem{reason: addonsv1.GetClusterFailedReason, message: fmt.Sprintf("Cluster %q does not exist", v.cluster())}
 		return

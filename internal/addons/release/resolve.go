@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -47,9 +48,9 @@ type resolution struct {
 	at       time.Time
 	failures int
 	asking   bool
-	// since is when it began.
-	since   time.Time
-	waiting map[client.ObjectKey]bool
+	// since is when it began, and used when somebody wanted to know last.
+	since, used time.Time
+	waiting     map[client.ObjectKey]bool
 }
 
 // get returns what is known. If that is nothing, or too old, it asks, and wakes the one who waits when there is an answer; an old answer is
@@ -60,9 +61,11 @@ func (r *resolutions) get(ref artifact.Ref, who client.ObjectKey) (artifact.Reso
 	defer r.mu.Unlock()
 	n := r.known[key]
 	if n == nil {
+		r.prune()
 		n = &resolution{waiting: map[client.ObjectKey]bool{}}
 		r.known[key] = n
 	}
+	n.used = r.clock.Now()
 	if !n.asking && r.due(n, ref.Version) {
 		n.asking, n.since = true, r.clock.Now()
 		go r.ask(key, ref)
@@ -76,6 +79,18 @@ func (r *resolutions) get(ref artifact.Ref, who client.ObjectKey) (artifact.Reso
 	default:
 		return artifact.Resolved{}, &problem{reason: preparing, message: bound(n.err.Error()), after: n.at.Add(n.pause()).Sub(r.clock.Now())}
 	}
+}
+
+// keepResolutions is how many are kept before those go that nobody has asked for since an hour: references to versions and with
+// credentials of the past.
+const keepResolutions = 1000
+
+func (r *resolutions) prune() {
+	if len(r.known) < keepResolutions {
+		return
+	}
+	old := r.clock.Now().Add(-time.Hour)
+	maps.DeleteFunc(r.known, func(_ string, n *resolution) bool { return !n.asking && n.used.Before(old) })
 }
 
 func (r *resolutions) due(n *resolution, version string) bool {
