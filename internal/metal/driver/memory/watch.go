@@ -105,6 +105,10 @@ func (c *clusters) serveAPI(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(ctx)
 		w = &resumption{ResponseWriter: w, end: cancel, expired: func() bool { return c.forgotten(group, version) }}
 	}
+	if r.Method == http.MethodPatch && strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") {
+		c.apply(w, r)
+		return
+	}
 	c.api.ServeHTTP(w, r)
 }
 
