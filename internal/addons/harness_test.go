@@ -85,6 +85,8 @@ type world struct {
 	manager *kubetest.Process
 	command *exec.Cmd
 	health  string
+	// temp is where the manager puts temporary files.
+	temp string
 }
 
 var management struct {
@@ -121,7 +123,8 @@ func (w *world) launch() *kubetest.Process {
 	w.health = kubetest.FreeAddress(w)
 	w.command = exec.Command(os.Args[0], "--kubeconfig="+w.server.Kubeconfig(w), "--health-addr="+w.health, "--metrics-addr=0", "--webhook-addr="+w.webhook,
 		"--install=false", "--v=5", "--log-format=json", "--chart-cache="+w.cache, "--watch-namespace="+w.namespace)
-	w.command.Env = append(os.Environ(), asManager+"=1", "TMPDIR="+w.TempDir())
+	w.temp = w.TempDir()
+	w.command.Env = append(os.Environ(), asManager+"=1", "TMPDIR="+w.temp)
 	return kubetest.StartProcess(w, w.command)
 }
 
