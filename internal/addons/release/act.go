@@ -8,8 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/addons/operation"
@@ -34,13 +37,28 @@ func (v *visit) act(ctx context.Context, f facts, c choice) error {
 	if err != nil {
 		return fmt.Errorf("connecting to cluster %q: %w", v.cluster(), err)
 	}
+	j := job{
+		key: v.key(), do: c.do, cluster: connection, tool: v.tool, want: f.want, state: f.state, clock: v.Clock, memory: &v.memory,
+	}
 	v.operations.Start(operation.Work{
-		For: v.key(), Cluster: v.cluster(), Subject: f.subject(), Do: func(ctx context.Context) (any, error) { return v.operate(ctx, connection, f, c.do) },
+		For: v.key(), Cluster: v.cluster(), Subject: f.subject(), Do: func(ctx context.Context) (any, error) { return j.run(ctx) },
 	})
 	return nil
 }
 
-// result is what an operation found out.
+// job is something that is done to a cluster beside the workers. It shares nothing with the reconcile that began it.
+type job struct {
+	key     client.ObjectKey
+	do      action
+	cluster *workload.Cluster
+	tool    tool.Tool
+	want    tool.Want
+	state   tool.State
+	clock   clock.PassiveClock
+	memory  *memory
+}
+
+// result is what a job found out.
 type result struct {
 	do      action
 	through *workload.Cluster
@@ -52,44 +70,36 @@ type result struct {
 	began time.Time
 }
 
-// operate runs beside the workers.
-func (v *visit) operate(ctx context.Context, cluster *workload.Cluster, f facts, do action) (result, error) {
-	r := result{do: do, through: cluster, want: f.want, state: f.state, began: v.Clock.Now()}
-	v.memory.update(v.key(), func(k *knowledge) {
-		if do == check {
-			k.stirred = false
-		}
-		if do == compare || do == correct {
-			k.touched = false
-		}
+func (j job) run(ctx context.Context) (result, error) {
+	r := result{do: j.do, through: j.cluster, want: j.want, state: j.state, began: j.clock.Now()}
+	r.want.Correct = j.do == compare || j.do == correct
+	j.memory.update(j.key, func(k *knowledge) {
+		k.stirred = k.stirred && j.do != check
+		k.touched = k.touched && !r.want.Correct
 	})
 	var err error
-	switch do {
-	case apply:
-		r.state, err = v.tool.Apply(ctx, cluster, f.want)
+	switch j.do {
+	case apply, correct:
+		r.state, err = j.tool.Apply(ctx, j.cluster, r.want)
 	case remove:
-		r.state, err = tool.State{}, v.tool.Remove(ctx, cluster, f.want)
+		r.state, err = tool.State{}, j.tool.Remove(ctx, j.cluster, r.want)
 	case revert:
-		r.state, err = v.revert(ctx, cluster, f)
+		r.state, err = j.revert(ctx)
 	case check:
-		r.health, err = v.tool.Health(ctx, cluster, f.want)
+		r.health, err = j.tool.Health(ctx, j.cluster, r.want)
 	case compare:
-		r.want.Correct = true
-		r.changes, err = v.tool.Diff(ctx, cluster, r.want)
-	case correct:
-		r.want.Correct = true
-		r.state, err = v.tool.Apply(ctx, cluster, r.want)
+		r.changes, err = j.tool.Diff(ctx, j.cluster, r.want)
 	}
 	return r, err
 }
 
 // revert goes back to the revision before, or to nothing if there was none.
-func (v *visit) revert(ctx context.Context, cluster *workload.Cluster, f facts) (tool.State, error) {
-	back, ok := v.tool.(tool.Reverter)
-	if !ok || f.state.Revision <= 1 {
-		return tool.State{}, v.tool.Remove(ctx, cluster, f.want)
+func (j job) revert(ctx context.Context) (tool.State, error) {
+	back, ok := j.tool.(tool.Reverter)
+	if !ok || j.state.Revision <= 1 {
+		return tool.State{}, j.tool.Remove(ctx, j.cluster, j.want)
 	}
-	return back.Revert(ctx, cluster, f.want, 0)
+	return back.Revert(ctx, j.cluster, j.want, 0)
 }
 
 // conclude takes up how the last operation ended. It says whether there was one that did.
@@ -156,6 +166,8 @@ func (v *visit) applied(r result, fingerprint string) {
 	}
 	v.release.Status.Attempt = nil
 	if r.state.Revision != before {
+		// Another revision has not been seen ready, whatever the one before was.
+		conditions.Set(v.release, condition(addonsv1.ReleaseReady, metav1.ConditionFalse, addonsv1.PendingReason, unseen))
 		v.Events.Eventf(v.release, corev1.EventTypeNormal, "ReleaseApplied",
 			"Release %q is at revision %d with version %s", r.want.ID.Name, r.state.Revision, r.want.Resolved.Version)
 	}

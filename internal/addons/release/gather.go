@@ -35,7 +35,7 @@ func (v *visit) gather(ctx context.Context) facts {
 		v.gatherDependencies(ctx, &f)
 		v.gatherWant(ctx, &f)
 	} else {
-		f.want = tool.Want{ID: v.id(), Options: v.release.Spec.Options}
+		f.want = tool.Want{ID: v.id(), Options: *v.release.Spec.Options.DeepCopy()}
 	}
 	f.known.resolveEvery = v.resolutions.every
 	f.running, f.since = v.operations.Running(v.key())

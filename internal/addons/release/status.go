@@ -94,6 +94,9 @@ func say(status metav1.ConditionStatus, reason, message string) *metav1.Conditio
 	return &c
 }
 
+// unseen is told of objects that were not looked at yet.
+const unseen = "looking whether the objects are ready"
+
 func settledCondition(f facts) *metav1.Condition {
 	health := f.known.health
 	switch {
@@ -102,7 +105,7 @@ func settledCondition(f facts) *metav1.Condition {
 	case health == nil && f.ready():
 		return nil
 	case health == nil:
-		return say(metav1.ConditionFalse, addonsv1.PendingReason, "looking whether the objects are ready")
+		return say(metav1.ConditionFalse, addonsv1.PendingReason, unseen)
 	case health.Failed, f.overdue() <= 0:
 		return say(metav1.ConditionFalse, addonsv1.InstallOrUpgradeFailedReason, bound(health.Message))
 	default:

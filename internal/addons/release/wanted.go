@@ -21,7 +21,7 @@ func Wanted(ctx context.Context, sources *Sources, r *addonsv1.HelmReleaseProxy)
 
 // wanted is everything but the version that was resolved.
 func (v *visit) wanted(ctx context.Context) (tool.Want, *problem) {
-	spec := &v.release.Spec
+	spec := v.release.Spec.DeepCopy() // an operation outlives the reconcile that starts it
 	want := tool.Want{ID: v.id(), Options: spec.Options, Health: spec.Health}
 	if spec.Drift != nil {
 		want.Ignore = spec.Drift.Ignore
