@@ -40,17 +40,17 @@ func testAddon(t *testing.T, c *workload) {
 	c.must("registry", "push", archive)
 	manifest := filepath.Join(t.TempDir(), "sleeper.yaml")
 	write := func(replicas string) {
-		text := strings.NewReplacer("URL", c.charts(), "CLUSTER", c.Name, "REPLICAS", replicas).Replace(`apiVersion: addons.cluster.x-k8s.io/v1alpha1
+		text := strings.NewReplacer("$URL", c.charts(), "$REPLICAS", replicas).Replace(`apiVersion: addons.cluster.x-k8s.io/v1alpha1
 kind: HelmChartProxy
 metadata: {name: sleeper}
 spec:
   clusterSelector: {}
-  repoURL: URL
+  repoURL: $URL
   chartName: sleeper
   version: 1.0.0
   releaseName: sleeper
   namespace: sleepers
-  valuesTemplate: "replicas: REPLICAS"
+  valuesTemplate: "replicas: $REPLICAS"
   options: {wait: true}
   drift: {mode: Correct}
 `)
