@@ -32,7 +32,7 @@ import (
 const asManager = "DROVER_TEST_AS_MANAGER"
 
 // patience is for a loaded machine.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asManager) != "" {

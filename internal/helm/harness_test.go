@@ -211,7 +211,7 @@ func (b *bench) want(name string, chart artifact.Resolved) tool.Want {
 // until waits for events until a condition holds.
 func (b *bench) until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(90 * time.Second)
 	for !holds() {
 		select {
 		case <-b.events:

@@ -59,7 +59,7 @@ func open(t *testing.T) (*workload.Cluster, *kubetest.Server, chan workload.Even
 
 func await(t *testing.T, events chan workload.Event, what string, is func(workload.Event) bool) workload.Event {
 	t.Helper()
-	late := time.After(30 * time.Second)
+	late := time.After(90 * time.Second)
 	for {
 		select {
 		case e := <-events:

@@ -193,7 +193,7 @@ func (w *world) until(what string, is func() bool, got func() any) {
 	w.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
-	late := time.After(30 * time.Second)
+	late := time.After(90 * time.Second)
 	for !is() {
 		select {
 		case <-ticker.C:
