@@ -1,6 +1,10 @@
 package manager
 
 import (
+	"cmp"
+	"os"
+	"path/filepath"
+
 	"github.com/drover-dev/drover/internal/addons"
 	"github.com/drover-dev/drover/internal/addons/operation"
 	"github.com/drover-dev/drover/internal/artifact"
@@ -13,10 +17,19 @@ func (o Options) addonsOptions(shared capi.Shared) (addons.Options, error) {
 		Workloads: shared.Workloads,
 		Metadata:  shared.Metadata,
 		Packages: artifact.Options{
-			Dir: o.ChartCache, MaxBytes: int64(o.ChartCacheMiB) << 20, PlainHTTP: o.PlainHTTP, ResolveEvery: o.ResolveInterval, Trust: trust,
+			Dir: cmp.Or(o.ChartCache, defaultChartCache()), MaxBytes: int64(o.ChartCacheMiB) << 20, PlainHTTP: o.PlainHTTP, ResolveEvery: o.ResolveInterval, Trust: trust,
 		},
 		Limits:      operation.Limits{Total: o.Operations, PerCluster: o.ClusterSlots},
 		WatchFilter: o.WatchFilter,
 		Concurrency: o.Concurrency,
 	}, err
+}
+
+// defaultChartCache is the user's, or in a container without one, a directory of its own.
+func defaultChartCache() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = os.TempDir()
+	}
+	return filepath.Join(dir, "drover", "charts")
 }

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -77,21 +76,11 @@ func DefaultOptions() Options {
 
 		PacketPollInterval: packet.DefaultPollInterval,
 
-		ChartCache:      defaultChartCache(),
 		ChartCacheMiB:   1024,
 		ResolveInterval: 10 * time.Minute,
 		Operations:      32,
 		ClusterSlots:    4,
 	}
-}
-
-// defaultChartCache is the user's, or in a container without one, a directory of its own.
-func defaultChartCache() string {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		dir = os.TempDir()
-	}
-	return filepath.Join(dir, "drover", "charts")
 }
 
 // AddFlags binds the options to flags, with their present values as defaults.
@@ -120,7 +109,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.MetalAPIURL, "metal-api-url", o.MetalAPIURL, "URL of the Packet API for clusters that name none (default $METAL_API_URL); the token for it is read from $PACKET_API_KEY")
 	fs.DurationVar(&o.PacketPollInterval, "packet-poll-interval", o.PacketPollInterval, "how often to look at devices that are up")
 
-	fs.StringVar(&o.ChartCache, "chart-cache", o.ChartCache, "directory to keep charts in, by the digests of their content; several managers may share one")
+	fs.StringVar(&o.ChartCache, "chart-cache", o.ChartCache, "directory to keep charts in, by the digests of their content; several managers may share one (default drover/charts in the user's cache directory)")
 	fs.IntVar(&o.ChartCacheMiB, "chart-cache-size", o.ChartCacheMiB, "MiB of charts to keep; those unused for longest go first")
 	fs.BoolVar(&o.PlainHTTP, "allow-plain-http", o.PlainHTTP, "accept http:// chart repositories, and registries without TLS")
 	fs.StringVar(&o.RegistryURL, "registry-url", o.RegistryURL, "registry that add-ons reach without credentials or a CA of their own, as https://host:port")
@@ -154,7 +143,6 @@ func (o Options) Validate() error {
 	refuse(!httpsURL(o.WebhookURL), "--webhook-url is %q: must look like https://host:port", o.WebhookURL)
 	refuse(o.MetalAPIURL != "" && !httpURL(o.MetalAPIURL), "--metal-api-url is %q: must look like https://host/metal/v1", o.MetalAPIURL)
 	refuse(o.PacketPollInterval < time.Second, "--packet-poll-interval is %s: must be at least 1s", o.PacketPollInterval)
-	refuse(o.ChartCache == "", "--chart-cache must not be empty")
 	refuse(o.ChartCacheMiB < 1, "--chart-cache-size is %d: must be at least 1", o.ChartCacheMiB)
 	refuse(!httpsURL(o.RegistryURL), "--registry-url is %q: must look like https://host:port", o.RegistryURL)
 	refuse(o.RegistryCA != "" && o.RegistryURL == "", "--registry-ca needs --registry-url: it is for that registry only")
