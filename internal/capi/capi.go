@@ -50,13 +50,9 @@ type Options struct {
 }
 
 // EnableFeatures sets the feature gates of this process. RuntimeSDK and InPlaceUpdates stay off: the client that they need is
-// not public upstream. So does the limit of one reconcile per object and second: a cluster's creation is a chain of a dozen
-// reconciles, each waiting for the one before. It must run before ManagerOptions and Setup.
+// not public upstream. It must run before ManagerOptions and Setup.
 func EnableFeatures() error {
-	err := feature.MutableGates.SetFromMap(map[string]bool{
-		string(feature.ClusterTopology):        true,
-		string(feature.ReconcilerRateLimiting): false,
-	})
+	err := feature.MutableGates.SetFromMap(map[string]bool{string(feature.ClusterTopology): true})
 	if err != nil {
 		return fmt.Errorf("setting feature gates of Cluster API: %w", err)
 	}
