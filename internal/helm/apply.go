@@ -213,6 +213,6 @@ func (o *operation) correct(ctx context.Context, rec *record) error {
 		object.ours = true
 	}
 	w := o.writer()
-	w.options.Upgrade.Force = false
+	w.Want.Options.Upgrade.Force = false
 	return w.applyAll(ctx, objects)
 }

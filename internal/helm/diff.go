@@ -101,7 +101,7 @@ func (o *operation) leaving(ctx context.Context, s *situation, objects []*object
 	w := o.writer()
 	var out []tool.Change
 	for _, object := range obsolete(old, objects) {
-		live, err := w.client(object).Get(ctx, object.GetName(), metav1.GetOptions{})
+		live, err := w.Client(&object.Object).Get(ctx, object.GetName(), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -117,29 +117,21 @@ func (o *operation) leaving(ctx context.Context, s *situation, objects []*object
 
 // compare returns nil for an object that is as wanted.
 func (w *writer) compare(ctx context.Context, o *object) (*tool.Change, error) {
-	change := &tool.Change{Object: o.Named(), Action: tool.Create}
+	create := obj.Creation(&o.Object)
 	if !o.Known() {
-		change.Diff = obj.FieldDiff(nil, obj.Essence(o.Unstructured))
-		return change, nil
+		return &create, nil
 	}
-	live, err := w.client(o).Get(ctx, o.GetName(), metav1.GetOptions{})
+	live, err := w.Client(&o.Object).Get(ctx, o.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		change.Diff = obj.FieldDiff(nil, obj.Essence(o.Unstructured))
-		return change, nil
+		return &create, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", o.Title(), err)
 	}
-	o.claim(w.owner)
-	ignored := obj.Pointers(w.ignore, o.Unstructured)
-	after, err := w.patched(ctx, o, obj.WithLive(o.Unstructured, live, ignored), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-	if err != nil {
-		return nil, obj.Classify(fmt.Errorf("trying to apply %s: %w", o.Title(), obj.Redact(err, w.values)))
+	o.claim(w.Want.ID)
+	diff, err := w.Difference(ctx, &o.Object, live)
+	if err != nil || diff == "" {
+		return nil, err
 	}
-	change.Action = tool.Update
-	change.Diff = obj.FieldDiff(obj.Essence(obj.Without(live, ignored)), obj.Essence(obj.Without(after, ignored)))
-	if change.Diff == "" {
-		return nil, nil //nolint:nilnil // there is no change
-	}
-	return change, nil
+	return &tool.Change{Object: o.Named(), Action: tool.Update, Diff: diff}, nil
 }

@@ -67,7 +67,7 @@ func (e *Engine) begin(cluster *workload.Cluster, want tool.Want) *operation {
 }
 
 func (o *operation) writer() *writer {
-	return &writer{cluster: o.cluster, owner: o.want.ID, options: o.want.Options, ignore: o.want.Ignore, values: o.want.Values}
+	return &writer{Writer: obj.Writer{Cluster: o.cluster, Manager: fieldManager, Want: o.want}}
 }
 
 // Observe answers from the watch of all release Secrets of the cluster.

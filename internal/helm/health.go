@@ -3,11 +3,8 @@ package helm
 import (
 	"context"
 	"errors"
-	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	obj "github.com/drover-dev/drover/internal/addons/objects"
 	"github.com/drover-dev/drover/internal/addons/tool"
@@ -42,7 +39,8 @@ func (o *operation) health(ctx context.Context, h history) (tool.Health, error) 
 	w := o.writer()
 	err = obj.InParallel(ctx, obj.Indexes(objects), func(ctx context.Context, i int) error {
 		var err error
-		verdicts[i], err = o.judge(ctx, w, objects[i])
+		o.follow(objects[i])
+		verdicts[i], err = o.engine.health.Judge(ctx, &w.Writer, &objects[i].Object)
 		return err
 	})
 	return obj.Summary(verdicts), err
@@ -58,27 +56,6 @@ func (o *operation) newest(ctx context.Context, h history) (*record, error) {
 		return rec, err
 	}
 	return o.records.get(ctx, h[0].revision)
-}
-
-// judge reads an object and says whether it is ready.
-func (o *operation) judge(ctx context.Context, w *writer, object *object) (obj.Verdict, error) {
-	if !object.Known() {
-		return obj.Verdict{Title: object.Title(), Reason: "its kind is not served yet"}, nil
-	}
-	o.follow(object)
-	if obj.IsJob(object.Unstructured) && !o.want.Options.WaitForJobs {
-		return obj.Verdict{Title: object.Title(), Ready: true}, nil
-	}
-	live, err := w.client(object).Get(ctx, object.GetName(), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return obj.Verdict{Title: object.Title(), Reason: "is missing"}, nil
-	}
-	if err != nil {
-		return obj.Verdict{}, fmt.Errorf("reading %s: %w", object.Title(), err)
-	}
-	v, err := o.engine.health.Verdict(ctx, live, o.want.Health)
-	v.Title = object.Title()
-	return v, err
 }
 
 // follow makes changes of an object's kind an event from now on.

@@ -76,8 +76,8 @@ func (o *operation) runHook(ctx context.Context, h *releasev1.Hook) error {
 	defer func() { h.LastRun.CompletedAt = time.Now() }()
 	w := o.writer()
 	for _, object := range objects {
-		if err := w.patch(ctx, object, object.Unstructured); err != nil {
-			return obj.Classify(fmt.Errorf("applying %s: %w", object.Title(), obj.Redact(err, o.want.Values)))
+		if err := w.Patch(ctx, &object.Object, object.Unstructured); err != nil {
+			return w.Failed("applying", &object.Object, err)
 		}
 		if err := o.awaitHook(ctx, w, object); err != nil {
 			return err
@@ -93,7 +93,7 @@ func (o *operation) awaitHook(ctx context.Context, w *writer, hook *object) erro
 	if !ok {
 		return nil
 	}
-	err := obj.Await(ctx, w.client(hook), hook.GetName(), func(u *unstructured.Unstructured) (bool, error) {
+	err := obj.Await(ctx, w.Client(&hook.Object), hook.GetName(), func(u *unstructured.Unstructured) (bool, error) {
 		if u == nil {
 			return false, &hookError{fmt.Errorf("%s was deleted before it ended", hook.Title())}
 		}
@@ -144,19 +144,19 @@ func (o *operation) clearHooks(ctx context.Context, hooks []*releasev1.Hook, pol
 }
 
 func clearHook(ctx context.Context, w *writer, hook *object) error {
-	err := w.client(hook).Delete(ctx, hook.GetName(), deletion(""))
+	err := w.Client(&hook.Object).Delete(ctx, hook.GetName(), deletion(""))
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	live, err := w.client(hook).Get(ctx, hook.GetName(), metav1.GetOptions{})
+	live, err := w.Client(&hook.Object).Get(ctx, hook.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return obj.AwaitGone(ctx, w.client(hook), live)
+	return obj.AwaitGone(ctx, w.Client(&hook.Object), live)
 }

@@ -67,14 +67,13 @@ func (o *operation) goners(ctx context.Context, all, stay []*object) ([]tool.Cha
 
 // compare returns a change without an action for an object that is as wanted.
 func (w *writer) compare(ctx context.Context, o *object) (tool.Change, error) {
-	create := tool.Change{Object: o.Named(), Action: tool.Create, Diff: objects.FieldDiff(nil, objects.Essence(o.Unstructured))}
 	if !o.Known() {
-		return create, nil
+		return objects.Creation(&o.Object), nil
 	}
-	w.cluster.Follow(watchOf(o))
-	live, err := w.client(o).Get(ctx, o.GetName(), metav1.GetOptions{})
+	w.Cluster.Follow(watchOf(o))
+	live, err := w.Client(&o.Object).Get(ctx, o.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return create, nil
+		return objects.Creation(&o.Object), nil
 	}
 	if err != nil {
 		return tool.Change{}, fmt.Errorf("reading %s: %w", o.Title(), err)
@@ -85,14 +84,9 @@ func (w *writer) compare(ctx context.Context, o *object) (tool.Change, error) {
 		}
 		w.claim(o)
 	}
-	ignored := objects.Pointers(w.ignore, o.Unstructured)
-	after, err := w.patched(ctx, o, objects.WithLive(o.Unstructured, live, ignored), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-	if err != nil {
-		return tool.Change{}, objects.Classify(fmt.Errorf("trying to apply %s: %w", o.Title(), objects.Redact(err, w.values)))
-	}
-	diff := objects.FieldDiff(objects.Essence(objects.Without(live, ignored)), objects.Essence(objects.Without(after, ignored)))
-	if diff == "" {
-		return tool.Change{}, nil
+	diff, err := w.Difference(ctx, &o.Object, live)
+	if err != nil || diff == "" {
+		return tool.Change{}, err
 	}
 	return tool.Change{Object: o.Named(), Action: tool.Update, Diff: diff}, nil
 }
@@ -113,28 +107,11 @@ func (o *operation) judgeAll(ctx context.Context, rec *record) (tool.Health, err
 	w := o.writer()
 	err = objects.InParallel(ctx, objects.Indexes(all), func(ctx context.Context, i int) error {
 		var err error
-		verdicts[i], err = o.judge(ctx, w, all[i])
-		verdicts[i].Title = all[i].Title()
+		if all[i].Known() {
+			o.cluster.Follow(watchOf(all[i]))
+		}
+		verdicts[i], err = o.health.Judge(ctx, &w.Writer, &all[i].Object)
 		return err
 	})
 	return objects.Summary(verdicts), err
-}
-
-// judge reads an object and says whether it is ready.
-func (o *operation) judge(ctx context.Context, w *writer, one *object) (objects.Verdict, error) {
-	if !one.Known() {
-		return objects.Verdict{Reason: "its kind is not served yet"}, nil
-	}
-	o.cluster.Follow(watchOf(one))
-	if objects.IsJob(one.Unstructured) && !o.want.Options.WaitForJobs {
-		return objects.Verdict{Ready: true}, nil
-	}
-	live, err := w.client(one).Get(ctx, one.GetName(), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return objects.Verdict{Reason: "is missing"}, nil
-	}
-	if err != nil {
-		return objects.Verdict{}, fmt.Errorf("reading %s: %w", one.Title(), err)
-	}
-	return o.health.Verdict(ctx, live, o.want.Health)
 }

@@ -58,7 +58,7 @@ func (t *Tool) begin(cluster *workload.Cluster, want tool.Want) *operation {
 }
 
 func (o *operation) writer() *writer {
-	return &writer{cluster: o.cluster, owner: o.want.ID, options: o.want.Options, ignore: o.want.Ignore, values: o.want.Values}
+	return &writer{objects.Writer{Cluster: o.cluster, Manager: fieldManager, Want: o.want}}
 }
 
 // defaultTimeout bounds an operation.

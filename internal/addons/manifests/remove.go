@@ -78,14 +78,14 @@ func (w *writer) delete(ctx context.Context, o *object) error {
 		return err
 	}
 	background, uid := metav1.DeletePropagationBackground, live.GetUID()
-	err = w.client(o).Delete(ctx, o.GetName(), metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid}})
+	err = w.Client(&o.Object).Delete(ctx, o.GetName(), metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid}})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return objects.Classify(fmt.Errorf("deleting %s: %w", o.Title(), objects.Redact(err, w.values)))
+		return w.Failed("deleting", &o.Object, err)
 	}
 	if len(live.GetFinalizers()) == 0 || !objects.Custom(o.GetKind()) {
 		return nil
 	}
-	if err := objects.AwaitGone(ctx, w.client(o), live); err != nil {
+	if err := objects.AwaitGone(ctx, w.Client(&o.Object), live); err != nil {
 		return fmt.Errorf("waiting for %s to be gone: %w", o.Title(), err)
 	}
 	return nil
@@ -96,7 +96,7 @@ func (w *writer) doomed(ctx context.Context, o *object) (*unstructured.Unstructu
 	if kept(o.Unstructured) || w.isHome(o) {
 		return nil, nil //nolint:nilnil // nothing to delete
 	}
-	live, err := w.client(o).Get(ctx, o.GetName(), metav1.GetOptions{})
+	live, err := w.Client(&o.Object).Get(ctx, o.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // nothing to delete
 	}

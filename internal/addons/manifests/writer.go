@@ -2,17 +2,13 @@ package manifests
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
-	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/addons/objects"
 	"github.com/drover-dev/drover/internal/addons/tool"
 	"github.com/drover-dev/drover/internal/workload"
@@ -20,9 +16,6 @@ import (
 
 const (
 	fieldManager = "drover-addons"
-	// absent as a resource version lets an API server make an object, and refuse to change one: no object has ever had it, as the server's
-	// own first writes come before.
-	absent = "1"
 	// KeepAnnotation on an object of a package, or on the cluster, makes it outlive the installation.
 	KeepAnnotation = "addons.cluster.x-k8s.io/keep"
 	// helmName is on objects of Helm releases.
@@ -37,73 +30,46 @@ type object struct {
 }
 
 // writer puts objects of one installation onto a cluster.
-type writer struct {
-	cluster *workload.Cluster
-	owner   tool.ID
-	options addonsv1.HelmOptions
-	ignore  []addonsv1.IgnoreRule
-	values  map[string]any
-}
-
-func (w *writer) client(o *object) dynamic.ResourceInterface {
-	return w.cluster.Dynamic().Resource(o.Resource).Namespace(o.GetNamespace())
-}
+type writer struct{ objects.Writer }
 
 // isHome says that an object is the namespace that the record is in. It may be of several installations, so it belongs to none and stays.
 func (w *writer) isHome(o *object) bool {
-	return o.GroupVersionKind().GroupKind().String() == "Namespace" && o.GetName() == w.owner.Namespace
+	return o.GroupVersionKind().GroupKind().String() == "Namespace" && o.GetName() == w.Want.ID.Namespace
 }
 
 // applyAll writes objects in their order.
 func (w *writer) applyAll(ctx context.Context, all []*object) error {
-	for _, group := range objects.Groups(all) {
-		if err := objects.InParallel(ctx, group, w.apply); err != nil {
-			return err
-		}
-		if group[0].GetKind() == objects.CRDKind {
-			if err := objects.AwaitEstablished(ctx, w.cluster, group); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (w *writer) apply(ctx context.Context, o *object) error {
-	if err := w.applyOne(ctx, o); err != nil {
-		return objects.Classify(fmt.Errorf("applying %s: %w", o.Title(), objects.Redact(err, w.values)))
-	}
-	return nil
+	return objects.WriteAll(ctx, &w.Writer, all, func(ctx context.Context, o *object) error {
+		return w.Failed("applying", &o.Object, w.applyOne(ctx, o))
+	})
 }
 
 // applyOne writes an object with one request if it can: most objects of a first revision are not there, and most of a later one are ours.
 func (w *writer) applyOne(ctx context.Context, o *object) error {
 	if !o.Known() {
-		if err := o.Locate(w.cluster.Mapper(), w.owner.Namespace); err != nil {
+		if err := o.Locate(w.Cluster.Mapper(), w.Want.ID.Namespace); err != nil {
 			return err
 		}
 	}
 	if w.isHome(o) {
-		return w.patch(ctx, o, o.Unstructured)
+		return w.Patch(ctx, &o.Object, o.Unstructured)
 	}
 	w.claim(o)
 	if !o.ours {
-		fresh := o.DeepCopy()
-		fresh.SetResourceVersion(absent)
-		if err := w.patch(ctx, o, fresh); !apierrors.IsConflict(err) {
+		if err := w.Create(ctx, &o.Object); !apierrors.IsConflict(err) {
 			return err
 		}
-	} else if len(objects.Pointers(w.ignore, o.Unstructured)) == 0 {
-		return w.patch(ctx, o, o.Unstructured)
+	} else if len(w.Ignored(&o.Object)) == 0 {
+		return w.Patch(ctx, &o.Object, o.Unstructured)
 	}
 	return w.onto(ctx, o)
 }
 
 // onto writes an object after a look at what is there.
 func (w *writer) onto(ctx context.Context, o *object) error {
-	live, err := w.client(o).Get(ctx, o.GetName(), metav1.GetOptions{})
+	live, err := w.Client(&o.Object).Get(ctx, o.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return w.patch(ctx, o, o.Unstructured)
+		return w.Patch(ctx, &o.Object, o.Unstructured)
 	}
 	if err != nil {
 		return err
@@ -111,7 +77,7 @@ func (w *writer) onto(ctx context.Context, o *object) error {
 	if err := w.mayTake(o, live); err != nil {
 		return err
 	}
-	return w.patch(ctx, o, objects.WithLive(o.Unstructured, live, objects.Pointers(w.ignore, o.Unstructured)))
+	return w.PatchOver(ctx, &o.Object, live)
 }
 
 // mayTake refuses what is somebody else's.
@@ -122,7 +88,7 @@ func (w *writer) mayTake(o *object, live *unstructured.Unstructured) error {
 	if whose := ownerOf(live); whose != "" {
 		return &tool.TerminalError{Err: fmt.Errorf("it belongs to %s", whose)}
 	}
-	if !w.options.TakeOwnership {
+	if !w.Want.Options.TakeOwnership {
 		return &tool.TerminalError{Err: errors.New("it is there already and belongs to no installation; takeOwnership would adopt it")}
 	}
 	return nil
@@ -141,13 +107,13 @@ func (w *writer) claim(o *object) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[tool.NameAnnotation], annotations[tool.NamespaceAnnotation] = w.owner.Name, w.owner.Namespace
+	annotations[tool.NameAnnotation], annotations[tool.NamespaceAnnotation] = w.Want.ID.Name, w.Want.ID.Namespace
 	o.SetAnnotations(annotations)
 }
 
 func (w *writer) owns(live metav1.Object) bool {
 	a := live.GetAnnotations()
-	return live.GetLabels()[tool.OwnerLabel] == tool.OwnerDrover && a[tool.NameAnnotation] == w.owner.Name && a[tool.NamespaceAnnotation] == w.owner.Namespace
+	return live.GetLabels()[tool.OwnerLabel] == tool.OwnerDrover && a[tool.NameAnnotation] == w.Want.ID.Name && a[tool.NamespaceAnnotation] == w.Want.ID.Namespace
 }
 
 // ownerOf says in words whose an object is, nothing if it is nobody's.
@@ -160,27 +126,6 @@ func ownerOf(live metav1.Object) string {
 		return fmt.Sprintf("installation %q", a[tool.NamespaceAnnotation]+"/"+name)
 	}
 	return ""
-}
-
-// patch applies a body for an object. All of its fields become ours, whoever had them.
-func (w *writer) patch(ctx context.Context, o *object, body *unstructured.Unstructured) error {
-	_, err := w.patched(ctx, o, body, metav1.PatchOptions{})
-	return err
-}
-
-func (w *writer) patched(
-	ctx context.Context, o *object, body *unstructured.Unstructured, options metav1.PatchOptions,
-) (*unstructured.Unstructured, error) {
-	data, err := json.Marshal(body.Object)
-	if err != nil {
-		return nil, err
-	}
-	force := true
-	options.Force, options.FieldManager, options.FieldValidation = &force, fieldManager, metav1.FieldValidationStrict
-	if w.options.DisableOpenAPIValidation {
-		options.FieldValidation = metav1.FieldValidationIgnore
-	}
-	return w.client(o).Patch(ctx, o.GetName(), types.ApplyPatchType, data, options)
 }
 
 // watchOf is the watch of an object's kind. That of Secrets is the one of records.
