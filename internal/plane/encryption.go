@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,7 +37,7 @@ func (h Home) ensureEncryption(now time.Time) (*Encryption, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return e, err
 	}
-	if _, err := os.Stat(filepath.Join(h.etcdDir(), "member")); err == nil {
+	if _, err := os.Stat(h.etcdMember()); err == nil {
 		return nil, fmt.Errorf("the encryption keys %q are gone, but there is data that needs them: put the file back, or restore a backup into another --home", h.encryptionFile())
 	}
 	e = &Encryption{path: h.encryptionFile()}

@@ -2,13 +2,19 @@ package plane
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"github.com/drover-dev/drover/internal/atomicfile"
 )
 
 // etcdQuota is far above what a fleet of thousands of clusters needs, and far
@@ -17,8 +23,13 @@ const etcdQuota = 4 << 30
 
 func (p *Plane) etcd() Component {
 	return Component{
-		Name:    "etcd",
-		Command: func() *exec.Cmd { return p.program("etcd", p.etcdArgs()...) },
+		Name: "etcd",
+		Command: func() *exec.Cmd {
+			if err := p.home.clearUnborn(); err != nil {
+				p.log.Error("What a first start of etcd left could not be cleared", "error", err)
+			}
+			return p.program("etcd", p.etcdArgs()...)
+		},
 		Probe: func(ctx context.Context) error {
 			return p.probes.get(ctx, loopbackURL(p.config.Ports.EtcdClient)+"/readyz")
 		},
@@ -49,6 +60,37 @@ func (p *Plane) etcdArgs() []string {
 		"--snapshot-count=10000",
 		"--log-level=warn",
 	}
+}
+
+// unbornFile is there from before etcd's first start until it serves. An etcd
+// that was killed in between may have written its log but not that it is the
+// only member, and then it waits for others for ever.
+func (h Home) unbornFile() string { return h.path("etcd-unborn") }
+
+func (h Home) etcdMember() string { return filepath.Join(h.etcdDir(), "member") }
+
+// clearUnborn takes away what an etcd left that never served, and marks one
+// that has not started yet. Nobody was told of a write to it.
+func (h Home) clearUnborn() error {
+	_, err := os.Stat(h.unbornFile())
+	if err == nil {
+		return os.RemoveAll(h.etcdMember())
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := os.Stat(h.etcdMember()); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return atomicfile.Write(h.unbornFile(), nil, 0o600)
+}
+
+// born keeps the data from now on.
+func (h Home) born() error {
+	if err := os.Remove(h.unbornFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("noting that etcd serves: %w", err)
+	}
+	return atomicfile.SyncDir(h.Dir)
 }
 
 func (h Home) etcdClient(c Config) (*clientv3.Client, error) {

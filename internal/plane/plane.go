@@ -178,10 +178,14 @@ func (p *Plane) start(ctx context.Context, o Options) error {
 	// The API server spends its first second on itself, so etcd can come up
 	// meanwhile.
 	etcd, apiserver, registry := p.launch(p.etcd()), p.launch(p.apiserver()), p.launch(p.registry())
-	for _, c := range []*child{etcd, apiserver} {
-		if err := p.await(ctx, c, progress.stage(c.Name)); err != nil {
-			return err
-		}
+	if err := p.await(ctx, etcd, progress.stage(etcd.Name)); err != nil {
+		return err
+	}
+	if err := p.home.born(); err != nil {
+		return err
+	}
+	if err := p.await(ctx, apiserver, progress.stage(apiserver.Name)); err != nil {
+		return err
 	}
 	stage := progress.stage("components")
 	if err := p.install(ctx); err != nil {

@@ -1,0 +1,46 @@
+package plane
+
+import (
+	"os"
+	"testing"
+)
+
+func TestAnEtcdThatNeverServedLeavesNothing(t *testing.T) {
+	h := Home{Dir: t.TempDir()}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := h.path("etcd", "member", "wal", "0.wal")
+	has := func() bool { _, err := os.Stat(log); return err == nil }
+
+	must(h.clearUnborn())
+	write(t, log, "a log without a member")
+	must(h.clearUnborn())
+	if has() {
+		t.Error("the log of a start that was cut short is kept: etcd would wait for its members for ever")
+	}
+
+	write(t, log, "data")
+	must(h.born())
+	must(h.clearUnborn())
+	if !has() {
+		t.Error("the data of an etcd that has served is gone")
+	}
+}
+
+func TestDataFromElsewhereIsKept(t *testing.T) {
+	h := Home{Dir: t.TempDir()}
+	log := h.path("etcd", "member", "wal", "0.wal")
+	write(t, log, "of a backup")
+	for range 2 {
+		if err := h.clearUnborn(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(log); err != nil {
+		t.Errorf("restored data is gone: %v", err)
+	}
+}
