@@ -6,10 +6,9 @@ import (
 	"fmt"
 )
 
-// Fetch returns the archive that Resolve named, from disk if it is there. It is verified if the Ref asks for that. Callers may share the
-// bytes and must not change them.
-func (s *Store) Fetch(ctx context.Context, ref Ref, resolved Resolved) ([]byte, error) {
-	r, err := parse(s.trusting(ref))
+// fetch asks one place.
+func (s *Store) fetch(ctx context.Context, ref Ref, resolved Resolved) ([]byte, error) {
+	r, err := parse(trusting(s.options.Trust, ref))
 	if err != nil {
 		return nil, err
 	}

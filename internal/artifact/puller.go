@@ -2,6 +2,7 @@ package artifact
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"path"
@@ -70,6 +71,11 @@ func (p *puller) blob(ctx context.Context, digest string, limit int64) ([]byte, 
 
 // registryError says what an error of the library means, without the URLs in it.
 func registryError(err error) error {
+	// Where plain HTTP is allowed it is tried next, and what a TLS server says to that tells nobody anything.
+	var distrusted *tls.CertificateVerificationError
+	if errors.As(err, &distrusted) {
+		return distrusted
+	}
 	var answered *transport.Error
 	if !errors.As(err, &answered) {
 		return bare(err)

@@ -22,11 +22,9 @@ type answer struct {
 	failed time.Time
 }
 
-// Resolve says which version and which content a Ref stands for. The answer to an exact version or a digest is final, others are looked
-// for again every ResolveEvery; in between no request is made. If the repository can't be reached, the last answer stands for six times
-// that long.
-func (s *Store) Resolve(ctx context.Context, ref Ref) (Resolved, error) {
-	r, err := parse(s.trusting(ref))
+// resolve asks one place.
+func (s *Store) resolve(ctx context.Context, ref Ref) (Resolved, error) {
+	r, err := parse(trusting(s.options.Trust, ref))
 	if err != nil {
 		return Resolved{}, err
 	}

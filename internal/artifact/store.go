@@ -36,7 +36,10 @@ type Options struct {
 	Timeout time.Duration
 	// Trust is how to get into places that need no settings by those who name them, by host and port.
 	Trust map[string]Access
-	Clock clock.PassiveClock
+	// Mirrors are asked for what is named by its digest before the registry that they stand for. A key is host and port, or * for all others; a
+	// value is host[:port][/path].
+	Mirrors map[string]string
+	Clock   clock.PassiveClock
 	// Metrics, if set, gets the counters. A registry takes those of one store.
 	Metrics prometheus.Registerer
 }

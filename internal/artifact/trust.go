@@ -25,12 +25,12 @@ func TrustRegistry(address, caFile string) (map[string]Access, error) {
 }
 
 // trusting adds what is needed to get into a place that is trusted. What a Ref says itself goes first.
-func (s *Store) trusting(ref Ref) Ref {
+func trusting(trust map[string]Access, ref Ref) Ref {
 	base, err := url.Parse(ref.URL)
 	if err != nil {
 		return ref
 	}
-	trusted, ok := s.options.Trust[base.Host]
+	trusted, ok := trust[base.Host]
 	if !ok {
 		return ref
 	}

@@ -56,3 +56,25 @@ func (a *artefact) digest() digest.Digest { return digest.FromBytes(a.manifest) 
 
 // tagOf is a version as a tag, which can't have a plus.
 func tagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }
+
+// Content is a chart as Push puts it into a registry.
+type Content struct {
+	// Tag is the chart's version, as far as a tag can be one.
+	Tag      string
+	Manifest []byte
+	// Blobs are what the manifest refers to by digest.
+	Blobs [][]byte
+}
+
+// Content tells what a push will put into a registry, so that it can be known before.
+func (c *Chart) Content() (Content, error) {
+	a, err := c.artefact()
+	if err != nil {
+		return Content{}, err
+	}
+	content := Content{Tag: a.tag, Manifest: a.manifest}
+	for _, b := range a.blobs {
+		content.Blobs = append(content.Blobs, b.content)
+	}
+	return content, nil
+}

@@ -182,6 +182,16 @@ func (f *Followed) Find(namespace, value string) []*metav1.PartialObjectMetadata
 	return out
 }
 
+// All returns the objects. They must not be changed.
+func (f *Followed) All() []*metav1.PartialObjectMetadata {
+	found := f.informer.GetIndexer().List()
+	out := make([]*metav1.PartialObjectMetadata, 0, len(found))
+	for _, o := range found {
+		out = append(out, o.(*metav1.PartialObjectMetadata)) //nolint:forcetypeassert // see trim
+	}
+	return out
+}
+
 // Get returns an object, or nil.
 func (f *Followed) Get(namespace, name string) *metav1.PartialObjectMetadata {
 	key := name

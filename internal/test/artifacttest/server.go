@@ -38,6 +38,8 @@ type server struct {
 	requests []string
 	status   int
 	hanging  chan struct{}
+	// hangAt is the part of a path that is not answered.
+	hangAt string
 }
 
 // serve starts the server. It ends with the test.
@@ -87,6 +89,9 @@ func (s *server) arrived(r *http.Request) (int, chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, r.Method+" "+r.URL.Path)
+	if !strings.Contains(r.URL.Path, s.hangAt) {
+		return s.status, nil
+	}
 	return s.status, s.hanging
 }
 
@@ -125,9 +130,13 @@ func (s *server) Fail(status int) {
 }
 
 // Hang makes the server take requests and not answer them, until Resume.
-func (s *server) Hang() {
+func (s *server) Hang() { s.HangAt("") }
+
+// HangAt does so for requests whose path has the part only.
+func (s *server) HangAt(part string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.hangAt = part
 	if s.hanging == nil {
 		s.hanging = make(chan struct{})
 	}

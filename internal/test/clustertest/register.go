@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/cluster-api/util/secret"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
@@ -53,9 +54,27 @@ func Register(ctx context.Context, c client.Client, cluster *clusterv1.Cluster, 
 	if err := c.Create(ctx, access); err != nil {
 		return err
 	}
+	return Announce(ctx, c, cluster)
+}
+
+// Announce says of a registered Cluster that it is up, which nobody else does. After a move that has to be said again.
+func Announce(ctx context.Context, c client.Client, cluster *clusterv1.Cluster) error {
+	infrastructure := &infrav1.PacketCluster{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(cluster), infrastructure); err != nil {
+		return err
+	}
+	was := infrastructure.DeepCopy()
+	infrastructure.Status.Ready = true
+	infrastructure.Status.Initialization.Provisioned = ptr.To(true)
+	if err := c.Status().Patch(ctx, infrastructure, client.MergeFrom(was)); err != nil {
+		return err
+	}
 	before := cluster.DeepCopy()
 	cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 	cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
+	conditions.Set(cluster, metav1.Condition{
+		Type: clusterv1.ClusterControlPlaneInitializedCondition, Status: metav1.ConditionTrue, Reason: clusterv1.ClusterControlPlaneInitializedReason,
+	})
 	return c.Status().Patch(ctx, cluster, client.MergeFrom(before))
 }
 
@@ -70,11 +89,5 @@ func external(ctx context.Context, c client.Client, cluster *clusterv1.Cluster) 
 			ControlPlaneEndpoint: infrav1.APIEndpoint{Host: cluster.Spec.ControlPlaneEndpoint.Host, Port: cluster.Spec.ControlPlaneEndpoint.Port},
 		},
 	}
-	if err := c.Create(ctx, infrastructure); err != nil {
-		return err
-	}
-	before := infrastructure.DeepCopy()
-	infrastructure.Status.Ready = true
-	infrastructure.Status.Initialization.Provisioned = ptr.To(true)
-	return c.Status().Patch(ctx, infrastructure, client.MergeFrom(before))
+	return c.Create(ctx, infrastructure)
 }

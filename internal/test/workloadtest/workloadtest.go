@@ -26,6 +26,7 @@ type Connection struct {
 	*Wire
 
 	events chan workload.Event
+	close  func()
 }
 
 // Connect makes a connection.
@@ -35,13 +36,17 @@ func Connect(t testing.TB, to *rest.Config) *Connection {
 	config := rest.CopyConfig(to)
 	config.Wrap(c.wrap)
 	clusters := workload.New(configs{config}, workload.Options{Notify: func(e workload.Event) { c.events <- e }})
-	t.Cleanup(clusters.Close)
+	c.close = clusters.Close
+	t.Cleanup(c.Close)
 	var err error
 	if c.Cluster, err = clusters.Get(t.Context(), client.ObjectKey{Namespace: "fleet", Name: "one"}); err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
+
+// Close ends it before the test does. It may be called twice.
+func (c *Connection) Close() { c.close() }
 
 type configs struct{ config *rest.Config }
 
@@ -52,7 +57,7 @@ func (c configs) GetRESTConfig(context.Context, client.ObjectKey) (*rest.Config,
 // Until waits for events of the cluster until a condition holds.
 func (c *Connection) Until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(90 * time.Second)
 	for !holds() {
 		select {
 		case <-c.events:
@@ -62,8 +67,8 @@ func (c *Connection) Until(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// errCut is what a request that is cut off fails with.
-var errCut = errors.New("cut off")
+// ErrCut is what a request that is cut off fails with.
+var ErrCut = errors.New("cut off")
 
 // Wire counts requests, and cuts them off on demand. Those of watches are neither counted nor cut.
 type Wire struct {
@@ -89,7 +94,7 @@ func (w *Wire) wrap(next http.RoundTripper) http.RoundTripper {
 				_ = response.Body.Close()
 			}
 		}
-		return nil, errCut
+		return nil, ErrCut
 	})
 }
 
