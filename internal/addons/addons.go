@@ -5,13 +5,12 @@ package addons
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
 
@@ -34,8 +33,13 @@ type Options struct {
 	Workloads clustercache.ClusterCache
 	// Metadata watches the metadata of ConfigMaps and Secrets.
 	Metadata ctrlcache.Cache
-	// Packages says where charts are kept, and which repositories are allowed.
-	Packages artifact.Options
+	// Clusters are connections to workload clusters, which others may share, and Listen makes somebody be told what they say.
+	Clusters *workload.Clusters
+	Listen   func(func(workload.Event))
+	// Packages gets charts, PlainHTTP allows repositories without encryption, and ResolveEvery is how often a version that may move is looked up.
+	Packages     *artifact.Store
+	PlainHTTP    bool
+	ResolveEvery time.Duration
 	// Limits bound what happens on clusters at a time.
 	Limits operation.Limits
 	// WatchFilter limits the controllers to objects with this value of the watch label; empty means all.
@@ -49,34 +53,28 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := alone(ctx, mgr.GetAPIReader()); err != nil {
 		return err
 	}
-	o.Packages.Metrics = metrics.Registry
-	packages, err := artifact.Open(o.Packages)
-	if err != nil {
-		return err
-	}
 	var (
 		events   = mgr.GetEventRecorderFor("drover") //nolint:staticcheck // Cluster API's reconcilers write events of the same kind
 		limits   = controller.Options{MaxConcurrentReconciles: o.Concurrency}
 		charts   = &chart.Controller{Client: mgr.GetClient(), Events: events, Clock: clock.RealClock{}, WatchFilter: o.WatchFilter}
 		holding  = &holdback.Controller{Client: mgr.GetClient(), WatchFilter: o.WatchFilter}
 		releases = &release.Controller{
-			Client: mgr.GetClient(), Values: release.NewSources(o.Metadata, mgr.GetAPIReader()), Packages: packages, Events: events,
-			Clock: clock.RealClock{}, Limits: o.Limits, ResolveEvery: o.Packages.ResolveEvery, WatchFilter: o.WatchFilter,
-			Tools: map[addonsv1.Tool]tool.Tool{addonsv1.Helm: helm.New(packages), addonsv1.Manifests: manifests.New(packages)},
+			Client: mgr.GetClient(), Values: release.NewSources(o.Metadata, mgr.GetAPIReader()), Packages: o.Packages, Events: events,
+			Clock: clock.RealClock{}, Limits: o.Limits, ResolveEvery: o.ResolveEvery, WatchFilter: o.WatchFilter, Clusters: o.Clusters,
+			Tools: map[addonsv1.Tool]tool.Tool{addonsv1.Helm: helm.New(o.Packages), addonsv1.Manifests: manifests.New(o.Packages)},
 		}
 	)
-	releases.Clusters = workload.New(o.Workloads, workload.Options{Notify: releases.Notice})
+	o.Listen(releases.Notice)
 	for _, part := range []struct {
 		name  string
 		setup func() error
 	}{
 		{"HelmChartProxy", func() error { return charts.SetupWithManager(ctx, mgr, limits) }},
 		{"HelmReleaseProxy", func() error {
-			return releases.SetupWithManager(ctx, mgr, release.Connections{Clusters: o.Workloads, Metadata: o.Metadata}, limits)
+			return releases.SetupWithManager(ctx, mgr, release.Connections{Clusters: o.Workloads, Metadata: o.Metadata}, o.releaseLimits())
 		}},
 		{"holding back", func() error { return holding.SetupWithManager(mgr, limits) }},
-		{"webhooks", func() error { return admission.Setup(mgr, admission.Options{PlainHTTP: o.Packages.PlainHTTP}) }},
-		{"the end", func() error { return mgr.Add(closing(releases.Clusters, packages)) }},
+		{"webhooks", func() error { return admission.Setup(mgr, admission.Options{PlainHTTP: o.PlainHTTP}) }},
 	} {
 		if err := part.setup(); err != nil {
 			return fmt.Errorf("adding %s of add-ons: %w", part.name, err)
@@ -85,12 +83,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// closing ends connections with the manager.
-func closing(clusters *workload.Clusters, packages *artifact.Store) manager.RunnableFunc {
-	return func(ctx context.Context) error {
-		<-ctx.Done()
-		clusters.Close()
-		packages.Close()
-		return nil
-	}
+// releaseLimits has as many workers as there are operations: each that ends is written down, and a worker waits for the API server meanwhile,
+// which takes many writes at a time for hardly more than one.
+func (o Options) releaseLimits() controller.Options {
+	return controller.Options{MaxConcurrentReconciles: max(o.Concurrency, o.Limits.Total)}
 }

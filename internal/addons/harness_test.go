@@ -13,14 +13,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/config"
 	climanager "github.com/drover-dev/drover/internal/cli/manager"
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
@@ -44,6 +50,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	ctrl.SetLogger(logr.Discard())
 	code := kubetest.Main(m)
 	for _, s := range workloads.servers {
 		s.Stop()
@@ -76,7 +83,9 @@ type world struct {
 	*testing.T
 	client.Client
 
-	server    *kubetest.Server
+	server *kubetest.Server
+	// identity is what the manager reaches the server with.
+	identity  *rest.Config
 	webhook   string
 	cache     string
 	namespace string
@@ -84,7 +93,9 @@ type world struct {
 	target  string
 	manager *kubetest.Process
 	command *exec.Cmd
-	health  string
+	// flags are given to the manager besides those that all get.
+	flags           []string
+	health, metrics string
 	// temp is where the manager puts temporary files.
 	temp string
 }
@@ -95,7 +106,17 @@ var management struct {
 	webhook string
 }
 
+// newWorld returns one in which a manager runs.
 func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := emptyWorld(t)
+	w.start()
+	w.register()
+	return w
+}
+
+// emptyWorld has neither a manager nor clusters.
+func emptyWorld(t *testing.T) *world {
 	t.Helper()
 	management.Do(func() {
 		management.webhook = kubetest.FreeAddress(t)
@@ -105,27 +126,53 @@ func newWorld(t *testing.T) *world {
 	if workloads.err != nil || management.server == nil {
 		t.Fatalf("starting API servers: %v", workloads.err)
 	}
-	w := &world{T: t, server: management.server, webhook: management.webhook, cache: filepath.Join(t.TempDir(), "charts")}
-	w.namespace = w.server.Namespace(t)
-	w.target = "on-" + w.namespace
+	return worldOn(t, management.server, management.webhook, management.server.Namespace(t))
+}
+
+// worldOn is a namespace of any management plane.
+func worldOn(t *testing.T, server *kubetest.Server, webhook, namespace string) *world {
+	t.Helper()
+	w := &world{T: t, server: server, webhook: webhook, namespace: namespace, target: "on-" + namespace, cache: filepath.Join(t.TempDir(), "charts")}
+	w.identity = w.serviceAccount()
 	var err error
 	if w.Client, err = clustertest.NewClient(w.server.Config); err != nil {
 		t.Fatal(err)
 	}
-	w.start()
-	w.register()
 	return w
 }
 
-// launch starts a manager.
+// serviceAccount is the manager's own, which has the roles that are shipped and no others.
+func (w *world) serviceAccount() *rest.Config {
+	w.Helper()
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](24 * 60 * 60)}}
+	made, err := w.server.Clientset(w).CoreV1().ServiceAccounts(config.Namespace).CreateToken(w.Context(), config.ServiceAccount, request, metav1.CreateOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	identity := rest.AnonymousClientConfig(w.server.Config)
+	identity.BearerToken = made.Status.Token
+	return identity
+}
+
+// launch starts a manager. It must never ask for what its roles don't allow.
 func (w *world) launch() *kubetest.Process {
 	w.Helper()
-	w.health = kubetest.FreeAddress(w)
-	w.command = exec.Command(os.Args[0], "--kubeconfig="+w.server.Kubeconfig(w), "--health-addr="+w.health, "--metrics-addr=0", "--webhook-addr="+w.webhook,
-		"--install=false", "--v=5", "--log-format=json", "--chart-cache="+w.cache, "--watch-namespace="+w.namespace)
+	w.health, w.metrics = kubetest.FreeAddress(w), kubetest.FreeAddress(w)
+	w.command = exec.Command(os.Args[0], append([]string{
+		"--kubeconfig=" + kubetest.Kubeconfig(w, w.identity), "--health-addr=" + w.health, "--metrics-addr=" + w.metrics, "--webhook-addr=" + w.webhook,
+		"--install=false", "--v=5", "--log-format=json", "--chart-cache=" + w.cache, "--watch-namespace=" + w.namespace,
+	}, w.flags...)...)
 	w.temp = w.TempDir()
 	w.command.Env = append(os.Environ(), asManager+"=1", "TMPDIR="+w.temp)
-	return kubetest.StartProcess(w, w.command)
+	process := kubetest.StartProcess(w, w.command)
+	w.Cleanup(func() {
+		for line := range strings.Lines(process.Log()) {
+			if strings.Contains(line, "forbidden") {
+				w.Errorf("the manager's roles do not suffice: %s", line)
+			}
+		}
+	})
+	return process
 }
 
 // arguments are what everybody on the machine can see of the manager.

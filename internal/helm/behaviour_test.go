@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/addons/tool"
+	"github.com/drover-dev/drover/internal/test/workloadtest"
 )
 
 func isTerminal(err error) bool {
@@ -321,8 +322,8 @@ func TestALookThatFailsIsNoMistakeOfTheChart(t *testing.T) {
 	want := b.want("web", b.put(t, "1.0.0", with(four, map[string]string{
 		"templates/seen.yaml": `{{ lookup "v1" "Namespace" "" "default" | len }}`,
 	})))
-	b.wire.cut(1, false)
-	if _, err := b.Apply(t.Context(), b.cluster, want); !errors.Is(err, errCut) || isTerminal(err) {
+	b.wire.Cut(1, "")
+	if _, err := b.Apply(t.Context(), b.cluster, want); !errors.Is(err, workloadtest.ErrCut) || isTerminal(err) {
 		t.Errorf("error %v, want one that can be retried", err)
 	}
 }

@@ -27,7 +27,7 @@ func BenchmarkInstall(b *testing.B) {
 	e.sync(b)
 	chart := e.put(b, "1.0.0", four)
 	e.mustApply(b, e.want("first", chart))
-	e.wire.reset()
+	e.wire.Restart()
 	before := cpu(b)
 	n := 0
 	for b.Loop() {
@@ -37,7 +37,7 @@ func BenchmarkInstall(b *testing.B) {
 		n++
 	}
 	b.ReportMetric(float64((cpu(b)-before).Microseconds())/float64(n), "cpu-µs/op")
-	b.ReportMetric(float64(len(e.wire.seen()))/float64(n), "requests/op")
+	b.ReportMetric(float64(len(e.wire.Requests()))/float64(n), "requests/op")
 }
 
 // BenchmarkUpgrade changes a value.
@@ -46,7 +46,7 @@ func BenchmarkUpgrade(b *testing.B) {
 	e.sync(b)
 	want := e.want("web", e.put(b, "1.0.0", four))
 	e.observed(b, want, e.mustApply(b, want))
-	e.wire.reset()
+	e.wire.Restart()
 	before := cpu(b)
 	n := 0
 	for b.Loop() {
@@ -55,7 +55,7 @@ func BenchmarkUpgrade(b *testing.B) {
 		n++
 	}
 	b.ReportMetric(float64((cpu(b)-before).Microseconds())/float64(n), "cpu-µs/op")
-	b.ReportMetric(float64(len(e.wire.seen()))/float64(n), "requests/op")
+	b.ReportMetric(float64(len(e.wire.Requests()))/float64(n), "requests/op")
 }
 
 // BenchmarkRender is what of it is templates.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"sync"
 	"time"
 
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
@@ -74,13 +75,25 @@ func pack(release *releasev1.Release) ([]byte, error) {
 	return out, err
 }
 
+// zippers are kept by their level: the tables of one take most of a megabyte.
+var zippers = map[int]*sync.Pool{gzip.DefaultCompression: {}, gzip.BestCompression: {}}
+
+func zipperTo(out io.Writer, level int) (*gzip.Writer, error) {
+	if zipper, ok := zippers[level].Get().(*gzip.Writer); ok {
+		zipper.Reset(out)
+		return zipper, nil
+	}
+	return gzip.NewWriterLevel(out, level)
+}
+
 func compress(release *releasev1.Release, level int) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := base64.NewEncoder(base64.StdEncoding, &out)
-	zipper, err := gzip.NewWriterLevel(encoder, level)
+	zipper, err := zipperTo(encoder, level)
 	if err != nil {
 		return nil, err
 	}
+	defer zippers[level].Put(zipper)
 	if err := json.NewEncoder(zipper).Encode(release); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-dev/drover/internal/addons/tool"
+	"github.com/drover-dev/drover/internal/test/workloadtest"
 )
 
 func TestAnInstallationCostsAsManyRequestsAsItWritesObjects(t *testing.T) {
@@ -18,7 +19,7 @@ func TestAnInstallationCostsAsManyRequestsAsItWritesObjects(t *testing.T) {
 	b.sync(t)
 	want := b.want("web", b.put(t, "1.0.0", four))
 	want.Values = map[string]any{"greeting": "good day"}
-	b.wire.reset()
+	b.wire.Restart()
 
 	state := b.mustApply(t, want)
 
@@ -32,7 +33,7 @@ func TestAnInstallationCostsAsManyRequestsAsItWritesObjects(t *testing.T) {
 		"PATCH /apis/apps/v1/namespaces/" + ns + "/deployments/web",
 		"PUT /api/v1/namespaces/" + ns + "/secrets/sh.helm.release.v1.web.v1",
 	}
-	if diff := cmp.Diff(requests, b.wire.seen()); diff != "" {
+	if diff := cmp.Diff(requests, b.wire.Requests()); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 	if state.Status != tool.Deployed || state.Revision != 1 || !state.Found {
@@ -48,16 +49,16 @@ func TestAnInstallationCostsAsManyRequestsAsItWritesObjects(t *testing.T) {
 	}
 
 	b.observed(t, want, state)
-	b.wire.reset()
+	b.wire.Restart()
 	if again := b.mustApply(t, want); again != state {
 		t.Errorf("state %+v after a second call, want %+v", again, state)
 	}
-	if diff := cmp.Diff([]string{"GET /api/v1/namespaces/" + ns + "/secrets/sh.helm.release.v1.web.v1"}, b.wire.seen()); diff != "" {
+	if diff := cmp.Diff([]string{"GET /api/v1/namespaces/" + ns + "/secrets/sh.helm.release.v1.web.v1"}, b.wire.Requests()); diff != "" {
 		t.Errorf("requests of a call that changes nothing (-want +got):\n%s", diff)
 	}
-	b.wire.reset()
-	if _, err := b.Observe(b.cluster, want.ID); err != nil || len(b.wire.seen()) > 0 {
-		t.Errorf("observing made the requests %v (error %v), want none", b.wire.seen(), err)
+	b.wire.Restart()
+	if _, err := b.Observe(b.cluster, want.ID); err != nil || len(b.wire.Requests()) > 0 {
+		t.Errorf("observing made the requests %v (error %v), want none", b.wire.Requests(), err)
 	}
 }
 
@@ -70,7 +71,7 @@ func TestAnUpgradeWritesWhatTheChartHasAndPrunesWhatItDropped(t *testing.T) {
 		"templates/service.yaml": "",
 		"templates/secret.yaml":  "apiVersion: v1\nkind: Secret\nmetadata: {name: '{{ .Release.Name }}'}\nstringData: {a: b}\n",
 	}))
-	b.wire.reset()
+	b.wire.Restart()
 
 	state := b.mustApply(t, want)
 
@@ -87,7 +88,7 @@ func TestAnUpgradeWritesWhatTheChartHasAndPrunesWhatItDropped(t *testing.T) {
 		"PUT " + ns + "/secrets/sh.helm.release.v1.web.v1",
 		"PUT " + ns + "/secrets/sh.helm.release.v1.web.v2",
 	}
-	if diff := cmp.Diff(requests, b.wire.seen()); diff != "" {
+	if diff := cmp.Diff(requests, b.wire.Requests()); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"1 superseded", "2 deployed"}, b.statuses(t, "web")); diff != "" || state.Revision != 2 {
@@ -130,13 +131,13 @@ func TestAnOperationCutShortAtAnyRequestConverges(t *testing.T) {
 	})
 	for name, how := range map[string]cutShort{
 		"not sent":                       {},
-		"answer lost":                    {lost: true},
-		"answer lost, and a new process": {lost: true, restart: true},
+		"answer lost":                    {how: workloadtest.Lost},
+		"answer lost, and a new process": {how: workloadtest.Lost, restart: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.sync(t)
-			c := cutShort{bench: b, lost: how.lost, restart: how.restart}
+			c := cutShort{bench: b, how: how.how, restart: how.restart}
 			first, second := b.put(t, "1.0.0", four), b.put(t, "1.1.0", changed)
 			c.each(t, "install", func(*testing.T, tool.Want) {}, func(t *testing.T, want tool.Want) error {
 				want.Resolved = first
@@ -171,7 +172,8 @@ func TestAnOperationCutShortAtAnyRequestConverges(t *testing.T) {
 
 type cutShort struct {
 	*bench
-	lost, restart bool
+	how     string
+	restart bool
 }
 
 // each cuts an operation short at its first request, at its second, and so on, until it is not reached any more.
@@ -180,13 +182,13 @@ func (c cutShort) each(t *testing.T, name string, before func(*testing.T, tool.W
 	for n := 1; ; n++ {
 		want := tool.Want{ID: c.id(fmt.Sprintf("%s-%d", name, n))}
 		before(t, want)
-		c.wire.cut(n, c.lost)
+		c.wire.Cut(n, c.how)
 		err := do(t, want)
-		cut := c.wire.wasCut()
+		cut := c.wire.WasCut()
 		if cut && (err == nil || isTerminal(err)) {
 			t.Errorf("%s cut at request %d: error %v, want one that can be retried", name, n, err)
 		}
-		c.wire.reset()
+		c.wire.Restart()
 		if c.restart {
 			c.bench.restart(t)
 			c.sync(t)

@@ -1,29 +1,21 @@
 package helm
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/drover-dev/drover/internal/addons/tool"
 	"github.com/drover-dev/drover/internal/artifact"
 	"github.com/drover-dev/drover/internal/install"
+	"github.com/drover-dev/drover/internal/test/artifacttest"
 	"github.com/drover-dev/drover/internal/test/kubetest"
+	"github.com/drover-dev/drover/internal/test/workloadtest"
 	"github.com/drover-dev/drover/internal/workload"
 )
 
@@ -47,7 +39,7 @@ func (a *archives) Fetch(_ context.Context, _ artifact.Ref, resolved artifact.Re
 // put packs a chart and returns how it is named from then on.
 func (a *archives) put(t testing.TB, version string, files map[string]string) artifact.Resolved {
 	t.Helper()
-	data := pack4test(t, version, files)
+	data := artifacttest.Chart(t, "app", version, files)
 	sum := sha256.Sum256(data)
 	resolved := artifact.Resolved{Version: version, Digest: "sha256:" + hex.EncodeToString(sum[:])}
 	a.mu.Lock()
@@ -56,115 +48,14 @@ func (a *archives) put(t testing.TB, version string, files map[string]string) ar
 	return resolved
 }
 
-// pack4test makes the archive of a chart with the name "app". Files are those besides a Chart.yaml.
-func pack4test(t testing.TB, version string, files map[string]string) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	zipper := gzip.NewWriter(&out)
-	archive := tar.NewWriter(zipper)
-	write := func(name, content string) {
-		header := &tar.Header{Name: "app/" + name, Mode: 0o644, Size: int64(len(content)), Typeflag: tar.TypeReg}
-		if err := archive.WriteHeader(header); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(archive, content); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, ok := files["Chart.yaml"]; !ok {
-		write("Chart.yaml", "apiVersion: v2\nname: app\nversion: "+version+"\n")
-	}
-	for _, name := range sortedKeys(files) {
-		write(name, files[name])
-	}
-	if err := errors.Join(archive.Close(), zipper.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
-
-// errCut is what a request that is cut off fails with.
-var errCut = errors.New("cut off")
-
-// wire counts requests, and cuts them off on demand. Watches are neither counted nor cut.
-type wire struct {
-	mu       sync.Mutex
-	requests []string
-	// cutAt is the request from which on all fail; 0 lets all pass. lost lets that very one reach the server, but not its answer.
-	cutAt int
-	lost  bool
-	was   bool
-}
-
-func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if strings.Contains(r.URL.RawQuery, "watch=true") || strings.Contains(r.URL.RawQuery, "sendInitialEvents") || r.Header.Get("Accept") != "" && isInformer(r) {
-			return next.RoundTrip(r)
-		}
-		w.mu.Lock()
-		w.requests = append(w.requests, r.Method+" "+r.URL.Path)
-		n, cutAt, lost := len(w.requests), w.cutAt, w.lost
-		cut := cutAt > 0 && n >= cutAt
-		w.was = w.was || cut
-		w.mu.Unlock()
-		if !cut {
-			return next.RoundTrip(r)
-		}
-		if lost && n == cutAt {
-			response, err := next.RoundTrip(r)
-			if err == nil {
-				_, _ = io.Copy(io.Discard, response.Body)
-				_ = response.Body.Close()
-			}
-		}
-		return nil, errCut
-	})
-}
-
-// isInformer tells the lists of watches from ours.
-func isInformer(r *http.Request) bool {
-	return r.Method == http.MethodGet && r.URL.Query().Has("resourceVersion")
-}
-
-func (w *wire) reset() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.requests, w.cutAt, w.lost, w.was = nil, 0, false, false
-}
-
-func (w *wire) cut(at int, lost bool) {
-	w.reset()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.cutAt, w.lost = at, lost
-}
-
-func (w *wire) wasCut() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.was
-}
-
-func (w *wire) seen() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return append([]string(nil), w.requests...)
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 // bench is an engine, a connection to the package's API server, and a namespace of the test's own.
 type bench struct {
 	*Engine
 	*archives
 	server    *kubetest.Server
 	cluster   *workload.Cluster
-	wire      *wire
+	wire      *workloadtest.Connection
 	namespace string
-	events    chan workload.Event
-	close     func()
 }
 
 func newBench(t testing.TB) *bench {
@@ -179,27 +70,11 @@ func newBench(t testing.TB) *bench {
 func (b *bench) restart(t testing.TB) {
 	t.Helper()
 	b.Engine = New(b.archives)
-	b.wire = &wire{}
-	events := make(chan workload.Event, 10000)
-	b.events = events
-	config := rest.CopyConfig(b.server.Config)
-	config.Wrap(b.wire.wrap)
-	clusters := workload.New(configs{config}, workload.Options{Notify: func(e workload.Event) { events <- e }})
-	if b.close != nil {
-		b.close()
+	if b.wire != nil {
+		b.wire.Close()
 	}
-	b.close = clusters.Close
-	t.Cleanup(clusters.Close)
-	var err error
-	if b.cluster, err = clusters.Get(t.Context(), client.ObjectKey{Namespace: "fleet", Name: "one"}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-type configs struct{ config *rest.Config }
-
-func (c configs) GetRESTConfig(context.Context, client.ObjectKey) (*rest.Config, error) {
-	return c.config, nil
+	b.wire = workloadtest.Connect(t, b.server.Config)
+	b.cluster = b.wire.Cluster
 }
 
 func (b *bench) id(name string) tool.ID { return tool.ID{Namespace: b.namespace, Name: name} }
@@ -211,14 +86,7 @@ func (b *bench) want(name string, chart artifact.Resolved) tool.Want {
 // until waits for events until a condition holds.
 func (b *bench) until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	timeout := time.After(90 * time.Second)
-	for !holds() {
-		select {
-		case <-b.events:
-		case <-timeout:
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
+	b.wire.Until(t, what, holds)
 }
 
 // sync waits until the watch of releases has told all, and the kinds of the cluster are known.
@@ -246,7 +114,7 @@ func (b *bench) mustApply(t testing.TB, want tool.Want) tool.State {
 	t.Helper()
 	state, err := b.Apply(t.Context(), b.cluster, want)
 	if err != nil {
-		t.Fatalf("applying: %v\nrequests: %s", err, strings.Join(b.wire.seen(), "\n"))
+		t.Fatalf("applying: %v\nrequests: %s", err, strings.Join(b.wire.Requests(), "\n"))
 	}
 	return state
 }

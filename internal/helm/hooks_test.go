@@ -160,7 +160,7 @@ func TestRemovalRunsItsHooksAndCostsARequestForEachObject(t *testing.T) {
 		}
 		return true
 	})
-	b.wire.reset()
+	b.wire.Restart()
 	if err := b.Remove(t.Context(), b.cluster, want); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestRemovalRunsItsHooksAndCostsARequestForEachObject(t *testing.T) {
 		"DELETE " + ns + "/configmaps/web",
 		"DELETE " + ns + "/serviceaccounts/web",
 		"DELETE " + ns + "/secrets/sh.helm.release.v1.web.v1",
-	}, b.wire.seen()); diff != "" {
+	}, b.wire.Requests()); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 

@@ -49,7 +49,7 @@ func TestDiffTellsWhatAnUpgradeWouldChange(t *testing.T) {
 		"templates/secret.yaml": secret, "templates/service.yaml": "",
 		"templates/more.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\ndata: {a: b}\n",
 	}))
-	b.wire.reset()
+	b.wire.Restart()
 	diff := cmp.Diff([]string{
 		"Update Secret web",
 		"  data.password: *** → ***",

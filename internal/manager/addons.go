@@ -8,21 +8,29 @@ import (
 	"github.com/drover-dev/drover/internal/addons"
 	"github.com/drover-dev/drover/internal/addons/operation"
 	"github.com/drover-dev/drover/internal/artifact"
-	"github.com/drover-dev/drover/internal/capi"
 )
 
-func (o Options) addonsOptions(shared capi.Shared) (addons.Options, error) {
-	trust, err := artifact.TrustRegistry(o.RegistryURL, o.RegistryCA)
+func (o Options) addonsOptions(c *connections) addons.Options {
 	return addons.Options{
-		Workloads: shared.Workloads,
-		Metadata:  shared.Metadata,
-		Packages: artifact.Options{
-			Dir: cmp.Or(o.ChartCache, defaultChartCache()), MaxBytes: int64(o.ChartCacheMiB) << 20, PlainHTTP: o.PlainHTTP, ResolveEvery: o.ResolveInterval, Trust: trust,
-		},
-		Limits:      operation.Limits{Total: o.Operations, PerCluster: o.ClusterSlots},
-		WatchFilter: o.WatchFilter,
-		Concurrency: o.Concurrency,
-	}, err
+		Workloads:    c.Workloads,
+		Metadata:     c.Metadata,
+		Clusters:     c.clusters,
+		Listen:       c.listen,
+		Packages:     c.charts,
+		PlainHTTP:    o.PlainHTTP,
+		ResolveEvery: o.ResolveInterval,
+		Limits:       operation.Limits{Total: o.Operations, PerCluster: o.ClusterSlots},
+		WatchFilter:  o.WatchFilter,
+		Concurrency:  o.Concurrency,
+	}
+}
+
+// chartOptions say where charts are kept, and which repositories are allowed.
+func (o Options) chartOptions(trust map[string]artifact.Access) artifact.Options {
+	return artifact.Options{
+		Dir: cmp.Or(o.ChartCache, defaultChartCache()), MaxBytes: int64(o.ChartCacheMiB) << 20, PlainHTTP: o.PlainHTTP, ResolveEvery: o.ResolveInterval, Trust: trust,
+		Mirrors: o.PackageMirrors,
+	}
 }
 
 // defaultChartCache is the user's, or in a container without one, a directory of its own.

@@ -23,9 +23,14 @@ type ownAPI struct {
 	label     string            // value of cluster.x-k8s.io/provider
 	contracts map[string]string // contract version to API version
 	validated []string          // resources that have a validating webhook
-	// named gives webhooks other names than those made of kind and group, where there are configurations in the wild to replace. These
-	// resources have a defaulting webhook too.
+	// named gives webhooks other names than those made of kind and group, where there are configurations in the wild to replace.
 	named bool
+	// defaults says that the resources that are validated have a defaulting webhook too.
+	defaults bool
+	// changes says that the webhooks have nothing to say about updates that leave the spec alone, and defaulted which objects need defaults,
+	// by resource; all do if nothing is said. The manager writes such objects all the time, and a webhook is a request.
+	changes   bool
+	defaulted map[string]string
 }
 
 var ownAPIs = []ownAPI{{
@@ -42,6 +47,18 @@ var ownAPIs = []ownAPI{{
 	version:   "v1alpha1",
 	label:     "helm",
 	validated: []string{"helmchartproxies", "helmreleaseproxies"},
+	named:     true,
+	defaults:  true,
+	changes:   true,
+	defaulted: map[string]string{
+		"helmreleaseproxies": "!has(object.spec) || !has(object.spec.namespace) || object.spec.namespace == ''",
+	},
+}, {
+	dir:       "api/packages/v1alpha1",
+	group:     "packages.eks.amazonaws.com",
+	version:   "v1alpha1",
+	label:     "packages",
+	validated: []string{"packages", "packagebundles", "packagebundlecontrollers"},
 	named:     true,
 }}
 
@@ -114,14 +131,34 @@ func (a ownAPI) validating() []admissionv1.ValidatingWebhook {
 			Name: name, ClientConfig: a.service("validate", resource), Rules: a.rules(resource),
 			FailurePolicy: ptr.To(admissionv1.Fail), MatchPolicy: ptr.To(admissionv1.Equivalent),
 			SideEffects: ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+			MatchConditions: a.changed(),
 		})
 	}
 	return hooks
 }
 
+// unlessTheSame holds if there is a new spec. An expression that fails refuses the object.
+const unlessTheSame = "request.operation != 'UPDATE' || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec"
+
+// changed is when there is something to validate.
+func (a ownAPI) changed() []admissionv1.MatchCondition {
+	if !a.changes {
+		return nil
+	}
+	return []admissionv1.MatchCondition{{Name: "spec-changed", Expression: unlessTheSame}}
+}
+
+// incomplete is when there is something to fill in.
+func (a ownAPI) incomplete(resource string) []admissionv1.MatchCondition {
+	if a.defaulted[resource] == "" {
+		return a.changed()
+	}
+	return append(a.changed(), admissionv1.MatchCondition{Name: "incomplete", Expression: a.defaulted[resource]})
+}
+
 // mutating returns the defaulting webhooks of the group.
 func (a ownAPI) mutating() []admissionv1.MutatingWebhook {
-	if !a.named {
+	if !a.defaults {
 		return nil
 	}
 	var hooks []admissionv1.MutatingWebhook
@@ -130,6 +167,7 @@ func (a ownAPI) mutating() []admissionv1.MutatingWebhook {
 			Name: singular(resource) + ".kb.io", ClientConfig: a.service("mutate", resource), Rules: a.rules(resource),
 			FailurePolicy: ptr.To(admissionv1.Fail), MatchPolicy: ptr.To(admissionv1.Equivalent),
 			SideEffects: ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+			MatchConditions: a.incomplete(resource),
 		})
 	}
 	return hooks

@@ -173,6 +173,20 @@ func TestWhatCannotBeChanged(t *testing.T) {
 			t.Errorf("%s: error is %v, want %q", tc.name, err, tc.want)
 		}
 	}
+	owned := was.DeepCopy()
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "packages.eks.amazonaws.com/v1alpha1", Kind: "Package", Name: "x", Controller: ptr.To(true)}}
+	moved := owned.DeepCopy()
+	moved.Spec.ChartName, moved.Spec.RepoURL = "y", "oci://other.example.com"
+	if _, err := (&releaseRules{}).ValidateUpdate(t.Context(), owned, moved); err != nil {
+		t.Errorf("the chart of a package could not move: %v", err)
+	}
+	if _, err := (&releaseRules{}).ValidateUpdate(t.Context(), was, moved); err == nil {
+		t.Error("who comes to own a release could move its chart")
+	}
+	moved.Spec.ReleaseNamespace = "y"
+	if _, err := (&releaseRules{}).ValidateUpdate(t.Context(), owned, moved); err == nil {
+		t.Error("the namespace of a package could be changed")
+	}
 	c := good()
 	c.Spec.ReconcileStrategy = addonsv1.InstallOnce
 	if _, err := (&chartRules{}).ValidateUpdate(t.Context(), good(), c); err == nil {

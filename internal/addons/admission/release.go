@@ -5,10 +5,13 @@ import (
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 )
 
 const releaseKind = "HelmReleaseProxy"
@@ -36,9 +39,11 @@ func (r *releaseRules) ValidateUpdate(_ context.Context, was, is *addonsv1.HelmR
 	}
 	spec := field.NewPath("spec")
 	problems := r.problems(is)
+	if !ofPackage(was) {
+		problems = append(problems, immutableURL(spec.Child("repoURL"), was.Spec.RepoURL, is.Spec.RepoURL)...)
+		problems = append(problems, immutable(spec.Child("chartName"), was.Spec.ChartName, is.Spec.ChartName)...)
+	}
 	for _, more := range []field.ErrorList{
-		immutableURL(spec.Child("repoURL"), was.Spec.RepoURL, is.Spec.RepoURL),
-		immutable(spec.Child("chartName"), was.Spec.ChartName, is.Spec.ChartName),
 		immutable(spec.Child("namespace"), was.Spec.ReleaseNamespace, is.Spec.ReleaseNamespace),
 		immutable(spec.Child("reconcileStrategy"), strategy(was.Spec.ReconcileStrategy), strategy(is.Spec.ReconcileStrategy)),
 		immutable(spec.Child("tool"), tool(was.Spec.Tool), tool(is.Spec.Tool)),
@@ -46,6 +51,16 @@ func (r *releaseRules) ValidateUpdate(_ context.Context, was, is *addonsv1.HelmR
 		problems = append(problems, more...)
 	}
 	return refuse(releaseKind, is, problems)
+}
+
+// ofPackage says that a release belongs to a Package. Its chart is known by digest, and may be in another place in the next bundle.
+func ofPackage(p *addonsv1.HelmReleaseProxy) bool {
+	owner := metav1.GetControllerOf(p)
+	if owner == nil || owner.Kind != "Package" {
+		return false
+	}
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && gv.Group == packagesv1.GroupVersion.Group
 }
 
 // ValidateDelete refuses nothing.

@@ -9,12 +9,12 @@ import (
 	"strings"
 
 	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/ext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/addons/objects"
 )
 
 // repository refuses what is neither https nor oci, and http unless it is allowed. The URL may hold a password, so it is not repeated.
@@ -116,12 +116,12 @@ func drift(path *field.Path, d *addonsv1.Drift) field.ErrorList {
 	return problems
 }
 
-// health refuses expressions that do not compile, or that have no yes or no for an answer. It knows what those who evaluate them know.
+// health refuses expressions that do not compile, or that have no yes or no for an answer.
 func health(path *field.Path, checks []addonsv1.HealthCheck) field.ErrorList {
 	if len(checks) == 0 {
 		return nil
 	}
-	env, err := cel.NewEnv(cel.Variable("self", cel.DynType), ext.Strings(), ext.Lists())
+	env, err := objects.Expressions()
 	if err != nil {
 		return field.ErrorList{field.InternalError(path, err)}
 	}

@@ -4,22 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
-)
-
-// Reasons of events.
-const (
-	createdReason      = "ReleaseCreated"
-	updatedReason      = "ReleaseUpdated"
-	reinstallingReason = "ReleaseReinstalling"
-	deletedReason      = "ReleaseDeleted"
-	rolloutReason      = "Rollout"
 )
 
 // act makes the moves that the plan allows.
@@ -94,7 +84,7 @@ func (c *Controller) create(ctx context.Context, s *scope, t *target, object *ad
 	s.leaves(object)
 	written.WithLabelValues(string(create)).Inc()
 	logger(ctx).Info("Created a release", "release", object.Name, "cluster", t.cluster.Name)
-	c.Events.Eventf(s.chart, corev1.EventTypeNormal, createdReason, "Created HelmReleaseProxy %s for cluster %s", object.Name, t.cluster.Name)
+	s.did(createdReason, t.cluster.Name)
 	return nil
 }
 
@@ -119,7 +109,7 @@ func (c *Controller) update(ctx context.Context, s *scope, t *target, object *ad
 	written.WithLabelValues(string(update)).Inc()
 	logger(ctx).Info("Updated a release", "release", object.Name, "cluster", t.cluster.Name)
 	if object.Generation != t.release.Generation {
-		c.Events.Eventf(s.chart, corev1.EventTypeNormal, updatedReason, "Updated HelmReleaseProxy %s for cluster %s", object.Name, t.cluster.Name)
+		s.did(updatedReason, t.cluster.Name)
 	}
 	return nil
 }
@@ -135,7 +125,7 @@ func (c *Controller) delete(ctx context.Context, s *scope, r *addonsv1.HelmRelea
 	}
 	written.WithLabelValues("delete").Inc()
 	logger(ctx).Info("Deleted a release", "release", r.Name, "cluster", r.Spec.ClusterRef.Name, "reason", reason)
-	c.Events.Eventf(s.chart, corev1.EventTypeNormal, reason, "Deleted HelmReleaseProxy %s for cluster %s", r.Name, r.Spec.ClusterRef.Name)
+	s.did(reason, r.Spec.ClusterRef.Name)
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
@@ -54,6 +55,9 @@ func TestEveryChosenClusterGetsARelease(t *testing.T) {
 	}
 	if owner := metav1.GetControllerOf(r); owner == nil || owner.UID != c.UID || !*owner.BlockOwnerDeletion {
 		t.Errorf("owner: %+v", owner)
+	}
+	if diff := cmp.Diff([]string{addonsv1.HelmReleaseProxyFinalizer}, r.Finalizers); diff != "" {
+		t.Errorf("finalizers (-want +got):\n%s", diff)
 	}
 	w.has(c, addonsv1.SpecsUpToDate, "False HelmReleaseProxySpecsUpdating: Not updated yet: Helm release proxies cilium-a-")
 	w.has(c, addonsv1.ProxiesReady, "Unknown")
@@ -335,7 +339,7 @@ func TestAReleaseThatIsElsewhereNowIsReinstalled(t *testing.T) {
 			w.chart(nil)
 			w.run()
 			old := w.release("a")
-			old.Finalizers = []string{addonsv1.HelmReleaseProxyFinalizer}
+			old.Finalizers = []string{"test/hold"}
 			w.must(w.Update(t.Context(), old))
 			w.change(func(c *addonsv1.HelmChartProxy) { change(&c.Spec) })
 			w.run()
@@ -426,6 +430,21 @@ func TestWhatIsPausedIsNotTouched(t *testing.T) {
 	}
 }
 
+func TestAChartThatClusterctlMovesElsewhereKeepsItsReleases(t *testing.T) {
+	w := newWorld(t)
+	w.cluster("a")
+	c := w.chart(nil)
+	w.run()
+	w.change(func(c *addonsv1.HelmChartProxy) {
+		c.Annotations = map[string]string{clusterctlv1.DeleteForMoveAnnotation: ""}
+	})
+	w.must(w.Delete(t.Context(), c))
+	if got := w.run(); got.Name == "" {
+		t.Error("it did not wait for clusterctl")
+	}
+	w.release("a")
+}
+
 func TestAClusterThatGoesKeepsItsReleaseUnlessAskedOtherwise(t *testing.T) {
 	for name, before := range map[string]bool{"keeps": false, "uninstalls": true} {
 		t.Run(name, func(t *testing.T) {
@@ -456,7 +475,7 @@ func TestDeletionWaitsForTheReleases(t *testing.T) {
 	c := w.chart(nil)
 	w.run()
 	r := w.release("a")
-	r.Finalizers = []string{addonsv1.HelmReleaseProxyFinalizer}
+	r.Finalizers = []string{"test/hold"}
 	w.must(w.Update(t.Context(), r))
 	w.must(w.Delete(t.Context(), c))
 	w.run()

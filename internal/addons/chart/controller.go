@@ -8,6 +8,7 @@ package chart
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -16,6 +17,7 @@ import (
 
 	"sigs.k8s.io/cluster-api/controllers/external"
 
+	"github.com/drover-dev/drover/internal/addons/fresh"
 	"github.com/drover-dev/drover/internal/addons/history"
 	"github.com/drover-dev/drover/internal/addons/index"
 )
@@ -40,6 +42,7 @@ type Controller struct {
 
 	programs programs
 	settled  settled
+	writes   fresh.Writes
 	watch    *external.ObjectTracker // nil outside a manager
 }
 
@@ -49,6 +52,9 @@ type step func(context.Context, *scope) error
 // Reconcile brings the releases of one HelmChartProxy closer to what its spec says.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, err := c.open(ctx, req.NamespacedName)
+	if errors.Is(err, errStale) {
+		return ctrl.Result{RequeueAfter: fresh.Retry}, nil
+	}
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}

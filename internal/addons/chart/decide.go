@@ -43,8 +43,7 @@ type move struct {
 func decide(chart *addonsv1.HelmChartProxy, there *addonsv1.HelmReleaseProxy, want desired.Release) move {
 	switch {
 	case there == nil:
-		object := &addonsv1.HelmReleaseProxy{ObjectMeta: metav1.ObjectMeta{Namespace: chart.Namespace, Name: want.Name}}
-		return filled(chart, object, want, create)
+		return filled(chart, newRelease(chart, want), want, create)
 	case !there.DeletionTimestamp.IsZero():
 		return move{verb: await}
 	case installedOnce(there):
@@ -57,6 +56,13 @@ func decide(chart *addonsv1.HelmChartProxy, there *addonsv1.HelmReleaseProxy, wa
 		return move{verb: keep}
 	}
 	return m
+}
+
+// newRelease has the finalizer from the start: its controller would put it on first of all, with a write more.
+func newRelease(chart *addonsv1.HelmChartProxy, want desired.Release) *addonsv1.HelmReleaseProxy {
+	return &addonsv1.HelmReleaseProxy{ObjectMeta: metav1.ObjectMeta{
+		Namespace: chart.Namespace, Name: want.Name, Finalizers: []string{addonsv1.HelmReleaseProxyFinalizer},
+	}}
 }
 
 // installedOnce says that a release was installed and is left alone for good.

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -13,10 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -54,7 +57,7 @@ func newWorld(t *testing.T) *world {
 			t.Fatal(err)
 		}
 	}
-	client, err := ctrlclient.New(server.Config, ctrlclient.Options{Scheme: scheme})
+	client, err := lettingGo(server.Config, ctrlclient.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +67,29 @@ func newWorld(t *testing.T) *world {
 	}
 	w.Controller = &Controller{Client: client, Live: client, Events: w.events, Clock: w.clock}
 	return w
+}
+
+// releaseController is a client that plays the part of the other controller when a release is deleted: there is nothing on the cluster.
+type releaseController struct{ ctrlclient.Client }
+
+func lettingGo(cfg *rest.Config, o ctrlclient.Options) (ctrlclient.Client, error) {
+	c, err := ctrlclient.New(cfg, o)
+	return &releaseController{c}, err
+}
+
+func (c *releaseController) Delete(ctx context.Context, o ctrlclient.Object, options ...ctrlclient.DeleteOption) error {
+	if err := c.Client.Delete(ctx, o, options...); err != nil {
+		return err
+	}
+	r, ok := o.(*addonsv1.HelmReleaseProxy)
+	if !ok {
+		return nil
+	}
+	before := r.DeepCopy()
+	if !controllerutil.RemoveFinalizer(r, addonsv1.HelmReleaseProxyFinalizer) {
+		return nil
+	}
+	return ctrlclient.IgnoreNotFound(c.Patch(ctx, r, ctrlclient.MergeFrom(before)))
 }
 
 func (w *world) must(err error) {

@@ -30,7 +30,7 @@ func managed(t *testing.T) *world {
 	w := newWorld(t)
 	server := kubetest.SharedWithoutWebhooks(t)
 	mgr, err := ctrl.NewManager(server.Config, ctrl.Options{
-		Scheme: w.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: w.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: lettingGo,
 		Client: ctrlclient.Options{Cache: &ctrlclient.CacheOptions{Unstructured: true}},
 		Cache:  ctrlcache.Options{DefaultNamespaces: map[string]ctrlcache.Config{w.ns: {}}}, // other tests have theirs
 	})

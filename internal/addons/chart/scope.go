@@ -13,6 +13,7 @@ import (
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/cluster-api/util/finalizers"
 
@@ -60,6 +61,8 @@ type facts struct {
 	problems     []problem
 	// reinstalling and waiting are clusters whose release is removed to be made anew, and those whose turn has not come.
 	reinstalling, waiting []string
+	// done are the clusters for which something was done, by the reason of the event that tells of it.
+	done map[string][]string
 	// after are the releases as this reconcile leaves them.
 	after []*addonsv1.HelmReleaseProxy
 	// removing are releases that are on their way out with the HelmChartProxy.
@@ -99,17 +102,31 @@ func (c *Controller) open(ctx context.Context, key ctrlclient.ObjectKey) (*scope
 		}
 		return nil, fmt.Errorf("reading HelmChartProxy %q: %w", key, err)
 	}
+	if _, moved := s.chart.Annotations[clusterctlv1.DeleteForMoveAnnotation]; moved {
+		return nil, nil // it is on another management cluster now, and only goes from here
+	}
 	if annotations.HasPaused(s.chart) || (c.WatchFilter != "" && s.chart.Labels[clusterv1.WatchLabel] != c.WatchFilter) {
 		return nil, nil // events of clusters and releases lead here as well
 	}
-	if _, err := finalizers.EnsureFinalizer(ctx, c.Client, s.chart, addonsv1.HelmChartProxyFinalizer); err != nil {
+	if c.writes.Stale(s.chart) {
+		return nil, errStale
+	}
+	added, err := finalizers.EnsureFinalizer(ctx, c.Client, s.chart, addonsv1.HelmChartProxyFinalizer)
+	if err != nil {
 		return nil, err
+	}
+	if added {
+		c.writes.Note(s.chart)
 	}
 	s.before = s.chart.DeepCopy()
 	return s, nil
 }
 
+// errStale says that the cache is behind what this controller has written.
+var errStale = errors.New("the cache is behind")
+
 func (c *Controller) forget(key ctrlclient.ObjectKey) {
+	c.writes.Forget(key)
 	c.programs.forget(key)
 	c.settled.forget(key)
 }
@@ -120,6 +137,7 @@ func (s *scope) key() ctrlclient.ObjectKey { return ctrlclient.ObjectKeyFromObje
 
 // close turns the facts into status, writes it, and says whether a retry is needed.
 func (c *Controller) close(ctx context.Context, s *scope, err error) (ctrl.Result, error) {
+	c.tellMoves(s)
 	if err != nil && s.unselectable == nil {
 		return ctrl.Result{}, err // not enough is known to say anything
 	}
@@ -129,7 +147,7 @@ func (c *Controller) close(ctx context.Context, s *scope, err error) (ctrl.Resul
 	} else if writeErr != nil {
 		err = errors.Join(err, writeErr)
 	}
-	c.tell(s)
+	c.tellRollout(s)
 	if err == nil {
 		err = s.retry()
 	}
@@ -148,7 +166,11 @@ func (c *Controller) write(ctx context.Context, s *scope) error {
 		return nil
 	}
 	patch := ctrlclient.MergeFromWithOptions(s.before, ctrlclient.MergeFromWithOptimisticLock{})
-	err := c.Client.Status().Patch(ctx, s.chart.DeepCopy(), patch)
+	written := s.chart.DeepCopy()
+	err := c.Client.Status().Patch(ctx, written, patch)
+	if err == nil {
+		c.writes.Note(written)
+	}
 	if s.deleting() {
 		err = ctrlclient.IgnoreNotFound(err) // it went with its finalizer
 	}

@@ -26,8 +26,12 @@ import (
 
 const name = "helmchartproxy"
 
-// gather is how long events of releases are collected: a change to a large fleet comes back as thousands of them.
-const gather = 250 * time.Millisecond
+// gather is how long events of releases are collected: a change to a large fleet comes back as thousands of them, and each time that they are
+// summed up takes a look at all clusters and a write.
+const gather = time.Second
+
+// soon is how long that is when releases have gone: somebody may wait for the last one.
+const soon = 100 * time.Millisecond
 
 // SetupWithManager makes the controller listen to HelmChartProxies, their releases, the clusters, and whatever templates refer to. It adds
 // the indexes of package index.
@@ -79,12 +83,12 @@ func releaseChanged(e event.UpdateEvent) bool {
 	return was.Status.ObservedGeneration != is.Status.ObservedGeneration || failed(was) != failed(is) || !readySince(was).Equal(readySince(is))
 }
 
-// releaseEvents leads from a release to its owner, at once when one has gone and otherwise after a while.
+// releaseEvents leads from a release to its owner, soon when one has gone and otherwise after a while.
 func releaseEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q requests) { toOwner(e.Object, q, gather) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q requests) { toOwner(e.ObjectNew, q, gather) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q requests) { toOwner(e.Object, q, 0) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q requests) { toOwner(e.Object, q, soon) },
 	}
 }
 

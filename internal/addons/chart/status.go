@@ -198,16 +198,3 @@ func cut(text string, longest int) string {
 	}
 	return strings.ToValidUTF8(text[:max(0, longest-len(mark))], "") + mark
 }
-
-// tell makes an event of a new phase of a rollout.
-func (c *Controller) tell(s *scope) {
-	was, is := s.before.Status.Rollout, s.chart.Status.Rollout
-	if is == nil || (was != nil && was.Phase == is.Phase && was.Wave == is.Wave && was.Revision == is.Revision) {
-		return
-	}
-	kind := corev1.EventTypeNormal
-	if is.Phase == addonsv1.RolloutPaused || is.Phase == addonsv1.RolloutRollingBack {
-		kind = corev1.EventTypeWarning
-	}
-	c.Events.Eventf(s.chart, kind, rolloutReason, "Rollout of revision %s is %s, wave %d of %d", is.Revision, is.Phase, is.Wave, is.Waves)
-}

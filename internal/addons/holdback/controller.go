@@ -1,6 +1,6 @@
 // Package holdback lets add-ons be uninstalled before their cluster goes. Where a HelmReleaseProxy asks for that, every Machine of the
-// cluster gets a hook that Cluster API waits for before it drains the node. It comes off at once when a Machine goes for another reason,
-// and when the Cluster goes, as soon as no such HelmReleaseProxy is left.
+// cluster gets a hook that Cluster API waits for before it takes the machine away. It comes off at once when a Machine goes for another
+// reason, and when the Cluster goes, as soon as no such HelmReleaseProxy is left.
 //
 //	Cluster       Machine       such releases    hook
 //	stays         stays         some             put on
@@ -27,8 +27,9 @@ import (
 	"github.com/drover-dev/drover/internal/addons/index"
 )
 
-// Hook is the annotation that Cluster API waits for.
-const Hook = clusterv1.PreDrainDeleteHookAnnotationPrefix + "/drover-addons"
+// Hook is the annotation that Cluster API waits for. It is not the one before draining: that is waited for only when a node is drained, and
+// with a Cluster no node is.
+const Hook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/drover-addons"
 
 // Controller reconciles Machines.
 type Controller struct {

@@ -28,7 +28,7 @@ const (
 	takeOff
 )
 
-// decide says what to do. The hook is not put onto a Machine that is being deleted: its node may be drained already.
+// decide says what to do. The hook is not put onto a Machine that is being deleted: it may be gone in a moment.
 func decide(f facts) action {
 	wanted := f.releases > 0 && f.cluster != gone && (f.cluster == goes || !f.leaving)
 	switch {

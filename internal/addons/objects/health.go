@@ -39,9 +39,15 @@ type Checker struct {
 	compiled sync.Map
 }
 
+// Expressions is what health expressions are compiled with, by those who evaluate them and by those who only want to know whether they can
+// be.
+func Expressions() (*cel.Env, error) {
+	return cel.NewEnv(cel.Variable("self", cel.DynType), ext.Strings(), ext.Lists())
+}
+
 // NewChecker returns one that has compiled nothing yet.
 func NewChecker() *Checker {
-	env, err := cel.NewEnv(cel.Variable("self", cel.DynType), ext.Strings(), ext.Lists())
+	env, err := Expressions()
 	return &Checker{env: env, err: err}
 }
 

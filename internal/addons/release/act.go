@@ -37,8 +37,12 @@ func (v *visit) act(ctx context.Context, f facts, c choice) error {
 	if err != nil {
 		return fmt.Errorf("connecting to cluster %q: %w", v.cluster(), err)
 	}
+	want, err := f.complete()
+	if err != nil {
+		return err
+	}
 	j := job{
-		key: v.key(), do: c.do, cluster: connection, tool: v.tool, want: f.want, state: f.state, clock: v.Clock, memory: &v.memory,
+		key: v.key(), do: c.do, cluster: connection, tool: v.tool, want: want, state: f.state, clock: v.Clock, memory: &v.memory,
 	}
 	v.operations.Start(operation.Work{
 		For: v.key(), Cluster: v.cluster(), Subject: f.subject(), Do: func(ctx context.Context) (any, error) { return j.run(ctx) },
@@ -196,7 +200,7 @@ func (v *visit) failed(do action, fingerprint string, err error) {
 
 // finish lets the object go.
 func (v *visit) finish(ctx context.Context) error {
-	v.memory.forget(v.key())
+	v.forget(v.key())
 	if !controllerutil.RemoveFinalizer(v.release, addonsv1.HelmReleaseProxyFinalizer) {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/addons/fresh"
 	"github.com/drover-dev/drover/internal/addons/operation"
 	"github.com/drover-dev/drover/internal/addons/tool"
 	"github.com/drover-dev/drover/internal/workload"
@@ -41,6 +42,7 @@ type Controller struct {
 	operations  *operation.Runner
 	resolutions *resolutions
 	memory      memory
+	writes      fresh.Writes
 	queue       atomic.Pointer[queue]
 }
 
@@ -53,8 +55,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if v == nil || err != nil {
 		return ctrl.Result{}, err
 	}
-	if c.memory.stale(v.release) {
-		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	if c.writes.Stale(v.release) {
+		return ctrl.Result{RequeueAfter: fresh.Retry}, nil
 	}
 	if v.paused() {
 		return ctrl.Result{}, nil
@@ -82,6 +84,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 type visit struct {
 	*Controller
 
+	// before is the cache's, or what was last written. It is never changed.
 	before  *addonsv1.HelmReleaseProxy
 	release *addonsv1.HelmReleaseProxy
 	tool    tool.Tool
@@ -89,8 +92,8 @@ type visit struct {
 
 func (c *Controller) open(ctx context.Context, key client.ObjectKey) (*visit, error) {
 	release := &addonsv1.HelmReleaseProxy{}
-	if err := c.Client.Get(ctx, key, release); err != nil {
-		c.memory.forget(key)
+	if err := c.Client.Get(ctx, key, release, client.UnsafeDisableDeepCopy); err != nil {
+		c.forget(key)
 		return nil, client.IgnoreNotFound(err)
 	}
 	name := release.Spec.Tool
@@ -102,6 +105,11 @@ func (c *Controller) open(ctx context.Context, key client.ObjectKey) (*visit, er
 		return nil, fmt.Errorf("there is no tool %q", name)
 	}
 	return &visit{Controller: c, before: release, release: release.DeepCopy(), tool: t}, nil
+}
+
+func (c *Controller) forget(key client.ObjectKey) {
+	c.memory.forget(key)
+	c.writes.Forget(key)
 }
 
 func (v *visit) key() client.ObjectKey { return client.ObjectKeyFromObject(v.release) }

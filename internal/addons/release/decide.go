@@ -58,8 +58,10 @@ type facts struct {
 	// missing are add-ons that are not ready on the cluster.
 	missing []string
 
-	state       tool.State
-	want        tool.Want
+	state tool.State
+	want  tool.Want
+	// documents are what the values of want are read from, when that is needed.
+	documents   [][]byte
 	fingerprint string
 	// floating says that the version may stand for another one tomorrow.
 	floating bool
@@ -93,9 +95,11 @@ func decide(f facts) choice {
 		return choice{do: abort}
 	case f.running != "":
 		return choice{do: nothing, after: max(f.since.Add(patience).Sub(f.now), 0)}
+	case f.held:
+		return choice{do: nothing}
 	case !f.deleting.IsZero():
 		return decideRemoval(f)
-	case f.once() && f.installed, f.held:
+	case f.once() && f.installed:
 		return choice{do: nothing}
 	}
 	if p := f.obstacle(); p != nil {

@@ -56,6 +56,7 @@ func TestDecide(t *testing.T) {
 			f.spec.ReconcileStrategy, f.state, f.status.Applied = addonsv1.InstallOnce, tool.State{}, nil
 		}, choice{do: apply}},
 		{"nothing is done on a paused cluster", func(f *facts) { f.held, f.fingerprint = true, "g" }, choice{do: nothing}},
+		{"nothing is removed from a paused cluster", func(f *facts) { f.held, f.deleting = true, noon }, choice{do: nothing}},
 		{
 			"a cluster that does not answer is waited for", func(f *facts) { f.cluster, f.fingerprint = silent, "g" },
 			choice{do: nothing, wait: silent, after: 7 * time.Second},

@@ -193,3 +193,7 @@ func (fakePackages) Resolve(_ context.Context, ref artifact.Ref) (artifact.Resol
 	}
 	return artifact.Resolved{Version: ref.Version, Digest: "sha256:" + ref.Name + ref.Version}, nil
 }
+
+func (fakePackages) Fetch(context.Context, artifact.Ref, artifact.Resolved) ([]byte, error) {
+	return nil, nil
+}

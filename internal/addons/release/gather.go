@@ -35,17 +35,20 @@ func (v *visit) gather(ctx context.Context) facts {
 		v.gatherDependencies(ctx, &f)
 		v.gatherWant(ctx, &f)
 	} else {
-		f.want = tool.Want{ID: v.id(), Options: *v.release.Spec.Options.DeepCopy()}
+		f.want = tool.Want{ID: v.id(), Options: v.release.Spec.Options}
 	}
 	f.known.resolveEvery = v.resolutions.every
 	f.running, f.since = v.operations.Running(v.key())
+	if decide(f).do == apply {
+		f.pack = v.resolutions.fetched(f.want.Package, f.want.Resolved, v.key())
+	}
 	return f
 }
 
 // gatherCluster looks at the Cluster, the connection to it, and what the connection's watches know of the release.
 func (v *visit) gatherCluster(ctx context.Context, f *facts) {
 	cluster := &clusterv1.Cluster{}
-	err := v.Client.Get(ctx, v.cluster(), cluster)
+	err := v.Client.Get(ctx, v.cluster(), cluster, client.UnsafeDisableDeepCopy)
 	switch {
 	case apierrors.IsNotFound(err):
 		v.Clusters.Forget(v.cluster())
@@ -100,7 +103,7 @@ func (v *visit) unavailable(err error) *problem {
 // gatherRivals finds others with the same release on the same cluster. The older one has it.
 func (v *visit) gatherRivals(ctx context.Context, f *facts) {
 	others := &addonsv1.HelmReleaseProxyList{}
-	if err := v.Client.List(ctx, others, client.MatchingFields{byRelease: releaseKey(v.release)}); err != nil {
+	if err := v.Client.List(ctx, others, client.MatchingFields{byRelease: releaseKey(v.release)}, client.UnsafeDisableDeepCopy); err != nil {
 		f.cluster = &problem{reason: addonsv1.GetFailedReason, message: err.Error(), after: firstRetry}
 		return
 	}
@@ -137,7 +140,9 @@ func (v *visit) gatherDependencies(ctx context.Context, f *facts) {
 		return
 	}
 	siblings := &addonsv1.HelmReleaseProxyList{}
-	if err := v.Client.List(ctx, siblings, client.InNamespace(v.release.Namespace), client.MatchingFields{byCluster: v.cluster().String()}); err != nil {
+	err := v.Client.List(ctx, siblings, client.InNamespace(v.release.Namespace), client.MatchingFields{byCluster: v.cluster().String()},
+		client.UnsafeDisableDeepCopy)
+	if err != nil {
 		f.cluster = &problem{reason: addonsv1.GetFailedReason, message: err.Error(), after: firstRetry}
 		return
 	}

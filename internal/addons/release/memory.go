@@ -1,13 +1,12 @@
 package release
 
 import (
+	"crypto/sha256"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/addons/tool"
 	"github.com/drover-dev/drover/internal/workload"
 )
@@ -40,43 +39,36 @@ type expectation struct {
 // expectFor bounds how long a watch may lag.
 const expectFor = 10 * time.Second
 
+// imprint is a fingerprint and what it was made of.
+type imprint struct {
+	inputs              [sha256.Size]byte
+	digest, fingerprint string
+}
+
 // memory holds knowledge by HelmReleaseProxy.
 type memory struct {
 	mu     sync.Mutex
 	known  map[client.ObjectKey]*knowledge
 	expect map[client.ObjectKey]expectation
-	// written is the version of each object that the controller wrote last.
-	written map[client.ObjectKey]string
+	prints map[client.ObjectKey]imprint
 }
 
-// staleRetry is how soon a cache is expected to have caught up.
-const staleRetry = 20 * time.Millisecond
-
-// wrote notes a version that the controller has written.
-func (m *memory) wrote(r *addonsv1.HelmReleaseProxy) {
+// imprinted returns the last fingerprint that was made of these inputs.
+func (m *memory) imprinted(key client.ObjectKey, inputs [sha256.Size]byte) (imprint, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.written == nil {
-		m.written = map[client.ObjectKey]string{}
-	}
-	m.written[client.ObjectKeyFromObject(r)] = r.ResourceVersion
+	p, ok := m.prints[key]
+	return p, ok && p.inputs == inputs
 }
 
-// stale says that the cache does not know yet what the controller itself has written. Deciding on that would do things twice.
-func (m *memory) stale(r *addonsv1.HelmReleaseProxy) bool {
+// imprint remembers a fingerprint.
+func (m *memory) imprint(key client.ObjectKey, p imprint) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := client.ObjectKeyFromObject(r)
-	written, ok := m.written[key]
-	if !ok {
-		return false
+	if m.prints == nil {
+		m.prints = map[client.ObjectKey]imprint{}
 	}
-	order, err := resourceversion.CompareResourceVersion(r.ResourceVersion, written)
-	if err != nil || order >= 0 {
-		delete(m.written, key)
-		return false
-	}
-	return true
+	m.prints[key] = p
 }
 
 // left notes what an operation left behind.
@@ -145,5 +137,5 @@ func (m *memory) forget(key client.ObjectKey) {
 	defer m.mu.Unlock()
 	delete(m.known, key)
 	delete(m.expect, key)
-	delete(m.written, key)
+	delete(m.prints, key)
 }

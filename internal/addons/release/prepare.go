@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/cluster-api/util/annotations"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
@@ -48,7 +49,7 @@ func (v *visit) writeObject(ctx context.Context) error {
 	if err := v.Client.Patch(ctx, v.release, client.MergeFrom(v.before)); err != nil {
 		return err
 	}
-	v.memory.wrote(v.release)
+	v.writes.Note(v.release)
 	v.before = v.release.DeepCopy()
 	v.release.Status = status
 	return nil
@@ -69,4 +70,9 @@ func setAnnotation(r *addonsv1.HelmReleaseProxy, name string) {
 	r.Annotations[name] = "true"
 }
 
-func (v *visit) paused() bool { return annotations.HasPaused(v.release) }
+// paused says that the object is to be left alone: somebody asked for that, or clusterctl has moved it to another management cluster and
+// only the object goes, not the release.
+func (v *visit) paused() bool {
+	_, moved := v.release.Annotations[clusterctlv1.DeleteForMoveAnnotation]
+	return moved || annotations.HasPaused(v.release)
+}

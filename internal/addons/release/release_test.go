@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/addons/tool"
@@ -221,7 +222,10 @@ func TestTwoThatWantOneReleaseAreToldAndTheOlderHasIt(t *testing.T) {
 	first := w.release("web", "one")
 	w.await(first, "the first is ready", isReady)
 	second := w.release("clone", "one", func(s *spec) { s.ReleaseName = "web" })
-	w.await(second, "the second is told", reason(addonsv1.ReleaseReady, addonsv1.ReleaseClaimedReason))
+	told := w.await(second, "the second is told", reason(addonsv1.ReleaseReady, addonsv1.ReleaseClaimedReason))
+	if told.Status.Status != "" || told.Status.Revision != 0 {
+		t.Errorf("the second shows revision %d that is %q, which is the first's", told.Status.Revision, told.Status.Status)
+	}
 	w.await(first, "the first is told", reason(addonsv1.ReleaseExclusive, addonsv1.ReleaseClaimedReason))
 	if got := w.get(first); !isReady(got) {
 		t.Error("the first is not ready any more")
@@ -234,6 +238,28 @@ func TestTwoThatWantOneReleaseAreToldAndTheOlderHasIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.await(second, "the second is ready", isReady)
+}
+
+func TestAReleaseThatClusterctlMovesElsewhereStaysOnTheCluster(t *testing.T) {
+	w := newWorld(t)
+	w.cluster("one")
+	r := w.release("web", "one")
+	w.await(r, "the release is ready", isReady)
+	w.change(r, func(r *addonsv1.HelmReleaseProxy) {
+		r.Annotations = map[string]string{clusterctlv1.DeleteForMoveAnnotation: ""}
+	})
+	if err := w.client.Delete(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	w.await(w.release("next", "one"), "one that came later is ready", isReady)
+	if got := w.get(r); got == nil || got.Status.Status != tool.Deployed {
+		t.Fatalf("the object did not wait for clusterctl: %+v", got)
+	}
+	w.change(r, func(r *addonsv1.HelmReleaseProxy) { r.Finalizers = nil })
+	w.await(r, "the object is gone", func(r *addonsv1.HelmReleaseProxy) bool { return r == nil })
+	if diff := cmp.Diff([]string{"apply"}, w.tool.did("web")); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
 }
 
 func TestAnUnreachableClusterHoldsUpItsOwnOnly(t *testing.T) {

@@ -18,9 +18,10 @@ import (
 	"github.com/drover-dev/drover/internal/artifact"
 )
 
-// Resolver finds what a reference stands for. It may take long.
+// Resolver finds what a reference stands for, and gets it. Both may take long.
 type Resolver interface {
 	Resolve(ctx context.Context, ref artifact.Ref) (artifact.Resolved, error)
+	Fetch(ctx context.Context, ref artifact.Ref, resolved artifact.Resolved) ([]byte, error)
 }
 
 // resolveTimeout bounds how long a repository is waited for.
@@ -53,29 +54,61 @@ type resolution struct {
 	waiting     map[client.ObjectKey]bool
 }
 
-// get returns what is known. If that is nothing, or too old, it asks, and wakes the one who waits when there is an answer; an old answer is
-// good until there is a new one.
+// question is one to a repository.
+type question struct {
+	key string
+	// floats says that there may be another answer tomorrow.
+	floats bool
+	ask    func(context.Context) (artifact.Resolved, error)
+}
+
+// get says what a reference stands for.
 func (r *resolutions) get(ref artifact.Ref, who client.ObjectKey) (artifact.Resolved, *problem) {
-	key := identity(ref)
+	return r.answer(question{key: identity(ref), floats: floating(ref.Version), ask: func(ctx context.Context) (artifact.Resolved, error) {
+		return r.resolver.Resolve(ctx, ref)
+	}}, who)
+}
+
+// fetched gets a package before an operation needs it: an operation that waited for a repository would take the place of others on its
+// cluster. An answer that is a refusal is for the operation to tell.
+func (r *resolutions) fetched(ref artifact.Ref, resolved artifact.Resolved, who client.ObjectKey) *problem {
+	_, p := r.answer(question{key: resolved.Digest + " " + identity(ref), ask: func(ctx context.Context) (artifact.Resolved, error) {
+		_, err := r.resolver.Fetch(ctx, ref, resolved)
+		for _, refusal := range []error{artifact.ErrNotFound, artifact.ErrForbidden, artifact.ErrUnverified, artifact.ErrInvalid} {
+			if errors.Is(err, refusal) {
+				return resolved, nil
+			}
+		}
+		return resolved, err
+	}}, who)
+	return p
+}
+
+// answer returns what is known. If that is nothing, or too old, it asks, and wakes the one who waits when there is an answer; an old answer
+// is good until there is a new one.
+func (r *resolutions) answer(q question, who client.ObjectKey) (artifact.Resolved, *problem) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := r.known[key]
+	n := r.known[q.key]
 	if n == nil {
 		r.prune()
 		n = &resolution{waiting: map[client.ObjectKey]bool{}}
-		r.known[key] = n
+		r.known[q.key] = n
 	}
 	n.used = r.clock.Now()
-	if !n.asking && r.due(n, ref.Version) {
+	if !n.asking && r.due(n, q) {
 		n.asking, n.since = true, r.clock.Now()
-		go r.ask(key, ref)
+		go r.ask(q)
 	}
 	switch {
 	case n.resolved != artifact.Resolved{}:
 		return n.resolved, nil
-	case n.asking:
+	case n.asking && n.err == nil:
 		n.waiting[who] = true
 		return artifact.Resolved{}, &problem{reason: preparing, message: "looking for the chart", after: patience, soon: r.clock.Now().Sub(n.since) < patience}
+	case n.asking:
+		n.waiting[who] = true
+		return artifact.Resolved{}, &problem{reason: preparing, message: bound(n.err.Error())} // what was told stands until then
 	default:
 		return artifact.Resolved{}, &problem{reason: preparing, message: bound(n.err.Error()), after: n.at.Add(n.pause()).Sub(r.clock.Now())}
 	}
@@ -93,7 +126,7 @@ func (r *resolutions) prune() {
 	maps.DeleteFunc(r.known, func(_ string, n *resolution) bool { return !n.asking && n.used.Before(old) })
 }
 
-func (r *resolutions) due(n *resolution, version string) bool {
+func (r *resolutions) due(n *resolution, q question) bool {
 	age := r.clock.Now().Sub(n.at)
 	switch {
 	case n.at.IsZero():
@@ -101,7 +134,7 @@ func (r *resolutions) due(n *resolution, version string) bool {
 	case n.err != nil:
 		return age >= n.pause()
 	default:
-		return floating(version) && age >= r.every
+		return q.floats && age >= r.every
 	}
 }
 
@@ -112,11 +145,11 @@ func (n *resolution) pause() time.Duration {
 	return min(firstRetry<<min(n.failures-1, 10), maxRetry)
 }
 
-func (r *resolutions) ask(key string, ref artifact.Ref) {
+func (r *resolutions) ask(q question) {
 	ctx, cancel := context.WithTimeout(r.stop, resolveTimeout)
 	defer cancel()
-	resolved, err := r.resolver.Resolve(ctx, ref)
-	for who := range r.note(key, resolved, err) {
+	resolved, err := q.ask(ctx)
+	for who := range r.note(q.key, resolved, err) {
 		r.wake(who)
 	}
 }

@@ -127,10 +127,16 @@ func (c *Controller) Notice(e workload.Event) {
 	}
 	for _, r := range c.list(ctx, byRelease, e.Cluster.String()+" "+namespace+"/"+name) {
 		key := client.ObjectKeyFromObject(&r)
-		if record || c.memory.stir(key, e.StatusOnly) {
+		if record && !c.working(key) || !record && c.memory.stir(key, e.StatusOnly) {
 			c.wake(key)
 		}
 	}
+}
+
+// working says that something is done to a release. Its record changes by that, and who did it looks at it in the end.
+func (c *Controller) working(key client.ObjectKey) bool {
+	subject, _ := c.operations.Running(key)
+	return subject != ""
 }
 
 // belongs says which release an object is of, or keeps the record of.
@@ -147,9 +153,10 @@ func belongs(e workload.Event) (name, namespace string, record bool) {
 	return e.Object.Annotations["meta.helm.sh/release-name"], e.Object.Annotations["meta.helm.sh/release-namespace"], false
 }
 
+// list returns what an index knows. The objects are the cache's own and must not be changed: there may be many, and most are only counted.
 func (c *Controller) list(ctx context.Context, index, value string) []addonsv1.HelmReleaseProxy {
 	found := &addonsv1.HelmReleaseProxyList{}
-	if err := c.Client.List(ctx, found, client.MatchingFields{index: value}); err != nil {
+	if err := c.Client.List(ctx, found, client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the cache has stopped
 	}
 	return found.Items

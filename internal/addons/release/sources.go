@@ -45,7 +45,7 @@ type content struct {
 func (s *Sources) get(ctx context.Context, kind string, key client.ObjectKey) (content, error) {
 	known := &metav1.PartialObjectMetadata{}
 	known.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-	if err := s.Metadata.Get(ctx, key, known); err != nil {
+	if err := s.Metadata.Get(ctx, key, known, client.UnsafeDisableDeepCopy); err != nil {
 		return content{}, err
 	}
 	version := edition{kind, key, known.ResourceVersion}
@@ -102,3 +102,9 @@ func (s *Sources) value(ctx context.Context, kind string, key client.ObjectKey, 
 type missing struct{ what string }
 
 func (m *missing) Error() string { return m.what }
+
+// Data is what is in a ConfigMap or a Secret. The error is NotFound if there is none. The caller must not change it.
+func (s *Sources) Data(ctx context.Context, kind string, key client.ObjectKey) (map[string][]byte, error) {
+	found, err := s.get(ctx, kind, key)
+	return found.data, err
+}

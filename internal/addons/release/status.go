@@ -18,7 +18,10 @@ import (
 // report turns the facts of this reconcile into status.
 func (v *visit) report(f facts, c choice) {
 	r := v.release
-	if f.cluster == nil {
+	switch {
+	case f.rival != "":
+		r.Status.Status, r.Status.Revision = "", 0 // what is there is the other's
+	case f.cluster == nil:
 		r.Status.Status, r.Status.Revision = f.state.Status, f.state.Revision
 	}
 	conditions.Set(r, clusterCondition(f))
@@ -170,6 +173,6 @@ func (v *visit) write(ctx context.Context) error {
 	if err := v.Client.Status().Patch(ctx, v.release, client.MergeFrom(v.before)); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	v.memory.wrote(v.release)
+	v.writes.Note(v.release)
 	return nil
 }

@@ -18,16 +18,54 @@ import (
 	"github.com/drover-dev/drover/internal/artifact"
 )
 
-// gatherWant finds out what the release should be.
+// gatherWant finds out what the release should be. Values that are known already are not read again: most of the time nothing has changed.
 func (v *visit) gatherWant(ctx context.Context, f *facts) {
-	if f.want, f.pack = v.wanted(ctx); f.pack != nil {
+	if f.want, f.pack = v.outline(ctx); f.pack != nil {
 		return
+	}
+	if f.documents, f.pack = v.documents(ctx); f.pack != nil {
+		return
+	}
+	from := v.inputs(f.documents)
+	known, ok := v.memory.imprinted(v.key(), from)
+	if !ok {
+		if f.pack = f.readValues(); f.pack != nil {
+			return
+		}
 	}
 	if f.want.Resolved, f.pack = v.resolutions.get(f.want.Package, v.key()); f.pack != nil {
 		return
 	}
 	f.floating = floating(v.release.Spec.Version)
-	f.fingerprint = fingerprint(f.want, v.release.Spec.Tool)
+	if !ok || known.digest != f.want.Resolved.Digest {
+		if f.pack = f.readValues(); f.pack != nil {
+			return
+		}
+		known = imprint{inputs: from, digest: f.want.Resolved.Digest, fingerprint: fingerprint(f.want, v.release.Spec.Tool)}
+		v.memory.imprint(v.key(), known)
+	}
+	f.fingerprint = known.fingerprint
+}
+
+// readValues makes values of the documents, once.
+func (f *facts) readValues() *problem {
+	if f.want.Values != nil {
+		return nil
+	}
+	var p *problem
+	f.want.Values, p = parse(f.documents)
+	return p
+}
+
+// inputs tells apart everything that a fingerprint is made of but the chart.
+func (v *visit) inputs(documents [][]byte) [sha256.Size]byte {
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s %d", v.release.UID, v.release.Generation)
+	for _, d := range documents {
+		fmt.Fprintf(sum, " %d:", len(d))
+		sum.Write(d)
+	}
+	return [sha256.Size]byte(sum.Sum(nil))
 }
 
 // fingerprint changes with whatever would make another release: the chart, the values, the options.
@@ -88,8 +126,8 @@ func (v *visit) credentials(ctx context.Context, c *addonsv1.Credentials, access
 	return err
 }
 
-// values are those of valuesFrom in their order, with the release's own on top.
-func (v *visit) values(ctx context.Context) (map[string]any, *problem) {
+// documents are the values of valuesFrom in their order, with the release's own on top.
+func (v *visit) documents(ctx context.Context) ([][]byte, *problem) {
 	var documents [][]byte
 	for _, from := range v.release.Spec.ValuesFrom {
 		key := from.Key
@@ -105,7 +143,11 @@ func (v *visit) values(ctx context.Context) (map[string]any, *problem) {
 		}
 		documents = append(documents, text)
 	}
-	merged, err := template.Merge(append(documents, []byte(v.release.Spec.Values))...)
+	return append(documents, []byte(v.release.Spec.Values)), nil
+}
+
+func parse(documents [][]byte) (map[string]any, *problem) {
+	merged, err := template.Merge(documents...)
 	if err != nil {
 		return nil, &problem{reason: addonsv1.ValueParsingFailedReason, message: bound(err.Error())}
 	}
