@@ -253,6 +253,8 @@ func TestAClusterOfTheTemplateLivesItsWholeLifeOnSimulatedMachines(t *testing.T)
 	f.becomes(3, 1, before)
 	f.upgrade(after)
 	f.becomes(3, 1, after)
+	f.setControlPlanes(1)
+	f.becomes(1, 1, after)
 	f.vanish()
 }
 

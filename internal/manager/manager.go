@@ -19,10 +19,12 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/config"
 	"github.com/drover-dev/drover/internal/addons"
 	"github.com/drover-dev/drover/internal/capi"
 	"github.com/drover-dev/drover/internal/install"
+	"github.com/drover-dev/drover/internal/packages"
 	"github.com/drover-dev/drover/internal/packet"
 	"github.com/drover-dev/drover/internal/version"
 	"github.com/drover-dev/drover/internal/webhookcert"
@@ -137,11 +139,18 @@ func (o Options) addProviders(ctx context.Context, mgr ctrl.Manager) error {
 	if err := packet.Setup(ctx, mgr, o.packetOptions(shared.Workloads, mgr.GetCache())); err != nil {
 		return err
 	}
-	options, err := o.addonsOptions(shared)
+	connections, err := o.connect(mgr, shared)
 	if err != nil {
 		return err
 	}
-	return addons.Setup(ctx, mgr, options)
+	if err := addons.Setup(ctx, mgr, o.addonsOptions(connections)); err != nil {
+		return err
+	}
+	options, err := o.packagesOptions(connections)
+	if err != nil {
+		return err
+	}
+	return packages.Setup(ctx, mgr, options)
 }
 
 func newScheme() (*runtime.Scheme, error) {
@@ -157,6 +166,9 @@ func newScheme() (*runtime.Scheme, error) {
 	}
 	if err := addonsv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering kinds of add-ons: %w", err)
+	}
+	if err := packagesv1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering kinds of packages: %w", err)
 	}
 	return scheme, nil
 }

@@ -51,6 +51,12 @@ type Options struct {
 	Operations      int
 	ClusterSlots    int
 
+	PackageRegistry   string
+	PackageMirrors    map[string]string
+	PackageKeys       []string
+	KeepBundles       int
+	ManagementCluster string
+
 	LogFormat    string
 	Verbosity    int
 	OTLPEndpoint string
@@ -80,6 +86,9 @@ func DefaultOptions() Options {
 		ResolveInterval: 10 * time.Minute,
 		Operations:      32,
 		ClusterSlots:    4,
+
+		KeepBundles:       5,
+		ManagementCluster: os.Getenv("CLUSTER_NAME"),
 	}
 }
 
@@ -117,6 +126,12 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.ResolveInterval, "resolve-interval", o.ResolveInterval, "how often to look for a newer chart where a range of versions is asked for")
 	fs.IntVar(&o.Operations, "addon-operations", o.Operations, "releases to install, upgrade or remove at a time")
 	fs.IntVar(&o.ClusterSlots, "addon-operations-per-cluster", o.ClusterSlots, "how many of those may be on the same cluster")
+
+	fs.StringVar(&o.PackageRegistry, "package-registry", o.PackageRegistry, "registry of bundles and charts where a PackageBundleController names none, as host[:port][/path] (default that of --registry-url)")
+	fs.StringToStringVar(&o.PackageMirrors, "package-mirror", o.PackageMirrors, "registry to ask first instead of another, as host=host[:port][/path]; * stands for all others; may be repeated")
+	fs.StringArrayVar(&o.PackageKeys, "package-key", o.PackageKeys, "file with public keys that bundles may be signed with; may be repeated; those in $EKSA_PUBLIC_KEY are trusted too")
+	fs.IntVar(&o.KeepBundles, "keep-bundles", o.KeepBundles, "downloaded bundles to keep although no cluster uses them, for each minor version of Kubernetes; negative for all")
+	fs.StringVar(&o.ManagementCluster, "management-cluster", o.ManagementCluster, "name of the cluster that packages for workload clusters must not be installed on (default $CLUSTER_NAME)")
 
 	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "auto (text on a terminal, else json), text or json")
 	fs.IntVarP(&o.Verbosity, "v", "v", o.Verbosity, "verbosity of logs, 0 to 10")

@@ -22,6 +22,8 @@ func TestTheManagerIsDeniedWhatItDoesNotNeed(t *testing.T) {
 		{name: "write its own definitions", allowed: true, attributes: attributes{Verb: "patch", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: "clusters.cluster.x-k8s.io"}},
 		{name: "hold its lease", allowed: true, attributes: attributes{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: config.Namespace, Name: "drover-manager"}},
 
+		{name: "make namespaces for packages", allowed: true, attributes: attributes{Verb: "create", Resource: "namespaces"}},
+
 		{name: "write foreign definitions", attributes: attributes{Verb: "patch", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: "widgets.example.com"}},
 		{name: "create definitions", attributes: attributes{Verb: "create", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}},
 		{name: "delete its own definitions", attributes: attributes{Verb: "delete", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: "clusters.cluster.x-k8s.io"}},
@@ -41,7 +43,6 @@ func TestTheManagerIsDeniedWhatItDoesNotNeed(t *testing.T) {
 		{name: "create deployments", attributes: attributes{Verb: "create", Group: "apps", Resource: "deployments", Namespace: config.Namespace}},
 		{name: "reach into nodes", attributes: attributes{Verb: "get", Resource: "nodes", Subresource: "proxy"}},
 		{name: "read nodes", attributes: attributes{Verb: "list", Resource: "nodes"}},
-		{name: "create namespaces", attributes: attributes{Verb: "create", Resource: "namespaces"}},
 		{name: "delete namespaces", attributes: attributes{Verb: "delete", Resource: "namespaces", Name: "any"}},
 		{name: "create clusters", attributes: attributes{Verb: "create", Group: "cluster.x-k8s.io", Resource: "clusters", Namespace: "any"}},
 		{name: "delete clusters", attributes: attributes{Verb: "delete", Group: "cluster.x-k8s.io", Resource: "clusters", Namespace: "any"}},

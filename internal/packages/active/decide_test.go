@@ -1,0 +1,198 @@
+package active
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/workload"
+)
+
+var (
+	noon       = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	connection = &workload.Cluster{}
+	errDown    = errors.New("pulling package bundle: fetch manifest: no answer")
+)
+
+// at is a bundle with a package in some version.
+func at(name, version string) *packagesv1.PackageBundle {
+	return &packagesv1.PackageBundle{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: packagesv1.PackageBundleSpec{Packages: []packagesv1.BundlePackage{{
+			Name: "hello", Source: packagesv1.BundlePackageSource{Repository: "hello", Versions: []packagesv1.SourceVersion{{Name: version, Digest: "sha256:1"}}},
+		}}},
+	}
+}
+
+// quiet is a cluster that uses the newest bundle, a minute after that was found out.
+func quiet(changes ...func(*facts)) facts {
+	f := facts{
+		now: noon, name: "billy", identity: "a", connected: connection, version: "1.36",
+		spec: &packagesv1.PackageBundleControllerSpec{
+			ActiveBundle: "v1-36-5", UpgradeCheckInterval: metav1.Duration{Duration: time.Hour}, UpgradeCheckShortInterval: metav1.Duration{Duration: 10 * time.Minute},
+		},
+		status: &packagesv1.PackageBundleControllerStatus{State: packagesv1.ControllerActive, LastCheck: &metav1.Time{Time: noon.Add(-time.Minute)}},
+		place:  "latest", activePlace: "v1-36-5",
+		look:   look{place: "latest", at: noon.Add(-time.Minute), name: "v1-36-5"},
+		active: at("v1-36-5", "1.0.0"), latest: at("v1-36-5", "1.0.0"),
+	}
+	f.credentials.wayOut = defaultWayOut
+	for _, change := range changes {
+		change(&f)
+	}
+	return f
+}
+
+func offered(name, version string) func(*facts) {
+	return func(f *facts) { f.look.name, f.latest = name, at(name, version) }
+}
+
+func policy(p packagesv1.UpgradePolicy) func(*facts) {
+	return func(f *facts) { f.spec.UpgradePolicy, f.installed = p, []string{"hello"} }
+}
+
+func TestDecide(t *testing.T) {
+	rest := time.Hour + jitter("a", time.Hour) - time.Minute
+	for name, test := range map[string]struct {
+		facts facts
+		want  choice
+	}{
+		"nothing to do":        {quiet(), choice{state: "active", after: rest, sync: true}},
+		"in another namespace": {quiet(func(f *facts) { f.elsewhere = true }), choice{state: "ignored"}},
+		"a newer one":          {quiet(offered("v1-36-10", "2.0.0")), choice{state: "upgrade available", detail: "v1-36-10 available", after: rest, sync: true}},
+		"an older one":         {quiet(offered("v1-36-4", "1.0.0")), choice{state: "active", after: rest, sync: true}},
+		"a newer one and policy always": {
+			quiet(offered("v1-36-10", "2.0.0"), policy("always")),
+			choice{state: "upgrade available", detail: "v1-36-10 available", activate: "v1-36-10", after: rest, sync: true},
+		},
+		"a newer one with another minor version and policy patch": {
+			quiet(offered("v1-36-10", "1.1.0"), policy("patch")), choice{state: "upgrade available", detail: "v1-36-10 available", after: rest, sync: true},
+		},
+		"a newer one with the same minor version and policy patch": {
+			quiet(offered("v1-36-10", "1.0.7"), policy("patch")),
+			choice{state: "upgrade available", detail: "v1-36-10 available", activate: "v1-36-10", after: rest, sync: true},
+		},
+		"a newer one that is not signed, and policy always": {
+			quiet(offered("v1-36-10", "2.0.0"), policy("always"), func(f *facts) { f.latestFault = errDown }),
+			choice{state: "upgrade available", detail: "v1-36-10 available", after: rest, sync: true},
+		},
+		"an older one and policy always": {quiet(offered("v1-36-4", "1.0.0"), policy("always")), choice{state: "active", after: rest, sync: true}},
+		"one for another Kubernetes and policy always": {
+			quiet(offered("v1-37-1", "1.0.0"), policy("always")), choice{state: "upgrade available", detail: "v1-37-1 available", after: rest, sync: true},
+		},
+		"none chosen": {quiet(func(f *facts) { f.spec.ActiveBundle, f.active = "", nil }), choice{activate: "v1-36-5", after: rest, sync: true}},
+		"none chosen and none found": {
+			quiet(func(f *facts) { f.spec.ActiveBundle, f.active, f.latest = "", nil, nil }), choice{after: rest, sync: true},
+		},
+		"none chosen, on a cluster that does not answer": {
+			quiet(func(f *facts) {
+				f.spec.ActiveBundle, f.active, f.connected = "", nil, nil
+				f.unreachable = &problem{message: "it is silent", after: time.Second}
+			}),
+			choice{state: "disconnected", detail: "it is silent", after: time.Second, sync: true},
+		},
+		"the chosen one is not here": {
+			quiet(func(f *facts) { f.active = nil }),
+			choice{state: "active", detail: `activeBundle "v1-36-5" not present on cluster`, fetch: true, after: rest, sync: true},
+		},
+		"the chosen one can't be had": {
+			quiet(func(f *facts) {
+				f.active, f.fetch = nil, look{place: "v1-36-5", at: noon.Add(-time.Minute), err: errDown}
+			}),
+			choice{state: "active", detail: `activeBundle "v1-36-5" not present on cluster: ` + errDown.Error(), after: 9 * time.Minute, sync: true},
+		},
+		"the chosen one can't be had, but there are new credentials": {
+			quiet(func(f *facts) {
+				f.active, f.fetch, f.access = nil, look{place: "v1-36-5", at: noon.Add(-time.Minute), err: errDown}, "new"
+			}),
+			choice{state: "active", detail: `activeBundle "v1-36-5" not present on cluster: ` + errDown.Error(), fetch: true, after: rest, sync: true},
+		},
+		"time to look again": {quiet(func(f *facts) { f.look.at = noon.Add(-2 * time.Hour) }), choice{state: "active", look: true, sync: true}},
+		"never looked":       {quiet(func(f *facts) { f.look = look{} }), choice{state: "active", look: true, sync: true}},
+		"another registry":   {quiet(func(f *facts) { f.look.place = "other" }), choice{state: "active", look: true, sync: true}},
+		"a registry that failed": {
+			quiet(func(f *facts) { f.look.err = errDown }), choice{state: "disconnected", detail: errDown.Error(), after: 9 * time.Minute, sync: true},
+		},
+		"a registry that failed from the start": {
+			quiet(func(f *facts) { f.look.err, f.look.at, f.status.LastCheck = errDown, noon, nil }),
+			choice{state: "disconnected", detail: errDown.Error(), after: firstRetry, sync: true},
+		},
+		"a registry that failed, and new credentials": {
+			quiet(func(f *facts) { f.look.err, f.access = errDown, "new" }), choice{state: "disconnected", detail: errDown.Error(), look: true, sync: true},
+		},
+		"a registry that offered what is not signed": {
+			quiet(func(f *facts) { f.look.err, f.look.refused = errDown, true }), choice{state: "active", detail: errDown.Error(), after: 9 * time.Minute, sync: true},
+		},
+		"a cluster that was lost while an upgrade was available": {
+			quiet(offered("v1-36-10", "2.0.0"), func(f *facts) { f.unreachable, f.connected = &problem{message: "it is not connected"}, nil }),
+			choice{state: "disconnected", detail: "it is not connected", after: rest, sync: true},
+		},
+		"a cluster that is back": {
+			quiet(func(f *facts) {
+				f.unasked, f.status.State, f.status.Detail = true, "disconnected", "it is not connected"
+			}),
+			choice{state: "disconnected", detail: "it is not connected", ask: true, after: rest, sync: true},
+		},
+		"nothing is known yet": {
+			quiet(func(f *facts) { f.unasked, f.version, f.place, f.status.State = true, "", "", "" }), choice{ask: true, sync: true},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, decide(test.facts), cmp.AllowUnexported(choice{})); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDecideRemoval(t *testing.T) {
+	deleted := func(changes ...func(*facts)) facts {
+		f := quiet(changes...)
+		f.held = true
+		f.deleting = noon.Add(-time.Minute)
+		for _, change := range changes {
+			change(&f)
+		}
+		return f
+	}
+	silent := func(f *facts) { f.connected, f.unreachable = nil, &problem{message: "silent", after: time.Second} }
+	for name, test := range map[string]struct {
+		facts facts
+		want  choice
+	}{
+		"nothing was made":      {deleted(func(f *facts) { f.held = false }), choice{state: "active", ends: true}},
+		"the cluster answers":   {deleted(), choice{state: "active", withdraw: true, after: 9 * time.Minute}},
+		"all is taken back":     {deleted(func(f *facts) { f.credentials.withdrawn = true }), choice{state: "active", ends: true}},
+		"taking back failed":    {deleted(func(f *facts) { f.credentials.after = time.Second }), choice{state: "active", after: time.Second}},
+		"the cluster is gone":   {deleted(silent, func(f *facts) { f.gone = true }), choice{state: "active", ends: true}},
+		"the cluster is silent": {deleted(silent), choice{state: "active", after: time.Second}},
+		"for too long": {
+			deleted(silent, func(f *facts) { f.deleting = noon.Add(-defaultWayOut) }), choice{state: "active", ends: true, abandon: "it did not answer for 10m0s"},
+		},
+		"the user gives up": {deleted(silent, func(f *facts) { f.abandoned = true }), choice{state: "active", ends: true, abandon: "its annotation says so"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, decide(test.facts), cmp.AllowUnexported(choice{})); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestQuestionsAreSpreadAndKeepTheirTime(t *testing.T) {
+	seen := map[time.Duration]bool{}
+	for _, identity := range []string{"a", "b", "c", "d", "e"} {
+		j := jitter(identity, time.Hour)
+		if j < 0 || j >= 6*time.Minute || j != jitter(identity, time.Hour) {
+			t.Errorf("jitter(%q) = %s", identity, j)
+		}
+		seen[j] = true
+	}
+	if len(seen) < 4 {
+		t.Errorf("%d different times for 5 objects", len(seen))
+	}
+}

@@ -1,0 +1,91 @@
+package bundle
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+)
+
+// ErrUnsigned says that a bundle has no signature at all.
+var ErrUnsigned = errors.New("Missing signature") //nolint:staticcheck // Scripts know these words.
+
+// Verify tells whether one of the keys signed the bundle. Finalizers, owners and labels that were added since then don't matter.
+func Verify(b *packagesv1.PackageBundle, keys Keys) error {
+	_, err := SignedBy(b, keys)
+	return err
+}
+
+// SignedBy returns the key that signed the bundle.
+func SignedBy(b *packagesv1.PackageBundle, keys Keys) (Key, error) {
+	encoded := b.Annotations[packagesv1.SignatureAnnotation]
+	if encoded == "" {
+		return Key{}, ErrUnsigned
+	}
+	signature, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return Key{}, errors.New("signature in metadata isn't base64 encoded")
+	}
+	if len(keys) == 0 {
+		return Key{}, errors.New("no public key is configured to check the signature with")
+	}
+	for form, err := range canonicalForms(b) {
+		if err != nil {
+			return Key{}, err
+		}
+		digest := sha256.Sum256(form)
+		for _, key := range keys {
+			if ecdsa.VerifyASN1(key.public, digest[:], signature) {
+				return key, nil
+			}
+		}
+	}
+	return Key{}, fmt.Errorf("The signature is invalid for the configured public key: %s", keys) //nolint:staticcheck // Scripts know these words.
+}
+
+// String names all keys.
+func (k Keys) String() string {
+	texts := make([]string, 0, len(k))
+	for _, key := range k {
+		texts = append(texts, key.String())
+	}
+	return strings.Join(texts, ", ")
+}
+
+// Sign sets the signature. What the bundle excludes must be there before, since it is signed as well.
+func Sign(b *packagesv1.PackageBundle, signer crypto.Signer) error {
+	if _, ok := signer.Public().(*ecdsa.PublicKey); !ok {
+		return errors.New("bundles are signed with ECDSA keys on the curve P-256")
+	}
+	complete(b)
+	// A map with nothing in it is signed as none, and with a signature in it as an empty one.
+	b.Annotations[packagesv1.SignatureAnnotation] = ""
+	form, err := Canonical(b)
+	if err != nil {
+		return fmt.Errorf("signing bundle %q: %w", b.Name, err)
+	}
+	digest := sha256.Sum256(form)
+	signature, err := signer.Sign(rand.Reader, digest[:], crypto.SHA256)
+	if err != nil {
+		return fmt.Errorf("signing bundle %q: %w", b.Name, err)
+	}
+	b.Annotations[packagesv1.SignatureAnnotation] = base64.StdEncoding.EncodeToString(signature)
+	return nil
+}
+
+// complete adds what a bundle has in a cluster, and what is signed.
+func complete(b *packagesv1.PackageBundle) {
+	b.APIVersion, b.Kind = packagesv1.GroupVersion.String(), kind
+	if b.Namespace == "" {
+		b.Namespace = packagesv1.Namespace
+	}
+	if b.Annotations == nil {
+		b.Annotations = map[string]string{}
+	}
+}

@@ -1,0 +1,92 @@
+package target
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestWhatAPackageIsFor(t *testing.T) {
+	for _, tc := range []struct {
+		name, namespace, pack string
+		controllers           []string
+		want                  Target
+		wrong                 string
+	}{
+		{"a namespace of the cluster's own", "eksa-packages-billy", "my-hello", []string{"billy"}, Target{"billy", "my-hello"}, ""},
+		{"a cluster with dashes", "eksa-packages-a-b", "c", []string{"a", "a-b"}, Target{"a-b", "c"}, ""},
+		{"its own namespace, but no controller", "eksa-packages-billy", "x", []string{"bill"}, Target{}, `no PackageBundleController "billy"`},
+		{"the seed's name", "eksa-packages", "billy-my-hello", []string{"tlhowe", "billy"}, Target{"billy", "my-hello"}, ""},
+		{"the seed's example", "eksa-packages", "billy-my", []string{"billy"}, Target{"billy", "my"}, ""},
+		{"the longest counts", "eksa-packages", "billy-my-hello", []string{"billy", "billy-my"}, Target{"billy-my", "hello"}, ""},
+		{"a name is a whole element", "eksa-packages", "billyx-my", []string{"billy"}, Target{}, `"billyx-my" begins with`},
+		{"nothing is left for the release", "eksa-packages", "billy", []string{"billy"}, Target{}, "<cluster>-<release>"},
+		{"nothing but a dash is left", "eksa-packages", "billy-", []string{"billy"}, Target{}, "<cluster>-<release>"},
+		{"another namespace", "default", "billy-my", []string{"billy"}, Target{}, ErrNamespace.Error()},
+		{"a namespace that begins alike", "eksa-packagesx", "billy-my", []string{"billy"}, Target{}, ErrNamespace.Error()},
+		{"a namespace of no cluster", "eksa-packages-", "billy-my", []string{"billy", ""}, Target{}, ErrNamespace.Error()},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			key := types.NamespacedName{Namespace: tc.namespace, Name: tc.pack}
+			got, err := Of(key, func(c string) bool { return slices.Contains(tc.controllers, c) })
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("target (-want +got):\n%s", diff)
+			}
+			if (err == nil) != (tc.wrong == "") || err != nil && !strings.Contains(err.Error(), tc.wrong) {
+				t.Errorf("error is %v, want one with %q", err, tc.wrong)
+			}
+			if err == nil && (!Still(key, got) || Name(tc.namespace, got.Cluster, got.Release) != tc.pack) {
+				t.Errorf("%+v does not lead back to %q", got, tc.pack)
+			}
+		})
+	}
+}
+
+func TestATargetThatWasFoundStays(t *testing.T) {
+	key := types.NamespacedName{Namespace: "eksa-packages", Name: "billy-my-hello"}
+	if !Still(key, Target{"billy", "my-hello"}) {
+		t.Error("a controller with a longer name moved it")
+	}
+	for _, other := range []Target{{"billy", "hello"}, {"tlhowe", "my-hello"}, {}} {
+		if Still(key, other) {
+			t.Errorf("%+v can't be its target", other)
+		}
+	}
+}
+
+func TestWhichClusterHasTheName(t *testing.T) {
+	at := func(namespaces ...string) []types.NamespacedName {
+		out := []types.NamespacedName{{Namespace: "elsewhere", Name: "other"}}
+		for _, ns := range namespaces {
+			out = append(out, types.NamespacedName{Namespace: ns, Name: "billy"})
+		}
+		return out
+	}
+	for _, tc := range []struct {
+		name, wanted string
+		found        []types.NamespacedName
+		want         string
+		wrong        any
+	}{
+		{"the only one", "", at("teams"), "teams", nil},
+		{"the one that is named", "b", at("a", "b", "eksa-system"), "b", nil},
+		{"the one that is named is not there", "c", at("a"), "", new(*UnknownError)},
+		{"the usual place", "", at("a", "eksa-system"), "eksa-system", nil},
+		{"several", "", at("a", "b"), "", new(*AmbiguousError)},
+		{"none", "", at(), "", new(*UnknownError)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := Cluster("billy", tc.wanted, tc.found)
+			if got.Namespace != tc.want {
+				t.Errorf("found in %q, want %q", got.Namespace, tc.want)
+			}
+			if (err != nil) != (tc.wrong != nil) || tc.wrong != nil && !errors.As(err, tc.wrong) {
+				t.Errorf("error is %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,191 @@
+package transfer
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+const (
+	defaultStall = time.Minute
+	dialTimeout  = 10 * time.Second
+	// readBack is how large content may be that is read again once it was sent. Of larger content the size is looked at.
+	readBack = 4 << 20
+)
+
+// Options of a Registry.
+type Options struct {
+	// Address is host[:port][/path]. Everything is below it.
+	Address string
+	// CA is trusted besides the system's.
+	CA                       []byte
+	PlainHTTP, SkipTLSVerify bool
+	// Username and Password, or else those of the user's docker config.
+	Username, Password string
+	// Stall is how long a request may make no progress, a minute if it is zero.
+	Stall time.Duration
+}
+
+// Registry is a source and a target. Make one with Open.
+type Registry struct {
+	options Options
+	pull    *remote.Puller
+	push    *remote.Pusher
+
+	mu     sync.Mutex
+	others map[string]*Registry
+}
+
+// Open makes no request.
+func Open(o Options) (*Registry, error) {
+	o.Address = strings.Trim(strings.TrimPrefix(o.Address, "oci://"), "/")
+	if o.Address == "" {
+		return nil, errors.New("a registry needs an address: host[:port][/path]")
+	}
+	connections, err := connections(o)
+	if err != nil {
+		return nil, fmt.Errorf("opening registry %q: %w", o.Address, err)
+	}
+	login := remote.WithAuthFromKeychain(authn.DefaultKeychain)
+	if o.Username != "" {
+		login = remote.WithAuth(&authn.Basic{Username: o.Username, Password: o.Password})
+	}
+	common := []remote.Option{
+		remote.WithTransport(connections), remote.WithUserAgent("drover"), login,
+		remote.WithRetryBackoff(remote.Backoff{Duration: 100 * time.Millisecond, Factor: 3, Steps: 3}),
+	}
+	r := &Registry{options: o, others: map[string]*Registry{}}
+	if r.pull, err = remote.NewPuller(common...); err != nil {
+		return nil, fmt.Errorf("opening registry %q: %w", o.Address, err)
+	}
+	if r.push, err = remote.NewPusher(common...); err != nil {
+		return nil, fmt.Errorf("opening registry %q: %w", o.Address, err)
+	}
+	return r, nil
+}
+
+func connections(o Options) (http.RoundTripper, error) {
+	trust := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: o.SkipTLSVerify} //nolint:gosec // The user asks for it.
+	if len(o.CA) > 0 {
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			pool = x509.NewCertPool()
+		}
+		if !pool.AppendCertsFromPEM(o.CA) {
+			return nil, errors.New("there is no certificate in the CA")
+		}
+		trust.RootCAs = pool
+	}
+	stall := o.Stall
+	if stall == 0 {
+		stall = defaultStall
+	}
+	return &watch{stall: stall, plainHTTP: o.PlainHTTP, next: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout,
+		TLSClientConfig: trust, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: parallel, IdleConnTimeout: time.Minute,
+	}}, nil
+}
+
+// String is its address.
+func (r *Registry) String() string { return "oci://" + r.options.Address }
+
+// at is the registry of a reference. Credentials are for the one that they were given for.
+func (r *Registry) at(ref Ref) (*Registry, error) {
+	if ref.Registry == "" || ref.Registry == r.options.Address {
+		return r, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if other, ok := r.others[ref.Registry]; ok {
+		return other, nil
+	}
+	o := r.options
+	o.Address = ref.Registry
+	if host(o.Address) != host(r.options.Address) {
+		o.Username, o.Password = "", ""
+	}
+	other, err := Open(o)
+	if err == nil {
+		r.others[ref.Registry] = other
+	}
+	return other, err
+}
+
+func host(address string) string {
+	before, _, _ := strings.Cut(address, "/")
+	return before
+}
+
+func (r *Registry) repository(ref Ref) (name.Repository, error) {
+	var options []name.Option
+	if r.options.PlainHTTP {
+		options = append(options, name.Insecure) // TLS is still tried first.
+	}
+	repository, err := name.NewRepository(path.Join(r.options.Address, ref.Repository), options...)
+	if err != nil {
+		return repository, fmt.Errorf("%q is not a name for a repository: use lower-case words and slashes", path.Join(r.options.Address, ref.Repository))
+	}
+	return repository, nil
+}
+
+// place is where the registry has what a reference is to.
+func (r *Registry) place(ref Ref) (*Registry, name.Repository, error) {
+	there, err := r.at(ref)
+	if err != nil {
+		return nil, name.Repository{}, err
+	}
+	repository, err := there.repository(ref)
+	return there, repository, err
+}
+
+// Manifest implements Source.
+func (r *Registry) Manifest(ctx context.Context, ref Ref) (Manifest, error) {
+	there, repository, err := r.place(ref)
+	if err != nil {
+		return Manifest{}, err
+	}
+	var wanted name.Reference = repository.Tag(ref.Tag)
+	if ref.Digest != "" {
+		wanted = repository.Digest(ref.Digest)
+	}
+	got, err := there.pull.Get(ctx, wanted)
+	if err != nil {
+		return Manifest{}, fmt.Errorf("asking for %q: %w", wanted, explain(err))
+	}
+	m := newManifest(got.MediaType, got.Manifest)
+	if ref.Digest != "" && m.Digest.String() != ref.Digest {
+		return Manifest{}, fmt.Errorf("asking for %q: %w", wanted, ErrDamaged)
+	}
+	return m, nil
+}
+
+// Blob implements Source.
+func (r *Registry) Blob(ctx context.Context, ref Ref, d v1.Descriptor) (io.ReadCloser, error) {
+	there, repository, err := r.place(ref)
+	if err != nil {
+		return nil, err
+	}
+	layer, err := there.pull.Layer(ctx, repository.Digest(d.Digest.String()))
+	if err != nil {
+		return nil, fmt.Errorf("asking for %s of %q: %w", d.Digest, repository, explain(err))
+	}
+	body, err := layer.Compressed()
+	if err != nil {
+		return nil, fmt.Errorf("asking for %s of %q: %w", d.Digest, repository, explain(err))
+	}
+	return verified(body, d), nil
+}
