@@ -15,11 +15,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-dev/drover/internal/cli/addon"
+	"github.com/drover-dev/drover/internal/cli/bundle"
 	"github.com/drover-dev/drover/internal/cli/kubeconfig"
 	"github.com/drover-dev/drover/internal/cli/kubectl"
 	"github.com/drover-dev/drover/internal/cli/machine"
 	"github.com/drover-dev/drover/internal/cli/manager"
 	"github.com/drover-dev/drover/internal/cli/metal"
+	"github.com/drover-dev/drover/internal/cli/packages"
 	"github.com/drover-dev/drover/internal/cli/plane"
 	"github.com/drover-dev/drover/internal/cli/registry"
 	"github.com/drover-dev/drover/internal/cli/ui"
@@ -71,11 +73,14 @@ func NewCommand(io *ui.IO) *cobra.Command {
 	root.AddGroup(
 		&cobra.Group{ID: "plane", Title: "Management plane:"},
 		&cobra.Group{ID: "machines", Title: "Machines:"},
+		&cobra.Group{ID: "packages", Title: "Packages:"},
 		&cobra.Group{ID: "use", Title: "Working with it:"},
 	)
 	plane.AddCommands(root, io)
 	addTo(root, "plane", registry.NewCommand(io))
 	addTo(root, "machines", metal.NewCommand(io), machine.NewCommand(io))
+	packages.AddCommands(root, "packages", io)
+	bundle.AddCommands(root, "packages", io)
 	addTo(root, "use", addon.NewCommand(io), kubeconfig.NewCommand(io), kubectl.NewCommand(), manager.NewCommand(), version.NewCommand(io))
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodes})
 	markUsageErrors(root)

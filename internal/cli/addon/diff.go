@@ -1,13 +1,10 @@
 package addon
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	stdio "io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
@@ -124,32 +120,14 @@ func verdict(all []diffed) error {
 	return ui.Silent(code)
 }
 
+// readFile returns the HelmChartProxies of a file and leaves the rest of it alone.
 func (o *options) readFile(io *ui.IO, file string) ([]*addonsv1.HelmChartProxy, error) {
-	if file == "-" {
-		data, err := stdio.ReadAll(io.In)
-		if err != nil {
-			return nil, fmt.Errorf("reading the standard input: %w", err)
-		}
-		return o.parse(data, "the standard input")
-	}
-	data, err := os.ReadFile(file)
+	documents, name, err := io.Manifests(file)
 	if err != nil {
 		return nil, err
 	}
-	return o.parse(data, fmt.Sprintf("%q", file))
-}
-
-// parse reads the HelmChartProxies of a file and leaves the rest of it alone.
-func (o *options) parse(data []byte, name string) ([]*addonsv1.HelmChartProxy, error) {
 	var out []*addonsv1.HelmChartProxy
-	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data))); ; {
-		document, err := reader.Read()
-		if errors.Is(err, stdio.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s is no YAML", name)
-		}
+	for _, document := range documents {
 		hcp, err := o.parseDocument(document)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", name, err)

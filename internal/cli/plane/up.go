@@ -30,6 +30,7 @@ var upStages = map[string]string{
 	"kube-controller-manager": "Kubernetes controllers",
 	"metal":                   "Metal, for machines",
 	"registry":                "Registry, with Drover's charts",
+	"packages":                "Bundles of Drover's packages",
 	"manager":                 "Drover's manager with Cluster API",
 }
 

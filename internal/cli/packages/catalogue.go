@@ -1,0 +1,219 @@
+package packages
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	stdio "io"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/artifact"
+	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/packages/bundle"
+	"github.com/drover-dev/drover/internal/packages/source"
+	"github.com/drover-dev/drover/internal/packages/view"
+	"github.com/drover-dev/drover/internal/plane"
+)
+
+// catalogue says which bundle is looked into: the active one of a cluster, or the newest for a version of Kubernetes.
+type catalogue struct {
+	options
+
+	kubernetes string
+	registry   string
+}
+
+func (c *catalogue) add(cmd *cobra.Command) {
+	c.addCluster(cmd)
+	cmd.Flags().StringVar(&c.kubernetes, "kube-version", "", "look into the newest bundle for this `version` of Kubernetes, such as 1.36")
+	cmd.Flags().StringVar(&c.registry, "registry", "", "`registry` to get that bundle from, as host[:port][/path] (default: the bundles that the management plane knows)")
+}
+
+var minorVersion = regexp.MustCompile(`^\d+\.\d+$`)
+
+// check refuses what can't be meant.
+func (c *catalogue) check() error {
+	switch {
+	case c.kubernetes == "" && c.cluster == "":
+		return ui.Usagef("please specify kube-version or cluster name")
+	case c.kubernetes != "" && !minorVersion.MatchString(c.kubernetes):
+		return ui.Usagef("please specify kube-version as <major>.<minor>")
+	case c.registry != "" && c.kubernetes == "":
+		return ui.Usagef("--registry needs --kube-version: a cluster's bundle is known to the management plane")
+	}
+	return nil
+}
+
+// bundle finds it.
+func (c *catalogue) bundle(ctx context.Context) (*packagesv1.PackageBundle, error) {
+	if c.registry != "" {
+		return c.download(ctx)
+	}
+	known, err := c.connect()
+	if err != nil {
+		return nil, err
+	}
+	if c.kubernetes == "" {
+		return known.ActiveBundle(ctx, c.cluster)
+	}
+	return newestOf(ctx, known, c.kubernetes)
+}
+
+// defaultRepository is where bundles are in a registry.
+const defaultRepository = "eks-anywhere-packages-bundles"
+
+// download gets the bundle from a registry: with the user's credentials for it, or as the plane's own, which needs none.
+func (c *catalogue) download(ctx context.Context) (*packagesv1.PackageBundle, error) {
+	tag, err := bundle.LatestTag(c.kubernetes)
+	if err != nil {
+		return nil, err
+	}
+	host, _, _ := strings.Cut(c.registry, "/")
+	wanted := source.Wanted{Registry: c.registry, Repository: defaultRepository, Tag: tag}
+	var options source.Options
+	if r, err := plane.ReadRegistry(plane.Home{Dir: plane.DefaultHome()}); err == nil {
+		if options.Trust, err = artifact.TrustRegistry(r.URL, r.CAFile); err != nil {
+			return nil, err
+		}
+	}
+	if _, own := options.Trust[host]; !own {
+		wanted.Access = map[string]artifact.Access{host: artifact.UserAccess()}
+	}
+	bundles, err := source.New(options)
+	if err != nil {
+		return nil, err
+	}
+	defer bundles.Close()
+	found, err := bundles.Get(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	return found.Bundle, nil
+}
+
+// newestOf is the newest bundle for a version of Kubernetes that the plane can use.
+func newestOf(ctx context.Context, known *view.Plane, kubernetes string) (*packagesv1.PackageBundle, error) {
+	all, err := known.Bundles(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		name, err := bundle.ParseName(all[i].Name)
+		if err == nil && name.Kubernetes() == kubernetes && all[i].Status.State == packagesv1.BundleAvailable {
+			return &all[i].PackageBundle, nil
+		}
+	}
+	return nil, fmt.Errorf("the management plane knows no bundle for Kubernetes %s that can be used: see `drover get packagebundles`, or name a --registry", kubernetes)
+}
+
+func newList(io *ui.IO) *cobra.Command {
+	var c catalogue
+	var output ui.Output
+	cmd := &cobra.Command{
+		Use:     "packages",
+		Aliases: []string{"package"},
+		Short:   "List the packages that a bundle has",
+		Long: `List the packages that can be installed: those of the bundle that is active on a
+cluster, or of the newest bundle for a version of Kubernetes.`,
+		Example: `  drover list packages --cluster billy
+  drover list packages --kube-version 1.36
+  drover list packages --kube-version 1.36 --registry registry.example.com/team -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.check(); err != nil {
+				return err
+			}
+			found, err := c.bundle(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return output.Print(io.Out, found.Spec.Packages, func(w stdio.Writer) error { return catalogueTable(w, found) })
+		},
+	}
+	c.add(cmd)
+	output.AddFlag(cmd)
+	return cmd
+}
+
+// catalogueTable has the form that scripts in the wild read.
+func catalogueTable(w stdio.Writer, b *packagesv1.PackageBundle) error {
+	rows := [][]string{{"-------", "", "----------", ""}}
+	for _, p := range b.Spec.Packages {
+		var versions []string
+		for _, v := range p.Source.Versions {
+			versions = append(versions, v.Name)
+		}
+		rows = append(rows, []string{p.Name, "", strings.Join(versions, ", "), ""})
+	}
+	return ui.Table(w, []string{"Package", "", "Version(s)", ""}, rows)
+}
+
+func newGenerate(io *ui.IO) *cobra.Command {
+	var c catalogue
+	cmd := &cobra.Command{
+		Use:     "package NAME",
+		Aliases: []string{"packages"},
+		Short:   "Write the manifest of a package",
+		Long: `Write the manifest of a Package to standard output, to be changed and applied.
+Nothing is installed.`,
+		Example: `  drover generate package hello-eks-anywhere --cluster billy > hello.yaml
+  drover apply package -f hello.yaml`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return ui.Usagef("The name of the package to install must be specified as an argument")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if c.cluster == "" {
+				return ui.Usagef("--cluster is needed: it says where the package goes")
+			}
+			if err := c.check(); err != nil {
+				return err
+			}
+			found, err := c.bundle(cmd.Context())
+			if err != nil {
+				return err
+			}
+			entry, err := entryOf(found, args[0])
+			if err != nil {
+				return err
+			}
+			return printPackage(io.Out, view.Template(c.cluster, "generated-"+strings.ToLower(entry.Name), entry.Name))
+		},
+	}
+	c.add(cmd)
+	return cmd
+}
+
+// entryOf finds a package of a bundle by its name, in any case.
+func entryOf(b *packagesv1.PackageBundle, name string) (*packagesv1.BundlePackage, error) {
+	var names []string
+	for i := range b.Spec.Packages {
+		if strings.EqualFold(b.Spec.Packages[i].Name, name) {
+			return &b.Spec.Packages[i], nil
+		}
+		names = append(names, b.Spec.Packages[i].Name)
+	}
+	return nil, fmt.Errorf("unknown package %q; bundle %s has %s", name, b.Name, cmp.Or(strings.Join(names, ", "), "none"))
+}
+
+// printPackage leaves out what only the manager writes.
+func printPackage(w stdio.Writer, p *packagesv1.Package) error {
+	data, err := yaml.Marshal(struct {
+		APIVersion string                 `json:"apiVersion"`
+		Kind       string                 `json:"kind"`
+		Metadata   map[string]string      `json:"metadata"`
+		Spec       packagesv1.PackageSpec `json:"spec"`
+	}{p.APIVersion, p.Kind, map[string]string{"name": p.Name, "namespace": p.Namespace}, p.Spec})
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(data)
+	return err
+}

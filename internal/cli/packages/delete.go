@@ -1,0 +1,46 @@
+package packages
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-dev/drover/internal/cli/ui"
+)
+
+func newDelete(io *ui.IO) *cobra.Command {
+	var o options
+	var w wait
+	cmd := &cobra.Command{
+		Use:     "packages NAME...",
+		Aliases: []string{"package"},
+		Short:   "Delete packages of a cluster",
+		Long: `Delete packages, and uninstall them from their cluster. A package that was made
+because others need it goes with the last of them.
+
+Nothing is deleted if one of the names is wrong.`,
+		Example:           `  drover delete package my-hello --cluster billy --wait 2m`,
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: o.completePackage,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			plane, _, err := o.connectTo(cmd.Context())
+			if err != nil {
+				return err
+			}
+			found, err := plane.Packages(cmd.Context(), o.cluster, args...)
+			if err != nil {
+				return err
+			}
+			if err := plane.Delete(cmd.Context(), found); err != nil {
+				return err
+			}
+			for _, p := range found {
+				fmt.Fprintf(io.Err, "package %s is being uninstalled from %s\n", p.Name, o.cluster)
+			}
+			return w.await(cmd.Context(), io, goal{plane: plane, cluster: o.cluster, names: args, gone: true})
+		},
+	}
+	o.addCluster(cmd)
+	w.add(cmd, "they are gone")
+	return cmd
+}

@@ -1,0 +1,38 @@
+// Package verb has the commands that are words for what is done, such as get and delete. What it is done to is below them, and comes from
+// the packages of those things.
+package verb
+
+import "github.com/spf13/cobra"
+
+// words are all verbs, and what their help says.
+var words = map[string]struct{ short, long string }{
+	"generate": {"Write manifests of packages to begin with", "Write manifests to standard output, to begin with. Nothing is changed."},
+	"list":     {"List the packages that there are to install", "List what there is to install. Nothing is changed."},
+	"install":  {"Install packages by name", "Install what a bundle has, by name."},
+	"create":   {"Create packages from files", "Create what is in a file, and fail if it exists."},
+	"apply":    {"Create or change packages from files", "Create or change what is in a file. Fields that others set stay as they are."},
+	"get":      {"Show packages and bundles in a table", "Show packages, bundles and the clusters that use them in a table, or whole with -o json or -o yaml."},
+	"describe": {"Show everything about packages", "Show everything about packages, with their conditions and events."},
+	"delete":   {"Delete packages", "Delete packages, and uninstall them from their clusters."},
+	"upgrade":  {"Bring packages to a newer bundle", "Bring packages to a newer bundle."},
+	"copy":     {"Copy packages between registries", "Copy packages, with their charts and images, between registries."},
+}
+
+// Of returns the command of a verb, which is added to root the first time.
+func Of(root *cobra.Command, group, word string) *cobra.Command {
+	for _, c := range root.Commands() {
+		if c.Name() == word {
+			return c
+		}
+	}
+	c := &cobra.Command{
+		Use:     word,
+		Short:   words[word].short,
+		Long:    words[word].long,
+		GroupID: group,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.AddCommand(c)
+	return c
+}
