@@ -87,6 +87,9 @@ func (p *Plane) managerArgs() []string {
 		"--kube-api-burst=2000",
 		"--registry-url=" + p.config.RegistryURL(),
 		"--registry-ca=" + p.home.certFile("ca"),
+		// Manifests that name a registry elsewhere find what is here first.
+		"--package-mirror=*=" + p.config.registryHost(),
+		"--package-key=" + p.home.BundlePublicKey(),
 	}
 }
 

@@ -148,6 +148,7 @@ func (p *Plane) fill(o Options, stage *stage) error {
 		func() error { _, err := p.home.ensureEncryption(time.Now()); return err },
 		p.home.writeAPIServerFiles,
 		p.home.ensureRegistryPassword,
+		p.home.ensureBundleKey,
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -196,7 +197,12 @@ func (p *Plane) start(ctx context.Context, o Options) error {
 	if err := packet(progress); err != nil {
 		return err
 	}
-	for _, c := range []*child{registry, controllers, p.launch(p.manager())} {
+	manager := p.launch(p.manager())
+	if err := p.await(ctx, registry, progress.stage(registry.Name)); err != nil {
+		return err
+	}
+	p.offerPackages(ctx, progress)
+	for _, c := range []*child{controllers, manager} {
 		if err := p.await(ctx, c, progress.stage(c.Name)); err != nil {
 			return err
 		}

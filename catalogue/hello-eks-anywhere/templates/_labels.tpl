@@ -1,0 +1,3 @@
+{{- define "hello.labels" -}}
+{app.kubernetes.io/name: hello-eks-anywhere, app.kubernetes.io/instance: {{ .Release.Name }}}
+{{- end }}
