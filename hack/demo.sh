@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The demo: a management plane from nothing, and a real cluster of two machines
-# on it. Safe to run twice; "hack/demo.sh down" removes all traces.
+# The demo: a management plane from nothing, and two real clusters on it, with
+# add-ons and packages. Safe to run twice; "hack/demo.sh down" removes all traces.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,12 +26,14 @@ up() {
 	network "{}" >"$DROVER_HOME/cni.yaml"
 	run $drover kubectl apply -f "$DROVER_HOME/cni.yaml"
 
-	say "A cluster of one control plane machine and one worker"
-	generate >"$DROVER_HOME/demo.yaml"
-	run $drover kubectl apply -f "$DROVER_HOME/demo.yaml"
+	say "A cluster of one control plane machine and one worker, and another beside it"
 	local start=$SECONDS
-	run $drover kubectl wait --for=condition=ControlPlaneInitialized --timeout=10m cluster/demo
-	run $drover kubectl wait --for=condition=Available --timeout=10m cluster/demo
+	for name in demo other; do
+		generate $name >"$DROVER_HOME/$name.yaml"
+		run $drover kubectl apply -f "$DROVER_HOME/$name.yaml"
+	done
+	run $drover kubectl wait --for=condition=ControlPlaneInitialized --timeout=10m cluster/demo cluster/other
+	run $drover kubectl wait --for=condition=Available --timeout=10m cluster/demo cluster/other
 	echo "All nodes are ready, after $((SECONDS - start)) s."
 	run bin/clusterctl describe cluster demo
 	run $drover machine list
@@ -52,6 +54,22 @@ up() {
 	run $drover addon status cni --wait 3m
 	run $drover addon history cni
 
+	say "Packages from a signed bundle: the same greeting on both clusters"
+	bundles >"$DROVER_HOME/bundles.yaml"
+	run $drover kubectl apply -f "$DROVER_HOME/bundles.yaml"
+	run $drover kubectl wait --for=condition=Ready --timeout=2m -n eksa-packages pbc/demo pbc/other
+	packages >"$DROVER_HOME/packages.yaml"
+	run $drover apply packages -f "$DROVER_HOME/packages.yaml" --wait 5m
+	run $drover list packages --cluster demo
+
+	say "A newer bundle for one of them"
+	run $drover upgrade packages --cluster demo --bundle-version v1-36-2 --wait 5m
+	run $drover get packagebundles
+	for name in demo other; do
+		run $drover get packages --cluster $name
+	done
+	workload get --raw /api/v1/namespaces/default/services/http:my-hello:80/proxy/
+
 	say "What comes next"
 	cat <<-TXT
 	The plane, the machines and the cluster run in the background. Try:
@@ -62,6 +80,7 @@ up() {
 	  export KUBECONFIG=$KUBECONFIG              # the management plane
 	  bin/drover kubectl scale machinedeployment demo-worker-a --replicas 2
 	  bin/drover machine logs $($drover machine list -o json | sed -n 's/.*"hostname": "\(.*\)".*/\1/p' | head -1)
+	  bin/drover install package notes --package-name notes --cluster other --wait 5m
 	  bin/drover kubectl delete cluster demo
 	  make demo-down                             # remove all traces
 	TXT
@@ -89,12 +108,40 @@ network() {
 	YAML
 }
 
-# generate writes the manifests of the cluster.
+# bundles writes which bundle each cluster uses.
+bundles() {
+	for name in demo other; do
+		cat <<-YAML
+		---
+		apiVersion: packages.eks.amazonaws.com/v1alpha1
+		kind: PackageBundleController
+		metadata: {name: $name, namespace: eksa-packages}
+		spec: {activeBundle: v1-36-1}
+		YAML
+	done
+}
+
+# packages writes a package for each cluster, whose name it begins with.
+packages() {
+	for name in demo other; do
+		cat <<-YAML
+		---
+		apiVersion: packages.eks.amazonaws.com/v1alpha1
+		kind: Package
+		metadata: {name: $name-my-hello, namespace: eksa-packages}
+		spec:
+		  packageName: hello-eks-anywhere
+		  config: "title: Hello from $name"
+		YAML
+	done
+}
+
+# generate writes the manifests of a cluster.
 generate() {
 	local version
 	version=$($drover version -o json | sed -n 's/.*"kubernetes": "\(v[^"]*\)".*/\1/p')
 	PROJECT_ID=$($drover metal project list -o json | sed -n 's/.*"id": "\([^"]*\)".*/\1/p' | head -1) \
-		bin/clusterctl generate cluster demo --from templates/cluster-template-local.yaml --kubernetes-version "$version" \
+		bin/clusterctl generate cluster "$1" --from templates/cluster-template-local.yaml --kubernetes-version "$version" \
 		--control-plane-machine-count 1 --worker-machine-count 1
 }
 
