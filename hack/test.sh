@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Runs all tests. Packages are tested with the race detector. The tests of the
-# whole program run beside them and without it: they wait for machines more than
-# they compute, and are to see the program that users get.
+# Runs all tests. Packages are tested with the race detector, and those whose
+# code and inputs did not change since they passed are not tested again. The
+# tests of the whole program run beside them, always and without the detector:
+# they wait for machines more than they compute, and are to see the program that
+# users get.
 #
 #	hack/test.sh [flags for go test]
 set -euo pipefail
@@ -9,7 +11,7 @@ cd "$(dirname "$0")/.."
 
 start=$SECONDS
 log=$(mktemp)
-CGO_ENABLED=0 go test -shuffle=on -timeout 40m "$@" ./test/e2e >"$log" 2>&1 &
+CGO_ENABLED=0 go test -count=1 -shuffle=on -timeout 40m "$@" ./test/e2e >"$log" 2>&1 &
 program=$!
 trap 'kill "$program" 2>/dev/null || true; rm -f "$log"' EXIT
 
@@ -19,7 +21,7 @@ failed=
 packages=$(go list ./... | grep -v '/test/e2e$')
 export CGO_ENABLED=1
 # shellcheck disable=SC2086 # one argument for each package
-{ go build -race $packages && go test -race -p 1 -shuffle=on -timeout 40m "$@" $packages; } || failed=yes
+{ go build -race $packages && go test -race -p 1 -timeout 40m "$@" $packages; } || failed=yes
 wait "$program" || failed=yes
 cat "$log"
 
