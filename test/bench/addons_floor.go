@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kubeclient "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 )
+
+// floorNamespace is where the floor's objects are, on every cluster and on the plane.
+const floorNamespace = "floor"
 
 // releaseBytes is about what the record of such a release holds.
 const releaseBytes = 3000
@@ -26,8 +34,9 @@ var floorObjects = []struct{ path, body string }{
 		"selector":{"matchLabels":{"app":"NAME"}},"template":{"metadata":{"labels":{"app":"NAME"}},"spec":{"containers":[{"name":"main","image":"bench"}]}}}}`},
 }
 
-// floor writes the same objects and records with a bare client that does as much at a time.
-func (w *addonWorld) floor(ctx context.Context, releases int) (figures, error) {
+// floor writes the same objects and records with a bare client that does as much at a time. What else is to be done for each release is
+// begun before and ended after it.
+func (w *addonWorld) floor(ctx context.Context, releases int, keeper floorKeeper) (figures, error) {
 	clients := make([]kubeclient.Interface, len(w.servers))
 	for i, s := range w.servers {
 		config := rest.CopyConfig(s.Config)
@@ -37,24 +46,64 @@ func (w *addonWorld) floor(ctx context.Context, releases int) (figures, error) {
 			return figures{}, err
 		}
 	}
-	before, err := w.count(ctx)
-	if err != nil {
-		return figures{}, err
+	return w.step(ctx, releases, func() error {
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(addonWriters)
+		for i := range releases {
+			name := fmt.Sprintf("%s-%d-%d", keeper.name, releases, i)
+			group.Go(func() error {
+				return keeper.keep(ctx, name, func() error { return writeFloor(ctx, clients[i%len(clients)], name) })
+			})
+		}
+		return group.Wait()
+	})
+}
+
+// floorKeeper does something on the management plane for a release that write writes.
+type floorKeeper struct {
+	name string
+	keep func(ctx context.Context, name string, write func() error) error
+}
+
+// bare keeps nothing.
+var bare = floorKeeper{"floor", func(_ context.Context, _ string, write func() error) error { return write() }}
+
+// keeping makes a HelmReleaseProxy for each release and writes its status when it is begun and when it is done: the least that somebody
+// needs who shows the state of releases in objects. The manager leaves the objects alone, as they are paused.
+func (w *addonWorld) keeping() floorKeeper {
+	return floorKeeper{"kept", func(ctx context.Context, name string, write func() error) error {
+		p := w.chart(name).Spec
+		r := &addonsv1.HelmReleaseProxy{
+			ObjectMeta: metav1.ObjectMeta{Namespace: floorNamespace, Name: name, Annotations: map[string]string{clusterv1.PausedAnnotation: ""}},
+			Spec: addonsv1.HelmReleaseProxySpec{
+				ClusterRef: corev1.ObjectReference{Name: "bench"}, ChartName: p.ChartName, RepoURL: p.RepoURL, Version: p.Version,
+				ReleaseName: name, ReleaseNamespace: p.ReleaseNamespace, Values: p.ValuesTemplate, TLSConfig: p.TLSConfig,
+			},
+		}
+		if err := w.client.Create(ctx, r); err != nil {
+			return err
+		}
+		if err := w.keep(ctx, r, metav1.ConditionFalse); err != nil {
+			return err
+		}
+		if err := write(); err != nil {
+			return err
+		}
+		return w.keep(ctx, r, metav1.ConditionTrue)
+	}}
+}
+
+func (w *addonWorld) keep(ctx context.Context, r *addonsv1.HelmReleaseProxy, ready metav1.ConditionStatus) error {
+	before := r.DeepCopy()
+	for _, name := range []string{clusterv1.ReadyCondition, addonsv1.ClusterAvailable, addonsv1.ReleaseReady} {
+		conditions.Set(r, metav1.Condition{Type: name, Status: ready, Reason: addonsv1.ReadyReason})
 	}
-	began := time.Now()
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(addonWriters)
-	for i := range releases {
-		group.Go(func() error {
-			return writeFloor(groupCtx, clients[i%len(clients)], fmt.Sprintf("floor-%d-%d", releases, i))
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return figures{}, err
-	}
-	took := time.Since(began)
-	after, err := w.count(ctx)
-	return figures{releases: releases, took: took, workload: after.workload - before.workload}, err
+	return w.client.Status().Patch(ctx, r, client.MergeFrom(before))
+}
+
+// dropKept removes what keeping made.
+func (w *addonWorld) dropKept(ctx context.Context) error {
+	return w.client.DeleteAllOf(ctx, &addonsv1.HelmReleaseProxy{}, client.InNamespace(floorNamespace))
 }
 
 func writeFloor(ctx context.Context, c kubeclient.Interface, name string) error {
@@ -62,7 +111,7 @@ func writeFloor(ctx context.Context, c kubeclient.Interface, name string) error 
 		ObjectMeta: metav1.ObjectMeta{Name: "record." + name, Labels: map[string]string{"state": "pending"}},
 		Data:       map[string][]byte{"release": []byte(strings.Repeat("x", releaseBytes))},
 	}
-	record, err := c.CoreV1().Secrets("floor").Create(ctx, record, metav1.CreateOptions{})
+	record, err := c.CoreV1().Secrets(floorNamespace).Create(ctx, record, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
@@ -74,6 +123,6 @@ func writeFloor(ctx context.Context, c kubeclient.Interface, name string) error 
 		}
 	}
 	record.Labels["state"] = "deployed"
-	_, err = c.CoreV1().Secrets("floor").Update(ctx, record, metav1.UpdateOptions{})
+	_, err = c.CoreV1().Secrets(floorNamespace).Update(ctx, record, metav1.UpdateOptions{})
 	return err
 }

@@ -37,6 +37,7 @@ var parts = []part{
 	{"metal", "Metal with many devices: requests, and lists", measureMetal},
 	{"fleet", "Clusters of one control plane and two workers on simulated machines", measureFleet},
 	{"addons", "Charts on eight API servers, beside a bare client", measureAddons},
+	{"packages", "Packages of signed bundles on many clusters", measurePackages},
 	{"local", "A cluster of two machines on this host", measureLocal},
 	{"failover", "Three control planes, the one with the endpoint powered off", measureFailover},
 	{"recovery", "SIGKILL of each component until all are ready again", measureRecovery},
@@ -52,6 +53,10 @@ type bench struct {
 	fleet  sizes
 	// devices is how many metal is measured with at last.
 	devices int
+	// releases is how many are installed, and many how many memory is measured with at last.
+	releases sizes
+	many     int
+	herd     herd
 }
 
 // sizes is a flag with numbers.
@@ -67,7 +72,7 @@ func (s *sizes) Set(text string) error {
 	for word := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 1 {
-			return fmt.Errorf("%q is no number of clusters", word)
+			return fmt.Errorf("%q is no number to measure with", word)
 		}
 		*s = append(*s, n)
 	}
@@ -83,11 +88,16 @@ func main() {
 
 func run() error {
 	only := flag.String("only", "", "measure these `parts` only, of "+names())
-	b := &bench{fleet: sizes{50, 100, 200}}
+	b := &bench{fleet: sizes{50, 100, 200}, releases: sizes{104, 304}}
 	flag.StringVar(&b.drover, "drover", "bin/drover", "the program to measure")
 	flag.IntVar(&b.rounds, "rounds", 5, "how often to repeat what has a median")
 	flag.DurationVar(&b.idle, "idle", time.Minute, "how long to watch an idle plane")
 	flag.Var(&b.fleet, "fleet", "how many `clusters` the fleets have")
+	flag.Var(&b.releases, "releases", "how many `releases` of add-ons are installed, multiples of the clusters")
+	flag.IntVar(&b.many, "many-releases", 1000, "how many releases of add-ons memory is measured with, 0 for none")
+	flag.IntVar(&b.herd.clusters, "package-clusters", 100, "how many clusters have packages")
+	flag.IntVar(&b.herd.packages, "packages", 20, "how many packages each of them has")
+	flag.DurationVar(&b.herd.idle, "package-idle", 5*time.Minute, "how long to leave packages alone")
 	flag.IntVar(&b.devices, "devices", 10000, "how many devices metal is measured with")
 	flag.Parse()
 	chosen, err := choose(*only)
