@@ -54,7 +54,11 @@ func TestEveryAdmissionWebhookAnswers(t *testing.T) {
 			if answer.Response == nil || answer.Response.UID != "test" {
 				t.Fatalf("no answer: %+v", answer)
 			}
-			if status := answer.Response.Result; status != nil && (status.Code == 400 || status.Code >= 500) {
+			status := answer.Response.Result
+			if status == nil || status.Code == 400 && status.Reason == metav1.StatusReason(status.Message) { // Packages are refused like that.
+				return
+			}
+			if status.Code == 400 || status.Code >= 500 {
 				t.Errorf("did not work on the object: %d %s", status.Code, status.Message)
 			}
 		})
