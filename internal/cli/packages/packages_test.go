@@ -146,7 +146,11 @@ func TestAPackageIsInstalledShownUpgradedAndDeleted(t *testing.T) {
 	key := client.ObjectKey{Namespace: "eksa-packages-billy", Name: "my-hello"}
 	p := &packagesv1.Package{}
 	for w.client.Get(t.Context(), key, p) != nil {
-		time.Sleep(20 * time.Millisecond)
+		select {
+		case got := <-done:
+			t.Fatalf("install ended with %d before it made anything:\n%s", got.code, got.err)
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
 	w.installed("my-hello", "0.1.0")
 	if got := <-done; got.code != 0 || !strings.Contains(got.err, "my-hello: installed") {
