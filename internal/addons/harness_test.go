@@ -3,7 +3,6 @@ package addons_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,49 +12,31 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
-	"github.com/drover-dev/drover/config"
-	climanager "github.com/drover-dev/drover/internal/cli/manager"
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 	"github.com/drover-dev/drover/internal/test/clustertest"
 	"github.com/drover-dev/drover/internal/test/kubetest"
+	"github.com/drover-dev/drover/internal/test/managertest"
 )
-
-// asManager makes this test binary behave as the manager, so that it can be killed.
-const asManager = "DROVER_TEST_AS_MANAGER"
 
 // patience is for a loaded machine.
 const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asManager) != "" {
-		cmd := climanager.NewCommand()
-		cmd.SetArgs(os.Args[1:])
-		if err := cmd.ExecuteContext(context.Background()); err != nil {
-			fmt.Fprintln(os.Stderr, "manager:", err)
-			os.Exit(1)
+	managertest.Main(m, func() {
+		for _, s := range workloads.servers {
+			s.Stop()
 		}
-		os.Exit(0)
-	}
-	ctrl.SetLogger(logr.Discard())
-	code := kubetest.Main(m)
-	for _, s := range workloads.servers {
-		s.Stop()
-	}
-	os.Exit(code)
+	})
 }
 
 // workloads are API servers that all tests of the package install things on, in namespaces of their own.
@@ -133,7 +114,7 @@ func emptyWorld(t *testing.T) *world {
 func worldOn(t *testing.T, server *kubetest.Server, webhook, namespace string) *world {
 	t.Helper()
 	w := &world{T: t, server: server, webhook: webhook, namespace: namespace, target: "on-" + namespace, cache: filepath.Join(t.TempDir(), "charts")}
-	w.identity = w.serviceAccount()
+	w.identity = managertest.Identity(t, server)
 	var err error
 	if w.Client, err = clustertest.NewClient(w.server.Config); err != nil {
 		t.Fatal(err)
@@ -141,38 +122,16 @@ func worldOn(t *testing.T, server *kubetest.Server, webhook, namespace string) *
 	return w
 }
 
-// serviceAccount is the manager's own, which has the roles that are shipped and no others.
-func (w *world) serviceAccount() *rest.Config {
-	w.Helper()
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](24 * 60 * 60)}}
-	made, err := w.server.Clientset(w).CoreV1().ServiceAccounts(config.Namespace).CreateToken(w.Context(), config.ServiceAccount, request, metav1.CreateOptions{})
-	if err != nil {
-		w.Fatal(err)
-	}
-	identity := rest.AnonymousClientConfig(w.server.Config)
-	identity.BearerToken = made.Status.Token
-	return identity
-}
-
 // launch starts a manager. It must never ask for what its roles don't allow.
 func (w *world) launch() *kubetest.Process {
 	w.Helper()
 	w.health, w.metrics = kubetest.FreeAddress(w), kubetest.FreeAddress(w)
-	w.command = exec.Command(os.Args[0], append([]string{
+	w.temp = w.TempDir()
+	w.command = managertest.Command(append([]string{
 		"--kubeconfig=" + kubetest.Kubeconfig(w, w.identity), "--health-addr=" + w.health, "--metrics-addr=" + w.metrics, "--webhook-addr=" + w.webhook,
 		"--install=false", "--v=5", "--log-format=json", "--chart-cache=" + w.cache, "--watch-namespace=" + w.namespace,
-	}, w.flags...)...)
-	w.temp = w.TempDir()
-	w.command.Env = append(os.Environ(), asManager+"=1", "TMPDIR="+w.temp)
-	process := kubetest.StartProcess(w, w.command)
-	w.Cleanup(func() {
-		for line := range strings.Lines(process.Log()) {
-			if strings.Contains(line, "forbidden") {
-				w.Errorf("the manager's roles do not suffice: %s", line)
-			}
-		}
-	})
-	return process
+	}, w.flags...), "TMPDIR="+w.temp)
+	return managertest.Start(w, w.command)
 }
 
 // arguments are what everybody on the machine can see of the manager.
@@ -194,14 +153,7 @@ func clusterNamed(namespace, name string) *clusterv1.Cluster {
 func (w *world) start() {
 	w.Helper()
 	w.manager = w.launch()
-	w.until("the manager is ready", func() bool {
-		response, err := http.Get("http://" + w.health + "/readyz")
-		if err != nil {
-			return false
-		}
-		defer response.Body.Close()
-		return response.StatusCode == http.StatusOK
-	})
+	w.until("the manager is ready", func() bool { return managertest.Ready(w.health) })
 }
 
 // register makes Clusters a, b, c.

@@ -1,10 +1,11 @@
 package artifact
 
 import (
-	"errors"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/drover-dev/drover/internal/counter"
 )
 
 // Stats are counters of a store since it was opened.
@@ -38,25 +39,12 @@ func (c *counts) downloaded(data []byte) {
 }
 
 func (c *counts) register(metrics prometheus.Registerer) error {
-	if metrics == nil {
-		return nil
-	}
-	var failed error
-	for _, counter := range []struct {
-		name, help string
-		value      *atomic.Int64
-	}{
-		{"index_requests_total", "Requests for indexes, lists of tags and manifests.", &c.indexRequests},
-		{"downloads_total", "Packages downloaded.", &c.downloads},
-		{"downloaded_bytes_total", "Size of all packages downloaded.", &c.bytes},
-		{"cache_hits_total", "Packages read from the cache on disk.", &c.cacheHits},
-		{"cache_failures_total", "Packages that could not be kept on disk, or were damaged there.", &c.cacheFailures},
-		{"stale_answers_total", "Versions given as known before, because the repository did not answer.", &c.staleAnswers},
-	} {
-		failed = errors.Join(failed, metrics.Register(prometheus.NewCounterFunc(
-			prometheus.CounterOpts{Namespace: "drover", Subsystem: "artifact", Name: counter.name, Help: counter.help},
-			func() float64 { return float64(counter.value.Load()) },
-		)))
-	}
-	return failed
+	return counter.Register(metrics, "artifact",
+		counter.Counter{Name: "index_requests_total", Help: "Requests for indexes, lists of tags and manifests.", Value: &c.indexRequests},
+		counter.Counter{Name: "downloads_total", Help: "Packages downloaded.", Value: &c.downloads},
+		counter.Counter{Name: "downloaded_bytes_total", Help: "Size of all packages downloaded.", Value: &c.bytes},
+		counter.Counter{Name: "cache_hits_total", Help: "Packages read from the cache on disk.", Value: &c.cacheHits},
+		counter.Counter{Name: "cache_failures_total", Help: "Packages that could not be kept on disk, or were damaged there.", Value: &c.cacheFailures},
+		counter.Counter{Name: "stale_answers_total", Help: "Versions given as known before, because the repository did not answer.", Value: &c.staleAnswers},
+	)
 }

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,52 +19,33 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
-	"github.com/drover-dev/drover/config"
-	climanager "github.com/drover-dev/drover/internal/cli/manager"
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/packages/bundle"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 	"github.com/drover-dev/drover/internal/test/clustertest"
 	"github.com/drover-dev/drover/internal/test/kubetest"
+	"github.com/drover-dev/drover/internal/test/managertest"
 )
-
-// asManager makes this test binary behave as the manager, so that it can be killed.
-const asManager = "DROVER_TEST_AS_MANAGER"
 
 // patience is for a loaded machine.
 const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asManager) != "" {
-		cmd := climanager.NewCommand()
-		cmd.SetArgs(os.Args[1:])
-		if err := cmd.ExecuteContext(context.Background()); err != nil {
-			fmt.Fprintln(os.Stderr, "manager:", err)
-			os.Exit(1)
+	managertest.Main(m, func() {
+		for _, s := range servers.workloads {
+			s.Stop()
 		}
-		os.Exit(0)
-	}
-	ctrl.SetLogger(logr.Discard())
-	code := kubetest.Main(m)
-	for _, s := range servers.workloads {
-		s.Stop()
-	}
-	os.Exit(code)
+	})
 }
 
 // servers are one management plane and two workload clusters, which are API servers and nothing else, for all tests.
@@ -173,40 +153,11 @@ func (w *world) begin() {
 func (w *world) start() {
 	w.Helper()
 	w.health = kubetest.FreeAddress(w)
-	command := exec.Command(os.Args[0], append([]string{
-		"--kubeconfig=" + kubetest.Kubeconfig(w, w.serviceAccount()), "--health-addr=" + w.health, "--metrics-addr=0", "--webhook-addr=" + servers.webhook,
-		"--install=false", "--v=3", "--log-format=json",
-	}, w.flags...)...)
-	command.Env = append(os.Environ(), asManager+"=1")
-	w.manager = kubetest.StartProcess(w, command)
-	process := w.manager
-	w.Cleanup(func() {
-		for line := range strings.Lines(process.Log()) {
-			if strings.Contains(line, "forbidden") {
-				w.Errorf("the manager's roles do not suffice: %s", line)
-				return
-			}
-		}
-	})
-	w.until("the manager is ready", func() bool {
-		response, err := http.Get("http://" + w.health + "/readyz")
-		if err != nil {
-			return false
-		}
-		defer response.Body.Close()
-		return response.StatusCode == http.StatusOK
-	})
-}
-
-func (w *world) serviceAccount() *rest.Config {
-	w.Helper()
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](24 * 60 * 60)}}
-	accounts := servers.management.Clientset(w).CoreV1().ServiceAccounts(config.Namespace)
-	made, err := accounts.CreateToken(w.Context(), config.ServiceAccount, request, metav1.CreateOptions{})
-	w.must(err)
-	identity := rest.AnonymousClientConfig(servers.management.Config)
-	identity.BearerToken = made.Status.Token
-	return identity
+	w.manager = managertest.Start(w, managertest.Command(append([]string{
+		"--kubeconfig=" + kubetest.Kubeconfig(w, managertest.Identity(w, servers.management)), "--health-addr=" + w.health, "--metrics-addr=0",
+		"--webhook-addr=" + servers.webhook, "--install=false", "--v=3", "--log-format=json",
+	}, w.flags...)))
+	w.until("the manager is ready", func() bool { return managertest.Ready(w.health) })
 }
 
 // clean takes away what the next test's manager would look after. The manager of this test, which must still run, lets go of it.

@@ -17,9 +17,9 @@ import (
 
 	"sigs.k8s.io/cluster-api/controllers/external"
 
-	"github.com/drover-dev/drover/internal/addons/fresh"
 	"github.com/drover-dev/drover/internal/addons/history"
 	"github.com/drover-dev/drover/internal/addons/index"
+	"github.com/drover-dev/drover/internal/fresh"
 )
 
 // parallel is how many clusters of one HelmChartProxy are worked on at a time.

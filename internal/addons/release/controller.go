@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
-	"github.com/drover-dev/drover/internal/addons/fresh"
 	"github.com/drover-dev/drover/internal/addons/operation"
 	"github.com/drover-dev/drover/internal/addons/tool"
+	"github.com/drover-dev/drover/internal/fresh"
 	"github.com/drover-dev/drover/internal/workload"
 )
 

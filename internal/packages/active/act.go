@@ -72,7 +72,7 @@ func (v *visit) activate(ctx context.Context, name string) error {
 // wrote goes on with what was written. What is told of it in this reconcile is about what was there before, and the next one follows.
 func (v *visit) wrote(written *packagesv1.PackageBundleController) {
 	status := v.object.Status
-	v.memory.wrote(written)
+	v.writes.Note(written)
 	v.before = written
 	v.object = written.DeepCopy()
 	v.object.Status = status

@@ -25,6 +25,7 @@ import (
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/addons/operation"
+	"github.com/drover-dev/drover/internal/fresh"
 	"github.com/drover-dev/drover/internal/packages/bundle"
 	"github.com/drover-dev/drover/internal/packages/source"
 	"github.com/drover-dev/drover/internal/workload"
@@ -63,6 +64,7 @@ type Controller struct {
 	verdicts *lru.Cache // edition → verdict
 
 	memory memory
+	writes fresh.Writes
 	queue  atomic.Pointer[queue]
 }
 
@@ -83,8 +85,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if v == nil || err != nil {
 		return ctrl.Result{}, err
 	}
-	if c.memory.stale(v.before) {
-		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	if c.writes.Stale(v.before) {
+		return ctrl.Result{RequeueAfter: fresh.Retry}, nil
 	}
 	v.conclude()
 	f, err := v.observe(ctx)
@@ -119,6 +121,7 @@ func (c *Controller) open(ctx context.Context, key client.ObjectKey) (*visit, er
 // forget leaves nothing behind of an object that is gone.
 func (c *Controller) forget(key client.ObjectKey) {
 	c.memory.forget(key)
+	c.writes.Forget(key)
 	for _, r := range []*operation.Runner{c.asks, c.looks, c.copies} {
 		r.Take(key)
 	}

@@ -8,12 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/workload"
 )
-
-// staleRetry is how soon a cache is expected to have caught up.
-const staleRetry = 20 * time.Millisecond
 
 // knowledge is what was found out about one cluster. It is lost with the process: what matters is in the status, and the rest is asked again.
 type knowledge struct {
@@ -46,8 +42,6 @@ type look struct {
 type memory struct {
 	mu    sync.Mutex
 	known map[client.ObjectKey]*knowledge
-	// written is the version of each object that the controller wrote last.
-	written map[client.ObjectKey]string
 }
 
 func (m *memory) of(key client.ObjectKey) knowledge {
@@ -85,7 +79,6 @@ func (m *memory) forget(key client.ObjectKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.known, key)
-	delete(m.written, key)
 }
 
 // waiting are those who have found out that a bundle is there, and may not have said so yet.
@@ -99,32 +92,6 @@ func (m *memory) waiting(bundle string) []client.ObjectKey {
 		}
 	}
 	return out
-}
-
-// wrote notes a version that the controller has written.
-func (m *memory) wrote(o *packagesv1.PackageBundleController) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.written == nil {
-		m.written = map[client.ObjectKey]string{}
-	}
-	m.written[client.ObjectKeyFromObject(o)] = o.ResourceVersion
-}
-
-// stale says that the cache does not know yet what the controller itself has written. Deciding on that would do things twice.
-func (m *memory) stale(o *packagesv1.PackageBundleController) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	key := client.ObjectKeyFromObject(o)
-	written, ok := m.written[key]
-	if !ok {
-		return false
-	}
-	if behind(o.ResourceVersion, written) {
-		return true
-	}
-	delete(m.written, key)
-	return false
 }
 
 // behind says that a version is older than another.

@@ -190,7 +190,7 @@ func (v *visit) write(ctx context.Context) error {
 	if err := v.Client.Status().Patch(ctx, v.object, client.MergeFrom(v.before)); err != nil {
 		return err
 	}
-	v.memory.wrote(v.object)
+	v.writes.Note(v.object)
 	v.tell()
 	return nil
 }

@@ -1,10 +1,11 @@
 package source
 
 import (
-	"errors"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/drover-dev/drover/internal/counter"
 )
 
 // Stats are counters since the start.
@@ -21,22 +22,9 @@ func (b *Bundles) Stats() Stats {
 type counts struct{ looks, downloads, failures atomic.Int64 }
 
 func (c *counts) register(metrics prometheus.Registerer) error {
-	if metrics == nil {
-		return nil
-	}
-	var failed error
-	for _, counter := range []struct {
-		name, help string
-		value      *atomic.Int64
-	}{
-		{"looks_total", "Questions to registries which bundle a tag stands for.", &c.looks},
-		{"downloads_total", "Bundles downloaded.", &c.downloads},
-		{"failures_total", "Questions that no registry answered with a bundle.", &c.failures},
-	} {
-		failed = errors.Join(failed, metrics.Register(prometheus.NewCounterFunc(
-			prometheus.CounterOpts{Namespace: "drover", Subsystem: "packages_bundle", Name: counter.name, Help: counter.help},
-			func() float64 { return float64(counter.value.Load()) },
-		)))
-	}
-	return failed
+	return counter.Register(metrics, "packages_bundle",
+		counter.Counter{Name: "looks_total", Help: "Questions to registries which bundle a tag stands for.", Value: &c.looks},
+		counter.Counter{Name: "downloads_total", Help: "Bundles downloaded.", Value: &c.downloads},
+		counter.Counter{Name: "failures_total", Help: "Questions that no registry answered with a bundle.", Value: &c.failures},
+	)
 }

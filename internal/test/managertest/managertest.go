@@ -1,0 +1,93 @@
+// Package managertest runs the whole manager as a process of its own, so that tests can kill it, with the rights that it has in a cluster and
+// no others. The process is the test binary, started again. Start with Main.
+package managertest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/drover-dev/drover/config"
+	climanager "github.com/drover-dev/drover/internal/cli/manager"
+	"github.com/drover-dev/drover/internal/test/kubetest"
+)
+
+// asManager makes the test binary behave as the manager.
+const asManager = "DROVER_TEST_AS_MANAGER"
+
+// day is how long a token is good, which is longer than any test.
+const day = 24 * 60 * 60
+
+// Main is what TestMain of a package calls. It never returns; end is called when all tests have ended.
+func Main(m *testing.M, end func()) {
+	if os.Getenv(asManager) != "" {
+		cmd := climanager.NewCommand()
+		cmd.SetArgs(os.Args[1:])
+		if err := cmd.ExecuteContext(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, "manager:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	ctrl.SetLogger(logr.Discard())
+	code := kubetest.Main(m)
+	end()
+	os.Exit(code)
+}
+
+// Identity is the manager's own service account, which has the roles that are shipped and no others.
+func Identity(t testing.TB, server *kubetest.Server) *rest.Config {
+	t.Helper()
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](day)}}
+	accounts := server.Clientset(t).CoreV1().ServiceAccounts(config.Namespace)
+	made, err := accounts.CreateToken(t.Context(), config.ServiceAccount, request, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity := rest.AnonymousClientConfig(server.Config)
+	identity.BearerToken = made.Status.Token
+	return identity
+}
+
+// Command runs the manager with flags. Variables are added to its environment.
+func Command(flags []string, variables ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], flags...)
+	cmd.Env = append(append(os.Environ(), asManager+"=1"), variables...)
+	return cmd
+}
+
+// Start starts a manager. It must never ask for what its roles don't allow.
+func Start(t testing.TB, cmd *exec.Cmd) *kubetest.Process {
+	t.Helper()
+	process := kubetest.StartProcess(t, cmd)
+	t.Cleanup(func() {
+		for line := range strings.Lines(process.Log()) {
+			if strings.Contains(line, "forbidden") {
+				t.Errorf("the manager's roles do not suffice: %s", line)
+				return
+			}
+		}
+	})
+	return process
+}
+
+// Ready asks the manager whether it is.
+func Ready(health string) bool {
+	response, err := http.Get("http://" + health + "/readyz")
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
