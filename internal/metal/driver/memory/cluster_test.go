@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	inmemoryv1 "sigs.k8s.io/cluster-api/test/infrastructure/inmemory/pkg/cloud/api/v1alpha1"
 	inmemoryproxy "sigs.k8s.io/cluster-api/test/infrastructure/inmemory/pkg/server/proxy"
 
 	"github.com/drover-dev/drover/internal/metal/driver"
@@ -132,9 +133,16 @@ nodeRegistration: {}
 }
 
 // recorder is a sink that remembers.
-type recorder struct{ events chan string }
+type recorder struct {
+	events chan string
+	// meanwhile runs before a report is taken.
+	meanwhile func(id string, e driver.Event)
+}
 
 func (r *recorder) Report(id string, e driver.Event) {
+	if r.meanwhile != nil {
+		r.meanwhile(id, e)
+	}
 	r.events <- id + " " + string(e.Phase) + " " + e.Type + " " + e.Message
 }
 
@@ -344,6 +352,52 @@ func TestAnElasticAddressMovesBetweenControlPlanes(t *testing.T) {
 	up := l.nodes(vip.String(), ca)["cp-2"]
 	if ready := up.Status.Conditions[0]; ready.Status != corev1.ConditionTrue {
 		t.Errorf("the node of a machine that is on again is not ready: %v", ready)
+	}
+}
+
+func TestAnElasticAddressIsNotLost(t *testing.T) {
+	ca, etcd := newTestCA(t, "kubernetes"), newTestCA(t, "etcd")
+	t.Run("given to a machine that boots", func(t *testing.T) {
+		l := newLab(t)
+		m := l.machine("cp-1", controlPlaneUserdata(ca, etcd, initConfig))
+		vip := l.next.Next()
+		l.sink.meanwhile = func(id string, e driver.Event) {
+			if e.Phase == driver.Running {
+				mustDo(t, l.d.SetAddresses(t.Context(), id, []netip.Addr{vip}))
+			}
+		}
+		l.start(m)
+		if !answers(vip) {
+			t.Error("nobody answers on the address")
+		}
+	})
+	t.Run("taken from one machine after it was given to another", func(t *testing.T) {
+		l := newLab(t)
+		one := l.machine("cp-1", controlPlaneUserdata(ca, etcd, initConfig))
+		two := l.machine("cp-2", controlPlaneUserdata(ca, etcd, joinControlPlane))
+		vip := l.next.Next()
+		l.start(one)
+		l.start(two)
+		mustDo(t, l.d.SetAddresses(t.Context(), two.ID, []netip.Addr{vip}))
+		mustDo(t, l.d.SetAddresses(t.Context(), one.ID, []netip.Addr{vip})) // Somebody who is late.
+		mustDo(t, l.d.SetAddresses(t.Context(), one.ID, nil))
+		if !answers(vip) {
+			t.Error("nobody answers on the address")
+		}
+	})
+}
+
+func TestEtcdElectsALeaderWhenItsOwnWasRemoved(t *testing.T) {
+	l := newLab(t)
+	ca, etcd := newTestCA(t, "kubernetes"), newTestCA(t, "etcd")
+	one := l.machine("cp-1", controlPlaneUserdata(ca, etcd, initConfig))
+	two := l.machine("cp-2", controlPlaneUserdata(ca, etcd, joinControlPlane))
+	l.start(one)
+	l.start(two)
+	cl := l.d.clusters.client(l.d.clusters.nodes[one.ID].cluster)
+	mustDo(t, modify(t.Context(), cl, staticPod("etcd", "cp-1"), func(o *corev1.Pod) { o.Annotations[inmemoryv1.EtcdMemberRemoved] = "" }))
+	if got := l.members(two.Addresses[0].IP.String(), ca, etcd, "etcd-cp-2"); !slices.Equal(got, []string{"cp-2"}) {
+		t.Errorf("etcd has members %v", got)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -73,7 +72,7 @@ type node struct {
 	cluster *cluster
 	boot    *bootstrap
 	machine driver.Machine
-	elastic []netip.Addr
+	elastic func() []netip.Addr // that it was told to answer on, as of now
 	on      bool
 }
 
@@ -121,7 +120,7 @@ func newScheme() (*runtime.Scheme, error) {
 }
 
 // boot does what the userdata of a machine says.
-func (c *clusters) boot(ctx context.Context, m driver.Machine, elastic []netip.Addr) error {
+func (c *clusters) boot(ctx context.Context, m driver.Machine, elastic func() []netip.Addr) error {
 	b, err := parseUserdata(m)
 	if err != nil || b == nil {
 		return err
@@ -212,15 +211,15 @@ func (c *clusters) enlist(k *cluster, n *node) {
 	c.nodes[n.machine.ID] = n
 }
 
-// setElastic makes the API server of a machine answer on these addresses.
-func (c *clusters) setElastic(id string, elastic []netip.Addr) error {
+// readdress makes the API server of a machine answer on the addresses that it
+// has now. A machine that is no node yet finds them when it becomes one.
+func (c *clusters) readdress(id string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n, found := c.nodes[id]
 	if !found {
 		return nil
 	}
-	n.elastic = slices.Clone(elastic)
 	return c.serveOn(n)
 }
 

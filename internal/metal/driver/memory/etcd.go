@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -51,24 +53,42 @@ func (c *clusters) etcdPod(ctx context.Context, cl inmemory.Client, nodeName str
 
 func someID() string { return strconv.FormatUint(uint64(rand.Uint32())+1, 10) } //nolint:gosec // A name, no secret.
 
-// passLeadership gives the leadership of a member that goes away to another,
-// as an election would.
-func (c *clusters) passLeadership(ctx context.Context, n *node) error {
-	if !n.boot.controlPlane {
-		return nil
+// elect sees to it that the etcd a request is for has a leader, as etcd does
+// itself when the one it had is gone or was removed.
+func (c *clusters) elect(r *http.Request) {
+	at, err := netip.ParseAddrPort(localAddress(r))
+	if err != nil {
+		return
 	}
-	cl := c.client(n.cluster)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f, found := c.fronts[at]
+	if !found {
+		return
+	}
+	if err := c.passLeadership(r.Context(), f.cluster, ""); err != nil {
+		c.log.Warn("a simulated etcd has no leader", "cluster", f.cluster.id, "error", err)
+	}
+}
+
+// passLeadership elects a leader other than the node that goes away, if that
+// led or nobody does.
+func (c *clusters) passLeadership(ctx context.Context, k *cluster, leaving string) error {
+	cl := c.client(k)
 	all, err := members(ctx, cl)
 	if err != nil {
 		return err
 	}
-	leader, heir := leaderOf(all), ""
+	if leader := leaderOf(all); leader != "" && leader != leaving {
+		return nil
+	}
+	heir := ""
 	for _, pod := range all {
-		if pod.Spec.NodeName != n.boot.nodeName && (heir == "" || c.isOn(pod.Spec.NodeName, n.cluster)) {
+		if pod.Spec.NodeName != leaving && (heir == "" || c.isOn(pod.Spec.NodeName, k)) {
 			heir = pod.Spec.NodeName
 		}
 	}
-	if heir == "" || leader != n.boot.nodeName {
+	if heir == "" {
 		return nil
 	}
 	return modify(ctx, cl, staticPod("etcd", heir), func(o *corev1.Pod) {

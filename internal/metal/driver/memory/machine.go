@@ -38,16 +38,24 @@ func (m *machine) halt() {
 	}
 }
 
-// snapshot reads a machine under the lock.
-func (d *Driver) snapshot(m *machine) (spec driver.Machine, elastic []netip.Addr) {
+// snapshot reads what a machine is to be.
+func (d *Driver) snapshot(m *machine) driver.Machine {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return m.spec, slices.Clone(m.elastic)
+	return m.spec
+}
+
+// elastic reads the elastic addresses of a machine, which may change at any
+// time.
+func (d *Driver) elastic(m *machine) []netip.Addr {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(m.elastic)
 }
 
 // install provisions a machine, step by step, and boots it.
 func (d *Driver) install(ctx context.Context, m *machine) {
-	spec, _ := d.snapshot(m)
+	spec := d.snapshot(m)
 	m.log.printf("installing %s as %s", spec.OS, spec.Hostname)
 	if err := d.clusters.remove(spec.ID); err != nil {
 		d.log.Warn("leaving a simulated cluster failed", "machine", spec.ID, "error", err)
@@ -71,10 +79,10 @@ func (d *Driver) boot(ctx context.Context, m *machine) {
 	if !d.wait(ctx, bootTime) {
 		return
 	}
-	spec, elastic := d.snapshot(m)
+	spec := d.snapshot(m)
 	m.log.printf("booting %s", spec.Hostname)
 	d.sink.Report(spec.ID, driver.Event{Phase: driver.Running, Percent: 100})
-	err := d.clusters.boot(ctx, spec, elastic)
+	err := d.clusters.boot(ctx, spec, func() []netip.Addr { return d.elastic(m) })
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -91,7 +99,7 @@ func (d *Driver) shutdown(ctx context.Context, m *machine) {
 	if !d.wait(ctx, shutdownTime) {
 		return
 	}
-	spec, _ := d.snapshot(m)
+	spec := d.snapshot(m)
 	m.log.printf("powering off")
 	d.clusters.powerOff(spec.ID)
 	d.sink.Report(spec.ID, driver.Event{Phase: driver.Stopped})

@@ -128,7 +128,7 @@ func (d *Driver) SetAddresses(_ context.Context, id string, elastic []netip.Addr
 	if !found {
 		return nil
 	}
-	return d.clusters.setElastic(id, elastic)
+	return d.clusters.readdress(id)
 }
 
 // Known lists the machines.

@@ -202,7 +202,7 @@ func (c *clusters) markDown(n *node) error {
 	if !n.boot.controlPlane {
 		return err
 	}
-	errs := []error{err, c.passLeadership(ctx, n)}
+	errs := []error{err, c.passLeadership(ctx, n.cluster, n.boot.nodeName)}
 	for _, component := range append([]string{"etcd"}, components...) {
 		errs = append(errs, modify(ctx, cl, staticPod(component, n.boot.nodeName), func(o *corev1.Pod) {
 			o.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
@@ -215,9 +215,10 @@ func (c *clusters) markDown(n *node) error {
 func (c *clusters) dropObjects(n *node) error {
 	ctx := context.Background()
 	cl := c.client(n.cluster)
-	errs := []error{c.passLeadership(ctx, n)}
+	var errs []error
 	objects := []client.Object{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.boot.nodeName}}}
 	if n.boot.controlPlane {
+		errs = append(errs, c.passLeadership(ctx, n.cluster, n.boot.nodeName))
 		for _, component := range append([]string{"etcd"}, components...) {
 			objects = append(objects, staticPod(component, n.boot.nodeName))
 		}

@@ -18,30 +18,49 @@ import (
 const etcdPrefix = "etcd-"
 
 // serveOn makes the API be served on exactly the addresses that a machine has
-// now; a machine that is off, or runs no API server, has none.
+// now. An address that it no longer has goes to another machine that was told
+// to have it: while one moves, both may be for a moment, in either order.
 func (c *clusters) serveOn(n *node) error {
-	var want []netip.AddrPort
-	if n.on && n.boot.controlPlane && !c.shutdown {
-		for _, a := range n.machine.Addresses {
-			if a.Public && a.IP.IsLoopback() {
-				want = append(want, netip.AddrPortFrom(a.IP, n.boot.port))
-			}
-		}
-		for _, a := range n.elastic {
-			want = append(want, netip.AddrPortFrom(a, n.boot.port))
-		}
-	}
+	want := c.addresses(n)
 	var errs []error
 	for at, f := range c.fronts {
 		if f.machine == n.machine.ID && !slices.Contains(want, at) {
 			delete(c.fronts, at)
-			errs = append(errs, f.listener.Close())
+			errs = append(errs, f.listener.Close(), c.inherit(at))
 		}
 	}
 	for _, at := range want {
 		errs = append(errs, c.open(at, n))
 	}
 	return errors.Join(errs...)
+}
+
+// addresses are where a machine serves the API: nowhere if it is off, or runs
+// no API server.
+func (c *clusters) addresses(n *node) []netip.AddrPort {
+	if !n.on || !n.boot.controlPlane || c.shutdown {
+		return nil
+	}
+	var out []netip.AddrPort
+	for _, a := range n.machine.Addresses {
+		if a.Public && a.IP.IsLoopback() {
+			out = append(out, netip.AddrPortFrom(a.IP, n.boot.port))
+		}
+	}
+	for _, a := range n.elastic() {
+		out = append(out, netip.AddrPortFrom(a, n.boot.port))
+	}
+	return out
+}
+
+// inherit gives an address that became free to a machine that has it too.
+func (c *clusters) inherit(at netip.AddrPort) error {
+	for _, n := range c.nodes {
+		if slices.Contains(c.addresses(n), at) {
+			return c.open(at, n)
+		}
+	}
+	return nil
 }
 
 // open begins to serve at an address. An address that moved here from another
@@ -103,6 +122,7 @@ func (c *clusters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	known := r.TLS != nil && len(r.TLS.PeerCertificates) > 0
 	switch {
 	case known && r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc"):
+		c.elect(r)
 		c.etcd.ServeHTTP(w, r)
 	case r.URL.Path == "/healthz" || r.URL.Path == "/readyz" || r.URL.Path == "/livez":
 		_, _ = w.Write([]byte("ok"))
