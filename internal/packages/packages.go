@@ -64,8 +64,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	var (
-		events   = mgr.GetEventRecorderFor("drover") //nolint:staticcheck // Cluster API's reconcilers write events of the same kind
-		limits   = controller.Options{MaxConcurrentReconciles: o.Concurrency}
+		events = mgr.GetEventRecorderFor("drover") //nolint:staticcheck // Cluster API's reconcilers write events of the same kind
+		// A Package is looked at whenever its release moves: as many at a time as releases, or its state lags behind.
+		limits   = controller.Options{MaxConcurrentReconciles: max(o.Concurrency, o.Limits.Total)}
 		judging  = &bundles.Controller{Client: mgr.GetClient(), Events: events, Keys: o.Keys, Version: o.Version, Keep: o.KeepBundles}
 		clusters = &active.Controller{
 			Client: mgr.GetClient(), Secrets: active.NewSecrets(o.Metadata, mgr.GetAPIReader()), Source: from, Clusters: o.Clusters,
