@@ -46,6 +46,13 @@ func (w *Writes) Stale(cached client.Object) bool {
 	return true
 }
 
+// Wrote says that a version is the one that was written last: that it is there is no news to who wrote it.
+func (w *Writes) Wrote(o client.Object) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return o.GetResourceVersion() != "" && w.last[client.ObjectKeyFromObject(o)] == o.GetResourceVersion()
+}
+
 // Forget is for an object that is gone.
 func (w *Writes) Forget(key client.ObjectKey) {
 	w.mu.Lock()

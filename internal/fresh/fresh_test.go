@@ -31,6 +31,18 @@ func TestACacheIsStaleUntilItTellsWhatWasWritten(t *testing.T) {
 	}
 }
 
+func TestOnesOwnWritesAreKnownUntilTheyWereSeen(t *testing.T) {
+	var w Writes
+	w.Note(at("10"))
+	if !w.Wrote(at("10")) || w.Wrote(at("11")) || w.Wrote(at("")) {
+		t.Error("only what was written is known")
+	}
+	w.Stale(at("10"))
+	if w.Wrote(at("10")) {
+		t.Error("it is still kept")
+	}
+}
+
 func TestVersionsThatHaveNoOrderAreFresh(t *testing.T) {
 	var w Writes
 	w.Note(at("10"))

@@ -23,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -71,7 +72,8 @@ func startServers(t *testing.T) {
 	}
 	for _, name := range []string{packagesv1.Namespace, packagesv1.KubeconfigNamespace} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if _, err := servers.management.Clientset(t).CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+		_, err := servers.management.Clientset(t).CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
 			servers.err = err
 		}
 	}
@@ -92,6 +94,8 @@ type world struct {
 	flags   []string
 	manager *kubetest.Process
 	health  string
+	// through is what the manager reaches API servers through, the management plane's and those of the clusters; nil if nothing is between.
+	through func(*rest.Config) *rest.Config
 }
 
 func newWorld(t *testing.T) *world {
@@ -145,8 +149,15 @@ func (w *world) begin() {
 		name := fmt.Sprintf("%s%d", []string{"billy", "tlhowe"}[i], w.number)
 		w.clusters = append(w.clusters, name)
 		cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.KubeconfigNamespace, Name: name}}
-		w.must(clustertest.Register(w.Context(), w.Client, cluster, s.Config))
+		w.must(clustertest.Register(w.Context(), w.Client, cluster, w.reach(s.Config)))
 	}
+}
+
+func (w *world) reach(config *rest.Config) *rest.Config {
+	if w.through == nil {
+		return config
+	}
+	return w.through(config)
 }
 
 // start runs the manager as its own service account, which must suffice, and waits until it is ready.
@@ -154,7 +165,7 @@ func (w *world) start() {
 	w.Helper()
 	w.health = kubetest.FreeAddress(w)
 	w.manager = managertest.Start(w, managertest.Command(append([]string{
-		"--kubeconfig=" + kubetest.Kubeconfig(w, managertest.Identity(w, servers.management)), "--health-addr=" + w.health, "--metrics-addr=0",
+		"--kubeconfig=" + kubetest.Kubeconfig(w, w.reach(managertest.Identity(w, servers.management))), "--health-addr=" + w.health, "--metrics-addr=0",
 		"--webhook-addr=" + servers.webhook, "--install=false", "--v=3", "--log-format=json",
 	}, w.flags...)))
 	w.until("the manager is ready", func() bool { return managertest.Ready(w.health) })
@@ -218,17 +229,21 @@ func (w *world) describe() string {
 	return out.String()
 }
 
-// chart publishes one with a ConfigMap, and returns the digest of its manifest.
-func (w *world) chart(name, version string) string {
+// chart publishes one with a ConfigMap and whatever else it is to have, and returns the digest of its manifest.
+func (w *world) chart(name, version string, templates ...string) string {
 	w.Helper()
-	return w.registry.Push(w, artifacttest.Package{Name: name, Version: version, Archive: artifacttest.Chart(w, name, version, map[string]string{
+	files := map[string]string{
 		"values.yaml": "title: hello\ndefaultNamespace: from-chart\n",
 		"templates/config.yaml": `apiVersion: v1
 kind: ConfigMap
 metadata: {name: {{ .Release.Name }}}
 data: {title: {{ .Values.title | quote }}, version: {{ .Chart.Version | quote }}, registry: {{ .Values.sourceRegistry | quote }}}
 `,
-	})})
+	}
+	for i, template := range templates {
+		files[fmt.Sprintf("templates/%d.yaml", i)] = template
+	}
+	return w.registry.Push(w, artifacttest.Package{Name: name, Version: version, Archive: artifacttest.Chart(w, name, version, files)})
 }
 
 // layer is the digest of a chart's archive.
@@ -306,10 +321,7 @@ func (w *world) install(cluster int, release, name string) *packagesv1.Package {
 // awaitInstalled waits until a version of a Package is installed and ready.
 func (w *world) awaitInstalled(p *packagesv1.Package, version string) {
 	w.Helper()
-	w.until(p.Name+" is installed in version "+version, func() bool {
-		return w.Get(w.Context(), client.ObjectKeyFromObject(p), p) == nil && p.Status.State == packagesv1.StateInstalled &&
-			p.Status.CurrentVersion == version && p.Status.ObservedGeneration == p.Generation
-	})
+	w.until(p.Name+" is installed in version "+version, func() bool { return w.isInstalled(p, version) })
 }
 
 func (w *world) gone(o client.Object) {

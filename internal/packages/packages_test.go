@@ -1,9 +1,13 @@
 package packages_test
 
 import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,9 +16,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/packages/bundle"
 )
 
 func TestTheSeedsExampleOnTwoClusters(t *testing.T) {
@@ -86,8 +96,22 @@ func TestAdmissionSaysWhatItAlwaysSaid(t *testing.T) {
 	named := func(p packagesv1.PackageSpec) *packagesv1.Package {
 		return &packagesv1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: w.clusters[0] + "-x"}, Spec: p}
 	}
-	unsigned := b.DeepCopy()
-	unsigned.ObjectMeta = metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: w.bundleName(2)}
+	another := func(build int) *packagesv1.PackageBundle {
+		other := b.DeepCopy()
+		other.ObjectMeta = metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: w.bundleName(build)}
+		return other
+	}
+	unsigned, changed, stranger, garbage := another(2), another(3), another(4), another(5)
+	w.must(bundle.Sign(changed, w.signer))
+	changed.Spec.Packages[0].Source.Versions[0].Digest = "sha256:" + strings.Repeat("6", 64)
+	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	w.must(err)
+	w.must(bundle.Sign(stranger, other))
+	w.must(bundle.Sign(garbage, w.signer))
+	garbage.Annotations[packagesv1.SignatureAnnotation] = "!"
+	refused := func(b *packagesv1.PackageBundle, why string) string {
+		return fmt.Sprintf("package %s failed validation with error: %s", b.Name, why)
+	}
 	for _, tc := range []struct {
 		object client.Object
 		want   string
@@ -98,7 +122,10 @@ func TestAdmissionSaysWhatItAlwaysSaid(t *testing.T) {
 			fmt.Sprintf("package %s-x failed validation with error: package version not found in bundle (%s): hello @ 7", w.clusters[0], b.Name),
 		},
 		{named(packagesv1.PackageSpec{PackageName: "round"}), "in a circle"},
-		{unsigned, fmt.Sprintf("package %s failed validation with error: Missing signature", unsigned.Name)},
+		{unsigned, refused(unsigned, "Missing signature")},
+		{changed, refused(changed, "The signature is invalid for the configured public key: ")},
+		{stranger, refused(stranger, "The signature is invalid for the configured public key: ")},
+		{garbage, refused(garbage, "signature in metadata isn't base64 encoded")},
 		{&packagesv1.PackageBundleController{
 			ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: "z"}, Spec: packagesv1.PackageBundleControllerSpec{ActiveBundle: "latest"},
 		}, `activeBundle "latest" not present on cluster`},
@@ -107,6 +134,50 @@ func TestAdmissionSaysWhatItAlwaysSaid(t *testing.T) {
 		status := &apierrors.StatusError{}
 		if !errors.As(err, &status) || !strings.Contains(status.ErrStatus.Message, tc.want) || status.ErrStatus.Code != http.StatusBadRequest {
 			t.Errorf("error is %v, want 400 with %q", err, tc.want)
+		}
+	}
+	good := another(6)
+	w.must(bundle.Sign(good, w.signer))
+	w.must(w.Create(t.Context(), good, client.DryRunAll))
+	forged := b.DeepCopy()
+	forged.Spec.Packages[0].Name = "evil"
+	if err := w.Patch(t.Context(), forged, client.MergeFrom(b)); err == nil || !strings.Contains(err.Error(), "The signature is invalid") {
+		t.Errorf("a bundle that is there could be changed: %v", err)
+	}
+}
+
+func TestABundleForAnotherKubernetesIsRefusedBeforeTheClusterAnswers(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	defer w.clean()
+	key := metav1.ObjectMeta{Namespace: packagesv1.KubeconfigNamespace, Name: fmt.Sprintf("planned%d", w.number)}
+	paused := *key.DeepCopy()
+	paused.Annotations = map[string]string{clusterv1.PausedAnnotation: "true"}
+	infrastructure := clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "PacketMachineTemplate", Name: key.Name}
+	plane := &controlplanev1.KubeadmControlPlane{ObjectMeta: paused, Spec: controlplanev1.KubeadmControlPlaneSpec{
+		Replicas: ptr.To[int32](1), Version: "v1.30.2",
+		MachineTemplate: controlplanev1.KubeadmControlPlaneMachineTemplate{Spec: controlplanev1.KubeadmControlPlaneMachineTemplateSpec{InfrastructureRef: infrastructure}},
+	}}
+	cluster := &clusterv1.Cluster{ObjectMeta: paused, Spec: clusterv1.ClusterSpec{
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "PacketCluster", Name: key.Name},
+		ControlPlaneRef:   clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: "KubeadmControlPlane", Name: key.Name},
+	}}
+	for _, o := range []client.Object{plane, cluster} {
+		w.must(w.Create(t.Context(), o))
+		t.Cleanup(func() { w.must(w.Delete(context.WithoutCancel(t.Context()), o)) })
+	}
+	activate := func(cluster, bundle string) error {
+		return w.Create(t.Context(), &packagesv1.PackageBundleController{
+			ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: cluster}, Spec: packagesv1.PackageBundleControllerSpec{ActiveBundle: bundle},
+		}, client.DryRunAll)
+	}
+	w.until("it is refused", func() bool {
+		err := activate(key.Name, "v1-29-7")
+		return err != nil && strings.Contains(err.Error(), "kuberneetes version v1-30 does not match v1-29-7")
+	})
+	for cluster, bundle := range map[string]string{key.Name: "v1-30-7", w.clusters[0]: "v1-29-7", "nobody": "v1-29-7"} {
+		if err := activate(cluster, bundle); err != nil {
+			t.Errorf("%s on %s: %v", bundle, cluster, err)
 		}
 	}
 }
@@ -130,7 +201,7 @@ func TestAManagerThatIsKilledAgainAndAgainInstallsOnce(t *testing.T) {
 			packs = append(packs, w.install(cluster, fmt.Sprintf("app%d", i), "app"))
 		}
 	}
-	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	random := mathrand.New(mathrand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	done := func(version string) int {
 		n := 0
 		for _, p := range packs {

@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,8 @@ type liar struct {
 	ca   []byte
 	// instead has paths that are answered with what is at others.
 	instead map[string]string
+	// spoil changes answers, if it is set.
+	spoil atomic.Pointer[func(*http.Response) error]
 }
 
 func (w *world) liar() *liar {
@@ -46,6 +49,9 @@ func (w *world) liar() *liar {
 				if r.Request.URL.Path == to {
 					r.Header.Del("Docker-Content-Digest") // it would give the lie away
 				}
+			}
+			if spoil := l.spoil.Load(); spoil != nil { //nolint:bodyclose // that is up to whom the answer is for
+				return (*spoil)(r)
 			}
 			return nil
 		},

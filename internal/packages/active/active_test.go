@@ -15,6 +15,7 @@ import (
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/packages/bundle"
+	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
 func TestTheNewestBundleIsFoundKeptAndActivated(t *testing.T) {
@@ -335,4 +336,45 @@ func TestAnUpgradeOfTheClusterIsNoticed(t *testing.T) {
 		return o.Status.KubernetesVersion == "1.37" && strings.HasPrefix(o.Status.Detail, "v1-37-") && strings.HasSuffix(o.Status.Detail, " available") &&
 			has(o, packagesv1.BundleActive, packagesv1.VersionMismatchReason, "is for Kubernetes 1.36, and the cluster has 1.37")
 	})
+}
+
+func TestAnotherRegistryOrRepositoryIsLookedAtAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.publish(latest, w.bundle(1), "1.0.0")
+	w.connect()
+	w.start(every(24 * time.Hour))
+	w.active(w.bundle(1))
+	newest := func(n int) {
+		t.Helper()
+		w.await("the newest bundle of where the spec points", func(o *packagesv1.PackageBundleController) bool {
+			return o.Status.LatestBundle == w.bundle(n) && o.Status.State == packagesv1.ControllerUpgradeAvailable
+		})
+	}
+	was := w.registry
+	w.registry = artifacttest.NewRegistry(t, artifacttest.RegistryOptions{})
+	w.publish(latest, w.bundle(2), "1.1.0")
+	asked := len(was.Requests())
+	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.Source.Registry = w.registry.Host })
+	newest(2)
+	if got := len(was.Requests()); got != asked {
+		t.Errorf("the former registry was asked %d times", got-asked)
+	}
+	w.push("more/bundles", latest, w.signed(w.bundle(3), "1.2.0"))
+	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.Source.Repository = "charts/more/bundles" })
+	newest(3)
+}
+
+func TestABundleThatIsChosenByNameAndIsTheNewestComesOnce(t *testing.T) {
+	w := newWorld(t)
+	text := w.signed(w.bundle(1), "1.0.0")
+	w.push("bundles", latest, text)
+	w.push("bundles", w.bundle(1), text)
+	w.connect()
+	w.start(activeBundle(w.bundle(1)))
+	w.await("it is the newest, too", func(o *packagesv1.PackageBundleController) bool {
+		return o.Status.LatestBundle == w.bundle(1) && has(o, packagesv1.BundleActive, packagesv1.ActiveReason, "")
+	})
+	if got := w.registry.Count("GET /v2/charts/bundles/blobs/"); got != 1 {
+		t.Errorf("it came %d times, want once", got)
+	}
 }

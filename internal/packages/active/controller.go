@@ -23,6 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"sigs.k8s.io/cluster-api/util/annotations"
+
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/addons/operation"
 	"github.com/drover-dev/drover/internal/fresh"
@@ -108,12 +110,15 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: choice.after}, nil
 }
 
-// open reads the object. There is nothing to do for one that is gone.
+// open reads the object. There is nothing to do for one that is gone or paused.
 func (c *Controller) open(ctx context.Context, key client.ObjectKey) (*visit, error) {
 	o := &packagesv1.PackageBundleController{}
 	if err := c.Client.Get(ctx, key, o); err != nil {
 		c.forget(key)
 		return nil, client.IgnoreNotFound(err)
+	}
+	if annotations.HasPaused(o) {
+		return nil, nil
 	}
 	return &visit{Controller: c, before: o, object: o.DeepCopy()}, nil
 }

@@ -16,6 +16,7 @@ import (
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/packages/bundle"
+	"github.com/drover-dev/drover/internal/packages/mirror"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
@@ -56,7 +57,7 @@ func (w *world) room(name string) string {
 // mirrored is what a user says about a mirror of the cluster.
 func (w *world) mirrored(password string) *corev1.Secret {
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.NamespacePrefix + w.name, Name: MirrorSecret},
+		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.NamespacePrefix + w.name, Name: mirror.Secret},
 		Data:       bytesOf(map[string]string{"ENDPOINT": "mirror.test", "USERNAME": "drover", "PASSWORD": password, "INSECURE": "true"}),
 	}
 }
@@ -91,7 +92,7 @@ func password(t *testing.T, config []byte) string {
 func (w *world) made() *corev1.Secret {
 	w.Helper()
 	s := &corev1.Secret{}
-	err := w.client.Get(w.Context(), client.ObjectKey{Namespace: packagesv1.NamespacePrefix + w.name, Name: MirrorCredentials}, s)
+	err := w.client.Get(w.Context(), client.ObjectKey{Namespace: packagesv1.NamespacePrefix + w.name, Name: mirror.Credentials}, s)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -135,7 +136,7 @@ func TestCredentialsGoWherePackagesAreAndNowhereElse(t *testing.T) {
 	})
 	w.active(w.bundle(1))
 
-	w.must(w.target.CoreV1().Secrets(web).Delete(t.Context(), MirrorCredentials, metav1.DeleteOptions{}))
+	w.must(w.target.CoreV1().Secrets(web).Delete(t.Context(), mirror.Credentials, metav1.DeleteOptions{}))
 	w.until("what somebody removed is put back", func() bool { return w.copies()[web] == "canary-2" })
 
 	w.must(w.client.Delete(t.Context(), second))
@@ -167,13 +168,13 @@ func TestANamespaceThatComesLaterGetsCredentials(t *testing.T) {
 func TestASecretOfSomebodyElseIsLeftAsItIs(t *testing.T) {
 	w := running(t)
 	web := w.room("web")
-	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: MirrorCredentials}, Data: map[string][]byte{"mine": []byte("yes")}}
+	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: mirror.Credentials}, Data: map[string][]byte{"mine": []byte("yes")}}
 	_, err := w.target.CoreV1().Secrets(web).Create(t.Context(), own, metav1.CreateOptions{})
 	w.must(err)
 	w.must(w.client.Create(t.Context(), w.mirrored("canary")))
 	w.install("hello", web)
 	w.until("it is said", func() bool { return strings.Contains(w.events.of(w.name), "CredentialsNotOurs: ") })
-	got, err := w.target.CoreV1().Secrets(web).Get(t.Context(), MirrorCredentials, metav1.GetOptions{})
+	got, err := w.target.CoreV1().Secrets(web).Get(t.Context(), mirror.Credentials, metav1.GetOptions{})
 	w.must(err)
 	if string(got.Data["mine"]) != "yes" || len(got.Data) != 1 {
 		t.Errorf("it has %d keys now", len(got.Data))

@@ -15,9 +15,12 @@ import (
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/artifact"
+	"github.com/drover-dev/drover/internal/packages/mirror"
 )
 
 const (
+	// CloudSecret is copied as it is.
+	CloudSecret = "aws-secret"
 	// madeLabel, on a Secret here, says that it is made and removed by this controller.
 	madeLabel = "packages.eks.amazonaws.com/made-from-mirror-secret"
 	// copyLabel, on a Secret of a cluster, says the same, and for which cluster: the management plane can be one itself.
@@ -35,7 +38,7 @@ type credentials struct {
 	// namespaces on the cluster have packages in them.
 	namespaces map[string]bool
 	// mirror is nil if there is none, or if it can't be read, and then invalid says why.
-	mirror  *mirror
+	mirror  *mirror.Mirror
 	invalid error
 	access  map[string]artifact.Access
 	// made is what is here, and foreign says that somebody else made it.
@@ -88,9 +91,9 @@ func (v *visit) observeMirror(ctx context.Context, f *facts) error {
 	c := &f.credentials
 	c.sources = map[string]*corev1.Secret{}
 	own := packagesv1.NamespacePrefix + f.name
-	said, err := v.Secrets.Get(ctx, client.ObjectKey{Namespace: own, Name: MirrorSecret})
+	said, err := v.Secrets.Get(ctx, client.ObjectKey{Namespace: own, Name: mirror.Secret})
 	if err == nil && said == nil {
-		said, err = v.Secrets.Get(ctx, client.ObjectKey{Namespace: packagesv1.Namespace, Name: MirrorSecret})
+		said, err = v.Secrets.Get(ctx, client.ObjectKey{Namespace: packagesv1.Namespace, Name: mirror.Secret})
 	}
 	if err != nil {
 		return err
@@ -98,17 +101,17 @@ func (v *visit) observeMirror(ctx context.Context, f *facts) error {
 	if said != nil {
 		host, _ := v.Source.Host(v.object.Spec.Registry())
 		f.access = stamp(said)
-		if c.mirror, c.invalid = parseMirror(said.Data, host); c.invalid != nil {
+		if c.mirror, c.invalid = mirror.Parse(said.Data, host); c.invalid != nil {
 			c.invalid = fmt.Errorf("reading Secret %s/%s: %w", said.Namespace, said.Name, c.invalid)
 		} else {
-			c.access = c.mirror.access()
-			c.sources[MirrorCredentials] = &corev1.Secret{
+			c.access = c.mirror.Access()
+			c.sources[mirror.Credentials] = &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{UID: said.UID, ResourceVersion: said.ResourceVersion},
-				Type:       corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{corev1.DockerConfigJsonKey: c.mirror.config},
+				Type:       corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{corev1.DockerConfigJsonKey: c.mirror.Config},
 			}
 		}
 	}
-	if c.made, err = v.Secrets.Get(ctx, client.ObjectKey{Namespace: own, Name: MirrorCredentials}); err != nil {
+	if c.made, err = v.Secrets.Get(ctx, client.ObjectKey{Namespace: own, Name: mirror.Credentials}); err != nil {
 		return err
 	}
 	c.foreign = c.made != nil && c.made.Labels[madeLabel] == ""
@@ -133,7 +136,7 @@ func (c *credentials) local() localAction {
 		return leave
 	case c.made == nil:
 		return create
-	case !reflect.DeepEqual(c.made.Data, c.mirror.data()):
+	case !reflect.DeepEqual(c.made.Data, c.mirror.Data()):
 		return update
 	default:
 		return leave
@@ -153,12 +156,12 @@ const (
 func (v *visit) makeLocal(ctx context.Context, c *credentials) error {
 	wanted := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: packagesv1.NamespacePrefix + v.object.Name, Name: MirrorCredentials, Labels: map[string]string{madeLabel: "true"},
+			Namespace: packagesv1.NamespacePrefix + v.object.Name, Name: mirror.Credentials, Labels: map[string]string{madeLabel: "true"},
 		},
 		Type: corev1.SecretTypeDockerConfigJson,
 	}
 	if c.mirror != nil {
-		wanted.Data = c.mirror.data()
+		wanted.Data = c.mirror.Data()
 	}
 	var err error
 	action := c.local()
@@ -190,9 +193,9 @@ func (c *credentials) wanted() map[spot]string {
 	if len(c.namespaces) == 0 {
 		return out
 	}
-	if s := c.sources[MirrorCredentials]; s != nil {
+	if s := c.sources[mirror.Credentials]; s != nil {
 		for namespace := range c.namespaces {
-			out[spot{namespace, MirrorCredentials}] = stamp(s)
+			out[spot{namespace, mirror.Credentials}] = stamp(s)
 		}
 	}
 	if s := c.sources[CloudSecret]; s != nil {

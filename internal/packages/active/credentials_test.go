@@ -1,25 +1,14 @@
 package active
 
 import (
-	"encoding/base64"
-	"encoding/json"
-	"encoding/pem"
-	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/version"
-)
 
-func certificate(t *testing.T) string {
-	t.Helper()
-	s := httptest.NewTLSServer(http.NotFoundHandler())
-	defer s.Close()
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
-}
+	"github.com/drover-dev/drover/internal/packages/mirror"
+)
 
 func bytesOf(in map[string]string) map[string][]byte {
 	out := map[string][]byte{}
@@ -29,56 +18,8 @@ func bytesOf(in map[string]string) map[string][]byte {
 	return out
 }
 
-func TestAMirrorIsReadAsUsersWriteIt(t *testing.T) {
-	ca := certificate(t)
-	m, err := parseMirror(bytesOf(map[string]string{
-		"ENDPOINT": "https://mirror.test:443/proxy", "USERNAME": "drover", "PASSWORD": "p:w\n", "CACERTCONTENT": ca, "INSECURE": "True",
-	}), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m.host != "mirror.test:443" || !m.insecure || string(m.ca) != ca {
-		t.Errorf("mirror %q, insecure %t, CA of %d bytes", m.host, m.insecure, len(m.ca))
-	}
-	var config struct {
-		Auths map[string]struct{ Auth string }
-	}
-	if err := json.Unmarshal(m.config, &config); err != nil {
-		t.Fatal(err)
-	}
-	for _, host := range []string{"mirror.test:443", "mirror.test"} {
-		if got, _ := base64.StdEncoding.DecodeString(config.Auths[host].Auth); string(got) != "drover:p:w" {
-			t.Errorf("%q is opened with %q", host, got)
-		}
-	}
-	if a := m.access()["mirror.test:443"]; !a.SkipTLSVerify || string(a.CA) != ca || len(m.access()) != 1 {
-		t.Errorf("access to %d hosts", len(m.access()))
-	}
-	again, err := parseMirror(bytesOf(map[string]string{"CACERTCONTENT": base64.StdEncoding.EncodeToString([]byte(ca))}), "registry.test")
-	if err != nil || again.host != "registry.test" || string(again.ca) != ca {
-		t.Errorf("encoded once more: %v, %v", again, err)
-	}
-	if got := string(again.config); got != `{"auths":{}}` {
-		t.Errorf("without a password: %s", got)
-	}
-}
-
-func TestAMirrorThatCanNotBeReadIsSaidWithoutSecrets(t *testing.T) {
-	for name, data := range map[string]map[string]string{
-		"no address":        {"PASSWORD": "canary"},
-		"not a certificate": {"ENDPOINT": "m.test", "CACERTCONTENT": "canary"},
-		"neither":           {"ENDPOINT": "m.test", "INSECURE": "canary"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if _, err := parseMirror(bytesOf(data), ""); err == nil || strings.Contains(err.Error(), "canary") {
-				t.Errorf("parseMirror() = %v", err)
-			}
-		})
-	}
-}
-
 func TestMakePlan(t *testing.T) {
-	web, shop, cloud := spot{"web", MirrorCredentials}, spot{"shop", MirrorCredentials}, spot{"eksa-packages", CloudSecret}
+	web, shop, cloud := spot{"web", mirror.Credentials}, spot{"shop", mirror.Credentials}, spot{"eksa-packages", CloudSecret}
 	wrote := func(version string, age time.Duration) copied {
 		return copied{written: map[spot]mark{web: {stamp: "1", version: version, at: noon.Add(-age)}}}
 	}

@@ -271,6 +271,12 @@ const latest = "v1-36-latest"
 // publish signs a bundle with hello in a version and puts it under a tag.
 func (w *world) publish(tag, name, version string, changes ...func(*packagesv1.PackageBundle)) {
 	w.Helper()
+	w.push("bundles", tag, w.signed(name, version, changes...))
+}
+
+// signed is the text of a bundle, another one each time.
+func (w *world) signed(name, version string, changes ...func(*packagesv1.PackageBundle)) []byte {
+	w.Helper()
 	b := at(name, version)
 	b.Namespace = packagesv1.Namespace
 	for _, change := range changes {
@@ -279,7 +285,12 @@ func (w *world) publish(tag, name, version string, changes ...func(*packagesv1.P
 	w.must(bundle.Sign(b, w.key))
 	text, err := yaml.Marshal(b)
 	w.must(err)
-	w.registry.Push(w, artifacttest.Package{Name: "bundles", Version: tag, Archive: text, MediaType: "application/vnd.oci.image.layer.v1.tar"})
+	return text
+}
+
+func (w *world) push(repository, tag string, text []byte) {
+	w.Helper()
+	w.registry.Push(w, artifacttest.Package{Name: repository, Version: tag, Archive: text, MediaType: "application/vnd.oci.image.layer.v1.tar"})
 }
 
 func (w *world) must(err error) {

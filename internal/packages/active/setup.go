@@ -24,6 +24,7 @@ import (
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/addons/operation"
+	"github.com/drover-dev/drover/internal/packages/mirror"
 	"github.com/drover-dev/drover/internal/workload"
 )
 
@@ -132,7 +133,7 @@ func (c *Controller) ofControlPlane(_ context.Context, o client.Object) []reconc
 // ofSecret leads from the Secrets that credentials are made of to those who use them.
 func (c *Controller) ofSecret(ctx context.Context, o client.Object) []reconcile.Request {
 	switch o.GetName() {
-	case MirrorSecret, MirrorCredentials, CloudSecret:
+	case mirror.Secret, mirror.Credentials, CloudSecret:
 	default:
 		return nil
 	}

@@ -34,7 +34,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return errors.Join(
 		add(mgr, &packagesv1.Package{}, &packageRules{Options: o, reader: mgr.GetClient()}),
 		add(mgr, &packagesv1.PackageBundle{}, &bundleRules{Options: o}),
-		add(mgr, &packagesv1.PackageBundleController{}, &controllerRules{}),
+		add(mgr, &packagesv1.PackageBundleController{}, &controllerRules{reader: mgr.GetClient()}),
 	)
 }
 

@@ -1,11 +1,13 @@
 package admission
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/packages/bundle"
@@ -96,6 +98,11 @@ func TestTheTargetNamespaceStays(t *testing.T) {
 	}
 }
 
+// nowhere has nothing.
+type nowhere struct{ client.Reader }
+
+func (nowhere) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+
 func TestWhichBundlesCanBeActivated(t *testing.T) {
 	for _, tc := range []struct{ name, was, is, kubernetes, want string }{
 		{"none", "", "", "1.36", ""},
@@ -110,7 +117,7 @@ func TestWhichBundlesCanBeActivated(t *testing.T) {
 		was.Status.KubernetesVersion = tc.kubernetes
 		is := was.DeepCopy()
 		is.Spec.ActiveBundle = tc.is
-		_, err := (&controllerRules{}).ValidateUpdate(t.Context(), was, is)
+		_, err := (&controllerRules{reader: nowhere{}}).ValidateUpdate(t.Context(), was, is)
 		if tc.want == "" {
 			if err != nil {
 				t.Errorf("%s: %v", tc.name, err)

@@ -3,7 +3,6 @@ package install
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,17 +12,14 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
-	"github.com/drover-dev/drover/internal/packages/values"
+	"github.com/drover-dev/drover/internal/packages/mirror"
 )
 
-// access points the release to the Secret that opens the mirror, where there is one: the cluster's own, or the one for all. Drover's own
-// registry needs none.
+// access points the release to the Secret that opens the mirror, where there is one for it: the cluster's own, or the one for all.
 func (c *Controller) access(ctx context.Context, s *scope, wanted *addonsv1.HelmReleaseProxySpec) error {
-	if host(wanted.RepoURL) == host(c.Registry) {
-		return nil
-	}
+	own, behind := c.Places.Host(s.registry())
 	for _, namespace := range []string{packagesv1.NamespacePrefix + s.target.Cluster, packagesv1.Namespace} {
-		key := client.ObjectKey{Namespace: namespace, Name: values.MirrorSecret}
+		key := client.ObjectKey{Namespace: namespace, Name: mirror.Credentials}
 		data, err := c.Values.Data(ctx, "Secret", key)
 		if apierrors.IsNotFound(err) {
 			continue
@@ -31,8 +27,15 @@ func (c *Controller) access(ctx context.Context, s *scope, wanted *addonsv1.Helm
 		if err != nil {
 			return fmt.Errorf("reading Secret %q: %w", key, err)
 		}
-		point(wanted, key, data)
-		return nil
+		if mirror.Serves(data, own) {
+			point(wanted, key, data)
+			return nil
+		}
+		if mirror.Serves(data, behind) {
+			point(wanted, key, data)
+			trustOnly(wanted)
+			return nil
+		}
 	}
 	return nil
 }
@@ -46,7 +49,7 @@ func point(wanted *addonsv1.HelmReleaseProxySpec, key client.ObjectKey, data map
 			break
 		}
 	}
-	tls := &addonsv1.TLSConfig{InsecureSkipTLSVerify: string(data[insecureKey]) == "true"}
+	tls := &addonsv1.TLSConfig{InsecureSkipTLSVerify: string(data[mirror.InsecureKey]) == "true"}
 	if len(data[addonsv1.CAKey]) > 0 {
 		tls.CASecretRef = &ref
 	}
@@ -55,24 +58,20 @@ func point(wanted *addonsv1.HelmReleaseProxySpec, key client.ObjectKey, data map
 	}
 }
 
-// insecureKey says that the mirror's certificate is not looked at.
-const insecureKey = "insecure"
-
-// host is that of an address, with or without what says how to speak to it.
-func host(address string) string {
-	if !strings.Contains(address, "://") {
-		address = "oci://" + address
+// trustOnly is for a mirror that is asked before the registry, which goes by the same settings: its certificate is checked all the same.
+func trustOnly(wanted *addonsv1.HelmReleaseProxySpec) {
+	if wanted.TLSConfig == nil {
+		return
 	}
-	u, err := url.Parse(address)
-	if err != nil {
-		return ""
+	wanted.TLSConfig.InsecureSkipTLSVerify = false
+	if wanted.TLSConfig.CASecretRef == nil {
+		wanted.TLSConfig = nil
 	}
-	return u.Host
 }
 
 // ofMirror are the Packages whose charts are opened with a Secret.
 func (c *Controller) ofMirror(ctx context.Context, o client.Object) []reconcile.Request {
-	if o.GetName() != values.MirrorSecret {
+	if o.GetName() != mirror.Credentials {
 		return nil
 	}
 	if cluster, ok := strings.CutPrefix(o.GetNamespace(), packagesv1.NamespacePrefix); ok {

@@ -2,10 +2,12 @@ package install
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
@@ -59,9 +61,33 @@ func (c *Controller) checkBundle(_ context.Context, s *scope) (bool, error) {
 	return err == nil, nil
 }
 
+// configs remembers what schemas say of configs. It holds digests and nothing of what they say.
+type configs struct {
+	once  sync.Once
+	known *lru.Cache // [sha256.Size]byte → finding
+}
+
+type finding struct{ err error }
+
+// keepConfigs is more than there are packages with a config of their own on a large fleet.
+const keepConfigs = 4096
+
+// validate is ValidateConfig, once for each schema and config: a schema is compiled for that.
+func (c *configs) validate(v *packagesv1.SourceVersion, config string) error {
+	c.once.Do(func() { c.known = lru.New(keepConfigs) })
+	key := sha256.Sum256(fmt.Appendf(nil, "%d %s %s", len(v.Schema), v.Schema, config))
+	if known, ok := c.known.Get(key); ok {
+		f, _ := known.(finding)
+		return f.err
+	}
+	err := bundle.ValidateConfig(v, config)
+	c.known.Add(key, finding{err})
+	return err
+}
+
 // checkConfig holds config against the schema of the version, which may be another one than when it was admitted.
 func (c *Controller) checkConfig(_ context.Context, s *scope) (bool, error) {
-	check := func() error { return bundle.ValidateConfig(s.found.Version, s.pack.Spec.Config) }
+	check := func() error { return c.configs.validate(s.found.Version, s.pack.Spec.Config) }
 	if s.internal() {
 		check = func() error {
 			_, err := bundle.ParseConfig(s.pack.Spec.Config)

@@ -11,7 +11,7 @@ package install
 
 import (
 	"context"
-	"time"
+	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/record"
@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/drover-dev/drover/internal/addons/release"
+	"github.com/drover-dev/drover/internal/fresh"
 	"github.com/drover-dev/drover/internal/packages/bundle"
 )
 
@@ -27,6 +28,8 @@ import (
 type Places interface {
 	// ChartPlace is where the charts of a repository are, in the terms of a HelmReleaseProxy.
 	ChartPlace(registry, repository string) (repoURL, chartName string)
+	// Host is that of a registry, and that of the mirror that is asked before it, if there is one.
+	Host(registry string) (own, mirror string)
 }
 
 // Controller reconciles Packages.
@@ -52,8 +55,11 @@ type Controller struct {
 	WatchFilter string
 
 	verdicts   verdicts
+	configs    configs
 	namespaces *namespaces
 	memory     memory
+	// packages and releases are what was written last of each kind.
+	packages, releases fresh.Writes
 }
 
 // step is one part of a reconcile. It says whether there is anything left for the next ones to do.
@@ -64,6 +70,9 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	s, err := c.open(ctx, request.NamespacedName)
 	if s == nil || err != nil {
 		return ctrl.Result{}, err
+	}
+	if c.packages.Stale(s.before) {
+		return ctrl.Result{RequeueAfter: fresh.Retry}, nil
 	}
 	for _, step := range c.steps(s) {
 		further, err := step(ctx, s)
@@ -80,13 +89,10 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: s.after}, nil
 }
 
-// staleRetry is how soon a cache is expected to have caught up.
-const staleRetry = 20 * time.Millisecond
-
-// again is for what went wrong. A conflict is no error: the cache did not know yet what was written, perhaps by this controller itself.
+// again is for what went wrong. A conflict is no error: the cache did not know yet what somebody has written.
 func again(err error) (ctrl.Result, error) {
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	if apierrors.IsConflict(err) || errors.Is(err, errStale) {
+		return ctrl.Result{RequeueAfter: fresh.Retry}, nil
 	}
 	return ctrl.Result{}, err
 }

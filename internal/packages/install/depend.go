@@ -109,7 +109,7 @@ func (c *Controller) make(ctx context.Context, s *scope, name string) error {
 		},
 		Spec: packagesv1.PackageSpec{PackageName: name, TargetNamespace: s.pack.Spec.TargetNamespace},
 	}
-	if found, err := bundle.Find(s.bundle, name, ""); err == nil && bundle.ValidateConfig(found.Version, s.pack.Spec.Config) == nil {
+	if found, err := bundle.Find(s.bundle, name, ""); err == nil && c.configs.validate(found.Version, s.pack.Spec.Config) == nil {
 		made.Spec.Config = s.pack.Spec.Config
 	}
 	err := c.Client.Create(ctx, made)

@@ -2,10 +2,15 @@ package install
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
@@ -149,6 +154,37 @@ func TestAClusterThatNeverComesBackIsGivenUp(t *testing.T) {
 	w.uninstalled(p)
 	now = w.until(p, "it is let go", func(p *packagesv1.Package) bool { return len(p.Finalizers) == 1 })
 	if got := reason(now, packagesv1.Installed); got != "False Abandoned" {
+		t.Errorf("Installed is %q", got)
+	}
+}
+
+func TestAClusterThatIsSilentForLongIsGivenUpByItself(t *testing.T) {
+	w := newWorld(t)
+	p := &packagesv1.Package{
+		ObjectMeta: metav1.ObjectMeta{ // the running controller leaves it alone
+			Namespace: w.namespace, Name: "my", Annotations: map[string]string{clusterv1.PausedAnnotation: ""}, Finalizers: []string{"test/hold"},
+		},
+		Spec: packagesv1.PackageSpec{PackageName: "hello"},
+	}
+	w.create(p)
+	p.Status.Target = &packagesv1.PackageTarget{Cluster: w.cluster, ClusterNamespace: packagesv1.KubeconfigNamespace, Release: "my", Namespace: "x"}
+	meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{
+		Type: packagesv1.Installed, Status: metav1.ConditionUnknown, Reason: packagesv1.UninstallingReason, Message: "the cluster does not answer",
+	})
+	must(t, w.Status().Update(t.Context(), p))
+	must(t, w.Delete(t.Context(), p))
+	must(t, w.Get(t.Context(), client.ObjectKeyFromObject(p), p))
+	for _, tc := range []struct {
+		after time.Duration
+		want  bool
+	}{{giveUpAfter - time.Second, false}, {giveUpAfter, true}} {
+		c := &Controller{Client: w.Client, Live: w.Client, Clock: testingclock.NewFakePassiveClock(p.DeletionTimestamp.Add(tc.after))}
+		if got, err := c.giveUp(t.Context(), &scope{facts: facts{pack: p}}); err != nil || got != tc.want {
+			t.Errorf("after %s it is given up: %t, %v", tc.after, got, err)
+		}
+	}
+	must(t, w.Get(t.Context(), client.ObjectKeyFromObject(p), p))
+	if got := reason(p, packagesv1.Installed); got != "False Abandoned" {
 		t.Errorf("Installed is %q", got)
 	}
 }

@@ -64,6 +64,9 @@ func (c *Controller) setDependents(ctx context.Context, other *packagesv1.Packag
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("noting who depends on Package %q: %w", other.Name, err)
 	}
+	if err == nil {
+		c.packages.Note(after)
+	}
 	return nil
 }
 

@@ -17,6 +17,9 @@ import (
 	"github.com/drover-dev/drover/internal/packages/target"
 )
 
+// errStale says that the cache does not know yet what this controller has written.
+var errStale = errors.New("the cache is behind")
+
 // findRelease looks for the HelmReleaseProxy, which has the name of the Package.
 func (c *Controller) findRelease(ctx context.Context, s *scope) (bool, error) {
 	there := &addonsv1.HelmReleaseProxy{}
@@ -26,6 +29,8 @@ func (c *Controller) findRelease(ctx context.Context, s *scope) (bool, error) {
 		return true, nil
 	case err != nil:
 		return false, fmt.Errorf("reading HelmReleaseProxy %q: %w", s.key(), err)
+	case c.releases.Stale(there):
+		return false, errStale
 	case metav1.IsControlledBy(there, s.pack):
 		s.release = there
 	default:

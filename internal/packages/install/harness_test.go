@@ -85,7 +85,7 @@ func startPlane(t *testing.T) {
 	ctx := context.Background() // it ends with the process
 	must(t, c.SetupWithManager(ctx, mgr, mgr.GetCache(), controller.Options{MaxConcurrentReconciles: 4}))
 	for _, name := range []string{packagesv1.Namespace, packagesv1.KubeconfigNamespace} {
-		must(t, plane.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+		must(t, client.IgnoreAlreadyExists(plane.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
 	}
 	go func() { plane.err = mgr.Start(ctx) }()
 	if !mgr.GetCache().WaitForCacheSync(ctx) {
@@ -108,6 +108,17 @@ func (places) ChartPlace(registry, repository string) (string, string) {
 		registry = "charts.example.com"
 	}
 	return "oci://" + registry, repository
+}
+
+func (places) Host(registry string) (string, string) {
+	switch registry {
+	case "":
+		return "charts.example.com", ""
+	case "far.example.com":
+		return registry, "mirror.example.com"
+	default:
+		return registry, ""
+	}
 }
 
 // charts has one chart.

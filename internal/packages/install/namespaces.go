@@ -2,6 +2,9 @@ package install
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -45,15 +48,18 @@ type namespaces struct {
 type place struct{ url, name, digest string }
 
 type question struct {
-	answer   *string
-	err      error
+	answer *string
+	err    error
+	// access is how the registry was entered when it was asked last.
+	access   string
 	at       time.Time
 	failures int
 	asking   bool
 	waiting  map[client.ObjectKey]bool
 }
 
-// of is the answer, nil if it is not known yet: then the one who asks is woken. A failure is told until it is time to try again.
+// of is the answer, nil if it is not known yet: then the one who asks is woken. A failure is told until it is time to try again, or somebody
+// comes with other credentials.
 func (n *namespaces) of(ref artifact.Ref, who client.ObjectKey) (*string, time.Duration, error) {
 	key := place{ref.URL, ref.Name, ref.Version}
 	n.mu.Lock()
@@ -69,16 +75,25 @@ func (n *namespaces) of(ref artifact.Ref, who client.ObjectKey) (*string, time.D
 	if q.answer != nil {
 		return q.answer, 0, nil
 	}
-	pause := q.pause() - n.clock.Since(q.at)
-	if q.err != nil && !q.asking && pause > 0 {
+	pause, access := q.pause()-n.clock.Since(q.at), fingerprint(ref.Access)
+	if q.err != nil && !q.asking && pause > 0 && q.access == access {
 		return nil, pause, q.err
 	}
 	q.waiting[who] = true
 	if !q.asking {
-		q.asking = true
+		q.asking, q.access = true, access
 		go n.ask(q, ref)
 	}
 	return nil, 0, q.err
+}
+
+// fingerprint is the same for the same access, and tells nothing of it.
+func fingerprint(a artifact.Access) string {
+	sum := sha256.New()
+	for _, part := range []string{a.Username, a.Password, string(a.DockerConfig), string(a.CA), strconv.FormatBool(a.SkipTLSVerify)} {
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
+	}
+	return string(sum.Sum(nil))
 }
 
 func (q *question) pause() time.Duration {

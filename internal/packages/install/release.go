@@ -15,6 +15,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/fresh"
 )
 
 // install writes the HelmReleaseProxy, unless it says what it should, or something has to come first.
@@ -47,11 +48,13 @@ func (c *Controller) createRelease(ctx context.Context, s *scope) error {
 	}
 	err := c.Client.Create(ctx, object)
 	if apierrors.IsAlreadyExists(err) {
-		return nil // the cache is behind, and an event follows
+		s.after = fresh.Retry // the cache is behind
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("making HelmReleaseProxy %q: %w", object.Name, err)
 	}
+	c.releases.Note(object)
 	s.release = object
 	written.WithLabelValues("create").Inc()
 	return nil
@@ -63,6 +66,7 @@ func (c *Controller) updateRelease(ctx context.Context, s *scope) error {
 	if err := c.Client.Patch(ctx, after, client.MergeFrom(s.release)); err != nil {
 		return fmt.Errorf("changing HelmReleaseProxy %q: %w", after.Name, err)
 	}
+	c.releases.Note(after)
 	s.release = after
 	written.WithLabelValues("update").Inc()
 	return nil

@@ -14,6 +14,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/fresh"
 )
 
 // uninstall deletes the HelmReleaseProxy and waits until it is gone, which is an event.
@@ -45,7 +46,11 @@ func (c *Controller) confirm(ctx context.Context, s *scope) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("reading HelmReleaseProxy %q: %w", s.key(), err)
 	}
-	return gone || !metav1.IsControlledBy(there, s.pack), nil
+	if gone || !metav1.IsControlledBy(there, s.pack) {
+		return true, nil
+	}
+	s.after = fresh.Retry
+	return false, nil
 }
 
 // abandon makes the release controller give up on a cluster that does not answer.
@@ -65,6 +70,9 @@ func (c *Controller) abandon(ctx context.Context, s *scope) error {
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("giving up HelmReleaseProxy %q: %w", after.Name, err)
 	}
+	if err == nil {
+		c.releases.Note(after)
+	}
 	s.release = after
 	return nil
 }
@@ -81,7 +89,7 @@ func (c *Controller) finish(ctx context.Context, s *scope) (bool, error) {
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("letting go of Package %q: %w", s.key(), err)
 	}
-	c.memory.forget(s.key())
+	c.forget(s.key())
 	t := s.pack.Status.Target
 	switch {
 	case t == nil:

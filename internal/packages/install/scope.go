@@ -21,7 +21,7 @@ type scope struct {
 	facts
 
 	before *packagesv1.Package
-	// after is when to look again, for the one thing that nothing tells: that a registry may answer again.
+	// after is when to look again, for what nothing tells: that a registry may answer again, or that the cache has caught up.
 	after time.Duration
 }
 
@@ -61,13 +61,20 @@ type problem struct{ reason, message string }
 func (c *Controller) open(ctx context.Context, key client.ObjectKey) (*scope, error) {
 	pack := &packagesv1.Package{}
 	if err := c.Client.Get(ctx, key, pack); err != nil {
-		c.memory.forget(key)
+		c.forget(key)
 		return nil, client.IgnoreNotFound(err)
 	}
 	if annotations.HasPaused(pack) {
 		return nil, nil
 	}
 	return &scope{before: pack, facts: facts{pack: pack.DeepCopy()}}, nil
+}
+
+// forget leaves nothing behind of a Package that is gone.
+func (c *Controller) forget(key client.ObjectKey) {
+	c.memory.forget(key)
+	c.packages.Forget(key)
+	c.releases.Forget(key)
 }
 
 func (s *scope) key() client.ObjectKey { return client.ObjectKeyFromObject(s.pack) }
@@ -86,6 +93,7 @@ func (c *Controller) hold(ctx context.Context, s *scope) (bool, error) {
 	if err := c.Client.Patch(ctx, s.pack, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return false, fmt.Errorf("holding Package %q: %w", s.key(), err)
 	}
+	c.packages.Note(s.pack)
 	s.before = s.pack.DeepCopy()
 	return true, nil
 }
@@ -104,6 +112,9 @@ func (c *Controller) close(ctx context.Context, s *scope) error {
 	err := c.Client.Status().Update(ctx, s.pack)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of Package %q: %w", s.key(), err)
+	}
+	if err == nil {
+		c.packages.Note(s.pack)
 	}
 	c.tell(s)
 	return nil

@@ -51,7 +51,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sec
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		For(&packagesv1.Package{}, builder.WithPredicates(filter, predicate.Funcs{UpdateFunc: userChanged})).
-		Owns(&addonsv1.HelmReleaseProxy{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: releaseChanged})).
+		Owns(&addonsv1.HelmReleaseProxy{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: releaseChanged}, c.byOthers())).
 		Watches(&packagesv1.Package{}, handler.EnqueueRequestsFromMapFunc(c.usersOf), builder.WithPredicates(filter, predicate.Funcs{UpdateFunc: stateChanged})).
 		Watches(&packagesv1.PackageBundleController{}, handler.EnqueueRequestsFromMapFunc(c.ofController), builder.WithPredicates(predicate.Funcs{UpdateFunc: controllerChanged})).
 		Watches(&packagesv1.PackageBundle{}, handler.EnqueueRequestsFromMapFunc(c.ofBundle), builder.WithPredicates(predicate.Funcs{UpdateFunc: bundleChanged})).

@@ -57,10 +57,15 @@ func (c *Controller) values(s *scope) (string, error) {
 	return values.Compose(config, cmp.Or(s.controller.Spec.DefaultImageRegistry, s.controller.Spec.Registry(), c.Registry))
 }
 
+// registry is what the bundle says, or the cluster's.
+func (s *scope) registry() string {
+	return cmp.Or(s.found.Package.Source.Registry, s.controller.Spec.Registry())
+}
+
 // chart is where the chart comes from and goes to. It is named by the digest in the bundle, so that what is installed is what was signed.
 func (c *Controller) chart(s *scope) addonsv1.HelmReleaseProxySpec {
 	source := s.found.Package.Source
-	url, name := c.Places.ChartPlace(cmp.Or(source.Registry, s.controller.Spec.Registry()), source.Repository)
+	url, name := c.Places.ChartPlace(s.registry(), source.Repository)
 	return addonsv1.HelmReleaseProxySpec{
 		ClusterRef: corev1.ObjectReference{
 			APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Namespace: s.target.ClusterNamespace, Name: s.target.Cluster,

@@ -4,11 +4,15 @@ import (
 	"context"
 	"maps"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
@@ -28,8 +32,41 @@ func userChanged(e event.UpdateEvent) bool {
 func releaseChanged(e event.UpdateEvent) bool {
 	was, ok := e.ObjectOld.(*addonsv1.HelmReleaseProxy)
 	is, ok2 := e.ObjectNew.(*addonsv1.HelmReleaseProxy)
-	return !ok || !ok2 || was.Generation != is.Generation || was.Status.ObservedGeneration != is.Status.ObservedGeneration ||
-		!equality.Semantic.DeepEqual(was.Status.Conditions, is.Status.Conditions)
+	return !ok || !ok2 || was.Generation != is.Generation || told(was) != told(is)
+}
+
+// account is all that the status of a Package has from a HelmReleaseProxy.
+type account struct {
+	observed                  int64
+	attempted                 bool
+	available, release, ready verdict
+}
+
+type verdict struct {
+	status          metav1.ConditionStatus
+	reason, message string
+}
+
+func told(r *addonsv1.HelmReleaseProxy) account {
+	of := func(name string) verdict {
+		c := conditions.Get(r, name)
+		if c == nil {
+			return verdict{}
+		}
+		return verdict{c.Status, c.Reason, c.Message}
+	}
+	return account{
+		observed: r.Status.ObservedGeneration, attempted: r.Status.Attempt != nil,
+		available: of(addonsv1.ClusterAvailable), release: of(addonsv1.ReleaseReady), ready: of(clusterv1.ReadyCondition),
+	}
+}
+
+// byOthers leaves out what this controller has written itself.
+func (c *Controller) byOthers() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return !c.releases.Wrote(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return !c.releases.Wrote(e.ObjectNew) },
+	}
 }
 
 // stateChanged says that others may have waited for that.

@@ -22,6 +22,26 @@ import (
 // Repository is where bundles are looked for, unless somebody chooses another.
 const Repository = "eks-anywhere-packages-bundles"
 
+// places are where bundles are offered in a registry that stands for others: below its root, and where manifests look that were written for
+// the vendor's registry.
+var places = []string{"", "/eks-anywhere"}
+
+// Offer publishes at all places of a registry.
+func Offer(ctx context.Context, to transfer.Options, signer crypto.Signer) error {
+	host := to.Address
+	for _, place := range places {
+		to.Address = host + place
+		r, err := transfer.Open(to)
+		if err != nil {
+			return err
+		}
+		if err := Publish(ctx, r, signer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Publish puts all bundles in that are not there. What others have put in their place stays, and so does the tag for the latest if it is that
 // of a newer one.
 func Publish(ctx context.Context, to *transfer.Registry, signer crypto.Signer) error {

@@ -94,12 +94,25 @@ func (b *Bundles) Host(registry string) (own, mirror string) {
 
 // key is the same for those who ask for the same and are let in the same way: nobody gets to know what another may see.
 func (w Wanted) key(places []place) string {
-	sum := sha256.New()
+	var parts []string
 	for _, p := range places {
-		a := p.ref.Access
-		for _, part := range []string{p.String(), a.Username, a.Password, string(a.DockerConfig), string(a.CA), fmt.Sprint(a.SkipTLSVerify)} {
-			fmt.Fprintf(sum, "%d:%s", len(part), part)
-		}
+		parts = append(parts, p.String(), p.door())
+	}
+	return digestOf(parts)
+}
+
+// door is the same for those who come into the same repository in the same way.
+func (p place) door() string {
+	a := p.ref.Access
+	return digestOf([]string{
+		path.Join(p.registry, p.repository), a.Username, a.Password, string(a.DockerConfig), string(a.CA), fmt.Sprint(a.SkipTLSVerify),
+	})
+}
+
+func digestOf(parts []string) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }

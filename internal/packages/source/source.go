@@ -75,6 +75,8 @@ type Bundles struct {
 	counts    *counts
 	flights   singleflight.Group
 
+	contents *lru.Cache // door and digest → *packagesv1.PackageBundle
+
 	mu      sync.Mutex
 	answers *lru.Cache // key of a Wanted → answer
 
@@ -98,7 +100,7 @@ func New(o Options) (*Bundles, error) {
 		o.Clock = clock.RealClock{}
 	}
 	b := &Bundles{
-		options: o, counts: &counts{}, answers: lru.New(keepAnswers),
+		options: o, counts: &counts{}, answers: lru.New(keepAnswers), contents: lru.New(keepAnswers),
 		documents: artifact.NewDocuments(artifact.Options{PlainHTTP: o.PlainHTTP, Trust: o.Trust}),
 	}
 	if err := b.counts.register(o.Metrics); err != nil {
@@ -208,10 +210,30 @@ func (b *Bundles) ask(p place, last *Found) (*Found, error) {
 	if last != nil && last.Digest == digest && last.From == p.String() {
 		return &Found{Bundle: last.Bundle, Digest: digest, From: last.From, At: now}, nil
 	}
-	b.counts.downloads.Add(1)
-	bundle, err := b.download(ctx, p, digest)
+	bundle, err := b.content(ctx, p, digest)
 	if err != nil {
 		return nil, err
 	}
 	return &Found{Bundle: bundle, Digest: digest, From: p.String(), At: now}, nil
+}
+
+// content is what a digest stands for. It comes once, under however many tags: the newest bundle is also there by its own name.
+func (b *Bundles) content(ctx context.Context, p place, digest string) (*packagesv1.PackageBundle, error) {
+	key := "content " + p.door() + digest
+	got, err, _ := b.flights.Do(key, func() (any, error) {
+		if known, ok := b.contents.Get(key); ok {
+			return known, nil
+		}
+		b.counts.downloads.Add(1)
+		bundle, err := b.download(ctx, p, digest)
+		if err == nil {
+			b.contents.Add(key, bundle)
+		}
+		return bundle, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	bundle, _ := got.(*packagesv1.PackageBundle)
+	return bundle, nil
 }

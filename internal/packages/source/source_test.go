@@ -131,6 +131,31 @@ func TestContentComesOnlyIfTheDigestIsNew(t *testing.T) {
 	}
 }
 
+func TestWhatIsThereUnderTwoTagsComesOnce(t *testing.T) {
+	r, w := plain(t)
+	publish(t, r, "v1-36-1", text("v1-36-1"))
+	b := newBundles(t, source.Options{PlainHTTP: true})
+	named := w
+	named.Tag = "v1-36-1"
+	var all sync.WaitGroup
+	for _, w := range []source.Wanted{w, named, w, named} {
+		all.Go(func() {
+			found, err := b.Get(t.Context(), w)
+			if err != nil || found.Bundle.Name != "v1-36-1" || !strings.HasSuffix(found.From, ":"+w.Tag) {
+				t.Errorf("Get(%q) = %+v, %v", w.Tag, found, err)
+			}
+		})
+	}
+	all.Wait()
+	if got := r.Count("GET /v2/" + repository + "/blobs/"); got != 1 || b.Stats().Downloads != 1 {
+		t.Errorf("it came %d times, and %d are counted, want 1", got, b.Stats().Downloads)
+	}
+	named.Access = map[string]artifact.Access{r.Host: {Username: "somebody", Password: "else"}}
+	if _, err := b.Get(t.Context(), named); err != nil || b.Stats().Downloads != 2 {
+		t.Errorf("who comes in another way is not let in by himself: %v, %+v", err, b.Stats())
+	}
+}
+
 func TestBothLayoutsAreRead(t *testing.T) {
 	for name, layer := range map[string]types.MediaType{
 		"a file that is called a tar": rawLayer,
