@@ -85,6 +85,18 @@ func resumed(r *http.Request) (uint64, bool) {
 	return version, q.Get("watch") == "true" && err == nil && version > 0
 }
 
+// fromTheStart is a request for a watch that begins with all there is. Its
+// version only says how old that may be, which is never a question here; the
+// backend would leave out what did not change since, and a client takes what
+// is left out for gone.
+func fromTheStart(r *http.Request) *http.Request {
+	r = r.Clone(r.Context())
+	q := r.URL.Query()
+	q.Del("resourceVersion")
+	r.URL.RawQuery = q.Encode()
+	return r
+}
+
 // serveAPI has the backend answer a request.
 func (c *clusters) serveAPI(w http.ResponseWriter, r *http.Request) {
 	address := localAddress(r)
@@ -98,6 +110,9 @@ func (c *clusters) serveAPI(w http.ResponseWriter, r *http.Request) {
 	r.Host = group
 	if strings.HasSuffix(r.URL.Path, "/portforward") {
 		r.Host = address
+	}
+	if r.URL.Query().Get("sendInitialEvents") == "true" {
+		r = fromTheStart(r)
 	}
 	if version, ok := resumed(r); ok {
 		ctx, cancel := context.WithCancel(r.Context())

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // TestAWatchThatMissedADeletionIsRefused is what a client needs to notice that
@@ -73,5 +74,34 @@ func next(t *testing.T, w watch.Interface) watch.Event {
 		case <-timeout:
 			t.Fatal("no event")
 		}
+	}
+}
+
+// TestAWatchThatBeginsWithAllThereIsLeavesNothingOut is what a client asks for
+// that has lost its connection: what it is not told of then, it forgets.
+func TestAWatchThatBeginsWithAllThereIsLeavesNothingOut(t *testing.T) {
+	l := newLab(t)
+	ca, etcd := newTestCA(t, "kubernetes"), newTestCA(t, "etcd")
+	cp := l.machine("cp-1", controlPlaneUserdata(ca, etcd, initConfig))
+	l.start(cp)
+	nodes := kubernetes.NewForConfigOrDie(config(cp.Addresses[0].IP.String(), ca)).CoreV1().Nodes()
+	list, err := nodes.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := nodes.Watch(t.Context(), metav1.ListOptions{
+		ResourceVersion: list.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, SendInitialEvents: ptr.To(true), AllowWatchBookmarks: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+	select {
+	case e := <-w.ResultChan():
+		if node, ok := e.Object.(*corev1.Node); !ok || e.Type != watch.Added || node.Name != "cp-1" {
+			t.Errorf("it begins with %s of %v", e.Type, e.Object)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("no event")
 	}
 }
