@@ -1,0 +1,58 @@
+package v1alpha1
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+func TestWhoManagesACluster(t *testing.T) {
+	for name, test := range map[string]struct {
+		management *bool
+		named      string
+		self       bool
+		by         string
+	}{
+		"nothing is said":               {nil, "", true, "a"},
+		"it names itself":               {nil, "a", true, "a"},
+		"it names another":              {nil, "b", false, "b"},
+		"it is one of management":       {ptr.To(true), "", true, "a"},
+		"it is none, and names nobody":  {ptr.To(false), "", false, ""},
+		"it is none, and names another": {ptr.To(false), "b", false, "b"},
+		"it says both, for management":  {ptr.To(true), "b", true, "a"},
+		"it says both, for workload":    {ptr.To(false), "a", false, "a"},
+	} {
+		c := &Cluster{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: ClusterSpec{
+			Management: test.management, ManagementCluster: ManagementCluster{Name: test.named},
+		}}
+		if c.IsSelfManaged() != test.self || c.IsManaged() == test.self || c.ManagedBy() != test.by {
+			t.Errorf("%s: self-managed %v, managed %v, by %q", name, c.IsSelfManaged(), c.IsManaged(), c.ManagedBy())
+		}
+	}
+}
+
+func TestSwitchesAreOnWithTrueOnly(t *testing.T) {
+	for value, want := range map[string]bool{"true": true, "": false, "false": false, "yes": false} {
+		c := &Cluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+			PausedAnnotation: value, ManagedByCLIAnnotation: value,
+		}}}
+		if c.IsPaused() != want || c.IsManagedByCLI() != want {
+			t.Errorf("%q: paused %v, by a command %v", value, c.IsPaused(), c.IsManagedByCLI())
+		}
+	}
+	if c := (&Cluster{}); c.IsPaused() || c.IsManagedByCLI() || c.IsSkipUpgrade() {
+		t.Error("a cluster without annotations is not left alone")
+	}
+}
+
+func TestTheOlderFormOfARepositoryIsTheSame(t *testing.T) {
+	g := &GitOpsConfig{ObjectMeta: metav1.ObjectMeta{Name: "fleet", Namespace: "team"}, Spec: GitOpsConfigSpec{Flux: Flux{Github: Github{
+		Owner: "o", Repository: "r", FluxSystemNamespace: "s", Branch: "b", ClusterConfigPath: "p", Personal: true,
+	}}}}
+	f := g.FluxConfig()
+	want := GithubProviderConfig{Owner: "o", Repository: "r", Personal: true}
+	if f.Name != "fleet" || f.Namespace != "team" || f.Spec.SystemNamespace != "s" || f.Spec.Branch != "b" || f.Spec.ClusterConfigPath != "p" || *f.Spec.Github != want {
+		t.Errorf("it became %+v", f)
+	}
+}

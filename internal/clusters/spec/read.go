@@ -1,0 +1,174 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+)
+
+// MaxSize is how large a file may be. No Cluster that an API server would store comes near it.
+const MaxSize = 1 << 20
+
+// Read reads a file: documents of YAML or JSON, one of them a Cluster, in any order. An error is Violations with all that can't be
+// understood: broken text, unknown fields, values of the wrong type, objects that are there twice. It does not fill in defaults, and does
+// not validate. Objects of other groups, and those that the Cluster does not name, are in Ignored.
+func Read(data []byte) (*Config, error) {
+	c, problems := read(data)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return c, nil
+}
+
+// Check reads a file, fills in defaults and validates, and says all that is wrong at once: an unknown field does not hide a wrong count.
+// The Config is nil if something is wrong.
+func Check(data []byte) (*Config, Violations) {
+	c, problems := read(data)
+	if c.Cluster != nil {
+		Default(c)
+		problems = append(problems, without(Validate(c), problems)...)
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return c, nil
+}
+
+// without leaves out what follows from a value that could not be read.
+func without(all, read Violations) Violations {
+	return slices.DeleteFunc(all, func(v Violation) bool {
+		return slices.ContainsFunc(read, func(r Violation) bool { return r.Path != "" && within(v.Path, r.Path) })
+	})
+}
+
+// within says whether a path is another one, or below it.
+func within(path, other string) bool {
+	rest, below := strings.CutPrefix(path, other)
+	return below && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+func read(data []byte) (*Config, Violations) {
+	r := &reader{config: &Config{}, seen: map[string]bool{}}
+	if len(data) > MaxSize {
+		r.problem("", "split it, or leave out what does not belong to the cluster", "the file has %d bytes, more than %d", len(data), MaxSize)
+		return r.config, r.problems
+	}
+	documents, problems := parse(data)
+	r.problems = problems
+	for _, d := range documents {
+		r.document(d)
+	}
+	r.assemble()
+	return r.config, r.problems
+}
+
+// reader collects the objects of a file.
+type reader struct {
+	config   *Config
+	objects  []client.Object
+	seen     map[string]bool
+	problems Violations
+}
+
+func (r *reader) problem(path, remedy, format string, args ...any) {
+	r.problems = append(r.problems, Violation{Path: path, Problem: fmt.Sprintf(format, args...), Remedy: remedy})
+}
+
+// document takes in one document, or each item of a list as kubectl prints it.
+func (r *reader) document(d document) {
+	if d.text("kind") == "List" && d.text("apiVersion") == "v1" {
+		items, _ := d.content["items"].([]any)
+		for i, item := range items {
+			where := fmt.Sprintf("%s, item %d", d.where, i+1)
+			content, ok := item.(map[string]any)
+			if !ok {
+				r.problem(where, "an item is an object with apiVersion, kind and metadata", "is not an object")
+				continue
+			}
+			r.object(document{where: where, content: content})
+		}
+		return
+	}
+	r.object(d)
+}
+
+func (r *reader) object(d document) {
+	kind, version := d.text("kind"), d.text("apiVersion")
+	if kind == "" || version == "" {
+		r.problem(d.where, "say what it is, such as apiVersion: "+anywherev1.GroupVersion.String()+" and kind: Cluster", "has no kind or no apiVersion")
+		return
+	}
+	gv, err := schema.ParseGroupVersion(version)
+	if err != nil || gv.Group != anywherev1.GroupVersion.Group {
+		r.config.Ignored = append(r.config.Ignored, d.id())
+		return
+	}
+	if gv != anywherev1.GroupVersion {
+		r.problem(d.id()+": apiVersion", "use "+anywherev1.GroupVersion.String(), "version %s is not known", printable(gv.Version))
+		return
+	}
+	r.own(d, kind)
+}
+
+// own takes in an object of our group.
+func (r *reader) own(d document, kind string) {
+	object := newObject(kind)
+	if object == nil {
+		if slices.Contains(absentKinds, kind) {
+			r.config.Ignored = append(r.config.Ignored, d.id())
+			return
+		}
+		r.problem(d.id(), remedyForKind(kind), "%s is not supported", printable(kind))
+		return
+	}
+	r.problems = append(r.problems, d.into(object)...)
+	strip(object)
+	if object.GetName() == "" {
+		r.problem(d.id()+": metadata.name", "give it a name", "has no name")
+		return
+	}
+	if id := kind + "/" + object.GetName(); r.seen[id] {
+		r.problem(id, "keep one of them", "is in the file more than once")
+		return
+	}
+	r.seen[kind+"/"+object.GetName()] = true
+	r.objects = append(r.objects, object)
+}
+
+// assemble finds the Cluster, and then what it names.
+func (r *reader) assemble() {
+	var clusters []string
+	for _, o := range r.objects {
+		if kindOf(o) == anywherev1.ClusterKind {
+			r.config.add(o)
+			clusters = append(clusters, o.GetName())
+		}
+	}
+	switch {
+	case len(clusters) == 1:
+		r.named(References(r.config.Cluster))
+	case len(clusters) > 1:
+		r.config.Cluster = nil
+		r.problem("", "put each into a file of its own", "the file has %d Clusters: %s", len(clusters), printable(strings.Join(clusters, ", ")))
+	case len(r.problems) == 0:
+		r.problem("", "add an object with apiVersion: "+anywherev1.GroupVersion.String()+" and kind: Cluster", "the file has no Cluster")
+	}
+}
+
+func (r *reader) named(refs []anywherev1.Ref) {
+	for _, o := range r.objects {
+		ref := anywherev1.Ref{Kind: kindOf(o), Name: o.GetName()}
+		switch {
+		case ref.Kind == anywherev1.ClusterKind:
+		case slices.Contains(refs, ref):
+			r.config.add(o)
+		default:
+			r.config.Ignored = append(r.config.Ignored, ref.Kind+"/"+ref.Name)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package spec
+
+import (
+	"fmt"
+	"net/netip"
+	"path"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+)
+
+func certSANsRule(c *anywherev1.Cluster) Violations {
+	var problems Violations
+	for i, name := range c.Spec.ControlPlaneConfiguration.CertSANs {
+		if !isSAN(name) {
+			problems = append(problems, one(fmt.Sprintf("%s.certSans[%d]", controlPlane, i), "give an IP address or a domain", "%q is neither an IP address nor a domain", printable(name))...)
+		}
+	}
+	return problems
+}
+
+func isSAN(name string) bool {
+	if _, err := netip.ParseAddr(name); err == nil {
+		return true
+	}
+	return len(validation.IsDNS1123Subdomain(name)) == 0 || len(validation.IsWildcardDNS1123Subdomain(name)) == 0
+}
+
+// flagName is how API servers name their flags.
+var flagName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+// apiServerArgsRule keeps a flag from being said twice, in two ways.
+func apiServerArgsRule(c *anywherev1.Cluster) Violations {
+	var problems Violations
+	issuer := slices.ContainsFunc(c.Spec.IdentityProviderRefs, func(r anywherev1.Ref) bool { return r.Kind == anywherev1.OIDCConfigKind })
+	for _, flag := range sortedKeys(c.Spec.ControlPlaneConfiguration.APIServerExtraArgs) {
+		at := controlPlane + ".apiServerExtraArgs[" + printable(flag) + "]"
+		switch {
+		case !flagName.MatchString(flag):
+			problems = append(problems, one(at, "write the flag without dashes before it, such as audit-log-maxage", "is not a flag")...)
+		case issuer && strings.HasPrefix(flag, "oidc-"):
+			problems = append(problems, one(at, "remove the flag, or the OIDCConfig from identityProviderRefs", "can't be set together with an OIDCConfig")...)
+		}
+	}
+	return problems
+}
+
+// auditPolicyRule reads a policy as an API server would: one that it can't read keeps it from starting.
+func auditPolicyRule(c *anywherev1.Cluster) Violations {
+	const at = controlPlane + ".auditPolicyContent"
+	text := c.Spec.ControlPlaneConfiguration.AuditPolicyContent
+	if text == "" {
+		return nil
+	}
+	var node yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &node); err != nil {
+		return one(at, "correct the YAML", "%s", parserText(err))
+	}
+	policy, problem := objectOf(&node)
+	switch {
+	case problem != "":
+		return one(at, "give a Policy of audit.k8s.io/v1", "%s", problem)
+	case policy["apiVersion"] != auditv1.SchemeGroupVersion.String() || policy["kind"] != "Policy":
+		return one(at, "begin with apiVersion: audit.k8s.io/v1 and kind: Policy", "is not a Policy of audit.k8s.io/v1")
+	}
+	f := &fitting{prefix: at + ": "}
+	f.fit(policy, reflect.TypeFor[auditv1.Policy](), "")
+	if rules, _ := policy["rules"].([]any); len(rules) == 0 {
+		f.problem("rules", "add a rule, such as {level: Metadata}", "there are none")
+	}
+	return f.problems
+}
+
+// encryptionRule wants one plugin, at a socket that API servers can reach.
+func encryptionRule(c *anywherev1.Cluster) Violations {
+	var problems Violations
+	if len(c.Spec.EtcdEncryption) > 1 {
+		problems = one("spec.etcdEncryption", "name all resources in one", "only one is supported")
+	}
+	for i, e := range c.Spec.EtcdEncryption {
+		at := fmt.Sprintf("spec.etcdEncryption[%d]", i)
+		if len(e.Resources) == 0 || slices.Contains(e.Resources, "") {
+			problems = append(problems, one(at+".resources", "name what is encrypted, such as secrets", "is empty, or has an entry that is")...)
+		}
+		if len(e.Providers) != 1 || e.Providers[0].KMS == nil {
+			problems = append(problems, one(at+".providers", "give one provider, with kms", "exactly one provider of kind kms is needed")...)
+			continue
+		}
+		problems = append(problems, kmsProblems(e.Providers[0].KMS, at+".providers[0].kms")...)
+	}
+	return problems
+}
+
+func kmsProblems(k *anywherev1.KMS, at string) Violations {
+	var problems Violations
+	if k.Name == "" {
+		problems = one(at+".name", "give the plugin a name", "is not set")
+	}
+	if socket, ok := strings.CutPrefix(k.SocketListenAddress, "unix://"); !ok || !path.IsAbs(socket) || path.Clean(socket) != socket {
+		problems = append(problems, one(at+".socketListenAddress", "write it as unix:///var/run/kmsplugin/socket.sock", "is not the address of a socket")...)
+	}
+	if k.CacheSize != nil && *k.CacheSize < 0 {
+		problems = append(problems, one(at+".cachesize", "use 1000, or leave it out", "must not be negative")...)
+	}
+	return append(problems, lasts(k.Timeout, time.Millisecond, at+".timeout")...)
+}

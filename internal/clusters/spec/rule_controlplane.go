@@ -1,0 +1,127 @@
+package spec
+
+import (
+	"net/netip"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+)
+
+// controlPlaneCountRule keeps a majority of etcd members possible.
+func controlPlaneCountRule(c *anywherev1.Cluster) Violations {
+	count := c.Spec.ControlPlaneConfiguration.Count
+	switch {
+	case count <= 0:
+		return one(controlPlane+".count", "use 1, or 3 or 5 to survive the loss of a machine", "control plane node count must be positive")
+	case count%2 == 0 && c.Spec.ExternalEtcdConfiguration == nil:
+		return one(controlPlane+".count", "use an odd number: 1, 3 or 5",
+			"control plane node count cannot be an even number when using stacked etcd topology")
+	}
+	return nil
+}
+
+// endpointRule: local machines have an address of their own making, and others reserve one if none is given.
+func endpointRule(c *anywherev1.Cluster) Violations {
+	endpoint := c.Spec.ControlPlaneConfiguration.Endpoint
+	switch {
+	case endpoint == nil || local(c) && endpoint.Host == "":
+		return nil
+	case local(c):
+		return one(controlPlane+".endpoint", "remove it: local machines choose the address", "specifying endpoint host configuration in Cluster is not supported")
+	case endpoint.Host == "":
+		return one(controlPlane+".endpoint.host", "give an address, or remove endpoint to have one reserved",
+			"cluster controlPlaneConfiguration.Endpoint.Host is not set or is empty")
+	case !isHost(endpoint.Host):
+		return one(controlPlane+".endpoint.host", "give an IP address or a host name, without a port", "%q is not an address", printable(endpoint.Host))
+	}
+	return nil
+}
+
+func controlPlaneMachinesRule(c *anywherev1.Cluster) Violations {
+	return machineGroup(c, c.Spec.ControlPlaneConfiguration.MachineGroupRef, controlPlane, "must specify machineGroupRef control plane machines")
+}
+
+func controlPlaneTaintsRule(c *anywherev1.Cluster) Violations {
+	taints := c.Spec.ControlPlaneConfiguration.Taints
+	if len(taints) > 0 && len(c.Spec.WorkerNodeGroupConfigurations) == 0 {
+		return one(controlPlane+".taints", "add a group of workers, or remove the taints", "cannot taint control plane when there is no worker node")
+	}
+	return taintProblems(taints, controlPlane+".taints")
+}
+
+func controlPlaneLabelsRule(c *anywherev1.Cluster) Violations {
+	return labelProblems(c.Spec.ControlPlaneConfiguration.Labels, controlPlane+".labels")
+}
+
+// controlPlaneRolloutRule: a control plane is replaced by adding one before or removing one before, never more.
+func controlPlaneRolloutRule(c *anywherev1.Cluster) Violations {
+	strategy := c.Spec.ControlPlaneConfiguration.UpgradeRolloutStrategy
+	if strategy == nil {
+		return nil
+	}
+	path := controlPlane + ".upgradeRolloutStrategy"
+	if problems := strategyProblems(strategy.Type, path); problems != nil {
+		return problems
+	}
+	if r := strategy.RollingUpdate; r != nil && r.MaxSurge != 0 && r.MaxSurge != 1 {
+		return one(path+".rollingUpdate.maxSurge", "use 1, or 0 if there is no machine to spare", "maxSurge must be 0 or 1 for control planes")
+	}
+	return surgeProblems(c, path)
+}
+
+// surgeProblems: without a further machine, one of too few would have to go first.
+func surgeProblems(c *anywherev1.Cluster, path string) Violations {
+	r := c.Spec.ControlPlaneConfiguration.UpgradeRolloutStrategy.RollingUpdate
+	if r == nil || r.MaxSurge != 0 || c.Spec.ControlPlaneConfiguration.Count >= 3 {
+		return nil
+	}
+	return one(path+".rollingUpdate.maxSurge", "use 1, or at least 3 control planes", "maxSurge 0 needs at least 3 control planes")
+}
+
+func controlPlaneHealthRule(c *anywherev1.Cluster) Violations {
+	return healthProblems(c.Spec.ControlPlaneConfiguration.MachineHealthCheck, controlPlane+".machineHealthCheck")
+}
+
+func controlPlaneKubeletRule(c *anywherev1.Cluster) Violations {
+	return kubeletProblems(c.Spec.ControlPlaneConfiguration.KubeletConfiguration, controlPlane+".kubeletConfiguration")
+}
+
+// etcdRule keeps the shape of what is then refused: etcd has no machines of its own.
+func etcdRule(c *anywherev1.Cluster) Violations {
+	etcd := c.Spec.ExternalEtcdConfiguration
+	if etcd == nil {
+		return nil
+	}
+	problems := one("spec.externalEtcdConfiguration", "remove it: etcd runs on the control planes, of which 3 or 5 survive the loss of a machine",
+		"etcd on machines of its own is not supported")
+	if etcd.Count <= 0 || etcd.Count%2 == 0 {
+		problems = append(problems, one("spec.externalEtcdConfiguration.count", "use an odd number: 1, 3 or 5", "external etcd count must be positive and odd")...)
+	}
+	return append(problems, machineGroup(c, etcd.MachineGroupRef, "spec.externalEtcdConfiguration", "must specify machineGroupRef for etcd machines")...)
+}
+
+// machineGroup wants machines to be described, unless they are those of a host, which are all alike. There is nothing to say about machines
+// of a cloud that is refused.
+func machineGroup(c *anywherev1.Cluster, ref *anywherev1.Ref, path, unset string) Violations {
+	path += ".machineGroupRef"
+	switch {
+	case local(c) && ref == nil || !local(c) && !remote(c):
+		return nil
+	case local(c):
+		return one(path, "remove it: local machines are all alike", "machine configs are not supported with %s", anywherev1.DockerDatacenterConfigKind)
+	case ref == nil:
+		return one(path, "name a "+anywherev1.PacketMachineConfigKind, "%s", unset)
+	case ref.Kind != anywherev1.PacketMachineConfigKind:
+		return one(path+".kind", "use "+anywherev1.PacketMachineConfigKind, "%q is not supported", printable(ref.Kind))
+	}
+	return nameOf(path, *ref)
+}
+
+// isHost accepts an address or a name.
+func isHost(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	return len(validation.IsDNS1123Subdomain(host)) == 0
+}

@@ -1,0 +1,140 @@
+package spec
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+)
+
+// proxyRule never cites a proxy: the address may hold a password.
+func proxyRule(c *anywherev1.Cluster) Violations {
+	p := c.Spec.ProxyConfiguration
+	if p == nil {
+		return nil
+	}
+	return append(proxyProblems(p.HTTPProxy, "spec.proxyConfiguration.httpProxy"), proxyProblems(p.HTTPSProxy, "spec.proxyConfiguration.httpsProxy")...)
+}
+
+func proxyProblems(proxy, path string) Violations {
+	const form = "write it as http://proxy.example.com:3128 or 192.0.2.1:3128"
+	if proxy == "" {
+		return one(path, "set both httpProxy and httpsProxy", "is not set")
+	}
+	address := proxy
+	if strings.Contains(proxy, "://") {
+		u, err := url.Parse(proxy)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+			return one(path, form, "is not the address of a proxy")
+		}
+		address = u.Host
+	}
+	host, port, err := net.SplitHostPort(address)
+	switch {
+	case err != nil || !isHost(host):
+		return one(path, form, "is not a host and a port")
+	case !isPort(port):
+		return one(path, "use a port between 1 and 65535", "has a port that is not valid")
+	}
+	return nil
+}
+
+// directHost is what goes around a proxy. It ends up in a file of the init system, where quotes and percent signs have a meaning.
+var directHost = regexp.MustCompile(`^[0-9A-Za-z.:/*_-]+$`)
+
+func noProxyRule(c *anywherev1.Cluster) Violations {
+	if c.Spec.ProxyConfiguration == nil {
+		return nil
+	}
+	var problems Violations
+	for i, entry := range c.Spec.ProxyConfiguration.NoProxy {
+		if !directHost.MatchString(entry) {
+			problems = append(problems, one(fmt.Sprintf("spec.proxyConfiguration.noProxy[%d]", i), "give each address, block or domain an entry of its own",
+				"%q is not an address, a block or a domain", printable(entry))...)
+		}
+	}
+	return problems
+}
+
+func mirrorRule(c *anywherev1.Cluster) Violations {
+	m := c.Spec.RegistryMirrorConfiguration
+	if m == nil {
+		return nil
+	}
+	const at = "spec.registryMirrorConfiguration"
+	var problems Violations
+	switch {
+	case m.Endpoint == "":
+		problems = one(at+".endpoint", "give the mirror's address or host name", "no value set for RegistryMirrorConfiguration.Endpoint")
+	case !isHost(m.Endpoint):
+		problems = one(at+".endpoint", "give an IP address or a host name, without a scheme, a port or a path", "%q is not an address", printable(m.Endpoint))
+	}
+	if !isPort(m.Port) {
+		problems = append(problems, one(at+".port", `use a port between 1 and 65535, such as "443"`, "%q is not a port", printable(m.Port))...)
+	}
+	if m.CACertContent != "" && !isCertificate(m.CACertContent) {
+		problems = append(problems, one(at+".caCertContent", "give certificates that begin with -----BEGIN CERTIFICATE-----", "holds no certificate in PEM")...)
+	}
+	return problems
+}
+
+// cloudRegistry has the curated packages of its project. One place in a mirror can stand for all of them.
+var cloudRegistry = regexp.MustCompile(`^\d{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com$`)
+
+func mirroredRule(c *anywherev1.Cluster) Violations {
+	if c.Spec.RegistryMirrorConfiguration == nil {
+		return nil
+	}
+	const at = "spec.registryMirrorConfiguration.ociNamespaces"
+	var problems Violations
+	curated, seen := 0, map[string]bool{}
+	for i, n := range c.Spec.RegistryMirrorConfiguration.OCINamespaces {
+		path := fmt.Sprintf("%s[%d].registry", at, i)
+		if n.Namespace != "" && !registryPath.MatchString(n.Namespace) {
+			problems = append(problems, one(fmt.Sprintf("%s[%d].namespace", at, i), "give a path such as team/images", "%q is not a place in a registry", printable(n.Namespace))...)
+		}
+		switch {
+		case n.Registry == "":
+			problems = append(problems, one(path, "name the registry that is mirrored", "registry can't be set to empty in OCINamespaces")...)
+		case !isRegistry(n.Registry):
+			problems = append(problems, one(path, "give a host such as registry.example.com", "%q is not a registry", printable(n.Registry))...)
+		case seen[n.Registry]:
+			problems = append(problems, one(path, "keep one of them", "registry %s is mirrored twice", n.Registry)...)
+		case cloudRegistry.MatchString(n.Registry):
+			curated++
+		}
+		seen[n.Registry] = true
+	}
+	if curated > 1 {
+		problems = append(problems, one(at, "keep one of them", "only one registry mirror for curated packages is supported")...)
+	}
+	return problems
+}
+
+// registryPath is where images are in a registry.
+var registryPath = regexp.MustCompile(`^[a-z0-9]+([._/-]+[a-z0-9]+)*$`)
+
+func isRegistry(registry string) bool {
+	host, port, found := strings.Cut(registry, ":")
+	return isHost(host) && (!found || isPort(port))
+}
+
+func isPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && n > 0 && strconv.FormatUint(n, 10) == port
+}
+
+func isCertificate(text string) bool {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil || block.Type != "CERTIFICATE" {
+		return false
+	}
+	_, err := x509.ParseCertificate(block.Bytes)
+	return err == nil
+}

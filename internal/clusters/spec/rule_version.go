@@ -1,0 +1,86 @@
+package spec
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"k8s.io/utils/ptr"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+)
+
+// minorVersion is how a spec names a version of Kubernetes.
+var minorVersion = regexp.MustCompile(`^1\.(0|[1-9]\d{0,3})$`)
+
+// maxWorkerSkew is how many minor versions workers may be behind.
+const maxWorkerSkew = 2
+
+const versionForm = `write it as "1.36", in quotes and without a patch version`
+
+func versionRule(c *anywherev1.Cluster) Violations {
+	version := c.Spec.KubernetesVersion
+	if version == "" {
+		return one("spec.kubernetesVersion", versionForm, "is not set")
+	}
+	if !minorVersion.MatchString(version) {
+		return one("spec.kubernetesVersion", versionForm, "%q is not a minor version of Kubernetes", printable(version))
+	}
+	return nil
+}
+
+func groupVersionRule(c *anywherev1.Cluster) Violations {
+	return eachGroup(c, func(g *anywherev1.WorkerNodeGroupConfiguration, path string) Violations {
+		if g.KubernetesVersion == nil || minorVersion.MatchString(*g.KubernetesVersion) {
+			return nil
+		}
+		return one(path+".kubernetesVersion", versionForm, "%q is not a minor version of Kubernetes", printable(*g.KubernetesVersion))
+	})
+}
+
+// skewRule keeps workers within what kubelets and API servers can do with each other.
+func skewRule(c *anywherev1.Cluster) Violations {
+	cluster, ok := minor(c.Spec.KubernetesVersion)
+	if !ok {
+		return nil
+	}
+	return eachGroup(c, func(g *anywherev1.WorkerNodeGroupConfiguration, path string) Violations {
+		group, ok := minor(ptr.Deref(g.KubernetesVersion, c.Spec.KubernetesVersion))
+		if !ok || group <= cluster && group >= cluster-maxWorkerSkew {
+			return nil
+		}
+		return one(path+".kubernetesVersion", fmt.Sprintf("use 1.%d to 1.%d, or leave it out", max(0, cluster-maxWorkerSkew), cluster),
+			"cluster level minor version must be within %d versions greater than worker node group version: %v", maxWorkerSkew, *g.KubernetesVersion)
+	})
+}
+
+// minor is the number behind the dot.
+func minor(version string) (int, bool) {
+	if !minorVersion.MatchString(version) {
+		return 0, false
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(version, "1."))
+	return n, err == nil
+}
+
+func eksaVersionRule(c *anywherev1.Cluster) Violations {
+	if c.Spec.EksaVersion == "" || release(c.Spec.EksaVersion) != nil {
+		return nil
+	}
+	return one("spec.eksaVersion", "write it as v0.25.0, or leave it out", "%q is not a semantic version", printable(c.Spec.EksaVersion))
+}
+
+// release reads a version such as v1.2.3. It is nil if it is none.
+func release(version string) *semver.Version {
+	number, ok := strings.CutPrefix(version, "v")
+	if !ok {
+		return nil
+	}
+	parsed, err := semver.StrictNewVersion(number)
+	if err != nil {
+		return nil
+	}
+	return parsed
+}

@@ -1,0 +1,139 @@
+package spec
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+)
+
+// groupNamesRule: a MachineDeployment is named after the cluster and the group, and is also the value of a label.
+func groupNamesRule(c *anywherev1.Cluster) Violations {
+	seen := map[string]bool{}
+	return eachGroup(c, func(g *anywherev1.WorkerNodeGroupConfiguration, path string) Violations {
+		path += ".name"
+		defer func() { seen[g.Name] = true }()
+		switch {
+		case g.Name == "":
+			return one(path, "give each group a name", "must specify name for worker nodes")
+		case len(validation.IsDNS1123Label(g.Name)) > 0:
+			return one(path, "use small letters, digits and dashes", "%q is not a valid name of a group", printable(g.Name))
+		case len(c.Name)+1+len(g.Name) > validation.LabelValueMaxLength:
+			return one(path, "choose a shorter name", "the names of cluster and group have more than %d characters together", validation.LabelValueMaxLength-1)
+		case seen[g.Name]:
+			return one(path, "give each group a name of its own", "worker node group name %q is used more than once", g.Name)
+		}
+		return nil
+	})
+}
+
+func groupCountsRule(c *anywherev1.Cluster) Violations {
+	return eachGroup(c, func(g *anywherev1.WorkerNodeGroupConfiguration, path string) Violations {
+		if g.Count == nil || *g.Count >= 0 {
+			return nil
+		}
+		return one(path+".count", "use 0 or more", "worker node count must not be negative")
+	})
+}
+
+func groupScalingRule(c *anywherev1.Cluster) Violations {
+	return eachGroup(c, func(g *anywherev1.WorkerNodeGroupConfiguration, path string) Violations {
+		bounds := g.AutoScalingConfiguration
+		if bounds == nil {
+			return nil
+		}
+		at := path + ".autoscalingConfiguration"
+		switch {
+		case bounds.MinCount < 0:
+			return one(at+".minCount", "use 0 or more", "minCount must not be negative")
+		case bounds.MinCount > bounds.MaxCount:
+			return one(at+".maxCount", "raise maxCount or lower minCount", "minCount %d must not be greater than maxCount %d", bounds.MinCount, bounds.MaxCount)
+		case g.Count != nil && (*g.Count < bounds.MinCount || *g.Count > bounds.MaxCount):
+			return one(path+".count", "leave count out, or choose one between the bounds", "count %d must be between minCount %d and maxCount %d",
+				*g.Count, bounds.MinCount, bounds.MaxCount)
+		}
+		return nil
+	})
+}
+
+func groupMachinesRule(c *anywherev1.Cluster) Violations {
+	return eachGroup(c, func(g *anywherev1.WorkerNodeGroupConfiguration, path string) Violations {
+		return machineGroup(c, g.MachineGroupRef, path, "must specify machineGroupRef for worker nodes")
+	})
+}
+
+func groupTaintsRule(c *anywherev1.Cluster) Violations {
+	return eachGroup(c, func(g *anywherev1.WorkerNodeGroupConfiguration, path string) Violations {
+		return taintProblems(g.Taints, path+".taints")
+	})
+}
+
+func groupLabelsRule(c *anywherev1.Cluster) Violations {
+	return eachGroup(c, func(g *anywherev1.WorkerNodeGroupConfiguration, path string) Violations {
+		return labelProblems(g.Labels, path+".labels")
+	})
+}
+
+func groupRolloutRule(c *anywherev1.Cluster) Violations {
+	return eachGroup(c, func(g *anywherev1.WorkerNodeGroupConfiguration, path string) Violations {
+		if g.UpgradeRolloutStrategy == nil {
+			return nil
+		}
+		path += ".upgradeRolloutStrategy"
+		r := g.UpgradeRolloutStrategy.RollingUpdate
+		if problems := strategyProblems(g.UpgradeRolloutStrategy.Type, path); problems != nil {
+			return problems
+		}
+		switch {
+		case r == nil:
+			return one(path+".rollingUpdate", "set maxSurge and maxUnavailable, or remove upgradeRolloutStrategy", "rollingUpdate is required for RollingUpdate")
+		case r.MaxSurge < 0 || r.MaxUnavailable < 0:
+			return one(path+".rollingUpdate", "use 0 or more", "maxSurge and maxUnavailable must not be negative")
+		case r.MaxSurge == 0 && r.MaxUnavailable == 0:
+			return one(path+".rollingUpdate", "let one of them be 1", "maxSurge and maxUnavailable must not both be 0")
+		}
+		return nil
+	})
+}
+
+func groupHealthRule(c *anywherev1.Cluster) Violations {
+	return eachGroup(c, func(g *anywherev1.WorkerNodeGroupConfiguration, path string) Violations {
+		return healthProblems(g.MachineHealthCheck, path+".machineHealthCheck")
+	})
+}
+
+func groupKubeletRule(c *anywherev1.Cluster) Violations {
+	return eachGroup(c, func(g *anywherev1.WorkerNodeGroupConfiguration, path string) Violations {
+		return kubeletProblems(g.KubeletConfiguration, path+".kubeletConfiguration")
+	})
+}
+
+// untaintedRule leaves room for what a management cluster itself runs.
+func untaintedRule(c *anywherev1.Cluster) Violations {
+	groups := c.Spec.WorkerNodeGroupConfigurations
+	if c.IsManaged() || len(groups) == 0 || slices.ContainsFunc(groups, acceptsPods) {
+		return nil
+	}
+	return one(workers, "remove the taints of one group, or use PreferNoSchedule: the management cluster's own parts run there",
+		"at least one WorkerNodeGroupConfiguration must not have NoExecute and/or NoSchedule taints")
+}
+
+func acceptsPods(g anywherev1.WorkerNodeGroupConfiguration) bool {
+	return !slices.ContainsFunc(g.Taints, func(t corev1.Taint) bool {
+		return t.Effect == corev1.TaintEffectNoExecute || t.Effect == corev1.TaintEffectNoSchedule
+	})
+}
+
+// strategyProblems wants machines to be replaced.
+func strategyProblems(strategy anywherev1.UpgradeRolloutStrategyType, path string) Violations {
+	const remedy = "use " + string(anywherev1.RollingUpdateStrategyType)
+	switch strategy {
+	case anywherev1.RollingUpdateStrategyType, "":
+		return nil
+	case anywherev1.InPlaceStrategyType:
+		return one(path+".type", remedy, "InPlace is not supported: machines are replaced")
+	}
+	return one(path+".type", remedy, "%q is not supported", printable(string(strategy)))
+}
