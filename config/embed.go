@@ -23,6 +23,14 @@ const (
 	MutatingWebhooks   = "drover-mutating-webhook-configuration"
 	ValidatingWebhooks = "drover-validating-webhook-configuration"
 
+	// BundleKeySecret may have the key that bundles of packages are signed with, as BundleKeyFile, and CredentialsSecret those for the Packet API
+	// that clusters use which name no others.
+	BundleKeySecret   = "drover-bundle-key"
+	BundleKeyFile     = "bundles.key"
+	CredentialsSecret = "drover-packet-credentials"
+	// OfferAddress is where the manager serves what ships with Drover, to itself alone.
+	OfferAddress = "127.0.0.1:5000"
+
 	// LabelPartOf marks everything an installation consists of.
 	LabelPartOf = "app.kubernetes.io/part-of"
 	PartOf      = "drover"

@@ -19,10 +19,12 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/drover-dev/drover/internal/image"
 )
 
 type options struct {
-	contents
+	image.Contents
 	name   string
 	output string
 	load   bool
@@ -30,10 +32,10 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.binary, "binary", "bin/manager", "static executable to pack")
+	flag.StringVar(&o.Binary, "binary", "bin/manager", "static executable to pack")
 	flag.StringVar(&o.name, "name", "", "name of the image, with or without a tag")
-	flag.StringVar(&o.version, "version", "", "version to put on the label")
-	flag.StringVar(&o.revision, "revision", "", "commit to put on the label")
+	flag.StringVar(&o.Version, "version", "", "version to put on the label")
+	flag.StringVar(&o.Revision, "revision", "", "commit to put on the label")
 	flag.StringVar(&o.output, "output", "bin/image.tar", "file to write")
 	flag.BoolVar(&o.load, "load", true, "load the image into a docker daemon if one answers")
 	flag.Parse()
@@ -48,7 +50,7 @@ func (o options) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the image name %q: %w", o.name, err)
 	}
-	img, err := o.image()
+	img, err := o.Image()
 	if err != nil {
 		return err
 	}
@@ -56,10 +58,10 @@ func (o options) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("computing the digest: %w", err)
 	}
-	if err := writeArchive(o.output, tag, img); err != nil {
+	if err := image.WriteArchive(o.output, tag, img); err != nil {
 		return fmt.Errorf("writing %q: %w", o.output, err)
 	}
-	fmt.Printf("%s@%s\n", shortName(tag), digest)
+	fmt.Printf("%s@%s\n", image.ShortName(tag), digest)
 	if o.load {
 		return load(ctx, o.output)
 	}

@@ -31,6 +31,8 @@ type Options struct {
 	Namespace string
 	// Version is that of the installing Drover; the running build's if empty.
 	Version string
+	// More is installed too, after all else: what runs the manager, if it is to run in the cluster.
+	More []config.Manifest
 	// Log receives one line per object that is written.
 	Log logr.Logger
 }
@@ -70,9 +72,9 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// write applies the namespace first, as others live in it, then all else side by side, and waits for the definitions.
+// write applies the namespace first, as others live in it, then all else side by side, waits for the definitions, and comes to More.
 func (c *cluster) write(ctx context.Context, stale []object, since string, o Options) error {
-	var later, definitions []object
+	var later, last, definitions []object
 	for _, obj := range stale {
 		if obj.kind == namespaces {
 			if err := c.apply(ctx, obj, o); err != nil {
@@ -83,16 +85,27 @@ func (c *cluster) write(ctx context.Context, stale []object, since string, o Opt
 		if obj.kind == definitionsKind {
 			definitions = append(definitions, obj)
 		}
+		if obj.last {
+			last = append(last, obj)
+			continue
+		}
 		later = append(later, obj)
 	}
 	wait := c.watchEstablished(ctx, definitions, since)
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(parallel)
-	for _, obj := range later {
-		group.Go(func() error { return c.apply(groupCtx, obj, o) })
-	}
-	if err := group.Wait(); err != nil {
+	if err := c.applyAll(ctx, later, o); err != nil {
 		return errors.Join(err, wait(false))
 	}
-	return wait(true)
+	if err := wait(true); err != nil {
+		return err
+	}
+	return c.applyAll(ctx, last, o)
+}
+
+func (c *cluster) applyAll(ctx context.Context, objects []object, o Options) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for _, obj := range objects {
+		group.Go(func() error { return c.apply(ctx, obj, o) })
+	}
+	return group.Wait()
 }

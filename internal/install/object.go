@@ -33,6 +33,8 @@ var resources = map[string]schema.GroupVersionResource{
 	"CustomResourceDefinition":       definitionsKind,
 	"ServiceAccount":                 {Version: "v1", Resource: "serviceaccounts"},
 	"Service":                        {Version: "v1", Resource: "services"},
+	"Deployment":                     {Group: "apps", Version: "v1", Resource: "deployments"},
+	"PodDisruptionBudget":            {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
 	"ClusterRole":                    {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 	"ClusterRoleBinding":             {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
 	"Role":                           {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
@@ -48,6 +50,8 @@ type object struct {
 	namespace, name string
 	manifest        []byte
 	hash            string
+	// last says that it needs all others.
+	last bool
 }
 
 func (o object) String() string { return o.kind.Resource + "/" + o.name }
@@ -64,6 +68,14 @@ func (o Options) objects() ([]object, error) {
 		if err != nil {
 			return nil, err
 		}
+		objects = append(objects, obj)
+	}
+	for _, m := range o.More {
+		obj, err := o.identify(m)
+		if err != nil {
+			return nil, err
+		}
+		obj.last = true
 		objects = append(objects, obj)
 	}
 	return objects, nil

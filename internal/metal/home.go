@@ -39,12 +39,23 @@ type Endpoint struct {
 	Driver     string `json:"driver,omitempty"`
 	// Project is the one that every home has, by its id.
 	Project string `json:"project,omitempty"`
+	// Machines is the URL at which machines reach the same API, if they can.
+	Machines string `json:"machines,omitempty"`
 	// Process is the one that serves, or served last.
 	process.Process
 }
 
 // APIURL is what clients of the Packet API are given.
 func (e Endpoint) APIURL() string { return e.URL + versionPrefix }
+
+// MachinesAPIURL is what clients on machines are given. It is good on this host
+// too.
+func (e Endpoint) MachinesAPIURL() string {
+	if e.Machines == "" {
+		return ""
+	}
+	return e.Machines + versionPrefix
+}
 
 // ErrNoMetal means that no metal has ever run in a home.
 var ErrNoMetal = errors.New("no metal has run")
@@ -62,6 +73,9 @@ func (h Home) TokenFile(project string) string { return h.path("tokens", "projec
 func (h Home) LogFile() string { return h.path("logs", "metal.log") }
 
 func (h Home) storeFile() string { return h.path("store.db") }
+
+// LocalDir is where the driver of local machines keeps everything.
+func (h Home) LocalDir() string { return h.driverDir("local") }
 
 func (h Home) driverDir(name string) string { return h.path("driver-" + strings.ToLower(name)) }
 

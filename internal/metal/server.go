@@ -126,6 +126,15 @@ func networksOf(d driver.Driver) driver.Networks {
 	return n
 }
 
+// HostAddress is where machines reach what listens on this host; none if they
+// can't.
+func (s *Server) HostAddress() netip.Addr {
+	if h, ok := s.driver.(driver.Host); ok {
+		return h.HostAddress()
+	}
+	return netip.Addr{}
+}
+
 // Handler serves the API.
 func (s *Server) Handler() http.Handler { return s.handler() }
 

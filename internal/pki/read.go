@@ -94,3 +94,12 @@ func ParseCerts(data []byte) ([]*x509.Certificate, error) {
 	}
 	return slices.Clip(certs), nil
 }
+
+// PublicPEM is the public half of a key.
+func PublicPEM(key crypto.Signer) ([]byte, error) {
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return nil, fmt.Errorf("encoding a public key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
+}

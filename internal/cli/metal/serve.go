@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"strings"
@@ -40,8 +41,10 @@ func newServe(io *ui.IO, home *homeFlag) *cobra.Command {
 answer is on disk before it is sent; metal may be killed at any time and takes
 up its work at the next start.
 
-It listens on a loopback address without TLS. The address is kept, so that
-clients find it again after a restart.`,
+It listens on a loopback address without TLS, and on that of the bridge which
+local machines are on, so that a manager on one of them can use it; every call
+needs a token. The addresses are kept, so that clients find them again after a
+restart.`,
 		Example: `  drover metal serve --driver memory --speed 20    # simulated machines, in a hurry`,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), io) },
@@ -101,15 +104,38 @@ func (o *serveOptions) serve(ctx context.Context, io *ui.IO, home metal.Home, s 
 		URL: "http://" + l.Addr().String(), AdminToken: home.AdminTokenFile(), Driver: o.driver, Project: project,
 		Process: process.Identify(os.Getpid()),
 	}
+	listeners, err := withMachines(ctx, l, s.HostAddress(), &endpoint)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
 	if err := home.WriteEndpoint(endpoint); err != nil {
 		return err
 	}
 	o.next(io, home, endpoint)
-	return serveUntil(ctx, l, s)
+	return serveUntil(ctx, s, listeners)
+}
+
+// withMachines adds the same port of the host's address on the network of
+// machines, if there is one.
+func withMachines(ctx context.Context, l net.Listener, host netip.Addr, e *metal.Endpoint) ([]net.Listener, error) {
+	at, err := netip.ParseAddrPort(l.Addr().String())
+	if err != nil || !host.IsValid() {
+		return []net.Listener{l}, err
+	}
+	forMachines := netip.AddrPortFrom(host, at.Port()).String()
+	e.Machines = "http://" + forMachines
+	if at.Addr().IsUnspecified() { // It has every address of the host.
+		return []net.Listener{l}, nil
+	}
+	beside, err := (&net.ListenConfig{}).Listen(ctx, "tcp", forMachines)
+	if err != nil {
+		return nil, fmt.Errorf("metal cannot listen for machines: %w: choose another port with --addr", err)
+	}
+	return []net.Listener{l, beside}, nil
 }
 
 // serveUntil serves until the context ends, and lets calls finish.
-func serveUntil(ctx context.Context, l net.Listener, s *metal.Server) error {
+func serveUntil(ctx context.Context, s *metal.Server, listeners []net.Listener) error {
 	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
@@ -119,8 +145,12 @@ func serveUntil(ctx context.Context, l net.Listener, s *metal.Server) error {
 		stopped <- server.Shutdown(end)
 	})
 	defer stop()
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
+	ended := make(chan error, len(listeners))
+	for _, l := range listeners {
+		go func() { ended <- server.Serve(l) }()
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return errors.Join(err, server.Close())
 	}
 	if err := <-stopped; err != nil {
 		return server.Close()

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -180,3 +181,18 @@ func TestUnpackBlamesTheWriterForItsOwnErrors(t *testing.T) {
 type failing struct{ err error }
 
 func (w failing) Write([]byte) (int, error) { return 0, w.err }
+
+func TestBareIsTheExecutableWithoutItsPayload(t *testing.T) {
+	executable := write(t, "drover", []byte("program"))
+	for range 2 { // Without one first, then with one.
+		r, err := Bare(executable)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(r)
+		if err := errors.Join(err, r.Close()); err != nil || string(got) != "program" {
+			t.Errorf("read %q, %v", got, err)
+		}
+		attach(t, executable, "kubernetes")
+	}
+}

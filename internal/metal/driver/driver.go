@@ -163,6 +163,12 @@ type Metadata interface {
 	MetadataListener() (net.Listener, error)
 }
 
+// Host is a driver whose machines share a network with this host.
+type Host interface {
+	// HostAddress is the host's own in that network.
+	HostAddress() netip.Addr
+}
+
 // Stdio are the streams of a process in a machine.
 type Stdio struct {
 	In       io.Reader

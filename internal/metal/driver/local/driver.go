@@ -21,8 +21,8 @@ import (
 // versionTag is the tag by which a device says which Kubernetes it is for.
 const versionTag = "kubernetes.io/version:"
 
-// Driver implements driver.Driver, driver.Console, driver.Metadata and
-// driver.Shell.
+// Driver implements driver.Driver, driver.Console, driver.Metadata,
+// driver.Shell and driver.Host.
 type Driver struct {
 	home    string
 	name    string // 8 hex digits that all our names carry
@@ -44,6 +44,7 @@ var (
 	_ driver.Console  = (*Driver)(nil)
 	_ driver.Metadata = (*Driver)(nil)
 	_ driver.Shell    = (*Driver)(nil)
+	_ driver.Host     = (*Driver)(nil)
 	_ driver.New      = New
 )
 
@@ -78,8 +79,10 @@ func open(ctx context.Context, c driver.Config) (*Driver, error) {
 	d := &Driver{
 		home: home, name: hex.EncodeToString(sum[:4]), sink: c.Sink, log: c.Log, program: program, machines: map[string]*machine{},
 	}
-	if err := os.MkdirAll(d.machinesDir(), 0o700); err != nil {
-		return nil, fmt.Errorf("creating the directory of machines: %w", err)
+	for _, dir := range []string{d.machinesDir(), d.imagesDir()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("creating the directories of machines and images: %w", err)
+		}
 	}
 	if d.network, err = d.openNetwork(); err != nil {
 		return nil, fmt.Errorf("setting up the bridge of local machines: %w", err)
@@ -88,12 +91,19 @@ func open(ctx context.Context, c driver.Config) (*Driver, error) {
 	return d, nil
 }
 
-func (d *Driver) machinesDir() string { return filepath.Join(d.home, "machines") }
+const machinesDir = "machines"
+
+func (d *Driver) machinesDir() string { return filepath.Join(d.home, machinesDir) }
+
+func (d *Driver) imagesDir() string { return filepath.Join(d.home, imagesDir) }
 
 // Networks implements driver.Driver.
 func (d *Driver) Networks() driver.Networks {
 	return driver.Networks{Public: d.network.Public, Private: d.network.Private, Flat: true}
 }
+
+// HostAddress implements driver.Host.
+func (d *Driver) HostAddress() netip.Addr { return gateway(d.network.Public) }
 
 // Known implements driver.Driver.
 func (d *Driver) Known(context.Context) ([]string, error) {

@@ -160,7 +160,7 @@ func (m *machine) report(e driver.Event) {
 // spec is what the first process is told.
 func (m *machine) spec(want driver.Machine, image node.Image) guest.Spec {
 	s := guest.Spec{
-		ID: m.id, Hostname: want.Hostname, Dir: m.dir, Lower: image.Root(), Program: m.driver.program,
+		ID: m.id, Hostname: want.Hostname, Dir: m.dir, Lower: image.Root(), Program: m.driver.program, Images: m.driver.imagesDir(),
 		CPUs: want.CPUs, MemoryBytes: want.MemoryBytes, SSHKeys: want.SSHKeys, Userdata: want.Userdata,
 		Metadata: m.driver.network.metadata(), Variables: variables(want),
 	}
@@ -188,10 +188,11 @@ func (m *machine) refreshSpec() error {
 		return err
 	}
 	metadata := m.driver.network.metadata()
-	if s.Program == m.driver.program && s.Metadata == metadata {
+	images := m.driver.imagesDir()
+	if s.Program == m.driver.program && s.Metadata == metadata && s.Images == images {
 		return nil
 	}
-	s.Program, s.Metadata = m.driver.program, metadata
+	s.Program, s.Metadata, s.Images = m.driver.program, metadata, images
 	return m.writeSpec(s)
 }
 

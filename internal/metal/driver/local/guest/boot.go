@@ -28,6 +28,7 @@ const (
 func (m *machine) boot() {
 	first := !booted()
 	go m.services.startEnabled()
+	go m.importImages()
 	if first {
 		m.report(Event{Phase: "Running", Percent: 100, Type: "provisioning.110", Message: "Device phoned home and is ready to go"})
 	} else {

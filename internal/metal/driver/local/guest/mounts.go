@@ -39,7 +39,7 @@ func enterRoot(s Spec) error {
 		return err
 	}
 	for _, step := range []func(root string) error{
-		s.mountData, mountKernel, mountDevices, mountCgroups, func(root string) error { return bindFile(s.Program, root, node.MachineProgram) },
+		s.mountData, mountKernel, s.mountImages, mountDevices, mountCgroups, func(root string) error { return bindFile(s.Program, root, node.MachineProgram) },
 	} {
 		if err := step(root); err != nil {
 			return err

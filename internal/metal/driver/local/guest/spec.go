@@ -31,6 +31,9 @@ type Spec struct {
 	MemoryBytes         int64
 	Addresses           []Address
 	Elastic             []netip.Addr
+	// Images is the host's directory of archives of container images, if there is
+	// one.
+	Images string
 	// Metadata is where the metadata service listens, if there is one.
 	Metadata netip.AddrPort
 	SSHKeys  []string

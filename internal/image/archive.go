@@ -1,4 +1,4 @@
-package main
+package image
 
 import (
 	"archive/tar"
@@ -20,9 +20,9 @@ type archive struct {
 	err error
 }
 
-// writeArchive writes an OCI image layout as one file. The docker manifest in
+// WriteArchive writes an OCI image layout as one file. The docker manifest in
 // it makes daemons load it that don't know OCI layouts.
-func writeArchive(path string, tag name.Tag, img v1.Image) error {
+func WriteArchive(path string, tag name.Tag, img v1.Image) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func writeLayout(w io.Writer, tag name.Tag, img v1.Image) error {
 	}
 	a := &archive{tw: tar.NewWriter(w)}
 	a.add("oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`), nil)
-	docker := dockerManifest{RepoTags: []string{shortName(tag)}}
+	docker := dockerManifest{RepoTags: []string{ShortName(tag)}}
 	for _, layer := range layers {
 		docker.Layers = append(docker.Layers, a.addLayer(layer))
 	}
@@ -77,8 +77,8 @@ func index(tag name.Tag, img v1.Image) func() (any, error) {
 	}
 }
 
-// shortName is the name as people write it, without the default registry.
-func shortName(tag name.Tag) string {
+// ShortName is the name as people write it, without the default registry.
+func ShortName(tag name.Tag) string {
 	if tag.RegistryStr() == name.DefaultRegistry {
 		return tag.RepositoryStr() + ":" + tag.TagStr()
 	}

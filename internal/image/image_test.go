@@ -1,4 +1,4 @@
-package main
+package image
 
 import (
 	"archive/tar"
@@ -38,9 +38,9 @@ func program(t *testing.T, environment ...string) string {
 	return binary
 }
 
-func build(t *testing.T, c contents) v1.Image {
+func build(t *testing.T, c Contents) v1.Image {
 	t.Helper()
-	img, err := c.image()
+	img, err := c.Image()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func tag(t *testing.T, s string) name.Tag {
 func TestTheSameContentsGiveTheSameArchive(t *testing.T) {
 	archive := func() []byte {
 		var out bytes.Buffer
-		img := build(t, contents{binary: program(t), version: "v1.2.3", revision: "abc"})
+		img := build(t, Contents{Binary: program(t), Version: "v1.2.3", Revision: "abc"})
 		if err := writeLayout(&out, tag(t, "myname/img-provider"), img); err != nil {
 			t.Fatal(err)
 		}
@@ -72,20 +72,20 @@ func TestTheSameContentsGiveTheSameArchive(t *testing.T) {
 
 func TestTheDigestFollowsTheContents(t *testing.T) {
 	binary := program(t)
-	digest := func(c contents) v1.Hash {
+	digest := func(c Contents) v1.Hash {
 		d, err := build(t, c).Digest()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return d
 	}
-	if digest(contents{binary: binary, version: "v1"}) == digest(contents{binary: binary, version: "v2"}) {
+	if digest(Contents{Binary: binary, Version: "v1"}) == digest(Contents{Binary: binary, Version: "v2"}) {
 		t.Error("another version gave the same digest")
 	}
 }
 
 func TestTheImageRunsTheManagerAsNobody(t *testing.T) {
-	img := build(t, contents{binary: program(t), version: "v1.2.3", revision: "abc"})
+	img := build(t, Contents{Binary: program(t), Version: "v1.2.3", Revision: "abc"})
 	config, err := img.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestTheImageRunsTheManagerAsNobody(t *testing.T) {
 
 func TestTheLayerHoldsTheBinaryAndNothingElse(t *testing.T) {
 	binary := program(t)
-	layers, err := build(t, contents{binary: binary}).Layers()
+	layers, err := build(t, Contents{Binary: binary}).Layers()
 	if err != nil || len(layers) != 1 {
 		t.Fatalf("%d layers (%v), want 1", len(layers), err)
 	}
@@ -144,9 +144,9 @@ func TestTheLayerHoldsTheBinaryAndNothingElse(t *testing.T) {
 
 func TestTheArchiveIsReadAsDockerAndAsOCI(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "image.tar")
-	img := build(t, contents{binary: program(t)})
+	img := build(t, Contents{Binary: program(t)})
 	ref := tag(t, "myname/img-provider")
-	if err := writeArchive(file, ref, img); err != nil {
+	if err := WriteArchive(file, ref, img); err != nil {
 		t.Fatal(err)
 	}
 	docker, err := tarball.ImageFromPath(file, &ref)
@@ -194,7 +194,7 @@ func TestShortName(t *testing.T) {
 		"myname/img-provider:v1":        "myname/img-provider:v1",
 		"registry.example.com:5000/a/b": "registry.example.com:5000/a/b:latest",
 	} {
-		if got := shortName(tag(t, in)); got != want {
+		if got := ShortName(tag(t, in)); got != want {
 			t.Errorf("%s became %s, want %s", in, got, want)
 		}
 	}
@@ -214,7 +214,7 @@ func TestWhatCannotRunInTheImageIsRefused(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := contents{binary: tt.binary}.image()
+			_, err := Contents{Binary: tt.binary}.Image()
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got error %v, want one with %q", err, tt.want)
 			}

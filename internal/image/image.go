@@ -1,4 +1,6 @@
-package main
+// Package image packs a program of Drover's into an OCI image without a container engine, and always into the same one: the digest depends
+// on the program, the version and the commit, not on when or where it is made. Start with Contents.
+package image
 
 import (
 	"archive/tar"
@@ -6,14 +8,16 @@ import (
 	"debug/buildinfo"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/compression"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/drover-dev/drover/internal/kube/payload"
 )
 
 const (
@@ -23,28 +27,31 @@ const (
 	nonRoot = "65532:65532"
 )
 
-// contents is what goes into an image, and all that its digest depends on.
-type contents struct {
-	binary   string
-	version  string
-	revision string
+// Contents is what goes into an image, and all that its digest depends on.
+type Contents struct {
+	// Binary is a static executable. A Kubernetes that it carries is left out.
+	Binary   string
+	Version  string
+	Revision string
+	// Compression is gzip unless said otherwise: some engines know nothing else.
+	Compression compression.Compression
 }
 
-// image makes the image: one layer with one static binary. There is no bundle
+// Image makes the image: one layer with one static binary. There is no bundle
 // of CA certificates in it. The manager speaks TLS to API servers whose CAs are
 // in kubeconfigs; to reach a registry with a public certificate, mount a bundle
 // and set SSL_CERT_FILE.
-func (c contents) image() (v1.Image, error) {
-	platform, err := platformOf(c.binary)
+func (c Contents) Image() (v1.Image, error) {
+	platform, err := platformOf(c.Binary)
 	if err != nil {
 		return nil, err
 	}
-	layer, err := layerWith(c.binary)
+	layer, err := c.layer()
 	if err != nil {
-		return nil, fmt.Errorf("packing %q: %w", c.binary, err)
+		return nil, fmt.Errorf("packing %q: %w", c.Binary, err)
 	}
 	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	img, err := mutate.Append(base, mutate.Addendum{Layer: layer, History: v1.History{CreatedBy: "hack/image", Created: epoch()}})
+	img, err := mutate.Append(base, mutate.Addendum{Layer: layer, History: v1.History{CreatedBy: "drover", Created: epoch()}})
 	if err != nil {
 		return nil, fmt.Errorf("adding the layer: %w", err)
 	}
@@ -59,7 +66,7 @@ func (c contents) image() (v1.Image, error) {
 	return mutate.ConfigFile(img, config)
 }
 
-func (c contents) config() v1.Config {
+func (c Contents) config() v1.Config {
 	return v1.Config{
 		Entrypoint: []string{entrypoint},
 		User:       nonRoot,
@@ -68,8 +75,8 @@ func (c contents) config() v1.Config {
 			"org.opencontainers.image.title":    "Drover manager",
 			"org.opencontainers.image.source":   "https://github.com/drover-dev/drover",
 			"org.opencontainers.image.licenses": "Apache-2.0",
-			"org.opencontainers.image.version":  c.version,
-			"org.opencontainers.image.revision": c.revision,
+			"org.opencontainers.image.version":  c.Version,
+			"org.opencontainers.image.revision": c.Revision,
 		},
 	}
 }
@@ -99,8 +106,8 @@ func platformOf(binary string) (v1.Platform, error) {
 	return p, nil
 }
 
-func layerWith(binary string) (v1.Layer, error) {
-	data, err := os.ReadFile(binary)
+func (c Contents) layer() (v1.Layer, error) {
+	data, err := readBare(c.Binary)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +125,21 @@ func layerWith(binary string) (v1.Layer, error) {
 	if err := tw.Close(); err != nil {
 		return nil, err
 	}
+	kind, mediaType := compression.GZip, types.OCILayer
+	if c.Compression == compression.ZStd {
+		kind, mediaType = compression.ZStd, types.OCILayerZStd
+	}
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(archive.Bytes())), nil
-	}, tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
+	}, tarball.WithMediaType(mediaType), tarball.WithCompression(kind), tarball.WithCompressedCaching)
+}
+
+// readBare leaves out what a released Drover has behind its program.
+func readBare(binary string) ([]byte, error) {
+	r, err := payload.Bare(binary)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(r)
 }

@@ -1,0 +1,34 @@
+package management
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// newClient is for a cluster that is not watched: each question is asked once.
+func newClient(cfg *rest.Config) (client.WithWatch, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS, cfg.Burst = -1, -1 // The API server protects itself.
+	// They are about what the mover does, which nobody here can change.
+	cfg.WarningHandler, cfg.WarningHandlerWithContext = rest.NoWarnings{}, nil
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("reaching the cluster at %s: %w", cfg.Host, err)
+	}
+	return c, nil
+}
+
+func configuration(fields map[string]any) runtime.ApplyConfiguration {
+	return client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: fields})
+}
+
+func alreadyExists(err error) bool { return apierrors.IsAlreadyExists(err) }

@@ -1,0 +1,140 @@
+package management
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/cmd/clusterctl/client/cluster"
+)
+
+// NotFoundError says that a cluster to be moved is nowhere.
+type NotFoundError struct{ Cluster string }
+
+func (e *NotFoundError) Error() string {
+	return fmt.Sprintf("there is no cluster %q to be moved, neither where it should be nor where it should go", e.Cluster)
+}
+
+// Move takes all objects of a cluster from one management plane to another: its Cluster API objects, add-ons, packages, configs and Secrets.
+// Nobody reconciles them meanwhile, and nothing is deleted before all of it is on the other side. Both sides run the same Drover.
+//
+// It may be killed at any time and called again; what was paused for it is resumed at the end, and nothing else.
+func Move(ctx context.Context, from, to *rest.Config, name string) error {
+	source, err := newClient(from)
+	if err != nil {
+		return err
+	}
+	destination, err := newClient(to)
+	if err != nil {
+		return err
+	}
+	key, found, err := findCluster(ctx, source, name)
+	if err == nil && !found {
+		key, found, err = findUnfinished(ctx, destination, name)
+	}
+	if err != nil {
+		return err
+	}
+	if found {
+		if err := moveAll(ctx, source, destination, key); err != nil {
+			return fmt.Errorf("moving cluster %q: %w", name, err)
+		}
+	}
+	_, arrived, err := findCluster(ctx, destination, name)
+	if err != nil {
+		return err
+	}
+	if !arrived {
+		return &NotFoundError{Cluster: name}
+	}
+	return resume(ctx, destination, name)
+}
+
+// Resume has a management plane go on with a cluster that was paused for a move which is not to be finished.
+func Resume(ctx context.Context, at *rest.Config, name string) error {
+	c, err := newClient(at)
+	if err != nil {
+		return err
+	}
+	return resume(ctx, c, name)
+}
+
+func moveAll(ctx context.Context, source, destination client.Client, key types.NamespacedName) error {
+	if err := refuseDeleted(ctx, source, key); err != nil {
+		return err
+	}
+	if err := pause(ctx, source, key); err != nil {
+		return err
+	}
+	selected, err := choose(ctx, sides{source, destination}, key)
+	if err != nil {
+		return err
+	}
+	mover := upstream(&sourceClient{Client: source, selection: selected, fates: map[types.UID]fate{}}).ObjectMover()
+	return mover.Move(ctx, "", upstream(&targetClient{Client: destination}), false)
+}
+
+// refuseDeleted keeps a cluster that somebody deletes from being brought back to life. One that a move has begun to delete is another matter.
+func refuseDeleted(ctx context.Context, c client.Reader, key types.NamespacedName) error {
+	found := &clusterv1.Cluster{}
+	if err := c.Get(ctx, key, found); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !found.DeletionTimestamp.IsZero() && found.Annotations[PausedForMove] == "" {
+		return errors.New("it is being deleted: wait until it is gone")
+	}
+	return nil
+}
+
+// findCluster finds the only Cluster of a name, or the one where clusters belong.
+func findCluster(ctx context.Context, c client.Reader, name string) (key types.NamespacedName, found bool, err error) {
+	list := &clusterv1.ClusterList{}
+	if err := c.List(ctx, list); err != nil {
+		return key, false, fmt.Errorf("looking for cluster %q: %w", name, err)
+	}
+	for _, one := range list.Items {
+		if one.Name != name {
+			continue
+		}
+		if found && key.Namespace != SystemNamespace && one.Namespace != SystemNamespace {
+			return key, false, fmt.Errorf("there is a cluster %q in namespace %q and one in %q: only one of a name can be moved", name, key.Namespace, one.Namespace)
+		}
+		if !found || one.Namespace == SystemNamespace {
+			key, found = client.ObjectKeyFromObject(&one), true
+		}
+	}
+	return key, found, nil
+}
+
+// findUnfinished finds a Cluster that has arrived while other things may not have left: those that nothing owns go in no order.
+func findUnfinished(ctx context.Context, c client.Reader, name string) (key types.NamespacedName, found bool, err error) {
+	key, found, err = findCluster(ctx, c, name)
+	if err != nil || !found {
+		return key, false, err
+	}
+	arrived := &clusterv1.Cluster{}
+	if err := c.Get(ctx, key, arrived); err != nil {
+		return key, false, client.IgnoreNotFound(err)
+	}
+	return key, arrived.Annotations[PausedForMove] == name, nil
+}
+
+// upstream has Cluster API's own tools use a client.
+func upstream(c client.Client) cluster.Client {
+	return cluster.New(cluster.Kubeconfig{}, nil, cluster.InjectProxy(&connection{client: c}))
+}
+
+// connection gives out a client that is there already. Nothing else of the interface is used for a move.
+type connection struct {
+	cluster.Proxy
+
+	client client.Client
+}
+
+// NewClient implements cluster.Proxy.
+func (c *connection) NewClient(context.Context) (client.Client, error) { return c.client, nil }

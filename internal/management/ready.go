@@ -1,0 +1,115 @@
+package management
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/drover-dev/drover/config"
+)
+
+// webhookLook is how often the way to webhooks is tried. Nothing tells when a Service leads somewhere.
+const webhookLook = 100 * time.Millisecond
+
+// Ready waits until the manager of a cluster runs in the version that was installed, and its webhooks are reached. Progress is told what is
+// waited for whenever that changes; it may be nil.
+func Ready(ctx context.Context, to *rest.Config, progress func(waitingFor string)) error {
+	c, err := newClient(to)
+	if err != nil {
+		return err
+	}
+	w := &waiter{client: c, progress: progress}
+	if err := w.deployment(ctx); err != nil {
+		return fmt.Errorf("waiting for the manager: %w", err)
+	}
+	return w.webhooks(ctx)
+}
+
+type waiter struct {
+	client   client.WithWatch
+	progress func(string)
+	last     string
+}
+
+func (w *waiter) say(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if w.progress != nil && text != w.last {
+		w.progress(text)
+	}
+	w.last = text
+}
+
+// deployment follows it until all its Pods are ready.
+func (w *waiter) deployment(ctx context.Context) error {
+	for {
+		events, err := w.client.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(config.Namespace),
+			client.MatchingFields{metav1.ObjectNameField: config.ServiceAccount})
+		if err != nil {
+			return err
+		}
+		for event := range events.ResultChan() {
+			if d, ok := event.Object.(*appsv1.Deployment); ok && w.done(ctx, d) {
+				events.Stop()
+				return nil
+			}
+		}
+		if ctx.Err() != nil { // Else the server has ended the watch.
+			return fmt.Errorf("%s: %w", w.last, ctx.Err())
+		}
+	}
+}
+
+func (w *waiter) done(ctx context.Context, d *appsv1.Deployment) bool {
+	wanted, s := ptr.Deref(d.Spec.Replicas, 1), d.Status
+	if s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == wanted && s.AvailableReplicas == wanted && s.Replicas == wanted {
+		return true
+	}
+	w.say("%d of %d managers are ready%s", min(s.AvailableReplicas, s.UpdatedReplicas), wanted, w.trouble(ctx))
+	return false
+}
+
+// trouble is what keeps a container from running, if something does.
+func (w *waiter) trouble(ctx context.Context) string {
+	pods := &corev1.PodList{}
+	if w.client.List(ctx, pods, client.InNamespace(config.Namespace), client.MatchingLabels{config.LabelPartOf: config.PartOf}) != nil {
+		return ""
+	}
+	for _, p := range pods.Items {
+		for _, s := range p.Status.ContainerStatuses {
+			if s.State.Waiting != nil && s.State.Waiting.Reason != "ContainerCreating" {
+				return fmt.Sprintf("; Pod %s: %s", p.Name, s.State.Waiting.Reason)
+			}
+		}
+	}
+	return ""
+}
+
+// webhooks asks the API server for something that it has to ask the manager about first. Nothing is stored.
+func (w *waiter) webhooks(ctx context.Context) error {
+	tick := time.NewTicker(webhookLook)
+	defer tick.Stop()
+	for {
+		probe := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: SystemNamespace, Name: "drover-probe"}}
+		err := w.client.Create(ctx, probe, client.DryRunAll)
+		if !apierrors.IsInternalError(err) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsTimeout(err) {
+			return nil // Whatever the answer is, somebody gave one.
+		}
+		w.say("the API server does not reach the webhooks yet")
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the manager's webhooks: %w", errors.Join(ctx.Err(), err))
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-dev/drover/internal/atomicfile"
+	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
+)
+
+const (
+	imagesDir = "images"
+	// keepArchives is how many stay beside the one that was delivered last:
+	// clusters of an older Drover may get new machines too.
+	keepArchives = 3
+	// partTime is how long an unfinished archive may be in the making.
+	partTime    = time.Hour
+	importTime  = time.Minute
+	importWatch = 50 * time.Millisecond
+)
+
+// Deliver gives all machines of a home an archive of container images: those
+// that run have it when Deliver returns, those that come later import it as
+// they boot. The name says what is in it; an archive of that name that is there
+// already is not made again. It needs no driver to run.
+func Deliver(ctx context.Context, home, name string, write func(file string) error) error {
+	dir := filepath.Join(home, imagesDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("making the directory of images: %w", err)
+	}
+	file := filepath.Join(dir, name+guest.ArchiveSuffix)
+	if err := place(file, write); err != nil {
+		return fmt.Errorf("delivering images %q: %w", name, err)
+	}
+	if err := pruneArchives(dir, file); err != nil {
+		return fmt.Errorf("removing old images: %w", err)
+	}
+	return awaitImport(ctx, home, filepath.Base(file))
+}
+
+// place makes the file if it is not there. Machines never see half of it.
+func place(file string, write func(file string) error) error {
+	now := time.Now()
+	err := os.Chtimes(file, now, now) // It is in use.
+	if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	part, err := os.CreateTemp(filepath.Dir(file), ".part-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(part.Name()) // A no-op once it has been renamed.
+	defer part.Close()
+	if err := write(part.Name()); err != nil {
+		return err
+	}
+	if err := part.Sync(); err != nil {
+		return err
+	}
+	if err := os.Rename(part.Name(), file); err != nil {
+		return err
+	}
+	return atomicfile.SyncDir(filepath.Dir(file))
+}
+
+// pruneArchives keeps those that were delivered last. Machines keep what they
+// have imported.
+func pruneArchives(dir, newest string) error {
+	parts, _ := filepath.Glob(filepath.Join(dir, ".part-*"))
+	parts = slices.DeleteFunc(parts, func(file string) bool { return time.Since(delivered(file)) < partTime })
+	archives, _ := filepath.Glob(filepath.Join(dir, "*"+guest.ArchiveSuffix))
+	archives = slices.DeleteFunc(archives, func(file string) bool { return file == newest })
+	slices.SortFunc(archives, func(a, b string) int { return delivered(b).Compare(delivered(a)) })
+	var errs []error
+	for _, file := range append(parts, archives[min(keepArchives, len(archives)):]...) {
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func delivered(file string) time.Time {
+	info, err := os.Stat(file)
+	if err != nil {
+		return time.Now()
+	}
+	return info.ModTime()
+}
+
+// awaitImport returns when every machine that runs has imported the archive.
+func awaitImport(ctx context.Context, home, archive string) error {
+	ctx, cancel := context.WithTimeout(ctx, importTime)
+	defer cancel()
+	tick := time.NewTicker(importWatch)
+	defer tick.Stop()
+	for {
+		missing, err := withoutArchive(home, archive)
+		if err != nil || len(missing) == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for machines to import %q: %s: %w; their consoles say why", archive, strings.Join(missing, ", "), ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+// withoutArchive returns names of machines that run and could have imported it.
+// One that was started by a Drover that knew nothing of archives gets it at its
+// next boot.
+func withoutArchive(home, archive string) ([]string, error) {
+	dirs, err := filepath.Glob(filepath.Join(home, machinesDir, "*"))
+	if err != nil {
+		return nil, err
+	}
+	var missing []string
+	for _, dir := range dirs {
+		m := &machine{dir: dir}
+		spec, err := guest.ReadSpec(dir)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if _, runs := m.process(); runs && spec.Images != "" && !exists(guest.ImportedFile(dir, archive)) {
+			missing = append(missing, spec.Hostname)
+		}
+	}
+	return missing, nil
+}
