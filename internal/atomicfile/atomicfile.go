@@ -5,6 +5,7 @@ package atomicfile
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 )
@@ -12,12 +13,21 @@ import (
 // Write replaces the file at path with data. When it returns nil, the content
 // and the name have reached the disk.
 func Write(path string, data []byte, mode os.FileMode) error {
+	return Stream(path, mode, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// Stream is Write for content that is not at hand in one piece. If fill fails,
+// the file stays as it was.
+func Stream(path string, mode os.FileMode, fill func(io.Writer) error) error {
 	dir := filepath.Dir(path)
 	tmp, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
 	if err != nil {
 		return fmt.Errorf("writing %q: %w", path, err)
 	}
-	if err := fill(tmp, data, mode); err != nil {
+	if err := errors.Join(tmp.Chmod(mode), fill(tmp), tmp.Sync(), tmp.Close()); err != nil {
 		_ = os.Remove(tmp.Name())
 		return fmt.Errorf("writing %q: %w", path, err)
 	}
@@ -26,11 +36,6 @@ func Write(path string, data []byte, mode os.FileMode) error {
 		return fmt.Errorf("writing %q: %w", path, err)
 	}
 	return SyncDir(dir)
-}
-
-func fill(f *os.File, data []byte, mode os.FileMode) error {
-	_, err := f.Write(data)
-	return errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
 }
 
 // SyncDir makes the names in dir durable.

@@ -3,74 +3,22 @@ package manager
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"time"
 
 	"github.com/google/uuid"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
-	"go.opentelemetry.io/otel/propagation"
-	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
 	"go.opentelemetry.io/otel/trace"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/drover-dev/drover/internal/version"
+	"github.com/drover-dev/drover/internal/tracing"
 )
 
-// flushTimeout bounds how long an unreachable collector can hold up the end of the process.
-const flushTimeout = 2 * time.Second
-
-// endpointVariables are OpenTelemetry's own names for what --otlp-endpoint sets.
-var endpointVariables = []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}
-
-func (o Options) tracing() bool {
-	for _, name := range endpointVariables {
-		if os.Getenv(name) != "" {
-			return true
-		}
-	}
-	return o.OTLPEndpoint != ""
-}
-
-// startTracing sends spans of API requests and webhook calls to the configured endpoint, if there is one.
-func (o Options) startTracing(ctx context.Context) (stop func(), err error) {
-	if !o.tracing() {
-		return func() {}, nil
-	}
-	var options []otlptracegrpc.Option
-	if o.OTLPEndpoint != "" {
-		options = append(options, otlptracegrpc.WithEndpointURL(o.OTLPEndpoint))
-	}
-	exporter, err := otlptracegrpc.New(ctx, options...)
-	if err != nil {
-		return nil, fmt.Errorf("preparing to send traces to %q: %w", o.OTLPEndpoint, err)
-	}
-	provider := newTracerProvider(exporter)
-	otel.SetTracerProvider(provider)
-	otel.SetTextMapPropagator(propagation.TraceContext{})
-	return func() {
-		flushCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
-		defer cancel()
-		_ = provider.Shutdown(flushCtx) // nothing can be done about lost spans at this point
-	}, nil
-}
-
-func newTracerProvider(exporter sdktrace.SpanExporter) *sdktrace.TracerProvider {
-	return sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(exporter),
-		sdktrace.WithIDGenerator(reconcileIDs{}),
-		sdktrace.WithResource(resource.NewSchemaless(
-			semconv.ServiceName("drover-manager"),
-			semconv.ServiceVersion(version.Get().Version),
-		)),
-	)
+// traces says where spans of API requests and webhook calls go.
+func (o Options) traces() tracing.Options {
+	return tracing.Options{Service: "drover-manager", Endpoint: o.OTLPEndpoint, IDs: reconcileIDs{}}
 }
 
 // reconcileIDs makes every API request of one reconcile part of one trace, whose ID is the reconcileID found in the logs. Upstream's

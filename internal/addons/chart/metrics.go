@@ -1,20 +1,13 @@
 package chart
 
 import (
-	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/drover-dev/drover/internal/counter"
 )
 
 // written counts what was done to HelmReleaseProxies. A quiet fleet leaves it alone.
-var written = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "drover_addons_release_writes_total", Help: "HelmReleaseProxies created, updated and deleted for HelmChartProxies.",
-}, []string{"action"})
+var written = counter.ByAction("drover_addons_release_writes_total", "HelmReleaseProxies created, updated and deleted for HelmChartProxies.",
+	string(create), string(update), "delete")
 
-// registerMetrics makes them be served; a second manager in one process shares them.
-func registerMetrics() error {
-	err := metrics.Registry.Register(written)
-	if _, there := err.(prometheus.AlreadyRegisteredError); there { //nolint:errorlint // the registry returns it as it is
-		return nil
-	}
-	return err
-}
+func registerMetrics() error { return counter.Serve(metrics.Registry, written) }

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/counter"
 )
 
 var (
@@ -72,13 +73,6 @@ func (s *states) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// registerMetrics makes them be served; a second manager in one process shares them.
 func registerMetrics(reader client.Reader) error {
-	for _, c := range []prometheus.Collector{checks, activations, copiedTotal, abandoned, newStates(reader)} {
-		err := metrics.Registry.Register(c)
-		if _, there := err.(prometheus.AlreadyRegisteredError); err != nil && !there { //nolint:errorlint // the registry returns it as it is
-			return err
-		}
-	}
-	return nil
+	return counter.Serve(metrics.Registry, checks, activations, copiedTotal, abandoned, newStates(reader))
 }

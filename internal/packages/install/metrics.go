@@ -1,37 +1,37 @@
 package install
 
 import (
-	"errors"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/counter"
 )
 
 // written counts what was done to HelmReleaseProxies. A quiet fleet leaves it alone.
-var written = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "drover_packages_release_writes_total", Help: "HelmReleaseProxies created, updated and deleted for Packages.",
-}, []string{"action"})
+var written = counter.ByAction("drover_packages_release_writes_total", "HelmReleaseProxies created, updated and deleted for Packages.",
+	"create", "update", "delete")
 
 var byState = prometheus.NewDesc("drover_packages", "Packages by their state.", []string{"state"}, nil)
+
+var states = []packagesv1.StateEnum{
+	packagesv1.StateInitializing, packagesv1.StateInstalling, packagesv1.StateInstallingDependencies, packagesv1.StateInstalled,
+	packagesv1.StateUpdating, packagesv1.StateUninstalling, packagesv1.StateUnknown,
+}
 
 // stateMetrics tells how many Packages are in each state.
 type stateMetrics struct{ *memory }
 
 func (stateMetrics) Describe(out chan<- *prometheus.Desc) { out <- byState }
 
+// Collect tells of all states, also of those that no Package is in, or a rule could not tell none from unknown.
 func (s stateMetrics) Collect(out chan<- prometheus.Metric) {
-	for state, n := range s.counts() {
-		out <- prometheus.MustNewConstMetric(byState, prometheus.GaugeValue, float64(n), string(state))
+	counts := s.counts()
+	for _, state := range states {
+		out <- prometheus.MustNewConstMetric(byState, prometheus.GaugeValue, float64(counts[state]), string(state))
 	}
 }
 
-// registerMetrics makes them be served; a second manager in one process shares them.
 func (c *Controller) registerMetrics() error {
-	for _, m := range []prometheus.Collector{written, stateMetrics{&c.memory}} {
-		err := metrics.Registry.Register(m)
-		if there := new(prometheus.AlreadyRegisteredError); err != nil && !errors.As(err, there) {
-			return err
-		}
-	}
-	return nil
+	return counter.Serve(metrics.Registry, written, stateMetrics{&c.memory})
 }

@@ -1,0 +1,17 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is the group and version of all kinds here.
+var GroupVersion = schema.GroupVersion{Group: "drover.dev", Version: "v1alpha1"}
+
+// AddToScheme adds all kinds to a scheme.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &AuditRecord{}, &AuditRecordList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}

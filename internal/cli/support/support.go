@@ -1,0 +1,130 @@
+// Package support is the command that collects evidence.
+package support
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	stdio "io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"github.com/drover-dev/drover/internal/atomicfile"
+	"github.com/drover-dev/drover/internal/cli/management"
+	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/metal/client"
+	"github.com/drover-dev/drover/internal/plane"
+	"github.com/drover-dev/drover/internal/support"
+	"github.com/drover-dev/drover/internal/version"
+)
+
+// maxLog is how much of each log is kept.
+const maxLog = 8 << 20
+
+// patience is how long to ask for the list of logs.
+const patience = 10 * time.Second
+
+type options struct {
+	plane     management.Flags
+	home      string
+	metalHome string
+	dir       string
+	output    string
+}
+
+// NewCommand builds the command.
+func NewCommand(io *ui.IO) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "support-bundle",
+		Short: "Collect what somebody needs to find out what is wrong",
+		Long: `Collect the objects of a management plane, its events and logs, the consoles of
+machines and the records of commands, in one archive.
+
+Secrets are not in it: of a Secret only the names and sizes of its keys are, values
+of charts and contents of files are left out, and keys, tokens and passwords are
+removed from logs. Look into it all the same before you hand it on.
+
+It reads only, and works on a plane that is half broken too: what could not be read
+is listed in missing.txt.`,
+		Example: `  drover support-bundle
+  drover support-bundle --kubeconfig mgmt.kubeconfig --directory billy --file billy.tar.gz`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), io) },
+	}
+	o.plane.Add(cmd.Flags())
+	cmd.Flags().StringVar(&o.home, "home", "", "`directory` of the plane whose logs to take (default $DROVER_HOME, or ~/.drover)")
+	cmd.Flags().StringVar(&o.metalHome, "metal-home", "", "`directory` of the metal that has the machines (default $DROVER_METAL_HOME, or ~/.drover-metal)")
+	cmd.Flags().StringVar(&o.dir, "directory", "", "`directory` that a command about a cluster left its files in")
+	cmd.Flags().StringVar(&o.output, "file", "", "`file` to write (default support-bundle-TIME.tar.gz)")
+	return cmd
+}
+
+func (o *options) run(ctx context.Context, io *ui.IO) error {
+	var problems []string
+	cfg, err := o.plane.Config()
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	logs, more := o.logs(ctx, cfg)
+	problems = append(problems, more...)
+	name := cmp.Or(o.output, "support-bundle-"+time.Now().Format("2006-01-02T15_04_05")+".tar.gz")
+	var missing []string
+	err = atomicfile.Stream(name, 0o600, func(w stdio.Writer) error {
+		missing, err = support.Collect(ctx, w, support.Options{
+			Config: cfg, Logs: logs, MaxLog: maxLog, Facts: facts(problems),
+			Tell: func(what string) { fmt.Fprintf(io.Err, "  %s\n", what) },
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range append(problems, missing...) {
+		fmt.Fprintf(io.Err, "not collected: %s\n", m)
+	}
+	fmt.Fprintln(io.Out, name)
+	return nil
+}
+
+// logs finds what was written where.
+func (o *options) logs(ctx context.Context, cfg *rest.Config) (logs []support.Log, problems []string) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	home := plane.Home{Dir: cmp.Or(o.home, plane.DefaultHome())}
+	logs = append(logs, support.Files(filepath.Dir(home.LogFile("any")), "logs/plane")...)
+	machines := metal.Home{Dir: cmp.Or(o.metalHome, metal.DefaultHome())}
+	logs = append(logs, support.Files(filepath.Dir(machines.LogFile()), "logs/metal")...)
+	if o.dir != "" {
+		logs = append(logs, support.Files(o.dir, "command")...)
+	}
+	if c, err := client.Open(machines); err == nil {
+		consoles, err := support.Consoles(ctx, c)
+		if err != nil {
+			problems = append(problems, err.Error())
+		}
+		logs = append(logs, consoles...)
+	}
+	if cfg != nil {
+		managers, err := support.Managers(ctx, cfg)
+		if err != nil {
+			problems = append(problems, err.Error())
+		}
+		logs = append(logs, managers...)
+	}
+	return logs, problems
+}
+
+func facts(problems []string) map[string]any {
+	host, _ := os.Hostname()
+	return map[string]any{
+		"version": version.Get(), "time": time.Now().UTC().Format(time.RFC3339), "host": host, "os": runtime.GOOS, "arch": runtime.GOARCH,
+		"cpus": runtime.NumCPU(), "problems": problems,
+	}
+}

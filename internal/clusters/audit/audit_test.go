@@ -1,0 +1,163 @@
+package audit
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+)
+
+var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+func user(name string) authenticationv1.UserInfo {
+	return authenticationv1.UserInfo{Username: name, Groups: []string{"team"}}
+}
+
+func cluster(edit func(*anywherev1.Cluster)) *anywherev1.Cluster {
+	c := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "billy", Namespace: "herd", UID: "u", Generation: 1}}
+	c.Spec.KubernetesVersion = "1.35"
+	c.Spec.WorkerNodeGroupConfigurations = []anywherev1.WorkerNodeGroupConfiguration{{Name: "md-0", Count: ptr.To(1)}}
+	if edit != nil {
+		edit(c)
+	}
+	return c
+}
+
+func TestChangesAreToldByPathAndSecretsAreNot(t *testing.T) {
+	old := cluster(func(c *anywherev1.Cluster) {
+		c.Spec.ProxyConfiguration = &anywherev1.ProxyConfiguration{HTTPProxy: "http://me:secret@gate:1"}
+	})
+	asked := cluster(func(c *anywherev1.Cluster) {
+		c.Spec.KubernetesVersion = "1.36"
+		c.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(3)
+		c.Spec.ProxyConfiguration = &anywherev1.ProxyConfiguration{HTTPProxy: "http://me:other@gate:1"}
+	})
+	got := Changes(&old.Spec, &asked.Spec)
+	want := []droverv1.AuditedChange{
+		{Path: "spec.kubernetesVersion", From: "1.35", To: "1.36"},
+		{Path: "spec.proxyConfiguration.httpProxy"},
+		{Path: "spec.workerNodeGroupConfigurations[md-0].count", From: "1", To: "3"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestAnActionIsCalledByItsMostTellingChange(t *testing.T) {
+	for want, paths := range map[droverv1.AuditAction][]string{
+		droverv1.Upgraded: {"spec.controlPlaneConfiguration.count", "spec.workerNodeGroupConfigurations[a].kubernetesVersion"},
+		droverv1.Scaled:   {"spec.proxyConfiguration.httpProxy", "spec.workerNodeGroupConfigurations[a].autoscalingConfiguration.maxCount"},
+		droverv1.Changed:  {"spec.clusterNetwork.dns.resolvConf.path"},
+	} {
+		var changes []droverv1.AuditedChange
+		for _, p := range paths {
+			changes = append(changes, droverv1.AuditedChange{Path: p})
+		}
+		if got := action(changes); got != want {
+			t.Errorf("%v are called %s, want %s", paths, got, want)
+		}
+	}
+}
+
+// asked is what becomes of a Cluster when somebody changes it and the API server stores that.
+func asked(t *testing.T, old *anywherev1.Cluster, by string, edit func(*anywherev1.Cluster)) *anywherev1.Cluster {
+	t.Helper()
+	fresh := old.DeepCopy()
+	edit(fresh)
+	if err := Stamp(old, fresh, user(by), noon); err != nil {
+		t.Fatal(err)
+	}
+	if len(Changes(&old.Spec, &fresh.Spec)) > 0 {
+		fresh.Generation++
+	}
+	return fresh
+}
+
+func told(c *anywherev1.Cluster) []string {
+	var out []string
+	for _, r := range Pending(c) {
+		out = append(out, fmt.Sprintf("%s %s %s", r.Name, r.Spec.User, r.Spec.Action))
+	}
+	return out
+}
+
+func TestEveryChangeIsKeptUntilItIsRecorded(t *testing.T) {
+	c := cluster(nil)
+	if err := Stamp(nil, c, user("ann"), noon); err != nil {
+		t.Fatal(err)
+	}
+	c = asked(t, c, "bob", func(c *anywherev1.Cluster) { c.Spec.KubernetesVersion = "1.36" })
+	c = asked(t, c, "eve", func(c *anywherev1.Cluster) { c.Labels = map[string]string{"a": "b"} })
+	c = asked(t, c, "cid", func(c *anywherev1.Cluster) { c.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(2) })
+	if d := cmp.Diff([]string{"u-1 ann Created", "u-2 bob Upgraded", "u-3 cid Scaled"}, told(c)); d != "" {
+		t.Error(d)
+	}
+	c.Status.AuditedGeneration = 2
+	if d := cmp.Diff([]string{"u-3 cid Scaled"}, told(c)); d != "" {
+		t.Errorf("after two were recorded: %s", d)
+	}
+	c.Status.AuditedGeneration = 3
+	c = asked(t, c, "dan", func(c *anywherev1.Cluster) { c.Labels = nil })
+	if _, left := c.Annotations[Annotation]; left || len(told(c)) != 0 {
+		t.Errorf("after all were recorded there is still %q", c.Annotations[Annotation])
+	}
+}
+
+func TestNobodyWritesTheirOwnHistory(t *testing.T) {
+	c := cluster(func(c *anywherev1.Cluster) {
+		c.Annotations = map[string]string{Annotation: `[{"generation":1,"action":"Created","user":"somebody else"}]`}
+	})
+	if err := Stamp(nil, c, user("eve"), noon); err != nil {
+		t.Fatal(err)
+	}
+	c = asked(t, c, "eve", func(c *anywherev1.Cluster) { c.Annotations[Annotation] = `[]` })
+	c = asked(t, c, "eve", func(c *anywherev1.Cluster) { delete(c.Annotations, Annotation) })
+	c = asked(t, c, "eve", func(c *anywherev1.Cluster) { c.Annotations[Annotation] = "garbage"; c.Spec.KubernetesVersion = "1.36" })
+	if d := cmp.Diff([]string{"u-1 eve Created", "u-2 eve Upgraded"}, told(c)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestARequestThatWasRefusedLaterIsNotRecorded(t *testing.T) {
+	c := cluster(nil)
+	if err := Stamp(nil, c, user("ann"), noon); err != nil {
+		t.Fatal(err)
+	}
+	next := c.DeepCopy()
+	next.Spec.KubernetesVersion = "1.36"
+	if err := Stamp(c, next, user("bob"), noon); err != nil {
+		t.Fatal(err)
+	}
+	next.Generation = 1 // stored by nobody
+	if d := cmp.Diff([]string{"u-1 ann Created"}, told(next)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestWhatIsNotedStaysSmall(t *testing.T) {
+	c := cluster(nil)
+	who := authenticationv1.UserInfo{Username: "ann"}
+	for i := range 1000 {
+		who.Groups = append(who.Groups, strings.Repeat("g", 50)+fmt.Sprint(i))
+	}
+	if err := Stamp(nil, c, who, noon); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 * keep {
+		c = asked(t, c, "ann", func(c *anywherev1.Cluster) { c.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(i + 10) })
+	}
+	if n := len(c.Annotations[Annotation]); n > 64<<10 {
+		t.Errorf("the annotation has %d bytes", n)
+	}
+	if got := told(c); len(got) != keep || got[len(got)-1] != fmt.Sprintf("u-%d ann Scaled", c.Generation) {
+		t.Errorf("%d changes are kept, the last one is %q", len(got), got[len(got)-1])
+	}
+}

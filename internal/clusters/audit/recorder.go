@@ -1,0 +1,79 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+)
+
+// Recorder writes records.
+type Recorder struct {
+	// Client writes.
+	Client client.Client
+	// Live reads past any cache: there is none of records, which are written often and read by people only.
+	Live client.Reader
+	// Keep is about how many records stay, the newest; all if it is zero.
+	Keep int
+
+	written atomic.Int64
+}
+
+// Record writes what is noted on a Cluster and was not recorded yet, and says so in its status, which the caller writes. To be killed before
+// that is no harm: a record has a name of its own.
+func (r *Recorder) Record(ctx context.Context, c *anywherev1.Cluster) error {
+	pending := Pending(c)
+	for _, one := range pending {
+		if err := r.create(ctx, one); err != nil {
+			return err
+		}
+		c.Status.AuditedGeneration = one.Spec.Generation
+	}
+	if len(pending) == 0 {
+		return nil
+	}
+	return r.prune(ctx)
+}
+
+// RecordDeletion writes that somebody deletes a Cluster.
+func (r *Recorder) RecordDeletion(ctx context.Context, c *anywherev1.Cluster, who authenticationv1.UserInfo, now time.Time) error {
+	return r.create(ctx, Deletion(c, who, now))
+}
+
+func (r *Recorder) create(ctx context.Context, one *droverv1.AuditRecord) error {
+	if err := r.Client.Create(ctx, one); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("recording who did what to cluster %q: %w", one.Spec.Cluster.Name, err)
+	}
+	return nil
+}
+
+// prune removes the oldest records if there are too many. To know that takes to list them, so it is done with the first record that is written,
+// and whenever a tenth of what is kept came on top.
+func (r *Recorder) prune(ctx context.Context) error {
+	if r.Keep <= 0 || (r.written.Add(1)-1)%int64(r.Keep/10+1) != 0 {
+		return nil
+	}
+	all := &metav1.PartialObjectMetadataList{}
+	all.SetGroupVersionKind(droverv1.GroupVersion.WithKind("AuditRecordList"))
+	if err := r.Live.List(ctx, all); err != nil {
+		return fmt.Errorf("listing audit records: %w", err)
+	}
+	slices.SortFunc(all.Items, func(a, b metav1.PartialObjectMetadata) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
+	for i := range max(0, len(all.Items)-r.Keep) {
+		if err := client.IgnoreNotFound(r.Client.Delete(ctx, &all.Items[i])); err != nil {
+			return fmt.Errorf("removing the oldest audit records: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package audit
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	"github.com/drover-dev/drover/internal/test/kubetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
+
+func newRecorder(t *testing.T, keep int) *Recorder {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := droverv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(kubetest.SharedWithoutWebhooks(t).Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.DeleteAllOf(t.Context(), &droverv1.AuditRecord{}); err != nil { // of the test before
+		t.Fatal(err)
+	}
+	return &Recorder{Client: c, Live: c, Keep: keep}
+}
+
+func (r *Recorder) all(t *testing.T) []droverv1.AuditRecord {
+	t.Helper()
+	list := &droverv1.AuditRecordList{}
+	if err := r.Live.List(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+func TestWhatIsNotedBecomesRecordsOnce(t *testing.T) {
+	r := newRecorder(t, 0)
+	c := cluster(nil)
+	c.UID = "once"
+	if err := Stamp(nil, c, user("ann"), noon); err != nil {
+		t.Fatal(err)
+	}
+	c = asked(t, c, "bob", func(c *anywherev1.Cluster) { c.Spec.KubernetesVersion = "1.36" })
+	killed := c.DeepCopy() // by whoever was killed before the status was written
+	for _, one := range []*anywherev1.Cluster{killed, c, c} {
+		if err := r.Record(t.Context(), one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c.Status.AuditedGeneration != 2 {
+		t.Errorf("generation %d is on record, want 2", c.Status.AuditedGeneration)
+	}
+	if err := r.RecordDeletion(t.Context(), c, user("cid"), noon); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, one := range r.all(t) {
+		got = append(got, fmt.Sprintf("%s %s %s/%s", one.Spec.User, one.Spec.Action, one.Spec.Cluster.Namespace, one.Spec.Cluster.Name))
+	}
+	slices.Sort(got)
+	if d := cmp.Diff([]string{"ann Created herd/billy", "bob Upgraded herd/billy", "cid Deleted herd/billy"}, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestNobodyChangesARecord(t *testing.T) {
+	r := newRecorder(t, 0)
+	c := cluster(nil)
+	c.UID = "fixed"
+	if err := r.RecordDeletion(t.Context(), c, user("ann"), noon); err != nil {
+		t.Fatal(err)
+	}
+	one := r.all(t)[0]
+	one.Spec.User = "bob"
+	if err := r.Client.Update(t.Context(), &one); !apierrors.IsInvalid(err) {
+		t.Errorf("a record was changed: %v", err)
+	}
+}
+
+func TestOldRecordsGo(t *testing.T) {
+	r := newRecorder(t, 10)
+	for i := range 25 {
+		c := cluster(nil)
+		c.UID = types.UID(fmt.Sprintf("old-%02d", i))
+		if err := Stamp(nil, c, user("ann"), noon); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Record(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(r.all(t)); n < 10 || n > 12 {
+		t.Errorf("%d records are left, want about 10", n)
+	}
+}
