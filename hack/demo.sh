@@ -32,8 +32,8 @@ up() {
 		generate $name >"$DROVER_HOME/$name.yaml"
 		run $drover kubectl apply -f "$DROVER_HOME/$name.yaml"
 	done
-	run $drover kubectl wait --for=condition=ControlPlaneInitialized --timeout=10m cluster/demo cluster/other
-	run $drover kubectl wait --for=condition=Available --timeout=10m cluster/demo cluster/other
+	run $drover kubectl wait --for=condition=ControlPlaneInitialized --timeout=10m clusters.cluster.x-k8s.io/demo clusters.cluster.x-k8s.io/other
+	run $drover kubectl wait --for=condition=Available --timeout=10m clusters.cluster.x-k8s.io/demo clusters.cluster.x-k8s.io/other
 	echo "All nodes are ready, after $((SECONDS - start)) s."
 	run bin/clusterctl describe cluster demo
 	run $drover machine list
@@ -81,7 +81,7 @@ up() {
 	  bin/drover kubectl scale machinedeployment demo-worker-a --replicas 2
 	  bin/drover machine logs $($drover machine list -o json | sed -n 's/.*"hostname": "\(.*\)".*/\1/p' | head -1)
 	  bin/drover install package notes --package-name notes --cluster other --wait 5m
-	  bin/drover kubectl delete cluster demo
+	  bin/drover kubectl delete clusters.cluster.x-k8s.io demo
 	  make demo-down                             # remove all traces
 	TXT
 }

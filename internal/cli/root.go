@@ -9,13 +9,16 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/drover-dev/drover/internal/cli/addon"
+	"github.com/drover-dev/drover/internal/cli/audit"
 	"github.com/drover-dev/drover/internal/cli/bundle"
+	"github.com/drover-dev/drover/internal/cli/cluster"
 	"github.com/drover-dev/drover/internal/cli/kubeconfig"
 	"github.com/drover-dev/drover/internal/cli/kubectl"
 	"github.com/drover-dev/drover/internal/cli/machine"
@@ -24,13 +27,22 @@ import (
 	"github.com/drover-dev/drover/internal/cli/packages"
 	"github.com/drover-dev/drover/internal/cli/plane"
 	"github.com/drover-dev/drover/internal/cli/registry"
+	"github.com/drover-dev/drover/internal/cli/support"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/cli/version"
 )
 
 const long = `Drover runs fleets of Kubernetes clusters on your own machines.
 
-One binary is the whole management plane: bring it up with "drover up", point
+A management cluster is made once, and from then on makes workload clusters, for
+whoever may, without showing anybody the credentials of machines:
+
+  drover generate clusterconfig mgmt -p docker > mgmt.yaml
+  drover create cluster -f mgmt.yaml                   # a management cluster
+  drover create cluster -f one.yaml -k mgmt/mgmt-eks-a-cluster.kubeconfig
+  drover why cluster one -k mgmt/mgmt-eks-a-cluster.kubeconfig
+
+Or one binary is the whole management plane: bring it up with "drover up", point
 kubectl or clusterctl at it, and apply the Cluster API manifests you have.
 
   drover up                                 # bring the management plane up
@@ -52,7 +64,13 @@ func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	io := ui.System()
-	return ui.Report(io.Err, NewCommand(io).ExecuteContext(ctx))
+	root := NewCommand(io)
+	root.SetArgs(cluster.Args(os.Args))
+	// In the image of Drover the same program is where provider-components.yaml looks for the manager.
+	if filepath.Base(os.Args[0]) == "manager" {
+		root.SetArgs(append([]string{"manager"}, os.Args[1:]...))
+	}
+	return ui.Report(io.Err, root.ExecuteContext(ctx))
 }
 
 // NewCommand builds the whole command tree.
@@ -71,17 +89,19 @@ func NewCommand(io *ui.IO) *cobra.Command {
 	root.SetErr(io.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return ui.Usage(err) })
 	root.AddGroup(
+		&cobra.Group{ID: "clusters", Title: "Clusters and packages:"},
 		&cobra.Group{ID: "plane", Title: "Management plane:"},
 		&cobra.Group{ID: "machines", Title: "Machines:"},
-		&cobra.Group{ID: "packages", Title: "Packages:"},
+		&cobra.Group{ID: "packages", Title: "Bundles of packages:"},
 		&cobra.Group{ID: "use", Title: "Working with it:"},
 	)
+	cluster.AddCommands(root, "clusters", io)
 	plane.AddCommands(root, io)
 	addTo(root, "plane", registry.NewCommand(io))
 	addTo(root, "machines", metal.NewCommand(io), machine.NewCommand(io))
-	packages.AddCommands(root, "packages", io)
+	packages.AddCommands(root, "clusters", io)
 	bundle.AddCommands(root, "packages", io)
-	addTo(root, "use", addon.NewCommand(io), kubeconfig.NewCommand(io), kubectl.NewCommand(), manager.NewCommand(), version.NewCommand(io))
+	addTo(root, "use", addon.NewCommand(io), audit.NewCommand(io), kubeconfig.NewCommand(io), kubectl.NewCommand(), manager.NewCommand(), support.NewCommand(io), version.NewCommand(io))
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodes})
 	markUsageErrors(root)
 	return root

@@ -43,7 +43,7 @@ func TestProviderComponentsGiveAWorkingInstall(t *testing.T) {
 	kubectl(t, server, "apply", "-n", ns, "-f", "testdata/cluster.yaml")
 	c := newClient(t, server.Config)
 	eventually(t, func() error { return provisioned(t, c, ns) })
-	kubectl(t, server, "delete", "-n", ns, "--wait=false", "machinedeployment/full", "cluster/full")
+	kubectl(t, server, "delete", "-n", ns, "--wait=false", "machinedeployment/full", "clusters.cluster.x-k8s.io/full")
 	eventually(t, func() error { return emptied(t, c, ns) })
 
 	if lines := linesWith(m.Log(), "forbidden"); len(lines) > 0 {

@@ -18,14 +18,18 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/config"
 	"github.com/drover-dev/drover/internal/addons"
 	"github.com/drover-dev/drover/internal/capi"
+	"github.com/drover-dev/drover/internal/clusters"
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/packages"
 	"github.com/drover-dev/drover/internal/packet"
+	"github.com/drover-dev/drover/internal/tracing"
 	"github.com/drover-dev/drover/internal/version"
 	"github.com/drover-dev/drover/internal/webhookcert"
 )
@@ -45,7 +49,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	}
 	log := o.setLogger()
 	ctx = ctrl.LoggerInto(ctx, log)
-	stopTracing, err := o.startTracing(ctx)
+	stopTracing, err := tracing.Start(ctx, o.traces())
 	if err != nil {
 		return err
 	}
@@ -57,6 +61,11 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err := o.install(ctx, cfg, log); err != nil {
 		return err
 	}
+	o, endOffer, err := o.startOffer(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer endOffer()
 	certs, err := webhookcert.New(cfg, webhookcert.Options{Namespace: o.Namespace, Names: o.webhookNames()})
 	if err != nil {
 		return fmt.Errorf("preparing webhook certificates: %w", err)
@@ -150,7 +159,10 @@ func (o Options) addProviders(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	return packages.Setup(ctx, mgr, options)
+	if err := packages.Setup(ctx, mgr, options); err != nil {
+		return err
+	}
+	return clusters.Setup(mgr, o.clustersOptions(connections))
 }
 
 func newScheme() (*runtime.Scheme, error) {
@@ -166,6 +178,12 @@ func newScheme() (*runtime.Scheme, error) {
 	}
 	if err := addonsv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering kinds of add-ons: %w", err)
+	}
+	if err := anywherev1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering kinds of clusters: %w", err)
+	}
+	if err := droverv1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering kinds of records: %w", err)
 	}
 	if err := packagesv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering kinds of packages: %w", err)

@@ -51,6 +51,8 @@ type Options struct {
 	Operations      int
 	ClusterSlots    int
 
+	OfferKey          string
+	OfferAddr         string
 	PackageRegistry   string
 	PackageMirrors    map[string]string
 	PackageKeys       []string
@@ -87,6 +89,7 @@ func DefaultOptions() Options {
 		Operations:      32,
 		ClusterSlots:    4,
 
+		OfferAddr:         config.OfferAddress,
 		KeepBundles:       5,
 		ManagementCluster: os.Getenv("CLUSTER_NAME"),
 	}
@@ -127,6 +130,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.Operations, "addon-operations", o.Operations, "releases to install, upgrade or remove at a time")
 	fs.IntVar(&o.ClusterSlots, "addon-operations-per-cluster", o.ClusterSlots, "how many of those may be on the same cluster")
 
+	fs.StringVar(&o.OfferKey, "offer-key", o.OfferKey, "file with a key to sign bundles with; if it is there, the charts and packages that ship with Drover are served from inside this process, and stand for every other registry")
+	fs.StringVar(&o.OfferAddr, "offer-addr", o.OfferAddr, "loopback address to serve them on")
 	fs.StringVar(&o.PackageRegistry, "package-registry", o.PackageRegistry, "registry of bundles and charts where a PackageBundleController names none, as host[:port][/path] (default that of --registry-url)")
 	fs.StringToStringVar(&o.PackageMirrors, "package-mirror", o.PackageMirrors, "registry to ask first instead of another, as host=host[:port][/path]; * stands for all others; may be repeated")
 	fs.StringArrayVar(&o.PackageKeys, "package-key", o.PackageKeys, "file with public keys that bundles may be signed with; may be repeated; those in $EKSA_PUBLIC_KEY are trusted too")
@@ -160,6 +165,8 @@ func (o Options) Validate() error {
 	refuse(o.PacketPollInterval < time.Second, "--packet-poll-interval is %s: must be at least 1s", o.PacketPollInterval)
 	refuse(o.ChartCacheMiB < 1, "--chart-cache-size is %d: must be at least 1", o.ChartCacheMiB)
 	refuse(!httpsURL(o.RegistryURL), "--registry-url is %q: must look like https://host:port", o.RegistryURL)
+	refuse(o.OfferKey != "" && !loopback(o.OfferAddr), "--offer-addr is %q: must be a loopback address such as 127.0.0.1:5000", o.OfferAddr)
+	refuse(o.OfferKey != "" && o.RegistryURL != "", "--offer-key and --registry-url: only one can be the registry that add-ons reach")
 	refuse(o.RegistryCA != "" && o.RegistryURL == "", "--registry-ca needs --registry-url: it is for that registry only")
 	refuse(o.ResolveInterval < time.Second, "--resolve-interval is %s: must be at least 1s", o.ResolveInterval)
 	refuse(o.Operations < 1 || o.ClusterSlots < 1, "--addon-operations is %d and --addon-operations-per-cluster %d: both must be at least 1", o.Operations, o.ClusterSlots)

@@ -22,6 +22,8 @@ func TestTheManagerIsDeniedWhatItDoesNotNeed(t *testing.T) {
 		{name: "write its own definitions", allowed: true, attributes: attributes{Verb: "patch", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: "clusters.cluster.x-k8s.io"}},
 		{name: "hold its lease", allowed: true, attributes: attributes{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: config.Namespace, Name: "drover-manager"}},
 
+		{name: "make clusters of Clusters", allowed: true, attributes: attributes{Verb: "create", Group: "cluster.x-k8s.io", Resource: "clusters", Namespace: "eksa-system"}},
+		{name: "give users their kubeconfigs", allowed: true, attributes: attributes{Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "rolebindings", Namespace: "any"}},
 		{name: "make namespaces for packages", allowed: true, attributes: attributes{Verb: "create", Resource: "namespaces"}},
 
 		{name: "write foreign definitions", attributes: attributes{Verb: "patch", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: "widgets.example.com"}},
@@ -33,6 +35,11 @@ func TestTheManagerIsDeniedWhatItDoesNotNeed(t *testing.T) {
 		{name: "create cluster roles", attributes: attributes{Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}},
 		{name: "escalate cluster roles", attributes: attributes{Verb: "escalate", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}},
 		{name: "bind cluster roles", attributes: attributes{Verb: "bind", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}},
+		{name: "escalate roles", attributes: attributes{Verb: "escalate", Group: "rbac.authorization.k8s.io", Resource: "roles", Namespace: "any"}},
+		{name: "bind roles", attributes: attributes{Verb: "bind", Group: "rbac.authorization.k8s.io", Resource: "roles", Namespace: "any"}},
+		{name: "create Clusters", attributes: attributes{Verb: "create", Group: "anywhere.eks.amazonaws.com", Resource: "clusters", Namespace: "any"}},
+		{name: "delete Clusters", attributes: attributes{Verb: "delete", Group: "anywhere.eks.amazonaws.com", Resource: "clusters", Namespace: "any"}},
+		{name: "create charts", attributes: attributes{Verb: "create", Group: "addons.cluster.x-k8s.io", Resource: "helmchartproxies", Namespace: "any"}},
 		{name: "create bindings of cluster roles", attributes: attributes{Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"}},
 		{name: "impersonate users", attributes: attributes{Verb: "impersonate", Resource: "users"}},
 		{name: "impersonate service accounts", attributes: attributes{Verb: "impersonate", Resource: "serviceaccounts", Namespace: "kube-system"}},

@@ -101,7 +101,7 @@ func (o Options) clientConfig(cfg *rest.Config, log logr.Logger) *rest.Config {
 	cfg.QPS, cfg.Burst = o.QPS, o.Burst
 	cfg.UserAgent = "drover-manager/" + version.Get().Version
 	cfg.WarningHandler = apiwarnings.DefaultHandler(log.WithName("api-warning"))
-	if o.tracing() {
+	if o.traces().Enabled() {
 		cfg.Wrap(traceRequests)
 	}
 	return cfg

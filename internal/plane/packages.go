@@ -2,8 +2,6 @@ package plane
 
 import (
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,11 +14,6 @@ import (
 	"github.com/drover-dev/drover/internal/pki"
 	"github.com/drover-dev/drover/internal/registry"
 )
-
-// bundlePlaces are where bundles are offered: below the registry's root, and
-// where manifests look that were written for the vendor's registry, which this
-// one is the mirror of.
-var bundlePlaces = []string{"", "/eks-anywhere"}
 
 // BundleKey is what bundles of packages are signed with on this plane, and
 // BundlePublicKey what its manager trusts.
@@ -45,11 +38,11 @@ func (h Home) ensureBundleKey() error {
 	if err != nil {
 		return fmt.Errorf("the key that signs bundles: %w", err)
 	}
-	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	public, err := pki.PublicPEM(key)
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(h.BundlePublicKey(), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), 0o600)
+	return atomicfile.Write(h.BundlePublicKey(), public, 0o600)
 }
 
 // offerPackages puts the bundles that ship with Drover into the registry. A
@@ -78,18 +71,8 @@ func (p *Plane) publishPackages(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, place := range bundlePlaces {
-		to, err := transfer.Open(transfer.Options{
-			Address: p.config.registryHost() + place, CA: ca, Username: registry.User, Password: strings.TrimSpace(string(password)),
-		})
-		if err != nil {
-			return err
-		}
-		if err := shipped.Publish(ctx, to, key); err != nil {
-			return err
-		}
-	}
-	return nil
+	to := transfer.Options{Address: p.config.registryHost(), CA: ca, Username: registry.User, Password: strings.TrimSpace(string(password))}
+	return shipped.Offer(ctx, to, key)
 }
 
 // registryHost is how references to the registry begin.

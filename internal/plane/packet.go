@@ -10,7 +10,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes"
 
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/packet/access"
 )
 
@@ -22,8 +26,18 @@ type SkippedError struct{ Reason string }
 
 func (e *SkippedError) Error() string { return e.Reason }
 
+// PacketAPI is where machines come from.
+type PacketAPI struct {
+	access.Credentials
+
+	// Project is what machines of clusters are ordered in that say nothing of it; empty if nobody knows one.
+	Project string
+	// Anywhere is the URL that is good on this host and on its machines.
+	Anywhere string
+}
+
 // findPacket begins to look for the Packet API and returns how to wait for it.
-func (p *Plane) findPacket(ctx context.Context, find func(context.Context) (access.Credentials, error)) func(Progress) error {
+func (p *Plane) findPacket(ctx context.Context, find func(context.Context) (PacketAPI, error)) func(Progress) error {
 	if find == nil {
 		return p.forgetPacket
 	}
@@ -50,8 +64,32 @@ func (p *Plane) findPacket(ctx context.Context, find func(context.Context) (acce
 
 // forgetPacket has the manager go without a Packet API.
 func (p *Plane) forgetPacket(progress Progress) error {
-	if err := p.home.writePacket(access.Credentials{}); err != nil {
+	if err := p.home.writePacket(PacketAPI{}); err != nil {
 		return progress.stage("metal").failed(err)
+	}
+	return nil
+}
+
+// shareTimeout bounds how long the API server may take to store a Secret.
+const shareTimeout = 30 * time.Second
+
+// shareMachines makes the machines known to Clusters that are to run on this
+// host. Only the manager reads the Secret.
+func (p *Plane) shareMachines(ctx context.Context) error {
+	found, err := p.home.readPacket()
+	if err != nil || found.Project == "" {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(p.home.clientConfig(p.config))
+	if err != nil {
+		return err
+	}
+	secret := corev1.Secret(anywherev1.LocalCredentials, anywherev1.SystemNamespace).WithStringData(map[string]string{
+		access.URLKey: found.Anywhere, access.TokenKey: found.Token, "PROJECT_ID": found.Project,
+	})
+	_, err = client.CoreV1().Secrets(anywherev1.SystemNamespace).Apply(ctx, secret, metav1.ApplyOptions{FieldManager: "drover", Force: true})
+	if err != nil {
+		return fmt.Errorf("storing how to reach the machines of this host: %w", err)
 	}
 	return nil
 }
@@ -82,14 +120,19 @@ func (p *Plane) renewPacket() {
 	if err != nil || same {
 		return
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), shareTimeout)
+	defer cancel()
+	if err := p.shareMachines(ctx); err != nil {
+		p.log.Error("Clusters are not told of the machines of this host", "error", err)
+	}
 	p.log.Info("The manager is restarted to use another Packet API", "url", wanted.URL)
 	p.child("manager").restart()
 }
 
-func (h Home) writePacket(c access.Credentials) error { return writeJSON(h.packetFile(), c) }
+func (h Home) writePacket(c PacketAPI) error { return writeJSON(h.packetFile(), c) }
 
-func (h Home) readPacket() (access.Credentials, error) {
-	var c access.Credentials
+func (h Home) readPacket() (PacketAPI, error) {
+	var c PacketAPI
 	data, err := os.ReadFile(h.packetFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil
@@ -105,7 +148,7 @@ func (h Home) readPacket() (access.Credentials, error) {
 
 // UsePacketAPI has a plane that is up use this API, and returns when its
 // manager does.
-func UsePacketAPI(ctx context.Context, h Home, c access.Credentials) error {
+func UsePacketAPI(ctx context.Context, h Home, c PacketAPI) error {
 	state, err := h.readState()
 	if err != nil {
 		return fmt.Errorf("finding the supervisor: %w", err)

@@ -24,25 +24,25 @@ func packetPlane(t *testing.T) *Plane {
 }
 
 func TestTheManagerGetsThePacketAPIThatWasFound(t *testing.T) {
-	found := access.Credentials{URL: "http://127.0.0.1:8800/metal/v1", Token: "secret"}
+	found := PacketAPI{Credentials: access.Credentials{URL: "http://127.0.0.1:8800/metal/v1", Token: "secret"}, Project: "p"}
 	boom := errors.New("boom")
 	for name, tt := range map[string]struct {
-		find   func(context.Context) (access.Credentials, error)
-		want   access.Credentials
+		find   func(context.Context) (PacketAPI, error)
+		want   PacketAPI
 		events []string
 		err    error
 	}{
-		"nobody looks": {nil, access.Credentials{}, nil, nil},
-		"one is found": {func(context.Context) (access.Credentials, error) { return found, nil }, found, []string{"started", "done"}, nil},
-		"there is none": {func(context.Context) (access.Credentials, error) {
-			return access.Credentials{}, &SkippedError{"no root"}
-		}, access.Credentials{}, []string{"started", "skipped no root"}, nil},
-		"something fails": {func(context.Context) (access.Credentials, error) { return access.Credentials{}, boom }, access.Credentials{}, []string{"started", "failed boom"}, boom},
+		"nobody looks": {nil, PacketAPI{}, nil, nil},
+		"one is found": {func(context.Context) (PacketAPI, error) { return found, nil }, found, []string{"started", "done"}, nil},
+		"there is none": {func(context.Context) (PacketAPI, error) {
+			return PacketAPI{}, &SkippedError{"no root"}
+		}, PacketAPI{}, []string{"started", "skipped no root"}, nil},
+		"something fails": {func(context.Context) (PacketAPI, error) { return PacketAPI{}, boom }, PacketAPI{}, []string{"started", "failed boom"}, boom},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := packetPlane(t)
 			// What was used before does not count.
-			if err := p.home.writePacket(access.Credentials{URL: "http://elsewhere", Token: "old"}); err != nil {
+			if err := p.home.writePacket(PacketAPI{Credentials: access.Credentials{URL: "http://elsewhere", Token: "old"}}); err != nil {
 				t.Fatal(err)
 			}
 			var events []string
@@ -55,7 +55,7 @@ func TestTheManagerGetsThePacketAPIThatWasFound(t *testing.T) {
 			}
 			env := p.managerEnvironment()
 			want := slices.Concat(os.Environ(), []string{"METAL_API_URL=" + tt.want.URL, "PACKET_API_KEY=" + tt.want.Token})
-			if tt.want == (access.Credentials{}) {
+			if tt.want == (PacketAPI{}) {
 				want = os.Environ()
 			}
 			if !slices.Equal(env, want) || p.packet != tt.want {
@@ -67,7 +67,7 @@ func TestTheManagerGetsThePacketAPIThatWasFound(t *testing.T) {
 
 func TestThePacketAPIOfAPlaneIsPrivate(t *testing.T) {
 	p := packetPlane(t)
-	if err := p.home.writePacket(access.Credentials{Token: "secret"}); err != nil {
+	if err := p.home.writePacket(PacketAPI{Credentials: access.Credentials{Token: "secret"}}); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(p.home.packetFile()); err != nil || info.Mode().Perm() != 0o600 {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/kube"
-	"github.com/drover-dev/drover/internal/packet/access"
 	"github.com/drover-dev/drover/internal/process"
 	"github.com/drover-dev/drover/internal/version"
 )
@@ -41,7 +40,7 @@ type Options struct {
 	// Packet, if set, finds the Packet API for clusters that name none, and may
 	// start it. It is called beside the start of the plane; only the manager
 	// waits for it. A SkippedError means that the plane goes without.
-	Packet func(context.Context) (access.Credentials, error)
+	Packet func(context.Context) (PacketAPI, error)
 	// Flags have a supervisor in the background set Packet as it is here.
 	Flags    []string
 	Progress Progress
@@ -65,7 +64,7 @@ type Plane struct {
 	stateMu sync.Mutex
 	phase   string
 	// packet is what the manager was started with.
-	packet access.Credentials
+	packet PacketAPI
 }
 
 // Run brings the plane up, keeps it up until ctx ends, and takes it down. Of
@@ -195,6 +194,9 @@ func (p *Plane) start(ctx context.Context, o Options) error {
 	stage.ok()
 	controllers := p.launch(p.controllerManager())
 	if err := packet(progress); err != nil {
+		return err
+	}
+	if err := p.shareMachines(ctx); err != nil {
 		return err
 	}
 	manager := p.launch(p.manager())

@@ -54,7 +54,7 @@ func (f *fleet) checkPurge(t *testing.T) {
 
 // showMachines tells how far machines came.
 func (f *fleet) showMachines(t *testing.T) {
-	t.Log(f.drover("kubectl", "get", "clusters,machines,packetmachines", "-A").stdout)
+	t.Log(f.drover("kubectl", "get", "clusters.cluster.x-k8s.io,machines,packetmachines", "-A").stdout)
 	for _, name := range f.devices() {
 		lines := strings.Split(strings.TrimSpace(f.drover("machine", "logs", name).stdout), "\n")
 		t.Logf("the end of what %s said:\n%s", name, strings.Join(lines[max(0, len(lines)-15):], "\n"))

@@ -149,7 +149,7 @@ func testQuiet(t *testing.T, c *workload) {
 const quietFor = 15 * time.Second
 
 func testDeletion(t *testing.T, c *workload) {
-	c.must("kubectl", "delete", "cluster", c.Name, "--timeout=3m")
+	c.must("kubectl", "delete", "clusters.cluster.x-k8s.io", c.Name, "--timeout=3m")
 	if left := c.devices(); len(left) > 0 {
 		t.Errorf("devices %v are left", left)
 	}

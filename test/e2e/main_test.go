@@ -21,7 +21,9 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) != "drover" {
 		keepApart()
 	}
-	testscript.Main(m, map[string]func(){"drover": func() { os.Exit(cli.Main()) }})
+	drover := func() { os.Exit(cli.Main()) }
+	// It is the manager where it is started from an image of itself.
+	testscript.Main(m, map[string]func(){"drover": drover, "manager": drover})
 }
 
 // keepApart keeps tests away from the user's machines: they have none unless

@@ -368,7 +368,7 @@ func (s *side) goesOn(m *sharedMetal) {
 	if got := len(m.devices()); got != 5 {
 		s.t.Errorf("%d devices, want 5", got)
 	}
-	s.must("kubectl", "delete", "cluster", "nomad", "--timeout=3m")
+	s.must("kubectl", "delete", "clusters.cluster.x-k8s.io", "nomad", "--timeout=3m")
 	if left := m.devices(); len(left) > 0 {
 		s.t.Errorf("devices are left: %v", left)
 	}

@@ -170,7 +170,7 @@ func testPackageUninstalled(t *testing.T, h *herds) {
 }
 
 func testClusterGoes(t *testing.T, h *herds) {
-	h.billy.must("kubectl", "delete", "cluster", "billy", "--timeout=5m")
+	h.billy.must("kubectl", "delete", "clusters.cluster.x-k8s.io", "billy", "--timeout=5m")
 	h.billy.must("delete", "package", "billy-my", "--cluster", "billy", "--wait", "3m")
 	h.billy.must("kubectl", "delete", "pbc", "billy", "-n", "eksa-packages", "--timeout=3m")
 }

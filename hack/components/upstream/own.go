@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -25,8 +26,11 @@ type ownAPI struct {
 	validated []string          // resources that have a validating webhook
 	// named gives webhooks other names than those made of kind and group, where there are configurations in the wild to replace.
 	named bool
-	// defaults says that the resources that are validated have a defaulting webhook too.
+	// defaults says that the resources that are validated have a defaulting webhook too, mutated which of them if not all.
 	defaults bool
+	mutated  []string
+	// deleted are the resources whose deletion is validated too.
+	deleted []string
 	// changes says that the webhooks have nothing to say about updates that leave the spec alone, and defaulted which objects need defaults,
 	// by resource; all do if nothing is said. The manager writes such objects all the time, and a webhook is a request.
 	changes   bool
@@ -60,6 +64,22 @@ var ownAPIs = []ownAPI{{
 	label:     "packages",
 	validated: []string{"packages", "packagebundles", "packagebundlecontrollers"},
 	named:     true,
+}, {
+	dir:     "api/anywhere/v1alpha1",
+	group:   "anywhere.eks.amazonaws.com",
+	version: "v1alpha1",
+	label:   "clusters",
+	validated: []string{
+		"clusters", "dockerdatacenterconfigs", "packetdatacenterconfigs", "packetmachineconfigs", "fluxconfigs", "gitopsconfigs", "oidcconfigs",
+	},
+	defaults: true,
+	mutated:  []string{"clusters"},
+	deleted:  []string{"clusters"},
+}, {
+	dir:     "api/drover/v1alpha1",
+	group:   "drover.dev",
+	version: "v1alpha1",
+	label:   "drover",
 }}
 
 // generateOwnCRDs derives definitions from our types and returns the names of the files that it wrote.
@@ -128,7 +148,7 @@ func (a ownAPI) validating() []admissionv1.ValidatingWebhook {
 			name = "v" + singular(resource) + ".kb.io"
 		}
 		hooks = append(hooks, admissionv1.ValidatingWebhook{
-			Name: name, ClientConfig: a.service("validate", resource), Rules: a.rules(resource),
+			Name: name, ClientConfig: a.service("validate", resource), Rules: a.validatingRules(resource),
 			FailurePolicy: ptr.To(admissionv1.Fail), MatchPolicy: ptr.To(admissionv1.Equivalent),
 			SideEffects: ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 			MatchConditions: a.changed(),
@@ -161,10 +181,18 @@ func (a ownAPI) mutating() []admissionv1.MutatingWebhook {
 	if !a.defaults {
 		return nil
 	}
+	resources := a.mutated
+	if len(resources) == 0 {
+		resources = a.validated
+	}
 	var hooks []admissionv1.MutatingWebhook
-	for _, resource := range a.validated {
+	for _, resource := range resources {
+		name := "default." + singular(resource) + "." + a.group
+		if a.named {
+			name = singular(resource) + ".kb.io"
+		}
 		hooks = append(hooks, admissionv1.MutatingWebhook{
-			Name: singular(resource) + ".kb.io", ClientConfig: a.service("mutate", resource), Rules: a.rules(resource),
+			Name: name, ClientConfig: a.service("mutate", resource), Rules: a.rules(resource),
 			FailurePolicy: ptr.To(admissionv1.Fail), MatchPolicy: ptr.To(admissionv1.Equivalent),
 			SideEffects: ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 			MatchConditions: a.incomplete(resource),
@@ -178,6 +206,14 @@ func (a ownAPI) service(verb, resource string) admissionv1.WebhookClientConfig {
 	return admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{
 		Namespace: config.Namespace, Name: config.WebhookService, Path: &path,
 	}}
+}
+
+func (a ownAPI) validatingRules(resource string) []admissionv1.RuleWithOperations {
+	rules := a.rules(resource)
+	if slices.Contains(a.deleted, resource) {
+		rules[0].Operations = append(rules[0].Operations, admissionv1.Delete)
+	}
+	return rules
 }
 
 func (a ownAPI) rules(resource string) []admissionv1.RuleWithOperations {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-dev/drover/internal/cli/management"
 	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/clusters/view"
 	"github.com/drover-dev/drover/internal/fleet"
 	"github.com/drover-dev/drover/internal/kubeconfig"
 )
@@ -65,19 +66,15 @@ func (o *options) run(ctx context.Context, io *ui.IO, name string) error {
 	if err != nil {
 		return err
 	}
-	clusters, err := fleet.Connect(cfg)
+	from, err := find(ctx, cfg, o.namespace, name)
 	if err != nil {
 		return err
 	}
-	cluster, err := clusters.Find(ctx, o.namespace, name)
+	data, err := o.fetch(ctx, io, from)
 	if err != nil {
 		return err
 	}
-	data, err := o.fetch(ctx, io, clusters, cluster)
-	if err != nil {
-		return err
-	}
-	origin := kubeconfig.Origin{Plane: cfg.Host, Namespace: cluster.Namespace, Cluster: cluster.Name}
+	origin := kubeconfig.Origin{Plane: cfg.Host, Namespace: from.namespace, Cluster: name}
 	k, err := kubeconfig.Parse(data, origin, o.context)
 	if err != nil {
 		return err
@@ -85,19 +82,20 @@ func (o *options) run(ctx context.Context, io *ui.IO, name string) error {
 	return o.deliver(ctx, io, k)
 }
 
-func (o *options) fetch(ctx context.Context, io *ui.IO, clusters *fleet.Fleet, cluster fleet.Cluster) ([]byte, error) {
+func (o *options) fetch(ctx context.Context, io *ui.IO, from *source) ([]byte, error) {
 	if o.wait == 0 {
-		data, err := clusters.Kubeconfig(ctx, cluster)
-		var early *fleet.NotInitializedError
-		if errors.As(err, &early) {
+		data, err := from.get(ctx)
+		var bare *fleet.NotInitializedError
+		var described *view.NotInitializedError
+		if errors.As(err, &bare) || errors.As(err, &described) {
 			err = fmt.Errorf("%w: wait for it with --wait 5m", err)
 		}
 		return data, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.wait)
 	defer cancel()
-	return clusters.AwaitKubeconfig(ctx, cluster, func(waiting string) {
-		fmt.Fprintf(io.Err, "Waiting for cluster %s: %s\n", cluster.Key(), cmp.Or(waiting, "nothing is known yet"))
+	return from.await(ctx, func(waiting string) {
+		fmt.Fprintf(io.Err, "Waiting for cluster %s: %s\n", from.key, cmp.Or(waiting, "nothing is known yet"))
 	})
 }
 

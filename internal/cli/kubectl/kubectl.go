@@ -19,7 +19,7 @@ func NewCommand() *cobra.Command {
 		Short: "Run the built-in kubectl against the management plane",
 		Long: `Run the kubectl that Drover carries. Without $KUBECONFIG and --kubeconfig it
 talks to the management plane in $DROVER_HOME.`,
-		Example: `  drover kubectl get clusters -A
+		Example: `  drover kubectl get clusters.cluster.x-k8s.io -A
   drover kubectl apply -f cluster.yaml`,
 		DisableFlagParsing: true,
 		RunE:               func(_ *cobra.Command, args []string) error { return run(args) },

@@ -61,7 +61,7 @@ func (f *metalFlag) choose(ctx context.Context, home metal.Home) (string, error)
 }
 
 // finder returns how the plane gets at machines, nil if it is to have none.
-func (f *metalFlag) finder() func(context.Context) (access.Credentials, error) {
+func (f *metalFlag) finder() func(context.Context) (plane.PacketAPI, error) {
 	if f.asked == service.None {
 		return nil
 	}
@@ -70,32 +70,32 @@ func (f *metalFlag) finder() func(context.Context) (access.Credentials, error) {
 
 // find has metal run and returns its API. Whoever names an API in the
 // environment has one already.
-func (f *metalFlag) find(ctx context.Context) (access.Credentials, error) {
-	given := access.Credentials{URL: os.Getenv(access.URLKey), Token: os.Getenv(access.TokenKey)}
+func (f *metalFlag) find(ctx context.Context) (plane.PacketAPI, error) {
+	given := plane.PacketAPI{Credentials: access.Credentials{URL: os.Getenv(access.URLKey), Token: os.Getenv(access.TokenKey)}}
 	if f.asked == service.Auto && given.Token != "" {
 		return given, nil
 	}
 	home, err := metalHome()
 	if err != nil {
-		return access.Credentials{}, err
+		return plane.PacketAPI{}, err
 	}
 	driver, err := f.choose(ctx, home)
 	var none *service.NoneError
 	if errors.As(err, &none) {
-		return access.Credentials{}, &plane.SkippedError{Reason: none.Error()}
+		return plane.PacketAPI{}, &plane.SkippedError{Reason: none.Error()}
 	}
 	if err != nil {
-		return access.Credentials{}, err
+		return plane.PacketAPI{}, err
 	}
 	e, err := service.Ensure(ctx, home, driver)
 	if err != nil && f.asked == service.Auto && ctx.Err() == nil {
-		return access.Credentials{}, &plane.SkippedError{Reason: err.Error()}
+		return plane.PacketAPI{}, &plane.SkippedError{Reason: err.Error()}
 	}
 	if err != nil {
-		return access.Credentials{}, err
+		return plane.PacketAPI{}, err
 	}
 	token, err := home.Token(e.Project)
-	return access.Credentials{URL: e.APIURL(), Token: token}, err
+	return plane.PacketAPI{Credentials: access.Credentials{URL: e.APIURL(), Token: token}, Project: e.Project, Anywhere: cmp.Or(e.MachinesAPIURL(), e.APIURL())}, err
 }
 
 // join has a plane that is up use metal, which may have been stopped since.

@@ -6,15 +6,17 @@ import "github.com/spf13/cobra"
 
 // words are all verbs, and what their help says.
 var words = map[string]struct{ short, long string }{
-	"generate": {"Write manifests of packages to begin with", "Write manifests to standard output, to begin with. Nothing is changed."},
+	"generate": {"Write specs of clusters and packages to begin with", "Write specs and manifests to standard output, to begin with. Nothing is changed."},
 	"list":     {"List the packages that there are to install", "List what there is to install. Nothing is changed."},
 	"install":  {"Install packages by name", "Install what a bundle has, by name."},
-	"create":   {"Create packages from files", "Create what is in a file, and fail if it exists."},
+	"create":   {"Create clusters and packages from files", "Create what is in a file, and fail if it exists."},
 	"apply":    {"Create or change packages from files", "Create or change what is in a file. Fields that others set stay as they are."},
-	"get":      {"Show packages and bundles in a table", "Show packages, bundles and the clusters that use them in a table, or whole with -o json or -o yaml."},
-	"describe": {"Show everything about packages", "Show everything about packages, with their conditions and events."},
-	"delete":   {"Delete packages", "Delete packages, and uninstall them from their clusters."},
-	"upgrade":  {"Bring packages to a newer bundle", "Bring packages to a newer bundle."},
+	"get":      {"Show clusters, machines, packages and bundles in a table", "Show clusters, machines, packages and bundles in a table, or whole with -o json or -o yaml."},
+	"describe": {"Show everything about clusters and packages", "Show everything about clusters and packages, with their conditions."},
+	"delete":   {"Delete clusters and packages", "Delete clusters with their machines, or packages from their clusters."},
+	"upgrade":  {"Bring clusters to a new spec, packages to a newer bundle", "Bring clusters to a new spec, or packages to a newer bundle."},
+	"why":      {"Say why a cluster is not ready", "Say why something is not ready, down to what everything else waits for."},
+	"events":   {"Show what happened to a cluster", "Show what happened, in the order of time."},
 	"copy":     {"Copy packages between registries", "Copy packages, with their charts and images, between registries."},
 }
 

@@ -1,0 +1,296 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/workflow"
+)
+
+func TestAWorkloadClusterIsCreatedUpgradedAndDeleted(t *testing.T) {
+	w := newWorld(t)
+	file := w.spec("one")
+	w.manage("one")
+	got := w.ok("create", "cluster", "-f", file)
+	for _, want := range []string{"create cluster one, in 3 phases", "✓ SetupAndValidate", "✓ CreateWorkloadCluster", "- InstallAddOns", "no GitOps", "total", "Cluster one is ready"} {
+		if !strings.Contains(got.err, want) {
+			t.Errorf("create says nothing of %q:\n%s", want, got.err)
+		}
+	}
+	kubeconfig := filepath.Join("one", "one-eks-a-cluster.kubeconfig")
+	if info, err := os.Stat(kubeconfig); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the kubeconfig: %v, %v", info, err)
+	}
+	if data, err := os.ReadFile(kubeconfig); err != nil || string(data) != "the way into one" {
+		t.Errorf("the kubeconfig is %q, %v", data, err)
+	}
+	if data, err := os.ReadFile(filepath.Join("one", "one-eks-a-cluster.yaml")); err != nil || !strings.Contains(string(data), "kind: DockerDatacenterConfig") || strings.Contains(string(data), "status") {
+		t.Errorf("the final spec is %q, %v", data, err)
+	}
+	if _, err := os.Stat(filepath.Join("one", "generated")); !os.IsNotExist(err) {
+		t.Errorf("the record of a finished run is still there: %v", err)
+	}
+	live := w.cluster("one")
+	if live.ManagedFields[0].Manager != anywherev1.FieldManagerCLI {
+		t.Errorf("the fields are %q's", live.ManagedFields[0].Manager)
+	}
+
+	w.refused([]string{"already exists", "drover upgrade cluster"}, "create", "cluster", "-f", file)
+
+	began := time.Now()
+	got = w.ok("upgrade", "cluster", "-f", file)
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("an upgrade that changes nothing takes %s", took)
+	}
+	if !strings.Contains(got.err, "the cluster is as the spec wants it") || w.cluster("one").Generation != live.Generation {
+		t.Errorf("an upgrade that changes nothing says:\n%s", got.err)
+	}
+
+	file = w.spec("one", replacing("count: 1\n", "count: 3\n"))
+	got = w.ok("upgrade", "cluster", "-f", file, "--dry-run")
+	if !strings.Contains(got.out, "spec.workerNodeGroupConfigurations[md-0].count: 1 → 3") || w.cluster("one").Generation != live.Generation {
+		t.Errorf("the plan says:\n%s", got.out)
+	}
+	got = w.ok("upgrade", "plan", "cluster", "-f", file, "-o", "text")
+	if _, err := line(got.out, "spec.workerNodeGroupConfigurations[md-0].count", "1", "3"); err != nil || !strings.Contains(got.out, "CURRENT VERSION") {
+		t.Errorf("the plan of the upgrade says:\n%s", got.out)
+	}
+	w.ok("upgrade", "cluster", "one", "-f", file)
+	if n := w.cluster("one").Spec.WorkerNodeGroupConfigurations[0].Count; *n != 3 {
+		t.Errorf("there are %d workers", *n)
+	}
+
+	got = w.ok("delete", "cluster", "one")
+	if !w.gone("one") || !strings.Contains(got.err, "Cluster one is gone") {
+		t.Errorf("delete says:\n%s", got.err)
+	}
+	if _, err := os.Stat(kubeconfig); !os.IsNotExist(err) {
+		t.Errorf("the kubeconfig of a cluster that is gone: %v", err)
+	}
+	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "one"}, &anywherev1.DockerDatacenterConfig{}); err == nil {
+		t.Error("the datacenter that only this cluster used is still there")
+	}
+}
+
+func TestADryRunPrintsThePhasesAndChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	file := w.spec("dry")
+	got := w.ok("create", "cluster", "-f", file, "--dry-run", "-o", "json")
+	var plan planned
+	w.must(json.Unmarshal([]byte(got.out), &plan))
+	var phases []string
+	for _, p := range plan.Phases {
+		phases = append(phases, p.Name)
+	}
+	if diff := cmp.Diff([]string{workflow.SetupAndValidate, workflow.CreateWorkloadCluster, workflow.InstallAddOns}, phases); diff != "" {
+		t.Errorf("phases (-want +got):\n%s", diff)
+	}
+	if !w.gone("dry") || len(plan.Phases[1].Changes) != 4 {
+		t.Errorf("the plan is %+v", plan)
+	}
+	got = w.run(t.Context(), "create", "cluster", "-f", w.spec("mgmt", replacing("management: false", "management: true")), "--dry-run")
+	for _, name := range (workflow.Command{Verb: workflow.Create}).Phases() {
+		if !strings.Contains(got.out, name) {
+			t.Errorf("the plan of a management cluster says nothing of %s:\n%s%s", name, got.out, got.err)
+		}
+	}
+	if entries, _ := os.ReadDir("."); len(entries) != 2 {
+		t.Errorf("a dry run leaves %v", entries)
+	}
+}
+
+func TestAnInterruptedCreationGoesOnAndCanBeUndone(t *testing.T) {
+	w := newWorld(t)
+	file := w.spec("late")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan outcome)
+	go func() { done <- w.run(ctx, "create", "cluster", "-f", file, "-mc", w.kubeconfig) }()
+	w.await("the cluster to be made", func() bool { return !w.gone("late") })
+	busy := w.drover("create", "cluster", "-f", file)
+	if busy.code == 0 || !strings.Contains(busy.err, "another drover works on cluster") {
+		t.Errorf("a second one at once says:\n%s", busy.err)
+	}
+	cancel()
+	got := <-done
+	if got.code != 1 || !strings.Contains(got.err, "interrupted in phase CreateWorkloadCluster") || !strings.Contains(got.err, "drover create cluster -f late.yaml --kubeconfig") {
+		t.Errorf("after Ctrl-C:\n%s", got.err)
+	}
+	w.refused([]string{"is not finished", "run that again"}, "upgrade", "cluster", "-f", file)
+	w.manage("late")
+	got = w.ok("create", "cluster", "-f", file)
+	if strings.Contains(got.err, "already exists") {
+		t.Errorf("going on says:\n%s", got.err)
+	}
+
+	w.must(os.Remove(filepath.Join("late", "late-eks-a-cluster.kubeconfig")))
+	w.ok("create", "cluster", "-f", file, "--cleanup")
+	if !w.gone("late") {
+		t.Error("after --cleanup the cluster is still there")
+	}
+	w.ok("create", "cluster", "-f", file, "--cleanup") // Nothing is left, and that is no error.
+}
+
+func TestACreationThatTheControllersRefuseSaysWhy(t *testing.T) {
+	w := newWorld(t)
+	file := w.spec("bad")
+	done := make(chan outcome)
+	go func() { done <- w.drover("create", "cluster", "-f", file, "--control-plane-wait-timeout", "3s") }()
+	w.await("the cluster to be made", func() bool { return !w.gone("bad") })
+	got := <-done
+	if got.code != 1 || !strings.Contains(got.err, "phase CreateWorkloadCluster failed") || !strings.Contains(got.err, "nobody has looked at it yet") || !strings.Contains(got.err, "drover create cluster -f bad.yaml") {
+		t.Errorf("a cluster that nobody makes:\n%s", got.err)
+	}
+	if _, err := os.Stat(filepath.Join("bad", "generated", "bad-checkpoint.yaml")); err != nil {
+		t.Errorf("the record: %v", err)
+	}
+}
+
+func TestWhatIsInTheWayIsToldBeforeAnythingChanges(t *testing.T) {
+	w := newWorld(t)
+	taken := w.spec("taken")
+	w.manage("taken")
+	w.ok("create", "cluster", "-f", taken)
+	elsewhere := w.namespace
+	w.namespace = "default"
+	w.refused([]string{`cluster name "taken" already exists in namespace "` + elsewhere}, "create", "cluster", "-f", w.spec("taken"))
+	w.namespace = elsewhere
+	taken = w.spec("taken")
+
+	clash := w.spec("clash", func(s string) string {
+		return strings.ReplaceAll(s, "kind: DockerDatacenterConfig, name: clash", "kind: DockerDatacenterConfig, name: taken")
+	}, func(s string) string {
+		head, tail, _ := strings.Cut(s, "kind: DockerDatacenterConfig\n")
+		return head + "kind: DockerDatacenterConfig\n" + strings.Replace(tail, "name: clash", "name: taken", 1)
+	})
+	w.refused([]string{`DockerDatacenterConfig "taken" already exists`}, "create", "cluster", "-f", clash)
+
+	w.refused([]string{"there is no cluster"}, "upgrade", "cluster", "-f", w.spec("nobody"))
+	w.refused([]string{"there is no cluster"}, "delete", "cluster", "nobody")
+
+	live := w.cluster("taken")
+	live.Annotations = map[string]string{anywherev1.PausedAnnotation: "true"}
+	w.must(w.client.Update(t.Context(), live))
+	w.refused([]string{"is paused"}, "upgrade", "cluster", "-f", taken)
+	w.refused([]string{"is paused"}, "delete", "cluster", "taken")
+	if entries, _ := filepath.Glob("*/generated"); len(entries) > 0 {
+		t.Errorf("refused commands leave %v", entries)
+	}
+}
+
+func TestAKubeconfigThatDoesNotLeadAnywhereIsExplained(t *testing.T) {
+	w := newWorld(t)
+	file := w.spec("far")
+	write := func(edit func(*clientcmdapi.Config)) string {
+		config, err := clientcmd.LoadFromFile(w.kubeconfig)
+		w.must(err)
+		edit(config)
+		path := filepath.Join(t.TempDir(), "kubeconfig")
+		w.must(clientcmd.WriteToFile(*config, path))
+		return path
+	}
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	w.must(err)
+	w.must(nobody.Close())
+	for name, tt := range map[string]struct{ kubeconfig, want string }{
+		"not there":  {"no.kubeconfig", "can't be read"},
+		"no content": {write(func(c *clientcmdapi.Config) { c.CurrentContext = "none" }), "context was not found"},
+		"unknown user": {write(func(c *clientcmdapi.Config) {
+			for _, u := range c.AuthInfos {
+				*u = clientcmdapi.AuthInfo{Token: "wrong"}
+			}
+		}), "does not know you"},
+		"another authority": {write(func(c *clientcmdapi.Config) {
+			for _, x := range c.Clusters {
+				x.CertificateAuthorityData, x.CertificateAuthority = nil, ""
+			}
+		}), "another one than that of the kubeconfig"},
+		"nobody answers": {write(func(c *clientcmdapi.Config) {
+			for _, x := range c.Clusters {
+				x.Server = "https://" + nobody.Addr().String()
+			}
+		}), "does not answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := w.run(t.Context(), "create", "cluster", "-f", file, "-k", tt.kubeconfig)
+			if got.code != 1 || !strings.Contains(got.err, tt.want) {
+				t.Errorf("ends with %d, want %q:\n%s", got.code, tt.want, got.err)
+			}
+		})
+	}
+	if !w.gone("far") {
+		t.Error("it was made all the same")
+	}
+}
+
+func TestFlagsOfOtherToolsAreAcceptedAndSaySo(t *testing.T) {
+	w := newWorld(t)
+	file := w.spec("flags")
+	got := w.ok("create", "cluster", "-f", file, "--dry-run", "-z", "hw.csv", "--bundles-override", "x", "--skip-validations", "pod-disruption", "--external-etcd-wait-timeout", "1h", "--no-timeouts")
+	for _, flag := range []string{"--hardware-csv has no effect", "--bundles-override has no effect", "--skip-validations pod-disruption has no effect", "--external-etcd-wait-timeout has no effect"} {
+		if !strings.Contains(got.err, flag) {
+			t.Errorf("nothing is said of %q:\n%s", flag, got.err)
+		}
+	}
+	for want, args := range map[string][]string{
+		"--cleanup":             {"create", "cluster", "-f", file, "--force-cleanup"},
+		"is no check":           {"create", "cluster", "-f", file, "--skip-validations", "everything"},
+		"-f is needed":          {"create", "cluster"},
+		"there is no file":      {"create", "cluster", "-f", "no.yaml"},
+		"which cluster?":        {"delete", "cluster"},
+		"not both":              {"delete", "cluster", "flags", "-f", file},
+		`not of "other"`:        {"upgrade", "cluster", "other", "-f", file},
+		"leave one of them out": {"create", "cluster", "-f", w.spec("self", replacing("management: false", "management: true"))},
+	} {
+		if got := w.drover(args...); got.code == 0 || !strings.Contains(got.err, want) {
+			t.Errorf("%v ends with %d, want %q:\n%s", args, got.code, want, got.err)
+		}
+	}
+}
+
+func TestTheNameOfTheOtherTool(t *testing.T) {
+	for _, tt := range []struct{ argv, want string }{
+		{"drover get clusters", "get clusters"},
+		{"drover anywhere create cluster -f x -mc m", "create cluster -f x --kubeconfig m"},
+		{"/usr/local/bin/eksctl-anywhere upgrade cluster -f x -mc=m -v 6", "upgrade cluster -f x --kubeconfig=m"},
+		{"eksctl-anywhere version -v9", "version"},
+		{"drover kubectl get pods -mc x", "kubectl get pods -mc x"},
+		{"drover", ""},
+	} {
+		if got := strings.Join(Args(strings.Fields(tt.argv)), " "); got != tt.want {
+			t.Errorf("%q is %q, want %q", tt.argv, got, tt.want)
+		}
+	}
+}
+
+func TestASpecDecidesWhatACommandIs(t *testing.T) {
+	w := newWorld(t)
+	silent := w.spec("kind", replacing("  management: false\n", ""))
+	for _, tt := range []struct {
+		file, kubeconfig string
+		workload         bool
+	}{
+		{silent, "", false},
+		{silent, "mgmt.kubeconfig", true},
+		{w.spec("wl"), "", true},
+		{w.spec("wl2", replacing("management: false", "managementCluster: {name: mgmt}")), "", true},
+		{w.spec("self", replacing("management: false", "managementCluster: {name: self}")), "", false},
+	} {
+		c := &change{file: tt.file, kubeconfig: tt.kubeconfig}
+		config, workload, err := c.read(workflow.Create)
+		if err != nil || workload != tt.workload || config.Cluster.IsManaged() != workload {
+			t.Errorf("%s with kubeconfig %q is a workload cluster: %v, %v", tt.file, tt.kubeconfig, workload, err)
+		}
+	}
+}

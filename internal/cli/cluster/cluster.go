@@ -1,0 +1,86 @@
+// Package cluster holds the commands about clusters: create, upgrade and delete with their phases, get, describe, why, events, generate,
+// upgrade plan and validate. They parse and print; package lifecycle does the work, package view looks.
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-dev/drover/internal/cli/management"
+	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/cli/verb"
+	"github.com/drover-dev/drover/internal/clusters/view"
+)
+
+// completionTimeout keeps a shell responsive when no plane answers.
+const completionTimeout = 2 * time.Second
+
+// AddCommands puts the commands below their verbs.
+func AddCommands(root *cobra.Command, group string, io *ui.IO) {
+	for word, made := range map[string][]*cobra.Command{
+		"create":   {newCreate(io)},
+		"upgrade":  {newUpgrade(io), newPlan(io)},
+		"delete":   {newDelete(io)},
+		"get":      {newGetClusters(io), newGetMachines(io)},
+		"describe": {newDescribe(io)},
+		"why":      {newWhy(io)},
+		"events":   {newEvents(io)},
+		"generate": {newGenerate(io)},
+	} {
+		verb.Of(root, group, word).AddCommand(made...)
+	}
+	validate := newValidate(io)
+	validate.GroupID = group
+	root.AddCommand(validate, newExp(io))
+}
+
+// look are the flags of commands that only look.
+type look struct {
+	plane     management.Flags
+	namespace string
+	output    ui.Output
+}
+
+func (l *look) add(cmd *cobra.Command) {
+	l.plane.Add(cmd.Flags())
+	cmd.Flags().StringVarP(&l.namespace, "namespace", "n", "", "`namespace` of the cluster (default: wherever it is)")
+	_ = cmd.MarkFlagFilename("kubeconfig")
+	l.output.AddFlag(cmd)
+}
+
+func (l *look) connect() (*view.Plane, error) {
+	config, err := l.plane.Config()
+	if err != nil {
+		return nil, err
+	}
+	return view.Connect(config)
+}
+
+// complete offers the names of clusters to a shell.
+func (l *look) complete(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return names(cmd.Context(), l.connect, l.namespace)
+}
+
+// names are the clusters of a plane, with what they are.
+func names(ctx context.Context, connect func() (*view.Plane, error), namespace string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	plane, err := connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	all, err := plane.Clusters(ctx, namespace)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	out := make([]cobra.Completion, 0, len(all))
+	for i := range all {
+		out = append(out, cobra.CompletionWithDesc(all[i].Name, "Kubernetes "+all[i].Spec.KubernetesVersion+" in "+all[i].Namespace))
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}

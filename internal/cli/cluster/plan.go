@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	stdio "io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/clusters/lifecycle"
+	"github.com/drover-dev/drover/internal/clusters/spec"
+	"github.com/drover-dev/drover/internal/workflow"
+)
+
+// component is one line of an upgrade plan.
+type component struct {
+	Name       string `json:"name"`
+	OldVersion string `json:"oldVersion"`
+	NewVersion string `json:"newVersion"`
+}
+
+// upgradePlan is what an upgrade would do, for programs.
+type upgradePlan struct {
+	Components []component            `json:"components"`
+	Changes    []lifecycle.Difference `json:"changes"`
+}
+
+// planOutput is -o, with the name that other tools have for a table.
+type planOutput struct{ ui.Output }
+
+// Set takes text for a table.
+func (o *planOutput) Set(s string) error {
+	if s == "text" {
+		o.Output = ""
+		return nil
+	}
+	return o.Output.Set(s)
+}
+
+func newPlan(io *ui.IO) *cobra.Command {
+	plan := &cobra.Command{
+		Use:   "plan",
+		Short: "Say what an upgrade would change",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c := &change{io: io}
+	var output planOutput
+	cluster := &cobra.Command{
+		Use:     "cluster -f FILE",
+		Aliases: []string{"clusters"},
+		Short:   "Say what an upgrade of a cluster would change",
+		Long: `Say what an upgrade of a cluster would change: versions first, then each field.
+Nothing is changed.`,
+		Example: `  drover upgrade plan cluster -f one.yaml -k mgmt.kubeconfig
+  drover upgrade plan cluster -f one.yaml -k mgmt.kubeconfig -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := c.plan(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return output.Print(io.Out, p, func(w stdio.Writer) error { return printUpgradePlan(w, p) })
+		},
+	}
+	c.add(cluster)
+	_ = cluster.Flags().MarkHidden("dry-run")
+	cluster.Flags().Lookup("output").Value = &output
+	plan.AddCommand(cluster)
+	return plan
+}
+
+func (c *change) plan(ctx context.Context) (*upgradePlan, error) {
+	config, workload, err := c.read(workflow.Upgrade)
+	if err != nil {
+		return nil, err
+	}
+	w, err := c.workloadOrSelf(config, workload)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := w.Differences(ctx)
+	if err != nil {
+		return nil, err
+	}
+	versions, err := w.Versions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &upgradePlan{Components: []component{}, Changes: changes}
+	for _, v := range versions {
+		if v.From != v.To {
+			p.Components = append(p.Components, component{v.Object, v.From, v.To})
+		}
+	}
+	if p.Changes == nil {
+		p.Changes = []lifecycle.Difference{}
+	}
+	return p, nil
+}
+
+// workloadOrSelf reads the cluster where it is kept: on its management plane, or on itself.
+func (c *change) workloadOrSelf(config *spec.Config, workload bool) (*lifecycle.Workload, error) { //nolint:revive // Which of the two workflows.
+	if workload {
+		return c.workload(config)
+	}
+	return c.self(config)
+}
+
+func printUpgradePlan(w stdio.Writer, p *upgradePlan) error {
+	if len(p.Components) == 0 && len(p.Changes) == 0 {
+		_, err := fmt.Fprintln(w, "All is as the spec wants it; there is nothing to upgrade.")
+		return err
+	}
+	rows := make([][]string, 0, len(p.Components)+len(p.Changes))
+	for _, x := range p.Components {
+		rows = append(rows, []string{x.Name, cmp.Or(x.OldVersion, "-"), cmp.Or(x.NewVersion, "-")})
+	}
+	for _, d := range p.Changes {
+		rows = append(rows, []string{d.Object + " " + d.Path, cmp.Or(d.From, "-"), cmp.Or(d.To, "-")})
+	}
+	return ui.Table(w, []string{"NAME", "CURRENT VERSION", "NEXT VERSION"}, rows)
+}

@@ -1,0 +1,75 @@
+package build
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+)
+
+var (
+	controlPlaneAPIGroup = controlplanev1.GroupVersion.Group
+	bootstrapAPIGroup    = bootstrapv1.GroupVersion.Group
+)
+
+// controlPlane makes the KubeadmControlPlane and the template of its machines.
+func (b *builder) controlPlane() error {
+	wanted := b.cluster.Spec.ControlPlaneConfiguration
+	used := ""
+	if now := b.Now.ControlPlane; now != nil {
+		used = now.Spec.MachineTemplate.Spec.InfrastructureRef.Name
+	}
+	template, err := b.machineTemplate(controlPlaneGroup, used, wanted.MachineGroupRef)
+	if err != nil {
+		return err
+	}
+	config, err := b.controlPlaneConfig()
+	if err != nil {
+		return err
+	}
+	_, propagated := splitLabels(wanted.Labels)
+	out := &controlplanev1.KubeadmControlPlane{ObjectMeta: b.meta(b.cluster.Name)}
+	out.Spec = controlplanev1.KubeadmControlPlaneSpec{
+		Replicas:          ptr.To(int32(wanted.Count)),
+		Version:           b.version,
+		KubeadmConfigSpec: config,
+	}
+	out.Spec.MachineTemplate.ObjectMeta.Labels = b.labels(propagated)
+	out.Spec.MachineTemplate.Spec.InfrastructureRef = reference(infrav1.GroupVersion.Group, "PacketMachineTemplate", template)
+	if r := wanted.UpgradeRolloutStrategy; r != nil && r.RollingUpdate != nil {
+		out.Spec.Rollout.Strategy = controlplanev1.KubeadmControlPlaneRolloutStrategy{
+			Type:          controlplanev1.RollingUpdateStrategyType,
+			RollingUpdate: controlplanev1.KubeadmControlPlaneRolloutStrategyRollingUpdate{MaxSurge: ptr.To(intstr.FromInt(r.RollingUpdate.MaxSurge))},
+		}
+	}
+	b.set.ControlPlane = out
+	return nil
+}
+
+// controlPlaneConfig is what kubeadm is told on control plane machines.
+func (b *builder) controlPlaneConfig() (bootstrapv1.KubeadmConfigSpec, error) {
+	wanted := b.cluster.Spec.ControlPlaneConfiguration
+	m := &machines{ref: wanted.MachineGroupRef, labels: wanted.Labels, kubelet: wanted.KubeletConfiguration}
+	m.taints = ptr.To(append([]corev1.Taint{}, wanted.Taints...)) // an empty list means none, where no list would mean kubeadm's
+	if len(wanted.Taints) == 0 && len(b.cluster.Spec.WorkerNodeGroupConfigurations) > 0 {
+		m.taints = nil // that keeps Pods of users away; without workers there is nowhere else for them
+	}
+	// Keys of this kind are made in no time, unlike RSA keys.
+	m.config.ClusterConfiguration.EncryptionAlgorithm = bootstrapv1.EncryptionAlgorithmECDSAP256
+	if err := b.carry(m, everywhere, controlPlanes); err != nil {
+		return m.config, err
+	}
+	node := m.node()
+	m.config.InitConfiguration.NodeRegistration = node
+	m.config.JoinConfiguration.NodeRegistration = *node.DeepCopy()
+	api := &m.config.ClusterConfiguration.APIServer
+	slices.SortStableFunc(api.ExtraArgs, func(x, y bootstrapv1.Arg) int { return cmp.Compare(x.Name, y.Name) })
+	return m.config, nil
+}

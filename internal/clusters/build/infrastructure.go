@@ -1,0 +1,107 @@
+package build
+
+import (
+	"slices"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+)
+
+// What DockerDatacenterConfig stands for: machines on this host.
+const (
+	localMetro       = "da"
+	localMachineType = "local.small"
+	localOS          = "ubuntu_24_04"
+	billingCycle     = "hourly"
+)
+
+// infrastructure makes the Cluster and the PacketCluster.
+func (b *builder) infrastructure() error {
+	network := b.cluster.Spec.ClusterNetwork
+	b.set.Cluster = &clusterv1.Cluster{
+		ObjectMeta: b.meta(b.cluster.Name),
+		Spec: clusterv1.ClusterSpec{
+			ClusterNetwork: clusterv1.ClusterNetwork{
+				Pods:     clusterv1.NetworkRanges{CIDRBlocks: slices.Clone(network.Pods.CidrBlocks)},
+				Services: clusterv1.NetworkRanges{CIDRBlocks: slices.Clone(network.Services.CidrBlocks)},
+			},
+			InfrastructureRef: reference(infrav1.GroupVersion.Group, "PacketCluster", b.cluster.Name),
+			ControlPlaneRef:   reference(controlPlaneAPIGroup, "KubeadmControlPlane", b.cluster.Name),
+		},
+	}
+	spec := infrav1.PacketClusterSpec{ProjectID: b.Project, Metro: localMetro, VIPManager: infrav1.VIPManagerCPEM}
+	credentials := anywherev1.LocalCredentials
+	if packet := b.Config.Packet; packet != nil {
+		spec.ProjectID, spec.Metro, spec.Facility = packet.Spec.ProjectID, packet.Spec.Metro, packet.Spec.Facility
+		credentials = packet.CredentialsName()
+	}
+	spec.CredentialsRef = &infrav1.CredentialsReference{Name: credentials}
+	b.endpoint(&spec)
+	b.set.Infrastructure = &infrav1.PacketCluster{ObjectMeta: b.meta(b.cluster.Name), Spec: spec}
+	return nil
+}
+
+// endpoint says where the API server will be. Without a host an address is reserved; without a load balancer of ours the host must be one
+// that the user looks after.
+func (b *builder) endpoint(spec *infrav1.PacketClusterSpec) {
+	controlPlane := b.cluster.Spec.ControlPlaneConfiguration
+	if controlPlane.Endpoint == nil || controlPlane.Endpoint.Host == "" {
+		return
+	}
+	spec.ControlPlaneEndpoint = infrav1.APIEndpoint{Host: controlPlane.Endpoint.Host, Port: infrav1.APIServerPort}
+	if controlPlane.SkipLoadBalancerDeployment {
+		spec.VIPManager = infrav1.VIPManagerEMLB
+	}
+}
+
+// machineSpec is what the machines of a group are.
+func (b *builder) machineSpec(ref *anywherev1.Ref) (infrav1.PacketMachineSpec, error) {
+	if b.Config.Packet == nil {
+		return infrav1.PacketMachineSpec{OS: localOS, BillingCycle: billingCycle, MachineType: localMachineType}, nil
+	}
+	config, err := b.machineConfig(ref)
+	if err != nil {
+		return infrav1.PacketMachineSpec{}, err
+	}
+	s := config.Spec
+	out := infrav1.PacketMachineSpec{
+		OS: s.OS, BillingCycle: s.BillingCycle, MachineType: s.MachineType, SSHKeys: slices.Clone(s.SSHKeys), Tags: slices.Clone(s.Tags),
+		HardwareReservationID: s.HardwareReservationID,
+	}
+	if out.BillingCycle == "" {
+		out.BillingCycle = billingCycle
+	}
+	return out, nil
+}
+
+func (b *builder) machineConfig(ref *anywherev1.Ref) (*anywherev1.PacketMachineConfig, error) {
+	if ref == nil {
+		return nil, &UnsupportedError{"machineGroupRef", "machines of Packet need a PacketMachineConfig"}
+	}
+	config, ok := b.Config.Machines[ref.Name]
+	if !ok {
+		return nil, &UnsupportedError{"machineGroupRef", "PacketMachineConfig " + ref.Name + " not found"}
+	}
+	return config, nil
+}
+
+// machineTemplate settles the template of a group's machines and returns its name.
+func (b *builder) machineTemplate(group, used string, ref *anywherev1.Ref) (string, error) {
+	spec, err := b.machineSpec(ref)
+	if err != nil {
+		return "", err
+	}
+	template := &infrav1.PacketMachineTemplate{}
+	template.Spec.Template.Spec = spec
+	if err := settle(b, slot{group, used, spec}, template, b.Now.Machines); err != nil {
+		return "", err
+	}
+	b.set.Machines = append(b.set.Machines, template)
+	return template.Name, nil
+}
+
+func reference(group, kind, name string) clusterv1.ContractVersionedObjectReference {
+	return clusterv1.ContractVersionedObjectReference{APIGroup: group, Kind: kind, Name: name}
+}

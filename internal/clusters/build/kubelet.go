@@ -1,0 +1,43 @@
+package build
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"sigs.k8s.io/yaml"
+
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+)
+
+// kubeadm applies the files of this directory to what it writes itself. The name of a file says what it is for, and how it is merged.
+const (
+	patchesDir  = "/etc/kubernetes/patches"
+	kubeletFile = patchesDir + "/kubeletconfiguration0+merge.json"
+)
+
+// kubelet hands the settings of kubelets to kubeadm, as a patch: what a group says holds for that group, and what it does not say is as
+// kubeadm has it.
+func (b *builder) kubelet(m *machines) error {
+	settings := map[string]any{}
+	if m.kubelet != nil && len(m.kubelet.Raw) > 0 {
+		if err := yaml.Unmarshal(m.kubelet.Raw, &settings); err != nil {
+			return fmt.Errorf("reading kubeletConfiguration: %w", err)
+		}
+	}
+	if r := b.cluster.Spec.ClusterNetwork.DNS.ResolvConf; r != nil && r.Path != "" && settings["resolvConf"] == nil {
+		settings["resolvConf"] = r.Path
+	}
+	delete(settings, "apiVersion")
+	delete(settings, "kind")
+	if len(settings) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(settings)
+	if err != nil {
+		return fmt.Errorf("writing kubeletConfiguration: %w", err)
+	}
+	m.file(kubeletFile, string(text)+"\n")
+	patches := bootstrapv1.Patches{Directory: patchesDir}
+	m.config.InitConfiguration.Patches, m.config.JoinConfiguration.Patches = patches, patches
+	return nil
+}

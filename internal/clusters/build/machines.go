@@ -1,0 +1,110 @@
+package build
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+)
+
+// machines is a group of machines that are all the same.
+type machines struct {
+	ref     *anywherev1.Ref
+	labels  map[string]string
+	taints  *[]corev1.Taint
+	kubelet *runtime.RawExtension
+	// config is what they are told, and what carriers add to.
+	config bootstrapv1.KubeadmConfigSpec
+}
+
+// carrier brings one subject of a spec onto machines.
+type carrier func(*builder, *machines) error
+
+// everywhere is for all machines, controlPlanes for those of the control plane.
+var (
+	everywhere    = []carrier{(*builder).users, (*builder).kubelet, (*builder).mirror, (*builder).egress}
+	controlPlanes = []carrier{
+		(*builder).certificates, (*builder).podNetwork, (*builder).audit, (*builder).oidc, (*builder).encryption, (*builder).apiServerArguments,
+	}
+)
+
+func (b *builder) carry(m *machines, lists ...[]carrier) error {
+	for _, list := range lists {
+		for _, carry := range list {
+			if err := carry(b, m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// node is how a machine registers. The machine fills in its own id.
+func (m *machines) node() bootstrapv1.NodeRegistrationOptions {
+	out := bootstrapv1.NodeRegistrationOptions{
+		KubeletExtraArgs: []bootstrapv1.Arg{argument("provider-id", "equinixmetal://{{ v1.instance_id }}")},
+		Taints:           m.taints,
+	}
+	if registered, _ := splitLabels(m.labels); len(registered) > 0 {
+		var pairs []string
+		for _, key := range slices.Sorted(maps.Keys(registered)) {
+			pairs = append(pairs, key+"="+registered[key])
+		}
+		out.KubeletExtraArgs = append(out.KubeletExtraArgs, argument("node-labels", strings.Join(pairs, ",")))
+	}
+	return out
+}
+
+// splitLabels tells labels that a node gives itself from those that Cluster API gives it: kubelets may not name themselves a role, and
+// refuse to start if they are told to.
+func splitLabels(labels map[string]string) (registered, propagated map[string]string) {
+	registered, propagated = map[string]string{}, map[string]string{}
+	for key, value := range labels {
+		domain, _, _ := strings.Cut(key, "/")
+		switch {
+		case domain == clusterv1.NodeRoleLabelPrefix, within(domain, clusterv1.NodeRestrictionLabelDomain), within(domain, clusterv1.ManagedNodeLabelDomain):
+			propagated[key] = value
+		default:
+			registered[key] = value
+		}
+	}
+	return registered, propagated
+}
+
+func within(domain, parent string) bool {
+	return domain == parent || strings.HasSuffix(domain, "."+parent)
+}
+
+func argument(name, value string) bootstrapv1.Arg {
+	return bootstrapv1.Arg{Name: name, Value: ptr.To(value)}
+}
+
+// file adds one that only root may read.
+func (m *machines) file(path, content string) {
+	m.config.Files = append(m.config.Files, bootstrapv1.File{Path: path, Owner: "root:root", Permissions: "0600", Content: content})
+}
+
+// users adds the accounts of the machine config.
+func (b *builder) users(m *machines) error {
+	if b.Config.Packet == nil {
+		return nil
+	}
+	config, err := b.machineConfig(m.ref)
+	if err != nil {
+		return err
+	}
+	for _, u := range config.Spec.Users {
+		m.config.Users = append(m.config.Users, bootstrapv1.User{
+			Name: u.Name, Sudo: "ALL=(ALL) NOPASSWD:ALL", SSHAuthorizedKeys: slices.Clone(u.SSHAuthorizedKeys),
+		})
+	}
+	return nil
+}

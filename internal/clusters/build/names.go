@@ -1,0 +1,41 @@
+package build
+
+import (
+	"strconv"
+	"strings"
+)
+
+// controlPlaneGroup takes the place of a group's name in names of the control plane's templates.
+const controlPlaneGroup = "control-plane"
+
+// WorkersName is the name of a group's MachineDeployment.
+func WorkersName(cluster, group string) string { return cluster + "-" + group }
+
+// NetworkName is the name of the HelmChartProxy that brings the network.
+func NetworkName(cluster string) string { return cluster + "-cni" }
+
+func mirrorSecretName(cluster string) string { return cluster + "-registry-mirror" }
+
+func controlPlaneCheckName(cluster string) string { return cluster + "-kcp-unhealthy" }
+
+func workersCheckName(cluster, group string) string {
+	return cluster + "-" + group + "-worker-unhealthy"
+}
+
+// templateName is the name of the n-th template of a group.
+func templateName(cluster, group string, n int) string {
+	return cluster + "-" + group + "-" + strconv.Itoa(n)
+}
+
+// templateNumber is the n of templateName, 0 if the name is not that of a template of the group.
+func templateNumber(name, cluster, group string) int {
+	rest, ok := strings.CutPrefix(name, cluster+"-"+group+"-")
+	if !ok {
+		return 0
+	}
+	n, err := strconv.Atoi(rest)
+	if err != nil || n < 1 || strconv.Itoa(n) != rest {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,159 @@
+package build
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/utils/ptr"
+
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+)
+
+// Machinery is what the machines of a group are made from. It changes as a whole, so that a group is replaced once.
+type Machinery struct{ Version, Machines, Bootstrap string }
+
+// MachineryOf is that of a MachineDeployment's or a MachineSet's machines.
+func MachineryOf(s clusterv1.MachineSpec) Machinery {
+	return Machinery{Version: s.Version, Machines: s.InfrastructureRef.Name, Bootstrap: s.Bootstrap.ConfigRef.Name}
+}
+
+// workers makes a MachineDeployment for each group, and its templates.
+func (b *builder) workers() error {
+	for i := range b.cluster.Spec.WorkerNodeGroupConfigurations {
+		group := &b.cluster.Spec.WorkerNodeGroupConfigurations[i]
+		if err := b.group(group); err != nil {
+			return fmt.Errorf("group %q: %w", group.Name, err)
+		}
+	}
+	return nil
+}
+
+func (b *builder) group(group *anywherev1.WorkerNodeGroupConfiguration) error {
+	name := WorkersName(b.cluster.Name, group.Name)
+	now := b.Now.Workers[name]
+	target, err := b.groupVersion(group)
+	if err != nil {
+		return err
+	}
+	if now != nil && overtakes(target, b.Now) {
+		b.set.Held = append(b.set.Held, group.Name)
+		b.set.Workers = append(b.set.Workers, b.deployment(group, now, machineryOf(now)))
+		return nil
+	}
+	made := Machinery{Version: target}
+	used := machineryOf(now)
+	if made.Machines, err = b.machineTemplate(group.Name, used.Machines, group.MachineGroupRef); err != nil {
+		return err
+	}
+	if made.Bootstrap, err = b.bootstrapTemplate(group, used.Bootstrap); err != nil {
+		return err
+	}
+	b.set.Workers = append(b.set.Workers, b.deployment(group, now, made))
+	return nil
+}
+
+// groupVersion is that of the group, or of the cluster.
+func (b *builder) groupVersion(group *anywherev1.WorkerNodeGroupConfiguration) (string, error) {
+	if group.KubernetesVersion == nil || *group.KubernetesVersion == "" {
+		return b.version, nil
+	}
+	return b.Version(*group.KubernetesVersion)
+}
+
+// overtakes says that workers of a version would be newer than a machine of the control plane that is there now.
+func overtakes(target string, now *Existing) bool {
+	if now.ControlPlane == nil || now.ControlPlane.Status.Version == "" {
+		return false
+	}
+	wanted, err := version.ParseSemantic(target)
+	if err != nil {
+		return false
+	}
+	present, err := version.ParseSemantic(now.ControlPlane.Status.Version)
+	return err == nil && present.LessThan(wanted)
+}
+
+func machineryOf(d *clusterv1.MachineDeployment) Machinery {
+	if d == nil {
+		return Machinery{}
+	}
+	return MachineryOf(d.Spec.Template.Spec)
+}
+
+func (b *builder) deployment(group *anywherev1.WorkerNodeGroupConfiguration, now *clusterv1.MachineDeployment, m Machinery) *clusterv1.MachineDeployment {
+	out := &clusterv1.MachineDeployment{ObjectMeta: b.meta(WorkersName(b.cluster.Name, group.Name))}
+	own := map[string]string{clusterv1.ClusterNameLabel: b.cluster.Name, clusterv1.MachineDeploymentNameLabel: out.Name}
+	_, propagated := splitLabels(group.Labels)
+	out.Labels[GroupLabel] = group.Name
+	out.Spec.ClusterName = b.cluster.Name
+	out.Spec.Selector.MatchLabels = own
+	out.Spec.Template.Labels = b.labels(propagated)
+	out.Spec.Template.Labels[clusterv1.MachineDeploymentNameLabel] = out.Name
+	out.Spec.Template.Labels[GroupLabel] = group.Name
+	out.Spec.Template.Spec = clusterv1.MachineSpec{
+		ClusterName:       b.cluster.Name,
+		Version:           m.Version,
+		InfrastructureRef: reference(infrav1.GroupVersion.Group, "PacketMachineTemplate", m.Machines),
+		Bootstrap:         clusterv1.Bootstrap{ConfigRef: reference(bootstrapAPIGroup, "KubeadmConfigTemplate", m.Bootstrap)},
+	}
+	scale(out, group, now)
+	rollOut(out, group)
+	return out
+}
+
+// scale says how many machines there are to be. Those of an autoscaled group are the autoscaler's from the moment on that the group is there.
+func scale(out *clusterv1.MachineDeployment, group *anywherev1.WorkerNodeGroupConfiguration, now *clusterv1.MachineDeployment) {
+	out.Spec.Replicas = ptr.To(int32(ptr.Deref(group.Count, 1)))
+	bounds := group.AutoScalingConfiguration
+	if bounds == nil {
+		return
+	}
+	out.Annotations = map[string]string{
+		clusterv1.AutoscalerMinSizeAnnotation: strconv.Itoa(bounds.MinCount),
+		clusterv1.AutoscalerMaxSizeAnnotation: strconv.Itoa(bounds.MaxCount),
+	}
+	if now != nil {
+		out.Spec.Replicas = nil
+	}
+}
+
+func rollOut(out *clusterv1.MachineDeployment, group *anywherev1.WorkerNodeGroupConfiguration) {
+	r := group.UpgradeRolloutStrategy
+	if r == nil || r.RollingUpdate == nil {
+		return
+	}
+	out.Spec.Rollout.Strategy = clusterv1.MachineDeploymentRolloutStrategy{
+		Type: clusterv1.RollingUpdateMachineDeploymentStrategyType,
+		RollingUpdate: clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{
+			MaxSurge:       ptr.To(intstr.FromInt(r.RollingUpdate.MaxSurge)),
+			MaxUnavailable: ptr.To(intstr.FromInt(r.RollingUpdate.MaxUnavailable)),
+		},
+	}
+}
+
+// bootstrapTemplate settles what kubeadm is told on the machines of a group.
+func (b *builder) bootstrapTemplate(group *anywherev1.WorkerNodeGroupConfiguration, used string) (string, error) {
+	m := &machines{ref: group.MachineGroupRef, labels: group.Labels, kubelet: group.KubeletConfiguration}
+	if len(group.Taints) > 0 {
+		m.taints = ptr.To(slices.Clone(group.Taints))
+	}
+	if err := b.carry(m, everywhere); err != nil {
+		return "", err
+	}
+	m.config.JoinConfiguration.NodeRegistration = m.node()
+	m.config.InitConfiguration = bootstrapv1.InitConfiguration{}
+	template := &bootstrapv1.KubeadmConfigTemplate{}
+	template.Spec.Template.Spec = m.config
+	if err := settle(b, slot{group.Name, used, m.config}, template, b.Now.Bootstraps); err != nil {
+		return "", err
+	}
+	b.set.Bootstraps = append(b.set.Bootstraps, template)
+	return template.Name, nil
+}

@@ -1,0 +1,118 @@
+package build
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+)
+
+func TestWorkersFollowTheirControlPlane(t *testing.T) {
+	for _, tc := range []struct {
+		name, present, cluster string
+		group                  *string
+		want                   string
+		held                   bool
+	}{
+		{name: "nothing changes", present: "v1.35.4", cluster: "1.35", want: "v1.35.4"},
+		{name: "the control plane is behind", present: "v1.35.4", cluster: "1.36", want: "v1.35.4", held: true},
+		{name: "the control plane has come up", present: "v1.36.3", cluster: "1.36", want: "v1.36.3"},
+		{name: "the group stays behind", present: "v1.36.3", cluster: "1.36", group: ptr.To("1.35"), want: "v1.35.4"},
+		{name: "the group stays behind while the control plane changes", present: "v1.35.4", cluster: "1.36", group: ptr.To("1.35"), want: "v1.35.4"},
+		{name: "nobody knows yet what the control plane has", present: "", cluster: "1.36", want: "v1.36.3"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			in := input(t, "small")
+			in.Config.Cluster.Spec.KubernetesVersion = "1.35"
+			in.Now = exist(build(t, in))
+			in.Now.ControlPlane.Status.Version = tc.present
+			in.Config.Cluster.Spec.KubernetesVersion = tc.cluster
+			in.Config.Cluster.Spec.WorkerNodeGroupConfigurations[0].KubernetesVersion = tc.group
+			got := build(t, in)
+			if v := got.Workers[0].Spec.Template.Spec.Version; v != tc.want || (len(got.Held) > 0) != tc.held {
+				t.Errorf("version is %s, held are %v; want %s", v, got.Held, tc.want)
+			}
+			if want, _ := versions(tc.cluster); got.ControlPlane.Spec.Version != want {
+				t.Errorf("the control plane has %s", got.ControlPlane.Spec.Version)
+			}
+		})
+	}
+}
+
+func TestAGroupThatWaitsKeepsAllItsMachinesAreMadeFrom(t *testing.T) {
+	in := input(t, "small")
+	in.Config.Cluster.Spec.KubernetesVersion = "1.35"
+	in.Now = exist(build(t, in))
+	before := machineryOf(in.Now.Workers["small-md-0"])
+	in.Config.Cluster.Spec.KubernetesVersion = "1.36"
+	in.Config.Cluster.Spec.WorkerNodeGroupConfigurations[0].Labels = map[string]string{"new": "label"}
+	in.Config.Cluster.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(7)
+	held := build(t, in)
+	if got := machineryOf(held.Workers[0]); got != before {
+		t.Errorf("machines would be replaced twice: %+v, was %+v", got, before)
+	}
+	if *held.Workers[0].Spec.Replicas != 7 {
+		t.Error("the count waits too")
+	}
+	in.Now.ControlPlane.Status.Version = "v1.36.3"
+	after := machineryOf(build(t, in).Workers[0])
+	if want := (Machinery{"v1.36.3", "small-md-0-1", "small-md-0-2"}); after != want {
+		t.Errorf("got %+v, want %+v", after, want)
+	}
+}
+
+func TestTheCountOfAnAutoscaledGroupIsTheAutoscalers(t *testing.T) {
+	in := input(t, "all")
+	first := build(t, in)
+	group := first.Workers[1]
+	if group.Spec.Replicas == nil || *group.Spec.Replicas != 2 {
+		t.Errorf("a new group begins with %v", group.Spec.Replicas)
+	}
+	in.Now = exist(first)
+	if got := build(t, in).Workers[1].Spec.Replicas; got != nil {
+		t.Errorf("the count of a group that is there would be set to %d", *got)
+	}
+}
+
+func TestTheNumbersOfTemplates(t *testing.T) {
+	template := func(name, sum string) client.Object {
+		return &infrav1.PacketMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{ContentAnnotation: sum}}}
+	}
+	for _, tc := range []struct {
+		name     string
+		used     string
+		existing []client.Object
+		want     string
+	}{
+		{"the first", "", nil, "c-md-0-1"},
+		{"the same", "c-md-0-1", []client.Object{template("c-md-0-1", "new")}, "c-md-0-1"},
+		{"another", "c-md-0-1", []client.Object{template("c-md-0-1", "old")}, "c-md-0-2"},
+		{"another after many", "c-md-0-9", []client.Object{template("c-md-0-9", "old"), template("c-md-0-10", "older")}, "c-md-0-11"},
+		{"one that a crash left", "c-md-0-1", []client.Object{template("c-md-0-1", "old"), template("c-md-0-2", "new")}, "c-md-0-2"},
+		{"the one in use among several of the same content", "c-md-0-1", []client.Object{template("c-md-0-1", "new"), template("c-md-0-2", "new")}, "c-md-0-1"},
+		{"those of another group don't count", "", []client.Object{template("c-md-0-extra-4", "new"), template("c-md-07", "new"), template("c-md-0-04", "new")}, "c-md-0-1"},
+		{"a cache that is behind", "c-md-0-3", nil, "c-md-0-4"},
+	} {
+		if got := (choice{cluster: "c", group: "md-0", sum: "new", used: tc.used}).name(tc.existing); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestLabelsThatAKubeletMayNotGiveItself(t *testing.T) {
+	registered, propagated := splitLabels(map[string]string{
+		"tier": "front", "example.com/zone": "a", "node-role.kubernetes.io/worker": "", "node-restriction.kubernetes.io/team": "x",
+		"a.node.cluster.x-k8s.io/b": "c", "topology.kubernetes.io/zone": "z",
+	})
+	if diff := cmp.Diff(map[string]string{"tier": "front", "example.com/zone": "a", "topology.kubernetes.io/zone": "z"}, registered); diff != "" {
+		t.Errorf("registered (-want +got):\n%s", diff)
+	}
+	want := map[string]string{"node-role.kubernetes.io/worker": "", "node-restriction.kubernetes.io/team": "x", "a.node.cluster.x-k8s.io/b": "c"}
+	if diff := cmp.Diff(want, propagated); diff != "" {
+		t.Errorf("propagated (-want +got):\n%s", diff)
+	}
+}

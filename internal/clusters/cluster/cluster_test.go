@@ -1,0 +1,311 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+)
+
+func system(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}
+}
+
+func TestOneReconcileMakesEverythingAndTheNextNothing(t *testing.T) {
+	w := newWorld(t)
+	w.make("first")
+	w.reconcile("first")
+	want := []string{
+		"Cluster first", "HelmChartProxy first-cni", "KubeadmConfigTemplate first-extra-1", "KubeadmConfigTemplate first-md-0-1", "KubeadmControlPlane first",
+		"MachineDeployment first-extra", "MachineDeployment first-md-0",
+		"MachineHealthCheck first-extra-worker-unhealthy", "MachineHealthCheck first-kcp-unhealthy", "MachineHealthCheck first-md-0-worker-unhealthy",
+		"PacketCluster first", "PacketMachineTemplate first-control-plane-1", "PacketMachineTemplate first-extra-1", "PacketMachineTemplate first-md-0-1",
+	}
+	if diff := cmp.Diff(want, w.names("first")); diff != "" {
+		t.Fatalf("objects (-want +got):\n%s", diff)
+	}
+	if events := w.told(); len(events) != len(want) || !strings.Contains(strings.Join(events, "\n"), `Normal Created Created KubeadmControlPlane "first"`) {
+		t.Errorf("events are %q", events)
+	}
+	before, version := w.objects("first"), w.cluster("first").ResourceVersion
+	w.reconcile("first")
+	if diff := cmp.Diff(before, w.objects("first")); diff != "" || w.cluster("first").ResourceVersion != version {
+		t.Errorf("the second reconcile wrote:\n%s", diff)
+	}
+	if events := w.told(); len(events) != 0 {
+		t.Errorf("the second reconcile told %q", events)
+	}
+}
+
+func TestWhatIsOursIsCorrectedAndWhatIsNotIsLeft(t *testing.T) {
+	w := newWorld(t)
+	w.make("drift")
+	w.reconcile("drift")
+	d := &clusterv1.MachineDeployment{}
+	w.must(w.Get(t.Context(), system("drift-md-0"), d))
+	d.Spec.Replicas = ptr.To[int32](9)
+	d.Spec.Paused = ptr.To(true)
+	d.Labels["mine"] = "too"
+	w.must(w.Update(t.Context(), d))
+	w.reconcile("drift")
+	w.must(w.Get(t.Context(), system("drift-md-0"), d))
+	if *d.Spec.Replicas != 1 || !*d.Spec.Paused || d.Labels["mine"] != "too" {
+		t.Errorf("got %d, %v, %v", *d.Spec.Replicas, d.Spec.Paused, d.Labels)
+	}
+	w.must(w.Delete(t.Context(), d))
+	w.reconcile("drift")
+	w.must(w.Get(t.Context(), system("drift-md-0"), d))
+}
+
+func TestGroupsAndTemplatesThatAreNoLongerWantedGo(t *testing.T) {
+	w := newWorld(t)
+	w.make("less")
+	w.reconcile("less")
+	w.change("less", func(c *anywherev1.Cluster) {
+		groups := c.Spec.WorkerNodeGroupConfigurations[:1]
+		groups[0].Labels = map[string]string{"new": "label"}
+		c.Spec.WorkerNodeGroupConfigurations = groups
+	})
+	w.reconcile("less")
+	w.reconcile("less")
+	want := []string{
+		"Cluster less", "HelmChartProxy less-cni", "KubeadmConfigTemplate less-md-0-2", "KubeadmControlPlane less", "MachineDeployment less-md-0",
+		"MachineHealthCheck less-kcp-unhealthy", "MachineHealthCheck less-md-0-worker-unhealthy",
+		"PacketCluster less", "PacketMachineTemplate less-control-plane-1", "PacketMachineTemplate less-md-0-1",
+	}
+	if diff := cmp.Diff(want, w.names("less")); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+}
+
+func TestATemplateStaysAsLongAsMachinesAreMadeFromIt(t *testing.T) {
+	w := newWorld(t)
+	w.make("used")
+	w.reconcile("used")
+	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: "used-md-0-abc"}}
+	d := &clusterv1.MachineDeployment{}
+	w.must(w.Get(t.Context(), system("used-md-0"), d))
+	set.Labels = d.Spec.Template.Labels
+	set.Spec = clusterv1.MachineSetSpec{ClusterName: "used", Selector: d.Spec.Selector, Template: d.Spec.Template}
+	w.must(w.Create(t.Context(), set))
+	w.change("used", func(c *anywherev1.Cluster) {
+		c.Spec.WorkerNodeGroupConfigurations[0].Labels = map[string]string{"new": "label"}
+	})
+	w.reconcile("used")
+	if names := strings.Join(w.names("used"), ","); !strings.Contains(names, "KubeadmConfigTemplate used-md-0-1,KubeadmConfigTemplate used-md-0-2") {
+		t.Errorf("objects are %s", names)
+	}
+	w.must(w.Delete(t.Context(), set))
+	w.reconcile("used")
+	if names := strings.Join(w.names("used"), ","); strings.Contains(names, "KubeadmConfigTemplate used-md-0-1") {
+		t.Errorf("objects are %s", names)
+	}
+}
+
+func TestFailuresSayWhatToDo(t *testing.T) {
+	w := newWorld(t)
+	for _, tc := range []struct {
+		name   string
+		change func(*anywherev1.Cluster)
+		want   string
+	}{
+		{"no-config", func(c *anywherev1.Cluster) { c.Spec.DatacenterRef.Name = "lost" }, "MissingDependentObjects: cluster \"no-config\" names what is not in namespace"},
+		{"no-manager", func(c *anywherev1.Cluster) { c.Spec.Management, c.Spec.ManagementCluster.Name = nil, "lost" }, "ManagementClusterRefInvalid: lost is not a valid management cluster"},
+		{"bad-count", func(c *anywherev1.Cluster) { c.Spec.ControlPlaneConfiguration.Count = 2 }, "ClusterInvalid: "},
+		{"bad-group", func(c *anywherev1.Cluster) { c.Spec.WorkerNodeGroupConfigurations[1].Name = "control-plane" }, "ClusterInvalid: "},
+		{"bad-version", func(c *anywherev1.Cluster) { c.Spec.KubernetesVersion = "1.21" }, "ClusterInvalid: "},
+		{"no-password", func(c *anywherev1.Cluster) {
+			c.Spec.RegistryMirrorConfiguration = &anywherev1.RegistryMirrorConfiguration{Endpoint: "192.0.2.1", Port: "443", Authenticate: true}
+		}, `MissingDependentObjects: Secret "registry-credentials" is not in namespace "eksa-system"`},
+	} {
+		w.make(tc.name)
+		w.change(tc.name, tc.change)
+		w.reconcile(tc.name)
+		if got := w.failure(tc.name); !strings.HasPrefix(got, tc.want) {
+			t.Errorf("%s: failure is %q, want %q", tc.name, got, tc.want)
+		}
+		if made := w.names(tc.name); len(made) != 0 {
+			t.Errorf("%s: %v were made", tc.name, made)
+		}
+		if got := told(w.cluster(tc.name).Status, anywherev1.Ready); !strings.HasPrefix(got, "False Failed ") {
+			t.Errorf("%s: Ready is %q", tc.name, got)
+		}
+	}
+	w.change("no-config", func(c *anywherev1.Cluster) { c.Spec.DatacenterRef.Name = "no-config" })
+	w.reconcile("no-config")
+	if got := w.failure("no-config"); got != "" || len(w.names("no-config")) == 0 {
+		t.Errorf("after it was put right: %q, %v", got, w.names("no-config"))
+	}
+}
+
+func TestNothingOfOthersIsTouched(t *testing.T) {
+	w := newWorld(t)
+	theirs := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: "theirs"}}
+	theirs.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "controlplane.cluster.x-k8s.io", Kind: "KubeadmControlPlane", Name: "theirs"}
+	w.must(w.Create(t.Context(), theirs))
+	w.make("theirs")
+	w.reconcile("theirs")
+	if got := w.failure("theirs"); !strings.Contains(got, "exists already") || len(w.names("theirs")) != 0 {
+		t.Errorf("failure is %q, %v were made", got, w.names("theirs"))
+	}
+	w.must(w.Delete(t.Context(), w.cluster("theirs")))
+	w.reconcile("theirs")
+	w.must(w.Get(t.Context(), system("theirs"), theirs))
+
+	w.make("a-b")
+	w.reconcile("a-b")
+	w.make("a")
+	w.change("a", func(c *anywherev1.Cluster) { c.Spec.WorkerNodeGroupConfigurations[0].Name = "b-md-0" })
+	before := w.objects("a-b")
+	w.reconcile("a")
+	if got := w.failure("a"); !strings.Contains(got, `"a-b-md-0-1" exists already in namespace eksa-system and belongs to Cluster "a-b"`) {
+		t.Errorf("failure is %q", got)
+	}
+	if diff := cmp.Diff(before, w.objects("a-b")); diff != "" {
+		t.Errorf("another cluster was changed:\n%s", diff)
+	}
+}
+
+func TestAPausedClusterIsLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	w.make("paused")
+	w.change("paused", func(c *anywherev1.Cluster) { c.Annotations[anywherev1.PausedAnnotation] = "true" })
+	version := w.cluster("paused").ResourceVersion
+	w.reconcile("paused")
+	if w.cluster("paused").ResourceVersion != version || len(w.names("paused")) != 0 {
+		t.Error("a paused Cluster was worked on")
+	}
+}
+
+func TestTheKubeconfigIsCopiedAndKept(t *testing.T) {
+	w := newWorld(t)
+	w.make("copy")
+	w.reconcile("copy")
+	original := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: "copy-kubeconfig"}, Data: map[string][]byte{"value": []byte("one")}}
+	w.must(w.Create(t.Context(), original))
+	w.reconcile("copy")
+	key := client.ObjectKey{Namespace: w.ns, Name: "copy-kubeconfig"}
+	copied, role, binding := &corev1.Secret{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}
+	w.must(w.Get(t.Context(), key, copied))
+	w.must(w.Get(t.Context(), key, role))
+	w.must(w.Get(t.Context(), key, binding))
+	if string(copied.Data["value"]) != "one" || binding.Subjects[0].Name != "kim" || binding.RoleRef.Name != role.Name {
+		t.Errorf("got %q, %+v", copied.Data, binding)
+	}
+	want := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"copy-kubeconfig"}}}
+	if diff := cmp.Diff(want, role.Rules); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+	original.Data["value"] = []byte("two")
+	w.must(w.Update(t.Context(), original))
+	w.reconcile("copy")
+	w.must(w.Get(t.Context(), key, copied))
+	if string(copied.Data["value"]) != "two" {
+		t.Errorf("the copy has %q", copied.Data["value"])
+	}
+	w.must(w.Delete(t.Context(), original))
+}
+
+func TestASecretOfTheUsersOwnIsNotOverwritten(t *testing.T) {
+	w := newWorld(t)
+	w.make("own")
+	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "own-kubeconfig"}, Data: map[string][]byte{"value": []byte("mine")}}
+	w.must(w.Create(t.Context(), own))
+	w.must(w.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: "own-kubeconfig"}, Data: map[string][]byte{"value": []byte("theirs")}}))
+	w.reconcile("own")
+	w.must(w.Get(t.Context(), client.ObjectKeyFromObject(own), own))
+	if string(own.Data["value"]) != "mine" {
+		t.Errorf("it was overwritten: %q", own.Data)
+	}
+	if events := strings.Join(w.told(), "\n"); !strings.Contains(events, `Warning NotOurs Left Secret "own-kubeconfig"`) {
+		t.Errorf("events are %s", events)
+	}
+}
+
+func TestDeletionTakesEverythingAndWhatOnlyThisClusterNames(t *testing.T) {
+	w := newWorld(t)
+	w.make("goes")
+	w.make("stays")
+	w.change("stays", func(c *anywherev1.Cluster) { c.Spec.DatacenterRef.Name = "goes" })
+	w.reconcile("goes")
+	w.must(w.Delete(t.Context(), w.cluster("goes")))
+	for range 4 {
+		w.reconcile("goes")
+	}
+	if err := w.Get(t.Context(), w.request("goes").NamespacedName, &anywherev1.Cluster{}); !apierrors.IsNotFound(err) {
+		t.Fatalf("it is there: %v, %s", err, told(w.cluster("goes").Status, anywherev1.Ready))
+	}
+	if left := w.names("goes"); len(left) != 0 {
+		t.Errorf("%v are left", left)
+	}
+	w.must(w.Get(t.Context(), client.ObjectKey{Namespace: w.ns, Name: "goes"}, &anywherev1.DockerDatacenterConfig{}))
+	w.reconcile("stays")
+	w.must(w.Delete(t.Context(), w.cluster("stays")))
+	for range 4 {
+		w.reconcile("stays")
+	}
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.ns, Name: "goes"}, &anywherev1.DockerDatacenterConfig{}); !apierrors.IsNotFound(err) {
+		t.Errorf("nobody names it any more, and it stays: %v", err)
+	}
+}
+
+func TestDeletionWaitsForMachinesAndTheNetwork(t *testing.T) {
+	w := newWorld(t)
+	w.make("slow")
+	w.reconcile("slow")
+	held, chart := &clusterv1.Cluster{}, &addonsv1.HelmChartProxy{}
+	w.must(w.Get(t.Context(), system("slow"), held))
+	held.Finalizers = []string{"example.com/machines"}
+	w.must(w.Update(t.Context(), held))
+	w.must(w.Get(t.Context(), system("slow-cni"), chart))
+	chart.Finalizers = []string{"example.com/release"}
+	w.must(w.Update(t.Context(), chart))
+	w.must(w.Delete(t.Context(), w.cluster("slow")))
+	w.reconcile("slow")
+	if got := told(w.cluster("slow").Status, anywherev1.Ready); got != "False Deleting Machines and addresses are being removed" {
+		t.Errorf("Ready is %q", got)
+	}
+	w.must(w.Get(t.Context(), system("slow"), &controlplanev1.KubeadmControlPlane{})) // Cluster API removes it
+	w.must(w.Get(t.Context(), system("slow"), held))
+	held.Finalizers = nil
+	w.must(w.Update(t.Context(), held))
+	w.reconcile("slow")
+	if got := told(w.cluster("slow").Status, anywherev1.Ready); got != `False Deleting HelmChartProxy "slow-cni" is being removed` {
+		t.Errorf("Ready is %q", got)
+	}
+	w.must(w.Get(t.Context(), system("slow-cni"), chart))
+	chart.Finalizers = nil
+	w.must(w.Update(t.Context(), chart))
+	w.reconcile("slow")
+	if left := w.names("slow"); len(left) != 0 {
+		t.Errorf("%v are left", left)
+	}
+}
+
+func TestAManagementClusterStaysWhileItManagesOthers(t *testing.T) {
+	w := newWorld(t)
+	w.make("mgmt")
+	w.change("mgmt", func(c *anywherev1.Cluster) { c.Spec.Management = ptr.To(true) })
+	w.make("a-wl")
+	w.change("a-wl", func(c *anywherev1.Cluster) { c.Spec.ManagementCluster.Name = "mgmt" })
+	w.reconcile("mgmt")
+	w.must(w.Delete(t.Context(), w.cluster("mgmt")))
+	w.reconcile("mgmt")
+	got := told(w.cluster("mgmt").Status, anywherev1.Ready)
+	if !strings.HasPrefix(got, "False Deleting Workload clusters are still managed by it, delete them first: ") || !strings.Contains(got, "a-wl") {
+		t.Errorf("Ready is %q", got)
+	}
+	w.must(w.Get(t.Context(), system("mgmt"), &clusterv1.Cluster{}))
+}

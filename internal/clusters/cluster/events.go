@@ -1,0 +1,53 @@
+package cluster
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+)
+
+// Reasons of events.
+const (
+	createdReason = "Created"
+	changedReason = "Changed"
+	removedReason = "Removed"
+	deletedReason = "Deleted"
+	failedReason  = "Failed"
+	foreignReason = "NotOurs"
+)
+
+// note tells what was done to an object. The reason is the verb.
+func (c *Controller) note(s *scope, reason, kind, name string) {
+	c.Events.Eventf(s.cluster, corev1.EventTypeNormal, reason, "%s %s %q", reason, kind, name)
+}
+
+func (c *Controller) noteForeign(s *scope, kind, name string) {
+	c.Events.Eventf(s.cluster, corev1.EventTypeWarning, foreignReason, "Left %s %q as it is: it is there already and not ours, delete it", kind, name)
+}
+
+// tell makes events of conditions that have changed, and of a new failure.
+func (c *Controller) tell(s *scope) {
+	was, is := s.before.Status, s.cluster.Status
+	if is.FailureMessage != nil && (was.FailureMessage == nil || *was.FailureMessage != *is.FailureMessage) {
+		c.Events.Event(s.cluster, corev1.EventTypeWarning, failedReason, *is.FailureMessage)
+	}
+	for _, kind := range []string{anywherev1.ControlPlaneInitialized, anywherev1.ControlPlaneReady, anywherev1.DefaultCNIConfigured, anywherev1.WorkersReady, anywherev1.Ready} {
+		if meta.IsStatusConditionTrue(is.Conditions, kind) && !meta.IsStatusConditionTrue(was.Conditions, kind) {
+			c.Events.Eventf(s.cluster, corev1.EventTypeNormal, kind, "%s turned %s", kind, metav1.ConditionTrue)
+		}
+	}
+}
+
+// kindOf is the name of an object's kind.
+func kindOf(o client.Object, scheme *runtime.Scheme) string {
+	kind, err := apiutil.GVKForObject(o, scheme)
+	if err != nil {
+		return "object"
+	}
+	return kind.Kind
+}

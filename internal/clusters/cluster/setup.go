@@ -1,0 +1,60 @@
+package cluster
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/predicates"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+)
+
+// name is not that of Cluster API's own controller.
+const name = "anywhere-cluster"
+
+// SetupWithManager adds the controller and its watches. Secrets are watched by their metadata.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, o controller.Options) error {
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	filter := predicates.ResourceHasFilterLabel(mgr.GetScheme(), mgr.GetLogger(), c.WatchFilter)
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named(name).
+		For(&anywherev1.Cluster{}, builder.WithPredicates(filter, predicate.Funcs{UpdateFunc: userChanged})).
+		Watches(&anywherev1.Cluster{}, handler.EnqueueRequestsFromMapFunc(c.othersOf), builder.WithPredicates(predicate.Funcs{UpdateFunc: never})).
+		Watches(&addonsv1.HelmReleaseProxy{}, handler.EnqueueRequestsFromMapFunc(c.ofRelease), builder.WithPredicates(predicate.Funcs{UpdateFunc: statusChanged})).
+		WatchesRawSource(source.Kind(secrets, client.Object(meta), handler.EnqueueRequestsFromMapFunc(c.ofSecret), predicate.Funcs{UpdateFunc: versionChanged}))
+	for _, made := range []client.Object{
+		&clusterv1.Cluster{}, &infrav1.PacketCluster{}, &controlplanev1.KubeadmControlPlane{}, &clusterv1.MachineDeployment{}, &clusterv1.MachineHealthCheck{},
+		&infrav1.PacketMachineTemplate{}, &bootstrapv1.KubeadmConfigTemplate{}, &addonsv1.HelmChartProxy{},
+	} {
+		b = b.Watches(made, handler.EnqueueRequestsFromMapFunc(ofLabels), builder.WithPredicates(predicate.Funcs{UpdateFunc: versionChanged}))
+	}
+	for _, below := range []client.Object{&clusterv1.MachineSet{}, &clusterv1.Machine{}} {
+		b = b.Watches(below, handler.EnqueueRequestsFromMapFunc(ofLabels), builder.WithPredicates(predicate.Funcs{UpdateFunc: certificateChanged}))
+	}
+	for _, config := range []client.Object{
+		&anywherev1.DockerDatacenterConfig{}, &anywherev1.PacketDatacenterConfig{}, &anywherev1.PacketMachineConfig{},
+		&anywherev1.FluxConfig{}, &anywherev1.GitOpsConfig{}, &anywherev1.OIDCConfig{},
+	} {
+		b = b.Watches(config, handler.EnqueueRequestsFromMapFunc(c.ofConfig), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	}
+	if err := b.WithOptions(o).Complete(c); err != nil {
+		return fmt.Errorf("making controller %q: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package clusters_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	"github.com/drover-dev/drover/internal/clusters/cluster"
+)
+
+// workload is what a developer writes.
+const workload = `
+apiVersion: anywhere.eks.amazonaws.com/v1alpha1
+kind: DockerDatacenterConfig
+metadata: {name: NAME}
+spec: {}
+---
+apiVersion: anywhere.eks.amazonaws.com/v1alpha1
+kind: Cluster
+metadata: {name: NAME}
+spec:
+  kubernetesVersion: "1.35"
+  management: false
+  controlPlaneConfiguration: {count: 1}
+  workerNodeGroupConfigurations:
+  - {name: md-0, count: 1}
+  datacenterRef: {kind: DockerDatacenterConfig, name: NAME}
+  clusterNetwork:
+    cniConfig: {cilium: {}}
+    pods: {cidrBlocks: [192.168.0.0/16]}
+    services: {cidrBlocks: [10.96.0.0/12]}`
+
+func named(name string) string { return strings.ReplaceAll(workload, "NAME", name) }
+
+func TestAWorkloadClusterLivesItsWholeLife(t *testing.T) {
+	w := newWorld(t)
+	w.apply(named("dev"))
+	w.ready("dev", "1/1", "1/1")
+	if v := w.cluster("dev").Status.Version; v != "v1.35.4" {
+		t.Errorf("version is %q", v)
+	}
+	w.reads("dev")
+	w.corrects("dev")
+
+	w.change("dev", func(c *anywherev1.Cluster) { c.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(3) })
+	w.ready("dev", "1/1", "3/3")
+	w.change("dev", func(c *anywherev1.Cluster) {
+		c.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(1)
+		c.Spec.WorkerNodeGroupConfigurations = append(c.Spec.WorkerNodeGroupConfigurations, anywherev1.WorkerNodeGroupConfiguration{
+			Name: "extra", Count: ptr.To(1), Labels: map[string]string{"tier": "extra"},
+		})
+	})
+	w.ready("dev", "1/1", "2/2")
+
+	w.change("dev", func(c *anywherev1.Cluster) { c.Spec.KubernetesVersion = "1.36" })
+	w.ready("dev", "1/1", "2/2")
+	w.hasVersion("dev", "v1.36.3")
+	w.change("dev", func(c *anywherev1.Cluster) {
+		c.Spec.WorkerNodeGroupConfigurations = c.Spec.WorkerNodeGroupConfigurations[:1]
+	})
+	w.ready("dev", "1/1", "1/1")
+	w.quiet()
+
+	w.must(w.user.Delete(t.Context(), w.cluster("dev")))
+	w.gone("dev")
+	w.recorded("dev", droverv1.Created, droverv1.Scaled, droverv1.Scaled, droverv1.Upgraded, droverv1.Scaled, droverv1.Deleted)
+}
+
+// recorded says that all that the user did to a cluster is on record, also when it is gone.
+func (w *world) recorded(name string, want ...droverv1.AuditAction) {
+	w.Helper()
+	all := &droverv1.AuditRecordList{}
+	w.must(w.List(w.Context(), all, client.MatchingLabels{droverv1.ClusterLabel: name, droverv1.NamespaceLabel: w.ns}))
+	slices.SortFunc(all.Items, func(a, b droverv1.AuditRecord) int { return a.Spec.Time.Compare(b.Spec.Time.Time) })
+	var got []droverv1.AuditAction
+	for _, r := range all.Items {
+		got = append(got, r.Spec.Action)
+		if r.Spec.User != userName {
+			w.Errorf("%s was done by %q", r.Spec.Action, r.Spec.User)
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		w.Error(d)
+	}
+}
+
+// reads says that the user can read the kubeconfig of a cluster, which works, and no other Secret.
+func (w *world) reads(name string) {
+	w.Helper()
+	if got := w.cluster(name).Annotations[cluster.CreatedByAnnotation]; got != userName {
+		w.Fatalf("the cluster is %q's", got)
+	}
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: w.ns, Name: name + "-kubeconfig"}
+	w.until("the kubeconfig can be read", func() error { return w.user.Get(w.Context(), key, secret) })
+	cfg, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["value"])
+	w.must(err)
+	workload, err := client.New(cfg, client.Options{})
+	w.must(err)
+	nodes := &corev1.NodeList{}
+	w.must(workload.List(w.Context(), nodes))
+	if len(nodes.Items) != 2 {
+		w.Errorf("%d nodes", len(nodes.Items))
+	}
+	for _, key := range []client.ObjectKey{
+		{Namespace: anywherev1.SystemNamespace, Name: name + "-kubeconfig"}, {Namespace: anywherev1.SystemNamespace, Name: anywherev1.LocalCredentials}, {Namespace: w.ns, Name: "other"},
+	} {
+		if err := w.user.Get(w.Context(), key, &corev1.Secret{}); !apierrors.IsForbidden(err) {
+			w.Errorf("the user is not kept from Secret %s: %v", key, err)
+		}
+	}
+	if err := w.user.List(w.Context(), &corev1.SecretList{}, client.InNamespace(w.ns)); !apierrors.IsForbidden(err) {
+		w.Errorf("the user is not kept from listing Secrets: %v", err)
+	}
+}
+
+// corrects says that what somebody changes or takes away by hand comes back.
+func (w *world) corrects(name string) {
+	w.Helper()
+	key := client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name + "-md-0-worker-unhealthy"}
+	check := &clusterv1.MachineHealthCheck{}
+	w.must(w.Get(w.Context(), key, check))
+	most := check.Spec.Remediation.TriggerIf.UnhealthyLessThanOrEqualTo
+	check.Spec.Remediation.TriggerIf.UnhealthyLessThanOrEqualTo = ptr.To(intstr.FromInt(7))
+	w.must(w.Update(w.Context(), check))
+	w.until("a change is taken back", func() error {
+		w.must(w.Get(w.Context(), key, check))
+		if got := check.Spec.Remediation.TriggerIf.UnhealthyLessThanOrEqualTo; got.String() != most.String() {
+			return fmt.Errorf("it is %s", got)
+		}
+		return nil
+	})
+	w.must(w.Delete(w.Context(), check))
+	w.until("what was deleted is made again", func() error { return w.Get(w.Context(), key, &clusterv1.MachineHealthCheck{}) })
+}
+
+// hasVersion says that all machines run a version, and that workers did not overtake their control plane.
+func (w *world) hasVersion(name, version string) {
+	w.Helper()
+	machines := &clusterv1.MachineList{}
+	w.must(w.List(w.Context(), machines, client.InNamespace(anywherev1.SystemNamespace), client.MatchingLabels{clusterv1.ClusterNameLabel: name}))
+	for _, m := range machines.Items {
+		if m.Spec.Version != version {
+			w.Errorf("machine %q has %s, want %s", m.Name, m.Spec.Version, version)
+		}
+	}
+}
+
+// gone waits until a Cluster is, and looks for what is left.
+func (w *world) gone(name string) {
+	w.Helper()
+	w.until(name+" is gone", func() error {
+		err := w.Get(w.Context(), client.ObjectKey{Namespace: w.ns, Name: name}, &anywherev1.Cluster{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("%w: %v", err, w.cluster(name).Status.Conditions)
+	})
+	if devices, addresses := w.metal.left(w); devices != 0 || addresses != 0 {
+		w.Errorf("%d devices and %d addresses are left", devices, addresses)
+	}
+	for _, kind := range ownKinds {
+		for _, o := range w.list(kind, anywherev1.ClusterNameLabel, name) {
+			w.Errorf("%s %s/%s is left", kind.Kind, o.GetNamespace(), o.GetName())
+		}
+	}
+	for _, o := range w.list(anywherev1.GroupVersion.WithKind("DockerDatacenterConfig"), "", "") {
+		if o.GetNamespace() == w.ns {
+			w.Errorf("DockerDatacenterConfig %s is left", o.GetName())
+		}
+	}
+}
+
+// ownKinds are all kinds that the controller makes objects of.
+var ownKinds = []schema.GroupVersionKind{
+	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Cluster"},
+	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "MachineDeployment"},
+	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "MachineHealthCheck"},
+	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Machine"},
+	{Group: "controlplane.cluster.x-k8s.io", Version: "v1beta2", Kind: "KubeadmControlPlane"},
+	{Group: "bootstrap.cluster.x-k8s.io", Version: "v1beta2", Kind: "KubeadmConfigTemplate"},
+	{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1", Kind: "PacketCluster"},
+	{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1", Kind: "PacketMachineTemplate"},
+	{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1", Kind: "PacketMachine"},
+	{Group: "addons.cluster.x-k8s.io", Version: "v1alpha1", Kind: "HelmChartProxy"},
+	{Group: "addons.cluster.x-k8s.io", Version: "v1alpha1", Kind: "HelmReleaseProxy"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
+	{Version: "v1", Kind: "Secret"},
+}
+
+func (w *world) list(kind schema.GroupVersionKind, label, value string) []unstructured.Unstructured {
+	w.Helper()
+	all := &unstructured.UnstructuredList{}
+	all.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	var options []client.ListOption
+	if label != "" {
+		options = append(options, client.MatchingLabels{label: value})
+	}
+	w.must(w.List(w.Context(), all, options...))
+	return all.Items
+}

@@ -1,0 +1,99 @@
+package lifecycle
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+)
+
+// reachTimeout is how long a management plane may take to answer at all.
+const reachTimeout = 10 * time.Second
+
+// UnreachableError means that a management plane can't be worked with, and says what to do.
+type UnreachableError struct {
+	Host, Problem, Remedy string
+	Err                   error
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("the management plane at %s %s: %s", e.Host, e.Problem, e.Remedy)
+}
+
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// Reach makes sure that a management plane answers, knows the person, and has Drover's kinds.
+func Reach(ctx context.Context, config *rest.Config, kubeconfig string) error {
+	if err := checkClientCertificate(config, kubeconfig, time.Now()); err != nil {
+		return err
+	}
+	config = rest.CopyConfig(config)
+	config.Timeout = reachTimeout
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("connecting to %s: %w", config.Host, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	_, err = d.ServerResourcesForGroupVersion(anywherev1.GroupVersion.String())
+	return explainUnreachable(err, config.Host, kubeconfig)
+}
+
+// explainUnreachable says what an error of the first request means.
+func explainUnreachable(err error, host, kubeconfig string) error {
+	if err == nil {
+		return nil
+	}
+	e := &UnreachableError{Host: host, Err: err}
+	var authority x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var network net.Error
+	switch {
+	case apierrors.IsNotFound(err):
+		e.Problem, e.Remedy = "has no clusters of the kind anywhere.eks.amazonaws.com", "it is no management cluster, or Drover is not installed there; see `drover create cluster --help`"
+	case apierrors.IsUnauthorized(err):
+		e.Problem, e.Remedy = "does not know you", fmt.Sprintf("the credentials in %s are not, or no longer, valid; get new ones from whoever gave you them", kubeconfig)
+	case apierrors.IsForbidden(err):
+		e.Problem, e.Remedy = "does not let you in", fmt.Sprintf("%v; ask an administrator for the role drover-cluster-creator", err)
+	case errors.As(err, &authority), errors.As(err, &name):
+		e.Problem, e.Remedy = "is another one than that of the kubeconfig", fmt.Sprintf("%s has another certificate authority or name for it (%v); get a new kubeconfig", kubeconfig, err)
+	case errors.As(err, &invalid):
+		e.Problem, e.Remedy = "has a certificate that is not valid", fmt.Sprintf("%v; compare the clocks, and renew its certificates", err)
+	case errors.As(err, &network):
+		e.Problem, e.Remedy = "does not answer", fmt.Sprintf("clusters that it manages go on as they are, but none can be created, changed or deleted before it is back (%v)", err)
+	default:
+		return fmt.Errorf("asking the management plane at %s for its kinds: %w", host, err)
+	}
+	return e
+}
+
+// checkClientCertificate names a certificate that has ended, which the server would only say is not accepted.
+func checkClientCertificate(config *rest.Config, kubeconfig string, now time.Time) error {
+	block, _ := pem.Decode(config.CertData)
+	if block == nil {
+		return nil
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return fmt.Errorf("the client certificate in %s can't be read: %w", kubeconfig, err)
+	}
+	if now.After(cert.NotAfter) {
+		return &UnreachableError{
+			Host: config.Host, Problem: "would not know you",
+			Remedy: fmt.Sprintf("the client certificate of %q in %s ended at %s; get a new kubeconfig, for example with `drover kubeconfig`",
+				cert.Subject.CommonName, kubeconfig, cert.NotAfter.UTC().Format(time.RFC3339)),
+		}
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package clusters_test
+
+import (
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+)
+
+// stillness is how long nothing may be written on a plane where nothing happens.
+const stillness = 5 * time.Second
+
+// quiet fails if anything that belongs to clusters is written while nothing happens. What has just been done may still be noted first.
+func (w *world) quiet() {
+	w.Helper()
+	var before map[string]string
+	w.until("all is quiet", func() error {
+		before = w.versions()
+		return w.changedWithin(time.Second, before)
+	})
+	if err := w.changedWithin(stillness, before); err != nil {
+		w.Errorf("something was written on a quiet plane: %v", err)
+	}
+}
+
+type differenceError string
+
+func (e differenceError) Error() string { return string(e) }
+
+func (w *world) changedWithin(d time.Duration, before map[string]string) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.Context().Done():
+		return w.Context().Err()
+	}
+	if diff := cmp.Diff(before, w.versions()); diff != "" {
+		return differenceError(diff)
+	}
+	return nil
+}
+
+func (w *world) versions() map[string]string {
+	w.Helper()
+	out := map[string]string{}
+	for _, kind := range append(ownKinds, anywherev1.GroupVersion.WithKind("Cluster")) {
+		for _, o := range w.list(kind, "", "") {
+			out[kind.Kind+"/"+o.GetNamespace()+"/"+o.GetName()] = o.GetResourceVersion()
+		}
+	}
+	return out
+}

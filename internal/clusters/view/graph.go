@@ -1,0 +1,164 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+)
+
+// Objects are what a cluster consists of in the management plane.
+type Objects struct {
+	Clusters      clusterv1.ClusterList
+	Infra         infrav1.PacketClusterList
+	ControlPlanes controlplanev1.KubeadmControlPlaneList
+	Workers       clusterv1.MachineDeploymentList
+	Machines      clusterv1.MachineList
+	Devices       infrav1.PacketMachineList
+	Bootstraps    bootstrapv1.KubeadmConfigList
+	Releases      addonsv1.HelmReleaseProxyList
+	// Hidden means that the person may not see some of them.
+	Hidden bool
+}
+
+// Objects reads what belongs to a cluster, or to all clusters if the name is empty. What the person may not see is left out.
+func (p *Plane) Objects(ctx context.Context, cluster string) (*Objects, error) {
+	o := &Objects{}
+	options := []client.ListOption{client.InNamespace(anywherev1.SystemNamespace)}
+	if cluster != "" {
+		options = append(options, client.MatchingLabels{clusterv1.ClusterNameLabel: cluster})
+	}
+	lists := []client.ObjectList{&o.Clusters, &o.Infra, &o.ControlPlanes, &o.Workers, &o.Machines, &o.Devices, &o.Bootstraps, &o.Releases}
+	hidden := make([]bool, len(lists))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, list := range lists {
+		group.Go(func() error {
+			err := p.Client.List(ctx, list, options...)
+			hidden[i] = apierrors.IsForbidden(err)
+			if hidden[i] {
+				return nil
+			}
+			return wrap(err, "reading what cluster %q consists of", cluster)
+		})
+	}
+	err := group.Wait()
+	o.Hidden = slices.Contains(hidden, true)
+	return o, err
+}
+
+// Tree reads a cluster's objects and puts them in order.
+func (p *Plane) Tree(ctx context.Context, c *anywherev1.Cluster) (*Node, error) {
+	objects, err := p.Objects(ctx, c.Name)
+	if err != nil {
+		return nil, err
+	}
+	return Tree(c, objects), nil
+}
+
+// Tree puts the objects of a cluster below it, each below the one that makes it.
+func Tree(c *anywherev1.Cluster, o *Objects) *Node {
+	root := node(kindCluster, c, c.Status.Conditions)
+	root.Detail = fmt.Sprintf("Kubernetes %s", cmp.Or(c.Status.Version, c.Spec.KubernetesVersion))
+	root.Paused, root.Behind = c.IsPaused(), c.Status.ObservedGeneration < c.Generation
+	if c.Status.FailureMessage != nil && *c.Status.FailureMessage != "" {
+		root.Failure = *c.Status.FailureMessage
+	}
+	for i := range o.Clusters.Items {
+		if item := &o.Clusters.Items[i]; item.Name == c.Name {
+			root.Children = append(root.Children, o.capi(item))
+		}
+	}
+	for i := range o.Releases.Items {
+		item := &o.Releases.Items[i]
+		if item.Labels[addonsv1.HelmChartProxyLabel] == c.Name+"-cni" {
+			root.add(node(kindRelease, item, item.Status.Conditions), anywherev1.DefaultCNIConfigured)
+		}
+	}
+	return root
+}
+
+// capi is the Cluster of Cluster API with its parts.
+func (o *Objects) capi(c *clusterv1.Cluster) *Node {
+	n := node(kindCAPI, c, c.Status.Conditions)
+	n.Detail = c.Status.Phase
+	n.Paused = c.Spec.Paused != nil && *c.Spec.Paused
+	n.Answers = []string{anywherev1.ControlPlaneInitialized, anywherev1.ControlPlaneReady, anywherev1.WorkersReady, anywherev1.Ready}
+	for i := range o.Infra.Items {
+		item := &o.Infra.Items[i]
+		below := node(kindInfra, item, item.Status.Conditions)
+		below.Detail = item.Spec.ControlPlaneEndpoint.Host
+		n.add(below, clusterv1.ClusterInfrastructureReadyCondition, clusterv1.ClusterRemoteConnectionProbeCondition)
+	}
+	for i := range o.ControlPlanes.Items {
+		item := &o.ControlPlanes.Items[i]
+		below := node(kindControlPlane, item, item.Status.Conditions)
+		below.Detail = item.Spec.Version
+		o.machines(below, func(m *clusterv1.Machine) bool { _, is := m.Labels[clusterv1.MachineControlPlaneLabel]; return is })
+		n.add(below, clusterv1.ClusterControlPlaneInitializedCondition, clusterv1.ClusterControlPlaneAvailableCondition,
+			clusterv1.ClusterControlPlaneMachinesReadyCondition, clusterv1.ClusterControlPlaneMachinesUpToDateCondition, clusterv1.ClusterAvailableCondition)
+	}
+	for i := range o.Workers.Items {
+		item := &o.Workers.Items[i]
+		below := node(kindWorkers, item, item.Status.Conditions)
+		below.Detail = item.Spec.Template.Spec.Version
+		o.machines(below, func(m *clusterv1.Machine) bool { return m.Labels[clusterv1.MachineDeploymentNameLabel] == item.Name })
+		n.add(below, clusterv1.ClusterWorkersAvailableCondition, clusterv1.ClusterWorkerMachinesReadyCondition,
+			clusterv1.ClusterWorkerMachinesUpToDateCondition, clusterv1.ClusterAvailableCondition)
+	}
+	return n
+}
+
+// machines puts machines below their owner. Any condition of the owner may be theirs to decide.
+func (o *Objects) machines(owner *Node, belongs func(*clusterv1.Machine) bool) {
+	for i := range o.Machines.Items {
+		if item := &o.Machines.Items[i]; belongs(item) {
+			owner.add(o.machine(item), order[owner.Kind]...)
+		}
+	}
+}
+
+func (o *Objects) machine(m *clusterv1.Machine) *Node {
+	n := node(kindMachine, m, m.Status.Conditions)
+	n.Detail = m.Status.Phase
+	for i := range o.Bootstraps.Items {
+		if item := &o.Bootstraps.Items[i]; item.Name == m.Spec.Bootstrap.ConfigRef.Name {
+			n.add(node(kindBootstrap, item, item.Status.Conditions), clusterv1.BootstrapConfigReadyCondition)
+		}
+	}
+	for i := range o.Devices.Items {
+		if item := &o.Devices.Items[i]; item.Name == m.Spec.InfrastructureRef.Name {
+			below := node(kindDevice, item, item.Status.Conditions)
+			if item.Status.InstanceStatus != nil {
+				below.Detail = string(*item.Status.InstanceStatus)
+			}
+			n.add(below, clusterv1.InfrastructureReadyCondition, clusterv1.MachineNodeHealthyCondition, clusterv1.MachineNodeReadyCondition,
+				clusterv1.ReadyCondition, clusterv1.AvailableCondition)
+		}
+	}
+	return n
+}
+
+// add puts a node below another one, some of whose conditions it decides.
+func (n *Node) add(below *Node, answers ...string) {
+	below.Answers = answers
+	n.Children = append(n.Children, below)
+}
+
+func node(kind string, o client.Object, conditions []metav1.Condition) *Node {
+	return &Node{
+		Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), Created: o.GetCreationTimestamp(), Conditions: conditions,
+		Deleting: !o.GetDeletionTimestamp().IsZero(), Paused: o.GetAnnotations()[clusterv1.PausedAnnotation] == "true",
+	}
+}

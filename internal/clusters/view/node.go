@@ -1,0 +1,122 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+)
+
+// Kinds of nodes that are told apart. Both the user's Cluster and Cluster API's are called Cluster there.
+const (
+	kindCluster      = "Cluster"
+	kindCAPI         = "Cluster API Cluster"
+	kindInfra        = "PacketCluster"
+	kindControlPlane = "KubeadmControlPlane"
+	kindWorkers      = "MachineDeployment"
+	kindMachine      = "Machine"
+	kindDevice       = "PacketMachine"
+	kindBootstrap    = "KubeadmConfig"
+	kindRelease      = "HelmReleaseProxy"
+)
+
+// Node is one object of a cluster, with those below it.
+type Node struct {
+	Kind       string             `json:"kind"`
+	Namespace  string             `json:"namespace"`
+	Name       string             `json:"name"`
+	Detail     string             `json:"detail,omitempty"`
+	Created    metav1.Time        `json:"created"`
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	Deleting   bool               `json:"deleting,omitempty"`
+	Paused     bool               `json:"paused,omitempty"`
+	// Failure is what the user has to do something about.
+	Failure string `json:"failure,omitempty"`
+	// Behind means that nobody has looked at the newest spec yet.
+	Behind bool `json:"behind,omitempty"`
+	// Answers are the conditions of the node above that this one decides.
+	Answers  []string `json:"-"`
+	Children []*Node  `json:"children,omitempty"`
+}
+
+// Order has the conditions of each kind in the order in which they come true, so that the first unmet one holds up the others. Conditions
+// that are not listed say something else than that all is well.
+var order = map[string][]string{
+	kindCluster: {
+		anywherev1.ControlPlaneInitialized, anywherev1.DefaultCNIConfigured, anywherev1.ControlPlaneReady, anywherev1.WorkersReady, anywherev1.Ready,
+	},
+	kindCAPI: {
+		clusterv1.ClusterTopologyReconciledCondition, clusterv1.ClusterInfrastructureReadyCondition, clusterv1.ClusterControlPlaneInitializedCondition,
+		clusterv1.ClusterControlPlaneAvailableCondition, clusterv1.ClusterControlPlaneMachinesReadyCondition,
+		clusterv1.ClusterControlPlaneMachinesUpToDateCondition, clusterv1.ClusterWorkersAvailableCondition,
+		clusterv1.ClusterWorkerMachinesReadyCondition, clusterv1.ClusterWorkerMachinesUpToDateCondition,
+		clusterv1.ClusterRemoteConnectionProbeCondition, clusterv1.ClusterAvailableCondition,
+	},
+	kindInfra: {infrav1.NetworkInfrastructureReady, infrav1.EndpointServed, clusterv1.ReadyCondition},
+	kindControlPlane: {
+		"CertificatesAvailable", "Initialized", "EtcdClusterHealthy", "ControlPlaneComponentsHealthy", clusterv1.MachinesReadyCondition,
+		clusterv1.MachinesUpToDateCondition, clusterv1.AvailableCondition,
+	},
+	kindWorkers: {clusterv1.AvailableCondition, clusterv1.MachinesReadyCondition, clusterv1.MachinesUpToDateCondition},
+	kindMachine: {
+		clusterv1.BootstrapConfigReadyCondition, clusterv1.InfrastructureReadyCondition, clusterv1.MachineNodeHealthyCondition,
+		clusterv1.MachineNodeReadyCondition, "APIServerPodHealthy", "ControllerManagerPodHealthy", "SchedulerPodHealthy", "EtcdPodHealthy",
+		"EtcdMemberHealthy", clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineUpToDateCondition, clusterv1.ReadyCondition,
+		clusterv1.AvailableCondition,
+	},
+	kindDevice:    {infrav1.InstanceReady, infrav1.BootstrapExecSucceeded, infrav1.BGPSessionReady, clusterv1.ReadyCondition},
+	kindBootstrap: {"CertificatesAvailable", "DataSecretAvailable", clusterv1.ReadyCondition},
+	kindRelease:   {addonsv1.ClusterAvailable, addonsv1.ReleaseExclusive, addonsv1.ReleaseReady, addonsv1.ReleaseInSync, clusterv1.ReadyCondition},
+}
+
+// waits are the reasons of conditions that only wait for another one of the same object.
+var waits = []string{anywherev1.ControlPlaneNotReadyReason, anywherev1.ControlPlaneNotInitializedReason}
+
+// unmet is the first condition that holds the object up, nil if none does.
+func (n *Node) unmet() *metav1.Condition {
+	var waiting *metav1.Condition
+	for _, kind := range order[n.Kind] {
+		c := apimeta.FindStatusCondition(n.Conditions, kind)
+		switch {
+		case c == nil || c.Status == metav1.ConditionTrue:
+		case slices.Contains(waits, c.Reason):
+			waiting = cmp.Or(waiting, c)
+		default:
+			return c
+		}
+	}
+	return waiting
+}
+
+// Well says that nothing about the node or below it is in the way.
+func (n *Node) Well() bool {
+	return !n.Deleting && !n.Paused && !n.Behind && n.Failure == "" && len(n.Conditions) > 0 && n.unmet() == nil
+}
+
+// since is when the node came into the state that it is in.
+func (n *Node) since() time.Time {
+	if c := n.unmet(); c != nil {
+		return c.LastTransitionTime.Time
+	}
+	return n.Created.Time
+}
+
+// Walk calls visit for the node and all below it, with how far below.
+func (n *Node) Walk(visit func(n *Node, depth int)) { n.walk(visit, 0) }
+
+func (n *Node) walk(visit func(n *Node, depth int), depth int) {
+	visit(n, depth)
+	for _, c := range n.Children {
+		c.walk(visit, depth+1)
+	}
+}
+
+// Counts says whether a condition has to be true for the object to be well. Others say something else than that.
+func (n *Node) Counts(condition string) bool { return slices.Contains(order[n.Kind], condition) }

@@ -1,0 +1,130 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Link is one step of a chain of causes.
+type Link struct {
+	Kind      string      `json:"kind"`
+	Namespace string      `json:"namespace"`
+	Name      string      `json:"name"`
+	Condition string      `json:"condition,omitempty"`
+	Reason    string      `json:"reason,omitempty"`
+	Message   string      `json:"message"`
+	Since     metav1.Time `json:"since,omitzero"`
+}
+
+// String is the link as a sentence.
+func (l Link) String() string {
+	if l.Condition == "" {
+		return fmt.Sprintf("%s %s: %s", l.Kind, l.Name, l.Message)
+	}
+	return fmt.Sprintf("%s %s is not %s: %s", l.Kind, l.Name, l.Condition, cmp.Or(l.Message, l.Reason))
+}
+
+// Answer says why a cluster is not ready. Each link of the chain is because of the next one.
+type Answer struct {
+	Ready bool   `json:"ready"`
+	Chain []Link `json:"chain,omitempty"`
+	// Next is what to do about the last link.
+	Next string `json:"next"`
+}
+
+// Deepest is the cause of it all.
+func (a Answer) Deepest() Link {
+	if len(a.Chain) == 0 {
+		return Link{}
+	}
+	return a.Chain[len(a.Chain)-1]
+}
+
+// Why follows the tree of a cluster down to what everything else waits for. It is a function of the tree and the time alone.
+func Why(root *Node, now time.Time) Answer {
+	if root.Well() {
+		return Answer{Ready: true, Next: "nothing: the cluster is ready"}
+	}
+	var chain []Link
+	for n := root; n != nil; {
+		link, below := n.cause()
+		chain, n = append(chain, link), below
+	}
+	answer := Answer{Chain: chain}
+	answer.Next = advice(root, answer.Deepest(), now)
+	return answer
+}
+
+// cause is what holds a node up, and the node below that decides it, if there is one.
+func (n *Node) cause() (Link, *Node) {
+	link := Link{Kind: n.Kind, Namespace: n.Namespace, Name: n.Name, Since: metav1.NewTime(n.since())}
+	switch c := n.unmet(); {
+	case n.Deleting:
+		link.Reason, link.Message = reasonDeleting, "it is being deleted"
+		return link, n.leftBelow()
+	case n.Failure != "":
+		link.Reason, link.Message = reasonFailed, n.Failure
+		return link, nil
+	case n.Paused:
+		link.Reason, link.Message = reasonPaused, "it is paused, nothing is done about it"
+		return link, nil
+	case len(n.Conditions) == 0:
+		link.Reason, link.Message = reasonUnseen, "nobody has looked at it yet"
+		return link, nil
+	case n.Behind:
+		link.Reason, link.Message = reasonBehind, "nobody has looked at its newest spec yet"
+		return link, nil
+	default:
+		link.Condition, link.Reason, link.Message = c.Type, c.Reason, c.Message
+		return link, n.decides(c.Type)
+	}
+}
+
+// decides is the node below that a condition is about: of several the one that is worst off, longest.
+func (n *Node) decides(condition string) *Node {
+	var bad []*Node
+	for _, c := range n.Children {
+		if slices.Contains(c.Answers, condition) && !c.Well() {
+			bad = append(bad, c)
+		}
+	}
+	return worst(bad)
+}
+
+// leftBelow is what a node that is being deleted waits for: something below it that is still there.
+func (n *Node) leftBelow() *Node {
+	var left []*Node
+	for _, c := range n.Children {
+		if c.Deleting {
+			left = append(left, c)
+		}
+	}
+	return worst(left)
+}
+
+func worst(nodes []*Node) *Node {
+	if len(nodes) == 0 {
+		return nil
+	}
+	return slices.MinFunc(nodes, func(a, b *Node) int {
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), a.since().Compare(b.since()), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// rank puts what is certain before what is only not known, and both before what has just begun.
+func (n *Node) rank() int {
+	switch c := n.unmet(); {
+	case n.Failure != "" || n.Paused:
+		return 0
+	case c != nil && c.Status == metav1.ConditionFalse:
+		return 1
+	case c != nil:
+		return 2
+	default:
+		return 3
+	}
+}

@@ -1,0 +1,166 @@
+package view
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+)
+
+var epoch = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+
+// is makes a condition that became so a number of minutes before the epoch.
+func is(kind string, status metav1.ConditionStatus, reason string, minutes int) metav1.Condition {
+	at := metav1.NewTime(epoch.Add(-time.Duration(minutes) * time.Minute))
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: reason + " of " + kind, LastTransitionTime: at}
+}
+
+func met(kind string) metav1.Condition { return is(kind, metav1.ConditionTrue, "Yes", 60) }
+
+func not(kind, reason string) metav1.Condition { return is(kind, metav1.ConditionFalse, reason, 20) }
+
+// object makes a node with conditions.
+func object(kind, name string, conditions ...metav1.Condition) *Node {
+	return &Node{Kind: kind, Name: name, Created: metav1.NewTime(epoch.Add(-time.Hour)), Conditions: conditions}
+}
+
+// below puts nodes below another.
+func below(n *Node, children ...*Node) *Node {
+	n.Children = append(n.Children, children...)
+	return n
+}
+
+func answers(n *Node, conditions ...string) *Node {
+	n.Answers = conditions
+	return n
+}
+
+// machine is one with a device in some state.
+func machine(name string, device metav1.Condition) *Node {
+	state := clusterv1.InfrastructureReadyCondition
+	own := device
+	own.Type = state
+	m := object(kindMachine, name, met(clusterv1.BootstrapConfigReadyCondition), own)
+	return answers(below(m, answers(object(kindDevice, name+"-device", device), state)), order[kindControlPlane]...)
+}
+
+// starting is a cluster whose control plane does not come up, with machines.
+func starting(machines ...*Node) *Node {
+	controlPlane := answers(below(object(kindControlPlane, "one", not("Initialized", "NotInitialized")), machines...), clusterv1.ClusterControlPlaneInitializedCondition)
+	infra := answers(object(kindInfra, "one", met(infrav1.NetworkInfrastructureReady)), clusterv1.ClusterInfrastructureReadyCondition)
+	capi := answers(below(object(kindCAPI, "one", met(clusterv1.ClusterInfrastructureReadyCondition), not(clusterv1.ClusterControlPlaneInitializedCondition, "NotInitialized")),
+		infra, controlPlane), anywherev1.ControlPlaneInitialized, anywherev1.ControlPlaneReady, anywherev1.WorkersReady)
+	return below(object(kindCluster, "one",
+		not(anywherev1.ControlPlaneInitialized, anywherev1.ControlPlaneInitializationInProgressReason),
+		not(anywherev1.DefaultCNIConfigured, anywherev1.ControlPlaneNotReadyReason),
+		not(anywherev1.WorkersReady, anywherev1.ControlPlaneNotInitializedReason),
+		not(anywherev1.Ready, anywherev1.ControlPlaneInitializationInProgressReason)), capi)
+}
+
+func TestWhyIsTheChainDownToTheDeepestUnmetCondition(t *testing.T) {
+	paused := starting()
+	paused.Paused = true
+	failed := starting()
+	failed.Failure = "PacketMachineConfig workers not found"
+	unseen := object(kindCluster, "one")
+	behind := starting()
+	behind.Behind = true
+	deleting := starting(machine("a", met(infrav1.InstanceReady)))
+	deleting.Walk(func(n *Node, _ int) { n.Deleting = n.Kind != kindInfra })
+	workers := object(kindCluster, "one", met(anywherev1.ControlPlaneInitialized), met(anywherev1.DefaultCNIConfigured), met(anywherev1.ControlPlaneReady),
+		not(anywherev1.WorkersReady, anywherev1.ScalingUpReason), not(anywherev1.Ready, anywherev1.ScalingUpReason))
+	network := below(object(kindCluster, "one", met(anywherev1.ControlPlaneInitialized), not(anywherev1.DefaultCNIConfigured, anywherev1.DefaultCNIUpgradeInProgressReason),
+		not(anywherev1.ControlPlaneReady, anywherev1.NodesNotReadyReason)),
+		answers(object(kindRelease, "one-cni", not("HelmReleaseReady", "HelmInstallOrUpgradeFailed")), anywherev1.DefaultCNIConfigured))
+
+	for name, tt := range map[string]struct {
+		tree  *Node
+		chain string
+		next  string
+	}{
+		"a cluster that is ready": {object(kindCluster, "one", met(anywherev1.Ready)), "", "nothing"},
+		"no server is free": {
+			starting(machine("a", not(infrav1.InstanceReady, infrav1.InsufficientCapacityReason))),
+			"Cluster one ControlPlaneInitialized; Cluster API Cluster one ControlPlaneInitialized; KubeadmControlPlane one Initialized; " +
+				"Machine a InfrastructureReady; PacketMachine a-device InstanceReady", "free a server",
+		},
+		"of two machines the one that is certainly wrong counts": {
+			starting(machine("a", is(infrav1.InstanceReady, metav1.ConditionUnknown, "Unknown", 30)), machine("b", not(infrav1.InstanceReady, infrav1.BootstrapFailedReason))),
+			"Cluster one ControlPlaneInitialized; Cluster API Cluster one ControlPlaneInitialized; KubeadmControlPlane one Initialized; " +
+				"Machine b InfrastructureReady; PacketMachine b-device InstanceReady", "drover machine logs b-device",
+		},
+		"of two that are wrong the one that is so longest counts": {
+			starting(machine("a", is(infrav1.InstanceReady, metav1.ConditionFalse, "X", 5)), machine("b", is(infrav1.InstanceReady, metav1.ConditionFalse, infrav1.BootstrapFailedReason, 30))),
+			"Cluster one ControlPlaneInitialized; Cluster API Cluster one ControlPlaneInitialized; KubeadmControlPlane one Initialized; " +
+				"Machine b InfrastructureReady; PacketMachine b-device InstanceReady", "drover machine logs b-device",
+		},
+		"machines that are well end the chain": {
+			starting(machine("a", met(infrav1.InstanceReady))),
+			"Cluster one ControlPlaneInitialized; Cluster API Cluster one ControlPlaneInitialized; KubeadmControlPlane one Initialized", "longer than usual",
+		},
+		"a paused cluster":               {paused, "Cluster one Paused", "remove the annotation " + anywherev1.PausedAnnotation},
+		"a spec that can't be built":     {failed, "Cluster one Failed", "correct the spec"},
+		"nobody has looked":              {unseen, "Cluster one NotLookedAt", "drover status"},
+		"nobody has looked at an update": {behind, "Cluster one OutdatedInformation", "drover status"},
+		"workers that scale up":          {workers, "Cluster one WorkersReady", "longer than usual"},
+		"the network before the nodes that wait for it": {
+			network, "Cluster one DefaultCNIConfigured; HelmReleaseProxy one-cni HelmReleaseReady", "drover addon history one-cni",
+		},
+		"a cluster that is being deleted": {
+			deleting, "Cluster one Deleting; Cluster API Cluster one Deleting; KubeadmControlPlane one Deleting; Machine a Deleting; PacketMachine a-device Deleting", "longer than usual",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Why(tt.tree, epoch)
+			var chain []string
+			for _, l := range got.Chain {
+				what := l.Condition
+				if what == "" {
+					what = l.Reason
+				}
+				chain = append(chain, l.Kind+" "+l.Name+" "+what)
+			}
+			if diff := cmp.Diff(tt.chain, strings.Join(chain, "; ")); diff != "" {
+				t.Errorf("chain (-want +got):\n%s", diff)
+			}
+			if !strings.Contains(got.Next, tt.next) || got.Ready != (tt.chain == "") {
+				t.Errorf("what to do is %q, want %q; ready: %v", got.Next, tt.next, got.Ready)
+			}
+			if strings.Contains(got.Next, "{") {
+				t.Errorf("a name is missing in %q", got.Next)
+			}
+		})
+	}
+}
+
+func TestWhatHasJustBegunIsWaitedFor(t *testing.T) {
+	fresh := starting(machine("a", is(infrav1.InstanceReady, metav1.ConditionFalse, infrav1.InstanceProvisionStartedReason, 1)))
+	if got := Why(fresh, epoch); !strings.HasPrefix(got.Next, "wait: it is being worked on, since 1m0s") {
+		t.Errorf("what to do is %q", got.Next)
+	}
+}
+
+func TestATimelineHasTheSecondsOfEachStage(t *testing.T) {
+	root := object(kindCluster, "one", is(anywherev1.ControlPlaneInitialized, metav1.ConditionTrue, "Yes", 58), is(anywherev1.Ready, metav1.ConditionTrue, "Yes", 55),
+		not(anywherev1.WorkersReady, "ScalingUp"))
+	below(root, object(kindDevice, "a", is(infrav1.InstanceReady, metav1.ConditionTrue, "Yes", 59)), object(kindDevice, "b", is(infrav1.InstanceReady, metav1.ConditionTrue, "Yes", 57)))
+	got := NewTimeline(root, nil)
+	var stages []string
+	for _, s := range got.Stages {
+		stages = append(stages, s.Name+" "+time.Duration(s.Seconds*1e9).String())
+	}
+	want := []string{"asked for 0s", "first machine up 1m0s", "API server answers 1m0s", "ready 3m0s"}
+	if diff := cmp.Diff(want, stages); diff != "" {
+		t.Errorf("stages (-want +got):\n%s", diff)
+	}
+	last := got.Entries[len(got.Entries)-1]
+	if last.What != "not WorkersReady: ScalingUp of WorkersReady" || last.Seconds != 40*60 {
+		t.Errorf("the last entry is %+v", last)
+	}
+}

@@ -1,0 +1,16 @@
+package manager
+
+import (
+	"github.com/drover-dev/drover/internal/clusters"
+	"github.com/drover-dev/drover/internal/registry"
+)
+
+func (o Options) clustersOptions(c *connections) clusters.Options {
+	out := clusters.Options{
+		Metadata: c.Metadata, ManagementCluster: o.ManagementCluster, WatchFilter: o.WatchFilter, Concurrency: o.Concurrency,
+	}
+	if host := registryHost(o.RegistryURL); host != "" {
+		out.Charts = "oci://" + host + "/" + registry.ChartsRepository
+	}
+	return out
+}

@@ -1,0 +1,103 @@
+package workflow
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// dirVariable makes this test program a run that stays in one phase until it is killed.
+const dirVariable = "WORKFLOW_TEST_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(dirVariable); dir != "" {
+		stay(dir, Verb(os.Args[1]), os.Args[2] == "workload", os.Args[3])
+	}
+	os.Exit(m.Run())
+}
+
+// stay begins a run and never ends it.
+func stay(dir string, verb Verb, workload bool, phase string) {
+	s := newStage(&testing.B{}, dir)
+	plan := s.plan(Command{Verb: verb, Workload: workload}, map[string]func(context.Context, *Progress) error{
+		phase: func(_ context.Context, p *Progress) error {
+			if err := p.Keep("where", p.phase); err != nil {
+				return err
+			}
+			_, _ = os.Stdout.WriteString("here\n")
+			select {}
+		},
+	})
+	_, _ = plan.Run(context.Background(), s.at, func(Event) {})
+	os.Exit(1)
+}
+
+// killIn has another process run a command until it is in the phase, and kills it there.
+func killIn(t *testing.T, dir string, command Command, phase string) {
+	t.Helper()
+	kind := "management"
+	if command.Workload {
+		kind = "workload"
+	}
+	child := exec.Command(os.Args[0], string(command.Verb), kind, phase)
+	child.Env = append(os.Environ(), dirVariable+"="+dir)
+	child.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := child.StdoutPipe()
+	if err == nil {
+		err = child.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(time.Minute, func() { _ = child.Process.Kill() })
+	defer timer.Stop()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || strings.TrimSpace(line) != "here" {
+		t.Fatalf("the other process said %q, %v", line, err)
+	}
+	_ = child.Process.Kill()
+	_ = child.Wait()
+}
+
+func TestAKilledRunGoesOnInEachPhase(t *testing.T) {
+	for command, names := range lists {
+		for i, phase := range names {
+			dir := t.TempDir()
+			killIn(t, dir, command, phase)
+			s := newStage(t, dir)
+			if diff := cmp.Diff(names[:i+1], s.done()); diff != "" {
+				t.Errorf("before it was killed in %s it did (-want +got):\n%s", phase, diff)
+			}
+			_, err := s.run(s.plan(command, map[string]func(context.Context, *Progress) error{
+				phase: func(_ context.Context, p *Progress) error {
+					var where string
+					if ok, err := p.Kept("where", &where); err != nil || !ok || where != phase {
+						return errors.New("what the killed run kept is gone")
+					}
+					if resumed := i > 0; p.Resumed() != resumed {
+						t.Errorf("after a kill in %s the run counts as resumed: %v", phase, p.Resumed())
+					}
+					return nil
+				},
+			}))
+			if err != nil {
+				t.Errorf("after a kill in %s: %v", phase, err)
+			}
+			want := names[i:]
+			if i > 0 {
+				want = append([]string{SetupAndValidate}, want...)
+			}
+			if diff := cmp.Diff(want, s.done()); diff != "" {
+				t.Errorf("after a kill in %s it did (-want +got):\n%s", phase, diff)
+			}
+		}
+	}
+}
