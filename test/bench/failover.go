@@ -66,7 +66,7 @@ func measureFailover(ctx context.Context, b *bench) error {
 		return err
 	}
 	row("until three are healthy again", "%5.1f s", time.Since(began).Seconds())
-	_, err = b.run(ctx, "kubectl", "delete", "cluster", c.Name, "--timeout=5m")
+	_, err = b.run(ctx, "kubectl", "delete", "clusters.cluster.x-k8s.io", c.Name, "--timeout=5m")
 	return err
 }
 

@@ -103,7 +103,7 @@ func measureLocal(ctx context.Context, b *bench) error {
 		return err
 	}
 	began = time.Now()
-	if _, err := b.run(ctx, "kubectl", "delete", "cluster", c.Name, "--timeout=5m"); err != nil {
+	if _, err := b.run(ctx, "kubectl", "delete", "clusters.cluster.x-k8s.io", c.Name, "--timeout=5m"); err != nil {
 		return err
 	}
 	row("deleted to nothing", "%5.1f s", time.Since(began).Seconds())
