@@ -36,9 +36,10 @@ func (m *Management) bootstrapOptions(p *workflow.Progress) plane.Options {
 			p.Waiting("%s of the plane on this machine", e.Stage)
 		}
 	}}
+	// Whatever the environment says: there can be no such cluster without.
+	o.Flags = []string{"--metal", "auto"}
 	if m.Config.Packet != nil {
-		// Its machines are elsewhere.
-		o.Flags = []string{"--metal", "none"}
+		o.Flags = []string{"--metal", "none"} // its machines are elsewhere
 	}
 	return o
 }

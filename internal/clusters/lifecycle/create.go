@@ -84,7 +84,7 @@ func (w *Workload) writeFiles(ctx context.Context, p *workflow.Progress) error {
 	if err := w.files().writeSpec(config); err != nil {
 		return err
 	}
-	data, err := w.plane.Kubeconfig(ctx, live.Name)
+	data, err := w.plane.Kubeconfig(ctx, live)
 	if apierrors.IsForbidden(err) {
 		p.Note("the kubeconfig of the cluster is not yours to read: ask an administrator for one")
 		return nil

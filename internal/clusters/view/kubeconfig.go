@@ -21,9 +21,21 @@ func (e *NotInitializedError) Error() string {
 	return fmt.Sprintf("cluster %q has no API server yet: %s", e.Cluster, e.Waiting)
 }
 
-// Kubeconfig is the way into a cluster. Who made a cluster may read it, and nothing else of what the cluster consists of.
-func (p *Plane) Kubeconfig(ctx context.Context, cluster string) ([]byte, error) {
-	key := client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: secret.Name(cluster, secret.Kubeconfig)}
+// Kubeconfig is the way into a cluster. Who made the cluster may read the copy beside it, and nothing else of what it consists of; who runs the
+// fleet reads what the copy is made from.
+func (p *Plane) Kubeconfig(ctx context.Context, c *anywherev1.Cluster) ([]byte, error) {
+	data, err := p.kubeconfigIn(ctx, c.Namespace, c.Name)
+	if err == nil || c.Namespace == anywherev1.SystemNamespace || !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return data, err
+	}
+	if data, here := p.kubeconfigIn(ctx, anywherev1.SystemNamespace, c.Name); here == nil {
+		return data, nil
+	}
+	return nil, err
+}
+
+func (p *Plane) kubeconfigIn(ctx context.Context, namespace, cluster string) ([]byte, error) {
+	key := client.ObjectKey{Namespace: namespace, Name: secret.Name(cluster, secret.Kubeconfig)}
 	kept := &corev1.Secret{}
 	if err := p.Client.Get(ctx, key, kept); err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of cluster %q: %w", cluster, err)
@@ -69,7 +81,7 @@ func (p *Plane) KubeconfigOf(ctx context.Context, c *anywherev1.Cluster) ([]byte
 	if !apimeta.IsStatusConditionTrue(now.Status.Conditions, anywherev1.ControlPlaneInitialized) {
 		return nil, &NotInitializedError{c.Name, initialized.Message}
 	}
-	data, err := p.Kubeconfig(ctx, c.Name)
+	data, err := p.Kubeconfig(ctx, c)
 	if apierrors.IsNotFound(err) {
 		return nil, &NotInitializedError{c.Name, "its kubeconfig is not written yet"}
 	}

@@ -1,0 +1,61 @@
+package view
+
+import (
+	"os"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/test/kubetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
+
+func TestWhoMadeAClusterReadsTheKubeconfigBesideIt(t *testing.T) {
+	server := kubetest.SharedWithoutWebhooks(t)
+	ns, all := server.Namespace(t), server.Clientset(t)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for namespace, content := range map[string]string{ns: "copy", anywherev1.SystemNamespace: "original"} {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "one-kubeconfig"}, Data: map[string][]byte{"value": []byte(content)}}
+		_, err := all.CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{})
+		must(err)
+	}
+	_, err := all.RbacV1().Roles(ns).Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"one-kubeconfig"}, Verbs: []string{"get"},
+	}}}, metav1.CreateOptions{})
+	must(err)
+	_, err = all.RbacV1().RoleBindings(ns).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "one"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "one"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "ann"}},
+	}, metav1.CreateOptions{})
+	must(err)
+
+	as := func(user string) *Plane {
+		cfg := rest.CopyConfig(server.Config)
+		cfg.Impersonate.UserName = user
+		p, err := Connect(cfg)
+		must(err)
+		return p
+	}
+	one := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one"}}
+	if data, err := as("ann").Kubeconfig(t.Context(), one); err != nil || string(data) != "copy" {
+		t.Errorf("who made it reads %q, %v", data, err)
+	}
+	if _, err := as("bob").Kubeconfig(t.Context(), one); !apierrors.IsForbidden(err) {
+		t.Errorf("somebody else is not kept from it: %v", err)
+	}
+	elsewhere := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}}
+	if data, err := as("").Kubeconfig(t.Context(), elsewhere); err != nil || string(data) != "original" {
+		t.Errorf("who runs the fleet reads %q, %v", data, err)
+	}
+}
