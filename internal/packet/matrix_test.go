@@ -81,7 +81,9 @@ func TestTheMatrixHasEveryCall(t *testing.T) {
 	var want, got []string
 	kind := reflect.TypeFor[*client.Client]()
 	for i := range kind.NumMethod() {
-		want = append(want, kind.Method(i).Name)
+		if name := kind.Method(i).Name; name != "CanHave" { // which commands ask before there is a cluster
+			want = append(want, name)
+		}
 	}
 	for name := range requests {
 		got = append(got, name)
