@@ -2,10 +2,7 @@ package clusters_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,12 +27,11 @@ import (
 	"github.com/drover-dev/drover/charts"
 	"github.com/drover-dev/drover/internal/capi"
 	"github.com/drover-dev/drover/internal/install"
-	"github.com/drover-dev/drover/internal/metal"
-	"github.com/drover-dev/drover/internal/metal/driver/memory"
 	"github.com/drover-dev/drover/internal/registry"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 	"github.com/drover-dev/drover/internal/test/managertest"
+	"github.com/drover-dev/drover/internal/test/metaltest"
 )
 
 // patience is for changes that replace one machine after the other, on a loaded machine.
@@ -56,7 +52,7 @@ type world struct {
 	client.Client
 
 	manager *kubetest.Process
-	metal   simulated
+	metal   metaltest.Metal
 	ns      string
 	// user may create clusters in the namespace, and is given nothing else.
 	user client.Client
@@ -64,9 +60,6 @@ type world struct {
 
 // userName is who uses the plane.
 const userName = "kim"
-
-// simulated is a metal whose machines exist in memory only.
-type simulated struct{ url, project, token string }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -80,7 +73,7 @@ func newWorld(t *testing.T) *world {
 	if plane.server == nil {
 		t.Fatal("the API server did not start")
 	}
-	w := &world{T: t, Client: newClient(t, plane.server.Config), metal: newSimulated(t), ns: plane.server.Namespace(t)}
+	w := &world{T: t, Client: newClient(t, plane.server.Config), metal: metaltest.New(t), ns: plane.server.Namespace(t)}
 	w.admit()
 	w.credentials()
 	w.start()
@@ -115,73 +108,12 @@ func newClient(t testing.TB, cfg *rest.Config) client.Client {
 	return c
 }
 
-func newSimulated(t *testing.T) simulated {
-	t.Helper()
-	home := metal.Home{Dir: t.TempDir()}
-	server, err := metal.Open(t.Context(), metal.Options{Home: home, Driver: memory.New, DriverName: "memory", Speed: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
-	web := httptest.NewServer(server.Handler())
-	t.Cleanup(func() {
-		web.Close()
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	s := simulated{url: web.URL + "/metal/v1"}
-	if s.token, err = home.AdminToken(); err != nil {
-		t.Fatal(err)
-	}
-	var all struct{ Projects []struct{ ID string } }
-	s.get(t, "/projects", &all)
-	s.project = all.Projects[0].ID
-	if s.token, err = home.Token(s.project); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-func (s simulated) get(t testing.TB, path string, into any) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, s.url+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("X-Auth-Token", s.token)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if err := json.NewDecoder(response.Body).Decode(into); err != nil {
-		t.Fatalf("%s: %s: %v", path, response.Status, err)
-	}
-}
-
-// left says how many devices and reserved addresses the project has.
-func (s simulated) left(t testing.TB) (devices, addresses int) {
-	t.Helper()
-	var d struct{ Devices []struct{ ID string } }
-	var a struct {
-		Addresses []struct{ Management bool } `json:"ip_addresses"`
-	}
-	s.get(t, "/projects/"+s.project+"/devices", &d)
-	s.get(t, "/projects/"+s.project+"/ips?types=public_ipv4", &a)
-	for _, ip := range a.Addresses {
-		if !ip.Management {
-			addresses++
-		}
-	}
-	return len(d.Devices), addresses
-}
-
 // credentials are what an administrator puts where nobody else can read it.
 func (w *world) credentials() {
 	w.Helper()
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: anywherev1.LocalCredentials},
-		StringData: map[string]string{"PACKET_API_KEY": w.metal.token, "METAL_API_URL": w.metal.url, "PROJECT_ID": w.metal.project},
+		StringData: map[string]string{"PACKET_API_KEY": w.metal.Token, "METAL_API_URL": w.metal.URL, "PROJECT_ID": w.metal.Project},
 	}
 	w.must(w.Create(w.Context(), secret))
 	w.Cleanup(func() {

@@ -136,8 +136,9 @@ func (w *world) corrects(name string) {
 	check := &clusterv1.MachineHealthCheck{}
 	w.must(w.Get(w.Context(), key, check))
 	most := check.Spec.Remediation.TriggerIf.UnhealthyLessThanOrEqualTo
+	before := check.DeepCopy()
 	check.Spec.Remediation.TriggerIf.UnhealthyLessThanOrEqualTo = ptr.To(intstr.FromInt(7))
-	w.must(w.Update(w.Context(), check))
+	w.must(w.Patch(w.Context(), check, client.MergeFrom(before)))
 	w.until("a change is taken back", func() error {
 		w.must(w.Get(w.Context(), key, check))
 		if got := check.Spec.Remediation.TriggerIf.UnhealthyLessThanOrEqualTo; got.String() != most.String() {
@@ -147,6 +148,19 @@ func (w *world) corrects(name string) {
 	})
 	w.must(w.Delete(w.Context(), check))
 	w.until("what was deleted is made again", func() error { return w.Get(w.Context(), key, &clusterv1.MachineHealthCheck{}) })
+	w.restores(name)
+}
+
+// restores says that the user is let in again whatever somebody does to what lets them in.
+func (w *world) restores(name string) {
+	w.Helper()
+	key := client.ObjectKey{Namespace: w.ns, Name: name + "-kubeconfig"}
+	meta := metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}
+	role := &rbacv1.Role{ObjectMeta: meta}
+	w.must(w.Patch(w.Context(), role, client.RawPatch(types.MergePatchType, []byte(`{"rules":[]}`))))
+	w.until("the Role is as it was", func() error { return w.user.Get(w.Context(), key, &corev1.Secret{}) })
+	w.must(w.Delete(w.Context(), &rbacv1.RoleBinding{ObjectMeta: meta}))
+	w.until("the RoleBinding is made again", func() error { return w.user.Get(w.Context(), key, &corev1.Secret{}) })
 }
 
 // hasVersion says that all machines run a version, and that workers did not overtake their control plane.
@@ -165,13 +179,15 @@ func (w *world) hasVersion(name, version string) {
 func (w *world) gone(name string) {
 	w.Helper()
 	w.until(name+" is gone", func() error {
-		err := w.Get(w.Context(), client.ObjectKey{Namespace: w.ns, Name: name}, &anywherev1.Cluster{})
+		c := &anywherev1.Cluster{}
+		err := w.Get(w.Context(), client.ObjectKey{Namespace: w.ns, Name: name}, c)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("%w: %v", err, w.cluster(name).Status.Conditions)
+		w.must(err)
+		return fmt.Errorf("it is there: %v", c.Status.Conditions)
 	})
-	if devices, addresses := w.metal.left(w); devices != 0 || addresses != 0 {
+	if devices, addresses := w.metal.Left(w); devices != 0 || addresses != 0 {
 		w.Errorf("%d devices and %d addresses are left", devices, addresses)
 	}
 	for _, kind := range ownKinds {

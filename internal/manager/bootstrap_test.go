@@ -23,11 +23,11 @@ import (
 // send makes a call with the token of the project, or another one.
 func (s simulated) send(t *testing.T, method, path, body string, into any) error {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
 	if err != nil {
 		return err
 	}
-	req.Header.Set("X-Auth-Token", s.token)
+	req.Header.Set("X-Auth-Token", s.Token)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err
@@ -50,8 +50,8 @@ func (s simulated) send(t *testing.T, method, path, body string, into any) error
 func (s simulated) anotherToken(t *testing.T) string {
 	t.Helper()
 	var out struct{ Token string }
-	project := s.project
-	s.token, s.url = s.admin, strings.TrimSuffix(s.url, "/metal/v1")
+	project := s.Project
+	s.Token, s.URL = s.Admin, strings.TrimSuffix(s.URL, "/metal/v1")
 	s.post(t, "/drover/v1/projects/"+project+"/tokens", "", &out)
 	return out.Token
 }
@@ -74,7 +74,7 @@ func TestOddUserdataIsHandledOrRefusedWithAMessageOnTheMachine(t *testing.T) {
 	megabyte += strings.Repeat("x", userdata.MaxSize-len(megabyte)-1) + "\n"
 	ns := server.Namespace(t)
 	sim.giveCredentials(t, c, ns)
-	createAll(t, c, ns, strings.ReplaceAll(loneMachine, "PROJECT", sim.project))
+	createAll(t, c, ns, strings.ReplaceAll(loneMachine, "PROJECT", sim.Project))
 	defer deleteCluster(t, c, ns, "lone")
 	tests := []struct {
 		name, data string
@@ -123,7 +123,7 @@ func (s simulated) hasGiven(t *testing.T, c client.Client, machine client.Object
 		return wellIn(packet, clusterv1.ReadyCondition, infrav1.BootstrapExecSucceeded)
 	})
 	var got device
-	s.get(t, "/devices/"+strings.TrimPrefix(*packet.Spec.ProviderID, "equinixmetal://"), &got)
+	s.Get(t, "/devices/"+strings.TrimPrefix(*packet.Spec.ProviderID, "equinixmetal://"), &got)
 	if got.Userdata != want {
 		t.Errorf("the device was given %d bytes that begin with %.80q, want %d and %.80q", len(got.Userdata), got.Userdata, len(want), want)
 	}

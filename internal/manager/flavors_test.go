@@ -34,7 +34,7 @@ func TestEveryFlavorBecomesACluster(t *testing.T) {
 			c, ns := newClient(t, server.Config), server.Namespace(t)
 			sim.giveCredentials(t, c, ns)
 			values := maps.Clone(variables)
-			maps.Copy(values, map[string]string{"PROJECT_ID": sim.project, "CONTROL_PLANE_MACHINE_COUNT": "1", "WORKER_MACHINE_COUNT": "1"})
+			maps.Copy(values, map[string]string{"PROJECT_ID": sim.Project, "CONTROL_PLANE_MACHINE_COUNT": "1", "WORKER_MACHINE_COUNT": "1"})
 			for _, file := range tc.files {
 				for _, obj := range render(t, "../../templates/"+file, values) {
 					obj.SetNamespace(ns)
@@ -58,7 +58,7 @@ func TestEveryFlavorBecomesACluster(t *testing.T) {
 				t.Error(err)
 			}
 			deleteCluster(t, c, ns, values["CLUSTER_NAME"])
-			if devices, addresses := sim.left(t); devices != 0 || addresses != 0 {
+			if devices, addresses := sim.Left(t); devices != 0 || addresses != 0 {
 				t.Errorf("%d devices and %d addresses are left", devices, addresses)
 			}
 		})
@@ -106,7 +106,7 @@ func announce(t *testing.T, c client.Client, sim simulated, ns string) {
 			Family string `json:"address_family"`
 		} `json:"bgp_sessions"`
 	}
-	sim.get(t, "/devices/"+device+"/bgp/sessions", &sessions)
+	sim.Get(t, "/devices/"+device+"/bgp/sessions", &sessions)
 	if len(sessions.Sessions) != 1 || sessions.Sessions[0].Family != "ipv4" {
 		t.Errorf("sessions: %+v", sessions)
 	}

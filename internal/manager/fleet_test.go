@@ -40,9 +40,9 @@ func newFleetCluster(t *testing.T, controlPlanes, workers int, version string) *
 	}
 	server, _ := ready(t)
 	f := &fleetCluster{t: t, c: newClient(t, server.Config), ns: server.Namespace(t), name: "fleet", sim: newSimulated(t), addresses: map[string]bool{}}
-	create(t, f.c, f.ns, fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: packet}, stringData: {PACKET_API_KEY: %q, METAL_API_URL: %q}}`, f.sim.token, f.sim.url))
+	create(t, f.c, f.ns, fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: packet}, stringData: {PACKET_API_KEY: %q, METAL_API_URL: %q}}`, f.sim.Token, f.sim.URL))
 	for _, obj := range render(t, "../../templates/cluster-template-local.yaml", map[string]string{
-		"CLUSTER_NAME": f.name, "PROJECT_ID": f.sim.project, "KUBERNETES_VERSION": version,
+		"CLUSTER_NAME": f.name, "PROJECT_ID": f.sim.Project, "KUBERNETES_VERSION": version,
 		"CONTROL_PLANE_MACHINE_COUNT": strconv.Itoa(controlPlanes), "WORKER_MACHINE_COUNT": strconv.Itoa(workers),
 	}) {
 		obj.SetNamespace(f.ns)
@@ -189,7 +189,7 @@ func (f *fleetCluster) hasMachines(controlPlanes, workers int, version string) e
 	if masters != controlPlanes || len(machines.Items)-masters != workers {
 		return fmt.Errorf("%d control plane machines and %d workers, want %d and %d", masters, len(machines.Items)-masters, controlPlanes, workers)
 	}
-	if devices, _ := f.sim.left(f.t); devices != controlPlanes+workers {
+	if devices, _ := f.sim.Left(f.t); devices != controlPlanes+workers {
 		return fmt.Errorf("%d devices for %d machines", devices, controlPlanes+workers)
 	}
 	return nil
@@ -214,7 +214,7 @@ func (f *fleetCluster) vanish() {
 		time.Sleep(50 * time.Millisecond)
 	}
 	f.t.Logf("gone after %s", time.Since(began).Round(100*time.Millisecond))
-	if devices, addresses := f.sim.left(f.t); devices != 0 || addresses != 0 {
+	if devices, addresses := f.sim.Left(f.t); devices != 0 || addresses != 0 {
 		f.t.Errorf("%d devices and %d addresses are left", devices, addresses)
 	}
 	if answering := f.answering(); len(answering) != 0 {

@@ -20,7 +20,7 @@ import (
 // giveCredentials puts the Secret there that the manifests of these tests name.
 func (s simulated) giveCredentials(t *testing.T, c client.Client, ns string) {
 	t.Helper()
-	create(t, c, ns, fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: packet}, stringData: {PACKET_API_KEY: %q, METAL_API_URL: %q}}`, s.token, s.url))
+	create(t, c, ns, fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: packet}, stringData: {PACKET_API_KEY: %q, METAL_API_URL: %q}}`, s.Token, s.URL))
 }
 
 // createAll makes the objects of several manifests.
@@ -59,7 +59,7 @@ type device struct {
 func (s simulated) events(t *testing.T, id string) int {
 	t.Helper()
 	var out struct{ Meta struct{ Total int } }
-	s.get(t, "/devices/"+id+"/events", &out)
+	s.Get(t, "/devices/"+id+"/events", &out)
 	return out.Meta.Total
 }
 
@@ -67,7 +67,7 @@ func (s simulated) events(t *testing.T, id string) int {
 func (s simulated) devicesOf(t *testing.T, ns string) map[string]string {
 	t.Helper()
 	var out struct{ Devices []device }
-	s.get(t, "/projects/"+s.project+"/devices?per_page=1000", &out)
+	s.Get(t, "/projects/"+s.Project+"/devices?per_page=1000", &out)
 	found := map[string]string{}
 	for _, d := range out.Devices {
 		if slices.Contains(d.Tags, "capp:namespace:"+ns) {
@@ -85,7 +85,7 @@ func TestTwoClustersOfOneNameInTwoNamespacesShareNothing(t *testing.T) {
 	names := []string{server.Namespace(t), server.Namespace(t)}
 	for _, ns := range names {
 		sim.giveCredentials(t, c, ns)
-		createAll(t, c, ns, strings.ReplaceAll(oldManifests, "projectID: P", "projectID: "+sim.project)+"\n---\n"+workers)
+		createAll(t, c, ns, strings.ReplaceAll(oldManifests, "projectID: P", "projectID: "+sim.Project)+"\n---\n"+workers)
 	}
 	endpoints := map[string]bool{}
 	for _, ns := range names {
@@ -108,7 +108,7 @@ func TestTwoClustersOfOneNameInTwoNamespacesShareNothing(t *testing.T) {
 	}
 
 	deleteCluster(t, c, names[0], "packet")
-	if devices, addresses := sim.left(t); devices != 3 || addresses != 1 {
+	if devices, addresses := sim.Left(t); devices != 3 || addresses != 1 {
 		t.Errorf("%d devices and %d addresses are left, want those of the other cluster", devices, addresses)
 	}
 	if diff := cmp.Diff(second, sim.devicesOf(t, names[1])); diff != "" {
@@ -118,7 +118,7 @@ func TestTwoClustersOfOneNameInTwoNamespacesShareNothing(t *testing.T) {
 		t.Error(err)
 	}
 	deleteCluster(t, c, names[1], "packet")
-	if devices, addresses := sim.left(t); devices != 0 || addresses != 0 {
+	if devices, addresses := sim.Left(t); devices != 0 || addresses != 0 {
 		t.Errorf("%d devices and %d addresses are left", devices, addresses)
 	}
 }
@@ -135,10 +135,10 @@ func (s simulated) settled(t *testing.T, c client.Client, ns string) error {
 		return fmt.Errorf("nobody has the endpoint: %+v", packet.Status)
 	}
 	var out struct{ Devices []device }
-	s.get(t, "/projects/"+s.project+"/devices?per_page=1000", &out)
+	s.Get(t, "/projects/"+s.Project+"/devices?per_page=1000", &out)
 	for _, d := range out.Devices {
 		var events struct{ Events []struct{ Type string } }
-		s.get(t, "/devices/"+d.ID+"/events", &events)
+		s.Get(t, "/devices/"+d.ID+"/events", &events)
 		if len(events.Events) == 0 || events.Events[0].Type != "user-state" {
 			return fmt.Errorf("device %s has not come to an end: %+v", d.ID, events.Events)
 		}

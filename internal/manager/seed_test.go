@@ -87,7 +87,7 @@ func TestLoneMachinesAndAMachineDeploymentBecomeAClusterAsTheSeedWritesIt(t *tes
 	sim := newSimulated(t)
 	c, ns := newClient(t, server.Config), server.Namespace(t)
 	sim.giveCredentials(t, c, ns)
-	createAll(t, c, ns, strings.ReplaceAll(seedCluster, "PROJECT", sim.project))
+	createAll(t, c, ns, strings.ReplaceAll(seedCluster, "PROJECT", sim.Project))
 	createAll(t, c, ns, master("master-0", "{clusterConfiguration: {}, initConfiguration: {}}"))
 	inTime(t, func() error { return running(t, c, ns, 2) })
 
@@ -152,7 +152,7 @@ func TestLoneMachinesAndAMachineDeploymentBecomeAClusterAsTheSeedWritesIt(t *tes
 	})
 	t.Run("deletion leaves nothing", func(t *testing.T) {
 		deleteCluster(t, c, ns, "seed")
-		if devices, addresses := sim.left(t); devices != 0 || addresses != 0 {
+		if devices, addresses := sim.Left(t); devices != 0 || addresses != 0 {
 			t.Errorf("%d devices and %d addresses are left", devices, addresses)
 		}
 	})

@@ -1,10 +1,7 @@
 package manager_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -13,69 +10,15 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/internal/metal"
-	"github.com/drover-dev/drover/internal/metal/driver/memory"
+	"github.com/drover-dev/drover/internal/test/metaltest"
 )
 
 // simulated is a metal whose machines exist in memory only.
-type simulated struct {
-	url, project, token, admin string
-}
+type simulated struct{ metaltest.Metal }
 
 func newSimulated(t *testing.T) simulated {
 	t.Helper()
-	home := metal.Home{Dir: t.TempDir()}
-	server, err := metal.Open(t.Context(), metal.Options{Home: home, Driver: memory.New, DriverName: "memory", Speed: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
-	web := httptest.NewServer(server.Handler())
-	t.Cleanup(func() {
-		web.Close()
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	s := simulated{url: web.URL + "/metal/v1"}
-	if s.admin, err = home.AdminToken(); err != nil {
-		t.Fatal(err)
-	}
-	s.token = s.admin
-	var projects struct{ Projects []struct{ ID string } }
-	s.get(t, "/projects", &projects)
-	s.project = projects.Projects[0].ID
-	if s.token, err = home.Token(s.project); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-func (s simulated) get(t *testing.T, path string, into any) {
-	t.Helper()
-	body, err := get(s.url+path, http.Header{"X-Auth-Token": {s.token}})
-	if err == nil {
-		err = json.Unmarshal([]byte(body), into)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// left says how many devices and reserved addresses the project has.
-func (s simulated) left(t *testing.T) (devices, addresses int) {
-	t.Helper()
-	var d struct{ Devices []struct{ ID string } }
-	var a struct {
-		Addresses []struct{ Management bool } `json:"ip_addresses"`
-	}
-	s.get(t, "/projects/"+s.project+"/devices", &d)
-	s.get(t, "/projects/"+s.project+"/ips?types=public_ipv4", &a)
-	for _, ip := range a.Addresses {
-		if !ip.Management {
-			addresses++
-		}
-	}
-	return len(d.Devices), addresses
+	return simulated{metaltest.New(t)}
 }
 
 // workers are what oldManifests lack.
@@ -104,8 +47,8 @@ func TestOldManifestsBecomeAClusterOnSimulatedMachinesAndGoWithoutATrace(t *test
 	server, _ := ready(t)
 	sim := newSimulated(t)
 	c, ns := newClient(t, server.Config), server.Namespace(t)
-	create(t, c, ns, fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: packet}, stringData: {PACKET_API_KEY: %q, METAL_API_URL: %q}}`, sim.token, sim.url))
-	for _, manifest := range strings.Split(strings.ReplaceAll(oldManifests, "projectID: P", "projectID: "+sim.project)+"\n---\n"+workers, "---\n") {
+	create(t, c, ns, fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: packet}, stringData: {PACKET_API_KEY: %q, METAL_API_URL: %q}}`, sim.Token, sim.URL))
+	for _, manifest := range strings.Split(strings.ReplaceAll(oldManifests, "projectID: P", "projectID: "+sim.Project)+"\n---\n"+workers, "---\n") {
 		create(t, c, ns, manifest)
 	}
 	eventually(t, func() error { return running(t, c, ns, 3) })
@@ -119,12 +62,12 @@ func TestOldManifestsBecomeAClusterOnSimulatedMachinesAndGoWithoutATrace(t *test
 		}
 		return nil
 	})
-	if devices, addresses := sim.left(t); devices != 3 || addresses != 1 {
+	if devices, addresses := sim.Left(t); devices != 3 || addresses != 1 {
 		t.Errorf("%d devices and %d addresses", devices, addresses)
 	}
 
 	deleteCluster(t, c, ns, "packet")
-	if devices, addresses := sim.left(t); devices != 0 || addresses != 0 {
+	if devices, addresses := sim.Left(t); devices != 0 || addresses != 0 {
 		t.Errorf("%d devices and %d addresses are left", devices, addresses)
 	}
 }

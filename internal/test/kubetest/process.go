@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,7 +19,8 @@ import (
 // Process is a program under test that runs beside the API server.
 type Process struct{ child *child }
 
-// StartProcess starts cmd with its output in a file. It ends with the test; if the test failed, its output is shown.
+// StartProcess starts cmd with its output in a file. It ends with the test; if the test failed, its output is shown: all of it with -v, and
+// what is out of the ordinary without, so that what failed is seen beside it.
 func StartProcess(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
 	c, err := newChild(cmd, filepath.Join(t.TempDir(), "log"))
@@ -29,7 +31,7 @@ func StartProcess(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Cleanup(func() {
 		p.Stop(t)
 		if t.Failed() {
-			t.Logf("output of %s:\n%s", strings.Join(cmd.Args, " "), p.Log())
+			t.Logf("output of %s:\n%s", strings.Join(cmd.Args, " "), shown(p.Log()))
 		}
 	})
 	return p
@@ -71,6 +73,23 @@ func (p *Process) ExitCode() int { return p.child.cmd.ProcessState.ExitCode() }
 func (p *Process) Log() string {
 	data, _ := os.ReadFile(p.child.log)
 	return string(data)
+}
+
+// lastLines is how much of a process' output is shown without being asked for.
+const lastLines = 20
+
+// shown is the part of an output that helps to see why a test failed.
+func shown(output string) string {
+	if testing.Verbose() {
+		return output
+	}
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(output), "\n"), func(line string) bool {
+		return strings.Contains(line, `"level":"INFO"`) || strings.Contains(line, " INFO ")
+	})
+	if more := len(lines) - lastLines; more > 0 {
+		lines = append([]string{fmt.Sprintf("(%d lines more with -v)", more)}, lines[more:]...)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Kubeconfig returns an administrator's kubeconfig file that stays as long as the server.

@@ -1,0 +1,86 @@
+// Package metaltest is a metal for tests whose machines exist in memory only. Start with New.
+package metaltest
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/metal/driver/memory"
+)
+
+// speed is how much faster than real ones the machines are.
+const speed = 100
+
+// Metal is a Packet API with a project.
+type Metal struct {
+	URL, Project string
+	// Token is the project's, Admin that of whoever runs metal.
+	Token, Admin string
+}
+
+// New serves until the test ends.
+func New(t testing.TB) Metal {
+	t.Helper()
+	home := metal.Home{Dir: t.TempDir()}
+	server, err := metal.Open(t.Context(), metal.Options{Home: home, Driver: memory.New, DriverName: "memory", Speed: speed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(server.Handler())
+	t.Cleanup(func() {
+		web.Close()
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	m := Metal{URL: web.URL + "/metal/v1"}
+	if m.Admin, err = home.AdminToken(); err != nil {
+		t.Fatal(err)
+	}
+	m.Token = m.Admin
+	var all struct{ Projects []struct{ ID string } }
+	m.Get(t, "/projects", &all)
+	m.Project = all.Projects[0].ID
+	if m.Token, err = home.Token(m.Project); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Get reads from the API, with the project's token.
+func (m Metal) Get(t testing.TB, path string, into any) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, m.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("X-Auth-Token", m.Token)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if err := json.NewDecoder(response.Body).Decode(into); err != nil {
+		t.Fatalf("%s: %s: %v", path, response.Status, err)
+	}
+}
+
+// Left says how many devices and reserved addresses the project has.
+func (m Metal) Left(t testing.TB) (devices, addresses int) {
+	t.Helper()
+	var d struct{ Devices []struct{ ID string } }
+	var a struct {
+		Addresses []struct{ Management bool } `json:"ip_addresses"`
+	}
+	m.Get(t, "/projects/"+m.Project+"/devices", &d)
+	m.Get(t, "/projects/"+m.Project+"/ips?types=public_ipv4", &a)
+	for _, ip := range a.Addresses {
+		if !ip.Management {
+			addresses++
+		}
+	}
+	return len(d.Devices), addresses
+}
