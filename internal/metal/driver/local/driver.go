@@ -71,6 +71,9 @@ func open(ctx context.Context, c driver.Config) (*Driver, error) {
 	if err := Usable(home); err != nil {
 		return nil, err
 	}
+	if err := raise(instancesLimit, instances); err != nil {
+		c.Log.Warn("there may be few machines only before their kubelets can't watch files", "error", err)
+	}
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding the running executable: %w", err)

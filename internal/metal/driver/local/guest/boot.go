@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/drover-dev/drover/internal/metal/driver/local/userdata"
@@ -183,7 +184,7 @@ func (m *machine) awaitContainerd() error {
 // error holds the last lines.
 func (m *machine) runScript(name, content string) error {
 	path := filepath.Join("/var/lib/cloud/instance/scripts", name)
-	if err := os.WriteFile(path, []byte(content), 0o700); err != nil { //nolint:gosec // a script is a program
+	if err := writeProgram(path, content); err != nil {
 		return err
 	}
 	log, err := os.OpenFile(bootLog, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
@@ -213,6 +214,14 @@ func (m *machine) runScript(name, content string) error {
 		return fmt.Errorf("%w: %s", err, last)
 	}
 	return nil
+}
+
+// writeProgram writes what is to be run. A process that is started meanwhile must not inherit the file that is written to: until it has
+// become another program, this one would be busy and could not be run.
+func writeProgram(path, content string) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(path, []byte(content), 0o700) //nolint:gosec // a script is a program
 }
 
 // lastWriter keeps the last lines that were written to it.

@@ -121,7 +121,8 @@ func (u *unit) parse(text string) error {
 			if !ok {
 				return fmt.Errorf("line %q is neither a section nor a setting", line)
 			}
-			u.set(section, strings.TrimSpace(key), strings.TrimSpace(value))
+			// Units of machines here have no use for the values that a single percent sign stands for.
+			u.set(section, strings.TrimSpace(key), strings.ReplaceAll(strings.TrimSpace(value), "%%", "%"))
 		}
 	}
 	return nil
