@@ -2,15 +2,21 @@ package node
 
 import (
 	"cmp"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/drover-dev/drover/internal/kube"
+	"github.com/drover-dev/drover/internal/version"
 )
 
 // testImage makes the image of the default version in a cache of its own, or
@@ -41,6 +47,25 @@ func TestImageHasWhatMachinesNeed(t *testing.T) {
 	} {
 		if info, err := os.Stat(filepath.Join(image.Root(), path)); err != nil || info.Mode()&0o111 == 0 {
 			t.Errorf("%q in the root file system: %v, %v; want a program", path, info, err)
+		}
+	}
+}
+
+func TestUsersOfAMachineAreNotShutOut(t *testing.T) {
+	root := t.TempDir()
+	if err := errors.Join(makeDirectories(root), copySkeleton(root, "pause:1"), os.Chmod(filepath.Join(root, "home"), 0o700),
+		os.Chmod(filepath.Join(root, "usr"), 0o700), openDirectories(root)); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]fs.FileMode{
+		".": 0o755, "home": 0o755, "usr": 0o755, "root": 0o700, "tmp": 0o777 | fs.ModeSticky, "etc/passwd": 0o644, "etc/shadow": 0o600,
+	} {
+		info, err := os.Stat(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode() &^ fs.ModeDir; got != want {
+			t.Errorf("%s has mode %s, want %s", path, got, want)
 		}
 	}
 }
@@ -100,6 +125,47 @@ func TestParseImageNames(t *testing.T) {
 	}
 	if _, err := parseImageNames(all); err == nil {
 		t.Error("a list without etcd is accepted")
+	}
+}
+
+func TestMachinesKnowCoreDNSByTheTagsOfAllVersions(t *testing.T) {
+	for _, minor := range version.Minors() {
+		full, err := version.ForMinor(minor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		binary, err := kube.Find(kube.FindOptions{Version: full})
+		if err != nil {
+			t.Skip(err)
+		}
+		names, err := imageNames(t.Context(), binary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, tag, _ := strings.Cut(names[CoreDNS], ":"); !slices.Contains(coreDNSTags(), tag) {
+			t.Errorf("kubeadm of %s asks for %q, and a cluster that began with it loses its names when it is upgraded", full, names[CoreDNS])
+		}
+	}
+}
+
+func TestWorkersThatStayBehindKnowTheProxyOfNewerControlPlanes(t *testing.T) {
+	minors := version.Minors()
+	for i, minor := range minors {
+		release, err := version.ForMinor(minor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var newer []string
+		for _, m := range minors[:i] {
+			full, err := version.ForMinor(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			newer = append(newer, full)
+		}
+		if diff := gocmp.Diff(newer, proxyTags(release)); diff != "" {
+			t.Errorf("machines of %s (-want +got):\n%s", release, diff)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/drover-dev/drover/internal/kube"
+	"github.com/drover-dev/drover/internal/version"
 )
 
 // imageSet maps the last word of a repository to the whole name that kubeadm
@@ -58,11 +59,44 @@ const ToolsImage = "drover.local/tools:v1"
 // NetworkImage is the agent that charts/cni runs on every node.
 const NetworkImage = "drover-dev/cni:0.1.0"
 
+// coreDNSTags are those that kubeadm has for the versions of Kubernetes that Drover ships. An upgrade leaves a cluster the CoreDNS that it has,
+// under the tag of the version that it began with: machines of any version must know it by all of them.
+func coreDNSTags() []string { return []string{"v1.13.1", "v1.14.2"} }
+
+// proxyTags are those by which clusters with a newer control plane ask for kube-proxy. They ask for one on all nodes, also on workers that stay
+// behind; a machine answers with its own, which goes with its kubelet, and with API servers that are newer.
+func proxyTags(kubernetes string) []string {
+	var out []string
+	for _, minor := range version.Minors() {
+		release, err := version.ForMinor(minor)
+		if err != nil || release == kubernetes {
+			break
+		}
+		out = append(out, release)
+	}
+	return out
+}
+
+// otherTags are further ones of a component's image.
+func (b Builder) otherTags(component string) []string {
+	switch component {
+	case CoreDNS:
+		return coreDNSTags()
+	case proxy:
+		return proxyTags(b.Kube.Version)
+	default:
+		return nil
+	}
+}
+
 // sandbox is the image that every pod starts with.
 func (s imageSet) sandbox() string { return s[Pause] }
 
+// proxy is a component that runs on all nodes.
+const proxy = "kube-proxy"
+
 func components() []string {
-	return []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "etcd", CoreDNS, Pause}
+	return []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", proxy, "etcd", CoreDNS, Pause}
 }
 
 // writeImages writes one archive with all images. Those of Kubernetes share
@@ -90,6 +124,9 @@ func (b Builder) writeImages(path string, names imageSet) error {
 			return err
 		}
 		images[tag] = img
+		for _, other := range b.otherTags(component) {
+			images[tag.Tag(other)] = img
+		}
 	}
 	return tarball.MultiRefWriteToFile(path, images)
 }
@@ -114,7 +151,7 @@ func (s layerSet) image(component string) (v1.Image, error) {
 	case shellLayer:
 		layers = append(layers, s[shellLayer])
 		config.Cmd = []string{"/bin/bash"}
-	case "kube-proxy":
+	case proxy:
 		// Tools come last, so that the layer with the binary is unpacked once
 		// for all.
 		layers = append(layers, s["kube"], s["tools"])

@@ -45,7 +45,24 @@ func (b Builder) makeRoot(root string, tools host.Files, names imageSet) error {
 	if err := copySkeleton(root, names.sandbox()); err != nil {
 		return err
 	}
-	return b.addPrograms(root)
+	if err := b.addPrograms(root); err != nil {
+		return err
+	}
+	return openDirectories(root)
+}
+
+// openDirectories lets users of a machine find programs and their homes: what metal makes is by default for itself alone.
+func openDirectories(root string) error {
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() || path == filepath.Join(root, "root") {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		return os.Chmod(path, info.Mode()|0o755)
+	})
 }
 
 // makeDirectories makes those that every system has, and the links that a
@@ -93,7 +110,7 @@ func copySkeleton(root, sandbox string) error {
 		if filepath.Base(path) == "shadow" {
 			mode = 0o600
 		}
-		return os.WriteFile(to, []byte(strings.ReplaceAll(string(data), "PAUSE_IMAGE", sandbox)), mode)
+		return errors.Join(os.WriteFile(to, []byte(strings.ReplaceAll(string(data), "PAUSE_IMAGE", sandbox)), mode), os.Chmod(to, mode))
 	})
 }
 
