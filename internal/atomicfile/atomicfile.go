@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Write replaces the file at path with data. When it returns nil, the content
@@ -36,6 +38,24 @@ func Stream(path string, mode os.FileMode, fill func(io.Writer) error) error {
 		return fmt.Errorf("writing %q: %w", path, err)
 	}
 	return SyncDir(dir)
+}
+
+// Sweep removes what writers of the file at path have left that were killed.
+// Nobody may be writing it meanwhile.
+func Sweep(path string) error {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("looking beside %q: %w", path, err)
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), "."+filepath.Base(path)+".") {
+			continue
+		}
+		if err := os.Remove(filepath.Join(filepath.Dir(path), e.Name())); err != nil {
+			return fmt.Errorf("removing what is left of writing %q: %w", path, err)
+		}
+	}
+	return nil
 }
 
 // SyncDir makes the names in dir durable.

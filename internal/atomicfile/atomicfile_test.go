@@ -3,6 +3,7 @@ package atomicfile
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -39,5 +40,29 @@ func TestAFailedWriteLeavesTheOldFileAndNothingElse(t *testing.T) {
 	}
 	if err := Write(filepath.Join(dir, "no", "such", "dir"), nil, 0o600); err == nil {
 		t.Error("writing into a directory that is not there is no error")
+	}
+}
+
+func TestWhatKilledWritersLeftIsSwept(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	for _, name := range []string{"file", ".file.123", ".file.", ".files.1", "other"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Sweep(path); err != nil {
+		t.Fatal(err)
+	}
+	entries, _ := os.ReadDir(dir)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if got := strings.Join(names, " "); got != ".files.1 file other" {
+		t.Errorf("left are %s", got)
+	}
+	if err := Sweep(filepath.Join(dir, "no", "such", "dir")); err != nil {
+		t.Error(err)
 	}
 }

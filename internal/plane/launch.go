@@ -183,8 +183,26 @@ func Purge(h Home) error {
 		return err
 	}
 	defer lock.Close()
-	if err := os.RemoveAll(h.Dir); err != nil {
+	if err := h.remove(); err != nil {
 		return fmt.Errorf("removing home %q: %w", h.Dir, err)
 	}
 	return nil
+}
+
+// remove removes what says that the home is ours last, so that what is left
+// when it is cut short can be removed later.
+func (h Home) remove() error {
+	entries, err := os.ReadDir(h.Dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if h.path(e.Name()) == h.metaFile() {
+			continue
+		}
+		if err := os.RemoveAll(h.path(e.Name())); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(h.Dir)
 }

@@ -117,6 +117,9 @@ func (r Record) remove() error {
 	if err := os.Remove(r.Path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing the record of the run: %w", err)
 	}
+	if err := atomicfile.Sweep(r.Path()); err != nil {
+		return err
+	}
 	r.tidy()
 	return nil
 }

@@ -69,7 +69,7 @@ func (r *run) open() error {
 		if !r.plan.Supersedes {
 			return &OtherCommandError{Cluster: r.plan.Cluster, Unfinished: was.Command, Phase: was.Running, Path: r.record.Path()}
 		}
-		r.now.Kept = was.Kept
+		r.now.Kept, r.now.Begun = was.Kept, was.Begun
 		r.note("an earlier `drover %s` was not finished, and ends here", was.Command)
 	case was.Fingerprint != r.plan.Fingerprint:
 		if phase := r.fixed(was); phase != "" {

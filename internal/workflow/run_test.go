@@ -256,7 +256,14 @@ func TestAnUnfinishedCommandComesBeforeAnother(t *testing.T) {
 	if !errors.As(err, &other) || other.Unfinished != "create cluster" || len(s.done()) > 0 {
 		t.Errorf("upgrading what is being created: %v", err)
 	}
-	if _, err := s.run(s.plan(Command{Verb: Delete, Workload: true}, nil)); err != nil {
+	if _, err := s.run(s.plan(Command{Verb: Delete, Workload: true}, map[string]func(context.Context, *Progress) error{
+		SetupAndValidate: func(_ context.Context, p *Progress) error {
+			if !p.Resumed() {
+				t.Error("deleting what is being created counts as if nothing was done")
+			}
+			return nil
+		},
+	})); err != nil {
 		t.Errorf("deleting what is being created: %v", err)
 	}
 	if _, _, err := s.at.Unfinished(); err != nil {

@@ -1,0 +1,37 @@
+package plane
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestAPurgeThatWasCutShortIsTakenUp(t *testing.T) {
+	h := Home{Dir: t.TempDir() + "/home"}
+	write(t, h.metaFile(), `{"format":1}`)
+	write(t, h.path("registry", "x"), "")
+	if err := os.MkdirAll(h.etcdDir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	// What is in use can't be removed.
+	if err := unix.Mount("tmpfs", h.etcdDir(), "tmpfs", 0, "size=4k"); errors.Is(err, unix.EPERM) {
+		t.Skip("mounting a file system needs root")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	err := Purge(h)
+	if unmountErr := unix.Unmount(h.etcdDir(), 0); unmountErr != nil {
+		t.Fatal(unmountErr)
+	}
+	if err == nil {
+		t.Fatal("what is in use was removed")
+	}
+	if err := Purge(h); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(h.Dir); err == nil {
+		t.Error("it is still there")
+	}
+}
