@@ -124,6 +124,8 @@ type PackageBundleController struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec may be left out: its defaults hold all the same.
+	// +kubebuilder:default={}
 	Spec   PackageBundleControllerSpec   `json:"spec,omitempty"`
 	Status PackageBundleControllerStatus `json:"status,omitempty"`
 }

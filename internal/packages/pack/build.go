@@ -26,7 +26,7 @@ type Built struct {
 
 // Build packs the charts of a definition. The same files give the same bundle.
 func Build(d *Definition) (*Built, error) {
-	name, err := d.name()
+	name, err := d.Name()
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,8 @@ func Build(d *Definition) (*Built, error) {
 	return built, nil
 }
 
-func (d *Definition) name() (string, error) {
+// Name is that of the bundle.
+func (d *Definition) Name() (string, error) {
 	latest, err := bundle.LatestTag(d.KubeVersion)
 	if err != nil {
 		return "", err

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"sigs.k8s.io/yaml"
+
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/catalogue"
 	"github.com/drover-dev/drover/charts"
@@ -113,4 +115,32 @@ func Bundles() ([]*pack.Built, error) {
 		}
 	}
 	return all, nil
+}
+
+// Names are those of all bundles, the older ones first.
+func Names() ([]string, error) {
+	definitions, err := fs.Glob(catalogue.Files, "build-*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, version := range catalogue.KubernetesVersions {
+		for _, file := range definitions {
+			text, err := catalogue.Files.ReadFile(file)
+			if err != nil {
+				return nil, fmt.Errorf("reading the catalogue: %w", err)
+			}
+			d := &pack.Definition{}
+			if err := yaml.Unmarshal(text, d); err != nil {
+				return nil, fmt.Errorf("reading %q of the catalogue: %w", file, err)
+			}
+			d.KubeVersion = version
+			name, err := d.Name()
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, name)
+		}
+	}
+	return out, nil
 }

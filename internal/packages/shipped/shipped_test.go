@@ -95,6 +95,20 @@ func TestTheCatalogueHasWhatItShould(t *testing.T) {
 	}
 }
 
+func TestTheNamesOfBundlesAreKnownWithoutBuildingThem(t *testing.T) {
+	all, err := Bundles()
+	must(t, err)
+	var built []string
+	for _, b := range all {
+		built = append(built, b.Bundle.Name)
+	}
+	names, err := Names()
+	must(t, err)
+	if diff := cmp.Diff(built, names); diff != "" || len(names) == 0 {
+		t.Errorf("names (-built +known):\n%s", diff)
+	}
+}
+
 func TestTheVersionsAreThoseThatAreBuilt(t *testing.T) {
 	files, err := filepath.Glob("../../../kube/kubernetes/*.mod")
 	must(t, err)
