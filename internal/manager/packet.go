@@ -6,8 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"sigs.k8s.io/cluster-api/controllers/clustercache"
-
+	"github.com/drover-dev/drover/internal/capi"
 	"github.com/drover-dev/drover/internal/packet"
 	"github.com/drover-dev/drover/internal/packet/access"
 	"github.com/drover-dev/drover/internal/packet/cluster"
@@ -19,7 +18,7 @@ const defaultASN = 65000
 
 // packetOptions takes secrets from the environment only: arguments of a process can be read by everybody on the machine. The names of the
 // variables are those that operators of the former provider have in their manifests.
-func (o Options) packetOptions(workloads clustercache.ClusterCache, secrets client.Reader) packet.Options {
+func (o Options) packetOptions(shared capi.Shared, secrets client.Reader) packet.Options {
 	return packet.Options{
 		Credentials:  access.Credentials{Token: os.Getenv(access.TokenKey), URL: o.MetalAPIURL},
 		BGP:          cluster.BGP{ASN: asn(os.Getenv("METAL_LOCAL_ASN")), Password: os.Getenv("METAL_BGP_PASS")},
@@ -27,8 +26,9 @@ func (o Options) packetOptions(workloads clustercache.ClusterCache, secrets clie
 		WatchFilter:  o.WatchFilter,
 		Concurrency:  o.Concurrency,
 		UserAgent:    "drover/" + version.Get().Version,
-		Workloads:    workloads,
+		Workloads:    shared.Workloads,
 		Secrets:      secrets,
+		Metadata:     shared.Metadata,
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
 
+	"github.com/drover-dev/drover/internal/contents"
 	"github.com/drover-dev/drover/internal/packet/access"
 	"github.com/drover-dev/drover/internal/packet/admission"
 	"github.com/drover-dev/drover/internal/packet/cluster"
@@ -43,6 +44,8 @@ type Options struct {
 	Workloads clustercache.ClusterCache
 	// Secrets reads Secrets of clusters from a cache; others are read from the API server.
 	Secrets ctrlclient.Reader
+	// Metadata watches the metadata of Secrets.
+	Metadata ctrlclient.Reader
 }
 
 // Setup adds the controllers and webhooks to mgr.
@@ -50,7 +53,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	var (
 		client = mgr.GetClient()
 		events = mgr.GetEventRecorderFor("drover") //nolint:staticcheck // Cluster API's reconcilers write events of the same kind
-		source = &access.Source{Secrets: mgr.GetAPIReader(), Default: o.Credentials, UserAgent: o.UserAgent}
+		source = &access.Source{Secrets: contents.New(o.Metadata, mgr.GetAPIReader()), Default: o.Credentials, UserAgent: o.UserAgent}
 		now    = clock.RealClock{}
 		limits = controller.Options{MaxConcurrentReconciles: o.Concurrency}
 	)

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,8 +29,6 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-var once sync.Once
-
 // world is a namespace of a real API server, and a controller.
 type world struct {
 	*testing.T
@@ -48,7 +44,6 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
 	server := kubetest.SharedWithoutWebhooks(t)
-	once.Do(func() { ctrl.SetLogger(logr.Discard()) })
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, clusterv1.AddToScheme, addonsv1.AddToScheme, infrav1.AddToScheme, apiextensionsv1.AddToScheme,

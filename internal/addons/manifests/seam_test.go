@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -55,7 +54,6 @@ func (h here) GetClusterSource(string, func(context.Context, client.Object) []re
 // orchestrate runs the controller of releases with this tool, over a store of packages.
 func orchestrate(t *testing.T, server *kubetest.Server, namespace string) client.Client {
 	t.Helper()
-	ctrl.SetLogger(logr.Discard())
 	scheme := runtime.NewScheme()
 	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), clusterv1.AddToScheme(scheme), infrav1.AddToScheme(scheme), addonsv1.AddToScheme(scheme)))
 	mgr, err := ctrl.NewManager(server.Config, ctrl.Options{

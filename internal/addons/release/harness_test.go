@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,10 +34,7 @@ import (
 	"github.com/drover-dev/drover/internal/workload"
 )
 
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(kubetest.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
 // world is a controller that runs against a real API server, with a tool of memory.
 type world struct {

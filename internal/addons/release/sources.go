@@ -3,39 +3,24 @@ package release
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/drover-dev/drover/internal/contents"
 )
 
-// maxSources bounds how many ConfigMaps and Secrets are kept in memory.
-const maxSources = 512
-
 // Sources reads ConfigMaps and Secrets, each version of one once.
-type Sources struct {
-	// Metadata knows which version is the newest, from watches.
-	Metadata client.Reader
-	// Live asks the API server.
-	Live  client.Reader
-	cache *lru.Cache
-}
+type Sources struct{ store *contents.Store }
 
-// NewSources returns one that remembers nothing yet.
+// NewSources returns one that remembers nothing yet. What is metadata watches, and knows which version is the newest.
 func NewSources(metadata, live client.Reader) *Sources {
-	return &Sources{Metadata: metadata, Live: live, cache: lru.New(maxSources)}
+	return &Sources{contents.New(metadata, live)}
 }
 
-// edition is a version of a ConfigMap or a Secret.
-type edition struct {
-	kind    string
-	key     client.ObjectKey
-	version string
-}
-
-// content is what is in it.
+// content is what is in a ConfigMap or a Secret.
 type content struct {
 	data map[string][]byte
 	kind corev1.SecretType
@@ -43,43 +28,22 @@ type content struct {
 
 // get returns what is in a ConfigMap or a Secret. The error is NotFound if there is none.
 func (s *Sources) get(ctx context.Context, kind string, key client.ObjectKey) (content, error) {
-	known := &metav1.PartialObjectMetadata{}
-	known.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-	if err := s.Metadata.Get(ctx, key, known, client.UnsafeDisableDeepCopy); err != nil {
-		return content{}, err
+	if kind != "ConfigMap" {
+		secret, err := s.store.Secret(ctx, key)
+		return content{secret.Data, secret.Type}, err
 	}
-	version := edition{kind, key, known.ResourceVersion}
-	if found, ok := s.cache.Get(version); ok {
-		return found.(content), nil //nolint:forcetypeassert // nothing else is put in
-	}
-	c, current, err := s.read(ctx, kind, key)
+	found, err := s.store.ConfigMap(ctx, key)
 	if err != nil {
 		return content{}, err
 	}
-	s.cache.Add(edition{kind, key, current}, c)
-	return c, nil
-}
-
-func (s *Sources) read(ctx context.Context, kind string, key client.ObjectKey) (content, string, error) {
-	if kind == "ConfigMap" {
-		m := &corev1.ConfigMap{}
-		if err := s.Live.Get(ctx, key, m); err != nil {
-			return content{}, "", err
-		}
-		c := content{data: map[string][]byte{}}
-		for k, v := range m.BinaryData {
-			c.data[k] = v
-		}
-		for k, v := range m.Data {
-			c.data[k] = []byte(v)
-		}
-		return c, m.ResourceVersion, nil
+	data := maps.Clone(found.BinaryData)
+	if data == nil {
+		data = map[string][]byte{}
 	}
-	m := &corev1.Secret{}
-	if err := s.Live.Get(ctx, key, m); err != nil {
-		return content{}, "", err
+	for k, v := range found.Data {
+		data[k] = []byte(v)
 	}
-	return content{data: m.Data, kind: m.Type}, m.ResourceVersion, nil
+	return content{data: data}, nil
 }
 
 // value returns one key of a ConfigMap or a Secret.

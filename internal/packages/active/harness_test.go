@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -58,7 +57,6 @@ import (
 const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
 	code := kubetest.Main(m)
 	if shared.target != nil {
 		shared.target.Stop()

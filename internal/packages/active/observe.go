@@ -214,6 +214,12 @@ func (v *visit) bundle(ctx context.Context, name string) (*packagesv1.PackageBun
 	return b, v.usable(b), nil
 }
 
+// edition is a version of a bundle.
+type edition struct {
+	uid     types.UID
+	version string
+}
+
 // usable says why a bundle can't be used. A signature is checked once for each version of a bundle.
 func (c *Controller) usable(b *packagesv1.PackageBundle) error {
 	which := edition{b.UID, b.ResourceVersion}

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,10 +32,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(kubetest.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
 func newKey(t *testing.T) (*ecdsa.PrivateKey, bundle.Keys) {
 	t.Helper()

@@ -1,8 +1,8 @@
 // Package access decides with which credentials a cluster talks to which Packet API, and hands out clients for it.
 //
 // A PacketCluster names a Secret, or uses what the manager was given. Clients are kept per URL and token, so that a limit the API sets on
-// a token is known to all who use it; Secrets are read anew each time, so that a rotated token is used at once. Tokens never leave this
-// package except inside a client. Start with Source.For.
+// a token is known to all who use it; Secrets are watched, so that a rotated token is used at once. Tokens never leave this package except
+// inside a client. Start with Source.For.
 package access
 
 import (
@@ -19,6 +19,7 @@ import (
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/contents"
 	"github.com/drover-dev/drover/internal/packet/client"
 )
 
@@ -41,8 +42,8 @@ type Credentials struct{ Token, URL string }
 
 // Source hands out clients.
 type Source struct {
-	// Secrets reads Secrets from the API server, not from a cache.
-	Secrets ctrlclient.Reader
+	// Secrets reads Secrets.
+	Secrets *contents.Store
 	// Default is what the manager was given; parts may be empty.
 	Default Credentials
 	// UserAgent names the program to the API.
@@ -70,8 +71,8 @@ func (s *Source) credentials(ctx context.Context, cluster *infrav1.PacketCluster
 		return s.managers(cluster)
 	}
 	key := ctrlclient.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Spec.CredentialsRef.Name}
-	secret := &corev1.Secret{}
-	if err := s.Secrets.Get(ctx, key, secret); err != nil {
+	secret, err := s.Secrets.Secret(ctx, key)
+	if err != nil {
 		if ctrlclient.IgnoreNotFound(err) == nil {
 			return Credentials{}, &Error{fmt.Sprintf("Secret %q does not exist: create it with the key %s", key.Name, TokenKey)}
 		}

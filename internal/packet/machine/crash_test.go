@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/drover-dev/drover/internal/contents"
 	"github.com/drover-dev/drover/internal/packet/access"
 	"github.com/drover-dev/drover/internal/test/packettest"
 )
@@ -59,7 +60,7 @@ func TestB7AManagerThatDiesWithTheAnswerInItsHandsLeavesExactlyOneDevice(t *test
 	m := &mortal{Client: w.World.Client}
 	dying := withController(w.World)
 	dying.Controller.Client = m
-	dying.Controller.Access = &access.Source{Secrets: m, Default: w.World.Access.Default, Clock: w.World.Clock, HTTP: &http.Client{Transport: m}}
+	dying.Controller.Access = &access.Source{Secrets: contents.New(m, m), Default: w.World.Access.Default, Clock: w.World.Clock, HTTP: &http.Client{Transport: m}}
 	var err error
 	for range 4 {
 		if _, err = dying.Controller.Reconcile(t.Context(), request(w, "m")); err != nil {

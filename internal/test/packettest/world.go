@@ -3,11 +3,9 @@ package packettest
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +21,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/contents"
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/packet/access"
 	"github.com/drover-dev/drover/internal/test/kubetest"
@@ -39,14 +38,10 @@ type World struct {
 	Project   string
 }
 
-// once is what a test package needs to be done once.
-var once sync.Once
-
 // NewWorld returns a world of the test's own on the API server of the test package. Tests with a world each may run side by side.
 func NewWorld(t testing.TB) *World {
 	t.Helper()
 	server := kubetest.SharedWithoutWebhooks(t)
-	once.Do(func() { ctrl.SetLogger(logr.Discard()) })
 	c, err := client.New(server.Config, client.Options{Scheme: Scheme(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +50,7 @@ func NewWorld(t testing.TB) *World {
 		Client: c, API: New(t), Clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)),
 		Events: record.NewFakeRecorder(1000), Namespace: server.Namespace(t), Project: newID(),
 	}
-	w.Access = &access.Source{Secrets: c, Default: access.Credentials{Token: Token, URL: w.API.URL}, Clock: w.Clock}
+	w.Access = &access.Source{Secrets: contents.New(c, c), Default: access.Credentials{Token: Token, URL: w.API.URL}, Clock: w.Clock}
 	return w
 }
 
