@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,7 +38,6 @@ type fixture struct {
 
 func setup(t *testing.T) *fixture {
 	t.Helper()
-	ctrl.SetLogger(logr.Discard())
 	f := &fixture{server: kubetest.Shared(t, install.Options{})}
 	f.withoutAdmission(t)
 	f.namespace = f.server.Namespace(t)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/drover-dev/drover/config"
 	"github.com/drover-dev/drover/internal/test/kubetest"
+	"github.com/drover-dev/drover/internal/test/managertest"
 )
 
 // TestProviderComponentsGiveAWorkingInstall plays the parts that a plain API server lacks: the kubelet that starts the Deployment's
@@ -100,7 +101,7 @@ func startDeployed(t *testing.T, server *kubetest.Server) *instance {
 		args = append(args, replace.Replace(arg))
 	}
 	publish(t, server, i.webhook)
-	i.Process = kubetest.StartProcess(t, command(args...))
+	i.Process = kubetest.StartProcess(t, managertest.Command(args))
 	return i
 }
 

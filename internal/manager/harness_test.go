@@ -1,13 +1,11 @@
 package manager_test
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -22,15 +20,12 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/capi"
 	"github.com/drover-dev/drover/internal/cli"
-	climanager "github.com/drover-dev/drover/internal/cli/manager"
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/test/kubetest"
+	"github.com/drover-dev/drover/internal/test/managertest"
 )
 
-// asManager makes this test binary behave as the real program: a process can hold one manager only, and tests want several.
-const asManager = "DROVER_TEST_AS_MANAGER"
-
-// asDrover makes it behave as the whole of drover.
+// asDrover makes this test binary behave as the whole of drover.
 const asDrover = "DROVER_TEST_AS_DROVER"
 
 // patience is for things that take well under a second on a free machine.
@@ -40,16 +35,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asDrover) != "" {
 		os.Exit(cli.Main())
 	}
-	if os.Getenv(asManager) != "" {
-		cmd := climanager.NewCommand()
-		cmd.SetArgs(os.Args[1:])
-		if err := cmd.ExecuteContext(context.Background()); err != nil {
-			fmt.Fprintln(os.Stderr, "manager:", err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(kubetest.Main(m))
+	managertest.Main(m, func() {})
 }
 
 // instance is a running manager process.
@@ -65,14 +51,8 @@ func launch(t testing.TB, kubeconfig string, args ...string) *instance {
 	all := append([]string{
 		"--kubeconfig=" + kubeconfig, "--health-addr=" + i.health, "--metrics-addr=" + i.metrics, "--webhook-addr=" + i.webhook,
 	}, args...)
-	i.Process = kubetest.StartProcess(t, command(all...))
+	i.Process = kubetest.StartProcess(t, managertest.Command(all))
 	return i
-}
-
-func command(args ...string) *exec.Cmd {
-	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), asManager+"=1")
-	return cmd
 }
 
 // awaitReady waits for /readyz.
@@ -107,9 +87,10 @@ func ready(t testing.TB) (*kubetest.Server, *instance) {
 func launchShared(t testing.TB, webhook string) *instance {
 	t.Helper()
 	i := &instance{health: kubetest.FreeAddress(t), metrics: kubetest.FreeAddress(t), webhook: webhook}
-	i.Process = main.server.StartProcess(t, command(
-		"--kubeconfig="+main.server.Kubeconfig(t), "--health-addr="+i.health, "--metrics-addr="+i.metrics, "--webhook-addr="+i.webhook,
-		"--install=false", "--v=4"))
+	i.Process = main.server.StartProcess(t, managertest.Command([]string{
+		"--kubeconfig=" + main.server.Kubeconfig(t), "--health-addr=" + i.health, "--metrics-addr=" + i.metrics, "--webhook-addr=" + i.webhook,
+		"--install=false", "--v=4",
+	}))
 	return i
 }
 

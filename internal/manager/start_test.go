@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/drover-dev/drover/internal/test/kubetest"
+	"github.com/drover-dev/drover/internal/test/managertest"
 )
 
 func TestAManagerThatCannotStartSaysWhyAndWhatToDo(t *testing.T) {
@@ -24,7 +25,7 @@ func TestAManagerThatCannotStartSaysWhyAndWhatToDo(t *testing.T) {
 		{"a flag does not exist", []string{"--no-such-flag"}, []string{"unknown flag: --no-such-flag"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			out, err := command(tc.args...).CombinedOutput()
+			out, err := managertest.Command(tc.args).CombinedOutput()
 			if err == nil {
 				t.Fatal("it started")
 			}

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,10 +40,7 @@ import (
 	"github.com/drover-dev/drover/internal/workload"
 )
 
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(kubetest.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
 // world is a management plane whose clusters are all the same API server as it.
 type world struct {

@@ -13,11 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/drover-dev/drover/config"
 	"github.com/drover-dev/drover/internal/install"
@@ -25,7 +27,7 @@ import (
 )
 
 // startTimeout covers a loaded machine; a free one needs three seconds.
-const startTimeout = time.Minute
+const startTimeout = 3 * time.Minute
 
 // shared is the server of this test package.
 var shared struct {
@@ -34,10 +36,12 @@ var shared struct {
 	err    error
 }
 
-// Main runs the tests of a package and then stops its server. Call it from TestMain:
+// Main runs the tests of a package and then stops its server. What controllers log is of interest only where they are processes of their own,
+// and goes nowhere. Call it from TestMain:
 //
 //	func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 func Main(m *testing.M) int {
+	ctrl.SetLogger(logr.Discard())
 	code := m.Run()
 	shared.Lock()
 	defer shared.Unlock()

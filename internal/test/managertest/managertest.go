@@ -11,12 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/drover-dev/drover/config"
 	climanager "github.com/drover-dev/drover/internal/cli/manager"
@@ -40,7 +38,6 @@ func Main(m *testing.M, end func()) {
 		}
 		os.Exit(0)
 	}
-	ctrl.SetLogger(logr.Discard())
 	code := kubetest.Main(m)
 	end()
 	os.Exit(code)

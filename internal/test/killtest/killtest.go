@@ -1,0 +1,131 @@
+// Package killtest kills commands that go through phases, in each of them, and says whether they go on where they were. It knows what
+// `drover create|upgrade|delete cluster` print and record, and nothing else of them. Start with Everywhere.
+package killtest
+
+import (
+	"bufio"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/drover-dev/drover/internal/workflow"
+)
+
+// Command is one that is given again and again, with the same arguments, in the same place.
+type Command struct {
+	// New prepares it.
+	New func() *exec.Cmd
+	// Record is where it records what it did.
+	Record workflow.Record
+	// Phases are those that it goes through.
+	Phases []string
+	// Inside is what it says that it waits for in the middle of a phase.
+	Inside map[string]string
+	// Killed is called after each kill; it may be nil.
+	Killed func(phase string)
+}
+
+// Everywhere kills the command in one phase after the other, and then lets it end well. It returns what the last one printed.
+func Everywhere(t testing.TB, c Command) string {
+	t.Helper()
+	var done []string
+	for _, phase := range c.Phases {
+		for _, waiting := range slices.Compact([]string{"", c.Inside[phase]}) {
+			if slices.Contains(done, phase) {
+				continue // It was faster than the kill.
+			}
+			said, ended := c.KillIn(t, phase, waiting)
+			c.wentOn(t, said, done)
+			if _, err := os.Stat(c.Record.Path()); ended || errors.Is(err, fs.ErrNotExist) && phase == c.Phases[len(c.Phases)-1] {
+				return said // All was done already.
+			}
+			if c.Killed != nil {
+				c.Killed(phase)
+			}
+			done = Recorded(t, c.Record)
+		}
+	}
+	said, err := c.New().CombinedOutput()
+	if err != nil {
+		t.Fatalf("after it was killed in each phase, it did not end well: %v\n%s", err, said)
+	}
+	c.wentOn(t, string(said), done)
+	return string(said)
+}
+
+// KillIn runs the command until it is in a phase, and has said that it waits for something, and kills it there. A last phase with nothing
+// to do may have ended before.
+func (c Command) KillIn(t testing.TB, phase, waiting string) (said string, ended bool) {
+	t.Helper()
+	cmd := c.New()
+	output, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	inside, killed := false, false
+	for lines := bufio.NewScanner(output); lines.Scan(); {
+		all.WriteString(lines.Text() + "\n")
+		f := strings.Fields(lines.Text())
+		begins := len(f) == 2 && strings.Contains(f[0], "/")
+		// If it did not have to wait, then in the next one.
+		if inside && begins || (inside || begins && f[1] == phase) && strings.Contains(lines.Text(), waiting) {
+			_ = cmd.Process.Kill()
+			killed = true
+		}
+		inside = inside || begins && f[1] == phase
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if !killed || cmd.ProcessState.Exited() && cmd.ProcessState.ExitCode() != 0 {
+		t.Fatalf("it ended with %d before it could be killed in %s:\n%s", cmd.ProcessState.ExitCode(), phase, all.String())
+	}
+	return all.String(), cmd.ProcessState.Exited()
+}
+
+// wentOn says that exactly what was recorded as done was not done again.
+func (c Command) wentOn(t testing.TB, said string, done []string) {
+	t.Helper()
+	var before []string
+	for line := range strings.Lines(said) {
+		if f := strings.Fields(line); strings.Contains(line, "done by an earlier run") {
+			before = append(before, f[1])
+		}
+	}
+	if diff := cmp.Diff(done, before); diff != "" {
+		t.Errorf("what was done before, and what was not done again (-want +got):\n%s\n%s", diff, said)
+	}
+}
+
+// Recorded are the phases that count as done. The first looks at the world each time.
+func Recorded(t testing.TB, at workflow.Record) []string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Clean(at.Path()))
+	if err != nil {
+		t.Fatalf("what was done is not recorded: %v", err)
+	}
+	var record struct{ Done []struct{ Name string } }
+	if err := yaml.Unmarshal(data, &record); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, d := range record.Done {
+		if d.Name != workflow.SetupAndValidate {
+			out = append(out, d.Name)
+		}
+	}
+	return out
+}
