@@ -38,6 +38,10 @@ func TestRolesOfPeople(t *testing.T) {
 		{user: "creator", does: "create clusters elsewhere", attributes: attributes{Verb: "create", Group: anywhere, Resource: "clusters", Namespace: foreign}},
 		{user: "creator", does: "see clusters of others", attributes: attributes{Verb: "list", Group: anywhere, Resource: "clusters"}},
 		{user: "creator", does: "say what became of a cluster", attributes: attributes{Verb: "patch", Group: anywhere, Resource: "clusters", Subresource: "status", Namespace: own}},
+		{user: "creator", does: "read what runs on the management plane", allowed: true, attributes: attributes{Verb: "get", Resource: "configmaps", Namespace: secrets, Name: "drover-about"}},
+		{user: "creator", does: "change what is said to run there", attributes: attributes{Verb: "update", Resource: "configmaps", Namespace: secrets, Name: "drover-about"}},
+		{user: "creator", does: "read other settings there", attributes: attributes{Verb: "get", Resource: "configmaps", Namespace: secrets, Name: "others"}},
+		{user: "creator", does: "list settings there", attributes: attributes{Verb: "list", Resource: "configmaps", Namespace: secrets}},
 		{user: "creator", does: "read secrets of their namespace", attributes: attributes{Verb: "get", Resource: "secrets", Namespace: own}},
 		{user: "creator", does: "list secrets of their namespace", attributes: attributes{Verb: "list", Resource: "secrets", Namespace: own}},
 		{user: "creator", does: "read credentials of infrastructure", attributes: attributes{Verb: "get", Resource: "secrets", Namespace: secrets, Name: "local-metal"}},
@@ -48,6 +52,7 @@ func TestRolesOfPeople(t *testing.T) {
 		{user: "creator", does: "give rights away", attributes: attributes{Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "rolebindings", Namespace: own}},
 
 		{user: "admin", does: "create clusters anywhere", allowed: true, attributes: attributes{Verb: "create", Group: anywhere, Resource: "clusters", Namespace: foreign}},
+		{user: "admin", does: "read what runs on the management plane", allowed: true, attributes: attributes{Verb: "get", Resource: "configmaps", Namespace: secrets, Name: "drover-about"}},
 		{user: "admin", does: "replace credentials of infrastructure", allowed: true, attributes: attributes{Verb: "update", Resource: "secrets", Namespace: secrets}},
 		{user: "admin", does: "read who did what", allowed: true, attributes: attributes{Verb: "list", Group: "drover.dev", Resource: "auditrecords"}},
 		{user: "admin", does: "read credentials of infrastructure", attributes: attributes{Verb: "get", Resource: "secrets", Namespace: secrets}},
@@ -56,13 +61,16 @@ func TestRolesOfPeople(t *testing.T) {
 		{user: "admin", does: "run things on the management plane", attributes: attributes{Verb: "create", Resource: "pods", Namespace: secrets}},
 
 		{user: "viewer", does: "see all clusters", allowed: true, attributes: attributes{Verb: "list", Group: anywhere, Resource: "clusters"}},
+		{user: "viewer", does: "read what runs on the management plane", allowed: true, attributes: attributes{Verb: "get", Resource: "configmaps", Namespace: secrets, Name: "drover-about"}},
 		{user: "viewer", does: "see machines", allowed: true, attributes: attributes{Verb: "watch", Group: "cluster.x-k8s.io", Resource: "machines"}},
 		{user: "viewer", does: "change clusters", attributes: attributes{Verb: "patch", Group: anywhere, Resource: "clusters", Namespace: own}},
 		{user: "viewer", does: "read secrets", attributes: attributes{Verb: "get", Resource: "secrets", Namespace: own}},
 		{user: "viewer", does: "see what userdata is made from", attributes: attributes{Verb: "get", Group: "bootstrap.cluster.x-k8s.io", Resource: "kubeadmconfigs", Namespace: secrets}},
 	} {
 		t.Run(tc.user+" may "+tc.does, func(t *testing.T) {
-			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: tc.user, ResourceAttributes: &tc.attributes}}
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: tc.user, Groups: []string{"system:authenticated"}, ResourceAttributes: &tc.attributes,
+			}}
 			answer, err := s.Clientset(t).AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)

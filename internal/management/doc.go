@@ -6,5 +6,5 @@
 //	Image, Deliver   the program as an image, on machines before a Pod asks for it   image.go
 //	Install          kinds, roles, webhooks, credentials and the Deployment          install.go, secrets.go
 //	Ready            waits for the manager there                                     ready.go
-//	Move             all objects of one cluster                                      move.go, selection.go, configs.go, sides.go, pause.go
+//	Move             all objects of one cluster                                      move.go, selection.go, configs.go, records.go, sides.go, pause.go
 package management

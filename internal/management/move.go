@@ -21,7 +21,8 @@ func (e *NotFoundError) Error() string {
 }
 
 // Move takes all objects of a cluster from one management plane to another: its Cluster API objects, add-ons, packages, configs and Secrets.
-// Nobody reconciles them meanwhile, and nothing is deleted before all of it is on the other side. Both sides run the same Drover.
+// Who did what to it is copied. Nobody reconciles them meanwhile, and nothing is deleted before all of it is on the other side. Both sides run
+// the same Drover.
 //
 // It may be killed at any time and called again; what was paused for it is resumed at the end, and nothing else.
 func Move(ctx context.Context, from, to *rest.Config, name string) error {
@@ -69,6 +70,9 @@ func moveAll(ctx context.Context, source, destination client.Client, key types.N
 		return err
 	}
 	if err := pause(ctx, source, key); err != nil {
+		return err
+	}
+	if err := copyRecords(ctx, source, destination, key.Name); err != nil {
 		return err
 	}
 	selected, err := choose(ctx, sides{source, destination}, key)

@@ -18,8 +18,10 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/clusters/audit"
 	"github.com/drover-dev/drover/internal/management"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
@@ -64,6 +66,8 @@ type herd struct {
 	infra   *infrav1.PacketCluster
 	// objects are all that is to move, and shared what is to be on both sides.
 	objects, shared []client.Object
+	// pending is the name of a record that is to be made of what is noted on the Cluster.
+	pending string
 }
 
 // newHerd makes a cluster that is up, as far as objects tell.
@@ -101,9 +105,15 @@ func (s *side) newHerd(name string) *herd {
 	ours := &anywherev1.Cluster{ObjectMeta: meta(team, name, held(anywherev1.ClusterFinalizer))}
 	ours.Spec.DatacenterRef = anywherev1.Ref{Kind: "DockerDatacenterConfig", Name: name}
 	ours.Spec.IdentityProviderRefs = []anywherev1.Ref{{Kind: "OIDCConfig", Name: "sso"}}
+	// What the controller has not recorded yet.
+	ours.Annotations = map[string]string{audit.Annotation: `[{"generation":1,"action":"Scaled","user":"ann","time":"2026-05-01T12:00:00.000000Z"}]`}
 	s.create(datacenter, ours)
+	record := &droverv1.AuditRecord{ObjectMeta: metav1.ObjectMeta{Name: name + "-created", Labels: map[string]string{droverv1.ClusterLabel: name}}}
+	record.Spec = droverv1.AuditRecordSpec{Cluster: droverv1.AuditedCluster{Name: name, Namespace: team}, Action: droverv1.Created, User: "ann", Time: metav1.NowMicro()}
+	s.create(record)
+	h.pending = string(ours.UID) + "-1"
 	h.objects = []client.Object{h.cluster, h.infra, ca, chart, release, controller, pack, packRelease, login, datacenter, ours}
-	h.shared = []client.Object{credentials}
+	h.shared = []client.Object{credentials, record}
 	return h
 }
 
@@ -190,6 +200,18 @@ func TestMoveTakesAClusterAndNothingOfOthers(t *testing.T) {
 	a, b, bundle := newSource(t, from)
 	must(t, management.Move(t.Context(), from.Config, to.Config, "a"))
 	check(t, from, to, a, b, bundle)
+
+	t.Log("who did what goes along, and nothing of other clusters")
+	record := &droverv1.AuditRecord{}
+	must(t, to.Get(t.Context(), client.ObjectKey{Name: a.pending}, record))
+	if record.Spec.User != "ann" || record.Spec.Action != droverv1.Scaled || record.Labels[droverv1.ClusterLabel] != "a" {
+		t.Errorf("what was noted on the Cluster became %+v", record)
+	}
+	records := &droverv1.AuditRecordList{}
+	must(t, to.List(t.Context(), records))
+	if len(records.Items) != 2 {
+		t.Errorf("%d records arrived, want 2", len(records.Items))
+	}
 
 	t.Log("owners are those of the new side")
 	release := &addonsv1.HelmReleaseProxy{}

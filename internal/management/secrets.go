@@ -45,7 +45,9 @@ func ReadMetal(h metal.Home) (Metal, error) {
 
 // Secret has the credentials by the names that PacketClusters and Deployments look for.
 func (m Metal) Secret(namespace, name string) *corev1.Secret {
-	return newSecret(namespace, name, map[string][]byte{access.URLKey: []byte(m.URL), access.TokenKey: []byte(m.Token), ProjectKey: []byte(m.Project)})
+	secret := newSecret(namespace, name, map[string][]byte{access.URLKey: []byte(m.URL), access.TokenKey: []byte(m.Token), ProjectKey: []byte(m.Project)})
+	secret.Labels[anywherev1.CredentialsLabel] = "true"
+	return secret
 }
 
 func newSecret(namespace, name string, data map[string][]byte) *corev1.Secret {

@@ -129,6 +129,7 @@ func (o Options) assemble(ctx context.Context, cfg *rest.Config, certs *webhookc
 	}
 	for _, add := range []func(context.Context, ctrl.Manager) error{
 		o.addProviders,
+		addAbout,
 		func(_ context.Context, mgr ctrl.Manager) error { return certs.SetupWithManager(mgr) },
 		func(ctx context.Context, mgr ctrl.Manager) error { return o.addHealth(ctx, mgr, certs) },
 	} {
@@ -145,7 +146,7 @@ func (o Options) addProviders(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	if err := packet.Setup(ctx, mgr, o.packetOptions(shared.Workloads, mgr.GetCache())); err != nil {
+	if err := packet.Setup(ctx, mgr, o.packetOptions(shared, mgr.GetCache())); err != nil {
 		return err
 	}
 	connections, err := o.connect(mgr, shared)

@@ -84,7 +84,9 @@ func (p *Plane) shareMachines(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	secret := corev1.Secret(anywherev1.LocalCredentials, anywherev1.SystemNamespace).WithStringData(map[string]string{
+	secret := corev1.Secret(anywherev1.LocalCredentials, anywherev1.SystemNamespace).WithLabels(map[string]string{
+		anywherev1.CredentialsLabel: "true",
+	}).WithStringData(map[string]string{
 		access.URLKey: found.Anywhere, access.TokenKey: found.Token, "PROJECT_ID": found.Project,
 	})
 	_, err = client.CoreV1().Secrets(anywherev1.SystemNamespace).Apply(ctx, secret, metav1.ApplyOptions{FieldManager: "drover", Force: true})

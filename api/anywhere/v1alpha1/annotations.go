@@ -39,6 +39,14 @@ const (
 	ClusterNamespaceLabel = "clusters.anywhere.eks.amazonaws.com/cluster-namespace"
 )
 
+// What an administrator says about a Secret in SystemNamespace.
+const (
+	// CredentialsLabel says with the value "true" that machines may be had with what is in a Secret.
+	CredentialsLabel = "clusters.anywhere.eks.amazonaws.com/credentials"
+	// CredentialsNamespacesAnnotation names the namespaces whose clusters may use it, separated by commas. Without it all may.
+	CredentialsNamespacesAnnotation = "clusters.anywhere.eks.amazonaws.com/credentials-namespaces"
+)
+
 // Names of Secrets in SystemNamespace that hold credentials.
 const (
 	// LocalCredentials are those of the local machines that a DockerDatacenterConfig stands for.

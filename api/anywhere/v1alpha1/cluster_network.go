@@ -115,7 +115,7 @@ type CiliumConfig struct {
 	// cniExclusive lets no other network configure pods.
 	// +optional
 	CNIExclusive *bool `json:"cniExclusive,omitempty"`
-	// helmValues are values of a chart.
+	// helmValues are values of the chart of the network that Drover ships: image, resources, confDir. Others are refused.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields

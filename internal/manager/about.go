@@ -1,0 +1,28 @@
+package manager
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/drover-dev/drover/internal/about"
+	"github.com/drover-dev/drover/internal/packages/shipped"
+	"github.com/drover-dev/drover/internal/version"
+)
+
+// addAbout has the management plane say what runs here.
+func addAbout(_ context.Context, mgr ctrl.Manager) error {
+	runs := about.Plane{Version: version.Get().Version}
+	for _, minor := range version.Minors() {
+		release, err := version.ForMinor(minor)
+		if err != nil {
+			return err
+		}
+		runs.Kubernetes = append(runs.Kubernetes, release)
+	}
+	var err error
+	if runs.Bundles, err = shipped.Names(); err != nil {
+		return err
+	}
+	return (&about.Keeper{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Plane: runs}).SetupWithManager(mgr)
+}
