@@ -50,8 +50,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	clusters := &cluster.Controller{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: release.NewSources(o.Metadata, mgr.GetAPIReader()), Version: version.ForMinor,
-		Charts: o.Charts, CNIVersion: network, ManagementCluster: o.ManagementCluster,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: release.NewSources(o.Metadata, mgr.GetAPIReader()), Metadata: o.Metadata,
+		Version: version.ForMinor, Charts: o.Charts, CNIVersion: network, ManagementCluster: o.ManagementCluster,
 		Events: mgr.GetEventRecorderFor("drover"), //nolint:staticcheck // Cluster API's reconcilers write events of the same kind
 		Clock:  clock.RealClock{}, WatchFilter: o.WatchFilter, Records: records, Figures: figures,
 	}

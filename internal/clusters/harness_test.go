@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,11 +13,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
@@ -37,7 +34,10 @@ import (
 // patience is for changes that replace one machine after the other, on a loaded machine.
 const patience = 3 * time.Minute
 
-func TestMain(m *testing.M) { managertest.Main(m, func() {}) }
+func TestMain(m *testing.M) {
+	beDrover()
+	managertest.Main(m, func() {})
+}
 
 // plane is the one management plane of all tests.
 var plane struct {
@@ -179,21 +179,6 @@ func (w *world) until(what string, is func() error) {
 		case <-tick.C:
 		case <-w.Context().Done():
 			w.Fatal(w.Context().Err())
-		}
-	}
-}
-
-// apply creates objects in the namespace of the test, as the user.
-func (w *world) apply(manifests string) {
-	w.Helper()
-	for _, text := range strings.Split(manifests, "\n---\n") {
-		o := &unstructured.Unstructured{}
-		w.must(yaml.Unmarshal([]byte(text), &o.Object))
-		if o.GetNamespace() == "" {
-			o.SetNamespace(w.ns)
-		}
-		if err := w.user.Create(w.Context(), o); err != nil {
-			w.Fatalf("creating %s %q: %v", o.GetKind(), o.GetName(), err)
 		}
 	}
 }

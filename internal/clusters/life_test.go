@@ -1,6 +1,7 @@
 package clusters_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,9 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
@@ -48,8 +51,10 @@ spec:
 func named(name string) string { return strings.ReplaceAll(workload, "NAME", name) }
 
 func TestAWorkloadClusterLivesItsWholeLife(t *testing.T) {
+	spans := traced(t)
 	w := newWorld(t)
-	w.apply(named("dev"))
+	t.Chdir(t.TempDir())
+	w.drover("create", "cluster", "-f", w.spec(named("dev")))
 	w.ready("dev", "1/1", "1/1")
 	if v := w.cluster("dev").Status.Version; v != "v1.35.4" {
 		t.Errorf("version is %q", v)
@@ -67,7 +72,7 @@ func TestAWorkloadClusterLivesItsWholeLife(t *testing.T) {
 	})
 	w.ready("dev", "1/1", "2/2")
 
-	w.change("dev", func(c *anywherev1.Cluster) { c.Spec.KubernetesVersion = "1.36" })
+	w.drover("upgrade", "cluster", "-f", w.spec(named("dev"), `"1.35"`, `"1.36"`, "{name: md-0, count: 1}", "{name: md-0, count: 1}\n  - {name: extra, count: 1, labels: {tier: extra}}"))
 	w.ready("dev", "1/1", "2/2")
 	w.hasVersion("dev", "v1.36.3")
 	w.change("dev", func(c *anywherev1.Cluster) {
@@ -76,8 +81,11 @@ func TestAWorkloadClusterLivesItsWholeLife(t *testing.T) {
 	w.ready("dev", "1/1", "1/1")
 	w.quiet()
 
-	w.must(w.user.Delete(t.Context(), w.cluster("dev")))
+	w.drover("delete", "cluster", "dev", "-n", w.ns)
 	w.gone("dev")
+	w.oneTrace(spans, "drover create cluster", "cluster create control-plane-initialized", "cluster create control-plane", "cluster create network", "cluster create workers", "cluster create total")
+	w.oneTrace(spans, "drover upgrade cluster", "cluster upgrade control-plane", "cluster upgrade total")
+	w.oneTrace(spans, "drover delete cluster", "cluster delete total")
 	w.recorded("dev", droverv1.Created, droverv1.Scaled, droverv1.Scaled, droverv1.Upgraded, droverv1.Scaled, droverv1.Deleted)
 }
 
@@ -155,12 +163,20 @@ func (w *world) corrects(name string) {
 func (w *world) restores(name string) {
 	w.Helper()
 	key := client.ObjectKey{Namespace: w.ns, Name: name + "-kubeconfig"}
-	meta := metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}
-	role := &rbacv1.Role{ObjectMeta: meta}
+	role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
+	w.must(w.Get(w.Context(), key, role))
+	rules := role.Rules
 	w.must(w.Patch(w.Context(), role, client.RawPatch(types.MergePatchType, []byte(`{"rules":[]}`))))
-	w.until("the Role is as it was", func() error { return w.user.Get(w.Context(), key, &corev1.Secret{}) })
-	w.must(w.Delete(w.Context(), &rbacv1.RoleBinding{ObjectMeta: meta}))
-	w.until("the RoleBinding is made again", func() error { return w.user.Get(w.Context(), key, &corev1.Secret{}) })
+	w.until("the Role is as it was", func() error {
+		w.must(w.Get(w.Context(), key, role))
+		if diff := cmp.Diff(rules, role.Rules); diff != "" {
+			return errors.New(diff)
+		}
+		return nil
+	})
+	w.must(w.Get(w.Context(), key, binding))
+	w.must(w.Delete(w.Context(), binding))
+	w.until("the RoleBinding is made again", func() error { return w.Get(w.Context(), key, binding) })
 }
 
 // hasVersion says that all machines run a version, and that workers did not overtake their control plane.

@@ -40,7 +40,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return errors.Join(
 		add(mgr, &anywherev1.DockerDatacenterConfig{}, configRules[*anywherev1.DockerDatacenterConfig]{}),
 		add(mgr, &anywherev1.PacketDatacenterConfig{}, configRules[*anywherev1.PacketDatacenterConfig]{
-			spec: func(o *anywherev1.PacketDatacenterConfig) any { return o.Spec }, fixed: always,
+			spec: func(o *anywherev1.PacketDatacenterConfig) any { return o.Spec }, fixed: always, more: allowedCredentials(mgr.GetAPIReader()),
 		}),
 		add(mgr, &anywherev1.PacketMachineConfig{}, configRules[*anywherev1.PacketMachineConfig]{
 			spec: func(o *anywherev1.PacketMachineConfig) any { return o.Spec },

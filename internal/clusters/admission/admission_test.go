@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
@@ -279,6 +280,53 @@ func TestWhoMadeAClusterIsWrittenDownAndStays(t *testing.T) {
 		}
 		if told := strings.Contains(is.Annotations[audit.Annotation], `"user":"`+tc.by.Username+`"`); told != (tc.operation == admissionv1.Create) {
 			t.Errorf("%s: who asked is noted as %q", tc.name, is.Annotations[audit.Annotation])
+		}
+	}
+}
+
+func TestWhichCredentialsCanBeNamed(t *testing.T) {
+	w := newWorld(t)
+	for name, labels := range map[string]map[string]string{"meant": {anywherev1.CredentialsLabel: "true"}, "other": nil} {
+		w.must(w.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: name, Labels: labels}}))
+	}
+	rules := &configRules[*anywherev1.PacketDatacenterConfig]{more: allowedCredentials(w.Client)}
+	for name, want := range map[string]string{"meant": "", "other": "spec.credentialsRef.name: Secret \"other\"", "none-yet": "", "": ""} {
+		d := &anywherev1.PacketDatacenterConfig{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "d"}, Spec: anywherev1.PacketDatacenterConfigSpec{
+			ProjectID: "p", Metro: "da", CredentialsRef: &anywherev1.CredentialsRef{Name: name},
+		}}
+		_, err := rules.ValidateCreate(t.Context(), d)
+		w.expect("naming "+name, want, err)
+		d.Annotations = map[string]string{anywherev1.PausedAnnotation: "true"}
+		_, err = rules.ValidateCreate(t.Context(), d)
+		w.expect("bringing along "+name, "", err)
+	}
+}
+
+func TestWhoMovesAClusterDoesNotMakeOrDeleteIt(t *testing.T) {
+	w := newWorld(t)
+	kim := authenticationv1.UserInfo{Username: "kim", Groups: []string{"system:authenticated"}}
+	admin := authenticationv1.UserInfo{Username: "admin", Groups: []string{"system:masters", "system:authenticated"}}
+	for name, tc := range map[string]struct {
+		by       authenticationv1.UserInfo
+		recorded bool
+	}{"who-may": {admin, false}, "who-may-not": {kim, true}} {
+		c := w.workload(name)
+		c.UID = types.UID(name)
+		c.Annotations = map[string]string{cluster.CreatedByAnnotation: "ann", anywherev1.PausedAnnotation: "true", audit.Annotation: `[{"user":"ann"}]`}
+		request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, UserInfo: tc.by}}
+		ctx := admission.NewContextWithRequest(t.Context(), request)
+		w.must(w.Default(ctx, c))
+		if noted := strings.Contains(c.Annotations[audit.Annotation], tc.by.Username); noted != tc.recorded || strings.Contains(c.Annotations[audit.Annotation], "ann") {
+			t.Errorf("%s: it is noted that %q made it", name, c.Annotations[audit.Annotation])
+		}
+		c.Annotations[clusterctlv1.DeleteForMoveAnnotation] = ""
+		request.Operation = admissionv1.Delete
+		_, err := w.ValidateDelete(admission.NewContextWithRequest(t.Context(), request), c)
+		w.must(err)
+		err = w.Get(t.Context(), client.ObjectKey{Name: name + "-deleted"}, &droverv1.AuditRecord{})
+		w.must(client.IgnoreNotFound(err))
+		if (err == nil) != tc.recorded {
+			t.Errorf("%s: a deletion is on record: %t", name, err == nil)
 		}
 	}
 }

@@ -45,8 +45,18 @@ func (r *clusterRules) Default(ctx context.Context, c *anywherev1.Cluster) error
 	if err != nil {
 		return err
 	}
+	moved := false
+	if arrives(was, c) {
+		if moved, err = r.moves(ctx, c, request.UserInfo); err != nil {
+			return err
+		}
+	}
 	if err := r.sign(ctx, was, c, request.UserInfo); err != nil {
 		return err
+	}
+	if moved {
+		delete(c.Annotations, audit.Annotation)
+		return nil
 	}
 	return audit.Stamp(was, c, request.UserInfo, r.now())
 }
@@ -84,6 +94,11 @@ func (r *clusterRules) ValidateDelete(ctx context.Context, c *anywherev1.Cluster
 	request, err := admission.RequestFromContext(ctx)
 	if err != nil || ptr.Deref(request.DryRun, false) || !c.DeletionTimestamp.IsZero() {
 		return nil, err
+	}
+	if leaves(c) {
+		if moved, err := r.moves(ctx, c, request.UserInfo); err != nil || moved {
+			return nil, err
+		}
 	}
 	return nil, r.records.RecordDeletion(ctx, c, request.UserInfo, r.now())
 }

@@ -17,6 +17,8 @@ type configRules[T client.Object] struct {
 	spec func(T) any
 	// fixed says that it can't be changed; nil if it can.
 	fixed func(client.Object) bool
+	// more is what else a new object must be; nil if there is nothing.
+	more func(context.Context, T) error
 }
 
 func always(client.Object) bool { return true }
@@ -27,9 +29,12 @@ func ofManagement(o client.Object) bool {
 }
 
 // ValidateCreate checks a new object.
-func (r *configRules[T]) ValidateCreate(_ context.Context, o T) (admission.Warnings, error) {
+func (r *configRules[T]) ValidateCreate(ctx context.Context, o T) (admission.Warnings, error) {
 	if wrong := spec.ValidateObject(o); len(wrong) > 0 {
 		return nil, invalid(wrong.Error())
+	}
+	if r.more != nil {
+		return nil, r.more(ctx, o)
 	}
 	return nil, nil
 }

@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/clusters/cluster"
 )
@@ -46,6 +48,27 @@ func (r *clusterRules) sign(ctx context.Context, was, is *anywherev1.Cluster, us
 	}
 	metav1.SetMetaDataAnnotation(&is.ObjectMeta, cluster.CreatedByAnnotation, name)
 	return nil
+}
+
+// moves says that somebody moves a Cluster from or to another management plane. They neither make nor delete it, and its history goes along.
+// It counts only from those who may act as who made it: nobody else gets past being recorded.
+func (r *clusterRules) moves(ctx context.Context, c *anywherev1.Cluster, user authenticationv1.UserInfo) (bool, error) {
+	may, err := r.mayImpersonate(ctx, user, c.Annotations[cluster.CreatedByAnnotation])
+	if err != nil {
+		return false, fmt.Errorf("asking whether %q may move clusters: %w", user.Username, err)
+	}
+	return may, nil
+}
+
+// arrives says that a new Cluster comes from another management plane: it is paused, and somebody has made it before.
+func arrives(was, is *anywherev1.Cluster) bool {
+	return was == nil && is.IsPaused() && is.Annotations[cluster.CreatedByAnnotation] != ""
+}
+
+// leaves says that a Cluster is deleted because it is on another management plane by now.
+func leaves(c *anywherev1.Cluster) bool {
+	_, moved := c.Annotations[clusterctlv1.DeleteForMoveAnnotation]
+	return moved
 }
 
 // creator is who is given the kubeconfig of a new Cluster.

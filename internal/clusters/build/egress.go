@@ -16,10 +16,13 @@ func (b *builder) egress(m *machines) error {
 		return nil
 	}
 	m.file(egressFile, fmt.Sprintf("[Service]\nEnvironment=\"HTTP_PROXY=%s\"\nEnvironment=\"HTTPS_PROXY=%s\"\nEnvironment=\"NO_PROXY=%s\"\n",
-		proxy.HTTPProxy, proxy.HTTPSProxy, strings.Join(b.direct(), ",")))
+		unitText(proxy.HTTPProxy), unitText(proxy.HTTPSProxy), unitText(strings.Join(b.direct(), ","))))
 	m.restart(restartContainerd[1:]...)
 	return nil
 }
+
+// unitText is a value as it stands in a unit, where a percent sign begins something that systemd fills in. Passwords in addresses have them.
+func unitText(value string) string { return strings.ReplaceAll(value, "%", "%%") }
 
 // direct is what is reached without a proxy. The endpoint counts if the user gave it: one that is found later must not change machines.
 func (b *builder) direct() []string {

@@ -43,16 +43,10 @@ func (b *builder) infrastructure() error {
 	return nil
 }
 
-// endpoint says where the API server will be. Without a host an address is reserved; without a load balancer of ours the host must be one
-// that the user looks after.
+// endpoint says where the API server will be. Without a host an address is reserved.
 func (b *builder) endpoint(spec *infrav1.PacketClusterSpec) {
-	controlPlane := b.cluster.Spec.ControlPlaneConfiguration
-	if controlPlane.Endpoint == nil || controlPlane.Endpoint.Host == "" {
-		return
-	}
-	spec.ControlPlaneEndpoint = infrav1.APIEndpoint{Host: controlPlane.Endpoint.Host, Port: infrav1.APIServerPort}
-	if controlPlane.SkipLoadBalancerDeployment {
-		spec.VIPManager = infrav1.VIPManagerEMLB
+	if e := b.cluster.Spec.ControlPlaneConfiguration.Endpoint; e != nil && e.Host != "" {
+		spec.ControlPlaneEndpoint = infrav1.APIEndpoint{Host: e.Host, Port: infrav1.APIServerPort}
 	}
 }
 

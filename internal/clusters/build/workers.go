@@ -105,7 +105,20 @@ func (b *builder) deployment(group *anywherev1.WorkerNodeGroupConfiguration, now
 	}
 	scale(out, group, now)
 	rollOut(out, group)
+	b.allowOlder(out, group)
 	return out
+}
+
+// allowOlder lets a group that is to stay behind have machines at all: Cluster API holds back workers whose kubeadm is of another minor
+// version than the control plane, which is stricter than what validation allows and than what kubeadm needs to join.
+func (b *builder) allowOlder(out *clusterv1.MachineDeployment, group *anywherev1.WorkerNodeGroupConfiguration) {
+	if own := ptr.Deref(group.KubernetesVersion, ""); own == "" || own == b.cluster.Spec.KubernetesVersion {
+		return
+	}
+	if out.Annotations == nil {
+		out.Annotations = map[string]string{}
+	}
+	out.Annotations[clusterv1.MachineSetSkipPreflightChecksAnnotation] = string(clusterv1.MachineSetPreflightCheckKubeadmVersionSkew)
 }
 
 // scale says how many machines there are to be. Those of an autoscaled group are the autoscaler's from the moment on that the group is there.

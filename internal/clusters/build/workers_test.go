@@ -65,6 +65,25 @@ func TestAGroupThatWaitsKeepsAllItsMachinesAreMadeFrom(t *testing.T) {
 	}
 }
 
+func TestOnlyAGroupThatStaysBehindMayJoinWithAnotherVersion(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		group *string
+		want  string
+	}{
+		{"the cluster's version", nil, ""},
+		{"the same version", ptr.To("1.36"), ""},
+		{"an older version", ptr.To("1.35"), "KubeadmVersionSkew"},
+	} {
+		in := input(t, "small")
+		in.Config.Cluster.Spec.KubernetesVersion = "1.36"
+		in.Config.Cluster.Spec.WorkerNodeGroupConfigurations[0].KubernetesVersion = tc.group
+		if got := build(t, in).Workers[0].Annotations["machineset.cluster.x-k8s.io/skip-preflight-checks"]; got != tc.want {
+			t.Errorf("%s: Cluster API skips %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
 func TestTheCountOfAnAutoscaledGroupIsTheAutoscalers(t *testing.T) {
 	in := input(t, "all")
 	first := build(t, in)

@@ -25,24 +25,28 @@ const kubeconfigKey = "value"
 
 func kubeconfigName(cluster string) string { return cluster + "-kubeconfig" }
 
-// granted is who was given access to what by this process. It is lost with it, and access is given again, which changes nothing.
+// given is to whom something was given, and the versions of the Role and the RoleBinding that say so.
+type given struct{ user, role, binding string }
+
+// granted is what this process has granted. It is lost with it, and access is given again, which changes nothing.
 type granted struct {
 	mu   sync.Mutex
-	last map[client.ObjectKey]string
+	last map[client.ObjectKey]given
 }
 
-// known says that the same was granted before, and notes it otherwise with done.
-func (g *granted) known(key client.ObjectKey, what string) bool {
+// known says that nothing has changed since the last time.
+func (g *granted) known(key client.ObjectKey, now given) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.last[key] == what
+	last, ok := g.last[key]
+	return ok && last == now
 }
 
-func (g *granted) done(key client.ObjectKey, what string) {
+func (g *granted) done(key client.ObjectKey, what given) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.last == nil {
-		g.last = map[client.ObjectKey]string{}
+		g.last = map[client.ObjectKey]given{}
 	}
 	g.last[key] = what
 }
@@ -81,29 +85,56 @@ func (c *Controller) copyKubeconfig(ctx context.Context, s *scope, kubeconfig []
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Secret %q: %w", client.ObjectKeyFromObject(wanted), err)
 	}
-	return c.grant(ctx, s, wanted)
+	_, err = c.grant(ctx, s, wanted)
+	return err
 }
 
 func accessMeta(c *anywherev1.Cluster) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: c.Namespace, Name: kubeconfigName(c.Name), Labels: build.Labels(c)}
 }
 
-// bind lets one user read one Secret.
-func (c *Controller) bind(ctx context.Context, s *scope) error {
+// bind lets one user read one Secret. Of what says so only the versions are watched: if one is another than what was written, it is written
+// again.
+func (c *Controller) bind(ctx context.Context, s *scope) (err error) {
 	user := s.cluster.Annotations[CreatedByAnnotation]
-	if user == "" || c.access.known(s.key(), user) {
+	if user == "" {
 		return nil
 	}
-	for _, o := range accessOf(s.cluster, user) {
-		if err := c.grant(ctx, s, o); err != nil {
-			return err
-		}
+	role, binding := accessOf(s.cluster, user)
+	now := given{user: user}
+	if now.role, err = c.seen(ctx, role); err != nil {
+		return err
 	}
-	c.access.done(s.key(), user)
+	if now.binding, err = c.seen(ctx, binding); err != nil {
+		return err
+	}
+	if c.access.known(s.key(), now) {
+		return nil
+	}
+	if now.role, err = c.grant(ctx, s, role); err != nil {
+		return err
+	}
+	if now.binding, err = c.grant(ctx, s, binding); err != nil {
+		return err
+	}
+	c.access.done(s.key(), now)
 	return nil
 }
 
-func accessOf(c *anywherev1.Cluster, user string) []client.Object {
+// seen is the version of an object that the cache has; empty if it has none.
+func (c *Controller) seen(ctx context.Context, o client.Object) (string, error) {
+	meta, err := metadataOf(o, c.Client.Scheme())
+	if err != nil {
+		return "", err
+	}
+	err = c.Access.Get(ctx, client.ObjectKeyFromObject(o), meta, client.UnsafeDisableDeepCopy)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading the version of %s %q: %w", meta.Kind, client.ObjectKeyFromObject(o), err)
+	}
+	return meta.ResourceVersion, nil
+}
+
+func accessOf(c *anywherev1.Cluster, user string) (*rbacv1.Role, *rbacv1.RoleBinding) {
 	role := &rbacv1.Role{ObjectMeta: accessMeta(c), Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{kubeconfigName(c.Name)}, Verbs: []string{"get"},
 	}}}
@@ -112,33 +143,45 @@ func accessOf(c *anywherev1.Cluster, user string) []client.Object {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}
-	return []client.Object{role, binding}
+	return role, binding
 }
 
-// grant writes an object in the Cluster's namespace. One that is there already and is not ours stays as it is.
-func (c *Controller) grant(ctx context.Context, s *scope, wanted client.Object) error {
+// grant writes an object in the Cluster's namespace, and returns its version. One that is there already and is not ours stays as it is.
+func (c *Controller) grant(ctx context.Context, s *scope, wanted client.Object) (version string, err error) {
 	kind := kindOf(wanted, c.Client.Scheme())
 	there, ok := wanted.DeepCopyObject().(client.Object)
 	if !ok {
-		return fmt.Errorf("%T is no object", wanted)
+		return "", fmt.Errorf("%T is no object", wanted)
 	}
-	err := c.Live.Get(ctx, client.ObjectKeyFromObject(wanted), there)
+	err = c.Live.Get(ctx, client.ObjectKeyFromObject(wanted), there)
 	if err == nil && !owns(s.cluster, there) {
 		c.noteForeign(s, kind, wanted.GetName())
-		return nil
+		return "", nil
 	}
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading %s %q: %w", kind, client.ObjectKeyFromObject(wanted), err)
+		return "", fmt.Errorf("reading %s %q: %w", kind, client.ObjectKeyFromObject(wanted), err)
+	}
+	if err == nil && !sameRole(wanted, there) {
+		if err := c.remove(ctx, s, there); err != nil {
+			return "", err
+		}
 	}
 	applied, err := intent(wanted, c.Client.Scheme())
 	if err != nil {
-		return err
+		return "", err
 	}
 	err = c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(FieldManager), client.ForceOwnership)
 	if err != nil {
-		return fmt.Errorf("applying %s %q: %w", kind, client.ObjectKeyFromObject(wanted), err)
+		return "", fmt.Errorf("applying %s %q: %w", kind, client.ObjectKeyFromObject(wanted), err)
 	}
-	return nil
+	return applied.GetResourceVersion(), nil
+}
+
+// sameRole is false for a RoleBinding to something else, which can only be made anew.
+func sameRole(wanted, there client.Object) bool {
+	a, ok := wanted.(*rbacv1.RoleBinding)
+	b, ok2 := there.(*rbacv1.RoleBinding)
+	return !ok || !ok2 || a.RoleRef == b.RoleRef
 }
 
 // deleteAccess takes away what grantAccess has made.
@@ -146,9 +189,9 @@ func (c *Controller) deleteAccess(ctx context.Context, s *scope) (bool, error) {
 	if s.cluster.Namespace == anywherev1.SystemNamespace {
 		return true, nil
 	}
-	objects := append(accessOf(s.cluster, ""), &corev1.Secret{ObjectMeta: accessMeta(s.cluster)})
+	role, binding := accessOf(s.cluster, "")
 	var failed error
-	for _, o := range objects {
+	for _, o := range []client.Object{role, binding, &corev1.Secret{ObjectMeta: accessMeta(s.cluster)}} {
 		failed = errors.Join(failed, c.removeLive(ctx, s, o))
 	}
 	return failed == nil, failed

@@ -114,6 +114,44 @@ func TestATemplateStaysAsLongAsMachinesAreMadeFromIt(t *testing.T) {
 	}
 }
 
+func TestOnlyCredentialsThatAreMeantForItAreUsed(t *testing.T) {
+	w := newWorld(t)
+	w.make("lab")
+	meta := metav1.ObjectMeta{Namespace: w.ns, Name: "lab"}
+	w.must(w.Create(t.Context(), &anywherev1.PacketDatacenterConfig{ObjectMeta: meta, Spec: anywherev1.PacketDatacenterConfigSpec{
+		ProjectID: "p", Metro: "da", CredentialsRef: &anywherev1.CredentialsRef{Name: "others-kubeconfig"},
+	}}))
+	w.must(w.Create(t.Context(), &anywherev1.PacketMachineConfig{ObjectMeta: meta, Spec: anywherev1.PacketMachineConfigSpec{MachineType: "small", OS: "ubuntu_24_04"}}))
+	w.change("lab", func(c *anywherev1.Cluster) {
+		group := &anywherev1.Ref{Kind: anywherev1.PacketMachineConfigKind, Name: "lab"}
+		c.Spec.DatacenterRef = anywherev1.Ref{Kind: anywherev1.PacketDatacenterConfigKind, Name: "lab"}
+		c.Spec.ControlPlaneConfiguration.MachineGroupRef = group
+		for i := range c.Spec.WorkerNodeGroupConfigurations {
+			c.Spec.WorkerNodeGroupConfigurations[i].MachineGroupRef = group
+		}
+	})
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: "others-kubeconfig"}}
+	w.must(w.Create(t.Context(), secret))
+	expect := func(want string) {
+		t.Helper()
+		w.reconcile("lab")
+		if got := w.failure("lab"); (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("failure is %q, want %q", got, want)
+		}
+		if made := w.names("lab"); (want == "") != (len(made) > 0) {
+			t.Errorf("%v were made", made)
+		}
+	}
+	expect(`DatacenterConfigInvalid: Secret "others-kubeconfig" in namespace "eksa-system" is not meant for machines`)
+	secret.Labels = map[string]string{anywherev1.CredentialsLabel: "true"}
+	secret.Annotations = map[string]string{anywherev1.CredentialsNamespacesAnnotation: "others"}
+	w.must(w.Update(t.Context(), secret))
+	expect("is not meant for clusters of namespace")
+	secret.Annotations[anywherev1.CredentialsNamespacesAnnotation] = "others," + w.ns
+	w.must(w.Update(t.Context(), secret))
+	expect("")
+}
+
 func TestFailuresSayWhatToDo(t *testing.T) {
 	w := newWorld(t)
 	for _, tc := range []struct {
@@ -214,6 +252,40 @@ func TestTheKubeconfigIsCopiedAndKept(t *testing.T) {
 	w.must(w.Get(t.Context(), key, copied))
 	if string(copied.Data["value"]) != "two" {
 		t.Errorf("the copy has %q", copied.Data["value"])
+	}
+	w.must(w.Delete(t.Context(), original))
+}
+
+func TestAccessIsGivenAgainAfterSomebodyChangedIt(t *testing.T) {
+	w := newWorld(t)
+	w.make("let-in")
+	original := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: "let-in-kubeconfig"}, Data: map[string][]byte{"value": []byte("one")}}
+	w.must(w.Create(t.Context(), original))
+	w.reconcile("let-in")
+	key := client.ObjectKey{Namespace: w.ns, Name: "let-in-kubeconfig"}
+	role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
+	w.must(w.Get(t.Context(), key, role))
+	w.must(w.Get(t.Context(), key, binding))
+	rules, versions := role.DeepCopy().Rules, w.objects("let-in")
+	w.reconcile("let-in")
+	if diff := cmp.Diff(versions, w.objects("let-in")); diff != "" {
+		t.Errorf("nothing had changed, and something was written:\n%s", diff)
+	}
+
+	role.Rules[0].Resources = []string{"secrets", "configmaps"}
+	w.must(w.Update(t.Context(), role))
+	wrong := binding.DeepCopy()
+	wrong.ResourceVersion, wrong.RoleRef.Name = "", "another"
+	w.must(w.Delete(t.Context(), binding))
+	w.must(w.Create(t.Context(), wrong))
+	w.reconcile("let-in")
+	w.must(w.Get(t.Context(), key, role))
+	w.must(w.Get(t.Context(), key, wrong))
+	if diff := cmp.Diff(rules, role.Rules); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+	if wrong.RoleRef != binding.RoleRef {
+		t.Errorf("the binding is to %+v", wrong.RoleRef)
 	}
 	w.must(w.Delete(t.Context(), original))
 }

@@ -50,8 +50,11 @@ type Controller struct {
 	// Client reads from the manager's cache, Live from the API server, for what can't be undone and what is not cached.
 	Client client.Client
 	Live   client.Reader
-	// Secrets reads credentials and kubeconfigs.
-	Secrets Secrets
+	// Secrets reads credentials and kubeconfigs, Metadata what is said about them.
+	Secrets  Secrets
+	Metadata client.Reader
+	// Access knows the versions of the Roles and RoleBindings that are made for people. SetupWithManager sets it.
+	Access client.Reader
 	// Version is the version of Kubernetes for a minor.
 	Version func(minor string) (string, error)
 	// Charts is where the chart of the network is, and CNIVersion its version. Without Charts clusters get no network.
@@ -67,8 +70,9 @@ type Controller struct {
 	// WatchFilter limits the controller to objects with this value of the watch label; empty means all.
 	WatchFilter string
 
-	writes fresh.Writes
-	access granted
+	writes  fresh.Writes
+	access  granted
+	journal measure.Journal
 }
 
 // step is one part of a reconcile. It says whether there is anything left for the next ones to do.

@@ -43,6 +43,17 @@ func (c *Controller) tell(s *scope) {
 	}
 }
 
+// metadataOf stands for an object of which only the metadata is of interest.
+func metadataOf(o client.Object, scheme *runtime.Scheme) (*metav1.PartialObjectMetadata, error) {
+	kind, err := apiutil.GVKForObject(o, scheme)
+	if err != nil {
+		return nil, err
+	}
+	out := &metav1.PartialObjectMetadata{}
+	out.SetGroupVersionKind(kind)
+	return out, nil
+}
+
 // kindOf is the name of an object's kind.
 func kindOf(o client.Object, scheme *runtime.Scheme) string {
 	kind, err := apiutil.GVKForObject(o, scheme)

@@ -77,7 +77,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w := &world{T: t, Client: c, ns: server.Namespace(t), events: record.NewFakeRecorder(1000)}
 	w.c = &Controller{
-		Client: c, Live: c, Secrets: plainSecrets{c}, Version: version.ForMinor, Charts: "oci://registry.example.com/charts", CNIVersion: "0.1.0",
+		Client: c, Live: c, Secrets: plainSecrets{c}, Metadata: c, Access: c, Version: version.ForMinor, Charts: "oci://registry.example.com/charts", CNIVersion: "0.1.0",
 		Events: w.events, Clock: testclock.NewFakePassiveClock(noon), Records: &audit.Recorder{Client: c, Live: c}, Figures: figures,
 	}
 	secret := &corev1.Secret{

@@ -151,19 +151,7 @@ func (l *live) all() []client.Object {
 	add(l.infrastructure, l.infrastructure != nil)
 	add(l.controlPlane, l.controlPlane != nil)
 	add(l.network, l.network != nil)
-	for _, o := range l.workers {
-		out = append(out, o)
-	}
-	for _, o := range l.checks {
-		out = append(out, o)
-	}
-	for _, o := range l.templates {
-		out = append(out, o)
-	}
-	for _, o := range l.bootstraps {
-		out = append(out, o)
-	}
-	return out
+	return append(out, l.removable()...)
 }
 
 // replace puts what an API server answered in the place of what the cache had.

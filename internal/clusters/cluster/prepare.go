@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
@@ -68,14 +70,14 @@ func Named(ctx context.Context, reader client.Reader, name string) (*anywherev1.
 // readCredentials looks up what is in Secrets of the system's namespace. They go no further than into another Secret there.
 func (c *Controller) readCredentials(ctx context.Context, s *scope) (bool, error) {
 	if s.config.Packet == nil {
-		data, further, err := c.secret(ctx, s, anywherev1.LocalCredentials)
+		data, further, err := c.credentials(ctx, s, anywherev1.LocalCredentials)
 		if !further {
 			return false, err
 		}
 		if s.input.Project = string(data[projectKey]); s.input.Project == "" {
 			return s.fail(anywherev1.DatacenterConfigInvalidReason, "Secret %q in namespace %q has no %s", anywherev1.LocalCredentials, anywherev1.SystemNamespace, projectKey)
 		}
-	} else if _, further, err := c.secret(ctx, s, s.config.Packet.CredentialsName()); !further {
+	} else if _, further, err := c.credentials(ctx, s, s.config.Packet.CredentialsName()); !further {
 		return false, err
 	}
 	mirror := s.cluster.Spec.RegistryMirrorConfiguration
@@ -85,6 +87,24 @@ func (c *Controller) readCredentials(ctx context.Context, s *scope) (bool, error
 	data, further, err := c.secret(ctx, s, anywherev1.RegistryCredentials)
 	s.input.Registry = &build.Credentials{Username: string(data["username"]), Password: string(data["password"])}
 	return further, err
+}
+
+// credentials reads a Secret that machines are had with, if it is meant for clusters of the namespace.
+func (c *Controller) credentials(ctx context.Context, s *scope, name string) (map[string][]byte, bool, error) {
+	data, further, err := c.secret(ctx, s, name)
+	if !further {
+		return nil, false, err
+	}
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	if err := c.Metadata.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, meta); err != nil {
+		return nil, false, fmt.Errorf("reading what Secret %q is for: %w", name, err)
+	}
+	if problem := spec.RefuseCredentials(meta, s.cluster.Namespace); problem != "" {
+		further, err := s.fail(anywherev1.DatacenterConfigInvalidReason, "%s", problem)
+		return nil, further, err
+	}
+	return data, true, nil
 }
 
 // secret reads one that an administrator has to have made.

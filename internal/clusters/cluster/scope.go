@@ -11,7 +11,6 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/clusters/build"
-	"github.com/drover-dev/drover/internal/clusters/measure"
 	"github.com/drover-dev/drover/internal/clusters/spec"
 )
 
@@ -76,6 +75,7 @@ func leftAlone(c *anywherev1.Cluster) bool {
 func (c *Controller) forget(key client.ObjectKey) {
 	c.writes.Forget(key)
 	c.access.forget(key)
+	c.journal.Forget(key)
 }
 
 // take puts the finalizer on, before anything is made.
@@ -120,7 +120,7 @@ func (c *Controller) close(ctx context.Context, s *scope) error {
 	if err == nil {
 		c.writes.Note(s.cluster)
 		c.tell(s)
-		c.Figures.Report(ctx, s.cluster, measure.Ended(s.before, s.cluster)...)
+		c.Figures.Report(ctx, s.cluster, c.journal.Ended(s.before, s.cluster)...)
 	}
 	return nil
 }

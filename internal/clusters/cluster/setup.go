@@ -4,7 +4,10 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -53,8 +56,36 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, o c
 	} {
 		b = b.Watches(config, handler.EnqueueRequestsFromMapFunc(c.ofConfig), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
+	b, err := c.watchAccess(mgr, b)
+	if err != nil {
+		return err
+	}
 	if err := b.WithOptions(o).Complete(c); err != nil {
 		return fmt.Errorf("making controller %q: %w", name, err)
 	}
 	return nil
+}
+
+// watchAccess watches what is made for people: the metadata of those Roles and RoleBindings that have our label, and no others.
+func (c *Controller) watchAccess(mgr ctrl.Manager, b *builder.Builder) (*builder.Builder, error) {
+	ours, err := labels.NewRequirement(anywherev1.ClusterNameLabel, selection.Exists, nil)
+	if err != nil {
+		return nil, err
+	}
+	access, err := cache.New(mgr.GetConfig(), cache.Options{
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
+		DefaultLabelSelector: labels.NewSelector().Add(*ours), DefaultTransform: cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching Roles of people: %w", err)
+	}
+	for _, kind := range []client.Object{&rbacv1.Role{}, &rbacv1.RoleBinding{}} {
+		meta, err := metadataOf(kind, mgr.GetScheme())
+		if err != nil {
+			return nil, err
+		}
+		b = b.WatchesRawSource(source.Kind(access, client.Object(meta), handler.EnqueueRequestsFromMapFunc(c.ofSecret), predicate.Funcs{UpdateFunc: versionChanged}))
+	}
+	c.Access = access
+	return b, mgr.Add(access)
 }

@@ -50,6 +50,9 @@ func (m *Management) startBootstrap(ctx context.Context, p *workflow.Progress) e
 	if err != nil {
 		return err
 	}
+	if err := m.writeRegistry(ctx, w.plane.Client); err != nil {
+		return err
+	}
 	err = m.writeCredentials(ctx, w.plane.Client)
 	if errors.Is(err, errNoCredentials) {
 		return nil // A creation is refused without, and in other cases they come along with the cluster.
@@ -80,7 +83,8 @@ func (m *Management) onBootstrap(ctx context.Context, p *workflow.Progress) (*Wo
 
 // deleteBootstrap removes the plane on this machine. Machines are not its own and stay.
 func (m *Management) deleteBootstrap(ctx context.Context, _ *workflow.Progress) error {
-	if !m.hasBootstrap() {
+	// Whatever is left of one: an earlier run may have removed a part.
+	if !exists(m.Bootstrap.Dir) {
 		return workflow.Skip("there is none")
 	}
 	if _, err := plane.Shutdown(ctx, m.Bootstrap); err != nil {
@@ -110,7 +114,9 @@ func (m *Management) credentials() (*corev1.Secret, error) {
 		return nil, errNoCredentials
 	}
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: m.Config.Packet.CredentialsName()},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: anywherev1.SystemNamespace, Name: m.Config.Packet.CredentialsName(), Labels: map[string]string{anywherev1.CredentialsLabel: "true"},
+		},
 		Data: map[string][]byte{
 			access.TokenKey: []byte(token), access.URLKey: []byte(os.Getenv(access.URLKey)), management.ProjectKey: []byte(m.Config.Packet.Spec.ProjectID),
 		},
@@ -137,10 +143,11 @@ func (m *Management) renewCredentials(ctx context.Context, c client.Client) (cha
 	switch {
 	case apierrors.IsNotFound(err):
 		err = c.Create(ctx, wanted, client.FieldOwner(anywherev1.FieldManagerCLI))
-	case err == nil && maps.EqualFunc(live.Data, wanted.Data, bytes.Equal):
+	case err == nil && maps.EqualFunc(live.Data, wanted.Data, bytes.Equal) && live.Labels[anywherev1.CredentialsLabel] == "true":
 		return false, nil
 	case err == nil:
 		live.Data = wanted.Data
+		metav1.SetMetaDataLabel(&live.ObjectMeta, anywherev1.CredentialsLabel, "true")
 		err = c.Update(ctx, live, client.FieldOwner(anywherev1.FieldManagerCLI))
 	}
 	if err != nil {

@@ -41,7 +41,7 @@ func (w *Workload) setupCreate(ctx context.Context, p *workflow.Progress) error 
 	if err := w.connect(ctx); err != nil {
 		return err
 	}
-	return preflight(ctx, p, w.checkVersions, w.checkName, w.checkFree, w.checkAdmitted, w.checkCapacity)
+	return preflight(ctx, p, w.checkVersions, w.checkOffered, w.checkName, w.checkFree, w.checkAdmitted, w.checkCapacity)
 }
 
 // create applies the spec and follows it until the cluster is ready.

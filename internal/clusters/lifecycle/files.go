@@ -34,6 +34,9 @@ func (f Files) write(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("making a place for %q: %w", path, err)
 	}
+	if err := atomicfile.Sweep(path); err != nil {
+		return err
+	}
 	return atomicfile.Write(path, data, 0o600)
 }
 
@@ -51,7 +54,7 @@ func (f Files) removeKubeconfig() error {
 	if err := os.Remove(f.Kubeconfig()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return nil
+	return atomicfile.Sweep(f.Kubeconfig())
 }
 
 // fingerprint stands for the content of a spec, however it is written.

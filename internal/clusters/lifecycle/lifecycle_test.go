@@ -181,3 +181,32 @@ func TestMachinesThatCantBeHadAreTold(t *testing.T) {
 		})
 	}
 }
+
+func TestCredentialsOfAMirrorAreThoseOfTheEnvironment(t *testing.T) {
+	m := &Management{Config: &spec.Config{Cluster: &anywherev1.Cluster{}}}
+	mirror := &anywherev1.RegistryMirrorConfiguration{Endpoint: "192.0.2.1"}
+	for _, tt := range []struct {
+		name, username, password string
+		mirror                   *anywherev1.RegistryMirrorConfiguration
+		authenticate             bool
+		refused, written         bool
+	}{
+		{name: "no mirror", username: "kim", password: "x"},
+		{name: "a mirror that asks for nothing", mirror: mirror, username: "kim", password: "x"},
+		{name: "a mirror that asks", mirror: mirror, authenticate: true, username: "kim", password: "x", written: true},
+		{name: "half of it", mirror: mirror, authenticate: true, username: "kim", refused: true},
+	} {
+		t.Setenv(registryUsername, tt.username)
+		t.Setenv(registryPassword, tt.password)
+		mirror.Authenticate = tt.authenticate
+		m.Config.Cluster.Spec.RegistryMirrorConfiguration = tt.mirror
+		problems := m.checkRegistry(t.Context(), nil)
+		secret, _ := m.registryCredentials()
+		if (len(problems) > 0) != tt.refused || (secret != nil) != tt.written {
+			t.Errorf("%s: %v, and credentials: %t", tt.name, problems, secret != nil)
+		}
+		if secret != nil && (secret.Name != anywherev1.RegistryCredentials || string(secret.Data["username"]) != "kim" || string(secret.Data["password"]) != "x") {
+			t.Errorf("%s: Secret %q with %d keys", tt.name, secret.Name, len(secret.Data))
+		}
+	}
+}

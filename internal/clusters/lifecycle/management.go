@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -36,6 +37,8 @@ type Management struct {
 	Metal metal.Home
 	// Image is Drover's image for machines that are not of this host; empty for those that are.
 	Image string
+	// Undo is for what a creation that did not end well has made: if that is nothing, nothing is to be done.
+	Undo bool
 
 	differences []Difference
 	// newborn means that Drover comes to the cluster for the first time.
@@ -86,8 +89,8 @@ func (m *Management) on(config *rest.Config, from string) *Workload {
 	return &Workload{Options: o, Config: m.Config, REST: config}
 }
 
-// onItself is the cluster with its objects on itself.
-func (m *Management) onItself() (*Workload, error) {
+// itself is the cluster with its objects on itself, which may not answer.
+func (m *Management) itself() (*Workload, error) {
 	config, err := m.own()
 	if err != nil {
 		return nil, err
@@ -95,19 +98,29 @@ func (m *Management) onItself() (*Workload, error) {
 	return m.on(config, "its kubeconfig"), nil
 }
 
+// onItself is the same with a connection.
+func (m *Management) onItself(ctx context.Context) (*Workload, error) {
+	w, err := m.itself()
+	if err != nil {
+		return nil, err
+	}
+	if err := w.connect(ctx); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
 // home finds the side that has the cluster's objects. It may be neither, which is no error.
 func (m *Management) home(ctx context.Context, p *workflow.Progress) (*Workload, *anywherev1.Cluster, error) {
 	var found *view.NotFoundError
-	itself, err := m.onItself()
+	itself, err := m.onItself(ctx)
 	if err == nil {
-		if err = itself.connect(ctx); err == nil {
-			cluster, findErr := itself.plane.Find(ctx, m.Config.Cluster.Namespace, m.Config.Cluster.Name)
-			if findErr == nil {
-				return itself, cluster, nil
-			}
-			if !errors.As(findErr, &found) {
-				return nil, nil, findErr
-			}
+		cluster, findErr := itself.plane.Find(ctx, m.Config.Cluster.Namespace, m.Config.Cluster.Name)
+		if findErr == nil {
+			return itself, cluster, nil
+		}
+		if !errors.As(findErr, &found) {
+			return nil, nil, findErr
 		}
 	}
 	if !m.hasBootstrap() {
@@ -118,8 +131,11 @@ func (m *Management) home(ctx context.Context, p *workflow.Progress) (*Workload,
 		return nil, nil, errors.Join(err, bootErr)
 	}
 	cluster, findErr := bootstrap.plane.Find(ctx, m.Config.Cluster.Namespace, m.Config.Cluster.Name)
-	if errors.As(findErr, &found) {
-		return nil, nil, nil
+	switch {
+	case !errors.As(findErr, &found):
+		return bootstrap, cluster, findErr
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil, nil // It never came so far that it could have had its objects.
 	}
-	return bootstrap, cluster, findErr
+	return nil, nil, err // If it does not answer, nobody knows.
 }

@@ -39,7 +39,7 @@ func (m *Management) setupCreate(ctx context.Context, p *workflow.Progress) erro
 	if err := checkSpec(m.Config, p); err != nil {
 		return err
 	}
-	return preflight(ctx, p, m.checkFiles, m.checkMachine, m.checkCapacity)
+	return preflight(ctx, p, m.checkFiles, m.checkMachine, m.checkRegistry, m.checkCapacity)
 }
 
 // checkFiles refuses to write over what another creation has left.
@@ -82,15 +82,21 @@ func (m *Management) checkCapacity(ctx context.Context, p *workflow.Progress) []
 
 // create makes the cluster on the plane of this machine.
 func (m *Management) create(ctx context.Context, p *workflow.Progress) error {
-	w, err := m.onBootstrap(ctx, p)
+	w, err := m.workAt(ctx, p)
 	if err != nil {
 		return err
 	}
-	if err := m.deliver(ctx, p); err != nil {
-		return err
+	return w.create(ctx, p)
+}
+
+// workAt has all in place that machines of the cluster need, and is the cluster on the plane of this machine.
+func (m *Management) workAt(ctx context.Context, p *workflow.Progress) (*Workload, error) {
+	w, err := m.onBootstrap(ctx, p)
+	if err != nil {
+		return nil, err
 	}
 	m.mark()
-	return w.create(ctx, p)
+	return w, m.deliver(ctx, p)
 }
 
 // mark says that a command is at work, without which a management cluster can't be made.
@@ -171,11 +177,8 @@ func (m *Management) moveToItself(ctx context.Context, p *workflow.Progress) err
 
 // settle waits until the cluster is ready by its own account, and lets go of it.
 func (m *Management) settle(ctx context.Context, p *workflow.Progress) error {
-	w, err := m.onItself()
+	w, err := m.onItself(ctx)
 	if err != nil {
-		return err
-	}
-	if err := w.connect(ctx); err != nil {
 		return err
 	}
 	if m.Config.Packet != nil {

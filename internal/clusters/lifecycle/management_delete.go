@@ -27,6 +27,8 @@ func (m *Management) Delete() (*workflow.Plan, error) {
 func (m *Management) setupDelete(ctx context.Context, p *workflow.Progress) error {
 	w, live, err := m.home(ctx, p)
 	switch {
+	case m.Undo && live == nil && !p.Resumed() && !m.hasBootstrap() && !exists(m.files().Kubeconfig()):
+		return workflow.Finish("nothing was made")
 	case err != nil && !p.Resumed():
 		return err
 	case live == nil && !p.Resumed() && !m.hasBootstrap():

@@ -29,11 +29,8 @@ type held struct {
 // pauseOthers has nobody work on workload clusters while their management cluster changes. They run on. What somebody else has paused is
 // left as it is.
 func (m *Management) pauseOthers(ctx context.Context, p *workflow.Progress) error {
-	w, err := m.onItself()
+	w, err := m.onItself(ctx)
 	if err != nil {
-		return err
-	}
-	if err := w.connect(ctx); err != nil {
 		return err
 	}
 	all, err := m.others(ctx, w)
@@ -74,11 +71,8 @@ func (m *Management) resumeOthers(ctx context.Context, p *workflow.Progress) err
 	if len(paused) == 0 {
 		return workflow.Skip("nothing was paused")
 	}
-	w, err := m.onItself()
+	w, err := m.onItself(ctx)
 	if err != nil {
-		return err
-	}
-	if err := w.connect(ctx); err != nil {
 		return err
 	}
 	all, err := m.others(ctx, w)

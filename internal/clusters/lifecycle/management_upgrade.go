@@ -33,7 +33,7 @@ func (m *Management) Upgrade() (*workflow.Plan, error) {
 
 // Differences reads what an upgrade would change. Nothing is changed.
 func (m *Management) Differences(ctx context.Context) ([]Difference, error) {
-	w, err := m.onItself()
+	w, err := m.itself()
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +66,9 @@ func (m *Management) setupUpgrade(ctx context.Context, p *workflow.Progress) err
 func (m *Management) updateSecrets(ctx context.Context, p *workflow.Progress) error {
 	w, _, err := m.home(ctx, p)
 	if err != nil {
+		return err
+	}
+	if err := m.writeRegistry(ctx, w.plane.Client); err != nil {
 		return err
 	}
 	changed, err := m.renewCredentials(ctx, w.plane.Client)
@@ -123,14 +126,10 @@ func (m *Management) moveToBootstrap(ctx context.Context, p *workflow.Progress) 
 
 // upgrade brings the cluster to its new spec.
 func (m *Management) upgrade(ctx context.Context, p *workflow.Progress) error {
-	w, err := m.onBootstrap(ctx, p)
+	w, err := m.workAt(ctx, p)
 	if err != nil {
 		return err
 	}
-	if err := m.deliver(ctx, p); err != nil {
-		return err
-	}
-	m.mark()
 	if err := w.applyAll(ctx); err != nil {
 		return err
 	}

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/about"
 	"github.com/drover-dev/drover/internal/clusters/spec"
 	"github.com/drover-dev/drover/internal/clusters/view"
 	"github.com/drover-dev/drover/internal/install"
@@ -30,7 +32,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
+	bePlane()
 	os.Exit(kubetest.Main(m))
 }
 
@@ -219,6 +221,54 @@ func TestAnOldProgramIsRefusedBeforeItChangesAnything(t *testing.T) {
 	}
 }
 
+func TestAnOldProgramOfACreatorIsRefusedBeforeItChangesAnything(t *testing.T) {
+	w := newWorld(t)
+	w.creator("old-dev")
+	w.runs(about.Plane{Version: "v0.6.0", Kubernetes: []string{"v1.36.3", "v1.35.4"}})
+	c := w.workload("olds")
+	c.Version = "v0.5.0"
+	c.REST = rest.CopyConfig(w.config)
+	c.REST.Impersonate = rest.ImpersonationConfig{UserName: "old-dev", Groups: []string{"system:authenticated"}}
+	for name, setup := range map[string]func(context.Context, *workflow.Progress) error{"create": c.setupCreate, "upgrade": c.setupUpgrade, "delete": c.setupDelete} {
+		var skew *SkewError
+		if err := w.run(setup); !errors.As(err, &skew) || !strings.Contains(err.Error(), "use Drover v0.6.0") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	c.Version = "v0.6.0"
+	c.Config.Cluster.Spec.KubernetesVersion = "1.34"
+	if err := w.run(c.setupCreate); err == nil || !strings.Contains(err.Error(), "has no Kubernetes 1.34, only v1.36.3, v1.35.4") {
+		t.Errorf("a version that the plane does not have: %v", err)
+	}
+	c.Config.Cluster.Spec.KubernetesVersion = "1.35"
+	w.must(w.run(c.setupCreate))
+	if err := w.client.Get(t.Context(), c.key(), &anywherev1.Cluster{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a cluster was made: %v", err)
+	}
+}
+
+// runs has the plane say what runs there.
+func (w *world) runs(p about.Plane) {
+	w.Helper()
+	keeper := &about.Keeper{Client: w.client, Live: w.client, Plane: p}
+	_, err := keeper.Reconcile(w.Context(), ctrl.Request{})
+	w.must(err)
+	w.Cleanup(func() {
+		meta := metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: about.Name}
+		w.must(w.client.Delete(context.Background(), &corev1.ConfigMap{ObjectMeta: meta}))
+	})
+}
+
+// creator lets a user make clusters.
+func (w *world) creator(user string) {
+	w.Helper()
+	w.must(w.client.Create(w.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "drover-cluster-creator"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: user, APIGroup: rbacv1.GroupName}},
+	}))
+}
+
 // stamp has the plane be of another version.
 func (w *world) stamp(version string) {
 	w.Helper()
@@ -233,11 +283,7 @@ func (w *world) stamp(version string) {
 
 func TestACreatorNeedsNoMoreThanTheirRole(t *testing.T) {
 	w := newWorld(t)
-	w.must(w.client.Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "dev"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "drover-cluster-creator"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "dev", APIGroup: rbacv1.GroupName}},
-	}))
+	w.creator("dev")
 	c := w.workload("devs")
 	c.REST = rest.CopyConfig(w.config)
 	c.REST.Impersonate = rest.ImpersonationConfig{UserName: "dev", Groups: []string{"system:authenticated"}}

@@ -3,15 +3,20 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilversion "k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/drover-dev/drover/internal/about"
 	"github.com/drover-dev/drover/internal/clusters/view"
 	"github.com/drover-dev/drover/internal/install"
+	"github.com/drover-dev/drover/internal/workflow"
 )
 
 // clusterDefinition carries the version of the Drover that installed it.
@@ -47,11 +52,16 @@ func released(version string) *utilversion.Version {
 	return v
 }
 
-// planeVersion is the version of the Drover on a plane, empty if it can't be seen.
+// planeVersion is the version of the Drover on a plane, empty if it can't be seen. What runs there says so itself; an older one has left it
+// on its definitions only, which not everybody may read.
 func planeVersion(ctx context.Context, plane *view.Plane) (string, error) {
+	runs, err := about.Read(ctx, plane.Client)
+	if err == nil || !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return runs.Version, err
+	}
 	definition := &metav1.PartialObjectMetadata{}
 	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	err := plane.Client.Get(ctx, client.ObjectKey{Name: clusterDefinition}, definition)
+	err = plane.Client.Get(ctx, client.ObjectKey{Name: clusterDefinition}, definition)
 	if apierrors.IsForbidden(err) {
 		return "", nil
 	}
@@ -59,4 +69,25 @@ func planeVersion(ctx context.Context, plane *view.Plane) (string, error) {
 		return "", fmt.Errorf("reading the version of the management plane: %w", err)
 	}
 	return definition.Annotations[install.VersionAnnotation], nil
+}
+
+// checkOffered makes sure that the plane has the versions of Kubernetes that are asked for. A plane of an older Drover does not say.
+func (w *Workload) checkOffered(ctx context.Context, _ *workflow.Progress) []error {
+	runs, err := about.Read(ctx, w.plane.Client)
+	if err != nil {
+		return nil // Then the plane judges by itself, as it does anyway.
+	}
+	minors := []string{w.Config.Cluster.Spec.KubernetesVersion}
+	for _, g := range w.Config.Cluster.Spec.WorkerNodeGroupConfigurations {
+		minors = append(minors, ptr.Deref(g.KubernetesVersion, ""))
+	}
+	slices.Sort(minors)
+	var problems []error
+	for _, minor := range slices.Compact(minors) {
+		if minor != "" && !runs.Has(minor) {
+			problems = append(problems, fmt.Errorf("the management plane, Drover %s, has no Kubernetes %s, only %s: choose one of these, or have the management cluster upgraded",
+				runs.Version, minor, strings.Join(runs.Kubernetes, ", ")))
+		}
+	}
+	return problems
 }

@@ -13,6 +13,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/clusters/spec"
 	"github.com/drover-dev/drover/internal/clusters/view"
+	"github.com/drover-dev/drover/internal/management"
 	"github.com/drover-dev/drover/internal/workflow"
 )
 
@@ -58,7 +59,7 @@ func (w *Workload) setupUpgrade(ctx context.Context, p *workflow.Progress) error
 	if err := w.connect(ctx); err != nil {
 		return err
 	}
-	if err := preflight(ctx, p, w.checkVersions, w.checkThere); err != nil {
+	if err := preflight(ctx, p, w.checkVersions, w.checkOffered, w.checkThere); err != nil {
 		return err
 	}
 	return preflight(ctx, p, w.checkChange)
@@ -77,7 +78,8 @@ func (w *Workload) checkThere(ctx context.Context, p *workflow.Progress) []error
 	if _, err := p.Kept(keptPaused, &ours); err != nil {
 		return []error{err}
 	}
-	if live.IsPaused() && !ours {
+	// What a move paused is resumed by the same move.
+	if live.IsPaused() && !ours && live.Annotations[management.PausedForMove] == "" {
 		return []error{fmt.Errorf("cluster %q is paused: find out who did that and why, then remove the annotation %s", live.Name, anywherev1.PausedAnnotation)}
 	}
 	if tree, err := w.plane.Tree(ctx, live); err == nil {

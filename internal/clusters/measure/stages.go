@@ -1,7 +1,7 @@
 // Package measure tells how many Clusters are in which phase, and how long each stage of making, changing and deleting one took: as metrics,
 // whose number does not depend on that of clusters, and as spans of the trace that a command began.
 //
-// Nothing is remembered for it. A stage is the time in which a condition was not True, and a Cluster's own status says since when that was.
+// Little is remembered for it (Journal). A stage is the time in which a condition was not True, and a Cluster's own status says since when that was.
 package measure
 
 import (

@@ -132,13 +132,12 @@ func ciliumRule(c *anywherev1.Cluster) Violations {
 		{"ipv4NativeRoutingCIDR", cilium.IPv4NativeRoutingCIDR != ""},
 		{"ipv6NativeRoutingCIDR", cilium.IPv6NativeRoutingCIDR != ""},
 		{"cniExclusive", cilium.CNIExclusive != nil},
-		{"helmValues", cilium.HelmValues != nil},
 	} {
 		if setting.set {
 			problems = append(problems, one(at+"."+setting.field, ownNetwork, "the network that Drover installs does not have this setting")...)
 		}
 	}
-	return problems
+	return append(problems, helmValuesProblems(cilium, at+".helmValues")...)
 }
 
 func policyProblems(cilium *anywherev1.CiliumConfig, at string) Violations {

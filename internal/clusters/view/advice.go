@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
@@ -44,10 +46,11 @@ var remedies = map[string]string{
 	infrav1.EndpointUnhealthyReason:             "see `drover describe cluster {cluster}` for the control plane machine that does not answer",
 	addonsv1.InstallOrUpgradeFailedReason:       "see `drover addon history {object}`, the last revision says what the cluster refused",
 	addonsv1.ReleaseClaimedReason:               "remove the other add-on that installs the same release",
-	reasonPaused:                                "find out who paused it and why; to go on, remove the annotation " + anywherev1.PausedAnnotation + " from the Cluster",
-	reasonFailed:                                "correct the spec, and run `drover upgrade cluster -f SPEC`",
-	reasonUnseen:                                "see whether the manager runs: `drover status`",
-	reasonBehind:                                "see whether the manager runs: `drover status`",
+	clusterv1.MachineDeletingDrainingNodeReason: "wait until its Pods have gone elsewhere; one that a disruption budget keeps goes once enough of its kind are well: see how they are on the cluster",
+	reasonPaused: "find out who paused it and why; to go on, remove the annotation " + anywherev1.PausedAnnotation + " from the Cluster",
+	reasonFailed: "correct the spec, and run `drover upgrade cluster -f SPEC`",
+	reasonUnseen: "see whether the manager runs: `drover status`",
+	reasonBehind: "see whether the manager runs: `drover status`",
 	anywherev1.AutoscalerConstraintNotMetReason: "see whether the cluster autoscaler runs, or set the group's count between its bounds",
 }
 

@@ -33,6 +33,8 @@ type Plane struct {
 	// Client speaks with the rights of the person.
 	Client client.WithWatch
 	Host   string
+	// Own is the namespace that the person's kubeconfig names, which is looked into where all may not be.
+	Own string
 }
 
 // Scheme has all kinds that a cluster is made of.
@@ -65,7 +67,11 @@ func Connect(config *rest.Config) (*Plane, error) {
 // Clusters are all that there are, or those of one namespace, sorted.
 func (p *Plane) Clusters(ctx context.Context, namespace string) ([]anywherev1.Cluster, error) {
 	list := &anywherev1.ClusterList{}
-	if err := p.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+	err := p.Client.List(ctx, list, client.InNamespace(namespace))
+	if apierrors.IsForbidden(err) && namespace == "" && p.Own != "" {
+		err = p.Client.List(ctx, list, client.InNamespace(p.Own))
+	}
+	if err != nil {
 		return nil, p.explain("listing clusters", err)
 	}
 	slices.SortFunc(list.Items, func(a, b anywherev1.Cluster) int {

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
 // Link is one step of a chain of causes.
@@ -23,10 +26,13 @@ type Link struct {
 // String is the link as a sentence.
 func (l Link) String() string {
 	if l.Condition == "" {
-		return fmt.Sprintf("%s %s: %s", l.Kind, l.Name, l.Message)
+		return fmt.Sprintf("%s %s: %s", l.Kind, l.Name, oneLine(l.Message))
 	}
-	return fmt.Sprintf("%s %s is not %s: %s", l.Kind, l.Name, l.Condition, cmp.Or(l.Message, l.Reason))
+	return fmt.Sprintf("%s %s is not %s: %s", l.Kind, l.Name, l.Condition, cmp.Or(oneLine(l.Message), l.Reason))
 }
+
+// oneLine is a message of Cluster API, which are lists, as part of a sentence.
+func oneLine(message string) string { return strings.Join(strings.Fields(message), " ") }
 
 // Answer says why a cluster is not ready. Each link of the chain is because of the next one.
 type Answer struct {
@@ -65,6 +71,9 @@ func (n *Node) cause() (Link, *Node) {
 	switch c := n.unmet(); {
 	case n.Deleting:
 		link.Reason, link.Message = reasonDeleting, "it is being deleted"
+		if c := apimeta.FindStatusCondition(n.Conditions, clusterv1.DeletingCondition); c != nil && c.Status == metav1.ConditionTrue && c.Message != "" {
+			link.Reason, link.Message, link.Since = c.Reason, "it is being deleted: "+c.Message, c.LastTransitionTime
+		}
 		return link, n.leftBelow()
 	case n.Failure != "":
 		link.Reason, link.Message = reasonFailed, n.Failure

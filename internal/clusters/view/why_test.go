@@ -73,6 +73,8 @@ func TestWhyIsTheChainDownToTheDeepestUnmetCondition(t *testing.T) {
 	behind.Behind = true
 	deleting := starting(machine("a", met(infrav1.InstanceReady)))
 	deleting.Walk(func(n *Node, _ int) { n.Deleting = n.Kind != kindInfra })
+	draining := object(kindMachine, "a", is(clusterv1.DeletingCondition, metav1.ConditionTrue, clusterv1.MachineDeletingDrainingNodeReason, 8))
+	draining.Deleting = true
 	workers := object(kindCluster, "one", met(anywherev1.ControlPlaneInitialized), met(anywherev1.DefaultCNIConfigured), met(anywherev1.ControlPlaneReady),
 		not(anywherev1.WorkersReady, anywherev1.ScalingUpReason), not(anywherev1.Ready, anywherev1.ScalingUpReason))
 	network := below(object(kindCluster, "one", met(anywherev1.ControlPlaneInitialized), not(anywherev1.DefaultCNIConfigured, anywherev1.DefaultCNIUpgradeInProgressReason),
@@ -115,6 +117,7 @@ func TestWhyIsTheChainDownToTheDeepestUnmetCondition(t *testing.T) {
 		"a cluster that is being deleted": {
 			deleting, "Cluster one Deleting; Cluster API Cluster one Deleting; KubeadmControlPlane one Deleting; Machine a Deleting; PacketMachine a-device Deleting", "longer than usual",
 		},
+		"a machine whose Pods don't leave": {draining, "Machine a DrainingNode", "disruption budget"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Why(tt.tree, epoch)
@@ -162,5 +165,12 @@ func TestATimelineHasTheSecondsOfEachStage(t *testing.T) {
 	last := got.Entries[len(got.Entries)-1]
 	if last.What != "not WorkersReady: ScalingUp of WorkersReady" || last.Seconds != 40*60 {
 		t.Errorf("the last entry is %+v", last)
+	}
+}
+
+func TestALinkIsOneSentence(t *testing.T) {
+	got := Link{Kind: kindMachine, Name: "a", Condition: "Ready", Message: "* Machine a:\n  * NodeHealthy: no"}.String()
+	if want := "Machine a is not Ready: * Machine a: * NodeHealthy: no"; got != want {
+		t.Errorf("the link is %q, want %q", got, want)
 	}
 }
