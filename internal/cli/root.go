@@ -29,6 +29,7 @@ import (
 	"github.com/drover-dev/drover/internal/cli/registry"
 	"github.com/drover-dev/drover/internal/cli/support"
 	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/cli/verb"
 	"github.com/drover-dev/drover/internal/cli/version"
 )
 
@@ -102,6 +103,7 @@ func NewCommand(io *ui.IO) *cobra.Command {
 	packages.AddCommands(root, "clusters", io)
 	bundle.AddCommands(root, "packages", io)
 	addTo(root, "use", addon.NewCommand(io), audit.NewCommand(io), kubeconfig.NewCommand(io), kubectl.NewCommand(), manager.NewCommand(), support.NewCommand(io), version.NewCommand(io))
+	verb.Of(root, "clusters", "generate").AddCommand(support.NewGenerateCommand(io))
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodes})
 	markUsageErrors(root)
 	return root

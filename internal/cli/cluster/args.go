@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,7 +14,7 @@ const (
 )
 
 // Args are the arguments of the program as Drover's commands read them. They answer also under the name of another tool, eksctl-anywhere, or
-// behind the word anywhere; -mc FILE is another way to write --kubeconfig FILE.
+// behind the word anywhere, and then to its variables too; -mc FILE is another way to write --kubeconfig FILE.
 func Args(argv []string) []string {
 	if len(argv) == 0 {
 		return nil
@@ -28,6 +29,9 @@ func Args(argv []string) []string {
 	}
 	if !changesCluster(args) {
 		return args
+	}
+	if plugin {
+		args = withEnvironment(args, os.LookupEnv)
 	}
 	for i, a := range args {
 		switch file, given := strings.CutPrefix(a, "-mc="); {

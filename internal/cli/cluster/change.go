@@ -36,6 +36,8 @@ type change struct {
 	noTimeouts   bool
 	skip         []string
 	image        string
+	// undo is for a cluster that is half made.
+	undo bool
 
 	io  *ui.IO
 	cmd *cobra.Command
@@ -147,6 +149,9 @@ func (c *change) read(verb workflow.Verb) (config *spec.Config, workload bool, e
 func (c *change) parse(verb workflow.Verb, data []byte, from string) (config *spec.Config, workload bool, err error) {
 	if config, err = spec.Read(data); err != nil {
 		return nil, false, fmt.Errorf("%s: %w", from, err)
+	}
+	if err := fill(config); err != nil {
+		return nil, false, err
 	}
 	// Defaults say what the spec does not, so that what it says itself is looked at before.
 	if workload, err = isWorkload(config, verb, c.kubeconfig); err != nil {

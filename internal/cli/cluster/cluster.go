@@ -55,7 +55,12 @@ func (l *look) connect() (*view.Plane, error) {
 	if err != nil {
 		return nil, err
 	}
-	return view.Connect(config)
+	plane, err := view.Connect(config)
+	if err != nil {
+		return nil, err
+	}
+	plane.Own = l.plane.Namespace()
+	return plane, nil
 }
 
 // complete offers the names of clusters to a shell.

@@ -13,7 +13,7 @@ import (
 
 func newCreate(io *ui.IO) *cobra.Command {
 	c := &change{io: io}
-	var cleanup, forceCleanup bool
+	var forceCleanup bool
 	cmd := &cobra.Command{
 		Use:     "cluster -f FILE",
 		Aliases: []string{"clusters"},
@@ -43,7 +43,7 @@ read, and its spec with all defaults.`,
 			if forceCleanup {
 				return ui.Usagef("--force-cleanup is no more: --cleanup removes what a creation that did not end well has made")
 			}
-			if cleanup {
+			if c.undo {
 				return c.delete(cmd.Context(), "")
 			}
 			return c.create(cmd.Context())
@@ -51,7 +51,7 @@ read, and its spec with all defaults.`,
 	}
 	c.add(cmd)
 	c.addLimits(cmd)
-	cmd.Flags().BoolVar(&cleanup, "cleanup", false, "remove what a creation that did not end well has made")
+	cmd.Flags().BoolVar(&c.undo, "cleanup", false, "remove what a creation that did not end well has made")
 	cmd.Flags().BoolVar(&forceCleanup, "force-cleanup", false, "is no more: use --cleanup")
 	_ = cmd.Flags().MarkHidden("force-cleanup")
 	return cmd
@@ -65,7 +65,7 @@ func (c *change) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := spec.Validate(config).Err(); err != nil {
+	if err := append(spec.Validate(config), unshipped(config)...).Err(); err != nil {
 		return fmt.Errorf("%s: %w", name(c.file), err)
 	}
 	plan, err := c.createPlan(config, workload)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/cli/management"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/clusters/spec"
 	"github.com/drover-dev/drover/internal/clusters/view"
@@ -111,6 +112,7 @@ func (c *change) find(ctx context.Context, cluster string) (*spec.Config, error)
 	if err != nil {
 		return nil, err
 	}
+	plane.Own = (&management.Flags{Kubeconfig: c.kubeconfig}).Namespace()
 	found, err := plane.Find(ctx, c.namespace, cluster)
 	var missing *view.NotFoundError
 	if errors.As(err, &missing) && c.unfinished(cluster) {

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -120,6 +122,35 @@ func TestAClusterThatIsNotReadyIsShownWithItsCause(t *testing.T) {
 	}
 }
 
+func TestWhoMayLookIntoOneNamespaceNeedsNotNameIt(t *testing.T) {
+	w := newWorld(t)
+	w.halfMade("mine")
+	w.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "look"}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{anywherev1.GroupVersion.Group}, Resources: []string{"clusters"}, Verbs: []string{"get", "list", "watch"},
+	}}})
+	w.create(&rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "look"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "look"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "ann"}},
+	})
+	config, err := clientcmd.LoadFromFile(w.kubeconfig)
+	w.must(err)
+	for _, user := range config.AuthInfos {
+		user.Impersonate = "ann"
+	}
+	w.must(clientcmd.WriteToFile(*config, w.kubeconfig))
+	w.refused([]string{"name a namespace that you may look into"}, "get", "clusters")
+	for _, context := range config.Contexts {
+		context.Namespace = w.namespace
+	}
+	w.must(clientcmd.WriteToFile(*config, w.kubeconfig))
+	for _, args := range [][]string{{"get", "clusters"}, {"describe", "cluster", "mine"}, {"delete", "cluster", "mine", "--dry-run"}} {
+		if got := w.ok(args...); !strings.Contains(got.out, "mine") {
+			t.Errorf("%v says:\n%s%s", args, got.out, got.err)
+		}
+	}
+}
+
 func TestWhatIsGeneratedIsValid(t *testing.T) {
 	w := newWorld(t)
 	for _, provider := range providers {
@@ -127,6 +158,13 @@ func TestWhatIsGeneratedIsValid(t *testing.T) {
 		w.must(os.WriteFile("fresh.yaml", []byte(got.out), 0o600))
 		if got = w.run(t.Context(), "validate", "-f", "fresh.yaml"); got.code != 0 || !strings.Contains(got.out, "fresh.yaml is valid") {
 			t.Errorf("what is generated for %s is refused:\n%s%s", provider, got.out, got.err)
+		}
+	}
+	old := w.spec("old", replacing("management: false", "management: true"), replacing(`"1.36"`, `"1.31"`))
+	for _, command := range [][]string{{"validate"}, {"create", "cluster"}} {
+		got := w.run(t.Context(), append(command, "-f", old)...)
+		if got.code != 1 || !strings.Contains(got.out+got.err, "there is no Kubernetes 1.31 in this Drover") {
+			t.Errorf("%v of a management cluster that can't be made ends with %d:\n%s%s", command, got.code, got.out, got.err)
 		}
 	}
 	if got := w.run(t.Context(), "generate", "clusterconfig", "fresh", "-p", "vsphere"); got.code != 2 || !strings.Contains(got.err, "docker, packet") {

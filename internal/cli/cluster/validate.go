@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/clusters/spec"
+	"github.com/drover-dev/drover/internal/version"
 )
 
 // verdict is what is wrong with a spec, for programs.
@@ -57,6 +58,9 @@ before they change anything.`,
 				return err
 			}
 			config, violations := spec.Check(data)
+			if len(violations) == 0 {
+				violations = unshipped(config)
+			}
 			v := verdict{Valid: len(violations) == 0, Violations: violations}
 			if config != nil {
 				v.Ignored = config.Ignored
@@ -90,6 +94,22 @@ func printVerdict(w stdio.Writer, file string, v verdict) error {
 			fmt.Fprintf(w, "    %s\n", x.Remedy)
 		}
 	}
-	_, err := fmt.Fprintf(w, "%d things are wrong with %s.\n", len(v.Violations), name(file))
+	things := "1 thing is"
+	if n := len(v.Violations); n > 1 {
+		things = fmt.Sprintf("%d things are", n)
+	}
+	_, err := fmt.Fprintf(w, "%s wrong with %s.\n", things, name(file))
 	return err
+}
+
+// unshipped says that a management cluster asks for a Kubernetes that is not in this Drover, which makes it. Of a workload cluster only its
+// management plane knows.
+func unshipped(config *spec.Config) spec.Violations {
+	if config == nil || config.Cluster == nil || config.Cluster.IsManaged() {
+		return nil
+	}
+	if _, err := version.ForMinor(config.Cluster.Spec.KubernetesVersion); err != nil {
+		return spec.Violations{{Path: "spec.kubernetesVersion", Problem: err.Error(), Remedy: "choose one of these"}}
+	}
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/drover-dev/drover/internal/cli/management"
@@ -67,6 +68,9 @@ func (o *options) run(ctx context.Context, io *ui.IO, name string) error {
 		return err
 	}
 	from, err := find(ctx, cfg, o.namespace, name)
+	if own := o.plane.Namespace(); apierrors.IsForbidden(err) && o.namespace == "" && own != "" {
+		from, err = find(ctx, cfg, own, name) // Who may not look everywhere looks at home.
+	}
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,17 @@ func (f *Flags) Add(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.Kubeconfig, "kubeconfig", "k", "", "kubeconfig `file` of the management plane")
 }
 
+// Namespace is the one that the kubeconfig names, if it does.
+func (f *Flags) Namespace() string {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.Kubeconfig
+	config, err := rules.Load()
+	if err != nil || config.Contexts[config.CurrentContext] == nil {
+		return ""
+	}
+	return config.Contexts[config.CurrentContext].Namespace
+}
+
 // Config is how to reach the plane.
 func (f *Flags) Config() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()

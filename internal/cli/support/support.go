@@ -40,7 +40,10 @@ type options struct {
 
 // NewCommand builds the command.
 func NewCommand(io *ui.IO) *cobra.Command {
-	var o options
+	return new(options).command(io)
+}
+
+func (o *options) command(io *ui.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "support-bundle",
 		Short: "Collect what somebody needs to find out what is wrong",

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
@@ -57,10 +59,39 @@ func TestAPlaceThatCannotBeWrittenToIsRefused(t *testing.T) {
 	}
 }
 
+func TestTheNameOfTheOtherTool(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("DROVER_HOME", t.TempDir())
+	t.Chdir(t.TempDir())
+	const spec = "apiVersion: anywhere.eks.amazonaws.com/v1alpha1\nkind: Cluster\nmetadata: {name: billy}\nspec: {}\n"
+	for file, text := range map[string]string{"billy.yaml": spec, "billy/billy-eks-a-cluster.yaml": "left"} {
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, told, err := execute(t, NewGenerateCommand, "-f", "billy.yaml", "-w", "w.kubeconfig", "--since", "1h", "--metal-home", t.TempDir(), "--file", "bundle.tar.gz")
+	for _, want := range []string{"--w-config has no effect", "--since has no effect", "command/billy-eks-a-cluster.yaml"} {
+		if err != nil || !strings.Contains(told, want) {
+			t.Errorf("%v: it told nothing of %q:\n%s", err, want, told)
+		}
+	}
+	if _, _, err := execute(t, NewGenerateCommand, "-f", "none.yaml"); err == nil || !strings.Contains(err.Error(), "none.yaml") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func run(t *testing.T, args ...string) (out, told string, err error) {
 	t.Helper()
+	return execute(t, NewCommand, args...)
+}
+
+func execute(t *testing.T, command func(*ui.IO) *cobra.Command, args ...string) (out, told string, err error) {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
-	cmd := NewCommand(&ui.IO{Out: &stdout, Err: &stderr})
+	cmd := command(&ui.IO{Out: &stdout, Err: &stderr})
 	cmd.SetArgs(args)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	err = cmd.ExecuteContext(t.Context())

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 
@@ -60,7 +61,10 @@ func Table(w io.Writer, header []string, rows [][]string) error {
 	tw := tabwriter.NewWriter(w, 0, 4, 3, ' ', 0)
 	fmt.Fprintln(tw, strings.Join(header, "\t"))
 	for _, row := range rows {
-		fmt.Fprintln(tw, strings.Join(row, "\t"))
+		fmt.Fprintln(tw, breaks.ReplaceAllString(strings.Join(row, "\t"), " "))
 	}
 	return tw.Flush()
 }
+
+// breaks are those within a cell: a row is a line.
+var breaks = regexp.MustCompile(` *\n *`)

@@ -37,9 +37,11 @@ func TestOutput(t *testing.T) {
 	value := struct {
 		Name string `json:"name"`
 	}{"first"}
-	table := func(w io.Writer) error { return Table(w, []string{"NAME", "AGE"}, [][]string{{"first", "1s"}}) }
+	table := func(w io.Writer) error {
+		return Table(w, []string{"NAME", "AGE"}, [][]string{{"first\n  and only", "1s"}})
+	}
 	for format, want := range map[string]string{
-		"":     "NAME    AGE\nfirst   1s\n",
+		"":     "NAME             AGE\nfirst and only   1s\n",
 		"json": "{\n  \"name\": \"first\"\n}\n",
 		"yaml": "name: first\n",
 	} {
