@@ -14,6 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	beOfVersion()
 	// Local machines are started by this program and run it as their first.
 	if code, ok := local.Main(os.Args); ok {
 		os.Exit(code)

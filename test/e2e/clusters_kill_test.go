@@ -1,0 +1,114 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drover-dev/drover/internal/management"
+	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/test/killtest"
+	"github.com/drover-dev/drover/internal/test/metaltest"
+	"github.com/drover-dev/drover/internal/workflow"
+)
+
+// killedEverywhere runs a command again and again, kills it in one phase after the other, and then lets it end.
+func (s *story) killedEverywhere(cluster string, phases []string, args ...string) result {
+	s.t.Helper()
+	began := time.Now()
+	said := killtest.Everywhere(s.t, s.killable(cluster, phases, args...))
+	s.t.Logf("drover %s, killed in each of %d phases, took %s:\n%s", strings.Join(args, " "), len(phases), time.Since(began).Round(100*time.Millisecond), said)
+	return result{stderr: said}
+}
+
+// killable is a command that may be killed.
+func (s *story) killable(cluster string, phases []string, args ...string) killtest.Command {
+	return killtest.Command{
+		New: func() *exec.Cmd {
+			cmd := s.command(args...)
+			cmd.Dir = s.dir
+			return cmd
+		},
+		Record: s.record(cluster), Phases: phases, Inside: inside,
+		Killed: func(phase string) {
+			if n := len(s.supervisors(cluster)); n > 1 {
+				s.t.Errorf("there are %d planes for cluster %s in %s", n, cluster, phase)
+			}
+		},
+	}
+}
+
+// record is where what is done to a cluster is recorded.
+func (s *story) record(cluster string) workflow.Record {
+	return workflow.Record{Dir: filepath.Join(s.dir, cluster, "generated"), Cluster: cluster}
+}
+
+func (s *story) bootstrap(cluster string) string { return filepath.Join(s.home+"-bootstrap", cluster) }
+
+// supervisors are the processes that run planes for a cluster on this machine.
+func (s *story) supervisors(cluster string) []int {
+	return slices.DeleteFunc(processes(s.bootstrap(cluster)), func(pid int) bool {
+		line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+		return err != nil || !strings.Contains(string(line), "--foreground")
+	})
+}
+
+// noBootstrap says that nothing is left of the plane for a cluster.
+func (s *story) noBootstrap(cluster string) {
+	s.t.Helper()
+	if _, err := os.Stat(s.bootstrap(cluster)); err == nil {
+		s.t.Errorf("the plane for %s is still there", cluster)
+	}
+	if left := processes(s.bootstrap(cluster)); len(left) > 0 {
+		s.t.Errorf("processes %v outlive the plane for %s", left, cluster)
+	}
+}
+
+// had is how many machines and addresses there are.
+func (s *story) had() [2]int {
+	s.t.Helper()
+	if _, err := os.Stat(s.metalHome()); err != nil {
+		return [2]int{} // Nobody asked for a machine yet.
+	}
+	at, err := management.ReadMetal(metal.Home{Dir: s.metalHome()})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	machines, addresses := metaltest.Metal{URL: at.URL, Token: at.Token, Project: at.Project}.Left(s.t)
+	return [2]int{machines, addresses}
+}
+
+// testUndone has a creation be undone. Nobody writes on the management cluster meanwhile.
+func testUndone(_ *testing.T, s *story) {
+	quiet := s.stands()
+	s.undone("half")
+	quiet()
+}
+
+// undone kills the creation of a management cluster while its machine boots, and has it cleaned up.
+func (s *story) undone(cluster string) {
+	s.t.Helper()
+	before := s.had()
+	create := []string{"create", "cluster", "-f", s.spec(cluster, "1.36", 0, "")}
+	s.killable(cluster, createPhases, create...).KillIn(s.t, workflow.CreateWorkloadCluster, "is being provisioned")
+	if during := s.had(); during[0] <= before[0] {
+		s.t.Errorf("it was killed before there was a machine: there were %d, and now %d", before[0], during[0])
+	}
+	if done := killtest.Recorded(s.t, s.record(cluster)); !slices.Equal(done, []string{workflow.CreateBootstrapCluster}) {
+		s.t.Errorf("done is %v", done)
+	}
+	s.mustHere(append(create, "--cleanup")...)
+	if after := s.had(); after != before {
+		s.t.Errorf("there were %d machines and %d addresses, and now %d and %d", before[0], before[1], after[0], after[1])
+	}
+	s.noBootstrap(cluster)
+	if _, err := os.Stat(filepath.Join(s.dir, cluster)); err == nil {
+		s.t.Error("files about the cluster are left")
+	}
+	s.mustHere(append(create, "--cleanup")...)
+}

@@ -1,0 +1,423 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/drover-dev/drover/internal/test/kubetest"
+)
+
+// team is where a user without any other rights has clusters.
+const team = "team-a"
+
+// TestClustersByCommand is what an administrator and a developer do: a management cluster from nothing, and a workload cluster of it, made,
+// scaled, upgraded and deleted by somebody who sees no credential, while the management cluster is upgraded too, Drover on it included.
+// Whatever is done to the management cluster is killed in each of its phases.
+func TestClustersByCommand(t *testing.T) {
+	s := newStory(t)
+	for _, step := range []struct {
+		name string
+		run  func(*testing.T, *story)
+	}{
+		{"a management cluster is made from nothing", testManagementFromNothing},
+		{"a restricted user makes a workload cluster", testWorkloadByRestrictedUser},
+		{"the user scales and upgrades it", testWorkloadChanges},
+		{"the management cluster is upgraded and the workload cluster does not notice", testManagementUpgrade},
+		{"an older Drover is refused", testOlderIsRefused},
+		{"a creation that was killed is undone, and nothing is written elsewhere", testUndone},
+		{"everything is deleted in order", testClustersAreDeleted},
+	} {
+		if !t.Run(step.name, func(t *testing.T) { step.run(t, s.in(t)) }) {
+			return
+		}
+	}
+}
+
+// story is what the steps share.
+type story struct {
+	*fleet
+	dir  string // where commands run and leave their files
+	mgmt string // kubeconfig of the management cluster
+	ann  string // that of the restricted user
+
+	// versions of the program, and the one that commands are given to
+	older, newer, program string
+}
+
+// Phases of what is done to a management cluster.
+var (
+	createPhases = []string{
+		"SetupAndValidate", "CreateBootstrapCluster", "CreateWorkloadCluster", "MoveManagementCluster", "InstallEKSAComponents", "InstallAddOns", "DeleteBootstrap",
+	}
+	upgradePhases = []string{
+		"SetupAndValidate", "UpdateSecrets", "UpgradeNeeded", "PauseEksAAndFluxReconcile", "CreateBootstrapCluster", "InstallCAPI", "MoveManagementToBootstrap",
+		"UpgradeWorkloadCluster", "MoveManagementToWorkload", "UpdateClusterAndGitResources", "ResumeFluxReconcile", "DeleteBootstrap",
+	}
+	deletePhases = []string{
+		"SetupAndValidate", "CreateBootstrapCluster", "InstallCAPI", "MoveManagementToBootstrap", "DeleteWorkloadCluster", "CleanupGitRepo", "DeleteBootstrap",
+	}
+	// inside are points in the middle of phases.
+	inside = map[string]string{
+		"CreateWorkloadCluster": " is not ", "UpgradeWorkloadCluster": " is not ", "DeleteWorkloadCluster": "mgmt",
+		"MoveManagementCluster": "to be moved", "MoveManagementToBootstrap": "to be moved", "MoveManagementToWorkload": "to be moved",
+	}
+)
+
+func newStory(t *testing.T) *story {
+	t.Helper()
+	if os.Geteuid() != 0 || testing.Short() {
+		t.Skip("local machines need root, and minutes")
+	}
+	s := &story{fleet: &fleet{plane: newPlane(t)}, dir: t.TempDir()}
+	s.older, s.newer = stamped(t, oldDrover), stamped(t, newDrover)
+	s.program = s.older
+	s.mgmt, s.ann = filepath.Join(s.dir, "mgmt", "mgmt-eks-a-cluster.kubeconfig"), filepath.Join(s.dir, "ann.kubeconfig")
+	before := interfaces(t)
+	t.Cleanup(func() {
+		s.t = t
+		for _, cluster := range []string{"mgmt", "half"} {
+			if bootstrap := s.bootstrap(cluster); len(processes(bootstrap)) > 0 {
+				s.drover("down", "--purge", "--home", bootstrap)
+			}
+		}
+		for name := range interfaces(t) {
+			if id, ok := strings.CutPrefix(name, "drv"); ok && !before[name] {
+				s.id = id
+			}
+		}
+		s.checkPurge(t)
+	})
+	return s
+}
+
+func (s *story) in(t *testing.T) *story {
+	s.t = t
+	return s
+}
+
+// command is given to the version of the program whose turn it is.
+func (s *story) command(args ...string) *exec.Cmd {
+	cmd := s.fleet.command(args...)
+	cmd.Path = s.program
+	return cmd
+}
+
+// here runs a command in the directory of the story.
+func (s *story) here(args ...string) result {
+	s.t.Helper()
+	cmd := s.command(args...)
+	cmd.Dir = s.dir
+	began := time.Now()
+	r := s.run(cmd)
+	s.t.Logf("drover %s took %s", strings.Join(args, " "), time.Since(began).Round(100*time.Millisecond))
+	return r
+}
+
+func (s *story) mustHere(args ...string) result {
+	s.t.Helper()
+	r := s.here(args...)
+	if r.code != 0 {
+		s.t.Fatalf("drover %s ended with %d:\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
+	}
+	return r
+}
+
+// spec writes the spec of a cluster.
+func (s *story) spec(name, version string, workers int, more string) string {
+	s.t.Helper()
+	manager := "mgmt"
+	if more == "" {
+		manager = name // It has no namespace of a team.
+	}
+	text := fmt.Sprintf(`apiVersion: anywhere.eks.amazonaws.com/v1alpha1
+kind: Cluster
+metadata: {name: %[1]s%[4]s}
+spec:
+  kubernetesVersion: "%[2]s"
+  managementCluster: {name: %[5]s}
+  controlPlaneConfiguration: {count: 1}
+  workerNodeGroupConfigurations: [%[3]s]
+  clusterNetwork:
+    pods: {cidrBlocks: [192.168.0.0/16]}
+    services: {cidrBlocks: [10.96.0.0/12]}
+  datacenterRef: {kind: DockerDatacenterConfig, name: %[1]s}
+---
+apiVersion: anywhere.eks.amazonaws.com/v1alpha1
+kind: DockerDatacenterConfig
+metadata: {name: %[1]s%[4]s}
+spec: {}
+`, name, version, workersText(workers), more, manager)
+	file := filepath.Join(s.dir, name+".yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return file
+}
+
+func workersText(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("{name: md-0, count: %d}", n)
+}
+
+// phases are those that a command says it will go through.
+func phases(r result) []string {
+	var out []string
+	for _, line := range strings.Split(r.stderr, "\n") {
+		if f := strings.Fields(line); len(f) > 2 && strings.HasPrefix(line, " ") && f[0] == fmt.Sprint(len(out)+1) {
+			out = append(out, f[1])
+		}
+	}
+	return out
+}
+
+func (s *story) wentThrough(r result, want ...string) {
+	s.t.Helper()
+	if got := phases(r); !slices.Equal(got, want) {
+		s.t.Errorf("the phases are %v, want %v:\n%s", got, want, r.stderr)
+	}
+}
+
+func (s *story) client(file string) (kubernetes.Interface, *rest.Config) {
+	s.t.Helper()
+	cfg, err := clientcmd.BuildConfigFromFlags("", file)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	c, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return c, cfg
+}
+
+func testManagementFromNothing(t *testing.T, s *story) {
+	r := s.killedEverywhere("mgmt", createPhases, "create", "cluster", "-f", s.spec("mgmt", "1.35", 0, ""))
+	s.wentThrough(r, createPhases...)
+	if info, err := os.Stat(s.mgmt); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v: the kubeconfig is %v", err, info)
+	}
+	s.noBootstrap("mgmt")
+	if has := s.had(); has != [2]int{1, 1} {
+		t.Errorf("there are %d machines and %d addresses", has[0], has[1])
+	}
+	var list struct {
+		Items []struct{ Metadata struct{ Name string } }
+	}
+	out := s.mustHere("get", "clusters", "-k", s.mgmt, "-o", "json").stdout
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Items) != 1 || list.Items[0].Metadata.Name != "mgmt" {
+		t.Errorf("%v: it knows of\n%s", err, out)
+	}
+}
+
+// admit makes a user who may have clusters in one namespace, and nothing else.
+func (s *story) admit() {
+	s.t.Helper()
+	c, cfg := s.client(s.mgmt)
+	ctx := s.t.Context()
+	must := func(err error) {
+		s.t.Helper()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	_, err := c.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}}, metav1.CreateOptions{})
+	must(err)
+	_, err = c.CoreV1().ServiceAccounts(team).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "ann"}}, metav1.CreateOptions{})
+	must(err)
+	_, err = c.RbacV1().RoleBindings(team).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "creators"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "drover-cluster-creator"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: team, Name: "ann"}},
+	}, metav1.CreateOptions{})
+	must(err)
+	token, err := c.CoreV1().ServiceAccounts(team).CreateToken(ctx, "ann", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	must(err)
+	user := rest.AnonymousClientConfig(cfg)
+	user.BearerToken = token.Status.Token
+	must(clientcmd.WriteToFile(*kubetest.AsKubeconfig(user), s.ann))
+}
+
+func testWorkloadByRestrictedUser(t *testing.T, s *story) {
+	s.admit()
+	s.program = s.newer
+	r := s.mustHere("create", "cluster", "-f", s.spec("one", "1.35", 1, ", namespace: "+team), "--kubeconfig", s.ann)
+	s.wentThrough(r, "SetupAndValidate", "CreateWorkloadCluster", "InstallAddOns")
+	one, _ := s.client(filepath.Join(s.dir, "one", "one-eks-a-cluster.kubeconfig"))
+	nodes, err := one.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(nodes.Items) != 2 {
+		t.Fatalf("%v: the cluster has %d nodes", err, len(nodes.Items))
+	}
+	ann, _ := s.client(s.ann)
+	for namespace, names := range map[string][]string{"eksa-system": {"local-metal", "one-kubeconfig", "one-ca", "mgmt-kubeconfig"}, "drover-system": {"drover-bundle-key"}, team: {"other"}} {
+		for _, name := range names {
+			if _, err := ann.CoreV1().Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsForbidden(err) {
+				t.Errorf("the user is not kept from Secret %s/%s: %v", namespace, name, err)
+			}
+		}
+		if _, err := ann.CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+			t.Errorf("the user is not kept from the Secrets of %s: %v", namespace, err)
+		}
+	}
+}
+
+func testWorkloadChanges(t *testing.T, s *story) {
+	again := time.Now()
+	s.mustHere("upgrade", "cluster", "-f", s.spec("one", "1.35", 1, ", namespace: "+team), "-k", s.ann)
+	t.Logf("an upgrade to what is there took %s", time.Since(again).Round(10*time.Millisecond))
+	r := s.mustHere("upgrade", "cluster", "-f", s.spec("one", "1.36", 2, ", namespace: "+team), "-mc", s.ann)
+	s.wentThrough(r, "SetupAndValidate", "PauseEksAAndFluxReconcile", "UpgradeWorkloadCluster", "UpdateClusterAndGitResources", "ResumeFluxReconcile")
+	one, _ := s.client(filepath.Join(s.dir, "one", "one-eks-a-cluster.kubeconfig"))
+	nodes, err := one.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(nodes.Items) != 3 {
+		t.Fatalf("%v: the cluster has %d nodes", err, len(nodes.Items))
+	}
+	for _, n := range nodes.Items {
+		if n.Status.NodeInfo.KubeletVersion != newKubernetes {
+			t.Errorf("node %s has %s", n.Name, n.Status.NodeInfo.KubeletVersion)
+		}
+	}
+	if r := s.here("upgrade", "cluster", "-f", s.spec("one", "1.35", 2, ", namespace: "+team), "-k", s.ann); r.code == 0 || !strings.Contains(r.stderr, "downgrade") {
+		t.Errorf("a downgrade ended with %d:\n%s", r.code, r.stderr)
+	}
+}
+
+// watching counts how often the API of a cluster did not answer, until the context ends.
+func watching(ctx context.Context, c kubernetes.Interface) (asked, failed *atomic.Int64) {
+	asked, failed = new(atomic.Int64), new(atomic.Int64)
+	go func() {
+		for ctx.Err() == nil {
+			one, cancel := context.WithTimeout(ctx, 3*time.Second)
+			_, err := c.CoreV1().Nodes().List(one, metav1.ListOptions{})
+			cancel()
+			if ctx.Err() != nil {
+				return
+			}
+			asked.Add(1)
+			if err != nil {
+				failed.Add(1)
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+	}()
+	return asked, failed
+}
+
+// containers are how often each on a node of a cluster was restarted, by its identity. Pods of nodes that are gone stay for a while.
+func containers(t *testing.T, c kubernetes.Interface) map[string]int32 {
+	t.Helper()
+	nodes, err := c.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, err := c.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]int32{}
+	for _, p := range pods.Items {
+		if !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return n.Name == p.Spec.NodeName }) {
+			continue
+		}
+		for _, s := range p.Status.ContainerStatuses {
+			out[string(p.UID)+"/"+s.Name] = s.RestartCount
+		}
+	}
+	return out
+}
+
+func testManagementUpgrade(t *testing.T, s *story) {
+	one, _ := s.client(filepath.Join(s.dir, "one", "one-eks-a-cluster.kubeconfig"))
+	before := containers(t, one)
+	ctx, stop := context.WithCancel(t.Context())
+	asked, failed := watching(ctx, one)
+	r := s.killedEverywhere("mgmt", upgradePhases, "upgrade", "cluster", "-f", s.spec("mgmt", "1.36", 0, ""))
+	s.wentThrough(r, upgradePhases...)
+	stop()
+	s.noBootstrap("mgmt")
+	if has := s.had(); has != [2]int{4, 2} {
+		t.Errorf("there are %d machines and %d addresses", has[0], has[1])
+	}
+	if failed.Load() > 0 || asked.Load() < 10 {
+		t.Errorf("the workload cluster did not answer %d of %d times", failed.Load(), asked.Load())
+	}
+	after := containers(t, one)
+	for id, restarts := range before {
+		if now, there := after[id]; !there || now != restarts {
+			t.Errorf("container %s was restarted %d times, then %d (there: %t)", id, restarts, now, there)
+		}
+	}
+	mgmt, _ := s.client(s.mgmt)
+	nodes, err := mgmt.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(nodes.Items) != 1 || nodes.Items[0].Status.NodeInfo.KubeletVersion != newKubernetes {
+		t.Errorf("%v: the management cluster has nodes %v", err, nodes.Items)
+	}
+}
+
+// testOlderIsRefused has the Drover that made the management cluster meet the one that is on it by now.
+func testOlderIsRefused(t *testing.T, s *story) {
+	s.program = s.older
+	defer func() { s.program = s.newer }()
+	for _, args := range [][]string{
+		{"upgrade", "cluster", "-f", s.spec("mgmt", "1.36", 1, "")},
+		{"upgrade", "cluster", "-f", s.spec("one", "1.36", 1, ", namespace: "+team), "-k", s.ann},
+		{"create", "cluster", "-f", s.spec("two", "1.36", 1, ", namespace: "+team), "-k", s.ann},
+		{"delete", "cluster", "-f", filepath.Join(s.dir, "one.yaml"), "-k", s.ann},
+	} {
+		r := s.here(args...)
+		if r.code == 0 || !strings.Contains(r.stderr, "use Drover "+newDrover) || !strings.Contains(r.stderr, "Nothing was changed") {
+			t.Errorf("%v ended with %d:\n%s", args, r.code, r.stderr)
+		}
+	}
+}
+
+func testClustersAreDeleted(t *testing.T, s *story) {
+	if r := s.here("delete", "cluster", "-f", filepath.Join(s.dir, "mgmt.yaml")); r.code == 0 || !strings.Contains(r.stderr, "one") {
+		t.Errorf("a management cluster with work was deleted, %d:\n%s", r.code, r.stderr)
+	}
+	r := s.mustHere("delete", "cluster", "-f", filepath.Join(s.dir, "one.yaml"), "-k", s.ann)
+	s.wentThrough(r, "SetupAndValidate", "DeleteWorkloadCluster", "CleanupGitRepo")
+	var records struct {
+		Items []struct {
+			Spec struct{ Action, User string }
+		}
+	}
+	out := s.mustHere("audit", "one", "-k", s.mgmt, "-o", "json").stdout
+	if err := json.Unmarshal([]byte(out), &records); err != nil {
+		t.Fatal(err)
+	}
+	var did []string
+	for _, r := range records.Items {
+		if r.Spec.User == "system:serviceaccount:"+team+":ann" {
+			did = append(did, r.Spec.Action)
+		}
+	}
+	if !slices.Equal(did, []string{"Created", "Upgraded", "Deleted"}) {
+		t.Errorf("on record is %v:\n%s", did, out)
+	}
+	r = s.killedEverywhere("mgmt", deletePhases, "delete", "cluster", "-f", filepath.Join(s.dir, "mgmt.yaml"))
+	s.wentThrough(r, deletePhases...)
+	s.noBootstrap("mgmt")
+	if has := s.had(); has != [2]int{} {
+		t.Errorf("%d machines and %d addresses are left", has[0], has[1])
+	}
+}

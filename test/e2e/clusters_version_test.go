@@ -1,0 +1,52 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	_ "unsafe" // for the name of a variable elsewhere
+)
+
+// Versions of Drover that the story is about.
+const (
+	oldDrover = "v0.5.0"
+	newDrover = "v0.6.0"
+)
+
+// stampRoom is where a copy of this program has its version. It is as long as any, and only once in the file.
+var stampRoom = "version of this program:                "
+
+// linkedVersion is what the linker sets when a release is built.
+//
+//go:linkname linkedVersion github.com/drover-dev/drover/internal/version.version
+var linkedVersion string
+
+// beOfVersion has a stamped copy be what it is stamped with, wherever it runs.
+func beOfVersion() {
+	_, version, _ := strings.Cut(stampRoom, ":")
+	if version = strings.TrimSpace(version); version != "" {
+		linkedVersion = version
+	}
+}
+
+// stamped copies this program as one of another version, as it would be built from another tag.
+func stamped(t *testing.T, version string) string {
+	t.Helper()
+	program, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, _, _ := strings.Cut(stampRoom, ":")
+	stamp := fmt.Sprintf("%-*s", len(stampRoom), name+":"+version)
+	if n := bytes.Count(program, []byte(stampRoom)); n != 1 || len(stamp) != len(stampRoom) {
+		t.Fatalf("there are %d places for version %q", n, version)
+	}
+	file := filepath.Join(t.TempDir(), "drover")
+	if err := os.WriteFile(file, bytes.Replace(program, []byte(stampRoom), []byte(stamp), 1), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
