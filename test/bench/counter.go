@@ -10,11 +10,13 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/test/clustertest"
 )
 
@@ -29,14 +31,28 @@ type change struct {
 	available bool
 }
 
-// countClusters begins to follow.
+// countClusters begins to follow clusters of Cluster API.
 func (b *bench) countClusters(ctx context.Context) (*counter, error) {
+	return b.count(ctx, &clusterv1.Cluster{}, clusterv1.ClusterAvailableCondition)
+}
+
+// conditioned is a cluster that says how it is.
+type conditioned interface {
+	client.Object
+	conditions.Getter
+}
+
+// count begins to follow clusters of a kind, which are available when they have a condition.
+func (b *bench) count(ctx context.Context, kind client.Object, condition string) (*counter, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", filepath.Join(b.home, "kubeconfig"))
 	if err != nil {
 		return nil, err
 	}
 	cl, err := clustertest.NewClient(cfg)
 	if err != nil {
+		return nil, err
+	}
+	if err := anywherev1.AddToScheme(cl.Scheme()); err != nil {
 		return nil, err
 	}
 	ctrllog.SetLogger(logr.Discard()) // Otherwise it complains about none.
@@ -47,15 +63,15 @@ func (b *bench) countClusters(ctx context.Context) (*counter, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &counter{changes: make(chan change), stop: cancel}
 	go func() { _ = watch.Start(ctx) }()
-	informer, err := watch.GetInformer(ctx, &clusterv1.Cluster{})
+	informer, err := watch.GetInformer(ctx, kind)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
 	tell := func(obj any) {
-		if cluster, ok := obj.(*clusterv1.Cluster); ok {
+		if cluster, ok := obj.(conditioned); ok {
 			select {
-			case c.changes <- change{cluster.Name, conditions.IsTrue(cluster, clusterv1.ClusterAvailableCondition)}:
+			case c.changes <- change{cluster.GetName(), conditions.IsTrue(cluster, condition)}:
 			case <-ctx.Done():
 			}
 		}

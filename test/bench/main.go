@@ -36,9 +36,11 @@ var parts = []part{
 	{"managers", "One manager beside upstream's three", measureManagers},
 	{"metal", "Metal with many devices: requests, and lists", measureMetal},
 	{"fleet", "Clusters of one control plane and two workers on simulated machines", measureFleet},
+	{"specs", "The same clusters out of specs, beside plain objects of Cluster API", measureSpecs},
 	{"addons", "Charts on eight API servers, beside a bare client", measureAddons},
 	{"packages", "Packages of signed bundles on many clusters", measurePackages},
 	{"local", "A cluster of two machines on this host", measureLocal},
+	{"clusters", "A management cluster and a workload cluster, by command", measureClusters},
 	{"failover", "Three control planes, the one with the endpoint powered off", measureFailover},
 	{"recovery", "SIGKILL of each component until all are ready again", measureRecovery},
 }
@@ -57,6 +59,8 @@ type bench struct {
 	releases sizes
 	many     int
 	herd     herd
+	// specs is how many clusters are made out of specs.
+	specs int
 }
 
 // sizes is a flag with numbers.
@@ -98,6 +102,7 @@ func run() error {
 	flag.IntVar(&b.herd.clusters, "package-clusters", 100, "how many clusters have packages")
 	flag.IntVar(&b.herd.packages, "packages", 20, "how many packages each of them has")
 	flag.DurationVar(&b.herd.idle, "package-idle", 5*time.Minute, "how long to leave packages alone")
+	flag.IntVar(&b.specs, "specs", 100, "how many clusters are made out of specs")
 	flag.IntVar(&b.devices, "devices", 10000, "how many devices metal is measured with")
 	flag.Parse()
 	chosen, err := choose(*only)

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/metal/api"
+	"github.com/drover-dev/drover/internal/metal/client"
+	"github.com/drover-dev/drover/internal/test/clustertest"
+)
+
+// measureClusters makes a management cluster of one machine by command, and on it a workload cluster of two: once by command, once out of
+// plain objects of Cluster API.
+func measureClusters(ctx context.Context, b *bench) error {
+	if os.Geteuid() != 0 {
+		return errors.New("local machines need root")
+	}
+	if _, err := b.run(ctx, "down"); err != nil {
+		return err
+	}
+	f := &bench{drover: b.drover, work: b.work, home: filepath.Join(b.work, "clusters")}
+	defer f.remove(context.WithoutCancel(ctx))
+	c := &commands{bench: f, dir: filepath.Join(b.work, "story")}
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return err
+	}
+	for _, step := range []func(context.Context) error{c.makeManagement, c.makeWorkload, c.changeNothing, c.makePlain, c.deleteAll} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commands run in a directory of their own.
+type commands struct {
+	*bench
+
+	dir  string
+	made time.Duration // how long a workload cluster took by command
+}
+
+func (c *commands) file(name string) string { return filepath.Join(c.dir, name) }
+
+func (c *commands) kubeconfig() string { return c.file("mgmt/mgmt-eks-a-cluster.kubeconfig") }
+
+// here runs a command in the directory, and says how long it took.
+func (c *commands) here(ctx context.Context, args ...string) (time.Duration, error) {
+	cmd := exec.CommandContext(ctx, c.drover, args...)
+	cmd.Dir = c.dir
+	cmd.Env = append(os.Environ(), "DROVER_HOME="+c.home, "DROVER_METAL_HOME="+c.metalHome())
+	began := time.Now()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return 0, fmt.Errorf("drover %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return time.Since(began), nil
+}
+
+func (c *commands) makeManagement(ctx context.Context) error {
+	if err := os.WriteFile(c.file("mgmt.yaml"), []byte(specOf("mgmt", "managementCluster: {name: mgmt}", 0)), 0o600); err != nil {
+		return err
+	}
+	took, err := c.here(ctx, "create", "cluster", "-f", "mgmt.yaml")
+	if err != nil {
+		return err
+	}
+	machine, err := c.machineTime(ctx)
+	if err != nil {
+		return err
+	}
+	row("management cluster of one machine", "%.1f s, %.1f s of them the machine's own; overhead %.1f s", took.Seconds(), machine.Seconds(), (took - machine).Seconds())
+	return nil
+}
+
+// machineTime is how long machines took, from the order to the end of what they were told to do at their first boot.
+func (c *commands) machineTime(ctx context.Context) (time.Duration, error) {
+	m, err := client.Open(metal.Home{Dir: c.metalHome()})
+	if err != nil {
+		return 0, err
+	}
+	devices, err := m.Devices(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	var sum time.Duration
+	for _, d := range devices {
+		var out api.Events
+		if err := m.Do(ctx, http.MethodGet, "/devices/"+d.ID+"/events?per_page=1000", nil, &out); err != nil {
+			return 0, err
+		}
+		sum += span(out.Events)
+	}
+	return sum, nil
+}
+
+func span(events []api.Event) time.Duration {
+	var first, done time.Time
+	for _, e := range events {
+		if first.IsZero() || e.CreatedAt.Before(first) {
+			first = e.CreatedAt.Time
+		}
+		if strings.HasPrefix(e.Type, "user-state") {
+			done = e.CreatedAt.Time
+		}
+	}
+	return done.Sub(first)
+}
+
+func (c *commands) makeWorkload(ctx context.Context) error {
+	if err := os.WriteFile(c.file("one.yaml"), []byte(specOf("one", "managementCluster: {name: mgmt}", 1)), 0o600); err != nil {
+		return err
+	}
+	var err error
+	if c.made, err = c.here(ctx, "create", "cluster", "-f", "one.yaml", "-k", c.kubeconfig()); err != nil {
+		return err
+	}
+	row("workload cluster of two machines, by command", "%.1f s", c.made.Seconds())
+	return nil
+}
+
+// changeNothing upgrades clusters to what they are.
+func (c *commands) changeNothing(ctx context.Context) error {
+	took, err := c.here(ctx, "upgrade", "cluster", "-f", "one.yaml", "-k", c.kubeconfig())
+	if err != nil {
+		return err
+	}
+	row("upgrade of it to what it is", "%.2f s", took.Seconds())
+	if took, err = c.here(ctx, "upgrade", "cluster", "-f", "mgmt.yaml"); err != nil {
+		return err
+	}
+	row("upgrade of the management cluster to what it is", "%.2f s", took.Seconds())
+	return nil
+}
+
+// makePlain makes such a workload cluster of the shipped template, on the same management cluster.
+func (c *commands) makePlain(ctx context.Context) error {
+	project, err := c.project(ctx)
+	if err != nil {
+		return err
+	}
+	manifest, err := clustertest.Render("templates/cluster-template-local.yaml", map[string]string{
+		"CLUSTER_NAME": "plain", "PROJECT_ID": project, "KUBERNETES_VERSION": kubernetes(), "CONTROL_PLANE_MACHINE_COUNT": "1", "WORKER_MACHINE_COUNT": "1",
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(c.file("plain.yaml"), append(manifest, networkText...), 0o600); err != nil {
+		return err
+	}
+	kubectl := []string{"kubectl", "--kubeconfig", c.kubeconfig()}
+	began := time.Now()
+	for _, args := range [][]string{
+		{"apply", "-f", "plain.yaml"},
+		{"wait", "--for=condition=ControlPlaneInitialized", "--timeout=10m", "clusters.cluster.x-k8s.io/plain"},
+		{"wait", "--for=condition=Available", "--timeout=10m", "clusters.cluster.x-k8s.io/plain"},
+	} {
+		if _, err := c.here(ctx, append(kubectl, args...)...); err != nil {
+			return err
+		}
+	}
+	took := time.Since(began)
+	row("the same out of plain objects of Cluster API", "%.1f s; the command takes %.1f s more", took.Seconds(), (c.made - took).Seconds())
+	_, err = c.here(ctx, append(kubectl, "delete", "clusters.cluster.x-k8s.io", "plain", "--timeout=5m")...)
+	return err
+}
+
+// networkText is the network of the cluster, from where the manager offers it.
+const networkText = `
+---
+apiVersion: addons.cluster.x-k8s.io/v1alpha1
+kind: HelmChartProxy
+metadata: {name: cni}
+spec:
+  clusterSelector: {matchLabels: {cni: drover}}
+  repoURL: oci://127.0.0.1:5000/charts
+  chartName: cni
+  releaseName: cni
+  namespace: kube-system
+`
+
+func (c *commands) deleteAll(ctx context.Context) error {
+	took, err := c.here(ctx, "delete", "cluster", "-f", "one.yaml", "-k", c.kubeconfig())
+	if err != nil {
+		return err
+	}
+	row("workload cluster deleted", "%.1f s", took.Seconds())
+	if took, err = c.here(ctx, "delete", "cluster", "-f", "mgmt.yaml"); err != nil {
+		return err
+	}
+	row("management cluster deleted", "%.1f s", took.Seconds())
+	return nil
+}
+
+// charts is where the plane's registry has the charts that ship with Drover.
+func (b *bench) charts(ctx context.Context) (string, error) {
+	out, err := b.run(ctx, "registry", "status", "-o", "json")
+	if err != nil {
+		return "", err
+	}
+	var status struct{ Charts string }
+	if err := json.Unmarshal([]byte(out), &status); err != nil {
+		return "", fmt.Errorf("reading the status of the registry: %w", err)
+	}
+	return status.Charts, nil
+}
