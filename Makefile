@@ -89,7 +89,8 @@ clean: ## Remove what was built here (Kubernetes stays in the user's cache)
 ##@ Try
 
 .PHONY: demo
-demo: all node ## A management plane, and a real cluster on machines of this host
+demo: KUBE_VERSIONS = all
+demo: all node ## The whole story on machines of this host: clusters, add-ons, packages, upgrades
 	hack/demo.sh up
 
 .PHONY: demo-down

@@ -1,162 +1,303 @@
 #!/usr/bin/env bash
-# The demo: a management plane from nothing, and two real clusters on it, with
-# add-ons and packages. Safe to run twice; "hack/demo.sh down" removes all traces.
+# The demo, which is the whole story: a management cluster from nothing, a cluster of somebody who sees no
+# credential, an add-on, a package, more workers, another Kubernetes, and what to look at. Each command is
+# printed before it runs. What is done is not done again, so that it can be interrupted and run twice;
+# "hack/demo.sh down" removes all traces, whatever state it is in.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-export DROVER_HOME="${DEMO_HOME:-$PWD/.demo}"
-export DROVER_METAL_HOME="$DROVER_HOME-metal"
-drover=bin/drover
+# DEMO_HOME is where everything goes, DEMO_BIN where drover is.
+export PATH="${DEMO_BIN:-$PWD/bin}:$PATH"
+home="$(realpath -m "${DEMO_HOME:-.demo}")"
+export DROVER_HOME="$home/plane" DROVER_METAL_HOME="$home/metal"
+unset KUBECONFIG
 
-say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
-run() { printf '\n$ %s\n' "$*"; "$@"; }
-workload() { run $drover kubectl --kubeconfig "$kubeconfig" "$@"; }
+mgmt=mgmt/mgmt-eks-a-cluster.kubeconfig
+dev=dev/dev-eks-a-cluster.kubeconfig
+
+bold="" plain=""
+[[ ! -t 1 ]] || { bold=$(tput bold 2>/dev/null || true) plain=$(tput sgr0 2>/dev/null || true); }
+say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
+run() { printf '\n%s$ %s%s\n' "$bold" "$*" "$plain"; "$@"; }
+show() { printf '\n%s$ cat %s%s\n' "$bold" "$1" "$plain"; cat "$1"; }
+
+# edit changes the spec of Ann's cluster.
+edit() { printf "\n%s\$ sed -i '%s' dev.yaml%s\n" "$bold" "$1" "$plain"; sed -i "$1" dev.yaml; }
+
+# refused runs what must not be allowed.
+refused() {
+	if run "$@"; then
+		echo "That should have been refused." >&2
+		return 1
+	fi
+}
+
+# write puts standard input into a file.
+write() { cat >"$1.new" && mv "$1.new" "$1"; }
+
+# made says that a cluster was created completely.
+made() { [[ -e $1/$1-eks-a-cluster.kubeconfig ]] && ! grep -qs '^command: create' "$1/generated/$1-checkpoint.yaml"; }
 
 up() {
 	if ((EUID != 0)); then
 		echo "The machines of the demo are made of Linux namespaces, which takes root: run sudo make demo" >&2
 		exit 1
 	fi
-	say "A management plane and machines to use, from nothing, without Docker"
-	run $drover up --metal local
-	export KUBECONFIG="$DROVER_HOME/kubeconfig"
-	kubeconfig="$DROVER_HOME/demo.kubeconfig"
-
-	say "A network for Pods on every cluster that asks for one, as an add-on"
-	network "{}" >"$DROVER_HOME/cni.yaml"
-	run $drover kubectl apply -f "$DROVER_HOME/cni.yaml"
-
-	say "A cluster of one control plane machine and one worker, and another beside it"
-	local start=$SECONDS
-	for name in demo other; do
-		generate $name >"$DROVER_HOME/$name.yaml"
-		run $drover kubectl apply -f "$DROVER_HOME/$name.yaml"
-	done
-	run $drover kubectl wait --for=condition=ControlPlaneInitialized --timeout=10m clusters.cluster.x-k8s.io/demo clusters.cluster.x-k8s.io/other
-	run $drover kubectl wait --for=condition=Available --timeout=10m clusters.cluster.x-k8s.io/demo clusters.cluster.x-k8s.io/other
-	echo "All nodes are ready, after $((SECONDS - start)) s."
-	run bin/clusterctl describe cluster demo
-	run $drover machine list
-
-	say "Its kubeconfig, and a web server that is reached by the name of its Service"
-	run $drover kubeconfig demo --output "$kubeconfig"
-	workload get nodes
-	workload delete job client --ignore-not-found
-	workload apply -f docs/examples/web.yaml
-	workload wait --for=condition=complete --timeout=3m job/client
-	workload logs job/client
-
-	say "Other values for the add-on: what would change, then the change"
-	run $drover addon status cni
-	network "{resources: {limits: {memory: 160Mi}}}" >"$DROVER_HOME/cni.yaml"
-	run $drover addon diff -f "$DROVER_HOME/cni.yaml" || (($? == 1))
-	run $drover kubectl apply -f "$DROVER_HOME/cni.yaml"
-	run $drover addon status cni --wait 3m
-	run $drover addon history cni
-
-	say "Packages from a signed bundle: the same greeting on both clusters"
-	bundles >"$DROVER_HOME/bundles.yaml"
-	run $drover kubectl apply -f "$DROVER_HOME/bundles.yaml"
-	run $drover kubectl wait --for=condition=Ready --timeout=2m -n eksa-packages pbc/demo pbc/other
-	packages >"$DROVER_HOME/packages.yaml"
-	run $drover apply packages -f "$DROVER_HOME/packages.yaml" --wait 5m
-	run $drover list packages --cluster demo
-
-	say "A newer bundle for one of them"
-	run $drover upgrade packages --cluster demo --bundle-version v1-36-2 --wait 5m
-	run $drover get packagebundles
-	for name in demo other; do
-		run $drover get packages --cluster $name
-	done
-	workload get --raw /api/v1/namespaces/default/services/http:my-hello:80/proxy/
-
-	say "What comes next"
-	cat <<-TXT
-	The plane, the machines and the cluster run in the background. Try:
-
-	  export DROVER_HOME=$DROVER_HOME DROVER_METAL_HOME=$DROVER_METAL_HOME
-	  export KUBECONFIG=$kubeconfig         # the workload cluster
-	  bin/drover kubectl get pods -A -o wide
-	  export KUBECONFIG=$KUBECONFIG              # the management plane
-	  bin/drover kubectl scale machinedeployment demo-worker-a --replicas 2
-	  bin/drover machine logs $($drover machine list -o json | sed -n 's/.*"hostname": "\(.*\)".*/\1/p' | head -1)
-	  bin/drover install package notes --package-name notes --cluster other --wait 5m
-	  bin/drover kubectl delete clusters.cluster.x-k8s.io demo
-	  make demo-down                             # remove all traces
-	TXT
+	mkdir -p "$home"
+	cd "$home"
+	trap 'ended $?' EXIT
+	printf 'All of it is in %s. Each command is shown as you would type it.\n' "$home"
+	management
+	restricted
+	workload
+	addon
+	package
+	scale
+	upgrade
+	look
 }
 
-# network writes an add-on: the network's chart, from the plane's own registry,
-# with these values.
-network() {
-	cat <<-YAML
-	apiVersion: addons.cluster.x-k8s.io/v1alpha1
-	kind: HelmChartProxy
-	metadata:
-	  name: cni
+# ended says how to go on after what went wrong, or Ctrl-C.
+ended() {
+	(($1 == 0)) && return
+	say "The demo did not get to its end. make demo goes on from here, make demo-down removes all traces."
+}
+
+management() {
+	say "1. A management cluster from nothing: one spec, no Docker, no internet"
+	write mgmt.yaml <<-YAML
+	apiVersion: anywhere.eks.amazonaws.com/v1alpha1
+	kind: Cluster
+	metadata: {name: mgmt}
 	spec:
-	  clusterSelector:
-	    matchLabels: {cni: drover}
-	  repoURL: $($drover registry status -o json | sed -n 's/.*"charts": "\([^"]*\)".*/\1/p')
-	  chartName: cni
-	  releaseName: cni
-	  namespace: kube-system
-	  valuesTemplate: |
-	    $1
-	  options:
-	    wait: true
+	  kubernetesVersion: "1.36"
+	  managementCluster: {name: mgmt} # itself
+	  controlPlaneConfiguration: {count: 1}
+	  datacenterRef: {kind: DockerDatacenterConfig, name: mgmt}
+	---
+	apiVersion: anywhere.eks.amazonaws.com/v1alpha1
+	kind: DockerDatacenterConfig # machines of this host
+	metadata: {name: mgmt}
+	YAML
+	if made mgmt; then
+		echo "It is there already."
+	else
+		show mgmt.yaml
+		run drover create cluster -f mgmt.yaml
+	fi
+	run export KUBECONFIG="$PWD/$mgmt"
+	run drover get clusters
+}
+
+restricted() {
+	say "2. Ann may have clusters in namespace team-a, and nothing else"
+	write team.yaml <<-YAML
+	apiVersion: v1
+	kind: Namespace
+	metadata: {name: team-a}
+	---
+	apiVersion: v1
+	kind: ServiceAccount
+	metadata: {name: ann, namespace: team-a}
+	---
+	apiVersion: rbac.authorization.k8s.io/v1
+	kind: RoleBinding
+	metadata: {name: creators, namespace: team-a}
+	roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: drover-cluster-creator}
+	subjects: [{kind: ServiceAccount, name: ann, namespace: team-a}]
+	YAML
+	show team.yaml
+	run drover kubectl apply -f team.yaml
+	printf '\nA kubeconfig for her, with a token that "drover kubectl create token ann -n team-a" gave: ann.kubeconfig\n'
+	(umask 077 && kubeconfig | write ann.kubeconfig)
+	printf '\nThe credentials of machines are not for her:\n'
+	refused drover kubectl --kubeconfig ann.kubeconfig get secret local-metal -n eksa-system
+}
+
+# kubeconfig writes one for Ann: the way to the management cluster, with a token of hers.
+kubeconfig() {
+	local view=(drover kubectl config view --minify --raw -o)
+	cat <<-YAML
+	apiVersion: v1
+	kind: Config
+	clusters:
+	- name: mgmt
+	  cluster:
+	    server: $("${view[@]}" 'jsonpath={.clusters[0].cluster.server}')
+	    certificate-authority-data: $("${view[@]}" 'jsonpath={.clusters[0].cluster.certificate-authority-data}')
+	users:
+	- name: ann
+	  user: {token: $(drover kubectl create token ann -n team-a --duration 24h)}
+	contexts:
+	- name: ann
+	  context: {cluster: mgmt, user: ann, namespace: team-a}
+	current-context: ann
 	YAML
 }
 
-# bundles writes which bundle each cluster uses.
-bundles() {
-	for name in demo other; do
-		cat <<-YAML
-		---
-		apiVersion: packages.eks.amazonaws.com/v1alpha1
-		kind: PackageBundleController
-		metadata: {name: $name, namespace: eksa-packages}
-		spec: {activeBundle: v1-36-1}
-		YAML
-	done
-}
-
-# packages writes a package for each cluster, whose name it begins with.
-packages() {
-	for name in demo other; do
-		cat <<-YAML
-		---
-		apiVersion: packages.eks.amazonaws.com/v1alpha1
-		kind: Package
-		metadata: {name: $name-my-hello, namespace: eksa-packages}
+workload() {
+	say "3. Ann makes a cluster: the same command, with her kubeconfig"
+	if made dev; then
+		echo "It is there already."
+	else
+		write dev.yaml <<-YAML
+		apiVersion: anywhere.eks.amazonaws.com/v1alpha1
+		kind: Cluster
+		metadata: {name: dev, namespace: team-a}
 		spec:
-		  packageName: hello-eks-anywhere
-		  config: "title: Hello from $name"
+		  kubernetesVersion: "1.35"
+		  managementCluster: {name: mgmt}
+		  controlPlaneConfiguration: {count: 1}
+		  workerNodeGroupConfigurations:
+		  - name: md-0
+		    count: 1
+		  datacenterRef: {kind: DockerDatacenterConfig, name: dev}
+		---
+		apiVersion: anywhere.eks.amazonaws.com/v1alpha1
+		kind: DockerDatacenterConfig
+		metadata: {name: dev, namespace: team-a}
 		YAML
-	done
+		show dev.yaml
+		run drover create cluster -f dev.yaml --kubeconfig ann.kubeconfig
+	fi
+	run drover kubectl --kubeconfig $dev get nodes
 }
 
-# generate writes the manifests of a cluster.
-generate() {
-	local version
-	version=$($drover version -o json | sed -n 's/.*"kubernetes": "\(v[^"]*\)".*/\1/p')
-	PROJECT_ID=$($drover metal project list -o json | sed -n 's/.*"id": "\([^"]*\)".*/\1/p' | head -1) \
-		bin/clusterctl generate cluster "$1" --from templates/cluster-template-local.yaml --kubernetes-version "$version" \
-		--control-plane-machine-count 1 --worker-machine-count 1
+addon() {
+	say "4. An add-on for every cluster of team-a, those to come included: a HelmChartProxy"
+	write greeting.yaml <<-YAML
+	apiVersion: addons.cluster.x-k8s.io/v1alpha1
+	kind: HelmChartProxy
+	metadata: {name: greeting, namespace: eksa-system}
+	spec:
+	  clusterSelector:
+	    matchLabels: {clusters.anywhere.eks.amazonaws.com/cluster-namespace: team-a}
+	  repoURL: oci://127.0.0.1:5000/catalogue # charts that the management cluster brings along; any registry will do
+	  chartName: hello-eks-anywhere
+	  releaseName: greeting
+	  namespace: default
+	  valuesTemplate: |
+	    title: Hello from an add-on on {{ .Cluster.metadata.name }}
+	  options: {wait: true}
+	YAML
+	show greeting.yaml
+	run drover kubectl apply -f greeting.yaml
+	run drover addon status greeting --wait 5m
+	page greeting
+}
+
+# page reads the page of a Service of Ann's cluster.
+page() { run drover kubectl --kubeconfig $dev get --raw "/api/v1/namespaces/default/services/http:$1:80/proxy/"; }
+
+package() {
+	say "5. Packages from a signed bundle: which one the cluster uses, who may install, and Ann installs one"
+	write packages.yaml <<-YAML
+	apiVersion: v1
+	kind: Namespace # packages for cluster dev
+	metadata: {name: eksa-packages-dev}
+	---
+	apiVersion: packages.eks.amazonaws.com/v1alpha1
+	kind: PackageBundleController # the newest bundle for the cluster's Kubernetes, now and after upgrades
+	metadata: {name: dev, namespace: eksa-packages}
+	spec: {upgradePolicy: always}
+	---
+	apiVersion: rbac.authorization.k8s.io/v1
+	kind: RoleBinding
+	metadata: {name: creators, namespace: eksa-packages-dev}
+	roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: drover-cluster-creator}
+	subjects: [{kind: ServiceAccount, name: ann, namespace: team-a}]
+	---
+	apiVersion: rbac.authorization.k8s.io/v1
+	kind: RoleBinding
+	metadata: {name: viewers, namespace: eksa-packages}
+	roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: drover-viewer}
+	subjects: [{kind: ServiceAccount, name: ann, namespace: team-a}]
+	YAML
+	write notes.yaml <<-YAML
+	apiVersion: packages.eks.amazonaws.com/v1alpha1
+	kind: Package
+	metadata: {name: notes, namespace: eksa-packages-dev}
+	spec:
+	  packageName: notes
+	  config: |
+	    title: Notes of team-a
+	YAML
+	show packages.yaml
+	run drover kubectl apply -f packages.yaml
+	run drover kubectl wait --for=condition=Ready --timeout=3m -n eksa-packages packagebundlecontroller/dev
+	run drover list packages --cluster dev --kubeconfig ann.kubeconfig
+	show notes.yaml
+	run drover apply package -f notes.yaml --kubeconfig ann.kubeconfig --wait 5m
+	run drover get packages --cluster dev --kubeconfig ann.kubeconfig
+	page notes
+}
+
+scale() {
+	say "6. One more worker: Ann changes the spec, and says so"
+	if grep -q '"1.36"' dev.yaml; then
+		echo "It is there already."
+		return
+	fi
+	edit 's/^    count: 1$/    count: 2/'
+	run drover upgrade cluster -f dev.yaml --kubeconfig ann.kubeconfig
+}
+
+upgrade() {
+	say "7. From Kubernetes 1.35 to 1.36, the same way; what it would do first"
+	edit 's/"1.35"/"1.36"/'
+	run drover upgrade plan cluster -f dev.yaml --kubeconfig ann.kubeconfig
+	run drover upgrade cluster -f dev.yaml --kubeconfig ann.kubeconfig
+	run drover kubectl --kubeconfig $dev get nodes
+}
+
+look() {
+	say "8. What to look at"
+	run drover get clusters
+	run drover get machines
+	run drover describe cluster dev
+	run drover why cluster dev
+	printf '\n%s$ drover events cluster dev | tail%s\n' "$bold" "$plain"
+	drover events cluster dev | tail
+	run drover get packagebundlecontrollers
+	run drover addon status
+	run drover audit
+	say "The demo is through, after $((SECONDS / 60)) min $((SECONDS % 60)) s."
+	cat <<-TXT
+	Everything runs in the background. To go on, as the administrator:
+
+	  cd $home
+	  export PATH=${PATH%%:*}:\$PATH DROVER_HOME=$DROVER_HOME DROVER_METAL_HOME=$DROVER_METAL_HOME
+	  export KUBECONFIG=$KUBECONFIG
+	  drover machine list                                      # what there is on this host; ssh and logs get at them
+	  drover addon history greeting                            # and addon rollback goes back
+	  drover support-bundle --help                             # evidence for somebody who is not here, without secrets
+	  drover delete cluster -f dev.yaml --kubeconfig ann.kubeconfig
+	  drover delete cluster -f mgmt.yaml                       # once it has no workload clusters
+
+	Metrics are served by Service drover-metrics in namespace drover-system; a dashboard for them, and alerts,
+	are in observability/ of the checkout. Specs, HelmChartProxies and Packages of your own work as these did:
+	docs/guides/clusters.md, addons.md and packages.md tell more.
+
+	make demo-down removes all traces.
+	TXT
 }
 
 down() {
-	if [[ -x $drover ]]; then
-		run $drover down --purge
-		run $drover metal purge --yes
-	elif [[ -e $DROVER_HOME || -e $DROVER_METAL_HOME ]]; then
-		echo "bin/drover is gone and $DROVER_HOME is still there: run make, then make demo-down" >&2
+	[[ -e $home ]] || return 0
+	if ! command -v drover >/dev/null; then
+		echo "drover is gone and $home is still there: run make, then make demo-down" >&2
 		exit 1
 	fi
+	# A plane that was there for the time being, if the creation was cut short.
+	for plane in "$DROVER_HOME"-bootstrap/*; do
+		[[ ! -e $plane ]] || run drover down --purge --home "$plane"
+	done
+	run drover metal purge --yes
+	rm -rf "$home"/{mgmt,dev,plane-bootstrap} "$home"/{mgmt,team,dev,greeting,packages,notes}.yaml{,.new} "$home"/ann.kubeconfig{,.new}
+	rmdir "$home"
 }
 
 case "${1:-up}" in
-up) up ;;
-down) down ;;
+up | down) "${1:-up}" ;;
 *) echo "usage: $0 [up|down]" >&2; exit 2 ;;
 esac
