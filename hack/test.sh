@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 
 start=$SECONDS
 log=$(mktemp)
-CGO_ENABLED=0 go test -count=1 -shuffle=on -timeout 40m "$@" ./test/e2e >"$log" 2>&1 &
+CGO_ENABLED=0 go test -count=1 -shuffle=on -timeout 60m "$@" ./test/e2e >"$log" 2>&1 &
 program=$!
 trap 'kill "$program" 2>/dev/null || true; rm -f "$log"' EXIT
 

@@ -18,6 +18,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/test/workloadtest"
 )
 
 // trap stands before API servers and kills who writes to them: a write is carried out, and nobody is left to hear of it. It does so once for
@@ -91,7 +92,7 @@ func step(r *http.Request) bool {
 // front leads to a server by way of the trap.
 func (t *trap) front(to *rest.Config) *rest.Config {
 	t.Helper()
-	return front(t.T, to, func(behind *httputil.ReverseProxy) http.Handler {
+	return workloadtest.Before(t.T, to, func(behind *httputil.ReverseProxy) http.Handler {
 		behind.ModifyResponse = t.answered
 		return behind
 	})

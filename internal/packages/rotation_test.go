@@ -14,6 +14,7 @@ import (
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/test/kubetest"
+	"github.com/drover-dev/drover/internal/test/workloadtest"
 )
 
 // kubeconfig replaces the one that a cluster is reached with.
@@ -34,7 +35,7 @@ func TestAKubeconfigThatIsReplacedBeforeItIsRevokedIsTakenUp(t *testing.T) {
 		if to != servers.workloads[1].Config {
 			return to
 		}
-		return front(t, to, func(behind *httputil.ReverseProxy) http.Handler {
+		return workloadtest.Before(t, to, func(behind *httputil.ReverseProxy) http.Handler {
 			return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 				if revoked.Load() {
 					http.Error(out, "who are you?", http.StatusUnauthorized)

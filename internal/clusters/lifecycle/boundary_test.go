@@ -3,14 +3,9 @@ package lifecycle
 import (
 	"context"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
-	"io"
-	"log"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -41,6 +36,7 @@ import (
 	"github.com/drover-dev/drover/internal/plane"
 	"github.com/drover-dev/drover/internal/process"
 	"github.com/drover-dev/drover/internal/test/kubetest"
+	"github.com/drover-dev/drover/internal/test/workloadtest"
 	"github.com/drover-dev/drover/internal/version"
 )
 
@@ -71,30 +67,15 @@ func newSide(t *testing.T, server *kubetest.Server) *side {
 // front leads to the server, or answers that it is down.
 func (s *side) front(to *rest.Config) {
 	s.t.Helper()
-	target, err := url.Parse(to.Host)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	transport, err := rest.TransportFor(to)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	behind := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
-	}
-	web := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.down.Load() {
-			http.Error(w, "the server is on fire", http.StatusInternalServerError)
-			return
-		}
-		behind.ServeHTTP(w, r)
-	}))
-	s.t.Cleanup(func() {
-		web.CloseClientConnections()
-		web.Close()
+	s.config = workloadtest.Before(s.t, to, func(behind *httputil.ReverseProxy) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if s.down.Load() {
+				http.Error(w, "the server is on fire", http.StatusInternalServerError)
+				return
+			}
+			behind.ServeHTTP(w, r)
+		})
 	})
-	s.config = &rest.Config{Host: web.URL, BearerToken: to.BearerToken, QPS: -1}
-	s.config.CAData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})
 }
 
 // kubeconfig is the way to the server by way of the front.

@@ -7,12 +7,9 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httputil"
-	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -443,25 +440,16 @@ func clusterOf(w *world) *clusterv1.Cluster {
 // pretend puts something before the cluster that says which minor version it has.
 func (w *world) pretend() *atomic.Value {
 	w.Helper()
-	to := w.front.Config
-	target, err := url.Parse(to.Host)
-	w.must(err)
-	transport, err := rest.TransportFor(to)
-	w.must(err)
 	minor := &atomic.Value{}
 	minor.Store("36")
-	behind := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: transport, FlushInterval: -1}
-	web := httptest.NewUnstartedServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/version" {
-			fmt.Fprintf(out, `{"major": "1", "minor": %q}`, minor.Load())
-			return
-		}
-		behind.ServeHTTP(out, r)
-	}))
-	web.StartTLS()
-	w.Cleanup(func() { web.CloseClientConnections(); web.Close() })
-	w.front.Config = &rest.Config{Host: web.URL, BearerToken: to.BearerToken, TLSClientConfig: rest.TLSClientConfig{
-		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}),
-	}}
+	w.front.Config = workloadtest.Before(w, w.front.Config, func(behind *httputil.ReverseProxy) http.Handler {
+		return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/version" {
+				fmt.Fprintf(out, `{"major": "1", "minor": %q}`, minor.Load())
+				return
+			}
+			behind.ServeHTTP(out, r)
+		})
+	})
 	return minor
 }

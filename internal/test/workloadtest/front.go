@@ -1,13 +1,8 @@
 package workloadtest
 
 import (
-	"encoding/pem"
-	"io"
-	"log"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httputil"
-	"net/url"
 	"sync"
 	"testing"
 
@@ -29,31 +24,8 @@ type Front struct {
 func NewFront(t testing.TB, to *rest.Config) *Front {
 	t.Helper()
 	f := &Front{}
-	target, err := url.Parse(to.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport, err := rest.TransportFor(to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	behind := &httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport:     transport,
-		FlushInterval: -1, // what a watch tells goes on at once
-		ErrorLog:      log.New(io.Discard, "", 0),
-	}
-	web := httptest.NewUnstartedServer(f.counted(behind))
-	web.EnableHTTP2 = true
-	web.Config.ErrorLog = log.New(io.Discard, "", 0) // a client that goes away is part of tests
-	web.StartTLS()
-	t.Cleanup(func() {
-		f.Resume()
-		web.CloseClientConnections()
-		web.Close()
-	})
-	f.Config = &rest.Config{Host: web.URL, BearerToken: to.BearerToken, QPS: -1}
-	f.Config.CAData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})
+	f.Config = Before(t, to, func(behind *httputil.ReverseProxy) http.Handler { return f.counted(behind) })
+	t.Cleanup(f.Resume)
 	return f
 }
 
