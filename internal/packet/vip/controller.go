@@ -94,6 +94,8 @@ type memory struct {
 
 type recollection struct {
 	verify time.Time // when to ask the API again who has the address
+	holder string    // the device that had it, or "", unless the API did not tell
+	failed error     // why it did not
 	health map[string]health
 }
 

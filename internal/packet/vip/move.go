@@ -21,19 +21,23 @@ func deviceOf(m *infrav1.PacketMachine) string {
 	return id
 }
 
-// findHolder asks the API which device has the address, unless that was done not long ago: only we move it.
+// findHolder asks the API which device has the address, unless that was done not long ago: only we move it. What was found then counts more
+// than the status, of which the cache may have an older version.
 func (c *Controller) findHolder(ctx context.Context, s *scope) error {
-	now := c.Clock.Now()
-	if now.Before(s.recollection.verify) {
-		return nil
+	now, r := c.Clock.Now(), s.recollection
+	if now.Before(r.verify) {
+		if r.failed == nil {
+			s.note(r.holder)
+		}
+		return r.failed
 	}
-	holder, err := c.askHolder(ctx, s)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).V(2).Info("Packet API did not tell who has the endpoint", "error", err.Error())
-		s.recollection.verify = now.Add(pauseAfter(err))
-		return err
+	var holder string
+	if holder, r.failed = c.askHolder(ctx, s); r.failed != nil {
+		ctrl.LoggerFrom(ctx).V(2).Info("Packet API did not tell who has the endpoint", "error", r.failed.Error())
+		r.verify = now.Add(pauseAfter(r.failed))
+		return r.failed
 	}
-	s.recollection.verify = now.Add(recheck)
+	r.verify = now.Add(recheck)
 	s.note(holder)
 	return nil
 }
@@ -129,6 +133,7 @@ func (s *scope) moved(ctx context.Context, d decision) {
 
 // note records who has the address.
 func (s *scope) note(device string) {
+	s.recollection.holder = device
 	e := s.packetCluster.Status.Endpoint
 	e.DeviceID, e.Machine = device, ""
 	if m := s.machines[device]; m != nil {

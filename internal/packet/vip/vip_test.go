@@ -237,6 +237,41 @@ func TestAnAPIThatDoesNotAnswerSaysNothingAboutTheEndpoint(t *testing.T) {
 	}
 }
 
+func TestWhoHasTheAddressIsNotForgottenWhileTheStatusIsOld(t *testing.T) {
+	w := newWorld(t, 3)
+	w.look(t)
+	w.prober.dead = []string{"10.9.0.0"}
+	for w.holder(t) == "cp0" {
+		w.Pass(time.Minute)
+		w.look(t)
+	}
+	w.prober.dead = nil
+	forget := func() {
+		c := &infrav1.PacketCluster{}
+		w.Read(t, "c", c)
+		c.Status.Endpoint.DeviceID, c.Status.Endpoint.Machine = "", "" // as in a cache that is behind
+		if err := w.Status().Update(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forget()
+	if c, _ := w.look(t); w.holder(t) != "cp1" || c.Status.Endpoint.Machine != "cp1" {
+		t.Errorf("the address is on %q, status %+v", w.holder(t), c.Status.Endpoint)
+	}
+
+	forget()
+	w.memory = memory{}
+	w.API.Fail(packettest.Fault{Status: 500})
+	w.look(t)
+	w.API.Heal()
+	for range 3 { // The API is left alone for a while, and nobody knows who has it.
+		w.look(t)
+	}
+	if w.holder(t) != "cp1" {
+		t.Errorf("the address was moved to %q while nobody knew who had it", w.holder(t))
+	}
+}
+
 func TestAfterAMoveToAnotherPlaneTheAddressStaysWhereItIs(t *testing.T) {
 	w := newWorld(t, 3)
 	w.look(t)
