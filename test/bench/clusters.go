@@ -109,7 +109,7 @@ func span(events []api.Event) time.Duration {
 		if first.IsZero() || e.CreatedAt.Before(first) {
 			first = e.CreatedAt.Time
 		}
-		if strings.HasPrefix(e.Type, "user-state") {
+		if e.Type == "user-state" && e.CreatedAt.After(done) {
 			done = e.CreatedAt.Time
 		}
 	}

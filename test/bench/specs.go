@@ -14,6 +14,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/charts"
+	"github.com/drover-dev/drover/internal/capi"
 	"github.com/drover-dev/drover/internal/clusters/build"
 	"github.com/drover-dev/drover/internal/clusters/spec"
 	"github.com/drover-dev/drover/internal/version"
@@ -22,12 +23,12 @@ import (
 // specText is a workload cluster of one control plane and some workers.
 const specText = `apiVersion: anywhere.eks.amazonaws.com/v1alpha1
 kind: DockerDatacenterConfig
-metadata: {name: NAME}
+metadata: {name: NAME, namespace: default}
 spec: {}
 ---
 apiVersion: anywhere.eks.amazonaws.com/v1alpha1
 kind: Cluster
-metadata: {name: NAME}
+metadata: {name: NAME, namespace: default}
 spec:
   kubernetesVersion: "MINOR"
   OWNER
@@ -165,7 +166,7 @@ func (b *bench) createEach(ctx context.Context, objects func(name string) ([]cli
 	if err != nil {
 		return err
 	}
-	for _, add := range []func(*runtime.Scheme) error{anywherev1.AddToScheme, addonsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{capi.AddToScheme, anywherev1.AddToScheme, addonsv1.AddToScheme} {
 		if err := add(cl.Scheme()); err != nil {
 			return err
 		}
