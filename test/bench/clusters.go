@@ -29,6 +29,7 @@ func measureClusters(ctx context.Context, b *bench) error {
 	}
 	f := &bench{drover: b.drover, work: b.work, home: filepath.Join(b.work, "clusters")}
 	defer f.remove(context.WithoutCancel(ctx))
+	defer f.removeBootstrap(context.WithoutCancel(ctx))
 	c := &commands{bench: f, dir: filepath.Join(b.work, "story")}
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return err
@@ -39,6 +40,16 @@ func measureClusters(ctx context.Context, b *bench) error {
 		}
 	}
 	return nil
+}
+
+// removeBootstrap removes the plane that a creation has left which was cut short.
+func (b *bench) removeBootstrap(ctx context.Context) {
+	left, _ := filepath.Glob(filepath.Join(b.home+"-bootstrap", "*"))
+	for _, home := range left {
+		if out, err := b.run(ctx, "down", "--purge", "--home", home); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err, out)
+		}
+	}
 }
 
 // commands run in a directory of their own.

@@ -60,43 +60,47 @@ func measureFleet(ctx context.Context, b *bench) error {
 func (b *bench) runFleet(ctx context.Context, n int, watch bool) (fleetRun, error) {
 	f := &bench{drover: b.drover, work: b.work, idle: b.idle, home: filepath.Join(b.work, fmt.Sprintf("fleet-%d", n))}
 	r := fleetRun{clusters: n}
-	stop, err := f.startMetal(ctx)
-	if err != nil {
-		return r, err
-	}
-	defer func() {
-		f.remove(context.WithoutCancel(ctx))
-		stop()
-	}()
-	if _, err := f.run(ctx, "up", "--metal", "memory"); err != nil {
-		return r, err
-	}
-	if err := wait(ctx, settle); err != nil {
-		return r, err
-	}
-	if r.empty, err = f.usages(ctx); err != nil {
-		return r, err
-	}
-	if err := f.fill(ctx, &r); err != nil {
-		return r, err
-	}
-	if watch {
-		if err := f.watchIdle(ctx, &r); err != nil {
-			return r, err
+	err := f.onOwnPlane(ctx, &r, func() error {
+		err := f.fill(ctx, &r, f.countClusters, func(ctx context.Context) error { return f.createClusters(ctx, n) })
+		if err != nil || !watch {
+			return err
 		}
-	}
-	return r, nil
+		return f.watchIdle(ctx, &r)
+	})
+	return r, err
 }
 
-// fill makes the clusters and waits until all are available.
-func (b *bench) fill(ctx context.Context, r *fleetRun) error {
-	counter, err := b.countClusters(ctx)
+// onOwnPlane brings up a plane and a metal with simulated machines, measures them while they are empty, and removes them after use.
+func (b *bench) onOwnPlane(ctx context.Context, r *fleetRun, use func() error) error {
+	stop, err := b.startMetal(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		b.remove(context.WithoutCancel(ctx))
+		stop()
+	}()
+	if _, err := b.run(ctx, "up", "--metal", "memory"); err != nil {
+		return err
+	}
+	if err := wait(ctx, settle); err != nil {
+		return err
+	}
+	if r.empty, err = b.usages(ctx); err != nil {
+		return err
+	}
+	return use()
+}
+
+// fill makes the clusters and waits until all are available, which follow counts.
+func (b *bench) fill(ctx context.Context, r *fleetRun, follow func(context.Context) (*counter, error), create func(context.Context) error) error {
+	counter, err := follow(ctx)
 	if err != nil {
 		return err
 	}
 	defer counter.stop()
 	began := time.Now()
-	if err := b.createClusters(ctx, r.clusters); err != nil {
+	if err := create(ctx); err != nil {
 		return err
 	}
 	if err := counter.await(ctx, r.clusters); err != nil {

@@ -59,6 +59,11 @@ func (r fleetRun) used() time.Duration { return total(r.made).cpu - total(r.empt
 // grown is the memory that the fleet takes.
 func (r fleetRun) grown() int64 { return total(r.settled).proportional - total(r.empty).proportional }
 
+// ofManager is the part of that which the manager takes for one cluster.
+func (r fleetRun) ofManager() int64 {
+	return (r.settled["manager"].proportional - r.empty["manager"].proportional) / int64(r.clusters)
+}
+
 func (r fleetRun) print() {
 	name := strconv.Itoa(r.clusters) + " clusters"
 	row(name+", all available", "%.0f s, %.1f s of CPU each", r.ready.Seconds(), r.used().Seconds()/float64(r.clusters))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,85 +56,46 @@ func measureSpecs(ctx context.Context, b *bench) error {
 	if _, err := b.run(ctx, "down"); err != nil {
 		return err
 	}
-	plain, err := b.runSpecs(ctx, "plain", (*bench).makePlain)
+	plain, err := b.runSpecs(ctx, "plain", (*bench).countClusters, (*bench).createPlain)
 	if err != nil {
 		return fmt.Errorf("out of plain objects: %w", err)
 	}
 	plain.print()
-	specs, err := b.runSpecs(ctx, "specs", (*bench).makeSpecs)
+	specs, err := b.runSpecs(ctx, "specs", (*bench).countSpecs, (*bench).createSpecs)
 	if err != nil {
 		return fmt.Errorf("out of specs: %w", err)
 	}
 	specs.print()
-	row("specs beside plain objects", "%.2f times as long, %.2f times the CPU; %d KiB more of the manager's memory for each cluster",
-		specs.ready.Seconds()/plain.ready.Seconds(), specs.used().Seconds()/plain.used().Seconds(), (specs.grown()-plain.grown())/int64(b.specs)>>10)
+	row("specs beside plain objects", "%.2f times as long, %.2f times the CPU; the manager takes %d KiB for each cluster, and %d without specs",
+		specs.ready.Seconds()/plain.ready.Seconds(), specs.used().Seconds()/plain.used().Seconds(), specs.ofManager()>>10, plain.ofManager()>>10)
 	return nil
 }
 
 // runSpecs makes clusters on a plane of their own, and says what they took.
-func (b *bench) runSpecs(ctx context.Context, name string, begin func(*bench, context.Context) (*counter, error)) (fleetRun, error) {
+func (b *bench) runSpecs(ctx context.Context, name string, follow func(*bench, context.Context) (*counter, error), create func(*bench, context.Context) error) (fleetRun, error) {
 	f := &bench{drover: b.drover, work: b.work, specs: b.specs, home: filepath.Join(b.work, name)}
 	r := fleetRun{clusters: b.specs}
-	stop, err := f.startMetal(ctx)
-	if err != nil {
-		return r, err
-	}
-	defer func() {
-		f.remove(context.WithoutCancel(ctx))
-		stop()
-	}()
-	if _, err := f.run(ctx, "up", "--metal", "memory"); err != nil {
-		return r, err
-	}
-	if err := wait(ctx, settle); err != nil {
-		return r, err
-	}
-	if r.empty, err = f.usages(ctx); err != nil {
-		return r, err
-	}
-	began := time.Now()
-	counter, err := begin(f, ctx)
-	if err != nil {
-		return r, err
-	}
-	defer counter.stop()
-	if err := counter.await(ctx, b.specs); err != nil {
-		return r, err
-	}
-	r.ready = time.Since(began)
-	if r.made, err = f.usages(ctx); err != nil {
-		return r, err
-	}
-	if err := wait(ctx, fleetSettle); err != nil {
-		return r, err
-	}
-	r.settled, err = f.usages(ctx)
+	err := f.onOwnPlane(ctx, &r, func() error {
+		return f.fill(ctx, &r, func(ctx context.Context) (*counter, error) { return follow(f, ctx) }, func(ctx context.Context) error { return create(f, ctx) })
+	})
 	return r, err
 }
 
-// makePlain makes clusters of the objects that specs become, as somebody would who writes those by hand.
-func (b *bench) makePlain(ctx context.Context) (*counter, error) {
+// createPlain creates the objects that specs become, as somebody would who writes those by hand.
+func (b *bench) createPlain(ctx context.Context) error {
 	registry, err := b.charts(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	network, err := charts.Version("cni")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	project, err := b.project(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c, err := b.countClusters(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return c, b.createEach(ctx, func(name string) ([]client.Object, error) {
-		config, err := spec.Read([]byte(specOf(name, "management: false", 2)))
-		if err != nil {
-			return nil, err
-		}
+	return b.createEach(ctx, func(config *spec.Config) ([]client.Object, error) {
 		spec.Default(config)
 		set, err := build.Objects(build.Input{Config: config, Version: version.ForMinor, Project: project, Charts: registry, CNIVersion: network})
 		if err != nil {
@@ -145,23 +105,17 @@ func (b *bench) makePlain(ctx context.Context) (*counter, error) {
 	})
 }
 
-// makeSpecs makes clusters out of specs.
-func (b *bench) makeSpecs(ctx context.Context) (*counter, error) {
-	c, err := b.count(ctx, &anywherev1.Cluster{}, anywherev1.Ready)
-	if err != nil {
-		return nil, err
-	}
-	return c, b.createEach(ctx, func(name string) ([]client.Object, error) {
-		config, err := spec.Read([]byte(specOf(name, "management: false", 2)))
-		if err != nil {
-			return nil, err
-		}
-		return config.Objects(), nil
-	})
+// countSpecs begins to follow the Clusters of specs.
+func (b *bench) countSpecs(ctx context.Context) (*counter, error) {
+	return b.count(ctx, &anywherev1.Cluster{}, anywherev1.Ready)
 }
 
-// createEach creates the objects of each cluster, some clusters at a time.
-func (b *bench) createEach(ctx context.Context, objects func(name string) ([]client.Object, error)) error {
+func (b *bench) createSpecs(ctx context.Context) error {
+	return b.createEach(ctx, func(config *spec.Config) ([]client.Object, error) { return config.Objects(), nil })
+}
+
+// createEach creates what a spec is made into for each cluster, some clusters at a time.
+func (b *bench) createEach(ctx context.Context, objects func(*spec.Config) ([]client.Object, error)) error {
 	cl, err := b.client()
 	if err != nil {
 		return err
@@ -175,7 +129,11 @@ func (b *bench) createEach(ctx context.Context, objects func(name string) ([]cli
 	group.SetLimit(fleetWriters)
 	for i := range b.specs {
 		group.Go(func() error {
-			all, err := objects(fmt.Sprintf("c%03d", i))
+			config, err := spec.Read([]byte(specOf(fmt.Sprintf("c%03d", i), "management: false", 2)))
+			if err != nil {
+				return err
+			}
+			all, err := objects(config)
 			if err != nil {
 				return err
 			}

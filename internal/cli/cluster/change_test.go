@@ -259,19 +259,27 @@ func TestFlagsOfOtherToolsAreAcceptedAndSaySo(t *testing.T) {
 	}
 }
 
+// translation is a command line, and the arguments that it stands for.
+type translation struct{ argv, want string }
+
+func understood(t *testing.T, lines []translation) {
+	t.Helper()
+	for _, tt := range lines {
+		if got := strings.Join(Args(strings.Fields(tt.argv)), " "); got != tt.want {
+			t.Errorf("%q is %q, want %q", tt.argv, got, tt.want)
+		}
+	}
+}
+
 func TestTheNameOfTheOtherTool(t *testing.T) {
-	for _, tt := range []struct{ argv, want string }{
+	understood(t, []translation{
 		{"drover get clusters", "get clusters"},
 		{"drover anywhere create cluster -f x -mc m", "create cluster -f x --kubeconfig m"},
 		{"/usr/local/bin/eksctl-anywhere upgrade cluster -f x -mc=m -v 6", "upgrade cluster -f x --kubeconfig=m"},
 		{"eksctl-anywhere version -v9", "version"},
 		{"drover kubectl get pods -mc x", "kubectl get pods -mc x"},
 		{"drover", ""},
-	} {
-		if got := strings.Join(Args(strings.Fields(tt.argv)), " "); got != tt.want {
-			t.Errorf("%q is %q, want %q", tt.argv, got, tt.want)
-		}
-	}
+	})
 }
 
 func TestASpecDecidesWhatACommandIs(t *testing.T) {

@@ -15,7 +15,7 @@ func TestVariablesOfTheOtherTool(t *testing.T) {
 	for name, value := range variables {
 		t.Setenv(name, value)
 	}
-	for _, tt := range []struct{ argv, want string }{
+	understood(t, []translation{
 		{"eksctl-anywhere create cluster", "create cluster --hardware-csv=hw.csv --no-timeouts=true --filename=x.yaml"},
 		{"eksctl-anywhere create cluster -f y.yaml -z other.csv", "create cluster -f y.yaml -z other.csv --no-timeouts=true"},
 		{"eksctl-anywhere upgrade cluster --filename=y.yaml --no-timeouts=false", "upgrade cluster --filename=y.yaml --no-timeouts=false --hardware-csv=hw.csv"},
@@ -23,11 +23,7 @@ func TestVariablesOfTheOtherTool(t *testing.T) {
 		{"eksctl-anywhere delete cluster one", "delete cluster one --hardware-csv=hw.csv"},
 		{"eksctl-anywhere get clusters", "get clusters"},
 		{"drover create cluster", "create cluster"},
-	} {
-		if got := strings.Join(Args(strings.Fields(tt.argv)), " "); got != tt.want {
-			t.Errorf("%q is %q, want %q", tt.argv, got, tt.want)
-		}
-	}
+	})
 }
 
 func TestTheFlagsThatVariablesSetExist(t *testing.T) {
