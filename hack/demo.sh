@@ -190,29 +190,7 @@ addon() {
 page() { run drover kubectl --kubeconfig $dev get --raw "/api/v1/namespaces/default/services/http:$1:80/proxy/"; }
 
 package() {
-	say "5. Packages from a signed bundle: which one the cluster uses, who may install, and Ann installs one"
-	write packages.yaml <<-YAML
-	apiVersion: v1
-	kind: Namespace # packages for cluster dev
-	metadata: {name: eksa-packages-dev}
-	---
-	apiVersion: packages.eks.amazonaws.com/v1alpha1
-	kind: PackageBundleController # the newest bundle for the cluster's Kubernetes, now and after upgrades
-	metadata: {name: dev, namespace: eksa-packages}
-	spec: {upgradePolicy: always}
-	---
-	apiVersion: rbac.authorization.k8s.io/v1
-	kind: RoleBinding
-	metadata: {name: creators, namespace: eksa-packages-dev}
-	roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: drover-cluster-creator}
-	subjects: [{kind: ServiceAccount, name: ann, namespace: team-a}]
-	---
-	apiVersion: rbac.authorization.k8s.io/v1
-	kind: RoleBinding
-	metadata: {name: viewers, namespace: eksa-packages}
-	roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: drover-viewer}
-	subjects: [{kind: ServiceAccount, name: ann, namespace: team-a}]
-	YAML
+	say "5. Ann installs a package, from the signed bundle that her cluster came with"
 	write notes.yaml <<-YAML
 	apiVersion: packages.eks.amazonaws.com/v1alpha1
 	kind: Package
@@ -222,9 +200,7 @@ package() {
 	  config: |
 	    title: Notes of team-a
 	YAML
-	show packages.yaml
-	run drover kubectl apply -f packages.yaml
-	run drover kubectl wait --for=condition=Ready --timeout=3m -n eksa-packages packagebundlecontroller/dev
+	run drover kubectl --kubeconfig ann.kubeconfig wait --for=condition=Ready --timeout=3m -n eksa-packages packagebundlecontroller/dev
 	run drover list packages --cluster dev --kubeconfig ann.kubeconfig
 	show notes.yaml
 	run drover apply package -f notes.yaml --kubeconfig ann.kubeconfig --wait 5m
@@ -293,7 +269,7 @@ down() {
 		[[ ! -e $plane ]] || run drover down --purge --home "$plane"
 	done
 	run drover metal purge --yes
-	rm -rf "$home"/{mgmt,dev,plane-bootstrap} "$home"/{mgmt,team,dev,greeting,packages,notes}.yaml{,.new} "$home"/ann.kubeconfig{,.new}
+	rm -rf "$home"/{mgmt,dev,plane-bootstrap} "$home"/{mgmt,team,dev,greeting,notes}.yaml{,.new} "$home"/ann.kubeconfig{,.new}
 	rmdir "$home"
 }
 

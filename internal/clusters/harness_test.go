@@ -21,6 +21,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/charts"
 	"github.com/drover-dev/drover/internal/capi"
 	"github.com/drover-dev/drover/internal/install"
@@ -96,7 +97,10 @@ func (w *world) admit() {
 func newClient(t testing.TB, cfg *rest.Config) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, capi.AddToScheme, infrav1.AddToScheme, addonsv1.AddToScheme, anywherev1.AddToScheme, droverv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, rbacv1.AddToScheme, capi.AddToScheme, infrav1.AddToScheme, addonsv1.AddToScheme, anywherev1.AddToScheme, droverv1.AddToScheme,
+		packagesv1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}

@@ -23,6 +23,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/clusters/cluster"
 )
 
@@ -60,6 +61,7 @@ func TestAWorkloadClusterLivesItsWholeLife(t *testing.T) {
 		t.Errorf("version is %q", v)
 	}
 	w.reads("dev")
+	w.installs("dev")
 	w.corrects("dev")
 
 	w.change("dev", func(c *anywherev1.Cluster) { c.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(3) })
@@ -134,6 +136,19 @@ func (w *world) reads(name string) {
 	}
 	if err := w.user.List(w.Context(), &corev1.SecretList{}, client.InNamespace(w.ns)); !apierrors.IsForbidden(err) {
 		w.Errorf("the user is not kept from listing Secrets: %v", err)
+	}
+}
+
+// installs says that the user may have packages on a cluster, and on no other.
+func (w *world) installs(name string) {
+	w.Helper()
+	p := &packagesv1.Package{Spec: packagesv1.PackageSpec{PackageName: "hello"}}
+	p.Namespace, p.Name = packagesv1.NamespacePrefix+name, "hello"
+	w.until("packages can be installed", func() error { return w.user.Create(w.Context(), p.DeepCopy(), client.DryRunAll) })
+	w.must(w.user.Get(w.Context(), client.ObjectKey{Namespace: packagesv1.Namespace, Name: name}, &packagesv1.PackageBundleController{}))
+	p.Namespace, p.Name = packagesv1.Namespace, "other-hello"
+	if err := w.user.Create(w.Context(), p, client.DryRunAll); !apierrors.IsForbidden(err) {
+		w.Errorf("the user is not kept from packages of others: %v", err)
 	}
 }
 
@@ -231,6 +246,7 @@ var ownKinds = []schema.GroupVersionKind{
 	{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1", Kind: "PacketMachine"},
 	{Group: "addons.cluster.x-k8s.io", Version: "v1alpha1", Kind: "HelmChartProxy"},
 	{Group: "addons.cluster.x-k8s.io", Version: "v1alpha1", Kind: "HelmReleaseProxy"},
+	{Group: "packages.eks.amazonaws.com", Version: "v1alpha1", Kind: "PackageBundleController"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
 	{Version: "v1", Kind: "Secret"},

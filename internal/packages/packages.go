@@ -91,7 +91,6 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		{"webhooks", func() error {
 			return admission.Setup(mgr, admission.Options{Keys: o.Keys, ManagementCluster: o.ManagementCluster})
 		}},
-		{"the namespace", func() error { return mgr.Add(housing(mgr.GetClient())) }},
 		{"the end", func() error { return mgr.Add(closing(from)) }},
 	} {
 		if err := part.setup(); err != nil {

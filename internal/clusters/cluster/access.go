@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,30 +32,33 @@ type given struct{ user, role, binding string }
 // granted is what this process has granted. It is lost with it, and access is given again, which changes nothing.
 type granted struct {
 	mu   sync.Mutex
-	last map[client.ObjectKey]given
+	last map[grantKey]given
 }
 
+// grantKey is a Role for a Cluster.
+type grantKey struct{ cluster, role client.ObjectKey }
+
 // known says that nothing has changed since the last time.
-func (g *granted) known(key client.ObjectKey, now given) bool {
+func (g *granted) known(key grantKey, now given) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	last, ok := g.last[key]
 	return ok && last == now
 }
 
-func (g *granted) done(key client.ObjectKey, what given) {
+func (g *granted) done(key grantKey, what given) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.last == nil {
-		g.last = map[client.ObjectKey]given{}
+		g.last = map[grantKey]given{}
 	}
 	g.last[key] = what
 }
 
-func (g *granted) forget(key client.ObjectKey) {
+func (g *granted) forget(cluster client.ObjectKey) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.last, key)
+	maps.DeleteFunc(g.last, func(k grantKey, _ given) bool { return k.cluster == cluster })
 }
 
 // grantAccess puts the kubeconfig where the Cluster is, and lets exactly that be read by who made the Cluster. In the system's namespace,
@@ -73,7 +77,7 @@ func (c *Controller) grantAccess(ctx context.Context, s *scope) (bool, error) {
 	if err := c.copyKubeconfig(ctx, s, data[kubeconfigKey]); err != nil {
 		return false, err
 	}
-	return true, c.bind(ctx, s)
+	return true, c.bind(ctx, s, accessOf)
 }
 
 func (c *Controller) copyKubeconfig(ctx context.Context, s *scope, kubeconfig []byte) error {
@@ -93,22 +97,22 @@ func accessMeta(c *anywherev1.Cluster) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: c.Namespace, Name: kubeconfigName(c.Name), Labels: build.Labels(c)}
 }
 
-// bind lets one user read one Secret. Of what says so only the versions are watched: if one is another than what was written, it is written
-// again.
-func (c *Controller) bind(ctx context.Context, s *scope) (err error) {
+// bind gives a Role to who made a Cluster. Of what says so only the versions are watched: if one is another than what was written, it is
+// written again.
+func (c *Controller) bind(ctx context.Context, s *scope, of func(c *anywherev1.Cluster, user string) (*rbacv1.Role, *rbacv1.RoleBinding)) (err error) {
 	user := s.cluster.Annotations[CreatedByAnnotation]
 	if user == "" {
 		return nil
 	}
-	role, binding := accessOf(s.cluster, user)
-	now := given{user: user}
+	role, binding := of(s.cluster, user)
+	key, now := grantKey{s.key(), client.ObjectKeyFromObject(role)}, given{user: user}
 	if now.role, err = c.seen(ctx, role); err != nil {
 		return err
 	}
 	if now.binding, err = c.seen(ctx, binding); err != nil {
 		return err
 	}
-	if c.access.known(s.key(), now) {
+	if c.access.known(key, now) {
 		return nil
 	}
 	if now.role, err = c.grant(ctx, s, role); err != nil {
@@ -117,7 +121,7 @@ func (c *Controller) bind(ctx context.Context, s *scope) (err error) {
 	if now.binding, err = c.grant(ctx, s, binding); err != nil {
 		return err
 	}
-	c.access.done(s.key(), now)
+	c.access.done(key, now)
 	return nil
 }
 
@@ -134,16 +138,20 @@ func (c *Controller) seen(ctx context.Context, o client.Object) (string, error) 
 	return meta.ResourceVersion, nil
 }
 
+// accessOf lets one user read one Secret.
 func accessOf(c *anywherev1.Cluster, user string) (*rbacv1.Role, *rbacv1.RoleBinding) {
-	role := &rbacv1.Role{ObjectMeta: accessMeta(c), Rules: []rbacv1.PolicyRule{{
+	return pair(accessMeta(c), user, []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{kubeconfigName(c.Name)}, Verbs: []string{"get"},
-	}}}
-	binding := &rbacv1.RoleBinding{
-		ObjectMeta: accessMeta(c),
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+	}})
+}
+
+// pair is a Role, and one user who has it.
+func pair(meta metav1.ObjectMeta, user string, rules []rbacv1.PolicyRule) (*rbacv1.Role, *rbacv1.RoleBinding) {
+	return &rbacv1.Role{ObjectMeta: meta, Rules: rules}, &rbacv1.RoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}
-	return role, binding
 }
 
 // grant writes an object in the Cluster's namespace, and returns its version. One that is there already and is not ours stays as it is.

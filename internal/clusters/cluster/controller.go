@@ -128,6 +128,7 @@ func (c *Controller) steps(s *scope) []step {
 			{"hold", c.hold},
 			{"delete the cluster", c.deleteCluster},
 			{"delete the network", c.deleteNetwork},
+			{"withdraw packages", c.withdrawPackages},
 			{"delete the rest", c.deleteRest},
 			{"delete access", c.deleteAccess},
 			{"delete configs", c.deleteConfigs},
@@ -145,6 +146,7 @@ func (c *Controller) steps(s *scope) []step {
 		{"apply", c.apply},
 		{"prune", c.prune},
 		{"grant access", c.grantAccess},
+		{"offer packages", c.offerPackages},
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/clusters/audit"
 	"github.com/drover-dev/drover/internal/clusters/build"
 	"github.com/drover-dev/drover/internal/clusters/measure"
@@ -61,7 +62,7 @@ func newWorld(t *testing.T) *world {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, rbacv1.AddToScheme, clusterv1.AddToScheme, controlplanev1.AddToScheme, bootstrapv1.AddToScheme, infrav1.AddToScheme,
-		addonsv1.AddToScheme, anywherev1.AddToScheme, droverv1.AddToScheme,
+		addonsv1.AddToScheme, anywherev1.AddToScheme, droverv1.AddToScheme, packagesv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)

@@ -25,22 +25,23 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 )
 
 // name is not that of Cluster API's own controller.
 const name = "anywhere-cluster"
 
-// SetupWithManager adds the controller and its watches. Secrets are watched by their metadata.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, o controller.Options) error {
-	meta := &metav1.PartialObjectMetadata{}
-	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+// SetupWithManager adds the controller and its watches. Secrets and namespaces are watched by their metadata.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager, metadata cache.Cache, o controller.Options) error {
 	filter := predicates.ResourceHasFilterLabel(mgr.GetScheme(), mgr.GetLogger(), c.WatchFilter)
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		For(&anywherev1.Cluster{}, builder.WithPredicates(filter, predicate.Funcs{UpdateFunc: userChanged})).
 		Watches(&anywherev1.Cluster{}, handler.EnqueueRequestsFromMapFunc(c.othersOf), builder.WithPredicates(predicate.Funcs{UpdateFunc: never})).
 		Watches(&addonsv1.HelmReleaseProxy{}, handler.EnqueueRequestsFromMapFunc(c.ofRelease), builder.WithPredicates(predicate.Funcs{UpdateFunc: statusChanged})).
-		WatchesRawSource(source.Kind(secrets, client.Object(meta), handler.EnqueueRequestsFromMapFunc(c.ofSecret), predicate.Funcs{UpdateFunc: versionChanged}))
+		Watches(&packagesv1.PackageBundleController{}, handler.EnqueueRequestsFromMapFunc(c.ofPackages), builder.WithPredicates(predicate.Funcs{UpdateFunc: never})).
+		WatchesRawSource(source.Kind(metadata, metaOf("Secret"), handler.EnqueueRequestsFromMapFunc(c.ofSecret), predicate.Funcs{UpdateFunc: versionChanged})).
+		WatchesRawSource(source.Kind(metadata, metaOf("Namespace"), handler.EnqueueRequestsFromMapFunc(c.ofPackages), predicate.Funcs{UpdateFunc: never}))
 	for _, made := range []client.Object{
 		&clusterv1.Cluster{}, &infrav1.PacketCluster{}, &controlplanev1.KubeadmControlPlane{}, &clusterv1.MachineDeployment{}, &clusterv1.MachineHealthCheck{},
 		&infrav1.PacketMachineTemplate{}, &bootstrapv1.KubeadmConfigTemplate{}, &addonsv1.HelmChartProxy{},
@@ -64,6 +65,13 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, o c
 		return fmt.Errorf("making controller %q: %w", name, err)
 	}
 	return nil
+}
+
+// metaOf stands for all objects of one of Kubernetes' own kinds.
+func metaOf(kind string) client.Object {
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	return meta
 }
 
 // watchAccess watches what is made for people: the metadata of those Roles and RoleBindings that have our label, and no others.

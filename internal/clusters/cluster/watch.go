@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +18,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/clusters/build"
 	"github.com/drover-dev/drover/internal/clusters/spec"
 )
@@ -78,6 +80,19 @@ func (c *Controller) ofName(ctx context.Context, name string) []reconcile.Reques
 		return nil // it is gone, which is an event of its own
 	}
 	return ofLabels(ctx, made)
+}
+
+// ofPackages is the Cluster that a PackageBundleController or a namespace for packages is for, whoever made it.
+func (c *Controller) ofPackages(ctx context.Context, o client.Object) []reconcile.Request {
+	labels := o.GetLabels()
+	if owner := labels[anywherev1.ClusterNameLabel]; owner != "" {
+		return request(labels[anywherev1.ClusterNamespaceLabel], owner)
+	}
+	name, isRoom := strings.CutPrefix(o.GetName(), packagesv1.NamespacePrefix)
+	if !isRoom && o.GetNamespace() == "" {
+		return nil
+	}
+	return c.ofName(ctx, name)
 }
 
 // ofSecret are the Clusters that read a Secret, or that a copy is for.
