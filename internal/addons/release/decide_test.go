@@ -183,3 +183,15 @@ func TestFloating(t *testing.T) {
 		}
 	}
 }
+
+func TestAFirstInstallationIsNotCalledAnUpgrade(t *testing.T) {
+	for state, want := range map[tool.State]string{
+		{}: "the release is being installed",
+		{Found: true, Status: tool.PendingInstall}: "the release is being installed",
+		{Found: true, Status: tool.Deployed}:       "the release is being upgraded",
+	} {
+		if got := underwayCondition(facts{status: &addonsv1.HelmReleaseProxyStatus{}, state: state}); got.Message != want {
+			t.Errorf("of %+v is told %q, want %q", state, got.Message, want)
+		}
+	}
+}

@@ -85,7 +85,7 @@ func underwayCondition(f facts) *metav1.Condition {
 	switch a := f.status.Attempt; {
 	case a != nil && a.Fingerprint == f.fingerprint:
 		return say(metav1.ConditionFalse, addonsv1.InstallOrUpgradeFailedReason, a.Message)
-	case f.state.Found:
+	case f.state.Found && f.state.Status != tool.PendingInstall:
 		return say(metav1.ConditionFalse, addonsv1.PendingReason, "the release is being upgraded")
 	default:
 		return say(metav1.ConditionFalse, preparing, "the release is being installed")
