@@ -1,10 +1,12 @@
 package cluster
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +20,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/clusters/view"
 	"github.com/drover-dev/drover/internal/workflow"
 )
@@ -198,6 +201,22 @@ func TestALineOfProgressFitsTheTerminal(t *testing.T) {
 	if got := []rune(p.live(began, 20)); len(got) > 19 || got[len(got)-1] != '…' {
 		t.Errorf("the line is %q", string(got))
 	}
+}
+
+func TestAPipeHearsOfWaitingNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		p := newProgress(&ui.IO{Err: &out}, &workflow.Plan{})
+		p.tell(workflow.Event{Status: workflow.Started, Phase: workflow.CreateWorkloadCluster})
+		p.tell(workflow.Event{Status: workflow.Waiting, Detail: "Machine one-x is not ready"})
+		time.Sleep(65 * time.Second)
+		p.tell(workflow.Event{Status: workflow.Done, Phase: workflow.CreateWorkloadCluster})
+		time.Sleep(time.Minute)
+		p.end()
+		if got := strings.Count(out.String(), "Machine one-x is not ready"); got != 3 || !strings.Contains(out.String(), " 60.0s  Machine one-x") {
+			t.Errorf("it was told %d times, want 3:\n%s", got, out.String())
+		}
+	})
 }
 
 func TestReadinessInAWord(t *testing.T) {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -15,12 +16,13 @@ import (
 
 const (
 	tick         = 100 * time.Millisecond
+	longest      = 30 * time.Second // that a pipe hears nothing
 	defaultWidth = 80
 	clearLine    = "\r\033[K"
 )
 
-// progress shows a run. In a pipe it is a line for each change. On a terminal the last line is that of the running phase: what it waits for,
-// and for how long.
+// progress shows a run. In a pipe it is a line for each change, and one now and then while nothing changes. On a terminal the last line is
+// that of the running phase: what it waits for, and for how long.
 type progress struct {
 	io    *ui.IO
 	total int
@@ -31,6 +33,7 @@ type progress struct {
 	began   time.Time
 	waiting string
 	since   time.Time
+	said    time.Time
 	stop    chan struct{}
 	stopped sync.WaitGroup
 }
@@ -39,6 +42,8 @@ func newProgress(io *ui.IO, plan *workflow.Plan) *progress {
 	p := &progress{io: io, total: len(plan.Phases), stop: make(chan struct{})}
 	if io.Interactive {
 		p.stopped.Go(p.animate)
+	} else {
+		p.stopped.Go(p.remind)
 	}
 	return p
 }
@@ -62,13 +67,18 @@ func (p *progress) tell(e workflow.Event) {
 	case workflow.Waiting:
 		p.waiting, p.since = strings.Join(strings.Fields(e.Detail), " "), time.Now()
 		if !p.io.Interactive {
-			p.line("       %6s  %s", ui.Seconds(time.Since(p.began)), p.waiting)
+			p.wait()
 		}
 	case workflow.Note:
 		p.line("       %s", e.Detail)
 	default:
 		p.finish(e)
 	}
+}
+
+// wait prints what the running phase waits for.
+func (p *progress) wait() {
+	p.line("       %6s  %s", ui.Seconds(time.Since(p.began)), cmp.Or(p.waiting, "still at it"))
 }
 
 // finish prints the line of a phase that is over.
@@ -94,7 +104,26 @@ func (p *progress) line(format string, args ...any) {
 	if p.io.Interactive {
 		format = clearLine + format
 	}
+	p.said = time.Now()
 	fmt.Fprintf(p.io.Err, format+"\n", args...)
+}
+
+// remind says again what is waited for when nothing was said for long.
+func (p *progress) remind() {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-p.stop:
+			return
+		case <-ticker.C:
+			p.mu.Lock()
+			if p.phase != "" && time.Since(p.said) >= longest {
+				p.wait()
+			}
+			p.mu.Unlock()
+		}
+	}
 }
 
 func (p *progress) animate() {
