@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,7 +71,10 @@ func (c *Controller) makeOnce(ctx context.Context, s *scope, o client.Object) er
 	if there || err != nil {
 		return err
 	}
-	if err := c.Client.Create(ctx, o); err != nil {
+	switch err := c.Client.Create(ctx, o); {
+	case apierrors.IsAlreadyExists(err):
+		return nil
+	case err != nil:
 		return fmt.Errorf("making %s %q: %w", kind, o.GetName(), err)
 	}
 	c.note(s, createdReason, kind, o.GetName())
