@@ -24,6 +24,7 @@ func Preflight(o Options) (kube.Binary, error) {
 		o.Home.Check,
 		func() error { return writable(o.Home.Dir) },
 		func() error { return spaceLeft(o.Home.Dir, minFree) },
+		func() error { return o.Home.checkBundleKey(o.BundleKey) },
 		o.portsFree,
 	} {
 		if err := check(); err != nil {

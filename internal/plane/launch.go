@@ -76,6 +76,9 @@ func supervisorArgs(o Options) []string {
 	if o.RegistryPort != 0 {
 		args = append(args, "--registry-port", strconv.Itoa(o.RegistryPort))
 	}
+	if o.BundleKey != "" {
+		args = append(args, "--bundle-key", o.BundleKey)
+	}
 	if o.KubeDir != "" {
 		args = append(args, "--kube-dir", o.KubeDir)
 	}

@@ -1,6 +1,7 @@
 package plane
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,11 +23,33 @@ func (h Home) BundleKey() string { return h.keyFile("bundles") }
 // BundlePublicKey is the other half of BundleKey.
 func (h Home) BundlePublicKey() string { return strings.TrimSuffix(h.BundleKey(), ".key") + ".pub" }
 
-// ensureBundleKey makes the key once. The public half is written again if it
-// is gone.
-func (h Home) ensureBundleKey() error {
+// checkBundleKey refuses a file that is no key, or not the one of the home:
+// bundles that were signed before would be worth nothing.
+func (h Home) checkBundleKey(given string) error {
+	if given == "" {
+		return nil
+	}
+	key, err := publicHalf(given)
+	if err != nil {
+		return fmt.Errorf("--bundle-key: %w", err)
+	}
+	own, err := publicHalf(h.BundleKey())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("the key that signs bundles: %w", err)
+	case !bytes.Equal(key, own):
+		return fmt.Errorf("--bundle-key: home %q signs bundles with another key already: choose another --home, or leave the flag out", h.Dir)
+	}
+	return nil
+}
+
+// ensureBundleKey makes the key once, or takes the one that is given. The
+// public half is written again if it is gone.
+func (h Home) ensureBundleKey(given string) error {
 	if _, err := os.Stat(h.BundleKey()); errors.Is(err, fs.ErrNotExist) {
-		key, err := pki.NewKey()
+		key, err := newBundleKey(given)
 		if err != nil {
 			return err
 		}
@@ -34,15 +57,31 @@ func (h Home) ensureBundleKey() error {
 			return err
 		}
 	}
-	key, err := pki.LoadKey(h.BundleKey())
+	public, err := publicHalf(h.BundleKey())
 	if err != nil {
 		return fmt.Errorf("the key that signs bundles: %w", err)
 	}
-	public, err := pki.PublicPEM(key)
-	if err != nil {
-		return err
-	}
 	return atomicfile.Write(h.BundlePublicKey(), public, 0o600)
+}
+
+// publicHalf is that of a key in a file.
+func publicHalf(file string) ([]byte, error) {
+	key, err := pki.LoadKey(file)
+	if err != nil {
+		return nil, err
+	}
+	return pki.PublicPEM(key)
+}
+
+func newBundleKey(given string) ([]byte, error) {
+	if given == "" {
+		return pki.NewKey()
+	}
+	key, err := os.ReadFile(given)
+	if err != nil {
+		return nil, fmt.Errorf("reading the key that is to sign bundles: %w", err)
+	}
+	return key, nil
 }
 
 // offerPackages puts the bundles that ship with Drover into the registry. A

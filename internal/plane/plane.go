@@ -37,6 +37,9 @@ type Options struct {
 	// RegistryAddress is where the registry listens besides loopback.
 	RegistryAddress string
 	RegistryPort    int
+	// BundleKey is a file with the key that bundles of packages are signed with.
+	// Without, a new home gets one of its own.
+	BundleKey string
 	// Packet, if set, finds the Packet API for clusters that name none, and may
 	// start it. It is called beside the start of the plane; only the manager
 	// waits for it. A SkippedError means that the plane goes without.
@@ -147,7 +150,7 @@ func (p *Plane) fill(o Options, stage *stage) error {
 		func() error { _, err := p.home.ensureEncryption(time.Now()); return err },
 		p.home.writeAPIServerFiles,
 		p.home.ensureRegistryPassword,
-		p.home.ensureBundleKey,
+		func() error { return p.home.ensureBundleKey(o.BundleKey) },
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {

@@ -70,10 +70,12 @@ service of its own with a home of its own ($DROVER_METAL_HOME): it goes on after
 	f.StringSliceVar(&o.plane.SANs, "san", nil, "further `names` or addresses by which clients reach the API server, and the registry if it has an address")
 	f.IntVar(&o.plane.RegistryPort, "registry-port", 0, "port of the registry (default 5000 if free, otherwise another free one, or as before)")
 	f.StringVar(&o.plane.RegistryAddress, "registry-address", "", "`IP` address that the registry listens on besides loopback, for machines to pull from (default none, or as before)")
+	f.StringVar(&o.plane.BundleKey, "bundle-key", "", "`file` with the private key that bundles of packages are signed with (default: one is made, or as before)")
 	f.StringVar(&o.plane.KubeDir, "kube-dir", "", "`directory` with the Kubernetes binary to run ($DROVER_KUBE_DIR)")
 	f.IntVar(&o.progressFD, "progress-fd", 0, "")
 	_ = f.MarkHidden("progress-fd")
 	_ = cmd.MarkFlagDirname("kube-dir")
+	_ = cmd.MarkFlagFilename("bundle-key")
 	return cmd
 }
 

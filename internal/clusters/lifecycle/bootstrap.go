@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/config"
+	"github.com/drover-dev/drover/internal/atomicfile"
 	"github.com/drover-dev/drover/internal/management"
 	"github.com/drover-dev/drover/internal/packet/access"
 	"github.com/drover-dev/drover/internal/plane"
@@ -66,19 +68,49 @@ func (m *Management) onBootstrap(ctx context.Context, p *workflow.Progress) (*Wo
 	if err := os.MkdirAll(filepath.Dir(m.Bootstrap.Dir), 0o700); err != nil {
 		return nil, fmt.Errorf("making a place for the plane on this machine: %w", err)
 	}
-	if err := plane.Launch(ctx, m.bootstrapOptions(p)); err != nil && !errors.Is(err, plane.ErrRunning) {
+	o := m.bootstrapOptions(p)
+	forget, err := m.signAlike(ctx, &o)
+	if err != nil {
+		return nil, err
+	}
+	defer forget()
+	if err := plane.Launch(ctx, o); err != nil && !errors.Is(err, plane.ErrRunning) {
 		return nil, fmt.Errorf("starting a management plane on this machine: %w", err)
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", m.Bootstrap.Kubeconfig())
+	way, err := clientcmd.BuildConfigFromFlags("", m.Bootstrap.Kubeconfig())
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of the plane on this machine: %w", err)
 	}
-	config.QPS = -1
-	w := m.on(config, m.Bootstrap.Kubeconfig())
+	way.QPS = -1
+	w := m.on(way, m.Bootstrap.Kubeconfig())
 	if err := w.connect(ctx); err != nil {
 		return nil, err
 	}
 	return w, nil
+}
+
+// signAlike has a new plane sign bundles of packages as the cluster does: either takes only those that it could have signed. What is written
+// for it is to be forgotten once the plane has it.
+func (m *Management) signAlike(ctx context.Context, o *plane.Options) (forget func(), err error) {
+	forget = func() {}
+	if m.newborn || exists(m.Bootstrap.BundleKey()) {
+		return forget, nil
+	}
+	itself, err := m.onItself(ctx)
+	if errors.Is(err, fs.ErrNotExist) {
+		return forget, nil // It never came so far.
+	}
+	if err != nil {
+		return forget, err
+	}
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: config.Namespace, Name: config.BundleKeySecret}
+	if err := itself.plane.Client.Get(ctx, key, secret); err != nil || len(secret.Data[config.BundleKeyFile]) == 0 {
+		return forget, client.IgnoreNotFound(err)
+	}
+	o.BundleKey = m.Bootstrap.Dir + ".key"
+	forget = func() { _ = os.Remove(o.BundleKey) }
+	return forget, atomicfile.Write(o.BundleKey, secret.Data[config.BundleKeyFile], 0o600)
 }
 
 // deleteBootstrap removes the plane on this machine. Machines are not its own and stay.

@@ -1,15 +1,18 @@
 package lifecycle
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/config"
 	"github.com/drover-dev/drover/internal/management"
 	"github.com/drover-dev/drover/internal/plane"
 	"github.com/drover-dev/drover/internal/workflow"
@@ -67,5 +70,35 @@ func TestWhatIsLeftOfAPlaneIsRemoved(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Dir(m.Bootstrap.Dir)); err == nil {
 		t.Error("it is still there")
+	}
+}
+
+func TestAPlaneOfThisMachineSignsAsTheClusterDoes(t *testing.T) {
+	w := newWorld(t)
+	m := w.management()
+	w.must(ensureNamespace(t.Context(), w.client, config.Namespace))
+	sign := func() (file, key string) {
+		var o plane.Options
+		forget, err := m.signAlike(t.Context(), &o)
+		w.must(err)
+		content, _ := os.ReadFile(o.BundleKey)
+		forget()
+		if exists(o.BundleKey) && o.BundleKey != "" {
+			t.Errorf("%s is left", o.BundleKey)
+		}
+		return o.BundleKey, string(content)
+	}
+	if file, _ := sign(); file != "" {
+		t.Errorf("a cluster without a key has %s", file)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: config.Namespace, Name: config.BundleKeySecret}, Data: map[string][]byte{config.BundleKeyFile: []byte("key")}}
+	w.must(w.client.Create(t.Context(), secret))
+	t.Cleanup(func() { _ = w.client.Delete(context.Background(), secret) })
+	if _, key := sign(); key != "key" {
+		t.Errorf("the key is %q", key)
+	}
+	m.newborn = true
+	if file, _ := sign(); file != "" {
+		t.Errorf("a cluster that is not there has %s", file)
 	}
 }
