@@ -91,48 +91,9 @@ management() {
 
 restricted() {
 	say "2. Ann may have clusters in namespace team-a, and nothing else"
-	write team.yaml <<-YAML
-	apiVersion: v1
-	kind: Namespace
-	metadata: {name: team-a}
-	---
-	apiVersion: v1
-	kind: ServiceAccount
-	metadata: {name: ann, namespace: team-a}
-	---
-	apiVersion: rbac.authorization.k8s.io/v1
-	kind: RoleBinding
-	metadata: {name: creators, namespace: team-a}
-	roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: drover-cluster-creator}
-	subjects: [{kind: ServiceAccount, name: ann, namespace: team-a}]
-	YAML
-	show team.yaml
-	run drover kubectl apply -f team.yaml
-	printf '\nA kubeconfig for her, with a token that "drover kubectl create token ann -n team-a" gave: ann.kubeconfig\n'
-	(umask 077 && kubeconfig | write ann.kubeconfig)
+	run drover create user ann -n team-a -o ann.kubeconfig
 	printf '\nThe credentials of machines are not for her:\n'
 	refused drover kubectl --kubeconfig ann.kubeconfig get secret local-metal -n eksa-system
-}
-
-# kubeconfig writes one for Ann: the way to the management cluster, with a token of hers.
-kubeconfig() {
-	local view=(drover kubectl config view --minify --raw -o)
-	cat <<-YAML
-	apiVersion: v1
-	kind: Config
-	clusters:
-	- name: mgmt
-	  cluster:
-	    server: $("${view[@]}" 'jsonpath={.clusters[0].cluster.server}')
-	    certificate-authority-data: $("${view[@]}" 'jsonpath={.clusters[0].cluster.certificate-authority-data}')
-	users:
-	- name: ann
-	  user: {token: $(drover kubectl create token ann -n team-a --duration 24h)}
-	contexts:
-	- name: ann
-	  context: {cluster: mgmt, user: ann, namespace: team-a}
-	current-context: ann
-	YAML
 }
 
 workload() {
@@ -269,7 +230,7 @@ down() {
 		[[ ! -e $plane ]] || run drover down --purge --home "$plane"
 	done
 	run drover metal purge --yes
-	rm -rf "$home"/{mgmt,dev,plane-bootstrap} "$home"/{mgmt,team,dev,greeting,notes}.yaml{,.new} "$home"/ann.kubeconfig{,.new}
+	rm -rf "$home"/{mgmt,dev,plane-bootstrap} "$home"/{mgmt,dev,greeting,notes}.yaml{,.new} "$home"/ann.kubeconfig
 	rmdir "$home"
 }
 

@@ -29,6 +29,7 @@ import (
 	"github.com/drover-dev/drover/internal/cli/registry"
 	"github.com/drover-dev/drover/internal/cli/support"
 	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/cli/user"
 	"github.com/drover-dev/drover/internal/cli/verb"
 	"github.com/drover-dev/drover/internal/cli/version"
 )
@@ -101,6 +102,7 @@ func NewCommand(io *ui.IO) *cobra.Command {
 	addTo(root, "plane", registry.NewCommand(io))
 	addTo(root, "machines", metal.NewCommand(io), machine.NewCommand(io))
 	packages.AddCommands(root, "clusters", io)
+	user.AddCommands(root, "clusters", io)
 	bundle.AddCommands(root, "packages", io)
 	addTo(root, "use", addon.NewCommand(io), audit.NewCommand(io), kubeconfig.NewCommand(io), kubectl.NewCommand(), manager.NewCommand(), support.NewCommand(io), version.NewCommand(io))
 	verb.Of(root, "clusters", "generate").AddCommand(support.NewGenerateCommand(io))

@@ -28,19 +28,35 @@ func (k *Kubeconfig) Write(path string) error {
 	if err != nil {
 		return err
 	}
-	old, err := clientcmd.LoadFromFile(path)
-	if err == nil && !k.alone(old) {
-		err = fs.ErrExist
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("file %q exists and is not a kubeconfig of this cluster alone: add to it with --merge, or choose another name", path)
+	if err := k.origin.MayWrite(path); err != nil {
+		return err
 	}
 	return replace(path, data)
 }
 
-func (k *Kubeconfig) alone(cfg *clientcmdapi.Config) bool {
+// MayWrite says that a file is not there, or holds a kubeconfig of that origin
+// and nothing else.
+func (o Origin) MayWrite(path string) error {
+	old, err := clientcmd.LoadFromFile(path)
+	if err == nil && !o.alone(old) {
+		err = fs.ErrExist
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &TakenError{path, o.Cluster}
+	}
+	return nil
+}
+
+// TakenError means that a file is not replaced, for it may be somebody's.
+type TakenError struct{ Path, Cluster string }
+
+func (e *TakenError) Error() string {
+	return fmt.Sprintf("file %q exists and is not a kubeconfig of %s alone: choose another name", e.Path, e.Cluster)
+}
+
+func (o Origin) alone(cfg *clientcmdapi.Config) bool {
 	for _, c := range cfg.Contexts {
-		if !k.origin.marked(c.Extensions) {
+		if !o.marked(c.Extensions) {
 			return false
 		}
 	}

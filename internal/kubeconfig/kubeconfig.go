@@ -29,9 +29,11 @@ type Kubeconfig struct {
 	// Context is the name by which it is chosen.
 	Context string
 	origin  Origin
-	cluster *clientcmdapi.Cluster
-	user    *clientcmdapi.AuthInfo
-	names   names
+	// namespace is the one that commands are about if they name none.
+	namespace string
+	cluster   *clientcmdapi.Cluster
+	user      *clientcmdapi.AuthInfo
+	names     names
 }
 
 // names are those of a kubeconfig's parts in a file.
@@ -49,7 +51,7 @@ func Parse(data []byte, origin Origin, context string) (*Kubeconfig, error) {
 		return nil, fmt.Errorf("the kubeconfig of cluster %q is damaged: its current context leads nowhere", origin.Cluster)
 	}
 	k := &Kubeconfig{
-		Context: cfg.CurrentContext, origin: origin, names: names{cluster: current.Cluster, user: current.AuthInfo},
+		Context: cfg.CurrentContext, origin: origin, namespace: current.Namespace, names: names{cluster: current.Cluster, user: current.AuthInfo},
 		cluster: cfg.Clusters[current.Cluster], user: cfg.AuthInfos[current.AuthInfo],
 	}
 	if context != "" {
@@ -80,7 +82,7 @@ func (k *Kubeconfig) addTo(cfg *clientcmdapi.Config) error {
 	cluster, user := k.cluster.DeepCopy(), k.user.DeepCopy()
 	cluster.Extensions, user.Extensions = mark, mark
 	cfg.Clusters[k.names.cluster], cfg.AuthInfos[k.names.user] = cluster, user
-	cfg.Contexts[k.Context] = &clientcmdapi.Context{Cluster: k.names.cluster, AuthInfo: k.names.user, Extensions: mark}
+	cfg.Contexts[k.Context] = &clientcmdapi.Context{Cluster: k.names.cluster, AuthInfo: k.names.user, Namespace: k.namespace, Extensions: mark}
 	if cfg.CurrentContext == "" {
 		cfg.CurrentContext = k.Context
 	}

@@ -13,16 +13,12 @@ import (
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-
-	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
 // team is where a user without any other rights has clusters.
@@ -229,37 +225,9 @@ func testManagementFromNothing(t *testing.T, s *story) {
 	}
 }
 
-// admit makes a user who may have clusters in one namespace, and nothing else.
-func (s *story) admit() {
-	s.t.Helper()
-	c, cfg := s.client(s.mgmt)
-	ctx := s.t.Context()
-	must := func(err error) {
-		s.t.Helper()
-		if err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	_, err := c.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}}, metav1.CreateOptions{})
-	must(err)
-	_, err = c.CoreV1().ServiceAccounts(team).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "ann"}}, metav1.CreateOptions{})
-	must(err)
-	_, err = c.RbacV1().RoleBindings(team).Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "creators"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "drover-cluster-creator"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: team, Name: "ann"}},
-	}, metav1.CreateOptions{})
-	must(err)
-	token, err := c.CoreV1().ServiceAccounts(team).CreateToken(ctx, "ann", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	must(err)
-	user := rest.AnonymousClientConfig(cfg)
-	user.BearerToken = token.Status.Token
-	must(clientcmd.WriteToFile(*kubetest.AsKubeconfig(user), s.ann))
-}
-
 func testWorkloadByRestrictedUser(t *testing.T, s *story) {
-	s.admit()
 	s.program = s.newer
+	s.mustHere("create", "user", "ann", "-n", team, "-o", s.ann, "-k", s.mgmt)
 	r := s.mustHere("create", "cluster", "-f", s.spec("one", "1.35", 1, ", namespace: "+team), "--kubeconfig", s.ann)
 	s.wentThrough(r, "SetupAndValidate", "CreateWorkloadCluster", "InstallAddOns")
 	one, _ := s.client(filepath.Join(s.dir, "one", "one-eks-a-cluster.kubeconfig"))

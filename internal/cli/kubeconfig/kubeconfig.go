@@ -114,7 +114,11 @@ func (o *options) deliver(ctx context.Context, io *ui.IO, k *kubeconfig.Kubeconf
 		fmt.Fprintf(io.Err, "Merged into %s. Try:\n\n  kubectl --kubeconfig %s --context %s get nodes\n", path, path, k.Context)
 		return nil
 	case o.output != "":
-		if err := k.Write(o.output); err != nil {
+		err := k.Write(o.output)
+		if taken := new(kubeconfig.TakenError); errors.As(err, &taken) {
+			return fmt.Errorf("%w, or add to it with --merge", err)
+		}
+		if err != nil {
 			return err
 		}
 		fmt.Fprintf(io.Err, "Wrote %s. Try:\n\n  drover kubectl --kubeconfig %s get nodes\n", o.output, o.output)
