@@ -71,17 +71,17 @@ func ofSystem(namespace string) bool {
 
 // Directory is who has a way into a management cluster.
 type Directory struct {
-	api    kubernetes.Interface
-	config *rest.Config
+	api kubernetes.Interface
+	way *rest.Config
 }
 
-// Open returns the directory of a management cluster. The kubeconfigs that it gives lead where config does.
-func Open(config *rest.Config) (*Directory, error) {
-	api, err := kubernetes.NewForConfig(config)
+// Open returns the directory of a management cluster. The kubeconfigs that it gives lead the same way.
+func Open(way *rest.Config) (*Directory, error) {
+	api, err := kubernetes.NewForConfig(way)
 	if err != nil {
 		return nil, err
 	}
-	return &Directory{api: api, config: config}, nil
+	return &Directory{api: api, way: way}, nil
 }
 
 // Add lets a user in. One who is there already is given a new token; to have another role, a user is removed first.
@@ -128,7 +128,7 @@ func bindingOf(user string) string { return "user-" + user }
 // free says that nothing is in the way of a user.
 func (d *Directory) free(ctx context.Context, u User) error {
 	if _, err := d.api.RbacV1().ClusterRoles().Get(ctx, roles[u.Role], metav1.GetOptions{}); apierrors.IsNotFound(err) {
-		return fmt.Errorf("there is no role %q: is %s a management cluster of Drover?", roles[u.Role], d.config.Host)
+		return fmt.Errorf("there is no role %q: is %s a management cluster of Drover?", roles[u.Role], d.way.Host)
 	} else if err != nil {
 		return fmt.Errorf("reading role %q: %w", roles[u.Role], err)
 	}
@@ -163,7 +163,7 @@ func (d *Directory) Kubeconfig(ctx context.Context, u User, valid time.Duration)
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("asking for a token of user %q: %w", u.Name, err)
 	}
-	way := rest.CopyConfig(d.config)
+	way := rest.CopyConfig(d.way)
 	if err := rest.LoadTLSFiles(way); err != nil {
 		return nil, time.Time{}, fmt.Errorf("reading the certificate of %s: %w", way.Host, err)
 	}

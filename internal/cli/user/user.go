@@ -37,6 +37,14 @@ type who struct {
 	users.User
 }
 
+// invitation is what somebody is to get.
+type invitation struct {
+	who
+
+	valid time.Duration
+	file  string
+}
+
 func (w *who) addFlags(cmd *cobra.Command, namespace string) {
 	w.plane.Add(cmd.Flags())
 	cmd.Flags().StringVarP(&w.Namespace, "namespace", "n", "", namespace)
@@ -53,11 +61,7 @@ func (w *who) open() (*users.Directory, string, error) {
 }
 
 func newCreate(io *ui.IO) *cobra.Command {
-	var (
-		w     who
-		valid time.Duration
-		file  string
-	)
+	var i invitation
 	cmd := &cobra.Command{
 		Use:   "user NAME --namespace NAMESPACE",
 		Short: "Let somebody use a management cluster, and get a kubeconfig for them",
@@ -75,33 +79,33 @@ one, nobody has to be created: bind the roles to them.`,
   drover create user bob -n team-a --role viewer --valid 720h -o bob.kubeconfig -k mgmt/mgmt-eks-a-cluster.kubeconfig`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w.Name = args[0]
-			if err := w.Check(); err != nil {
+			i.Name = args[0]
+			if err := i.Check(); err != nil {
 				return ui.Usage(err)
 			}
-			if valid < users.Shortest {
-				return ui.Usagef("--valid %s is too short: %s is the least", valid, users.Shortest)
+			if i.valid < users.Shortest {
+				return ui.Usagef("--valid %s is too short: %s is the least", i.valid, users.Shortest)
 			}
-			d, host, err := w.open()
+			d, host, err := i.open()
 			if err != nil {
 				return err
 			}
-			if file != "" {
-				if err := w.origin(host).MayWrite(file); err != nil {
+			if i.file != "" {
+				if err := i.origin(host).MayWrite(i.file); err != nil {
 					return err
 				}
 			}
-			if err := d.Add(cmd.Context(), w.User); err != nil {
+			if err := d.Add(cmd.Context(), i.User); err != nil {
 				return err
 			}
-			return w.deliver(cmd.Context(), io, d, host, valid, file)
+			return i.deliver(cmd.Context(), io, d, host)
 		},
 	}
-	w.addFlags(cmd, "`namespace` of the user's clusters")
+	i.addFlags(cmd, "`namespace` of the user's clusters")
 	f := cmd.Flags()
-	f.StringVar(&w.Role, "role", "creator", "what the user may do: "+strings.Join(users.Roles(), " or "))
-	f.DurationVar(&valid, "valid", 24*time.Hour, "how long the kubeconfig is good for")
-	f.StringVarP(&file, "output", "o", "", "write the kubeconfig to this `file`, which only its owner can read")
+	f.StringVar(&i.Role, "role", "creator", "what the user may do: "+strings.Join(users.Roles(), " or "))
+	f.DurationVar(&i.valid, "valid", 24*time.Hour, "how long the kubeconfig is good for")
+	f.StringVarP(&i.file, "output", "o", "", "write the kubeconfig to this `file`, which only its owner can read")
 	_ = cmd.MarkFlagRequired("namespace")
 	_ = cmd.MarkFlagFilename("output")
 	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(users.Roles(), cobra.ShellCompDirectiveNoFileComp))
@@ -109,13 +113,13 @@ one, nobody has to be created: bind the roles to them.`,
 }
 
 // origin marks kubeconfigs of the user.
-func (w *who) origin(host string) kubeconfig.Origin {
-	return kubeconfig.Origin{Plane: host, Namespace: w.Namespace, Cluster: "user " + w.Name}
+func (i *invitation) origin(host string) kubeconfig.Origin {
+	return kubeconfig.Origin{Plane: host, Namespace: i.Namespace, Cluster: "user " + i.Name}
 }
 
 // deliver puts a new kubeconfig where it was asked for.
-func (w *who) deliver(ctx context.Context, io *ui.IO, d *users.Directory, host string, valid time.Duration, file string) error {
-	config, until, err := d.Kubeconfig(ctx, w.User, valid)
+func (i *invitation) deliver(ctx context.Context, io *ui.IO, d *users.Directory, host string) error {
+	config, until, err := d.Kubeconfig(ctx, i.User, i.valid)
 	if err != nil {
 		return err
 	}
@@ -123,19 +127,19 @@ func (w *who) deliver(ctx context.Context, io *ui.IO, d *users.Directory, host s
 	if err != nil {
 		return err
 	}
-	k, err := kubeconfig.Parse(data, w.origin(host), "")
+	k, err := kubeconfig.Parse(data, i.origin(host), "")
 	if err != nil {
 		return err
 	}
-	if file != "" {
-		err = k.Write(file)
+	if i.file != "" {
+		err = k.Write(i.file)
 	} else if data, err = k.Encode(); err == nil {
 		_, err = io.Out.Write(data)
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(io.Err, "%s is a %s in namespace %s, by this kubeconfig until %s.\n", w.Name, w.Role, w.Namespace, until.Local().Format(time.DateTime))
+	fmt.Fprintf(io.Err, "%s is a %s in namespace %s, by this kubeconfig until %s.\n", i.Name, i.Role, i.Namespace, until.Local().Format(time.DateTime))
 	if onlyHere(host) {
 		fmt.Fprintf(io.Err, "It leads to %s, which is on this machine only.\n", host)
 	}
