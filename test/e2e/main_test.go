@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -22,7 +21,6 @@ func TestMain(m *testing.M) {
 	}
 	if filepath.Base(os.Args[0]) != "drover" {
 		keepApart()
-		dependOn("../../kube", "../../hack/kube", "../../hack/node")
 	}
 	drover := func() { os.Exit(cli.Main()) }
 	// It is the manager where it is started from an image of itself.
@@ -35,27 +33,6 @@ func keepApart() {
 	for name, value := range map[string]string{"DROVER_METAL": "none", "DROVER_METAL_HOME": "/nonexistent/metal"} {
 		if err := os.Setenv(name, value); err != nil {
 			panic(err) // Names and values are constants.
-		}
-	}
-}
-
-// dependOn has the go command see that tests depend on what is built from
-// directories, so that they are run again when it changes: it notes what is
-// opened.
-func dependOn(dirs ...string) {
-	for _, dir := range dirs {
-		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !d.IsDir() {
-				return err
-			}
-			f, err := os.Open(path)
-			if err != nil {
-				return err
-			}
-			return f.Close()
-		})
-		if err != nil {
-			panic(err) // They are part of the repository.
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,8 +32,30 @@ func newPlane(t *testing.T) *plane {
 	return planeAt(t, filepath.Join(t.TempDir(), "home"))
 }
 
+// dependOn has the go command see that a test depends on what is built from a directory, so that it is run again when that changes: what a
+// test opens is noted.
+func dependOn(t *testing.T, dir string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func planeAt(t *testing.T, home string) *plane {
 	t.Helper()
+	for _, dir := range []string{"../../kube", "../../hack/kube", "../../hack/node"} {
+		dependOn(t, dir)
+	}
 	p := &plane{t: t, home: home}
 	t.Cleanup(func() {
 		if t.Failed() {
