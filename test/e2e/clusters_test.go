@@ -86,17 +86,12 @@ func newStory(t *testing.T) *story {
 	s.older, s.newer = stamped(t, oldDrover), stamped(t, newDrover)
 	s.program = s.older
 	s.mgmt, s.ann = filepath.Join(s.dir, "mgmt", "mgmt-eks-a-cluster.kubeconfig"), filepath.Join(s.dir, "ann.kubeconfig")
-	before := interfaces(t)
+	s.name()
 	t.Cleanup(func() {
 		s.t = t
 		for _, cluster := range []string{"mgmt", "half"} {
 			if bootstrap := s.bootstrap(cluster); len(processes(bootstrap)) > 0 {
 				s.drover("down", "--purge", "--home", bootstrap)
-			}
-		}
-		for name := range interfaces(t) {
-			if id, ok := strings.CutPrefix(name, "drv"); ok && !before[name] {
-				s.id = id
 			}
 		}
 		s.checkPurge(t)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-dev/drover/internal/metal/driver/local"
 	"github.com/drover-dev/drover/internal/test/clustertest"
 )
 
@@ -27,17 +28,18 @@ func newFleet(t *testing.T) *fleet {
 		t.Skip("local machines need root, and minutes")
 	}
 	f := &fleet{plane: newPlane(t)}
-	before := interfaces(t)
 	f.must("up", "--metal", "local")
-	for name := range interfaces(t) {
-		if id, ok := strings.CutPrefix(name, "drv"); ok && !before[name] {
-			f.id = id
-		}
+	f.name()
+	if !interfaces(t)["drv"+f.id] {
+		t.Fatalf("there is no bridge drv%s", f.id)
 	}
 	f.project = f.defaultProject()
 	t.Cleanup(func() { f.checkPurge(t) })
 	return f
 }
+
+// name finds out what the machines are called by the kernel.
+func (f *fleet) name() { f.id = local.Name(filepath.Join(f.metalHome(), "driver-local")) }
 
 // checkPurge removes the machines and shows what the kernel still has of them.
 func (f *fleet) checkPurge(t *testing.T) {

@@ -62,6 +62,12 @@ func New(ctx context.Context, c driver.Config) (driver.Driver, error) {
 	return d, nil
 }
 
+// Name is part of the names of all that machines of a home take from the kernel, so that those of two homes can run side by side.
+func Name(home string) string {
+	sum := sha256.Sum256([]byte(home))
+	return hex.EncodeToString(sum[:4])
+}
+
 func open(ctx context.Context, c driver.Config) (*Driver, error) {
 	home, err := filepath.Abs(c.Home)
 	if err != nil {
@@ -78,9 +84,8 @@ func open(ctx context.Context, c driver.Config) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the running executable: %w", err)
 	}
-	sum := sha256.Sum256([]byte(home))
 	d := &Driver{
-		home: home, name: hex.EncodeToString(sum[:4]), sink: c.Sink, log: c.Log, program: program, machines: map[string]*machine{},
+		home: home, name: Name(home), sink: c.Sink, log: c.Log, program: program, machines: map[string]*machine{},
 	}
 	for _, dir := range []string{d.machinesDir(), d.imagesDir()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
