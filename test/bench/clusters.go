@@ -153,7 +153,7 @@ func (c *commands) makeWorkloads(ctx context.Context) error {
 		}
 	}
 	row("workload cluster of two machines, by command", "%.1f s (mean of two)", command.Seconds())
-	row("the same out of plain objects of Cluster API", "%.1f s; the command takes %.1f s more", plain.Seconds(), (command - plain).Seconds())
+	row("the same out of plain objects of Cluster API", "%.1f s (mean of two); the command takes %+.1f s", plain.Seconds(), (command - plain).Seconds())
 	return nil
 }
 

@@ -9,11 +9,15 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 )
 
-// kubeadm applies the files of this directory to what it writes itself. The name of a file says what it is for, and how it is merged.
-const (
-	patchesDir  = "/etc/kubernetes/patches"
-	kubeletFile = patchesDir + "/kubeletconfiguration0+merge.json"
-)
+// patchesDir has files that kubeadm applies to what it writes itself. The name of a file says what it is for, and how it is merged.
+const patchesDir = "/etc/kubernetes/patches"
+
+// patch changes what kubeadm writes.
+func (m *machines) patch(name string, text []byte) {
+	m.file(patchesDir+"/"+name, string(text)+"\n")
+	patches := bootstrapv1.Patches{Directory: patchesDir}
+	m.config.InitConfiguration.Patches, m.config.JoinConfiguration.Patches = patches, patches
+}
 
 // kubelet hands the settings of kubelets to kubeadm, as a patch: what a group says holds for that group, and what it does not say is as
 // kubeadm has it.
@@ -36,8 +40,6 @@ func (b *builder) kubelet(m *machines) error {
 	if err != nil {
 		return fmt.Errorf("writing kubeletConfiguration: %w", err)
 	}
-	m.file(kubeletFile, string(text)+"\n")
-	patches := bootstrapv1.Patches{Directory: patchesDir}
-	m.config.InitConfiguration.Patches, m.config.JoinConfiguration.Patches = patches, patches
+	m.patch("kubeletconfiguration0+merge.json", text)
 	return nil
 }

@@ -32,7 +32,7 @@ type carrier func(*builder, *machines) error
 var (
 	everywhere    = []carrier{(*builder).users, (*builder).kubelet, (*builder).mirror, (*builder).egress}
 	controlPlanes = []carrier{
-		(*builder).certificates, (*builder).podNetwork, (*builder).audit, (*builder).oidc, (*builder).encryption, (*builder).apiServerArguments,
+		(*builder).startupProbes, (*builder).certificates, (*builder).podNetwork, (*builder).audit, (*builder).oidc, (*builder).encryption, (*builder).apiServerArguments,
 	}
 )
 
