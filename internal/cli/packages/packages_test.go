@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -197,6 +198,41 @@ func lineWith(text string, words ...string) bool {
 		}
 	}
 	return false
+}
+
+// as has commands be given by somebody who may do no more than what comes with Drover allows, and have packages in one namespace.
+func (w *world) as(user string) {
+	w.Helper()
+	meta := metav1.ObjectMeta{Namespace: packagesv1.NamespacePrefix + w.cluster, Name: user}
+	w.create(&rbacv1.RoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "drover-cluster-creator"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	})
+	config, err := clientcmd.LoadFromFile(w.kubeconfig)
+	w.must(err)
+	for _, who := range config.AuthInfos {
+		who.Impersonate, who.ImpersonateGroups = user, []string{"system:authenticated"}
+	}
+	w.must(clientcmd.WriteToFile(*config, w.kubeconfig))
+}
+
+func TestSomebodyWhoMadeAClusterHasPackagesThere(t *testing.T) {
+	w := newWorld(t, "restricted")
+	w.as("kim")
+	text := w.ok("generate", "package", "hello-eks-anywhere", "--cluster", "restricted")
+	if got := w.drover(text, "apply", "package", "-f", "-"); got.code != 0 {
+		t.Fatal(got.err)
+	}
+	w.installed("generated-hello-eks-anywhere", "0.1.0")
+	if got := w.drover(text, "apply", "package", "-f", "-", "--wait", "1m"); got.code != 0 {
+		t.Error(got.err)
+	}
+	if got := w.ok("get", "packages", "--cluster", "restricted"); !strings.Contains(got, "hello-eks-anywhere") {
+		t.Errorf("the packages are\n%s", got)
+	}
+	w.ok("describe", "package", "generated-hello-eks-anywhere", "--cluster", "restricted")
+	w.ok("delete", "package", "generated-hello-eks-anywhere", "--cluster", "restricted")
 }
 
 func TestAGeneratedPackageCanBeApplied(t *testing.T) {

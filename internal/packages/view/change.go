@@ -124,6 +124,9 @@ func (p *Plane) notify(ctx context.Context, namespace string, changes chan<- str
 	for ctx.Err() == nil {
 		watch, err := p.client.Watch(ctx, &packagesv1.PackageList{}, client.InNamespace(namespace))
 		tell()
+		if apierrors.IsForbidden(err) {
+			return
+		}
 		if err != nil {
 			select {
 			case <-ctx.Done():

@@ -53,7 +53,11 @@ func (p *Plane) Packages(ctx context.Context, cluster string, names ...string) (
 	var all []packagesv1.Package
 	for _, namespace := range []string{packagesv1.NamespacePrefix + cluster, packagesv1.Namespace} {
 		list := &packagesv1.PackageList{}
-		if err := p.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		err := p.client.List(ctx, list, client.InNamespace(namespace))
+		if namespace == packagesv1.Namespace && apierrors.IsForbidden(err) {
+			continue // That is where those of all clusters may be; who may not look there has none of them.
+		}
+		if err != nil {
 			return nil, fmt.Errorf("listing packages in %q: %w", namespace, err)
 		}
 		for _, one := range list.Items {
