@@ -8,8 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/cluster-api/cmd/clusterctl/client/cluster"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/install"
@@ -42,6 +44,24 @@ func (w *world) announce() {
 			w.Fatal(err)
 		}
 	}
+}
+
+// settle waits until clusters are known to be up: a controller that looked before that was said may have written afterwards.
+func (w *world) settle() {
+	w.Helper()
+	w.until("clusters are up", func() bool {
+		for _, name := range []string{"a", "b", "c"} {
+			c := clusterNamed(w.namespace, name)
+			if err := w.Get(w.Context(), client.ObjectKeyFromObject(c), c); err != nil {
+				w.Fatal(err)
+			}
+			if !conditions.IsTrue(c, clusterv1.ClusterControlPlaneInitializedCondition) {
+				w.announce()
+				return false
+			}
+		}
+		return true
+	})
 }
 
 func (w *world) clusterctl() cluster.Client {
@@ -92,6 +112,7 @@ func TestClusterctlMovesAddonsAndTheirReleasesStayAsTheyAre(t *testing.T) {
 	names := from.releaseNames()
 	before := from.installed(names)
 	to := from.elsewhere()
+	from.settle()
 	if err := from.clusterctl().ObjectMover().Move(t.Context(), from.namespace, to.clusterctl(), false); err != nil {
 		t.Fatal(err)
 	}

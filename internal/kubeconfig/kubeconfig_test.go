@@ -185,7 +185,8 @@ func TestWhatIsNoKubeconfigIsLeftAlone(t *testing.T) {
 	if err := k.Merge(t.Context(), path); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
 		t.Errorf("merging into garbage: %v", err)
 	}
-	if err := k.Write(path); err == nil || !strings.Contains(err.Error(), "--merge") {
+	var taken *TakenError
+	if err := k.Write(path); !errors.As(err, &taken) || !strings.Contains(err.Error(), "choose another name") {
 		t.Errorf("writing over garbage: %v", err)
 	}
 	if data, err := os.ReadFile(path); err != nil || string(data) != "{garbage" {
