@@ -25,6 +25,9 @@ func TestTheManagerIsDeniedWhatItDoesNotNeed(t *testing.T) {
 		{name: "make clusters of Clusters", allowed: true, attributes: attributes{Verb: "create", Group: "cluster.x-k8s.io", Resource: "clusters", Namespace: "eksa-system"}},
 		{name: "give users their kubeconfigs", allowed: true, attributes: attributes{Verb: "create", Group: "rbac.authorization.k8s.io", Resource: "rolebindings", Namespace: "any"}},
 		{name: "make namespaces for packages", allowed: true, attributes: attributes{Verb: "create", Resource: "namespaces"}},
+		{name: "remove them with their clusters", allowed: true, attributes: attributes{Verb: "delete", Resource: "namespaces", Name: "eksa-packages-any"}},
+		{name: "change namespaces", attributes: attributes{Verb: "update", Resource: "namespaces", Name: "any"}},
+		{name: "delete all namespaces at once", attributes: attributes{Verb: "deletecollection", Resource: "namespaces"}},
 
 		{name: "write foreign definitions", attributes: attributes{Verb: "patch", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: "widgets.example.com"}},
 		{name: "create definitions", attributes: attributes{Verb: "create", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}},
@@ -50,7 +53,6 @@ func TestTheManagerIsDeniedWhatItDoesNotNeed(t *testing.T) {
 		{name: "create deployments", attributes: attributes{Verb: "create", Group: "apps", Resource: "deployments", Namespace: config.Namespace}},
 		{name: "reach into nodes", attributes: attributes{Verb: "get", Resource: "nodes", Subresource: "proxy"}},
 		{name: "read nodes", attributes: attributes{Verb: "list", Resource: "nodes"}},
-		{name: "delete namespaces", attributes: attributes{Verb: "delete", Resource: "namespaces", Name: "any"}},
 		{name: "create clusters", attributes: attributes{Verb: "create", Group: "cluster.x-k8s.io", Resource: "clusters", Namespace: "any"}},
 		{name: "delete clusters", attributes: attributes{Verb: "delete", Group: "cluster.x-k8s.io", Resource: "clusters", Namespace: "any"}},
 		{name: "delete all secrets at once", attributes: attributes{Verb: "deletecollection", Resource: "secrets", Namespace: "any"}},

@@ -36,12 +36,13 @@ func TestAWriteStormLosesNothing(t *testing.T) {
 	killSome(t, p)
 	close(calm)
 	clients.Wait()
+	var list *corev1.ConfigMapList
+	p.await("the API server answers after the last kill", func() (answers bool) {
+		var err error
+		list, err = p.kubernetes().CoreV1().ConfigMaps("default").List(ctx(t), metav1.ListOptions{})
+		return err == nil
+	})
 	p.awaitReady()
-
-	list, err := p.kubernetes().CoreV1().ConfigMaps("default").List(ctx(t), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	stored := map[string]string{}
 	for _, c := range list.Items {
 		stored[c.Name] = c.Data["value"]
