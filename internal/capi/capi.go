@@ -50,10 +50,10 @@ type Options struct {
 }
 
 // EnableFeatures sets the feature gates of this process. RuntimeSDK and InPlaceUpdates stay off: the client that they need is
-// not public upstream. ReconcilerRateLimiting is off: it has each object wait a second between two looks, and a new cluster is a chain of
-// objects that wait for one another; see docs/design/0016. It must run before ManagerOptions and Setup.
+// not public upstream. ReconcilerRateLimiting stays on: without, control planes are made twice; see docs/design/0016. It must run before
+// ManagerOptions and Setup.
 func EnableFeatures() error {
-	err := feature.MutableGates.SetFromMap(map[string]bool{string(feature.ClusterTopology): true, string(feature.ReconcilerRateLimiting): false})
+	err := feature.MutableGates.SetFromMap(map[string]bool{string(feature.ClusterTopology): true})
 	if err != nil {
 		return fmt.Errorf("setting feature gates of Cluster API: %w", err)
 	}
