@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/drover-dev/drover/internal/atomicfile"
+	"github.com/drover-dev/drover/internal/packages/bundle"
 	"github.com/drover-dev/drover/internal/packages/shipped"
 	"github.com/drover-dev/drover/internal/packages/transfer"
 	"github.com/drover-dev/drover/internal/pki"
@@ -30,6 +31,9 @@ func (h Home) checkBundleKey(given string) error {
 		return nil
 	}
 	key, err := publicHalf(given)
+	if err == nil {
+		_, err = bundle.ParseKeys(map[string][]byte{given: key})
+	}
 	if err != nil {
 		return fmt.Errorf("--bundle-key: %w", err)
 	}

@@ -2,6 +2,10 @@ package plane
 
 import (
 	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,17 +29,25 @@ func keyIn(t *testing.T, file string) []byte {
 
 func TestAHomeKeepsTheKeyThatSignsBundles(t *testing.T) {
 	dir := t.TempDir()
-	given, other, garbage := filepath.Join(dir, "given.key"), filepath.Join(dir, "other.key"), filepath.Join(dir, "garbage.key")
+	given, other, garbage, rsaKey := filepath.Join(dir, "given.key"), filepath.Join(dir, "other.key"), filepath.Join(dir, "garbage.key"), filepath.Join(dir, "rsa.key")
 	key := keyIn(t, given)
 	keyIn(t, other)
 	if err := os.WriteFile(garbage, []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := &pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(foreign)}
+	if err := os.WriteFile(rsaKey, pem.EncodeToMemory(block), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	h := Home{Dir: filepath.Join(dir, "home")}
 	if err := h.makeRest(); err != nil {
 		t.Fatal(err)
 	}
-	for file, want := range map[string]string{garbage: "--bundle-key: no PEM block", filepath.Join(dir, "none"): "no such file"} {
+	for file, want := range map[string]string{garbage: "--bundle-key: no PEM block", filepath.Join(dir, "none"): "no such file", rsaKey: "--bundle-key: reading the public key"} {
 		if err := h.checkBundleKey(file); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", file, err, want)
 		}

@@ -4,7 +4,6 @@ package addon
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,9 +12,6 @@ import (
 	"github.com/drover-dev/drover/internal/cli/management"
 	"github.com/drover-dev/drover/internal/cli/ui"
 )
-
-// completionTimeout keeps a shell responsive when no plane answers.
-const completionTimeout = 2 * time.Second
 
 const long = `See and change what runs on every cluster: charts and manifests that a
 HelmChartProxy puts there.
@@ -76,7 +72,7 @@ func (o *options) complete(cmd *cobra.Command, args []string, _ string) ([]cobra
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), ui.CompletionTimeout)
 	defer cancel()
 	plane, err := o.connect()
 	if err != nil {
@@ -98,7 +94,7 @@ func (o *options) completeCluster(cmd *cobra.Command, args []string, _ string) (
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), ui.CompletionTimeout)
 	defer cancel()
 	plane, hcp, err := o.find(ctx, args[0])
 	if err != nil {

@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,9 +12,6 @@ import (
 	"github.com/drover-dev/drover/internal/cli/verb"
 	"github.com/drover-dev/drover/internal/clusters/view"
 )
-
-// completionTimeout keeps a shell responsive when no plane answers.
-const completionTimeout = 2 * time.Second
 
 // AddCommands puts the commands below their verbs.
 func AddCommands(root *cobra.Command, group string, io *ui.IO) {
@@ -73,7 +69,7 @@ func (l *look) complete(cmd *cobra.Command, args []string, _ string) ([]cobra.Co
 
 // names are the clusters of a plane, with what they are.
 func names(ctx context.Context, connect func() (*view.Plane, error), namespace string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	ctx, cancel := context.WithTimeout(ctx, ui.CompletionTimeout)
 	defer cancel()
 	plane, err := connect()
 	if err != nil {

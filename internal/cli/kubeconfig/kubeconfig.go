@@ -19,9 +19,6 @@ import (
 	"github.com/drover-dev/drover/internal/kubeconfig"
 )
 
-// completionTimeout keeps a shell responsive when no plane answers.
-const completionTimeout = 2 * time.Second
-
 type options struct {
 	plane     management.Flags
 	namespace string
@@ -138,7 +135,7 @@ func (o *options) complete(cmd *cobra.Command, args []string, _ string) ([]cobra
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), ui.CompletionTimeout)
 	defer cancel()
 	cfg, err := o.plane.Config()
 	if err != nil {

@@ -20,9 +20,6 @@ import (
 	"github.com/drover-dev/drover/internal/metal/client"
 )
 
-// completionTimeout keeps a shell responsive when metal does not answer.
-const completionTimeout = 2 * time.Second
-
 // NewCommand is `drover machine`.
 func NewCommand(io *ui.IO) *cobra.Command {
 	cmd := &cobra.Command{
@@ -58,7 +55,7 @@ func (f *homeFlag) complete(cmd *cobra.Command, args []string, _ string) ([]cobr
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), ui.CompletionTimeout)
 	defer cancel()
 	c, err := f.open()
 	if err != nil {

@@ -5,7 +5,6 @@ package packages
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,9 +14,6 @@ import (
 	"github.com/drover-dev/drover/internal/cli/verb"
 	"github.com/drover-dev/drover/internal/packages/view"
 )
-
-// completionTimeout keeps a shell responsive when no plane answers.
-const completionTimeout = 2 * time.Second
 
 // AddCommands puts the commands below their verbs.
 func AddCommands(root *cobra.Command, group string, io *ui.IO) {
@@ -78,7 +74,7 @@ func (o *options) connectTo(ctx context.Context) (*view.Plane, *packagesv1.Packa
 
 // completeCluster offers the clusters that take packages.
 func (o *options) completeCluster(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), ui.CompletionTimeout)
 	defer cancel()
 	plane, err := o.connect()
 	if err != nil {
@@ -97,7 +93,7 @@ func (o *options) completeCluster(cmd *cobra.Command, _ []string, _ string) ([]c
 
 // completePackage offers the packages of the cluster.
 func (o *options) completePackage(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), ui.CompletionTimeout)
 	defer cancel()
 	plane, err := o.connect()
 	if err != nil || o.cluster == "" {

@@ -10,9 +10,14 @@ import (
 	stdio "io"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 )
+
+// CompletionTimeout keeps a shell responsive that completes names, when nobody
+// answers.
+const CompletionTimeout = 2 * time.Second
 
 // IO are the streams of a command. Results go to Out, talk goes to Err, so
 // that a pipe gets results only.

@@ -21,9 +21,6 @@ import (
 	"github.com/drover-dev/drover/internal/users"
 )
 
-// completionTimeout keeps a shell responsive when no plane answers.
-const completionTimeout = 2 * time.Second
-
 // AddCommands puts the noun below its verbs.
 func AddCommands(root *cobra.Command, group string, io *ui.IO) {
 	verb.Of(root, group, "create").AddCommand(newCreate(io))
@@ -229,7 +226,7 @@ func (w *who) complete(cmd *cobra.Command, args []string, _ string) ([]cobra.Com
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), ui.CompletionTimeout)
 	defer cancel()
 	d, _, err := w.open()
 	if err != nil {

@@ -108,13 +108,17 @@ func (m *Management) signAlike(ctx context.Context, o *plane.Options) (forget fu
 	if err := itself.plane.Client.Get(ctx, key, secret); err != nil || len(secret.Data[config.BundleKeyFile]) == 0 {
 		return forget, client.IgnoreNotFound(err)
 	}
-	o.BundleKey = m.Bootstrap.Dir + ".key"
-	forget = func() { _ = os.Remove(o.BundleKey) }
+	o.BundleKey = m.lentKey()
+	forget = func() { _ = os.Remove(m.lentKey()) }
 	return forget, atomicfile.Write(o.BundleKey, secret.Data[config.BundleKeyFile], 0o600)
 }
 
+// lentKey is where a plane that starts finds the cluster's key.
+func (m *Management) lentKey() string { return m.Bootstrap.Dir + ".key" }
+
 // deleteBootstrap removes the plane on this machine. Machines are not its own and stay.
 func (m *Management) deleteBootstrap(ctx context.Context, _ *workflow.Progress) error {
+	_ = os.Remove(m.lentKey()) // A command that was killed could not.
 	// Whatever is left of one: an earlier run may have removed a part.
 	if !exists(m.Bootstrap.Dir) {
 		return workflow.Skip("there is none")

@@ -65,6 +65,9 @@ func TestWhatIsLeftOfAPlaneIsRemoved(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(m.Bootstrap.Dir, "run"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(m.lentKey(), []byte("key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := m.deleteBootstrap(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
