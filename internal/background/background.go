@@ -19,6 +19,8 @@ type Options struct {
 	Log string
 	// Files are passed on, from file descriptor 3.
 	Files []*os.File
+	// Env is what the process finds in its environment besides what is there.
+	Env []string
 }
 
 // Start runs this program in the background. Whoever starts it waits for it,
@@ -35,6 +37,7 @@ func Start(o Options) (*exec.Cmd, error) {
 	cmd := exec.Command(Self(), o.Args...)
 	cmd.Args[0] = "drover"
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = log, log, o.Files
+	cmd.Env = append(os.Environ(), o.Env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, err

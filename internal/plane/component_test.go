@@ -109,8 +109,11 @@ func TestStopEndsAProcessThatIgnoresTheRequest(t *testing.T) {
 	}
 }
 
-func TestChildrenDieWithTheirSupervisor(t *testing.T) {
+// startSupervisor runs one with a child in another process.
+func startSupervisor(t *testing.T, env ...string) (supervisor *exec.Cmd, child process.Process) {
+	t.Helper()
 	cmd := testComponent("supervise").Command()
+	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -126,10 +129,15 @@ func TestChildrenDieWithTheirSupervisor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child := process.Identify(pid)
+	child = process.Identify(pid)
 	if !child.Alive() {
 		t.Fatal("the child does not run")
 	}
+	return cmd, child
+}
+
+func TestChildrenDieWithTheirSupervisor(t *testing.T) {
+	cmd, child := startSupervisor(t)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	waitFor(t, "the child is gone", func() bool { return !child.Alive() })

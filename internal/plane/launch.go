@@ -50,7 +50,7 @@ func launch(ctx context.Context, o Options) error {
 		return fmt.Errorf("making a pipe: %w", err)
 	}
 	defer events.Close()
-	cmd, err := background.Start(background.Options{Args: supervisorArgs(o), Log: o.Home.LogFile("drover"), Files: []*os.File{tell}})
+	cmd, err := background.Start(background.Options{Args: supervisorArgs(o), Log: o.Home.LogFile("drover"), Files: []*os.File{tell}, Env: o.environment()})
 	_ = tell.Close()
 	if err != nil {
 		return fmt.Errorf("starting the supervisor: %w", err)
@@ -148,6 +148,24 @@ var errOtherGone = errors.New("another process was bringing this plane up and ha
 // Shutdown stops the plane in h and returns when all of it is gone. It is no
 // error if there was none.
 func Shutdown(ctx context.Context, h Home) (wasRunning bool, err error) {
+	return h.end(ctx, syscall.SIGTERM)
+}
+
+// Discard ends the plane in h, if it runs, and removes its home. Nothing of it
+// is wanted any more, so nothing is stopped in order: the children end with
+// their supervisor.
+func Discard(ctx context.Context, h Home) error {
+	if err := h.Check(); err != nil {
+		return err
+	}
+	if _, err := h.end(ctx, syscall.SIGKILL); err != nil {
+		return err
+	}
+	return Purge(h)
+}
+
+// end sends the supervisor a signal and returns when all of the plane is gone.
+func (h Home) end(ctx context.Context, signal syscall.Signal) (wasRunning bool, err error) {
 	if !h.Running() {
 		return false, h.endLeftovers()
 	}
@@ -158,7 +176,7 @@ func Shutdown(ctx context.Context, h Home) (wasRunning bool, err error) {
 	if !state.Supervisor.Alive() {
 		return true, fmt.Errorf("home %q is in use by a process that is not known: is another drover starting?", h.Dir)
 	}
-	if err := syscall.Kill(state.Supervisor.PID, syscall.SIGTERM); err != nil {
+	if err := syscall.Kill(state.Supervisor.PID, signal); err != nil {
 		return true, fmt.Errorf("stopping the supervisor (pid %d): %w", state.Supervisor.PID, err)
 	}
 	for state.Supervisor.Alive() {

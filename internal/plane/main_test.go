@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/drover-dev/drover/internal/process"
 )
 
 // TestMain lets the test binary stand in for a component: what it does is in
@@ -36,11 +38,31 @@ func terminated() <-chan os.Signal {
 }
 
 // superviseForever runs one child and prints its pid, for a test that kills
-// the supervisor.
+// the supervisor. A home, if there is one, is taken as a supervisor takes it.
 func superviseForever() {
 	c := newChild(testComponent("serve"), newLogFile(os.DevNull), func() {})
 	c.start()
 	<-c.served
+	if dir := os.Getenv("PLANE_TEST_HOME"); dir != "" {
+		takeHome(Home{Dir: dir}, c.snapshot().PID)
+	}
 	fmt.Println(c.snapshot().PID)
 	time.Sleep(time.Hour)
 }
+
+// takeHome is never given back: it ignores who asks it to end.
+func takeHome(h Home, child int) {
+	signal.Ignore(syscall.SIGTERM)
+	lock, err := h.lock()
+	if err == nil {
+		err = writeJSON(h.stateFile(), State{Supervisor: process.Identify(os.Getpid()), Children: []process.Process{process.Identify(child)}})
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	heldLock = lock
+}
+
+// heldLock is kept from being collected, which would close it.
+var heldLock *os.File

@@ -44,6 +44,9 @@ type Options struct {
 	// start it. It is called beside the start of the plane; only the manager
 	// waits for it. A SkippedError means that the plane goes without.
 	Packet func(context.Context) (PacketAPI, error)
+	// Brief is for a plane that lives for minutes and is thrown away: it takes
+	// memory to be fast.
+	Brief bool
 	// Flags have a supervisor in the background set Packet as it is here.
 	Flags    []string
 	Progress Progress

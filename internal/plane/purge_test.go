@@ -35,3 +35,38 @@ func TestAPurgeThatWasCutShortIsTakenUp(t *testing.T) {
 		t.Error("it is still there")
 	}
 }
+
+func TestAPlaneIsDiscardedAtOnce(t *testing.T) {
+	h := Home{Dir: t.TempDir() + "/home"}
+	write(t, h.metaFile(), `{"format":1}`)
+	write(t, h.stateFile(), "")
+	supervisor, child := startSupervisor(t, "PLANE_TEST_HOME="+h.Dir)
+	go func() { _ = supervisor.Wait() }()
+	if !h.Running() {
+		t.Fatal("nobody holds the home")
+	}
+	// It would never end if it were asked to.
+	if err := Discard(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	if child.Alive() {
+		t.Error("a child is left")
+	}
+	if _, err := os.Stat(h.Dir); err == nil {
+		t.Error("the home is still there")
+	}
+	if err := Discard(t.Context(), h); err != nil {
+		t.Errorf("nothing is left to discard: %v", err)
+	}
+}
+
+func TestWhatIsNoHomeIsNotDiscarded(t *testing.T) {
+	h := Home{Dir: t.TempDir()}
+	write(t, h.path("thesis.txt"), "years of work")
+	if err := Discard(t.Context(), h); err == nil {
+		t.Error("it was taken for a home")
+	}
+	if _, err := os.Stat(h.path("thesis.txt")); err != nil {
+		t.Error(err)
+	}
+}

@@ -13,6 +13,18 @@ import (
 // quarter more CPU.
 const thrift = "50"
 
+// haste has a plane that lives for minutes collect garbage half as often as Go
+// would, which saves a quarter of the CPU that its start takes.
+const haste = "200"
+
+// environment is what a plane in the background finds besides what is there.
+func (o Options) environment() []string {
+	if !o.Brief || os.Getenv("GOGC") != "" {
+		return nil
+	}
+	return []string{"GOGC=" + haste}
+}
+
 // modest are programs that one core is plenty for. Left with one, Go does not
 // wake others each time that a timer fires.
 var modest = []string{"etcd", "kube-controller-manager"}

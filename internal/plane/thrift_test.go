@@ -43,3 +43,17 @@ func TestCachesAreTurnedOffKindByKind(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+func TestABriefPlaneIsFastUnlessToldOtherwise(t *testing.T) {
+	t.Setenv("GOGC", "")
+	if got := (Options{}).environment(); len(got) > 0 {
+		t.Errorf("one that stays has %v", got)
+	}
+	if got := (Options{Brief: true}).environment(); len(got) != 1 || got[0] != "GOGC="+haste {
+		t.Errorf("a brief one has %v", got)
+	}
+	t.Setenv("GOGC", "off")
+	if got := (Options{Brief: true}).environment(); len(got) > 0 {
+		t.Errorf("with the user's own setting, a brief one has %v", got)
+	}
+}

@@ -33,7 +33,7 @@ func (m *Management) hasBootstrap() bool {
 
 // bootstrapOptions are how the plane on this machine is started.
 func (m *Management) bootstrapOptions(p *workflow.Progress) plane.Options {
-	o := plane.Options{Home: m.Bootstrap, Progress: func(e plane.Event) {
+	o := plane.Options{Home: m.Bootstrap, Brief: true, Progress: func(e plane.Event) {
 		if e.Status == plane.StageStarted {
 			p.Waiting("%s of the plane on this machine", e.Stage)
 		}
@@ -123,10 +123,7 @@ func (m *Management) deleteBootstrap(ctx context.Context, _ *workflow.Progress) 
 	if !exists(m.Bootstrap.Dir) {
 		return workflow.Skip("there is none")
 	}
-	if _, err := plane.Shutdown(ctx, m.Bootstrap); err != nil {
-		return err
-	}
-	if err := plane.Purge(m.Bootstrap); err != nil {
+	if err := plane.Discard(ctx, m.Bootstrap); err != nil {
 		return err
 	}
 	_ = os.Remove(filepath.Dir(m.Bootstrap.Dir)) // Others may have theirs in it.

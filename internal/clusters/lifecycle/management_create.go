@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
@@ -20,7 +21,7 @@ func (m *Management) Create() (*workflow.Plan, error) {
 	m.newborn = true
 	return m.plan(workflow.Create,
 		workflow.Phase{Name: workflow.SetupAndValidate, Repeat: true, Run: m.setupCreate},
-		workflow.Phase{Name: workflow.CreateBootstrapCluster, Run: m.startBootstrap, Changes: []string{"starts a management plane in " + m.Bootstrap.Dir}},
+		workflow.Phase{Name: workflow.CreateBootstrapCluster, Run: m.startBootstrapAndDeliver, Changes: []string{"starts a management plane in " + m.Bootstrap.Dir}},
 		workflow.Phase{Name: workflow.CreateWorkloadCluster, Run: m.create, Changes: m.on(nil, "").creates()},
 		workflow.Phase{Name: workflow.MoveManagementCluster, Run: m.moveToItself, Fixes: true, Changes: []string{
 			"installs Drover on the cluster", "moves all objects of the cluster to it",
@@ -80,13 +81,36 @@ func (m *Management) checkCapacity(ctx context.Context, p *workflow.Progress) []
 	return canHave(ctx, p, access.Credentials{Token: string(secret.Data[access.TokenKey]), URL: string(secret.Data[access.URLKey])}, demand(m.Config))
 }
 
+// startBootstrapAndDeliver has the image of Drover made while the plane starts, which leaves cores idle.
+func (m *Management) startBootstrapAndDeliver(ctx context.Context, p *workflow.Progress) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return m.deliver(ctx, nil) })
+	group.Go(func() error { return m.startBootstrap(ctx, p) })
+	return group.Wait()
+}
+
 // create makes the cluster on the plane of this machine.
 func (m *Management) create(ctx context.Context, p *workflow.Progress) error {
 	w, err := m.workAt(ctx, p)
 	if err != nil {
 		return err
 	}
+	defer m.installEarly(ctx, w)()
 	return w.create(ctx, p)
+}
+
+// installEarly brings Drover to the cluster as soon as somebody answers there, while the rest of it becomes ready, until end is called. It is
+// a head start only: the phase that installs does what is still to be done, and is the one to tell what can't be.
+func (m *Management) installEarly(ctx context.Context, w *Workload) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if to, err := w.untilAnswers(ctx); err == nil {
+			_ = m.apply(ctx, to)
+		}
+	}()
+	return func() { cancel(); <-ended }
 }
 
 // workAt has all in place that machines of the cluster need, and is the cluster on the plane of this machine.
@@ -132,6 +156,15 @@ func (m *Management) ownImage() (*management.Archive, error) {
 
 // install puts Drover on the cluster and waits until it works.
 func (m *Management) install(ctx context.Context, p *workflow.Progress, to *rest.Config) error {
+	p.Waiting("Drover's kinds, roles and webhooks on the cluster")
+	if err := m.apply(ctx, to); err != nil {
+		return err
+	}
+	return management.Ready(ctx, to, func(what string) { p.Waiting("Drover on the cluster: %s", what) })
+}
+
+// apply writes to the cluster what Drover consists of, as far as it is not there.
+func (m *Management) apply(ctx context.Context, to *rest.Config) error {
 	o := management.Options{Image: m.Image}
 	if m.Image == "" {
 		image, err := m.ownImage()
@@ -151,11 +184,7 @@ func (m *Management) install(ctx context.Context, p *workflow.Progress, to *rest
 	if m.newborn && exists(m.Bootstrap.BundleKey()) {
 		o.BundleKey = m.Bootstrap.BundleKey()
 	}
-	p.Waiting("Drover's kinds, roles and webhooks on the cluster")
-	if err := management.Install(ctx, to, o); err != nil {
-		return err
-	}
-	return management.Ready(ctx, to, func(what string) { p.Waiting("Drover on the cluster: %s", what) })
+	return management.Install(ctx, to, o)
 }
 
 // moveToItself has the cluster have Drover, and then its own objects.

@@ -12,12 +12,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// reachTimeout is how long a management plane may take to answer at all.
-const reachTimeout = 10 * time.Second
+const (
+	// reachTimeout is how long a management plane may take to answer at all.
+	reachTimeout = 10 * time.Second
+	// answerLook is how often one is asked that is about to answer, and answerTimeout how long that may take: its address may lead nowhere yet.
+	answerLook    = 500 * time.Millisecond
+	answerTimeout = time.Second
+)
 
 // UnreachableError means that a management plane can't be worked with, and says what to do.
 type UnreachableError struct {
@@ -47,6 +53,42 @@ func Reach(ctx context.Context, config *rest.Config, kubeconfig string) error {
 	}
 	_, err = d.ServerResourcesForGroupVersion(anywherev1.GroupVersion.String())
 	return explainUnreachable(err, config.Host, kubeconfig)
+}
+
+// untilAnswers waits until the cluster's own API server does, and is the way to it. The kubeconfig is there before that.
+func (w *Workload) untilAnswers(ctx context.Context) (*rest.Config, error) {
+	tick := time.NewTicker(answerLook)
+	defer tick.Stop()
+	for {
+		config, err := w.answering(ctx)
+		if err == nil {
+			return config, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), err)
+		case <-tick.C:
+		}
+	}
+}
+
+func (w *Workload) answering(ctx context.Context) (*rest.Config, error) {
+	data, err := w.plane.Kubeconfig(ctx, w.Config.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(data)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	asking := rest.CopyConfig(config)
+	asking.Timeout = answerTimeout
+	d, err := discovery.NewDiscoveryClientForConfig(asking)
+	if err != nil {
+		return nil, err
+	}
+	return config, d.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
 // explainUnreachable says what an error of the first request means.
