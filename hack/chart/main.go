@@ -46,6 +46,9 @@ func (o options) run() error {
 	if err != nil {
 		return err
 	}
+	if there, err := os.ReadFile(o.out); err == nil && string(there) == text {
+		return nil // Tests that read it need not be run again.
+	}
 	return os.WriteFile(o.out, []byte(text), 0o644)
 }
 

@@ -2,8 +2,10 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +28,32 @@ func TestTheFileIsWhatTheChartSays(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("run go generate ./hack/chart (-want +got):\n%s", diff)
+	}
+}
+
+func TestAFileThatIsRightIsLeftAlone(t *testing.T) {
+	o := network()
+	o.out = filepath.Join(t.TempDir(), "cni.yaml")
+	long := time.Now().Add(-time.Hour).Truncate(time.Second)
+	for _, wrong := range []bool{true, false} {
+		if wrong {
+			if err := os.WriteFile(o.out, []byte("wrong"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chtimes(o.out, long, long); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.run(); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(o.out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if written := !info.ModTime().Equal(long); written != wrong {
+			t.Errorf("it was wrong: %v, and was written: %v", wrong, written)
+		}
 	}
 }
 
