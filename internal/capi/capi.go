@@ -1,9 +1,10 @@
 // Package capi wires upstream Cluster API into one controller-runtime manager: the core, kubeadm bootstrap and kubeadm
 // control plane reconcilers with their webhooks, one cache and one set of connections to workload clusters.
 //
-// It owns the wiring only. No object is reconciled by code of its own, and nothing upstream is changed. Upstream runs
-// three managers that each narrow their cache to what they read; cache.go and workload.go hold the union, which is
-// the one thing to get right here. Start with Setup, then the two tables: controllers.go and webhooks.go.
+// It owns the wiring, and how fast reconcilers look at objects. No object is reconciled by code of its own, and nothing
+// upstream is changed. Upstream runs three managers that each narrow their cache to what they read; cache.go and
+// workload.go hold the union, which is the one thing to get right here. Start with Setup, then the two tables:
+// controllers.go and webhooks.go.
 package capi
 
 import (
@@ -50,10 +51,9 @@ type Options struct {
 }
 
 // EnableFeatures sets the feature gates of this process. RuntimeSDK and InPlaceUpdates stay off: the client that they need is
-// not public upstream. ReconcilerRateLimiting stays on: without, control planes are made twice; see docs/design/0016. It must run before
-// ManagerOptions and Setup.
+// not public upstream. So does ReconcilerRateLimiting: NewManager and pace do what it is for. It must run before ManagerOptions and Setup.
 func EnableFeatures() error {
-	err := feature.MutableGates.SetFromMap(map[string]bool{string(feature.ClusterTopology): true})
+	err := feature.MutableGates.SetFromMap(map[string]bool{string(feature.ClusterTopology): true, string(feature.ReconcilerRateLimiting): false})
 	if err != nil {
 		return fmt.Errorf("setting feature gates of Cluster API: %w", err)
 	}
@@ -78,7 +78,7 @@ type Shared struct {
 	Metadata ctrlcache.Cache
 }
 
-// Setup adds every reconciler and webhook to mgr, which must have been made with ManagerOptions.
+// Setup adds every reconciler and webhook to mgr, which must have been made by NewManager with ManagerOptions.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (Shared, error) {
 	if err := index.AddDefaultIndexes(ctx, mgr); err != nil {
 		return Shared{}, fmt.Errorf("adding indexes: %w", err)
@@ -92,6 +92,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (Shared, error) {
 			return Shared{}, fmt.Errorf("adding controller %q: %w", c.name, err)
 		}
 	}
+	if err := watchPods(ctx, w); err != nil {
+		return Shared{}, fmt.Errorf("watching control planes: %w", err)
+	}
 	setAPIVersionGetters(mgr.GetClient())
 	for _, hook := range webhooks {
 		if err := hook.setup(w); err != nil {
@@ -104,7 +107,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (Shared, error) {
 // wiring is what the entries of both tables draw on.
 type wiring struct {
 	Options
-	mgr ctrl.Manager
+	mgr  ctrl.Manager
+	pace *pace
 	// client reads from the shared cache, except for Secrets and ConfigMaps.
 	client client.Client
 	// reader reads from the API server.
@@ -120,7 +124,7 @@ type wiring struct {
 }
 
 func newWiring(ctx context.Context, mgr ctrl.Manager, o Options) (*wiring, error) {
-	w := &wiring{Options: o, mgr: mgr, client: mgr.GetClient(), reader: mgr.GetAPIReader()}
+	w := &wiring{Options: o, mgr: mgr, pace: newPace(), client: mgr.GetClient(), reader: mgr.GetAPIReader()}
 	var err error
 	if w.secrets, err = secretClient(mgr); err != nil {
 		return nil, fmt.Errorf("making the client for secrets: %w", err)
@@ -137,5 +141,5 @@ func newWiring(ctx context.Context, mgr ctrl.Manager, o Options) (*wiring, error
 }
 
 func (w *wiring) concurrency() controller.Options {
-	return controller.Options{MaxConcurrentReconciles: w.Concurrency}
+	return controller.Options{MaxConcurrentReconciles: w.Concurrency, NewQueue: w.pace.newQueue}
 }

@@ -3,6 +3,7 @@ package capi
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"testing"
 	"time"
@@ -11,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -38,6 +39,12 @@ type fixture struct {
 
 func setup(t *testing.T) *fixture {
 	t.Helper()
+	return setupBehind(t, nil)
+}
+
+// setupBehind is the same with something between the manager and the API server.
+func setupBehind(t *testing.T, between func(http.RoundTripper) http.RoundTripper) *fixture {
+	t.Helper()
 	f := &fixture{server: kubetest.Shared(t, install.Options{})}
 	f.withoutAdmission(t)
 	f.namespace = f.server.Namespace(t)
@@ -53,7 +60,11 @@ func setup(t *testing.T) *fixture {
 	m.Scheme = scheme
 	m.Metrics = metricsserver.Options{BindAddress: "0"}
 	m.Controller.SkipNameValidation = ptr.To(true)
-	mgr, err := ctrl.NewManager(f.server.Config, m)
+	cfg := rest.CopyConfig(f.server.Config)
+	if between != nil {
+		cfg.Wrap(between)
+	}
+	mgr, err := NewManager(cfg, m)
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	f.wiring, err = newWiring(ctx, mgr, o)

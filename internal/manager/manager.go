@@ -123,7 +123,7 @@ func (o Options) assemble(ctx context.Context, cfg *rest.Config, certs *webhookc
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := ctrl.NewManager(cfg, o.managerOptions(scheme, certs))
+	mgr, err := capi.NewManager(cfg, o.managerOptions(scheme, certs))
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
