@@ -26,7 +26,14 @@ func TestDroverComesToAClusterBeforeThatIsReady(t *testing.T) {
 	w.must(w.client.Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "mgmt-kubeconfig"}, Data: map[string][]byte{"value": way},
 	}))
+	time.Sleep(3 * answerLook)
 	deployments := own.Clientset(t).AppsV1().Deployments(config.Namespace)
+	if _, err := deployments.Get(t.Context(), config.ServiceAccount, metav1.GetOptions{}); err == nil {
+		t.Error("it came before the cluster's controllers")
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	_, err = own.Clientset(t).CoreV1().ServiceAccounts(metav1.NamespaceSystem).Create(t.Context(), account, metav1.CreateOptions{})
+	w.must(err)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		d, err := deployments.Get(t.Context(), config.ServiceAccount, metav1.GetOptions{})
 		if err == nil {

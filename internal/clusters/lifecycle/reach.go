@@ -55,7 +55,8 @@ func Reach(ctx context.Context, config *rest.Config, kubeconfig string) error {
 	return explainUnreachable(err, config.Host, kubeconfig)
 }
 
-// untilAnswers waits until the cluster's own API server does, and is the way to it. The kubeconfig is there before that.
+// untilAnswers waits until the cluster's own API server does and its controllers run, and is the way to it. The kubeconfig is there before
+// that.
 func (w *Workload) untilAnswers(ctx context.Context) (*rest.Config, error) {
 	tick := time.NewTicker(answerLook)
 	defer tick.Stop()
@@ -88,7 +89,8 @@ func (w *Workload) answering(ctx context.Context) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return config, d.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	// Every namespace has this account from a controller. Who writes much before those have started keeps nodes from becoming ready.
+	return config, d.RESTClient().Get().AbsPath("/api/v1/namespaces/kube-system/serviceaccounts/default").Do(ctx).Error()
 }
 
 // explainUnreachable says what an error of the first request means.
