@@ -1,9 +1,11 @@
 package plane
 
 import (
+	"context"
 	"errors"
 	"os"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -46,7 +48,9 @@ func TestAPlaneIsDiscardedAtOnce(t *testing.T) {
 		t.Fatal("nobody holds the home")
 	}
 	// It would never end if it were asked to.
-	if err := Discard(t.Context(), h); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := Discard(ctx, h); err != nil {
 		t.Fatal(err)
 	}
 	if child.Alive() {

@@ -107,7 +107,7 @@ func (m *Management) installEarly(ctx context.Context, w *Workload) (end func())
 	go func() {
 		defer close(ended)
 		if to, err := w.untilAnswers(ctx); err == nil {
-			_ = m.apply(ctx, to)
+			_ = m.applyComponents(ctx, to)
 		}
 	}()
 	return func() { cancel(); <-ended }
@@ -157,14 +157,14 @@ func (m *Management) ownImage() (*management.Archive, error) {
 // install puts Drover on the cluster and waits until it works.
 func (m *Management) install(ctx context.Context, p *workflow.Progress, to *rest.Config) error {
 	p.Waiting("Drover's kinds, roles and webhooks on the cluster")
-	if err := m.apply(ctx, to); err != nil {
+	if err := m.applyComponents(ctx, to); err != nil {
 		return err
 	}
 	return management.Ready(ctx, to, func(what string) { p.Waiting("Drover on the cluster: %s", what) })
 }
 
-// apply writes to the cluster what Drover consists of, as far as it is not there.
-func (m *Management) apply(ctx context.Context, to *rest.Config) error {
+// applyComponents writes to the cluster what Drover consists of, as far as it is not there.
+func (m *Management) applyComponents(ctx context.Context, to *rest.Config) error {
 	o := management.Options{Image: m.Image}
 	if m.Image == "" {
 		image, err := m.ownImage()
