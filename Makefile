@@ -25,7 +25,7 @@ FUZZTIME ?= 30s
 export CGO_ENABLED = 0
 export GOFLAGS := -trimpath -buildvcs=false $(filter-out -trimpath -buildvcs=%,$(GOFLAGS))
 
-VERSION_PACKAGE := github.com/drover-dev/drover/internal/version
+VERSION_PACKAGE := github.com/drover-dev/drover/internal/base/version
 LDFLAGS := -s -w -X $(VERSION_PACKAGE).version=$(VERSION) -X $(VERSION_PACKAGE).commit=$(COMMIT) -X $(VERSION_PACKAGE).date=$(DATE)
 CAPI     := sigs.k8s.io/cluster-api
 TOOL     := go tool -modfile=hack/tools/go.mod

@@ -17,7 +17,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/drover-dev/drover/internal/cni"
+	"github.com/drover-dev/drover/internal/kube/cni"
 )
 
 // confDir is where the DaemonSet of charts/cni mounts the node's directory.

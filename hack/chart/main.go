@@ -14,8 +14,8 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/drover-dev/drover/internal/helm"
-	"github.com/drover-dev/drover/internal/version"
+	"github.com/drover-dev/drover/internal/base/version"
+	"github.com/drover-dev/drover/internal/workload/tool/helm"
 )
 
 //go:generate go run . --chart ../../charts/cni --name drover-cni --label cni=drover --out ../../templates/cni.yaml

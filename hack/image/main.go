@@ -20,7 +20,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 
-	"github.com/drover-dev/drover/internal/image"
+	"github.com/drover-dev/drover/internal/operate/bootstrap/image"
 )
 
 type options struct {

@@ -26,7 +26,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/drover-dev/drover/internal/kube/build"
-	"github.com/drover-dev/drover/internal/node"
+	"github.com/drover-dev/drover/internal/kube/node"
 )
 
 func main() {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drover-dev/drover/internal/node"
+	"github.com/drover-dev/drover/internal/kube/node"
 )
 
 func TestTargetsBuildEveryProgram(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/kube/cache"
 	"github.com/drover-dev/drover/internal/kube/payload"
-	"github.com/drover-dev/drover/internal/version"
 )
 
 // EnvDir names the environment variable that stands in for FindOptions.Dir.

@@ -5,9 +5,9 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/drover-dev/drover/internal/about"
-	"github.com/drover-dev/drover/internal/packages/shipped"
-	"github.com/drover-dev/drover/internal/version"
+	"github.com/drover-dev/drover/internal/base/version"
+	"github.com/drover-dev/drover/internal/install/about"
+	"github.com/drover-dev/drover/internal/registry/bundle/shipped"
 )
 
 // addAbout has the management plane say what runs here.

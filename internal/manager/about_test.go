@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/drover-dev/drover/internal/about"
-	"github.com/drover-dev/drover/internal/version"
+	"github.com/drover-dev/drover/internal/base/version"
+	"github.com/drover-dev/drover/internal/install/about"
 )
 
 func TestTheManagementPlaneSaysWhatRunsThere(t *testing.T) {

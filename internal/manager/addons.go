@@ -5,9 +5,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/drover-dev/drover/internal/addons"
-	"github.com/drover-dev/drover/internal/addons/operation"
-	"github.com/drover-dev/drover/internal/artifact"
+	"github.com/drover-dev/drover/internal/controllers/addons"
+	"github.com/drover-dev/drover/internal/controllers/operation"
+	"github.com/drover-dev/drover/internal/registry/artifact"
 )
 
 func (o Options) addonsOptions(c *connections) addons.Options {

@@ -17,7 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/internal/packet/userdata"
+	"github.com/drover-dev/drover/internal/controllers/packet/userdata"
 )
 
 // send makes a call with the token of the project, or another one.

@@ -11,7 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/drover-dev/drover/config"
-	"github.com/drover-dev/drover/internal/webhookcert"
+	"github.com/drover-dev/drover/internal/manager/webhookcert"
 )
 
 func TestARemovedBundleIsPutBackAtOnce(t *testing.T) {

@@ -1,7 +1,7 @@
 package manager
 
 import (
-	"github.com/drover-dev/drover/internal/clusters"
+	"github.com/drover-dev/drover/internal/controllers/clusters"
 	"github.com/drover-dev/drover/internal/registry"
 )
 

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/drover-dev/drover/internal/artifact"
-	"github.com/drover-dev/drover/internal/capi"
+	"github.com/drover-dev/drover/internal/controllers/capi"
+	"github.com/drover-dev/drover/internal/registry/artifact"
 	"github.com/drover-dev/drover/internal/workload"
 )
 

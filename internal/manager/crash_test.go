@@ -14,8 +14,8 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/metal"
+	metalclient "github.com/drover-dev/drover/internal/metal/admin"
 	"github.com/drover-dev/drover/internal/metal/api"
-	metalclient "github.com/drover-dev/drover/internal/metal/client"
 	"github.com/drover-dev/drover/internal/metal/fault"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/internal/capi"
 	"github.com/drover-dev/drover/internal/cli"
+	"github.com/drover-dev/drover/internal/controllers/capi"
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 	"github.com/drover-dev/drover/internal/test/managertest"

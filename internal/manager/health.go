@@ -17,8 +17,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
-	"github.com/drover-dev/drover/internal/capi"
-	"github.com/drover-dev/drover/internal/webhookcert"
+	"github.com/drover-dev/drover/internal/controllers/capi"
+	"github.com/drover-dev/drover/internal/manager/webhookcert"
 )
 
 const probeTimeout = 5 * time.Second

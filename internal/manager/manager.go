@@ -23,15 +23,15 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/config"
-	"github.com/drover-dev/drover/internal/addons"
-	"github.com/drover-dev/drover/internal/capi"
-	"github.com/drover-dev/drover/internal/clusters"
+	"github.com/drover-dev/drover/internal/base/tracing"
+	"github.com/drover-dev/drover/internal/base/version"
+	"github.com/drover-dev/drover/internal/controllers/addons"
+	"github.com/drover-dev/drover/internal/controllers/capi"
+	"github.com/drover-dev/drover/internal/controllers/clusters"
+	"github.com/drover-dev/drover/internal/controllers/packages"
+	"github.com/drover-dev/drover/internal/controllers/packet"
 	"github.com/drover-dev/drover/internal/install"
-	"github.com/drover-dev/drover/internal/packages"
-	"github.com/drover-dev/drover/internal/packet"
-	"github.com/drover-dev/drover/internal/tracing"
-	"github.com/drover-dev/drover/internal/version"
-	"github.com/drover-dev/drover/internal/webhookcert"
+	"github.com/drover-dev/drover/internal/manager/webhookcert"
 )
 
 // leaseName is the lease that replicas compete for; the manager's role allows this name only.

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/drover-dev/drover/internal/clusters/measure"
+	"github.com/drover-dev/drover/internal/controllers/clusters/measure"
 )
 
 // dashboard is what Grafana reads, as far as a query can be wrong.

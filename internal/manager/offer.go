@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/drover-dev/drover/internal/offer"
+	"github.com/drover-dev/drover/internal/manager/offer"
 )
 
 // startOffer serves what ships with Drover, if there is a key for it, and returns options that make use of it.

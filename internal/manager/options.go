@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/drover-dev/drover/config"
-	"github.com/drover-dev/drover/internal/packet"
-	"github.com/drover-dev/drover/internal/packet/access"
+	"github.com/drover-dev/drover/internal/controllers/packet"
+	"github.com/drover-dev/drover/internal/metal/access"
 )
 
 // Options are the settings of a manager. The zero value is not usable, start from DefaultOptions.

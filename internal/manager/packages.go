@@ -6,11 +6,11 @@ import (
 	"net/url"
 	"os"
 
-	"github.com/drover-dev/drover/internal/addons/operation"
-	"github.com/drover-dev/drover/internal/packages"
-	"github.com/drover-dev/drover/internal/packages/bundle"
-	"github.com/drover-dev/drover/internal/packages/source"
-	"github.com/drover-dev/drover/internal/version"
+	"github.com/drover-dev/drover/internal/base/version"
+	"github.com/drover-dev/drover/internal/controllers/operation"
+	"github.com/drover-dev/drover/internal/controllers/packages"
+	"github.com/drover-dev/drover/internal/registry/bundle"
+	"github.com/drover-dev/drover/internal/registry/bundle/source"
 )
 
 // publicKeyVariable is where deployments of the former controller have a key.

@@ -6,11 +6,11 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/drover-dev/drover/internal/capi"
-	"github.com/drover-dev/drover/internal/packet"
-	"github.com/drover-dev/drover/internal/packet/access"
-	"github.com/drover-dev/drover/internal/packet/cluster"
-	"github.com/drover-dev/drover/internal/version"
+	"github.com/drover-dev/drover/internal/base/version"
+	"github.com/drover-dev/drover/internal/controllers/capi"
+	"github.com/drover-dev/drover/internal/controllers/packet"
+	"github.com/drover-dev/drover/internal/controllers/packet/cluster"
+	"github.com/drover-dev/drover/internal/metal/access"
 )
 
 // defaultASN is the private autonomous system that projects announce addresses from.

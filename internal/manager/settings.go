@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/cluster-api/util/apiwarnings"
 
 	"github.com/drover-dev/drover/config"
-	"github.com/drover-dev/drover/internal/capi"
-	"github.com/drover-dev/drover/internal/version"
-	"github.com/drover-dev/drover/internal/webhookcert"
+	"github.com/drover-dev/drover/internal/base/version"
+	"github.com/drover-dev/drover/internal/controllers/capi"
+	"github.com/drover-dev/drover/internal/manager/webhookcert"
 )
 
 func (o Options) capiOptions() capi.Options {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/drover-dev/drover/internal/tracing"
+	"github.com/drover-dev/drover/internal/base/tracing"
 )
 
 // traces says where spans of API requests and webhook calls go.

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/drover-dev/drover/config"
+	"github.com/drover-dev/drover/internal/manager/webhookcert"
 	"github.com/drover-dev/drover/internal/test/kubetest"
-	"github.com/drover-dev/drover/internal/webhookcert"
 )
 
 // hook is one webhook of the shipped configurations, with the kind it is for.

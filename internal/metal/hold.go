@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-dev/drover/internal/filelock"
-	"github.com/drover-dev/drover/internal/process"
+	"github.com/drover-dev/drover/internal/base/filelock"
+	"github.com/drover-dev/drover/internal/base/process"
 )
 
 // LockFile is locked by whoever starts, stops or removes metal.

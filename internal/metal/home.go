@@ -13,10 +13,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/drover-dev/drover/internal/atomicfile"
+	"github.com/drover-dev/drover/internal/base/atomicfile"
+	"github.com/drover-dev/drover/internal/base/process"
+	"github.com/drover-dev/drover/internal/base/userdir"
 	"github.com/drover-dev/drover/internal/metal/store"
-	"github.com/drover-dev/drover/internal/process"
-	"github.com/drover-dev/drover/internal/userdir"
 )
 
 // DefaultProject is the name of the project that every home has.

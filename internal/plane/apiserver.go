@@ -11,7 +11,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/drover-dev/drover/internal/atomicfile"
+	"github.com/drover-dev/drover/internal/base/atomicfile"
 )
 
 const (

@@ -18,8 +18,8 @@ import (
 	"filippo.io/age"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/drover-dev/drover/internal/atomicfile"
-	"github.com/drover-dev/drover/internal/version"
+	"github.com/drover-dev/drover/internal/base/atomicfile"
+	"github.com/drover-dev/drover/internal/base/version"
 )
 
 // A backup is age(zstd(tar)). Its first entry is the manifest, the others are

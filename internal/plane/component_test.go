@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-dev/drover/internal/process"
+	"github.com/drover-dev/drover/internal/base/process"
 )
 
 // testComponent is this test binary, behaving as TestMain says.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/drover-dev/drover/internal/background"
-	"github.com/drover-dev/drover/internal/version"
+	"github.com/drover-dev/drover/internal/base/background"
+	"github.com/drover-dev/drover/internal/base/version"
 )
 
 // controllers are the few of Kubernetes' own that a management cluster needs;

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/drover-dev/drover/internal/atomicfile"
-	"github.com/drover-dev/drover/internal/userdir"
-	"github.com/drover-dev/drover/internal/version"
+	"github.com/drover-dev/drover/internal/base/atomicfile"
+	"github.com/drover-dev/drover/internal/base/userdir"
+	"github.com/drover-dev/drover/internal/base/version"
 )
 
 // homeFormat is the layout that this Drover writes. It grows when an older

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/drover-dev/drover/internal/background"
+	"github.com/drover-dev/drover/internal/base/background"
 )
 
 // ProgressFD is the file descriptor on which a supervisor in the background

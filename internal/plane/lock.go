@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/drover-dev/drover/internal/filelock"
+	"github.com/drover-dev/drover/internal/base/filelock"
 )
 
 // errLocked means that another process holds the home.

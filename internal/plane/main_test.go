@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-dev/drover/internal/process"
+	"github.com/drover-dev/drover/internal/base/process"
 )
 
 // TestMain lets the test binary stand in for a component: what it does is in

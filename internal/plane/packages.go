@@ -9,12 +9,12 @@ import (
 	"os"
 	"strings"
 
-	"github.com/drover-dev/drover/internal/atomicfile"
-	"github.com/drover-dev/drover/internal/packages/bundle"
-	"github.com/drover-dev/drover/internal/packages/shipped"
-	"github.com/drover-dev/drover/internal/packages/transfer"
-	"github.com/drover-dev/drover/internal/pki"
+	"github.com/drover-dev/drover/internal/base/atomicfile"
+	"github.com/drover-dev/drover/internal/base/pki"
 	"github.com/drover-dev/drover/internal/registry"
+	"github.com/drover-dev/drover/internal/registry/bundle"
+	"github.com/drover-dev/drover/internal/registry/bundle/shipped"
+	"github.com/drover-dev/drover/internal/registry/bundle/transfer"
 )
 
 // BundleKey is what bundles of packages are signed with on this plane, and

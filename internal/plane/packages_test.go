@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drover-dev/drover/internal/pki"
+	"github.com/drover-dev/drover/internal/base/pki"
 )
 
 // keyIn writes a new key to a file.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
-	"github.com/drover-dev/drover/internal/packet/access"
+	"github.com/drover-dev/drover/internal/metal/access"
 )
 
 // usePacketAPI has a supervisor look for the Packet API anew.

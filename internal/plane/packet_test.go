@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drover-dev/drover/internal/packet/access"
+	"github.com/drover-dev/drover/internal/metal/access"
 )
 
 func packetPlane(t *testing.T) *Plane {

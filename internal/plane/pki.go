@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/drover-dev/drover/internal/atomicfile"
-	"github.com/drover-dev/drover/internal/pki"
+	"github.com/drover-dev/drover/internal/base/atomicfile"
+	"github.com/drover-dev/drover/internal/base/pki"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drover-dev/drover/internal/pki"
+	"github.com/drover-dev/drover/internal/base/pki"
 )
 
 var allLeaves = []string{"etcd", "etcd-client", "apiserver", "controller-manager", "manager", "supervisor", "admin", "registry"}

@@ -13,10 +13,10 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"github.com/drover-dev/drover/internal/base/process"
+	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/kube"
-	"github.com/drover-dev/drover/internal/process"
-	"github.com/drover-dev/drover/internal/version"
 )
 
 const (

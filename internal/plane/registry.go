@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drover-dev/drover/charts"
-	"github.com/drover-dev/drover/internal/atomicfile"
+	"github.com/drover-dev/drover/internal/base/atomicfile"
+	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/registry"
-	"github.com/drover-dev/drover/internal/version"
 )
 
 // registry is part of the supervisor: a process of its own would cost several

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drover-dev/drover/internal/pki"
+	"github.com/drover-dev/drover/internal/base/pki"
 	"github.com/drover-dev/drover/internal/registry"
 )
 

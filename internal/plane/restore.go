@@ -16,9 +16,9 @@ import (
 	"filippo.io/age"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/drover-dev/drover/internal/atomicfile"
+	"github.com/drover-dev/drover/internal/base/atomicfile"
+	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/kube"
-	"github.com/drover-dev/drover/internal/version"
 )
 
 // NotABackupError means that the file cannot be read as a backup: damaged,

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/drover-dev/drover/internal/process"
+	"github.com/drover-dev/drover/internal/base/process"
 )
 
 // States of a component.

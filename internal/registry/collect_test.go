@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-dev/drover/internal/artifact"
 	"github.com/drover-dev/drover/internal/registry"
+	"github.com/drover-dev/drover/internal/registry/artifact"
 )
 
 func digestOf(data []byte) string {

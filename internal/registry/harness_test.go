@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-dev/drover/internal/artifact"
-	"github.com/drover-dev/drover/internal/pki"
+	"github.com/drover-dev/drover/internal/base/pki"
 	"github.com/drover-dev/drover/internal/registry"
+	"github.com/drover-dev/drover/internal/registry/artifact"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/metal/admin"
 	"github.com/drover-dev/drover/internal/metal/api"
-	"github.com/drover-dev/drover/internal/metal/client"
 	"github.com/drover-dev/drover/internal/test/clustertest"
 )
 

@@ -16,7 +16,7 @@ import (
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 
 	"github.com/drover-dev/drover/internal/metal"
-	metalclient "github.com/drover-dev/drover/internal/metal/client"
+	metalclient "github.com/drover-dev/drover/internal/metal/admin"
 	"github.com/drover-dev/drover/internal/test/clustertest"
 )
 

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/test/clustertest"
-	"github.com/drover-dev/drover/internal/version"
 )
 
 // metalHome is where metal keeps what it has to know, apart from the plane.

@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/drover-dev/drover/internal/packages/bundle"
-	"github.com/drover-dev/drover/internal/packages/pack"
-	"github.com/drover-dev/drover/internal/packages/transfer"
-	"github.com/drover-dev/drover/internal/pki"
+	"github.com/drover-dev/drover/internal/base/pki"
 	"github.com/drover-dev/drover/internal/plane"
 	"github.com/drover-dev/drover/internal/registry"
+	"github.com/drover-dev/drover/internal/registry/bundle"
+	"github.com/drover-dev/drover/internal/registry/bundle/pack"
+	"github.com/drover-dev/drover/internal/registry/bundle/transfer"
 )
 
 // bundleRepository keeps bundles of the benchmark apart from those that ship with Drover.

@@ -13,10 +13,10 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/charts"
-	"github.com/drover-dev/drover/internal/capi"
-	"github.com/drover-dev/drover/internal/clusters/build"
-	"github.com/drover-dev/drover/internal/clusters/spec"
-	"github.com/drover-dev/drover/internal/version"
+	"github.com/drover-dev/drover/internal/base/version"
+	"github.com/drover-dev/drover/internal/controllers/capi"
+	"github.com/drover-dev/drover/internal/controllers/clusters/build"
+	"github.com/drover-dev/drover/internal/model/spec"
 )
 
 // specText is a workload cluster of one control plane and some workers.

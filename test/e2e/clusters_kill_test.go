@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-dev/drover/internal/management"
 	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/operate/bootstrap"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 	"github.com/drover-dev/drover/internal/test/killtest"
 	"github.com/drover-dev/drover/internal/test/metaltest"
-	"github.com/drover-dev/drover/internal/workflow"
 )
 
 // killedEverywhere runs a command again and again, kills it in one phase after the other, and then lets it end.

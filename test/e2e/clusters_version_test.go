@@ -21,7 +21,7 @@ var stampRoom = "version of this program:                "
 
 // linkedVersion is what the linker sets when a release is built.
 //
-//go:linkname linkedVersion github.com/drover-dev/drover/internal/version.version
+//go:linkname linkedVersion github.com/drover-dev/drover/internal/base/version.version
 var linkedVersion string
 
 // beOfVersion has a stamped copy be what it is stamped with, wherever it runs.

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/drover-dev/drover/internal/management"
 	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/operate/bootstrap"
 	planes "github.com/drover-dev/drover/internal/plane"
 	"github.com/drover-dev/drover/internal/test/clustertest"
 )

@@ -15,8 +15,8 @@ import (
 	"testing"
 
 	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/metal/admin"
 	"github.com/drover-dev/drover/internal/metal/api"
-	"github.com/drover-dev/drover/internal/metal/client"
 	"github.com/drover-dev/drover/internal/metal/driver/local"
 )
 

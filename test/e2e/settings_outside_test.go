@@ -28,8 +28,8 @@ import (
 	kmsapi "k8s.io/kms/apis/v2"
 	"k8s.io/kms/pkg/service"
 
+	"github.com/drover-dev/drover/internal/base/pki"
 	"github.com/drover-dev/drover/internal/metal"
-	"github.com/drover-dev/drover/internal/pki"
 )
 
 // outside is what machines of the test go to: a mirror of registries and a proxy, both on this host, both for those who know the password.

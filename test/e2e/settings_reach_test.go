@@ -21,7 +21,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/drover-dev/drover/internal/metal"
-	metalclient "github.com/drover-dev/drover/internal/metal/client"
+	metalclient "github.com/drover-dev/drover/internal/metal/admin"
 )
 
 func testSettledNodes(t *testing.T, s *settled) {

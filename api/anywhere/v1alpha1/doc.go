@@ -3,7 +3,7 @@
 //
 // It has the kinds, fields, defaults and words that manifests in the wild were written for. PacketDatacenterConfig, PacketMachineConfig and
 // spec.management of a Cluster are ours; an object without them behaves as it did there. The package holds types only: rules that a schema
-// can't express are in internal/clusters/spec. Start with Cluster; conditions and their words are in conditions.go.
+// can't express are in internal/model/spec. Start with Cluster; conditions and their words are in conditions.go.
 //
 // +kubebuilder:object:generate=true
 // +groupName=anywhere.eks.amazonaws.com

@@ -2,7 +2,7 @@
 //
 // It has the kinds, fields and defaults of the provider that manifests in the wild were written for, and on top of them what the v1beta2
 // contract of Cluster API asks for; one version fulfils both contracts. The package holds types only: rules that a schema can't express
-// are in internal/packet/admission, behaviour is in the controllers next to it. Start with PacketCluster and PacketMachine; the
+// are in internal/controllers/packet/admission, behaviour is in the controllers next to it. Start with PacketCluster and PacketMachine; the
 // conditions that they report are all in conditions.go.
 //
 // +kubebuilder:object:generate=true

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
-	"github.com/drover-dev/drover/internal/addons/view"
 	"github.com/drover-dev/drover/internal/cli/management"
 	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/operate/inspect/addons"
 )
 
 const long = `See and change what runs on every cluster: charts and manifests that a

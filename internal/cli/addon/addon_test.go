@@ -26,18 +26,18 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/internal/addons/chart"
-	"github.com/drover-dev/drover/internal/addons/index"
-	"github.com/drover-dev/drover/internal/addons/release"
-	"github.com/drover-dev/drover/internal/addons/tool"
-	"github.com/drover-dev/drover/internal/addons/view"
-	"github.com/drover-dev/drover/internal/artifact"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/helm"
+	"github.com/drover-dev/drover/internal/controllers/addons/chart"
+	"github.com/drover-dev/drover/internal/controllers/addons/release"
+	"github.com/drover-dev/drover/internal/model/addons/index"
+	"github.com/drover-dev/drover/internal/operate/inspect/addons"
+	"github.com/drover-dev/drover/internal/registry/artifact"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 	"github.com/drover-dev/drover/internal/test/clustertest"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 	"github.com/drover-dev/drover/internal/workload"
+	"github.com/drover-dev/drover/internal/workload/tool"
+	"github.com/drover-dev/drover/internal/workload/tool/helm"
 )
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }

@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
-	"github.com/drover-dev/drover/internal/addons/chart"
-	"github.com/drover-dev/drover/internal/addons/tool"
-	"github.com/drover-dev/drover/internal/addons/view"
 	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/controllers/addons/chart"
+	"github.com/drover-dev/drover/internal/operate/inspect/addons"
+	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
 // Exit codes of diff, which are those that people know from diff.

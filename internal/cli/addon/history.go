@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/drover-dev/drover/internal/addons/tool"
-	"github.com/drover-dev/drover/internal/addons/view"
 	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/operate/inspect/addons"
+	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
 func newHistory(io *ui.IO, o *options) *cobra.Command {

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/drover-dev/drover/internal/addons/view"
-	"github.com/drover-dev/drover/internal/artifact"
+	"github.com/drover-dev/drover/internal/operate/inspect/addons"
 	"github.com/drover-dev/drover/internal/plane"
+	"github.com/drover-dev/drover/internal/registry/artifact"
 )
 
 // packages say where charts are kept: where the user's other caches are.

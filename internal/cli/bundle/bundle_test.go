@@ -17,7 +17,7 @@ import (
 
 	cli "github.com/drover-dev/drover/internal/cli/bundle"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/packages/bundle"
+	"github.com/drover-dev/drover/internal/registry/bundle"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/packages/transfer"
+	"github.com/drover-dev/drover/internal/registry/bundle/transfer"
 )
 
 type copyOptions struct {

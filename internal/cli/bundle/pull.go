@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
-	"github.com/drover-dev/drover/internal/atomicfile"
+	"github.com/drover-dev/drover/internal/base/atomicfile"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/packages/bundle"
+	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
 type pullOptions struct {

@@ -17,10 +17,10 @@ import (
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/packages/bundle"
-	"github.com/drover-dev/drover/internal/packages/transfer"
 	"github.com/drover-dev/drover/internal/plane"
 	"github.com/drover-dev/drover/internal/registry"
+	"github.com/drover-dev/drover/internal/registry/bundle"
+	"github.com/drover-dev/drover/internal/registry/bundle/transfer"
 )
 
 const (

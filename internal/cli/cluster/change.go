@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/clusters/lifecycle"
-	"github.com/drover-dev/drover/internal/clusters/spec"
-	"github.com/drover-dev/drover/internal/workflow"
+	"github.com/drover-dev/drover/internal/model/spec"
+	"github.com/drover-dev/drover/internal/operate/lifecycle"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 )
 
 const (

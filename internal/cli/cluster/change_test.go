@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
-	"github.com/drover-dev/drover/internal/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 )
 
 func TestAWorkloadClusterIsCreatedUpgradedAndDeleted(t *testing.T) {

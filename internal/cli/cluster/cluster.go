@@ -10,7 +10,7 @@ import (
 	"github.com/drover-dev/drover/internal/cli/management"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/cli/verb"
-	"github.com/drover-dev/drover/internal/clusters/view"
+	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
 )
 
 // AddCommands puts the commands below their verbs.

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/clusters/view"
+	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
 )
 
 func newDescribe(io *ui.IO) *cobra.Command {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-dev/drover/internal/clusters/spec"
+	"github.com/drover-dev/drover/internal/model/spec"
 )
 
 // mirrorCAVariable names the file with the certificate of a registry mirror, where the spec does not have it.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 )
 
 func TestVariablesOfTheOtherTool(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/clusters/view"
+	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
 )
 
 func newEvents(io *ui.IO) *cobra.Command {

@@ -21,8 +21,8 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/clusters/view"
-	"github.com/drover-dev/drover/internal/workflow"
+	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 )
 
 // halfMade makes a cluster whose first machine does not come up.

@@ -3,9 +3,9 @@ package cluster
 import (
 	"path/filepath"
 
-	"github.com/drover-dev/drover/internal/clusters/lifecycle"
-	"github.com/drover-dev/drover/internal/clusters/spec"
 	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/model/spec"
+	"github.com/drover-dev/drover/internal/operate/lifecycle"
 	"github.com/drover-dev/drover/internal/plane"
 )
 

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 )
 
 const (

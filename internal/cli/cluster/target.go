@@ -11,9 +11,9 @@ import (
 
 	"github.com/drover-dev/drover/internal/cli/management"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/clusters/lifecycle"
-	"github.com/drover-dev/drover/internal/clusters/spec"
-	"github.com/drover-dev/drover/internal/workflow"
+	"github.com/drover-dev/drover/internal/model/spec"
+	"github.com/drover-dev/drover/internal/operate/lifecycle"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 )
 
 // isWorkload decides which of the two kinds of workflow it is: the spec says what the cluster is, and where it says nothing, --kubeconfig

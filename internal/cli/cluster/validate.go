@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/clusters/spec"
-	"github.com/drover-dev/drover/internal/version"
+	"github.com/drover-dev/drover/internal/model/spec"
 )
 
 // verdict is what is wrong with a spec, for programs.

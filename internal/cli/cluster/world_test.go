@@ -20,8 +20,8 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/clusters/spec"
-	"github.com/drover-dev/drover/internal/clusters/view"
+	"github.com/drover-dev/drover/internal/model/spec"
+	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 

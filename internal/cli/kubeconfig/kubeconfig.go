@@ -14,9 +14,9 @@ import (
 
 	"github.com/drover-dev/drover/internal/cli/management"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/clusters/view"
-	"github.com/drover-dev/drover/internal/fleet"
-	"github.com/drover-dev/drover/internal/kubeconfig"
+	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
+	"github.com/drover-dev/drover/internal/operate/inspect/fleet"
+	"github.com/drover-dev/drover/internal/operate/kubeconfig"
 )
 
 type options struct {

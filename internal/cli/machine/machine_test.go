@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drover-dev/drover/internal/fleet"
 	"github.com/drover-dev/drover/internal/metal/api"
+	"github.com/drover-dev/drover/internal/operate/inspect/fleet"
 )
 
 func device(name string, addresses ...api.IPAssignment) api.Device {

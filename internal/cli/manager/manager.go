@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/manager"
-	"github.com/drover-dev/drover/internal/version"
 )
 
 const long = `Run every controller and webhook of Drover in one process, against the cluster of --kubeconfig,

@@ -10,8 +10,8 @@ import (
 
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/metal/admin"
 	"github.com/drover-dev/drover/internal/metal/api"
-	"github.com/drover-dev/drover/internal/metal/client"
 )
 
 func newProject(io *ui.IO, home *homeFlag) *cobra.Command {

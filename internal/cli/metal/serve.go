@@ -16,9 +16,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-dev/drover/internal/base/process"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/metal"
-	"github.com/drover-dev/drover/internal/process"
 )
 
 // stopTime is how long calls may take to end when metal stops.

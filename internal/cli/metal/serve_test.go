@@ -17,8 +17,8 @@ import (
 	"github.com/drover-dev/drover/internal/cli/machine"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/metal/admin"
 	"github.com/drover-dev/drover/internal/metal/api"
-	"github.com/drover-dev/drover/internal/metal/client"
 )
 
 // output is a stream that can be read while it is written.

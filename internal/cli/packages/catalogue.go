@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
-	"github.com/drover-dev/drover/internal/artifact"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/packages/bundle"
-	"github.com/drover-dev/drover/internal/packages/source"
-	"github.com/drover-dev/drover/internal/packages/view"
+	"github.com/drover-dev/drover/internal/operate/inspect/packages"
 	"github.com/drover-dev/drover/internal/plane"
+	"github.com/drover-dev/drover/internal/registry/artifact"
+	"github.com/drover-dev/drover/internal/registry/bundle"
+	"github.com/drover-dev/drover/internal/registry/bundle/source"
 )
 
 // catalogue says which bundle is looked into: the active one of a cluster, or the newest for a version of Kubernetes.

@@ -13,7 +13,7 @@ import (
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/packages/view"
+	"github.com/drover-dev/drover/internal/operate/inspect/packages"
 )
 
 func newGet(io *ui.IO) *cobra.Command {

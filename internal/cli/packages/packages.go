@@ -12,7 +12,7 @@ import (
 	"github.com/drover-dev/drover/internal/cli/management"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/cli/verb"
-	"github.com/drover-dev/drover/internal/packages/view"
+	"github.com/drover-dev/drover/internal/operate/inspect/packages"
 )
 
 // AddCommands puts the commands below their verbs.

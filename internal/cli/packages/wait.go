@@ -12,7 +12,7 @@ import (
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/packages/view"
+	"github.com/drover-dev/drover/internal/operate/inspect/packages"
 )
 
 // wait is the flag that makes a command stay until packages are as they should be.

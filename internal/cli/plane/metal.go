@@ -15,8 +15,8 @@ import (
 	metalcli "github.com/drover-dev/drover/internal/cli/metal"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/metal/access"
 	"github.com/drover-dev/drover/internal/metal/service"
-	"github.com/drover-dev/drover/internal/packet/access"
 	"github.com/drover-dev/drover/internal/plane"
 )
 

@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-dev/drover/internal/base/process"
 	metalcli "github.com/drover-dev/drover/internal/cli/metal"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/fleet"
 	"github.com/drover-dev/drover/internal/metal/service"
+	"github.com/drover-dev/drover/internal/operate/inspect/fleet"
 	"github.com/drover-dev/drover/internal/plane"
-	"github.com/drover-dev/drover/internal/process"
 )
 
 // clustersTimeout keeps status quick when the API server does not answer.

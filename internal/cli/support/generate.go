@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/clusters/spec"
+	"github.com/drover-dev/drover/internal/model/spec"
 )
 
 // without are the flags of another tool's command that mean nothing here, and why.

@@ -14,14 +14,14 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
-	"github.com/drover-dev/drover/internal/atomicfile"
+	"github.com/drover-dev/drover/internal/base/atomicfile"
+	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/cli/management"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/metal"
-	"github.com/drover-dev/drover/internal/metal/client"
+	"github.com/drover-dev/drover/internal/metal/admin"
+	"github.com/drover-dev/drover/internal/operate/support"
 	"github.com/drover-dev/drover/internal/plane"
-	"github.com/drover-dev/drover/internal/support"
-	"github.com/drover-dev/drover/internal/version"
 )
 
 // maxLog is how much of each log is kept.

@@ -17,8 +17,8 @@ import (
 	"github.com/drover-dev/drover/internal/cli/management"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/cli/verb"
-	"github.com/drover-dev/drover/internal/kubeconfig"
-	"github.com/drover-dev/drover/internal/users"
+	"github.com/drover-dev/drover/internal/operate/kubeconfig"
+	"github.com/drover-dev/drover/internal/operate/users"
 )
 
 // AddCommands puts the noun below its verbs.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/install"
+	"github.com/drover-dev/drover/internal/operate/users"
 	"github.com/drover-dev/drover/internal/test/kubetest"
-	"github.com/drover-dev/drover/internal/users"
 )
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }

@@ -1,178 +1,139 @@
-// Package client talks to a metal of this host for the command line: it finds
-// the endpoint and the token in the home, and turns refusals into errors that
-// say what to do. It is no client for controllers. Start with Open.
+// Package client speaks that part of the Packet HTTP API which the provider needs: devices, elastic addresses, BGP, keys and plans.
+//
+// It owns what a request is and what its outcome means: every error is an *Error of a Kind on which callers decide, and a request
+// that may have been carried out although no proper answer came says so. It never retries, never logs and never looks at Kubernetes;
+// when to ask again is for the controllers to say. Start with Client, then Kind.
 package client
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
-	"strconv"
 	"strings"
-	"syscall"
+	"time"
 
-	"github.com/drover-dev/drover/internal/metal"
-	"github.com/drover-dev/drover/internal/metal/api"
+	"k8s.io/utils/clock"
 )
 
-const perPage = 250
+const (
+	defaultTimeout = 30 * time.Second
+	// maxBody is far beyond the largest page, and keeps a broken server from filling the memory.
+	maxBody = 64 << 20
+	// consumer is how the API's operators tell clients apart.
+	consumer = "drover"
+)
 
-// Client makes calls with one token.
+// Options are what a client needs to know.
+type Options struct {
+	// URL is the base of all requests, such as "http://127.0.0.1:8800/metal/v1".
+	URL string
+	// Token authenticates all requests.
+	Token string
+	// UserAgent names the program.
+	UserAgent string
+	// HTTP sends the requests; http.DefaultClient if nil.
+	HTTP *http.Client
+	// Timeout bounds one request; 30 s if zero.
+	Timeout time.Duration
+	// Clock is the real one if nil.
+	Clock clock.PassiveClock
+}
+
+// Client sends requests with one token to one API. It is safe for concurrent use.
 type Client struct {
-	URL   string
-	token string
+	Options
+	base *url.URL
+	gate gate
 }
 
-// Open finds the metal of a home and uses its admin token.
-func Open(h metal.Home) (*Client, error) {
-	e, err := h.ReadEndpoint()
-	if err != nil {
-		return nil, err
+// New returns a client. It sends nothing.
+func New(o Options) (*Client, error) {
+	base, err := url.Parse(strings.TrimRight(o.URL, "/"))
+	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
+		return nil, fmt.Errorf("using Packet API %q: must look like https://host/path", o.URL)
 	}
-	token, err := h.AdminToken()
-	if err != nil {
-		return nil, err
+	if o.HTTP == nil {
+		o.HTTP = http.DefaultClient
 	}
-	return &Client{URL: e.URL, token: token}, nil
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return &Client{Options: o, base: base}, nil
 }
 
-// Do makes a call and decodes the answer into out, unless that is nil.
-func (c *Client) Do(ctx context.Context, method, path string, body, out any) error {
-	resp, err := c.send(ctx, method, path, body)
+// call is one request.
+type call struct {
+	method, path string
+	query        url.Values
+	body         any
+}
+
+// do sends the call and decodes the answer into out, unless that is nil.
+func (c *Client) do(ctx context.Context, r call, out any) error {
+	if refusal := c.gate.closed(c.Clock.Now()); refusal != nil {
+		return r.fail(refusal)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	req, err := c.request(ctx, r)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s %s: %w", r.method, r.path, err)
+	}
+	resp, err := c.HTTP.Do(req)
+	if err != nil {
+		return r.fail(unsent(r.method, err))
 	}
 	defer resp.Body.Close()
-	if out == nil {
-		return nil
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	if refusal := classify(answer{method: r.method, path: r.path, status: resp.StatusCode, header: resp.Header, body: body}, c.Clock.Now()); refusal != nil {
+		c.gate.close(c.Clock.Now(), refusal)
+		return r.fail(refusal)
 	}
-	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
-		return fmt.Errorf("reading the answer to %s %s: %w", method, path, err)
+	if err == nil && out != nil {
+		err = json.Unmarshal(body, out)
+	}
+	if err != nil {
+		return r.fail(&Error{Kind: interrupted(r.method), Status: resp.StatusCode, Err: fmt.Errorf("reading the answer: %w", err)})
 	}
 	return nil
 }
 
-// Stream makes a GET and copies the answer as it comes.
-func (c *Client) Stream(ctx context.Context, path string, w io.Writer) error {
-	resp, err := c.send(ctx, http.MethodGet, path, nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	_, err = io.Copy(w, resp.Body)
-	return err
-}
-
-func (c *Client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
-	var payload io.Reader
-	if body != nil {
-		data, err := json.Marshal(body)
+func (c *Client) request(ctx context.Context, r call) (*http.Request, error) {
+	var body io.Reader
+	if r.body != nil {
+		data, err := json.Marshal(r.body)
 		if err != nil {
-			return nil, fmt.Errorf("encoding the request: %w", err)
+			return nil, err
 		}
-		payload = bytes.NewReader(data)
+		body = bytes.NewReader(data)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.URL+path, payload)
+	target := *c.base
+	target.Path += r.path
+	target.RawQuery = r.query.Encode()
+	req, err := http.NewRequestWithContext(ctx, r.method, target.String(), body)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("X-Auth-Token", c.token)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("nobody answers at %s: start metal with `drover up` or `drover metal serve`", c.URL)
+	req.Header.Set("X-Auth-Token", c.Token)
+	req.Header.Set("X-Consumer-Token", consumer)
+	req.Header.Set("Accept", "application/json")
+	if c.UserAgent != "" {
+		req.Header.Set("User-Agent", c.UserAgent)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("calling metal: %w", err)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
 	}
-	if resp.StatusCode >= http.StatusBadRequest {
-		defer resp.Body.Close()
-		return nil, refusal(resp)
-	}
-	return resp, nil
+	return req, nil
 }
 
-func refusal(resp *http.Response) error {
-	var e api.Error
-	data, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
-	if json.Unmarshal(data, &e) != nil || len(e.Errors) == 0 {
-		e.Errors = []string{strings.TrimSpace(string(data))}
-	}
-	return &RefusalError{Status: resp.StatusCode, Reasons: e.Errors}
-}
-
-// RefusalError is an answer that is no good.
-type RefusalError struct {
-	Status  int
-	Reasons []string
-}
-
-func (e *RefusalError) Error() string {
-	return fmt.Sprintf("metal answered %d: %s", e.Status, strings.Join(e.Reasons, "; "))
-}
-
-// IsGone tells whether err means that what was asked for is not there.
-func IsGone(err error) bool {
-	var refusal *RefusalError
-	return errors.As(err, &refusal) && refusal.Status == http.StatusNotFound
-}
-
-// Devices lists all devices, over all pages.
-func (c *Client) Devices(ctx context.Context, filter url.Values) ([]api.Device, error) {
-	var all []api.Device
-	query := url.Values{"per_page": {strconv.Itoa(perPage)}, "exclude": {"userdata"}}
-	for key, values := range filter {
-		query[key] = values
-	}
-	for page := 1; ; page++ {
-		query.Set("page", strconv.Itoa(page))
-		var out api.Devices
-		if err := c.Do(ctx, http.MethodGet, "/drover/v1/devices?"+query.Encode(), nil, &out); err != nil {
-			return nil, err
-		}
-		all = append(all, out.Devices...)
-		if out.Meta.Next == nil {
-			return all, nil
-		}
-	}
-}
-
-// Projects lists all projects.
-func (c *Client) Projects(ctx context.Context) ([]api.Project, error) {
-	var all []api.Project
-	for page := 1; ; page++ {
-		var out api.Projects
-		if err := c.Do(ctx, http.MethodGet, fmt.Sprintf("/projects?per_page=%d&page=%d", perPage, page), nil, &out); err != nil {
-			return nil, err
-		}
-		all = append(all, out.Projects...)
-		if out.Meta.Next == nil {
-			return all, nil
-		}
-	}
-}
-
-// FindDevice finds one device by id, by the beginning of it, or by hostname.
-func (c *Client) FindDevice(ctx context.Context, name string) (api.Device, error) {
-	all, err := c.Devices(ctx, url.Values{"search": {name}})
-	if err != nil {
-		return api.Device{}, err
-	}
-	all = slices.DeleteFunc(all, func(d api.Device) bool {
-		return !strings.EqualFold(d.Hostname, name) && !strings.HasPrefix(d.ID, strings.ToLower(name))
-	})
-	switch len(all) {
-	case 0:
-		return api.Device{}, fmt.Errorf("there is no machine %q: see `drover machine list`", name)
-	case 1:
-		return all[0], nil
-	default:
-		return api.Device{}, fmt.Errorf("%d machines are called %q: name one by its id, see `drover machine list`", len(all), name)
-	}
+func (r call) fail(err *Error) error {
+	err.Method, err.Path = r.method, r.path
+	return err
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/metal/admin"
 	"github.com/drover-dev/drover/internal/metal/api"
-	"github.com/drover-dev/drover/internal/metal/client"
 )
 
 // namesShown is how many machines an error names.

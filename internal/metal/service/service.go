@@ -18,10 +18,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/drover-dev/drover/internal/background"
-	"github.com/drover-dev/drover/internal/filelock"
+	"github.com/drover-dev/drover/internal/base/background"
+	"github.com/drover-dev/drover/internal/base/filelock"
+	"github.com/drover-dev/drover/internal/base/process"
 	"github.com/drover-dev/drover/internal/metal"
-	"github.com/drover-dev/drover/internal/process"
 )
 
 const (

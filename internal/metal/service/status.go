@@ -5,10 +5,10 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/drover-dev/drover/internal/base/process"
 	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/metal/admin"
 	"github.com/drover-dev/drover/internal/metal/api"
-	"github.com/drover-dev/drover/internal/metal/client"
-	"github.com/drover-dev/drover/internal/process"
 )
 
 // Status is what is known about the metal of a home.

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/drover-dev/drover/internal/artifact"
+	"github.com/drover-dev/drover/internal/registry/artifact"
 )
 
 // ServerOptions are what repositories and registries have in common.

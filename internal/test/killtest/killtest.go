@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/drover-dev/drover/internal/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 )
 
 // Command is one that is given again and again, with the same arguments, in the same place.

@@ -21,9 +21,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/internal/contents"
+	"github.com/drover-dev/drover/internal/base/contents"
 	"github.com/drover-dev/drover/internal/install"
-	"github.com/drover-dev/drover/internal/packet/access"
+	"github.com/drover-dev/drover/internal/metal/access"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-dev/drover/internal/kube/node"
 	"github.com/drover-dev/drover/internal/metal/driver"
-	"github.com/drover-dev/drover/internal/node"
 )
 
 // conflist is a network for pods: the bridge plugin with the node's own range.

@@ -12,10 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/drover-dev/drover/internal/atomicfile"
+	"github.com/drover-dev/drover/internal/base/atomicfile"
+	"github.com/drover-dev/drover/internal/kube/node"
 	"github.com/drover-dev/drover/internal/metal/driver"
 	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
-	"github.com/drover-dev/drover/internal/node"
 )
 
 const (

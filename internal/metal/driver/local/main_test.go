@@ -15,8 +15,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/drover-dev/drover/internal/kube/node"
 	"github.com/drover-dev/drover/internal/metal/driver"
-	"github.com/drover-dev/drover/internal/node"
 )
 
 // TestMain lets the test program be what starts machines and runs in them. It

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-dev/drover/internal/helm"
+	"github.com/drover-dev/drover/internal/kube/node"
 	"github.com/drover-dev/drover/internal/metal/driver"
-	"github.com/drover-dev/drover/internal/node"
+	"github.com/drover-dev/drover/internal/workload/tool/helm"
 )
 
 const kubectl = "kubectl --kubeconfig /etc/kubernetes/admin.conf "

@@ -30,7 +30,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
-	"github.com/drover-dev/drover/internal/node"
+	"github.com/drover-dev/drover/internal/kube/node"
 )
 
 // registries are two on this host, with one image each.

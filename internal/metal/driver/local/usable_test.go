@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-dev/drover/internal/node"
+	"github.com/drover-dev/drover/internal/kube/node"
 )
 
 func TestUsableNamesWhatIsMissing(t *testing.T) {

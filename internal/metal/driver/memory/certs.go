@@ -8,7 +8,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/drover-dev/drover/internal/pki"
+	"github.com/drover-dev/drover/internal/base/pki"
 )
 
 // certLife is longer than any simulated cluster lives.

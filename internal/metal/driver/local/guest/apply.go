@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-dev/drover/internal/metal/driver/local/userdata"
+	"github.com/drover-dev/drover/internal/metal/userdata"
 )
 
 // disksDir is where file systems that userdata asks for live. It is on a real

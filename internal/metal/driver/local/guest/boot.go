@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/drover-dev/drover/internal/metal/driver/local/userdata"
+	"github.com/drover-dev/drover/internal/metal/userdata"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-dev/drover/internal/node"
+	"github.com/drover-dev/drover/internal/kube/node"
 )
 
 const (

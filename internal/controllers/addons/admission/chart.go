@@ -1,0 +1,105 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/addons/desired"
+)
+
+const chartKind = "HelmChartProxy"
+
+// defaultTimeout is how long an operation may take if nobody says.
+const defaultTimeout = 10 * time.Minute
+
+// chartRules are those for HelmChartProxies.
+type chartRules struct {
+	Options
+
+	reader ctrlclient.Reader
+}
+
+// Default fills in what was left out.
+func (r *chartRules) Default(_ context.Context, c *addonsv1.HelmChartProxy) error {
+	Default(c)
+	return nil
+}
+
+// Default fills in what was left out of a HelmChartProxy.
+func Default(c *addonsv1.HelmChartProxy) {
+	if c.Spec.ReleaseNamespace == "" {
+		c.Spec.ReleaseNamespace = corev1.NamespaceDefault
+	}
+	if c.Spec.Options.Atomic {
+		c.Spec.Options.Wait = true
+	}
+	if c.Spec.Options.Timeout == nil {
+		c.Spec.Options.Timeout = &metav1.Duration{Duration: defaultTimeout}
+	}
+}
+
+// ValidateCreate checks a new object.
+func (r *chartRules) ValidateCreate(ctx context.Context, c *addonsv1.HelmChartProxy) (admission.Warnings, error) {
+	problems, err := r.problems(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return refuse(chartKind, c, problems)
+}
+
+// ValidateUpdate checks a changed object.
+func (r *chartRules) ValidateUpdate(ctx context.Context, was, is *addonsv1.HelmChartProxy) (admission.Warnings, error) {
+	if reflect.DeepEqual(was.Spec, is.Spec) {
+		return nil, nil
+	}
+	problems, err := r.problems(ctx, is)
+	if err != nil {
+		return nil, err
+	}
+	problems = append(problems, immutable(field.NewPath("spec", "reconcileStrategy"), strategy(was.Spec.ReconcileStrategy), strategy(is.Spec.ReconcileStrategy))...)
+	return refuse(chartKind, is, problems)
+}
+
+// ValidateDelete refuses nothing.
+func (r *chartRules) ValidateDelete(ctx context.Context, _ *addonsv1.HelmChartProxy) (admission.Warnings, error) {
+	return ignored(ctx)
+}
+
+func (r *chartRules) problems(ctx context.Context, c *addonsv1.HelmChartProxy) (field.ErrorList, error) {
+	spec := field.NewPath("spec")
+	problems := repository(spec.Child("repoURL"), c.Spec.RepoURL, r.PlainHTTP)
+	problems = append(problems, selector(spec.Child("clusterSelector"), &c.Spec.ClusterSelector)...)
+	_, unreadable := desired.Compile(&c.Spec)
+	problems = append(problems, unreadable...)
+	problems = append(problems, rollout(spec.Child("rollout"), c.Spec.Rollout)...)
+	problems = append(problems, drift(spec.Child("drift"), c.Spec.Drift)...)
+	problems = append(problems, health(spec.Child("health"), c.Spec.Health)...)
+	circular, err := r.dependencies(ctx, c)
+	return append(problems, circular...), err
+}
+
+// dependencies refuses an add-on that would wait for itself.
+func (r *chartRules) dependencies(ctx context.Context, c *addonsv1.HelmChartProxy) (field.ErrorList, error) {
+	if len(c.Spec.DependsOn) == 0 {
+		return nil, nil
+	}
+	list := &addonsv1.HelmChartProxyList{}
+	if err := r.reader.List(ctx, list, ctrlclient.InNamespace(c.Namespace), ctrlclient.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing HelmChartProxies to see what depends on what: %w", err)
+	}
+	edges := map[string][]string{}
+	for _, other := range list.Items {
+		edges[other.Name] = other.Spec.DependsOn
+	}
+	edges[c.Name] = c.Spec.DependsOn
+	return cycles(field.NewPath("spec", "dependsOn"), c.Name, edges), nil
+}

@@ -1,0 +1,176 @@
+package admission
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/workload/tool/objects"
+)
+
+// repository refuses what is neither https nor oci, and http unless it is allowed. The URL may hold a password, so it is not repeated.
+func repository(path *field.Path, text string, plainHTTP bool) field.ErrorList {
+	refused := func(why string) field.ErrorList {
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, why)}
+	}
+	u, err := url.ParseRequestURI(text)
+	switch {
+	case err != nil || u.Hostname() == "":
+		return refused("must be a URL such as https://charts.example.com or oci://registry.example.com/charts")
+	case u.Scheme == "https", strings.HasPrefix(text, "oci://"):
+		return nil
+	case u.Scheme == "http" && plainHTTP:
+		return nil
+	case u.Scheme == "http":
+		return refused("http:// is not encrypted; the manager allows it only with --allow-plain-http")
+	default:
+		return refused("must begin with https:// or oci://")
+	}
+}
+
+// immutableURL does not repeat the URL.
+func immutableURL(path *field.Path, was, is string) field.ErrorList {
+	if was == is {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "field is immutable")}
+}
+
+func selector(path *field.Path, s *metav1.LabelSelector) field.ErrorList {
+	if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
+	}
+	return nil
+}
+
+// rollout refuses waves that say nothing, and parts that are none.
+func rollout(path *field.Path, r *addonsv1.Rollout) field.ErrorList {
+	if r == nil {
+		return nil
+	}
+	var problems field.ErrorList
+	for i, w := range r.Waves {
+		at := path.Child("waves").Index(i)
+		if w.ClusterSelector == nil && w.Size == nil {
+			problems = append(problems, field.Required(at, "a wave needs clusterSelector, size, or both"))
+		}
+		if w.ClusterSelector != nil {
+			problems = append(problems, selector(at.Child("clusterSelector"), w.ClusterSelector)...)
+		}
+		problems = append(problems, part(at.Child("size"), w.Size)...)
+	}
+	problems = append(problems, part(path.Child("maxUnavailable"), r.MaxUnavailable)...)
+	if r.PauseAfter != nil && *r.PauseAfter < 1 {
+		problems = append(problems, field.Invalid(path.Child("pauseAfter"), *r.PauseAfter, "must be at least 1"))
+	}
+	if r.Soak != nil && r.Soak.Duration < 0 {
+		problems = append(problems, field.Invalid(path.Child("soak"), r.Soak.Duration.String(), "must not be negative"))
+	}
+	return problems
+}
+
+// part refuses what is neither a number of clusters nor a percentage of them.
+func part(path *field.Path, v *intstr.IntOrString) field.ErrorList {
+	if v == nil {
+		return nil
+	}
+	good := v.Type == intstr.Int && v.IntVal > 0
+	if digits, ok := strings.CutSuffix(v.StrVal, "%"); ok && v.Type == intstr.String {
+		n, err := strconv.Atoi(digits)
+		good = err == nil && n > 0 && n <= 100
+	}
+	if good {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, v.String(), "must be a number above 0, or a percentage from 1% to 100%")}
+}
+
+// pointer is a JSON pointer that points at something.
+var pointer = regexp.MustCompile(`^(/([^/~]|~0|~1)+)+$`)
+
+func drift(path *field.Path, d *addonsv1.Drift) field.ErrorList {
+	if d == nil {
+		return nil
+	}
+	var problems field.ErrorList
+	for i, rule := range d.Ignore {
+		at := path.Child("ignore").Index(i).Child("paths")
+		if len(rule.Paths) == 0 {
+			problems = append(problems, field.Required(at, "name the fields that others may change"))
+		}
+		for j, p := range rule.Paths {
+			if !pointer.MatchString(p) {
+				problems = append(problems, field.Invalid(at.Index(j), p, "must be a JSON pointer such as /spec/replicas; / and ~ in a name are ~1 and ~0"))
+			}
+		}
+	}
+	return problems
+}
+
+// health refuses expressions that do not compile, or that have no yes or no for an answer.
+func health(path *field.Path, checks []addonsv1.HealthCheck) field.ErrorList {
+	if len(checks) == 0 {
+		return nil
+	}
+	env, err := objects.Expressions()
+	if err != nil {
+		return field.ErrorList{field.InternalError(path, err)}
+	}
+	var problems field.ErrorList
+	for i, c := range checks {
+		problems = append(problems, expression(env, path.Index(i).Child("current"), c.Current)...)
+		if c.Failed != "" {
+			problems = append(problems, expression(env, path.Index(i).Child("failed"), c.Failed)...)
+		}
+	}
+	return problems
+}
+
+func expression(env *cel.Env, path *field.Path, text string) field.ErrorList {
+	ast, issues := env.Compile(text)
+	if err := issues.Err(); err != nil {
+		return field.ErrorList{field.Invalid(path, text, err.Error())}
+	}
+	if out := ast.OutputType(); !out.IsEquivalentType(cel.BoolType) && !out.IsEquivalentType(cel.DynType) {
+		return field.ErrorList{field.Invalid(path, text, fmt.Sprintf("must be true or false, but is of type %s", out))}
+	}
+	return nil
+}
+
+// cycles refuses to close a circle of dependencies. What is named and is not there yet may come.
+func cycles(path *field.Path, name string, edges map[string][]string) field.ErrorList {
+	var problems field.ErrorList
+	for i, next := range edges[name] {
+		if way := wayTo(name, next, edges, map[string]bool{}); way != nil {
+			circle := append([]string{name}, way...)
+			problems = append(problems, field.Invalid(path.Index(i), next, "closes a circle: "+strings.Join(circle, " depends on ")))
+		}
+	}
+	return problems
+}
+
+// wayTo is how one gets from a name to the goal, nil if one does not.
+func wayTo(goal, from string, edges map[string][]string, seen map[string]bool) []string {
+	if from == goal {
+		return []string{goal}
+	}
+	if seen[from] {
+		return nil
+	}
+	seen[from] = true
+	for _, next := range edges[from] {
+		if way := wayTo(goal, next, edges, seen); way != nil {
+			return slices.Insert(way, 0, from)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,13 @@
+package chart
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/drover-dev/drover/internal/base/counter"
+)
+
+// written counts what was done to HelmReleaseProxies. A quiet fleet leaves it alone.
+var written = counter.ByAction("drover_addons_release_writes_total", "HelmReleaseProxies created, updated and deleted for HelmChartProxies.",
+	string(create), string(update), "delete")
+
+func registerMetrics() error { return counter.Serve(metrics.Registry, written) }

@@ -1,0 +1,255 @@
+package release
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/clustercache"
+	"sigs.k8s.io/cluster-api/util/predicates"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/operation"
+	"github.com/drover-dev/drover/internal/workload"
+	"github.com/drover-dev/drover/internal/workload/tool"
+)
+
+// Indexes over HelmReleaseProxies.
+const (
+	byCluster = "addons.cluster"
+	byRelease = "addons.release"
+	bySource  = "addons.source"
+)
+
+func releaseKey(r *addonsv1.HelmReleaseProxy) string {
+	namespace := r.Spec.ReleaseNamespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	if r.Spec.ReleaseName == "" {
+		return ""
+	}
+	return clusterKey(r) + " " + namespace + "/" + r.Spec.ReleaseName
+}
+
+func clusterKey(r *addonsv1.HelmReleaseProxy) string {
+	namespace := r.Spec.ClusterRef.Namespace
+	if namespace == "" {
+		namespace = r.Namespace
+	}
+	return client.ObjectKey{Namespace: namespace, Name: r.Spec.ClusterRef.Name}.String()
+}
+
+// SetupWithManager adds the controller, its indexes and its watches.
+func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, connections Connections, o controller.Options) error {
+	for name, index := range map[string]client.IndexerFunc{
+		byCluster: one(clusterKey), byRelease: one(releaseKey), bySource: sourceKeys,
+	} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, &addonsv1.HelmReleaseProxy{}, name, index); err != nil {
+			return fmt.Errorf("indexing by %q: %w", name, err)
+		}
+	}
+	c.start(ctx)
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("helmreleaseproxy").
+		For(&addonsv1.HelmReleaseProxy{}, builder.WithPredicates(predicate.Or[client.Object](
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{},
+		))).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(c.ofCluster), builder.WithPredicates(clusterChanged())).
+		Watches(&addonsv1.HelmReleaseProxy{}, handler.EnqueueRequestsFromMapFunc(c.siblings), builder.WithPredicates(readinessChanged())).
+		WatchesRawSource(connections.Clusters.GetClusterSource("helmreleaseproxy", c.ofCluster)).
+		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
+			c.queue.Store(&q)
+			return nil
+		})).
+		WithEventFilter(predicates.ResourceHasFilterLabel(mgr.GetScheme(), mgr.GetLogger(), c.WatchFilter)).
+		WithOptions(o)
+	for _, kind := range []string{"ConfigMap", "Secret"} {
+		meta := &metav1.PartialObjectMetadata{}
+		meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+		b = b.WatchesRawSource(source.Kind(connections.Metadata, client.Object(meta), handler.EnqueueRequestsFromMapFunc(c.ofSource(kind))))
+	}
+	return b.Complete(c)
+}
+
+// Connections are what the controller needs of Cluster API's wiring.
+type Connections struct {
+	// Clusters tells when a cluster was connected to, and when that was lost.
+	Clusters interface {
+		GetClusterSource(name string, to func(context.Context, client.Object) []reconcile.Request, o ...clustercache.GetClusterSourceOption) source.Source
+	}
+	// Metadata watches the metadata of all ConfigMaps and Secrets.
+	Metadata cache.Cache
+}
+
+// start prepares what runs beside the workers. It ends with ctx.
+func (c *Controller) start(ctx context.Context) {
+	c.operations = operation.New(ctx, c.Limits, c.wake)
+	c.resolutions = &resolutions{
+		resolver: c.Packages, clock: c.Clock, every: c.ResolveEvery, wake: c.wake, stop: ctx, known: map[string]*resolution{},
+	}
+}
+
+// wake makes the controller look at a HelmReleaseProxy again.
+func (c *Controller) wake(key client.ObjectKey) {
+	if q := c.queue.Load(); q != nil {
+		(*q).Add(reconcile.Request{NamespacedName: key})
+	}
+}
+
+// Notice is told what changed on clusters.
+func (c *Controller) Notice(e workload.Event) {
+	ctx := context.Background() // reads from a cache only
+	if e.Object == nil {
+		// What changed before the watch began is not told, so it is looked for.
+		for _, r := range c.list(ctx, byCluster, e.Cluster.String()) {
+			c.memory.stir(client.ObjectKeyFromObject(&r), false)
+			c.wake(client.ObjectKeyFromObject(&r))
+		}
+		return
+	}
+	name, namespace, record := belongs(e)
+	if name == "" {
+		return
+	}
+	for _, r := range c.list(ctx, byRelease, e.Cluster.String()+" "+namespace+"/"+name) {
+		key := client.ObjectKeyFromObject(&r)
+		if record && !c.working(key) || !record && c.memory.stir(key, e.StatusOnly) {
+			c.wake(key)
+		}
+	}
+}
+
+// working says that something is done to a release. Its record changes by that, and who did it looks at it in the end.
+func (c *Controller) working(key client.ObjectKey) bool {
+	subject, _ := c.operations.Running(key)
+	return subject != ""
+}
+
+// belongs says which release an object is of, or keeps the record of.
+func belongs(e workload.Event) (name, namespace string, record bool) {
+	if e.Object.Labels["owner"] == "helm" {
+		return e.Object.Labels["name"], e.Object.Namespace, true
+	}
+	if e.Object.Labels[tool.OwnerLabel] == tool.OwnerDrover {
+		if name := e.Object.Labels[tool.NameLabel]; name != "" {
+			return name, e.Object.Namespace, true
+		}
+		return e.Object.Annotations[tool.NameAnnotation], e.Object.Annotations[tool.NamespaceAnnotation], false
+	}
+	return e.Object.Annotations["meta.helm.sh/release-name"], e.Object.Annotations["meta.helm.sh/release-namespace"], false
+}
+
+// list returns what an index knows. The objects are the cache's own and must not be changed: there may be many, and most are only counted.
+func (c *Controller) list(ctx context.Context, index, value string) []addonsv1.HelmReleaseProxy {
+	found := &addonsv1.HelmReleaseProxyList{}
+	if err := c.Client.List(ctx, found, client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the cache has stopped
+	}
+	return found.Items
+}
+
+func (c *Controller) ofCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
+	return requests(c.list(ctx, byCluster, client.ObjectKeyFromObject(cluster).String()))
+}
+
+func (c *Controller) ofSource(kind string) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
+		return requests(c.list(ctx, bySource, kind+"/"+client.ObjectKeyFromObject(o).String()))
+	}
+}
+
+// siblings are those on the same cluster that may have waited for this one, or want the same release.
+func (c *Controller) siblings(ctx context.Context, o client.Object) []reconcile.Request {
+	r, ok := o.(*addonsv1.HelmReleaseProxy)
+	if !ok {
+		return nil
+	}
+	var out []addonsv1.HelmReleaseProxy
+	for _, other := range c.list(ctx, byCluster, clusterKey(r)) {
+		if other.UID != r.UID && (len(other.Spec.DependsOn) > 0 || releaseKey(&other) == releaseKey(r)) {
+			out = append(out, other)
+		}
+	}
+	return requests(out)
+}
+
+func requests(releases []addonsv1.HelmReleaseProxy) []reconcile.Request {
+	out := make([]reconcile.Request, 0, len(releases))
+	for i := range releases {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&releases[i])})
+	}
+	return out
+}
+
+func one(key func(*addonsv1.HelmReleaseProxy) string) client.IndexerFunc {
+	return func(o client.Object) []string {
+		if r, ok := o.(*addonsv1.HelmReleaseProxy); ok {
+			return []string{key(r)}
+		}
+		return nil
+	}
+}
+
+// sourceKeys are the ConfigMaps and Secrets that a release is made from.
+func sourceKeys(o client.Object) []string {
+	r, ok := o.(*addonsv1.HelmReleaseProxy)
+	if !ok {
+		return nil
+	}
+	var keys []string
+	add := func(kind, namespace, name string) {
+		if namespace == "" {
+			namespace = r.Namespace
+		}
+		keys = append(keys, kind+"/"+namespace+"/"+name)
+	}
+	for _, from := range r.Spec.ValuesFrom {
+		add(from.Kind, "", from.Name)
+	}
+	if c := r.Spec.Credentials; c != nil {
+		add("Secret", c.Secret.Namespace, c.Secret.Name)
+	}
+	if t := r.Spec.TLSConfig; t != nil && t.CASecretRef != nil {
+		add("Secret", t.CASecretRef.Namespace, t.CASecretRef.Name)
+	}
+	if r.Spec.Verify != nil {
+		add("Secret", "", r.Spec.Verify.SecretRef.Name)
+	}
+	return keys
+}
+
+// clusterChanged lets through what can change the choice: whether a Cluster is there, paused, initialized, going.
+func clusterChanged() predicate.Predicate {
+	state := func(o client.Object) [3]bool {
+		c, ok := o.(*clusterv1.Cluster)
+		if !ok {
+			return [3]bool{}
+		}
+		initialized := c.Status.Initialization.ControlPlaneInitialized
+		return [3]bool{isPaused(c), initialized == nil || *initialized, !c.DeletionTimestamp.IsZero()}
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return state(e.ObjectOld) != state(e.ObjectNew) }}
+}
+
+// readinessChanged lets through what others may have waited for.
+func readinessChanged() predicate.Predicate {
+	state := func(o client.Object) bool {
+		r, ok := o.(*addonsv1.HelmReleaseProxy)
+		return ok && upToDate(r)
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return state(e.ObjectOld) != state(e.ObjectNew) }}
+}

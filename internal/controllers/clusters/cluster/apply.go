@@ -1,0 +1,172 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/controllers/clusters/build"
+)
+
+// foreignError says that an object that is needed belongs to somebody else.
+type foreignError struct{ what, owner string }
+
+func (e *foreignError) Error() string {
+	return fmt.Sprintf("%s exists already in namespace %s and belongs to %s: choose another name", e.what, anywherev1.SystemNamespace, e.owner)
+}
+
+// apply writes what is not as it is wanted.
+func (c *Controller) apply(ctx context.Context, s *scope) (bool, error) {
+	for _, wanted := range s.wanted.All() {
+		err := c.applyOne(ctx, s, wanted)
+		var foreign *foreignError
+		switch {
+		case errors.As(err, &foreign):
+			return s.fail(anywherev1.ClusterInvalidReason, "%s", foreign.Error())
+		case apierrors.IsInvalid(err) || refused(err):
+			s.failure = &failure{anywherev1.ClusterInvalidReason, err.Error()}
+			return false, err
+		case err != nil:
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// refused says that a webhook did not accept an object.
+func refused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) }
+
+func (c *Controller) applyOne(ctx context.Context, s *scope, wanted client.Object) error {
+	applied, err := intent(wanted, c.Client.Scheme())
+	if err != nil {
+		return err
+	}
+	if secret, ok := wanted.(*corev1.Secret); ok {
+		return c.applySecret(ctx, s, secret, applied)
+	}
+	there := s.live.find(wanted)
+	if there == nil {
+		return c.create(ctx, s, wanted, applied)
+	}
+	if !owns(s.cluster, there) {
+		return foreign(there, applied.GetKind())
+	}
+	if !there.GetDeletionTimestamp().IsZero() {
+		return nil // it is made again when it is gone, which is an event
+	}
+	changed, err := differs(applied, there)
+	if err != nil || !changed {
+		return err
+	}
+	return c.write(ctx, s, wanted, applied)
+}
+
+// owns says whether an object is one of the cluster's. Ones that a former version of a Cluster with the same name left are.
+func owns(c *anywherev1.Cluster, o client.Object) bool {
+	for key, value := range build.Labels(c) {
+		if o.GetLabels()[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+func foreign(o client.Object, kind string) error {
+	owner := "no Cluster"
+	if name := o.GetLabels()[anywherev1.ClusterNameLabel]; name != "" {
+		owner = fmt.Sprintf("Cluster %q in namespace %q", name, o.GetLabels()[anywherev1.ClusterNamespaceLabel])
+	}
+	return &foreignError{fmt.Sprintf("%s %q", kind, o.GetName()), owner}
+}
+
+// create asks the API server first: the cache may not know what is there, and lists by labels do not tell what is somebody else's.
+func (c *Controller) create(ctx context.Context, s *scope, wanted client.Object, applied *unstructured.Unstructured) error {
+	there, err := c.Client.Scheme().New(applied.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	object, ok := there.(client.Object)
+	if !ok {
+		return fmt.Errorf("%T is no object", there)
+	}
+	err = c.Live.Get(ctx, client.ObjectKeyFromObject(wanted), object)
+	switch {
+	case apierrors.IsNotFound(err):
+		return c.write(ctx, s, wanted, applied)
+	case err != nil:
+		return fmt.Errorf("reading %s %q: %w", applied.GetKind(), wanted.GetName(), err)
+	case !owns(s.cluster, object):
+		return foreign(object, applied.GetKind())
+	case isTemplate(wanted) && object.GetAnnotations()[build.ContentAnnotation] != wanted.GetAnnotations()[build.ContentAnnotation]:
+		// The cache did not know of it when the number was chosen.
+		return apierrors.NewAlreadyExists(schema.GroupResource{Group: applied.GroupVersionKind().Group, Resource: applied.GetKind()}, wanted.GetName())
+	}
+	changed, err := differs(applied, object)
+	if err != nil || !changed {
+		return err
+	}
+	return c.write(ctx, s, wanted, applied)
+}
+
+func isTemplate(o client.Object) bool {
+	switch o.(type) {
+	case *infrav1.PacketMachineTemplate, *bootstrapv1.KubeadmConfigTemplate:
+		return true
+	default:
+		return false
+	}
+}
+
+// applySecret compares without a cache: Secrets of this kind are rare, and not cached.
+func (c *Controller) applySecret(ctx context.Context, s *scope, wanted *corev1.Secret, applied *unstructured.Unstructured) error {
+	there := &corev1.Secret{}
+	err := c.Live.Get(ctx, client.ObjectKeyFromObject(wanted), there)
+	if err == nil {
+		if !owns(s.cluster, there) {
+			return foreign(there, "Secret")
+		}
+		if changed, err := differs(applied, there); err != nil || !changed {
+			return err
+		}
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Secret %q: %w", wanted.Name, err)
+	}
+	return c.write(ctx, s, wanted, applied)
+}
+
+// write applies, and keeps what the API server has answered.
+func (c *Controller) write(ctx context.Context, s *scope, wanted client.Object, applied *unstructured.Unstructured) error {
+	kind, name := applied.GetKind(), applied.GetName()
+	verb := createdReason
+	if s.live.find(wanted) != nil {
+		verb = changedReason
+	}
+	err := c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(FieldManager), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("applying %s %q: %w", kind, name, err)
+	}
+	answer, ok := wanted.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("%T is no object", wanted)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied.Object, answer); err != nil {
+		return fmt.Errorf("reading %s %q: %w", kind, name, err)
+	}
+	s.live.replace(answer)
+	ctrl.LoggerFrom(ctx).Info("Applied", "kind", kind, "name", name)
+	c.note(s, verb, kind, name)
+	return nil
+}

@@ -1,0 +1,181 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/controllers/clusters/build"
+)
+
+// live are the objects of a cluster as they are.
+type live struct {
+	cluster        *clusterv1.Cluster
+	infrastructure *infrav1.PacketCluster
+	controlPlane   *controlplanev1.KubeadmControlPlane
+	workers        []*clusterv1.MachineDeployment
+	sets           []*clusterv1.MachineSet
+	machines       []*clusterv1.Machine
+	devices        []*infrav1.PacketMachine
+	checks         []*clusterv1.MachineHealthCheck
+	templates      []*infrav1.PacketMachineTemplate
+	bootstraps     []*bootstrapv1.KubeadmConfigTemplate
+	network        *addonsv1.HelmChartProxy
+	release        *addonsv1.HelmReleaseProxy
+}
+
+// observe looks for what is there already, in the cache.
+func (c *Controller) observe(ctx context.Context, s *scope) (bool, error) {
+	l, name := &s.live, s.cluster.Name
+	if err := c.observeNamed(ctx, l, name); err != nil {
+		return false, err
+	}
+	mine := client.MatchingLabels(build.Labels(s.cluster))
+	for _, err := range []error{
+		list(ctx, c.Client, &clusterv1.MachineDeploymentList{}, mine, func(o *clusterv1.MachineDeploymentList) { l.workers = pointers(o.Items) }),
+		list(ctx, c.Client, &clusterv1.MachineSetList{}, mine, func(o *clusterv1.MachineSetList) { l.sets = pointers(o.Items) }),
+		list(ctx, c.Client, &clusterv1.MachineList{}, mine, func(o *clusterv1.MachineList) { l.machines = pointers(o.Items) }),
+		list(ctx, c.Client, &clusterv1.MachineHealthCheckList{}, mine, func(o *clusterv1.MachineHealthCheckList) { l.checks = pointers(o.Items) }),
+		list(ctx, c.Client, &infrav1.PacketMachineTemplateList{}, mine, func(o *infrav1.PacketMachineTemplateList) { l.templates = pointers(o.Items) }),
+		list(ctx, c.Client, &infrav1.PacketMachineList{}, client.MatchingLabels{clusterv1.ClusterNameLabel: name}, func(o *infrav1.PacketMachineList) { l.devices = pointers(o.Items) }),
+		list(ctx, c.Client, &bootstrapv1.KubeadmConfigTemplateList{}, mine, func(o *bootstrapv1.KubeadmConfigTemplateList) { l.bootstraps = pointers(o.Items) }),
+		list(ctx, c.Client, &addonsv1.HelmReleaseProxyList{}, client.MatchingLabels{addonsv1.HelmChartProxyLabel: build.NetworkName(name)}, l.findRelease(name)),
+	} {
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (c *Controller) observeNamed(ctx context.Context, l *live, name string) (err error) {
+	if l.cluster, err = get(ctx, c.Client, name, &clusterv1.Cluster{}); err != nil {
+		return err
+	}
+	if l.infrastructure, err = get(ctx, c.Client, name, &infrav1.PacketCluster{}); err != nil {
+		return err
+	}
+	if l.controlPlane, err = get(ctx, c.Client, name, &controlplanev1.KubeadmControlPlane{}); err != nil {
+		return err
+	}
+	l.network, err = get(ctx, c.Client, build.NetworkName(name), &addonsv1.HelmChartProxy{})
+	return err
+}
+
+func (l *live) findRelease(cluster string) func(*addonsv1.HelmReleaseProxyList) {
+	return func(all *addonsv1.HelmReleaseProxyList) {
+		for i := range all.Items {
+			if all.Items[i].Spec.ClusterRef.Name == cluster {
+				l.release = &all.Items[i]
+			}
+		}
+	}
+}
+
+// get is nil for what is not there.
+func get[T client.Object](ctx context.Context, reader client.Reader, name string, into T) (T, error) {
+	var none T
+	err := reader.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, into)
+	if apierrors.IsNotFound(err) {
+		return none, nil
+	}
+	if err != nil {
+		return none, fmt.Errorf("reading %T %q: %w", into, name, err)
+	}
+	return into, nil
+}
+
+func list[T client.ObjectList](ctx context.Context, reader client.Reader, into T, labels client.MatchingLabels, take func(T)) error {
+	if err := reader.List(ctx, into, client.InNamespace(anywherev1.SystemNamespace), labels); err != nil {
+		return fmt.Errorf("listing %T: %w", into, err)
+	}
+	take(into)
+	return nil
+}
+
+// pointers are in the order of names: lists from a cache have none.
+func pointers[T any, P interface {
+	*T
+	client.Object
+}](items []T) []P {
+	out := make([]P, 0, len(items))
+	for i := range items {
+		out = append(out, P(&items[i]))
+	}
+	slices.SortFunc(out, func(a, b P) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	return out
+}
+
+// existing is what building depends on.
+func (l *live) existing() *build.Existing {
+	out := &build.Existing{
+		ControlPlane: l.controlPlane, Workers: map[string]*clusterv1.MachineDeployment{}, Machines: l.templates, Bootstraps: l.bootstraps,
+	}
+	for _, d := range l.workers {
+		out.Workers[d.Name] = d
+	}
+	return out
+}
+
+// find is the object of that kind and name among those that are there; nil if it is not among them.
+func (l *live) find(wanted client.Object) client.Object {
+	for _, o := range l.all() {
+		if fmt.Sprintf("%T", o) == fmt.Sprintf("%T", wanted) && o.GetName() == wanted.GetName() {
+			return o
+		}
+	}
+	return nil
+}
+
+// all are those that this controller makes. Secrets are not watched with their data, and not among them.
+func (l *live) all() []client.Object {
+	var out []client.Object
+	add := func(o client.Object, there bool) {
+		if there {
+			out = append(out, o)
+		}
+	}
+	add(l.cluster, l.cluster != nil)
+	add(l.infrastructure, l.infrastructure != nil)
+	add(l.controlPlane, l.controlPlane != nil)
+	add(l.network, l.network != nil)
+	return append(out, l.removable()...)
+}
+
+// replace puts what an API server answered in the place of what the cache had.
+func (l *live) replace(o client.Object) {
+	switch o := o.(type) {
+	case *clusterv1.Cluster:
+		l.cluster = o
+	case *infrav1.PacketCluster:
+		l.infrastructure = o
+	case *controlplanev1.KubeadmControlPlane:
+		l.controlPlane = o
+	case *addonsv1.HelmChartProxy:
+		l.network = o
+	case *clusterv1.MachineDeployment:
+		l.workers = upsert(l.workers, o)
+	case *clusterv1.MachineHealthCheck, *infrav1.PacketMachineTemplate, *bootstrapv1.KubeadmConfigTemplate, *corev1.Secret:
+	}
+}
+
+func upsert[T client.Object](list []T, o T) []T {
+	i := slices.IndexFunc(list, func(have T) bool { return have.GetName() == o.GetName() })
+	if i < 0 {
+		return append(list, o)
+	}
+	list[i] = o
+	return list
+}

@@ -1,0 +1,134 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/clusters/build"
+	"github.com/drover-dev/drover/internal/model/spec"
+)
+
+// projectKey is the key of a Secret that says where local machines are ordered.
+const projectKey = "PROJECT_ID"
+
+// gather reads what the Cluster names, and checks all of it together.
+func (c *Controller) gather(ctx context.Context, s *scope) (bool, error) {
+	config, err := spec.Gather(ctx, c.Client, s.cluster.DeepCopy())
+	var missing *spec.MissingError
+	if errors.As(err, &missing) {
+		return s.fail(anywherev1.MissingDependentObjectsReason, "%s", missing.Error())
+	}
+	if err != nil {
+		return false, err
+	}
+	spec.Default(config)
+	if wrong := spec.Validate(config); len(wrong) > 0 {
+		return s.fail(anywherev1.ClusterInvalidReason, "%s", wrong.Error())
+	}
+	s.config = config
+	s.input = build.Input{Config: config, Version: c.Version, Charts: c.Charts, CNIVersion: c.CNIVersion, Now: s.live.existing()}
+	return true, nil
+}
+
+// findManagement checks that a workload cluster belongs to a management cluster that is here.
+func (c *Controller) findManagement(ctx context.Context, s *scope) (bool, error) {
+	name := s.cluster.ManagedBy()
+	if s.cluster.IsSelfManaged() || name == "" || name == c.ManagementCluster {
+		return true, nil
+	}
+	manager, err := Named(ctx, c.Client, name)
+	if err != nil {
+		return false, err
+	}
+	if manager == nil || !manager.IsSelfManaged() {
+		return s.fail(anywherev1.ManagementClusterRefInvalidReason, "%s is not a valid management cluster", name)
+	}
+	return true, nil
+}
+
+// Named is the Cluster of a name, in whatever namespace; nil if there is none. Names are unique.
+func Named(ctx context.Context, reader client.Reader, name string) (*anywherev1.Cluster, error) {
+	all := &anywherev1.ClusterList{}
+	if err := reader.List(ctx, all); err != nil {
+		return nil, fmt.Errorf("listing Clusters: %w", err)
+	}
+	for i := range all.Items {
+		if all.Items[i].Name == name {
+			return &all.Items[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// readCredentials looks up what is in Secrets of the system's namespace. They go no further than into another Secret there.
+func (c *Controller) readCredentials(ctx context.Context, s *scope) (bool, error) {
+	if s.config.Packet == nil {
+		data, further, err := c.credentials(ctx, s, anywherev1.LocalCredentials)
+		if !further {
+			return false, err
+		}
+		if s.input.Project = string(data[projectKey]); s.input.Project == "" {
+			return s.fail(anywherev1.DatacenterConfigInvalidReason, "Secret %q in namespace %q has no %s", anywherev1.LocalCredentials, anywherev1.SystemNamespace, projectKey)
+		}
+	} else if _, further, err := c.credentials(ctx, s, s.config.Packet.CredentialsName()); !further {
+		return false, err
+	}
+	mirror := s.cluster.Spec.RegistryMirrorConfiguration
+	if mirror == nil || !mirror.Authenticate {
+		return true, nil
+	}
+	data, further, err := c.secret(ctx, s, anywherev1.RegistryCredentials)
+	s.input.Registry = &build.Credentials{Username: string(data["username"]), Password: string(data["password"])}
+	return further, err
+}
+
+// credentials reads a Secret that machines are had with, if it is meant for clusters of the namespace.
+func (c *Controller) credentials(ctx context.Context, s *scope, name string) (map[string][]byte, bool, error) {
+	data, further, err := c.secret(ctx, s, name)
+	if !further {
+		return nil, false, err
+	}
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	if err := c.Metadata.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, meta); err != nil {
+		return nil, false, fmt.Errorf("reading what Secret %q is for: %w", name, err)
+	}
+	if problem := spec.RefuseCredentials(meta, s.cluster.Namespace); problem != "" {
+		further, err := s.fail(anywherev1.DatacenterConfigInvalidReason, "%s", problem)
+		return nil, further, err
+	}
+	return data, true, nil
+}
+
+// secret reads one that an administrator has to have made.
+func (c *Controller) secret(ctx context.Context, s *scope, name string) (map[string][]byte, bool, error) {
+	data, err := c.Secrets.Data(ctx, "Secret", client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name})
+	if apierrors.IsNotFound(err) {
+		further, err := s.fail(anywherev1.MissingDependentObjectsReason, "Secret %q is not in namespace %q: an administrator has to make it", name, anywherev1.SystemNamespace)
+		return nil, further, err
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("reading Secret %q: %w", name, err)
+	}
+	return data, true, nil
+}
+
+// build makes what is wanted.
+func (c *Controller) build(_ context.Context, s *scope) (bool, error) {
+	if there := s.live.cluster; there != nil && !owns(s.cluster, there) {
+		return s.fail(anywherev1.ClusterInvalidReason, "%s", foreign(there, "Cluster of Cluster API").Error())
+	}
+	wanted, err := build.Objects(s.input)
+	if err != nil {
+		return s.fail(anywherev1.ClusterInvalidReason, "%s", err.Error())
+	}
+	s.wanted = wanted
+	return true, nil
+}

@@ -1,0 +1,182 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/clusters/build"
+	"github.com/drover-dev/drover/internal/controllers/clusters/measure"
+	"github.com/drover-dev/drover/internal/controllers/fresh"
+	"github.com/drover-dev/drover/internal/model/spec"
+)
+
+// hold keeps a management cluster as long as there are clusters that nobody else manages.
+func (c *Controller) hold(ctx context.Context, s *scope) (bool, error) {
+	if !controllerutil.ContainsFinalizer(s.cluster, anywherev1.ClusterFinalizer) {
+		return false, nil
+	}
+	names, err := Workloads(ctx, c.Client, s.cluster)
+	if err != nil || len(names) == 0 {
+		return err == nil, err
+	}
+	s.waiting = "Workload clusters are still managed by it, delete them first: " + brief(names)
+	return false, nil
+}
+
+// Workloads are the names of the clusters that a management cluster manages.
+func Workloads(ctx context.Context, reader client.Reader, c *anywherev1.Cluster) ([]string, error) {
+	if c.IsManaged() {
+		return nil, nil
+	}
+	all := &anywherev1.ClusterList{}
+	if err := reader.List(ctx, all); err != nil {
+		return nil, fmt.Errorf("listing Clusters: %w", err)
+	}
+	var out []string
+	for i := range all.Items {
+		if w := &all.Items[i]; w.IsManaged() && (w.ManagedBy() == c.Name || w.ManagedBy() == "") {
+			out = append(out, w.Name)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// mostNames bounds how many names a message has, whatever the size of a fleet.
+const mostNames = 5
+
+func brief(names []string) string {
+	if len(names) <= mostNames {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNames], ", "), len(names)-mostNames)
+}
+
+// deleteCluster deletes the Cluster of Cluster API, and waits until it is gone with all its machines and addresses.
+func (c *Controller) deleteCluster(ctx context.Context, s *scope) (bool, error) {
+	there := s.live.cluster
+	if there == nil {
+		return c.confirm(ctx, s, &clusterv1.Cluster{}, s.cluster.Name)
+	}
+	if !owns(s.cluster, there) {
+		return true, nil
+	}
+	s.waiting = "Machines and addresses are being removed"
+	if len(s.live.machines) > 0 {
+		s.waiting = fmt.Sprintf("%d machines are being removed", len(s.live.machines))
+	}
+	return false, c.remove(ctx, s, there)
+}
+
+// confirm asks the API server whether something is gone: the cache may not know yet of one that was just made.
+func (c *Controller) confirm(ctx context.Context, s *scope, into client.Object, name string) (bool, error) {
+	err := c.Live.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, into)
+	if err != nil {
+		return client.IgnoreNotFound(err) == nil, client.IgnoreNotFound(err)
+	}
+	if !owns(s.cluster, into) {
+		return true, nil
+	}
+	s.after = fresh.Retry
+	return false, nil
+}
+
+// deleteNetwork deletes the HelmChartProxy. There is no cluster left to uninstall anything from.
+func (c *Controller) deleteNetwork(ctx context.Context, s *scope) (bool, error) {
+	if s.live.network == nil || !owns(s.cluster, s.live.network) {
+		return c.confirm(ctx, s, &addonsv1.HelmChartProxy{}, build.NetworkName(s.cluster.Name))
+	}
+	s.waiting = fmt.Sprintf("HelmChartProxy %q is being removed", s.live.network.Name)
+	return false, c.remove(ctx, s, s.live.network)
+}
+
+// deleteRest deletes what Cluster API leaves, and waits for those that have finalizers.
+func (c *Controller) deleteRest(ctx context.Context, s *scope) (bool, error) {
+	for _, o := range s.live.all() {
+		if err := c.remove(ctx, s, o); err != nil {
+			return false, err
+		}
+		if owns(s.cluster, o) && len(o.GetFinalizers()) > 0 {
+			s.waiting = fmt.Sprintf("%s %q is being removed", kindOf(o, c.Client.Scheme()), o.GetName())
+		}
+	}
+	if s.waiting != "" {
+		return false, nil
+	}
+	secrets := &corev1.SecretList{}
+	err := c.Live.List(ctx, secrets, client.InNamespace(anywherev1.SystemNamespace), client.MatchingLabels(build.Labels(s.cluster)))
+	if err != nil {
+		return false, fmt.Errorf("listing Secrets of Cluster %q: %w", s.key(), err)
+	}
+	for i := range secrets.Items {
+		if err := c.remove(ctx, s, &secrets.Items[i]); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// deleteConfigs deletes what only this Cluster names.
+func (c *Controller) deleteConfigs(ctx context.Context, s *scope) (bool, error) {
+	all := &anywherev1.ClusterList{}
+	if err := c.Client.List(ctx, all, client.InNamespace(s.cluster.Namespace)); err != nil {
+		return false, fmt.Errorf("listing Clusters: %w", err)
+	}
+	shared := map[anywherev1.Ref]bool{}
+	for i := range all.Items {
+		if all.Items[i].Name == s.cluster.Name {
+			continue
+		}
+		for _, ref := range spec.References(&all.Items[i]) {
+			shared[ref] = true
+		}
+	}
+	for _, ref := range spec.References(s.cluster) {
+		if shared[ref] {
+			continue
+		}
+		if err := c.deleteConfig(ctx, s, ref); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (c *Controller) deleteConfig(ctx context.Context, s *scope, ref anywherev1.Ref) error {
+	made, err := c.Client.Scheme().New(anywherev1.GroupVersion.WithKind(ref.Kind))
+	config, ok := made.(client.Object)
+	if err != nil || !ok {
+		return nil //nolint:nilerr // a kind that is refused has no object
+	}
+	config.SetNamespace(s.cluster.Namespace)
+	config.SetName(ref.Name)
+	err = c.Client.Delete(ctx, config)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s %q: %w", ref.Kind, ref.Name, err)
+	}
+	return nil
+}
+
+// letGo is the end.
+func (c *Controller) letGo(ctx context.Context, s *scope) (bool, error) {
+	controllerutil.RemoveFinalizer(s.cluster, anywherev1.ClusterFinalizer)
+	err := c.Client.Patch(ctx, s.cluster, client.MergeFromWithOptions(s.before, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("letting go of Cluster %q: %w", s.key(), err)
+	}
+	s.gone = true
+	c.forget(s.key())
+	c.Figures.Report(ctx, s.cluster, measure.Gone(s.cluster, c.Clock.Now()))
+	c.Events.Event(s.cluster, corev1.EventTypeNormal, deletedReason, "All machines and addresses are gone")
+	return false, nil
+}

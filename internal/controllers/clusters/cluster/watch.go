@@ -1,0 +1,154 @@
+package cluster
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/clusters/build"
+	"github.com/drover-dev/drover/internal/model/spec"
+)
+
+func never(event.UpdateEvent) bool { return false }
+
+func versionChanged(e event.UpdateEvent) bool {
+	return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
+}
+
+// userChanged says that somebody else than this controller has changed a Cluster. A resync counts too: what counts days has to be looked at.
+func userChanged(e event.UpdateEvent) bool {
+	was, is := e.ObjectOld, e.ObjectNew
+	return !versionChanged(e) || was.GetGeneration() != is.GetGeneration() || was.GetDeletionTimestamp().IsZero() != is.GetDeletionTimestamp().IsZero() ||
+		!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) || !maps.Equal(was.GetLabels(), is.GetLabels())
+}
+
+// statusChanged says that something has changed that DefaultCNIConfigured is made of.
+func statusChanged(e event.UpdateEvent) bool {
+	was, ok := e.ObjectOld.(*addonsv1.HelmReleaseProxy)
+	is, ok2 := e.ObjectNew.(*addonsv1.HelmReleaseProxy)
+	return !ok || !ok2 || was.Generation != is.Generation || was.Status.ObservedGeneration != is.Status.ObservedGeneration ||
+		!equality.Semantic.DeepEqual(was.Status.Conditions, is.Status.Conditions)
+}
+
+// certificateChanged is all that is of interest of what Cluster API makes itself, besides that it is there.
+func certificateChanged(e event.UpdateEvent) bool {
+	was, ok := e.ObjectOld.(*clusterv1.Machine)
+	is, ok2 := e.ObjectNew.(*clusterv1.Machine)
+	return ok && ok2 && !was.Status.CertificatesExpiryDate.Equal(&is.Status.CertificatesExpiryDate)
+}
+
+func request(namespace, name string) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+}
+
+// ofLabels is the Cluster that an object was made for.
+func ofLabels(_ context.Context, o client.Object) []reconcile.Request {
+	labels := o.GetLabels()
+	if o.GetNamespace() != anywherev1.SystemNamespace || labels[anywherev1.ClusterNameLabel] == "" {
+		return nil
+	}
+	return request(labels[anywherev1.ClusterNamespaceLabel], labels[anywherev1.ClusterNameLabel])
+}
+
+// ofRelease is the Cluster that a release brings the network to.
+func (c *Controller) ofRelease(ctx context.Context, o client.Object) []reconcile.Request {
+	release, ok := o.(*addonsv1.HelmReleaseProxy)
+	if !ok || release.Namespace != anywherev1.SystemNamespace || release.Labels[addonsv1.HelmChartProxyLabel] != build.NetworkName(release.Spec.ClusterRef.Name) {
+		return nil
+	}
+	return c.ofName(ctx, release.Spec.ClusterRef.Name)
+}
+
+// ofName is the Cluster that a Cluster of Cluster API was made for.
+func (c *Controller) ofName(ctx context.Context, name string) []reconcile.Request {
+	made := &clusterv1.Cluster{}
+	if c.Client.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, made, client.UnsafeDisableDeepCopy) != nil {
+		return nil // it is gone, which is an event of its own
+	}
+	return ofLabels(ctx, made)
+}
+
+// ofPackages is the Cluster that a PackageBundleController or a namespace for packages is for, whoever made it.
+func (c *Controller) ofPackages(ctx context.Context, o client.Object) []reconcile.Request {
+	labels := o.GetLabels()
+	if owner := labels[anywherev1.ClusterNameLabel]; owner != "" {
+		return request(labels[anywherev1.ClusterNamespaceLabel], owner)
+	}
+	name, isRoom := strings.CutPrefix(o.GetName(), packagesv1.NamespacePrefix)
+	if !isRoom && o.GetNamespace() == "" {
+		return nil
+	}
+	return c.ofName(ctx, name)
+}
+
+// ofSecret are the Clusters that read a Secret, or that a copy is for.
+func (c *Controller) ofSecret(ctx context.Context, o client.Object) []reconcile.Request {
+	labels := o.GetLabels()
+	if owner := labels[anywherev1.ClusterNameLabel]; owner != "" {
+		return request(labels[anywherev1.ClusterNamespaceLabel], owner)
+	}
+	if o.GetNamespace() != anywherev1.SystemNamespace {
+		return nil
+	}
+	if owner := labels[clusterv1.ClusterNameLabel]; owner != "" {
+		if o.GetName() != kubeconfigName(owner) {
+			return nil
+		}
+		return c.ofName(ctx, owner)
+	}
+	return c.all(ctx, readsSecrets)
+}
+
+// readsSecrets says that a Secret of an administrator may concern a Cluster: it waits for one, or has the content of one on its machines.
+func readsSecrets(c *anywherev1.Cluster) bool {
+	mirror := c.Spec.RegistryMirrorConfiguration
+	return c.Status.FailureReason != nil || mirror != nil && mirror.Authenticate
+}
+
+// othersOf are the Clusters that a Cluster which comes or goes may concern: its management cluster, and those that wait for theirs.
+func (c *Controller) othersOf(ctx context.Context, o client.Object) []reconcile.Request {
+	return c.all(ctx, func(other *anywherev1.Cluster) bool {
+		return other.Name != o.GetName() && (!other.DeletionTimestamp.IsZero() || other.Status.FailureReason != nil)
+	})
+}
+
+// ofConfig are the Clusters that name a config.
+func (c *Controller) ofConfig(ctx context.Context, o client.Object) []reconcile.Request {
+	kind, err := apiutil.GVKForObject(o, c.Client.Scheme())
+	if err != nil {
+		return nil
+	}
+	ref := anywherev1.Ref{Kind: kind.Kind, Name: o.GetName()}
+	return c.all(ctx, func(user *anywherev1.Cluster) bool {
+		return user.Namespace == o.GetNamespace() && slices.Contains(spec.References(user), ref)
+	})
+}
+
+func (c *Controller) all(ctx context.Context, which func(*anywherev1.Cluster) bool) []reconcile.Request {
+	list := &anywherev1.ClusterList{}
+	if err := c.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Could not list clusters")
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		if which(&list.Items[i]) {
+			out = append(out, request(list.Items[i].Namespace, list.Items[i].Name)...)
+		}
+	}
+	return out
+}

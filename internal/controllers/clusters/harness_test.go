@@ -1,0 +1,225 @@
+package clusters_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/charts"
+	"github.com/drover-dev/drover/internal/controllers/capi"
+	"github.com/drover-dev/drover/internal/install"
+	"github.com/drover-dev/drover/internal/registry"
+	"github.com/drover-dev/drover/internal/test/artifacttest"
+	"github.com/drover-dev/drover/internal/test/kubetest"
+	"github.com/drover-dev/drover/internal/test/managertest"
+	"github.com/drover-dev/drover/internal/test/metaltest"
+)
+
+// patience is for changes that replace one machine after the other, on a loaded machine.
+const patience = 3 * time.Minute
+
+func TestMain(m *testing.M) {
+	beDrover()
+	managertest.Main(m, func() {})
+}
+
+// plane is the one management plane of all tests.
+var plane struct {
+	sync.Once
+	server  *kubetest.Server
+	webhook string
+}
+
+// world is a management plane with a manager of its own rights only, machines in memory, and a registry.
+type world struct {
+	*testing.T
+	client.Client
+
+	manager *kubetest.Process
+	metal   metaltest.Metal
+	ns      string
+	// user may create clusters in the namespace, and is given nothing else.
+	user client.Client
+}
+
+// userName is who uses the plane.
+const userName = "kim"
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a cluster's life takes a minute")
+	}
+	plane.Do(func() {
+		plane.webhook = kubetest.FreeAddress(t)
+		plane.server = kubetest.Shared(t, install.Options{WebhookURL: "https://" + plane.webhook})
+	})
+	if plane.server == nil {
+		t.Fatal("the API server did not start")
+	}
+	w := &world{T: t, Client: newClient(t, plane.server.Config), metal: metaltest.New(t), ns: plane.server.Namespace(t)}
+	w.admit()
+	w.credentials()
+	w.start()
+	return w
+}
+
+// admit gives the user the role that is shipped for people who need clusters.
+func (w *world) admit() {
+	w.Helper()
+	w.must(w.Create(w.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "creators"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "drover-cluster-creator"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: userName}},
+	}))
+	cfg := rest.CopyConfig(plane.server.Config)
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: userName, Groups: []string{"system:authenticated"}}
+	w.user = newClient(w, cfg)
+}
+
+func newClient(t testing.TB, cfg *rest.Config) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, rbacv1.AddToScheme, capi.AddToScheme, infrav1.AddToScheme, addonsv1.AddToScheme, anywherev1.AddToScheme, droverv1.AddToScheme,
+		packagesv1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// credentials are what an administrator puts where nobody else can read it.
+func (w *world) credentials() {
+	w.Helper()
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: anywherev1.LocalCredentials},
+		StringData: map[string]string{"PACKET_API_KEY": w.metal.Token, "METAL_API_URL": w.metal.URL, "PROJECT_ID": w.metal.Project},
+	}
+	w.must(w.Create(w.Context(), secret))
+	w.Cleanup(func() {
+		if err := w.Delete(context.Background(), secret); err != nil {
+			w.Error(err)
+		}
+	})
+}
+
+func (w *world) start() {
+	w.Helper()
+	health := kubetest.FreeAddress(w)
+	w.manager = managertest.Start(w, managertest.Command(append([]string{
+		"--kubeconfig=" + kubetest.Kubeconfig(w, managertest.Identity(w, plane.server)), "--health-addr=" + health, "--metrics-addr=0",
+		"--webhook-addr=" + plane.webhook, "--install=false", "--v=3", "--log-format=json", "--kube-api-qps=1000", "--kube-api-burst=2000",
+	}, w.registry()...)))
+	w.until("the manager is ready", func() error {
+		if !managertest.Ready(health) {
+			return fmt.Errorf("it is not")
+		}
+		return nil
+	})
+}
+
+// registry has the chart of the network, as the plane's has.
+func (w *world) registry() []string {
+	w.Helper()
+	r := artifacttest.NewRegistry(w, artifacttest.RegistryOptions{ServerOptions: artifacttest.ServerOptions{TLS: true}})
+	archive, err := registry.Pack(charts.Files, "cni")
+	w.must(err)
+	version, err := charts.Version("cni")
+	w.must(err)
+	r.Push(w, artifacttest.Package{Name: "cni", Version: version, Archive: archive})
+	dir := w.TempDir()
+	ca := filepath.Join(dir, "ca.crt")
+	w.must(os.WriteFile(ca, r.CA, 0o600))
+	return []string{"--registry-url=https://" + r.Host, "--registry-ca=" + ca, "--chart-cache=" + filepath.Join(dir, "charts")}
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// until waits for something that is checked again and again, as an outsider has to.
+func (w *world) until(what string, is func() error) {
+	w.Helper()
+	began := time.Now()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := is()
+		if err == nil {
+			w.Logf("%s after %s", what, time.Since(began).Round(10*time.Millisecond))
+			return
+		}
+		if time.Since(began) > patience {
+			w.Fatalf("%s: not after %s: %v", what, patience, err)
+		}
+		select {
+		case <-tick.C:
+		case <-w.Context().Done():
+			w.Fatal(w.Context().Err())
+		}
+	}
+}
+
+func (w *world) cluster(name string) *anywherev1.Cluster {
+	w.Helper()
+	c := &anywherev1.Cluster{}
+	w.must(w.Get(w.Context(), client.ObjectKey{Namespace: w.ns, Name: name}, c))
+	return c
+}
+
+// change edits a Cluster until nobody else has changed it meanwhile.
+func (w *world) change(name string, edit func(*anywherev1.Cluster)) {
+	w.Helper()
+	w.until("changed", func() error {
+		c := w.cluster(name)
+		edit(c)
+		return w.user.Update(w.Context(), c)
+	})
+}
+
+// ready waits until a Cluster has carried out what it says now.
+func (w *world) ready(name, controlPlanes, workers string) {
+	w.Helper()
+	w.until(fmt.Sprintf("%s is ready with %s and %s", name, controlPlanes, workers), func() error {
+		c := w.cluster(name)
+		s := c.Status
+		if !meta.IsStatusConditionTrue(s.Conditions, anywherev1.Ready) || s.ReconciledGeneration != c.Generation || s.ControlPlane != controlPlanes || s.Workers != workers {
+			return fmt.Errorf("generation %d of %d, %s, %s: %v %v", s.ReconciledGeneration, c.Generation, s.ControlPlane, s.Workers, deref(s.FailureMessage), s.Conditions)
+		}
+		return nil
+	})
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

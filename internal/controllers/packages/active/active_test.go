@@ -1,0 +1,380 @@
+package active
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/registry/bundle"
+	"github.com/drover-dev/drover/internal/test/artifacttest"
+)
+
+func TestTheNewestBundleIsFoundKeptAndActivated(t *testing.T) {
+	w := newWorld(t)
+	w.publish(latest, w.bundle(1), "1.0.0")
+	w.connect()
+	w.start()
+	o := w.active(w.bundle(1))
+	if o.Status.KubernetesVersion != "1.36" || o.Status.LatestBundle != w.bundle(1) || o.Status.LastCheck == nil {
+		t.Errorf("status %+v", o.Status)
+	}
+	b := w.stored(w.bundle(1))
+	if got := b.Annotations[packagesv1.DownloadedAnnotation]; got != w.registry.Host+"/charts/bundles:"+latest {
+		t.Errorf("downloaded from %q", got)
+	}
+	if err := bundle.Verify(b, keys(t, w.key)); err != nil {
+		t.Errorf("the bundle that is kept: %v", err)
+	}
+	namespace := &corev1.Namespace{}
+	w.must(w.client.Get(t.Context(), client.ObjectKey{Name: packagesv1.NamespacePrefix + w.name}, namespace))
+	if told := w.events.of(w.name); !strings.Contains(told, "Activated: ") {
+		t.Errorf("events: %s", told)
+	}
+}
+
+func TestAReconcileThatFindsAllWellAsksNobody(t *testing.T) {
+	w := newWorldAlone(t)
+	w.publish(latest, w.bundle(1), "1.0.0")
+	w.connect()
+	w.start()
+	web := w.room("web")
+	w.install("hello", web)
+	w.must(w.client.Create(t.Context(), w.mirrored("canary")))
+	w.until("credentials are there", func() bool { return w.copies()[web] == "canary" })
+	w.await("they are in sync", func(o *packagesv1.PackageBundleController) bool {
+		return isTrue(o.Status.Conditions, packagesv1.CredentialsSynced)
+	})
+	before := w.active(w.bundle(1))
+	w.front.Requests()
+	registry, plane := len(w.registry.Requests()), w.requests.Load()
+	for range 5 {
+		result, err := w.controller.Reconcile(t.Context(), named(w.name)[0])
+		if err != nil || result.RequeueAfter < 23*time.Hour || result.RequeueAfter > 27*time.Hour {
+			t.Errorf("Reconcile() = %+v, %v", result, err)
+		}
+	}
+	if got := w.front.Requests(); len(got) > 0 {
+		t.Errorf("the cluster was asked: %q", got)
+	}
+	if got := len(w.registry.Requests()) - registry; got > 0 {
+		t.Errorf("%d requests to the registry", got)
+	}
+	if got := w.requests.Load() - plane; got > 0 {
+		t.Errorf("%d requests to the management plane", got)
+	}
+	if after := w.get(); after.ResourceVersion != before.ResourceVersion {
+		t.Error("the object was written")
+	}
+}
+
+func TestAManagerThatStartsAsksNoRegistry(t *testing.T) {
+	w := newWorldAlone(t)
+	w.publish(latest, w.bundle(1), "1.0.0")
+	w.connect()
+	w.start()
+	before := w.active(w.bundle(1))
+	asked := len(w.registry.Requests())
+	w.controller.memory.forget(named(w.name)[0].NamespacedName) // as if the process had ended
+	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.LogLevel = new(int32) })
+	w.await("the change was looked at", func(o *packagesv1.PackageBundleController) bool {
+		return o.Status.ObservedGeneration == o.Generation && o.Status.State == packagesv1.ControllerActive
+	})
+	if got := len(w.registry.Requests()) - asked; got > 0 {
+		t.Errorf("%d requests to the registry", got)
+	}
+	if after := w.get(); !after.Status.LastCheck.Equal(before.Status.LastCheck) {
+		t.Error("it says that it looked again")
+	}
+}
+
+func TestANewerBundleIsOfferedAndAnOlderOneIsNot(t *testing.T) {
+	w := newWorld(t)
+	w.publish(w.bundle(5), w.bundle(5), "1.0.0")
+	w.publish(latest, w.bundle(10), "2.0.0")
+	w.connect()
+	w.start(activeBundle(w.bundle(5)), every(time.Second))
+	w.await("an upgrade is offered", func(o *packagesv1.PackageBundleController) bool {
+		return o.Status.State == packagesv1.ControllerUpgradeAvailable && o.Status.Detail == w.bundle(10)+" available" && o.Spec.ActiveBundle == w.bundle(5) &&
+			isTrue(o.Status.Conditions, packagesv1.Ready)
+	})
+	w.publish(latest, w.bundle(4), "2.0.0")
+	w.await("the offer is withdrawn", func(o *packagesv1.PackageBundleController) bool {
+		return o.Status.State == packagesv1.ControllerActive && o.Status.LatestBundle == w.bundle(4) && o.Status.Detail == ""
+	})
+	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.UpgradePolicy = packagesv1.UpgradeAlways })
+	w.publish(latest, w.bundle(11), "3.0.0")
+	w.active(w.bundle(11))
+	if told := w.events.of(w.name); !strings.Contains(told, "UpgradeAvailable: ") || !strings.Contains(told, "as the upgrade policy says") {
+		t.Errorf("events: %s", told)
+	}
+}
+
+func TestPolicyPatchLooksAtWhatIsInstalled(t *testing.T) {
+	w := newWorld(t)
+	w.publish(w.bundle(1), w.bundle(1), "1.0.0")
+	w.publish(latest, w.bundle(2), "1.1.0")
+	w.connect()
+	w.install("hello", "web")
+	w.start(activeBundle(w.bundle(1)), every(time.Second), func(s *packagesv1.PackageBundleControllerSpec) { s.UpgradePolicy = packagesv1.UpgradePatch })
+	w.await("a minor version is only offered", func(o *packagesv1.PackageBundleController) bool {
+		return o.Status.Detail == w.bundle(2)+" available" && o.Spec.ActiveBundle == w.bundle(1)
+	})
+	w.publish(latest, w.bundle(3), "1.0.9")
+	w.active(w.bundle(3))
+}
+
+func TestAChosenBundleIsDownloadedByItsName(t *testing.T) {
+	w := newWorld(t)
+	w.publish(latest, w.bundle(1), "1.0.0")
+	w.connect()
+	w.start(activeBundle(w.bundle(1)), every(time.Second))
+	w.active(w.bundle(1))
+	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.ActiveBundle = w.bundle(0) })
+	w.await("it is said that the bundle is not there", func(o *packagesv1.PackageBundleController) bool {
+		return strings.HasPrefix(o.Status.Detail, `activeBundle "`+w.bundle(0)+`" not present on cluster: pulling package bundle: fetch manifest: `) &&
+			has(o, packagesv1.BundleActive, packagesv1.NotPresentReason, "404")
+	})
+	w.publish(w.bundle(0), w.bundle(0), "0.9.0")
+	w.await("it is used", func(o *packagesv1.PackageBundleController) bool {
+		return isTrue(o.Status.Conditions, packagesv1.BundleActive) && o.Status.Detail == w.bundle(1)+" available"
+	})
+	if from := w.stored(w.bundle(0)).Annotations[packagesv1.DownloadedAnnotation]; !strings.HasSuffix(from, ":"+w.bundle(0)) {
+		t.Errorf("downloaded from %q", from)
+	}
+	w.must(w.client.Delete(t.Context(), w.stored(w.bundle(0))))
+	w.until("a bundle that somebody removed is got again", func() bool { b := w.stored(w.bundle(0)); return b != nil && b.DeletionTimestamp == nil })
+}
+
+func TestWhatIsNotSignedNeverGetsIn(t *testing.T) {
+	w := newWorld(t)
+	w.publish(latest, w.bundle(1), "1.0.0")
+	w.connect()
+	w.start(every(time.Second))
+	w.active(w.bundle(1))
+	w.publish(latest, "v1-35-1", "1.0.0")
+	w.await("a bundle for another version", func(o *packagesv1.PackageBundleController) bool {
+		return has(o, packagesv1.RegistryReachable, packagesv1.BundleRefusedReason, `stands for a bundle for Kubernetes 1.35`)
+	})
+	w.registry.Push(t, forged(w))
+	o := w.await("a bundle with a changed version", func(o *packagesv1.PackageBundleController) bool {
+		return has(o, packagesv1.RegistryReachable, packagesv1.BundleRefusedReason, "The signature is invalid")
+	})
+	if o.Status.State != packagesv1.ControllerActive || o.Spec.ActiveBundle != w.bundle(1) || w.stored(w.bundle(2)) != nil {
+		t.Errorf("state %q, active %q", o.Status.State, o.Spec.ActiveBundle)
+	}
+}
+
+func TestABundleThatNeedsALaterDroverIsNotActivated(t *testing.T) {
+	w := newWorld(t)
+	w.publish(latest, w.bundle(1), "1.0.0", func(b *packagesv1.PackageBundle) { b.Spec.MinVersion = "v0.6.0" })
+	w.connect()
+	w.start(every(time.Second))
+	w.await("it is said", func(o *packagesv1.PackageBundleController) bool {
+		return has(o, packagesv1.BundleActive, packagesv1.NotPresentReason, "needs Drover v0.6.0") && o.Spec.ActiveBundle == ""
+	})
+	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.ActiveBundle = w.bundle(1) })
+	w.await("it is said when a user insists", func(o *packagesv1.PackageBundleController) bool {
+		return has(o, packagesv1.BundleActive, packagesv1.UpgradeRequiredReason, "needs Drover v0.6.0")
+	})
+}
+
+func TestABundleForAnotherKubernetesIsSaid(t *testing.T) {
+	w := newWorld(t)
+	w.publish(latest, w.bundle(1), "1.0.0")
+	w.publish("v1-35-7", "v1-35-7", "1.0.0")
+	w.connect()
+	w.start(activeBundle("v1-35-7"))
+	w.await("the mismatch", func(o *packagesv1.PackageBundleController) bool {
+		return has(o, packagesv1.BundleActive, packagesv1.VersionMismatchReason, `is for Kubernetes 1.35, and the cluster has 1.36`)
+	})
+}
+
+func TestDisconnectedEndsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.publish(w.bundle(1), w.bundle(1), "1.0.0")
+	w.publish(latest, w.bundle(2), "1.0.0")
+	w.connect()
+	w.start(activeBundle(w.bundle(1)))
+	offered := func(o *packagesv1.PackageBundleController) bool {
+		return o.Status.State == packagesv1.ControllerUpgradeAvailable
+	}
+	w.await("an upgrade is offered", offered)
+	w.ways.set(w.cluster(), nil)
+	o := w.await("it is lost", func(o *packagesv1.PackageBundleController) bool {
+		return o.Status.State == packagesv1.ControllerDisconnected
+	})
+	if !has(o, packagesv1.ClusterReachable, packagesv1.UnreachableReason, "is not connected") || !isTrue(o.Status.Conditions, packagesv1.BundleActive) {
+		t.Errorf("conditions %+v", o.Status.Conditions)
+	}
+	back := time.Now()
+	w.ways.set(w.cluster(), w.front.Config)
+	w.await("it is back", offered)
+	t.Logf("back after %s", time.Since(back))
+	if told := w.events.of(w.name); !strings.Contains(told, "Disconnected: ") {
+		t.Errorf("events: %s", told)
+	}
+}
+
+func TestAClusterThatHangsIsLeftAloneUntilItAnswers(t *testing.T) {
+	w := newWorld(t)
+	w.publish(latest, w.bundle(1), "1.0.0")
+	w.front.Hang()
+	w.connect()
+	w.start()
+	w.await("it does not answer", func(o *packagesv1.PackageBundleController) bool {
+		return o.Status.State == packagesv1.ControllerDisconnected && has(o, packagesv1.ClusterReachable, packagesv1.UnreachableReason, "does not answer")
+	})
+	w.front.Resume()
+	w.active(w.bundle(1))
+}
+
+func TestARegistryThatFailsIsTriedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.publish(latest, w.bundle(1), "1.0.0")
+	w.registry.Fail(http.StatusServiceUnavailable)
+	w.connect()
+	w.start(every(time.Second))
+	w.await("it is down", func(o *packagesv1.PackageBundleController) bool {
+		return o.Status.State == packagesv1.ControllerDisconnected && strings.HasPrefix(o.Status.Detail, "pulling package bundle: fetch manifest: ") &&
+			has(o, packagesv1.RegistryReachable, packagesv1.UnreachableReason, "503") && isTrue(o.Status.Conditions, packagesv1.ClusterReachable)
+	})
+	w.registry.Resume()
+	w.active(w.bundle(1))
+}
+
+func TestWhatIsElsewhereIsIgnored(t *testing.T) {
+	w := newWorld(t)
+	o := &packagesv1.PackageBundleController{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: w.name}}
+	w.must(w.client.Create(t.Context(), o))
+	w.until("it is ignored", func() bool {
+		w.must(client.IgnoreNotFound(w.client.Get(t.Context(), client.ObjectKeyFromObject(o), o)))
+		return o.Status.State == packagesv1.ControllerIgnored
+	})
+	lint(t, o)
+}
+
+func TestAnUnknownOrAmbiguousClusterIsNeverGuessed(t *testing.T) {
+	w := newWorld(t)
+	w.publish(latest, w.bundle(1), "1.0.0")
+	w.start()
+	w.await("it is unknown", func(o *packagesv1.PackageBundleController) bool {
+		return has(o, packagesv1.ClusterReachable, packagesv1.TargetUnknownReason, "there is no Cluster")
+	})
+	w.connect()
+	w.active(w.bundle(1))
+	other := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: w.name}, Spec: clusterv1.ClusterSpec{
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "PacketCluster", Name: w.name},
+	}}
+	w.must(w.client.Create(t.Context(), other))
+	w.await("it is ambiguous", func(o *packagesv1.PackageBundleController) bool {
+		return has(o, packagesv1.ClusterReachable, packagesv1.TargetAmbiguousReason, "in namespaces default, fleet")
+	})
+	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.ClusterNamespace = "fleet" })
+	w.active(w.bundle(1))
+}
+
+func TestAFleetSharesOneLook(t *testing.T) {
+	w := newWorld(t)
+	w.publish(latest, w.bundle(1), "1.0.0")
+	before := len(w.registry.Requests())
+	const fleet = 20
+	first := w.name
+	var names []string
+	for n := range fleet {
+		w.name = first + "-" + string(rune('a'+n))
+		names = append(names, w.name)
+		w.connect()
+		w.start()
+	}
+	for _, w.name = range names {
+		w.active(w.bundle(1))
+	}
+	heads, bodies := 0, 0
+	for _, request := range w.registry.Requests()[before:] {
+		switch {
+		case strings.HasPrefix(request, "HEAD ") && strings.Contains(request, "/manifests/"):
+			heads++
+		case strings.Contains(request, "/manifests/"), strings.Contains(request, "/blobs/"):
+			bodies++
+		}
+	}
+	if heads != 1 || bodies != 2 {
+		t.Errorf("%d clusters made %d looks and got %d documents, want 1 and 2", fleet, heads, bodies)
+	}
+}
+
+func TestAnUpgradeOfTheClusterIsNoticed(t *testing.T) {
+	w := newWorld(t)
+	w.publish(latest, w.bundle(1), "1.0.0")
+	w.publish("v1-37-latest", "v1-37-"+strings.TrimPrefix(w.bundle(1), "v1-36-"), "1.0.0")
+	version := w.pretend()
+	w.connect()
+	w.start()
+	w.active(w.bundle(1))
+	plane := &controlplanev1.KubeadmControlPlane{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: w.name, Labels: map[string]string{clusterv1.ClusterNameLabel: w.name}},
+		Spec: controlplanev1.KubeadmControlPlaneSpec{Version: "v1.37.0", MachineTemplate: controlplanev1.KubeadmControlPlaneMachineTemplate{
+			Spec: controlplanev1.KubeadmControlPlaneMachineTemplateSpec{InfrastructureRef: clusterv1.ContractVersionedObjectReference{
+				APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "PacketMachineTemplate", Name: w.name,
+			}},
+		}},
+	}
+	w.must(w.client.Create(t.Context(), plane))
+	version.Store("37+")
+	plane.Status.Version = "v1.37.0"
+	w.must(w.client.Status().Update(t.Context(), plane))
+	w.await("the bundle no longer fits, and another is offered", func(o *packagesv1.PackageBundleController) bool {
+		return o.Status.KubernetesVersion == "1.37" && strings.HasPrefix(o.Status.Detail, "v1-37-") && strings.HasSuffix(o.Status.Detail, " available") &&
+			has(o, packagesv1.BundleActive, packagesv1.VersionMismatchReason, "is for Kubernetes 1.36, and the cluster has 1.37")
+	})
+}
+
+func TestAnotherRegistryOrRepositoryIsLookedAtAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.publish(latest, w.bundle(1), "1.0.0")
+	w.connect()
+	w.start(every(24 * time.Hour))
+	w.active(w.bundle(1))
+	newest := func(n int) {
+		t.Helper()
+		w.await("the newest bundle of where the spec points", func(o *packagesv1.PackageBundleController) bool {
+			return o.Status.LatestBundle == w.bundle(n) && o.Status.State == packagesv1.ControllerUpgradeAvailable
+		})
+	}
+	was := w.registry
+	w.registry = artifacttest.NewRegistry(t, artifacttest.RegistryOptions{})
+	w.publish(latest, w.bundle(2), "1.1.0")
+	asked := len(was.Requests())
+	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.Source.Registry = w.registry.Host })
+	newest(2)
+	if got := len(was.Requests()); got != asked {
+		t.Errorf("the former registry was asked %d times", got-asked)
+	}
+	w.push("more/bundles", latest, w.signed(w.bundle(3), "1.2.0"))
+	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.Source.Repository = "charts/more/bundles" })
+	newest(3)
+}
+
+func TestABundleThatIsChosenByNameAndIsTheNewestComesOnce(t *testing.T) {
+	w := newWorld(t)
+	text := w.signed(w.bundle(1), "1.0.0")
+	w.push("bundles", latest, text)
+	w.push("bundles", w.bundle(1), text)
+	w.connect()
+	w.start(activeBundle(w.bundle(1)))
+	w.await("it is the newest, too", func(o *packagesv1.PackageBundleController) bool {
+		return o.Status.LatestBundle == w.bundle(1) && has(o, packagesv1.BundleActive, packagesv1.ActiveReason, "")
+	})
+	if got := w.registry.Count("GET /v2/charts/bundles/blobs/"); got != 1 {
+		t.Errorf("it came %d times, want once", got)
+	}
+}

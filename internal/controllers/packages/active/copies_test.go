@@ -1,0 +1,299 @@
+package active
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/packages/mirror"
+	"github.com/drover-dev/drover/internal/registry/bundle"
+	"github.com/drover-dev/drover/internal/test/artifacttest"
+)
+
+// forged is a bundle that was changed after it was signed.
+func forged(w *world) artifacttest.Package {
+	b := at(w.bundle(2), "1.0.0")
+	b.Namespace = packagesv1.Namespace
+	w.must(bundle.Sign(b, w.key))
+	b.Spec.Packages[0].Source.Versions[0].Digest = "sha256:2"
+	text, err := yaml.Marshal(b)
+	w.must(err)
+	return artifacttest.Package{Name: "bundles", Version: latest, Archive: text, MediaType: "application/yaml"}
+}
+
+// install makes a Package that is in a namespace of the cluster.
+func (w *world) install(name, namespace string) *packagesv1.Package {
+	w.Helper()
+	here := packagesv1.NamespacePrefix + w.name
+	if err := w.client.Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: here}}); err != nil && !apierrors.IsAlreadyExists(err) {
+		w.Fatal(err)
+	}
+	p := &packagesv1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: here, Name: name + "-" + namespace}, Spec: packagesv1.PackageSpec{PackageName: name}}
+	w.must(w.client.Create(w.Context(), p))
+	p.Status.Target = &packagesv1.PackageTarget{Cluster: w.name, ClusterNamespace: "fleet", Release: name, Namespace: namespace}
+	w.must(w.client.Status().Update(w.Context(), p))
+	return p
+}
+
+// room makes a namespace on the cluster.
+func (w *world) room(name string) string {
+	w.Helper()
+	name += "-" + w.name
+	_, err := w.target.CoreV1().Namespaces().Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	w.must(err)
+	return name
+}
+
+// mirrored is what a user says about a mirror of the cluster.
+func (w *world) mirrored(password string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.NamespacePrefix + w.name, Name: mirror.Secret},
+		Data:       bytesOf(map[string]string{"ENDPOINT": "mirror.test", "USERNAME": "drover", "PASSWORD": password, "INSECURE": "true"}),
+	}
+}
+
+// copies are the passwords that are on the cluster, by namespace.
+func (w *world) copies() map[string]string {
+	w.Helper()
+	list, err := w.target.CoreV1().Secrets("").List(w.Context(), metav1.ListOptions{LabelSelector: copyLabel + "=" + w.name})
+	w.must(err)
+	out := map[string]string{}
+	for _, s := range list.Items {
+		if s.Type != corev1.SecretTypeDockerConfigJson || len(s.Data) != 1 {
+			w.Errorf("Secret %q is of type %q with %d keys", s.Name, s.Type, len(s.Data))
+		}
+		out[s.Namespace] = password(w.T, s.Data[corev1.DockerConfigJsonKey])
+	}
+	return out
+}
+
+func password(t *testing.T, config []byte) string {
+	t.Helper()
+	var parsed struct {
+		Auths map[string]struct{ Password string }
+	}
+	if err := json.Unmarshal(config, &parsed); err != nil {
+		t.Error("the docker config can't be read")
+	}
+	return parsed.Auths["mirror.test"].Password
+}
+
+// made is the Secret here, nil if there is none.
+func (w *world) made() *corev1.Secret {
+	w.Helper()
+	s := &corev1.Secret{}
+	err := w.client.Get(w.Context(), client.ObjectKey{Namespace: packagesv1.NamespacePrefix + w.name, Name: mirror.Credentials}, s)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	w.must(err)
+	return s
+}
+
+// running is a cluster with an active bundle.
+func running(t *testing.T) *world {
+	w := newWorld(t)
+	w.publish(latest, w.bundle(1), "1.0.0")
+	w.connect()
+	w.start()
+	w.active(w.bundle(1))
+	return w
+}
+
+func TestCredentialsGoWherePackagesAreAndNowhereElse(t *testing.T) {
+	w := running(t)
+	web, shop, _ := w.room("web"), w.room("shop"), w.room("idle")
+	first := w.install("hello", web)
+	if len(w.copies()) > 0 {
+		t.Error("credentials are copied before there are any")
+	}
+	secret := w.mirrored("canary-1")
+	w.must(w.client.Create(t.Context(), secret))
+	w.until("the namespace with a package has them", func() bool { return w.copies()[web] == "canary-1" && len(w.copies()) == 1 })
+	s := w.made()
+	if string(s.Data["insecure"]) != "true" || password(t, s.Data["config.json"]) != "canary-1" || password(t, s.Data[".dockerconfigjson"]) != "canary-1" {
+		t.Error("the Secret for HelmReleaseProxies is not complete")
+	}
+
+	second := w.install("world", shop)
+	w.until("another namespace has them", func() bool { return w.copies()[shop] == "canary-1" })
+
+	w.must(w.client.Get(t.Context(), client.ObjectKeyFromObject(secret), secret))
+	secret.Data["PASSWORD"] = []byte("canary-2")
+	w.must(w.client.Update(t.Context(), secret))
+	w.until("they are rotated", func() bool {
+		return w.copies()[web] == "canary-2" && w.copies()[shop] == "canary-2" && password(t, w.made().Data["config.json"]) == "canary-2"
+	})
+	w.active(w.bundle(1))
+
+	w.must(w.target.CoreV1().Secrets(web).Delete(t.Context(), mirror.Credentials, metav1.DeleteOptions{}))
+	w.until("what somebody removed is put back", func() bool { return w.copies()[web] == "canary-2" })
+
+	w.must(w.client.Delete(t.Context(), second))
+	w.until("they go with the last package of a namespace", func() bool { c := w.copies(); return len(c) == 1 && c[web] == "canary-2" })
+	w.must(w.client.Delete(t.Context(), first))
+	w.until("none are left", func() bool { return len(w.copies()) == 0 })
+
+	w.must(w.client.Delete(t.Context(), secret))
+	w.until("the Secret here goes with what it was made of", func() bool { return w.made() == nil })
+	w.await("nothing holds the object any more", func(o *packagesv1.PackageBundleController) bool {
+		return len(o.Finalizers) == 0 && meta.FindStatusCondition(o.Status.Conditions, packagesv1.CredentialsSynced) == nil
+	})
+	if told := w.events.of(w.name); strings.Contains(told, "canary") {
+		t.Error("an event tells a password")
+	}
+}
+
+func TestANamespaceThatComesLaterGetsCredentials(t *testing.T) {
+	w := running(t)
+	w.must(w.client.Create(t.Context(), w.mirrored("canary")))
+	w.install("hello", "late-"+w.name)
+	w.await("they are in sync", func(o *packagesv1.PackageBundleController) bool {
+		return isTrue(o.Status.Conditions, packagesv1.CredentialsSynced)
+	})
+	late := w.room("late")
+	w.until("they are there", func() bool { return w.copies()[late] == "canary" })
+}
+
+func TestASecretOfSomebodyElseIsLeftAsItIs(t *testing.T) {
+	w := running(t)
+	web := w.room("web")
+	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: mirror.Credentials}, Data: map[string][]byte{"mine": []byte("yes")}}
+	_, err := w.target.CoreV1().Secrets(web).Create(t.Context(), own, metav1.CreateOptions{})
+	w.must(err)
+	w.must(w.client.Create(t.Context(), w.mirrored("canary")))
+	w.install("hello", web)
+	w.until("it is said", func() bool { return strings.Contains(w.events.of(w.name), "CredentialsNotOurs: ") })
+	got, err := w.target.CoreV1().Secrets(web).Get(t.Context(), mirror.Credentials, metav1.GetOptions{})
+	w.must(err)
+	if string(got.Data["mine"]) != "yes" || len(got.Data) != 1 {
+		t.Errorf("it has %d keys now", len(got.Data))
+	}
+	w.front.Requests()
+	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.LogLevel = new(int32) })
+	w.await("the change was looked at", func(o *packagesv1.PackageBundleController) bool { return o.Status.ObservedGeneration == o.Generation })
+	if got := w.front.Requests(); slices.ContainsFunc(got, func(r string) bool { return strings.Contains(r, "/secrets/") }) {
+		t.Errorf("it is tried again and again: %q", got)
+	}
+}
+
+func TestTheSecretForTheCloudIsCopiedWhileThereArePackages(t *testing.T) {
+	w := newWorldAlone(t)
+	w.publish(latest, w.bundle(1), "1.0.0")
+	w.connect()
+	w.start()
+	w.active(w.bundle(1))
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: CloudSecret}, Data: map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("canary")},
+	}
+	w.must(w.client.Create(t.Context(), secret))
+	copied := func() string {
+		s, err := w.target.CoreV1().Secrets(packagesv1.Namespace).Get(t.Context(), CloudSecret, metav1.GetOptions{})
+		w.must(client.IgnoreNotFound(err))
+		return string(s.Data["AWS_ACCESS_KEY_ID"])
+	}
+	p := w.install("hello", w.room("web"))
+	w.until("it is there", func() bool { return copied() == "canary" })
+	secret.Data["AWS_ACCESS_KEY_ID"] = []byte("canary-2")
+	w.must(w.client.Update(t.Context(), secret))
+	w.until("it is rotated", func() bool { return copied() == "canary-2" })
+	w.must(w.client.Delete(t.Context(), p))
+	w.until("it went with the last package", func() bool { return copied() == "" })
+	w.must(w.client.Delete(t.Context(), secret))
+}
+
+func TestWhatIsSaidAboutAMirrorOpensTheRegistryAndRotates(t *testing.T) {
+	for name, trust := range map[string]func(*world, *corev1.Secret){
+		"with a CA":      func(w *world, s *corev1.Secret) { s.Data["CACERTCONTENT"] = w.registry.CA },
+		"insecure alone": func(_ *world, s *corev1.Secret) { s.Data["INSECURE"] = []byte("true") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.registry = artifacttest.NewRegistry(t, artifacttest.RegistryOptions{
+				ServerOptions: artifacttest.ServerOptions{TLS: true, Username: "drover", Password: "canary-2"},
+			})
+			w.publish(latest, w.bundle(1), "1.0.0")
+			w.connect()
+			w.start(every(time.Hour))
+			w.await("the registry is not trusted", func(o *packagesv1.PackageBundleController) bool {
+				return has(o, packagesv1.RegistryReachable, packagesv1.UnreachableReason, "certificate")
+			})
+			secret := w.mirrored("canary-1")
+			secret.Data["ENDPOINT"], secret.Data["INSECURE"] = []byte(w.registry.Host), nil
+			trust(w, secret)
+			w.must(w.client.Create(t.Context(), secret))
+			w.await("the password is wrong", func(o *packagesv1.PackageBundleController) bool {
+				return has(o, packagesv1.RegistryReachable, "AccessDenied", "401")
+			})
+			secret.Data["PASSWORD"] = []byte("canary-2")
+			w.must(w.client.Update(t.Context(), secret))
+			w.active(w.bundle(1))
+		})
+	}
+}
+
+func TestAMirrorThatCanNotBeReadIsACondition(t *testing.T) {
+	w := running(t)
+	secret := w.mirrored("canary")
+	secret.Data["CACERTCONTENT"] = []byte("canary")
+	w.must(w.client.Create(t.Context(), secret))
+	w.await("it is said", func(o *packagesv1.PackageBundleController) bool {
+		return has(o, packagesv1.CredentialsSynced, packagesv1.SyncFailedReason, "CACERTCONTENT has no certificate in it")
+	})
+}
+
+func TestDeletionTakesCredentialsBack(t *testing.T) {
+	w := running(t)
+	web := w.room("web")
+	w.must(w.client.Create(t.Context(), w.mirrored("canary")))
+	w.install("hello", web)
+	w.until("they are there", func() bool { return w.copies()[web] == "canary" })
+	w.must(w.client.Delete(t.Context(), w.get()))
+	w.until("it is gone", func() bool { return w.get() == nil })
+	if len(w.copies()) > 0 || w.made() != nil {
+		t.Error("credentials are left")
+	}
+}
+
+func TestAClusterThatIsGoneOrSilentDoesNotHoldADeletionUp(t *testing.T) {
+	for name, lose := range map[string]func(*world){
+		"silent": func(w *world) { w.ways.set(w.cluster(), nil) },
+		"gone": func(w *world) {
+			cluster := clusterOf(w)
+			w.must(w.client.Delete(w.Context(), cluster))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := running(t)
+			web := w.room("web")
+			w.must(w.client.Create(t.Context(), w.mirrored("canary")))
+			w.install("hello", web)
+			w.until("they are there", func() bool { return w.copies()[web] == "canary" })
+			lose(w)
+			w.await("it is lost", func(o *packagesv1.PackageBundleController) bool {
+				return o.Status.State == packagesv1.ControllerDisconnected
+			})
+			w.must(w.client.Delete(t.Context(), w.get()))
+			w.until("it is gone", func() bool { return w.get() == nil })
+			told := func() bool { return strings.Contains(w.events.of(w.name), "Abandoned: ") }
+			if name == "silent" {
+				w.until("that it was given up is told", told)
+			} else if told() {
+				t.Error("nothing was given up, and yet that is told")
+			}
+			if w.made() != nil {
+				t.Error("the Secret here is left")
+			}
+		})
+	}
+}

@@ -1,0 +1,455 @@
+package active
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/http/httputil"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	crsource "sigs.k8s.io/controller-runtime/pkg/source"
+	"sigs.k8s.io/yaml"
+
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/clustercache"
+
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/operation"
+	"github.com/drover-dev/drover/internal/registry/bundle"
+	"github.com/drover-dev/drover/internal/registry/bundle/source"
+	"github.com/drover-dev/drover/internal/test/artifacttest"
+	"github.com/drover-dev/drover/internal/test/kubetest"
+	"github.com/drover-dev/drover/internal/test/workloadtest"
+	"github.com/drover-dev/drover/internal/workload"
+)
+
+// patience is for a loaded machine.
+const patience = 2 * time.Minute
+
+func TestMain(m *testing.M) {
+	code := kubetest.Main(m)
+	if shared.target != nil {
+		shared.target.Stop()
+	}
+	os.Exit(code)
+}
+
+// shared is a management plane with one controller, and a cluster. Objects are where they must be, so tests keep apart by names.
+var shared struct {
+	sync.Once
+	*plane
+
+	target *kubetest.Server
+	number int
+	mu     sync.Mutex
+}
+
+type plane struct {
+	client  client.Client
+	bundles *source.Bundles
+	ways    *ways
+	events  *events
+	key     *ecdsa.PrivateKey
+	// controller is the one that runs, and requests counts what the management plane is asked.
+	controller *Controller
+	requests   *atomic.Int64
+}
+
+// number is one that no other test has.
+func number() int {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	shared.number += 100
+	return shared.number
+}
+
+// ways lead to clusters that are connected, and tell when one is or is no longer.
+type ways struct {
+	mu    sync.Mutex
+	open  map[client.ObjectKey]*rest.Config
+	queue queue
+}
+
+func (w *ways) GetRESTConfig(_ context.Context, key client.ObjectKey) (*rest.Config, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if config := w.open[key]; config != nil {
+		return config, nil
+	}
+	return nil, clustercache.ErrClusterNotConnected
+}
+
+func (w *ways) GetClusterSource(string, func(context.Context, client.Object) []reconcile.Request, ...clustercache.GetClusterSourceOption) crsource.Source {
+	return crsource.Func(func(_ context.Context, q queue) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.queue = q
+		return nil
+	})
+}
+
+// set connects to a cluster, or loses it if there is no configuration.
+func (w *ways) set(key client.ObjectKey, config *rest.Config) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open[key] = config
+	w.queue.Add(named(key.Name)[0])
+}
+
+// events are kept by the name of their object.
+type events struct {
+	record.EventRecorder
+
+	mu   sync.Mutex
+	told map[string][]string
+}
+
+func (e *events) Event(o runtime.Object, kind, reason, message string) {
+	e.Eventf(o, kind, reason, "%s", message)
+}
+
+func (e *events) Eventf(o runtime.Object, _, reason, format string, args ...any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	name := o.(client.Object).GetName()
+	e.told[name] = append(e.told[name], reason+": "+fmt.Sprintf(format, args...))
+}
+
+func (e *events) of(name string) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return strings.Join(e.told[name], "\n")
+}
+
+func startShared(t *testing.T) {
+	server := kubetest.SharedWithoutWebhooks(t)
+	target, err := kubetest.Run(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared.target = target
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, controlplanev1.AddToScheme, packagesv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config, requests := rest.CopyConfig(server.Config), &atomic.Int64{}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, requests} })
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plane{client: mgr.GetClient(), requests: requests, ways: &ways{open: map[client.ObjectKey]*rest.Config{}}, events: &events{told: map[string][]string{}}}
+	if p.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		t.Fatal(err)
+	}
+	if p.bundles, err = source.New(source.Options{PlainHTTP: true}); err != nil {
+		t.Fatal(err)
+	}
+	c := &Controller{
+		Client: mgr.GetClient(), Secrets: NewSecrets(mgr.GetCache(), mgr.GetAPIReader()), Source: p.bundles, Keys: keys(t, p.key), Version: "v0.5.0",
+		Limits: operation.Limits{Total: 8, PerCluster: 4}, WayOut: 3 * time.Second, Events: p.events, Clock: clock.RealClock{},
+	}
+	p.controller = c
+	c.Clusters = workload.New(p.ways, workload.Options{Notify: c.Notice, RequestTimeout: time.Second})
+	ctx := context.Background() // until the process ends
+	if err := c.SetupWithManager(ctx, mgr, Connections{Clusters: p.ways, Metadata: mgr.GetCache()}, controller.Options{
+		SkipNameValidation: ptr.To(true), MaxConcurrentReconciles: 4,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = mgr.Start(ctx) }()
+	mgr.GetCache().WaitForCacheSync(ctx)
+	for _, name := range []string{packagesv1.Namespace, "fleet"} {
+		if err := p.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
+	shared.plane = p
+}
+
+type counting struct {
+	next  http.RoundTripper
+	total *atomic.Int64
+}
+
+func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.total.Add(1)
+	return c.next.RoundTrip(r)
+}
+
+func keys(t *testing.T, key *ecdsa.PrivateKey) bundle.Keys {
+	t.Helper()
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := bundle.ParseKeys(map[string][]byte{"test": []byte(base64.StdEncoding.EncodeToString(der))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+// world is a registry and a cluster, with names that no other test has.
+type world struct {
+	*testing.T
+	*plane
+
+	registry *artifacttest.Registry
+	// name is that of the cluster.
+	name   string
+	number int
+	front  *workloadtest.Front
+	target kubernetes.Interface
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	t.Parallel()
+	return newWorldAlone(t)
+}
+
+// newWorldAlone is for tests that others would disturb.
+func newWorldAlone(t *testing.T) *world {
+	t.Helper()
+	shared.Do(func() { startShared(t) })
+	if shared.plane == nil {
+		t.Fatal("the management plane did not start")
+	}
+	w := &world{T: t, plane: shared.plane, number: number(), target: shared.target.Clientset(t)}
+	w.name = fmt.Sprintf("billy%d", w.number)
+	w.registry = artifacttest.NewRegistry(t, artifacttest.RegistryOptions{})
+	w.front = workloadtest.NewFront(t, shared.target.Config)
+	t.Cleanup(func() { w.ways.set(w.cluster(), nil) })
+	return w
+}
+
+func (w *world) cluster() client.ObjectKey { return client.ObjectKey{Namespace: "fleet", Name: w.name} }
+
+// bundle is the name of the nth bundle of the test.
+func (w *world) bundle(n int) string { return fmt.Sprintf("v1-36-%d", w.number+n) }
+
+const latest = "v1-36-latest"
+
+// publish signs a bundle with hello in a version and puts it under a tag.
+func (w *world) publish(tag, name, version string, changes ...func(*packagesv1.PackageBundle)) {
+	w.Helper()
+	w.push("bundles", tag, w.signed(name, version, changes...))
+}
+
+// signed is the text of a bundle, another one each time.
+func (w *world) signed(name, version string, changes ...func(*packagesv1.PackageBundle)) []byte {
+	w.Helper()
+	b := at(name, version)
+	b.Namespace = packagesv1.Namespace
+	for _, change := range changes {
+		change(b)
+	}
+	w.must(bundle.Sign(b, w.key))
+	text, err := yaml.Marshal(b)
+	w.must(err)
+	return text
+}
+
+func (w *world) push(repository, tag string, text []byte) {
+	w.Helper()
+	w.registry.Push(w, artifacttest.Package{Name: repository, Version: tag, Archive: text, MediaType: "application/vnd.oci.image.layer.v1.tar"})
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// connect makes the Cluster, and a way to it.
+func (w *world) connect() {
+	w.Helper()
+	c := &clusterv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: w.name},
+		Spec: clusterv1.ClusterSpec{
+			InfrastructureRef:    clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "PacketCluster", Name: w.name},
+			ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "192.0.2.1", Port: 6443},
+		},
+	}
+	w.must(w.client.Create(w.Context(), c))
+	before := c.DeepCopy()
+	c.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
+	w.must(w.client.Status().Patch(w.Context(), c, client.MergeFrom(before)))
+	w.ways.set(w.cluster(), w.front.Config)
+}
+
+// start makes the PackageBundleController.
+func (w *world) start(changes ...func(*packagesv1.PackageBundleControllerSpec)) {
+	w.Helper()
+	o := &packagesv1.PackageBundleController{
+		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: w.name},
+		Spec:       packagesv1.PackageBundleControllerSpec{Source: &packagesv1.BundleSource{Registry: w.registry.Host, Repository: "charts/bundles"}},
+	}
+	for _, change := range changes {
+		change(&o.Spec)
+	}
+	w.must(w.client.Create(w.Context(), o))
+}
+
+func activeBundle(name string) func(*packagesv1.PackageBundleControllerSpec) {
+	return func(s *packagesv1.PackageBundleControllerSpec) { s.ActiveBundle = name }
+}
+
+func every(d time.Duration) func(*packagesv1.PackageBundleControllerSpec) {
+	return func(s *packagesv1.PackageBundleControllerSpec) {
+		s.UpgradeCheckInterval, s.UpgradeCheckShortInterval = metav1.Duration{Duration: d}, metav1.Duration{Duration: d}
+	}
+}
+
+// get reads the object; nil if it is gone.
+func (w *world) get() *packagesv1.PackageBundleController {
+	w.Helper()
+	o := &packagesv1.PackageBundleController{}
+	err := w.client.Get(w.Context(), client.ObjectKey{Namespace: packagesv1.Namespace, Name: w.name}, o)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	w.must(err)
+	return o
+}
+
+// change patches it.
+func (w *world) change(change func(*packagesv1.PackageBundleController)) {
+	w.Helper()
+	o := w.get()
+	before := o.DeepCopy()
+	change(o)
+	w.must(w.client.Patch(w.Context(), o, client.MergeFrom(before)))
+}
+
+func (w *world) until(what string, is func() bool) {
+	w.Helper()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	late := time.After(patience)
+	for !is() {
+		select {
+		case <-ticker.C:
+		case <-late:
+			o := w.get()
+			if o == nil {
+				o = &packagesv1.PackageBundleController{}
+			}
+			w.Fatalf("not seen in %s: %s\nspec %+v\nstatus %+v\nevents %s", patience, what, o.Spec, o.Status, w.events.of(w.name))
+		}
+	}
+}
+
+// await waits until the object is as wanted, and checks what holds always.
+func (w *world) await(what string, is func(*packagesv1.PackageBundleController) bool) *packagesv1.PackageBundleController {
+	w.Helper()
+	var o *packagesv1.PackageBundleController
+	w.until(what, func() bool {
+		o = w.get()
+		return o != nil && is(o)
+	})
+	lint(w.T, o)
+	return o
+}
+
+func lint(t *testing.T, o *packagesv1.PackageBundleController) {
+	t.Helper()
+	for _, c := range o.Status.Conditions {
+		switch {
+		case c.Status == "" || c.Reason == "" || c.LastTransitionTime.IsZero():
+			t.Errorf("condition %s is not complete: %+v", c.Type, c)
+		case c.Status != metav1.ConditionTrue && c.Message == "":
+			t.Errorf("condition %s is %s without a message", c.Type, c.Status)
+		case strings.Contains(c.Message, "canary"):
+			t.Errorf("condition %s tells a secret", c.Type)
+		}
+	}
+	if strings.Contains(o.Status.Detail, "canary") {
+		t.Error("the detail tells a secret")
+	}
+}
+
+// active waits until a bundle is, and all is well.
+func (w *world) active(name string) *packagesv1.PackageBundleController {
+	w.Helper()
+	return w.await(name+" is active", func(o *packagesv1.PackageBundleController) bool {
+		return o.Spec.ActiveBundle == name && o.Status.State == packagesv1.ControllerActive && o.Status.Detail == "" &&
+			o.Status.ObservedGeneration == o.Generation && isTrue(o.Status.Conditions, packagesv1.Ready)
+	})
+}
+
+// has says that a condition has a reason, and words in its message.
+func has(o *packagesv1.PackageBundleController, kind, reason, words string) bool {
+	c := meta.FindStatusCondition(o.Status.Conditions, kind)
+	return c != nil && c.Reason == reason && strings.Contains(c.Message, words)
+}
+
+// stored is a bundle, nil if there is none.
+func (w *world) stored(name string) *packagesv1.PackageBundle {
+	w.Helper()
+	b := &packagesv1.PackageBundle{}
+	err := w.client.Get(w.Context(), client.ObjectKey{Namespace: packagesv1.Namespace, Name: name}, b)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	w.must(err)
+	return b
+}
+
+func clusterOf(w *world) *clusterv1.Cluster {
+	w.Helper()
+	c := &clusterv1.Cluster{}
+	w.must(w.client.Get(w.Context(), w.cluster(), c))
+	return c
+}
+
+// pretend puts something before the cluster that says which minor version it has.
+func (w *world) pretend() *atomic.Value {
+	w.Helper()
+	minor := &atomic.Value{}
+	minor.Store("36")
+	w.front.Config = workloadtest.Before(w, w.front.Config, func(behind *httputil.ReverseProxy) http.Handler {
+		return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/version" {
+				fmt.Fprintf(out, `{"major": "1", "minor": %q}`, minor.Load())
+				return
+			}
+			behind.ServeHTTP(out, r)
+		})
+	})
+	return minor
+}

@@ -1,0 +1,151 @@
+package admission
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/registry/bundle"
+)
+
+func version(name, schema string, dependencies ...string) packagesv1.SourceVersion {
+	v := packagesv1.SourceVersion{Name: name, Digest: "sha256:" + strings.Repeat("0", 64), Dependencies: dependencies}
+	if schema != "" {
+		v.Schema = bundle.EncodeSchema([]byte(schema))
+	}
+	return v
+}
+
+func pack(name string, v packagesv1.SourceVersion) packagesv1.BundlePackage {
+	return packagesv1.BundlePackage{Name: name, Source: packagesv1.BundlePackageSource{Repository: name, Versions: []packagesv1.SourceVersion{v}}}
+}
+
+func TestWhatPackagesAreRefused(t *testing.T) {
+	garbage := version("1.0.0", "")
+	garbage.Schema = "!"
+	workload := pack("workload", version("1.0.0", ""))
+	workload.WorkloadOnly = true
+	b := &packagesv1.PackageBundle{ObjectMeta: metav1.ObjectMeta{Name: "v1-36-1"}, Spec: packagesv1.PackageBundleSpec{Packages: []packagesv1.BundlePackage{
+		pack("hello", version("0.1.0", "")), workload, pack("garbage", garbage),
+		pack("strict", version("0.1.0", `{"type":"object","additionalProperties":false,"properties":{"title":{"type":"string"}}}`)),
+		pack("a", version("1", "", "b")), pack("b", version("1", "", "a")), pack("lost", version("1", "", "nothing")),
+	}}}
+	for _, tc := range []struct {
+		name    string
+		cluster string
+		spec    packagesv1.PackageSpec
+		want    string
+	}{
+		{"a package without a schema takes any config", "billy", packagesv1.PackageSpec{PackageName: "hello", Config: "any: thing"}, ""},
+		{"names are known in any case", "billy", packagesv1.PackageSpec{PackageName: "HELLO"}, ""},
+		{"no such package", "billy", packagesv1.PackageSpec{PackageName: "none"}, "package not found in bundle (v1-36-1): none"},
+		{"no such version", "billy", packagesv1.PackageSpec{PackageName: "hello", PackageVersion: "9"}, "package version not found in bundle (v1-36-1): hello @ 9"},
+		{"for workload clusters", "mgmt", packagesv1.PackageSpec{PackageName: "workload"}, "package my should only be installed on a workload cluster"},
+		{"on a workload cluster", "billy", packagesv1.PackageSpec{PackageName: "workload"}, ""},
+		{"a schema that can't be read", "billy", packagesv1.PackageSpec{PackageName: "garbage"}, "illegal base64"},
+		{"config that is no YAML", "billy", packagesv1.PackageSpec{PackageName: "hello", Config: "a: b: c"}, "yaml"},
+		{"config that the schema accepts", "billy", packagesv1.PackageSpec{PackageName: "strict", Config: "title: hi"}, ""},
+		{"no config", "billy", packagesv1.PackageSpec{PackageName: "strict"}, ""},
+		{
+			"config that the schema refuses", "billy",
+			packagesv1.PackageSpec{PackageName: "strict", Config: "fakeConfig: x"},
+			"error validating configurations - (root): Additional property fakeConfig is not allowed\n",
+		},
+		{"a circle", "billy", packagesv1.PackageSpec{PackageName: "a"}, "in a circle"},
+		{"a dependency that is not there is for its conditions to tell", "billy", packagesv1.PackageSpec{PackageName: "lost"}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			rules := &packageRules{Options: Options{ManagementCluster: "mgmt"}}
+			p := &packagesv1.Package{ObjectMeta: metav1.ObjectMeta{Name: "my"}, Spec: tc.spec}
+			err := rules.check(&packagesv1.Package{}, p, b, tc.cluster)
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error is %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestTheTargetNamespaceStays(t *testing.T) {
+	for _, tc := range []struct {
+		name, spec, status, target, wanted string
+		refused                            bool
+	}{
+		{name: "nothing is installed yet", spec: "a", wanted: "b"},
+		{name: "it is the same", spec: "a", status: "a", target: "a", wanted: "a"},
+		{name: "it is another", spec: "a", status: "a", target: "a", wanted: "b", refused: true},
+		{name: "it is taken out", spec: "a", status: "a", target: "a", refused: true},
+		{name: "another than the chart chose", target: "chosen", wanted: "b", refused: true},
+		{name: "the one that the chart chose", target: "chosen", wanted: "chosen"},
+		{name: "nobody says", target: "chosen"},
+		{name: "a status from before there was a target", spec: "a", status: "a", wanted: "b", refused: true},
+	} {
+		was := &packagesv1.Package{ObjectMeta: metav1.ObjectMeta{Name: "my"}, Spec: packagesv1.PackageSpec{TargetNamespace: tc.spec}}
+		was.Status.Spec.TargetNamespace = tc.status
+		if tc.target != "" {
+			was.Status.Target = &packagesv1.PackageTarget{Namespace: tc.target}
+		}
+		is := was.DeepCopy()
+		is.Spec.TargetNamespace = tc.wanted
+		err := immutable(was, is)
+		if (err != nil) != tc.refused || err != nil && err.Error() != "package my targetNamespace is immutable" {
+			t.Errorf("%s: error is %v", tc.name, err)
+		}
+	}
+}
+
+// nowhere has nothing.
+type nowhere struct{ client.Reader }
+
+func (nowhere) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+
+func TestWhichBundlesCanBeActivated(t *testing.T) {
+	for _, tc := range []struct{ name, was, is, kubernetes, want string }{
+		{"none", "", "", "1.36", ""},
+		{"one that is not here", "", "v1-36-7", "", ""},
+		{"one for the cluster", "v1-36-7", "v1-36-8", "1.36", ""},
+		{"an older one", "v1-36-8", "v1-36-7", "1.36", ""},
+		{"one for another Kubernetes", "v1-36-7", "v1-35-8", "1.36", "kuberneetes version v1-36 does not match v1-35-8"},
+		{"something else is changed after the cluster was upgraded", "v1-35-7", "v1-35-7", "1.36", ""},
+		{"what can't be a bundle", "", "latest", "", `activeBundle "latest" not present on cluster`},
+	} {
+		was := &packagesv1.PackageBundleController{Spec: packagesv1.PackageBundleControllerSpec{ActiveBundle: tc.was}}
+		was.Status.KubernetesVersion = tc.kubernetes
+		is := was.DeepCopy()
+		is.Spec.ActiveBundle = tc.is
+		_, err := (&controllerRules{reader: nowhere{}}).ValidateUpdate(t.Context(), was, is)
+		if tc.want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", tc.name, err)
+			}
+			continue
+		}
+		status, ok := err.(apierrors.APIStatus)
+		if !ok || status.Status().Code != 400 || status.Status().Message != tc.want || string(status.Status().Reason) != tc.want {
+			t.Errorf("%s: error is %#v, want %q", tc.name, err, tc.want)
+		}
+	}
+}
+
+func TestAnUpdateThatLeavesThingsAloneIsNeverRefused(t *testing.T) {
+	b := &packagesv1.PackageBundle{ObjectMeta: metav1.ObjectMeta{Name: "never-good"}}
+	labelled := b.DeepCopy()
+	labelled.Labels = map[string]string{"a": "b"}
+	if _, err := (&bundleRules{}).ValidateUpdate(t.Context(), b, labelled); err != nil {
+		t.Error(err)
+	}
+	labelled.Annotations = map[string]string{packagesv1.SignatureAnnotation: "x"}
+	if _, err := (&bundleRules{}).ValidateUpdate(t.Context(), b, labelled); err == nil {
+		t.Error("a signature could be changed without being looked at")
+	}
+	p := &packagesv1.Package{ObjectMeta: metav1.ObjectMeta{Name: "my", Namespace: "eksa-packages-x"}}
+	free := p.DeepCopy()
+	free.Finalizers = []string{"x"}
+	if _, err := (&packageRules{}).ValidateUpdate(t.Context(), p, free); err != nil {
+		t.Error(err)
+	}
+}

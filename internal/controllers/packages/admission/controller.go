@@ -1,0 +1,94 @@
+package admission
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	utilversion "k8s.io/apimachinery/pkg/util/version"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/target"
+	"github.com/drover-dev/drover/internal/registry/bundle"
+)
+
+// controllerRules are those for PackageBundleControllers. They never ask the cluster: one that does not answer must not keep anybody from
+// changing what it is told.
+type controllerRules struct {
+	// reader is the manager's cache.
+	reader client.Reader
+}
+
+// ValidateCreate checks a new object.
+func (r *controllerRules) ValidateCreate(ctx context.Context, c *packagesv1.PackageBundleController) (admission.Warnings, error) {
+	return nil, r.check(ctx, c, c.Status.KubernetesVersion)
+}
+
+// ValidateUpdate checks a changed object, if another bundle is to be active.
+func (r *controllerRules) ValidateUpdate(ctx context.Context, was, is *packagesv1.PackageBundleController) (admission.Warnings, error) {
+	if was.Spec.ActiveBundle == is.Spec.ActiveBundle {
+		return nil, nil
+	}
+	return nil, r.check(ctx, is, was.Status.KubernetesVersion)
+}
+
+// ValidateDelete refuses nothing.
+func (r *controllerRules) ValidateDelete(ctx context.Context, _ *packagesv1.PackageBundleController) (admission.Warnings, error) {
+	return ignored(ctx)
+}
+
+// check looks at the name of the active bundle. One that is not here is downloaded, if it can be one. Which Kubernetes the cluster has is
+// known if it answered before, or if Cluster API knows. Else a condition will tell.
+func (r *controllerRules) check(ctx context.Context, c *packagesv1.PackageBundleController, kubernetes string) error {
+	active := c.Spec.ActiveBundle
+	if active == "" {
+		return nil
+	}
+	name, err := bundle.ParseName(active)
+	if err != nil {
+		return refusal(fmt.Sprintf("activeBundle %q not present on cluster", active))
+	}
+	if kubernetes == "" {
+		kubernetes = r.planned(ctx, c)
+	}
+	if kubernetes != "" && name.Kubernetes() != kubernetes {
+		return refusal(fmt.Sprintf("kuberneetes version v%s does not match %s", strings.ReplaceAll(kubernetes, ".", "-"), active))
+	}
+	return nil
+}
+
+// planned is the minor version of the control plane that Cluster API makes, empty if it makes none that can be read.
+func (r *controllerRules) planned(ctx context.Context, c *packagesv1.PackageBundleController) string {
+	clusters := &clusterv1.ClusterList{}
+	if err := r.reader.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return ""
+	}
+	found := map[client.ObjectKey]*clusterv1.Cluster{}
+	for i := range clusters.Items {
+		if clusters.Items[i].Name == c.Name {
+			found[client.ObjectKeyFromObject(&clusters.Items[i])] = &clusters.Items[i]
+		}
+	}
+	key, err := target.Cluster(c.Name, c.Spec.ClusterNamespace, slices.Collect(maps.Keys(found)))
+	if err != nil {
+		return ""
+	}
+	ref := found[key].Spec.ControlPlaneRef
+	plane := &controlplanev1.KubeadmControlPlane{}
+	if ref.Kind != "KubeadmControlPlane" || r.reader.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: ref.Name}, plane) != nil {
+		return ""
+	}
+	v, err := utilversion.ParseGeneric(cmp.Or(plane.Status.Version, plane.Spec.Version))
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d.%d", v.Major(), v.Minor())
+}

@@ -1,0 +1,359 @@
+package packages_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/install"
+	"github.com/drover-dev/drover/internal/registry/bundle"
+	"github.com/drover-dev/drover/internal/test/artifacttest"
+	"github.com/drover-dev/drover/internal/test/clustertest"
+	"github.com/drover-dev/drover/internal/test/kubetest"
+	"github.com/drover-dev/drover/internal/test/managertest"
+)
+
+// patience is for a loaded machine.
+const patience = 2 * time.Minute
+
+func TestMain(m *testing.M) {
+	managertest.Main(m, func() {
+		for _, s := range servers.workloads {
+			s.Stop()
+		}
+	})
+}
+
+// servers are one management plane and two workload clusters, which are API servers and nothing else, for all tests.
+var servers struct {
+	sync.Once
+	management *kubetest.Server
+	webhook    string
+	workloads  []*kubetest.Server
+	err        error
+	number     atomic.Int32
+}
+
+func startServers(t *testing.T) {
+	servers.webhook = kubetest.FreeAddress(t)
+	servers.management = kubetest.Shared(t, install.Options{WebhookURL: "https://" + servers.webhook})
+	for range 2 {
+		s, err := kubetest.Run(context.Background())
+		if err != nil {
+			servers.err = err
+			return
+		}
+		servers.workloads = append(servers.workloads, s)
+	}
+	for _, name := range []string{packagesv1.Namespace, packagesv1.KubeconfigNamespace} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		_, err := servers.management.Clientset(t).CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			servers.err = err
+		}
+	}
+}
+
+// world is two clusters with names of their own, a registry, and a manager that trusts one key.
+type world struct {
+	*testing.T
+	client.Client
+
+	registry *artifacttest.Registry
+	signer   *ecdsa.PrivateKey
+	// clusters are their names, in the order of the servers.
+	clusters []string
+	// number tells the bundles of tests apart, which all are for the same Kubernetes.
+	number  int
+	minor   string
+	flags   []string
+	manager *kubetest.Process
+	health  string
+	// through is what the manager reaches API servers through, the management plane's and those of the clusters; nil if nothing is between.
+	through func(*rest.Config) *rest.Config
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	servers.Do(func() { startServers(t) })
+	if servers.management == nil || servers.err != nil {
+		t.Fatalf("starting API servers: %v", servers.err)
+	}
+	w := &world{T: t, number: int(servers.number.Add(1))}
+	w.registry = artifacttest.NewRegistry(t, artifacttest.RegistryOptions{ServerOptions: artifacttest.ServerOptions{TLS: true}})
+	var err error
+	w.Client, err = clustertest.NewClient(servers.management.Config)
+	w.must(err)
+	w.signer, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	w.must(err)
+	version, err := servers.workloads[0].Clientset(t).Discovery().ServerVersion()
+	w.must(err)
+	w.minor = version.Major + "-" + strings.TrimSuffix(version.Minor, "+")
+	w.flags = w.settings(w.registry.Host, w.registry.CA)
+	return w
+}
+
+// settings make the manager use a registry and trust the key.
+func (w *world) settings(host string, ca []byte) []string {
+	w.Helper()
+	dir := w.TempDir()
+	der, err := x509.MarshalPKIXPublicKey(&w.signer.PublicKey)
+	w.must(err)
+	files := map[string][]byte{"ca.crt": ca, "key.pem": pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})}
+	for name, text := range files {
+		w.must(os.WriteFile(filepath.Join(dir, name), text, 0o600))
+	}
+	return []string{
+		"--registry-url=https://" + host, "--registry-ca=" + filepath.Join(dir, "ca.crt"), "--package-key=" + filepath.Join(dir, "key.pem"),
+		"--chart-cache=" + filepath.Join(dir, "charts"), "--kube-api-qps=1000", "--kube-api-burst=2000",
+	}
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// begin starts the manager and registers the clusters.
+func (w *world) begin() {
+	w.Helper()
+	w.start()
+	for i, s := range servers.workloads {
+		name := fmt.Sprintf("%s%d", []string{"billy", "tlhowe"}[i], w.number)
+		w.clusters = append(w.clusters, name)
+		cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.KubeconfigNamespace, Name: name}}
+		w.must(clustertest.Register(w.Context(), w.Client, cluster, w.reach(s.Config)))
+	}
+}
+
+func (w *world) reach(config *rest.Config) *rest.Config {
+	if w.through == nil {
+		return config
+	}
+	return w.through(config)
+}
+
+// start runs the manager as its own service account, which must suffice, and waits until it is ready.
+func (w *world) start() {
+	w.Helper()
+	w.health = kubetest.FreeAddress(w)
+	w.manager = managertest.Start(w, managertest.Command(append([]string{
+		"--kubeconfig=" + kubetest.Kubeconfig(w, w.reach(managertest.Identity(w, servers.management))), "--health-addr=" + w.health, "--metrics-addr=0",
+		"--webhook-addr=" + servers.webhook, "--install=false", "--v=3", "--log-format=json",
+	}, w.flags...)))
+	w.until("the manager is ready", func() bool { return managertest.Ready(w.health) })
+}
+
+// clean takes away what the next test's manager would look after. The manager of this test, which must still run, lets go of it.
+func (w *world) clean() {
+	ctx := w.Context()
+	for _, kind := range []client.Object{&packagesv1.Package{}, &packagesv1.PackageBundleController{}, &packagesv1.PackageBundle{}} {
+		if err := w.DeleteAllOf(ctx, kind, client.InNamespace(packagesv1.Namespace)); err != nil {
+			w.Errorf("cleaning up: %v", err)
+		}
+		w.until("all are gone", func() bool {
+			left := &metav1.PartialObjectMetadataList{}
+			kinds, _, err := w.Scheme().ObjectKinds(kind)
+			w.must(err)
+			left.SetGroupVersionKind(kinds[0].GroupVersion().WithKind(kinds[0].Kind + "List"))
+			return w.List(ctx, left, client.InNamespace(packagesv1.Namespace)) == nil && len(left.Items) == 0
+		})
+	}
+}
+
+func (w *world) until(what string, is func() bool) {
+	w.Helper()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	late := time.After(patience)
+	for !is() {
+		select {
+		case <-ticker.C:
+		case <-late:
+			w.Fatalf("not seen in %s: %s%s", patience, what, w.describe())
+		}
+	}
+}
+
+// describe tells how things stand.
+func (w *world) describe() string {
+	var out strings.Builder
+	packs, controllers, bundles := &packagesv1.PackageList{}, &packagesv1.PackageBundleControllerList{}, &packagesv1.PackageBundleList{}
+	for _, list := range []client.ObjectList{packs, controllers, bundles} {
+		if err := w.List(w.Context(), list); err != nil {
+			return err.Error()
+		}
+	}
+	for _, p := range packs.Items {
+		fmt.Fprintf(&out, "\nPackage %s: %s %q %+v", p.Name, p.Status.State, p.Status.Detail, p.Status.Conditions)
+	}
+	releases := &addonsv1.HelmReleaseProxyList{}
+	if err := w.List(w.Context(), releases); err == nil {
+		for _, r := range releases.Items {
+			fmt.Fprintf(&out, "\nHelmReleaseProxy %s: generation %d, %+v", r.Name, r.Generation, r.Status)
+		}
+	}
+	for _, c := range controllers.Items {
+		fmt.Fprintf(&out, "\nPackageBundleController %s: %s %s %q %+v", c.Name, c.Spec.ActiveBundle, c.Status.State, c.Status.Detail, c.Status.Conditions)
+	}
+	for _, b := range bundles.Items {
+		fmt.Fprintf(&out, "\nPackageBundle %s: %s", b.Name, b.Status.State)
+	}
+	return out.String()
+}
+
+// chart publishes one with a ConfigMap and whatever else it is to have, and returns the digest of its manifest.
+func (w *world) chart(name, version string, templates ...string) string {
+	w.Helper()
+	files := map[string]string{
+		"values.yaml": "title: hello\ndefaultNamespace: from-chart\n",
+		"templates/config.yaml": `apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ .Release.Name }}}
+data: {title: {{ .Values.title | quote }}, version: {{ .Chart.Version | quote }}, registry: {{ .Values.sourceRegistry | quote }}}
+`,
+	}
+	for i, template := range templates {
+		files[fmt.Sprintf("templates/%d.yaml", i)] = template
+	}
+	return w.registry.Push(w, artifacttest.Package{Name: name, Version: version, Archive: artifacttest.Chart(w, name, version, files)})
+}
+
+// layer is the digest of a chart's archive.
+func (w *world) layer(name, manifest string) string {
+	w.Helper()
+	repository := w.registry.Tag(w, name, "any").Repository
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(w.registry.CA)
+	image, err := remote.Image(repository.Digest(manifest), remote.WithTransport(&http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}))
+	w.must(err)
+	layers, err := image.Manifest()
+	w.must(err)
+	return layers.Layers[0].Digest.String()
+}
+
+// bundleName is that of a build, for the version of the clusters.
+func (w *world) bundleName(build int) string {
+	return fmt.Sprintf("v%s-%d", w.minor, w.number*100+build)
+}
+
+// bundleRepository is where the registry has bundles.
+const bundleRepository = "charts/bundles"
+
+// publish signs a bundle and puts it into the registry, also as the latest.
+func (w *world) publish(build int, packages ...packagesv1.BundlePackage) *packagesv1.PackageBundle {
+	w.Helper()
+	b := &packagesv1.PackageBundle{
+		TypeMeta:   metav1.TypeMeta{APIVersion: packagesv1.GroupVersion.String(), Kind: "PackageBundle"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: w.bundleName(build)},
+		Spec:       packagesv1.PackageBundleSpec{Packages: packages},
+	}
+	w.must(bundle.Sign(b, w.signer))
+	text, err := bundle.Format(b)
+	w.must(err)
+	for _, tag := range []string{b.Name, "v" + w.minor + "-latest"} {
+		w.registry.Push(w, artifacttest.Package{Name: "bundles", Version: tag, Archive: text, MediaType: "application/vnd.oci.image.layer.v1.tar"})
+	}
+	return b
+}
+
+func pack(name, version, digest string, dependencies ...string) packagesv1.BundlePackage {
+	return packagesv1.BundlePackage{Name: name, Source: packagesv1.BundlePackageSource{
+		Repository: "charts/" + name, Versions: []packagesv1.SourceVersion{{Name: version, Digest: digest, Dependencies: dependencies}},
+	}}
+}
+
+// use makes a cluster use a bundle.
+func (w *world) use(cluster int, active string) {
+	w.Helper()
+	w.must(w.Create(w.Context(), &packagesv1.PackageBundleController{
+		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: w.clusters[cluster]},
+		Spec: packagesv1.PackageBundleControllerSpec{
+			ActiveBundle: active, CreateNamespace: true, BundleRepository: bundleRepository, DefaultImageRegistry: "images.example.com",
+		},
+	}))
+}
+
+func (w *world) activate(cluster int, active string) {
+	w.Helper()
+	c := &packagesv1.PackageBundleController{ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: w.clusters[cluster]}}
+	w.must(w.Patch(w.Context(), c, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"activeBundle":%q}}`, active))))
+}
+
+// install makes a Package in the namespace for all, for a cluster.
+func (w *world) install(cluster int, release, name string) *packagesv1.Package {
+	w.Helper()
+	p := &packagesv1.Package{
+		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: w.clusters[cluster] + "-" + release},
+		Spec:       packagesv1.PackageSpec{PackageName: name},
+	}
+	w.must(w.Create(w.Context(), p))
+	return p
+}
+
+// awaitInstalled waits until a version of a Package is installed and ready.
+func (w *world) awaitInstalled(p *packagesv1.Package, version string) {
+	w.Helper()
+	w.until(p.Name+" is installed in version "+version, func() bool { return w.isInstalled(p, version) })
+}
+
+func (w *world) gone(o client.Object) {
+	w.Helper()
+	w.until(o.GetName()+" is gone", func() bool { return apierrors.IsNotFound(w.Get(w.Context(), client.ObjectKeyFromObject(o), o)) })
+}
+
+// text is what the ConfigMap of a release says on a cluster.
+func (w *world) text(cluster int, release string) string {
+	m, err := servers.workloads[cluster].Clientset(w).CoreV1().ConfigMaps("from-chart").Get(w.Context(), release, metav1.GetOptions{})
+	if err != nil {
+		return ""
+	}
+	return m.Data["title"] + " " + m.Data["version"] + " " + m.Data["registry"]
+}
+
+// records are the revisions that Helm would list on a cluster, with their states.
+func (w *world) records(cluster int, release string) []string {
+	w.Helper()
+	secrets := servers.workloads[cluster].Clientset(w).CoreV1().Secrets("from-chart")
+	list, err := secrets.List(w.Context(), metav1.ListOptions{LabelSelector: "owner=helm,name=" + release})
+	w.must(err)
+	var out []string
+	for _, s := range list.Items {
+		out = append(out, s.Labels["version"]+" "+s.Labels["status"])
+	}
+	slices.Sort(out)
+	return out
+}
+
+// reached says that Helm has begun a revision of a release on a cluster.
+func (w *world) reached(cluster int, release, revision string) bool {
+	w.Helper()
+	return slices.ContainsFunc(w.records(cluster, release), func(r string) bool { return strings.HasPrefix(r, revision+" ") })
+}

@@ -1,0 +1,333 @@
+package install
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/addons/release"
+	"github.com/drover-dev/drover/internal/registry/artifact"
+	"github.com/drover-dev/drover/internal/registry/bundle"
+	"github.com/drover-dev/drover/internal/test/artifacttest"
+	"github.com/drover-dev/drover/internal/test/kubetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
+
+// patience is for a loaded machine.
+const patience = time.Minute
+
+// plane is an API server on which the controller runs, for all tests: the namespace of bundles is the same for everybody.
+var plane struct {
+	sync.Once
+	client client.Client
+	signer *ecdsa.PrivateKey
+	charts *charts
+	err    error
+	number atomic.Int32
+}
+
+func startPlane(t *testing.T) {
+	server := kubetest.SharedWithoutWebhooks(t)
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, clusterv1.AddToScheme, addonsv1.AddToScheme, packagesv1.AddToScheme,
+	} {
+		must(t, add(scheme))
+	}
+	mgr, err := ctrl.NewManager(server.Config, ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
+	must(t, err)
+	plane.client, err = client.New(server.Config, client.Options{Scheme: scheme})
+	must(t, err)
+	plane.signer, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	der, err := x509.MarshalPKIXPublicKey(&plane.signer.PublicKey)
+	must(t, err)
+	keys, err := bundle.ParseKeys(map[string][]byte{"test": []byte(base64.StdEncoding.EncodeToString(der))})
+	must(t, err)
+	plane.charts = &charts{archive: artifacttest.Chart(t, "hello", "1.0.0", map[string]string{"values.yaml": "defaultNamespace: from-chart\n"})}
+	c := &Controller{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Values: release.NewSources(mgr.GetCache(), mgr.GetAPIReader()), Charts: plane.charts,
+		Places: places{}, Registry: "images.example.com", Keys: keys, Version: "v1.0.0", Clock: clock.RealClock{},
+		Events: mgr.GetEventRecorderFor("drover"), //nolint:staticcheck // as the manager does
+	}
+	ctx := context.Background() // it ends with the process
+	must(t, c.SetupWithManager(ctx, mgr, mgr.GetCache(), controller.Options{MaxConcurrentReconciles: 4}))
+	for _, name := range []string{packagesv1.Namespace, packagesv1.KubeconfigNamespace} {
+		must(t, client.IgnoreAlreadyExists(plane.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
+	}
+	go func() { plane.err = mgr.Start(ctx) }()
+	if !mgr.GetCache().WaitForCacheSync(ctx) {
+		t.Fatal("the cache did not start")
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// places has all charts in one registry.
+type places struct{}
+
+func (places) ChartPlace(registry, repository string) (string, string) {
+	if registry == "" {
+		registry = "charts.example.com"
+	}
+	return "oci://" + registry, repository
+}
+
+func (places) Host(registry string) (string, string) {
+	switch registry {
+	case "":
+		return "charts.example.com", ""
+	case "far.example.com":
+		return registry, "mirror.example.com"
+	default:
+		return registry, ""
+	}
+}
+
+// charts has one chart.
+type charts struct {
+	archive []byte
+	asked   atomic.Int32
+}
+
+func (c *charts) Resolve(_ context.Context, ref artifact.Ref) (artifact.Resolved, error) {
+	c.asked.Add(1)
+	if strings.HasSuffix(ref.Name, "missing") {
+		return artifact.Resolved{}, artifact.ErrNotFound
+	}
+	return artifact.Resolved{Version: ref.Version, Digest: ref.Version}, nil
+}
+
+func (c *charts) Fetch(context.Context, artifact.Ref, artifact.Resolved) ([]byte, error) {
+	return c.archive, nil
+}
+
+// world is a cluster with a name of its own, and bundles that nobody else uses.
+type world struct {
+	*testing.T
+	client.Client
+
+	cluster, namespace string
+	minor              int
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	plane.Do(func() { startPlane(t) })
+	if plane.client == nil || plane.err != nil {
+		t.Fatalf("there is no plane: %v", plane.err)
+	}
+	number := int(plane.number.Add(1))
+	w := &world{T: t, Client: plane.client, cluster: fmt.Sprintf("billy%d", number), minor: number}
+	w.namespace = packagesv1.NamespacePrefix + w.cluster
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
+	w.create(w.clusterIn(packagesv1.KubeconfigNamespace))
+	return w
+}
+
+func (w *world) clusterIn(namespace string) *clusterv1.Cluster {
+	return &clusterv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.cluster},
+		Spec:       clusterv1.ClusterSpec{ClusterNetwork: clusterv1.ClusterNetwork{ServiceDomain: "cluster.local"}},
+	}
+}
+
+func (w *world) create(o client.Object) {
+	w.Helper()
+	must(w.T, w.Create(w.Context(), o))
+}
+
+// bundleName is that of a build.
+func (w *world) bundleName(build int) string { return fmt.Sprintf("v1-%d-%d", w.minor, build) }
+
+// bundle makes a signed one with packages that differ between builds.
+func (w *world) bundle(build int, packages ...packagesv1.BundlePackage) *packagesv1.PackageBundle {
+	w.Helper()
+	b := w.unsigned(build, packages...)
+	must(w.T, bundle.Sign(b, plane.signer))
+	w.create(b)
+	return b
+}
+
+func (w *world) unsigned(build int, packages ...packagesv1.BundlePackage) *packagesv1.PackageBundle {
+	return &packagesv1.PackageBundle{
+		TypeMeta:   metav1.TypeMeta{APIVersion: packagesv1.GroupVersion.String(), Kind: "PackageBundle"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: w.bundleName(build)},
+		Spec:       packagesv1.PackageBundleSpec{Packages: packages},
+	}
+}
+
+// pack is a package of a bundle in one version.
+func pack(name, version string, dependencies ...string) packagesv1.BundlePackage {
+	return packagesv1.BundlePackage{Name: name, Source: packagesv1.BundlePackageSource{
+		Repository: name, Versions: []packagesv1.SourceVersion{{Name: version, Digest: digest(name + version), Dependencies: dependencies}},
+	}}
+}
+
+func digest(text string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text))) }
+
+// controller makes the cluster use a bundle.
+func (w *world) controller(active string) *packagesv1.PackageBundleController {
+	w.Helper()
+	c := &packagesv1.PackageBundleController{
+		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: w.cluster},
+		Spec:       packagesv1.PackageBundleControllerSpec{ActiveBundle: active},
+	}
+	w.create(c)
+	return c
+}
+
+func (w *world) activate(name string) {
+	w.Helper()
+	c := &packagesv1.PackageBundleController{}
+	must(w.T, w.Get(w.Context(), client.ObjectKey{Namespace: packagesv1.Namespace, Name: w.cluster}, c))
+	before := c.DeepCopy()
+	c.Spec.ActiveBundle = name
+	must(w.T, w.Patch(w.Context(), c, client.MergeFrom(before)))
+}
+
+// install makes a Package in the cluster's own namespace.
+func (w *world) install(name string, spec packagesv1.PackageSpec) *packagesv1.Package {
+	w.Helper()
+	p := &packagesv1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}, Spec: spec}
+	w.create(p)
+	return p
+}
+
+// until waits for a Package to be as wanted, and returns it.
+func (w *world) until(p *packagesv1.Package, what string, is func(*packagesv1.Package) bool) *packagesv1.Package {
+	w.Helper()
+	now := &packagesv1.Package{}
+	w.eventually(what, func() bool {
+		err := w.Get(w.Context(), client.ObjectKeyFromObject(p), now)
+		return err == nil && is(now)
+	}, func() string { return fmt.Sprintf("%+v", now.Status) })
+	lint(w.T, now)
+	return now
+}
+
+func (w *world) eventually(what string, is func() bool, describe func() string) {
+	w.Helper()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	late := time.After(patience)
+	for !is() {
+		select {
+		case <-ticker.C:
+		case <-late:
+			w.Fatalf("not seen in %s: %s: %s", patience, what, describe())
+		}
+	}
+}
+
+func (w *world) state(p *packagesv1.Package, state packagesv1.StateEnum) *packagesv1.Package {
+	w.Helper()
+	return w.until(p, p.Name+" is "+string(state), func(now *packagesv1.Package) bool { return now.Status.State == state })
+}
+
+// release waits for the HelmReleaseProxy of a Package to ask for a version.
+func (w *world) release(p *packagesv1.Package, digest string) *addonsv1.HelmReleaseProxy {
+	w.Helper()
+	r := &addonsv1.HelmReleaseProxy{}
+	w.eventually("the release of "+p.Name, func() bool {
+		return w.Get(w.Context(), client.ObjectKeyFromObject(p), r) == nil && r.Spec.Version == digest
+	}, func() string {
+		now := &packagesv1.Package{}
+		_ = w.Get(w.Context(), client.ObjectKeyFromObject(p), now)
+		return fmt.Sprintf("%+v %+v", r.Spec, now.Status)
+	})
+	return r
+}
+
+// becomes plays the release controller: a release is ready, or something is wrong with it.
+func (w *world) becomes(p *packagesv1.Package, name, reason, message string) {
+	w.Helper()
+	r := &addonsv1.HelmReleaseProxy{}
+	must(w.T, w.Get(w.Context(), client.ObjectKeyFromObject(p), r))
+	r.Status.ObservedGeneration = r.Generation
+	for _, kind := range []string{addonsv1.ClusterAvailable, addonsv1.ReleaseReady, clusterv1.ReadyCondition} {
+		c := metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Ready"}
+		if message != "" && (kind == name || kind == clusterv1.ReadyCondition) {
+			c.Status, c.Reason, c.Message = metav1.ConditionFalse, reason, message
+		}
+		conditions.Set(r, c)
+	}
+	must(w.T, w.Status().Update(w.Context(), r))
+}
+
+func (w *world) ready(p *packagesv1.Package) { w.Helper(); w.becomes(p, "", "", "") }
+
+// uninstalled plays the release controller's part when a release goes.
+func (w *world) uninstalled(p *packagesv1.Package) {
+	w.Helper()
+	r := &addonsv1.HelmReleaseProxy{}
+	w.eventually("the release of "+p.Name+" is deleted", func() bool {
+		return w.Get(w.Context(), client.ObjectKeyFromObject(p), r) == nil && !r.DeletionTimestamp.IsZero()
+	}, func() string { return fmt.Sprintf("%+v", r.ObjectMeta) })
+	controllerutil.RemoveFinalizer(r, addonsv1.HelmReleaseProxyFinalizer)
+	must(w.T, w.Update(w.Context(), r))
+}
+
+func (w *world) gone(o client.Object) {
+	w.Helper()
+	w.eventually(o.GetName()+" is gone", func() bool {
+		return apierrors.IsNotFound(w.Get(w.Context(), client.ObjectKeyFromObject(o), o))
+	}, func() string { return fmt.Sprintf("%+v", o) })
+}
+
+// lint checks what holds for every status.
+func lint(t *testing.T, p *packagesv1.Package) {
+	t.Helper()
+	for _, c := range p.Status.Conditions {
+		if c.Status == "" || c.Reason == "" || c.LastTransitionTime.IsZero() || strings.Contains(c.Message, "canary") {
+			t.Errorf("condition %s of %s: %+v", c.Type, p.Name, c)
+		}
+	}
+	ready := meta.FindStatusCondition(p.Status.Conditions, packagesv1.Ready)
+	if p.Status.State != "" && ready == nil {
+		t.Errorf("%s has no condition Ready", p.Name)
+	}
+}
+
+func reason(p *packagesv1.Package, name string) string {
+	c := meta.FindStatusCondition(p.Status.Conditions, name)
+	if c == nil {
+		return ""
+	}
+	return string(c.Status) + " " + c.Reason
+}

@@ -1,0 +1,156 @@
+package install
+
+import (
+	"context"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/target"
+)
+
+func never(event.UpdateEvent) bool { return false }
+
+// userChanged says that somebody else than this controller has changed a Package.
+func userChanged(e event.UpdateEvent) bool {
+	was, is := e.ObjectOld, e.ObjectNew
+	return was.GetGeneration() != is.GetGeneration() || was.GetDeletionTimestamp().IsZero() != is.GetDeletionTimestamp().IsZero() ||
+		!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) || !maps.Equal(was.GetLabels(), is.GetLabels())
+}
+
+// releaseChanged says that something has changed that the status of a Package is made of.
+func releaseChanged(e event.UpdateEvent) bool {
+	was, ok := e.ObjectOld.(*addonsv1.HelmReleaseProxy)
+	is, ok2 := e.ObjectNew.(*addonsv1.HelmReleaseProxy)
+	return !ok || !ok2 || was.Generation != is.Generation || told(was) != told(is)
+}
+
+// account is all that the status of a Package has from a HelmReleaseProxy.
+type account struct {
+	observed                  int64
+	attempted                 bool
+	available, release, ready verdict
+}
+
+type verdict struct {
+	status          metav1.ConditionStatus
+	reason, message string
+}
+
+func told(r *addonsv1.HelmReleaseProxy) account {
+	of := func(name string) verdict {
+		c := conditions.Get(r, name)
+		if c == nil {
+			return verdict{}
+		}
+		return verdict{c.Status, c.Reason, c.Message}
+	}
+	return account{
+		observed: r.Status.ObservedGeneration, attempted: r.Status.Attempt != nil,
+		available: of(addonsv1.ClusterAvailable), release: of(addonsv1.ReleaseReady), ready: of(clusterv1.ReadyCondition),
+	}
+}
+
+// byOthers leaves out what this controller has written itself.
+func (c *Controller) byOthers() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return !c.releases.Wrote(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return !c.releases.Wrote(e.ObjectNew) },
+	}
+}
+
+// stateChanged says that others may have waited for that.
+func stateChanged(e event.UpdateEvent) bool {
+	was, ok := e.ObjectOld.(*packagesv1.Package)
+	is, ok2 := e.ObjectNew.(*packagesv1.Package)
+	return !ok || !ok2 || was.Status.State != is.Status.State || was.Status.Source != is.Status.Source ||
+		was.Status.ObservedGeneration != is.Status.ObservedGeneration || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero()
+}
+
+func controllerChanged(e event.UpdateEvent) bool {
+	was, ok := e.ObjectOld.(*packagesv1.PackageBundleController)
+	is, ok2 := e.ObjectNew.(*packagesv1.PackageBundleController)
+	return !ok || !ok2 || was.Generation != is.Generation || was.Status.LatestBundle != is.Status.LatestBundle
+}
+
+func bundleChanged(e event.UpdateEvent) bool {
+	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations())
+}
+
+// usersOf are the Packages that need another.
+func (c *Controller) usersOf(_ context.Context, o client.Object) []reconcile.Request {
+	p, ok := o.(*packagesv1.Package)
+	if !ok {
+		return nil
+	}
+	var out []reconcile.Request
+	for _, cluster := range target.Candidates(client.ObjectKeyFromObject(p)) {
+		for _, key := range c.memory.usersOf(needFor(p.Namespace, cluster, p.Spec.PackageName)) {
+			out = append(out, reconcile.Request{NamespacedName: key})
+		}
+	}
+	return out
+}
+
+// ofController are the Packages of a cluster. Those that are known to be another's are not.
+func (c *Controller) ofController(ctx context.Context, o client.Object) []reconcile.Request {
+	if o.GetNamespace() != packagesv1.Namespace {
+		return nil
+	}
+	return c.packagesOf(ctx, o.GetName())
+}
+
+func (c *Controller) ofCluster(ctx context.Context, o client.Object) []reconcile.Request {
+	return c.packagesOf(ctx, o.GetName())
+}
+
+func (c *Controller) packagesOf(ctx context.Context, cluster string) []reconcile.Request {
+	var out []reconcile.Request
+	for _, p := range c.list(ctx, client.MatchingFields{packagesByCluster: cluster}) {
+		if t := p.Status.Target; t == nil || t.Cluster == cluster {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&p)})
+		}
+	}
+	return out
+}
+
+func (c *Controller) all(ctx context.Context) []reconcile.Request {
+	var out []reconcile.Request
+	for _, p := range c.list(ctx) {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&p)})
+	}
+	return out
+}
+
+func (c *Controller) list(ctx context.Context, o ...client.ListOption) []packagesv1.Package {
+	list := &packagesv1.PackageList{}
+	if err := c.Client.List(ctx, list, append(o, client.UnsafeDisableDeepCopy)...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Could not list packages")
+		return nil
+	}
+	return list.Items
+}
+
+// ofBundle are the Packages of all clusters that use a bundle, or could upgrade to it.
+func (c *Controller) ofBundle(ctx context.Context, o client.Object) []reconcile.Request {
+	list := &packagesv1.PackageBundleControllerList{}
+	err := c.Client.List(ctx, list, client.InNamespace(packagesv1.Namespace), client.MatchingFields{controllersByBundle: o.GetName()}, client.UnsafeDisableDeepCopy)
+	if err != nil || o.GetNamespace() != packagesv1.Namespace {
+		return nil // the cache has stopped
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		out = append(out, c.packagesOf(ctx, list.Items[i].Name)...)
+	}
+	return out
+}

@@ -1,0 +1,81 @@
+package cluster
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/metal/client"
+)
+
+// report turns the facts of this reconcile into status, and the address into the endpoint.
+func (s *scope) report() {
+	c := s.packetCluster
+	if s.address != nil {
+		c.Spec.ControlPlaneEndpoint = infrav1.APIEndpoint{Host: s.address.Address, Port: infrav1.APIServerPort}
+		c.Status.Endpoint = endpoint(c.Status.Endpoint, s.address, s.owned)
+	}
+	if condition := networkCondition(s.facts); condition != nil {
+		conditions.Set(c, *condition)
+	}
+	conditions.Set(c, readyCondition(c))
+	c.Status.FailureDomains = failureDomains(c.Spec.FailureDomains)
+	if s.Deleting() {
+		c.Status.Ready = false
+		return
+	}
+	switch {
+	case s.address != nil || s.external:
+		c.Status.Ready = true
+		c.Status.Initialization.Provisioned = ptr.To(true)
+	case s.wait != nil && !s.wait.Silent():
+		c.Status.Ready = false
+	}
+}
+
+// networkCondition is the condition NetworkInfrastructureReady, nil if there is nothing new to say. An API that does not answer says
+// nothing about an address that was there.
+func networkCondition(f facts) *metav1.Condition {
+	c := &metav1.Condition{Type: infrav1.NetworkInfrastructureReady}
+	switch {
+	case f.wait != nil:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, f.wait.Reason, f.wait.Message
+		if f.provisioned && f.wait.Silent() {
+			c.Status = metav1.ConditionUnknown
+		}
+	case f.external:
+		c.Status, c.Reason = metav1.ConditionTrue, infrav1.ExternalEndpointReason
+		c.Message = "the endpoint is the one in spec.controlPlaneEndpoint; Equinix Metal's load balancers are gone, so Drover does not look after it"
+	case f.address != nil:
+		c.Status, c.Reason = metav1.ConditionTrue, infrav1.AddressReservedReason
+	default:
+		return nil
+	}
+	return c
+}
+
+// readyCondition repeats the one condition that matters to those who wait for the cluster.
+func readyCondition(c *infrav1.PacketCluster) metav1.Condition {
+	return *conditions.NewMirrorCondition(c, infrav1.NetworkInfrastructureReady, conditions.TargetConditionType(clusterv1.ReadyCondition))
+}
+
+// endpoint keeps what package vip has noted about the same address.
+func endpoint(old *infrav1.EndpointStatus, address *client.IPReservation, owned bool) *infrav1.EndpointStatus {
+	e := &infrav1.EndpointStatus{}
+	if old != nil && old.Address == address.Address {
+		*e = *old
+	}
+	e.Address, e.ReservationID, e.Owned = address.Address, address.ID, owned
+	return e
+}
+
+func failureDomains(spec []infrav1.PacketFailureDomain) []clusterv1.FailureDomain {
+	var out []clusterv1.FailureDomain
+	for _, d := range spec {
+		out = append(out, clusterv1.FailureDomain{Name: d.Metro, ControlPlane: ptr.To(ptr.Deref(d.ControlPlane, false))})
+	}
+	return out
+}

@@ -1,0 +1,207 @@
+package machine
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/metal/client"
+	"github.com/drover-dev/drover/internal/test/packettest"
+)
+
+func TestBootOf(t *testing.T) {
+	state := func(body string) client.Event { return client.Event{Type: userState, Body: body} }
+	for _, tc := range []struct {
+		name   string
+		events []client.Event // newest first
+		want   *boot
+	}{
+		{name: "nothing was told"},
+		{name: "a device that is up says nothing of its userdata", events: []client.Event{{Type: "provisioning.110", Body: "Device phoned home and is ready to go"}}},
+		{name: "still at it", events: []client.Event{state("running: carrying out the userdata"), state("running: userdata: ntp: left out")}},
+		{name: "done", events: []client.Event{state("succeeded: the userdata was carried out"), state("running: x")}, want: &boot{}},
+		{name: "done, in one word", events: []client.Event{state("succeeded")}, want: &boot{}},
+		{name: "failed, with the reason", events: []client.Event{state("failed: runcmd: exit status 1")}, want: &boot{failed: true, words: "runcmd: exit status 1"}},
+		{
+			name:   "done without some of it, in the order of the userdata",
+			events: []client.Event{state("succeeded"), state("running: userdata: b: unknown key"), state("running: userdata: a: left out"), {Type: "power.201"}},
+			want:   &boot{words: "without effect in the userdata: a: left out; b: unknown key"},
+		},
+		{
+			name:   "the last of two boots counts",
+			events: []client.Event{state("succeeded"), state("failed: x"), state("running: userdata: old: note")}, want: &boot{},
+		},
+		{name: "a word that only begins alike", events: []client.Event{state("failedover: x")}},
+		{name: "events of another kind with the same words", events: []client.Event{{Type: "driver.error", Body: "failed: x"}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, bootOf(tc.events), cmp.AllowUnexported(boot{})); diff != "" {
+				t.Errorf("boot (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestManyNotesAreCounted(t *testing.T) {
+	events := []client.Event{{Type: userState, Body: "succeeded"}}
+	for range 100 {
+		events = append(events, client.Event{Type: userState, Body: stateNote + strings.Repeat("long ", 10)})
+	}
+	if got := bootOf(events).words; !strings.HasSuffix(got, "and 95 more") || len(got) > 600 {
+		t.Errorf("got %d characters: %s", len(got), got)
+	}
+}
+
+func TestTheMachineTellsHowItsUserdataFared(t *testing.T) {
+	for _, tc := range []struct {
+		name, words, condition, ready string
+		// poll is when to ask again at the latest.
+		poll time.Duration
+	}{
+		{name: "not yet", words: "running: carrying out the userdata", ready: "True", poll: 4 * time.Second},
+		{name: "well", words: "succeeded", condition: "True BootstrapSucceeded", ready: "True", poll: 6 * time.Minute},
+		{
+			name: "ill", words: "failed: reading the cloud-config: yaml: line 3",
+			condition: "False BootstrapFailed: the userdata failed on device", ready: "False IssuesReported: * BootstrapExecSucceeded: the userdata failed on device", poll: 4 * time.Second,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
+			m, _ := w.run(t, "m")
+			w.report(idOf(t, m), tc.words)
+			w.API.SetState(idOf(t, m), "active")
+			m, result := w.run(t, "m")
+			has(t, m, "True InstanceActive")
+			if !m.Status.Ready || m.Status.FailureReason != nil {
+				t.Error("what the userdata does must not count as a failure of the device")
+			}
+			if got := packettest.Condition(m, infrav1.BootstrapExecSucceeded); !strings.HasPrefix(got, tc.condition) || (tc.condition == "") != (got == "") {
+				t.Errorf("BootstrapExecSucceeded is %q, want %q", got, tc.condition)
+			}
+			if got := packettest.Condition(m, clusterv1.ReadyCondition); !strings.HasPrefix(got, tc.ready) {
+				t.Errorf("Ready is %q, want %q", got, tc.ready)
+			}
+			if result.RequeueAfter == 0 || result.RequeueAfter > tc.poll {
+				t.Errorf("asks again after %s", result.RequeueAfter)
+			}
+		})
+	}
+}
+
+func TestAMachineThatIsANodeHasBootedWhateverItSaid(t *testing.T) {
+	for name, tc := range map[string]struct {
+		words []string
+		want  string
+	}{
+		"nothing":                 {want: "True NodeJoined"},
+		"that it failed":          {words: []string{"failed: kubeadm"}, want: "True NodeJoined"},
+		"what it leaves out":      {words: []string{stateNote + "ntp: left out"}, want: "True NodeJoined: without effect in the userdata: ntp: left out"},
+		"that, and that all went": {words: []string{stateNote + "ntp: left out", "succeeded"}, want: "True NodeJoined: without effect in the userdata: ntp: left out"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
+			m, _ := w.run(t, "m")
+			owner := &clusterv1.Machine{}
+			w.Read(t, "m-m", owner)
+			owner.Status.NodeRef = clusterv1.MachineNodeReference{Name: "m"}
+			if err := w.Status().Update(t.Context(), owner); err != nil {
+				t.Fatal(err)
+			}
+			w.report(idOf(t, m), tc.words...)
+			w.API.SetState(idOf(t, m), "active")
+			m, result := w.run(t, "m")
+			if got := packettest.Condition(m, infrav1.BootstrapExecSucceeded); got != tc.want || result.RequeueAfter < time.Minute {
+				t.Errorf("BootstrapExecSucceeded is %q, looks again after %s", got, result.RequeueAfter)
+			}
+			w.API.Requests()
+			w.run(t, "m")
+			if asked := w.API.Requests(); slices.ContainsFunc(asked, func(r string) bool { return strings.HasSuffix(r, "/events") }) {
+				t.Errorf("the events were asked for again: %v", asked)
+			}
+		})
+	}
+}
+
+func TestANodeWhoseUserdataStillRunsIsLookedAtUntilItIsThrough(t *testing.T) {
+	w := newWorld(t, nil)
+	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
+	m, _ := w.run(t, "m")
+	owner := &clusterv1.Machine{}
+	w.Read(t, "m-m", owner)
+	owner.Status.NodeRef = clusterv1.MachineNodeReference{Name: "m"}
+	if err := w.Status().Update(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	w.report(idOf(t, m), "running: carrying out the userdata")
+	w.API.SetState(idOf(t, m), "active")
+	m, result := w.run(t, "m")
+	if got := packettest.Condition(m, infrav1.BootstrapExecSucceeded); got != "True NodeJoined: "+stillRunning || result.RequeueAfter > 2*time.Second {
+		t.Errorf("BootstrapExecSucceeded is %q, looks again after %s", got, result.RequeueAfter)
+	}
+	if got := packettest.Condition(m, clusterv1.ReadyCondition); !strings.Contains(got, stillRunning) {
+		t.Errorf("Ready is %q: it must change when the userdata is through, so that the Machine does", got)
+	}
+	w.report(idOf(t, m), "running: carrying out the userdata", "succeeded: the userdata was carried out")
+	m, result = w.run(t, "m")
+	if got := packettest.Condition(m, infrav1.BootstrapExecSucceeded); got != "True NodeJoined" || result.RequeueAfter < time.Minute {
+		t.Errorf("BootstrapExecSucceeded is %q, looks again after %s", got, result.RequeueAfter)
+	}
+}
+
+func TestADeviceThatFailedSaysWhy(t *testing.T) {
+	w := newWorld(t, nil)
+	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
+	m, _ := w.run(t, "m")
+	w.API.Change(idOf(t, m), func(d *packettest.Device) {
+		d.State, d.Events = "failed", []packettest.Event{{Type: "provisioning.failed", Body: "the disk is on fire"}}
+	})
+	m, _ = w.run(t, "m")
+	has(t, m, "False InstanceProvisionFailed")
+	if !strings.Contains(instance(m), "failed to provision (the disk is on fire) and is being removed") {
+		t.Errorf("InstanceReady is %q", instance(m))
+	}
+}
+
+func TestUserdataThatNoMachineCanBootFromIsRefusedBeforeAnythingIsOrdered(t *testing.T) {
+	w := newWorld(t, nil)
+	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c", Userdata: "#cloud-config\nruncmd: [\n"})
+	m, _ := w.run(t, "m")
+	has(t, m, "False InvalidBootstrapData: the bootstrap data is a cloud-config that is not YAML: look at line")
+	if len(w.API.Orders()) > 0 {
+		t.Error("a device was ordered")
+	}
+	secret := &corev1.Secret{}
+	w.Read(t, "m", secret)
+	secret.Data["value"] = []byte("#cloud-config\nfrobnicate: '{{ this }}'\n")
+	if err := w.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	w.up(t, "m")
+	if got := w.API.Orders()[0]["userdata"]; got != "#cloud-config\nfrobnicate: '{{ this }}'\n" {
+		t.Errorf("userdata is %q", got)
+	}
+}
+
+func TestASecretThatIsNotThereIsWaitedFor(t *testing.T) {
+	w := newWorld(t, nil)
+	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "m"}}
+	if err := w.Delete(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	m, result := w.run(t, "m")
+	has(t, m, `False InvalidBootstrapData: Secret "m", which the Machine names, does not exist`)
+	if result.RequeueAfter == 0 {
+		t.Error("nobody looks again")
+	}
+}

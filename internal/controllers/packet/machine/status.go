@@ -1,0 +1,203 @@
+package machine
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/metal/client"
+)
+
+// report turns the facts of this reconcile into status.
+func (s *scope) report() {
+	m := s.machine
+	condition := instanceCondition(s.facts)
+	conditions.Set(m, condition)
+	for _, c := range []*metav1.Condition{sessionCondition(s.facts), bootCondition(s.facts)} {
+		if c != nil {
+			conditions.Set(m, *c)
+		}
+	}
+	summarize(m)
+	m.Status.FailureReason, m.Status.FailureMessage = failure(s.facts, condition.Message)
+	if s.gone != "" {
+		m.Status.InstanceStatus = nil
+	}
+	if s.gone != "" || s.Deleting() {
+		m.Status.Ready = false
+	}
+	if s.device == nil {
+		return
+	}
+	m.Status.InstanceStatus = ptr.To(infrav1.InstanceStatus(s.device.State))
+	m.Status.Addresses = addresses(s.device)
+	m.Status.Ready = condition.Status == metav1.ConditionTrue
+	if m.Status.Ready {
+		m.Status.Initialization.Provisioned = ptr.To(true)
+	}
+	m.Status.FailureDomain = failureDomain(s.packetCluster, s.device)
+}
+
+// started is the condition of a machine whose device is ordered.
+func (s *scope) started(id string) {
+	conditions.Set(s.machine, started(id))
+	summarize(s.machine)
+}
+
+func summarize(m *infrav1.PacketMachine) {
+	err := conditions.SetSummaryCondition(m, m, clusterv1.ReadyCondition,
+		conditions.ForConditionTypes{infrav1.InstanceReady, infrav1.BGPSessionReady, infrav1.BootstrapExecSucceeded},
+		conditions.IgnoreTypesIfMissing{infrav1.BGPSessionReady, infrav1.BootstrapExecSucceeded})
+	if err != nil {
+		conditions.Set(m, metav1.Condition{
+			Type: clusterv1.ReadyCondition, Status: metav1.ConditionUnknown, Reason: clusterv1.InternalErrorReason, Message: err.Error(),
+		})
+	}
+}
+
+// instanceCondition is the condition InstanceReady. What the API says of the device comes first; why nothing is known of it, second. An API
+// that does not answer says nothing about a machine that was up.
+func instanceCondition(f facts) metav1.Condition {
+	if f.wait != nil {
+		status := metav1.ConditionFalse
+		if f.provisioned && f.wait.Silent() {
+			status = metav1.ConditionUnknown
+		}
+		return condition(status, f.wait.Reason, f.wait.Message)
+	}
+	if f.device == nil {
+		return condition(metav1.ConditionUnknown, infrav1.InstanceNotReadyReason, "nothing is known of the device yet")
+	}
+	if f.misplaced != "" {
+		return condition(metav1.ConditionFalse, infrav1.InstanceMisplacedReason, f.misplaced+": delete the Machine")
+	}
+	if leaving(f.device.State) && !f.provisioned {
+		return condition(metav1.ConditionFalse, infrav1.InstanceProvisionFailedReason, replacing(f.device.ID, f.cause))
+	}
+	return deviceCondition(f.device, f.cause)
+}
+
+// deviceCondition is what a device's own state means.
+func deviceCondition(d *client.Device, cause string) metav1.Condition {
+	const no = metav1.ConditionFalse
+	switch infrav1.InstanceStatus(d.State) {
+	case infrav1.InstanceActive:
+		return condition(metav1.ConditionTrue, infrav1.InstanceActiveReason, "")
+	case infrav1.InstanceQueued, infrav1.InstanceProvisioning, "":
+		return started(d.ID)
+	case infrav1.InstanceInactive:
+		return condition(no, infrav1.InstanceStoppedReason, fmt.Sprintf("device %q is powered off", d.ID))
+	case infrav1.InstanceFailed:
+		return condition(no, infrav1.InstanceProvisionFailedReason,
+			fmt.Sprintf("device %q failed to provision%s: delete the Machine, or let a MachineHealthCheck replace it", d.ID, because(cause)))
+	case infrav1.InstanceDeprovisioning, infrav1.InstanceDeleted:
+		return condition(no, infrav1.InstanceTerminatedReason, fmt.Sprintf("device %q is being removed, not by Drover", d.ID))
+	default:
+		return condition(no, infrav1.InstanceNotReadyReason, fmt.Sprintf("device %q is %s", d.ID, d.State))
+	}
+}
+
+// because puts a cause into a sentence, if there is one.
+func because(cause string) string {
+	if cause == "" {
+		return ""
+	}
+	return " (" + cause + ")"
+}
+
+func started(id string) metav1.Condition {
+	message := "a device is being ordered"
+	if id != "" {
+		message = fmt.Sprintf("device %q is being provisioned", id)
+	}
+	return condition(metav1.ConditionFalse, infrav1.InstanceProvisionStartedReason, message)
+}
+
+func condition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: infrav1.InstanceReady, Status: status, Reason: reason, Message: message}
+}
+
+func sessionCondition(f facts) *metav1.Condition {
+	switch {
+	case f.session == nil:
+		return nil
+	case f.session.problem != "":
+		return &metav1.Condition{Type: infrav1.BGPSessionReady, Status: metav1.ConditionFalse, Reason: infrav1.APIUnavailableReason, Message: f.session.problem}
+	default:
+		return &metav1.Condition{Type: infrav1.BGPSessionReady, Status: metav1.ConditionTrue, Reason: infrav1.BGPSessionRecordedReason}
+	}
+}
+
+func bootCondition(f facts) *metav1.Condition {
+	switch {
+	case f.boot == nil:
+		return nil
+	case f.boot.joined:
+		return &metav1.Condition{Type: infrav1.BootstrapExecSucceeded, Status: metav1.ConditionTrue, Reason: infrav1.NodeJoinedReason, Message: f.boot.words}
+	case f.boot.failed:
+		return &metav1.Condition{
+			Type: infrav1.BootstrapExecSucceeded, Status: metav1.ConditionFalse, Reason: infrav1.BootstrapFailedReason,
+			Message: fmt.Sprintf("the userdata failed on device %q: %s", f.device.ID, f.boot.words),
+		}
+	default:
+		return &metav1.Condition{Type: infrav1.BootstrapExecSucceeded, Status: metav1.ConditionTrue, Reason: infrav1.BootstrapSucceededReason, Message: f.boot.words}
+	}
+}
+
+// failure is for scripts that still read the deprecated fields. It is never about something that may pass by itself, and goes away with its
+// cause.
+func failure(f facts, message string) (reason, explanation *string) {
+	switch {
+	case f.exhausted:
+		return ptr.To(infrav1.FailureCreate), &message
+	case f.provisioned && f.gone != "":
+		return ptr.To(infrav1.FailureUpdate), &message
+	case f.provisioned && f.device != nil && f.device.State == string(infrav1.InstanceFailed):
+		return ptr.To(infrav1.FailureUpdate), &message
+	default:
+		return nil, nil
+	}
+}
+
+// addresses lists public ones as external, private ones as internal.
+func addresses(d *client.Device) []clusterv1.MachineAddress {
+	var out []clusterv1.MachineAddress
+	for _, ip := range d.IPAddresses {
+		if ip.Address == "" {
+			continue
+		}
+		kind := clusterv1.MachineInternalIP
+		if ip.Public {
+			kind = clusterv1.MachineExternalIP
+		}
+		out = append(out, clusterv1.MachineAddress{Type: kind, Address: ip.Address})
+	}
+	return out
+}
+
+func failureDomain(cluster *infrav1.PacketCluster, d *client.Device) string {
+	if cluster == nil || len(cluster.Spec.FailureDomains) == 0 {
+		return ""
+	}
+	return d.MetroCode()
+}
+
+// coming says that a device is on its way up, or changing in a way that ends soon.
+func coming(state string) bool {
+	switch infrav1.InstanceStatus(state) {
+	case infrav1.InstanceActive, infrav1.InstanceInactive, infrav1.InstanceFailed, infrav1.InstanceDeleted:
+		return false
+	default:
+		return true
+	}
+}
+
+// leaving says that a device is on its way out.
+func leaving(state string) bool {
+	return state == string(infrav1.InstanceDeprovisioning) || state == string(infrav1.InstanceDeleted)
+}

@@ -1,0 +1,83 @@
+// Package packet is the infrastructure provider for machines behind the Packet HTTP API. It puts its parts together and holds no logic of
+// its own: the map of the provider is the list in Setup.
+package packet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"sigs.k8s.io/cluster-api/controllers/clustercache"
+
+	"github.com/drover-dev/drover/internal/base/contents"
+	"github.com/drover-dev/drover/internal/controllers/packet/admission"
+	"github.com/drover-dev/drover/internal/controllers/packet/cluster"
+	"github.com/drover-dev/drover/internal/controllers/packet/machine"
+	"github.com/drover-dev/drover/internal/controllers/packet/template"
+	"github.com/drover-dev/drover/internal/controllers/packet/vip"
+	"github.com/drover-dev/drover/internal/metal/access"
+)
+
+// DefaultPollInterval is how often devices that are up are looked at.
+const DefaultPollInterval = 5 * time.Minute
+
+// Options are what the provider needs to know.
+type Options struct {
+	// Credentials are used by clusters that have none of their own.
+	Credentials access.Credentials
+	// BGP is how projects of clusters with kube-vip are set up.
+	BGP cluster.BGP
+	// PollInterval is how often devices that are up are looked at.
+	PollInterval time.Duration
+	// WatchFilter limits the provider to objects with this value of the watch label; empty means all.
+	WatchFilter string
+	// Concurrency is the number of objects of one kind that are reconciled at a time.
+	Concurrency int
+	// UserAgent is how the manager names itself to the Packet API.
+	UserAgent string
+	// Workloads connects to workload clusters.
+	Workloads clustercache.ClusterCache
+	// Secrets reads Secrets of clusters from a cache; others are read from the API server.
+	Secrets ctrlclient.Reader
+	// Metadata watches the metadata of Secrets.
+	Metadata ctrlclient.Reader
+}
+
+// Setup adds the controllers and webhooks to mgr.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	var (
+		client = mgr.GetClient()
+		events = mgr.GetEventRecorderFor("drover") //nolint:staticcheck // Cluster API's reconcilers write events of the same kind
+		source = &access.Source{Secrets: contents.New(o.Metadata, mgr.GetAPIReader()), Default: o.Credentials, UserAgent: o.UserAgent}
+		now    = clock.RealClock{}
+		limits = controller.Options{MaxConcurrentReconciles: o.Concurrency}
+	)
+	clusters := &cluster.Controller{Client: client, Access: source, Events: events, Clock: now, BGP: o.BGP, WatchFilter: o.WatchFilter}
+	machines := &machine.Controller{
+		Client: client, Access: source, Events: events, Clock: now, PollInterval: o.PollInterval, WatchFilter: o.WatchFilter,
+	}
+	endpoints := &vip.Controller{
+		Client: client, Access: source, Prober: vip.HTTPProber{Secrets: []ctrlclient.Reader{o.Secrets, mgr.GetAPIReader()}}, Events: events, Clock: now, WatchFilter: o.WatchFilter,
+	}
+	templates := &template.Controller{Client: client, Access: source, WatchFilter: o.WatchFilter}
+	for _, part := range []struct {
+		name  string
+		setup func() error
+	}{
+		{"PacketCluster", func() error { return clusters.SetupWithManager(ctx, mgr, limits) }},
+		{"PacketMachine", func() error { return machines.SetupWithManager(mgr, o.Workloads, limits) }},
+		{"PacketMachineTemplate", func() error { return templates.SetupWithManager(mgr, limits) }},
+		{"endpoints", func() error { return endpoints.SetupWithManager(mgr, limits) }},
+		{"webhooks", func() error { return admission.Setup(mgr) }},
+	} {
+		if err := part.setup(); err != nil {
+			return fmt.Errorf("adding %s of the Packet provider: %w", part.name, err)
+		}
+	}
+	return nil
+}

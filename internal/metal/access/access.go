@@ -1,0 +1,144 @@
+// Package access decides with which credentials a cluster talks to which Packet API, and hands out clients for it.
+//
+// A PacketCluster names a Secret, or uses what the manager was given. Clients are kept per URL and token, so that a limit the API sets on
+// a token is known to all who use it; Secrets are watched, so that a rotated token is used at once. Tokens never leave this package except
+// inside a client. Start with Source.For.
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/base/contents"
+	"github.com/drover-dev/drover/internal/metal/client"
+)
+
+// Keys of a credentials Secret, and names of the variables that the manager reads for the same purpose.
+const (
+	TokenKey = "PACKET_API_KEY"
+	URLKey   = "METAL_API_URL"
+)
+
+// maxClients bounds the clients that are kept; tokens that were rotated away are forgotten with the rest.
+const maxClients = 1024
+
+// Error says why there is no client for a cluster, and what to do about it.
+type Error struct{ Problem string }
+
+func (e *Error) Error() string { return e.Problem }
+
+// Credentials are a token and the API that it is for.
+type Credentials struct{ Token, URL string }
+
+// Source hands out clients.
+type Source struct {
+	// Secrets reads Secrets.
+	Secrets *contents.Store
+	// Default is what the manager was given; parts may be empty.
+	Default Credentials
+	// UserAgent names the program to the API.
+	UserAgent string
+	// HTTP sends the requests; http.DefaultClient if nil.
+	HTTP *http.Client
+	// Clock is the real one if nil.
+	Clock clock.PassiveClock
+
+	mu      sync.Mutex
+	clients map[[sha256.Size]byte]*client.Client
+}
+
+// For returns the client of a cluster. The error is an *Error where the user has to do something.
+func (s *Source) For(ctx context.Context, cluster *infrav1.PacketCluster) (*client.Client, error) {
+	c, err := s.credentials(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	return s.client(c)
+}
+
+func (s *Source) credentials(ctx context.Context, cluster *infrav1.PacketCluster) (Credentials, error) {
+	if cluster.Spec.CredentialsRef == nil {
+		return s.managers(cluster)
+	}
+	key := ctrlclient.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Spec.CredentialsRef.Name}
+	secret, err := s.Secrets.Secret(ctx, key)
+	if err != nil {
+		if ctrlclient.IgnoreNotFound(err) == nil {
+			return Credentials{}, &Error{fmt.Sprintf("Secret %q does not exist: create it with the key %s", key.Name, TokenKey)}
+		}
+		return Credentials{}, fmt.Errorf("reading credentials %q: %w", key, err)
+	}
+	c := Credentials{Token: value(secret, TokenKey), URL: firstOf(cluster.Spec.APIURL, value(secret, URLKey), s.Default.URL)}
+	if c.Token == "" {
+		return c, &Error{fmt.Sprintf("Secret %q has no token: set the key %s", key.Name, TokenKey)}
+	}
+	return c, hasURL(c)
+}
+
+// managers returns the manager's own credentials. They are not sent to an address that someone who may write a PacketCluster chose.
+func (s *Source) managers(cluster *infrav1.PacketCluster) (Credentials, error) {
+	if url := cluster.Spec.APIURL; url != "" && url != s.Default.URL {
+		return Credentials{}, &Error{"spec.apiURL is not the manager's own Packet API: name a Secret with credentials for it in spec.credentialsRef"}
+	}
+	if s.Default.Token == "" {
+		return Credentials{}, &Error{fmt.Sprintf("there are no credentials: name a Secret in spec.credentialsRef, or start the manager with %s set", TokenKey)}
+	}
+	return s.Default, hasURL(s.Default)
+}
+
+func hasURL(c Credentials) error {
+	if c.URL == "" {
+		return &Error{fmt.Sprintf("there is no Packet API: set spec.apiURL, the key %s of the credentials, or --metal-api-url of the manager", URLKey)}
+	}
+	return nil
+}
+
+func (s *Source) client(c Credentials) (*client.Client, error) {
+	key := sha256.Sum256([]byte(c.URL + "\x00" + c.Token))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.clients[key]; known != nil {
+		return known, nil
+	}
+	made, err := client.New(client.Options{URL: c.URL, Token: c.Token, UserAgent: s.UserAgent, HTTP: s.HTTP, Clock: s.Clock})
+	if err != nil {
+		return nil, &Error{err.Error()}
+	}
+	if s.clients == nil || len(s.clients) >= maxClients {
+		s.clients = map[[sha256.Size]byte]*client.Client{}
+	}
+	s.clients[key] = made
+	return made, nil
+}
+
+// IsProblem says whether err is for the user to solve, and returns what to tell.
+func IsProblem(err error) (string, bool) {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Problem, true
+	}
+	return "", false
+}
+
+func value(secret *corev1.Secret, key string) string {
+	return strings.TrimSpace(string(secret.Data[key]))
+}
+
+func firstOf(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}

@@ -1,0 +1,124 @@
+package desired
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/external"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/addons/template"
+)
+
+// Facts are a cluster and what belongs to it.
+type Facts struct {
+	Cluster *clusterv1.Cluster
+	// ControlPlane and InfraCluster are nil if nothing refers to them, or if the cluster has none.
+	ControlPlane, InfraCluster *unstructured.Unstructured
+	// Release is the one that is there, nil if none is. Of its values, what is random or of the moment stays.
+	Release *addonsv1.HelmReleaseProxy
+}
+
+// MissingError says that an object which a cluster names is not there yet.
+type MissingError struct {
+	schema.GroupVersionKind
+
+	Name string
+}
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("%s %q, which a template refers to, is not there yet", e.Kind, e.Name)
+}
+
+// noting remembers which kind was asked for: the version is found on the way.
+type noting struct {
+	ctrlclient.Reader
+
+	asked schema.GroupVersionKind
+}
+
+func (n *noting) Get(ctx context.Context, key ctrlclient.ObjectKey, obj ctrlclient.Object, opts ...ctrlclient.GetOption) error {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		n.asked = u.GroupVersionKind()
+	}
+	return n.Reader.Get(ctx, key, obj, opts...)
+}
+
+// Look reads those objects of a cluster that are used.
+func Look(ctx context.Context, reader ctrlclient.Reader, cluster *clusterv1.Cluster, uses template.Uses) (Facts, error) {
+	f := Facts{Cluster: cluster}
+	var err error
+	if uses.ControlPlane.Any {
+		if f.ControlPlane, err = look(ctx, reader, cluster.Spec.ControlPlaneRef, cluster.Namespace); err != nil {
+			return f, err
+		}
+	}
+	if uses.InfraCluster.Any {
+		f.InfraCluster, err = look(ctx, reader, cluster.Spec.InfrastructureRef, cluster.Namespace)
+	}
+	return f, err
+}
+
+func look(ctx context.Context, reader ctrlclient.Reader, ref clusterv1.ContractVersionedObjectReference, namespace string) (*unstructured.Unstructured, error) {
+	if !ref.IsDefined() {
+		return nil, nil
+	}
+	n := &noting{Reader: reader}
+	obj, err := external.GetObjectFromContractVersionedRef(ctx, n, ref, namespace)
+	if apierrors.IsNotFound(err) {
+		return nil, &MissingError{n.asked, ref.Name}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %q: %w", ref.Kind, ref.Name, err)
+	}
+	return obj, nil
+}
+
+// data is what templates see.
+func (f Facts) data() (template.Data, error) {
+	cluster, err := runtime.DefaultUnstructuredConverter.ToUnstructured(f.Cluster)
+	if err != nil {
+		return template.Data{}, fmt.Errorf("converting cluster %q: %w", f.Cluster.Name, err)
+	}
+	cluster["apiVersion"], cluster["kind"] = clusterv1.GroupVersion.String(), "Cluster"
+	unstructured.RemoveNestedField(cluster, "metadata", "managedFields")
+	d := template.Data{Cluster: cluster, Variables: map[string]any{}}
+	if f.ControlPlane != nil {
+		d.ControlPlane = f.ControlPlane.Object
+	}
+	if f.InfraCluster != nil {
+		d.InfraCluster = f.InfraCluster.Object
+	}
+	for _, v := range f.Cluster.Spec.Topology.Variables {
+		var value any
+		if err := json.Unmarshal(v.Value.Raw, &value); err != nil {
+			return d, fmt.Errorf("reading variable %q of cluster %q: it is no JSON", v.Name, f.Cluster.Name)
+		}
+		d.Variables[v.Name] = value
+	}
+	return d, nil
+}
+
+// kubernetes is the cluster's version of Kubernetes: the one it should have, as add-ons are better early than late.
+func (f Facts) kubernetes() string {
+	if v := f.Cluster.Spec.Topology.Version; v != "" {
+		return v
+	}
+	if f.ControlPlane == nil {
+		return ""
+	}
+	for _, place := range []string{"spec", "status"} {
+		if v, _, err := unstructured.NestedString(f.ControlPlane.Object, place, "version"); err == nil && v != "" {
+			return v
+		}
+	}
+	return ""
+}

@@ -1,0 +1,76 @@
+package management_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-dev/drover/config"
+	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/operate/bootstrap"
+	"github.com/drover-dev/drover/internal/test/kubetest"
+)
+
+func TestInstallPutsTheManagerOnACluster(t *testing.T) {
+	server := kubetest.Start(t)
+	kube := server.Clientset(t)
+	key := filepath.Join(t.TempDir(), "key")
+	must(t, os.WriteFile(key, []byte("a key"), 0o600))
+	o := management.Options{
+		Image: "drover.local/manager:abc", Metal: &management.Metal{URL: "http://198.18.0.1:1/metal/v1", Token: "t", Project: "p"},
+		BundleKey: key, Registry: "127.0.0.1:5003",
+	}
+	deployment := func() *appsv1.Deployment {
+		t.Helper()
+		must(t, management.Install(t.Context(), server.Config, o))
+		d, err := kube.AppsV1().Deployments(config.Namespace).Get(t.Context(), config.ServiceAccount, metav1.GetOptions{})
+		must(t, err)
+		return d
+	}
+	first := deployment()
+	c := first.Spec.Template.Spec.Containers[0]
+	if c.Image != o.Image || *first.Spec.Replicas != 1 || !strings.Contains(strings.Join(c.Args, " "), "--offer-addr=127.0.0.1:5003") {
+		t.Errorf("image %q, %d replicas, %q", c.Image, *first.Spec.Replicas, c.Args)
+	}
+	metalData := map[string][]byte{"METAL_API_URL": []byte(o.Metal.URL), "PACKET_API_KEY": []byte("t"), "PROJECT_ID": []byte("p")}
+	for place, want := range map[[2]string]map[string][]byte{
+		{management.SystemNamespace, management.MetalSecret}: metalData,
+		{config.Namespace, config.CredentialsSecret}:         metalData,
+		{config.Namespace, config.BundleKeySecret}:           {config.BundleKeyFile: []byte("a key")},
+	} {
+		s, err := kube.CoreV1().Secrets(place[0]).Get(t.Context(), place[1], metav1.GetOptions{})
+		must(t, err)
+		if diff := cmp.Diff(want, s.Data); diff != "" {
+			t.Errorf("Secret %v (-want +got):\n%s", place, diff)
+		}
+	}
+
+	t.Log("again, nothing is written")
+	if again := deployment(); again.ResourceVersion != first.ResourceVersion {
+		t.Error("a Deployment that is right was written again")
+	}
+
+	t.Log("with another image and more machines, it follows")
+	for _, name := range []string{"one", "two", "three"} {
+		_, err := kube.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		must(t, err)
+	}
+	o.Image = "drover.local/manager:def"
+	if d := deployment(); d.Spec.Template.Spec.Containers[0].Image != o.Image || *d.Spec.Replicas != 2 {
+		t.Errorf("image %q, %d replicas", d.Spec.Template.Spec.Containers[0].Image, *d.Spec.Replicas)
+	}
+}
+
+func TestAMetalThatMachinesCannotReachIsRefused(t *testing.T) {
+	h := metal.Home{Dir: t.TempDir()}
+	must(t, h.WriteEndpoint(metal.Endpoint{URL: "http://127.0.0.1:1", Driver: "memory"}))
+	if _, err := management.ReadMetal(h); err == nil || !strings.Contains(err.Error(), "drover metal stop") {
+		t.Errorf("error %v", err)
+	}
+}

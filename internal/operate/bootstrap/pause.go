@@ -1,0 +1,173 @@
+package management
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/target"
+)
+
+// PausedForMove is on objects that were paused to be moved, with the name of the cluster that they belong to. It goes along, so that the other
+// side knows what to resume, whoever asks it to.
+const PausedForMove = "management.drover.dev/paused-for-move"
+
+// pausable is an object that can be paused, and how.
+type pausable struct {
+	client.Object
+
+	paused     bool
+	set, unset func()
+}
+
+func pausableCluster(c *clusterv1.Cluster) pausable {
+	return pausable{
+		c, ptr.Deref(c.Spec.Paused, false),
+		func() { c.Spec.Paused = ptr.To(true) }, func() { c.Spec.Paused = nil },
+	}
+}
+
+// byAnnotation is for kinds that are paused by one.
+func byAnnotation(obj client.Object, key, value string) pausable {
+	_, paused := obj.GetAnnotations()[key]
+	return pausable{obj, paused, func() { annotate(obj, key, value) }, func() {
+		all := obj.GetAnnotations()
+		delete(all, key)
+		obj.SetAnnotations(all)
+	}}
+}
+
+func annotate(obj client.Object, key, value string) {
+	all := obj.GetAnnotations()
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[key] = value
+	obj.SetAnnotations(all)
+}
+
+// pause has nobody work on a cluster: first those who would change its objects, then those who would change its machines.
+func pause(ctx context.Context, c client.Client, key types.NamespacedName) error {
+	all, err := listPausable(ctx, c, key.Name)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		if p.paused || p.GetObjectKind().GroupVersionKind().Group == clusterv1.GroupVersion.Group && p.GetNamespace() != key.Namespace {
+			continue
+		}
+		err := change(ctx, c, p, func() {
+			p.set()
+			annotate(p.Object, PausedForMove, key.Name)
+		})
+		if err != nil {
+			return fmt.Errorf("pausing: %w", err)
+		}
+	}
+	return nil
+}
+
+// resume has those go on who were kept from it by pause, in the opposite order.
+func resume(ctx context.Context, c client.Client, name string) error {
+	all, err := listPausable(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		p := all[i]
+		if p.GetAnnotations()[PausedForMove] != name {
+			continue
+		}
+		err := change(ctx, c, p, func() {
+			p.unset()
+			marks := p.GetAnnotations()
+			delete(marks, PausedForMove)
+			p.SetAnnotations(marks)
+		})
+		if err != nil {
+			return fmt.Errorf("resuming: %w", err)
+		}
+	}
+	return nil
+}
+
+// change writes what edit does to an object, in one request.
+func change(ctx context.Context, c client.Client, p pausable, edit func()) error {
+	before, ok := p.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("%T is no object", p.Object)
+	}
+	edit()
+	if err := c.Patch(ctx, p.Object, client.MergeFrom(before), client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("%s %q: %w", p.GetObjectKind().GroupVersionKind().Kind, client.ObjectKeyFromObject(p), err)
+	}
+	return nil
+}
+
+// listPausable is all of a cluster that can be paused, the Cluster of Cluster API last.
+func listPausable(ctx context.Context, c client.Client, name string) ([]pausable, error) {
+	var all []pausable
+	ours, err := listClusters(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	for i := range ours.Items {
+		if u := &ours.Items[i]; u.GetName() == name {
+			all = append(all, byAnnotation(u, anywherev1.PausedAnnotation, "true"))
+		}
+	}
+	packages, err := listPackages(ctx, c, name)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, packages...)
+	clusters := &clusterv1.ClusterList{}
+	if err := c.List(ctx, clusters); err != nil {
+		return nil, err
+	}
+	for i := range clusters.Items {
+		if cluster := &clusters.Items[i]; cluster.Name == name {
+			cluster.SetGroupVersionKind(clusterv1.GroupVersion.WithKind(clusterv1.ClusterKind))
+			all = append(all, pausableCluster(cluster))
+		}
+	}
+	return all, nil
+}
+
+// listPackages is what says which packages are on a cluster.
+func listPackages(ctx context.Context, c client.Client, name string) ([]pausable, error) {
+	var all []pausable
+	controllers := &unstructured.UnstructuredList{}
+	controllers.SetGroupVersionKind(packagesv1.GroupVersion.WithKind("PackageBundleControllerList"))
+	if err := c.List(ctx, controllers, client.InNamespace(packagesv1.Namespace)); err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for i := range controllers.Items {
+		u := &controllers.Items[i]
+		known[u.GetName()] = true
+		if u.GetName() == name {
+			all = append(all, byAnnotation(u, clusterv1.PausedAnnotation, ""))
+		}
+	}
+	packages := &unstructured.UnstructuredList{}
+	packages.SetGroupVersionKind(packagesv1.GroupVersion.WithKind("PackageList"))
+	if err := c.List(ctx, packages); err != nil {
+		return nil, err
+	}
+	for i := range packages.Items {
+		u := &packages.Items[i]
+		if t, err := target.Of(client.ObjectKeyFromObject(u), func(cluster string) bool { return known[cluster] }); err == nil && t.Cluster == name {
+			all = append(all, byAnnotation(u, clusterv1.PausedAnnotation, ""))
+		}
+	}
+	return all, nil
+}

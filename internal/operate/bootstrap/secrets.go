@@ -1,0 +1,78 @@
+package management
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/config"
+	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/metal/access"
+)
+
+const (
+	// SystemNamespace is where objects of clusters are, and credentials.
+	SystemNamespace = anywherev1.SystemNamespace
+	// MetalSecret has the credentials for machines of this host.
+	MetalSecret = anywherev1.LocalCredentials
+	// ProjectKey is the project that machines are ordered in.
+	ProjectKey = "PROJECT_ID"
+)
+
+// Metal is how a manager reaches the metal of a host, from the host and from its machines alike.
+type Metal struct {
+	URL, Token, Project string
+}
+
+// ReadMetal finds out about the metal of a home.
+func ReadMetal(h metal.Home) (Metal, error) {
+	e, err := h.ReadEndpoint()
+	if err != nil {
+		return Metal{}, err
+	}
+	if e.Machines == "" {
+		return Metal{}, errors.New("machines can't reach metal: it was started by an older Drover, or has no local machines; run `drover metal stop` and `drover up --metal local`")
+	}
+	token, err := h.Token(e.Project)
+	return Metal{URL: e.MachinesAPIURL(), Token: token, Project: e.Project}, err
+}
+
+// Secret has the credentials by the names that PacketClusters and Deployments look for.
+func (m Metal) Secret(namespace, name string) *corev1.Secret {
+	secret := newSecret(namespace, name, map[string][]byte{access.URLKey: []byte(m.URL), access.TokenKey: []byte(m.Token), ProjectKey: []byte(m.Project)})
+	secret.Labels[anywherev1.CredentialsLabel] = "true"
+	return secret
+}
+
+func newSecret(namespace, name string, data map[string][]byte) *corev1.Secret {
+	return &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{config.LabelPartOf: config.PartOf}},
+		Data:       data,
+	}
+}
+
+// secrets are those that the manager needs there.
+func (o Options) secrets() ([]*corev1.Secret, error) {
+	var all []*corev1.Secret
+	if o.Metal != nil {
+		mine := o.Metal.Secret(SystemNamespace, MetalSecret)
+		// Whoever moves clusters elsewhere takes it along.
+		mine.Labels[clusterctlv1.ClusterctlMoveLabel] = ""
+		all = append(all, mine, o.Metal.Secret(config.Namespace, config.CredentialsSecret))
+	}
+	if o.BundleKey != "" {
+		key, err := os.ReadFile(o.BundleKey)
+		if err != nil {
+			return nil, fmt.Errorf("reading the key that signs bundles: %w", err)
+		}
+		all = append(all, newSecret(config.Namespace, config.BundleKeySecret, map[string][]byte{config.BundleKeyFile: key}))
+	}
+	return all, nil
+}

@@ -1,0 +1,203 @@
+package view
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/addons/admission"
+	"github.com/drover-dev/drover/internal/controllers/addons/chart"
+	"github.com/drover-dev/drover/internal/controllers/addons/release"
+	"github.com/drover-dev/drover/internal/model/addons/index"
+	"github.com/drover-dev/drover/internal/workload/tool"
+)
+
+// parallel is how many clusters are asked at a time.
+const parallel = 8
+
+// Outlook is what would become of some clusters, the same for all of them.
+type Outlook struct {
+	Clusters []string     `json:"clusters"`
+	Action   chart.Action `json:"action"`
+	// Version is what the package's version would be.
+	Version string `json:"version,omitempty"`
+	// Fields are those of the release's settings that would change, without what is in them.
+	Fields  []string `json:"fields,omitempty"`
+	Objects []Object `json:"objects,omitempty"`
+	// Error is why it is not known.
+	Error string `json:"error,omitempty"`
+}
+
+// Object is one on a cluster that would change.
+type Object struct {
+	Action    string `json:"action"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Diff      string `json:"diff,omitempty"`
+}
+
+// Changes says that something would be done.
+func (o Outlook) Changes() bool { return o.Error == "" && o.Action != chart.Keep }
+
+// releaseName stands for a name that is made up for each cluster, so that clusters with the same changes are told together.
+const releaseName = "<release>"
+
+// Diff says what would change on each cluster if a HelmChartProxy were applied, grouped where it is the same. Clusters where nothing would
+// change are a group of their own. Nothing is written, neither to the plane nor to a cluster.
+func (c *Clusters) Diff(ctx context.Context, hcp *addonsv1.HelmChartProxy) ([]Outlook, error) {
+	if err := c.complete(ctx, hcp); err != nil {
+		return nil, err
+	}
+	prospects, err := chart.Foresee(ctx, c.plane.client, hcp)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Outlook, len(prospects))
+	group := errgroup.Group{}
+	group.SetLimit(parallel)
+	for i, p := range prospects {
+		group.Go(func() error {
+			all[i] = c.outlook(ctx, p)
+			return nil
+		})
+	}
+	_ = group.Wait() // what fails is part of the outlook
+	return grouped(all), ctx.Err()
+}
+
+// complete makes a HelmChartProxy from a file what the API server would make of it.
+func (c *Clusters) complete(ctx context.Context, hcp *addonsv1.HelmChartProxy) error {
+	admission.Default(hcp)
+	there := &addonsv1.HelmChartProxy{}
+	err := c.plane.client.Get(ctx, ctrlclient.ObjectKeyFromObject(hcp), there)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading add-on %q: %w", hcp.Name, err)
+	}
+	hcp.UID = there.UID
+	if hcp.Labels == nil {
+		hcp.Labels = there.Labels // releases inherit the watch label
+	}
+	return nil
+}
+
+// outlook asks a cluster what would change there.
+func (c *Clusters) outlook(ctx context.Context, p chart.Prospect) Outlook {
+	out := Outlook{Clusters: []string{p.Cluster}, Action: p.Action}
+	err := p.Err
+	if err == nil && p.After != nil && p.Action != chart.Keep {
+		if p.Before != nil && p.Action == chart.Upgrade {
+			out.Fields = fields(p.Before.Spec, p.After.Spec)
+		}
+		err = c.ask(ctx, p, &out)
+	}
+	if err != nil {
+		out.Objects, out.Error = nil, err.Error()
+	}
+	return out
+}
+
+func (c *Clusters) ask(ctx context.Context, p chart.Prospect, out *Outlook) error {
+	t, err := c.tool(p.After)
+	if err != nil {
+		return err
+	}
+	want, err := release.Wanted(ctx, c.sources, p.After)
+	if err != nil {
+		return err
+	}
+	if want.Resolved, err = c.packages.Resolve(ctx, want.Package); err != nil {
+		return err
+	}
+	out.Version = want.Resolved.Version
+	cluster, err := c.open.Get(ctx, index.ClusterKey(p.After))
+	if err != nil {
+		return err
+	}
+	changes, err := t.Diff(ctx, cluster, want)
+	made := ""
+	if _, ok := p.After.Annotations[addonsv1.GeneratedNameAnnotation]; ok {
+		made = want.ID.Name
+	}
+	out.Objects = objects(changes, made)
+	if err != nil && made != "" {
+		err = errors.New(strings.ReplaceAll(err.Error(), made, releaseName))
+	}
+	return err
+}
+
+func objects(changes []tool.Change, made string) []Object {
+	var out []Object
+	for _, change := range changes {
+		o := Object{
+			Action: change.Action, Kind: change.Object.Kind, Namespace: change.Object.Namespace, Name: change.Object.Name, Diff: change.Diff,
+		}
+		if made != "" {
+			o.Name, o.Diff = strings.ReplaceAll(o.Name, made, releaseName), strings.ReplaceAll(o.Diff, made, releaseName)
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// fields are the names of those that differ. What is in them may be secret.
+func fields(a, b addonsv1.HelmReleaseProxySpec) []string {
+	before, after := asMap(a), asMap(b)
+	names := maps.Clone(before)
+	maps.Copy(names, after)
+	maps.DeleteFunc(names, func(name string, _ any) bool { return reflect.DeepEqual(before[name], after[name]) })
+	return slices.Sorted(maps.Keys(names))
+}
+
+func asMap(spec addonsv1.HelmReleaseProxySpec) map[string]any {
+	out := map[string]any{}
+	text, err := json.Marshal(spec)
+	if err == nil {
+		err = json.Unmarshal(text, &out)
+	}
+	if err != nil {
+		panic(err) // nothing in a spec can fail to be written
+	}
+	return out
+}
+
+// grouped puts clusters together that have the same outlook, those with changes first and errors last.
+func grouped(all []Outlook) []Outlook {
+	var out []Outlook
+	for _, o := range all {
+		at := slices.IndexFunc(out, func(other Outlook) bool {
+			other.Clusters = o.Clusters
+			return reflect.DeepEqual(other, o)
+		})
+		if at < 0 {
+			out = append(out, o)
+		} else {
+			out[at].Clusters = append(slices.Clip(out[at].Clusters), o.Clusters...)
+		}
+	}
+	rank := func(o Outlook) int {
+		switch {
+		case o.Error != "":
+			return 2
+		case o.Changes():
+			return 0
+		default:
+			return 1
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Outlook) int { return rank(a) - rank(b) })
+	return out
+}

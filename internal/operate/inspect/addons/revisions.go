@@ -1,0 +1,83 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/addons/history"
+)
+
+// Revision is what an add-on was, or is.
+type Revision struct {
+	Number  int64     `json:"revision"`
+	Digest  string    `json:"digest"`
+	Created time.Time `json:"created"`
+	Chart   string    `json:"chart"`
+	Version string    `json:"version,omitempty"`
+	Current bool      `json:"current,omitempty"`
+	// Good says that it was rolled out completely, and is what a rollout goes back to.
+	Good bool `json:"good,omitempty"`
+}
+
+// Revisions are those of an add-on that are kept, the newest first.
+func (p *Plane) Revisions(ctx context.Context, hcp *addonsv1.HelmChartProxy) ([]Revision, error) {
+	all, err := history.List(ctx, p.client, hcp)
+	if err != nil {
+		return nil, err
+	}
+	current, err := history.Digest(&hcp.Spec)
+	if err != nil {
+		return nil, err
+	}
+	out := []Revision{}
+	for _, r := range all {
+		out = append(out, Revision{
+			Number: r.Number, Digest: r.Digest, Created: r.Created, Chart: r.Spec.ChartName, Version: version(&r.Spec), Current: r.Digest == current,
+			Good: hcp.Status.Rollout != nil && r.Digest == hcp.Status.Rollout.LastGood,
+		})
+	}
+	return out, nil
+}
+
+// version is how a spec chooses it.
+func version(s *addonsv1.HelmChartProxySpec) string {
+	switch {
+	case len(s.Versions) > 0:
+		return "by Kubernetes version"
+	case s.VersionTemplate != "":
+		return s.VersionTemplate
+	default:
+		return s.Version
+	}
+}
+
+// Restore gives an add-on the spec of an earlier revision, of the one before the current if number is 0. It returns that revision's number.
+func (p *Plane) Restore(ctx context.Context, hcp *addonsv1.HelmChartProxy, number int64) (int64, error) {
+	r, err := history.Restore(ctx, p.client, hcp, number)
+	if err != nil {
+		return 0, fmt.Errorf("%w: see `drover addon history %s` for those there are", err, hcp.Name)
+	}
+	return r.Number, nil
+}
+
+// Resume lets a paused rollout go on.
+func (p *Plane) Resume(ctx context.Context, hcp *addonsv1.HelmChartProxy, now time.Time) error {
+	r := hcp.Status.Rollout
+	if r == nil || r.Phase != addonsv1.RolloutPaused {
+		return fmt.Errorf("the rollout of add-on %q is not paused: see `drover addon status %s`", hcp.Name, hcp.Name)
+	}
+	before := hcp.DeepCopy()
+	if hcp.Annotations == nil {
+		hcp.Annotations = map[string]string{}
+	}
+	hcp.Annotations[addonsv1.ResumeRolloutAnnotation] = strconv.FormatInt(now.UnixNano(), 36)
+	if err := p.client.Patch(ctx, hcp, ctrlclient.MergeFrom(before)); err != nil {
+		return fmt.Errorf("resuming the rollout of add-on %q: %w", hcp.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/addons/index"
+)
+
+// AddOn is how a HelmChartProxy is doing.
+type AddOn struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Chart     string `json:"chart"`
+	Tool      string `json:"tool"`
+	// Ready is True, False or Unknown: what was asked for last is ready on all clusters.
+	Ready   string `json:"ready"`
+	Message string `json:"message,omitempty"`
+	Paused  bool   `json:"paused,omitempty"`
+	// Matched is how many clusters are chosen, ReadyOn and FailedOn on how many of them it is ready and has failed.
+	Matched  int                     `json:"matched"`
+	ReadyOn  int                     `json:"readyOn"`
+	FailedOn int                     `json:"failedOn"`
+	Rollout  *addonsv1.RolloutStatus `json:"rollout,omitempty"`
+	Clusters []OnCluster             `json:"clusters"`
+}
+
+// OnCluster is how it is doing on one cluster.
+type OnCluster struct {
+	Cluster   string `json:"cluster"`
+	Release   string `json:"release,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Version   string `json:"version,omitempty"`
+	Revision  int    `json:"revision,omitempty"`
+	Status    string `json:"status,omitempty"`
+	Ready     string `json:"ready"`
+	Reason    string `json:"reason,omitempty"`
+	Message   string `json:"message,omitempty"`
+}
+
+// Status says how a HelmChartProxy is doing.
+func (p *Plane) Status(ctx context.Context, hcp *addonsv1.HelmChartProxy) (AddOn, error) {
+	releases, err := index.Releases{Reader: p.client}.OfChart(ctx, ctrlclient.ObjectKeyFromObject(hcp))
+	if err != nil {
+		return AddOn{}, err
+	}
+	return summarize(hcp, releases), nil
+}
+
+func summarize(hcp *addonsv1.HelmChartProxy, releases []addonsv1.HelmReleaseProxy) AddOn {
+	out := AddOn{
+		Namespace: hcp.Namespace, Name: hcp.Name, Chart: hcp.Spec.ChartName, Tool: string(cmp.Or(hcp.Spec.Tool, addonsv1.Helm)),
+		Paused: annotations.HasPaused(hcp), Matched: len(hcp.Status.MatchingClusters), Rollout: hcp.Status.Rollout, Clusters: []OnCluster{},
+	}
+	out.Ready, out.Message = readiness(hcp, hcp.Status.ObservedGeneration)
+	known := map[string]bool{}
+	for i := range releases {
+		on := onCluster(&releases[i])
+		known[on.Cluster] = true
+		switch {
+		case on.Ready == string(metav1.ConditionTrue):
+			out.ReadyOn++
+		case on.Reason == addonsv1.InstallOrUpgradeFailedReason:
+			out.FailedOn++
+		}
+		out.Clusters = append(out.Clusters, on)
+	}
+	for _, cluster := range hcp.Status.MatchingClusters {
+		if !known[cluster.Name] {
+			out.Clusters = append(out.Clusters, OnCluster{Cluster: cluster.Name, Ready: string(metav1.ConditionUnknown), Message: "nothing was done yet"})
+		}
+	}
+	slices.SortFunc(out.Clusters, func(a, b OnCluster) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	return out
+}
+
+// object has conditions.
+type object interface {
+	ctrlclient.Object
+	conditions.Getter
+}
+
+// readiness is what Ready says, unless that is about an older spec.
+func readiness(o object, observed int64) (status, message string) {
+	ready := conditions.Get(o, clusterv1.ReadyCondition)
+	if ready == nil || observed != o.GetGeneration() {
+		return string(metav1.ConditionUnknown), "the last change was not looked at yet"
+	}
+	return string(ready.Status), oneLine(ready.Message)
+}
+
+func onCluster(r *addonsv1.HelmReleaseProxy) OnCluster {
+	out := OnCluster{
+		Cluster: r.Spec.ClusterRef.Name, Release: r.Spec.ReleaseName, Namespace: r.Spec.ReleaseNamespace, Version: r.Spec.Version,
+		Revision: r.Status.Revision, Status: r.Status.Status,
+	}
+	if r.Status.Applied != nil {
+		out.Version = r.Status.Applied.Version
+	}
+	out.Ready, out.Message = readiness(r, r.Status.ObservedGeneration)
+	out.Reason = conditions.GetReason(r, addonsv1.ReleaseReady)
+	for _, name := range []string{addonsv1.ClusterAvailable, addonsv1.ReleaseReady} {
+		if c := conditions.Get(r, name); c != nil && c.Status != metav1.ConditionTrue && out.Ready == string(metav1.ConditionFalse) {
+			out.Reason, out.Message = c.Reason, oneLine(c.Message)
+			break
+		}
+	}
+	if !r.DeletionTimestamp.IsZero() {
+		out.Message = strings.TrimSuffix("on its way out: "+out.Message, ": ")
+	}
+	return out
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// Progress is how far a rollout has come, in words. It is empty without one.
+func (a AddOn) Progress() string {
+	r := a.Rollout
+	if r == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s, wave %d of %d, ready on %d", r.Phase, r.Wave, max(r.Waves, r.Wave), r.Updated)
+	if r.Failed > 0 {
+		text += fmt.Sprintf(", failed on %d", r.Failed)
+	}
+	return text
+}
+
+// Wait calls told with how an add-on is doing, at once and after each change, until told is content or the context ends.
+func (p *Plane) Wait(ctx context.Context, hcp *addonsv1.HelmChartProxy, told func(AddOn) bool) error {
+	for {
+		watch, err := p.client.Watch(ctx, &addonsv1.HelmChartProxyList{}, ctrlclient.InNamespace(hcp.Namespace),
+			ctrlclient.MatchingFields{"metadata.name": hcp.Name})
+		if err != nil {
+			return fmt.Errorf("watching add-on %q: %w", hcp.Name, err)
+		}
+		for open := true; open; _, open = <-watch.ResultChan() {
+			if err := p.client.Get(ctx, ctrlclient.ObjectKeyFromObject(hcp), hcp); err != nil {
+				watch.Stop()
+				return fmt.Errorf("reading add-on %q: %w", hcp.Name, err)
+			}
+			status, err := p.Status(ctx, hcp)
+			if err != nil || told(status) {
+				watch.Stop()
+				return err
+			}
+		}
+		watch.Stop()
+		if ctx.Err() != nil {
+			return fmt.Errorf("waiting for add-on %q: %w", hcp.Name, ctx.Err())
+		}
+	}
+}

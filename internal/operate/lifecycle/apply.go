@@ -1,0 +1,111 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/tracing"
+	"github.com/drover-dev/drover/internal/controllers/clusters/measure"
+)
+
+// kindOf is how people call the kind of an object.
+func kindOf(c client.Client, o client.Object) string {
+	gvk, err := apiutil.GVKForObject(o, c.Scheme())
+	if err != nil {
+		return fmt.Sprintf("%T", o)
+	}
+	return gvk.Kind
+}
+
+// manifest is an object as it is applied: what the user decides, and nothing else.
+func manifest(c client.Client, o client.Object) (*unstructured.Unstructured, error) {
+	gvk, err := apiutil.GVKForObject(o, c.Scheme())
+	if err != nil {
+		return nil, err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s %q: %w", gvk.Kind, o.GetName(), err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(gvk)
+	delete(u.Object, "status")
+	u.Object["metadata"] = map[string]any{}
+	u.SetName(o.GetName())
+	u.SetNamespace(o.GetNamespace())
+	u.SetLabels(o.GetLabels())
+	u.SetAnnotations(o.GetAnnotations())
+	return u, nil
+}
+
+// apply makes an object, or changes it, and returns what it became. Fields that others set and the spec does not mention stay.
+func apply(ctx context.Context, c client.Client, o client.Object) (*unstructured.Unstructured, error) {
+	u, err := manifest(c, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(anywherev1.FieldManagerCLI), client.ForceOwnership); err != nil {
+		return nil, refused(kindOf(c, o), o.GetName(), err)
+	}
+	if cluster, ok := o.(*anywherev1.Cluster); ok {
+		return u, followTrace(ctx, c, cluster)
+	}
+	return u, nil
+}
+
+// traceOwner owns the annotation, so that a spec that is applied without it leaves it alone.
+const traceOwner = client.FieldOwner("drover-trace")
+
+// followTrace has the controllers make what they do for a Cluster a part of this command's trace, if it has one.
+func followTrace(ctx context.Context, c client.Client, cluster *anywherev1.Cluster) error {
+	parent := tracing.Parent(ctx)
+	if parent == "" {
+		return nil
+	}
+	target := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, measure.TraceAnnotation, parent)
+	err := c.Patch(ctx, target, client.RawPatch(types.MergePatchType, []byte(patch)), traceOwner)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("noting the trace on Cluster %q: %w", cluster.Name, err)
+	}
+	return nil
+}
+
+// refused says what was refused and why, without the API server's frame around it.
+func refused(kind, name string, err error) error {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		if _, reason, denied := strings.Cut(status.Status().Message, "denied the request: "); denied {
+			return fmt.Errorf("%s %q is refused: %s", kind, name, strings.TrimSpace(reason))
+		}
+	}
+	return fmt.Errorf("applying %s %q: %w", kind, name, err)
+}
+
+// ensureNamespace makes the namespace of the cluster if it is not there.
+func ensureNamespace(ctx context.Context, c client.Client, name string) error {
+	err := c.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
+	if err == nil || apierrors.IsForbidden(err) {
+		return nil // Who may not see namespaces was given one.
+	}
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading namespace %q: %w", name, err)
+	}
+	err = c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("making namespace %q: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,341 @@
+package lifecycle
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/install"
+	"github.com/drover-dev/drover/internal/metal/access"
+	"github.com/drover-dev/drover/internal/model/spec"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/plane"
+	"github.com/drover-dev/drover/internal/test/kubetest"
+)
+
+// trouble keeps a phase from what it needs, until it is called off.
+type trouble func(t *testing.T) (callOff func())
+
+// trial is a command each of whose phases fails once.
+type trial struct {
+	t     *testing.T
+	plan  func() (*workflow.Plan, error)
+	at    workflow.Record
+	fails map[string]trouble
+}
+
+// run has one phase after the other fail, and the command be given again once the cause is gone.
+func (x trial) run() {
+	x.t.Helper()
+	first, err := x.plan()
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	var names []string
+	for _, p := range first.Phases {
+		names = append(names, p.Name)
+	}
+	for i, name := range names {
+		x.failsIn(names, i)
+		x.t.Logf("%s of %s failed, as it should", name, first.Command)
+	}
+	plan, err := x.plan()
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	results, err := plan.Run(x.t.Context(), x.at, func(workflow.Event) {})
+	if err != nil {
+		x.t.Fatalf("in the end: %v", err)
+	}
+	for i, r := range results {
+		if before := i > 0 && i < len(results)-1; r.Before != before {
+			x.t.Errorf("phase %s is reported as done before: %v, want %v", r.Name, r.Before, before)
+		}
+	}
+	if _, err := os.Stat(x.at.Path()); err == nil {
+		x.t.Error("the record is still there")
+	}
+}
+
+// failsIn gives the command with trouble in one phase, and looks at how it ends.
+func (x trial) failsIn(names []string, i int) {
+	x.t.Helper()
+	plan, err := x.plan()
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	var callOff func()
+	begin := func() { callOff = x.fails[names[i]](x.t) }
+	if i == 0 {
+		begin()
+	}
+	results, err := plan.Run(x.t.Context(), x.at, func(e workflow.Event) {
+		// All that comes before has been told of, so that the next is the one.
+		over := e.Status == workflow.Done || e.Status == workflow.Skipped || e.Status == workflow.Before
+		if over && callOff == nil && i > 0 && e.Phase == names[i-1] {
+			begin()
+		}
+	})
+	if callOff == nil {
+		x.t.Fatalf("phase %s never came: %v", names[i], err)
+	}
+	callOff()
+	var failed *workflow.PhaseError
+	if !errors.As(err, &failed) || failed.Phase != names[i] {
+		x.t.Fatalf("with trouble in %s: %v", names[i], err)
+	}
+	var done []string
+	for _, r := range results {
+		done = append(done, r.Name)
+	}
+	if diff := cmp.Diff(names[:i], done, cmp.Transformer("all", func(s []string) []string { return append([]string{}, s...) })); diff != "" {
+		x.t.Errorf("before %s failed it did (-want +got):\n%s", names[i], diff)
+	}
+}
+
+// refusing has an API server answer nothing but that it is down.
+func (s *side) refusing(*testing.T) func() {
+	s.down.Store(true)
+	return func() { s.down.Store(false) }
+}
+
+// inTheWay has something else be where a phase writes.
+func inTheWay(path string) trouble {
+	return func(t *testing.T) func() {
+		t.Helper()
+		aside := path + ".aside"
+		_ = os.Rename(path, aside)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			_ = os.Remove(path)
+			_ = os.Rename(aside, path)
+		}
+	}
+}
+
+func TestEachPhaseOfAWorkloadClusterFailsAndIsTakenUp(t *testing.T) {
+	w := newWorld(t)
+	s := newSide(t, kubetest.SharedWithoutWebhooks(t))
+	s.play([]byte("the way in"))
+	c := w.workload("shaky")
+	files := Files{Dir: w.dir, Cluster: "shaky"}
+	record := inTheWay(files.Record().Dir)
+	fresh := func() *Workload {
+		return &Workload{Options: Options{Dir: w.dir}, Config: &spec.Config{Cluster: c.Config.Cluster.DeepCopy(), Docker: c.Config.Docker.DeepCopy()}, REST: s.config}
+	}
+	w.must(client.IgnoreAlreadyExists(w.client.Create(t.Context(), localCredentials())))
+
+	trial{t, func() (*workflow.Plan, error) { return fresh().Create() }, files.Record(), map[string]trouble{
+		workflow.SetupAndValidate: s.refusing, workflow.CreateWorkloadCluster: s.refusing, workflow.InstallAddOns: record,
+	}}.run()
+	if _, err := os.Stat(files.Kubeconfig()); err != nil {
+		t.Error(err)
+	}
+
+	c.Config.Cluster.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(3)
+	trial{t, func() (*workflow.Plan, error) { return fresh().Upgrade() }, files.Record(), map[string]trouble{
+		workflow.SetupAndValidate: s.refusing, workflow.PauseEksAAndFluxReconcile: record, workflow.UpgradeWorkloadCluster: s.refusing,
+		workflow.UpdateClusterAndGitResources: inTheWayOfWriting(files.Spec()), workflow.ResumeFluxReconcile: record,
+	}}.run()
+	live := &anywherev1.Cluster{}
+	w.must(w.client.Get(t.Context(), c.key(), live))
+	if live.IsPaused() || *live.Spec.WorkerNodeGroupConfigurations[0].Count != 3 {
+		t.Errorf("the cluster is %+v", live.Spec)
+	}
+
+	trial{t, func() (*workflow.Plan, error) { return fresh().Delete() }, files.Record(), map[string]trouble{
+		workflow.SetupAndValidate: s.refusing, workflow.DeleteWorkloadCluster: s.refusing, workflow.CleanupGitRepo: record,
+	}}.run()
+	if err := w.client.Get(t.Context(), c.key(), live); err == nil {
+		t.Error("the cluster is still there")
+	}
+}
+
+func localCredentials() *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: anywherev1.LocalCredentials}}
+}
+
+// inTheWayOfWriting has a directory be where a file is written.
+func inTheWayOfWriting(file string) trouble {
+	return func(t *testing.T) func() {
+		t.Helper()
+		_ = os.Remove(file)
+		if err := os.Mkdir(file, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return func() { _ = os.Remove(file) }
+	}
+}
+
+// metalAPI says that there are enough machines, or that nobody may ask.
+func metalAPI(t *testing.T) (url string, refusing trouble) {
+	t.Helper()
+	var down atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if down.Load() {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = w.Write([]byte(`{"servers":[{"quantity":1,"available":true}]}`))
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, func(*testing.T) func() {
+		down.Store(true)
+		return func() { down.Store(false) }
+	}
+}
+
+// twoSides are a management cluster to be, and a plane of this machine that comes and goes.
+type twoSides struct {
+	*testing.T
+
+	dir        string
+	itself, at *side
+	metal      trouble
+	version    string
+	home       plane.Home
+	files      Files
+	unreadable trouble
+}
+
+func newTwoSides(t *testing.T) *twoSides {
+	t.Helper()
+	own := kubetest.Start(t)
+	if err := install.Apply(t.Context(), own.Config, install.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	x := &twoSides{T: t, dir: t.TempDir(), itself: newSide(t, own), at: newSide(t, kubetest.SharedWithoutWebhooks(t)), version: "1.35"}
+	way, err := os.ReadFile(x.itself.kubeconfig(filepath.Join(x.dir, "own.kubeconfig")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.itself.play(way)
+	x.at.play(way)
+	t.Setenv(planeVariable, x.at.kubeconfig(filepath.Join(x.dir, "at.kubeconfig")))
+	var api string
+	api, x.metal = metalAPI(t)
+	t.Setenv(access.TokenKey, "token")
+	t.Setenv(access.URLKey, api)
+	x.home = plane.Home{Dir: filepath.Join(x.dir, "bootstrap", "shepherd")}
+	x.files = Files{Dir: x.dir, Cluster: "shepherd"}
+	x.unreadable = inTheWayOfReading(filepath.Join(x.home.Dir, "run", "state.json"))
+	t.Cleanup(func() { _ = (&Management{Bootstrap: x.home}).deleteBootstrap(t.Context(), nil) })
+	return x
+}
+
+// inTheWayOfReading spoils a file.
+func inTheWayOfReading(file string) trouble {
+	return func(t *testing.T) func() {
+		t.Helper()
+		content, err := os.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(file, []byte("{"), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() { _ = os.WriteFile(file, content, 0o600) }
+	}
+}
+
+// management is the cluster as a new process knows it.
+func (x *twoSides) management() *Management {
+	meta := metav1.ObjectMeta{Namespace: "default", Name: "shepherd"}
+	ref := &anywherev1.Ref{Kind: anywherev1.PacketMachineConfigKind, Name: "shepherd"}
+	c := &spec.Config{
+		Cluster:  &anywherev1.Cluster{ObjectMeta: meta},
+		Packet:   &anywherev1.PacketDatacenterConfig{ObjectMeta: meta, Spec: anywherev1.PacketDatacenterConfigSpec{ProjectID: "p", Metro: "da"}},
+		Machines: map[string]*anywherev1.PacketMachineConfig{"shepherd": {ObjectMeta: meta, Spec: anywherev1.PacketMachineConfigSpec{MachineType: "small", OS: "ubuntu_24_04"}}},
+	}
+	s := &c.Cluster.Spec
+	s.KubernetesVersion = x.version
+	s.ManagementCluster.Name = "shepherd"
+	s.ControlPlaneConfiguration = anywherev1.ControlPlaneConfiguration{Count: 1, MachineGroupRef: ref}
+	s.DatacenterRef = anywherev1.Ref{Kind: anywherev1.PacketDatacenterConfigKind, Name: "shepherd"}
+	spec.Default(c)
+	return &Management{Options: Options{Dir: x.dir}, Config: c, Bootstrap: x.home, Image: "drover.example/manager:1"}
+}
+
+func (x *twoSides) trial(plan func(*Management) (*workflow.Plan, error), fails map[string]trouble) {
+	x.Helper()
+	trial{x.T, func() (*workflow.Plan, error) { return plan(x.management()) }, x.files.Record(), fails}.run()
+	if _, err := os.Stat(x.home.Dir); err == nil {
+		x.Error("the plane of this machine is still there")
+	}
+}
+
+// has says on which sides the cluster is.
+func (x *twoSides) has() []string {
+	x.Helper()
+	var out []string
+	for name, s := range map[string]*side{"itself": x.itself, "bootstrap": x.at} {
+		if err := s.client.Get(x.Context(), client.ObjectKey{Namespace: "default", Name: "shepherd"}, &anywherev1.Cluster{}); err == nil {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestEachPhaseOfAManagementClusterFailsAndIsTakenUp(t *testing.T) {
+	x := newTwoSides(t)
+	record, noPlace := inTheWay(x.files.Record().Dir), inTheWay(filepath.Dir(x.home.Dir))
+	x.trial((*Management).Create, map[string]trouble{
+		workflow.SetupAndValidate: x.metal, workflow.CreateBootstrapCluster: noPlace, workflow.CreateWorkloadCluster: x.at.refusing,
+		workflow.MoveManagementCluster: x.itself.refusing, workflow.InstallEKSAComponents: x.itself.refusing, workflow.InstallAddOns: record,
+		workflow.DeleteBootstrap: x.unreadable,
+	})
+	if got := x.has(); !slices.Equal(got, []string{"itself"}) {
+		t.Fatalf("after its creation the cluster is on %v", got)
+	}
+
+	sheep := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sheep"}, Spec: anywherev1.ClusterSpec{Management: ptr.To(false)}}
+	if err := x.itself.client.Create(t.Context(), sheep); err != nil {
+		t.Fatal(err)
+	}
+	x.version = "1.36"
+	x.trial((*Management).Upgrade, map[string]trouble{
+		workflow.SetupAndValidate: x.itself.refusing, workflow.UpdateSecrets: x.itself.refusing, workflow.UpgradeNeeded: record,
+		workflow.PauseEksAAndFluxReconcile: x.itself.refusing, workflow.CreateBootstrapCluster: noPlace, workflow.InstallCAPI: x.at.refusing,
+		workflow.MoveManagementToBootstrap: x.itself.refusing, workflow.UpgradeWorkloadCluster: x.at.refusing,
+		workflow.MoveManagementToWorkload: x.itself.refusing, workflow.UpdateClusterAndGitResources: x.itself.refusing,
+		workflow.ResumeFluxReconcile: x.itself.refusing, workflow.DeleteBootstrap: x.unreadable,
+	})
+	live := &anywherev1.Cluster{}
+	if err := x.itself.client.Get(t.Context(), client.ObjectKeyFromObject(sheep), live); err != nil || live.IsPaused() {
+		t.Errorf("%v: the workload cluster is paused: %v", err, live.IsPaused())
+	}
+	if err := x.itself.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "shepherd"}, live); err != nil || live.IsPaused() || live.Spec.KubernetesVersion != "1.36" {
+		t.Errorf("%v: after the upgrade the cluster is %+v", err, live)
+	}
+	if err := x.itself.client.Delete(t.Context(), sheep); err != nil {
+		t.Fatal(err)
+	}
+
+	x.trial((*Management).Delete, map[string]trouble{
+		workflow.SetupAndValidate: x.itself.refusing, workflow.CreateBootstrapCluster: noPlace, workflow.InstallCAPI: x.at.refusing,
+		workflow.MoveManagementToBootstrap: x.itself.refusing, workflow.DeleteWorkloadCluster: x.at.refusing, workflow.CleanupGitRepo: record,
+		workflow.DeleteBootstrap: x.unreadable,
+	})
+	if got := x.has(); len(got) > 0 {
+		t.Errorf("after its deletion the cluster is on %v", got)
+	}
+	if left, _ := filepath.Glob(filepath.Join(x.dir, "shepherd", "*.kubeconfig")); len(left) > 0 {
+		t.Errorf("%s is left", strings.Join(left, ", "))
+	}
+}

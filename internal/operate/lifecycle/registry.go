@@ -1,0 +1,69 @@
+package lifecycle
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+)
+
+// Variables with the credentials of a registry mirror, for whoever makes a management cluster.
+const (
+	registryUsername = "REGISTRY_USERNAME"
+	registryPassword = "REGISTRY_PASSWORD"
+)
+
+// registryCredentials are those of the mirror, if it asks for any; nil if the environment has none.
+func (m *Management) registryCredentials() (secret *corev1.Secret, needed bool) {
+	mirror := m.Config.Cluster.Spec.RegistryMirrorConfiguration
+	if mirror == nil || !mirror.Authenticate {
+		return nil, false
+	}
+	username, password := os.Getenv(registryUsername), os.Getenv(registryPassword)
+	if username == "" || password == "" {
+		return nil, true
+	}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: anywherev1.RegistryCredentials},
+		Data:       map[string][]byte{"username": []byte(username), "password": []byte(password)},
+	}, true
+}
+
+// checkRegistry makes sure that machines will get into the mirror.
+func (m *Management) checkRegistry(_ context.Context, p *workflow.Progress) []error {
+	if secret, needed := m.registryCredentials(); secret == nil && needed && !p.Resumed() {
+		return []error{fmt.Errorf("the registry mirror asks for credentials: set %s and %s in the environment", registryUsername, registryPassword)}
+	}
+	return nil
+}
+
+// writeRegistry puts the credentials of the mirror where the controllers look for them.
+func (m *Management) writeRegistry(ctx context.Context, c client.Client) error {
+	wanted, _ := m.registryCredentials()
+	if wanted == nil {
+		return nil
+	}
+	live := &corev1.Secret{}
+	err := c.Get(ctx, client.ObjectKeyFromObject(wanted), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		err = c.Create(ctx, wanted, client.FieldOwner(anywherev1.FieldManagerCLI))
+	case err == nil && maps.EqualFunc(live.Data, wanted.Data, bytes.Equal):
+	case err == nil:
+		live.Data = wanted.Data
+		err = c.Update(ctx, live, client.FieldOwner(anywherev1.FieldManagerCLI))
+	}
+	if err != nil {
+		return fmt.Errorf("writing the credentials of the registry mirror: %w", err)
+	}
+	return nil
+}

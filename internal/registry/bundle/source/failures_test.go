@@ -1,0 +1,141 @@
+package source_test
+
+import (
+	"bytes"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/drover-dev/drover/internal/registry/bundle/source"
+	"github.com/drover-dev/drover/internal/test/artifacttest"
+)
+
+// liar stands before a registry and changes what it says.
+type liar struct {
+	host   string
+	change atomic.Pointer[func(*http.Response) error]
+}
+
+func newLiar(t *testing.T, behind string) *liar {
+	t.Helper()
+	l := &liar{}
+	front := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: behind})
+	front.ErrorLog = log.New(io.Discard, "", 0)
+	front.ModifyResponse = func(r *http.Response) error {
+		if change := l.change.Load(); change != nil { //nolint:bodyclose // that is up to whom the answer is for
+			return (*change)(r)
+		}
+		return nil
+	}
+	web := httptest.NewUnstartedServer(front)
+	web.Config.ErrorLog = log.New(io.Discard, "", 0)
+	web.Start()
+	t.Cleanup(web.Close)
+	l.host = web.Listener.Addr().String()
+	return l
+}
+
+// lies sets what is changed in answers to GET requests whose path has the part.
+func (l *liar) lies(part string, change func(*http.Response, []byte) []byte) {
+	f := func(r *http.Response) error {
+		if r.Request.Method != http.MethodGet || !strings.Contains(r.Request.URL.Path, part) {
+			return nil
+		}
+		was, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		is := change(r, was)
+		r.Body = io.NopCloser(bytes.NewReader(is))
+		return nil
+	}
+	l.change.Store(&f)
+}
+
+func TestARegistryThatLiesIsFoundOutAndThenBelievedAgain(t *testing.T) {
+	sized := func(r *http.Response, is []byte) []byte {
+		r.ContentLength = int64(len(is))
+		r.Header.Set("Content-Length", strconv.Itoa(len(is)))
+		return is
+	}
+	for name, test := range map[string]struct {
+		part   string
+		change func(*http.Response, []byte) []byte
+		want   string
+	}{
+		"another manifest": {"/manifests/sha256:", func(r *http.Response, was []byte) []byte {
+			return sized(r, bytes.Replace(was, []byte("schemaVersion"), []byte("schemaversion"), 1))
+		}, "fetch manifest: "},
+		"another bundle": {"/blobs/", func(r *http.Response, was []byte) []byte {
+			return sized(r, bytes.Replace(was, []byte("hello"), []byte("jello"), 1))
+		}, "fetch blob: "},
+		"half a bundle":                {"/blobs/", func(_ *http.Response, was []byte) []byte { return was[:len(was)/2] }, "fetch blob: "},
+		"half a bundle, and says so":   {"/blobs/", func(r *http.Response, was []byte) []byte { return sized(r, was[:len(was)/2]) }, "fetch blob: "},
+		"half a manifest":              {"/manifests/sha256:", func(_ *http.Response, was []byte) []byte { return was[:len(was)/2] }, "fetch manifest: "},
+		"a bundle that never ends":     {"/blobs/", func(r *http.Response, was []byte) []byte { return sized(r, append(was, make([]byte, 8<<20)...)) }, "fetch blob: "},
+		"a page instead of a manifest": {"/manifests/sha256:", func(r *http.Response, _ []byte) []byte { return sized(r, []byte("<html>")) }, "fetch manifest: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, w := plain(t)
+			front := newLiar(t, r.Host)
+			front.lies(test.part, test.change)
+			now := testingclock.NewFakePassiveClock(time.Now())
+			b := newBundles(t, source.Options{PlainHTTP: true, Clock: now, Timeout: 10 * time.Second})
+			w.Registry = front.host
+			_, err := b.Get(t.Context(), w)
+			if err == nil || !strings.Contains(err.Error(), "pulling package bundle: "+test.want) {
+				t.Fatalf("Get() = %v, want %q", err, test.want)
+			}
+			front.change.Store(nil)
+			now.SetTime(now.Now().Add(time.Minute))
+			if found, err := b.Get(t.Context(), w); err != nil || found.Bundle.Name != "v1-36-1" {
+				t.Errorf("once it is honest: %v, %v", found, err)
+			}
+		})
+	}
+}
+
+func TestARegistryThatDiesOrStallsIsReportedAndNotAskedByEverybody(t *testing.T) {
+	for name, breaks := range map[string]func(*artifacttest.Registry){
+		"is down":      func(r *artifacttest.Registry) { r.Fail(http.StatusServiceUnavailable) },
+		"says nothing": func(r *artifacttest.Registry) { r.Hang() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, w := plain(t)
+			now := testingclock.NewFakePassiveClock(time.Now())
+			b := newBundles(t, source.Options{PlainHTTP: true, Clock: now, Timeout: time.Second})
+			w.MaxAge = time.Minute
+			if _, err := b.Get(t.Context(), w); err != nil {
+				t.Fatal(err)
+			}
+			now.SetTime(now.Now().Add(time.Hour))
+			breaks(r)
+			for range 20 {
+				if _, err := b.Get(t.Context(), w); err == nil || !strings.Contains(err.Error(), "fetch manifest: ") {
+					t.Fatalf("Get() = %v", err)
+				}
+			}
+			if got := b.Stats(); got.Looks != 2 || got.Failures != 1 {
+				t.Errorf("20 who asked: %+v, want one look more", got)
+			}
+			r.Resume()
+			now.SetTime(now.Now().Add(time.Minute))
+			if _, err := b.Get(t.Context(), w); err != nil {
+				t.Errorf("once it is back: %v", err)
+			}
+			if got := b.Stats().Downloads; got != 1 {
+				t.Errorf("%d downloads of what did not change, want 1", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,68 @@
+package helm
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"k8s.io/utils/lru"
+
+	"github.com/drover-dev/drover/internal/registry/artifact"
+	"github.com/drover-dev/drover/internal/workload/tool"
+)
+
+// keptCharts is how many parsed charts stay in memory. A fleet gets the same few charts at a time, and the large ones take megabytes.
+const keptCharts = 8
+
+// Fetcher returns archives of charts. An artifact.Store does.
+type Fetcher interface {
+	Fetch(ctx context.Context, ref artifact.Ref, resolved artifact.Resolved) ([]byte, error)
+}
+
+// charts parses each archive once, as long as it is in use.
+type charts struct {
+	fetcher Fetcher
+	parsed  *lru.Cache
+}
+
+func newCharts(f Fetcher) *charts { return &charts{fetcher: f, parsed: lru.New(keptCharts)} }
+
+// load returns a chart that the caller may change.
+func (c *charts) load(ctx context.Context, ref artifact.Ref, resolved artifact.Resolved) (*chartv2.Chart, error) {
+	if chart, ok := c.parsed.Get(resolved.Digest); ok {
+		return clone(chart.(*chartv2.Chart)), nil //nolint:forcetypeassert // nothing else is put there
+	}
+	archive, err := c.fetcher.Fetch(ctx, ref, resolved)
+	if err != nil {
+		return nil, fmt.Errorf("getting chart %q: %w", ref.Name, err)
+	}
+	chart, err := loader.LoadArchive(bytes.NewReader(archive))
+	if err != nil {
+		return nil, &tool.TerminalError{Err: fmt.Errorf("reading chart %q: %w", ref.Name, err)}
+	}
+	if resolved.Digest != "" {
+		c.parsed.Add(resolved.Digest, chart)
+	}
+	return clone(chart), nil
+}
+
+// clone copies what the processing of dependencies changes: the tree, which of its parts are on, and which values they start from. Templates
+// and files are shared.
+func clone(chart *chartv2.Chart) *chartv2.Chart {
+	out := *chart
+	out.Raw = nil
+	metadata := *chart.Metadata
+	metadata.Dependencies = nil
+	for _, d := range chart.Metadata.Dependencies {
+		dependency := *d
+		metadata.Dependencies = append(metadata.Dependencies, &dependency)
+	}
+	out.Metadata = &metadata
+	out.SetDependencies()
+	for _, d := range chart.Dependencies() {
+		out.AddDependency(clone(d))
+	}
+	return &out
+}

@@ -1,0 +1,46 @@
+package helm
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	obj "github.com/drover-dev/drover/internal/workload/tool/objects"
+)
+
+// createIn records a revision, and makes its namespace before if that is wanted and not known to be there.
+func (o *operation) createIn(ctx context.Context, rec *record) error {
+	wanted := o.want.Options.Install.CreateNamespace == nil || *o.want.Options.Install.CreateNamespace
+	known := namespaceOf{cluster: o.cluster.Key().String(), name: rec.Namespace}
+	if _, ok := o.engine.namespaces.Load(known); !ok && wanted && rec.Version == 1 {
+		if err := o.createNamespace(ctx); err != nil {
+			return err
+		}
+	}
+	err := o.records.create(ctx, rec)
+	if apierrors.IsNotFound(err) && wanted { // the namespace was known, but has gone since
+		if err := o.createNamespace(ctx); err != nil {
+			return err
+		}
+		err = o.records.create(ctx, rec)
+	}
+	if err == nil {
+		o.engine.namespaces.Store(known, struct{}{})
+	}
+	return err
+}
+
+// namespaceOf names a namespace that was there once.
+type namespaceOf struct{ cluster, name string }
+
+func (o *operation) createNamespace(ctx context.Context) error {
+	name := o.want.ID.Namespace
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"name": name}}}
+	_, err := o.cluster.Kubernetes().CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{FieldManager: fieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return obj.Classify(err)
+}

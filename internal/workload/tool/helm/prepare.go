@@ -1,0 +1,159 @@
+package helm
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
+	releasecommon "helm.sh/helm/v4/pkg/release/common"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/drover-dev/drover/internal/workload/tool"
+	obj "github.com/drover-dev/drover/internal/workload/tool/objects"
+)
+
+// change is a revision that is about to be made.
+type change struct {
+	*record
+	objects []*object
+	// crds are those of the chart that are no part of the release.
+	crds   []*object
+	resume bool
+	// first says that no revision is on the cluster as a whole.
+	first bool
+	// before and after are the hooks that run.
+	before, after releasev1.HookEvent
+	done          string
+}
+
+// prepare renders what is wanted, and puts kinds onto the cluster that templates may ask for. Nothing is recorded yet.
+func (o *operation) prepare(ctx context.Context, s *situation, next step) (*change, error) {
+	last := s.last()
+	values := effective(o.want.Options.Upgrade, o.want.Values, last)
+	chart, err := o.engine.charts.load(ctx, o.want.Package, o.want.Resolved)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.start(chart, values, last); err != nil {
+		return nil, err
+	}
+	c := &change{resume: next.resume, first: next.install, before: releasev1.HookPreUpgrade, after: releasev1.HookPostUpgrade, done: "Upgrade complete"}
+	if next.install {
+		c.before, c.after, c.done = releasev1.HookPreInstall, releasev1.HookPostInstall, "Install complete"
+	}
+	if c.crds, err = o.definitions(chart); err != nil {
+		return nil, err
+	}
+	if next.install {
+		if err := o.define(ctx, c.crds); err != nil {
+			return nil, err
+		}
+	}
+	if c.record, err = o.render(chart, values, next); err != nil {
+		return nil, err
+	}
+	c.Info.FirstDeployed = firstDeployed(c.Info.LastDeployed, last)
+	if last != nil {
+		c.Labels = last.Labels
+	}
+	if next.resume {
+		c.version = s.newest.version
+	}
+	c.objects, err = o.objects(c.Manifest)
+	return c, err
+}
+
+// start makes a chart ready for values.
+func (o *operation) start(chart *chartv2.Chart, values map[string]any, last *record) error {
+	err := startValues(o.want.Options.Upgrade, chart, last)
+	if err == nil {
+		err = process(chart, values)
+	}
+	if err != nil {
+		return &tool.TerminalError{Err: fmt.Errorf("preparing chart %q: %w", chart.Name(), obj.Redact(err, values))}
+	}
+	return nil
+}
+
+func firstDeployed(now time.Time, last *record) time.Time {
+	if last == nil || last.Info.FirstDeployed.IsZero() {
+		return now
+	}
+	return last.Info.FirstDeployed
+}
+
+// render makes the record of a revision.
+func (o *operation) render(chart *chartv2.Chart, values map[string]any, next step) (*record, error) {
+	capabilities, err := capabilitiesOf(o.cluster)
+	if err != nil {
+		return nil, err
+	}
+	look := &lookup{cluster: o.cluster}
+	r := rendering{chart: chart, values: values, capabilities: capabilities, lookup: look, subNotes: o.want.Options.SubNotes}
+	r.release = common.ReleaseOptions{
+		Name: o.want.ID.Name, Namespace: o.want.ID.Namespace, Revision: next.revision, IsInstall: next.install, IsUpgrade: !next.install,
+	}
+	out, err := r.run()
+	if look.failed != nil {
+		return nil, fmt.Errorf("looking at the cluster for chart %q: %w", chart.Name(), look.failed)
+	}
+	if err != nil {
+		return nil, &tool.TerminalError{Err: fmt.Errorf("rendering chart %q: %w", chart.Name(), obj.Redact(err, values))}
+	}
+	crds := chart.CRDObjects()
+	if !o.want.Options.Install.IncludeCRDs {
+		crds = nil
+	}
+	status := releasecommon.StatusPendingUpgrade
+	if next.install {
+		status = releasecommon.StatusPendingInstall
+	}
+	return &record{chart: o.fingerprint(), Release: &releasev1.Release{
+		Name: o.want.ID.Name, Namespace: o.want.ID.Namespace, Version: next.revision, Chart: chart, Config: values,
+		Manifest: text(crds, out.manifests), Hooks: out.hooks, ApplyMethod: string(releasev1.ApplyMethodServerSideApply),
+		Info: &releasev1.Info{LastDeployed: time.Now(), Status: status, Description: "In progress", Notes: out.notes},
+	}}, nil
+}
+
+// objects reads a manifest and finds out where its objects belong.
+func (o *operation) objects(manifest string) ([]*object, error) {
+	objects, err := parse(manifest)
+	if err != nil {
+		return nil, &tool.TerminalError{Err: err}
+	}
+	return objects, obj.LocateAll(objects, o.cluster.Mapper(), o.want.ID.Namespace)
+}
+
+// definitions are the chart's own kinds.
+func (o *operation) definitions(chart *chartv2.Chart) ([]*object, error) {
+	var out []*object
+	for _, crd := range chart.CRDObjects() {
+		found, err := parse(string(crd.File.Data))
+		if err != nil {
+			return nil, &tool.TerminalError{Err: fmt.Errorf("reading %q: %w", crd.Filename, err)}
+		}
+		out = append(out, found...)
+	}
+	return out, obj.LocateAll(out, o.cluster.Mapper(), o.want.ID.Namespace)
+}
+
+// define puts kinds onto the cluster that are not there. They belong to no release, so that none takes them away.
+func (o *operation) define(ctx context.Context, crds []*object) error {
+	if len(crds) == 0 || o.want.Options.SkipCRDs || o.want.Options.Install.IncludeCRDs {
+		return nil
+	}
+	w := o.writer()
+	for _, crd := range crds {
+		err := w.create(ctx, crd)
+		if err != nil && !isConflict(err) {
+			return obj.Classify(fmt.Errorf("applying %s: %w", crd.Title(), err))
+		}
+	}
+	return obj.AwaitEstablished(ctx, o.cluster, crds)
+}
+
+// isConflict says that an object is there already.
+func isConflict(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }

@@ -1,0 +1,207 @@
+package helm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
+
+	"github.com/drover-dev/drover/internal/workload"
+	"github.com/drover-dev/drover/internal/workload/tool"
+	obj "github.com/drover-dev/drover/internal/workload/tool/objects"
+)
+
+// chartAnnotation is on Secrets of releases that Drover made: which archive the chart came from, and how it was rendered. Helm loses it when
+// it writes the Secret, which is right, for what it wrote may be another.
+const chartAnnotation = "addons.cluster.x-k8s.io/chart"
+
+// Labels that Helm puts on the Secrets of releases.
+const (
+	ownerLabel    = "owner"
+	ownerHelm     = "helm"
+	nameLabel     = "name"
+	versionLabel  = "version"
+	statusLabel   = "status"
+	createdLabel  = "createdAt"
+	modifiedLabel = "modifiedAt"
+)
+
+// systemLabels are Helm's. Others are the user's, and stay with a release.
+var systemLabels = map[string]bool{
+	ownerLabel: true, nameLabel: true, versionLabel: true, statusLabel: true, createdLabel: true, modifiedLabel: true,
+}
+
+var secretsResource = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+
+// releases are the Secrets of all releases of a cluster.
+var releases = workload.Watch{Resource: secretsResource, Selector: ownerLabel + "=" + ownerHelm, By: nameLabel}
+
+var (
+	// errStale says that what the watch told is older than what is there.
+	errStale = errors.New("the records of the release have changed meanwhile")
+	// errBroken says that a record can't be read.
+	errBroken = errors.New("the record of the release can't be read")
+)
+
+// entry is what the labels of a Secret say of a revision.
+type entry struct {
+	revision int
+	status   string
+	name     string
+	version  string
+}
+
+func (e entry) state() tool.State {
+	return tool.State{Found: true, Revision: e.revision, Status: e.status, Stamp: stamp(e.revision, e.version)}
+}
+
+func stamp(revision int, resourceVersion string) string {
+	return strconv.Itoa(revision) + "/" + resourceVersion
+}
+
+// history has the newest revision first.
+type history []entry
+
+func historyOf(secrets []*metav1.PartialObjectMetadata) history {
+	var h history
+	for _, s := range secrets {
+		revision, err := strconv.Atoi(s.Labels[versionLabel])
+		if err != nil || s.DeletionTimestamp != nil {
+			continue
+		}
+		h = append(h, entry{revision: revision, status: s.Labels[statusLabel], name: s.Name, version: s.ResourceVersion})
+	}
+	slices.SortFunc(h, func(a, b entry) int { return b.revision - a.revision })
+	return h
+}
+
+// record is a release with the Secret that it is kept in.
+type record struct {
+	*releasev1.Release
+	// version is the Secret's, so that nobody's write is lost.
+	version string
+	chart   string
+}
+
+func (r *record) status() string { return r.Info.Status.String() }
+
+func (r *record) state() tool.State {
+	return tool.State{Found: true, Revision: r.Version, Status: r.status(), Stamp: stamp(r.Version, r.version)}
+}
+
+// records reads and writes the Secrets of one release.
+type records struct {
+	cluster *workload.Cluster
+	id      tool.ID
+}
+
+func key(name string, revision int) string {
+	return fmt.Sprintf("sh.helm.release.v1.%s.v%d", name, revision)
+}
+
+// watched returns what the watch told, and false if it has not told all yet.
+func (r records) watched() (history, bool) {
+	followed := r.cluster.Follow(releases)
+	if !followed.Synced() {
+		return nil, false
+	}
+	return historyOf(followed.Find(r.id.Namespace, r.id.Name)), true
+}
+
+// listed asks the cluster. The contents stay there.
+func (r records) listed(ctx context.Context) (history, error) {
+	client, err := metadata.NewForConfigAndClient(r.cluster.Config(), r.cluster.HTTP())
+	if err != nil {
+		return nil, err
+	}
+	selector := labels.Set{ownerLabel: ownerHelm, nameLabel: r.id.Name}.String()
+	list, err := client.Resource(secretsResource).Namespace(r.id.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, fmt.Errorf("listing the records of release %q: %w", r.id.Name, err)
+	}
+	secrets := make([]*metav1.PartialObjectMetadata, 0, len(list.Items))
+	for i := range list.Items {
+		secrets = append(secrets, &list.Items[i])
+	}
+	return historyOf(secrets), nil
+}
+
+// get reads a revision. The error is errStale if it is gone, and errBroken if it can't be read.
+func (r records) get(ctx context.Context, revision int) (*record, error) {
+	secret, err := r.secrets().Get(ctx, key(r.id.Name, revision), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, errStale
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading revision %d of release %q: %w", revision, r.id.Name, err)
+	}
+	rec, err := decode(secret)
+	if err != nil || rec.Version != revision || rec.Name != r.id.Name {
+		return nil, errBroken
+	}
+	rec.Namespace = r.id.Namespace
+	return rec, nil
+}
+
+// create writes a new revision. The error is errStale if there is one of that number.
+func (r records) create(ctx context.Context, rec *record) error {
+	secret, err := encode(rec, createdLabel)
+	if err != nil {
+		return err
+	}
+	made, err := r.secrets().Create(ctx, secret, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return errStale
+	}
+	if err != nil {
+		return obj.Classify(fmt.Errorf("recording revision %d of release %q: %w", rec.Version, rec.Name, err))
+	}
+	rec.version = made.ResourceVersion
+	return nil
+}
+
+// update writes a revision that is there, unless somebody else has done so meanwhile.
+func (r records) update(ctx context.Context, rec *record) error {
+	secret, err := encode(rec, modifiedLabel)
+	if err != nil {
+		return err
+	}
+	made, err := r.secrets().Update(ctx, secret, metav1.UpdateOptions{})
+	if err != nil {
+		return fmt.Errorf("recording revision %d of release %q: %w", rec.Version, rec.Name, err)
+	}
+	rec.version = made.ResourceVersion
+	return nil
+}
+
+// relabel changes the status of a revision that can't be read.
+func (r records) relabel(ctx context.Context, e entry, status string) error {
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, statusLabel, status)
+	_, err := r.secrets().Patch(ctx, e.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("recording revision %d of release %q: %w", e.revision, r.id.Name, err)
+	}
+	return nil
+}
+
+func (r records) remove(ctx context.Context, e entry) error {
+	err := r.secrets().Delete(ctx, e.name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("forgetting revision %d of release %q: %w", e.revision, r.id.Name, err)
+	}
+	return nil
+}
+
+func (r records) secrets() corev1client.SecretInterface {
+	return r.cluster.Kubernetes().CoreV1().Secrets(r.id.Namespace)
+}

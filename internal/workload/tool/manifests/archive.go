@@ -1,0 +1,211 @@
+package manifests
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/drover-dev/drover/internal/workload/tool/objects"
+)
+
+// Bounds of an archive. A package is text, and goes into a Secret in the end.
+const (
+	maxFiles = 10_000
+	maxBytes = 64 << 20
+)
+
+// read turns a directory of an archive into objects, in the order that they are written in.
+func read(archive []byte, dir string) ([]map[string]any, error) {
+	files, err := unpack(archive)
+	if err != nil {
+		return nil, err
+	}
+	dir, err = find(files, dir)
+	if err != nil {
+		return nil, err
+	}
+	var found []*unstructured.Unstructured
+	if _, ok := kustomization(files, dir); ok {
+		found, err = kustomize(files, dir)
+	} else {
+		found, err = parseAll(files, dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, errors.New("there are no manifests in it")
+	}
+	objects.Sort(found)
+	out := make([]map[string]any, 0, len(found))
+	for _, u := range found {
+		out = append(out, u.Object)
+	}
+	return out, nil
+}
+
+// unpack returns the files of a compressed tar by their clean names. Links are refused: what they mean depends on who looks at them.
+func unpack(archive []byte) (map[string][]byte, error) {
+	zipped, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		return nil, errors.New("it is no compressed archive")
+	}
+	files, left := map[string][]byte{}, int64(maxBytes)
+	for reader := tar.NewReader(zipped); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return files, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the archive is damaged: %w", err)
+		}
+		name := path.Clean(header.Name)
+		switch {
+		case header.Typeflag == tar.TypeDir, header.Typeflag == tar.TypeXGlobalHeader:
+			continue
+		case header.Typeflag != tar.TypeReg:
+			return nil, fmt.Errorf("%q is not a plain file", header.Name)
+		case path.IsAbs(name), name == "..", strings.HasPrefix(name, "../"):
+			return nil, fmt.Errorf("%q leads out of the archive", header.Name)
+		case len(files) >= maxFiles:
+			return nil, fmt.Errorf("it has more than %d files", maxFiles)
+		}
+		content, err := io.ReadAll(io.LimitReader(reader, left+1))
+		if err != nil {
+			return nil, fmt.Errorf("the archive is damaged: %w", err)
+		}
+		if left -= int64(len(content)); left < 0 {
+			return nil, fmt.Errorf("it is larger than %d bytes", maxBytes)
+		}
+		files[name] = content
+	}
+}
+
+// find returns the directory that is meant. Archives of repositories have one directory with all the rest in it, which nobody means.
+func find(files map[string][]byte, dir string) (string, error) {
+	dir = path.Clean("/" + dir)[1:]
+	only := onlyDirectory(files)
+	switch {
+	case has(files, dir) && (dir != "" || only == ""):
+		return dir, nil
+	case only != "" && has(files, path.Join(only, dir)):
+		return path.Join(only, dir), nil
+	default:
+		return "", fmt.Errorf("there is no directory %q in it", dir)
+	}
+}
+
+func has(files map[string][]byte, dir string) bool {
+	for name := range files {
+		if within(name, dir) {
+			return true
+		}
+	}
+	return dir == ""
+}
+
+func within(name, dir string) bool { return dir == "" || strings.HasPrefix(name, dir+"/") }
+
+// onlyDirectory is what all files are in, if it is the same for all.
+func onlyDirectory(files map[string][]byte) string {
+	only := ""
+	for name := range files {
+		first, _, nested := strings.Cut(name, "/")
+		if !nested || only != "" && only != first {
+			return ""
+		}
+		only = first
+	}
+	return only
+}
+
+// parseAll reads the manifests of a directory and those below it, by path.
+func parseAll(files map[string][]byte, dir string) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if !within(name, dir) || !isManifest(strings.TrimPrefix(name, dir)) {
+			continue
+		}
+		found, err := parse(files[name])
+		if err != nil {
+			return nil, fmt.Errorf("reading %q: %w", name, err)
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// isManifest says whether a file is to be read: its name ends as it should, and nothing in it is hidden.
+func isManifest(name string) bool {
+	if strings.Contains(name, "/.") || strings.HasPrefix(name, ".") {
+		return false
+	}
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
+}
+
+// parse reads the documents of a file. Errors do not quote it.
+func parse(content []byte) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content))); ; {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, errors.New("it is no YAML")
+		}
+		found, err := parseDocument(document)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+}
+
+func parseDocument(document []byte) ([]*unstructured.Unstructured, error) {
+	data, err := yaml.YAMLToJSON(document)
+	if err != nil {
+		return nil, errors.New("it is no YAML")
+	}
+	if string(data) == "null" {
+		return nil, nil
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(data); err != nil || u.GetAPIVersion() == "" {
+		return nil, errors.New("a document in it is no object: it has no apiVersion and kind")
+	}
+	if !u.IsList() {
+		return named(u)
+	}
+	var out []*unstructured.Unstructured
+	err = u.EachListItem(func(item runtime.Object) error {
+		one, ok := item.(*unstructured.Unstructured)
+		if !ok {
+			return fmt.Errorf("an item of the %s in it is no object", u.GetKind())
+		}
+		found, err := named(one)
+		out = append(out, found...)
+		return err
+	})
+	return out, err
+}
+
+func named(u *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	if u.GetName() == "" {
+		return nil, fmt.Errorf("the %s in it has no name", u.GetKind())
+	}
+	return []*unstructured.Unstructured{u}, nil
+}

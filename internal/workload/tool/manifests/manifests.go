@@ -1,0 +1,144 @@
+// Package manifests is the tool for packages that are plain manifests, or a kustomization: it fills in variables, applies the objects on the
+// server side and keeps an inventory of them, in a Secret on the cluster, so that what a package has no more goes.
+//
+// It runs no plugin, starts no process and follows no reference out of a package. It decides nothing about when, and never writes values to
+// a log or into an error. Start with Tool; docs/reference has what users see of it.
+package manifests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/drover-dev/drover/internal/registry/artifact"
+	"github.com/drover-dev/drover/internal/workload"
+	"github.com/drover-dev/drover/internal/workload/tool"
+	"github.com/drover-dev/drover/internal/workload/tool/objects"
+)
+
+// Fetcher returns archives. An artifact.Store does.
+type Fetcher interface {
+	Fetch(ctx context.Context, ref artifact.Ref, resolved artifact.Resolved) ([]byte, error)
+}
+
+// Tool puts manifests onto clusters. It keeps nothing of an installation in memory once a call has returned.
+//
+//	         ┌ Secret: pending ┐
+//	build ──▶│ objects, and    │──▶ apply in order ──▶ delete what was ──▶ deployed
+//	         │ those before    │           │
+//	         └─────────────────┘           ├── refused ──▶ failed
+//	                  ▲                    │
+//	                  └── the next call ◀──┴── killed, or no answer: stays pending
+type Tool struct {
+	packages *packages
+	health   *objects.Checker
+}
+
+var (
+	_ tool.Tool     = (*Tool)(nil)
+	_ tool.Reverter = (*Tool)(nil)
+)
+
+// New returns a tool that gets its packages from f.
+func New(f Fetcher) *Tool { return &Tool{packages: newPackages(f), health: objects.NewChecker()} }
+
+// operation is one call for one installation.
+type operation struct {
+	*Tool
+	cluster *workload.Cluster
+	want    tool.Want
+	records records
+}
+
+func (t *Tool) begin(cluster *workload.Cluster, want tool.Want) *operation {
+	return &operation{Tool: t, cluster: cluster, want: want, records: records{cluster: cluster, id: want.ID}}
+}
+
+func (o *operation) writer() *writer {
+	return &writer{objects.Writer{Cluster: o.cluster, Manager: fieldManager, Want: o.want}}
+}
+
+// defaultTimeout bounds an operation.
+const defaultTimeout = 10 * time.Minute
+
+func (o *operation) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := defaultTimeout
+	if t := o.want.Options.Timeout; t != nil && t.Duration > 0 {
+		limit = t.Duration
+	}
+	return context.WithTimeout(ctx, limit)
+}
+
+// Observe answers from the watch of all records of the cluster.
+func (t *Tool) Observe(cluster *workload.Cluster, id tool.ID) (tool.State, error) {
+	seen, synced := records{cluster: cluster, id: id}.watched()
+	if !synced {
+		return tool.State{}, tool.ErrNotSynced
+	}
+	return seen, nil
+}
+
+// Apply makes the installation as wanted, see decide.
+func (t *Tool) Apply(ctx context.Context, cluster *workload.Cluster, want tool.Want) (tool.State, error) {
+	if err := checkName(want.ID.Name); err != nil {
+		return tool.State{}, err
+	}
+	o := t.begin(cluster, want)
+	return withRecord(ctx, o.records, o.apply)
+}
+
+// Remove takes the objects away, and then the record of them.
+func (t *Tool) Remove(ctx context.Context, cluster *workload.Cluster, want tool.Want) error {
+	o := t.begin(cluster, want)
+	rec, err := o.records.get(ctx) // a watch that has not told of an installation yet would leave it behind
+	if err != nil || rec == nil {
+		return err
+	}
+	return o.remove(ctx, rec)
+}
+
+// Diff asks the API server what it would make of the objects.
+func (t *Tool) Diff(ctx context.Context, cluster *workload.Cluster, want tool.Want) ([]tool.Change, error) {
+	o := t.begin(cluster, want)
+	return withRecord(ctx, o.records, o.diff)
+}
+
+// Health reads the objects of the installation. Their kinds are watched from then on.
+func (t *Tool) Health(ctx context.Context, cluster *workload.Cluster, want tool.Want) (tool.Health, error) {
+	o := t.begin(cluster, want)
+	return withRecord(ctx, o.records, o.judgeAll)
+}
+
+// withRecord calls do with the record of an installation, which is nil if there is none. The cluster is asked only if the watch knows of one,
+// or if it turns out that it should have.
+func withRecord[T any](ctx context.Context, r records, do func(context.Context, *record) (T, error)) (T, error) {
+	if seen, synced := r.watched(); synced && !seen.Found {
+		out, err := do(ctx, nil)
+		if !errors.Is(err, errStale) {
+			return out, err
+		}
+	}
+	rec, err := r.get(ctx)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return do(ctx, rec)
+}
+
+// longestName leaves room for what the name of a record has before it, and is what Helm allows.
+const longestName = 53
+
+func checkName(name string) error {
+	problems := validation.IsDNS1123Subdomain(name)
+	if len(name) > longestName {
+		problems = append(problems, fmt.Sprintf("it is longer than %d characters", longestName))
+	}
+	if len(problems) > 0 {
+		return &tool.TerminalError{Err: fmt.Errorf("release name %q: %s", name, problems[0])}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package manifests
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/lru"
+
+	"github.com/drover-dev/drover/internal/workload/tool"
+)
+
+// keptPackages is how many packages stay in memory as objects. A fleet gets the same few at a time.
+const keptPackages = 8
+
+// packages turns each archive into objects once, as long as it is in use. Variables are filled in for each cluster.
+type packages struct {
+	fetcher Fetcher
+	built   *lru.Cache // made of a plan
+}
+
+func newPackages(f Fetcher) *packages { return &packages{fetcher: f, built: lru.New(keptPackages)} }
+
+// plan is what of an archive is wanted.
+type plan struct{ digest, path string }
+
+// build returns objects that the caller may change, in the order that they are written in.
+func (p *packages) build(ctx context.Context, want tool.Want) ([]map[string]any, error) {
+	v, err := parseValues(want.Values)
+	if err != nil {
+		return nil, &tool.TerminalError{Err: fmt.Errorf("reading the values of package %q: %w", want.Package.Name, err)}
+	}
+	shared, err := p.load(ctx, want, v.path)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]map[string]any, 0, len(shared))
+	for _, object := range shared {
+		object = runtime.DeepCopyJSON(object)
+		if v.substitute != nil {
+			if err := v.fillIn(object); err != nil {
+				return nil, &tool.TerminalError{Err: fmt.Errorf("filling in package %q: %w", want.Package.Name, err)}
+			}
+		}
+		out = append(out, object)
+	}
+	return out, nil
+}
+
+func (p *packages) load(ctx context.Context, want tool.Want, path string) ([]map[string]any, error) {
+	key := plan{want.Resolved.Digest, path}
+	if known, ok := p.built.Get(key); ok {
+		return known.([]map[string]any), nil //nolint:forcetypeassert // nothing else is put there
+	}
+	archive, err := p.fetcher.Fetch(ctx, want.Package, want.Resolved)
+	if err != nil {
+		return nil, fmt.Errorf("getting package %q: %w", want.Package.Name, err)
+	}
+	objects, err := read(archive, path)
+	if err != nil {
+		return nil, &tool.TerminalError{Err: fmt.Errorf("reading package %q: %w", want.Package.Name, err)}
+	}
+	if key.digest != "" {
+		p.built.Add(key, objects)
+	}
+	return objects, nil
+}
+
+// values are what users can say about a package.
+type values struct {
+	// path is a directory in the archive.
+	path string
+	// substitute are variables, nil if nothing is to be filled in.
+	substitute map[string]any
+}
+
+func parseValues(all map[string]any) (values, error) {
+	var v values
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		var ok bool
+		switch value := all[key]; {
+		case value == nil:
+			ok = true
+		case key == "path":
+			v.path, ok = value.(string)
+		case key == "substitute":
+			v.substitute, ok = value.(map[string]any)
+		default:
+			return v, fmt.Errorf("there is no value %q: manifests know path and substitute", key)
+		}
+		if !ok {
+			return v, fmt.Errorf("value %q must be %s", key, map[string]string{"path": "a text", "substitute": "a map"}[key])
+		}
+	}
+	return v, nil
+}

@@ -1,0 +1,114 @@
+package manifests
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/drover-dev/drover/internal/workload/tool"
+	"github.com/drover-dev/drover/internal/workload/tool/objects"
+)
+
+// remove deletes the objects, in the order opposite to that in which they were written, and the record last: until then it says what is
+// left. That it is on its way out is recorded first, so that nobody takes a half removed installation for a whole one.
+func (o *operation) remove(ctx context.Context, rec *record) error {
+	if rec.broken {
+		return &tool.TerminalError{Err: fmt.Errorf("the record of installation %q can't be read: delete its objects and Secret %q by hand",
+			o.want.ID.Name, o.records.name())}
+	}
+	if rec.Status != tool.Uninstalling {
+		rec.Status = tool.Uninstalling
+		if err := o.records.write(ctx, rec); err != nil {
+			return err
+		}
+	}
+	limited, cancel := o.limited(ctx)
+	defer cancel()
+	if err := o.prune(limited, append(rec.all(), rec.leftovers()...), nil); err != nil {
+		return err
+	}
+	return o.records.remove(ctx)
+}
+
+// prune deletes objects that are not among those to stay.
+func (o *operation) prune(ctx context.Context, all, stay []*object) error {
+	leaving, err := o.leaving(all, stay)
+	if err != nil {
+		return err
+	}
+	for _, group := range objects.Groups(leaving) {
+		if err := objects.InParallel(ctx, group, o.writer().delete); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaving are objects of kinds that are still there, each once, in the order to delete them in.
+func (o *operation) leaving(all, stay []*object) ([]*object, error) {
+	if _, err := objects.LocateSome(all, o.cluster.Mapper(), o.want.ID.Namespace); err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for _, one := range stay {
+		seen[one.Identity()] = true
+	}
+	var out []*object
+	for _, one := range all {
+		if one.Known() && !seen[one.Identity()] {
+			seen[one.Identity()] = true
+			out = append(out, one)
+		}
+	}
+	objects.Sort(out)
+	slices.Reverse(out)
+	return out, nil
+}
+
+// delete takes an object away that belongs to the installation and is not to be kept. Custom objects that something has to clean up after
+// are waited for: what does so may be the next to go.
+func (w *writer) delete(ctx context.Context, o *object) error {
+	live, err := w.doomed(ctx, o)
+	if live == nil || err != nil {
+		return err
+	}
+	background, uid := metav1.DeletePropagationBackground, live.GetUID()
+	err = w.Client(&o.Object).Delete(ctx, o.GetName(), metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return w.Failed("deleting", &o.Object, err)
+	}
+	if len(live.GetFinalizers()) == 0 || !objects.Custom(o.GetKind()) {
+		return nil
+	}
+	if err := objects.AwaitGone(ctx, w.Client(&o.Object), live); err != nil {
+		return fmt.Errorf("waiting for %s to be gone: %w", o.Title(), err)
+	}
+	return nil
+}
+
+// doomed reads an object. It is nil if there is nothing to delete.
+func (w *writer) doomed(ctx context.Context, o *object) (*unstructured.Unstructured, error) {
+	if kept(o.Unstructured) || w.isHome(o) {
+		return nil, nil //nolint:nilnil // nothing to delete
+	}
+	live, err := w.Client(&o.Object).Get(ctx, o.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // nothing to delete
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", o.Title(), err)
+	}
+	if kept(live) || !w.owns(live) {
+		return nil, nil //nolint:nilnil // nothing to delete
+	}
+	return live, nil
+}
+
+func kept(u *unstructured.Unstructured) bool {
+	return strings.EqualFold(u.GetAnnotations()[KeepAnnotation], "true")
+}
