@@ -31,6 +31,9 @@ const (
 	EtcdAnnotation = "anywhere.eks.amazonaws.com/etcd"
 	// TinkerbellBootstrapIPAnnotation is kept, and has no effect.
 	TinkerbellBootstrapIPAnnotation = "anywhere.eks.amazonaws.com/tinkerbell-bootstrap-ip"
+	// TraceAnnotation holds the trace that the stages of a Cluster belong to, in the format of the traceparent header.
+	// Commands set it.
+	TraceAnnotation = "drover.dev/traceparent"
 )
 
 // Labels on all that is made for a Cluster.

@@ -15,9 +15,9 @@ import (
 	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/controllers/addons/release"
 	"github.com/drover-dev/drover/internal/controllers/clusters/admission"
-	"github.com/drover-dev/drover/internal/controllers/clusters/audit"
 	"github.com/drover-dev/drover/internal/controllers/clusters/cluster"
 	"github.com/drover-dev/drover/internal/controllers/clusters/measure"
+	"github.com/drover-dev/drover/internal/controllers/clusters/records"
 )
 
 // keepRecords is how many records of who did what stay.
@@ -44,7 +44,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	records := &audit.Recorder{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Keep: keepRecords}
+	recorder := &records.Recorder{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Keep: keepRecords}
 	figures, err := measure.NewReporter(metrics.Registry, mgr.GetClient())
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: release.NewSources(o.Metadata, mgr.GetAPIReader()), Metadata: o.Metadata,
 		Version: version.ForMinor, Charts: o.Charts, CNIVersion: network, ManagementCluster: o.ManagementCluster,
 		Events: mgr.GetEventRecorderFor("drover"), //nolint:staticcheck // Cluster API's reconcilers write events of the same kind
-		Clock:  clock.RealClock{}, WatchFilter: o.WatchFilter, Records: records, Figures: figures,
+		Clock:  clock.RealClock{}, WatchFilter: o.WatchFilter, Records: recorder, Figures: figures,
 	}
 	for _, part := range []struct {
 		name  string
@@ -63,7 +63,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			return clusters.SetupWithManager(mgr, o.Metadata, controller.Options{MaxConcurrentReconciles: o.Concurrency})
 		}},
 		{"webhooks", func() error {
-			return admission.Setup(mgr, admission.Options{ManagementCluster: o.ManagementCluster, Version: version.ForMinor, Records: records})
+			return admission.Setup(mgr, admission.Options{ManagementCluster: o.ManagementCluster, Version: version.ForMinor, Records: recorder})
 		}},
 	} {
 		if err := part.setup(); err != nil {

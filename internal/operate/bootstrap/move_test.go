@@ -21,7 +21,7 @@ import (
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
-	"github.com/drover-dev/drover/internal/controllers/clusters/audit"
+	"github.com/drover-dev/drover/internal/model/audit"
 	"github.com/drover-dev/drover/internal/operate/bootstrap"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )

@@ -10,7 +10,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
-	"github.com/drover-dev/drover/internal/controllers/clusters/audit"
+	"github.com/drover-dev/drover/internal/model/audit"
 )
 
 // copyRecords brings along who did what to a cluster. Records stay at the source too, where nobody deletes any. What is only noted on the

@@ -17,7 +17,6 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/base/tracing"
-	"github.com/drover-dev/drover/internal/controllers/clusters/measure"
 )
 
 // kindOf is how people call the kind of an object.
@@ -75,7 +74,7 @@ func followTrace(ctx context.Context, c client.Client, cluster *anywherev1.Clust
 		return nil
 	}
 	target := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, measure.TraceAnnotation, parent)
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, anywherev1.TraceAnnotation, parent)
 	err := c.Patch(ctx, target, client.RawPatch(types.MergePatchType, []byte(patch)), traceOwner)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("noting the trace on Cluster %q: %w", cluster.Name, err)

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
-	"github.com/drover-dev/drover/internal/controllers/clusters/audit"
+	"github.com/drover-dev/drover/internal/controllers/clusters/records"
 )
 
 // Options are what the rules depend on.
@@ -27,7 +27,7 @@ type Options struct {
 	// ManagementCluster is the name that this management plane goes by, if it has no Cluster of its own.
 	ManagementCluster string
 	// Records takes who deletes a Cluster.
-	Records *audit.Recorder
+	Records *records.Recorder
 }
 
 // Setup adds the webhooks of all kinds.

@@ -25,8 +25,9 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 	"github.com/drover-dev/drover/internal/base/version"
-	"github.com/drover-dev/drover/internal/controllers/clusters/audit"
 	"github.com/drover-dev/drover/internal/controllers/clusters/cluster"
+	"github.com/drover-dev/drover/internal/controllers/clusters/records"
+	"github.com/drover-dev/drover/internal/model/audit"
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
@@ -55,7 +56,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules := &clusterRules{Options: Options{Version: version.ForMinor}, reader: c, live: c, mayImpersonate: review(c), records: &audit.Recorder{Client: c, Live: c}, now: time.Now}
+	rules := &clusterRules{Options: Options{Version: version.ForMinor}, reader: c, live: c, mayImpersonate: review(c), records: &records.Recorder{Client: c, Live: c}, now: time.Now}
 	return &world{T: t, Client: c, clusterRules: rules, ns: server.Namespace(t)}
 }
 

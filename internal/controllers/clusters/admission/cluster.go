@@ -16,8 +16,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
-	"github.com/drover-dev/drover/internal/controllers/clusters/audit"
 	"github.com/drover-dev/drover/internal/controllers/clusters/cluster"
+	"github.com/drover-dev/drover/internal/controllers/clusters/records"
+	"github.com/drover-dev/drover/internal/model/audit"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
@@ -28,7 +29,7 @@ type clusterRules struct {
 	// reader reads from the manager's cache, live from the API server.
 	reader, live   client.Reader
 	mayImpersonate func(ctx context.Context, user authenticationv1.UserInfo, as string) (bool, error)
-	records        *audit.Recorder
+	records        *records.Recorder
 	now            func() time.Time
 }
 

@@ -29,9 +29,9 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/base/version"
-	"github.com/drover-dev/drover/internal/controllers/clusters/audit"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
 	"github.com/drover-dev/drover/internal/controllers/clusters/measure"
+	"github.com/drover-dev/drover/internal/controllers/clusters/records"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
@@ -79,7 +79,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{T: t, Client: c, ns: server.Namespace(t), events: record.NewFakeRecorder(1000)}
 	w.c = &Controller{
 		Client: c, Live: c, Secrets: plainSecrets{c}, Metadata: c, Access: c, Version: version.ForMinor, Charts: "oci://registry.example.com/charts", CNIVersion: "0.1.0",
-		Events: w.events, Clock: testclock.NewFakePassiveClock(noon), Records: &audit.Recorder{Client: c, Live: c}, Figures: figures,
+		Events: w.events, Clock: testclock.NewFakePassiveClock(noon), Records: &records.Recorder{Client: c, Live: c}, Figures: figures,
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: anywherev1.LocalCredentials}, StringData: map[string]string{projectKey: "p1"},

@@ -172,9 +172,9 @@ func TestStagesBelongToTheTraceOfTheCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := with(1)
-	c.Annotations = map[string]string{TraceAnnotation: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+	c.Annotations = map[string]string{anywherev1.TraceAnnotation: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
 	r.Report(t.Context(), c, Gone(&anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: ptr.To(at(3))}}, at(8).Time))
-	c.Annotations[TraceAnnotation] = "garbage"
+	c.Annotations[anywherev1.TraceAnnotation] = "garbage"
 	r.Report(t.Context(), c, Stage{Scale, "workers", at(1).Time, at(2).Time})
 	ended := spans.Ended()
 	if len(ended) != 2 {

@@ -17,9 +17,6 @@ import (
 	"github.com/drover-dev/drover/internal/base/tracing"
 )
 
-// TraceAnnotation says on a Cluster which trace its stages belong to, as the header traceparent does. Commands set it.
-const TraceAnnotation = "drover.dev/traceparent"
-
 // scrapeTimeout bounds one look at the cache.
 const scrapeTimeout = 5 * time.Second
 
@@ -53,7 +50,7 @@ func NewReporter(metrics prometheus.Registerer, reader client.Reader) (*Reporter
 
 // Report makes stages of a Cluster known.
 func (r *Reporter) Report(ctx context.Context, c *anywherev1.Cluster, ended ...Stage) {
-	parent := tracing.Within(context.WithoutCancel(ctx), c.Annotations[TraceAnnotation])
+	parent := tracing.Within(context.WithoutCancel(ctx), c.Annotations[anywherev1.TraceAnnotation])
 	for _, s := range ended {
 		took := s.End.Sub(s.Start)
 		durations.WithLabelValues(string(s.Operation), s.Name).Observe(took.Seconds())

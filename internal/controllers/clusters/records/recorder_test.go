@@ -1,23 +1,49 @@
-package audit
+package records
 
 import (
 	"fmt"
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/audit"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
+
+var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+func user(name string) authenticationv1.UserInfo { return authenticationv1.UserInfo{Username: name} }
+
+func cluster(uid types.UID) *anywherev1.Cluster {
+	c := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "billy", Namespace: "herd", UID: uid, Generation: 1}}
+	c.Spec.KubernetesVersion = "1.35"
+	return c
+}
+
+// upgraded returns a copy of a Cluster whose Kubernetes version a user changed.
+func upgraded(t *testing.T, old *anywherev1.Cluster, by string) *anywherev1.Cluster {
+	t.Helper()
+	updated := old.DeepCopy()
+	updated.Spec.KubernetesVersion = "1.36"
+	if err := audit.Stamp(old, updated, user(by), noon); err != nil {
+		t.Fatal(err)
+	}
+	updated.Generation++
+	return updated
+}
 
 func newRecorder(t *testing.T, keep int) *Recorder {
 	t.Helper()
@@ -46,12 +72,11 @@ func (r *Recorder) all(t *testing.T) []droverv1.AuditRecord {
 
 func TestWhatIsNotedBecomesRecordsOnce(t *testing.T) {
 	r := newRecorder(t, 0)
-	c := cluster(nil)
-	c.UID = "once"
-	if err := Stamp(nil, c, user("ann"), noon); err != nil {
+	c := cluster("once")
+	if err := audit.Stamp(nil, c, user("ann"), noon); err != nil {
 		t.Fatal(err)
 	}
-	c = asked(t, c, "bob", func(c *anywherev1.Cluster) { c.Spec.KubernetesVersion = "1.36" })
+	c = upgraded(t, c, "bob")
 	killed := c.DeepCopy() // by whoever was killed before the status was written
 	for _, one := range []*anywherev1.Cluster{killed, c, c} {
 		if err := r.Record(t.Context(), one); err != nil {
@@ -76,8 +101,7 @@ func TestWhatIsNotedBecomesRecordsOnce(t *testing.T) {
 
 func TestNobodyChangesARecord(t *testing.T) {
 	r := newRecorder(t, 0)
-	c := cluster(nil)
-	c.UID = "fixed"
+	c := cluster("fixed")
 	if err := r.RecordDeletion(t.Context(), c, user("ann"), noon); err != nil {
 		t.Fatal(err)
 	}
@@ -91,9 +115,8 @@ func TestNobodyChangesARecord(t *testing.T) {
 func TestOldRecordsGo(t *testing.T) {
 	r := newRecorder(t, 10)
 	for i := range 25 {
-		c := cluster(nil)
-		c.UID = types.UID(fmt.Sprintf("old-%02d", i))
-		if err := Stamp(nil, c, user("ann"), noon); err != nil {
+		c := cluster(types.UID(fmt.Sprintf("old-%02d", i)))
+		if err := audit.Stamp(nil, c, user("ann"), noon); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.Record(t.Context(), c); err != nil {

@@ -1,4 +1,6 @@
-package audit
+// Package records writes AuditRecords: what internal/model/audit noted on Clusters, and deletions. It never decides what is worth a
+// record. Start with Recorder.
+package records
 
 import (
 	"context"
@@ -14,6 +16,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/audit"
 )
 
 // Recorder writes records.
@@ -31,7 +34,7 @@ type Recorder struct {
 // Record writes what is noted on a Cluster and was not recorded yet, and says so in its status, which the caller writes. To be killed before
 // that is no harm: a record has a name of its own.
 func (r *Recorder) Record(ctx context.Context, c *anywherev1.Cluster) error {
-	pending := Pending(c)
+	pending := audit.Pending(c)
 	for _, one := range pending {
 		if err := r.create(ctx, one); err != nil {
 			return err
@@ -46,7 +49,7 @@ func (r *Recorder) Record(ctx context.Context, c *anywherev1.Cluster) error {
 
 // RecordDeletion writes that somebody deletes a Cluster.
 func (r *Recorder) RecordDeletion(ctx context.Context, c *anywherev1.Cluster, who authenticationv1.UserInfo, now time.Time) error {
-	return r.create(ctx, Deletion(c, who, now))
+	return r.create(ctx, audit.Deletion(c, who, now))
 }
 
 func (r *Recorder) create(ctx context.Context, one *droverv1.AuditRecord) error {
