@@ -10,7 +10,7 @@ import (
 	"github.com/drover-dev/drover/internal/cli/management"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/cli/verb"
-	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 )
 
 // AddCommands puts the commands below their verbs.
@@ -46,12 +46,12 @@ func (l *look) add(cmd *cobra.Command) {
 	l.output.AddFlag(cmd)
 }
 
-func (l *look) connect() (*view.Plane, error) {
+func (l *look) connect() (*inspect.Plane, error) {
 	config, err := l.plane.Config()
 	if err != nil {
 		return nil, err
 	}
-	plane, err := view.Connect(config)
+	plane, err := inspect.Connect(config)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (l *look) complete(cmd *cobra.Command, args []string, _ string) ([]cobra.Co
 }
 
 // names are the clusters of a plane, with what they are.
-func names(ctx context.Context, connect func() (*view.Plane, error), namespace string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func names(ctx context.Context, connect func() (*inspect.Plane, error), namespace string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(ctx, ui.CompletionTimeout)
 	defer cancel()
 	plane, err := connect()

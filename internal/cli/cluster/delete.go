@@ -13,7 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/cli/management"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/model/spec"
-	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 )
 
@@ -37,12 +37,12 @@ clusters can be deleted as well.`,
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return names(cmd.Context(), func() (*view.Plane, error) {
+			return names(cmd.Context(), func() (*inspect.Plane, error) {
 				rest, _, err := c.plane(&spec.Config{Cluster: &anywherev1.Cluster{}})
 				if err != nil {
 					return nil, err
 				}
-				return view.Connect(rest)
+				return inspect.Connect(rest)
 			}, c.namespace)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -108,13 +108,13 @@ func (c *change) find(ctx context.Context, cluster string) (*spec.Config, error)
 	if err != nil {
 		return nil, err
 	}
-	plane, err := view.Connect(rest)
+	plane, err := inspect.Connect(rest)
 	if err != nil {
 		return nil, err
 	}
 	plane.Own = (&management.Flags{Kubeconfig: c.kubeconfig}).Namespace()
 	found, err := plane.Find(ctx, c.namespace, cluster)
-	var missing *view.NotFoundError
+	var missing *inspect.NotFoundError
 	if errors.As(err, &missing) && c.unfinished(cluster) {
 		return none, nil
 	}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 )
 
 func newDescribe(io *ui.IO) *cobra.Command {
@@ -38,7 +38,7 @@ each that are not met.`,
 }
 
 // tree reads the cluster of that name.
-func (l *look) tree(cmd *cobra.Command, name string) (*view.Node, error) {
+func (l *look) tree(cmd *cobra.Command, name string) (*inspect.Node, error) {
 	plane, err := l.connect()
 	if err != nil {
 		return nil, err
@@ -50,9 +50,9 @@ func (l *look) tree(cmd *cobra.Command, name string) (*view.Node, error) {
 	return plane.Tree(cmd.Context(), found)
 }
 
-func printTree(w stdio.Writer, tree *view.Node, now time.Time) error {
+func printTree(w stdio.Writer, tree *inspect.Node, now time.Time) error {
 	var rows [][]string
-	tree.Walk(func(n *view.Node, depth int) {
+	tree.Walk(func(n *inspect.Node, depth int) {
 		rows = append(rows, []string{strings.Repeat("  ", depth) + n.Kind + "/" + n.Name, state(n), age(n.Created, now), n.Detail})
 		for _, c := range n.Conditions {
 			if c.Status != metav1.ConditionTrue && n.Counts(c.Type) {
@@ -64,7 +64,7 @@ func printTree(w stdio.Writer, tree *view.Node, now time.Time) error {
 }
 
 // state is how an object is doing, in a word.
-func state(n *view.Node) string {
+func state(n *inspect.Node) string {
 	switch {
 	case n.Deleting:
 		return "Deleting"
@@ -95,7 +95,7 @@ what everything else waits for, and what to do about that.`,
 			if err != nil {
 				return err
 			}
-			answer := view.Why(tree, time.Now())
+			answer := inspect.Why(tree, time.Now())
 			return l.output.Print(io.Out, answer, func(w stdio.Writer) error { return printAnswer(w, answer, time.Now()) })
 		},
 	}
@@ -103,7 +103,7 @@ what everything else waits for, and what to do about that.`,
 	return cmd
 }
 
-func printAnswer(w stdio.Writer, a view.Answer, now time.Time) error {
+func printAnswer(w stdio.Writer, a inspect.Answer, now time.Time) error {
 	for i, link := range a.Chain {
 		because := ""
 		if i > 0 {

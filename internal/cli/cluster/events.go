@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 )
 
 func newEvents(io *ui.IO) *cobra.Command {
@@ -44,7 +44,7 @@ tells when it changed last, and events are kept for an hour.`,
 	return cmd
 }
 
-func printTimeline(w stdio.Writer, t view.Timeline) error {
+func printTimeline(w stdio.Writer, t inspect.Timeline) error {
 	var rows [][]string
 	for _, s := range t.Stages {
 		rows = append(rows, []string{s.Name, s.At.UTC().Format(time.TimeOnly), seconds(s.Seconds)})

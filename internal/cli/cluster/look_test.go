@@ -21,7 +21,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 )
 
@@ -97,7 +97,7 @@ func TestAClusterThatIsNotReadyIsShownWithItsCause(t *testing.T) {
 			t.Errorf("why says nothing of %q:\n%s", want, got.out)
 		}
 	}
-	var answer view.Answer
+	var answer inspect.Answer
 	w.must(json.Unmarshal([]byte(w.ok("why", "cluster", "half", "-o", "json").out), &answer))
 	if answer.Ready || len(answer.Chain) != 5 || answer.Deepest().Reason != infrav1.InsufficientCapacityReason {
 		t.Errorf("the answer is %+v", answer)

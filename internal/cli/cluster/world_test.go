@@ -21,7 +21,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/model/spec"
-	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
@@ -42,7 +42,7 @@ func newWorld(t *testing.T) *world {
 	t.Chdir(t.TempDir())
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("DROVER_HOME", filepath.Join(t.TempDir(), "home"))
-	plane, err := view.Connect(server.Config)
+	plane, err := inspect.Connect(server.Config)
 	w := &world{T: t, kubeconfig: filepath.Join(t.TempDir(), "mgmt.kubeconfig"), namespace: server.Namespace(t)}
 	w.must(err)
 	w.client = plane.Client

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/operate/inspect/fleet"
 )
 
@@ -21,7 +21,7 @@ type source struct {
 // find looks among the clusters that people describe first: who may see nothing else is to find theirs. Clusters of Cluster API that nobody
 // describes come next.
 func find(ctx context.Context, cfg *rest.Config, namespace, name string) (*source, error) {
-	plane, err := view.Connect(cfg)
+	plane, err := inspect.Connect(cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/drover-dev/drover/internal/cli/management"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/operate/inspect/fleet"
 	"github.com/drover-dev/drover/internal/operate/kubeconfig"
 )
@@ -87,7 +87,7 @@ func (o *options) fetch(ctx context.Context, io *ui.IO, from *source) ([]byte, e
 	if o.wait == 0 {
 		data, err := from.get(ctx)
 		var bare *fleet.NotInitializedError
-		var described *view.NotInitializedError
+		var described *inspect.NotInitializedError
 		if errors.As(err, &bare) || errors.As(err, &described) {
 			err = fmt.Errorf("%w: wait for it with --wait 5m", err)
 		}

@@ -34,7 +34,7 @@ import (
 	"github.com/drover-dev/drover/internal/base/process"
 	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/model/spec"
-	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/plane"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 	"github.com/drover-dev/drover/internal/test/workloadtest"
@@ -51,7 +51,7 @@ type side struct {
 
 func newSide(t *testing.T, server *kubetest.Server) *side {
 	t.Helper()
-	connected, err := view.Connect(server.Config)
+	connected, err := inspect.Connect(server.Config)
 	if err != nil {
 		t.Fatal(err)
 	}

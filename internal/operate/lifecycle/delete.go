@@ -13,7 +13,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/model/spec"
-	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 )
 
@@ -44,7 +44,7 @@ func (w *Workload) setupDelete(ctx context.Context, p *workflow.Progress) error 
 // checkDeletable finds the cluster, and refuses one that others need.
 func (w *Workload) checkDeletable(ctx context.Context, p *workflow.Progress) []error {
 	live, err := w.plane.Find(ctx, w.Config.Cluster.Namespace, w.Config.Cluster.Name)
-	var none *view.NotFoundError
+	var none *inspect.NotFoundError
 	if errors.As(err, &none) && (p.Resumed() || w.Config.Cluster.UID == "" && len(w.Config.Objects()) > 1) {
 		return nil // An earlier run deleted it, or never made it: what it names may be left.
 	}

@@ -12,7 +12,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/model/spec"
-	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 )
 
@@ -28,14 +28,14 @@ const (
 
 // follower watches what the controllers make of a cluster.
 type follower struct {
-	plane    *view.Plane
+	plane    *inspect.Plane
 	key      client.ObjectKey
 	progress *workflow.Progress
 
 	// failing is since when the controllers say that the user has to do something.
 	failing time.Time
 	// deepest is what was last known to be waited for.
-	deepest view.Link
+	deepest inspect.Link
 	next    string
 }
 
@@ -188,7 +188,7 @@ func (f *follower) tell(ctx context.Context, c *anywherev1.Cluster) {
 	if err != nil {
 		return // The next change is another occasion.
 	}
-	answer := view.Why(tree, time.Now())
+	answer := inspect.Why(tree, time.Now())
 	if answer.Ready {
 		return
 	}

@@ -16,7 +16,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/model/spec"
-	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 )
 
@@ -62,7 +62,7 @@ type Workload struct {
 	// REST is how to reach the management plane.
 	REST *rest.Config
 
-	plane *view.Plane
+	plane *inspect.Plane
 	// differences are what an upgrade changes, once that is known.
 	differences []Difference
 }
@@ -92,7 +92,7 @@ func (w *Workload) connect(ctx context.Context) error {
 	if err := Reach(ctx, w.REST, w.Kubeconfig); err != nil {
 		return err
 	}
-	plane, err := view.Connect(w.REST)
+	plane, err := inspect.Connect(w.REST)
 	w.plane = plane
 	return err
 }

@@ -14,7 +14,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/model/spec"
-	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 	"github.com/drover-dev/drover/internal/plane"
 )
@@ -112,7 +112,7 @@ func (m *Management) onItself(ctx context.Context) (*Workload, error) {
 
 // home finds the side that has the cluster's objects. It may be neither, which is no error.
 func (m *Management) home(ctx context.Context, p *workflow.Progress) (*Workload, *anywherev1.Cluster, error) {
-	var found *view.NotFoundError
+	var found *inspect.NotFoundError
 	itself, err := m.onItself(ctx)
 	if err == nil {
 		cluster, findErr := itself.plane.Find(ctx, m.Config.Cluster.Namespace, m.Config.Cluster.Name)

@@ -25,7 +25,7 @@ import (
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/install/about"
 	"github.com/drover-dev/drover/internal/model/spec"
-	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 	"github.com/drover-dev/drover/internal/plane"
 	"github.com/drover-dev/drover/internal/test/kubetest"
@@ -50,7 +50,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	server := kubetest.SharedWithoutWebhooks(t)
 	w := &world{T: t, config: server.Config, namespace: server.Namespace(t), dir: t.TempDir()}
-	connected, err := view.Connect(server.Config)
+	connected, err := inspect.Connect(server.Config)
 	w.must(err)
 	w.client = connected.Client
 	return w

@@ -15,7 +15,7 @@ import (
 
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/install/about"
-	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 )
 
@@ -54,7 +54,7 @@ func released(version string) *utilversion.Version {
 
 // planeVersion is the version of the Drover on a plane, empty if it can't be seen. What runs there says so itself; an older one has left it
 // on its definitions only, which not everybody may read.
-func planeVersion(ctx context.Context, plane *view.Plane) (string, error) {
+func planeVersion(ctx context.Context, plane *inspect.Plane) (string, error) {
 	runs, err := about.Read(ctx, plane.Client)
 	if err == nil || !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return runs.Version, err

@@ -13,7 +13,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/bootstrap"
-	"github.com/drover-dev/drover/internal/operate/inspect/clusters"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 )
 
@@ -83,7 +83,7 @@ func (w *Workload) checkThere(ctx context.Context, p *workflow.Progress) []error
 		return []error{fmt.Errorf("cluster %q is paused: find out who did that and why, then remove the annotation %s", live.Name, anywherev1.PausedAnnotation)}
 	}
 	if tree, err := w.plane.Tree(ctx, live); err == nil {
-		if answer := view.Why(tree, time.Now()); !answer.Ready && !p.Resumed() {
+		if answer := inspect.Why(tree, time.Now()); !answer.Ready && !p.Resumed() {
 			p.Note("the cluster is not ready as it is: %s", answer.Deepest())
 		}
 	}

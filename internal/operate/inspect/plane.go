@@ -1,6 +1,6 @@
-// Package view is what people see of clusters, with the rights of the person who looks: a list, the tree of objects that a cluster consists
+// Package inspect is what people see of clusters, with the rights of the person who looks: a list, the tree of objects that a cluster consists
 // of, why it is not ready, and what happened when. It changes nothing. Start with Connect.
-package view
+package inspect
 
 import (
 	"cmp"
