@@ -5,13 +5,15 @@ SHELL := bash
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DEFAULT_GOAL := all
 
-# A version that sorts, also outside a Git checkout and before the first tag.
-VERSION ?= $(or $(shell git describe --tags --match 'v[0-9]*' --dirty 2>/dev/null),v0.0.0-dev)
+# The version of this commit; hack/version.sh explains its form.
+ifndef VERSION
+VERSION := $(or $(shell hack/version.sh),$(error hack/version.sh failed))
+endif
 COMMIT  ?= $(shell git rev-parse --verify --quiet HEAD 2>/dev/null)
 DATE    ?= $(shell TZ=UTC git show -s --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ 2>/dev/null)
 
-# The image that "make docker-build" makes and provider-components.yaml names.
-IMG ?= drover-dev/manager:$(VERSION)
+# The image that "make docker-build" makes and provider-components.yaml names. Tags have no "+".
+IMG ?= drover-dev/manager:$(subst +,_,$(VERSION))
 # Kubernetes versions or minors to build, "all" for every one; empty: the default one.
 KUBE_VERSIONS ?=
 PREFIX ?= /usr/local

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/drover-dev/drover/config"
+	"github.com/drover-dev/drover/internal/base/version"
 )
 
 const fieldManager = "drover-install"
@@ -40,7 +41,7 @@ func newCluster(cfg *rest.Config) (*cluster, error) {
 
 // stale returns the objects that are missing or differ, and the version of the API from which on to watch definitions. It reads
 // metadata only.
-func (c *cluster) stale(ctx context.Context, objects []object, version string) (stale []object, since string, err error) {
+func (c *cluster) stale(ctx context.Context, objects []object, own string) (stale []object, since string, err error) {
 	installed, since, err := c.definitions(ctx)
 	if err != nil {
 		return nil, "", err
@@ -50,8 +51,8 @@ func (c *cluster) stale(ctx context.Context, objects []object, version string) (
 	}
 	for _, obj := range objects {
 		meta := installed[obj.String()]
-		if meta != nil && newer(meta.Annotations[VersionAnnotation], version) {
-			return nil, "", &NewerError{Object: obj.String(), Installed: meta.Annotations[VersionAnnotation], Own: version}
+		if meta != nil && version.Older(own, meta.Annotations[VersionAnnotation]) {
+			return nil, "", &NewerError{Object: obj.String(), Installed: meta.Annotations[VersionAnnotation], Own: own}
 		}
 		if meta == nil || meta.Annotations[HashAnnotation] != obj.hash {
 			stale = append(stale, obj)

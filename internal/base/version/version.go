@@ -1,32 +1,36 @@
-// Package version says what this build is: its own version and those of the
-// Kubernetes and Cluster API it carries. It holds facts only; checks of version
-// skew belong to whoever makes the connection. Start at [Get].
+// Package version describes this build: its own version and those of the Kubernetes and Cluster
+// API that it carries, and the order of Drover's versions. It holds facts only; whoever makes a
+// connection decides which versions work together. Start at [Get].
+//
+// The file VERSION names the next release. hack/version.sh derives the version of a commit from it.
 package version
 
 import (
+	_ "embed" // for the file VERSION
 	"runtime"
 	"runtime/debug"
+	"strings"
 )
 
-// Kubernetes is the release that a Drover of this version runs by default. A
-// test holds it equal to what kube/kubernetes/go.mod pins.
+// Kubernetes is the release that a Drover of this version runs by default. A test holds it equal
+// to the pin in kube/kubernetes/go.mod.
 const Kubernetes = "v1.36.3"
 
-const (
-	clusterAPIModule = "sigs.k8s.io/cluster-api"
-	development      = "v0.0.0-dev"
-)
+const clusterAPIModule = "sigs.k8s.io/cluster-api"
 
-// Set by the linker, see the Makefile. They are empty in a binary that was made
-// by a bare "go build" or "go test".
+//go:embed VERSION
+var next string
+
+// Set by the linker, see the Makefile. They are empty in a program that was built by a bare
+// "go build" or "go test".
 var (
 	version string
 	commit  string
 	date    string
 )
 
-// Info describes one build. A field that is not known is empty, except Version,
-// which then is a development version that sorts before every release.
+// Info describes one build. Unknown fields are empty, except Version, which is then that of a
+// development build without a number.
 type Info struct {
 	Version    string `json:"version"`
 	Commit     string `json:"commit,omitempty"`
@@ -52,7 +56,7 @@ func from(info Info, build *debug.BuildInfo) Info {
 		info.Date = orSetting(info.Date, build, "vcs.time")
 	}
 	if info.Version == "" {
-		info.Version = development
+		info.Version = strings.TrimSpace(next) + "-" + development
 	}
 	return info
 }

@@ -5,12 +5,14 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 func TestFrom(t *testing.T) {
+	bare := strings.TrimSpace(next) + "-dev"
 	module := func(path, version string) *debug.Module { return &debug.Module{Path: path, Version: version} }
 	tests := []struct {
 		name   string
@@ -19,8 +21,8 @@ func TestFrom(t *testing.T) {
 		want   Info
 	}{
 		{
-			name: "without any record it is a development version",
-			want: Info{Version: "v0.0.0-dev"},
+			name: "without any record it is an unnumbered development build",
+			want: Info{Version: bare},
 		},
 		{
 			name:   "what the linker set wins over what the compiler recorded",
@@ -38,14 +40,14 @@ func TestFrom(t *testing.T) {
 					{Key: "vcs.revision", Value: "bbbb"}, {Key: "vcs.time", Value: "2020-01-01T00:00:00Z"},
 				},
 			},
-			want: Info{Version: "v0.0.0-dev", Commit: "bbbb", Date: "2020-01-01T00:00:00Z", ClusterAPI: "v1.14.2"},
+			want: Info{Version: bare, Commit: "bbbb", Date: "2020-01-01T00:00:00Z", ClusterAPI: "v1.14.2"},
 		},
 		{
 			name: "a replaced module counts with the version that replaces it",
 			build: &debug.BuildInfo{Deps: []*debug.Module{{
 				Path: "sigs.k8s.io/cluster-api", Version: "v1.14.2", Replace: module("example.com/fork", "v1.14.3"),
 			}}},
-			want: Info{Version: "v0.0.0-dev", ClusterAPI: "v1.14.3"},
+			want: Info{Version: bare, ClusterAPI: "v1.14.3"},
 		},
 	}
 	for _, tt := range tests {
@@ -55,6 +57,12 @@ func TestFrom(t *testing.T) {
 				t.Errorf("unexpected info (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestTheFileNamesARelease(t *testing.T) {
+	if v := strings.TrimSpace(next); !Released(v) {
+		t.Errorf("VERSION holds %q, want the version of the next release", v)
 	}
 }
 

@@ -39,8 +39,16 @@ func TestVersionsThatMayWorkTogether(t *testing.T) {
 		{"v0.5.0", "v0.6.0", "an older command line"},
 		{"v0.9.0", "v1.0.0", "an older command line"},
 		{"v1.0.0", "v0.9.0", "only the minor version before"},
-		{"v0.0.0-dev", "v0.6.0", ""},
-		{"v0.6.0", "v0.0.0-dev", ""},
+		{"v0.6.0-dev.7+g1a2b3c4", "v0.6.0-dev.7+g1a2b3c4", ""},
+		{"v0.6.0-dev.10+g1a2b3c4", "v0.6.0-dev.9+g5d6e7f8", ""},
+		{"v0.6.0-dev.9+g5d6e7f8", "v0.6.0-dev.10+g1a2b3c4", "an older command line"},
+		{"v0.6.0-dev", "v0.6.0-dev.10+g1a2b3c4", ""},
+		{"v0.6.0-dev.10+g1a2b3c4", "v0.6.0", "an older command line"},
+		{"v0.6.0", "v0.6.0-dev.10+g1a2b3c4", ""},
+		{"v0.6.0-dev.0+g1a2b3c4", "v0.5.0", ""},
+		{"v0.6.0-dev.0+g1a2b3c4", "v0.4.0", "only the minor version before"},
+		{"v0.6.0-dev", "v0.7.0", "an older command line"},
+		{"v0.6.0", "latest", ""},
 		{"v0.6.0", "", ""},
 	} {
 		err := checkSkew(tt.own, tt.plane)

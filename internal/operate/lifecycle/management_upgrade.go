@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/operate/bootstrap"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 )
@@ -90,11 +91,11 @@ func (m *Management) upgradeNeeded(ctx context.Context, p *workflow.Progress) er
 	if err != nil {
 		return err
 	}
-	version, err := planeVersion(ctx, w.plane)
+	installed, err := planeVersion(ctx, w.plane)
 	if err != nil {
 		return err
 	}
-	if version == m.version() && w.follow(p).reached(ctx, live) {
+	if version.SameBuild(installed, m.version()) && w.follow(p).reached(ctx, live) {
 		return workflow.Finish("the cluster is as the spec wants it, and has this version of Drover")
 	}
 	return nil

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/install/about"
 	"github.com/drover-dev/drover/internal/model/spec"
@@ -205,7 +206,7 @@ func (w *world) workload(name string) *Workload {
 func TestAnOldProgramIsRefusedBeforeItChangesAnything(t *testing.T) {
 	w := newWorld(t)
 	w.stamp("v0.6.0")
-	defer w.stamp("v0.0.0-dev")
+	defer w.stamp(version.Get().Version)
 	for own, want := range map[string]string{"v0.5.0": "an older command line must not work on it", "v0.8.0": "only the minor version before is supported"} {
 		c := w.workload("old")
 		c.Version = own

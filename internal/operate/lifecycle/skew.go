@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/install/about"
 	"github.com/drover-dev/drover/internal/operate/inspect"
@@ -29,27 +30,27 @@ func (e *SkewError) Error() string {
 	return fmt.Sprintf("this is Drover %s, the management plane has %s: %s; %s. Nothing was changed", e.Own, e.Plane, e.Problem, e.Remedy)
 }
 
-// checkSkew says whether a command line may work on a management plane: one of its own minor version, or of the one before. Versions that
-// are no releases are not compared.
+// checkSkew decides whether a command line may work on a management plane: one of its own minor version, or of the one before. Between
+// builds that aren't releases nothing is promised, so an older one is rejected within a minor version too. A version that can't be parsed
+// isn't compared.
 func checkSkew(own, plane string) error {
-	ours, theirs := released(own), released(plane)
+	ours, err := utilversion.ParseSemantic(own)
+	if err != nil {
+		return nil
+	}
+	theirs, err := utilversion.ParseSemantic(plane)
+	if err != nil {
+		return nil
+	}
+	released := version.Released(own) && version.Released(plane)
 	switch {
-	case ours == nil || theirs == nil:
-	case ours.Major() < theirs.Major() || ours.Major() == theirs.Major() && ours.Minor() < theirs.Minor():
+	case ours.Major() < theirs.Major() || ours.Major() == theirs.Major() && ours.Minor() < theirs.Minor(),
+		!released && version.Older(own, plane):
 		return &SkewError{own, plane, "an older command line must not work on it", "use Drover " + plane}
 	case ours.Major() != theirs.Major() || ours.Minor() > theirs.Minor()+1:
 		return &SkewError{own, plane, "only the minor version before is supported", "upgrade the management cluster one minor version at a time first, or use Drover " + plane}
 	}
 	return nil
-}
-
-// released is the version of a release, nil if it is none.
-func released(version string) *utilversion.Version {
-	v, err := utilversion.ParseSemantic(version)
-	if err != nil || v.Major() == 0 && v.Minor() == 0 && v.Patch() == 0 {
-		return nil
-	}
-	return v
 }
 
 // planeVersion is the version of the Drover on a plane, empty if it can't be seen. What runs there says so itself; an older one has left it
