@@ -10,10 +10,10 @@ import (
 
 	"github.com/drover-dev/drover/internal/metal/api"
 	"github.com/drover-dev/drover/internal/metal/catalog"
+	"github.com/drover-dev/drover/internal/metal/tags"
 )
 
 const (
-	maxTag      = 80
 	maxUserdata = 4 << 20
 	// anyPlace leaves the choice to us.
 	anyPlace = "any"
@@ -139,12 +139,10 @@ func checkBilling(req *api.DeviceCreate, _ *Order) string {
 
 func checkTags(req *api.DeviceCreate, _ *Order) string { return TagProblem(req.Tags) }
 
-// TagProblem says which tag can't be kept.
-func TagProblem(tags []string) string {
-	for _, tag := range tags {
-		if len(tag) > maxTag {
-			return fmt.Sprintf("Tag %.20q… is too long (maximum is %d characters)", tag, maxTag)
-		}
+// TagProblem returns why the tags are rejected, or "".
+func TagProblem(all []string) string {
+	if tag, found := tags.TooLong(all); found {
+		return fmt.Sprintf("Tag %.20q… is too long (maximum is %d characters)", tag, tags.MaxLength)
 	}
 	return ""
 }

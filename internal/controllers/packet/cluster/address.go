@@ -133,7 +133,7 @@ func (c *Controller) ensureAddress(ctx context.Context, s *scope) (*outcome.Wait
 func (c *Controller) reserve(ctx context.Context, s *scope) error {
 	spec := s.packetCluster.Spec
 	request := client.AddressRequest{
-		Type: "public_ipv4", Quantity: 1, Metro: spec.Metro, FailOnApprovalRequired: true, Tags: s.identity().tags(),
+		Type: "public_ipv4", Quantity: 1, Metro: spec.Metro, FailOnApprovalRequired: true, Tags: s.identity().Encode(),
 	}
 	if spec.Metro == "" {
 		request.Facility = spec.Facility
@@ -162,7 +162,7 @@ func (s *scope) giveBack(ctx context.Context, addresses []client.IPReservation) 
 // takenByNamesakes tells which addresses clusters of the same name in other namespaces have, or may still come to ask for.
 func (c *Controller) takenByNamesakes(ctx context.Context, s *scope) (func(string) bool, error) {
 	list := &infrav1.PacketClusterList{}
-	name := s.identity().cluster
+	name := s.identity().Cluster
 	if err := c.Client.List(ctx, list, ctrlclient.MatchingLabels{clusterv1.ClusterNameLabel: name}); err != nil {
 		return nil, fmt.Errorf("listing clusters named %q: %w", name, err)
 	}

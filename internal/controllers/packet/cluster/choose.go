@@ -3,27 +3,16 @@ package cluster
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/drover-dev/drover/internal/metal/client"
+	"github.com/drover-dev/drover/internal/metal/tags"
 )
 
-// Tags of an elastic address. The first is what addresses have always had; agents inside clusters look for it. It does not tell
-// clusters of the same name in two namespaces apart, which the second does.
-const (
-	clusterTag   = "cluster-api-provider-packet:cluster-id:"
-	namespaceTag = "capp:namespace:"
-)
-
-// identity is how a cluster is called in tags, and what it has recorded of its address.
+// identity is how a cluster is named in tags, and what it has recorded of its address.
 type identity struct {
-	cluster, namespace string
-	host               string // of the endpoint, if it has one
-	reservation        string // the id that was recorded
-}
-
-func (i identity) tags() []string {
-	return []string{client.Tag(clusterTag, i.cluster), client.Tag(namespaceTag, i.namespace)}
+	tags.Endpoint
+	host        string // of the endpoint, if it has one
+	reservation string // the recorded id
 }
 
 // verdict is which address is the cluster's.
@@ -59,7 +48,7 @@ func (i identity) choose(all []client.IPReservation, taken func(address string) 
 
 // tagged picks among the addresses that carry both tags: the one in use, else the oldest.
 func (i identity) tagged(all []client.IPReservation) verdict {
-	own := slices.DeleteFunc(slices.Clone(all), func(ip client.IPReservation) bool { return !hasAll(ip.Tags, i.tags()) })
+	own := slices.DeleteFunc(slices.Clone(all), func(ip client.IPReservation) bool { return !i.Owns(ip.Tags) })
 	if len(own) == 0 {
 		return verdict{}
 	}
@@ -75,21 +64,20 @@ func (i identity) tagged(all []client.IPReservation) verdict {
 
 // named accepts an address that the cluster already has as its endpoint, unless its tags say that it is another cluster's.
 func (i identity) named(ip *client.IPReservation) verdict {
-	if owner := foreign(ip.Tags, client.Tag(namespaceTag, i.namespace), namespaceTag); owner != "" {
+	if owner := i.OtherNamespace(ip.Tags); owner != "" {
 		return verdict{problem: "address " + ip.Address + " belongs to a cluster in namespace " + owner}
 	}
-	if owner := foreign(ip.Tags, client.Tag(clusterTag, i.cluster), clusterTag); owner != "" {
+	if owner := i.OtherCluster(ip.Tags); owner != "" {
 		return verdict{problem: "address " + ip.Address + " belongs to cluster " + owner}
 	}
-	return verdict{address: ip, owned: slices.Contains(ip.Tags, client.Tag(clusterTag, i.cluster))}
+	return verdict{address: ip, owned: i.Names(ip.Tags)}
 }
 
 // former accepts an address that was reserved before tags told namespaces apart, if it can be no other cluster's.
 func (i identity) former(all []client.IPReservation, taken func(string) bool) verdict {
 	var candidates []client.IPReservation
 	for _, ip := range all {
-		anyNamespace := slices.ContainsFunc(ip.Tags, func(tag string) bool { return strings.HasPrefix(tag, namespaceTag) })
-		if slices.Contains(ip.Tags, client.Tag(clusterTag, i.cluster)) && !anyNamespace && !taken(ip.Address) {
+		if i.Names(ip.Tags) && !tags.HasNamespace(ip.Tags) && !taken(ip.Address) {
 			candidates = append(candidates, ip)
 		}
 	}
@@ -99,23 +87,6 @@ func (i identity) former(all []client.IPReservation, taken func(string) bool) ve
 	case 1:
 		return verdict{address: &candidates[0], owned: true}
 	default:
-		return verdict{problem: "several addresses have the tag " + client.Tag(clusterTag, i.cluster) + " and could be the cluster's: set spec.controlPlaneEndpoint to the right one"}
+		return verdict{problem: "several addresses have the tag " + i.ClusterTag() + " and could be the cluster's: set spec.controlPlaneEndpoint to the right one"}
 	}
-}
-
-// foreign returns the value of a tag with the prefix, if there is one and it is not own.
-func foreign(tags []string, own, prefix string) string {
-	if slices.Contains(tags, own) {
-		return ""
-	}
-	for _, tag := range tags {
-		if value, ok := strings.CutPrefix(tag, prefix); ok {
-			return value
-		}
-	}
-	return ""
-}
-
-func hasAll(tags, wanted []string) bool {
-	return !slices.ContainsFunc(wanted, func(tag string) bool { return !slices.Contains(tags, tag) })
 }

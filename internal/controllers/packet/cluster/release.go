@@ -20,7 +20,7 @@ import (
 // awaitMachines keeps the address, and the way to the API, until all machines are gone.
 func (c *Controller) awaitMachines(ctx context.Context, s *scope) (*outcome.Wait, error) {
 	list := &infrav1.PacketMachineList{}
-	name := s.identity().cluster
+	name := s.identity().Cluster
 	err := c.Client.List(ctx, list, ctrlclient.InNamespace(s.packetCluster.Namespace), ctrlclient.MatchingLabels{clusterv1.ClusterNameLabel: name})
 	if err != nil {
 		return nil, fmt.Errorf("listing machines of cluster %q: %w", name, err)
@@ -66,7 +66,7 @@ func (c *Controller) release(ctx context.Context, s *scope) (*outcome.Wait, erro
 // releases says whether the address was reserved for this cluster: its tags say so, or it was recorded as such.
 func (s *scope) releases(ip client.IPReservation) bool {
 	i := s.identity()
-	if hasAll(ip.Tags, i.tags()) {
+	if i.Owns(ip.Tags) {
 		return true
 	}
 	recorded := s.packetCluster.Status.Endpoint

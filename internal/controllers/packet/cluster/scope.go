@@ -17,6 +17,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/packet/outcome"
 	"github.com/drover-dev/drover/internal/controllers/packet/visit"
 	"github.com/drover-dev/drover/internal/metal/client"
+	"github.com/drover-dev/drover/internal/metal/tags"
 )
 
 // scope is one reconcile: the objects it is about, and the facts that its steps find.
@@ -71,12 +72,12 @@ func (s *scope) wasUp() bool {
 	return s.cluster != nil && endpoint.IsValid() && s.cluster.Spec.ControlPlaneEndpoint.Host == endpoint.Host
 }
 
-// identity is how the cluster is called in tags.
+// identity is how the cluster is named in tags.
 func (s *scope) identity() identity {
-	i := identity{namespace: s.packetCluster.Namespace, cluster: s.packetCluster.Labels[clusterv1.ClusterNameLabel]}
+	i := identity{Endpoint: tags.Endpoint{Namespace: s.packetCluster.Namespace, Cluster: s.packetCluster.Labels[clusterv1.ClusterNameLabel]}}
 	for _, ref := range s.packetCluster.OwnerReferences {
 		if ref.Kind == "Cluster" {
-			i.cluster = ref.Name
+			i.Cluster = ref.Name
 		}
 	}
 	i.host = s.packetCluster.Spec.ControlPlaneEndpoint.Host

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/packet/outcome"
 	"github.com/drover-dev/drover/internal/controllers/packet/userdata"
 	"github.com/drover-dev/drover/internal/metal/client"
+	"github.com/drover-dev/drover/internal/metal/tags"
 )
 
 // orderGrace is how long an order without an answer may still be carried out. It is longer than the client waits for an answer.
@@ -69,7 +70,7 @@ func (c *Controller) claim(ctx context.Context, s *scope) error {
 	if s.machine.Annotations == nil {
 		s.machine.Annotations = map[string]string{}
 	}
-	s.machine.Annotations[infrav1.ClaimAnnotation] = s.identity().claim
+	s.machine.Annotations[infrav1.ClaimAnnotation] = s.identity().Claim
 	now := s.now()
 	s.provisioning().OrderedAt = &now
 	s.started("")
@@ -112,7 +113,7 @@ func (c *Controller) compose(ctx context.Context, s *scope) (client.DeviceOrder,
 		OperatingSystem: spec.OS,
 		BillingCycle:    spec.BillingCycle,
 		IPXEScriptURL:   spec.IPXEUrl,
-		Tags:            deviceTags(spec.Tags, s.identity(), role, s.owner.Spec.Version),
+		Tags:            tags.Device{Machine: s.identity(), Role: role, Version: s.owner.Spec.Version, User: spec.Tags}.Encode(),
 		Userdata:        data,
 		SSHKeys:         keys.inline,
 		ProjectSSHKeys:  keys.project,

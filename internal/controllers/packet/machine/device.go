@@ -152,16 +152,16 @@ func (c *Controller) search(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// ownDevices lists what carries the machine's tags, of today or of former days.
+// ownDevices lists the devices with the machine's tags, in the current or the former form.
 func (s *scope) ownDevices(ctx context.Context) ([]client.Device, error) {
 	i := s.identity()
 	var own []client.Device
-	for _, prefix := range prefixes {
-		found, err := s.api.DevicesWithTag(ctx, s.packetCluster.Spec.ProjectID, client.Tag(prefix+machineTag, i.machine))
+	for _, tag := range i.Queries() {
+		found, err := s.api.DevicesWithTag(ctx, s.packetCluster.Spec.ProjectID, tag)
 		if err != nil {
 			return nil, err
 		}
-		own = append(own, slices.DeleteFunc(found, func(d client.Device) bool { return !i.owns(d) })...)
+		own = append(own, slices.DeleteFunc(found, func(d client.Device) bool { return !i.Owns(d.Tags) })...)
 	}
 	slices.SortFunc(own, byAge)
 	return slices.CompactFunc(own, func(a, b client.Device) bool { return a.ID == b.ID }), nil

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -32,44 +31,6 @@ func TestPlace(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})
-	}
-}
-
-func TestOwns(t *testing.T) {
-	i := identity{cluster: "c", namespace: "ns", machine: "m", claim: "1"}
-	base := i.tags(prefixes[0])
-	for _, tc := range []struct {
-		name string
-		tags []string
-		want bool
-	}{
-		{name: "all tags and the claim", tags: append([]string{"x", "drover:claim:1"}, base...), want: true},
-		{name: "all tags and no claim, as the former provider left them", tags: base, want: true},
-		{name: "tags of the oldest devices", tags: i.tags(prefixes[1]), want: true},
-		{name: "another machine's claim", tags: append([]string{"drover:claim:2"}, base...)},
-		{name: "another namespace", tags: identity{cluster: "c", namespace: "other", machine: "m"}.tags(prefixes[0])},
-		{name: "half of the tags in either form", tags: []string{base[0], base[1], i.tags(prefixes[1])[2]}},
-		{name: "none"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			if got := i.owns(client.Device{Tags: tc.tags}); got != tc.want {
-				t.Errorf("got %t, want %t", got, tc.want)
-			}
-		})
-	}
-}
-
-func TestTagsOfLongNamesAreShortAndDiffer(t *testing.T) {
-	long := strings.Repeat("n", 200)
-	a := deviceTags(nil, identity{cluster: long, machine: long + "a", namespace: long, claim: "1"}, roleWorker, "")
-	b := deviceTags(nil, identity{cluster: long, machine: long + "b", namespace: long, claim: "1"}, roleWorker, "")
-	for _, tag := range a {
-		if len(tag) > 80 {
-			t.Errorf("tag of %d characters: %s", len(tag), tag)
-		}
-	}
-	if cmp.Equal(a, b) {
-		t.Error("two machines have the same tags")
 	}
 }
 

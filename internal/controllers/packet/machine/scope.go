@@ -19,6 +19,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/packet/outcome"
 	"github.com/drover-dev/drover/internal/controllers/packet/visit"
 	"github.com/drover-dev/drover/internal/metal/client"
+	"github.com/drover-dev/drover/internal/metal/tags"
 )
 
 // providerPrefix makes a provider id of a device's id.
@@ -109,19 +110,19 @@ func (s *scope) record(d *client.Device) {
 	s.machine.Spec.ProviderID = ptr.To(providerPrefix + d.ID)
 }
 
-// identity is how the machine is called in tags. The claim is part of it before it is written, as it is known in advance.
-func (s *scope) identity() identity {
-	i := identity{namespace: s.machine.Namespace, claim: s.machine.Annotations[infrav1.ClaimAnnotation]}
-	if i.claim == "" {
-		i.claim = string(s.machine.UID)
+// identity is how the machine is named in tags. The claim is part of it before it is written, as it is known in advance.
+func (s *scope) identity() tags.Machine {
+	i := tags.Machine{Namespace: s.machine.Namespace, Claim: s.machine.Annotations[infrav1.ClaimAnnotation]}
+	if i.Claim == "" {
+		i.Claim = string(s.machine.UID)
 	}
-	i.cluster = s.machine.Labels[clusterv1.ClusterNameLabel]
+	i.Cluster = s.machine.Labels[clusterv1.ClusterNameLabel]
 	if s.cluster != nil {
-		i.cluster = s.cluster.Name
+		i.Cluster = s.cluster.Name
 	}
 	for _, ref := range s.machine.OwnerReferences {
 		if ref.Kind == "Machine" && strings.HasPrefix(ref.APIVersion, clusterv1.GroupVersion.Group+"/") {
-			i.machine = ref.Name
+			i.Name = ref.Name
 		}
 	}
 	return i

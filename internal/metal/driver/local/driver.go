@@ -18,9 +18,6 @@ import (
 	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
 )
 
-// versionTag is the tag by which a device says which Kubernetes it is for.
-const versionTag = "kubernetes.io/version:"
-
 // Driver implements driver.Driver, driver.Console, driver.Metadata,
 // driver.Shell and driver.Host.
 type Driver struct {
@@ -257,16 +254,6 @@ func (d *Driver) adopt() error {
 		}
 	}
 	return d.removeLeftovers(ids)
-}
-
-// kubernetesVersion is the one that a device asks for by its tags, or none.
-func kubernetesVersion(tags []string) string {
-	for _, tag := range tags {
-		if v, ok := strings.CutPrefix(tag, versionTag); ok {
-			return v
-		}
-	}
-	return ""
 }
 
 func exists(path string) bool {

@@ -16,6 +16,7 @@ import (
 	"github.com/drover-dev/drover/internal/kube/node"
 	"github.com/drover-dev/drover/internal/metal/driver"
 	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
+	"github.com/drover-dev/drover/internal/metal/tags"
 )
 
 const (
@@ -107,7 +108,7 @@ func (m *machine) powerOn(want driver.Machine) error {
 // directory without one is made anew.
 func (m *machine) provision(want driver.Machine, reinstalled int) error {
 	m.progress(10, "provisioning.101", "Provisioning started")
-	builder, err := node.NewBuilder(kubernetesVersion(want.Tags), m.driver.log)
+	builder, err := node.NewBuilder(tags.KubernetesVersion(want.Tags), m.driver.log)
 	if err != nil {
 		return err
 	}

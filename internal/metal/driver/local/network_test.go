@@ -52,15 +52,6 @@ func TestGratuitousARP(t *testing.T) {
 	}
 }
 
-func TestKubernetesVersionComesFromATag(t *testing.T) {
-	if got := kubernetesVersion([]string{"a", "kubernetes.io/version:v1.35.4"}); got != "v1.35.4" {
-		t.Errorf("version %q", got)
-	}
-	if got := kubernetesVersion([]string{"kubernetes.io/role:node"}); got != "" {
-		t.Errorf("version %q of a device without the tag", got)
-	}
-}
-
 func TestVariables(t *testing.T) {
 	m := driver.Machine{
 		Hostname: "box", Plan: "c3.small.x86", Instance: driver.InstanceData{InstanceID: "id", LocalHostname: "box", Region: "da"},

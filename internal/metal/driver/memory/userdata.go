@@ -20,13 +20,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/drover-dev/drover/internal/metal/driver"
+	"github.com/drover-dev/drover/internal/metal/tags"
 )
 
 // maxUnpacked bounds what compressed userdata may grow to.
 const maxUnpacked = 32 << 20
-
-// versionTag is the device tag that names the Kubernetes version to run.
-const versionTag = "kubernetes.io/version:"
 
 // bootstrap is what userdata says about the node that a machine becomes.
 type bootstrap struct {
@@ -188,7 +186,7 @@ type nodeRegistration struct {
 }
 
 func readKubeadm(files map[string]string, m driver.Machine) (*bootstrap, error) {
-	b := &bootstrap{nodeName: m.Hostname, version: taggedVersion(m.Tags), port: apiPort, labels: map[string]string{}}
+	b := &bootstrap{nodeName: m.Hostname, version: tags.KubernetesVersion(m.Tags), port: apiPort, labels: map[string]string{}}
 	found := false
 	for path, content := range files {
 		if !strings.Contains(content, "kubeadm.k8s.io/") || !strings.HasPrefix(path, "/run/kubeadm/") && !strings.HasSuffix(path, ".yaml") {
@@ -324,15 +322,6 @@ func (b *bootstrap) identify() error {
 		return errors.New("the join configuration has no caCertHashes, so its cluster cannot be found")
 	}
 	return nil
-}
-
-func taggedVersion(tags []string) string {
-	for _, tag := range tags {
-		if version, found := strings.CutPrefix(tag, versionTag); found {
-			return version
-		}
-	}
-	return ""
 }
 
 func publicKeyHash(spki []byte) string {

@@ -1,6 +1,6 @@
 package fleet
 
-import "strings"
+import "github.com/drover-dev/drover/internal/metal/tags"
 
 // Owner is the machine of a cluster that a device was made for.
 type Owner struct {
@@ -9,29 +9,11 @@ type Owner struct {
 	Machine   string `json:"machine,omitempty"`
 }
 
-// OwnerOf reads the tags that the Packet provider gives to devices, of today
-// and of before 2023. The zero Owner means that the device has none.
-func OwnerOf(tags []string) Owner {
-	var o Owner
-	for _, tag := range tags {
-		for _, prefix := range []string{"capp:", "cluster-api-provider-packet:"} {
-			rest, ours := strings.CutPrefix(tag, prefix)
-			key, value, _ := strings.Cut(rest, ":")
-			switch {
-			case !ours:
-			case key == "cluster-id":
-				o.Cluster = value
-			case key == "machine-uid":
-				o.Machine = value
-			case key == "namespace":
-				o.Namespace = value
-			}
-		}
-	}
-	if o.Cluster == "" {
-		return Owner{}
-	}
-	return o
+// OwnerOf returns the machine that a device with the tags was ordered for. The zero Owner means that
+// the device belongs to no cluster.
+func OwnerOf(all []string) Owner {
+	m := tags.ParseMachine(all)
+	return Owner{Namespace: m.Namespace, Cluster: m.Cluster, Machine: m.Name}
 }
 
 // ClusterName is how people write it, empty if there is none.
