@@ -244,14 +244,14 @@ func TestFlagsOfOtherToolsAreAcceptedAndSaySo(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"--cleanup":             {"create", "cluster", "-f", file, "--force-cleanup"},
-		"is no check":           {"create", "cluster", "-f", file, "--skip-validations", "everything"},
-		"-f is needed":          {"create", "cluster"},
-		"there is no file":      {"create", "cluster", "-f", "no.yaml"},
-		"which cluster?":        {"delete", "cluster"},
-		"not both":              {"delete", "cluster", "flags", "-f", file},
-		`not of "other"`:        {"upgrade", "cluster", "other", "-f", file},
-		"leave one of them out": {"create", "cluster", "-f", w.spec("self", replacing("management: false", "management: true"))},
+		"--cleanup":                   {"create", "cluster", "-f", file, "--force-cleanup"},
+		"is no check":                 {"create", "cluster", "-f", file, "--skip-validations", "everything"},
+		"-f is needed":                {"create", "cluster"},
+		"there is no file":            {"create", "cluster", "-f", "no.yaml"},
+		"which cluster?":              {"delete", "cluster"},
+		"not both":                    {"delete", "cluster", "flags", "-f", file},
+		`not of "other"`:              {"upgrade", "cluster", "other", "-f", file},
+		"conflicts with --kubeconfig": {"create", "cluster", "-f", w.spec("self", replacing("management: false", "management: true"))},
 	} {
 		if got := w.drover(args...); got.code == 0 || !strings.Contains(got.err, want) {
 			t.Errorf("%v ends with %d, want %q:\n%s", args, got.code, want, got.err)

@@ -53,7 +53,7 @@ func TestTheCertificateOfAMirrorComesFromAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	const mirror = "  registryMirrorConfiguration: {endpoint: 192.0.2.1}\n"
-	text := strings.Replace(generated("one", "docker"), "spec:\n  kubernetesVersion", "spec:\n"+mirror+"  kubernetesVersion", 1)
+	text := strings.Replace((&starter{name: "one", provider: "docker"}).text(), "spec:\n  kubernetesVersion", "spec:\n"+mirror+"  kubernetesVersion", 1)
 	content := func(text string) (string, error) {
 		config, _, err := (&change{}).parse(workflow.Create, []byte(text), "one.yaml")
 		if err != nil {

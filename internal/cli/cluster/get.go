@@ -45,7 +45,7 @@ func newGetClusters(io *ui.IO) *cobra.Command {
 			}
 			list.Items = slices.DeleteFunc(list.Items, func(c anywherev1.Cluster) bool { return len(args) > 0 && !slices.Contains(args, c.Name) })
 			if len(list.Items) == 0 && l.output == "" {
-				fmt.Fprint(io.Err, "There are no clusters. Make one:\n\n  drover generate clusterconfig NAME -p docker > NAME.yaml\n  drover create cluster -f NAME.yaml\n")
+				fmt.Fprintf(io.Err, "No clusters found. Try:\n\n  drover generate clusterconfig NAME -p docker --workload > NAME.yaml\n  drover create cluster -f NAME.yaml%s\n", l.plane.Flag())
 				return nil
 			}
 			return l.output.Print(io.Out, list, func(w stdio.Writer) error { return clusterTable(w, list.Items, time.Now()) })

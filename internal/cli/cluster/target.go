@@ -28,7 +28,7 @@ func isWorkload(config *spec.Config, verb workflow.Verb, kubeconfig string) (boo
 	case c.IsManaged():
 		return true, nil
 	case verb == workflow.Create && kubeconfig != "":
-		return false, ui.Usagef("the spec says that %q is a management cluster, and --kubeconfig that it is a workload cluster of another: leave one of them out", c.Name)
+		return false, ui.Usagef("the spec of %q is that of a management cluster, which conflicts with --kubeconfig: omit the flag, or set \"management: false\" in the spec to create a workload cluster", c.Name)
 	}
 	return false, nil
 }

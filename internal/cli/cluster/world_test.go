@@ -64,7 +64,7 @@ func (w *world) must(err error) {
 // spec writes the spec of a workload cluster to a file.
 func (w *world) spec(name string, edit ...func(string) string) string {
 	w.Helper()
-	text := strings.Replace(generated(name, "docker"), "managementCluster: {name: "+name+"}", "management: false", 1)
+	text := (&starter{name: name, provider: "docker", workload: true}).text()
 	text = strings.ReplaceAll(text, "metadata:\n", "metadata:\n  namespace: "+w.namespace+"\n")
 	for _, e := range edit {
 		text = e(text)

@@ -22,6 +22,14 @@ func (f *Flags) Add(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.Kubeconfig, "kubeconfig", "k", "", "kubeconfig `file` of the management plane")
 }
 
+// Flag is the flag as it was typed, to be appended to a suggested command. It is empty if it was not.
+func (f *Flags) Flag() string {
+	if f.Kubeconfig == "" {
+		return ""
+	}
+	return " --kubeconfig " + f.Kubeconfig
+}
+
 // Namespace is the one that the kubeconfig names, if it does.
 func (f *Flags) Namespace() string {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
