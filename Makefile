@@ -1,4 +1,4 @@
-# Everything goes through the go command; this file only remembers the flags.
+# Everything goes through the go command; this file only keeps the flags.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -12,24 +12,23 @@ endif
 COMMIT  ?= $(shell git rev-parse --verify --quiet HEAD 2>/dev/null)
 DATE    ?= $(shell TZ=UTC git show -s --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ 2>/dev/null)
 
-# The image that "make docker-build" makes and provider-components.yaml names. Tags have no "+".
+# The image that "make docker-build" builds and provider-components.yaml refers to. Tags have no "+".
 IMG ?= drover-dev/manager:$(subst +,_,$(VERSION))
-# Kubernetes versions or minors to build, "all" for every one; empty: the default one.
+# Kubernetes versions or minors to build, or "all"; empty means the default version.
 KUBE_VERSIONS ?=
 PREFIX ?= /usr/local
 # More flags for go test, such as TESTFLAGS='-run TestUp -v'.
 TESTFLAGS ?=
 FUZZTIME ?= 30s
 
-# The same flags for all that is compiled: a package that is in the build cache
-# for the binaries is there for the linter, the generators and Kubernetes too.
-# Only the race detector, which needs cgo, compiles anew.
+# The same flags everywhere, so that binaries, linters, generators and Kubernetes share one build
+# cache. Only the race detector, which requires cgo, compiles everything again.
 export CGO_ENABLED = 0
 export GOFLAGS := -trimpath -buildvcs=false $(filter-out -trimpath -buildvcs=%,$(GOFLAGS))
 
 VERSION_PACKAGE := github.com/drover-dev/drover/internal/base/version
 LDFLAGS := -s -w -X $(VERSION_PACKAGE).version=$(VERSION) -X $(VERSION_PACKAGE).commit=$(COMMIT) -X $(VERSION_PACKAGE).date=$(DATE)
-CAPI     := sigs.k8s.io/cluster-api
+BUILD     = go run ./hack/build --ldflags '$(LDFLAGS)' --kubernetes '$(KUBE_VERSIONS)'
 TOOL     := go tool -modfile=hack/tools/go.mod
 LINT     := $(TOOL) golangci-lint
 
@@ -39,44 +38,42 @@ LINT     := $(TOOL) golangci-lint
 all: build provider-components.yaml ## Build everything: binaries in bin/, and provider-components.yaml
 
 .PHONY: build
-build: drover manager clusterctl ## Build bin/drover, bin/manager and bin/clusterctl
+build: ## Build bin/drover, bin/manager and bin/clusterctl
+	@$(BUILD) drover payload manager clusterctl
 
 .PHONY: drover
 drover: ## Build bin/drover with Kubernetes inside
-	go build -ldflags '$(LDFLAGS)' -o bin/drover ./cmd/drover
-	@go run ./hack/kube payload --into bin/drover
+	@$(BUILD) drover payload
 
 .PHONY: manager
-manager: ## Build bin/manager, the controllers alone
-	go build -ldflags '$(LDFLAGS)' -o bin/manager ./cmd/manager
+manager: ## Build bin/manager, only the controllers
+	@$(BUILD) manager
 
 .PHONY: clusterctl
-clusterctl: ## Build bin/clusterctl, upstream's, of the Cluster API version that Drover runs
-	v=$$(go list -m -f '{{.Version}}' $(CAPI)); IFS=. read -r major minor _ <<<"$${v#v}"; \
-	go build -ldflags "-s -w -X $(CAPI)/version.gitVersion=$$v -X $(CAPI)/version.gitMajor=$$major -X $(CAPI)/version.gitMinor=$$minor" \
-		-o bin/clusterctl $(CAPI)/cmd/clusterctl
+clusterctl: ## Build bin/clusterctl from the Cluster API version that Drover runs
+	@$(BUILD) clusterctl
 
 .PHONY: provider-components.yaml
-provider-components.yaml: ## Render what "kubectl apply" installs on a cluster
+provider-components.yaml: ## Render the manifest that "kubectl apply" installs on a cluster
 	@mkdir -p bin
 	go run ./hack/components --image '$(IMG)' > bin/$@.tmp
 	@mv bin/$@.tmp $@
 
 .PHONY: kube
 kube: ## Build Kubernetes into the user's cache (KUBE_VERSIONS='1.36 1.35' or all)
-	go run ./hack/kube $(if $(filter all,$(KUBE_VERSIONS)),--all,--version '$(KUBE_VERSIONS)')
+	@$(BUILD) kube
 
 .PHONY: node
-node: kube ## Build what local machines boot from into the user's cache
-	go run ./hack/node
+node: ## Build Kubernetes and what local machines boot from into the user's cache
+	@$(BUILD) kube node
 
 .PHONY: docker-build
-docker-build: manager ## Build the image IMG into bin/image.tar, and load it if docker runs here
+docker-build: manager ## Build the image IMG into bin/image.tar, and load it into Docker if it runs here
 	go run ./hack/image --name '$(IMG)' --version '$(VERSION)' --revision '$(COMMIT)' --output bin/image.tar
 	@$(MAKE) provider-components.yaml IMG='$(IMG)'
 
 .PHONY: image-name
-image-name: ## Print the name of the image that docker-build makes
+image-name: ## Print the name of the image that docker-build builds
 	@echo '$(IMG)'
 
 .PHONY: install
@@ -85,18 +82,19 @@ install: build ## Install drover and clusterctl into PREFIX/bin
 	install bin/drover bin/clusterctl '$(DESTDIR)$(PREFIX)/bin'
 
 .PHONY: clean
-clean: ## Remove what was built here (Kubernetes stays in the user's cache)
+clean: ## Remove built files (Kubernetes stays in the user's cache)
 	rm -rf bin provider-components.yaml
 
 ##@ Try
 
 .PHONY: demo
 demo: KUBE_VERSIONS = all
-demo: all node ## The whole story on machines of this host: clusters, add-ons, packages, upgrades
+demo: ## Tour Drover on machines of this host: clusters, add-ons, packages, an upgrade
+	@$(BUILD) kube node drover payload
 	hack/demo.sh up
 
 .PHONY: demo-down
-demo-down: ## Remove all traces of the demo
+demo-down: ## Remove everything that the demo created
 	hack/demo.sh down
 
 .PHONY: bench
@@ -144,6 +142,6 @@ tidy: ## Tidy every module file
 	hack/modules.sh go mod tidy
 
 .PHONY: help
-help: ## Show this
+help: ## Show this help
 	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } \
 		/^[a-z.-]+:.*## / { printf "  %-26s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,7 +21,7 @@ import (
 func built(t *testing.T) (cache.Cache, cache.Entry) {
 	t.Helper()
 	c := cache.Cache{Dir: t.TempDir()}
-	b := build.Builder{Source: kubefake.Source(t), Cache: c, Progress: io.Discard}
+	b := build.Builder{Source: kubefake.Source(t), Cache: c}
 	e, err := b.Build(t.Context(), build.Release{Version: "v1.36.3", ModFile: "go.mod"})
 	if err != nil {
 		t.Fatal(err)

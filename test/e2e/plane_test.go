@@ -53,7 +53,7 @@ func dependOn(t *testing.T, dir string) {
 
 func planeAt(t *testing.T, home string) *plane {
 	t.Helper()
-	for _, dir := range []string{"../../kube", "../../hack/kube", "../../hack/node"} {
+	for _, dir := range []string{"../../kube", "../../hack/build"} {
 		dependOn(t, dir)
 	}
 	p := &plane{t: t, home: home}

@@ -1,14 +1,10 @@
-// Package build compiles Kubernetes from the modules that kube/kubernetes pins
-// and puts the result into the cache, once per content. It is used by hack/kube
-// and by nothing that ships: a Drover that runs only looks binaries up. Start at
-// [Builder.Build].
+// Package build compiles Kubernetes from the modules that kube/kubernetes pins and caches the result,
+// once per content, and compiles other programs with the same progress report. Only hack/build uses
+// it: a running Drover looks binaries up and never builds. Start at [Run] and [Builder.Build].
 package build
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"maps"
 	"path/filepath"
 	"time"
 
@@ -21,14 +17,11 @@ type Builder struct {
 	// Source is the directory with the main package and its module files.
 	Source string
 	Cache  cache.Cache
-	// Progress is told what is going on, in one line that is rewritten if
-	// Terminal is set, in a line now and then otherwise.
-	Progress io.Writer
-	Terminal bool
+	// Task reports progress; nil reports nothing.
+	Task *Task
 }
 
-// Build returns the release's entry of the cache, compiling it only if its
-// content is not there yet.
+// Build returns the release's entry of the cache, compiling it only if its content is not cached yet.
 func (b Builder) Build(ctx context.Context, r Release) (cache.Entry, error) {
 	in, err := b.inputs(ctx, r)
 	if err != nil {
@@ -36,9 +29,9 @@ func (b Builder) Build(ctx context.Context, r Release) (cache.Entry, error) {
 	}
 	return b.Cache.Create(ctx, cache.Request{
 		Name:    cache.Name(r.Version, in.key()),
-		Waiting: func() { fmt.Fprintf(b.Progress, "%s: another process is building it, waiting\n", r) },
+		Waiting: func() { b.Task.Doing("Waiting for another process to build") },
 		Fill: func(ctx context.Context, dir string) (cache.Manifest, error) {
-			if err := b.compile(ctx, r, in, dir); err != nil {
+			if err := b.compile(ctx, in, dir); err != nil {
 				return cache.Manifest{}, err
 			}
 			return cache.Manifest{
@@ -48,16 +41,27 @@ func (b Builder) Build(ctx context.Context, r Release) (cache.Entry, error) {
 	})
 }
 
-// compile leaves the binary, checked to be what was asked for, in dir.
-func (b Builder) compile(ctx context.Context, r Release, in inputs, dir string) error {
-	p := newProgress(b.Progress, b.Terminal, r.String())
-	defer p.end()
-	packages, err := b.dependencies(ctx, r, p)
+// Fetch downloads the modules that Build needs, unless the release is cached.
+func (b Builder) Fetch(ctx context.Context, r Release) error {
+	in, err := b.inputs(ctx, r)
 	if err != nil {
 		return err
 	}
-	binary := kube.Binary{Path: filepath.Join(dir, "kube"), Version: r.Version}
-	if err := b.link(ctx, in, binary.Path, packages, p); err != nil {
+	if _, cached := b.Cache.Get(cache.Name(r.Version, in.key())); cached {
+		return nil
+	}
+	_, err = b.unit(in).list(ctx, b.Task)
+	return err
+}
+
+func (b Builder) unit(in inputs) unit {
+	return unit{label: in.release.String(), flags: in.flags, packages: []string{"."}, command: b.goCommand}
+}
+
+// compile leaves the binary, checked to be the wanted version, in dir.
+func (b Builder) compile(ctx context.Context, in inputs, dir string) error {
+	binary := kube.Binary{Path: filepath.Join(dir, "kube"), Version: in.release.Version}
+	if err := b.unit(in).compile(ctx, b.Task, binary.Path); err != nil {
 		return err
 	}
 	if err := b.check(ctx, binary); err != nil {
@@ -66,46 +70,8 @@ func (b Builder) compile(ctx context.Context, r Release, in inputs, dir string) 
 	return kube.Link(dir, "kube")
 }
 
-// dependencies returns the packages that make up the binary. The go command
-// downloads modules here if it has to.
-func (b Builder) dependencies(ctx context.Context, r Release, p *progress) (map[string]bool, error) {
-	p.show("reading the module graph")
-	downloads := 0
-	out, err := b.goCommand(ctx, "list", "-deps", "-modfile="+r.ModFile, ".").run(p, func(line string) bool {
-		if _, ok := cutDownload(line); ok {
-			downloads++
-			p.show(fmt.Sprintf("downloading, %d modules", downloads))
-			return true
-		}
-		return false
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listing the packages of %s: %w", r, err)
-	}
-	return maps.Collect(lineSet(out)), nil
-}
-
-// link compiles what the go command's own cache lacks and links the binary.
-func (b Builder) link(ctx context.Context, in inputs, path string, packages map[string]bool, p *progress) error {
-	p.show("compiling and linking")
-	compiled := 0
-	args := append(append([]string{"build"}, in.flags...), "-v", "-o", path, ".")
-	_, err := b.goCommand(ctx, args...).run(p, func(line string) bool {
-		if !packages[line] {
-			return false
-		}
-		compiled++
-		p.show(fmt.Sprintf("compiling, %d of %d packages", compiled, len(packages)))
-		return true
-	})
-	if err != nil {
-		return fmt.Errorf("compiling %s: %w", in.release, err)
-	}
-	return nil
-}
-
-// check catches a version that the linker silently did not set, for example
-// because the variable has moved: kubeadm would refuse to work much later.
+// check catches a version that the linker silently did not set, for example because the variable has
+// moved: otherwise kubeadm would fail much later.
 func (b Builder) check(ctx context.Context, binary kube.Binary) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

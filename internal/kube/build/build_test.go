@@ -1,15 +1,17 @@
 package build
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -18,28 +20,16 @@ import (
 	"github.com/drover-dev/drover/internal/test/kubefake"
 )
 
-// log is a progress writer that several builders may share.
-type log struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
-func newBuilder(t *testing.T) (Builder, *log) {
+func newBuilder(t *testing.T) Builder {
 	t.Helper()
-	progress := &log{}
-	return Builder{Source: kubefake.Source(t), Cache: cache.Cache{Dir: t.TempDir()}, Progress: progress}, progress
+	return Builder{Source: kubefake.Source(t), Cache: cache.Cache{Dir: t.TempDir()}}
+}
+
+// report makes the builder report to a Progress, and returns it.
+func (b *Builder) report() *Progress {
+	p := NewProgress(ProgressOptions{Out: io.Discard})
+	b.Task = p.Task("it")
+	return p
 }
 
 func mustRelease(t *testing.T, b Builder, wanted string) Release {
@@ -65,7 +55,7 @@ func mustBuild(t *testing.T, b Builder, wanted string) cache.Entry {
 }
 
 func TestBuildLinksTheVersionThatTheModuleFilePins(t *testing.T) {
-	b, _ := newBuilder(t)
+	b := newBuilder(t)
 	for wanted, want := range map[string]string{"": "v1.36.3", "1.35": "v1.35.4"} {
 		e := mustBuild(t, b, wanted)
 		got, err := kube.Binary{Path: e.Binary()}.Probe(t.Context())
@@ -79,7 +69,7 @@ func TestBuildLinksTheVersionThatTheModuleFilePins(t *testing.T) {
 }
 
 func TestBuildLinksEachProgram(t *testing.T) {
-	b, _ := newBuilder(t)
+	b := newBuilder(t)
 	e := mustBuild(t, b, "")
 	for _, program := range kube.Programs() {
 		if got, err := os.Readlink(filepath.Join(e.Dir, program)); err != nil || got != "kube" {
@@ -90,8 +80,8 @@ func TestBuildLinksEachProgram(t *testing.T) {
 
 func TestBuildIsReproducible(t *testing.T) {
 	t.Setenv("GOFLAGS", "-buildvcs=true")
-	first, _ := newBuilder(t)
-	second, _ := newBuilder(t)
+	first := newBuilder(t)
+	second := newBuilder(t)
 	commit(t, second.Source)
 	one, two := mustBuild(t, first, ""), mustBuild(t, second, "")
 	if diff := cmp.Diff(one.Manifest, two.Manifest); diff != "" {
@@ -117,12 +107,15 @@ func commit(t *testing.T, dir string) {
 }
 
 func TestBuildDoesNothingWhenNothingChanged(t *testing.T) {
-	b, progress := newBuilder(t)
+	b := newBuilder(t)
 	mustBuild(t, b, "")
-	said := progress.String()
+	p := b.report()
+	if err := b.Fetch(t.Context(), mustRelease(t, b, "")); err != nil {
+		t.Fatal(err)
+	}
 	mustBuild(t, b, "")
-	if progress.String() != said {
-		t.Errorf("the second build did something:\n%s", strings.TrimPrefix(progress.String(), said))
+	if line := p.line(); line != "" || len(p.packages) > 0 {
+		t.Errorf("the second build did something: %q, %d packages", line, len(p.packages))
 	}
 }
 
@@ -146,7 +139,7 @@ func TestKeyFollowsTheInputs(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv("GOFLAGS", "")
-			b, _ := newBuilder(t)
+			b := newBuilder(t)
 			before := key(t, b)
 			tt.change(t, b)
 			if changed := key(t, b) != before; changed != tt.changes {
@@ -179,22 +172,28 @@ func key(t *testing.T, b Builder) string {
 }
 
 func TestBuildersOfTheSameContentBuildOnce(t *testing.T) {
-	b, progress := newBuilder(t)
+	b := newBuilder(t)
 	r := mustRelease(t, b, "")
 	var wg sync.WaitGroup
+	var compiled, waited atomic.Int32
 	for range 4 {
 		wg.Go(func() {
+			b := b
+			p := b.report()
 			if _, err := b.Build(t.Context(), r); err != nil {
 				t.Error(err)
+			}
+			switch {
+			case len(p.packages) > 0:
+				compiled.Add(1)
+			case strings.Contains(p.line(), "Waiting for another process to build it"):
+				waited.Add(1)
 			}
 		})
 	}
 	wg.Wait()
-	if n := strings.Count(progress.String(), "reading the module graph"); n != 1 {
-		t.Errorf("%d builders compiled, want 1:\n%s", n, progress)
-	}
-	if !strings.Contains(progress.String(), "another process is building it, waiting") {
-		t.Errorf("nobody said that it waits:\n%s", progress)
+	if compiled.Load() != 1 || waited.Load() == 0 {
+		t.Errorf("%d builders compiled and %d waited, want 1 and some", compiled.Load(), waited.Load())
 	}
 }
 
@@ -227,7 +226,7 @@ func TestBuildThatFailsSaysWhyAndLeavesNothing(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			b, _ := newBuilder(t)
+			b := newBuilder(t)
 			r := mustRelease(t, b, "")
 			tt.with(t, b)
 			_, err := b.Build(t.Context(), r)
@@ -253,7 +252,7 @@ func wantNoEntries(t *testing.T, c cache.Cache) {
 }
 
 func TestBuildWithoutGoSaysWhatToInstall(t *testing.T) {
-	b, _ := newBuilder(t)
+	b := newBuilder(t)
 	t.Setenv("PATH", t.TempDir())
 	_, err := b.Releases(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "install Go 1.26") {
@@ -261,27 +260,27 @@ func TestBuildWithoutGoSaysWhatToInstall(t *testing.T) {
 	}
 }
 
+// begun reports whether anything is being built.
+func (p *Progress) begun() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.line() != ""
+}
+
 func TestBuildThatIsInterruptedLeavesNothing(t *testing.T) {
-	b, _ := newBuilder(t)
+	b := newBuilder(t)
 	r := mustRelease(t, b, "")
+	p := b.report()
 	ctx, cancel := context.WithCancel(t.Context())
-	b.Progress = cancelOn{text: "reading the module graph", cancel: cancel}
+	go func() {
+		defer cancel()
+		for !p.begun() { // The go command takes much longer than this.
+			time.Sleep(time.Millisecond)
+		}
+	}()
 	_, err := b.Build(ctx, r)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v, want context.Canceled", err)
 	}
 	wantNoEntries(t, b.Cache)
-}
-
-// cancelOn interrupts a build at a known moment.
-type cancelOn struct {
-	text   string
-	cancel func()
-}
-
-func (c cancelOn) Write(p []byte) (int, error) {
-	if strings.Contains(string(p), c.text) {
-		c.cancel()
-	}
-	return len(p), nil
 }

@@ -36,7 +36,7 @@ func environment() []string {
 
 func (b Builder) inputs(ctx context.Context, r Release) (inputs, error) {
 	in := inputs{release: r, flags: flags(r), files: map[string]string{}}
-	out, err := b.goCommand(ctx, append([]string{"env", "-json", "GOFLAGS"}, environment()...)...).run(nil, nil)
+	out, err := b.goCommand(ctx, append([]string{"env", "-json", "GOFLAGS"}, environment()...)...).run(nil)
 	if err != nil {
 		return in, fmt.Errorf("reading the go command's settings: %w", err)
 	}

@@ -55,7 +55,7 @@ func (b Builder) Releases(ctx context.Context) ([]Release, error) {
 // release reads a module file with the go command, which parses it the way the
 // build will and costs no dependency.
 func (b Builder) release(ctx context.Context, modFile string) (Release, error) {
-	out, err := b.goCommand(ctx, "mod", "edit", "-json", modFile).run(nil, nil)
+	out, err := b.goCommand(ctx, "mod", "edit", "-json", modFile).run(nil)
 	if err != nil {
 		return Release{}, fmt.Errorf("reading %q: %w", filepath.Join(b.Source, modFile), err)
 	}

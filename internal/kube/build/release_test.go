@@ -11,7 +11,7 @@ import (
 )
 
 func TestReleasesComeFromTheModuleFiles(t *testing.T) {
-	b, _ := newBuilder(t)
+	b := newBuilder(t)
 	got, err := b.Releases(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -23,7 +23,7 @@ func TestReleasesComeFromTheModuleFiles(t *testing.T) {
 }
 
 func TestReleasesRefusesAModuleFileWithoutKubernetes(t *testing.T) {
-	b, _ := newBuilder(t)
+	b := newBuilder(t)
 	kubefake.Write(t, filepath.Join(b.Source, "v1.34.mod"), "module example.com/kube\n")
 	_, err := b.Releases(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "v1.34.mod\": it does not require k8s.io/kubernetes") {

@@ -7,14 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 )
 
-// Target is a set of programs of one module that are compiled together. It is
-// for what machines need besides Kubernetes.
+// Target is a set of programs of one module that are compiled together.
 type Target struct {
 	// Label names the target to people.
 	Label string
@@ -25,8 +23,8 @@ type Target struct {
 	Flags []string
 	// C is whether the programs have parts in C.
 	C bool
-	// Crowded is whether the module has much that the programs are not made
-	// of. Their key then leaves that out.
+	// Crowded is whether the module has many packages that the programs do not use. Their key then
+	// ignores those.
 	Crowded bool
 }
 
@@ -39,39 +37,27 @@ func (b Builder) command(ctx context.Context, t Target, args ...string) goComman
 	b.Source = t.Source
 	g := b.goCommand(ctx, args...)
 	if t.C {
-		g.cmd.Env = append(g.cmd.Env, "CGO_ENABLED=1") // The last one counts.
+		g.cmd.Env = append(g.cmd.Env, "CGO_ENABLED=1") // The last value counts.
 	}
 	return g
 }
 
+func (b Builder) targetUnit(t Target) unit {
+	return unit{
+		label: t.Label, flags: t.flags(), packages: t.Packages,
+		command: func(ctx context.Context, args ...string) goCommand { return b.command(ctx, t, args...) },
+	}
+}
+
+// FetchTarget downloads the modules that Compile needs.
+func (b Builder) FetchTarget(ctx context.Context, t Target) error {
+	_, err := b.targetUnit(t).list(ctx, b.Task)
+	return err
+}
+
 // Compile leaves the programs in dir, named like their packages.
 func (b Builder) Compile(ctx context.Context, t Target, dir string) error {
-	p := newProgress(b.Progress, b.Terminal, t.Label)
-	defer p.end()
-	p.show("reading the module graph")
-	list := append(append([]string{"list", "-deps"}, t.flags()...), t.Packages...)
-	out, err := b.command(ctx, t, list...).run(p, func(line string) bool {
-		_, download := cutDownload(line)
-		return download
-	})
-	if err != nil {
-		return fmt.Errorf("listing the packages of %s: %w", t.Label, err)
-	}
-	packages, compiled := maps.Collect(lineSet(out)), 0
-	args := slices.Concat([]string{"build"}, t.flags(), []string{"-v", "-o", dir + "/"}, t.Packages)
-	p.show("compiling and linking")
-	_, err = b.command(ctx, t, args...).run(p, func(line string) bool {
-		if !packages[line] {
-			return false
-		}
-		compiled++
-		p.show(fmt.Sprintf("compiling, %d of %d packages", compiled, len(packages)))
-		return true
-	})
-	if err != nil {
-		return fmt.Errorf("compiling %s: %w", t.Label, err)
-	}
-	return nil
+	return b.targetUnit(t).compile(ctx, b.Task, dir+"/")
 }
 
 // Key identifies everything that the programs of the targets depend on.
@@ -79,7 +65,7 @@ func (b Builder) Key(ctx context.Context, targets []Target) (string, error) {
 	all := inputs{env: map[string]string{}, files: map[string]string{}}
 	for _, t := range targets {
 		in := inputs{release: Release{ModFile: defaultModFile}, files: map[string]string{}}
-		out, err := b.command(ctx, t, append([]string{"env", "-json", "GOFLAGS"}, environment()...)...).run(nil, nil)
+		out, err := b.command(ctx, t, append([]string{"env", "-json", "GOFLAGS"}, environment()...)...).run(nil)
 		if err != nil {
 			return "", fmt.Errorf("reading the go command's settings: %w", err)
 		}
@@ -105,7 +91,7 @@ func (b Builder) readTarget(ctx context.Context, t Target, in inputs) error {
 	return in.readSources(t.Source)
 }
 
-// listed is what the go command tells about a package.
+// listed is what the go command reports about a package.
 type listed struct {
 	ImportPath, Dir     string
 	GoFiles, EmbedFiles []string
@@ -118,11 +104,11 @@ type module struct {
 	Replace       *module
 }
 
-// readPackages reads the packages that the programs are made of: files of
-// their own module, versions of others.
+// readPackages reads the packages that the programs use: files of their own module, versions of
+// other modules.
 func (b Builder) readPackages(ctx context.Context, t Target, in inputs) error {
 	args := slices.Concat([]string{"list", "-deps", "-json=ImportPath,Dir,GoFiles,EmbedFiles,Module"}, t.flags(), t.Packages)
-	out, err := b.command(ctx, t, args...).run(nil, nil)
+	out, err := b.command(ctx, t, args...).run(nil)
 	if err != nil {
 		return err
 	}
@@ -142,8 +128,7 @@ func (b Builder) readPackages(ctx context.Context, t Target, in inputs) error {
 	}
 }
 
-// readPackage has nothing to read of the standard library, whose version is in
-// the environment.
+// readPackage skips the standard library, whose version is in the environment.
 func (in inputs) readPackage(p listed) error {
 	if p.Module == nil {
 		return nil

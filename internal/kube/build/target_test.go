@@ -30,7 +30,7 @@ func target(t *testing.T) Target {
 
 func TestCompileNamesProgramsLikeTheirPackages(t *testing.T) {
 	dir := t.TempDir()
-	b := Builder{Progress: &log{}}
+	b := Builder{}
 	if err := b.Compile(t.Context(), target(t), dir); err != nil {
 		t.Fatal(err)
 	}
@@ -45,14 +45,14 @@ func TestCompileRepeatsWhatTheGoCommandSays(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(tt.Source, "hello", "main.go"), []byte("package main\n\nfunc main() { undefined() }\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	err := Builder{Progress: &log{}}.Compile(t.Context(), tt, t.TempDir())
+	err := Builder{}.Compile(t.Context(), tt, t.TempDir())
 	if err == nil || !strings.Contains(err.Error(), "undefined: undefined") || !strings.Contains(err.Error(), "compiling hello") {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestKeyChangesWithSourceAndFlags(t *testing.T) {
-	b := Builder{Progress: &log{}}
+	b := Builder{}
 	key := func(t *testing.T, tt Target) string {
 		t.Helper()
 		k, err := b.Key(t.Context(), []Target{tt})
@@ -80,7 +80,7 @@ func TestKeyChangesWithSourceAndFlags(t *testing.T) {
 }
 
 func TestKeyOfACrowdedModuleFollowsWhatTheProgramsAreMadeOf(t *testing.T) {
-	b := Builder{Progress: &log{}}
+	b := Builder{}
 	tt := target(t)
 	tt.Crowded = true
 	write := func(name, content string) {

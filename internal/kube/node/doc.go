@@ -1,6 +1,6 @@
 // Package node makes what a local machine boots from: an [Image], which is a
 // root file system and a containerd store that already holds every container
-// image kubeadm asks for. It takes programs that hack/node has compiled, the
+// image kubeadm asks for. It takes programs that hack/build has compiled, the
 // Kubernetes binary of package kube, and tools of the host, and keeps the
 // result in the user's cache, one directory per content:
 //

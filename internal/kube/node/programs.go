@@ -78,6 +78,15 @@ func (c Cache) MakePrograms(ctx context.Context, parts []Part) (Programs, error)
 	return FindPrograms(dir, c)
 }
 
+// HasPart reports whether the cache has the programs of a part.
+func (c Cache) HasPart(p Part) bool { return present(filepath.Join(c.Dir, partPrefix+p.Key)) }
+
+// MakePart compiles a part if the cache lacks it.
+func (c Cache) MakePart(ctx context.Context, p Part) error {
+	_, err := c.Make(ctx, partPrefix+p.Key, p.Compile)
+	return err
+}
+
 func linkAll(from, to string) error {
 	files, err := os.ReadDir(from)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// packages are what a build and a machine take from Debian, each with a file
-// that shows that it is there.
+// packages maps the Debian packages that a build and a machine require to files, any of which shows
+// that the package is installed.
 func packages() map[string][]string {
 	return map[string][]string{
 		"libseccomp-dev": {"/usr/include/seccomp.h"},
@@ -30,7 +30,7 @@ func packages() map[string][]string {
 	}
 }
 
-// missing lists the packages of which no file is there.
+// missing lists the packages that are not installed.
 func missing(exists func(path string) bool) []string {
 	var names []string
 	for name, files := range packages() {
@@ -42,7 +42,7 @@ func missing(exists func(path string) bool) []string {
 	return names
 }
 
-// ensurePackages installs what is missing, or says what to install.
+// ensurePackages installs what is missing, or fails with the command that does.
 func (o options) ensurePackages(ctx context.Context) error {
 	names := missing(func(path string) bool { _, err := os.Stat(path); return err == nil })
 	if len(names) == 0 {
@@ -50,11 +50,11 @@ func (o options) ensurePackages(ctx context.Context) error {
 	}
 	command := append([]string{"apt-get", "install", "--yes", "--no-install-recommends"}, names...)
 	if _, err := exec.LookPath("apt-get"); err != nil || !o.install {
-		return fmt.Errorf("these packages are missing: %s; install them, on Debian and Ubuntu with \"%s\" as root",
+		return fmt.Errorf("missing packages: %s; install them, on Debian and Ubuntu with \"%s\" as root",
 			strings.Join(names, ", "), strings.Join(command, " "))
 	}
-	fmt.Fprintf(o.out, "installing %s\n", strings.Join(names, ", "))
-	// A fresh machine has no lists of packages yet, and old ones name files that are gone.
+	o.progress.Print("Installing %s", strings.Join(names, ", "))
+	// A new machine has no package lists, and old lists name files that no longer exist.
 	update := execute(ctx, "apt-get", "update")
 	if err := execute(ctx, command...); err != nil {
 		return errors.Join(err, update)
@@ -64,7 +64,7 @@ func (o options) ensurePackages(ctx context.Context) error {
 
 func execute(ctx context.Context, command ...string) error {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	// A server that is installed to be copied into machines must not start here.
+	// A server that is installed only to be copied into machines must not start here.
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("running %q: %w:\n%s", strings.Join(command, " "), err, lastLines(string(out)))

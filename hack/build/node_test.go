@@ -10,8 +10,8 @@ import (
 	"github.com/drover-dev/drover/internal/kube/node"
 )
 
-func TestTargetsBuildEveryProgram(t *testing.T) {
-	all, err := targets("../../kube")
+func TestNodeTargetsBuildEveryProgram(t *testing.T) {
+	all, err := nodeTargets("../../kube")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestTargetsBuildEveryProgram(t *testing.T) {
 
 func TestMissing(t *testing.T) {
 	if got := missing(func(string) bool { return true }); len(got) != 0 {
-		t.Errorf("missing %v although all is there", got)
+		t.Errorf("missing %v although every file exists", got)
 	}
 	got := missing(func(path string) bool { return !strings.Contains(path, "nft") && !strings.Contains(path, "seccomp") })
 	if want := []string{"libseccomp-dev", "nftables"}; !slices.Equal(got, want) {
