@@ -88,9 +88,10 @@ clean: ## Remove built files (Kubernetes stays in the user's cache)
 ##@ Try
 
 .PHONY: demo
-demo: KUBE_VERSIONS = all
+demo: KUBE_VERSIONS = 1.35
 demo: ## Tour Drover on machines of this host: clusters, add-ons, packages, an upgrade
-	@$(BUILD) kube node drover payload
+	@hack/demo.sh check
+	@$(BUILD) kube node drover
 	hack/demo.sh up
 
 .PHONY: demo-down

@@ -1,16 +1,21 @@
 #!/usr/bin/env bash
-# The demo, which is the whole story: a management cluster from nothing, a cluster of somebody who sees no
-# credential, an add-on, a package, more workers, another Kubernetes, and what to look at. Each command is
-# printed before it runs. What is done is not done again, so that it can be interrupted and run twice;
-# "hack/demo.sh down" removes all traces, whatever state it is in.
+# A tour of Drover on machines of this host: an administrator creates a management cluster from nothing, a creator
+# who sees no credentials creates a workload cluster, installs a package, adds a worker and upgrades Kubernetes.
+# The script prints each command before running it. You can interrupt it and run it again: it skips what is done.
+# "hack/demo.sh down" removes everything that it created.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+checkout=$PWD
 
 # DEMO_HOME is where everything goes, DEMO_BIN where drover is.
 export PATH="${DEMO_BIN:-$PWD/bin}:$PATH"
 home="$(realpath -m "${DEMO_HOME:-.demo}")"
 export DROVER_HOME="$home/plane" DROVER_METAL_HOME="$home/metal"
 unset KUBECONFIG
+
+# All clusters start with one Kubernetes minor. The other one is compiled in the background.
+first=1.35 second=1.36
+builder=""
 
 mgmt=mgmt/mgmt-eks-a-cluster.kubeconfig
 dev=dev/dev-eks-a-cluster.kubeconfig
@@ -21,13 +26,13 @@ say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 run() { printf '\n%s$ %s%s\n' "$bold" "$*" "$plain"; "$@"; }
 show() { printf '\n%s$ cat %s%s\n' "$bold" "$1" "$plain"; cat "$1"; }
 
-# edit changes the spec of Ann's cluster.
+# edit changes the spec of the workload cluster.
 edit() { printf "\n%s\$ sed -i '%s' dev.yaml%s\n" "$bold" "$1" "$plain"; sed -i "$1" dev.yaml; }
 
-# refused runs what must not be allowed.
-refused() {
+# denied runs a command that must fail.
+denied() {
 	if run "$@"; then
-		echo "That should have been refused." >&2
+		echo "The command should have been denied." >&2
 		return 1
 	fi
 }
@@ -35,42 +40,73 @@ refused() {
 # write puts standard input into a file.
 write() { cat >"$1.new" && mv "$1.new" "$1"; }
 
-# made says that a cluster was created completely.
-made() { [[ -e $1/$1-eks-a-cluster.kubeconfig ]] && ! grep -qs '^command: create' "$1/generated/$1-checkpoint.yaml"; }
+# created reports whether a cluster was created completely.
+created() { [[ -e $1/$1-eks-a-cluster.kubeconfig ]] && ! grep -qs '^command: create' "$1/generated/$1-checkpoint.yaml"; }
+
+check() {
+	((EUID == 0)) || { echo "Running machines on this host requires root. Try: sudo make demo" >&2; exit 1; }
+}
 
 up() {
-	if ((EUID != 0)); then
-		echo "The machines of the demo are made of Linux namespaces, which takes root: run sudo make demo" >&2
-		exit 1
-	fi
+	check
 	mkdir -p "$home"
 	cd "$home"
 	trap 'ended $?' EXIT
-	printf 'All of it is in %s. Each command is shown as you would type it.\n' "$home"
+	printf 'All files are in %s.\n' "$home"
+	compile_second
 	management
-	restricted
+	access
 	workload
 	addon
 	package
 	scale
 	upgrade
-	look
+	inspect
 }
 
-# ended says how to go on after what went wrong, or Ctrl-C.
+# ended stops the background build, and explains how to continue after a failure or Ctrl-C.
 ended() {
+	[[ ! $builder ]] || kill "$builder" 2>/dev/null || true
 	(($1 == 0)) && return
-	say "The demo did not get to its end. make demo goes on from here, make demo-down removes all traces."
+	say "The demo did not finish. Run make demo to continue, or make demo-down to remove everything."
+}
+
+# compile_second compiles the other Kubernetes minor with the time that the demo leaves. The build ends with this
+# script, however that ends, and the next one continues it.
+compile_second() {
+	command -v go >/dev/null || return 0
+	(cd "$checkout" && exec nice -n 19 go run ./hack/build --parent $$ --interval 5s --kubernetes $second kube) \
+		>build.log 2>&1 </dev/null &
+	builder=$!
+}
+
+# await_second waits for compile_second and shows its progress.
+await_second() {
+	local line shown="" next=0
+	[[ $builder ]] || return 0
+	while kill -0 "$builder" 2>/dev/null; do
+		line=$(tail -n 1 build.log)
+		if [[ $line != "$shown" ]] && { [[ -t 1 ]] || ((SECONDS >= next)); }; then
+			[[ ! -t 1 ]] || printf '\r\033[K'
+			printf 'Waiting for Kubernetes %s. %s' $second "$line"
+			[[ -t 1 ]] || echo
+			shown=$line next=$((SECONDS + 30))
+		fi
+		sleep 1
+	done
+	[[ ! -t 1 || ! $shown ]] || printf '\r\033[K'
+	wait "$builder" || { cat build.log >&2; return 1; }
+	builder=""
 }
 
 management() {
-	say "1. A management cluster from nothing: one spec, no Docker, no internet"
+	say "1. The administrator creates a management cluster: one spec, no Docker, no internet"
 	write mgmt.yaml <<-YAML
 	apiVersion: anywhere.eks.amazonaws.com/v1alpha1
 	kind: Cluster
 	metadata: {name: mgmt}
 	spec:
-	  kubernetesVersion: "1.36"
+	  kubernetesVersion: "1.35"
 	  managementCluster: {name: mgmt} # itself
 	  controlPlaneConfiguration: {count: 1}
 	  datacenterRef: {kind: DockerDatacenterConfig, name: mgmt}
@@ -79,8 +115,8 @@ management() {
 	kind: DockerDatacenterConfig # machines of this host
 	metadata: {name: mgmt}
 	YAML
-	if made mgmt; then
-		echo "It is there already."
+	if created mgmt; then
+		echo "Already created."
 	else
 		show mgmt.yaml
 		run drover create cluster -f mgmt.yaml
@@ -89,17 +125,17 @@ management() {
 	run drover get clusters
 }
 
-restricted() {
-	say "2. Ann may have clusters in namespace team-a, and nothing else"
-	run drover create user ann -n team-a -o ann.kubeconfig
-	printf '\nThe credentials of machines are not for her:\n'
-	refused drover kubectl --kubeconfig ann.kubeconfig get secret local-metal -n eksa-system
+access() {
+	say "2. The administrator lets a creator have clusters in namespace team-a, and nothing else"
+	run drover create user creator -n team-a -o creator.kubeconfig
+	printf '\nThe credentials of machines stay hidden from the creator:\n'
+	denied drover kubectl --kubeconfig creator.kubeconfig get secret local-metal -n eksa-system
 }
 
 workload() {
-	say "3. Ann makes a cluster: the same command, with her kubeconfig"
-	if made dev; then
-		echo "It is there already."
+	say "3. The creator creates a workload cluster: the same command with the creator's kubeconfig"
+	if created dev; then
+		echo "Already created."
 	else
 		write dev.yaml <<-YAML
 		apiVersion: anywhere.eks.amazonaws.com/v1alpha1
@@ -119,13 +155,13 @@ workload() {
 		metadata: {name: dev, namespace: team-a}
 		YAML
 		show dev.yaml
-		run drover create cluster -f dev.yaml --kubeconfig ann.kubeconfig
+		run drover create cluster -f dev.yaml --kubeconfig creator.kubeconfig
 	fi
 	run drover kubectl --kubeconfig $dev get nodes
 }
 
 addon() {
-	say "4. An add-on for every cluster of team-a, those to come included: a HelmChartProxy"
+	say "4. The administrator installs an add-on on every cluster of team-a, including future ones: a HelmChartProxy"
 	write greeting.yaml <<-YAML
 	apiVersion: addons.cluster.x-k8s.io/v1alpha1
 	kind: HelmChartProxy
@@ -133,7 +169,7 @@ addon() {
 	spec:
 	  clusterSelector:
 	    matchLabels: {clusters.anywhere.eks.amazonaws.com/cluster-namespace: team-a}
-	  repoURL: oci://127.0.0.1:5000/catalogue # charts that the management cluster brings along; any registry will do
+	  repoURL: oci://127.0.0.1:5000/catalogue # charts that come with the management cluster; any registry works
 	  chartName: hello-eks-anywhere
 	  releaseName: greeting
 	  namespace: default
@@ -147,11 +183,11 @@ addon() {
 	page greeting
 }
 
-# page reads the page of a Service of Ann's cluster.
+# page requests the page of a Service of the workload cluster.
 page() { run drover kubectl --kubeconfig $dev get --raw "/api/v1/namespaces/default/services/http:$1:80/proxy/"; }
 
 package() {
-	say "5. Ann installs a package, from the signed bundle that her cluster came with"
+	say "5. The creator installs a package from the signed bundle that comes with the cluster"
 	write notes.yaml <<-YAML
 	apiVersion: packages.eks.amazonaws.com/v1alpha1
 	kind: Package
@@ -161,34 +197,35 @@ package() {
 	  config: |
 	    title: Notes of team-a
 	YAML
-	run drover kubectl --kubeconfig ann.kubeconfig wait --for=condition=Ready --timeout=3m -n eksa-packages packagebundlecontroller/dev
-	run drover list packages --cluster dev --kubeconfig ann.kubeconfig
+	run drover kubectl --kubeconfig creator.kubeconfig wait --for=condition=Ready --timeout=3m -n eksa-packages packagebundlecontroller/dev
+	run drover list packages --cluster dev --kubeconfig creator.kubeconfig
 	show notes.yaml
-	run drover apply package -f notes.yaml --kubeconfig ann.kubeconfig --wait 5m
-	run drover get packages --cluster dev --kubeconfig ann.kubeconfig
+	run drover apply package -f notes.yaml --kubeconfig creator.kubeconfig --wait 5m
+	run drover get packages --cluster dev --kubeconfig creator.kubeconfig
 	page notes
 }
 
 scale() {
-	say "6. One more worker: Ann changes the spec, and says so"
-	if grep -q '"1.36"' dev.yaml; then
-		echo "It is there already."
+	say "6. The creator adds a worker: change the spec, then apply it"
+	if grep -q "\"$second\"" dev.yaml; then
+		echo "Already done."
 		return
 	fi
 	edit 's/^    count: 1$/    count: 2/'
-	run drover upgrade cluster -f dev.yaml --kubeconfig ann.kubeconfig
+	run drover upgrade cluster -f dev.yaml --kubeconfig creator.kubeconfig
 }
 
 upgrade() {
-	say "7. From Kubernetes 1.35 to 1.36, the same way; what it would do first"
-	edit 's/"1.35"/"1.36"/'
-	run drover upgrade plan cluster -f dev.yaml --kubeconfig ann.kubeconfig
-	run drover upgrade cluster -f dev.yaml --kubeconfig ann.kubeconfig
+	say "7. The creator upgrades Kubernetes from $first to $second, after a look at the plan"
+	edit "s/\"$first\"/\"$second\"/"
+	run drover upgrade plan cluster -f dev.yaml --kubeconfig creator.kubeconfig
+	await_second
+	run drover upgrade cluster -f dev.yaml --kubeconfig creator.kubeconfig
 	run drover kubectl --kubeconfig $dev get nodes
 }
 
-look() {
-	say "8. What to look at"
+inspect() {
+	say "8. The administrator inspects the result"
 	run drover get clusters
 	run drover get machines
 	run drover describe cluster dev
@@ -198,43 +235,43 @@ look() {
 	run drover get packagebundlecontrollers
 	run drover addon status
 	run drover audit
-	say "The demo is through, after $((SECONDS / 60)) min $((SECONDS % 60)) s."
+	say "Demo finished in $((SECONDS / 60))m$((SECONDS % 60))s."
 	cat <<-TXT
-	Everything runs in the background. To go on, as the administrator:
+	The clusters keep running in the background. To continue as the administrator:
 
 	  cd $home
 	  export PATH=${PATH%%:*}:\$PATH DROVER_HOME=$DROVER_HOME DROVER_METAL_HOME=$DROVER_METAL_HOME
 	  export KUBECONFIG=$KUBECONFIG
-	  drover machine list                                      # what there is on this host; ssh and logs get at them
-	  drover addon history greeting                            # and addon rollback goes back
-	  drover support-bundle --help                             # evidence for somebody who is not here, without secrets
-	  drover delete cluster -f dev.yaml --kubeconfig ann.kubeconfig
-	  drover delete cluster -f mgmt.yaml                       # once it has no workload clusters
+	  drover machine list                                      # machines of this host; see also machine ssh and logs
+	  drover addon history greeting                            # addon rollback returns to an earlier revision
+	  drover support-bundle --help                             # collect diagnostics without secrets
+	  drover delete cluster -f dev.yaml --kubeconfig creator.kubeconfig
+	  drover delete cluster -f mgmt.yaml                       # requires that it has no workload clusters
 
-	Metrics are served by Service drover-metrics in namespace drover-system; a dashboard for them, and alerts,
-	are in observability/ of the checkout. Specs, HelmChartProxies and Packages of your own work as these did:
-	docs/guides/clusters.md, addons.md and packages.md tell more.
+	Service drover-metrics in namespace drover-system serves metrics; observability/ in the checkout has a dashboard
+	and alerts. To use your own specs, HelmChartProxies and Packages, see docs/guides/clusters.md, addons.md and
+	packages.md.
 
-	make demo-down removes all traces.
+	make demo-down removes everything.
 	TXT
 }
 
 down() {
 	[[ -e $home ]] || return 0
 	if ! command -v drover >/dev/null; then
-		echo "drover is gone and $home is still there: run make, then make demo-down" >&2
+		echo "$home still exists, but drover does not. Try: make drover demo-down" >&2
 		exit 1
 	fi
-	# A plane that was there for the time being, if the creation was cut short.
+	# A bootstrap plane exists only if creating the management cluster was interrupted.
 	for plane in "$DROVER_HOME"-bootstrap/*; do
 		[[ ! -e $plane ]] || run drover down --purge --home "$plane"
 	done
 	run drover metal purge --yes
-	rm -rf "$home"/{mgmt,dev,plane-bootstrap} "$home"/{mgmt,dev,greeting,notes}.yaml{,.new} "$home"/ann.kubeconfig
+	rm -rf "$home"/{mgmt,dev,plane-bootstrap} "$home"/{mgmt,dev,greeting,notes}.yaml{,.new} "$home"/{creator.kubeconfig,build.log}
 	rmdir "$home"
 }
 
 case "${1:-up}" in
-up | down) "${1:-up}" ;;
-*) echo "usage: $0 [up|down]" >&2; exit 2 ;;
+check | up | down) "${1:-up}" ;;
+*) echo "usage: $0 [check|up|down]" >&2; exit 2 ;;
 esac

@@ -21,12 +21,14 @@ const EnvDir = "DROVER_KUBE_DIR"
 // start of so large a file from a slow disk takes seconds.
 const probeTimeout = 30 * time.Second
 
-// FindOptions say what to look for and where. The zero value looks for the
-// default version in the usual places.
+// FindOptions say what to look for and where. The zero value looks for any release that Drover ships
+// in the usual places.
 type FindOptions struct {
-	// Dir is the only place looked at when it, or else $DROVER_KUBE_DIR, is set.
+	// Dir is the only place searched when it, or else $DROVER_KUBE_DIR, is set.
 	Dir string
-	// Version is the wanted release, such as v1.36.3.
+	// Version is the wanted release, such as v1.36.3. Empty means the default one, or else the newest
+	// that is there: a plane runs on every release that Drover ships. A directory that the user names
+	// must have the default one.
 	Version string
 	// Executable is the file that may carry a payload: the running one if empty.
 	Executable string
@@ -34,41 +36,52 @@ type FindOptions struct {
 	Cache cache.Cache
 }
 
-// Find returns the Kubernetes binary of the wanted version. It looks in the
-// directory that the user named; without one, at what the running executable
-// carries, which is unpacked into the cache once; then in the cache. Its errors
-// are a *MissingError, a *VersionError, a *payload.CorruptError or one of the
-// file system.
+// Find returns the Kubernetes binary of the wanted version. It searches the directory that the user
+// named; without one, the running executable, whose payload is unpacked into the cache once; then the
+// cache. Its errors are a *MissingError, a *VersionError, a *payload.CorruptError or one of the file
+// system.
 func Find(opts FindOptions) (Binary, error) {
+	versions := []string{opts.Version}
+	if opts.Version == "" {
+		versions = version.Shipped()
+	}
 	opts, err := opts.complete()
 	if err != nil {
 		return Binary{}, err
 	}
 	if opts.Dir != "" {
-		return findInDir(opts.Dir, opts.Version)
+		return findInDir(opts.Dir, versions[0])
 	}
-	b, ok, err := findInExecutable(opts)
-	if ok || err != nil {
-		return b, err
-	}
-	for _, e := range opts.Cache.List(opts.Version) {
-		if e.Touch() == nil {
-			return Binary{Path: e.Binary(), Version: e.Version}, nil
+	for _, v := range versions {
+		opts.Version = v
+		if b, ok, err := opts.find(); ok || err != nil {
+			return b, err
 		}
 	}
-	return Binary{}, &MissingError{Version: opts.Version, Looked: []string{
-		opts.Executable + " (carries no Kubernetes " + opts.Version + ")",
-		filepath.Join(opts.Cache.Dir, cache.Name(opts.Version, "*")),
+	return Binary{}, &MissingError{Version: versions[0], Looked: []string{
+		opts.Executable + " (carries no Kubernetes " + versions[0] + ")",
+		filepath.Join(opts.Cache.Dir, cache.Name(versions[0], "*")),
 	}}
+}
+
+// find searches the executable and the cache for one release.
+func (o FindOptions) find() (b Binary, ok bool, err error) {
+	b, ok, err = findInExecutable(o)
+	if ok || err != nil {
+		return b, ok, err
+	}
+	for _, e := range o.Cache.List(o.Version) {
+		if e.Touch() == nil {
+			return Binary{Path: e.Binary(), Version: e.Version}, true, nil
+		}
+	}
+	return Binary{}, false, nil
 }
 
 func (o FindOptions) complete() (FindOptions, error) {
 	var err error
 	if o.Dir == "" {
 		o.Dir = os.Getenv(EnvDir)
-	}
-	if o.Version == "" {
-		o.Version = version.Kubernetes
 	}
 	if o.Dir != "" {
 		return o, nil

@@ -68,6 +68,25 @@ func TestFindInTheCache(t *testing.T) {
 	}
 }
 
+func TestFindWithoutAVersionTakesTheNewestThatIsThere(t *testing.T) {
+	c := cache.Cache{Dir: t.TempDir()}
+	b := build.Builder{Source: kubefake.Source(t), Cache: c}
+	executable := bare(t)
+	for _, r := range []build.Release{{Version: "v1.35.4", ModFile: "v1.35.mod"}, {Version: "v1.36.3", ModFile: "go.mod"}} {
+		if _, err := b.Build(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if found := mustFind(t, kube.FindOptions{Cache: c, Executable: executable}); found.Version != r.Version {
+			t.Errorf("found %s after %s was built", found.Version, r.Version)
+		}
+	}
+	_, err := kube.Find(kube.FindOptions{Cache: c, Executable: executable, Version: "v1.34.0"})
+	var missing *kube.MissingError
+	if !errors.As(err, &missing) || missing.Version != "v1.34.0" {
+		t.Errorf("got error %v, want a MissingError: a version that is asked for has no substitute", err)
+	}
+}
+
 func TestFindUnpacksThePayloadOnce(t *testing.T) {
 	_, e := built(t)
 	opts := kube.FindOptions{Cache: cache.Cache{Dir: t.TempDir()}, Executable: carrying(t, e)}
