@@ -3,9 +3,7 @@ package plane
 import (
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"net"
 	"os"
 	"slices"
 	"time"
@@ -106,7 +104,7 @@ func (p PKI) Ensure(c Config) ([]string, error) {
 // one, which signs from then on, while both are trusted.
 func (p PKI) ensureCA(name string) (*pki.Authority, error) {
 	a, err := pki.LoadAuthority(p.home.certFile(name), p.home.keyFile(name))
-	if err == nil && p.now.Before(renewAt(a.Certs[0])) {
+	if err == nil && p.now.Before(pki.RenewAt(a.Certs[0])) {
 		return a, nil
 	}
 	next, err := pki.NewAuthority("drover-"+name, p.now, caLifetime)
@@ -136,11 +134,10 @@ func (p PKI) ensureServiceAccountKey() error {
 			return err
 		}
 	}
-	der, err := x509.MarshalPKIXPublicKey(signer.Public())
+	public, err := pki.PublicPEM(signer)
 	if err != nil {
-		return fmt.Errorf("encoding the key of service accounts: %w", err)
+		return err
 	}
-	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 	return atomicfile.Write(p.home.serviceAccountPublicKey(), public, 0o600)
 }
 
@@ -148,20 +145,8 @@ func (p PKI) ensureLeaf(a *pki.Authority, l leaf) (bool, error) {
 	if p.current(a, l) {
 		return false, nil
 	}
-	template := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: l.user, Organization: l.groups},
-		ExtKeyUsage: l.usage,
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		NotBefore:   p.now.Add(-5 * time.Minute),
-		NotAfter:    p.now.Add(leafLifetime),
-	}
-	for _, host := range l.hosts {
-		if ip := net.ParseIP(host); ip != nil {
-			template.IPAddresses = append(template.IPAddresses, ip)
-		} else {
-			template.DNSNames = append(template.DNSNames, host)
-		}
-	}
+	template := pki.Template(pkix.Name{CommonName: l.user, Organization: l.groups}, l.hosts, p.now, leafLifetime)
+	template.ExtKeyUsage = l.usage
 	cert, key, err := a.Issue(template)
 	if err != nil {
 		return false, fmt.Errorf("issuing certificate %q: %w", l.name, err)
@@ -172,16 +157,11 @@ func (p PKI) ensureLeaf(a *pki.Authority, l leaf) (bool, error) {
 // current tells whether the certificate on disk is the one that is wanted.
 func (p PKI) current(a *pki.Authority, l leaf) bool {
 	cert, err := pki.LoadPair(p.home.certFile(l.name), p.home.keyFile(l.name))
-	if err != nil || !p.now.Before(renewAt(cert)) || cert.CheckSignatureFrom(a.Certs[0]) != nil {
+	if err != nil || !p.now.Before(pki.RenewAt(cert)) || cert.CheckSignatureFrom(a.Certs[0]) != nil {
 		return false
 	}
-	for _, host := range l.hosts {
-		if cert.VerifyHostname(host) != nil {
-			return false
-		}
-	}
 	groups := slices.Sorted(slices.Values(cert.Subject.Organization))
-	return cert.Subject.CommonName == l.user && slices.Equal(groups, slices.Sorted(slices.Values(l.groups)))
+	return cert.Subject.CommonName == l.user && pki.Covers(cert, l.hosts) && slices.Equal(groups, slices.Sorted(slices.Values(l.groups)))
 }
 
 // writePair writes the key first: a certificate without its key would look
@@ -194,11 +174,4 @@ func (p PKI) writePair(name string, cert, key []byte) error {
 		return err
 	}
 	return atomicfile.Write(p.home.certFile(name), cert, 0o600)
-}
-
-// renewAt is the moment from which a certificate is replaced: a third of its
-// life is left, so that a plane that is down for weeks still comes up with
-// valid certificates.
-func renewAt(cert *x509.Certificate) time.Time {
-	return cert.NotAfter.Add(-cert.NotAfter.Sub(cert.NotBefore) / 3)
 }

@@ -1,5 +1,6 @@
-// Package pki makes, signs and reads certificates and keys. It decides neither
-// who gets one nor for how long, and it writes no files. Start with NewAuthority.
+// Package pki issues and reads certificates and keys, for the embedded plane, the webhooks and the
+// registry alike. It decides neither who gets a certificate nor for how long, and it writes no
+// files. Start with NewAuthority.
 package pki
 
 import (
@@ -16,20 +17,18 @@ import (
 	"time"
 )
 
-// skew is how much a clock elsewhere may be behind.
-const skew = 5 * time.Minute
-
 // Authority signs certificates.
 type Authority struct {
-	// Certs are its own certificate, first, and those of earlier authorities
-	// that are still trusted.
+	// Certs holds its own certificate, first, and those of earlier authorities that are still
+	// trusted.
 	Certs []*x509.Certificate
-	// Key is its key in PEM.
+	// Key is its private key in PEM.
 	Key    []byte
 	signer crypto.Signer
 }
 
-// NewAuthority makes one that signs itself and lives from now on.
+// NewAuthority creates a self-signed authority that issues certificates of servers and clients,
+// not of other authorities.
 func NewAuthority(name string, now time.Time, life time.Duration) (*Authority, error) {
 	key, err := NewKey()
 	if err != nil {
@@ -47,17 +46,17 @@ func NewAuthority(name string, now time.Time, life time.Duration) (*Authority, e
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		IsCA:                  true,
 		BasicConstraintsValid: true,
+		MaxPathLenZero:        true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, signer.Public(), signer)
 	if err != nil {
-		return nil, fmt.Errorf("making authority %q: %w", name, err)
+		return nil, fmt.Errorf("creating authority %q: %w", name, err)
 	}
 	cert, err := x509.ParseCertificate(der)
 	return &Authority{Certs: []*x509.Certificate{cert}, Key: key, signer: signer}, err
 }
 
-// ParseAuthority reads an authority from PEM. Its certificate and its key must
-// belong together.
+// ParseAuthority reads an authority from PEM. The key must be that of the first certificate.
 func ParseAuthority(cert, key []byte) (*Authority, error) {
 	if _, err := tls.X509KeyPair(cert, key); err != nil {
 		return nil, err
@@ -86,7 +85,7 @@ func LoadAuthority(certFile, keyFile string) (*Authority, error) {
 	return ParseAuthority(cert, key)
 }
 
-// Trust keeps earlier authorities that have not expired.
+// Trust adds earlier authorities that have not expired.
 func (a *Authority) Trust(earlier []*x509.Certificate, now time.Time) {
 	for _, c := range earlier {
 		if now.Before(c.NotAfter) {
@@ -95,7 +94,7 @@ func (a *Authority) Trust(earlier []*x509.Certificate, now time.Time) {
 	}
 }
 
-// PEM are the certificates to trust.
+// PEM returns the certificates to trust.
 func (a *Authority) PEM() []byte {
 	var out []byte
 	for _, c := range a.Certs {
@@ -104,7 +103,7 @@ func (a *Authority) PEM() []byte {
 	return out
 }
 
-// Pool is the same for Go's own verification.
+// Pool returns the certificates to trust, for a tls.Config.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	for _, c := range a.Certs {
@@ -113,8 +112,8 @@ func (a *Authority) Pool() *x509.CertPool {
 	return pool
 }
 
-// Issue signs a certificate for a new key, and returns both in PEM. It chooses
-// the serial number of the template.
+// Issue signs a certificate for a new key, and returns both in PEM. It sets the template's serial
+// number.
 func (a *Authority) Issue(template *x509.Certificate) (cert, key []byte, err error) {
 	key, err = NewKey()
 	if err != nil {
@@ -139,7 +138,7 @@ func encodeCert(der []byte) []byte {
 func serial() *big.Int {
 	n, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
-		panic(err) // the system's source of randomness never fails on Linux
+		panic(err) // The system's source of randomness never fails on Linux.
 	}
 	return n.Add(n, big.NewInt(1))
 }

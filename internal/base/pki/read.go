@@ -14,11 +14,11 @@ import (
 	"slices"
 )
 
-// NewKey makes a private key, in PEM.
+// NewKey generates a private key, in PEM.
 func NewKey() ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("making a private key: %w", err)
+		return nil, fmt.Errorf("generating a private key: %w", err)
 	}
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -36,8 +36,7 @@ func LoadKey(path string) (crypto.Signer, error) {
 	return ParseKey(data)
 }
 
-// ParseKey reads a private key from PEM, in each of the forms that Kubernetes'
-// tools write.
+// ParseKey reads a private key from PEM, in each of the forms that Kubernetes' tools write.
 func ParseKey(data []byte) (crypto.Signer, error) {
 	block, _ := pem.Decode(data)
 	if block == nil {
@@ -51,16 +50,16 @@ func ParseKey(data []byte) (crypto.Signer, error) {
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("the private key has no form that is known: %w", err)
+		return nil, fmt.Errorf("unknown form of private key: %w", err)
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
-		return nil, fmt.Errorf("a key of type %T cannot sign", key)
+		return nil, fmt.Errorf("key of type %T can't sign", key)
 	}
 	return signer, nil
 }
 
-// LoadPair reads the certificate of a pair whose two files belong together.
+// LoadPair reads the certificate of a pair of files, and fails if the key is that of another.
 func LoadPair(certFile, keyFile string) (*x509.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
@@ -95,7 +94,7 @@ func ParseCerts(data []byte) ([]*x509.Certificate, error) {
 	return slices.Clip(certs), nil
 }
 
-// PublicPEM is the public half of a key.
+// PublicPEM returns the public half of a key.
 func PublicPEM(key crypto.Signer) ([]byte, error) {
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
 	if err != nil {

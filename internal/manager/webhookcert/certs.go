@@ -62,7 +62,7 @@ func (c *Certs) Ensure(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := c.injector.inject(ctx, m.bundle()); err != nil {
+	if err := c.injector.inject(ctx, m.ca.PEM()); err != nil {
 		return 0, err
 	}
 	c.current.Store(m)
@@ -75,18 +75,15 @@ func (c *Certs) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if m == nil {
 		return nil, errors.New("webhook certificate is not ready yet")
 	}
-	return &m.leaf, nil
+	return &m.leaf.Certificate, nil
 }
 
 // Pool returns the CAs that a client of the webhooks has to trust.
 func (c *Certs) Pool() *x509.CertPool {
-	pool := x509.NewCertPool()
 	if m := c.current.Load(); m != nil {
-		for _, ca := range m.cas {
-			pool.AddCert(ca)
-		}
+		return m.ca.Pool()
 	}
-	return pool
+	return x509.NewCertPool()
 }
 
 // Reconcile runs on every change of the Secret or a target, and when the next rotation is due.

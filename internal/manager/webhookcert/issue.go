@@ -1,22 +1,18 @@
 package webhookcert
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"fmt"
-	"net"
 	"time"
+
+	"github.com/drover-dev/drover/internal/base/pki"
 )
 
 const (
 	caLifetime   = 2 * 365 * 24 * time.Hour
 	leafLifetime = 90 * 24 * time.Hour
-	// skew is how far a certificate's validity begins before it was made, for API servers whose clock runs late.
-	skew = 5 * time.Minute
 )
 
 // create makes material from nothing.
@@ -33,61 +29,44 @@ func create(now time.Time, names []string) (*material, error) {
 
 // addCA puts a new CA in front of those that are trusted already. The leaf stays as it is.
 func (m *material) addCA(now time.Time) error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return fmt.Errorf("making a key: %w", err)
-	}
 	// The name tells CAs apart: a verifier picks candidates by name before it tries keys.
-	template := certificate(fmt.Sprintf("drover-webhook-ca-%d", now.Unix()), now, caLifetime)
-	template.IsCA = true
-	template.BasicConstraintsValid = true
-	template.MaxPathLenZero = true
-	template.KeyUsage = x509.KeyUsageCertSign
-	ca, err := sign(template, template, key.Public(), key)
+	next, err := pki.NewAuthority(fmt.Sprintf("drover-webhook-ca-%d", now.Unix()), now, caLifetime)
 	if err != nil {
 		return err
 	}
-	m.cas = append([]*x509.Certificate{ca}, m.cas...)
-	m.caKey = key
+	if m.ca != nil {
+		next.Trust(m.ca.Certs, now)
+	}
+	m.ca = next
 	return nil
+}
+
+// dropCAs trusts only the newest CA. The authority may be shared and is not changed.
+func (m *material) dropCAs() {
+	newest := *m.ca
+	newest.Certs = newest.Certs[:1:1]
+	m.ca = &newest
 }
 
 // issueLeaf replaces the serving certificate by one of the newest CA.
 func (m *material) issueLeaf(now time.Time, names []string) error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return fmt.Errorf("making a key: %w", err)
-	}
-	template := certificate("drover-webhook", now, leafLifetime)
-	template.KeyUsage = x509.KeyUsageDigitalSignature
+	template := pki.Template(pkix.Name{CommonName: "drover-webhook"}, names, now, leafLifetime)
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	for _, name := range names {
-		if ip := net.ParseIP(name); ip != nil {
-			template.IPAddresses = append(template.IPAddresses, ip)
-		} else {
-			template.DNSNames = append(template.DNSNames, name)
-		}
-	}
-	leaf, err := sign(template, m.cas[0], key.Public(), m.caKey)
+	cert, key, err := m.ca.Issue(template)
 	if err != nil {
-		return err
+		return fmt.Errorf("issuing the serving certificate: %w", err)
 	}
-	m.leaf = tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}
-	return nil
+	m.leaf, err = parsePair(cert, key)
+	return err
 }
 
-func certificate(name string, now time.Time, lifetime time.Duration) *x509.Certificate {
-	return &x509.Certificate{
-		Subject:   pkix.Name{CommonName: name},
-		NotBefore: now.Add(-skew),
-		NotAfter:  now.Add(lifetime),
-	}
+// pair is a certificate to serve, and its PEM.
+type pair struct {
+	tls.Certificate
+	certPEM, keyPEM []byte
 }
 
-func sign(template, parent *x509.Certificate, public, private any) (*x509.Certificate, error) {
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, private)
-	if err != nil {
-		return nil, fmt.Errorf("signing certificate %q: %w", template.Subject.CommonName, err)
-	}
-	return x509.ParseCertificate(der)
+func parsePair(cert, key []byte) (pair, error) {
+	parsed, err := tls.X509KeyPair(cert, key)
+	return pair{Certificate: parsed, certPEM: cert, keyPEM: key}, err
 }

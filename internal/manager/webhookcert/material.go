@@ -11,15 +11,12 @@
 package webhookcert
 
 import (
-	"bytes"
-	"crypto"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/drover-dev/drover/internal/base/pki"
 )
 
 // Keys of the Secret. The leaf's are those of any TLS Secret.
@@ -32,88 +29,41 @@ const (
 
 // material is everything the Secret holds.
 type material struct {
-	// cas are the trusted CAs, the newest first. Only the newest still issues.
-	cas   []*x509.Certificate
-	caKey crypto.Signer
-	leaf  tls.Certificate
-}
-
-// bundle returns all trusted CAs as PEM, the form a caBundle field has.
-func (m *material) bundle() []byte {
-	var out bytes.Buffer
-	for _, ca := range m.cas {
-		out.Write(encodeCertificate(ca.Raw))
-	}
-	return out.Bytes()
+	// ca issues certificates. It trusts itself and those before it, the newest first.
+	ca   *pki.Authority
+	leaf pair
 }
 
 // encode returns the data of the Secret.
-func (m *material) encode() (map[string][]byte, error) {
-	caKey, err := encodeKey(m.caKey)
-	if err != nil {
-		return nil, err
-	}
-	leafKey, err := encodeKey(m.leaf.PrivateKey)
-	if err != nil {
-		return nil, err
-	}
+func (m *material) encode() map[string][]byte {
 	return map[string][]byte{
-		keyCABundle: m.bundle(),
-		keyCAKey:    caKey,
-		keyLeaf:     encodeCertificate(m.leaf.Certificate[0]),
-		keyLeafKey:  leafKey,
-	}, nil
+		keyCABundle: m.ca.PEM(),
+		keyCAKey:    m.ca.Key,
+		keyLeaf:     m.leaf.certPEM,
+		keyLeafKey:  m.leaf.keyPEM,
+	}
 }
 
 // decode is the reverse of encode. It fails on anything that could not be served or issued from.
 func decode(data map[string][]byte) (*material, error) {
-	m := &material{}
-	for rest := data[keyCABundle]; ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
-		ca, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, fmt.Errorf("parsing %q: %w", keyCABundle, err)
-		}
-		m.cas = append(m.cas, ca)
-	}
-	if len(m.cas) == 0 {
-		return nil, fmt.Errorf("parsing %q: no certificate", keyCABundle)
-	}
-	issuer, err := tls.X509KeyPair(encodeCertificate(m.cas[0].Raw), data[keyCAKey])
+	ca, err := pki.ParseAuthority(data[keyCABundle], data[keyCAKey])
 	if err != nil {
-		return nil, fmt.Errorf("parsing %q: %w", keyCAKey, err)
+		return nil, fmt.Errorf("parsing %q and %q: %w", keyCABundle, keyCAKey, err)
 	}
-	m.caKey = issuer.PrivateKey.(crypto.Signer)
-	if m.leaf, err = tls.X509KeyPair(data[keyLeaf], data[keyLeafKey]); err != nil {
-		return nil, fmt.Errorf("parsing %q: %w", keyLeaf, err)
+	leaf, err := parsePair(data[keyLeaf], data[keyLeafKey])
+	if err != nil {
+		return nil, fmt.Errorf("parsing %q and %q: %w", keyLeaf, keyLeafKey, err)
 	}
-	if err := m.checkChain(); err != nil {
-		return nil, err
-	}
-	return m, nil
+	m := &material{ca: ca, leaf: leaf}
+	return m, m.checkChain()
 }
 
 // checkChain makes sure that whoever trusts the bundle accepts the leaf, whatever the time is.
 func (m *material) checkChain() error {
-	for _, ca := range m.cas {
+	for _, ca := range m.ca.Certs {
 		if m.leaf.Leaf.CheckSignatureFrom(ca) == nil {
 			return nil
 		}
 	}
 	return errors.New("serving certificate is signed by none of the CAs in the bundle")
-}
-
-func encodeCertificate(der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-}
-
-func encodeKey(key crypto.PrivateKey) ([]byte, error) {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a private key: %w", err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }

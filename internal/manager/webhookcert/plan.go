@@ -1,9 +1,10 @@
 package webhookcert
 
 import (
-	"crypto/x509"
 	"slices"
 	"time"
+
+	"github.com/drover-dev/drover/internal/base/pki"
 )
 
 // overlap is how long a new CA is trusted before it is used, and an old one after it was.
@@ -22,16 +23,16 @@ const (
 
 // plan decides what to do now and when to look again. It is called until it returns stepNone.
 func plan(now time.Time, m *material, names []string) (step, time.Time) {
-	if m == nil || !now.Before(m.cas[0].NotAfter) {
+	if m == nil || !now.Before(m.ca.Certs[0].NotAfter) {
 		return stepCreate, now
 	}
-	if !now.Before(renewal(m.cas[0])) {
+	if !now.Before(pki.RenewAt(m.ca.Certs[0])) {
 		return stepAddCA, now
 	}
 	if leafDue(now, m, names) {
 		return stepIssueLeaf, now
 	}
-	if len(m.cas) > 1 && m.byNewestCA() && !now.Before(droppable(m)) {
+	if len(m.ca.Certs) > 1 && m.byNewestCA() && !now.Before(droppable(m)) {
 		return stepDropCAs, now
 	}
 	return stepNone, wake(m)
@@ -40,55 +41,39 @@ func plan(now time.Time, m *material, names []string) (step, time.Time) {
 // leafDue says whether the serving certificate must be replaced by one of the newest CA. While that CA is too young to be
 // trusted everywhere, only a certificate that serves nobody any more is replaced.
 func leafDue(now time.Time, m *material, names []string) bool {
-	useless := !now.Before(m.leaf.Leaf.NotAfter) || !covers(m.leaf.Leaf, names)
+	useless := !now.Before(m.leaf.Leaf.NotAfter) || !pki.Covers(m.leaf.Leaf, names)
 	if useless {
 		return true
 	}
 	if now.Before(usable(m)) {
 		return false
 	}
-	return !m.byNewestCA() || !now.Before(renewal(m.leaf.Leaf))
+	return !m.byNewestCA() || !now.Before(pki.RenewAt(m.leaf.Leaf))
 }
 
 // wake is the next time at which plan may return something else.
 func wake(m *material) time.Time {
-	times := []time.Time{renewal(m.cas[0])}
+	times := []time.Time{pki.RenewAt(m.ca.Certs[0])}
 	switch {
 	case !m.byNewestCA(): // the leaf is replaced as soon as that CA can do it, however long it has still to live
 		times = append(times, usable(m), m.leaf.Leaf.NotAfter)
-	case len(m.cas) > 1:
-		times = append(times, renewal(m.leaf.Leaf), droppable(m))
+	case len(m.ca.Certs) > 1:
+		times = append(times, pki.RenewAt(m.leaf.Leaf), droppable(m))
 	default:
-		times = append(times, renewal(m.leaf.Leaf))
+		times = append(times, pki.RenewAt(m.leaf.Leaf))
 	}
 	return slices.MinFunc(times, time.Time.Compare)
 }
 
 // droppable is when nobody can need an old CA any more, once the leaf is of the newest.
-func droppable(m *material) time.Time { return issued(m.leaf.Leaf).Add(overlap) }
+func droppable(m *material) time.Time { return pki.IssuedAt(m.leaf.Leaf).Add(overlap) }
 
 // usable is when the newest CA may start to issue: at once if it is the only one.
 func usable(m *material) time.Time {
-	if len(m.cas) == 1 {
-		return issued(m.cas[0])
+	if len(m.ca.Certs) == 1 {
+		return pki.IssuedAt(m.ca.Certs[0])
 	}
-	return issued(m.cas[0]).Add(overlap)
+	return pki.IssuedAt(m.ca.Certs[0]).Add(overlap)
 }
 
-func (m *material) byNewestCA() bool { return m.leaf.Leaf.CheckSignatureFrom(m.cas[0]) == nil }
-
-func covers(cert *x509.Certificate, names []string) bool {
-	for _, name := range names {
-		if cert.VerifyHostname(name) != nil {
-			return false
-		}
-	}
-	return true
-}
-
-// renewal is when two thirds of a certificate's life are over.
-func renewal(cert *x509.Certificate) time.Time {
-	return cert.NotBefore.Add(cert.NotAfter.Sub(cert.NotBefore) * 2 / 3)
-}
-
-func issued(cert *x509.Certificate) time.Time { return cert.NotBefore.Add(skew) }
+func (m *material) byNewestCA() bool { return m.leaf.Leaf.CheckSignatureFrom(m.ca.Certs[0]) == nil }

@@ -91,11 +91,7 @@ func (s store) empty() *corev1.Secret {
 }
 
 func (s store) write(ctx context.Context, secret *corev1.Secret, m *material) error {
-	data, err := m.encode()
-	if err != nil {
-		return err
-	}
-	secret.Data = data
+	secret.Data = m.encode()
 	if secret.ResourceVersion == "" {
 		return s.client.Create(ctx, secret)
 	}
@@ -118,7 +114,7 @@ func (m *material) apply(todo step, now time.Time, names []string) (*material, e
 			return nil, err
 		}
 	case stepDropCAs:
-		next.cas = next.cas[:1:1]
+		next.dropCAs()
 	default:
 		return nil, fmt.Errorf("unknown step %q", todo)
 	}

@@ -1,0 +1,49 @@
+package pki
+
+import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"net"
+	"time"
+)
+
+// skew is how late the clock of a peer may run: validity begins this long before issuance.
+const skew = 5 * time.Minute
+
+// Template describes a certificate that is valid from now on, for hosts that are names or
+// addresses. The caller adds the extended key usage.
+func Template(subject pkix.Name, hosts []string, now time.Time, life time.Duration) *x509.Certificate {
+	template := &x509.Certificate{
+		Subject:   subject,
+		KeyUsage:  x509.KeyUsageDigitalSignature,
+		NotBefore: now.Add(-skew),
+		NotAfter:  now.Add(life),
+	}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	return template
+}
+
+// Covers reports whether a certificate is valid for all hosts.
+func Covers(cert *x509.Certificate, hosts []string) bool {
+	for _, host := range hosts {
+		if cert.VerifyHostname(host) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// IssuedAt returns when an authority of this package issued a certificate.
+func IssuedAt(cert *x509.Certificate) time.Time { return cert.NotBefore.Add(skew) }
+
+// RenewAt returns when to replace a certificate: with a third of its life left, so that a program
+// that was stopped for weeks starts with valid certificates.
+func RenewAt(cert *x509.Certificate) time.Time {
+	return cert.NotBefore.Add(cert.NotAfter.Sub(cert.NotBefore) * 2 / 3)
+}
