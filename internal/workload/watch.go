@@ -177,7 +177,7 @@ func (f *Followed) Find(namespace, value string) []*metav1.PartialObjectMetadata
 	}
 	out := make([]*metav1.PartialObjectMetadata, 0, len(found))
 	for _, o := range found {
-		out = append(out, o.(*metav1.PartialObjectMetadata)) //nolint:forcetypeassert // see trim
+		out = append(out, o.(*metav1.PartialObjectMetadata)) // see trim
 	}
 	return out
 }
@@ -187,7 +187,7 @@ func (f *Followed) All() []*metav1.PartialObjectMetadata {
 	found := f.informer.GetIndexer().List()
 	out := make([]*metav1.PartialObjectMetadata, 0, len(found))
 	for _, o := range found {
-		out = append(out, o.(*metav1.PartialObjectMetadata)) //nolint:forcetypeassert // see trim
+		out = append(out, o.(*metav1.PartialObjectMetadata)) // see trim
 	}
 	return out
 }

@@ -54,7 +54,7 @@ func get[T client.Object](ctx context.Context, s *Store, key client.ObjectKey, i
 		return into, err
 	}
 	if found, ok := s.read.Get(edition{known.UID, known.ResourceVersion}); ok {
-		return found.(T), nil //nolint:forcetypeassert // no other kind has an object with this UID
+		return found.(T), nil // no other kind has an object with this UID
 	}
 	if err := s.live.Get(ctx, key, into); err != nil {
 		return into, err

@@ -156,7 +156,7 @@ func (o *options) parseDocument(document []byte) (*addonsv1.HelmChartProxy, erro
 		return nil, errors.New("it is no YAML")
 	}
 	if kind.Kind != "HelmChartProxy" || kind.APIVersion != addonsv1.GroupVersion.String() {
-		return nil, nil //nolint:nilnil // it is something else
+		return nil, nil // it is something else
 	}
 	hcp := &addonsv1.HelmChartProxy{}
 	if _, _, err := decoder().Decode(document, nil, hcp); err != nil {

@@ -64,7 +64,7 @@ func (w *wiring) watchPodsOf(ctx context.Context, key client.ObjectKey, into int
 
 // intoQueue has what a source tells go into a queue, until ctx ends.
 type intoQueue struct {
-	ctx   context.Context //nolint:containedctx // sources outlive the reconcile that starts them
+	ctx   context.Context // sources outlive the reconcile that starts them
 	queue queue
 }
 

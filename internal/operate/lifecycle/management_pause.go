@@ -129,7 +129,7 @@ func setPaused(c *anywherev1.Cluster, pause bool) { //nolint:revive // Both dire
 
 // change writes it, and does not mind a cluster that has gone.
 func (h held) change(ctx context.Context, c client.Client, pause bool) error {
-	before := h.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A copy of an object is one.
+	before := h.DeepCopyObject().(client.Object) // A copy of an object is one.
 	h.set(pause)
 	err := c.Patch(ctx, h.Object, client.MergeFrom(before), client.FieldOwner(anywherev1.FieldManagerCLI))
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -76,7 +76,7 @@ func (w *Workload) disableFlux(ctx context.Context, p *workflow.Progress) error 
 		return err
 	}
 	for _, o := range w.Config.Objects() {
-		live := o.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A copy of an object is one.
+		live := o.DeepCopyObject().(client.Object) // A copy of an object is one.
 		err := w.plane.Client.Get(ctx, client.ObjectKeyFromObject(o), live)
 		if apierrors.IsNotFound(err) || err == nil && live.GetAnnotations()[fluxAnnotation] == fluxDisabled {
 			continue
@@ -109,7 +109,7 @@ func (w *Workload) resume(ctx context.Context, p *workflow.Progress) error {
 			if name != typeName(o)+"/"+o.GetName() {
 				continue
 			}
-			live := o.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A copy of an object is one.
+			live := o.DeepCopyObject().(client.Object) // A copy of an object is one.
 			if err := w.plane.Client.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
 				return fmt.Errorf("reading %s: %w", name, err)
 			}
@@ -123,7 +123,7 @@ func (w *Workload) resume(ctx context.Context, p *workflow.Progress) error {
 
 // annotate sets annotations, or removes those without a value, and touches nothing else.
 func annotate(ctx context.Context, c client.Client, o client.Object, values map[string]string) error {
-	before := o.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A copy of an object is one.
+	before := o.DeepCopyObject().(client.Object) // A copy of an object is one.
 	annotations := o.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}

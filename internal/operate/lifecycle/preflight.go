@@ -124,7 +124,7 @@ func (w *Workload) checkFree(ctx context.Context, p *workflow.Progress) []error 
 			continue
 		}
 		kind := kindOf(w.plane.Client, o)
-		there := o.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A copy of an object is one.
+		there := o.DeepCopyObject().(client.Object) // A copy of an object is one.
 		switch err := w.plane.Client.Get(ctx, client.ObjectKeyFromObject(o), there); {
 		case err == nil:
 			problems = append(problems, fmt.Errorf("%s %q already exists in namespace %q: give it another name, or delete it if nobody needs it", kind, o.GetName(), o.GetNamespace()))

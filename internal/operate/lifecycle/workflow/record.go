@@ -84,7 +84,7 @@ func (r Record) Unfinished() (command, phase string, err error) {
 func (r Record) read() (*record, error) {
 	data, err := os.ReadFile(r.Path())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // No record is nothing to read, and no failure.
+		return nil, nil // No record is nothing to read, and no failure.
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the record of an earlier run: %w", err)

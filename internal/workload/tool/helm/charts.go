@@ -32,7 +32,7 @@ func newCharts(f Fetcher) *charts { return &charts{fetcher: f, parsed: lru.New(k
 // load returns a chart that the caller may change.
 func (c *charts) load(ctx context.Context, ref artifact.Ref, resolved artifact.Resolved) (*chartv2.Chart, error) {
 	if chart, ok := c.parsed.Get(resolved.Digest); ok {
-		return clone(chart.(*chartv2.Chart)), nil //nolint:forcetypeassert // nothing else is put there
+		return clone(chart.(*chartv2.Chart)), nil // nothing else is put there
 	}
 	archive, err := c.fetcher.Fetch(ctx, ref, resolved)
 	if err != nil {

@@ -101,7 +101,7 @@ func (o *operation) lookBack(ctx context.Context, s *situation) error {
 func (o *operation) read(ctx context.Context, e entry) (*record, error) {
 	rec, err := o.records.get(ctx, e.revision)
 	if errors.Is(err, errBroken) {
-		return nil, nil //nolint:nilnil // there is nothing to be known of it
+		return nil, nil // there is nothing to be known of it
 	}
 	return rec, err
 }

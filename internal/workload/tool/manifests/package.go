@@ -52,7 +52,7 @@ func (p *packages) build(ctx context.Context, want tool.Want) ([]map[string]any,
 func (p *packages) load(ctx context.Context, want tool.Want, path string) ([]map[string]any, error) {
 	key := plan{want.Resolved.Digest, path}
 	if known, ok := p.built.Get(key); ok {
-		return known.([]map[string]any), nil //nolint:forcetypeassert // nothing else is put there
+		return known.([]map[string]any), nil // nothing else is put there
 	}
 	archive, err := p.fetcher.Fetch(ctx, want.Package, want.Resolved)
 	if err != nil {

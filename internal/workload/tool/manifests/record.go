@@ -143,7 +143,7 @@ func (r records) watched() (tool.State, bool) {
 func (r records) get(ctx context.Context) (*record, error) {
 	secret, err := r.secrets().Get(ctx, r.name(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil // there is none
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the record of installation %q: %w", r.id.Name, err)

@@ -94,17 +94,17 @@ func (w *writer) delete(ctx context.Context, o *object) error {
 // doomed reads an object. It is nil if there is nothing to delete.
 func (w *writer) doomed(ctx context.Context, o *object) (*unstructured.Unstructured, error) {
 	if kept(o.Unstructured) || w.isHome(o) {
-		return nil, nil //nolint:nilnil // nothing to delete
+		return nil, nil // nothing to delete
 	}
 	live, err := w.Client(&o.Object).Get(ctx, o.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // nothing to delete
+		return nil, nil // nothing to delete
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", o.Title(), err)
 	}
 	if kept(live) || !w.owns(live) {
-		return nil, nil //nolint:nilnil // nothing to delete
+		return nil, nil // nothing to delete
 	}
 	return live, nil
 }

@@ -134,7 +134,7 @@ func (c *Checker) holds(ctx context.Context, expression string, live *unstructur
 
 func (c *Checker) program(expression string) (cel.Program, error) {
 	if known, ok := c.compiled.Load(expression); ok {
-		return known.(cel.Program), nil //nolint:forcetypeassert // nothing else is put there
+		return known.(cel.Program), nil // nothing else is put there
 	}
 	if c.err != nil {
 		return nil, c.err

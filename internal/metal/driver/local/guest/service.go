@@ -370,7 +370,7 @@ func logPath(name string) string {
 
 func credential(name string) (*syscall.Credential, error) {
 	if name == "" || name == "root" {
-		return nil, nil //nolint:nilnil // no change of user
+		return nil, nil // no change of user
 	}
 	u, err := user.Lookup(name)
 	if err != nil {
