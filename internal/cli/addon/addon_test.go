@@ -28,8 +28,8 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/controllers/addons/chart"
-	"github.com/drover-dev/drover/internal/controllers/addons/release"
 	"github.com/drover-dev/drover/internal/model/addons/index"
+	"github.com/drover-dev/drover/internal/model/addons/sources"
 	"github.com/drover-dev/drover/internal/operate/inspect/addons"
 	"github.com/drover-dev/drover/internal/registry/artifact"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
@@ -171,7 +171,7 @@ func (w *world) put(plane *view.Plane, r *addonsv1.HelmReleaseProxy) tool.State 
 	packages, err := artifact.Open(artifact.Options{Dir: w.TempDir(), PlainHTTP: true})
 	w.must(err)
 	defer packages.Close()
-	want, err := release.Wanted(w.Context(), release.NewSources(w.client, w.client), r)
+	want, err := tool.Input{Sources: sources.New(w.client, w.client)}.Want(w.Context(), r)
 	w.must(err)
 	want.Resolved, err = packages.Resolve(w.Context(), want.Package)
 	w.must(err)

@@ -16,7 +16,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/controllers/addons/chart"
+	"github.com/drover-dev/drover/internal/model/addons/plan"
 	"github.com/drover-dev/drover/internal/operate/inspect/addons"
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
@@ -220,15 +220,15 @@ func words(o view.Outlook) string {
 	switch {
 	case o.Error != "":
 		return "could not find out: " + o.Error
-	case o.Action == chart.Install:
+	case o.Action == plan.Install:
 		return "would be installed," + version
-	case o.Action == chart.Reinstall:
+	case o.Action == plan.Reinstall:
 		return "would be removed and installed anew," + version
-	case o.Action == chart.Uninstall:
+	case o.Action == plan.Uninstall:
 		return "would be uninstalled"
-	case o.Action == chart.Upgrade && len(o.Objects) == 0:
+	case o.Action == plan.Upgrade && len(o.Objects) == 0:
 		return "no object would change, but settings would: " + strings.Join(o.Fields, ", ")
-	case o.Action == chart.Upgrade:
+	case o.Action == plan.Upgrade:
 		return "would be upgraded," + version + " (" + strings.Join(o.Fields, ", ") + ")"
 	default:
 		return "nothing would change"

@@ -20,6 +20,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/addons/holdback"
 	"github.com/drover-dev/drover/internal/controllers/addons/release"
 	"github.com/drover-dev/drover/internal/controllers/operation"
+	"github.com/drover-dev/drover/internal/model/addons/sources"
 	"github.com/drover-dev/drover/internal/registry/artifact"
 	"github.com/drover-dev/drover/internal/workload"
 	"github.com/drover-dev/drover/internal/workload/tool"
@@ -59,7 +60,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		charts   = &chart.Controller{Client: mgr.GetClient(), Events: events, Clock: clock.RealClock{}, WatchFilter: o.WatchFilter}
 		holding  = &holdback.Controller{Client: mgr.GetClient(), WatchFilter: o.WatchFilter}
 		releases = &release.Controller{
-			Client: mgr.GetClient(), Values: release.NewSources(o.Metadata, mgr.GetAPIReader()), Packages: o.Packages, Events: events,
+			Client: mgr.GetClient(), Values: sources.New(o.Metadata, mgr.GetAPIReader()), Packages: o.Packages, Events: events,
 			Clock: clock.RealClock{}, Limits: o.Limits, ResolveEvery: o.ResolveEvery, WatchFilter: o.WatchFilter, Clusters: o.Clusters,
 			Tools: map[addonsv1.Tool]tool.Tool{addonsv1.Helm: helm.New(o.Packages), addonsv1.Manifests: manifests.New(o.Packages)},
 		}

@@ -13,11 +13,11 @@ import (
 
 	"github.com/drover-dev/drover/charts"
 	"github.com/drover-dev/drover/internal/base/version"
-	"github.com/drover-dev/drover/internal/controllers/addons/release"
 	"github.com/drover-dev/drover/internal/controllers/clusters/admission"
 	"github.com/drover-dev/drover/internal/controllers/clusters/cluster"
 	"github.com/drover-dev/drover/internal/controllers/clusters/measure"
 	"github.com/drover-dev/drover/internal/controllers/clusters/records"
+	"github.com/drover-dev/drover/internal/model/addons/sources"
 )
 
 // keepRecords is how many records of who did what stay.
@@ -50,7 +50,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	clusters := &cluster.Controller{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: release.NewSources(o.Metadata, mgr.GetAPIReader()), Metadata: o.Metadata,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: sources.New(o.Metadata, mgr.GetAPIReader()), Metadata: o.Metadata,
 		Version: version.ForMinor, Charts: o.Charts, CNIVersion: network, ManagementCluster: o.ManagementCluster,
 		Events: mgr.GetEventRecorderFor("drover"), //nolint:staticcheck // Cluster API's reconcilers write events of the same kind
 		Clock:  clock.RealClock{}, WatchFilter: o.WatchFilter, Records: recorder, Figures: figures,

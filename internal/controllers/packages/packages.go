@@ -15,12 +15,12 @@ import (
 
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
 
-	"github.com/drover-dev/drover/internal/controllers/addons/release"
 	"github.com/drover-dev/drover/internal/controllers/operation"
 	"github.com/drover-dev/drover/internal/controllers/packages/active"
 	"github.com/drover-dev/drover/internal/controllers/packages/admission"
 	"github.com/drover-dev/drover/internal/controllers/packages/bundles"
 	"github.com/drover-dev/drover/internal/controllers/packages/install"
+	"github.com/drover-dev/drover/internal/model/addons/sources"
 	"github.com/drover-dev/drover/internal/registry/artifact"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 	"github.com/drover-dev/drover/internal/registry/bundle/source"
@@ -73,7 +73,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			Keys: o.Keys, Version: o.Version, Limits: o.Limits, Events: events, Clock: clock.RealClock{},
 		}
 		packages = &install.Controller{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Values: release.NewSources(o.Metadata, mgr.GetAPIReader()),
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Values: sources.New(o.Metadata, mgr.GetAPIReader()),
 			Charts: o.Charts, Places: from, Registry: o.Source.Default, Keys: o.Keys, Version: o.Version,
 			Events: events, Clock: clock.RealClock{}, WatchFilter: o.WatchFilter,
 		}

@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -18,9 +15,6 @@ import (
 
 const chartKind = "HelmChartProxy"
 
-// defaultTimeout is how long an operation may take if nobody says.
-const defaultTimeout = 10 * time.Minute
-
 // chartRules are those for HelmChartProxies.
 type chartRules struct {
 	Options
@@ -30,21 +24,8 @@ type chartRules struct {
 
 // Default fills in what was left out.
 func (r *chartRules) Default(_ context.Context, c *addonsv1.HelmChartProxy) error {
-	Default(c)
+	desired.SetDefaults(c)
 	return nil
-}
-
-// Default fills in what was left out of a HelmChartProxy.
-func Default(c *addonsv1.HelmChartProxy) {
-	if c.Spec.ReleaseNamespace == "" {
-		c.Spec.ReleaseNamespace = corev1.NamespaceDefault
-	}
-	if c.Spec.Options.Atomic {
-		c.Spec.Options.Wait = true
-	}
-	if c.Spec.Options.Timeout == nil {
-		c.Spec.Options.Timeout = &metav1.Duration{Duration: defaultTimeout}
-	}
 }
 
 // ValidateCreate checks a new object.

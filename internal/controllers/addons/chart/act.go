@@ -10,6 +10,7 @@ import (
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/addons/plan"
 )
 
 // act makes the moves that the plan allows.
@@ -17,25 +18,24 @@ func (c *Controller) act(ctx context.Context, s *scope) error {
 	return each(s, func(t *target) {
 		m := s.allowed(t)
 		if err := c.make(ctx, s, t, m); err != nil {
-			s.note(problem{t.cluster.Name, addonsv1.CreationFailedReason, err, m.verb == refuse})
+			s.note(problem{t.cluster.Name, addonsv1.CreationFailedReason, err, m.Verb == plan.Reject})
 			s.drop(t)
 		}
 	})
 }
 
 // allowed is the move that is made now.
-func (s *scope) allowed(t *target) move {
-	plan := s.plan
-	if plan.Allowed[t.cluster.Name] {
+func (s *scope) allowed(t *target) plan.Change {
+	if s.plan.Allowed[t.cluster.Name] {
 		return t.move
 	}
-	if t.move.verb != keep || plan.Back {
+	if t.move.Verb != plan.Keep || s.plan.Back {
 		s.waits(t)
 	}
-	if t.back.verb != "" && (plan.Back || t.release == nil) {
+	if t.back.Verb != "" && (s.plan.Back || t.release == nil) {
 		return t.back
 	}
-	return move{verb: keep}
+	return plan.Change{Verb: plan.Keep}
 }
 
 // waits records a cluster that does not have what the spec says, on purpose.
@@ -51,21 +51,21 @@ func (f *facts) reinstalls(t *target) {
 	f.reinstalling = append(f.reinstalling, t.cluster.Name)
 }
 
-func (c *Controller) make(ctx context.Context, s *scope, t *target, m move) error {
-	switch m.verb {
-	case create:
-		return c.create(ctx, s, t, m.object)
-	case update:
-		return c.update(ctx, s, t, m.object)
-	case reinstall:
+func (c *Controller) make(ctx context.Context, s *scope, t *target, m plan.Change) error {
+	switch m.Verb {
+	case plan.Create:
+		return c.create(ctx, s, t, m.Object)
+	case plan.Update:
+		return c.update(ctx, s, t, m.Object)
+	case plan.Recreate:
 		if err := c.delete(ctx, s, t.release, reinstallingReason); err != nil {
 			return err
 		}
 		s.reinstalls(t)
-	case await:
+	case plan.Await:
 		s.reinstalls(t)
-	case refuse:
-		return m.why
+	case plan.Reject:
+		return m.Err
 	}
 	if t.release != nil {
 		s.leaves(t.release)
@@ -82,7 +82,7 @@ func (c *Controller) create(ctx context.Context, s *scope, t *target, object *ad
 		return fmt.Errorf("creating HelmReleaseProxy %q: %w", object.Name, err)
 	}
 	s.leaves(object)
-	written.WithLabelValues(string(create)).Inc()
+	written.WithLabelValues(string(plan.Create)).Inc()
 	logger(ctx).Info("Created a release", "release", object.Name, "cluster", t.cluster.Name)
 	s.did(createdReason, t.cluster.Name)
 	return nil
@@ -106,7 +106,7 @@ func (c *Controller) update(ctx context.Context, s *scope, t *target, object *ad
 		return fmt.Errorf("updating HelmReleaseProxy %q: %w", object.Name, err)
 	}
 	s.leaves(object)
-	written.WithLabelValues(string(update)).Inc()
+	written.WithLabelValues(string(plan.Update)).Inc()
 	logger(ctx).Info("Updated a release", "release", object.Name, "cluster", t.cluster.Name)
 	if object.Generation != t.release.Generation {
 		s.did(updatedReason, t.cluster.Name)

@@ -18,6 +18,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/model/addons/plan"
 )
 
 func TestEveryChosenClusterGetsARelease(t *testing.T) {
@@ -307,7 +308,7 @@ func TestReleasesOfTheFormerControllerAreTakenOver(t *testing.T) {
 			Namespace: w.ns, Name: "cilium-a-x7k2p",
 			Labels:          map[string]string{clusterv1.ClusterNameLabel: "a", addonsv1.HelmChartProxyLabel: "cni"},
 			Annotations:     map[string]string{addonsv1.GeneratedNameAnnotation: "true", addonsv1.InstalledAnnotation: "true"},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(c, addonsv1.GroupVersion.WithKind(chartKind))},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(c, addonsv1.GroupVersion.WithKind(plan.ChartKind))},
 		},
 		Spec: addonsv1.HelmReleaseProxySpec{
 			ClusterRef: corev1.ObjectReference{APIVersion: "cluster.x-k8s.io/v1beta1", Kind: "Cluster", Namespace: w.ns, Name: "a"},
@@ -530,7 +531,7 @@ func TestOthersReleasesAreNotTaken(t *testing.T) {
 	}
 	w.must(w.Create(t.Context(), other))
 	c := w.run()
-	w.has(c, addonsv1.SpecsUpToDate, `False HelmReleaseProxyCreationFailed: cluster a: HelmReleaseProxy "mine" has the label of this HelmChartProxy but belongs to ConfigMap "x"`)
+	w.has(c, addonsv1.SpecsUpToDate, `False HelmReleaseProxyCreationFailed: cluster a: HelmReleaseProxy "mine" has the label of this HelmChartProxy but is owned by ConfigMap "x"`)
 }
 
 func TestASelectorThatCannotBeUsedIsTold(t *testing.T) {

@@ -89,6 +89,3 @@ func (c *Controller) releases() index.Releases {
 func (c *Controller) history() history.Keeper {
 	return history.Keeper{Reader: c.Live, Client: c.Client}
 }
-
-// chartKind is the kind that owns HelmReleaseProxies.
-const chartKind = "HelmChartProxy"

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/model/addons/desired"
 	"github.com/drover-dev/drover/internal/model/addons/history"
+	"github.com/drover-dev/drover/internal/model/addons/plan"
 )
 
 // remember reads the templates, and keeps a spec that is new for the day when somebody wants it back.
@@ -26,7 +28,7 @@ func (c *Controller) remember(ctx context.Context, s *scope) error {
 	}
 	good := ""
 	if r := s.chart.Status.Rollout; r != nil {
-		good = or(r.LastGood, r.Revision)
+		good = cmp.Or(r.LastGood, r.Revision)
 	}
 	if err := c.history().Record(ctx, s.chart, good); err != nil {
 		return err
@@ -75,22 +77,22 @@ func (s *scope) drop(t *target) {
 }
 
 // look works out the move for one cluster. If everything that it depends on is as it was when nothing had to be done, nothing has to.
-func (c *Controller) look(ctx context.Context, s *scope, t *target, program *desired.Program) (move, *problem) {
+func (c *Controller) look(ctx context.Context, s *scope, t *target, program *desired.Program) (plan.Change, *problem) {
 	found, wrong := c.observe(ctx, t, program)
 	if wrong != nil {
-		return move{}, wrong
+		return plan.Change{}, wrong
 	}
 	found.Release = t.release
 	stamp := stampOf(s, t, found)
 	if program == s.program && c.settled.has(s.key(), t.cluster.UID, stamp) {
-		return move{verb: keep}, nil
+		return plan.Change{Verb: plan.Keep}, nil
 	}
 	want, err := program.For(s.key(), found)
 	if err != nil {
-		return move{}, &problem{t.cluster.Name, addonsv1.ValueParsingFailedReason, err, true}
+		return plan.Change{}, &problem{t.cluster.Name, addonsv1.ValueParsingFailedReason, err, true}
 	}
-	m := decide(s.chart, t.release, want)
-	if m.verb == keep && program == s.program {
+	m := plan.Decide(s.chart, t.release, want)
+	if m.Verb == plan.Keep && program == s.program {
 		c.settled.note(s.key(), t.cluster.UID, stamp)
 	}
 	return m, nil

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/addons/plan"
 )
 
 // TestB4TheStatusOfALargeFleetIsAccepted has 700 clusters with the longest names, a long message on each and a problem with each.
@@ -67,12 +68,12 @@ func BenchmarkFleet(b *testing.B) {
 	for i := range 1000 {
 		t := &target{cluster: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}}}
 		t.move, _ = c.look(ctx, s, t, s.program)
-		t.release = t.move.object
+		t.release = t.move.Object
 		s.targets = append(s.targets, t)
 	}
 	pass := func(b *testing.B) {
 		for _, t := range s.targets {
-			if m, p := c.look(ctx, s, t, s.program); p != nil || m.verb != keep {
+			if m, p := c.look(ctx, s, t, s.program); p != nil || m.Verb != plan.Keep {
 				b.Fatalf("%+v %+v", m, p)
 			}
 		}

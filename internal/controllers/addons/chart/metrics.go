@@ -4,10 +4,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/drover-dev/drover/internal/base/counter"
+	"github.com/drover-dev/drover/internal/model/addons/plan"
 )
 
 // written counts what was done to HelmReleaseProxies. A quiet fleet leaves it alone.
 var written = counter.ByAction("drover_addons_release_writes_total", "HelmReleaseProxies created, updated and deleted for HelmChartProxies.",
-	string(create), string(update), "delete")
+	string(plan.Create), string(plan.Update), "delete")
 
 func registerMetrics() error { return counter.Serve(metrics.Registry, written) }

@@ -14,6 +14,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/addons/rollout"
 	"github.com/drover-dev/drover/internal/model/addons/desired"
 	"github.com/drover-dev/drover/internal/model/addons/history"
+	"github.com/drover-dev/drover/internal/model/addons/plan"
 )
 
 // plan decides which clusters may change now, and what those that may not have in the meantime.
@@ -76,9 +77,9 @@ func (s *scope) progress() []rollout.Cluster {
 		case t.skip:
 			continue
 		default:
-			c.OnTarget = t.move.verb == keep
+			c.OnTarget = t.move.Verb == plan.Keep
 			c.Ready, c.Failed, c.ReadySince = ready(t.release), failed(t.release), readySince(t.release)
-			c.RolledBack = t.release == nil || (t.back.verb == keep && c.Ready)
+			c.RolledBack = t.release == nil || (t.back.Verb == plan.Keep && c.Ready)
 		}
 		out = append(out, c)
 	}
@@ -90,7 +91,7 @@ func ready(r *addonsv1.HelmReleaseProxy) bool {
 	if r == nil {
 		return false
 	}
-	if installedOnce(r) {
+	if plan.InstalledOnce(r) {
 		return true
 	}
 	return r.Status.ObservedGeneration == r.Generation && conditions.IsTrue(r, clusterv1.ReadyCondition)

@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -14,6 +11,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/annotations"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/addons/plan"
 )
 
 // removeAll deletes every release, and lets go of the HelmChartProxy when none is left. That one has gone is an event.
@@ -65,11 +63,11 @@ func (c *Controller) removeOrphan(ctx context.Context, s *scope, r *addonsv1.Hel
 		}
 		return c.delete(ctx, s, r, deletedReason)
 	}
-	stays, err := c.stays(ctx, s, r)
+	retained, err := plan.Retained(ctx, c.Live, s.chart, r)
 	if err != nil {
 		return err
 	}
-	if !stays {
+	if !retained {
 		err = c.delete(ctx, s, r, deletedReason)
 	}
 	s.leaves(r)
@@ -79,25 +77,4 @@ func (c *Controller) removeOrphan(ctx context.Context, s *scope, r *addonsv1.Hel
 // outlives says that a release is not uninstalled before its Cluster goes.
 func outlives(r *addonsv1.HelmReleaseProxy) bool {
 	return r.Spec.Options.Uninstall == nil || !r.Spec.Options.Uninstall.BeforeCluster
-}
-
-// stays says that a release is not deleted although its cluster is not chosen any more: the cluster is paused, or the release was to be
-// installed and then left alone. Nothing stays without a Cluster. The API server is asked, as this can't be undone: when objects are moved
-// here from another management cluster, releases may be seen before their Clusters.
-func (c *Controller) stays(ctx context.Context, s *scope, r *addonsv1.HelmReleaseProxy) (bool, error) {
-	cluster := &clusterv1.Cluster{}
-	err := c.Live.Get(ctx, ctrlclient.ObjectKey{Namespace: s.chart.Namespace, Name: r.Spec.ClusterRef.Name}, cluster)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return true, fmt.Errorf("reading cluster %q: %w", r.Spec.ClusterRef.Name, err)
-	}
-	return s.chart.Spec.ReconcileStrategy == addonsv1.InstallOnce || annotations.IsPaused(cluster, cluster) || s.selects(cluster), nil
-}
-
-// selects says that a cluster is chosen after all: the cache was behind.
-func (s *scope) selects(cluster *clusterv1.Cluster) bool {
-	selector, err := metav1.LabelSelectorAsSelector(&s.chart.Spec.ClusterSelector)
-	return err == nil && selector.Matches(labels.Set(cluster.Labels))
 }

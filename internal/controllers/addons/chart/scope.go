@@ -20,6 +20,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/addons/rollout"
 	"github.com/drover-dev/drover/internal/model/addons/desired"
+	"github.com/drover-dev/drover/internal/model/addons/plan"
 )
 
 // scope is one reconcile: the objects it is about, and the facts that its steps find.
@@ -47,7 +48,7 @@ type target struct {
 	// skip says that nothing is to be done for it.
 	skip bool
 	// move is what has to be done to give it what is rolled out, and back what has to be done to give it what was good before.
-	move, back move
+	move, back plan.Change
 	// problem is why there is no move.
 	problem *problem
 }

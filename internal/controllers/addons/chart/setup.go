@@ -22,6 +22,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/model/addons/index"
+	"github.com/drover-dev/drover/internal/model/addons/plan"
 )
 
 const name = "helmchartproxy"
@@ -93,7 +94,7 @@ func releaseEvents() handler.EventHandler {
 }
 
 func toOwner(r ctrlclient.Object, q requests, after time.Duration) {
-	if ref := metav1.GetControllerOf(r); ref != nil && ref.Kind == chartKind {
+	if ref := metav1.GetControllerOf(r); ref != nil && ref.Kind == plan.ChartKind {
 		q.AddAfter(reconcile.Request{NamespacedName: ctrlclient.ObjectKey{Namespace: r.GetNamespace(), Name: ref.Name}}, after)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/fresh"
 	"github.com/drover-dev/drover/internal/controllers/operation"
+	"github.com/drover-dev/drover/internal/model/addons/sources"
 	"github.com/drover-dev/drover/internal/workload"
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
@@ -25,7 +26,7 @@ type Controller struct {
 	// Client reads from the manager's cache.
 	Client client.Client
 	// Values reads ConfigMaps and Secrets.
-	Values *Sources
+	Values *sources.Reader
 	// Packages finds the version of a chart.
 	Packages Resolver
 	// Tools by their names in the API.
@@ -125,10 +126,4 @@ func (v *visit) cluster() client.ObjectKey {
 	return client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
 }
 
-func (v *visit) id() tool.ID {
-	id := tool.ID{Namespace: v.release.Spec.ReleaseNamespace, Name: v.release.Spec.ReleaseName}
-	if id.Namespace == "" {
-		id.Namespace = "default"
-	}
-	return id
-}
+func (v *visit) id() tool.ID { return tool.IDOf(v.release) }

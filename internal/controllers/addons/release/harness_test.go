@@ -29,6 +29,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/addons/release"
 	"github.com/drover-dev/drover/internal/controllers/operation"
+	"github.com/drover-dev/drover/internal/model/addons/sources"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 	"github.com/drover-dev/drover/internal/workload"
 	"github.com/drover-dev/drover/internal/workload/tool"
@@ -79,7 +80,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w.client = mgr.GetClient()
 	c := &release.Controller{
-		Client: mgr.GetClient(), Values: release.NewSources(mgr.GetCache(), mgr.GetAPIReader()), Packages: fakePackages{},
+		Client: mgr.GetClient(), Values: sources.New(mgr.GetCache(), mgr.GetAPIReader()), Packages: fakePackages{},
 		Tools:  map[addonsv1.Tool]tool.Tool{addonsv1.Helm: w.tool},
 		Limits: operation.Limits{Total: 8, PerCluster: 4}, Events: mgr.GetEventRecorderFor("drover"), //nolint:staticcheck // as in the manager
 		Clock: clock.RealClock{}, ResolveEvery: time.Hour,

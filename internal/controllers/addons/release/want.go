@@ -8,22 +8,20 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
-	"github.com/drover-dev/drover/internal/model/addons/template"
-	"github.com/drover-dev/drover/internal/registry/artifact"
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
 // gatherWant finds out what the release should be. Values that are known already are not read again: most of the time nothing has changed.
 func (v *visit) gatherWant(ctx context.Context, f *facts) {
-	if f.want, f.pack = v.outline(ctx); f.pack != nil {
+	input := tool.Input{Sources: v.Values}
+	var err error
+	if f.want, err = input.WithoutValues(ctx, v.release); err != nil {
+		f.pack = inputProblem(err)
 		return
 	}
-	if f.documents, f.pack = v.documents(ctx); f.pack != nil {
+	if f.documents, err = input.Documents(ctx, v.release); err != nil {
+		f.pack = inputProblem(err)
 		return
 	}
 	from := v.inputs(f.documents)
@@ -47,14 +45,32 @@ func (v *visit) gatherWant(ctx context.Context, f *facts) {
 	f.fingerprint = known.fingerprint
 }
 
-// readValues makes values of the documents, once.
+// readValues merges the documents into values, once.
 func (f *facts) readValues() *problem {
 	if f.want.Values != nil {
 		return nil
 	}
-	var p *problem
-	f.want.Values, p = parse(f.documents)
-	return p
+	var err error
+	if f.want.Values, err = tool.Merge(f.documents); err != nil {
+		return &problem{reason: addonsv1.ValueParsingFailedReason, message: bound(err.Error())}
+	}
+	return nil
+}
+
+// complete is what is wanted of an operation: it has values, and shares nothing with the object, which it outlives.
+func (f *facts) complete() (tool.Want, error) {
+	if p := f.readValues(); p != nil {
+		return tool.Want{}, errors.New(p.message)
+	}
+	want, spec := f.want, f.spec.DeepCopy()
+	want.Options = spec.Options
+	if want.Health != nil {
+		want.Health = spec.Health
+	}
+	if want.Ignore != nil {
+		want.Ignore = spec.Drift.Ignore
+	}
+	return want, nil
 }
 
 // inputs tells apart everything that a fingerprint is made of but the chart.
@@ -75,97 +91,14 @@ func fingerprint(w tool.Want, name addonsv1.Tool) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// reference says where the package is, and how to open the place.
-func (v *visit) reference(ctx context.Context) (artifact.Ref, *problem) {
-	spec := &v.release.Spec
-	ref := artifact.Ref{URL: spec.RepoURL, Name: spec.ChartName, Version: spec.Version}
-	if c := spec.Credentials; c != nil {
-		if err := v.credentials(ctx, c, &ref.Access); err != nil {
-			return ref, asProblem(addonsv1.GetCredentialsFailedReason, err)
+// inputProblem waits for an event if an object is missing, and retries otherwise.
+func inputProblem(err error) *problem {
+	p := &problem{reason: addonsv1.ValueParsingFailedReason, message: bound(err.Error()), after: firstRetry}
+	if input := new(tool.InputError); errors.As(err, &input) {
+		p.reason = input.Reason
+		if input.Missing() {
+			p.after = 0
 		}
-	}
-	if t := spec.TLSConfig; t != nil {
-		ref.Access.SkipTLSVerify = t.InsecureSkipTLSVerify
-		if t.CASecretRef != nil && t.CASecretRef.Name != "" {
-			ca, err := v.Values.value(ctx, "Secret", v.named(*t.CASecretRef), addonsv1.CAKey)
-			if err != nil {
-				return ref, asProblem(addonsv1.GetCACertificateFailedReason, err)
-			}
-			ref.Access.CA = ca
-		}
-	}
-	if spec.Verify != nil {
-		keys, err := v.Values.get(ctx, "Secret", client.ObjectKey{Namespace: v.release.Namespace, Name: spec.Verify.SecretRef.Name})
-		if err != nil {
-			return ref, asProblem(addonsv1.GetCredentialsFailedReason, fmt.Errorf("reading the keys to verify with: %w", err))
-		}
-		ref.Verify = &artifact.Verification{Provider: spec.Verify.Provider, Keys: keys.data}
-	}
-	return ref, nil
-}
-
-func (v *visit) credentials(ctx context.Context, c *addonsv1.Credentials, access *artifact.Access) error {
-	key := v.named(c.Secret)
-	found, err := v.Values.get(ctx, "Secret", key)
-	if apierrors.IsNotFound(err) {
-		return &missing{fmt.Sprintf("Secret %q does not exist", key)}
-	}
-	if err != nil {
-		return fmt.Errorf("reading Secret %q: %w", key, err)
-	}
-	if found.kind == corev1.SecretTypeBasicAuth {
-		access.Username = string(found.data[corev1.BasicAuthUsernameKey])
-		access.Password = string(found.data[corev1.BasicAuthPasswordKey])
-		return nil
-	}
-	name := c.Key
-	if name == "" {
-		name = addonsv1.DefaultCredentialsKey
-	}
-	access.DockerConfig, err = v.Values.value(ctx, "Secret", key, name)
-	return err
-}
-
-// documents are the values of valuesFrom in their order, with the release's own on top.
-func (v *visit) documents(ctx context.Context) ([][]byte, *problem) {
-	var documents [][]byte
-	for _, from := range v.release.Spec.ValuesFrom {
-		key := from.Key
-		if key == "" {
-			key = "values.yaml"
-		}
-		text, err := v.Values.value(ctx, from.Kind, client.ObjectKey{Namespace: v.release.Namespace, Name: from.Name}, key)
-		if notThere := new(missing); errors.As(err, &notThere) && from.Optional {
-			continue
-		}
-		if err != nil {
-			return nil, asProblem(addonsv1.ValueParsingFailedReason, err)
-		}
-		documents = append(documents, text)
-	}
-	return append(documents, []byte(v.release.Spec.Values)), nil
-}
-
-func parse(documents [][]byte) (map[string]any, *problem) {
-	merged, err := template.Merge(documents...)
-	if err != nil {
-		return nil, &problem{reason: addonsv1.ValueParsingFailedReason, message: bound(err.Error())}
-	}
-	return merged, nil
-}
-
-func (v *visit) named(ref corev1.SecretReference) client.ObjectKey {
-	if ref.Namespace == "" {
-		ref.Namespace = v.release.Namespace
-	}
-	return client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
-}
-
-// asProblem is why something can't be read. What is missing is told when it comes; the rest is tried again.
-func asProblem(reason string, err error) *problem {
-	p := &problem{reason: reason, message: bound(err.Error()), after: firstRetry}
-	if notThere := new(missing); errors.As(err, &notThere) || apierrors.IsNotFound(err) {
-		p.after = 0
 	}
 	return p
 }

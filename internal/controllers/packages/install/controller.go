@@ -19,8 +19,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/drover-dev/drover/internal/controllers/addons/release"
 	"github.com/drover-dev/drover/internal/controllers/fresh"
+	"github.com/drover-dev/drover/internal/model/addons/sources"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
@@ -38,7 +38,7 @@ type Controller struct {
 	Client client.Client
 	Live   client.Reader
 	// Values reads Secrets.
-	Values *release.Sources
+	Values *sources.Reader
 	// Charts gets them.
 	Charts Charts
 	Places Places

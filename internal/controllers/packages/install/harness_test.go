@@ -34,7 +34,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
-	"github.com/drover-dev/drover/internal/controllers/addons/release"
+	"github.com/drover-dev/drover/internal/model/addons/sources"
 	"github.com/drover-dev/drover/internal/registry/artifact"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
@@ -76,7 +76,7 @@ func startPlane(t *testing.T) {
 	must(t, err)
 	plane.charts = &charts{archive: artifacttest.Chart(t, "hello", "1.0.0", map[string]string{"values.yaml": "defaultNamespace: from-chart\n"})}
 	c := &Controller{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Values: release.NewSources(mgr.GetCache(), mgr.GetAPIReader()), Charts: plane.charts,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Values: sources.New(mgr.GetCache(), mgr.GetAPIReader()), Charts: plane.charts,
 		Places: places{}, Registry: "images.example.com", Keys: keys, Version: "v1.0.0", Clock: clock.RealClock{},
 		Events: mgr.GetEventRecorderFor("drover"), //nolint:staticcheck // as the manager does
 	}

@@ -14,9 +14,9 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
-	"github.com/drover-dev/drover/internal/controllers/addons/release"
 	"github.com/drover-dev/drover/internal/controllers/packages/values"
 	"github.com/drover-dev/drover/internal/registry/bundle"
+	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
 const (
@@ -107,7 +107,7 @@ func (c *Controller) place(ctx context.Context, s *scope, wanted *addonsv1.HelmR
 // chartsNamespace is what the chart says.
 func (c *Controller) chartsNamespace(ctx context.Context, s *scope, wanted *addonsv1.HelmReleaseProxySpec) (string, *problem) {
 	draft := &addonsv1.HelmReleaseProxy{ObjectMeta: metav1.ObjectMeta{Namespace: s.pack.Namespace, Name: s.pack.Name}, Spec: *wanted}
-	open, err := release.Wanted(ctx, c.Values, draft)
+	open, err := tool.Input{Sources: c.Values}.Want(ctx, draft)
 	if err != nil {
 		return "", &problem{packagesv1.InstallFailedReason, bound(err.Error())}
 	}

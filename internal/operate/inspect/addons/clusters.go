@@ -8,8 +8,8 @@ import (
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
-	"github.com/drover-dev/drover/internal/controllers/addons/release"
 	"github.com/drover-dev/drover/internal/model/addons/index"
+	"github.com/drover-dev/drover/internal/model/addons/sources"
 	"github.com/drover-dev/drover/internal/registry/artifact"
 	"github.com/drover-dev/drover/internal/workload"
 	"github.com/drover-dev/drover/internal/workload/tool"
@@ -22,7 +22,7 @@ type Clusters struct {
 	plane    *Plane
 	packages *artifact.Store
 	tools    map[addonsv1.Tool]tool.Tool
-	sources  *release.Sources
+	input    tool.Input
 	open     *workload.Clusters
 }
 
@@ -33,7 +33,7 @@ func (p *Plane) Clusters(options artifact.Options) (*Clusters, error) {
 		return nil, err
 	}
 	return &Clusters{
-		plane: p, packages: packages, sources: release.NewSources(p.client, p.client), open: workload.New(p, workload.Options{}),
+		plane: p, packages: packages, input: tool.Input{Sources: sources.New(p.client, p.client)}, open: workload.New(p, workload.Options{}),
 		tools: map[addonsv1.Tool]tool.Tool{addonsv1.Helm: helm.New(packages), addonsv1.Manifests: manifests.New(packages)},
 	}, nil
 }

@@ -15,10 +15,9 @@ import (
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
-	"github.com/drover-dev/drover/internal/controllers/addons/admission"
-	"github.com/drover-dev/drover/internal/controllers/addons/chart"
-	"github.com/drover-dev/drover/internal/controllers/addons/release"
+	"github.com/drover-dev/drover/internal/model/addons/desired"
 	"github.com/drover-dev/drover/internal/model/addons/index"
+	"github.com/drover-dev/drover/internal/model/addons/plan"
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
@@ -27,8 +26,8 @@ const parallel = 8
 
 // Outlook is what would become of some clusters, the same for all of them.
 type Outlook struct {
-	Clusters []string     `json:"clusters"`
-	Action   chart.Action `json:"action"`
+	Clusters []string    `json:"clusters"`
+	Action   plan.Action `json:"action"`
 	// Version is what the package's version would be.
 	Version string `json:"version,omitempty"`
 	// Fields are those of the release's settings that would change, without what is in them.
@@ -48,7 +47,7 @@ type Object struct {
 }
 
 // Changes says that something would be done.
-func (o Outlook) Changes() bool { return o.Error == "" && o.Action != chart.Keep }
+func (o Outlook) Changes() bool { return o.Error == "" && o.Action != plan.Unchanged }
 
 // releaseName stands for a name that is made up for each cluster, so that clusters with the same changes are told together.
 const releaseName = "<release>"
@@ -59,14 +58,14 @@ func (c *Clusters) Diff(ctx context.Context, hcp *addonsv1.HelmChartProxy) ([]Ou
 	if err := c.complete(ctx, hcp); err != nil {
 		return nil, err
 	}
-	prospects, err := chart.Foresee(ctx, c.plane.client, hcp)
+	predictions, err := plan.Predict(ctx, c.plane.client, hcp)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]Outlook, len(prospects))
+	all := make([]Outlook, len(predictions))
 	group := errgroup.Group{}
 	group.SetLimit(parallel)
-	for i, p := range prospects {
+	for i, p := range predictions {
 		group.Go(func() error {
 			all[i] = c.outlook(ctx, p)
 			return nil
@@ -78,7 +77,7 @@ func (c *Clusters) Diff(ctx context.Context, hcp *addonsv1.HelmChartProxy) ([]Ou
 
 // complete makes a HelmChartProxy from a file what the API server would make of it.
 func (c *Clusters) complete(ctx context.Context, hcp *addonsv1.HelmChartProxy) error {
-	admission.Default(hcp)
+	desired.SetDefaults(hcp)
 	there := &addonsv1.HelmChartProxy{}
 	err := c.plane.client.Get(ctx, ctrlclient.ObjectKeyFromObject(hcp), there)
 	if apierrors.IsNotFound(err) {
@@ -95,11 +94,11 @@ func (c *Clusters) complete(ctx context.Context, hcp *addonsv1.HelmChartProxy) e
 }
 
 // outlook asks a cluster what would change there.
-func (c *Clusters) outlook(ctx context.Context, p chart.Prospect) Outlook {
+func (c *Clusters) outlook(ctx context.Context, p plan.Prediction) Outlook {
 	out := Outlook{Clusters: []string{p.Cluster}, Action: p.Action}
 	err := p.Err
-	if err == nil && p.After != nil && p.Action != chart.Keep {
-		if p.Before != nil && p.Action == chart.Upgrade {
+	if err == nil && p.After != nil && p.Action != plan.Unchanged {
+		if p.Before != nil && p.Action == plan.Upgrade {
 			out.Fields = fields(p.Before.Spec, p.After.Spec)
 		}
 		err = c.ask(ctx, p, &out)
@@ -110,12 +109,12 @@ func (c *Clusters) outlook(ctx context.Context, p chart.Prospect) Outlook {
 	return out
 }
 
-func (c *Clusters) ask(ctx context.Context, p chart.Prospect, out *Outlook) error {
+func (c *Clusters) ask(ctx context.Context, p plan.Prediction, out *Outlook) error {
 	t, err := c.tool(p.After)
 	if err != nil {
 		return err
 	}
-	want, err := release.Wanted(ctx, c.sources, p.After)
+	want, err := c.input.Want(ctx, p.After)
 	if err != nil {
 		return err
 	}

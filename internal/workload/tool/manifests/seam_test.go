@@ -32,6 +32,7 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/controllers/addons/release"
 	turns "github.com/drover-dev/drover/internal/controllers/operation"
+	"github.com/drover-dev/drover/internal/model/addons/sources"
 	"github.com/drover-dev/drover/internal/registry/artifact"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 	"github.com/drover-dev/drover/internal/test/clustertest"
@@ -64,7 +65,7 @@ func orchestrate(t *testing.T, server *kubetest.Server, namespace string) client
 	packages, err := artifact.Open(artifact.Options{Dir: t.TempDir(), PlainHTTP: true})
 	must(t, err)
 	c := &release.Controller{
-		Client: mgr.GetClient(), Values: release.NewSources(mgr.GetCache(), mgr.GetAPIReader()), Packages: packages,
+		Client: mgr.GetClient(), Values: sources.New(mgr.GetCache(), mgr.GetAPIReader()), Packages: packages,
 		Tools:  map[addonsv1.Tool]tool.Tool{addonsv1.Manifests: New(packages)},
 		Limits: turns.Limits{Total: 4, PerCluster: 4}, Events: mgr.GetEventRecorderFor("drover"), //nolint:staticcheck // as in the manager
 		Clock: clock.RealClock{}, ResolveEvery: time.Hour,

@@ -1,0 +1,26 @@
+package desired
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+)
+
+// DefaultTimeout is how long an operation on a cluster may take if the spec sets no timeout.
+const DefaultTimeout = 10 * time.Minute
+
+// SetDefaults sets the defaults of a HelmChartProxy, as the webhook does.
+func SetDefaults(c *addonsv1.HelmChartProxy) {
+	if c.Spec.ReleaseNamespace == "" {
+		c.Spec.ReleaseNamespace = corev1.NamespaceDefault
+	}
+	if c.Spec.Options.Atomic {
+		c.Spec.Options.Wait = true
+	}
+	if c.Spec.Options.Timeout == nil {
+		c.Spec.Options.Timeout = &metav1.Duration{Duration: DefaultTimeout}
+	}
+}
