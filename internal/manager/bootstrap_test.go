@@ -17,7 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/internal/controllers/packet/userdata"
+	"github.com/drover-dev/drover/internal/metal/userdata"
 )
 
 // send makes a call with the token of the project, or another one.
@@ -87,8 +87,8 @@ func TestOddUserdataIsHandledOrRefusedWithAMessageOnTheMachine(t *testing.T) {
 		{name: "braces that were quoted for the original provider", data: "#!/bin/sh\necho {{ `{{ v1.instance_id }}` }}\n", arrives: "#!/bin/sh\necho {{ v1.instance_id }}\n"},
 		{name: "a megabyte", data: megabyte},
 		{name: "unknown keys of a cloud-config", data: "#cloud-config\nfrobnicate: {deeply: [true]}\nruncmd: [ls]\n"},
-		{name: "broken YAML", data: "#cloud-config\nruncmd: [\n", message: "the bootstrap data is a cloud-config that is not YAML: look at line"},
-		{name: "nothing", data: " \n", message: "the bootstrap data is empty"},
+		{name: "broken YAML", data: "#cloud-config\nruncmd: [\n", message: "The bootstrap data is not a valid cloud-config: see line"},
+		{name: "nothing", data: " \n", message: "The bootstrap data is empty"},
 		{name: "what only the machine finds out", data: noCA, message: "there is no /etc/kubernetes/pki/ca.crt in the userdata of a control plane"},
 	}
 	for i, tc := range tests {

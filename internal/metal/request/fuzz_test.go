@@ -108,13 +108,3 @@ func readKey(t *testing.T, body string) error {
 	}
 	return err
 }
-
-// FuzzUserdata looks for texts that can't be judged.
-func FuzzUserdata(f *testing.F) {
-	f.Add("#cloud-config\nruncmd: [ls]\n")
-	f.Fuzz(func(t *testing.T, data string) {
-		if message := CheckUserdata(data); len(message) > 1<<16 {
-			t.Errorf("a message of %d bytes", len(message))
-		}
-	})
-}

@@ -9,17 +9,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// request is what all cloud configurations together ask for.
-type request struct {
+// config is what all cloud-configs together ask for.
+type config struct {
 	Plan
 	fqdn string
 }
 
-// cloudConfig reads one cloud configuration. As with cloud-init, a key of a
-// later one takes the place of the same key of an earlier one.
+// cloudConfig reads one cloud-config. As with cloud-init, a key of a later one replaces the same key of
+// an earlier one.
 func (p *parser) cloudConfig(text []byte) error {
-	var keys map[string]yaml.Node
-	if err := yaml.Unmarshal(text, &keys); err != nil {
+	keys, err := topLevel(text)
+	if err != nil {
 		return fmt.Errorf("reading the cloud-config: %w", err)
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
@@ -31,6 +31,12 @@ func (p *parser) cloudConfig(text []byte) error {
 	return nil
 }
 
+func topLevel(text []byte) (map[string]yaml.Node, error) {
+	var keys map[string]yaml.Node
+	err := yaml.Unmarshal(text, &keys)
+	return keys, err
+}
+
 // key reads one top-level key.
 func (p *parser) key(key string, node *yaml.Node) error {
 	if node.Tag == "!!null" {
@@ -39,7 +45,8 @@ func (p *parser) key(key string, node *yaml.Node) error {
 	if read, ok := readers[key]; ok {
 		return read(p, node)
 	}
-	return p.leaveOut(key)
+	p.skip(key)
+	return nil
 }
 
 // readers are the keys that have an effect.
@@ -62,7 +69,7 @@ var readers = map[string]func(p *parser, node *yaml.Node) error{
 	"power_state":         (*parser).power,
 }
 
-// decode reads a node with a function that explains itself.
+// decode reads a node with a function whose errors explain themselves.
 func decode[T any](node *yaml.Node, into *T, read func(*yaml.Node) (T, error)) error {
 	value, err := read(node)
 	if err != nil {
@@ -72,57 +79,61 @@ func decode[T any](node *yaml.Node, into *T, read func(*yaml.Node) (T, error)) e
 	return nil
 }
 
-// leaveOut notes a key that has no effect, with the reason if it is a known one.
-func (p *parser) leaveOut(key string) error {
-	reason, ok := reasons[key]
-	if !ok {
-		reason = "unknown key, left out"
+// skip notes a key that has no effect, with the reason if the key is known.
+func (p *parser) skip(key string) {
+	reason, known := reasons[key]
+	if !known {
+		reason = "skipped: unknown key"
 	}
 	if reason != "" {
 		p.note(key, reason)
 	}
-	return nil
 }
 
-// reasons are why known keys do nothing. An empty reason means that what they
-// ask for is so already.
+const (
+	keysOnly   = "skipped: local machines accept SSH keys only"
+	noPackages = "skipped: local machines can't install packages"
+)
+
+// reasons say why known keys have no effect. A key with an empty reason asks for what is the case
+// anyway.
 var reasons = map[string]string{
-	"ntp":                        "left out: the clock of a local machine is that of its host",
-	"disk_setup":                 "left out: a local machine has no disks of its own, file systems become directories",
+	"ntp":                        "skipped: a local machine uses the clock of its host",
+	"disk_setup":                 "skipped: a local machine has directories instead of disks",
 	"growpart":                   "",
 	"resize_rootfs":              "",
 	"preserve_hostname":          "",
 	"manage_etc_hosts":           "",
 	"prefer_fqdn_over_hostname":  "",
-	"ssh_pwauth":                 "left out: local machines accept keys only",
-	"disable_root":               "left out: root may log in with a key",
+	"ssh_pwauth":                 keysOnly,
+	"disable_root":               "skipped: root may log in with an SSH key",
 	"ssh_deletekeys":             "",
-	"locale":                     "left out: local machines have C.UTF-8 only",
-	"output":                     "left out: output goes to the console",
-	"packages":                   "left out: local machines can't install packages, they come with what a node needs",
-	"package_update":             "left out: local machines can't install packages",
-	"package_upgrade":            "left out: local machines can't install packages",
+	"locale":                     "skipped: the locale of local machines is C.UTF-8",
+	"output":                     "skipped: output goes to the console",
+	"packages":                   noPackages,
+	"package_update":             noPackages,
+	"package_upgrade":            noPackages,
 	"package_reboot_if_required": "",
-	"apt":                        "left out: local machines can't install packages",
-	"apt_sources":                "left out: local machines can't install packages",
-	"yum_repos":                  "left out: local machines can't install packages",
-	"snap":                       "left out: local machines can't install packages",
-	"swap":                       "left out: swap is the host's",
-	"chpasswd":                   "left out: local machines accept keys only",
-	"password":                   "left out: local machines accept keys only",
-	"phone_home":                 "left out: the machine reports to Drover by itself",
+	"apt":                        noPackages,
+	"apt_sources":                noPackages,
+	"yum_repos":                  noPackages,
+	"snap":                       noPackages,
+	"swap":                       "skipped: local machines use the swap of their host",
+	"chpasswd":                   keysOnly,
+	"password":                   keysOnly,
+	"phone_home":                 "skipped: local machines report to Drover without it",
 	"datasource":                 "",
 	"datasource_list":            "",
-	"merge_how":                  "left out: a later part replaces the keys of an earlier one",
+	"merge_how":                  "skipped: a later part replaces the keys of an earlier one",
 }
 
-// finish puts the parts together.
-func (p *parser) finish() (Plan, error) {
+// finish combines the parts.
+func (p *parser) finish() Plan {
 	plan := p.config.Plan
 	if plan.Hostname == "" && p.config.fqdn != "" {
 		plan.Hostname, _, _ = strings.Cut(p.config.fqdn, ".")
 	}
 	plan.Scripts = p.scripts
 	plan.Notes = p.notes
-	return plan, nil
+	return plan
 }

@@ -1,15 +1,18 @@
-// Package userdata understands what people give a machine to boot from: cloud
-// configurations, also as Jinja templates, scripts, and several of them in one
-// MIME message, plain or compressed or in base64. It turns them into a [Plan],
-// a list of things to do, and says of everything that it can't do that it
-// can't. It is pure: carrying a plan out is the work of package guest. Start at
-// [Parse].
+// Package userdata reads what machines boot from: cloud-configs, also as Jinja templates, scripts, and
+// several of them in one MIME message, plain, compressed or in base64. It is the only reader of that
+// format. Controllers fill in placeholders ([Fill]) and find mistakes before they order a device
+// ([Check]), the Packet API server judges what it is asked to ([Validate]), and the drivers of local
+// and simulated machines turn it into a [Plan] ([Parse]).
+//
+// It is pure: carrying out a plan is the task of package guest. It ignores nothing silently: a plan
+// notes every key that has no effect. Errors never repeat more than the beginning of userdata, which
+// may hold secrets.
 package userdata
 
 import "io/fs"
 
-// Plan is what a machine does at its first boot, in the order of the fields,
-// except that Boot is done at every boot.
+// Plan is what a machine does at its first boot, in the order of the fields. Boot commands run at
+// every boot.
 type Plan struct {
 	Boot     []Command
 	Hostname string
@@ -27,11 +30,11 @@ type Plan struct {
 	Scripts  []Script
 	Final    string
 	Power    Power
-	// Notes tell what the plan leaves out.
+	// Notes are what the plan skips.
 	Notes []Note
 }
 
-// Note is something that was asked for and will not happen, or not as asked.
+// Note is something in the userdata that has no effect, or another one than usual.
 type Note struct {
 	Key  string
 	Text string
@@ -39,7 +42,7 @@ type Note struct {
 
 func (n Note) String() string { return n.Key + ": " + n.Text }
 
-// Command is a line for a shell, or the words of a command.
+// Command is either a line for a shell or the words of a command.
 type Command struct {
 	Line  string
 	Words []string
@@ -52,7 +55,7 @@ type File struct {
 	Mode    fs.FileMode
 	Owner   string // user, user:group, or empty for root
 	Append  bool
-	// Deferred files are written after users were made.
+	// Deferred files are written after users are created.
 	Deferred bool
 }
 
@@ -66,26 +69,26 @@ type User struct {
 	NoHome                                         bool
 }
 
-// Disk is a file system that a machine gets a directory for.
+// Disk is a file system, which a local machine has a directory for.
 type Disk struct {
 	Label string
 }
 
-// Mount is a line of a file system table.
+// Mount is an entry of a file system table.
 type Mount struct {
 	Source, Target, Kind, Options string
 }
 
-// Script is a program in text form, run after all commands.
+// Script is a program in text form. Scripts run after all commands.
 type Script struct {
 	Name    string
 	Content []byte
 }
 
-// Power says what happens after the boot: "", "poweroff" or "reboot".
+// Power is what happens after the boot: "", "poweroff" or "reboot".
 type Power string
 
-// Empty tells whether there is nothing to do.
+// Empty reports whether there is nothing to do.
 func (p Plan) Empty() bool {
 	return len(p.Boot)+len(p.Files)+len(p.Users)+len(p.Commands)+len(p.Scripts)+len(p.Mounts)+len(p.RootKeys) == 0
 }

@@ -2,7 +2,6 @@ package userdata
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -10,42 +9,38 @@ import (
 	"strings"
 
 	"github.com/nikolalohinski/gonja/v2/builtins"
-	"github.com/nikolalohinski/gonja/v2/config"
+	gonja "github.com/nikolalohinski/gonja/v2/config"
 	"github.com/nikolalohinski/gonja/v2/exec"
 	"github.com/nikolalohinski/gonja/v2/loaders"
 )
 
-// template tells whether the text says that it is a Jinja template.
-func template(text []byte) bool {
-	line, _, _ := bytes.Cut(text, []byte("\n"))
-	return templateHeader.Match(line)
-}
+// isTemplate reports whether the first line declares a Jinja template.
+func isTemplate(text []byte) bool { return templateHeader.Match(firstLine(text)) }
 
 var templateHeader = regexp.MustCompile(`^##\s*template:\s*jinja\s*$`)
 
 // template renders the text and reads the result.
-func (p *parser) template(text []byte, kind string, depth int) error {
+func (p *parser) template(text []byte, mimeType string, depth int) error {
 	_, body, _ := bytes.Cut(text, []byte("\n"))
 	rendered, err := render(string(body), p.variables)
 	if err != nil {
-		return fmt.Errorf("rendering userdata as a Jinja template: %w; it can use %s", err, known(p.variables))
+		return fmt.Errorf("rendering userdata as a Jinja template: %w; available variables: %s", err, known(p.variables))
 	}
-	return p.part([]byte(rendered), kind, depth+1)
+	return p.part([]byte(rendered), mimeType, depth+1)
 }
 
-// render is strict: a variable that is not there is an error, not a gap in a
-// configuration file.
+// render is strict: an undefined variable is an error, not a gap in a configuration file.
 func render(text string, variables map[string]any) (rendered string, err error) {
 	defer func() {
-		// The library panics on some templates that are wrong.
+		// The library panics on some invalid templates.
 		if r := recover(); r != nil {
-			err = fmt.Errorf("the template is not valid: %v", r)
+			err = fmt.Errorf("invalid template: %v", r)
 		}
 	}()
-	settings := config.New()
+	settings := gonja.New()
 	settings.StrictUndefined = true
 	settings.KeepTrailingNewline = true
-	// Templates may not read files.
+	// This loader keeps templates from reading files.
 	loader, err := loaders.NewMemoryLoader(map[string]string{"/userdata": text})
 	if err != nil {
 		return "", err
@@ -59,12 +54,12 @@ func render(text string, variables map[string]any) (rendered string, err error) 
 	}
 	rendered, err = t.ExecuteToString(exec.NewContext(variables))
 	if err == nil && len(rendered) > maxSize {
-		err = errors.New("the result is too large")
+		err = fmt.Errorf("the result is larger than %d MiB", maxSize>>20)
 	}
 	return rendered, err
 }
 
-// known lists the variables for people.
+// known lists the variables for an error message.
 func known(variables map[string]any) string {
 	var names []string
 	for _, top := range slices.Sorted(maps.Keys(variables)) {

@@ -176,7 +176,7 @@ func TestUserdataThatNoMachineCanBootFromIsRefusedBeforeAnythingIsOrdered(t *tes
 	w := newWorld(t, nil)
 	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c", Userdata: "#cloud-config\nruncmd: [\n"})
 	m, _ := w.run(t, "m")
-	has(t, m, "False InvalidBootstrapData: the bootstrap data is a cloud-config that is not YAML: look at line")
+	has(t, m, "False InvalidBootstrapData: The bootstrap data is not a valid cloud-config: see line")
 	if len(w.API.Orders()) > 0 {
 		t.Error("a device was ordered")
 	}

@@ -13,9 +13,9 @@ import (
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/controllers/packet/outcome"
-	"github.com/drover-dev/drover/internal/controllers/packet/userdata"
 	"github.com/drover-dev/drover/internal/metal/client"
 	"github.com/drover-dev/drover/internal/metal/tags"
+	"github.com/drover-dev/drover/internal/metal/userdata"
 )
 
 // orderGrace is how long an order without an answer may still be carried out. It is longer than the client waits for an answer.
@@ -145,9 +145,9 @@ func (c *Controller) userdata(ctx context.Context, s *scope) (string, *outcome.W
 	if s.packetCluster.Spec.VIPManager == infrav1.VIPManagerEMLB {
 		values[userdata.KeyCPEMConfig] = "emlb:///" + s.packetCluster.Spec.Metro
 	}
-	rendered, withheld := userdata.Render(string(secret.Data["value"]), values)
+	rendered, withheld := userdata.Fill(string(secret.Data["value"]), values)
 	if problem := userdata.Check(rendered); problem != "" {
-		return "", unusable(problem, 5*time.Minute), nil
+		return "", unusable("The bootstrap data "+problem, 5*time.Minute), nil
 	}
 	if withheld {
 		c.Events.Event(s.machine, corev1.EventTypeWarning, "APIKeyWithheld",

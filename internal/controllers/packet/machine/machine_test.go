@@ -101,7 +101,7 @@ func TestWhatAMachineWaitsFor(t *testing.T) {
 		w := newWorld(t, nil)
 		w.Machine(t, "m", packettest.MachineOptions{Cluster: "c", Userdata: "\n"})
 		m, _ := w.run(t, "m")
-		has(t, m, "False InvalidBootstrapData: the bootstrap data is empty")
+		has(t, m, "False InvalidBootstrapData: The bootstrap data is empty")
 	})
 }
 

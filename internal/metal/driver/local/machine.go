@@ -163,7 +163,7 @@ func (m *machine) spec(want driver.Machine, image node.Image) guest.Spec {
 	s := guest.Spec{
 		ID: m.id, Hostname: want.Hostname, Dir: m.dir, Lower: image.Root(), Program: m.driver.program, Images: m.driver.imagesDir(),
 		CPUs: want.CPUs, MemoryBytes: want.MemoryBytes, SSHKeys: want.SSHKeys, Userdata: want.Userdata,
-		Metadata: m.driver.network.metadata(), Variables: variables(want),
+		Metadata: m.driver.network.metadata(), Variables: want.Variables(),
 	}
 	for _, a := range want.Addresses {
 		if a.IP.IsValid() {
@@ -287,32 +287,4 @@ func (m *machine) setElastic(elastic []netip.Addr) error {
 		return nil
 	}
 	return moveAddresses(p.PID, elastic, gone)
-}
-
-// variables are what templates in userdata can use, by cloud-init's names.
-func variables(m driver.Machine) map[string]any {
-	v1 := map[string]any{
-		"instance_id": m.Instance.InstanceID, "local_hostname": m.Instance.LocalHostname, "region": m.Instance.Region,
-		"availability_zone": m.Instance.AvailabilityZone, "cloud_name": m.Instance.CloudName, "platform": m.Instance.Platform,
-		"distro": m.Instance.Distro, "distro_version": m.Instance.DistroVersion,
-	}
-	metadata := map[string]any{
-		"instance_id": m.Instance.InstanceID, "instance-id": m.Instance.InstanceID,
-		"local_hostname": m.Instance.LocalHostname, "local-hostname": m.Instance.LocalHostname, "hostname": m.Hostname,
-		"plan": m.Plan, "operating_system": m.OS, "metro": m.Instance.Region, "facility": m.Instance.AvailabilityZone, "tags": m.Tags,
-	}
-	for _, a := range m.Addresses {
-		key := "local_ipv4"
-		if a.Public {
-			key = "public_ipv4"
-		}
-		if a.IP.Is4() && metadata[key] == nil {
-			metadata[key] = a.IP.String()
-		}
-	}
-	all := map[string]any{"v1": v1, "ds": map[string]any{"meta_data": metadata}}
-	for key, value := range v1 {
-		all[key] = value
-	}
-	return all
 }

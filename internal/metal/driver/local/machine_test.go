@@ -62,7 +62,7 @@ func TestMachineBootsFromItsUserdata(t *testing.T) {
 			t.Errorf("%s: %q printed %q, want %q", tt.name, tt.line, got, tt.want)
 		}
 	}
-	f.sink.await(t, m.ID, 0, time.Second, func(e driver.Event) bool { return strings.Contains(e.Message, "ntp: left out") })
+	f.sink.await(t, m.ID, 0, time.Second, func(e driver.Event) bool { return strings.Contains(e.Message, "ntp: skipped") })
 	f.sink.await(t, m.ID, 0, time.Second, func(e driver.Event) bool { return e.Type == "provisioning.110" && e.Phase == driver.Running })
 	if !strings.Contains(f.console(m.ID), "succeeded") {
 		t.Errorf("console:\n%s", f.console(m.ID))

@@ -5,10 +5,6 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/drover-dev/drover/internal/metal/driver"
 )
 
 func TestChooseAvoidsNetworksInUse(t *testing.T) {
@@ -49,20 +45,6 @@ func TestGratuitousARP(t *testing.T) {
 	sender, target := frame[28:32], frame[38:42]
 	if !slices.Equal(sender, target) || !slices.Equal(sender, []byte{198, 18, 0, 9}) || !slices.Equal(frame[6:12], []byte(mac)) {
 		t.Errorf("frame % x", frame)
-	}
-}
-
-func TestVariables(t *testing.T) {
-	m := driver.Machine{
-		Hostname: "box", Plan: "c3.small.x86", Instance: driver.InstanceData{InstanceID: "id", LocalHostname: "box", Region: "da"},
-		Addresses: []driver.Address{{IP: netip.MustParseAddr("198.18.0.2"), Public: true}, {IP: netip.MustParseAddr("10.128.0.2")}},
-	}
-	got := variables(m)["ds"].(map[string]any)["meta_data"].(map[string]any)
-	want := map[string]any{"instance_id": "id", "public_ipv4": "198.18.0.2", "local_ipv4": "10.128.0.2", "metro": "da", "plan": "c3.small.x86"}
-	for key, value := range want {
-		if diff := cmp.Diff(value, got[key]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", key, diff)
-		}
 	}
 }
 

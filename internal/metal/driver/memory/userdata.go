@@ -1,18 +1,13 @@
 package memory
 
 import (
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -21,10 +16,8 @@ import (
 
 	"github.com/drover-dev/drover/internal/metal/driver"
 	"github.com/drover-dev/drover/internal/metal/tags"
+	"github.com/drover-dev/drover/internal/metal/userdata"
 )
-
-// maxUnpacked bounds what compressed userdata may grow to.
-const maxUnpacked = 32 << 20
 
 // bootstrap is what userdata says about the node that a machine becomes.
 type bootstrap struct {
@@ -48,109 +41,17 @@ type bootstrap struct {
 // keyPair is a CA as files.
 type keyPair struct{ cert, key []byte }
 
-// cloudConfig is the part of a cloud-config that matters here.
-type cloudConfig struct {
-	WriteFiles []struct {
-		Path     string `json:"path"`
-		Content  string `json:"content"`
-		Encoding string `json:"encoding"`
-	} `json:"write_files"`
-}
-
-// parseUserdata finds out what node a machine becomes; nil means none.
+// parseUserdata returns the node that a machine becomes; nil means none.
 func parseUserdata(m driver.Machine) (*bootstrap, error) {
-	text, err := unpack(m.Userdata)
+	plan, err := userdata.Parse(m.Userdata, m.Variables())
 	if err != nil {
 		return nil, err
 	}
-	body, isConfig := cutHeader(string(text))
-	if !isConfig {
-		if strings.HasPrefix(strings.TrimSpace(body), "{") {
-			return nil, errors.New("ignition is not simulated, only cloud-config is")
-		}
-		return nil, nil
-	}
-	var config cloudConfig
-	if err := yaml.Unmarshal([]byte(body), &config); err != nil {
-		return nil, fmt.Errorf("reading cloud-config: %w", err)
-	}
 	files := map[string]string{}
-	for _, f := range config.WriteFiles {
-		content, err := decodeFile(f.Content, f.Encoding)
-		if err != nil {
-			return nil, fmt.Errorf("file %q of cloud-config: %w", f.Path, err)
-		}
-		files[f.Path] = render(string(content), m.Instance)
+	for _, f := range plan.Files {
+		files[f.Path] = string(f.Content)
 	}
 	return readKubeadm(files, m)
-}
-
-// unpack undoes compression, and base64 around it all.
-func unpack(data []byte) ([]byte, error) {
-	if decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(data))); err == nil && len(decoded) > 0 {
-		data = decoded
-	}
-	if !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
-		return data, nil
-	}
-	return gunzip(data)
-}
-
-func gunzip(data []byte) ([]byte, error) {
-	zr, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("unpacking: %w", err)
-	}
-	out, err := io.ReadAll(io.LimitReader(zr, maxUnpacked+1))
-	if err != nil {
-		return nil, fmt.Errorf("unpacking: %w", err)
-	}
-	if len(out) > maxUnpacked {
-		return nil, fmt.Errorf("unpacking: larger than %d bytes", maxUnpacked)
-	}
-	return out, nil
-}
-
-// cutHeader removes the lines that say what the userdata is.
-func cutHeader(text string) (body string, isConfig bool) {
-	text = strings.TrimPrefix(strings.TrimLeft(text, "\n"), "## template: jinja\n")
-	return strings.CutPrefix(strings.TrimLeft(text, "\n"), "#cloud-config")
-}
-
-func decodeFile(content, encoding string) ([]byte, error) {
-	switch encoding {
-	case "", "text/plain":
-		return []byte(content), nil
-	case "b64", "base64":
-		return base64.StdEncoding.DecodeString(strings.TrimSpace(content))
-	case "gz+b64", "gz+base64", "gzip+b64", "gzip+base64":
-		data, err := base64.StdEncoding.DecodeString(strings.TrimSpace(content))
-		if err != nil {
-			return nil, err
-		}
-		return gunzip(data)
-	default:
-		return nil, fmt.Errorf("encoding %q is not known", encoding)
-	}
-}
-
-var placeholder = regexp.MustCompile(`{{\s*(?:v1|ds\.meta_data|ds\.metadata)\.(\w+)\s*}}`)
-
-// render fills in the instance data that templates of Packet use; what is not
-// known stays as it is.
-func render(text string, data driver.InstanceData) string {
-	raw, err := json.Marshal(data)
-	values := map[string]string{}
-	if err != nil || json.Unmarshal(raw, &values) != nil {
-		return text
-	}
-	values["hostname"] = data.LocalHostname
-	return placeholder.ReplaceAllStringFunc(text, func(match string) string {
-		if value, found := values[placeholder.FindStringSubmatch(match)[1]]; found {
-			return value
-		}
-		return match
-	})
 }
 
 // kubeadmDocument is the part of kubeadm's configuration that matters here.

@@ -35,7 +35,7 @@ func TestWhatUserdataSays(t *testing.T) {
 		"a worker in a template":              {data: "## template: jinja\n" + worker, cluster: hash},
 		"a worker that trusts any CA":         {data: strings.Replace(worker, "caCertHashes:", "other:", 1), problem: "caCertHashes"},
 		"a control plane without a CA":        {data: "#cloud-config\nwrite_files:\n- path: /run/kubeadm/kubeadm.yaml\n  content: |\n" + indent([]byte(initConfig)), problem: "ca.crt"},
-		"ignition":                            {data: `{"ignition":{}}`, problem: "ignition"},
+		"ignition":                            {data: `{"ignition":{}}`, problem: "Ignition"},
 		"broken YAML":                         {data: "#cloud-config\nwrite_files: [", problem: "cloud-config"},
 		"an unknown encoding":                 {data: "#cloud-config\nwrite_files:\n- {path: /a, content: x, encoding: rot13}\n", problem: "rot13"},
 	}
@@ -58,28 +58,24 @@ func TestWhatUserdataSays(t *testing.T) {
 	}
 }
 
-func TestTemplatesAreFilledIn(t *testing.T) {
-	data := driver.InstanceData{InstanceID: "i-1", LocalHostname: "host"}
-	for in, want := range map[string]string{
-		"equinixmetal://{{ v1.instance_id }}": "equinixmetal://i-1",
-		"{{v1.local_hostname}}":               "host",
-		"{{ ds.meta_data.hostname }}":         "host",
-		"{{ .Values.x }} {{ unknown.y }}":     "{{ .Values.x }} {{ unknown.y }}",
-		"{{ v1.nothing }}":                    "{{ v1.nothing }}",
-	} {
-		if got := render(in, data); got != want {
-			t.Errorf("render(%q) = %q, want %q", in, got, want)
-		}
+func TestTemplatesUseInstanceData(t *testing.T) {
+	b, err := parseUserdata(driver.Machine{
+		Hostname: "host", Instance: driver.InstanceData{InstanceID: "i-1", LocalHostname: "local"},
+		Userdata: []byte("## template: jinja\n" + strings.Replace(workerUserdata("sha256:00"), "nodeRegistration: {}",
+			"nodeRegistration: {name: '{{ ds.meta_data.local_hostname }}'}", 1)),
+	})
+	if err != nil || b == nil || b.nodeName != "local" {
+		t.Errorf("node %+v, error %v; want the name from the template", b, err)
 	}
 }
 
-func FuzzUserdata(f *testing.F) {
-	f.Add([]byte(workerUserdata("sha256:00")))
-	f.Add([]byte("#cloud-config\nwrite_files:\n- path: /run/kubeadm/x.yaml\n  content: 'apiVersion: kubeadm.k8s.io/v1'\n"))
-	f.Add([]byte("\x1f\x8b\x08"))
-	f.Add([]byte("{"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		b, err := parseUserdata(driver.Machine{Hostname: "h", Userdata: data})
+// FuzzKubeadm reads configurations of kubeadm; the userdata around them is fuzzed in its own package.
+func FuzzKubeadm(f *testing.F) {
+	f.Add(initConfig)
+	f.Add(joinControlPlane)
+	f.Add("apiVersion: kubeadm.k8s.io/v1\nkind: JoinConfiguration\ndiscovery: {bootstrapToken: {caCertHashes: [a]}}\n")
+	f.Fuzz(func(t *testing.T, content string) {
+		b, err := readKubeadm(map[string]string{"/run/kubeadm/kubeadm.yaml": content}, driver.Machine{Hostname: "h"})
 		if err == nil && b != nil && b.clusterID == "" {
 			t.Error("a node without a cluster")
 		}
