@@ -28,18 +28,18 @@ func record(name, cluster, user string, action droverv1.AuditAction, at time.Tim
 	return r
 }
 
-func TestRecordsAreListedInOrderAndByWhatIsAsked(t *testing.T) {
+func TestAuditListsSelectedRecordsOldestFirst(t *testing.T) {
 	server := kubetest.SharedWithoutWebhooks(t)
 	file := server.Kubeconfig(t)
 	c, err := connect(&management.Flags{Kubeconfig: file})
 	if err != nil {
 		t.Fatal(err)
 	}
-	upgrade := record("u-2", "billy", "bob", droverv1.Upgraded, noon.Add(time.Minute))
+	upgrade := record("u-2", "billy", "administrator", droverv1.Upgraded, noon.Add(time.Minute))
 	upgrade.Spec.Changes = []droverv1.AuditedChange{{Path: "spec.kubernetesVersion", From: "1.35", To: "1.36"}, {Path: "spec.proxyConfiguration.httpProxy"}}
 	for _, r := range []*droverv1.AuditRecord{
-		upgrade, record("u-1", "billy", "ann", droverv1.Created, noon), record("v-1", "nanny", "ann", droverv1.Created, noon.Add(time.Hour)),
-		record("now", "nanny", "ann", droverv1.Deleted, time.Now()),
+		upgrade, record("u-1", "billy", "creator", droverv1.Created, noon), record("v-1", "nanny", "creator", droverv1.Created, noon.Add(time.Hour)),
+		record("now", "nanny", "creator", droverv1.Deleted, time.Now()),
 	} {
 		if err := c.Create(t.Context(), r); err != nil {
 			t.Fatal(err)
@@ -50,13 +50,13 @@ func TestRecordsAreListedInOrderAndByWhatIsAsked(t *testing.T) {
 		args []string
 		want []string // users and actions, in order
 	}{
-		{"all", nil, []string{"ann Created", "bob Upgraded", "ann Created", "ann Deleted"}},
-		{"of a cluster", []string{"billy"}, []string{"ann Created", "bob Upgraded"}},
-		{"of a cluster that is not known", []string{"nobody"}, nil},
+		{"all", nil, []string{"creator Created", "administrator Upgraded", "creator Created", "creator Deleted"}},
+		{"of a cluster", []string{"billy"}, []string{"creator Created", "administrator Upgraded"}},
+		{"of an unknown cluster", []string{"nobody"}, nil},
 		{"of a namespace", []string{"-n", "other"}, nil},
-		{"of a user", []string{"--user", "bob"}, []string{"bob Upgraded"}},
-		{"of some actions", []string{"--action", "created,deleted"}, []string{"ann Created", "ann Created", "ann Deleted"}},
-		{"of the last hour", []string{"--since", "1h"}, []string{"ann Deleted"}},
+		{"of a user", []string{"--user", "administrator"}, []string{"administrator Upgraded"}},
+		{"of some actions", []string{"--action", "created,deleted"}, []string{"creator Created", "creator Created", "creator Deleted"}},
+		{"of the last hour", []string{"--since", "1h"}, []string{"creator Deleted"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			out, err := run(t, append(tc.args, "--kubeconfig", file)...)
@@ -74,18 +74,40 @@ func TestRecordsAreListedInOrderAndByWhatIsAsked(t *testing.T) {
 		})
 	}
 	out, err := run(t, "billy", "--kubeconfig", file)
-	if err != nil || !strings.Contains(out, "2026-05-01 12:01:00   herd/billy   Upgraded   bob    kubernetesVersion 1.35 → 1.36, proxyConfiguration.httpProxy\n") {
+	if err != nil || !strings.Contains(out, "2026-05-01 12:01:00   herd/billy   Upgraded   administrator   kubernetesVersion 1.35 → 1.36, proxyConfiguration.httpProxy\n") {
 		t.Errorf("%v: the table is\n%s", err, out)
 	}
 }
 
-func TestWrongQuestionsAreRefused(t *testing.T) {
+func TestAuditRejectsInvalidFlags(t *testing.T) {
 	for want, args := range map[string][]string{
-		`"eaten" is no action: use Created, Upgraded, Scaled, Changed, Deleted`: {"--action", "eaten"},
-		"lies in the future": {"--since", "-1h"},
+		`unknown action "eaten"; use Created, Upgraded, Scaled, Changed, Deleted`: {"--action", "eaten"},
+		"must not be negative": {"--since", "-1h"},
 	} {
 		if _, err := run(t, args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)
+		}
+	}
+}
+
+func TestChangesAreSummarizedInOneLine(t *testing.T) {
+	path := func(names ...string) (out []droverv1.AuditedChange) {
+		for _, name := range names {
+			out = append(out, droverv1.AuditedChange{Path: "spec." + name})
+		}
+		return out
+	}
+	for want, all := range map[string][]droverv1.AuditedChange{
+		"-":                  nil,
+		"a":                  path("a"),
+		"a, b, c":            path("a", "b", "c"),
+		"a, b, c and 2 more": path("a", "b", "c", "d", "e"),
+		"count 1 → 3":        {{Path: "spec.count", From: "1", To: "3"}},
+		"count none → 3":     {{Path: "spec.count", To: "3"}},
+		"count 1 → none":     {{Path: "spec.count", From: "1"}},
+	} {
+		if got := changes(all); got != want {
+			t.Errorf("%v is %q, want %q", all, got, want)
 		}
 	}
 }

@@ -149,7 +149,7 @@ func TestACreationThatTheControllersRefuseSaysWhy(t *testing.T) {
 	go func() { done <- w.drover("create", "cluster", "-f", file, "--control-plane-wait-timeout", "3s") }()
 	w.await("the cluster to be made", func() bool { return !w.gone("bad") })
 	got := <-done
-	if got.code != 1 || !strings.Contains(got.err, "phase CreateWorkloadCluster failed") || !strings.Contains(got.err, "nobody has looked at it yet") || !strings.Contains(got.err, "drover create cluster -f bad.yaml") {
+	if got.code != 1 || !strings.Contains(got.err, "phase CreateWorkloadCluster failed") || !strings.Contains(got.err, "waiting for the controller to observe it") || !strings.Contains(got.err, "drover create cluster -f bad.yaml") {
 		t.Errorf("a cluster that nobody makes:\n%s", got.err)
 	}
 	if _, err := os.Stat(filepath.Join("bad", "generated", "bad-checkpoint.yaml")); err != nil {
@@ -176,8 +176,8 @@ func TestWhatIsInTheWayIsToldBeforeAnythingChanges(t *testing.T) {
 	})
 	w.refused([]string{`DockerDatacenterConfig "taken" already exists`}, "create", "cluster", "-f", clash)
 
-	w.refused([]string{"there is no cluster"}, "upgrade", "cluster", "-f", w.spec("nobody"))
-	w.refused([]string{"there is no cluster"}, "delete", "cluster", "nobody")
+	w.refused([]string{`cluster "nobody" not found`}, "upgrade", "cluster", "-f", w.spec("nobody"))
+	w.refused([]string{`cluster "nobody" not found`}, "delete", "cluster", "nobody")
 
 	live := w.cluster("taken")
 	live.Annotations = map[string]string{anywherev1.PausedAnnotation: "true"}

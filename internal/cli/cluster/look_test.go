@@ -112,8 +112,8 @@ func TestAClusterThatIsNotReadyIsShownWithItsCause(t *testing.T) {
 	if _, err := line(got.out, "PacketMachine/half-m", "! OrderRefused: no server is free"); err != nil || !strings.Contains(got.out, "asked for") {
 		t.Errorf("the events are:\n%s", got.out)
 	}
-	w.refused([]string{`there is no cluster "none"`}, "why", "cluster", "none")
-	w.refused([]string{`there is no cluster "none"`}, "get", "clusters", "none", "half")
+	w.refused([]string{`cluster "none" not found`}, "why", "cluster", "none")
+	w.refused([]string{`cluster "none" not found`}, "get", "clusters", "none", "half")
 
 	got = w.run(t.Context(), "__complete", "why", "cluster", "--kubeconfig", w.kubeconfig, "")
 	if !strings.Contains(got.out, "half\tKubernetes 1.36 in "+w.namespace) {

@@ -1,4 +1,4 @@
-// Package kubeconfig hands out the kubeconfigs of workload clusters.
+// Package kubeconfig implements `drover kubeconfig`, which hands out the kubeconfigs of clusters.
 package kubeconfig
 
 import (
@@ -15,7 +15,6 @@ import (
 	"github.com/drover-dev/drover/internal/cli/management"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/operate/inspect"
-	"github.com/drover-dev/drover/internal/operate/inspect/fleet"
 	"github.com/drover-dev/drover/internal/operate/kubeconfig"
 )
 
@@ -28,17 +27,17 @@ type options struct {
 	wait      time.Duration
 }
 
-// NewCommand is `drover kubeconfig`.
+// NewCommand returns `drover kubeconfig`.
 func NewCommand(io *ui.IO) *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
 		Use:   "kubeconfig NAME",
 		Short: "Get the kubeconfig of a cluster",
-		Long: `Print the kubeconfig of a cluster, write it to a file, or merge it into one that
-you have. Merging keeps everything that is there for other clusters.
+		Long: `Print the kubeconfig of a cluster, write it to a file, or merge it into an
+existing kubeconfig. Merging keeps the entries of other clusters.
 
-The management plane is that of --kubeconfig, of $KUBECONFIG, or the one in
-$DROVER_HOME.`,
+The management plane is the one of --kubeconfig, $KUBECONFIG or $DROVER_HOME, in
+this order.`,
 		Example: `  drover kubeconfig one > one.kubeconfig
   drover kubeconfig one --wait 5m -o one.kubeconfig
   drover kubeconfig one --merge                      # into ~/.kube/config
@@ -49,11 +48,11 @@ $DROVER_HOME.`,
 	}
 	f := cmd.Flags()
 	o.plane.Add(f)
-	f.StringVarP(&o.namespace, "namespace", "n", "", "`namespace` of the cluster (default: wherever it is)")
-	f.StringVarP(&o.output, "output", "o", "", "write to this `file`, which only its owner can read")
-	f.BoolVar(&o.merge, "merge", false, "merge into the file of --output, or into ~/.kube/config")
-	f.StringVar(&o.context, "context", "", "`name` of the context, the cluster and the user in the kubeconfig (default: as Cluster API names them)")
-	f.DurationVar(&o.wait, "wait", 0, "how long to wait for a cluster that has no API server yet")
+	f.StringVarP(&o.namespace, "namespace", "n", "", "`namespace` of the cluster (default: all namespaces)")
+	f.StringVarP(&o.output, "output", "o", "", "write the kubeconfig to this `file`, readable only by its owner")
+	f.BoolVar(&o.merge, "merge", false, "merge the kubeconfig into the file of --output, or into ~/.kube/config")
+	f.StringVar(&o.context, "context", "", "`name` of the context, the cluster and the user in the kubeconfig (default: the names that Cluster API uses)")
+	f.DurationVar(&o.wait, "wait", 0, "how long to wait for the API server of a new cluster")
 	_ = cmd.MarkFlagFilename("kubeconfig")
 	_ = cmd.MarkFlagFilename("output")
 	return cmd
@@ -64,9 +63,13 @@ func (o *options) run(ctx context.Context, io *ui.IO, name string) error {
 	if err != nil {
 		return err
 	}
-	from, err := find(ctx, cfg, o.namespace, name)
+	plane, err := inspect.Connect(cfg)
+	if err != nil {
+		return err
+	}
+	from, err := plane.KubeconfigSource(ctx, o.namespace, name)
 	if own := o.plane.Namespace(); apierrors.IsForbidden(err) && o.namespace == "" && own != "" {
-		from, err = find(ctx, cfg, own, name) // Who may not look everywhere looks at home.
+		from, err = plane.KubeconfigSource(ctx, own, name) // The user may not list all namespaces.
 	}
 	if err != nil {
 		return err
@@ -75,7 +78,7 @@ func (o *options) run(ctx context.Context, io *ui.IO, name string) error {
 	if err != nil {
 		return err
 	}
-	origin := kubeconfig.Origin{Plane: cfg.Host, Namespace: from.namespace, Cluster: name}
+	origin := kubeconfig.Origin{Plane: cfg.Host, Namespace: from.Namespace, Cluster: name}
 	k, err := kubeconfig.Parse(data, origin, o.context)
 	if err != nil {
 		return err
@@ -83,24 +86,24 @@ func (o *options) run(ctx context.Context, io *ui.IO, name string) error {
 	return o.deliver(ctx, io, k)
 }
 
-func (o *options) fetch(ctx context.Context, io *ui.IO, from *source) ([]byte, error) {
+// fetch reads the kubeconfig, waiting for it if --wait says so.
+func (o *options) fetch(ctx context.Context, io *ui.IO, from *inspect.KubeconfigSource) ([]byte, error) {
 	if o.wait == 0 {
-		data, err := from.get(ctx)
-		var bare *fleet.NotInitializedError
-		var described *inspect.NotInitializedError
-		if errors.As(err, &bare) || errors.As(err, &described) {
-			err = fmt.Errorf("%w: wait for it with --wait 5m", err)
+		data, err := from.Read(ctx)
+		var early *inspect.NotInitializedError
+		if errors.As(err, &early) {
+			err = fmt.Errorf("%w; wait for it with --wait 5m", err)
 		}
 		return data, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.wait)
 	defer cancel()
-	return from.await(ctx, func(waiting string) {
-		fmt.Fprintf(io.Err, "Waiting for cluster %s: %s\n", from.key, cmp.Or(waiting, "nothing is known yet"))
+	return from.Await(ctx, func(waiting string) {
+		fmt.Fprintf(io.Err, "Waiting for cluster %s: %s\n", from.ObjectKey, waiting)
 	})
 }
 
-// deliver puts the kubeconfig where it was asked for.
+// deliver prints, writes or merges the kubeconfig.
 func (o *options) deliver(ctx context.Context, io *ui.IO, k *kubeconfig.Kubeconfig) error {
 	switch {
 	case o.merge:
@@ -130,7 +133,7 @@ func (o *options) deliver(ctx context.Context, io *ui.IO, k *kubeconfig.Kubeconf
 	}
 }
 
-// complete offers the names of clusters to a shell.
+// complete completes names of clusters in a shell.
 func (o *options) complete(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -141,19 +144,23 @@ func (o *options) complete(cmd *cobra.Command, args []string, _ string) ([]cobra
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	clusters, err := fleet.Connect(cfg)
+	plane, err := inspect.Connect(cfg)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	all, err := clusters.List(ctx)
+	all, err := plane.CAPIClusters(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
+	return o.completions(all), cobra.ShellCompDirectiveNoFileComp
+}
+
+func (o *options) completions(all []inspect.CAPICluster) []cobra.Completion {
 	var out []cobra.Completion
 	for _, c := range all {
 		if o.namespace == "" || c.Namespace == o.namespace {
 			out = append(out, cobra.CompletionWithDesc(c.Name, c.Phase+" in "+c.Namespace))
 		}
 	}
-	return out, cobra.ShellCompDirectiveNoFileComp
+	return out
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/metal/admin"
 	"github.com/drover-dev/drover/internal/metal/api"
-	"github.com/drover-dev/drover/internal/operate/inspect/fleet"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 )
 
 // NewCommand is `drover machine`.
@@ -75,7 +75,7 @@ func (f *homeFlag) complete(cmd *cobra.Command, args []string, _ string) ([]cobr
 // listed is a machine with the cluster that it was made for.
 type listed struct {
 	api.Device
-	Owner *fleet.Owner `json:"owner,omitempty"`
+	Owner *inspect.Owner `json:"owner,omitempty"`
 }
 
 // filter says which machines are wanted; empty parts say nothing.
@@ -125,7 +125,7 @@ func (f filter) list(ctx context.Context, c *client.Client) ([]listed, error) {
 	out := []listed{}
 	for _, d := range all {
 		m := listed{Device: d}
-		if owner := fleet.OwnerOf(d.Tags); owner != (fleet.Owner{}) {
+		if owner := inspect.OwnerOf(d.Tags); owner != (inspect.Owner{}) {
 			m.Owner = &owner
 		}
 		if f.matches(m) {

@@ -16,7 +16,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/admin"
 	"github.com/drover-dev/drover/internal/metal/api"
 	"github.com/drover-dev/drover/internal/metal/service"
-	"github.com/drover-dev/drover/internal/operate/inspect/fleet"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 )
 
 // PurgeOptions say what a purge needs to know.
@@ -120,7 +120,7 @@ func (o *PurgeOptions) loss(ctx context.Context) (string, error) {
 func describe(devices []api.Device) string {
 	clusters := map[string]int{}
 	for _, d := range devices {
-		if name := fleet.OwnerOf(d.Tags).ClusterName(); name != "" {
+		if name := inspect.OwnerOf(d.Tags).ClusterName(); name != "" {
 			clusters[name]++
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	metalcli "github.com/drover-dev/drover/internal/cli/metal"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/metal/service"
-	"github.com/drover-dev/drover/internal/operate/inspect/fleet"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/plane"
 )
 
@@ -32,8 +32,8 @@ type statusReport struct {
 	MemoryBytes int64  `json:"memoryBytes,omitempty"`
 	Kubeconfig  string `json:"kubeconfig"`
 	// Metal is the metal of this host, if there is one.
-	Metal    *service.Status `json:"metal,omitempty"`
-	Clusters []fleet.Cluster `json:"clusters,omitempty"`
+	Metal    *service.Status       `json:"metal,omitempty"`
+	Clusters []inspect.CAPICluster `json:"clusters,omitempty"`
 	// ClustersError says why the clusters are not known.
 	ClustersError string `json:"clustersError,omitempty"`
 }
@@ -98,7 +98,7 @@ func (r *statusReport) addClusters(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, clustersTimeout)
 	defer cancel()
-	clusters, err := fleet.List(ctx, r.Kubeconfig)
+	clusters, err := inspect.ListCAPIClusters(ctx, r.Kubeconfig)
 	if err != nil {
 		r.ClustersError = err.Error()
 	}

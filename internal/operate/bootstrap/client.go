@@ -7,7 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/drover-dev/drover/internal/model/scheme"
 )
 
 // newClient is for a cluster that is not watched: each question is asked once.
@@ -16,11 +19,11 @@ func newClient(cfg *rest.Config) (client.WithWatch, error) {
 	cfg.QPS, cfg.Burst = -1, -1 // The API server protects itself.
 	// They are about what the mover does, which nobody here can change.
 	cfg.WarningHandler, cfg.WarningHandlerWithContext = rest.NoWarnings{}, nil
-	scheme, err := newScheme()
+	kinds, err := scheme.New(clusterctlv1.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
+	c, err := client.NewWithWatch(cfg, client.Options{Scheme: kinds})
 	if err != nil {
 		return nil, fmt.Errorf("reaching the cluster at %s: %w", cfg.Host, err)
 	}

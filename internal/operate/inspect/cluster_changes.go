@@ -4,31 +4,48 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-// rewatch is how long a watch that could not be begun waits.
+// rewatch is the delay before a watch that failed to start is retried.
 const rewatch = time.Second
 
-// Changes speaks when something about a cluster may have changed, once for many changes that nobody heard of yet. It ends with ctx.
+// Changes returns a channel that receives when a Cluster or one of its machines may have changed. Changes are coalesced
+// until the receiver is ready. The watches end with ctx.
 func (p *Plane) Changes(ctx context.Context, cluster client.ObjectKey) <-chan struct{} {
 	out := make(chan struct{}, 1)
 	parts := []client.ListOption{client.InNamespace(anywherev1.SystemNamespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}}
-	go p.notify(ctx, out, &anywherev1.ClusterList{}, client.InNamespace(cluster.Namespace), client.MatchingFields{"metadata.name": cluster.Name})
+	go p.notify(ctx, out, &anywherev1.ClusterList{}, named(cluster)...)
 	go p.notify(ctx, out, &clusterv1.MachineList{}, parts...)
 	go p.notify(ctx, out, &infrav1.PacketMachineList{}, parts...)
 	return out
 }
 
-// notify tells of changes in one list. A watch that ends is begun again, which counts as a change. What the person may not watch is left
-// out.
+// capiChanges is Changes for a Cluster API cluster and its kubeconfig.
+func (p *Plane) capiChanges(ctx context.Context, cluster client.ObjectKey) <-chan struct{} {
+	out := make(chan struct{}, 1)
+	kubeconfig := client.ObjectKey{Namespace: cluster.Namespace, Name: secret.Name(cluster.Name, secret.Kubeconfig)}
+	go p.notify(ctx, out, &clusterv1.ClusterList{}, named(cluster)...)
+	go p.notify(ctx, out, &corev1.SecretList{}, named(kubeconfig)...)
+	return out
+}
+
+// named selects one object.
+func named(key client.ObjectKey) []client.ListOption {
+	return []client.ListOption{client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name}}
+}
+
+// notify sends when something in a list changes. Starting a watch counts as a change, because something may have happened
+// before. It gives up on lists that the caller may not watch.
 func (p *Plane) notify(ctx context.Context, changes chan<- struct{}, list client.ObjectList, options ...client.ListOption) {
-	tell := func() {
+	changed := func() {
 		select {
 		case changes <- struct{}{}:
 		default:
@@ -39,7 +56,7 @@ func (p *Plane) notify(ctx context.Context, changes chan<- struct{}, list client
 		if apierrors.IsForbidden(err) {
 			return
 		}
-		tell()
+		changed()
 		if err != nil {
 			select {
 			case <-ctx.Done():
@@ -48,7 +65,7 @@ func (p *Plane) notify(ctx context.Context, changes chan<- struct{}, list client
 			continue
 		}
 		for range watch.ResultChan() {
-			tell()
+			changed()
 		}
 		watch.Stop()
 	}

@@ -14,7 +14,7 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-// Kinds of nodes that are told apart. Both the user's Cluster and Cluster API's are called Cluster there.
+// Kinds of nodes. The kinds of Drover's and Cluster API's Cluster differ here although both are called Cluster.
 const (
 	kindCluster      = "Cluster"
 	kindCAPI         = "Cluster API Cluster"
@@ -27,7 +27,7 @@ const (
 	kindRelease      = "HelmReleaseProxy"
 )
 
-// Node is one object of a cluster, with those below it.
+// Node is an object of a cluster with the objects below it.
 type Node struct {
 	Kind       string             `json:"kind"`
 	Namespace  string             `json:"namespace"`
@@ -37,17 +37,17 @@ type Node struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	Deleting   bool               `json:"deleting,omitempty"`
 	Paused     bool               `json:"paused,omitempty"`
-	// Failure is what the user has to do something about.
+	// Failure is an error that the user must correct.
 	Failure string `json:"failure,omitempty"`
-	// Behind means that nobody has looked at the newest spec yet.
+	// Behind means that the controller has not observed the latest spec.
 	Behind bool `json:"behind,omitempty"`
-	// Answers are the conditions of the node above that this one decides.
+	// Answers are the conditions of the parent that this node decides.
 	Answers  []string `json:"-"`
 	Children []*Node  `json:"children,omitempty"`
 }
 
-// Order has the conditions of each kind in the order in which they come true, so that the first unmet one holds up the others. Conditions
-// that are not listed say something else than that all is well.
+// order lists the conditions of each kind in the order in which they become true, so that the first unmet one is what the
+// others wait for. Conditions that are not listed are not about readiness.
 var order = map[string][]string{
 	kindCluster: {
 		anywherev1.ControlPlaneInitialized, anywherev1.DefaultCNIConfigured, anywherev1.ControlPlaneReady, anywherev1.WorkersReady, anywherev1.Ready,
@@ -76,10 +76,10 @@ var order = map[string][]string{
 	kindRelease:   {addonsv1.ClusterAvailable, addonsv1.ReleaseExclusive, addonsv1.ReleaseReady, addonsv1.ReleaseInSync, clusterv1.ReadyCondition},
 }
 
-// waits are the reasons of conditions that only wait for another one of the same object.
+// waits are the reasons of conditions that wait for another condition of the same object.
 var waits = []string{anywherev1.ControlPlaneNotReadyReason, anywherev1.ControlPlaneNotInitializedReason}
 
-// unmet is the first condition that holds the object up, nil if none does.
+// unmet returns the first condition that is not met, or nil.
 func (n *Node) unmet() *metav1.Condition {
 	var waiting *metav1.Condition
 	for _, kind := range order[n.Kind] {
@@ -95,12 +95,12 @@ func (n *Node) unmet() *metav1.Condition {
 	return waiting
 }
 
-// Well says that nothing about the node or below it is in the way.
+// Well reports whether the object is ready.
 func (n *Node) Well() bool {
 	return !n.Deleting && !n.Paused && !n.Behind && n.Failure == "" && len(n.Conditions) > 0 && n.unmet() == nil
 }
 
-// since is when the node came into the state that it is in.
+// since returns when the node entered its current state.
 func (n *Node) since() time.Time {
 	if c := n.unmet(); c != nil {
 		return c.LastTransitionTime.Time
@@ -108,7 +108,7 @@ func (n *Node) since() time.Time {
 	return n.Created.Time
 }
 
-// Walk calls visit for the node and all below it, with how far below.
+// Walk calls visit for the node and all nodes below it, with their depth.
 func (n *Node) Walk(visit func(n *Node, depth int)) { n.walk(visit, 0) }
 
 func (n *Node) walk(visit func(n *Node, depth int), depth int) {
@@ -118,5 +118,5 @@ func (n *Node) walk(visit func(n *Node, depth int), depth int) {
 	}
 }
 
-// Counts says whether a condition has to be true for the object to be well. Others say something else than that.
+// Counts reports whether a condition must be true for the object to be ready.
 func (n *Node) Counts(condition string) bool { return slices.Contains(order[n.Kind], condition) }

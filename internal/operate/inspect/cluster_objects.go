@@ -19,7 +19,7 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-// Objects are what a cluster consists of in the management plane.
+// Objects are the objects of a cluster in the management plane.
 type Objects struct {
 	Clusters      clusterv1.ClusterList
 	Infra         infrav1.PacketClusterList
@@ -29,11 +29,12 @@ type Objects struct {
 	Devices       infrav1.PacketMachineList
 	Bootstraps    bootstrapv1.KubeadmConfigList
 	Releases      addonsv1.HelmReleaseProxyList
-	// Hidden means that the person may not see some of them.
+	// Hidden means that the caller may not read some of them.
 	Hidden bool
 }
 
-// Objects reads what belongs to a cluster, or to all clusters if the name is empty. What the person may not see is left out.
+// Objects reads the objects of a cluster, or of all clusters if the name is empty. It skips kinds that the caller may not
+// read.
 func (p *Plane) Objects(ctx context.Context, cluster string) (*Objects, error) {
 	o := &Objects{}
 	options := []client.ListOption{client.InNamespace(anywherev1.SystemNamespace)}
@@ -50,7 +51,7 @@ func (p *Plane) Objects(ctx context.Context, cluster string) (*Objects, error) {
 			if hidden[i] {
 				return nil
 			}
-			return wrap(err, "reading what cluster %q consists of", cluster)
+			return wrap(err, "reading the objects of cluster %q", cluster)
 		})
 	}
 	err := group.Wait()
@@ -58,7 +59,7 @@ func (p *Plane) Objects(ctx context.Context, cluster string) (*Objects, error) {
 	return o, err
 }
 
-// Tree reads a cluster's objects and puts them in order.
+// Tree reads the objects of a cluster and arranges them.
 func (p *Plane) Tree(ctx context.Context, c *anywherev1.Cluster) (*Node, error) {
 	objects, err := p.Objects(ctx, c.Name)
 	if err != nil {
@@ -67,7 +68,7 @@ func (p *Plane) Tree(ctx context.Context, c *anywherev1.Cluster) (*Node, error) 
 	return Tree(c, objects), nil
 }
 
-// Tree puts the objects of a cluster below it, each below the one that makes it.
+// Tree arranges the objects of a cluster, each below the object that creates it.
 func Tree(c *anywherev1.Cluster, o *Objects) *Node {
 	root := node(kindCluster, c, c.Status.Conditions)
 	root.Detail = fmt.Sprintf("Kubernetes %s", cmp.Or(c.Status.Version, c.Spec.KubernetesVersion))
@@ -89,7 +90,7 @@ func Tree(c *anywherev1.Cluster, o *Objects) *Node {
 	return root
 }
 
-// capi is the Cluster of Cluster API with its parts.
+// capi returns the Cluster of Cluster API with the objects below it.
 func (o *Objects) capi(c *clusterv1.Cluster) *Node {
 	n := node(kindCAPI, c, c.Status.Conditions)
 	n.Detail = c.Status.Phase
@@ -120,7 +121,7 @@ func (o *Objects) capi(c *clusterv1.Cluster) *Node {
 	return n
 }
 
-// machines puts machines below their owner. Any condition of the owner may be theirs to decide.
+// machines adds machines below their owner. They may decide any condition of the owner.
 func (o *Objects) machines(owner *Node, belongs func(*clusterv1.Machine) bool) {
 	for i := range o.Machines.Items {
 		if item := &o.Machines.Items[i]; belongs(item) {
@@ -150,7 +151,7 @@ func (o *Objects) machine(m *clusterv1.Machine) *Node {
 	return n
 }
 
-// add puts a node below another one, some of whose conditions it decides.
+// add adds a child that decides the given conditions of the node.
 func (n *Node) add(below *Node, answers ...string) {
 	below.Answers = answers
 	n.Children = append(n.Children, below)

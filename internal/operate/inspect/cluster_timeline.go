@@ -17,43 +17,43 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-// Entry is something that happened to a cluster.
+// Entry is an event or a change of a condition.
 type Entry struct {
 	Time metav1.Time `json:"time"`
-	// Seconds since the cluster was asked for.
+	// Seconds since the Cluster was created.
 	Seconds float64 `json:"seconds"`
 	Object  string  `json:"object"`
 	What    string  `json:"what"`
 	Warning bool    `json:"warning,omitempty"`
 }
 
-// Stage is a part of the way to a ready cluster.
+// Stage is a step towards a ready cluster.
 type Stage struct {
 	Name string      `json:"name"`
 	At   metav1.Time `json:"at"`
-	// Seconds that it took after the one before.
+	// Seconds since the previous stage.
 	Seconds float64 `json:"seconds"`
 }
 
-// Timeline is what happened to a cluster, in order.
+// Timeline is the history of a cluster, oldest first.
 type Timeline struct {
 	Cluster string  `json:"cluster"`
 	Stages  []Stage `json:"stages"`
 	Entries []Entry `json:"entries"`
 }
 
-// milestones are the conditions that stages end with, by the kind of object that has them.
+// milestones are the conditions that end a stage, by the kind of object that has them.
 var milestones = []struct{ kind, condition, name string }{
 	{kindInfra, infrav1.NetworkInfrastructureReady, "endpoint reserved"},
-	{kindDevice, infrav1.InstanceReady, "first machine up"},
-	{kindCluster, anywherev1.ControlPlaneInitialized, "API server answers"},
+	{kindDevice, infrav1.InstanceReady, "first machine provisioned"},
+	{kindCluster, anywherev1.ControlPlaneInitialized, "API server available"},
 	{kindCluster, anywherev1.DefaultCNIConfigured, "network installed"},
 	{kindCluster, anywherev1.ControlPlaneReady, "control plane ready"},
 	{kindCluster, anywherev1.WorkersReady, "workers ready"},
 	{kindCluster, anywherev1.Ready, "ready"},
 }
 
-// NewTimeline makes a timeline of a tree and of events, as far as both still tell: a condition tells when it changed last.
+// NewTimeline returns the timeline of a tree and of events. A condition contributes its last change only.
 func NewTimeline(root *Node, events []corev1.Event) Timeline {
 	t := Timeline{Cluster: root.Namespace + "/" + root.Name, Stages: stages(root)}
 	root.Walk(func(n *Node, _ int) {
@@ -87,9 +87,9 @@ func transition(c metav1.Condition) string {
 	return fmt.Sprintf("not %s: %s", c.Type, cmp.Or(c.Message, c.Reason))
 }
 
-// stages are the milestones that were reached, in the order of time.
+// stages returns the milestones that were reached, oldest first.
 func stages(root *Node) []Stage {
-	out := []Stage{{Name: "asked for", At: root.Created}}
+	out := []Stage{{Name: "created", At: root.Created}}
 	for _, m := range milestones {
 		if at, ok := firstTrue(root, m.kind, m.condition); ok {
 			out = append(out, Stage{Name: m.name, At: at})
@@ -102,7 +102,7 @@ func stages(root *Node) []Stage {
 	return out
 }
 
-// firstTrue is when the first object of a kind met a condition.
+// firstTrue returns when the first object of a kind met a condition.
 func firstTrue(root *Node, kind, condition string) (first metav1.Time, found bool) {
 	root.Walk(func(n *Node, _ int) {
 		for _, c := range n.Conditions {
@@ -128,7 +128,7 @@ func eventTime(e *corev1.Event) metav1.Time {
 	}
 }
 
-// Timeline reads what happened to a cluster.
+// Timeline reads the history of a cluster.
 func (p *Plane) Timeline(ctx context.Context, c *anywherev1.Cluster) (Timeline, error) {
 	root, err := p.Tree(ctx, c)
 	if err != nil {
@@ -149,7 +149,7 @@ func (p *Plane) Timeline(ctx context.Context, c *anywherev1.Cluster) (Timeline, 
 	return NewTimeline(root, events), nil
 }
 
-// concerns tells whether an event is about an object of the cluster.
+// concerns reports whether an event is about an object of the cluster.
 func concerns(e *corev1.Event, root *Node) bool {
 	found := false
 	root.Walk(func(n *Node, _ int) {

@@ -12,7 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Link is one step of a chain of causes.
+// Link is one cause in a chain.
 type Link struct {
 	Kind      string      `json:"kind"`
 	Namespace string      `json:"namespace"`
@@ -23,7 +23,7 @@ type Link struct {
 	Since     metav1.Time `json:"since,omitzero"`
 }
 
-// String is the link as a sentence.
+// String returns the link as a sentence.
 func (l Link) String() string {
 	if l.Condition == "" {
 		return fmt.Sprintf("%s %s: %s", l.Kind, l.Name, oneLine(l.Message))
@@ -31,18 +31,18 @@ func (l Link) String() string {
 	return fmt.Sprintf("%s %s is not %s: %s", l.Kind, l.Name, l.Condition, cmp.Or(oneLine(l.Message), l.Reason))
 }
 
-// oneLine is a message of Cluster API, which are lists, as part of a sentence.
+// oneLine turns a multi-line message, as Cluster API writes them, into a part of a sentence.
 func oneLine(message string) string { return strings.Join(strings.Fields(message), " ") }
 
-// Answer says why a cluster is not ready. Each link of the chain is because of the next one.
+// Answer explains why a cluster is not ready. Each link of the chain is caused by the next one.
 type Answer struct {
 	Ready bool   `json:"ready"`
 	Chain []Link `json:"chain,omitempty"`
-	// Next is what to do about the last link.
+	// Next is the recommended action about the last link.
 	Next string `json:"next"`
 }
 
-// Deepest is the cause of it all.
+// Deepest returns the root cause.
 func (a Answer) Deepest() Link {
 	if len(a.Chain) == 0 {
 		return Link{}
@@ -50,7 +50,7 @@ func (a Answer) Deepest() Link {
 	return a.Chain[len(a.Chain)-1]
 }
 
-// Why follows the tree of a cluster down to what everything else waits for. It is a function of the tree and the time alone.
+// Why follows the tree of a cluster down to the root cause. It depends on the tree and the time only.
 func Why(root *Node, now time.Time) Answer {
 	if root.Well() {
 		return Answer{Ready: true, Next: "nothing: the cluster is ready"}
@@ -65,27 +65,27 @@ func Why(root *Node, now time.Time) Answer {
 	return answer
 }
 
-// cause is what holds a node up, and the node below that decides it, if there is one.
+// cause returns why a node is not ready, and the node below that decides it, if any.
 func (n *Node) cause() (Link, *Node) {
 	link := Link{Kind: n.Kind, Namespace: n.Namespace, Name: n.Name, Since: metav1.NewTime(n.since())}
 	switch c := n.unmet(); {
 	case n.Deleting:
-		link.Reason, link.Message = reasonDeleting, "it is being deleted"
+		link.Reason, link.Message = reasonDeleting, "being deleted"
 		if c := apimeta.FindStatusCondition(n.Conditions, clusterv1.DeletingCondition); c != nil && c.Status == metav1.ConditionTrue && c.Message != "" {
-			link.Reason, link.Message, link.Since = c.Reason, "it is being deleted: "+c.Message, c.LastTransitionTime
+			link.Reason, link.Message, link.Since = c.Reason, "being deleted: "+c.Message, c.LastTransitionTime
 		}
 		return link, n.leftBelow()
 	case n.Failure != "":
 		link.Reason, link.Message = reasonFailed, n.Failure
 		return link, nil
 	case n.Paused:
-		link.Reason, link.Message = reasonPaused, "it is paused, nothing is done about it"
+		link.Reason, link.Message = reasonPaused, "reconciliation is paused"
 		return link, nil
 	case len(n.Conditions) == 0:
-		link.Reason, link.Message = reasonUnseen, "nobody has looked at it yet"
+		link.Reason, link.Message = reasonUnseen, "waiting for the controller to observe it"
 		return link, nil
 	case n.Behind:
-		link.Reason, link.Message = reasonBehind, "nobody has looked at its newest spec yet"
+		link.Reason, link.Message = reasonBehind, "waiting for the controller to observe the latest spec"
 		return link, nil
 	default:
 		link.Condition, link.Reason, link.Message = c.Type, c.Reason, c.Message
@@ -93,7 +93,7 @@ func (n *Node) cause() (Link, *Node) {
 	}
 }
 
-// decides is the node below that a condition is about: of several the one that is worst off, longest.
+// decides returns the child that a condition depends on: the worst one, and of several the one that is so longest.
 func (n *Node) decides(condition string) *Node {
 	var bad []*Node
 	for _, c := range n.Children {
@@ -104,7 +104,7 @@ func (n *Node) decides(condition string) *Node {
 	return worst(bad)
 }
 
-// leftBelow is what a node that is being deleted waits for: something below it that is still there.
+// leftBelow returns the child that a node waits for in order to be deleted.
 func (n *Node) leftBelow() *Node {
 	var left []*Node
 	for _, c := range n.Children {
@@ -124,7 +124,7 @@ func worst(nodes []*Node) *Node {
 	})
 }
 
-// rank puts what is certain before what is only not known, and both before what has just begun.
+// rank orders failures before unmet conditions, unknown ones and objects without conditions.
 func (n *Node) rank() int {
 	switch c := n.unmet(); {
 	case n.Failure != "" || n.Paused:

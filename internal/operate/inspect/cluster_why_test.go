@@ -63,7 +63,7 @@ func starting(machines ...*Node) *Node {
 		not(anywherev1.Ready, anywherev1.ControlPlaneInitializationInProgressReason)), capi)
 }
 
-func TestWhyIsTheChainDownToTheDeepestUnmetCondition(t *testing.T) {
+func TestWhyFollowsUnmetConditionsToTheRootCause(t *testing.T) {
 	paused := starting()
 	paused.Paused = true
 	failed := starting()
@@ -106,18 +106,18 @@ func TestWhyIsTheChainDownToTheDeepestUnmetCondition(t *testing.T) {
 			starting(machine("a", met(infrav1.InstanceReady))),
 			"Cluster one ControlPlaneInitialized; Cluster API Cluster one ControlPlaneInitialized; KubeadmControlPlane one Initialized", "longer than usual",
 		},
-		"a paused cluster":               {paused, "Cluster one Paused", "remove the annotation " + anywherev1.PausedAnnotation},
-		"a spec that can't be built":     {failed, "Cluster one Failed", "correct the spec"},
-		"nobody has looked":              {unseen, "Cluster one NotLookedAt", "drover status"},
-		"nobody has looked at an update": {behind, "Cluster one OutdatedInformation", "drover status"},
-		"workers that scale up":          {workers, "Cluster one WorkersReady", "longer than usual"},
+		"a paused cluster":         {paused, "Cluster one Paused", "remove the annotation " + anywherev1.PausedAnnotation},
+		"an invalid spec":          {failed, "Cluster one Failed", "correct the spec"},
+		"not observed":             {unseen, "Cluster one NotLookedAt", "drover status"},
+		"latest spec not observed": {behind, "Cluster one OutdatedInformation", "drover status"},
+		"workers that scale up":    {workers, "Cluster one WorkersReady", "longer than usual"},
 		"the network before the nodes that wait for it": {
 			network, "Cluster one DefaultCNIConfigured; HelmReleaseProxy one-cni HelmReleaseReady", "drover addon history one-cni",
 		},
 		"a cluster that is being deleted": {
 			deleting, "Cluster one Deleting; Cluster API Cluster one Deleting; KubeadmControlPlane one Deleting; Machine a Deleting; PacketMachine a-device Deleting", "longer than usual",
 		},
-		"a machine whose Pods don't leave": {draining, "Machine a DrainingNode", "disruption budget"},
+		"a machine that is being drained": {draining, "Machine a DrainingNode", "disruption budget"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Why(tt.tree, epoch)
@@ -142,14 +142,14 @@ func TestWhyIsTheChainDownToTheDeepestUnmetCondition(t *testing.T) {
 	}
 }
 
-func TestWhatHasJustBegunIsWaitedFor(t *testing.T) {
+func TestWhyAdvisesToWaitForNewObjects(t *testing.T) {
 	fresh := starting(machine("a", is(infrav1.InstanceReady, metav1.ConditionFalse, infrav1.InstanceProvisionStartedReason, 1)))
-	if got := Why(fresh, epoch); !strings.HasPrefix(got.Next, "wait: it is being worked on, since 1m0s") {
+	if got := Why(fresh, epoch); !strings.HasPrefix(got.Next, "wait: in progress for 1m0s") {
 		t.Errorf("what to do is %q", got.Next)
 	}
 }
 
-func TestATimelineHasTheSecondsOfEachStage(t *testing.T) {
+func TestTimelineMeasuresStages(t *testing.T) {
 	root := object(kindCluster, "one", is(anywherev1.ControlPlaneInitialized, metav1.ConditionTrue, "Yes", 58), is(anywherev1.Ready, metav1.ConditionTrue, "Yes", 55),
 		not(anywherev1.WorkersReady, "ScalingUp"))
 	below(root, object(kindDevice, "a", is(infrav1.InstanceReady, metav1.ConditionTrue, "Yes", 59)), object(kindDevice, "b", is(infrav1.InstanceReady, metav1.ConditionTrue, "Yes", 57)))
@@ -158,7 +158,7 @@ func TestATimelineHasTheSecondsOfEachStage(t *testing.T) {
 	for _, s := range got.Stages {
 		stages = append(stages, s.Name+" "+time.Duration(s.Seconds*1e9).String())
 	}
-	want := []string{"asked for 0s", "first machine up 1m0s", "API server answers 1m0s", "ready 3m0s"}
+	want := []string{"created 0s", "first machine provisioned 1m0s", "API server available 1m0s", "ready 3m0s"}
 	if diff := cmp.Diff(want, stages); diff != "" {
 		t.Errorf("stages (-want +got):\n%s", diff)
 	}
@@ -168,7 +168,7 @@ func TestATimelineHasTheSecondsOfEachStage(t *testing.T) {
 	}
 }
 
-func TestALinkIsOneSentence(t *testing.T) {
+func TestLinkStringIsOneLine(t *testing.T) {
 	got := Link{Kind: kindMachine, Name: "a", Condition: "Ready", Message: "* Machine a:\n  * NodeHealthy: no"}.String()
 	if want := "Machine a is not Ready: * Machine a: * NodeHealthy: no"; got != want {
 		t.Errorf("the link is %q, want %q", got, want)

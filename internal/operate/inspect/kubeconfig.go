@@ -1,17 +1,29 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/meta"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+)
+
+// recheck bounds how long a change goes unnoticed where the caller may read but not watch.
+const recheck = 10 * time.Second
+
+// What holds up a cluster without a kubeconfig, if no condition says so.
+const (
+	notObserved  = "the controller has not observed it yet"
+	noKubeconfig = "its kubeconfig does not exist yet"
 )
 
 // NotInitializedError means that a cluster has no API server yet.
@@ -21,8 +33,66 @@ func (e *NotInitializedError) Error() string {
 	return fmt.Sprintf("cluster %q has no API server yet: %s", e.Cluster, e.Waiting)
 }
 
-// Kubeconfig is the way into a cluster. Who made the cluster may read the copy beside it, and nothing else of what it consists of; who runs the
-// fleet reads what the copy is made from.
+// KubeconfigSource is the cluster that a kubeconfig is read from.
+type KubeconfigSource struct {
+	client.ObjectKey
+
+	// read returns a NotInitializedError until the API server of the cluster can answer.
+	read  func(context.Context) ([]byte, error)
+	watch func(context.Context) <-chan struct{}
+}
+
+// KubeconfigSource finds a cluster by name, in any namespace if namespace is empty. Clusters of Drover come first, because
+// their creators may not be able to read anything else; clusters that exist in Cluster API only come next.
+func (p *Plane) KubeconfigSource(ctx context.Context, namespace, name string) (*KubeconfigSource, error) {
+	if c, err := p.Find(ctx, namespace, name); err == nil {
+		key := client.ObjectKeyFromObject(c)
+		return &KubeconfigSource{
+			ObjectKey: key,
+			read:      func(ctx context.Context) ([]byte, error) { return p.initializedKubeconfig(ctx, key) },
+			watch:     func(ctx context.Context) <-chan struct{} { return p.Changes(ctx, key) },
+		}, nil
+	}
+	c, err := p.FindCAPI(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return &KubeconfigSource{
+		ObjectKey: c.Key(),
+		read:      func(ctx context.Context) ([]byte, error) { return p.capiKubeconfig(ctx, c.Key()) },
+		watch:     func(ctx context.Context) <-chan struct{} { return p.capiChanges(ctx, c.Key()) },
+	}, nil
+}
+
+// Read returns the kubeconfig, or a NotInitializedError while the cluster has no API server.
+func (s *KubeconfigSource) Read(ctx context.Context) ([]byte, error) { return s.read(ctx) }
+
+// Await waits for the kubeconfig. It calls progress whenever what the cluster waits for changes.
+func (s *KubeconfigSource) Await(ctx context.Context, progress func(waiting string)) ([]byte, error) {
+	var last *NotInitializedError
+	for changes := s.watch(ctx); ; {
+		data, err := s.read(ctx)
+		var early *NotInitializedError
+		switch {
+		case last != nil && ctx.Err() != nil:
+			return nil, fmt.Errorf("%w (%w)", last, ctx.Err())
+		case !errors.As(err, &early):
+			return data, err
+		case last == nil || early.Waiting != last.Waiting:
+			progress(early.Waiting)
+		}
+		last = early
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w (%w)", last, ctx.Err())
+		case <-changes:
+		case <-time.After(recheck):
+		}
+	}
+}
+
+// Kubeconfig returns the kubeconfig of a Cluster. Its creator may read the copy next to the Cluster and nothing else;
+// administrators can also read the original.
 func (p *Plane) Kubeconfig(ctx context.Context, c *anywherev1.Cluster) ([]byte, error) {
 	data, err := p.kubeconfigIn(ctx, c.Namespace, c.Name)
 	if err == nil || c.Namespace == anywherev1.SystemNamespace || !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
@@ -42,48 +112,44 @@ func (p *Plane) kubeconfigIn(ctx context.Context, namespace, cluster string) ([]
 	}
 	data := kept.Data[secret.KubeconfigDataName]
 	if len(data) == 0 {
-		return nil, fmt.Errorf("the Secret %q has no key %q", key, secret.KubeconfigDataName)
+		return nil, fmt.Errorf("reading the kubeconfig of cluster %q: Secret %q has no key %q", cluster, key, secret.KubeconfigDataName)
 	}
 	return data, nil
 }
 
-// AwaitKubeconfig waits for the way into a cluster. Tell is told what the cluster waits for, each time that changes.
-func (p *Plane) AwaitKubeconfig(ctx context.Context, c *anywherev1.Cluster, tell func(waiting string)) ([]byte, error) {
-	last := ""
-	for changes := p.Changes(ctx, client.ObjectKeyFromObject(c)); ; {
-		data, err := p.KubeconfigOf(ctx, c)
-		var early *NotInitializedError
-		if !errors.As(err, &early) {
-			return data, err
-		}
-		if early.Waiting != last {
-			last = early.Waiting
-			tell(last)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w (%w)", early, ctx.Err())
-		case <-changes:
-		}
+// initializedKubeconfig reads the kubeconfig of a Cluster whose control plane is initialized.
+func (p *Plane) initializedKubeconfig(ctx context.Context, key client.ObjectKey) ([]byte, error) {
+	now := &anywherev1.Cluster{}
+	if err := p.Client.Get(ctx, key, now); err != nil {
+		return nil, fmt.Errorf("reading cluster %q: %w", key.Name, err)
 	}
+	initialized := meta.FindStatusCondition(now.Status.Conditions, anywherev1.ControlPlaneInitialized)
+	if initialized == nil {
+		return nil, &NotInitializedError{key.Name, notObserved}
+	}
+	if !meta.IsStatusConditionTrue(now.Status.Conditions, anywherev1.ControlPlaneInitialized) {
+		return nil, &NotInitializedError{key.Name, initialized.Message}
+	}
+	data, err := p.Kubeconfig(ctx, now)
+	if apierrors.IsNotFound(err) {
+		return nil, &NotInitializedError{key.Name, noKubeconfig}
+	}
+	return data, err
 }
 
-// KubeconfigOf is the way into a cluster, or a NotInitializedError as long as nobody would answer to it.
-func (p *Plane) KubeconfigOf(ctx context.Context, c *anywherev1.Cluster) ([]byte, error) {
-	now := &anywherev1.Cluster{}
-	if err := p.Client.Get(ctx, client.ObjectKeyFromObject(c), now); err != nil {
-		return nil, fmt.Errorf("reading cluster %q: %w", c.Name, err)
+// capiKubeconfig reads the kubeconfig of a Cluster API cluster whose control plane is initialized.
+func (p *Plane) capiKubeconfig(ctx context.Context, key client.ObjectKey) ([]byte, error) {
+	now := &clusterv1.Cluster{}
+	if err := p.Client.Get(ctx, key, now); err != nil {
+		return nil, fmt.Errorf("reading cluster %q: %w", key, err)
 	}
-	initialized := apimeta.FindStatusCondition(now.Status.Conditions, anywherev1.ControlPlaneInitialized)
-	if initialized == nil {
-		return nil, &NotInitializedError{c.Name, "nobody has looked at it yet"}
+	summary := summarizeCAPI(now)
+	if done := now.Status.Initialization.ControlPlaneInitialized; done == nil || !*done {
+		return nil, &NotInitializedError{key.String(), cmp.Or(summary.Waiting(), notObserved)}
 	}
-	if !apimeta.IsStatusConditionTrue(now.Status.Conditions, anywherev1.ControlPlaneInitialized) {
-		return nil, &NotInitializedError{c.Name, initialized.Message}
-	}
-	data, err := p.Kubeconfig(ctx, c)
+	data, err := p.kubeconfigIn(ctx, key.Namespace, key.Name)
 	if apierrors.IsNotFound(err) {
-		return nil, &NotInitializedError{c.Name, "its kubeconfig is not written yet"}
+		return nil, &NotInitializedError{key.String(), cmp.Or(summary.Waiting(), noKubeconfig)}
 	}
 	return data, err
 }

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-func TestWhoMadeAClusterReadsTheKubeconfigBesideIt(t *testing.T) {
+func TestCreatorReadsTheKubeconfigCopy(t *testing.T) {
 	server := kubetest.SharedWithoutWebhooks(t)
 	ns, all := server.Namespace(t), server.Clientset(t)
 	must := func(err error) {
@@ -36,7 +36,7 @@ func TestWhoMadeAClusterReadsTheKubeconfigBesideIt(t *testing.T) {
 	must(err)
 	_, err = all.RbacV1().RoleBindings(ns).Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "one"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "one"},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "ann"}},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "creator"}},
 	}, metav1.CreateOptions{})
 	must(err)
 
@@ -48,14 +48,14 @@ func TestWhoMadeAClusterReadsTheKubeconfigBesideIt(t *testing.T) {
 		return p
 	}
 	one := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one"}}
-	if data, err := as("ann").Kubeconfig(t.Context(), one); err != nil || string(data) != "copy" {
-		t.Errorf("who made it reads %q, %v", data, err)
+	if data, err := as("creator").Kubeconfig(t.Context(), one); err != nil || string(data) != "copy" {
+		t.Errorf("the creator reads %q (%v), want the copy", data, err)
 	}
-	if _, err := as("bob").Kubeconfig(t.Context(), one); !apierrors.IsForbidden(err) {
-		t.Errorf("somebody else is not kept from it: %v", err)
+	if _, err := as("stranger").Kubeconfig(t.Context(), one); !apierrors.IsForbidden(err) {
+		t.Errorf("another user gets error %v, want forbidden", err)
 	}
 	elsewhere := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}}
 	if data, err := as("").Kubeconfig(t.Context(), elsewhere); err != nil || string(data) != "original" {
-		t.Errorf("who runs the fleet reads %q, %v", data, err)
+		t.Errorf("the administrator reads %q (%v), want the original", data, err)
 	}
 }

@@ -18,11 +18,11 @@ import (
 
 const (
 	lockTimeout = 15 * time.Second
-	lockLook    = 20 * time.Millisecond
+	lockRetry   = 20 * time.Millisecond
 )
 
-// Write makes a file with the kubeconfig alone. It replaces a file that holds
-// an earlier kubeconfig of the same cluster and nothing else.
+// Write creates a file with nothing but the kubeconfig. It replaces a file that contains an earlier kubeconfig of the same
+// cluster and nothing else.
 func (k *Kubeconfig) Write(path string) error {
 	data, err := k.Encode()
 	if err != nil {
@@ -34,8 +34,7 @@ func (k *Kubeconfig) Write(path string) error {
 	return replace(path, data)
 }
 
-// MayWrite says that a file is not there, or holds a kubeconfig of that origin
-// and nothing else.
+// MayWrite returns a TakenError unless the file does not exist or contains only a kubeconfig of that origin.
 func (o Origin) MayWrite(path string) error {
 	old, err := clientcmd.LoadFromFile(path)
 	if err == nil && !o.alone(old) {
@@ -47,11 +46,11 @@ func (o Origin) MayWrite(path string) error {
 	return nil
 }
 
-// TakenError means that a file is not replaced, for it may be somebody's.
+// TakenError means that a file contains something else, and is not replaced.
 type TakenError struct{ Path, Cluster string }
 
 func (e *TakenError) Error() string {
-	return fmt.Sprintf("file %q exists and is not a kubeconfig of %s alone: choose another name", e.Path, e.Cluster)
+	return fmt.Sprintf("file %q exists and contains more than the kubeconfig of cluster %q; choose another file", e.Path, e.Cluster)
 }
 
 func (o Origin) alone(cfg *clientcmdapi.Config) bool {
@@ -63,12 +62,11 @@ func (o Origin) alone(cfg *clientcmdapi.Config) bool {
 	return len(cfg.Contexts) > 0
 }
 
-// Merge adds the kubeconfig to a file, or makes it. All that is in the file
-// for other clusters stays. Of several who change the file at once, kubectl
-// included, each change is kept.
+// Merge adds the kubeconfig to a file and keeps the entries of other clusters. It creates the file if necessary. Concurrent
+// changes, including those of kubectl, are all kept.
 func (k *Kubeconfig) Merge(ctx context.Context, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("making the directory of %q: %w", path, err)
+		return fmt.Errorf("creating the directory of %q: %w", path, err)
 	}
 	unlock, err := lock(ctx, path)
 	if err != nil {
@@ -80,10 +78,10 @@ func (k *Kubeconfig) Merge(ctx context.Context, path string) error {
 		cfg, err = clientcmdapi.NewConfig(), nil
 	}
 	if err != nil {
-		return fmt.Errorf("file %q is no kubeconfig, nothing was changed: %w", path, err)
+		return fmt.Errorf("merging into %q: not a kubeconfig, left unchanged: %w", path, err)
 	}
 	if err := k.addTo(cfg); err != nil {
-		return fmt.Errorf("file %q was not changed: %w", path, err)
+		return fmt.Errorf("merging into %q: %w", path, err)
 	}
 	data, err := clientcmd.Write(*cfg)
 	if err != nil {
@@ -92,7 +90,7 @@ func (k *Kubeconfig) Merge(ctx context.Context, path string) error {
 	return replace(path, data)
 }
 
-// lock does as kubectl does: the file beside it exists while it is changed.
+// lock uses the same protocol as kubectl: a file with the suffix .lock exists while the kubeconfig is being changed.
 func lock(ctx context.Context, path string) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
@@ -108,13 +106,13 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("another program has been changing %q for long: if none runs, remove %q", path, name)
-		case <-time.After(lockLook):
+			return nil, fmt.Errorf("timed out after %s waiting for the lock of %q; if no other program is changing the file, remove %q", lockTimeout, path, name)
+		case <-time.After(lockRetry):
 		}
 	}
 }
 
-// replace keeps what leads to the file, who owns it and who may read it.
+// replace writes a file and keeps symbolic links to it, its owner and its mode.
 func replace(path string, data []byte) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target

@@ -1,11 +1,9 @@
-// Package kubeconfig puts the kubeconfig of a cluster into files that may hold
-// others. It marks what it writes, so that it can tell it from what somebody
-// else wrote, which it never replaces. Start with Parse.
+// Package kubeconfig writes the kubeconfig of a cluster into files that may contain others. It marks the entries that it
+// writes and never replaces an entry without its mark. Start with Parse.
 package kubeconfig
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,7 +14,7 @@ import (
 // extension is the name of the mark.
 const extension = "drover"
 
-// Origin says which cluster an entry is for.
+// Origin identifies the cluster of an entry.
 type Origin struct {
 	// Plane is the API server of the management plane.
 	Plane     string `json:"plane"`
@@ -24,31 +22,30 @@ type Origin struct {
 	Cluster   string `json:"cluster"`
 }
 
-// Kubeconfig is the way into one cluster.
+// Kubeconfig is the kubeconfig of one cluster.
 type Kubeconfig struct {
-	// Context is the name by which it is chosen.
+	// Context is the name of its context.
 	Context string
 	origin  Origin
-	// namespace is the one that commands are about if they name none.
+	// namespace is the default namespace of the context.
 	namespace string
 	cluster   *clientcmdapi.Cluster
 	user      *clientcmdapi.AuthInfo
 	names     names
 }
 
-// names are those of a kubeconfig's parts in a file.
+// names are the names of the cluster and user entries in a file.
 type names struct{ cluster, user string }
 
-// Parse reads the current context of a kubeconfig. All its parts are named
-// after the context, if that is given.
+// Parse reads the current context of a kubeconfig. If context is not empty, all entries are renamed to it.
 func Parse(data []byte, origin Origin, context string) (*Kubeconfig, error) {
 	cfg, err := clientcmd.Load(data)
 	if err != nil {
-		return nil, fmt.Errorf("the kubeconfig of cluster %q is damaged: %w", origin.Cluster, err)
+		return nil, fmt.Errorf("parsing the kubeconfig of cluster %q: %w", origin.Cluster, err)
 	}
 	current := cfg.Contexts[cfg.CurrentContext]
 	if current == nil || cfg.Clusters[current.Cluster] == nil || cfg.AuthInfos[current.AuthInfo] == nil {
-		return nil, fmt.Errorf("the kubeconfig of cluster %q is damaged: its current context leads nowhere", origin.Cluster)
+		return nil, fmt.Errorf("parsing the kubeconfig of cluster %q: the current context is missing or incomplete", origin.Cluster)
 	}
 	k := &Kubeconfig{
 		Context: cfg.CurrentContext, origin: origin, namespace: current.Namespace, names: names{cluster: current.Cluster, user: current.AuthInfo},
@@ -60,7 +57,7 @@ func Parse(data []byte, origin Origin, context string) (*Kubeconfig, error) {
 	return k, nil
 }
 
-// Encode returns the kubeconfig alone.
+// Encode returns a kubeconfig with nothing but the entries of the cluster.
 func (k *Kubeconfig) Encode() ([]byte, error) {
 	cfg := clientcmdapi.NewConfig()
 	if err := k.addTo(cfg); err != nil {
@@ -69,8 +66,8 @@ func (k *Kubeconfig) Encode() ([]byte, error) {
 	return clientcmd.Write(*cfg)
 }
 
-// addTo adds or replaces the entries of the cluster, and leaves all others as
-// they are. The current context changes only if there is none.
+// addTo adds or replaces the entries of the cluster and keeps all others. It sets the current context only if there is
+// none.
 func (k *Kubeconfig) addTo(cfg *clientcmdapi.Config) error {
 	if err := k.mayReplace(cfg); err != nil {
 		return err
@@ -89,11 +86,11 @@ func (k *Kubeconfig) addTo(cfg *clientcmdapi.Config) error {
 	return nil
 }
 
-// ForeignError means that an entry of that name is not for this cluster.
+// ForeignError means that an entry of the same name belongs to another cluster.
 type ForeignError struct{ Kind, Name string }
 
 func (e *ForeignError) Error() string {
-	return fmt.Sprintf("it has a %s %q that is not of this cluster: choose another name with --context", e.Kind, e.Name)
+	return fmt.Sprintf("%s %q belongs to another cluster; choose another name with --context", e.Kind, e.Name)
 }
 
 func (k *Kubeconfig) mayReplace(cfg *clientcmdapi.Config) error {
@@ -112,7 +109,7 @@ func (k *Kubeconfig) mayReplace(cfg *clientcmdapi.Config) error {
 func (o Origin) mark() (map[string]runtime.Object, error) {
 	raw, err := json.Marshal(o)
 	if err != nil {
-		return nil, errors.Join(errors.New("marking a kubeconfig"), err)
+		return nil, fmt.Errorf("marking the kubeconfig of cluster %q: %w", o.Cluster, err)
 	}
 	return map[string]runtime.Object{extension: &runtime.Unknown{Raw: raw, ContentType: runtime.ContentTypeJSON}}, nil
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// kept is what Cluster API keeps for a cluster.
+// kept returns a kubeconfig as Cluster API stores it.
 func kept(name, server string) []byte {
 	return fmt.Appendf(nil, `apiVersion: v1
 kind: Config
@@ -38,7 +38,7 @@ func parse(t *testing.T, o Origin, server, name string) *Kubeconfig {
 	return k
 }
 
-// servers maps the contexts of a file to where they lead.
+// servers maps the contexts of a file to their servers and users.
 func servers(t *testing.T, path string) map[string]string {
 	t.Helper()
 	cfg, err := clientcmd.LoadFromFile(path)
@@ -70,7 +70,7 @@ func write(t *testing.T, content string) string {
 	return path
 }
 
-func TestAKubeconfigAlone(t *testing.T) {
+func TestEncodeReturnsOneCluster(t *testing.T) {
 	data, err := parse(t, origin("farm", "sheep"), "https://10.0.0.1:6443", "").Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -88,9 +88,9 @@ func TestAKubeconfigAlone(t *testing.T) {
 	}
 }
 
-func TestMergeKeepsWhatOthersWrote(t *testing.T) {
+func TestMergeKeepsForeignEntries(t *testing.T) {
 	path := write(t, foreign)
-	for _, server := range []string{"https://10.0.0.1:6443", "https://10.0.0.2:6443"} { // The second is the same cluster, made anew.
+	for _, server := range []string{"https://10.0.0.1:6443", "https://10.0.0.2:6443"} { // The second is the same cluster, created again.
 		if err := parse(t, origin("farm", "sheep"), server, "").Merge(t.Context(), path); err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestMergeKeepsWhatOthersWrote(t *testing.T) {
 	}
 	cfg, err := clientcmd.LoadFromFile(path)
 	if err != nil || cfg.Contexts["work"].Namespace != "office" || cfg.AuthInfos["work"].Token != "secret" || cfg.Clusters["herd"] == nil {
-		t.Errorf("others' entries changed: %v", err)
+		t.Errorf("foreign entries changed: %v", err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("mode %v (%v)", info.Mode(), err)
@@ -111,7 +111,7 @@ func TestMergeKeepsWhatOthersWrote(t *testing.T) {
 	}
 }
 
-func TestMergeReplacesNothingOfOthers(t *testing.T) {
+func TestMergeNeverReplacesForeignEntries(t *testing.T) {
 	for name, k := range map[string]*Kubeconfig{
 		"a cluster of that name":                  parse(t, origin("farm", "herd"), "https://10.0.0.1:6443", ""),
 		"a context of that name":                  parse(t, origin("farm", "sheep"), "https://10.0.0.1:6443", "work"),
@@ -138,7 +138,7 @@ func TestMergeReplacesNothingOfOthers(t *testing.T) {
 	}
 }
 
-func TestMergeMakesAFileAndFollowsALink(t *testing.T) {
+func TestMergeCreatesFilesAndFollowsLinks(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "new", "config")
 	if err := parse(t, origin("farm", "sheep"), "https://10.0.0.1:6443", "").Merge(t.Context(), path); err != nil {
@@ -162,7 +162,7 @@ func TestMergeMakesAFileAndFollowsALink(t *testing.T) {
 	}
 }
 
-func TestMergesAtOnceAreAllKept(t *testing.T) {
+func TestConcurrentMergesAreAllKept(t *testing.T) {
 	path := write(t, foreign)
 	var wg sync.WaitGroup
 	for i := range 8 {
@@ -179,14 +179,14 @@ func TestMergesAtOnceAreAllKept(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoKubeconfigIsLeftAlone(t *testing.T) {
+func TestInvalidKubeconfigsAreLeftUnchanged(t *testing.T) {
 	k := parse(t, origin("farm", "sheep"), "https://10.0.0.1:6443", "")
 	path := write(t, "{garbage")
-	if err := k.Merge(t.Context(), path); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
+	if err := k.Merge(t.Context(), path); err == nil || !strings.Contains(err.Error(), "left unchanged") {
 		t.Errorf("merging into garbage: %v", err)
 	}
 	var taken *TakenError
-	if err := k.Write(path); !errors.As(err, &taken) || !strings.Contains(err.Error(), "choose another name") {
+	if err := k.Write(path); !errors.As(err, &taken) || !strings.Contains(err.Error(), "choose another file") {
 		t.Errorf("writing over garbage: %v", err)
 	}
 	if data, err := os.ReadFile(path); err != nil || string(data) != "{garbage" {
@@ -194,12 +194,12 @@ func TestWhatIsNoKubeconfigIsLeftAlone(t *testing.T) {
 	}
 	for name, data := range map[string]string{"garbage": "{garbage", "empty": "", "no context": strings.Replace(string(kept("sheep", "x")), "current-context: sheep", "current-context: goats", 1)} {
 		if _, err := Parse([]byte(data), origin("farm", "sheep"), ""); err == nil {
-			t.Errorf("%s is taken for a kubeconfig", name)
+			t.Errorf("%s is accepted as a kubeconfig", name)
 		}
 	}
 }
 
-func TestWriteReplacesOnlyItsOwn(t *testing.T) {
+func TestWriteReplacesOnlyTheSameCluster(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sheep.kubeconfig")
 	for _, server := range []string{"https://10.0.0.1:6443", "https://10.0.0.2:6443"} {
 		if err := parse(t, origin("farm", "sheep"), server, "").Write(path); err != nil {
@@ -213,16 +213,16 @@ func TestWriteReplacesOnlyItsOwn(t *testing.T) {
 		t.Error("the kubeconfig of another cluster is replaced")
 	}
 	if err := parse(t, origin("farm", "sheep"), "https://10.0.0.3:6443", "").Write(write(t, foreign)); err == nil {
-		t.Error("somebody else's kubeconfig is replaced")
+		t.Error("a foreign kubeconfig is replaced")
 	}
 }
 
-func TestALockOfAnother(t *testing.T) {
+func TestMergeWaitsForTheLock(t *testing.T) {
 	path := write(t, foreign)
 	if err := os.WriteFile(path+".lock", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*lockLook)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*lockRetry)
 	defer cancel()
 	err := parse(t, origin("farm", "sheep"), "https://10.0.0.1:6443", "").Merge(ctx, path)
 	if err == nil || !strings.Contains(err.Error(), "remove \""+path+".lock\"") {

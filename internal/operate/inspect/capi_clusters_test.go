@@ -1,4 +1,4 @@
-package fleet
+package inspect
 
 import (
 	"testing"
@@ -11,13 +11,13 @@ func condition(kind string, status metav1.ConditionStatus, reason, message strin
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
 }
 
-func TestWaitingNamesWhatHoldsUpTheRest(t *testing.T) {
+func TestWaitingReturnsTheFirstUnmetCondition(t *testing.T) {
 	tests := map[string]struct {
 		conditions []metav1.Condition
 		want       string
 	}{
-		"nothing is known yet": {nil, ""},
-		"all is well": {[]metav1.Condition{
+		"no conditions": {nil, ""},
+		"all conditions are met": {[]metav1.Condition{
 			condition(clusterv1.ClusterInfrastructureReadyCondition, metav1.ConditionTrue, "Ready", ""),
 			condition(clusterv1.ClusterAvailableCondition, metav1.ConditionTrue, "Available", ""),
 		}, ""},
@@ -26,27 +26,27 @@ func TestWaitingNamesWhatHoldsUpTheRest(t *testing.T) {
 			condition(clusterv1.ClusterControlPlaneInitializedCondition, metav1.ConditionFalse, "NotInitialized", "not initialized"),
 			condition(clusterv1.ClusterInfrastructureReadyCondition, metav1.ConditionFalse, "NotReady", "PacketCluster does not exist"),
 		}, "InfrastructureReady: PacketCluster does not exist"},
-		"unknown is unmet, and a reason serves for want of a message": {[]metav1.Condition{
+		"unknown is unmet, and the reason replaces an empty message": {[]metav1.Condition{
 			condition(clusterv1.ClusterInfrastructureReadyCondition, metav1.ConditionTrue, "Ready", ""),
 			condition(clusterv1.ClusterControlPlaneAvailableCondition, metav1.ConditionUnknown, "InspectionFailed", ""),
 		}, "ControlPlaneAvailable: InspectionFailed"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := (Cluster{Conditions: tt.conditions}).Waiting(); got != tt.want {
+			if got := (&CAPICluster{Conditions: tt.conditions}).Waiting(); got != tt.want {
 				t.Errorf("waiting for %q, want %q", got, tt.want)
 			}
 		})
 	}
 }
 
-func TestAClusterWithoutConditionsIsNotKnownToBeAvailable(t *testing.T) {
-	if got := summarize(&clusterv1.Cluster{}).Available; got != "Unknown" {
+func TestAvailabilityIsUnknownWithoutConditions(t *testing.T) {
+	if got := summarizeCAPI(&clusterv1.Cluster{}).Available; got != "Unknown" {
 		t.Errorf("available = %q, want Unknown", got)
 	}
 	c := &clusterv1.Cluster{}
 	c.Status.Conditions = []metav1.Condition{condition(clusterv1.ClusterAvailableCondition, metav1.ConditionTrue, "Available", "")}
-	if got := summarize(c).Available; got != "True" {
+	if got := summarizeCAPI(c).Available; got != "True" {
 		t.Errorf("available = %q, want True", got)
 	}
 }

@@ -1,34 +1,27 @@
-package fleet_test
+package inspect
 
 import (
 	"context"
 	"errors"
-	"os"
-	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/drover-dev/drover/internal/install"
-	"github.com/drover-dev/drover/internal/operate/inspect/fleet"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
-func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
-
-// world is a namespace with one cluster, in which nobody but the test acts.
+// world is a namespace with one Cluster API cluster and no controllers.
 type world struct {
 	*testing.T
-	client  client.Client
-	fleet   *fleet.Fleet
+	plane   *Plane
 	cluster *clusterv1.Cluster
-	found   fleet.Cluster
+	source  *KubeconfigSource
 }
 
 func newWorld(t *testing.T) *world {
@@ -43,19 +36,11 @@ func newWorld(t *testing.T) *world {
 	); err != nil {
 		t.Fatal(err)
 	}
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clusterv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(server.Config, client.Options{Scheme: scheme})
+	p, err := Connect(server.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := fleet.Connect(server.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{T: t, client: c, fleet: f}
+	w := &world{T: t, plane: p}
 	w.makeCluster(server.Namespace(t))
 	return w
 }
@@ -64,20 +49,20 @@ func (w *world) makeCluster(namespace string) {
 	w.Helper()
 	w.cluster = &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "herd"}}
 	w.cluster.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "PacketCluster", Name: "herd"}
-	if err := w.client.Create(w.Context(), w.cluster); err != nil {
+	if err := w.plane.Client.Create(w.Context(), w.cluster); err != nil {
 		w.Fatal(err)
 	}
 	var err error
-	if w.found, err = w.fleet.Find(w.Context(), namespace, "herd"); err != nil {
+	if w.source, err = w.plane.KubeconfigSource(w.Context(), namespace, "herd"); err != nil {
 		w.Fatal(err)
 	}
 }
 
-// report is what the controllers of Cluster API would write.
+// report writes the status as the controllers of Cluster API would.
 func (w *world) report(change func(*clusterv1.ClusterStatus)) {
 	before := w.cluster.DeepCopy()
 	change(&w.cluster.Status)
-	if err := w.client.Status().Patch(w.Context(), w.cluster, client.MergeFrom(before)); err != nil {
+	if err := w.plane.Client.Status().Patch(w.Context(), w.cluster, client.MergeFrom(before)); err != nil {
 		w.Error(err)
 	}
 }
@@ -86,7 +71,7 @@ func (w *world) keepKubeconfig() {
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.cluster.Namespace, Name: "herd-kubeconfig"}, Data: map[string][]byte{"value": []byte("the way in")},
 	}
-	if err := w.client.Create(w.Context(), s); err != nil {
+	if err := w.plane.Client.Create(w.Context(), s); err != nil {
 		w.Error(err)
 	}
 }
@@ -102,36 +87,35 @@ func initialized(s *clusterv1.ClusterStatus) {
 	s.Initialization.ControlPlaneInitialized = ptr.To(true)
 }
 
-func TestAKubeconfigIsGivenOnceSomebodyAnswersToIt(t *testing.T) {
+func TestKubeconfigOfACAPIClusterRequiresAnAPIServer(t *testing.T) {
 	w := newWorld(t)
 	early := func(want string) {
 		t.Helper()
-		_, err := w.fleet.Kubeconfig(t.Context(), w.found)
-		var e *fleet.NotInitializedError
-		if !errors.As(err, &e) || e.Cluster.Waiting() != want {
+		_, err := w.source.Read(t.Context())
+		var e *NotInitializedError
+		if !errors.As(err, &e) || e.Waiting != want {
 			t.Errorf("error %v, want one that names %q", err, want)
 		}
 	}
-	early("")
+	early(notObserved)
 	w.report(waitingFor(clusterv1.ClusterInfrastructureReadyCondition, "no machines"))
 	early("InfrastructureReady: no machines")
 	w.keepKubeconfig()
 	early("InfrastructureReady: no machines")
 	w.report(initialized)
-	if data, err := w.fleet.Kubeconfig(t.Context(), w.found); err != nil || string(data) != "the way in" {
+	if data, err := w.source.Read(t.Context()); err != nil || string(data) != "the way in" {
 		t.Errorf("kubeconfig %q (%v)", data, err)
 	}
-	if err := w.client.Delete(t.Context(), w.cluster); err != nil {
+	if err := w.plane.Client.Delete(t.Context(), w.cluster); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.fleet.Kubeconfig(t.Context(), w.found); err == nil {
-		t.Error("a cluster that is gone has a kubeconfig")
+	if _, err := w.source.Read(t.Context()); err == nil {
+		t.Error("a deleted cluster has a kubeconfig")
 	}
 }
 
-// TestWaitingForAKubeconfig goes through the changes in either order: the
-// Secret may come last.
-func TestWaitingForAKubeconfig(t *testing.T) {
+// The control plane and the Secret may become available in either order.
+func TestAwaitKubeconfigOfACAPICluster(t *testing.T) {
 	for name, steps := range map[string]func(*world) []func(){
 		"the API server comes last": func(w *world) []func() { return []func(){w.keepKubeconfig, func() { w.report(initialized) }} },
 		"the Secret comes last":     func(w *world) []func() { return []func(){func() { w.report(initialized) }, w.keepKubeconfig} },
@@ -144,12 +128,12 @@ func TestWaitingForAKubeconfig(t *testing.T) {
 			heard := make(chan struct{}, 10)
 			go func() {
 				defer close(done)
-				<-heard // It watches.
+				<-heard
 				for _, step := range next {
 					step()
 				}
 			}()
-			data, err := w.fleet.AwaitKubeconfig(t.Context(), w.found, func(waiting string) {
+			data, err := w.source.Await(t.Context(), func(waiting string) {
 				told = append(told, waiting)
 				heard <- struct{}{}
 			})
@@ -157,21 +141,21 @@ func TestWaitingForAKubeconfig(t *testing.T) {
 			if err != nil || string(data) != "the way in" {
 				t.Errorf("kubeconfig %q (%v)", data, err)
 			}
-			if slices.Compact(slices.Clone(told))[0] != "" || len(told) > 4 {
+			if told[0] != notObserved || len(told) > 4 {
 				t.Errorf("told %q", told)
 			}
 		})
 	}
 }
 
-func TestAWaitInVainSaysForWhat(t *testing.T) {
+func TestAwaitKubeconfigReportsWhatItWaitedFor(t *testing.T) {
 	w := newWorld(t)
 	w.report(waitingFor(clusterv1.ClusterControlPlaneInitializedCondition, "kubeadm has not run"))
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err := w.fleet.AwaitKubeconfig(ctx, w.found, func(string) {})
-	var early *fleet.NotInitializedError
-	if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &early) || early.Cluster.Waiting() != "ControlPlaneInitialized: kubeadm has not run" {
+	_, err := w.source.Await(ctx, func(string) {})
+	var early *NotInitializedError
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &early) || early.Waiting != "ControlPlaneInitialized: kubeadm has not run" {
 		t.Errorf("error %v", err)
 	}
 }

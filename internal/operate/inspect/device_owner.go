@@ -1,8 +1,8 @@
-package fleet
+package inspect
 
 import "github.com/drover-dev/drover/internal/metal/tags"
 
-// Owner is the machine of a cluster that a device was made for.
+// Owner is the machine of a cluster that a device was provisioned for.
 type Owner struct {
 	Namespace string `json:"namespace,omitempty"`
 	Cluster   string `json:"cluster,omitempty"`
@@ -16,7 +16,7 @@ func OwnerOf(all []string) Owner {
 	return Owner{Namespace: m.Namespace, Cluster: m.Cluster, Machine: m.Name}
 }
 
-// ClusterName is how people write it, empty if there is none.
+// ClusterName returns namespace/name of the cluster, or the empty string without one.
 func (o Owner) ClusterName() string {
 	if o.Namespace == "" {
 		return o.Cluster
