@@ -1,4 +1,4 @@
-// Package support is the command that collects evidence.
+// Package support implements `drover support-bundle`.
 package support
 
 import (
@@ -24,11 +24,11 @@ import (
 	"github.com/drover-dev/drover/internal/plane"
 )
 
-// maxLog is how much of each log is kept.
+// maxLog is the number of bytes collected of each log.
 const maxLog = 8 << 20
 
-// patience is how long to ask for the list of logs.
-const patience = 10 * time.Second
+// listTimeout bounds listing logs.
+const listTimeout = 10 * time.Second
 
 type options struct {
 	plane     management.Flags
@@ -38,7 +38,7 @@ type options struct {
 	output    string
 }
 
-// NewCommand builds the command.
+// NewCommand returns `drover support-bundle`.
 func NewCommand(io *ui.IO) *cobra.Command {
 	return new(options).command(io)
 }
@@ -46,25 +46,25 @@ func NewCommand(io *ui.IO) *cobra.Command {
 func (o *options) command(io *ui.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "support-bundle",
-		Short: "Collect what somebody needs to find out what is wrong",
-		Long: `Collect the objects of a management plane, its events and logs, the consoles of
-machines and the records of commands, in one archive.
+		Short: "Collect logs and objects for troubleshooting",
+		Long: `Collect the objects, events and logs of a management plane, the consoles of
+machines and the logs of commands in one archive.
 
-Secrets are not in it: of a Secret only the names and sizes of its keys are, values
-of charts and contents of files are left out, and keys, tokens and passwords are
-removed from logs. Look into it all the same before you hand it on.
+The archive contains no secrets: of a Secret only the names and sizes of its keys,
+no values of charts, no contents of files, and logs without keys, tokens and
+passwords. Review it nevertheless before you share it.
 
-It reads only, and works on a plane that is half broken too: what could not be read
-is listed in missing.txt.`,
+The command only reads, and works on a broken plane too: missing.txt in the archive
+lists what could not be read.`,
 		Example: `  drover support-bundle
   drover support-bundle --kubeconfig mgmt.kubeconfig --directory billy --file billy.tar.gz`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), io) },
 	}
 	o.plane.Add(cmd.Flags())
-	cmd.Flags().StringVar(&o.home, "home", "", "`directory` of the plane whose logs to take (default $DROVER_HOME, or ~/.drover)")
-	cmd.Flags().StringVar(&o.metalHome, "metal-home", "", "`directory` of the metal that has the machines (default $DROVER_METAL_HOME, or ~/.drover-metal)")
-	cmd.Flags().StringVar(&o.dir, "directory", "", "`directory` that a command about a cluster left its files in")
+	cmd.Flags().StringVar(&o.home, "home", "", "`directory` of the plane whose logs to collect (default $DROVER_HOME, or ~/.drover)")
+	cmd.Flags().StringVar(&o.metalHome, "metal-home", "", "`directory` of the local Packet API server whose machines to collect (default $DROVER_METAL_HOME, or ~/.drover-metal)")
+	cmd.Flags().StringVar(&o.dir, "directory", "", "`directory` that commands created for a cluster")
 	cmd.Flags().StringVar(&o.output, "file", "", "`file` to write (default support-bundle-TIME.tar.gz)")
 	return cmd
 }
@@ -82,7 +82,7 @@ func (o *options) run(ctx context.Context, io *ui.IO) error {
 	err = atomicfile.Stream(name, 0o600, func(w stdio.Writer) error {
 		missing, err = support.Collect(ctx, w, support.Options{
 			Config: cfg, Logs: logs, MaxLog: maxLog, Facts: facts(problems),
-			Tell: func(what string) { fmt.Fprintf(io.Err, "  %s\n", what) },
+			Progress: func(source string) { fmt.Fprintf(io.Err, "Collecting %s\n", source) },
 		})
 		return err
 	})
@@ -90,15 +90,15 @@ func (o *options) run(ctx context.Context, io *ui.IO) error {
 		return err
 	}
 	for _, m := range append(problems, missing...) {
-		fmt.Fprintf(io.Err, "not collected: %s\n", m)
+		fmt.Fprintf(io.Err, "Not collected: %s\n", m)
 	}
 	fmt.Fprintln(io.Out, name)
 	return nil
 }
 
-// logs finds what was written where.
+// logs lists the logs of the plane, the machines and commands.
 func (o *options) logs(ctx context.Context, cfg *rest.Config) (logs []support.Log, problems []string) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	home := plane.Home{Dir: cmp.Or(o.home, plane.DefaultHome())}
 	logs = append(logs, support.Files(filepath.Dir(home.LogFile("any")), "logs/plane")...)

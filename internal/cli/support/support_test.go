@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-func TestTheArchiveIsWrittenForItsOwnerAlone(t *testing.T) {
+func TestArchiveIsReadableOnlyByItsOwner(t *testing.T) {
 	server := kubetest.SharedWithoutWebhooks(t)
 	home, file := t.TempDir(), filepath.Join(t.TempDir(), "bundle.tar.gz")
 	if err := os.MkdirAll(filepath.Join(home, "logs"), 0o700); err != nil {
@@ -30,7 +30,7 @@ func TestTheArchiveIsWrittenForItsOwnerAlone(t *testing.T) {
 	}
 	for _, want := range []string{"logs/plane/manager.log", "clusters", "secrets"} {
 		if !strings.Contains(told, want) {
-			t.Errorf("it did not tell of %s:\n%s", want, told)
+			t.Errorf("%s is not reported:\n%s", want, told)
 		}
 	}
 	info, err := os.Stat(file)
@@ -39,12 +39,12 @@ func TestTheArchiveIsWrittenForItsOwnerAlone(t *testing.T) {
 	}
 }
 
-func TestWithoutAPlaneThereIsStillAnArchive(t *testing.T) {
+func TestArchiveIsWrittenWithoutAPlane(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("DROVER_HOME", t.TempDir())
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	_, told, err := run(t, "--metal-home", t.TempDir(), "--file", file)
-	if err != nil || !strings.Contains(told, "not collected: there is no management plane") {
+	if err != nil || !strings.Contains(told, "Not collected: there is no management plane") {
 		t.Errorf("%v: it told\n%s", err, told)
 	}
 	if _, err := os.Stat(file); err != nil {
@@ -52,14 +52,14 @@ func TestWithoutAPlaneThereIsStillAnArchive(t *testing.T) {
 	}
 }
 
-func TestAPlaceThatCannotBeWrittenToIsRefused(t *testing.T) {
+func TestUnwritableFileIsAnError(t *testing.T) {
 	_, _, err := run(t, "--home", t.TempDir(), "--metal-home", t.TempDir(), "--file", filepath.Join(t.TempDir(), "nowhere", "bundle.tar.gz"))
 	if err == nil || !strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestTheNameOfTheOtherTool(t *testing.T) {
+func TestGenerateSupportBundle(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("DROVER_HOME", t.TempDir())
 	t.Chdir(t.TempDir())
@@ -75,7 +75,7 @@ func TestTheNameOfTheOtherTool(t *testing.T) {
 	_, told, err := execute(t, NewGenerateCommand, "-f", "billy.yaml", "-w", "w.kubeconfig", "--since", "1h", "--metal-home", t.TempDir(), "--file", "bundle.tar.gz")
 	for _, want := range []string{"--w-config has no effect", "--since has no effect", "command/billy-eks-a-cluster.yaml"} {
 		if err != nil || !strings.Contains(told, want) {
-			t.Errorf("%v: it told nothing of %q:\n%s", err, want, told)
+			t.Errorf("%v: %q is not reported:\n%s", err, want, told)
 		}
 	}
 	if _, _, err := execute(t, NewGenerateCommand, "-f", "none.yaml"); err == nil || !strings.Contains(err.Error(), "none.yaml") {

@@ -1,4 +1,4 @@
-// Package user has the commands about people who may use a management cluster.
+// Package user implements the commands that manage the users of a management cluster.
 package user
 
 import (
@@ -21,35 +21,35 @@ import (
 	"github.com/drover-dev/drover/internal/operate/users"
 )
 
-// AddCommands puts the noun below its verbs.
+// AddCommands adds the commands below their verbs.
 func AddCommands(root *cobra.Command, group string, io *ui.IO) {
 	verb.Of(root, group, "create").AddCommand(newCreate(io))
 	verb.Of(root, group, "get").AddCommand(newGet(io))
 	verb.Of(root, group, "delete").AddCommand(newDelete(io))
 }
 
-// who is a user, and the plane that they are to use.
-type who struct {
+// target is a user on a management plane.
+type target struct {
 	plane management.Flags
 	users.User
 }
 
-// invitation is what somebody is to get.
-type invitation struct {
-	who
+// creation is a user to create and the kubeconfig to write.
+type creation struct {
+	target
 
 	valid time.Duration
 	file  string
 }
 
-func (w *who) addFlags(cmd *cobra.Command, namespace string) {
-	w.plane.Add(cmd.Flags())
-	cmd.Flags().StringVarP(&w.Namespace, "namespace", "n", "", namespace)
+func (t *target) addFlags(cmd *cobra.Command, namespace string) {
+	t.plane.Add(cmd.Flags())
+	cmd.Flags().StringVarP(&t.Namespace, "namespace", "n", "", namespace)
 	_ = cmd.MarkFlagFilename("kubeconfig")
 }
 
-func (w *who) open() (*users.Directory, string, error) {
-	cfg, err := w.plane.Config()
+func (t *target) open() (*users.Directory, string, error) {
+	cfg, err := t.plane.Config()
 	if err != nil {
 		return nil, "", err
 	}
@@ -58,65 +58,65 @@ func (w *who) open() (*users.Directory, string, error) {
 }
 
 func newCreate(io *ui.IO) *cobra.Command {
-	var i invitation
+	var c creation
 	cmd := &cobra.Command{
 		Use:   "user NAME --namespace NAMESPACE",
-		Short: "Let somebody use a management cluster, and get a kubeconfig for them",
-		Long: `Let somebody use a management cluster, and print a kubeconfig for them, or write it
-to a file. Its token is a secret: hand it over as one.
+		Short: "Create a user of a management cluster and get the kubeconfig",
+		Long: `Create a user of a management cluster, and print a kubeconfig for the user or write
+it to a file. The kubeconfig contains a token: treat it as a secret.
 
-A creator may make, upgrade and delete clusters in a namespace of theirs, which is
-made if it is not there, and packages on those clusters. A viewer may look. Neither
-sees credentials of machines, nor anything of other namespaces.
+A creator can create, upgrade and delete clusters in one namespace, and install
+packages on them. The namespace is created if necessary. A viewer can only read.
+Neither can read credentials of machines or objects in other namespaces.
 
-Called again, it gives a new kubeconfig. Those given before are good until their
-time is over, or the user is deleted. Where people sign in otherwise, with OIDC for
-one, nobody has to be created: bind the roles to them.`,
-		Example: `  drover create user ann -n team-a > ann.kubeconfig
-  drover create user bob -n team-a --role viewer --valid 720h -o bob.kubeconfig -k mgmt/mgmt-eks-a-cluster.kubeconfig`,
+Run the command again for a new kubeconfig. Earlier kubeconfigs remain valid until
+they expire or the user is deleted. With an identity provider, such as OIDC, do not
+create users: bind the roles to the identities instead.`,
+		Example: `  drover create user creator -n team-a > creator.kubeconfig
+  drover create user viewer -n team-a --role viewer --valid 720h -o viewer.kubeconfig -k mgmt/mgmt-eks-a-cluster.kubeconfig`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			i.Name = args[0]
-			if err := i.Check(); err != nil {
+			c.Name = args[0]
+			if err := c.Check(); err != nil {
 				return ui.Usage(err)
 			}
-			if i.valid < users.Shortest {
-				return ui.Usagef("--valid %s is too short: %s is the least", i.valid, users.Shortest)
+			if c.valid < users.Shortest {
+				return ui.Usagef("--valid %s is too short; the minimum is %s", c.valid, users.Shortest)
 			}
-			d, host, err := i.open()
+			d, host, err := c.open()
 			if err != nil {
 				return err
 			}
-			if i.file != "" {
-				if err := i.origin(host).MayWrite(i.file); err != nil {
+			if c.file != "" {
+				if err := c.origin(host).MayWrite(c.file); err != nil {
 					return err
 				}
 			}
-			if err := d.Add(cmd.Context(), i.User); err != nil {
+			if err := d.Add(cmd.Context(), c.User); err != nil {
 				return err
 			}
-			return i.deliver(cmd.Context(), io, d, host)
+			return c.deliver(cmd.Context(), io, d, host)
 		},
 	}
-	i.addFlags(cmd, "`namespace` of the user's clusters")
+	c.addFlags(cmd, "`namespace` of the user's clusters")
 	f := cmd.Flags()
-	f.StringVar(&i.Role, "role", "creator", "what the user may do: "+strings.Join(users.Roles(), " or "))
-	f.DurationVar(&i.valid, "valid", 24*time.Hour, "how long the kubeconfig is good for")
-	f.StringVarP(&i.file, "output", "o", "", "write the kubeconfig to this `file`, which only its owner can read")
+	f.StringVar(&c.Role, "role", "creator", "role of the user: "+strings.Join(users.Roles(), " or "))
+	f.DurationVar(&c.valid, "valid", 24*time.Hour, "lifetime of the kubeconfig")
+	f.StringVarP(&c.file, "output", "o", "", "write the kubeconfig to this `file`, readable only by its owner")
 	_ = cmd.MarkFlagRequired("namespace")
 	_ = cmd.MarkFlagFilename("output")
 	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(users.Roles(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// origin marks kubeconfigs of the user.
-func (i *invitation) origin(host string) kubeconfig.Origin {
-	return kubeconfig.Origin{Plane: host, Namespace: i.Namespace, Cluster: "user " + i.Name}
+// origin identifies kubeconfigs of the user.
+func (c *creation) origin(host string) kubeconfig.Origin {
+	return kubeconfig.Origin{Plane: host, Namespace: c.Namespace, Cluster: "user " + c.Name}
 }
 
-// deliver puts a new kubeconfig where it was asked for.
-func (i *invitation) deliver(ctx context.Context, io *ui.IO, d *users.Directory, host string) error {
-	config, until, err := d.Kubeconfig(ctx, i.User, i.valid)
+// deliver prints or writes a new kubeconfig.
+func (c *creation) deliver(ctx context.Context, io *ui.IO, d *users.Directory, host string) error {
+	config, until, err := d.Kubeconfig(ctx, c.User, c.valid)
 	if err != nil {
 		return err
 	}
@@ -124,27 +124,27 @@ func (i *invitation) deliver(ctx context.Context, io *ui.IO, d *users.Directory,
 	if err != nil {
 		return err
 	}
-	k, err := kubeconfig.Parse(data, i.origin(host), "")
+	k, err := kubeconfig.Parse(data, c.origin(host), "")
 	if err != nil {
 		return err
 	}
-	if i.file != "" {
-		err = k.Write(i.file)
+	if c.file != "" {
+		err = k.Write(c.file)
 	} else if data, err = k.Encode(); err == nil {
 		_, err = io.Out.Write(data)
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(io.Err, "%s is a %s in namespace %s, by this kubeconfig until %s.\n", i.Name, i.Role, i.Namespace, until.Local().Format(time.DateTime))
-	if onlyHere(host) {
-		fmt.Fprintf(io.Err, "It leads to %s, which is on this machine only.\n", host)
+	fmt.Fprintf(io.Err, "User %s has the role %s in namespace %s. The kubeconfig expires on %s.\n", c.Name, c.Role, c.Namespace, until.Local().Format(time.DateTime))
+	if isLoopback(host) {
+		fmt.Fprintf(io.Err, "It works only on this machine, because the API server listens on %s.\n", host)
 	}
 	return nil
 }
 
-// onlyHere says that an address is this machine's alone.
-func onlyHere(host string) bool {
+// isLoopback reports whether a URL points to this machine.
+func isLoopback(host string) bool {
 	u, err := url.Parse(host)
 	if err != nil {
 		return false
@@ -154,37 +154,37 @@ func onlyHere(host string) bool {
 
 func newGet(io *ui.IO) *cobra.Command {
 	var (
-		w      who
+		t      target
 		output ui.Output
 	)
 	cmd := &cobra.Command{
 		Use:     "users",
 		Aliases: []string{"user"},
-		Short:   "Show who was given a way into a management cluster",
-		Long:    `Show who was given a way into a management cluster with "drover create user". Others, who sign in otherwise, are not known to Drover.`,
+		Short:   "List users of a management cluster",
+		Long:    `List the users that "drover create user" created. Drover does not know the users of an identity provider.`,
 		Example: `  drover get users
   drover get users -n team-a -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d, _, err := w.open()
+			d, _, err := t.open()
 			if err != nil {
 				return err
 			}
-			all, err := d.List(cmd.Context(), w.Namespace)
+			all, err := d.List(cmd.Context(), t.Namespace)
 			if err != nil {
 				return err
 			}
 			return output.Print(io.Out, all, func(out stdio.Writer) error { return table(out, all, time.Now()) })
 		},
 	}
-	w.addFlags(cmd, "only users of this `namespace`")
+	t.addFlags(cmd, "only users of this `namespace`")
 	output.AddFlag(cmd)
 	return cmd
 }
 
 func table(w stdio.Writer, all []users.User, now time.Time) error {
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(w, "There are no users: make one with `drover create user NAME -n NAMESPACE`.")
+		_, err := fmt.Fprintln(w, "No users found. Create one with `drover create user NAME -n NAMESPACE`.")
 		return err
 	}
 	rows := make([][]string, 0, len(all))
@@ -195,44 +195,44 @@ func table(w stdio.Writer, all []users.User, now time.Time) error {
 }
 
 func newDelete(io *ui.IO) *cobra.Command {
-	var w who
+	var t target
 	cmd := &cobra.Command{
 		Use:   "user NAME --namespace NAMESPACE",
-		Short: "End somebody's way into a management cluster",
-		Long: `End the way into a management cluster that somebody was given with "drover create
-user", whatever kubeconfigs they have. Their clusters stay, and so does the namespace.`,
-		Example:           `  drover delete user ann -n team-a`,
+		Short: "Delete a user of a management cluster",
+		Long: `Delete a user that "drover create user" created, and invalidate all kubeconfigs of
+the user. The clusters and the namespace of the user remain.`,
+		Example:           `  drover delete user creator -n team-a`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: w.complete,
+		ValidArgsFunction: t.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, _, err := w.open()
+			d, _, err := t.open()
 			if err != nil {
 				return err
 			}
-			if err := d.Remove(cmd.Context(), w.Namespace, args[0]); err != nil {
+			if err := d.Remove(cmd.Context(), t.Namespace, args[0]); err != nil {
 				return err
 			}
-			fmt.Fprintf(io.Err, "%s has no way in any more. Clusters that they made stay.\n", args[0])
+			fmt.Fprintf(io.Err, "Deleted user %s. The clusters of the user remain.\n", args[0])
 			return nil
 		},
 	}
-	w.addFlags(cmd, "`namespace` of the user")
+	t.addFlags(cmd, "`namespace` of the user")
 	_ = cmd.MarkFlagRequired("namespace")
 	return cmd
 }
 
-// complete offers the names of users to a shell.
-func (w *who) complete(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// complete completes names of users in a shell.
+func (t *target) complete(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), ui.CompletionTimeout)
 	defer cancel()
-	d, _, err := w.open()
+	d, _, err := t.open()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	all, err := d.List(ctx, w.Namespace)
+	all, err := d.List(ctx, t.Namespace)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

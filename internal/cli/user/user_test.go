@@ -31,9 +31,9 @@ func run(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	return out.String(), told.String(), err
 }
 
-func TestUsersByCommand(t *testing.T) {
+func TestUserCommands(t *testing.T) {
 	server := kubetest.Shared(t, install.Options{WebhookURL: "https://" + kubetest.FreeAddress(t)})
-	admin, ns, file := server.Kubeconfig(t), server.Namespace(t), filepath.Join(t.TempDir(), "ann.kubeconfig")
+	admin, ns, file := server.Kubeconfig(t), server.Namespace(t), filepath.Join(t.TempDir(), "creator.kubeconfig")
 	must := func(args ...string) (string, string) {
 		t.Helper()
 		out, told, err := run(t, append(args, "-k", admin)...)
@@ -43,8 +43,8 @@ func TestUsersByCommand(t *testing.T) {
 		return out, told
 	}
 
-	_, told := must("create", "user", "ann", "-n", ns, "-o", file)
-	if !strings.Contains(told, "ann is a creator in namespace "+ns) || !strings.Contains(told, "on this machine only") {
+	_, told := must("create", "user", "creator", "-n", ns, "-o", file)
+	if !strings.Contains(told, "User creator has the role creator in namespace "+ns) || !strings.Contains(told, "only on this machine") {
 		t.Errorf("it says %q", told)
 	}
 	info, err := os.Stat(file)
@@ -55,36 +55,36 @@ func TestUsersByCommand(t *testing.T) {
 	if err != nil || config.Contexts[config.CurrentContext].Namespace != ns {
 		t.Errorf("the kubeconfig is %+v, %v", config, err)
 	}
-	must("create", "user", "ann", "-n", ns, "-o", file) // A newer one takes its place.
-	printed, _ := must("create", "user", "bob", "-n", ns, "--role", "viewer")
-	if config, err := clientcmd.Load([]byte(printed)); err != nil || config.AuthInfos["bob"].Token == "" {
+	must("create", "user", "creator", "-n", ns, "-o", file) // A newer one takes its place.
+	printed, _ := must("create", "user", "viewer", "-n", ns, "--role", "viewer")
+	if config, err := clientcmd.Load([]byte(printed)); err != nil || config.AuthInfos["viewer"].Token == "" {
 		t.Errorf("what is printed is %q, %v", printed, err)
 	}
-	if _, _, err := run(t, "create", "user", "carl", "-n", ns, "-o", file, "-k", admin); err == nil || !strings.Contains(err.Error(), "exists") {
-		t.Errorf("the kubeconfig of another is written over: %v", err)
+	if _, _, err := run(t, "create", "user", "other", "-n", ns, "-o", file, "-k", admin); err == nil || !strings.Contains(err.Error(), "exists") {
+		t.Errorf("the kubeconfig of another user is overwritten: %v", err)
 	}
 
 	listed, _ := must("get", "users", "-n", ns)
-	if lines := strings.Split(strings.TrimSpace(listed), "\n"); len(lines) != 3 || strings.Join(strings.Fields(lines[2])[1:3], " ") != "bob viewer" {
+	if lines := strings.Split(strings.TrimSpace(listed), "\n"); len(lines) != 3 || strings.Join(strings.Fields(lines[2])[1:3], " ") != "viewer viewer" {
 		t.Errorf("the list is\n%s", listed)
 	}
-	must("delete", "user", "ann", "-n", ns)
+	must("delete", "user", "creator", "-n", ns)
 	listed, _ = must("get", "users", "-n", ns, "-o", "json")
 	var left []users.User
-	if err := json.Unmarshal([]byte(listed), &left); err != nil || len(left) != 1 || left[0].Name != "bob" {
+	if err := json.Unmarshal([]byte(listed), &left); err != nil || len(left) != 1 || left[0].Name != "viewer" {
 		t.Errorf("%v: left are %s", err, listed)
 	}
-	if _, _, err := run(t, "create", "user", "eve", "-n", ns, "-k", file); err == nil || !strings.Contains(err.Error(), "reading role") {
-		t.Errorf("somebody who may not lets others in: %v", err)
+	if _, _, err := run(t, "create", "user", "other", "-n", ns, "-k", file); err == nil || !strings.Contains(err.Error(), "reading ClusterRole") {
+		t.Errorf("a creator creates users: %v", err)
 	}
 }
 
-func TestWrongUsersAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
+func TestInvalidUsersAreUsageErrors(t *testing.T) {
 	for want, args := range map[string][]string{
-		`name "Ann"`:            {"create", "user", "Ann", "-n", "team-a"},
-		`"king"`:                {"create", "user", "ann", "-n", "team-a", "--role", "king"},
-		"too short":             {"create", "user", "ann", "-n", "team-a", "--valid", "1m"},
-		"belongs to the system": {"create", "user", "ann", "-n", "eksa-system"},
+		`name "Creator"`:          {"create", "user", "Creator", "-n", "team-a"},
+		`"king"`:                  {"create", "user", "creator", "-n", "team-a", "--role", "king"},
+		"too short":               {"create", "user", "creator", "-n", "team-a", "--valid", "1m"},
+		"reserved for the system": {"create", "user", "creator", "-n", "eksa-system"},
 	} {
 		_, _, err := run(t, append(args, "-k", "no-such-file")...)
 		var usage *ui.CodeError

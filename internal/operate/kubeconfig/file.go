@@ -50,7 +50,7 @@ func (o Origin) MayWrite(path string) error {
 type TakenError struct{ Path, Cluster string }
 
 func (e *TakenError) Error() string {
-	return fmt.Sprintf("file %q exists and contains more than the kubeconfig of cluster %q; choose another file", e.Path, e.Cluster)
+	return fmt.Sprintf("file %q exists and contains more than the kubeconfig of %s; choose another file", e.Path, e.Cluster)
 }
 
 func (o Origin) alone(cfg *clientcmdapi.Config) bool {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// archive is a tar file, compressed.
+// archive is a compressed tar file.
 type archive struct {
 	zip *gzip.Writer
 	tar *tar.Writer
@@ -24,7 +24,7 @@ func newArchive(to io.Writer) *archive {
 }
 
 func (a *archive) write(name string, data []byte) error {
-	// Names of objects come from outside, and some have a colon or a slash in them.
+	// Names of objects are untrusted, and some contain colons.
 	name = "support-bundle/" + strings.NewReplacer(":", "_", "..", "_").Replace(name)
 	header := &tar.Header{Name: name, Mode: 0o600, Size: int64(len(data)), ModTime: a.now, Format: tar.FormatPAX}
 	if err := a.tar.WriteHeader(header); err != nil {
@@ -38,7 +38,7 @@ func (a *archive) write(name string, data []byte) error {
 
 func (a *archive) close() error { return errors.Join(a.tar.Close(), a.zip.Close()) }
 
-// lastBytes reads to the end and returns the last bytes, from the beginning of a line on.
+// lastBytes reads to the end and returns at most the last bytes, starting with a complete line.
 func lastBytes(r io.Reader, most int64) ([]byte, error) {
 	var kept []byte
 	cut := false

@@ -1,8 +1,8 @@
-// Package support collects what somebody needs who was not there: the objects of a management plane, its events and logs, and the consoles of
-// machines, in one archive, without secrets.
+// Package support writes a support bundle: an archive of the objects, events and logs of a management plane and of the
+// consoles of machines, without secrets.
 //
-// It reads and changes nothing. What can't be read is told in the archive and stops nothing else. Start with Collect; redact.go is what
-// makes an archive safe to hand on.
+// It only reads. Sources that can't be read are listed in the archive and do not stop the others. Start with Collect;
+// redact.go makes an archive safe to share.
 package support
 
 import (
@@ -24,13 +24,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// groups are those whose objects are of interest, all of them.
+// groups are the API groups whose objects are all collected.
 var groups = []string{
 	"anywhere.eks.amazonaws.com", "packages.eks.amazonaws.com", "addons.cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io", "cluster.x-k8s.io",
 	"controlplane.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io", "ipam.cluster.x-k8s.io", "runtime.cluster.x-k8s.io", "drover.dev",
 }
 
-// plain are further kinds of interest; of Secrets only the names of their keys are.
+// plain are other kinds to collect. Of Secrets, only the names and sizes of the keys are kept.
 var plain = []schema.GroupVersionResource{
 	{Version: "v1", Resource: "namespaces"},
 	{Version: "v1", Resource: "nodes"},
@@ -44,35 +44,36 @@ var plain = []schema.GroupVersionResource{
 	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
 }
 
-// pageSize bounds what is held in memory of one kind.
+// pageSize bounds the objects in memory.
 const pageSize = 250
 
-// readTimeout bounds one question to a server that may be the very thing that is broken.
+// readTimeout bounds one request to a server that may be broken.
 const readTimeout = 30 * time.Second
 
-// Log is a text that goes into the archive.
+// Log is a text to collect.
 type Log struct {
-	// Name is where in the archive, such as logs/manager.log.
+	// Name is its path in the archive, such as logs/manager.log.
 	Name string
-	// Open returns it.
+	// Open opens it.
 	Open func(ctx context.Context) (io.ReadCloser, error)
 }
 
-// Options say what to collect.
+// Options select what to collect.
 type Options struct {
-	// Config is how to reach the management plane; nil if it can't be.
+	// Config is the configuration of a client of the management plane. Nil skips its objects.
 	Config *rest.Config
-	// Logs are collected beside the objects.
+	// Logs are collected in addition to the objects.
 	Logs []Log
-	// MaxLog is how many bytes of the end of a log are kept.
+	// MaxLog is the number of bytes to keep of the end of each log.
 	MaxLog int64
-	// Facts are written as they are, as facts.yaml: versions and the like.
+	// Facts, such as versions, are written to facts.yaml.
 	Facts any
-	// Tell is called with what is being read.
-	Tell func(what string)
+	// Progress is called with the name of each source before it is read.
+	Progress func(source string)
 }
 
-// Collect writes an archive. The error is about the archive alone; what could not be read is in it, and returned as a list.
+// Collect writes an archive. It returns an error only if the archive can't be written; sources that could not be read are
+// returned as a list, which is also in the archive.
 func Collect(ctx context.Context, to io.Writer, o Options) (missing []string, err error) {
 	c := &collector{Options: o, archive: newArchive(to)}
 	if err := c.writeYAML("facts.yaml", o.Facts); err != nil {
@@ -101,9 +102,9 @@ func (c *collector) miss(what string, err error) {
 	c.missing = append(c.missing, Text(fmt.Sprintf("%s: %v", what, err)))
 }
 
-func (c *collector) tell(what string) {
-	if c.Tell != nil {
-		c.Tell(what)
+func (c *collector) progress(source string) {
+	if c.Progress != nil {
+		c.Progress(source)
 	}
 }
 
@@ -115,7 +116,7 @@ func (c *collector) writeYAML(name string, v any) error {
 	return c.archive.write(name, data)
 }
 
-// objects reads what is in the API server. A kind that can't be read is missed.
+// objects collects the objects of the management plane.
 func (c *collector) objects(ctx context.Context) error {
 	if c.Config == nil {
 		return nil
@@ -131,7 +132,7 @@ func (c *collector) objects(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		c.tell(kind.Resource)
+		c.progress(kind.Resource)
 		if err := c.kind(ctx, client, kind); err != nil {
 			return err
 		}
@@ -139,7 +140,7 @@ func (c *collector) objects(ctx context.Context) error {
 	return nil
 }
 
-// kinds are those that the server has.
+// kinds returns the kinds to collect that the server has.
 func (c *collector) kinds(cfg *rest.Config) []schema.GroupVersionResource {
 	disco, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
@@ -163,12 +164,12 @@ func (c *collector) kinds(cfg *rest.Config) []schema.GroupVersionResource {
 		}
 	}
 	if len(lists) == 0 {
-		return nil // The server does not answer, and to wait for that once is enough.
+		return nil // The server is unavailable: waiting for one timeout is enough.
 	}
 	return out
 }
 
-// kind writes all objects of a kind, each as a file below its namespace.
+// kind writes all objects of a kind, each to a file in the directory of its namespace.
 func (c *collector) kind(ctx context.Context, client dynamic.Interface, kind schema.GroupVersionResource) error {
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
@@ -197,13 +198,13 @@ func (c *collector) object(kind schema.GroupVersionResource, o *unstructured.Uns
 	return c.writeYAML(path.Join("objects", namespace, kind.GroupResource().String(), o.GetName()+".yaml"), o.Object)
 }
 
-// logs writes the ends of logs.
+// logs collects the end of each log.
 func (c *collector) logs(ctx context.Context) error {
 	for _, l := range c.Logs {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		c.tell(l.Name)
+		c.progress(l.Name)
 		data, err := c.tail(ctx, l)
 		if err != nil {
 			c.miss(l.Name, err)
@@ -218,7 +219,7 @@ func (c *collector) logs(ctx context.Context) error {
 	return nil
 }
 
-// tail returns what could be read, also when that ended too early.
+// tail returns the end of a log. If reading fails, it returns both the data and the error.
 func (c *collector) tail(ctx context.Context, l Log) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// hidden stands where something was.
+// hidden replaces a secret.
 const hidden = "<redacted>"
 
-// secretText finds secrets in text of any kind. What is matched is replaced by the template, which keeps what is no secret.
+// secretText matches secrets in any text. The template keeps the parts of a match that are not secret.
 var secretText = []struct {
 	pattern *regexp.Regexp
 	with    string
@@ -25,7 +25,7 @@ var secretText = []struct {
 	{regexp.MustCompile(`(client-key-data|client-certificate-data|tls\.key):\s*\S+`), "$1: " + hidden},
 }
 
-// Text hides secrets in a log or a message.
+// Text redacts secrets in a log or a message.
 func Text(s string) string {
 	for _, one := range secretText {
 		s = one.pattern.ReplaceAllString(s, one.with)
@@ -33,10 +33,10 @@ func Text(s string) string {
 	return s
 }
 
-// secretField finds fields whose value is a secret, by their name; fields that only name one end in other words.
+// secretField matches the names of fields whose values are secrets. Fields that reference a Secret have other suffixes.
 var secretField = regexp.MustCompile(`(?i)(password|passwd|token|secret|api_?key|private_?key|credential|dockerconfigjson)s?$`)
 
-// opaque are fields that people put anything into, secrets too: values of charts, and files for machines.
+// opaque lists, by kind, fields that may contain anything, including secrets: values of charts and files of machines.
 var opaque = map[string]map[string]bool{
 	"HelmChartProxy":        {"valuesTemplate": true},
 	"HelmReleaseProxy":      {"values": true, "valuesTemplate": true},
@@ -47,7 +47,7 @@ var opaque = map[string]map[string]bool{
 	"PacketMachine":         {"userData": true},
 }
 
-// Object hides secrets in an object, in place.
+// Object redacts secrets in an object, in place.
 func Object(o *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(o.Object, "metadata", "managedFields")
 	unstructured.RemoveNestedField(o.Object, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
@@ -61,16 +61,16 @@ func Object(o *unstructured.Unstructured) {
 		}
 		return
 	}
-	hide(o.Object, opaque[o.GetKind()])
+	redact(o.Object, opaque[o.GetKind()])
 }
 
-func hide(tree map[string]any, opaque map[string]bool) {
+func redact(tree map[string]any, opaque map[string]bool) {
 	for key, v := range tree {
-		tree[key] = cleaned(key, v, opaque)
+		tree[key] = redacted(key, v, opaque)
 	}
 }
 
-func cleaned(key string, v any, opaque map[string]bool) any {
+func redacted(key string, v any, opaque map[string]bool) any {
 	switch v := v.(type) {
 	case string:
 		if v != "" && (opaque[key] || secretField.MatchString(key)) {
@@ -78,16 +78,16 @@ func cleaned(key string, v any, opaque map[string]bool) any {
 		}
 		return Text(v)
 	case map[string]any:
-		hide(v, opaque)
+		redact(v, opaque)
 	case []any:
 		for i := range v {
-			v[i] = cleaned(key, v[i], opaque)
+			v[i] = redacted(key, v[i], opaque)
 		}
 	}
 	return v
 }
 
-// size tells how much there was, which often is the question.
+// size replaces a secret by its size, which often explains a problem.
 func size(v any) string {
 	text, _ := v.(string)
 	return fmt.Sprintf("<redacted, %d bytes in %d lines>", len(text), strings.Count(text, "\n")+1)

@@ -18,12 +18,12 @@ import (
 	"github.com/drover-dev/drover/internal/metal/admin"
 )
 
-// Files are the logs in a directory, and below it; they go into the archive below the name.
+// Files returns the logs and YAML files in a directory and its subdirectories. In the archive they are below name.
 func Files(dir, name string) []Log {
 	var out []Log
 	_ = filepath.WalkDir(dir, func(file string, entry os.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
-			return nil //nolint:nilerr // what can't be read is not there
+			return nil //nolint:nilerr // unreadable files are skipped
 		}
 		rel, err := filepath.Rel(dir, file)
 		if err == nil && (strings.Contains(entry.Name(), ".log") || strings.HasSuffix(entry.Name(), ".yaml")) {
@@ -34,7 +34,7 @@ func Files(dir, name string) []Log {
 	return out
 }
 
-// Consoles are what machines wrote, all of those that metal has.
+// Consoles returns the console logs of all machines of a Packet API server.
 func Consoles(ctx context.Context, c *client.Client) ([]Log, error) {
 	devices, err := c.Devices(ctx, nil)
 	if err != nil {
@@ -51,7 +51,7 @@ func Consoles(ctx context.Context, c *client.Client) ([]Log, error) {
 	return out, nil
 }
 
-// Managers are the logs of managers that run on the management cluster itself, also of containers that ended.
+// Managers returns the logs of managers that run on the management cluster, including those of restarted containers.
 func Managers(ctx context.Context, cfg *rest.Config) ([]Log, error) {
 	c, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -59,25 +59,25 @@ func Managers(ctx context.Context, cfg *rest.Config) ([]Log, error) {
 	}
 	pods, err := c.CoreV1().Pods(config.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("listing managers: %w", err)
+		return nil, fmt.Errorf("listing Pods of the manager: %w", err)
 	}
 	var out []Log
 	for _, pod := range pods.Items {
 		for _, status := range pod.Status.ContainerStatuses {
-			out = append(out, podLog(c, &pod, status.Name, false))
+			out = append(out, podLog(c, &pod, &corev1.PodLogOptions{Container: status.Name}))
 			if status.RestartCount > 0 {
-				out = append(out, podLog(c, &pod, status.Name, true))
+				out = append(out, podLog(c, &pod, &corev1.PodLogOptions{Container: status.Name, Previous: true}))
 			}
 		}
 	}
 	return out, nil
 }
 
-func podLog(c kubernetes.Interface, pod *corev1.Pod, container string, previous bool) Log { //nolint:revive // Which of two logs.
-	name := fmt.Sprintf("logs/%s/%s.log", pod.Name, container)
-	if previous {
-		name = fmt.Sprintf("logs/%s/%s.previous.log", pod.Name, container)
+func podLog(c kubernetes.Interface, pod *corev1.Pod, options *corev1.PodLogOptions) Log {
+	name := fmt.Sprintf("logs/%s/%s.log", pod.Name, options.Container)
+	if options.Previous {
+		name = fmt.Sprintf("logs/%s/%s.previous.log", pod.Name, options.Container)
 	}
-	options := &corev1.PodLogOptions{Container: container, Previous: previous, Timestamps: true}
+	options.Timestamps = true
 	return Log{Name: name, Open: c.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream}
 }

@@ -26,18 +26,18 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-// canary is in every secret of these tests.
+// canary is part of every secret in these tests.
 const canary = "c4n4ry"
 
-func TestSecretsAreRemovedFromText(t *testing.T) {
+func TestTextRedactsSecrets(t *testing.T) {
 	for name, tc := range map[string]struct{ in, keeps string }{
 		"a private key":              {"a\n-----BEGIN EC PRIVATE KEY-----\n" + canary + "\n-----END EC PRIVATE KEY-----\nafter", "after"},
 		"a private key that was cut": {"before\n-----BEGIN PRIVATE KEY-----\n" + canary, "before"},
 		"a JSON web token":           {"token is eyJhbGciOiJSUzI1NiJ9." + canary + ".sig and more", "and more"},
 		"a bootstrap token":          {"kubeadm join --token abcdef." + canary + "0123456789 10.0.0.1:6443", "10.0.0.1:6443"},
 		"a header":                   {"Authorization: Bearer " + canary + "12345 from here", "from here"},
-		"a password in an address":   {"GET https://ann:" + canary + "@gate:3128/path", "@gate:3128/path"},
-		"a field of JSON":            {`{"password":"` + canary + `","user":"ann"}`, `"user":"ann"`},
+		"a password in an address":   {"GET https://user:" + canary + "@gate:3128/path", "@gate:3128/path"},
+		"a field of JSON":            {`{"password":"` + canary + `","user":"creator"}`, `"user":"creator"`},
 		"an option":                  {"run --api-key=" + canary + " --verbose", "--verbose"},
 		"a field of YAML":            {"token: " + canary + "\nname: billy", "name: billy"},
 		"a kubeconfig":               {"client-key-data: " + canary + "==\nserver: https://a", "server: https://a"},
@@ -56,7 +56,7 @@ func TestSecretsAreRemovedFromText(t *testing.T) {
 	}
 }
 
-func TestSecretsAreRemovedFromObjects(t *testing.T) {
+func TestObjectRedactsSecrets(t *testing.T) {
 	for name, in := range map[string]string{
 		"a Secret":            "{kind: Secret, data: {key: " + canary + "}, stringData: {key: " + canary + "}}",
 		"what was applied":    "{kind: Cluster, metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: '" + canary + "'}}}",
@@ -64,7 +64,7 @@ func TestSecretsAreRemovedFromObjects(t *testing.T) {
 		"a package's config":  "{kind: Package, spec: {config: 'a: " + canary + "'}}",
 		"a file of a machine": "{kind: KubeadmConfig, spec: {files: [{path: /a, content: " + canary + "}]}}",
 		"a field of any kind": "{kind: Any, spec: {deep: [{adminPassword: " + canary + "}], tokens: [" + canary + "]}}",
-		"a proxy's address":   "{kind: Cluster, spec: {proxyConfiguration: {httpProxy: 'http://ann:" + canary + "@gate:1'}}}",
+		"a proxy's address":   "{kind: Cluster, spec: {proxyConfiguration: {httpProxy: 'http://user:" + canary + "@gate:1'}}}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &unstructured.Unstructured{}
@@ -85,7 +85,7 @@ func TestSecretsAreRemovedFromObjects(t *testing.T) {
 	}
 }
 
-func TestABundleHasObjectsAndLogsAndNoSecret(t *testing.T) {
+func TestCollectWritesObjectsAndLogsWithoutSecrets(t *testing.T) {
 	server := kubetest.SharedWithoutWebhooks(t)
 	ns := server.Namespace(t)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "packet"}, StringData: map[string]string{"PACKET_API_KEY": canary}}
@@ -132,7 +132,7 @@ func TestABundleHasObjectsAndLogsAndNoSecret(t *testing.T) {
 	}
 }
 
-func TestAPlaneThatIsDownIsTold(t *testing.T) {
+func TestCollectListsAnUnavailablePlaneAsMissing(t *testing.T) {
 	var out bytes.Buffer
 	missing, err := Collect(t.Context(), &out, Options{Config: &rest.Config{Host: "https://" + kubetest.FreeAddress(t)}})
 	if err != nil || len(missing) == 0 {
@@ -143,7 +143,7 @@ func TestAPlaneThatIsDownIsTold(t *testing.T) {
 	}
 }
 
-func TestOnlyTheEndOfALongLogIsKept(t *testing.T) {
+func TestLastBytesKeepsTheEndOfALog(t *testing.T) {
 	var long bytes.Buffer
 	for range 100_000 {
 		long.WriteString("a line of a log\n")

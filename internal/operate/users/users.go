@@ -1,5 +1,5 @@
-// Package users gives people a way into a management cluster where nobody else says who they are: a ServiceAccount in a namespace of theirs,
-// one of the roles that come with Drover, and a kubeconfig with a token. Start with Directory.
+// Package users manages access to a management cluster that has no identity provider: a user is a ServiceAccount in a
+// namespace, bound to one of the roles that Drover installs, with a kubeconfig that contains a token. Start with Directory.
 package users
 
 import (
@@ -26,19 +26,19 @@ import (
 	"github.com/drover-dev/drover/config"
 )
 
-// roleLabel is on what is made for a user, and says in a word what they may do.
+// roleLabel marks the objects of a user and holds the role.
 const roleLabel = "users.drover.dev/role"
 
-// Shortest is how long a token is good for at least: API servers give none for less.
+// Shortest is the shortest lifetime of a token that API servers accept.
 const Shortest = 10 * time.Minute
 
-// roles are those that come with Drover for people who have a namespace.
+// roles maps the roles of users to the ClusterRoles that Drover installs.
 var roles = map[string]string{"creator": "drover-cluster-creator", "viewer": "drover-viewer"}
 
-// Roles are what a user can be.
+// Roles returns the roles that a user can have.
 func Roles() []string { return []string{"creator", "viewer"} }
 
-// User is somebody who has a way in.
+// User is a user of a management cluster.
 type User struct {
 	Namespace string      `json:"namespace"`
 	Name      string      `json:"name"`
@@ -46,7 +46,7 @@ type User struct {
 	Since     metav1.Time `json:"since"`
 }
 
-// Check says what is wrong with a user before anybody is asked.
+// Check reports every problem of a user that can be found without the API server.
 func (u User) Check() error {
 	var problems []error
 	for what, value := range map[string]string{"name": u.Name, "namespace": u.Namespace} {
@@ -55,57 +55,58 @@ func (u User) Check() error {
 		}
 	}
 	if roles[u.Role] == "" {
-		problems = append(problems, fmt.Errorf("role %q: use %s", u.Role, strings.Join(Roles(), " or ")))
+		problems = append(problems, fmt.Errorf("unknown role %q; use %s", u.Role, strings.Join(Roles(), " or ")))
 	}
-	if ofSystem(u.Namespace) {
-		problems = append(problems, fmt.Errorf("namespace %q belongs to the system: choose one of the user's own, such as %q", u.Namespace, "team-"+u.Name))
+	if isSystem(u.Namespace) {
+		problems = append(problems, fmt.Errorf("namespace %q is reserved for the system; choose another one, such as %q", u.Namespace, "team-"+u.Name))
 	}
 	slices.SortFunc(problems, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
 	return errors.Join(problems...)
 }
 
-func ofSystem(namespace string) bool {
+func isSystem(namespace string) bool {
 	return strings.HasPrefix(namespace, "kube-") || strings.HasPrefix(namespace, packagesv1.Namespace) ||
 		slices.Contains([]string{anywherev1.SystemNamespace, config.Namespace}, namespace)
 }
 
-// Directory is who has a way into a management cluster.
+// Directory holds the users of a management cluster.
 type Directory struct {
-	api kubernetes.Interface
-	way *rest.Config
+	api    kubernetes.Interface
+	server *rest.Config
 }
 
-// Open returns the directory of a management cluster. The kubeconfigs that it gives lead the same way.
-func Open(way *rest.Config) (*Directory, error) {
-	api, err := kubernetes.NewForConfig(way)
+// Open returns the directory of a management cluster. Kubeconfigs of its users contain the same address of the API server.
+func Open(server *rest.Config) (*Directory, error) {
+	api, err := kubernetes.NewForConfig(server)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("connecting to %s: %w", server.Host, err)
 	}
-	return &Directory{api: api, way: way}, nil
+	return &Directory{api: api, server: server}, nil
 }
 
-// Add lets a user in. One who is there already is given a new token; to have another role, a user is removed first.
+// Add creates a user, and the namespace if necessary. Adding an existing user changes nothing. Changing the role of a user
+// requires removing the user first.
 func (d *Directory) Add(ctx context.Context, u User) error {
 	if err := u.Check(); err != nil {
 		return err
 	}
-	if err := d.free(ctx, u); err != nil {
+	if err := d.available(ctx, u); err != nil {
 		return err
 	}
 	meta := metav1.ObjectMeta{Namespace: u.Namespace, Name: u.Name, Labels: map[string]string{roleLabel: u.Role}}
 	for _, part := range []struct {
-		what string
-		make func() error
+		kind   string
+		create func() error
 	}{
-		{"namespace " + u.Namespace, func() error {
+		{"namespace", func() error {
 			_, err := d.api.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: u.Namespace}}, metav1.CreateOptions{})
 			return err
 		}},
-		{"the account", func() error {
+		{"ServiceAccount", func() error {
 			_, err := d.api.CoreV1().ServiceAccounts(u.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
 			return err
 		}},
-		{"the binding of the role", func() error {
+		{"RoleBinding", func() error {
 			binding := &rbacv1.RoleBinding{
 				ObjectMeta: meta,
 				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: roles[u.Role]},
@@ -116,8 +117,8 @@ func (d *Directory) Add(ctx context.Context, u User) error {
 			return err
 		}},
 	} {
-		if err := part.make(); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("making %s for user %q: %w", part.what, u.Name, err)
+		if err := part.create(); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating the %s of user %q: %w", part.kind, u.Name, err)
 		}
 	}
 	return nil
@@ -125,22 +126,22 @@ func (d *Directory) Add(ctx context.Context, u User) error {
 
 func bindingOf(user string) string { return "user-" + user }
 
-// free says that nothing is in the way of a user.
-func (d *Directory) free(ctx context.Context, u User) error {
+// available returns an error if an object with another purpose has the name of the user, or the user has another role.
+func (d *Directory) available(ctx context.Context, u User) error {
 	if _, err := d.api.RbacV1().ClusterRoles().Get(ctx, roles[u.Role], metav1.GetOptions{}); apierrors.IsNotFound(err) {
-		return fmt.Errorf("there is no role %q: is %s a management cluster of Drover?", roles[u.Role], d.way.Host)
+		return fmt.Errorf("ClusterRole %q not found; check that %s is a Drover management cluster", roles[u.Role], d.server.Host)
 	} else if err != nil {
-		return fmt.Errorf("reading role %q: %w", roles[u.Role], err)
+		return fmt.Errorf("reading ClusterRole %q: %w", roles[u.Role], err)
 	}
 	account, err := d.api.CoreV1().ServiceAccounts(u.Namespace).Get(ctx, u.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
-		return fmt.Errorf("reading the account of user %q: %w", u.Name, err)
+		return fmt.Errorf("reading the ServiceAccount of user %q: %w", u.Name, err)
 	case account.Labels[roleLabel] == "":
-		return fmt.Errorf("namespace %q has a ServiceAccount %q that was made for something else: choose another name", u.Namespace, u.Name)
+		return fmt.Errorf("ServiceAccount %q in namespace %q does not belong to a user; choose another name", u.Name, u.Namespace)
 	case account.Labels[roleLabel] != u.Role:
-		return fmt.Errorf("user %q of namespace %q is a %s: remove them first with `drover delete user %s -n %s`, or leave the role as it is",
+		return fmt.Errorf("user %q in namespace %q already has the role %s; to change it, first run `drover delete user %s -n %s`",
 			u.Name, u.Namespace, account.Labels[roleLabel], u.Name, u.Namespace)
 	}
 	binding, err := d.api.RbacV1().RoleBindings(u.Namespace).Get(ctx, bindingOf(u.Name), metav1.GetOptions{})
@@ -148,28 +149,28 @@ func (d *Directory) free(ctx context.Context, u User) error {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("reading the role of user %q: %w", u.Name, err)
+		return fmt.Errorf("reading the RoleBinding of user %q: %w", u.Name, err)
 	case binding.Labels[roleLabel] == "" || binding.RoleRef.Name != roles[u.Role]:
-		return fmt.Errorf("namespace %q has a RoleBinding %q that is for something else: remove it, or choose another name", u.Namespace, binding.Name)
+		return fmt.Errorf("RoleBinding %q in namespace %q does not belong to the user; delete it or choose another name", binding.Name, u.Namespace)
 	}
 	return nil
 }
 
-// Kubeconfig is a new way in for a user, and when it ends: an API server may give less time than is asked for.
+// Kubeconfig returns a kubeconfig with a new token and when the token expires. The API server may choose a shorter lifetime.
 func (d *Directory) Kubeconfig(ctx context.Context, u User, valid time.Duration) (*clientcmdapi.Config, time.Time, error) {
 	seconds := int64(valid.Seconds())
 	token, err := d.api.CoreV1().ServiceAccounts(u.Namespace).CreateToken(ctx, u.Name,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("asking for a token of user %q: %w", u.Name, err)
+		return nil, time.Time{}, fmt.Errorf("creating a token for user %q: %w", u.Name, err)
 	}
-	way := rest.CopyConfig(d.way)
-	if err := rest.LoadTLSFiles(way); err != nil {
-		return nil, time.Time{}, fmt.Errorf("reading the certificate of %s: %w", way.Host, err)
+	server := rest.CopyConfig(d.server)
+	if err := rest.LoadTLSFiles(server); err != nil {
+		return nil, time.Time{}, fmt.Errorf("reading the certificate authority of %s: %w", server.Host, err)
 	}
 	out := clientcmdapi.NewConfig()
 	out.Clusters["management"] = &clientcmdapi.Cluster{
-		Server: way.Host, CertificateAuthorityData: way.CAData, TLSServerName: way.ServerName, InsecureSkipTLSVerify: way.Insecure,
+		Server: server.Host, CertificateAuthorityData: server.CAData, TLSServerName: server.ServerName, InsecureSkipTLSVerify: server.Insecure,
 	}
 	out.AuthInfos[u.Name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
 	out.Contexts[u.Name] = &clientcmdapi.Context{Cluster: "management", AuthInfo: u.Name, Namespace: u.Namespace}
@@ -177,7 +178,7 @@ func (d *Directory) Kubeconfig(ctx context.Context, u User, valid time.Duration)
 	return out, token.Status.ExpirationTimestamp.Time, nil
 }
 
-// List are the users of a namespace, or all.
+// List returns the users of a namespace, or of all namespaces if it is empty.
 func (d *Directory) List(ctx context.Context, namespace string) ([]User, error) {
 	accounts, err := d.api.CoreV1().ServiceAccounts(namespace).List(ctx, metav1.ListOptions{LabelSelector: roleLabel})
 	if err != nil {
@@ -190,12 +191,12 @@ func (d *Directory) List(ctx context.Context, namespace string) ([]User, error) 
 	return out, nil
 }
 
-// Remove ends a user's way in, with all tokens. Clusters that they made stay.
+// Remove deletes a user and thereby invalidates all tokens. The clusters of the user remain.
 func (d *Directory) Remove(ctx context.Context, namespace, name string) error {
 	accounts, bindings := d.api.CoreV1().ServiceAccounts(namespace), d.api.RbacV1().RoleBindings(namespace)
 	account, err := accounts.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && account.Labels[roleLabel] == "" {
-		return fmt.Errorf("namespace %q has no user %q: see `drover get users`", namespace, name)
+		return fmt.Errorf("user %q not found in namespace %q; see `drover get users`", name, namespace)
 	}
 	if err != nil {
 		return fmt.Errorf("reading user %q: %w", name, err)
@@ -205,11 +206,11 @@ func (d *Directory) Remove(ctx context.Context, namespace, name string) error {
 		err = bindings.Delete(ctx, binding.Name, metav1.DeleteOptions{})
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("removing the role of user %q: %w", name, err)
+		return fmt.Errorf("deleting the RoleBinding of user %q: %w", name, err)
 	}
-	// The account goes last: as long as it is there, the user can be removed again.
+	// Deleted last, because the user can be removed again as long as it exists.
 	if err := accounts.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("removing user %q: %w", name, err)
+		return fmt.Errorf("deleting the ServiceAccount of user %q: %w", name, err)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-// world is a management plane with nobody running it: who may do what is the API server's to say.
+// world is a management plane without a manager. The API server alone authorizes requests.
 type world struct {
 	*testing.T
 	*Directory
@@ -44,14 +44,14 @@ func (w *world) must(err error) {
 	}
 }
 
-// enter is the API server as a user sees it.
+// enter adds a user and returns a client with the kubeconfig of that user.
 func (w *world) enter(u User) kubernetes.Interface {
 	w.Helper()
 	w.must(w.Add(w.Context(), u))
 	config, until, err := w.Kubeconfig(w.Context(), u, time.Hour)
 	w.must(err)
 	if left := time.Until(until); left < 50*time.Minute || left > 70*time.Minute {
-		w.Errorf("the token is good for another %s", left)
+		w.Errorf("the token expires in %s, want about an hour", left)
 	}
 	cfg, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
 	w.must(err)
@@ -70,11 +70,11 @@ func (w *world) may(api kubernetes.Interface, verb, group, resource, namespace s
 	return out.Status.Allowed
 }
 
-func TestAUserMayDoWhatTheRoleSaysAndNoMore(t *testing.T) {
+func TestRolesGrantNoMoreThanTheyName(t *testing.T) {
 	w := newWorld(t)
 	const clusters = "anywhere.eks.amazonaws.com"
-	creator := w.enter(User{Namespace: w.ns, Name: "ann", Role: "creator"})
-	viewer := w.enter(User{Namespace: w.ns, Name: "bob", Role: "viewer"})
+	creator := w.enter(User{Namespace: w.ns, Name: "creator", Role: "creator"})
+	viewer := w.enter(User{Namespace: w.ns, Name: "viewer", Role: "viewer"})
 	for _, tt := range []struct {
 		verb, group, resource, namespace string
 		creator, viewer                  bool
@@ -95,54 +95,54 @@ func TestAUserMayDoWhatTheRoleSaysAndNoMore(t *testing.T) {
 	}
 	all, err := w.List(t.Context(), w.ns)
 	w.must(err)
-	if len(all) != 2 || all[0].Name != "ann" || all[0].Role != "creator" || all[1].Role != "viewer" {
+	if len(all) != 2 || all[0].Name != "creator" || all[0].Role != "creator" || all[1].Role != "viewer" {
 		t.Errorf("the users are %+v", all)
 	}
 }
 
-func TestAUserGetsANamespaceAndStaysUntilRemoved(t *testing.T) {
+func TestUsersKeepAccessUntilRemoved(t *testing.T) {
 	w := newWorld(t)
-	u := User{Namespace: w.ns + "-new", Name: "ann", Role: "creator"}
+	u := User{Namespace: w.ns + "-new", Name: "creator", Role: "creator"}
 	api := w.enter(u)
 	again := w.enter(u)
 	for _, one := range []kubernetes.Interface{api, again} {
 		if !w.may(one, "create", "anywhere.eks.amazonaws.com", "clusters", u.Namespace) {
-			t.Error("one of two kubeconfigs is of no use")
+			t.Error("one of the two kubeconfigs grants no access")
 		}
 	}
 	w.must(w.Remove(t.Context(), u.Namespace, u.Name))
-	// API servers remember for ten seconds whose a token is.
+	// API servers cache the authentication of a token for ten seconds.
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		_, err := api.CoreV1().Pods(u.Namespace).List(ctx, metav1.ListOptions{})
 		return apierrors.IsUnauthorized(err), nil
 	})
 	if err != nil {
-		t.Errorf("the token is still good: %v", err)
+		t.Errorf("the token is still valid: %v", err)
 	}
-	if err := w.Remove(t.Context(), u.Namespace, u.Name); err == nil || !strings.Contains(err.Error(), `no user "ann"`) {
-		t.Errorf("removing nobody says %v", err)
+	if err := w.Remove(t.Context(), u.Namespace, u.Name); err == nil || !strings.Contains(err.Error(), `user "creator" not found`) {
+		t.Errorf("removing an unknown user: error %v", err)
 	}
 }
 
-func TestWhatIsInTheWayOfAUserIsLeftAlone(t *testing.T) {
+func TestForeignObjectsAreLeftUnchanged(t *testing.T) {
 	w := newWorld(t)
-	w.enter(User{Namespace: w.ns, Name: "ann", Role: "viewer"})
+	w.enter(User{Namespace: w.ns, Name: "viewer", Role: "viewer"})
 	own := w.api.CoreV1().ServiceAccounts(w.ns)
-	account, err := own.Get(t.Context(), "ann", metav1.GetOptions{})
+	account, err := own.Get(t.Context(), "viewer", metav1.GetOptions{})
 	w.must(err)
 	account.ObjectMeta = metav1.ObjectMeta{Name: "robot"}
 	_, err = own.Create(t.Context(), account, metav1.CreateOptions{})
 	w.must(err)
 	for name, want := range map[string]string{
-		"ann":   `user "ann" of namespace "` + w.ns + `" is a viewer: remove them first`,
-		"robot": "made for something else",
+		"viewer": `user "viewer" in namespace "` + w.ns + `" already has the role viewer`,
+		"robot":  "does not belong to a user",
 	} {
 		if err := w.Add(t.Context(), User{Namespace: w.ns, Name: name, Role: "creator"}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("adding %s says %v, want %q", name, err, want)
+			t.Errorf("adding %s: error %v, want %q", name, err, want)
 		}
 	}
 	if err := w.Remove(t.Context(), w.ns, "robot"); err == nil {
-		t.Error("an account of somebody else was removed")
+		t.Error("a foreign ServiceAccount was deleted")
 	}
 	bindings, err := w.api.RbacV1().RoleBindings(w.ns).List(t.Context(), metav1.ListOptions{})
 	w.must(err)
@@ -151,16 +151,16 @@ func TestWhatIsInTheWayOfAUserIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestUsersThatCanNotBe(t *testing.T) {
+func TestCheckReportsInvalidUsers(t *testing.T) {
 	for _, tt := range []struct {
 		user User
 		want []string
 	}{
-		{User{Namespace: "team-a", Name: "ann", Role: "creator"}, nil},
-		{User{Namespace: "Team", Name: "ann smith", Role: "king"}, []string{`name "ann smith"`, `namespace "Team"`, `role "king": use creator or viewer`}},
-		{User{Namespace: "eksa-system", Name: "ann", Role: "creator"}, []string{"belongs to the system", `"team-ann"`}},
-		{User{Namespace: "kube-public", Name: "ann", Role: "viewer"}, []string{"belongs to the system"}},
-		{User{Namespace: "eksa-packages-dev", Name: "ann", Role: "creator"}, []string{"belongs to the system"}},
+		{User{Namespace: "team-a", Name: "creator", Role: "creator"}, nil},
+		{User{Namespace: "Team", Name: "two words", Role: "king"}, []string{`name "two words"`, `namespace "Team"`, `unknown role "king"; use creator or viewer`}},
+		{User{Namespace: "eksa-system", Name: "creator", Role: "creator"}, []string{"reserved for the system", `"team-creator"`}},
+		{User{Namespace: "kube-public", Name: "viewer", Role: "viewer"}, []string{"reserved for the system"}},
+		{User{Namespace: "eksa-packages-dev", Name: "creator", Role: "creator"}, []string{"reserved for the system"}},
 	} {
 		err := tt.user.Check()
 		if (err == nil) != (tt.want == nil) {
@@ -168,7 +168,7 @@ func TestUsersThatCanNotBe(t *testing.T) {
 		}
 		for _, want := range tt.want {
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("of %+v is said %v, want %q", tt.user, err, want)
+				t.Errorf("%+v: error %v, want %q", tt.user, err, want)
 			}
 		}
 	}
