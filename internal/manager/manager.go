@@ -30,6 +30,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/clusters"
 	"github.com/drover-dev/drover/internal/controllers/packages"
 	"github.com/drover-dev/drover/internal/controllers/packet"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/manager/webhookcert"
 )
@@ -123,7 +124,7 @@ func (o Options) assemble(ctx context.Context, cfg *rest.Config, certs *webhookc
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := capi.NewManager(cfg, o.managerOptions(scheme, certs))
+	mgr, err := reconcile.NewManager(cfg, o.managerOptions(scheme, certs))
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}

@@ -23,6 +23,8 @@ import (
 	"sigs.k8s.io/cluster-api/util/index"
 
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
 // Defaults of upstream that are not worth a flag here.
@@ -51,7 +53,7 @@ type Options struct {
 }
 
 // EnableFeatures sets the feature gates of this process. RuntimeSDK and InPlaceUpdates stay off: the client that they need is
-// not public upstream. So does ReconcilerRateLimiting: NewManager and pace do what it is for. It must run before ManagerOptions and Setup.
+// not public upstream. So does ReconcilerRateLimiting: package reconcile and pace do what it is for. It must run before ManagerOptions and Setup.
 func EnableFeatures() error {
 	err := feature.MutableGates.SetFromMap(map[string]bool{string(feature.ClusterTopology): true, string(feature.ReconcilerRateLimiting): false})
 	if err != nil {
@@ -78,7 +80,7 @@ type Shared struct {
 	Metadata ctrlcache.Cache
 }
 
-// Setup adds every reconciler and webhook to mgr, which must have been made by NewManager with ManagerOptions.
+// Setup adds every reconciler and webhook to mgr, which must have been made by reconcile.NewManager with ManagerOptions.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (Shared, error) {
 	if err := index.AddDefaultIndexes(ctx, mgr); err != nil {
 		return Shared{}, fmt.Errorf("adding indexes: %w", err)
@@ -132,7 +134,7 @@ func newWiring(ctx context.Context, mgr ctrl.Manager, o Options) (*wiring, error
 	if w.secretMetadata, err = secretMetadataCache(mgr, o); err != nil {
 		return nil, fmt.Errorf("making the cache for metadata of secrets: %w", err)
 	}
-	if w.controlPlanes, err = clustercache.SetupWithManager(ctx, mgr, w.workloadOptions(), w.concurrency()); err != nil {
+	if w.controlPlanes, err = clustercache.SetupWithManager(ctx, mgr, w.workloadOptions(), w.options("ClusterCache")); err != nil {
 		return nil, fmt.Errorf("making the connections to workload clusters: %w", err)
 	}
 	retrySoon(w.controlPlanes)
@@ -140,6 +142,10 @@ func newWiring(ctx context.Context, mgr ctrl.Manager, o Options) (*wiring, error
 	return w, nil
 }
 
-func (w *wiring) concurrency() controller.Options {
-	return controller.Options{MaxConcurrentReconciles: w.Concurrency, NewQueue: w.pace.newQueue}
+// options are those of one reconciler.
+func (w *wiring) options(name string) controller.Options {
+	guard := reconcile.NewGuard(w.mgr, name)
+	o := guard.Options(controller.Options{MaxConcurrentReconciles: w.Concurrency})
+	o.NewQueue = w.pace.newQueue(guard)
+	return o
 }

@@ -37,74 +37,74 @@ var controllers = []struct {
 	{"ClusterClass", func(ctx context.Context, w *wiring) error {
 		return (&clusterclass.Reconciler{
 			Client: w.client, WatchFilterValue: w.WatchFilter,
-		}).SetupWithManager(ctx, w.mgr, w.concurrency())
+		}).SetupWithManager(ctx, w.mgr, w.options("ClusterClass"))
 	}},
 	{"ClusterTopology", func(ctx context.Context, w *wiring) error {
 		return (&topologycluster.Reconciler{
 			Client: w.client, APIReader: w.reader, ClusterCache: w.workloads, WatchFilterValue: w.WatchFilter,
-		}).SetupWithManager(ctx, w.mgr, w.concurrency())
+		}).SetupWithManager(ctx, w.mgr, w.options("ClusterTopology"))
 	}},
 	{"MachineDeploymentTopology", func(ctx context.Context, w *wiring) error {
 		return (&topologymachinedeployment.Reconciler{
 			Client: w.client, APIReader: w.reader, WatchFilterValue: w.WatchFilter,
-		}).SetupWithManager(ctx, w.mgr, w.concurrency())
+		}).SetupWithManager(ctx, w.mgr, w.options("MachineDeploymentTopology"))
 	}},
 	{"MachineSetTopology", func(ctx context.Context, w *wiring) error {
 		return (&topologymachineset.Reconciler{
 			Client: w.client, APIReader: w.reader, WatchFilterValue: w.WatchFilter,
-		}).SetupWithManager(ctx, w.mgr, w.concurrency())
+		}).SetupWithManager(ctx, w.mgr, w.options("MachineSetTopology"))
 	}},
 	{"Cluster", func(ctx context.Context, w *wiring) error {
 		return (&cluster.Reconciler{
 			Client: w.client, APIReader: w.reader, ClusterCache: w.workloads, WatchFilterValue: w.WatchFilter,
 			RemoteConnectionGracePeriod: remoteConnectionGracePeriod,
-		}).SetupWithManager(ctx, w.mgr, w.concurrency())
+		}).SetupWithManager(ctx, w.mgr, w.options("Cluster"))
 	}},
 	{"Machine", func(ctx context.Context, w *wiring) error {
 		return (&machine.Reconciler{
 			Client: w.client, APIReader: w.reader, ClusterCache: w.workloads, WatchFilterValue: w.WatchFilter,
 			RemoteConditionsGracePeriod: remoteConditionsGracePeriod,
-		}).SetupWithManager(ctx, w.mgr, w.concurrency())
+		}).SetupWithManager(ctx, w.mgr, w.options("Machine"))
 	}},
 	{"MachineSet", func(ctx context.Context, w *wiring) error {
 		return (&machineset.Reconciler{
 			Client: w.client, APIReader: w.reader, ClusterCache: w.workloads, WatchFilterValue: w.WatchFilter,
 			PreflightChecks: sets.New(clusterv1.MachineSetPreflightCheckAll),
-		}).SetupWithManager(ctx, w.mgr, w.concurrency())
+		}).SetupWithManager(ctx, w.mgr, w.options("MachineSet"))
 	}},
 	{"MachineDeployment", func(ctx context.Context, w *wiring) error {
 		return (&machinedeployment.Reconciler{
 			Client: w.client, APIReader: w.reader, WatchFilterValue: w.WatchFilter,
-		}).SetupWithManager(ctx, w.mgr, w.concurrency())
+		}).SetupWithManager(ctx, w.mgr, w.options("MachineDeployment"))
 	}},
 	{"MachinePool", func(ctx context.Context, w *wiring) error {
 		return (&machinepool.Reconciler{
 			Client: w.client, APIReader: w.reader, ClusterCache: w.workloads, WatchFilterValue: w.WatchFilter,
-		}).SetupWithManager(ctx, w.mgr, w.concurrency())
+		}).SetupWithManager(ctx, w.mgr, w.options("MachinePool"))
 	}},
 	{"MachineHealthCheck", func(ctx context.Context, w *wiring) error {
 		return (&machinehealthcheck.Reconciler{
 			Client: w.client, ClusterCache: w.workloads, WatchFilterValue: w.WatchFilter,
-		}).SetupWithManager(ctx, w.mgr, w.concurrency())
+		}).SetupWithManager(ctx, w.mgr, w.options("MachineHealthCheck"))
 	}},
 	{"ClusterResourceSet", func(ctx context.Context, w *wiring) error {
 		return (&clusterresourceset.Reconciler{
 			Client: w.client, ClusterCache: w.workloads, WatchFilterValue: w.WatchFilter,
-		}).SetupWithManager(ctx, w.mgr, w.concurrency(), w.secretMetadata)
+		}).SetupWithManager(ctx, w.mgr, w.options("ClusterResourceSet"), w.secretMetadata)
 	}},
 	{"ClusterResourceSetBinding", func(ctx context.Context, w *wiring) error {
 		return (&clusterresourcesetbinding.Reconciler{
 			Client: w.client, WatchFilterValue: w.WatchFilter,
-		}).SetupWithManager(ctx, w.mgr, w.concurrency())
+		}).SetupWithManager(ctx, w.mgr, w.options("ClusterResourceSetBinding"))
 	}},
 	{"KubeadmConfig", func(ctx context.Context, w *wiring) error {
 		return (&kubeadmconfig.Reconciler{
 			Client: w.client, APIReader: w.reader, SecretCachingClient: w.secrets, ClusterCache: w.workloads,
 			WatchFilterValue: w.WatchFilter, TokenTTL: kubeadmconfig.DefaultTokenTTL,
-		}).SetupWithManager(ctx, w.mgr, w.concurrency())
+		}).SetupWithManager(ctx, w.mgr, w.options("KubeadmConfig"))
 	}},
 	{"KubeadmControlPlane", func(ctx context.Context, w *wiring) error {
-		options := w.concurrency()
+		options := w.options("KubeadmControlPlane")
 		options.ReconciliationTimeout = controlPlaneTimeout
 		return (&kubeadmcontrolplane.Reconciler{
 			Client: w.client, APIReader: w.reader, SecretCachingClient: w.secrets, ClusterCache: w.controlPlanes,

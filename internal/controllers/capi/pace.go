@@ -8,20 +8,23 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
 const (
-	// lookInterval is how often an object is looked at by one reconciler, if many are.
-	lookInterval = time.Second
-	// earlyLooks is how many looks in a second may come earlier than that, of all objects and reconcilers together, and earlyBurst how many at
-	// once. A new cluster takes about fifty.
-	earlyLooks, earlyBurst = 20, 100
+	// paceInterval is the least time between two reconciles of an object when many are busy.
+	paceInterval = time.Second
+	// earlyRate is how many reconciles per second may come earlier than that, of all objects and
+	// reconcilers together, and earlyBurst how many at once. A new cluster takes about fifty.
+	earlyRate, earlyBurst = 20, 100
 )
 
-// pace is how fast reconcilers look at objects. A new cluster is a chain of objects that wait for one another, and each link is looked at
-// several times within milliseconds. That is what makes one cluster fast and a hundred at once slow: they have more to gain from changes
-// that are looked at together. So there are early looks for a few, and the others wait for lookInterval to pass.
+// pace limits how often reconcilers visit an object. A new cluster is a chain of objects that wait
+// for one another, and each link is reconciled several times within milliseconds. That makes one
+// cluster fast and a hundred at once slow: they gain from changes that are handled together. So a
+// few early reconciles are free, and the others wait until paceInterval has passed.
 //
 // Upstream's own limit, ReconcilerRateLimiting, knows the second case only.
 type pace struct {
@@ -31,16 +34,21 @@ type pace struct {
 }
 
 // queue is what reconcilers take their work from.
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+type queue = workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]
 
-func newPace() *pace { return &pace{early: rate.NewLimiter(earlyLooks, earlyBurst)} }
+func newPace() *pace { return &pace{early: rate.NewLimiter(earlyRate, earlyBurst)} }
 
-// newQueue is for controller.Options.
-func (p *pace) newQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) queue {
-	below := priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter })
-	q := &pacedQueue{PriorityQueue: below, pace: p, looked: map[reconcile.Request]time.Time{}, pending: map[reconcile.Request]bool{}}
-	p.queues.Store(name, q)
-	return q
+// newQueue makes queues for controller.Options.
+func (p *pace) newQueue(guard *reconcile.Guard) func(string, workqueue.TypedRateLimiter[ctrlreconcile.Request]) queue {
+	return func(name string, limiter workqueue.TypedRateLimiter[ctrlreconcile.Request]) queue {
+		below := priorityqueue.New(name, func(o *priorityqueue.Opts[ctrlreconcile.Request]) { o.RateLimiter = limiter })
+		q := &pacedQueue{
+			PriorityQueue: guard.Queue(below), pace: p,
+			last: map[ctrlreconcile.Request]time.Time{}, pending: map[ctrlreconcile.Request]bool{},
+		}
+		p.queues.Store(name, q)
+		return q
+	}
 }
 
 // queue is that of a reconciler; nil if it has not started.
@@ -52,43 +60,43 @@ func (p *pace) queue(name string) queue {
 	return q.(*pacedQueue)
 }
 
-// pacedQueue holds back what was given out a moment ago.
+// pacedQueue delays requests that were handed out a moment ago.
 type pacedQueue struct {
-	priorityqueue.PriorityQueue[reconcile.Request]
+	priorityqueue.PriorityQueue[ctrlreconcile.Request]
 
 	pace *pace
 
 	mu sync.Mutex
-	// looked is when an object was given out last.
-	looked map[reconcile.Request]time.Time
-	// pending are those that will be given out early.
-	pending map[reconcile.Request]bool
+	// last is when a request was handed out last.
+	last map[ctrlreconcile.Request]time.Time
+	// pending has the requests that will be handed out early.
+	pending map[ctrlreconcile.Request]bool
 	pruned  time.Time
 }
 
 // Add implements workqueue.TypedInterface.
-func (q *pacedQueue) Add(item reconcile.Request) {
+func (q *pacedQueue) Add(item ctrlreconcile.Request) {
 	q.AddWithOpts(priorityqueue.AddOpts{}, item)
 }
 
-// AddWithOpts implements priorityqueue.PriorityQueue. Who says when to look knows best.
-func (q *pacedQueue) AddWithOpts(o priorityqueue.AddOpts, items ...reconcile.Request) {
+// AddWithOpts implements priorityqueue.PriorityQueue. A caller that names a time knows best.
+func (q *pacedQueue) AddWithOpts(o priorityqueue.AddOpts, items ...ctrlreconcile.Request) {
 	if o.After > 0 || o.RateLimited {
 		q.PriorityQueue.AddWithOpts(o, items...)
 		return
 	}
 	for _, item := range items {
-		o.After = q.wait(item, time.Now())
+		o.After = q.delay(item, time.Now())
 		q.PriorityQueue.AddWithOpts(o, item)
 	}
 }
 
-// wait is how long to hold an object back.
-func (q *pacedQueue) wait(item reconcile.Request, now time.Time) time.Duration {
+// delay is how long to wait before a request is handed out.
+func (q *pacedQueue) delay(item ctrlreconcile.Request, now time.Time) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	last, known := q.looked[item]
-	rest := lookInterval - now.Sub(last)
+	last, known := q.last[item]
+	rest := paceInterval - now.Sub(last)
 	switch {
 	case !known || rest <= 0 || q.pending[item]:
 		return 0
@@ -100,27 +108,27 @@ func (q *pacedQueue) wait(item reconcile.Request, now time.Time) time.Duration {
 }
 
 // Get implements workqueue.TypedInterface.
-func (q *pacedQueue) Get() (item reconcile.Request, shutdown bool) {
+func (q *pacedQueue) Get() (item ctrlreconcile.Request, shutdown bool) {
 	item, _, shutdown = q.GetWithPriority()
 	return item, shutdown
 }
 
 // GetWithPriority implements priorityqueue.PriorityQueue.
-func (q *pacedQueue) GetWithPriority() (item reconcile.Request, priority int, shutdown bool) {
+func (q *pacedQueue) GetWithPriority() (item ctrlreconcile.Request, priority int, shutdown bool) {
 	item, priority, shutdown = q.PriorityQueue.GetWithPriority()
 	if !shutdown {
-		q.given(item, time.Now())
+		q.handedOut(item, time.Now())
 	}
 	return item, priority, shutdown
 }
 
-func (q *pacedQueue) given(item reconcile.Request, now time.Time) {
+func (q *pacedQueue) handedOut(item ctrlreconcile.Request, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.pending, item)
-	q.looked[item] = now
+	q.last[item] = now
 	if now.Sub(q.pruned) > time.Minute {
 		q.pruned = now
-		maps.DeleteFunc(q.looked, func(_ reconcile.Request, last time.Time) bool { return now.Sub(last) > lookInterval })
+		maps.DeleteFunc(q.last, func(_ ctrlreconcile.Request, last time.Time) bool { return now.Sub(last) > paceInterval })
 	}
 }

@@ -7,14 +7,16 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
-// newPacedQueue has so many early looks, and no more.
+// newPacedQueue has so many early reconciles, and no more.
 func newPacedQueue(t *testing.T, early int) *pacedQueue {
 	t.Helper()
 	p := &pace{early: rate.NewLimiter(0, early)}
-	p.newQueue(t.Name(), workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	p.newQueue(&reconcile.Guard{})(t.Name(), workqueue.DefaultTypedControllerRateLimiter[ctrlreconcile.Request]())
 	q, ok := p.queue(t.Name()).(*pacedQueue)
 	if !ok {
 		t.Fatal("the queue is not known by its name")
@@ -23,12 +25,12 @@ func newPacedQueue(t *testing.T, early int) *pacedQueue {
 	return q
 }
 
-func named(name string) reconcile.Request {
-	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: name}}
+func named(name string) ctrlreconcile.Request {
+	return ctrlreconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: name}}
 }
 
 // look takes the next item, as a reconciler does.
-func (q *pacedQueue) look(t *testing.T, want reconcile.Request) (waited time.Duration) {
+func (q *pacedQueue) look(t *testing.T, want ctrlreconcile.Request) (waited time.Duration) {
 	t.Helper()
 	began := time.Now()
 	got, shutdown := q.Get()
@@ -46,13 +48,13 @@ func TestAFewLooksAreEarlyAndTheOthersWait(t *testing.T) {
 	for range 3 {
 		q.Add(one)
 		q.Add(one) // The same look.
-		if took := q.look(t, one); took > lookInterval/2 {
+		if took := q.look(t, one); took > paceInterval/2 {
 			t.Errorf("an early look came after %s", took)
 		}
 	}
 	q.Add(one)
-	if took := q.look(t, one); took < lookInterval/2 {
-		t.Errorf("when there are no early looks left, the next came after %s", took)
+	if took := q.look(t, one); took < paceInterval/2 {
+		t.Errorf("when there are no early reconciles left, the next came after %s", took)
 	}
 }
 
@@ -60,15 +62,15 @@ func TestAnObjectThatNobodyLookedAtDoesNotWait(t *testing.T) {
 	q := newPacedQueue(t, 0)
 	for _, name := range []string{"one", "two"} {
 		q.Add(named(name))
-		if took := q.look(t, named(name)); took > lookInterval/2 {
+		if took := q.look(t, named(name)); took > paceInterval/2 {
 			t.Errorf("%s came after %s", name, took)
 		}
 	}
 	now := time.Now()
-	if wait := q.wait(named("two"), now.Add(2*lookInterval)); wait != 0 {
+	if wait := q.delay(named("two"), now.Add(2*paceInterval)); wait != 0 {
 		t.Errorf("a while later it waits for %s", wait)
 	}
-	if wait := q.wait(named("two"), now); wait <= 0 || wait > lookInterval {
+	if wait := q.delay(named("two"), now); wait <= 0 || wait > paceInterval {
 		t.Errorf("at once it waits for %s", wait)
 	}
 }
@@ -76,9 +78,9 @@ func TestAnObjectThatNobodyLookedAtDoesNotWait(t *testing.T) {
 func TestWhatWasLookedAtLongAgoIsForgotten(t *testing.T) {
 	q := newPacedQueue(t, 0)
 	now := time.Now()
-	q.given(named("old"), now)
-	q.given(named("new"), now.Add(2*time.Minute))
-	if len(q.looked) != 1 {
-		t.Errorf("%d are remembered", len(q.looked))
+	q.handedOut(named("old"), now)
+	q.handedOut(named("new"), now.Add(2*time.Minute))
+	if len(q.last) != 1 {
+		t.Errorf("%d are remembered", len(q.last))
 	}
 }

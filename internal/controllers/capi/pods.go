@@ -32,7 +32,7 @@ func watchPods(ctx context.Context, w *wiring) error {
 	connected := w.controlPlanes.GetClusterSource(podWatch, func(_ context.Context, cluster client.Object) []ctrl.Request {
 		return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(cluster)}}
 	})
-	return ctrl.NewControllerManagedBy(w.mgr).Named(podWatch).WithOptions(w.concurrency()).WatchesRawSource(connected).
+	return ctrl.NewControllerManagedBy(w.mgr).Named(podWatch).WithOptions(w.options(podWatch)).WatchesRawSource(connected).
 		Complete(reconcile.Func(func(reconcileCtx context.Context, r ctrl.Request) (ctrl.Result, error) {
 			return ctrl.Result{}, w.watchPodsOf(reconcileCtx, r.NamespacedName, intoQueue{ctx, w.pace.queue(controlPlaneQueue)})
 		}))

@@ -21,6 +21,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/drover-dev/drover/config"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
@@ -64,7 +65,7 @@ func setupBehind(t *testing.T, between func(http.RoundTripper) http.RoundTripper
 	if between != nil {
 		cfg.Wrap(between)
 	}
-	mgr, err := NewManager(cfg, m)
+	mgr, err := reconcile.NewManager(cfg, m)
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	f.wiring, err = newWiring(ctx, mgr, o)

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/external"
@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/predicates"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/addons/index"
 	"github.com/drover-dev/drover/internal/model/addons/plan"
 )
@@ -53,7 +54,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 		Named(name).
 		For(&addonsv1.HelmChartProxy{}, builder.WithPredicates(
 			predicates.ResourceHasFilterLabel(scheme, log, c.WatchFilter), predicate.Funcs{UpdateFunc: userChanged})).
-		WithOptions(o).
+		WithOptions(reconcile.NewGuard(mgr, "HelmChartProxy").Options(o)).
 		Watches(&addonsv1.HelmReleaseProxy{}, releaseEvents(), builder.WithPredicates(predicate.Funcs{UpdateFunc: releaseChanged})).
 		Watches(&clusterv1.Cluster{}, &clusterEvents{c}).
 		Build(c)
@@ -95,6 +96,6 @@ func releaseEvents() handler.EventHandler {
 
 func toOwner(r ctrlclient.Object, q requests, after time.Duration) {
 	if ref := metav1.GetControllerOf(r); ref != nil && ref.Kind == plan.ChartKind {
-		q.AddAfter(reconcile.Request{NamespacedName: ctrlclient.ObjectKey{Namespace: r.GetNamespace(), Name: ref.Name}}, after)
+		q.AddAfter(ctrlreconcile.Request{NamespacedName: ctrlclient.ObjectKey{Namespace: r.GetNamespace(), Name: ref.Name}}, after)
 	}
 }

@@ -11,12 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/predicates"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/addons/index"
 )
 
@@ -31,7 +32,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		Named(name).
 		For(&clusterv1.Machine{}, builder.WithPredicates(
 			predicates.ResourceHasFilterLabel(mgr.GetScheme(), log, c.WatchFilter), predicate.Funcs{UpdateFunc: machineChanged})).
-		WithOptions(o).
+		WithOptions(reconcile.NewGuard(mgr, "MachineHoldback").Options(o)).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(c.ofCluster), builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(event.CreateEvent) bool { return false }, // its Machines are events themselves
 			UpdateFunc: begins,
@@ -63,7 +64,7 @@ func releaseChanged(e event.UpdateEvent) bool {
 	return ok && ok2 && asks(was) != asks(is)
 }
 
-func (c *Controller) ofRelease(ctx context.Context, o ctrlclient.Object) []reconcile.Request {
+func (c *Controller) ofRelease(ctx context.Context, o ctrlclient.Object) []ctrlreconcile.Request {
 	r, ok := o.(*addonsv1.HelmReleaseProxy)
 	if !ok {
 		return nil
@@ -71,12 +72,12 @@ func (c *Controller) ofRelease(ctx context.Context, o ctrlclient.Object) []recon
 	return c.machines(ctx, index.ClusterKey(r))
 }
 
-func (c *Controller) ofCluster(ctx context.Context, o ctrlclient.Object) []reconcile.Request {
+func (c *Controller) ofCluster(ctx context.Context, o ctrlclient.Object) []ctrlreconcile.Request {
 	return c.machines(ctx, ctrlclient.ObjectKeyFromObject(o))
 }
 
 // machines are those of a cluster.
-func (c *Controller) machines(ctx context.Context, cluster ctrlclient.ObjectKey) []reconcile.Request {
+func (c *Controller) machines(ctx context.Context, cluster ctrlclient.ObjectKey) []ctrlreconcile.Request {
 	list := &clusterv1.MachineList{}
 	err := c.Client.List(ctx, list, ctrlclient.InNamespace(cluster.Namespace),
 		ctrlclient.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}, ctrlclient.UnsafeDisableDeepCopy)
@@ -84,9 +85,9 @@ func (c *Controller) machines(ctx context.Context, cluster ctrlclient.ObjectKey)
 		ctrl.LoggerFrom(ctx).Error(err, "Could not list machines", "cluster", cluster)
 		return nil
 	}
-	var out []reconcile.Request
+	var out []ctrlreconcile.Request
 	for i := range list.Items {
-		out = append(out, reconcile.Request{NamespacedName: ctrlclient.ObjectKeyFromObject(&list.Items[i])})
+		out = append(out, ctrlreconcile.Request{NamespacedName: ctrlclient.ObjectKeyFromObject(&list.Items[i])})
 	}
 	return out
 }

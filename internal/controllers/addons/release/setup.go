@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -23,6 +23,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/operation"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/workload"
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
@@ -76,7 +77,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, con
 			return nil
 		})).
 		WithEventFilter(predicates.ResourceHasFilterLabel(mgr.GetScheme(), mgr.GetLogger(), c.WatchFilter)).
-		WithOptions(o)
+		WithOptions(reconcile.NewGuard(mgr, "HelmReleaseProxy").Options(o))
 	for _, kind := range []string{"ConfigMap", "Secret"} {
 		meta := &metav1.PartialObjectMetadata{}
 		meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
@@ -89,7 +90,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, con
 type Connections struct {
 	// Clusters tells when a cluster was connected to, and when that was lost.
 	Clusters interface {
-		GetClusterSource(name string, to func(context.Context, client.Object) []reconcile.Request, o ...clustercache.GetClusterSourceOption) source.Source
+		GetClusterSource(name string, to func(context.Context, client.Object) []ctrlreconcile.Request, o ...clustercache.GetClusterSourceOption) source.Source
 	}
 	// Metadata watches the metadata of all ConfigMaps and Secrets.
 	Metadata cache.Cache
@@ -106,7 +107,7 @@ func (c *Controller) start(ctx context.Context) {
 // wake makes the controller look at a HelmReleaseProxy again.
 func (c *Controller) wake(key client.ObjectKey) {
 	if q := c.queue.Load(); q != nil {
-		(*q).Add(reconcile.Request{NamespacedName: key})
+		(*q).Add(ctrlreconcile.Request{NamespacedName: key})
 	}
 }
 
@@ -162,18 +163,18 @@ func (c *Controller) list(ctx context.Context, index, value string) []addonsv1.H
 	return found.Items
 }
 
-func (c *Controller) ofCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
+func (c *Controller) ofCluster(ctx context.Context, cluster client.Object) []ctrlreconcile.Request {
 	return requests(c.list(ctx, byCluster, client.ObjectKeyFromObject(cluster).String()))
 }
 
 func (c *Controller) ofSource(kind string) handler.MapFunc {
-	return func(ctx context.Context, o client.Object) []reconcile.Request {
+	return func(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 		return requests(c.list(ctx, bySource, kind+"/"+client.ObjectKeyFromObject(o).String()))
 	}
 }
 
 // siblings are those on the same cluster that may have waited for this one, or want the same release.
-func (c *Controller) siblings(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *Controller) siblings(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 	r, ok := o.(*addonsv1.HelmReleaseProxy)
 	if !ok {
 		return nil
@@ -187,10 +188,10 @@ func (c *Controller) siblings(ctx context.Context, o client.Object) []reconcile.
 	return requests(out)
 }
 
-func requests(releases []addonsv1.HelmReleaseProxy) []reconcile.Request {
-	out := make([]reconcile.Request, 0, len(releases))
+func requests(releases []addonsv1.HelmReleaseProxy) []ctrlreconcile.Request {
+	out := make([]ctrlreconcile.Request, 0, len(releases))
 	for i := range releases {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&releases[i])})
+		out = append(out, ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(&releases[i])})
 	}
 	return out
 }

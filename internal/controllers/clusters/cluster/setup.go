@@ -26,6 +26,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
 // name is not that of Cluster API's own controller.
@@ -61,7 +62,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, metadata cache.Cache, o 
 	if err != nil {
 		return err
 	}
-	if err := b.WithOptions(o).Complete(c); err != nil {
+	if err := b.WithOptions(reconcile.NewGuard(mgr, "AnywhereCluster").Options(o)).Complete(c); err != nil {
 		return fmt.Errorf("making controller %q: %w", name, err)
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 	crsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
@@ -25,6 +25,7 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/operation"
 	"github.com/drover-dev/drover/internal/controllers/packages/mirror"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/workload"
 )
 
@@ -43,7 +44,7 @@ const (
 type Connections struct {
 	// Clusters tells when a cluster was connected to, and when that was lost.
 	Clusters interface {
-		GetClusterSource(name string, to func(context.Context, client.Object) []reconcile.Request, o ...clustercache.GetClusterSourceOption) crsource.Source
+		GetClusterSource(name string, to func(context.Context, client.Object) []ctrlreconcile.Request, o ...clustercache.GetClusterSourceOption) crsource.Source
 	}
 	// Metadata watches the metadata of all Secrets and namespaces.
 	Metadata cache.Cache
@@ -79,14 +80,14 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, con
 		})).
 		WatchesRawSource(crsource.Kind(connections.Metadata, client.Object(metadataOf("Secret")), handler.EnqueueRequestsFromMapFunc(c.ofSecret))).
 		WatchesRawSource(crsource.Kind(connections.Metadata, client.Object(metadataOf("Namespace")), handler.EnqueueRequestsFromMapFunc(ofNamespace))).
-		WithOptions(o)
+		WithOptions(reconcile.NewGuard(mgr, "PackageBundleController").Options(o))
 	return b.Complete(c)
 }
 
 // wake makes the controller look at an object again.
 func (c *Controller) wake(key client.ObjectKey) {
 	if q := c.queue.Load(); q != nil {
-		(*q).Add(reconcile.Request{NamespacedName: key})
+		(*q).Add(ctrlreconcile.Request{NamespacedName: key})
 	}
 }
 
@@ -106,13 +107,13 @@ func (c *Controller) Notice(e workload.Event) {
 	c.wake(key)
 }
 
-func named(name string) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: packagesv1.Namespace, Name: name}}}
+func named(name string) []ctrlreconcile.Request {
+	return []ctrlreconcile.Request{{NamespacedName: types.NamespacedName{Namespace: packagesv1.Namespace, Name: name}}}
 }
 
-func ofCluster(_ context.Context, o client.Object) []reconcile.Request { return named(o.GetName()) }
+func ofCluster(_ context.Context, o client.Object) []ctrlreconcile.Request { return named(o.GetName()) }
 
-func ofPackage(_ context.Context, o client.Object) []reconcile.Request {
+func ofPackage(_ context.Context, o client.Object) []ctrlreconcile.Request {
 	if p, ok := o.(*packagesv1.Package); ok && p.Status.Target != nil {
 		return named(p.Status.Target.Cluster)
 	}
@@ -120,7 +121,7 @@ func ofPackage(_ context.Context, o client.Object) []reconcile.Request {
 }
 
 // ofControlPlane also makes the version be asked for again.
-func (c *Controller) ofControlPlane(_ context.Context, o client.Object) []reconcile.Request {
+func (c *Controller) ofControlPlane(_ context.Context, o client.Object) []ctrlreconcile.Request {
 	cluster := o.GetLabels()[clusterv1.ClusterNameLabel]
 	if cluster == "" {
 		return nil
@@ -131,7 +132,7 @@ func (c *Controller) ofControlPlane(_ context.Context, o client.Object) []reconc
 }
 
 // ofSecret leads from the Secrets that credentials are made of to those who use them.
-func (c *Controller) ofSecret(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *Controller) ofSecret(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 	switch o.GetName() {
 	case mirror.Secret, mirror.Credentials, CloudSecret:
 	default:
@@ -146,7 +147,7 @@ func (c *Controller) ofSecret(ctx context.Context, o client.Object) []reconcile.
 	return c.those(ctx, func(*packagesv1.PackageBundleController) bool { return true })
 }
 
-func ofNamespace(_ context.Context, o client.Object) []reconcile.Request {
+func ofNamespace(_ context.Context, o client.Object) []ctrlreconcile.Request {
 	if cluster, found := strings.CutPrefix(o.GetName(), packagesv1.NamespacePrefix); found {
 		return named(cluster)
 	}
@@ -154,7 +155,7 @@ func ofNamespace(_ context.Context, o client.Object) []reconcile.Request {
 }
 
 // ofBundle leads from a bundle to those who use it, or wait for it.
-func (c *Controller) ofBundle(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *Controller) ofBundle(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 	if o.GetNamespace() != packagesv1.Namespace {
 		return nil
 	}
@@ -162,20 +163,20 @@ func (c *Controller) ofBundle(ctx context.Context, o client.Object) []reconcile.
 		return p.Spec.ActiveBundle == o.GetName() || p.Status.LatestBundle == o.GetName()
 	})
 	for _, key := range c.memory.waiting(o.GetName()) {
-		out = append(out, reconcile.Request{NamespacedName: key})
+		out = append(out, ctrlreconcile.Request{NamespacedName: key})
 	}
 	return out
 }
 
-func (c *Controller) those(ctx context.Context, concerned func(*packagesv1.PackageBundleController) bool) []reconcile.Request {
+func (c *Controller) those(ctx context.Context, concerned func(*packagesv1.PackageBundleController) bool) []ctrlreconcile.Request {
 	list := &packagesv1.PackageBundleControllerList{}
 	if err := c.Client.List(ctx, list, client.InNamespace(packagesv1.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the cache has stopped
 	}
-	var out []reconcile.Request
+	var out []ctrlreconcile.Request
 	for i := range list.Items {
 		if concerned(&list.Items[i]) {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+			out = append(out, ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}
 	return out

@@ -13,9 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
@@ -46,7 +47,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 			UpdateFunc: func(event.UpdateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
 		Watches(&packagesv1.PackageBundleController{}, handler.EnqueueRequestsFromMapFunc(c.downloaded), builder.WithPredicates(choiceChanged())).
-		WithOptions(o).
+		WithOptions(reconcile.NewGuard(mgr, "PackageBundle").Options(o)).
 		Complete(c)
 }
 
@@ -63,12 +64,12 @@ func choiceChanged() predicate.Predicate {
 }
 
 // downloaded are the bundles that could be removed.
-func (c *Controller) downloaded(ctx context.Context, _ client.Object) []reconcile.Request {
+func (c *Controller) downloaded(ctx context.Context, _ client.Object) []ctrlreconcile.Request {
 	return c.removable(ctx, func(string) bool { return true })
 }
 
 // older are those that a new bundle may supersede.
-func (c *Controller) older(ctx context.Context, o client.Object) []reconcile.Request {
+func (c *Controller) older(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 	is, err := bundle.ParseName(o.GetName())
 	if err != nil {
 		return nil
@@ -79,15 +80,15 @@ func (c *Controller) older(ctx context.Context, o client.Object) []reconcile.Req
 	})
 }
 
-func (c *Controller) removable(ctx context.Context, concerned func(name string) bool) []reconcile.Request {
+func (c *Controller) removable(ctx context.Context, concerned func(name string) bool) []ctrlreconcile.Request {
 	all := &packagesv1.PackageBundleList{}
 	if err := c.Client.List(ctx, all, client.InNamespace(packagesv1.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the cache has stopped
 	}
-	var out []reconcile.Request
+	var out []ctrlreconcile.Request
 	for i := range all.Items {
 		if b := &all.Items[i]; b.Annotations[packagesv1.DownloadedAnnotation] != "" && concerned(b.Name) {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
+			out = append(out, ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
 		}
 	}
 	return out

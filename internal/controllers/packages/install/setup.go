@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -23,6 +23,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/target"
 )
 
@@ -61,7 +62,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sec
 			queue.Store(&q)
 			return nil
 		})).
-		WithOptions(o).
+		WithOptions(reconcile.NewGuard(mgr, "Package").Options(o)).
 		Complete(c)
 	if err != nil {
 		return fmt.Errorf("making controller %q: %w", name, err)
@@ -70,13 +71,13 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sec
 }
 
 // requests is the queue of the controller's workers.
-type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
+type requests = workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]
 
 // start prepares what runs beside the workers. It ends with ctx.
 func (c *Controller) start(ctx context.Context, queue *atomic.Pointer[requests]) {
 	c.namespaces = &namespaces{charts: c.Charts, clock: c.Clock, stop: ctx, wake: func(key client.ObjectKey) {
 		if q := queue.Load(); q != nil {
-			(*q).Add(reconcile.Request{NamespacedName: key})
+			(*q).Add(ctrlreconcile.Request{NamespacedName: key})
 		}
 	}}
 }

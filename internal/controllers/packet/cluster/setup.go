@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/predicates"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
 const name = "packetcluster"
@@ -28,7 +29,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 		For(&infrav1.PacketCluster{}, builder.WithPredicates(
 			predicates.ResourceHasFilterLabel(scheme, log, c.WatchFilter),
 			predicates.ResourceIsNotExternallyManaged(scheme, log))).
-		WithOptions(o).
+		WithOptions(reconcile.NewGuard(mgr, "PacketCluster").Options(o)).
 		Watches(&clusterv1.Cluster{},
 			handler.EnqueueRequestsFromMapFunc(util.ClusterToInfrastructureMapFunc(ctx, kind, mgr.GetClient(), &infrav1.PacketCluster{})),
 			builder.WithPredicates(predicates.ClusterPausedTransitions(scheme, log))).

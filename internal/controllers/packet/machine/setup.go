@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/predicates"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
 const name = "packetmachine"
@@ -34,7 +35,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, clusters clustercache.Cl
 	c.nodes.controller, err = ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		For(&infrav1.PacketMachine{}, builder.WithPredicates(predicates.ResourceHasFilterLabel(mgr.GetScheme(), log, c.WatchFilter))).
-		WithOptions(o).
+		WithOptions(reconcile.NewGuard(mgr, "PacketMachine").Options(o)).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(
 			util.MachineToInfrastructureMapFunc(infrav1.GroupVersion.WithKind("PacketMachine")))).
 		Watches(&infrav1.PacketCluster{}, handler.EnqueueRequestsFromMapFunc(c.ofPacketCluster),
@@ -50,7 +51,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, clusters clustercache.Cl
 }
 
 // ofPacketCluster returns the machines of a cluster.
-func (c *Controller) ofPacketCluster(ctx context.Context, obj ctrlclient.Object) []reconcile.Request {
+func (c *Controller) ofPacketCluster(ctx context.Context, obj ctrlclient.Object) []ctrlreconcile.Request {
 	cluster := obj.GetLabels()[clusterv1.ClusterNameLabel]
 	if cluster == "" {
 		return nil
@@ -60,9 +61,9 @@ func (c *Controller) ofPacketCluster(ctx context.Context, obj ctrlclient.Object)
 		ctrl.LoggerFrom(ctx).Error(err, "Machines of a cluster could not be listed", "cluster", cluster)
 		return nil
 	}
-	var requests []reconcile.Request
+	var requests []ctrlreconcile.Request
 	for i := range machines {
-		requests = append(requests, reconcile.Request{NamespacedName: ctrlclient.ObjectKeyFromObject(&machines[i])})
+		requests = append(requests, ctrlreconcile.Request{NamespacedName: ctrlclient.ObjectKeyFromObject(&machines[i])})
 	}
 	return requests
 }
@@ -85,7 +86,7 @@ func (w *nodeWatcher) watch(ctx context.Context, c *Controller, cluster ctrlclie
 		Name:    "packetmachine-nodes",
 		Watcher: w.controller,
 		Kind:    &corev1.Node{},
-		EventHandler: handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj ctrlclient.Object) []reconcile.Request {
+		EventHandler: handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj ctrlclient.Object) []ctrlreconcile.Request {
 			return c.ofNode(ctx, cluster, obj)
 		}),
 		Predicates: []predicate.TypedPredicate[ctrlclient.Object]{predicate.NewPredicateFuncs(func(obj ctrlclient.Object) bool {
@@ -96,7 +97,7 @@ func (w *nodeWatcher) watch(ctx context.Context, c *Controller, cluster ctrlclie
 }
 
 // ofNode returns the machine of a node that needs something done.
-func (c *Controller) ofNode(ctx context.Context, cluster ctrlclient.ObjectKey, obj ctrlclient.Object) []reconcile.Request {
+func (c *Controller) ofNode(ctx context.Context, cluster ctrlclient.ObjectKey, obj ctrlclient.Object) []ctrlreconcile.Request {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
 		return nil
@@ -106,10 +107,10 @@ func (c *Controller) ofNode(ctx context.Context, cluster ctrlclient.ObjectKey, o
 		ctrl.LoggerFrom(ctx).Error(err, "Machines of a cluster could not be listed", "cluster", cluster)
 		return nil
 	}
-	var requests []reconcile.Request
+	var requests []ctrlreconcile.Request
 	for i := range machines {
 		if machineOf(node, &machines[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: ctrlclient.ObjectKeyFromObject(&machines[i])})
+			requests = append(requests, ctrlreconcile.Request{NamespacedName: ctrlclient.ObjectKeyFromObject(&machines[i])})
 		}
 	}
 	return requests

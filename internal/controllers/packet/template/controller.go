@@ -22,6 +22,7 @@ import (
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/controllers/packet/outcome"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/metal/access"
 	"github.com/drover-dev/drover/internal/metal/client"
 )
@@ -44,7 +45,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		For(&infrav1.PacketMachineTemplate{}, builder.WithPredicates(predicates.ResourceHasFilterLabel(mgr.GetScheme(), log, c.WatchFilter))).
-		WithOptions(o).
+		WithOptions(reconcile.NewGuard(mgr, "PacketMachineTemplate").Options(o)).
 		Complete(c)
 	if err != nil {
 		return fmt.Errorf("making controller %q: %w", name, err)

@@ -11,12 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/predicates"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
 const name = "packetendpoint"
@@ -29,7 +30,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		For(&infrav1.PacketCluster{}, builder.WithPredicates(predicates.ResourceHasFilterLabel(scheme, log, c.WatchFilter), addressChanged())).
-		WithOptions(o).
+		WithOptions(reconcile.NewGuard(mgr, "PacketClusterEndpoint").Options(o)).
 		Watches(&infrav1.PacketMachine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(stateChanged())).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(deletionStarted())).
 		Complete(c)
@@ -40,7 +41,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 }
 
 // ofMachine returns the PacketCluster of a Machine or PacketMachine.
-func (c *Controller) ofMachine(ctx context.Context, obj ctrlclient.Object) []reconcile.Request {
+func (c *Controller) ofMachine(ctx context.Context, obj ctrlclient.Object) []ctrlreconcile.Request {
 	cluster := &clusterv1.Cluster{}
 	key := ctrlclient.ObjectKey{Namespace: obj.GetNamespace(), Name: obj.GetLabels()[clusterv1.ClusterNameLabel]}
 	if key.Name == "" || c.Client.Get(ctx, key, cluster) != nil {
@@ -50,7 +51,7 @@ func (c *Controller) ofMachine(ctx context.Context, obj ctrlclient.Object) []rec
 	if ref.Kind != "PacketCluster" {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: ctrlclient.ObjectKey{Namespace: key.Namespace, Name: ref.Name}}}
+	return []ctrlreconcile.Request{{NamespacedName: ctrlclient.ObjectKey{Namespace: key.Namespace, Name: ref.Name}}}
 }
 
 // addressChanged leaves out our own writes.
