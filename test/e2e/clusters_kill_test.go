@@ -95,7 +95,7 @@ func (s *story) undone(cluster string) {
 	s.t.Helper()
 	before := s.had()
 	create := []string{"create", "cluster", "-f", s.spec(cluster, "1.36", 0, "")}
-	s.killable(cluster, createPhases, create...).KillIn(s.t, workflow.CreateWorkloadCluster, "is being provisioned")
+	s.killable(cluster, createPhases, create...).KillIn(s.t, workflow.CreateWorkloadCluster, "Provisioning device")
 	if during := s.had(); during[0] <= before[0] {
 		s.t.Errorf("it was killed before there was a machine: there were %d, and now %d", before[0], during[0])
 	}

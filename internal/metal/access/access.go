@@ -74,7 +74,7 @@ func (s *Source) credentials(ctx context.Context, cluster *infrav1.PacketCluster
 	secret, err := s.Secrets.Secret(ctx, key)
 	if err != nil {
 		if ctrlclient.IgnoreNotFound(err) == nil {
-			return Credentials{}, &Error{fmt.Sprintf("Secret %q does not exist: create it with the key %s", key.Name, TokenKey)}
+			return Credentials{}, &Error{fmt.Sprintf("Secret %q not found: create it with the key %s", key.Name, TokenKey)}
 		}
 		return Credentials{}, fmt.Errorf("reading credentials %q: %w", key, err)
 	}
@@ -88,17 +88,17 @@ func (s *Source) credentials(ctx context.Context, cluster *infrav1.PacketCluster
 // managers returns the manager's own credentials. They are not sent to an address that someone who may write a PacketCluster chose.
 func (s *Source) managers(cluster *infrav1.PacketCluster) (Credentials, error) {
 	if url := cluster.Spec.APIURL; url != "" && url != s.Default.URL {
-		return Credentials{}, &Error{"spec.apiURL is not the manager's own Packet API: name a Secret with credentials for it in spec.credentialsRef"}
+		return Credentials{}, &Error{"The manager's credentials are not for spec.apiURL: set spec.credentialsRef to a Secret with credentials for it"}
 	}
 	if s.Default.Token == "" {
-		return Credentials{}, &Error{fmt.Sprintf("there are no credentials: name a Secret in spec.credentialsRef, or start the manager with %s set", TokenKey)}
+		return Credentials{}, &Error{fmt.Sprintf("No credentials: set spec.credentialsRef to a Secret, or start the manager with %s set", TokenKey)}
 	}
 	return s.Default, hasURL(s.Default)
 }
 
 func hasURL(c Credentials) error {
 	if c.URL == "" {
-		return &Error{fmt.Sprintf("there is no Packet API: set spec.apiURL, the key %s of the credentials, or --metal-api-url of the manager", URLKey)}
+		return &Error{fmt.Sprintf("No Packet API: set spec.apiURL, the key %s of the credentials, or the manager's flag --metal-api-url", URLKey)}
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ type Client struct {
 func New(o Options) (*Client, error) {
 	base, err := url.Parse(strings.TrimRight(o.URL, "/"))
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
-		return nil, fmt.Errorf("using Packet API %q: must look like https://host/path", o.URL)
+		return nil, fmt.Errorf("invalid URL of the Packet API %q: use the form https://host/path", o.URL)
 	}
 	if o.HTTP == nil {
 		o.HTTP = http.DefaultClient

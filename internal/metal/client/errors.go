@@ -77,9 +77,9 @@ func describe(err error) string {
 	var op *net.OpError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), os.IsTimeout(err):
-		return "no answer in time"
+		return "no response in time"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "the connection was closed before the whole answer was there"
+		return "the connection was closed before the response was complete"
 	case errors.As(err, &op):
 		return op.Op + ": " + op.Err.Error()
 	default:

@@ -24,8 +24,8 @@ func (c *Controller) external(_ context.Context, s *scope) (*outcome.Wait, error
 	if !s.packetCluster.Spec.ControlPlaneEndpoint.IsValid() {
 		return &outcome.Wait{
 			Reason: infrav1.LoadBalancerServiceGoneReason,
-			Message: "Equinix Metal's load balancers (vipManager EMLB) were shut down in June 2026: " +
-				"set spec.controlPlaneEndpoint to a load balancer of your own, or make the cluster with vipManager CPEM",
+			Message: "Equinix Metal shut down its load balancers (vipManager EMLB) in June 2026: " +
+				"set spec.controlPlaneEndpoint to your own load balancer, or create the cluster with vipManager CPEM",
 		}, nil
 	}
 	s.external = true
@@ -118,7 +118,7 @@ func (c *Controller) ensureAddress(ctx context.Context, s *scope) (*outcome.Wait
 	case v.address == nil && s.wasUp():
 		return &outcome.Wait{
 			Reason: infrav1.AddressLostReason,
-			Message: fmt.Sprintf("address %s of the running cluster is no longer in project %q: reserve it again there",
+			Message: fmt.Sprintf("Address %s of the running cluster is no longer in project %q: reserve it there again",
 				s.packetCluster.Spec.ControlPlaneEndpoint.Host, s.packetCluster.Spec.ProjectID),
 			After: time.Minute,
 		}, nil

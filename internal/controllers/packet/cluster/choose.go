@@ -65,10 +65,10 @@ func (i identity) tagged(all []client.IPReservation) verdict {
 // named accepts an address that the cluster already has as its endpoint, unless its tags say that it is another cluster's.
 func (i identity) named(ip *client.IPReservation) verdict {
 	if owner := i.OtherNamespace(ip.Tags); owner != "" {
-		return verdict{problem: "address " + ip.Address + " belongs to a cluster in namespace " + owner}
+		return verdict{problem: "Address " + ip.Address + " belongs to a cluster in namespace " + owner}
 	}
 	if owner := i.OtherCluster(ip.Tags); owner != "" {
-		return verdict{problem: "address " + ip.Address + " belongs to cluster " + owner}
+		return verdict{problem: "Address " + ip.Address + " belongs to cluster " + owner}
 	}
 	return verdict{address: ip, owned: i.Names(ip.Tags)}
 }
@@ -87,6 +87,6 @@ func (i identity) former(all []client.IPReservation, taken func(string) bool) ve
 	case 1:
 		return verdict{address: &candidates[0], owned: true}
 	default:
-		return verdict{problem: "several addresses have the tag " + i.ClusterTag() + " and could be the cluster's: set spec.controlPlaneEndpoint to the right one"}
+		return verdict{problem: "Several addresses have the tag " + i.ClusterTag() + ": set spec.controlPlaneEndpoint to the cluster's address"}
 	}
 }

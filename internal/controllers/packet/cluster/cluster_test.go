@@ -131,7 +131,7 @@ func TestFaultsAreToldAndPass(t *testing.T) {
 		"500":                            {packettest.Fault{Status: 500}, "False APIUnavailable"},
 		"closed connection":              {packettest.Fault{}, "False APIUnavailable"},
 		"401":                            {packettest.Fault{Status: 401, Body: `{"error":"Invalid authentication token"}`}, "False CredentialsInvalid"},
-		"B10 the quota":                  {packettest.Fault{Method: "POST", Path: "/ips", Status: 422, Body: `{"errors":["Request exceeds the quota of elastic addresses"]}`}, "False QuotaExceeded: reserving an address: Request exceeds the quota"},
+		"B10 the quota":                  {packettest.Fault{Method: "POST", Path: "/ips", Status: 422, Body: `{"errors":["Request exceeds the quota of elastic addresses"]}`}, "False QuotaExceeded: Reserving an address failed: Request exceeds the quota"},
 		"B10 an approval is required":    {packettest.Fault{Method: "POST", Path: "/ips", Status: 422, Body: `{"errors":["Manual approval is required"]}`}, "False QuotaExceeded"},
 		"B8 a lookup that fails is told": {packettest.Fault{Method: "GET", Path: "/ips", Status: 500}, "False APIUnavailable"},
 	} {
@@ -274,7 +274,7 @@ func TestB11EMLBIsAcceptedAndExplained(t *testing.T) {
 	emlb := func(c *infrav1.PacketCluster) { c.Spec.VIPManager = infrav1.VIPManagerEMLB }
 	w.Cluster(t, "bare", emlb)
 	c, condition := w.run(t, "bare")
-	begins(t, condition, "False LoadBalancerServiceGone: Equinix Metal's load balancers")
+	begins(t, condition, "False LoadBalancerServiceGone: Equinix Metal shut down its load balancers")
 	if c.Status.Ready {
 		t.Error("ready")
 	}
@@ -335,7 +335,7 @@ func TestTheManagersTokenIsNotSentToAnAddressOfTheUsersChoice(t *testing.T) {
 	thief := packettest.New(t)
 	w.Cluster(t, "c", func(c *infrav1.PacketCluster) { c.Spec.APIURL = thief.URL })
 	_, condition := w.run(t, "c")
-	begins(t, condition, "False CredentialsInvalid: spec.apiURL is not the manager's own")
+	begins(t, condition, "False CredentialsInvalid: The manager's credentials are not for spec.apiURL")
 	if asked := thief.Requests(); len(asked) > 0 {
 		t.Errorf("asked %v", asked)
 	}

@@ -65,9 +65,9 @@ func (c *Controller) steps(s *scope) []step {
 	switch {
 	case s.Deleting():
 		return []step{
-			{Doing: "waiting for the machines", Run: c.awaitMachines},
+			{Doing: "waiting for machines", Run: c.awaitMachines},
 			{Doing: "releasing the address", Run: c.release},
-			{Doing: "letting go of the cluster", Run: c.finish},
+			{Doing: "removing the finalizer", Run: c.finish},
 		}
 	case s.packetCluster.Spec.VIPManager == infrav1.VIPManagerEMLB:
 		return []step{{Doing: "checking the endpoint", Run: c.external}}
@@ -75,7 +75,7 @@ func (c *Controller) steps(s *scope) []step {
 		return nil
 	default:
 		return []step{
-			{Doing: "reaching the Packet API", Run: c.connect},
+			{Doing: "connecting to the Packet API", Run: c.connect},
 			{Doing: "enabling BGP", Run: c.enableBGP},
 			{Doing: "reserving an address", Run: c.ensureAddress},
 		}

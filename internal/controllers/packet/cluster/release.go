@@ -30,7 +30,7 @@ func (c *Controller) awaitMachines(ctx context.Context, s *scope) (*outcome.Wait
 	}
 	return &outcome.Wait{
 		Reason:  infrav1.DeletingReason,
-		Message: fmt.Sprintf("waiting for the machines to go first, there are %d", len(list.Items)),
+		Message: fmt.Sprintf("Waiting for PacketMachines to be deleted (%d left)", len(list.Items)),
 		After:   5 * time.Second,
 	}, nil
 }

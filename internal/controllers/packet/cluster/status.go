@@ -48,7 +48,7 @@ func networkCondition(f facts) *metav1.Condition {
 		}
 	case f.external:
 		c.Status, c.Reason = metav1.ConditionTrue, infrav1.ExternalEndpointReason
-		c.Message = "the endpoint is the one in spec.controlPlaneEndpoint; Equinix Metal's load balancers are gone, so Drover does not look after it"
+		c.Message = "The endpoint is spec.controlPlaneEndpoint, which Drover does not manage"
 	case f.address != nil:
 		c.Status, c.Reason = metav1.ConditionTrue, infrav1.AddressReservedReason
 	default:

@@ -24,7 +24,7 @@ func (c *Controller) announce(ctx context.Context, s *scope) (*outcome.Wait, err
 	if err == nil || client.Is(err, client.Exists) {
 		return nil, nil
 	}
-	wait := outcome.Of("making the BGP session", err)
+	wait := outcome.Of("starting the BGP session", err)
 	if wait == nil {
 		return nil, err
 	}

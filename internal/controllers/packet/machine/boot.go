@@ -53,7 +53,7 @@ func (c *Controller) watchBoot(ctx context.Context, s *scope) (*outcome.Wait, er
 		return nil, nil
 	}
 	events, err := s.api.Events(ctx, s.device.ID)
-	if err != nil && outcome.Of("asking how the boot went", err) == nil {
+	if err != nil && outcome.Of("reading the result of the boot", err) == nil {
 		return nil, err
 	}
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *Controller) watchBoot(ctx context.Context, s *scope) (*outcome.Wait, er
 
 // stillRunning is told of a machine that has become a node before its userdata was through. The first one of a control plane does: what
 // others wait for, such as the cluster's configuration, comes after. That this passes is an event for all who look at the Machine.
-const stillRunning = "the userdata is still being carried out"
+const stillRunning = "The userdata is still running"
 
 func bootIsOver(m *infrav1.PacketMachine) bool {
 	c := conditions.Get(m, infrav1.BootstrapExecSucceeded)
@@ -125,7 +125,7 @@ func leftOut(events []client.Event) string {
 		return ""
 	}
 	slices.Reverse(notes)
-	words := "without effect in the userdata: " + strings.Join(notes[:min(len(notes), maxNotes)], "; ")
+	words := "Userdata without effect: " + strings.Join(notes[:min(len(notes), maxNotes)], "; ")
 	if more := len(notes) - maxNotes; more > 0 {
 		words += fmt.Sprintf("; and %d more", more)
 	}

@@ -33,7 +33,7 @@ func TestBootOf(t *testing.T) {
 		{
 			name:   "done without some of it, in the order of the userdata",
 			events: []client.Event{state("succeeded"), state("running: userdata: b: unknown key"), state("running: userdata: a: left out"), {Type: "power.201"}},
-			want:   &boot{words: "without effect in the userdata: a: left out; b: unknown key"},
+			want:   &boot{words: "Userdata without effect: a: left out; b: unknown key"},
 		},
 		{
 			name:   "the last of two boots counts",
@@ -70,7 +70,7 @@ func TestTheMachineTellsHowItsUserdataFared(t *testing.T) {
 		{name: "well", words: "succeeded", condition: "True BootstrapSucceeded", ready: "True", poll: 6 * time.Minute},
 		{
 			name: "ill", words: "failed: reading the cloud-config: yaml: line 3",
-			condition: "False BootstrapFailed: the userdata failed on device", ready: "False IssuesReported: * BootstrapExecSucceeded: the userdata failed on device", poll: 4 * time.Second,
+			condition: "False BootstrapFailed: The userdata failed on device", ready: "False IssuesReported: * BootstrapExecSucceeded: The userdata failed on device", poll: 4 * time.Second,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -104,8 +104,8 @@ func TestAMachineThatIsANodeHasBootedWhateverItSaid(t *testing.T) {
 	}{
 		"nothing":                 {want: "True NodeJoined"},
 		"that it failed":          {words: []string{"failed: kubeadm"}, want: "True NodeJoined"},
-		"what it leaves out":      {words: []string{stateNote + "ntp: left out"}, want: "True NodeJoined: without effect in the userdata: ntp: left out"},
-		"that, and that all went": {words: []string{stateNote + "ntp: left out", "succeeded"}, want: "True NodeJoined: without effect in the userdata: ntp: left out"},
+		"what it leaves out":      {words: []string{stateNote + "ntp: left out"}, want: "True NodeJoined: Userdata without effect: ntp: left out"},
+		"that, and that all went": {words: []string{stateNote + "ntp: left out", "succeeded"}, want: "True NodeJoined: Userdata without effect: ntp: left out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)
@@ -167,7 +167,7 @@ func TestADeviceThatFailedSaysWhy(t *testing.T) {
 	})
 	m, _ = w.run(t, "m")
 	has(t, m, "False InstanceProvisionFailed")
-	if !strings.Contains(instance(m), "failed to provision (the disk is on fire) and is being removed") {
+	if !strings.Contains(instance(m), "failed to provision (the disk is on fire) and is being deleted") {
 		t.Errorf("InstanceReady is %q", instance(m))
 	}
 }
@@ -200,7 +200,7 @@ func TestASecretThatIsNotThereIsWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, result := w.run(t, "m")
-	has(t, m, `False InvalidBootstrapData: Secret "m", which the Machine names, does not exist`)
+	has(t, m, `False InvalidBootstrapData: Secret "m" with the bootstrap data not found`)
 	if result.RequeueAfter == 0 {
 		t.Error("nobody looks again")
 	}

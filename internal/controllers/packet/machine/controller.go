@@ -69,19 +69,19 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (c *Controller) steps(s *scope) []step {
 	if s.Deleting() {
 		return []step{
-			{Doing: "reaching the Packet API", Run: c.connectToDelete},
-			{Doing: "removing the device", Run: c.remove},
-			{Doing: "letting go of the machine", Run: c.release},
+			{Doing: "connecting to the Packet API", Run: c.connectToDelete},
+			{Doing: "deleting the device", Run: c.remove},
+			{Doing: "removing the finalizer", Run: c.release},
 		}
 	}
 	return []step{
 		{Doing: "waiting for the cluster", Run: c.awaitCluster},
-		{Doing: "reaching the Packet API", Run: c.connect},
-		{Doing: "looking for the device", Run: c.find},
-		{Doing: "ordering the device", Run: c.order},
+		{Doing: "connecting to the Packet API", Run: c.connect},
+		{Doing: "searching for the device", Run: c.find},
+		{Doing: "ordering a device", Run: c.order},
 		{Doing: "checking the device", Run: c.settle},
-		{Doing: "making the BGP session", Run: c.announce},
-		{Doing: "putting the provider id on the node", Run: c.adoptNode},
-		{Doing: "asking how the boot went", Run: c.watchBoot},
+		{Doing: "starting the BGP session", Run: c.announce},
+		{Doing: "initializing the node", Run: c.adoptNode},
+		{Doing: "reading the result of the boot", Run: c.watchBoot},
 	}
 }

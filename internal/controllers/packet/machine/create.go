@@ -22,7 +22,7 @@ import (
 const orderGrace = 45 * time.Second
 
 // waitForBootstrap ends with an event: Cluster API sets the Secret's name.
-var waitForBootstrap = &outcome.Wait{Reason: infrav1.WaitingForBootstrapDataReason, Message: "the Machine has no bootstrap data yet"}
+var waitForBootstrap = &outcome.Wait{Reason: infrav1.WaitingForBootstrapDataReason, Message: "Waiting for the bootstrap data of the Machine"}
 
 // order gets a device for a machine that has none.
 func (c *Controller) order(ctx context.Context, s *scope) (*outcome.Wait, error) {
@@ -60,7 +60,7 @@ func (c *Controller) awaitOrder(s *scope) *outcome.Wait {
 	}
 	return &outcome.Wait{
 		Reason:  infrav1.InstanceProvisionStartedReason,
-		Message: "a device was ordered, the answer was lost: looking for it before another one is ordered",
+		Message: "A device was ordered but the response was lost: searching for it before ordering again",
 		After:   min(left+time.Second, 5*time.Second),
 	}
 }
@@ -136,7 +136,7 @@ func (c *Controller) userdata(ctx context.Context, s *scope) (string, *outcome.W
 	key := ctrlclient.ObjectKey{Namespace: s.machine.Namespace, Name: *s.owner.Spec.Bootstrap.DataSecretName}
 	err := c.Client.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
-		return "", unusable(fmt.Sprintf("Secret %q, which the Machine names, does not exist", key.Name), time.Minute), nil
+		return "", unusable(fmt.Sprintf("Secret %q with the bootstrap data not found", key.Name), time.Minute), nil
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("reading bootstrap data %q: %w", key, err)
@@ -151,7 +151,7 @@ func (c *Controller) userdata(ctx context.Context, s *scope) (string, *outcome.W
 	}
 	if withheld {
 		c.Events.Event(s.machine, corev1.EventTypeWarning, "APIKeyWithheld",
-			"The bootstrap data asks for apiKey, which is left empty: everything on the machine could read it")
+			"The bootstrap data uses the placeholder apiKey, which stays empty: every process on the machine could read the key")
 	}
 	return rendered, nil, nil
 }
@@ -173,7 +173,7 @@ func (c *Controller) sshKeys(ctx context.Context, s *scope) (keys, error) {
 	k := sortKeys(field, s.machine.Name, known)
 	if len(k.unknown) > 0 {
 		c.Events.Eventf(s.machine, corev1.EventTypeWarning, "SSHKeyNotFound",
-			"The project has no SSH keys with the labels %s", strings.Join(k.unknown, ", "))
+			"The project has no SSH keys labeled %s", strings.Join(k.unknown, ", "))
 	}
 	return k, nil
 }

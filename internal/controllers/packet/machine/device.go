@@ -28,13 +28,13 @@ func (c *Controller) awaitCluster(_ context.Context, s *scope) (*outcome.Wait, e
 	case s.packetCluster == nil:
 		return &outcome.Wait{
 			Reason:  infrav1.WaitingForClusterInfrastructureReason,
-			Message: fmt.Sprintf("PacketCluster %q does not exist yet", s.cluster.Spec.InfrastructureRef.Name),
+			Message: fmt.Sprintf("Waiting for PacketCluster %q to be created", s.cluster.Spec.InfrastructureRef.Name),
 			After:   time.Minute,
 		}, nil
 	case s.deviceID() == "" && !ptr.Deref(s.cluster.Status.Initialization.InfrastructureProvisioned, false):
 		return &outcome.Wait{
 			Reason:  infrav1.WaitingForClusterInfrastructureReason,
-			Message: fmt.Sprintf("PacketCluster %q is not ready: see its condition %s", s.packetCluster.Name, infrav1.NetworkInfrastructureReady),
+			Message: fmt.Sprintf("Waiting for PacketCluster %q: see its condition %s", s.packetCluster.Name, infrav1.NetworkInfrastructureReady),
 		}, nil
 	}
 	return nil, nil
@@ -93,7 +93,7 @@ func (c *Controller) mourn(s *scope, id string) *outcome.Wait {
 	if s.wasUp() {
 		return &outcome.Wait{
 			Reason:  infrav1.InstanceNotFoundReason,
-			Message: fmt.Sprintf("device %q is gone: delete the Machine, or let a MachineHealthCheck replace it", id),
+			Message: fmt.Sprintf("Device %q no longer exists: delete the Machine, or let a MachineHealthCheck replace it", id),
 			After:   c.PollInterval,
 		}
 	}
@@ -101,13 +101,13 @@ func (c *Controller) mourn(s *scope, id string) *outcome.Wait {
 	p.Failures++
 	p.OrderedAt = nil
 	s.machine.Spec.ProviderID = nil
-	c.Events.Eventf(s.machine, corev1.EventTypeWarning, infrav1.InstanceProvisionFailedReason, "Device %q vanished before it was up", id)
+	c.Events.Eventf(s.machine, corev1.EventTypeWarning, infrav1.InstanceProvisionFailedReason, "Device %q disappeared before it was active", id)
 	if p.Failures >= maxFailures {
 		return s.giveUp()
 	}
 	return &outcome.Wait{
 		Reason:  infrav1.InstanceProvisionFailedReason,
-		Message: fmt.Sprintf("device %q failed to provision, another one will be ordered (%d of %d)", id, p.Failures, maxFailures),
+		Message: fmt.Sprintf("Device %q failed to provision (failure %d of %d); another will be ordered", id, p.Failures, maxFailures),
 		After:   afterFailure * time.Duration(p.Failures),
 	}
 }
@@ -117,7 +117,7 @@ func (s *scope) giveUp() *outcome.Wait {
 	s.exhausted = true
 	return &outcome.Wait{
 		Reason:  infrav1.InstanceProvisionFailedReason,
-		Message: fmt.Sprintf("%d devices failed to provision: delete the Machine, or let a MachineHealthCheck replace it", maxFailures),
+		Message: fmt.Sprintf("Provisioning failed %d times: delete the Machine, or let a MachineHealthCheck replace it", maxFailures),
 	}
 }
 
@@ -144,7 +144,7 @@ func (c *Controller) search(ctx context.Context, s *scope) error {
 	}
 	s.record(keep)
 	for _, d := range extra {
-		c.Events.Eventf(s.machine, corev1.EventTypeWarning, "DuplicateDevice", "Removed device %q, the machine has %q", d.ID, keep.ID)
+		c.Events.Eventf(s.machine, corev1.EventTypeWarning, "DuplicateDevice", "Deleted device %q because the machine already has %q", d.ID, keep.ID)
 		if err := s.api.DeleteDevice(ctx, d.ID); err != nil && !client.Is(err, client.NotFound) {
 			return err
 		}
@@ -205,11 +205,11 @@ func (c *Controller) discard(ctx context.Context, s *scope) (*outcome.Wait, erro
 	if err := s.api.DeleteDevice(ctx, s.device.ID); err != nil && !client.Is(err, client.NotFound) {
 		return nil, err
 	}
-	c.Events.Eventf(s.machine, corev1.EventTypeWarning, infrav1.InstanceProvisionFailedReason, "Removed device %q, which failed to provision%s", s.device.ID, because(s.cause))
+	c.Events.Eventf(s.machine, corev1.EventTypeWarning, infrav1.InstanceProvisionFailedReason, "Deleted device %q, which failed to provision%s", s.device.ID, because(s.cause))
 	return &outcome.Wait{Reason: infrav1.InstanceProvisionFailedReason, Message: replacing(s.device.ID, s.cause), After: removalPoll}, nil
 }
 
 // replacing says what becomes of a device that failed before it was ever up.
 func replacing(id, cause string) string {
-	return fmt.Sprintf("device %q failed to provision%s and is being removed, another one will be ordered", id, because(cause))
+	return fmt.Sprintf("Device %q failed to provision%s and is being deleted; another will be ordered", id, because(cause))
 }

@@ -23,7 +23,7 @@ func TestAMachineGetsADeviceAndBecomesReady(t *testing.T) {
 		Spec: func(s *infrav1.PacketMachineSpec) { s.BillingCycle = "hourly" },
 	})
 	m, result := w.run(t, "cp")
-	has(t, m, "False InstanceProvisionStarted: device")
+	has(t, m, "False InstanceProvisionStarted: Provisioning device")
 	if result.RequeueAfter == 0 || result.RequeueAfter > 2*time.Second {
 		t.Errorf("a new device is looked at again after %s", result.RequeueAfter)
 	}
@@ -92,7 +92,7 @@ func TestWhatAMachineWaitsFor(t *testing.T) {
 		})
 		w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
 		m, result := w.run(t, "m")
-		has(t, m, `False CredentialsInvalid: Secret "missing" does not exist`)
+		has(t, m, `False CredentialsInvalid: Secret "missing" not found`)
 		if result.RequeueAfter == 0 {
 			t.Error("nobody looks again")
 		}
@@ -324,7 +324,7 @@ func TestB5AForbiddenDeviceIsBelievedGoneOnlyIfTheProjectDoesNotListIt(t *testin
 			w.API.Change(idOf(t, m), func(d *packettest.Device) { d.Hidden = true })
 		}
 		m, _ = w.run(t, "m")
-		has(t, m, "False InstanceProvisionFailed: 3 devices failed")
+		has(t, m, "False InstanceProvisionFailed: Provisioning failed 3 times")
 		if ptr.Deref(m.Status.FailureReason, "") != infrav1.FailureCreate || len(w.API.Orders()) != maxFailures {
 			t.Errorf("failure reason %v after %d orders", m.Status.FailureReason, len(w.API.Orders()))
 		}
@@ -380,7 +380,7 @@ func TestADeviceInTheWrongMetroIsReported(t *testing.T) {
 	m, _ := w.run(t, "m")
 	w.API.Change(idOf(t, m), func(d *packettest.Device) { d.Metro, d.State = "sv", "active" })
 	m, _ = w.run(t, "m")
-	has(t, m, "False InstanceMisplaced: device is in metro sv, machine asks for da")
+	has(t, m, "False InstanceMisplaced: The device is in metro sv, but the machine requires da")
 }
 
 func TestB7ACrashBetweenOrderAndRecordLeavesExactlyOneDevice(t *testing.T) {
@@ -464,7 +464,7 @@ func TestTheFinalizerStaysUntilTheDeviceIsGone(t *testing.T) {
 	}
 	w.API.Heal()
 	m, _ = w.run(t, "m")
-	has(t, m, "False Deleting: waiting until device")
+	has(t, m, "False Deleting: Waiting for device")
 	for _, fault := range []packettest.Fault{{Status: 500}, {Status: 403, Body: "<html>"}, {Status: 404, Body: "<html>"}, {Status: 401, Body: `{}`}, {}} {
 		w.API.Fail(fault)
 		w.run(t, "m")

@@ -39,10 +39,10 @@ func place(machine placement, failureDomain string, cluster placement) placement
 // misplaced says how the device is not where it should be, or "". What the API does not tell is not held against it.
 func (p placement) misplaced(d *client.Device) string {
 	if got := d.MetroCode(); p.metro != "" && got != "" && !strings.EqualFold(got, p.metro) {
-		return "device is in metro " + got + ", machine asks for " + p.metro
+		return "The device is in metro " + got + ", but the machine requires " + p.metro
 	}
 	if got := d.FacilityCode(); p.facility != "" && got != "" && !strings.EqualFold(got, p.facility) {
-		return "device is in facility " + got + ", machine asks for " + p.facility
+		return "The device is in facility " + got + ", but the machine requires " + p.facility
 	}
 	return ""
 }

@@ -30,7 +30,7 @@ func (c *Controller) connectToDelete(ctx context.Context, s *scope) (wait *outco
 	if s.packetCluster == nil {
 		return &outcome.Wait{
 			Reason: infrav1.DeletingReason,
-			Message: fmt.Sprintf("the PacketCluster is gone, so the project of device %q is not known: remove the device, then the finalizer %s",
+			Message: fmt.Sprintf("The PacketCluster no longer exists, so the project of device %q is unknown: delete the device, then remove the finalizer %s",
 				s.deviceID(), infrav1.MachineFinalizer),
 			After: time.Minute,
 		}, nil
@@ -61,7 +61,7 @@ func (c *Controller) remove(ctx context.Context, s *scope) (*outcome.Wait, error
 	if len(ids) > 0 {
 		return &outcome.Wait{
 			Reason:  infrav1.DeletingReason,
-			Message: fmt.Sprintf("waiting until device %s is gone", strings.Join(ids, ", ")),
+			Message: fmt.Sprintf("Waiting for device %s to be deprovisioned", strings.Join(ids, ", ")),
 			After:   removalPoll,
 		}, nil
 	}

@@ -71,7 +71,7 @@ func instanceCondition(f facts) metav1.Condition {
 		return condition(status, f.wait.Reason, f.wait.Message)
 	}
 	if f.device == nil {
-		return condition(metav1.ConditionUnknown, infrav1.InstanceNotReadyReason, "nothing is known of the device yet")
+		return condition(metav1.ConditionUnknown, infrav1.InstanceNotReadyReason, "Waiting for the state of the device")
 	}
 	if f.misplaced != "" {
 		return condition(metav1.ConditionFalse, infrav1.InstanceMisplacedReason, f.misplaced+": delete the Machine")
@@ -91,14 +91,14 @@ func deviceCondition(d *client.Device, cause string) metav1.Condition {
 	case infrav1.InstanceQueued, infrav1.InstanceProvisioning, "":
 		return started(d.ID)
 	case infrav1.InstanceInactive:
-		return condition(no, infrav1.InstanceStoppedReason, fmt.Sprintf("device %q is powered off", d.ID))
+		return condition(no, infrav1.InstanceStoppedReason, fmt.Sprintf("Device %q is powered off", d.ID))
 	case infrav1.InstanceFailed:
 		return condition(no, infrav1.InstanceProvisionFailedReason,
-			fmt.Sprintf("device %q failed to provision%s: delete the Machine, or let a MachineHealthCheck replace it", d.ID, because(cause)))
+			fmt.Sprintf("Device %q failed to provision%s: delete the Machine, or let a MachineHealthCheck replace it", d.ID, because(cause)))
 	case infrav1.InstanceDeprovisioning, infrav1.InstanceDeleted:
-		return condition(no, infrav1.InstanceTerminatedReason, fmt.Sprintf("device %q is being removed, not by Drover", d.ID))
+		return condition(no, infrav1.InstanceTerminatedReason, fmt.Sprintf("Device %q is being deleted, but not by Drover", d.ID))
 	default:
-		return condition(no, infrav1.InstanceNotReadyReason, fmt.Sprintf("device %q is %s", d.ID, d.State))
+		return condition(no, infrav1.InstanceNotReadyReason, fmt.Sprintf("Device %q is in state %s", d.ID, d.State))
 	}
 }
 
@@ -111,9 +111,9 @@ func because(cause string) string {
 }
 
 func started(id string) metav1.Condition {
-	message := "a device is being ordered"
+	message := "Ordering a device"
 	if id != "" {
-		message = fmt.Sprintf("device %q is being provisioned", id)
+		message = fmt.Sprintf("Provisioning device %q", id)
 	}
 	return condition(metav1.ConditionFalse, infrav1.InstanceProvisionStartedReason, message)
 }
@@ -142,7 +142,7 @@ func bootCondition(f facts) *metav1.Condition {
 	case f.boot.failed:
 		return &metav1.Condition{
 			Type: infrav1.BootstrapExecSucceeded, Status: metav1.ConditionFalse, Reason: infrav1.BootstrapFailedReason,
-			Message: fmt.Sprintf("the userdata failed on device %q: %s", f.device.ID, f.boot.words),
+			Message: fmt.Sprintf("The userdata failed on device %q: %s", f.device.ID, f.boot.words),
 		}
 	default:
 		return &metav1.Condition{Type: infrav1.BootstrapExecSucceeded, Status: metav1.ConditionTrue, Reason: infrav1.BootstrapSucceededReason, Message: f.boot.words}

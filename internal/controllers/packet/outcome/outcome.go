@@ -47,7 +47,7 @@ func Of(doing string, err error) *Wait {
 		return nil
 	}
 	reason, after := explain(e)
-	return &Wait{reason, Bound(doing + ": " + e.Reason()), after}
+	return &Wait{reason, Bound(capitalize(doing) + " failed: " + e.Reason()), after}
 }
 
 func explain(e *client.Error) (string, time.Duration) {
@@ -79,6 +79,14 @@ func (w *Wait) Silent() bool {
 	default:
 		return false
 	}
+}
+
+// capitalize turns what a step does, which starts with a letter of ASCII, into the beginning of a sentence.
+func capitalize(doing string) string {
+	if doing == "" {
+		return ""
+	}
+	return strings.ToUpper(doing[:1]) + doing[1:]
 }
 
 // Bound makes words of others short enough for a condition. It drops the rest of a character that it would cut in two.

@@ -82,9 +82,9 @@ func decide(s situation) decision {
 	others := slices.Delete(slices.Clone(s.candidates), holder, holder+1)
 	switch {
 	case h.leaving:
-		return s.leave(h, others, "the machine that has the address is being deleted")
+		return s.leave(h, others, "the previous machine is being deleted")
 	case h.health.failures >= patience && s.now.Sub(s.movedAt) >= cooldown:
-		return s.leave(h, others, "the machine that has the address does not answer")
+		return s.leave(h, others, "the previous machine does not answer")
 	default:
 		return decision{next: pace(h, others)}
 	}
@@ -103,7 +103,7 @@ func (s situation) fill() decision {
 	slices.SortStableFunc(up, func(a, b candidate) int {
 		return cmp.Or(first(a.fit(), b.fit()), first(!a.leaving, !b.leaving), a.created.Compare(b.created), cmp.Compare(a.machine+a.device, b.machine+b.device))
 	})
-	return decision{to: up[0].device, why: "no machine has the address", next: checkFailing}
+	return decision{to: up[0].device, why: "no machine held the address", next: checkFailing}
 }
 
 // leave moves the address to a healthy machine, if there is one.

@@ -128,7 +128,7 @@ func (s *scope) moved(ctx context.Context, d decision) {
 	e.MovedAt = &now
 	s.recollection.health[d.to] = health{}
 	ctrl.LoggerFrom(ctx).Info("Moved the endpoint", "address", e.Address, "machine", e.Machine, "why", d.why)
-	s.controller.Events.Eventf(s.packetCluster, corev1.EventTypeNormal, "EndpointMoved", "Put address %s on machine %q: %s", e.Address, e.Machine, d.why)
+	s.controller.Events.Eventf(s.packetCluster, corev1.EventTypeNormal, "EndpointMoved", "Assigned address %s to machine %q: %s", e.Address, e.Machine, d.why)
 }
 
 // note records who has the address.

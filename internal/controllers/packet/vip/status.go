@@ -25,16 +25,16 @@ func served(e infrav1.EndpointStatus, h health, initialized bool, problem string
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, infrav1.APIUnavailableReason, problem
 	case e.DeviceID == "":
 		c.Status, c.Reason = metav1.ConditionFalse, infrav1.NoControlPlaneMachineReason
-		c.Message = "no control plane machine is up"
+		c.Message = "No control plane machine is active"
 	case h.successes > 0:
 		c.Status, c.Reason = metav1.ConditionTrue, infrav1.EndpointHealthyReason
-		c.Message = fmt.Sprintf("machine %q has the address", e.Machine)
+		c.Message = fmt.Sprintf("Machine %q holds the address", e.Machine)
 	case h.failures < patience || !initialized:
 		c.Status, c.Reason = metav1.ConditionUnknown, infrav1.EndpointAssignedReason
-		c.Message = fmt.Sprintf("machine %q has the address, it has not answered yet", e.Machine)
+		c.Message = fmt.Sprintf("Machine %q holds the address but has not answered yet", e.Machine)
 	default:
 		c.Status, c.Reason = metav1.ConditionFalse, infrav1.EndpointUnhealthyReason
-		c.Message = fmt.Sprintf("machine %q has the address and does not answer, nor does another one", e.Machine)
+		c.Message = fmt.Sprintf("Machine %q holds the address but does not answer, and neither does any other control plane machine", e.Machine)
 	}
 	return c
 }

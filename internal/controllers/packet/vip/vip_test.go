@@ -226,7 +226,7 @@ func TestAnAPIThatDoesNotAnswerSaysNothingAboutTheEndpoint(t *testing.T) {
 		w.Pass(time.Minute)
 		c, _ = w.look(t)
 	}
-	if got := packettest.Condition(c, infrav1.EndpointServed); !strings.HasPrefix(got, "False APIUnavailable: moving the endpoint") {
+	if got := packettest.Condition(c, infrav1.EndpointServed); !strings.HasPrefix(got, "False APIUnavailable: Moving the endpoint failed: ") {
 		t.Errorf("EndpointServed is %q although the address can't be moved", got)
 	}
 	w.API.Heal()
