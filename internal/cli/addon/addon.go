@@ -1,5 +1,5 @@
-// Package addon holds the commands about add-ons: list, status, diff, history, rollback and resume. They parse and print; package view does
-// the work.
+// Package addon implements `drover addon`: list, status, diff, history, rollback and resume. It
+// parses flags and prints results; package view does the work.
 package addon
 
 import (
@@ -13,37 +13,38 @@ import (
 	"github.com/drover-dev/drover/internal/operate/inspect/addons"
 )
 
-const long = `See and change what runs on every cluster: charts and manifests that a
-HelmChartProxy puts there.
+const long = `Manage add-ons: charts and manifests that a HelmChartProxy installs on every cluster
+it selects.
 
-  drover addon diff -f cni.yaml             # what would this change, and where?
+The management plane is the one of --kubeconfig, of $KUBECONFIG, or the embedded
+plane in $DROVER_HOME.`
+
+const example = `  drover addon diff -f cni.yaml             # preview a change on each cluster
   drover kubectl apply -f cni.yaml
-  drover addon status cni --wait 10m        # is it there, on all clusters?
-  drover addon history cni                  # what was it before?
-  drover addon rollback cni                 # back to that, on all clusters
+  drover addon status cni --wait 10m        # wait until it is ready everywhere
+  drover addon history cni                  # list its revisions
+  drover addon rollback cni                 # restore the previous one`
 
-The management plane is that of --kubeconfig, of $KUBECONFIG, or the one in
-$DROVER_HOME.`
-
-// NewCommand is "drover addon".
+// NewCommand returns `drover addon`.
 func NewCommand(io *ui.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "addon",
 		Aliases: []string{"addons"},
-		Short:   "See what runs on every cluster, and change it",
+		Short:   "Manage add-ons on workload clusters",
 		Long:    long,
+		Example: example,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	o := &options{}
 	o.plane.Add(cmd.PersistentFlags())
-	cmd.PersistentFlags().StringVarP(&o.namespace, "namespace", "n", "", "`namespace` of the add-on (default: wherever it is)")
+	cmd.PersistentFlags().StringVarP(&o.namespace, "namespace", "n", "", "`namespace` of the add-on (default: all namespaces)")
 	_ = cmd.MarkPersistentFlagFilename("kubeconfig")
 	cmd.AddCommand(newList(io, o), newStatus(io, o), newDiff(io, o), newHistory(io, o), newRollback(io, o), newResume(io, o))
 	return cmd
 }
 
-// options are the same for all commands.
+// options are the flags that all commands share.
 type options struct {
 	plane     management.Flags
 	namespace string
@@ -57,7 +58,7 @@ func (o *options) connect() (*view.Plane, error) {
 	return view.Connect(config)
 }
 
-// find connects and finds the add-on of that name.
+// find connects to the plane and returns the add-on with a name.
 func (o *options) find(ctx context.Context, name string) (*view.Plane, *addonsv1.HelmChartProxy, error) {
 	plane, err := o.connect()
 	if err != nil {
@@ -67,7 +68,7 @@ func (o *options) find(ctx context.Context, name string) (*view.Plane, *addonsv1
 	return plane, hcp, err
 }
 
-// complete offers the names of add-ons to a shell.
+// complete completes names of add-ons.
 func (o *options) complete(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -89,7 +90,7 @@ func (o *options) complete(cmd *cobra.Command, args []string, _ string) ([]cobra
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeCluster offers the clusters that the add-on of the first argument is on.
+// completeCluster completes names of the clusters that the add-on of the first argument is on.
 func (o *options) completeCluster(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -191,7 +191,7 @@ func same(t *testing.T, what, want, got string) {
 	}
 }
 
-func TestDiffTellsWhatWouldChangeWhere(t *testing.T) {
+func TestDiffGroupsClustersByChange(t *testing.T) {
 	w := newWorld(t)
 	w.publish("1.0.0", "ServiceAccount")
 	w.publish("1.1.0", "Secret")
@@ -205,7 +205,7 @@ func TestDiffTellsWhatWouldChangeWhere(t *testing.T) {
 	out, talk, code := w.run(w.text(hcp), "diff", "-f", "-", "--allow-plain-http")
 	same(t, "a new add-on", `
 NS/web
-  On 2 clusters (one, two): would be installed, version 1.0.0
+  On 2 clusters (one, two): install version 1.0.0
     + ServiceAccount NS/web
         + apiVersion: "v1"
         + kind: "ServiceAccount"
@@ -218,7 +218,7 @@ NS/web
         + kind: "ConfigMap"
         + metadata.name: "web"
         + metadata.namespace: "NS"
-  On cluster three: would be installed, version 1.0.0
+  On cluster three: install version 1.0.0
     + ServiceAccount NS/web
         + apiVersion: "v1"
         + kind: "ServiceAccount"
@@ -233,13 +233,13 @@ NS/web
         + metadata.namespace: "NS"
 `, out)
 	if code != 1 || talk != "" {
-		t.Errorf("code %d, said %q, want 1 and nothing", code, talk)
+		t.Errorf("code %d, printed %q, want 1 and nothing", code, talk)
 	}
 
 	w.apply(hcp)
 	w.install("one", metav1.ConditionTrue)
 	out, _, code = w.run(w.text(hcp), "diff", "-f", "-", "--allow-plain-http")
-	same(t, "the same again", "NS/web\n  On 3 clusters (one, three, two): nothing would change\n", out)
+	same(t, "the same again", "NS/web\n  On 3 clusters (one, three, two): no changes\n", out)
 	if code != 0 {
 		t.Errorf("code %d, want 0 when nothing would change", code)
 	}
@@ -248,7 +248,7 @@ NS/web
 	out, _, code = w.run(w.text(hcp), "diff", "-f", "-", "--allow-plain-http")
 	same(t, "a new version for fewer clusters", `
 NS/web
-  On 2 clusters (one, two): would be upgraded, version 1.1.0 (version)
+  On 2 clusters (one, two): upgrade version 1.1.0 (version)
     + Secret NS/web
         + apiVersion: "v1"
         + kind: "Secret"
@@ -257,7 +257,7 @@ NS/web
     ~ ConfigMap NS/web
         data.version: "1.0.0" → "1.1.0"
     - ServiceAccount NS/web
-  On cluster three: would be uninstalled
+  On cluster three: uninstall
 `, out)
 	if code != 1 {
 		t.Errorf("code %d, want 1 when something would change", code)
@@ -265,18 +265,18 @@ NS/web
 
 	w.must(w.client.Delete(w.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "two-kubeconfig"}}))
 	out, _, code = w.run(w.text(hcp), "diff", "-f", "-", "--allow-plain-http", "-o", "json")
-	if code != 2 || !strings.Contains(out, `"error": "cluster \"two\" has no kubeconfig yet`) || !strings.Contains(out, `"action": "Upgrade"`) {
-		t.Errorf("code %d with a cluster that can't be asked, want 2 and the others' changes:\n%s", code, out)
+	if code != 2 || !strings.Contains(out, `"error": "cluster \"two\" has no kubeconfig:`) || !strings.Contains(out, `"action": "Upgrade"`) {
+		t.Errorf("code %d with an unreachable cluster, want 2 and the changes of the others:\n%s", code, out)
 	}
 }
 
-func TestDiffRefusesWhatItCanNotRead(t *testing.T) {
+func TestDiffRejectsInvalidFiles(t *testing.T) {
 	w := newWorld(t)
 	for name, tt := range map[string]struct{ stdin, want string }{
-		"nothing of interest":       {"kind: Pod\n", "there is no HelmChartProxy in the standard input"},
+		"nothing of interest":       {"kind: Pod\n", "no HelmChartProxy in the standard input"},
 		"a field that is unknown":   {"apiVersion: addons.cluster.x-k8s.io/v1alpha1\nkind: HelmChartProxy\nmetadata: {name: x}\nspec: {chart: x}\n", `unknown field "spec.chart"`},
 		"a field in the wrong case": {"apiVersion: addons.cluster.x-k8s.io/v1alpha1\nkind: HelmChartProxy\nmetadata: {name: x}\nspec: {chartname: x}\n", `unknown field "spec.chartname"`},
-		"another namespace":         {"apiVersion: addons.cluster.x-k8s.io/v1alpha1\nkind: HelmChartProxy\nmetadata: {name: x, namespace: other}\n", `is in namespace "other", not in`},
+		"another namespace":         {"apiVersion: addons.cluster.x-k8s.io/v1alpha1\nkind: HelmChartProxy\nmetadata: {name: x, namespace: other}\n", `is in namespace "other", but --namespace is`},
 		"a template that is none": {
 			"apiVersion: addons.cluster.x-k8s.io/v1alpha1\nkind: HelmChartProxy\nmetadata: {name: x}\nspec: {chartName: a, repoURL: 'https://x', valuesTemplate: '{{'}\n",
 			"spec.valuesTemplate: Invalid value",
@@ -284,16 +284,16 @@ func TestDiffRefusesWhatItCanNotRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, talk, code := w.run(tt.stdin, "diff", "-f", "-"); code != 2 || !strings.Contains(talk, tt.want) {
-				t.Errorf("code %d, said %q, want 2 and %q", code, talk, tt.want)
+				t.Errorf("code %d, printed %q, want 2 and %q", code, talk, tt.want)
 			}
 		})
 	}
 }
 
-func TestDiffWithoutAFileIsNoChange(t *testing.T) {
+func TestDiffWithoutFileExitsWithUsageError(t *testing.T) {
 	w := newWorld(t)
-	if _, talk, code := w.run("", "diff"); code != 2 || !strings.Contains(talk, "name a file with -f") {
-		t.Errorf("code %d, said %q, want 2: 1 would mean that something changes", code, talk)
+	if _, talk, code := w.run("", "diff"); code != 2 || !strings.Contains(talk, "specify a file with -f") {
+		t.Errorf("code %d, printed %q, want 2: 1 would mean that something changes", code, talk)
 	}
 }
 
@@ -320,12 +320,12 @@ NS   web    web     False   2          1          1           -
 		t.Errorf("code %d, status:\n%s", code, out)
 	}
 	_, talk, code := w.run("", "status", "web", "--wait", "10ms")
-	if code != 1 || !strings.Contains(talk, "web is not ready after 10ms: ") {
-		t.Errorf("code %d, said %q", code, talk)
+	if code != 1 || !strings.Contains(talk, "timed out after 10ms waiting for add-on \"web\": ") {
+		t.Errorf("code %d, printed %q", code, talk)
 	}
 	_, talk, code = w.run("", "status", "wbe")
-	if code != 1 || !strings.Contains(talk, `there is no add-on "wbe"; there are NS/web`) {
-		t.Errorf("code %d, said %q", code, talk)
+	if code != 1 || !strings.Contains(talk, `add-on "wbe" not found; existing add-ons: NS/web`) {
+		t.Errorf("code %d, printed %q", code, talk)
 	}
 
 	out, _, _ = w.run("", "history", "web", "-o", "yaml")
@@ -337,31 +337,31 @@ NS   web    web     False   2          1          1           -
 		t.Errorf("history on cluster one:\n%s", out)
 	}
 	_, talk, code = w.run("", "history", "web", "--cluster", "four")
-	if code != 1 || !strings.Contains(talk, "has no release on cluster \"four\": see `drover addon status web`") {
-		t.Errorf("code %d, said %q", code, talk)
+	if code != 1 || !strings.Contains(talk, "has no release on cluster \"four\"\nTry: drover addon status web") {
+		t.Errorf("code %d, printed %q", code, talk)
 	}
 
 	_, talk, code = w.run("", "rollback", "web", "--cluster", "one")
-	if code != 0 || !strings.Contains(talk, "will bring release web on cluster one forward again") || !strings.Contains(talk, "is at revision 3, deployed") {
-		t.Errorf("code %d, said %q", code, talk)
+	if code != 0 || !strings.Contains(talk, "will upgrade release web on cluster one again") || !strings.Contains(talk, "revision 3 is deployed") {
+		t.Errorf("code %d, printed %q", code, talk)
 	}
 	_, talk, code = w.run("", "rollback", "web")
 	hcp := &addonsv1.HelmChartProxy{}
 	w.must(w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: "web"}, hcp))
-	if code != 0 || hcp.Spec.Version != "1.0.0" || !strings.Contains(talk, "web is as it was at revision 1") {
-		t.Errorf("code %d, version %q, said %q", code, hcp.Spec.Version, talk)
+	if code != 0 || hcp.Spec.Version != "1.0.0" || !strings.Contains(talk, "Restored revision 1 of add-on web") {
+		t.Errorf("code %d, version %q, printed %q", code, hcp.Spec.Version, talk)
 	}
 	_, talk, code = w.run("", "rollback", "web", "--to", "9")
-	if code != 1 || !strings.Contains(talk, "there is no such revision: see `drover addon history web`") {
-		t.Errorf("code %d, said %q", code, talk)
+	if code != 1 || !strings.Contains(talk, "revision not found\nTry: drover addon history web") {
+		t.Errorf("code %d, printed %q", code, talk)
 	}
 	_, talk, code = w.run("", "resume", "web")
-	if code != 1 || !strings.Contains(talk, `the rollout of add-on "web" is not paused`) {
-		t.Errorf("code %d, said %q", code, talk)
+	if code != 1 || !strings.Contains(talk, `rollout of add-on "web" is not paused`) {
+		t.Errorf("code %d, printed %q", code, talk)
 	}
 }
 
-func TestNamesAreOfferedToShells(t *testing.T) {
+func TestCompletionOffersAddonsAndClusters(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("one", "a")
 	w.apply(w.chart("1.0.0", ""))

@@ -21,14 +21,14 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
-// Exit codes of diff, which are those that people know from diff.
+// Exit codes, like those of diff(1).
 const (
 	exitChanges = 1
-	exitTrouble = 2
+	exitUnknown = 2
 )
 
-// diffed is what would become of one add-on.
-type diffed struct {
+// addonDiff is the outlook of one add-on.
+type addonDiff struct {
 	Namespace string         `json:"namespace"`
 	Name      string         `json:"name"`
 	Outlook   []view.Outlook `json:"outlook"`
@@ -40,48 +40,47 @@ func newDiff(io *ui.IO, o *options) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "diff -f FILE",
-		Short: "Show what a HelmChartProxy would change, on which clusters",
-		Long: `Show what would change on each cluster if the HelmChartProxies of a file were
-applied: new ones, or new versions of ones that are there. Clusters with the same
-changes are told together. Values of Secrets are not shown.
+		Short: "Preview the changes of a HelmChartProxy on each cluster",
+		Long: `Show what would change on each cluster if the HelmChartProxies in a file were
+applied. Clusters with the same changes are grouped. Values of Secrets are masked.
 
-Nothing is changed. The command renders the templates and the chart as the manager
-would, with what is on the plane and on the clusters now, and asks each cluster's API
-server what it would make of the objects. It needs to read Secrets on the plane, for
-kubeconfigs, credentials and values.
+The command changes nothing. It renders templates and charts like the manager, from
+the current state of the plane and the clusters, and runs a server-side dry run on
+each cluster. It must be able to read Secrets on the plane: kubeconfigs, credentials
+and values.
 
-It ends with 0 if nothing would change, with 1 if something would, and with 2 if that
-could not be found out for some clusters.`,
+The exit code is 0 if nothing would change, 1 if something would, and 2 if the
+result is unknown for some clusters.`,
 		Example: `  drover addon diff -f cni.yaml
   kustomize build addons | drover addon diff -f -
   drover addon diff -f cni.yaml -o json | jq '.[].outlook[].clusters'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
-				return ui.Usagef("name a file with -f, or - for the standard input")
+				return ui.Usagef("specify a file with -f, or - for standard input")
 			}
 			charts, err := o.readFile(io, file)
 			if err != nil {
-				return &ui.CodeError{Code: exitTrouble, Err: err}
+				return &ui.CodeError{Code: exitUnknown, Err: err}
 			}
 			all, err := o.diff(cmd.Context(), from, charts)
 			if err != nil {
-				return &ui.CodeError{Code: exitTrouble, Err: err}
+				return &ui.CodeError{Code: exitUnknown, Err: err}
 			}
 			if err := output.Print(io.Out, all, func(w stdio.Writer) error { return printDiff(w, all) }); err != nil {
-				return &ui.CodeError{Code: exitTrouble, Err: err}
+				return &ui.CodeError{Code: exitUnknown, Err: err}
 			}
-			return verdict(all)
+			return exitCode(all)
 		},
 	}
-	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with HelmChartProxies, - for the standard input")
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with HelmChartProxies, or - for standard input")
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
 	from.add(cmd)
 	output.AddFlag(cmd)
 	return cmd
 }
 
-func (o *options) diff(ctx context.Context, from packages, charts []*addonsv1.HelmChartProxy) ([]diffed, error) {
+func (o *options) diff(ctx context.Context, from packages, charts []*addonsv1.HelmChartProxy) ([]addonDiff, error) {
 	plane, err := o.connect()
 	if err != nil {
 		return nil, err
@@ -91,24 +90,24 @@ func (o *options) diff(ctx context.Context, from packages, charts []*addonsv1.He
 		return nil, err
 	}
 	defer clusters.Close()
-	out := []diffed{}
+	out := []addonDiff{}
 	for _, hcp := range charts {
 		outlook, err := clusters.Diff(ctx, hcp)
 		if err != nil {
-			return nil, fmt.Errorf("looking at add-on %q: %w", hcp.Name, err)
+			return nil, fmt.Errorf("previewing add-on %q: %w", hcp.Name, err)
 		}
-		out = append(out, diffed{Namespace: hcp.Namespace, Name: hcp.Name, Outlook: outlook})
+		out = append(out, addonDiff{Namespace: hcp.Namespace, Name: hcp.Name, Outlook: outlook})
 	}
 	return out, nil
 }
 
-func verdict(all []diffed) error {
+func exitCode(all []addonDiff) error {
 	code := ui.ExitOK
 	for _, d := range all {
 		for _, o := range d.Outlook {
 			switch {
 			case o.Error != "":
-				return ui.Silent(exitTrouble)
+				return ui.Silent(exitUnknown)
 			case o.Changes():
 				code = exitChanges
 			}
@@ -120,7 +119,7 @@ func verdict(all []diffed) error {
 	return ui.Silent(code)
 }
 
-// readFile returns the HelmChartProxies of a file and leaves the rest of it alone.
+// readFile returns the HelmChartProxies in a file and ignores other kinds.
 func (o *options) readFile(io *ui.IO, file string) ([]*addonsv1.HelmChartProxy, error) {
 	documents, name, err := io.Manifests(file)
 	if err != nil {
@@ -137,36 +136,36 @@ func (o *options) readFile(io *ui.IO, file string) ([]*addonsv1.HelmChartProxy, 
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("there is no HelmChartProxy in %s", name)
+		return nil, fmt.Errorf("no HelmChartProxy in %s", name)
 	}
 	return out, nil
 }
 
-// decoder is as strict as the API server: a name in the wrong case is another name.
+// decoder returns a decoder that is as strict as the API server: field names are case-sensitive.
 func decoder() *json.Serializer {
 	scheme := runtime.NewScheme()
-	_ = addonsv1.AddToScheme(scheme) // it never fails
+	_ = addonsv1.AddToScheme(scheme) // never fails
 	return json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Yaml: true, Strict: true})
 }
 
-// parseDocument returns nil for what is no HelmChartProxy. Errors do not quote values.
+// parseDocument returns nil for other kinds than HelmChartProxy. Errors never quote values.
 func (o *options) parseDocument(document []byte) (*addonsv1.HelmChartProxy, error) {
 	kind := metav1.TypeMeta{}
 	if err := yaml.Unmarshal(document, &kind); err != nil {
-		return nil, errors.New("it is no YAML")
+		return nil, errors.New("invalid YAML")
 	}
 	if kind.Kind != "HelmChartProxy" || kind.APIVersion != addonsv1.GroupVersion.String() {
-		return nil, nil // it is something else
+		return nil, nil // another kind
 	}
 	hcp := &addonsv1.HelmChartProxy{}
 	if _, _, err := decoder().Decode(document, nil, hcp); err != nil {
-		return nil, fmt.Errorf("the HelmChartProxy in it: %w", err)
+		return nil, fmt.Errorf("decoding HelmChartProxy: %w", err)
 	}
 	if hcp.Name == "" {
-		return nil, errors.New("the HelmChartProxy in it has no name")
+		return nil, errors.New("HelmChartProxy has no name")
 	}
 	if o.namespace != "" && hcp.Namespace != "" && hcp.Namespace != o.namespace {
-		return nil, fmt.Errorf("HelmChartProxy %q is in namespace %q, not in %q as --namespace says", hcp.Name, hcp.Namespace, o.namespace)
+		return nil, fmt.Errorf("HelmChartProxy %q is in namespace %q, but --namespace is %q", hcp.Name, hcp.Namespace, o.namespace)
 	}
 	if hcp.Namespace == "" {
 		hcp.Namespace = corev1.NamespaceDefault
@@ -177,7 +176,7 @@ func (o *options) parseDocument(document []byte) (*addonsv1.HelmChartProxy, erro
 	return hcp, nil
 }
 
-func printDiff(w stdio.Writer, all []diffed) error {
+func printDiff(w stdio.Writer, all []addonDiff) error {
 	out := &strings.Builder{}
 	for i, d := range all {
 		if i > 0 {
@@ -185,7 +184,7 @@ func printDiff(w stdio.Writer, all []diffed) error {
 		}
 		fmt.Fprintf(out, "%s/%s\n", d.Namespace, d.Name)
 		if len(d.Outlook) == 0 {
-			fmt.Fprintln(out, "  Its selector matches no cluster that is not paused, and it is nowhere.")
+			fmt.Fprintln(out, "  No cluster is selected, and none has a release.")
 		}
 		for _, o := range d.Outlook {
 			printOutlook(out, o)
@@ -195,11 +194,11 @@ func printDiff(w stdio.Writer, all []diffed) error {
 	return err
 }
 
-// Marks of what would happen to an object.
+// marks are the prefixes of changed objects.
 var marks = map[string]string{tool.Create: "+", tool.Update: "~", tool.Delete: "-"}
 
 func printOutlook(out *strings.Builder, o view.Outlook) {
-	fmt.Fprintf(out, "  %s: %s\n", on(o.Clusters), words(o))
+	fmt.Fprintf(out, "  %s: %s\n", clusterText(o.Clusters), actionText(o))
 	for _, object := range o.Objects {
 		name := object.Name
 		if object.Namespace != "" {
@@ -212,33 +211,33 @@ func printOutlook(out *strings.Builder, o view.Outlook) {
 	}
 }
 
-func words(o view.Outlook) string {
+func actionText(o view.Outlook) string {
 	version := ""
 	if o.Version != "" {
 		version = " version " + o.Version
 	}
 	switch {
 	case o.Error != "":
-		return "could not find out: " + o.Error
+		return "unknown: " + o.Error
 	case o.Action == plan.Install:
-		return "would be installed," + version
+		return "install" + version
 	case o.Action == plan.Reinstall:
-		return "would be removed and installed anew," + version
+		return "reinstall" + version
 	case o.Action == plan.Uninstall:
-		return "would be uninstalled"
+		return "uninstall"
 	case o.Action == plan.Upgrade && len(o.Objects) == 0:
-		return "no object would change, but settings would: " + strings.Join(o.Fields, ", ")
+		return "no object changes, only settings: " + strings.Join(o.Fields, ", ")
 	case o.Action == plan.Upgrade:
-		return "would be upgraded," + version + " (" + strings.Join(o.Fields, ", ") + ")"
+		return "upgrade" + version + " (" + strings.Join(o.Fields, ", ") + ")"
 	default:
-		return "nothing would change"
+		return "no changes"
 	}
 }
 
 // clustersShown is how many clusters of a group are named.
 const clustersShown = 5
 
-func on(clusters []string) string {
+func clusterText(clusters []string) string {
 	if len(clusters) == 1 {
 		return "On cluster " + clusters[0]
 	}

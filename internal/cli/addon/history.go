@@ -20,17 +20,16 @@ func newHistory(io *ui.IO, o *options) *cobra.Command {
 	var cluster string
 	cmd := &cobra.Command{
 		Use:   "history NAME",
-		Short: "Show what an add-on was before",
-		Long: `Show the revisions of an add-on, the newest first: what its HelmChartProxy said.
-With --cluster, show the revisions of its release on that cluster, as the cluster
-keeps them.`,
+		Short: "List the revisions of an add-on",
+		Long: `List the revisions of an add-on, newest first: earlier specs of its HelmChartProxy.
+With --cluster, list the revisions of its release on that cluster, as recorded there.`,
 		Example: `  drover addon history cni
   drover addon history cni --cluster one`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: o.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cluster != "" {
-				revisions, err := o.onCluster(cmd.Context(), args[0], cluster)
+				revisions, err := o.releaseHistory(cmd.Context(), args[0], cluster)
 				if err != nil {
 					return err
 				}
@@ -53,11 +52,11 @@ keeps them.`,
 }
 
 func (o *options) addCluster(cmd *cobra.Command, cluster *string) {
-	cmd.Flags().StringVar(cluster, "cluster", "", "only the release on this cluster, by `name`")
+	cmd.Flags().StringVar(cluster, "cluster", "", "only the release on the cluster with this `name`")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", o.completeCluster)
 }
 
-func (o *options) onCluster(ctx context.Context, name, cluster string) ([]tool.Revision, error) {
+func (o *options) releaseHistory(ctx context.Context, name, cluster string) ([]tool.Revision, error) {
 	plane, hcp, err := o.find(ctx, name)
 	if err != nil {
 		return nil, err
@@ -73,7 +72,7 @@ func (o *options) onCluster(ctx context.Context, name, cluster string) ([]tool.R
 	defer clusters.Close()
 	revisions, err := clusters.History(ctx, release)
 	if err != nil {
-		return nil, fmt.Errorf("asking cluster %q: %w", cluster, err)
+		return nil, fmt.Errorf("reading revisions from cluster %q: %w", cluster, err)
 	}
 	return revisions, nil
 }

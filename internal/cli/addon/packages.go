@@ -11,7 +11,7 @@ import (
 	"github.com/drover-dev/drover/internal/registry/artifact"
 )
 
-// packages say where charts are kept: where the user's other caches are.
+// packages configures the cache of charts, which is in the user's cache directory.
 type packages struct{ plainHTTP bool }
 
 func (p *packages) add(cmd *cobra.Command) {
@@ -24,7 +24,7 @@ func (p *packages) options() (artifact.Options, error) {
 		dir = os.TempDir()
 	}
 	o := artifact.Options{Dir: filepath.Join(dir, "drover", "charts"), PlainHTTP: p.plainHTTP}
-	// The plane's own registry needs no settings, as for the manager. A plane elsewhere has none here.
+	// Trust the registry of the embedded plane, like the manager does.
 	if r, err := plane.ReadRegistry(plane.Home{Dir: plane.DefaultHome()}); err == nil {
 		o.Trust, err = artifact.TrustRegistry(r.URL, r.CAFile)
 		return o, err
@@ -32,7 +32,7 @@ func (p *packages) options() (artifact.Options, error) {
 	return o, nil
 }
 
-// clusters opens the way to the plane's workload clusters, and to packages.
+// clusters opens connections to the workload clusters of a plane.
 func (p *packages) clusters(of *view.Plane) (*view.Clusters, error) {
 	options, err := p.options()
 	if err != nil {

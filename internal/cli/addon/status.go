@@ -23,8 +23,8 @@ func newList(io *ui.IO, o *options) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List add-ons",
-		Long: `List add-ons with how many clusters each is meant for, on how many of them it is
-ready, on how many it has failed, and how far its rollout has come.`,
+		Long: `List add-ons with the number of clusters that each selects, on how many of them it is
+ready, on how many it has failed, and the progress of its rollout.`,
 		Example: `  drover addon list
   drover addon list -n team-a -o json`,
 		Args: cobra.NoArgs,
@@ -37,7 +37,7 @@ ready, on how many it has failed, and how far its rollout has come.`,
 			if err != nil {
 				return err
 			}
-			return output.Print(io.Out, all, func(w stdio.Writer) error { return list(w, all) })
+			return output.Print(io.Out, all, func(w stdio.Writer) error { return printList(w, all) })
 		},
 	}
 	output.AddFlag(cmd)
@@ -60,7 +60,7 @@ func statuses(ctx context.Context, plane *view.Plane, namespace string) ([]view.
 	return out, nil
 }
 
-func list(w stdio.Writer, all []view.AddOn) error {
+func printList(w stdio.Writer, all []view.AddOn) error {
 	rows := make([][]string, 0, len(all))
 	for _, a := range all {
 		rows = append(rows, []string{
@@ -72,7 +72,7 @@ func list(w stdio.Writer, all []view.AddOn) error {
 
 func rollout(a view.AddOn) string {
 	if a.Paused {
-		return "left alone: it has the paused annotation"
+		return "Paused by annotation"
 	}
 	return cmp.Or(a.Progress(), "-")
 }
@@ -82,12 +82,12 @@ func newStatus(io *ui.IO, o *options) *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "status [NAME]",
-		Short: "Show how an add-on is doing on each cluster",
-		Long: `Show an add-on, or all, with the version, the revision and the state on each
-cluster, and why it is not ready where it is not.
+		Short: "Show the status of an add-on on each cluster",
+		Long: `Show the version, revision and status of an add-on, or of all add-ons, on each
+cluster, and why an add-on isn't ready.
 
-With --wait, the command ends as soon as the add-on is ready on all clusters, and
-fails if it is not by then, or if its rollout is paused.`,
+With --wait, the command waits until the add-on is ready on all clusters. It fails
+if that takes longer, or if the rollout pauses.`,
 		Example: `  drover addon status
   drover addon status cni
   drover addon status cni --wait 10m
@@ -96,16 +96,16 @@ fails if it is not by then, or if its rollout is paused.`,
 		ValidArgsFunction: o.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if wait > 0 && len(args) == 0 {
-				return ui.Usagef("--wait needs the name of an add-on")
+				return ui.Usagef("--wait requires the name of an add-on")
 			}
 			all, err := o.status(cmd.Context(), io, args, wait)
 			if all != nil {
-				err = errors.Join(output.Print(io.Out, all, func(w stdio.Writer) error { return details(w, all) }), err)
+				err = errors.Join(output.Print(io.Out, all, func(w stdio.Writer) error { return printStatus(w, all) }), err)
 			}
 			return err
 		},
 	}
-	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait until it is ready on all clusters")
+	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait for the add-on to become ready on all clusters")
 	output.AddFlag(cmd)
 	return cmd
 }
@@ -123,7 +123,7 @@ func (o *options) status(ctx context.Context, io *ui.IO, args []string, wait tim
 		return nil, err
 	}
 	if wait > 0 {
-		status, err := await(ctx, io, plane, waiting{hcp, wait})
+		status, err := waitReady(ctx, io, plane, goal{hcp, wait})
 		return []view.AddOn{status}, err
 	}
 	status, err := plane.Status(ctx, hcp)
@@ -133,39 +133,39 @@ func (o *options) status(ctx context.Context, io *ui.IO, args []string, wait tim
 	return []view.AddOn{status}, nil
 }
 
-// waiting is what is waited for, and how long.
-type waiting struct {
+// goal is the add-on to wait for, and how long.
+type goal struct {
 	hcp   *addonsv1.HelmChartProxy
 	limit time.Duration
 }
 
-// await waits until an add-on is ready, or its rollout needs somebody. It tells each change.
-func await(ctx context.Context, io *ui.IO, plane *view.Plane, w waiting) (view.AddOn, error) {
+// waitReady waits until an add-on is ready or its rollout pauses. It prints a line for each change.
+func waitReady(ctx context.Context, io *ui.IO, plane *view.Plane, w goal) (view.AddOn, error) {
 	last, err := plane.Status(ctx, w.hcp)
 	if err != nil {
 		return last, err
 	}
 	limited, cancel := context.WithTimeout(ctx, w.limit)
 	defer cancel()
-	said := ""
+	printed := ""
 	err = plane.Wait(limited, w.hcp, func(now view.AddOn) bool {
 		last = now
 		line := fmt.Sprintf("%s: ready on %d of %d clusters, failed on %d", now.Name, now.ReadyOn, now.Matched, now.FailedOn)
 		if progress := now.Progress(); progress != "" {
 			line += " (" + progress + ")"
 		}
-		if line != said {
+		if line != printed {
 			fmt.Fprintln(io.Err, line)
-			said = line
+			printed = line
 		}
 		return now.Ready == string(metav1.ConditionTrue) || paused(now)
 	})
 	switch {
 	case paused(last):
-		return last, fmt.Errorf("the rollout of %s is paused: look at the clusters that failed, then `drover addon resume %s` or `drover addon rollback %s`",
-			last.Name, last.Name, last.Name)
+		return last, fmt.Errorf("rollout of add-on %q is paused\nTry: drover addon status %s, then drover addon resume %s or drover addon rollback %s",
+			last.Name, last.Name, last.Name, last.Name)
 	case errors.Is(err, context.DeadlineExceeded) || limited.Err() != nil && last.Ready != string(metav1.ConditionTrue):
-		return last, fmt.Errorf("%s is not ready after %s: %s", last.Name, w.limit, cmp.Or(last.Message, "nothing is known yet"))
+		return last, fmt.Errorf("timed out after %s waiting for add-on %q: %s", w.limit, last.Name, cmp.Or(last.Message, "no status reported"))
 	default:
 		return last, err
 	}
@@ -173,7 +173,7 @@ func await(ctx context.Context, io *ui.IO, plane *view.Plane, w waiting) (view.A
 
 func paused(a view.AddOn) bool { return a.Rollout != nil && a.Rollout.Phase == addonsv1.RolloutPaused }
 
-func details(w stdio.Writer, all []view.AddOn) error {
+func printStatus(w stdio.Writer, all []view.AddOn) error {
 	for i, a := range all {
 		if i > 0 {
 			fmt.Fprintln(w)

@@ -40,7 +40,7 @@ type Revision struct {
 }
 
 // ErrNoRevision says that a revision is not kept, or never was.
-var ErrNoRevision = errors.New("there is no such revision")
+var ErrNoRevision = errors.New("revision not found")
 
 // Digest identifies what a HelmChartProxy rolls out. Which clusters it chooses is no part of that: choosing more of them changes nothing
 // for the others.

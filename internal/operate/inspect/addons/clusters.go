@@ -17,7 +17,7 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool/manifests"
 )
 
-// Clusters are the workload clusters of a plane, and the tools to look at them with.
+// Clusters connects to the workload clusters of a plane.
 type Clusters struct {
 	plane    *Plane
 	packages *artifact.Store
@@ -26,7 +26,8 @@ type Clusters struct {
 	open     *workload.Clusters
 }
 
-// Clusters prepares to talk to workload clusters. Packages are kept where options say. It must be closed.
+// Clusters prepares connections to workload clusters. Packages are cached where options say. The
+// caller must call Close.
 func (p *Plane) Clusters(options artifact.Options) (*Clusters, error) {
 	packages, err := artifact.Open(options)
 	if err != nil {
@@ -38,22 +39,22 @@ func (p *Plane) Clusters(options artifact.Options) (*Clusters, error) {
 	}, nil
 }
 
-// Close ends all connections.
+// Close closes all connections.
 func (c *Clusters) Close() {
 	c.open.Close()
 	c.packages.Close()
 }
 
-// tool is the one that a release is made with.
+// tool returns the tool that a release is installed with.
 func (c *Clusters) tool(r *addonsv1.HelmReleaseProxy) (tool.Tool, error) {
 	t := c.tools[cmp.Or(r.Spec.Tool, addonsv1.Helm)]
 	if t == nil {
-		return nil, fmt.Errorf("there is no tool %q", r.Spec.Tool)
+		return nil, fmt.Errorf("unknown tool %q", r.Spec.Tool)
 	}
 	return t, nil
 }
 
-// Release finds the HelmReleaseProxy of an add-on on a cluster.
+// Release returns the HelmReleaseProxy of an add-on on a cluster.
 func (p *Plane) Release(ctx context.Context, hcp *addonsv1.HelmChartProxy, cluster string) (*addonsv1.HelmReleaseProxy, error) {
 	all, err := index.Releases{Reader: p.client}.OfChart(ctx, ctrlclient.ObjectKeyFromObject(hcp))
 	if err != nil {
@@ -64,10 +65,10 @@ func (p *Plane) Release(ctx context.Context, hcp *addonsv1.HelmChartProxy, clust
 			return &all[i], nil
 		}
 	}
-	return nil, fmt.Errorf("add-on %q has no release on cluster %q: see `drover addon status %s` for where it has", hcp.Name, cluster, hcp.Name)
+	return nil, fmt.Errorf("add-on %q has no release on cluster %q\nTry: drover addon status %s", hcp.Name, cluster, hcp.Name)
 }
 
-// reverter is the tool of a release, with a connection to its cluster.
+// reverter returns the tool of a release and a connection to its cluster.
 func (c *Clusters) reverter(ctx context.Context, r *addonsv1.HelmReleaseProxy) (tool.Reverter, *workload.Cluster, error) {
 	t, err := c.tool(r)
 	if err != nil {
@@ -81,21 +82,21 @@ func (c *Clusters) reverter(ctx context.Context, r *addonsv1.HelmReleaseProxy) (
 	return back, cluster, err
 }
 
-// History are the revisions of a release that its cluster keeps, the newest first.
+// History returns the revisions of a release that its cluster keeps, newest first.
 func (c *Clusters) History(ctx context.Context, r *addonsv1.HelmReleaseProxy) ([]tool.Revision, error) {
 	back, cluster, err := c.reverter(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	return back.History(ctx, cluster, tool.ID{Namespace: r.Spec.ReleaseNamespace, Name: r.Spec.ReleaseName})
+	return back.History(ctx, cluster, tool.IDOf(r))
 }
 
-// Revert takes a release on a cluster back to a revision, the one before the current if that is 0.
+// Revert rolls a release back to a revision, or to the previous one if revision is 0.
 func (c *Clusters) Revert(ctx context.Context, r *addonsv1.HelmReleaseProxy, revision int) (tool.State, error) {
 	back, cluster, err := c.reverter(ctx, r)
 	if err != nil {
 		return tool.State{}, err
 	}
-	want := tool.Want{ID: tool.ID{Namespace: r.Spec.ReleaseNamespace, Name: r.Spec.ReleaseName}, Options: r.Spec.Options}
+	want := tool.Want{ID: tool.IDOf(r), Options: r.Spec.Options}
 	return back.Revert(ctx, cluster, want, revision)
 }

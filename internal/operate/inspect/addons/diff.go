@@ -21,23 +21,23 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
-// parallel is how many clusters are asked at a time.
+// parallel is how many clusters are queried at a time.
 const parallel = 8
 
-// Outlook is what would become of some clusters, the same for all of them.
+// Outlook is what would happen on a group of clusters.
 type Outlook struct {
 	Clusters []string    `json:"clusters"`
 	Action   plan.Action `json:"action"`
-	// Version is what the package's version would be.
+	// Version is the resolved version of the package.
 	Version string `json:"version,omitempty"`
-	// Fields are those of the release's settings that would change, without what is in them.
+	// Fields names the fields of the HelmReleaseProxy that would change, without their values.
 	Fields  []string `json:"fields,omitempty"`
 	Objects []Object `json:"objects,omitempty"`
-	// Error is why it is not known.
+	// Error is why the outcome isn't known.
 	Error string `json:"error,omitempty"`
 }
 
-// Object is one on a cluster that would change.
+// Object is an object on a cluster that would change.
 type Object struct {
 	Action    string `json:"action"`
 	Kind      string `json:"kind"`
@@ -46,14 +46,16 @@ type Object struct {
 	Diff      string `json:"diff,omitempty"`
 }
 
-// Changes says that something would be done.
+// Changes reports whether anything would change.
 func (o Outlook) Changes() bool { return o.Error == "" && o.Action != plan.Unchanged }
 
-// releaseName stands for a name that is made up for each cluster, so that clusters with the same changes are told together.
+// releaseName replaces a generated release name, so that clusters with the same changes form one
+// group.
 const releaseName = "<release>"
 
-// Diff says what would change on each cluster if a HelmChartProxy were applied, grouped where it is the same. Clusters where nothing would
-// change are a group of their own. Nothing is written, neither to the plane nor to a cluster.
+// Diff returns what would change on each cluster if a HelmChartProxy were applied, grouped by
+// outcome. Unchanged clusters form a group. It writes nothing, neither to the plane nor to a
+// cluster.
 func (c *Clusters) Diff(ctx context.Context, hcp *addonsv1.HelmChartProxy) ([]Outlook, error) {
 	if err := c.complete(ctx, hcp); err != nil {
 		return nil, err
@@ -71,29 +73,29 @@ func (c *Clusters) Diff(ctx context.Context, hcp *addonsv1.HelmChartProxy) ([]Ou
 			return nil
 		})
 	}
-	_ = group.Wait() // what fails is part of the outlook
+	_ = group.Wait() // errors are part of the outlook
 	return grouped(all), ctx.Err()
 }
 
-// complete makes a HelmChartProxy from a file what the API server would make of it.
+// complete applies the defaults and metadata that the API server would.
 func (c *Clusters) complete(ctx context.Context, hcp *addonsv1.HelmChartProxy) error {
 	desired.SetDefaults(hcp)
-	there := &addonsv1.HelmChartProxy{}
-	err := c.plane.client.Get(ctx, ctrlclient.ObjectKeyFromObject(hcp), there)
+	existing := &addonsv1.HelmChartProxy{}
+	err := c.plane.client.Get(ctx, ctrlclient.ObjectKeyFromObject(hcp), existing)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("reading add-on %q: %w", hcp.Name, err)
 	}
-	hcp.UID = there.UID
+	hcp.UID = existing.UID
 	if hcp.Labels == nil {
-		hcp.Labels = there.Labels // releases inherit the watch label
+		hcp.Labels = existing.Labels // releases inherit the watch label
 	}
 	return nil
 }
 
-// outlook asks a cluster what would change there.
+// outlook returns what would change on one cluster.
 func (c *Clusters) outlook(ctx context.Context, p plan.Prediction) Outlook {
 	out := Outlook{Clusters: []string{p.Cluster}, Action: p.Action}
 	err := p.Err
@@ -101,7 +103,7 @@ func (c *Clusters) outlook(ctx context.Context, p plan.Prediction) Outlook {
 		if p.Before != nil && p.Action == plan.Upgrade {
 			out.Fields = fields(p.Before.Spec, p.After.Spec)
 		}
-		err = c.ask(ctx, p, &out)
+		err = c.diff(ctx, p, &out)
 	}
 	if err != nil {
 		out.Objects, out.Error = nil, err.Error()
@@ -109,7 +111,8 @@ func (c *Clusters) outlook(ctx context.Context, p plan.Prediction) Outlook {
 	return out
 }
 
-func (c *Clusters) ask(ctx context.Context, p plan.Prediction, out *Outlook) error {
+// diff asks the cluster what the tool would change there.
+func (c *Clusters) diff(ctx context.Context, p plan.Prediction, out *Outlook) error {
 	t, err := c.tool(p.After)
 	if err != nil {
 		return err
@@ -127,32 +130,32 @@ func (c *Clusters) ask(ctx context.Context, p plan.Prediction, out *Outlook) err
 		return err
 	}
 	changes, err := t.Diff(ctx, cluster, want)
-	made := ""
+	generated := ""
 	if _, ok := p.After.Annotations[addonsv1.GeneratedNameAnnotation]; ok {
-		made = want.ID.Name
+		generated = want.ID.Name
 	}
-	out.Objects = objects(changes, made)
-	if err != nil && made != "" {
-		err = errors.New(strings.ReplaceAll(err.Error(), made, releaseName))
+	out.Objects = objects(changes, generated)
+	if err != nil && generated != "" {
+		err = errors.New(strings.ReplaceAll(err.Error(), generated, releaseName))
 	}
 	return err
 }
 
-func objects(changes []tool.Change, made string) []Object {
+func objects(changes []tool.Change, generated string) []Object {
 	var out []Object
 	for _, change := range changes {
 		o := Object{
 			Action: change.Action, Kind: change.Object.Kind, Namespace: change.Object.Namespace, Name: change.Object.Name, Diff: change.Diff,
 		}
-		if made != "" {
-			o.Name, o.Diff = strings.ReplaceAll(o.Name, made, releaseName), strings.ReplaceAll(o.Diff, made, releaseName)
+		if generated != "" {
+			o.Name, o.Diff = strings.ReplaceAll(o.Name, generated, releaseName), strings.ReplaceAll(o.Diff, generated, releaseName)
 		}
 		out = append(out, o)
 	}
 	return out
 }
 
-// fields are the names of those that differ. What is in them may be secret.
+// fields returns the names of fields that differ, without their values, which may be secret.
 func fields(a, b addonsv1.HelmReleaseProxySpec) []string {
 	before, after := asMap(a), asMap(b)
 	names := maps.Clone(before)
@@ -168,12 +171,12 @@ func asMap(spec addonsv1.HelmReleaseProxySpec) map[string]any {
 		err = json.Unmarshal(text, &out)
 	}
 	if err != nil {
-		panic(err) // nothing in a spec can fail to be written
+		panic(err) // every field of a spec can be encoded
 	}
 	return out
 }
 
-// grouped puts clusters together that have the same outlook, those with changes first and errors last.
+// grouped merges clusters with the same outlook. Groups with changes come first, errors last.
 func grouped(all []Outlook) []Outlook {
 	var out []Outlook
 	for _, o := range all {

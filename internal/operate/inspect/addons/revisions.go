@@ -12,7 +12,7 @@ import (
 	"github.com/drover-dev/drover/internal/model/addons/history"
 )
 
-// Revision is what an add-on was, or is.
+// Revision is a current or past spec of an add-on.
 type Revision struct {
 	Number  int64     `json:"revision"`
 	Digest  string    `json:"digest"`
@@ -20,11 +20,12 @@ type Revision struct {
 	Chart   string    `json:"chart"`
 	Version string    `json:"version,omitempty"`
 	Current bool      `json:"current,omitempty"`
-	// Good says that it was rolled out completely, and is what a rollout goes back to.
+	// Good marks the last revision that was rolled out completely, which a failed rollout goes back
+	// to.
 	Good bool `json:"good,omitempty"`
 }
 
-// Revisions are those of an add-on that are kept, the newest first.
+// Revisions returns the revisions of an add-on that are kept, newest first.
 func (p *Plane) Revisions(ctx context.Context, hcp *addonsv1.HelmChartProxy) ([]Revision, error) {
 	all, err := history.List(ctx, p.client, hcp)
 	if err != nil {
@@ -44,7 +45,7 @@ func (p *Plane) Revisions(ctx context.Context, hcp *addonsv1.HelmChartProxy) ([]
 	return out, nil
 }
 
-// version is how a spec chooses it.
+// version describes how a spec selects its version.
 func version(s *addonsv1.HelmChartProxySpec) string {
 	switch {
 	case len(s.Versions) > 0:
@@ -56,20 +57,21 @@ func version(s *addonsv1.HelmChartProxySpec) string {
 	}
 }
 
-// Restore gives an add-on the spec of an earlier revision, of the one before the current if number is 0. It returns that revision's number.
+// Restore gives an add-on the spec of an earlier revision, or of the previous one if number is 0.
+// It returns the number of that revision.
 func (p *Plane) Restore(ctx context.Context, hcp *addonsv1.HelmChartProxy, number int64) (int64, error) {
 	r, err := history.Restore(ctx, p.client, hcp, number)
 	if err != nil {
-		return 0, fmt.Errorf("%w: see `drover addon history %s` for those there are", err, hcp.Name)
+		return 0, fmt.Errorf("%w\nTry: drover addon history %s", err, hcp.Name)
 	}
 	return r.Number, nil
 }
 
-// Resume lets a paused rollout go on.
+// Resume resumes a paused rollout.
 func (p *Plane) Resume(ctx context.Context, hcp *addonsv1.HelmChartProxy, now time.Time) error {
 	r := hcp.Status.Rollout
 	if r == nil || r.Phase != addonsv1.RolloutPaused {
-		return fmt.Errorf("the rollout of add-on %q is not paused: see `drover addon status %s`", hcp.Name, hcp.Name)
+		return fmt.Errorf("rollout of add-on %q is not paused\nTry: drover addon status %s", hcp.Name, hcp.Name)
 	}
 	before := hcp.DeepCopy()
 	if hcp.Annotations == nil {

@@ -18,17 +18,18 @@ import (
 	"github.com/drover-dev/drover/internal/model/addons/index"
 )
 
-// AddOn is how a HelmChartProxy is doing.
+// AddOn is the status of a HelmChartProxy.
 type AddOn struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Chart     string `json:"chart"`
 	Tool      string `json:"tool"`
-	// Ready is True, False or Unknown: what was asked for last is ready on all clusters.
+	// Ready is True if the current spec is ready on all clusters, else False or Unknown.
 	Ready   string `json:"ready"`
 	Message string `json:"message,omitempty"`
 	Paused  bool   `json:"paused,omitempty"`
-	// Matched is how many clusters are chosen, ReadyOn and FailedOn on how many of them it is ready and has failed.
+	// Matched is how many clusters are selected, ReadyOn and FailedOn on how many of them the
+	// add-on is ready and has failed.
 	Matched  int                     `json:"matched"`
 	ReadyOn  int                     `json:"readyOn"`
 	FailedOn int                     `json:"failedOn"`
@@ -36,7 +37,7 @@ type AddOn struct {
 	Clusters []OnCluster             `json:"clusters"`
 }
 
-// OnCluster is how it is doing on one cluster.
+// OnCluster is the status of an add-on on one cluster.
 type OnCluster struct {
 	Cluster   string `json:"cluster"`
 	Release   string `json:"release,omitempty"`
@@ -49,7 +50,7 @@ type OnCluster struct {
 	Message   string `json:"message,omitempty"`
 }
 
-// Status says how a HelmChartProxy is doing.
+// Status returns the status of a HelmChartProxy.
 func (p *Plane) Status(ctx context.Context, hcp *addonsv1.HelmChartProxy) (AddOn, error) {
 	releases, err := index.Releases{Reader: p.client}.OfChart(ctx, ctrlclient.ObjectKeyFromObject(hcp))
 	if err != nil {
@@ -78,24 +79,24 @@ func summarize(hcp *addonsv1.HelmChartProxy, releases []addonsv1.HelmReleaseProx
 	}
 	for _, cluster := range hcp.Status.MatchingClusters {
 		if !known[cluster.Name] {
-			out.Clusters = append(out.Clusters, OnCluster{Cluster: cluster.Name, Ready: string(metav1.ConditionUnknown), Message: "nothing was done yet"})
+			out.Clusters = append(out.Clusters, OnCluster{Cluster: cluster.Name, Ready: string(metav1.ConditionUnknown), Message: "Waiting for the first reconciliation"})
 		}
 	}
 	slices.SortFunc(out.Clusters, func(a, b OnCluster) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	return out
 }
 
-// object has conditions.
+// object is an object with conditions.
 type object interface {
 	ctrlclient.Object
 	conditions.Getter
 }
 
-// readiness is what Ready says, unless that is about an older spec.
+// readiness returns the Ready condition, or Unknown if it is about an older spec.
 func readiness(o object, observed int64) (status, message string) {
 	ready := conditions.Get(o, clusterv1.ReadyCondition)
 	if ready == nil || observed != o.GetGeneration() {
-		return string(metav1.ConditionUnknown), "the last change was not looked at yet"
+		return string(metav1.ConditionUnknown), fmt.Sprintf("Waiting for the controller to observe generation %d", o.GetGeneration())
 	}
 	return string(ready.Status), oneLine(ready.Message)
 }
@@ -117,14 +118,14 @@ func onCluster(r *addonsv1.HelmReleaseProxy) OnCluster {
 		}
 	}
 	if !r.DeletionTimestamp.IsZero() {
-		out.Message = strings.TrimSuffix("on its way out: "+out.Message, ": ")
+		out.Message = strings.TrimSuffix("Deleting: "+out.Message, ": ")
 	}
 	return out
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Progress is how far a rollout has come, in words. It is empty without one.
+// Progress describes the progress of the rollout. It is empty if the add-on has none.
 func (a AddOn) Progress() string {
 	r := a.Rollout
 	if r == nil {
@@ -137,8 +138,9 @@ func (a AddOn) Progress() string {
 	return text
 }
 
-// Wait calls told with how an add-on is doing, at once and after each change, until told is content or the context ends.
-func (p *Plane) Wait(ctx context.Context, hcp *addonsv1.HelmChartProxy, told func(AddOn) bool) error {
+// Wait calls done with the status of an add-on, once immediately and after each change, until done
+// returns true or the context ends.
+func (p *Plane) Wait(ctx context.Context, hcp *addonsv1.HelmChartProxy, done func(AddOn) bool) error {
 	for {
 		watch, err := p.client.Watch(ctx, &addonsv1.HelmChartProxyList{}, ctrlclient.InNamespace(hcp.Namespace),
 			ctrlclient.MatchingFields{"metadata.name": hcp.Name})
@@ -151,7 +153,7 @@ func (p *Plane) Wait(ctx context.Context, hcp *addonsv1.HelmChartProxy, told fun
 				return fmt.Errorf("reading add-on %q: %w", hcp.Name, err)
 			}
 			status, err := p.Status(ctx, hcp)
-			if err != nil || told(status) {
+			if err != nil || done(status) {
 				watch.Stop()
 				return err
 			}

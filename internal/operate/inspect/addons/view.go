@@ -1,7 +1,9 @@
-// Package view is what people see of add-ons, and what they can ask for: how they are doing, what a change would do, what was there before.
+// Package view reads and changes add-ons on behalf of a user: their status, what a change would do,
+// and their revisions.
 //
-// It reads a management plane and the clusters that this one knows, with the rights of the person who asks. It never reconciles: what it
-// writes is what a person could write with kubectl or with the package tool's own command. Start with Connect.
+// It reads a management plane and its workload clusters with the privileges of the caller. It never
+// reconciles: it writes only what a user could write with kubectl or with the package tool. Start
+// with Connect.
 package view
 
 import (
@@ -27,10 +29,10 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 )
 
-// Plane is a management plane.
+// Plane is a connection to a management plane.
 type Plane struct{ client ctrlclient.WithWatch }
 
-// Connect prepares to talk to a management plane.
+// Connect connects to a management plane.
 func Connect(config *rest.Config) (*Plane, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), clusterv1.AddToScheme(scheme), addonsv1.AddToScheme(scheme))
@@ -38,7 +40,7 @@ func Connect(config *rest.Config) (*Plane, error) {
 		return nil, fmt.Errorf("registering kinds: %w", err)
 	}
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // a person waits, and asks for no more than one fleet has
+	config.QPS = -1 // a user is waiting
 	c, err := ctrlclient.NewWithWatch(config, ctrlclient.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
@@ -46,7 +48,8 @@ func Connect(config *rest.Config) (*Plane, error) {
 	return &Plane{client: c}, nil
 }
 
-// Charts are the HelmChartProxies of a namespace, or of all if it is empty, sorted.
+// Charts lists the HelmChartProxies of a namespace, or of all namespaces if it is empty, sorted by
+// name.
 func (p *Plane) Charts(ctx context.Context, namespace string) ([]addonsv1.HelmChartProxy, error) {
 	list := &addonsv1.HelmChartProxyList{}
 	if err := p.client.List(ctx, list, ctrlclient.InNamespace(namespace)); err != nil {
@@ -61,7 +64,7 @@ func (p *Plane) Charts(ctx context.Context, namespace string) ([]addonsv1.HelmCh
 // namesShown is how many add-ons an error names.
 const namesShown = 10
 
-// Find returns the HelmChartProxy of that name, in one namespace or, if that is empty, wherever it is.
+// Find returns the HelmChartProxy with a name. It searches all namespaces if namespace is empty.
 func (p *Plane) Find(ctx context.Context, namespace, name string) (*addonsv1.HelmChartProxy, error) {
 	all, err := p.Charts(ctx, namespace)
 	if err != nil {
@@ -79,27 +82,33 @@ func (p *Plane) Find(ctx context.Context, namespace, name string) (*addonsv1.Hel
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return nil, fmt.Errorf("%d add-ons are called %q: choose one with --namespace", len(found), name)
+		return nil, fmt.Errorf("found %d add-ons named %q; select one with --namespace", len(found), name)
 	case len(others) == 0:
-		return nil, fmt.Errorf("there is no add-on %q, nor any other: apply a HelmChartProxy first", name)
-	case len(others) > namesShown:
-		others = append(others[:namesShown], fmt.Sprintf("%d more", len(others)-namesShown))
+		return nil, fmt.Errorf("add-on %q not found; no add-ons exist", name)
 	}
-	return nil, fmt.Errorf("there is no add-on %q; there are %s", name, strings.Join(others, ", "))
+	return nil, fmt.Errorf("add-on %q not found; existing add-ons: %s", name, firstN(others))
 }
 
-// GetRESTConfig is how to reach a cluster, by the kubeconfig that Cluster API keeps for it.
+// firstN names the first few add-ons and counts the others.
+func firstN(names []string) string {
+	if len(names) <= namesShown {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:namesShown], ", "), len(names)-namesShown)
+}
+
+// GetRESTConfig returns the kubeconfig that Cluster API keeps for a cluster.
 func (p *Plane) GetRESTConfig(ctx context.Context, cluster ctrlclient.ObjectKey) (*rest.Config, error) {
-	kept := &corev1.Secret{}
+	kubeconfig := &corev1.Secret{}
 	key := ctrlclient.ObjectKey{Namespace: cluster.Namespace, Name: secret.Name(cluster.Name, secret.Kubeconfig)}
-	if err := p.client.Get(ctx, key, kept); apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("cluster %q has no kubeconfig yet: Secret %q does not exist", cluster.Name, key)
+	if err := p.client.Get(ctx, key, kubeconfig); apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("cluster %q has no kubeconfig: Secret %q not found", cluster.Name, key)
 	} else if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of cluster %q: %w", cluster.Name, err)
 	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(kept.Data[secret.KubeconfigDataName])
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig.Data[secret.KubeconfigDataName])
 	if err != nil {
-		return nil, fmt.Errorf("the kubeconfig of cluster %q can't be read", cluster.Name)
+		return nil, fmt.Errorf("parsing the kubeconfig of cluster %q: invalid kubeconfig", cluster.Name)
 	}
 	return config, nil
 }
