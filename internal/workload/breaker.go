@@ -14,7 +14,7 @@ import (
 const (
 	firstPause = 5 * time.Second
 	maxPause   = time.Minute
-	// tolerated is how many requests in a row may fail to connect before the cluster is left alone. A request that gets no answer in time is
+	// tolerated is how many requests in a row may fail to connect before the cluster is left alone. A request that gets request timed out is
 	// one too many.
 	tolerated = 3
 )
@@ -27,7 +27,7 @@ type UnreachableError struct {
 }
 
 func (u *UnreachableError) Error() string {
-	return fmt.Sprintf("cluster %q does not answer, next try at %s: %v", u.Cluster, u.Until.UTC().Format(time.TimeOnly), u.Cause)
+	return fmt.Sprintf("cluster %q is unreachable, next attempt at %s: %v", u.Cluster, u.Until.UTC().Format(time.TimeOnly), u.Cause)
 }
 
 func (u *UnreachableError) Unwrap() error { return u.Cause }

@@ -10,7 +10,7 @@ import (
 )
 
 // errNoAnswer is why a request was given up.
-var errNoAnswer = errors.New("no answer in time")
+var errNoAnswer = errors.New("request timed out")
 
 // transport gives each request but watches a time limit, and tells the breaker how it ended.
 type transport struct {

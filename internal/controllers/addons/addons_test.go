@@ -237,7 +237,7 @@ func TestNothingIsDoneBesideTheFormerController(t *testing.T) {
 	w.manager.Kill()
 	second := w.launch()
 	<-second.Done()
-	if !strings.Contains(second.Log(), "another controller of HelmChartProxies runs") {
+	if !strings.Contains(second.Log(), "another HelmChartProxy controller is running") {
 		t.Errorf("the manager ended with %d and said:\n%s", second.ExitCode(), second.Log())
 	}
 }

@@ -18,12 +18,12 @@ const formerLease = "controller-leader-election-caaph"
 func alone(ctx context.Context, reader client.Reader) error {
 	leases := &coordinationv1.LeaseList{}
 	if err := reader.List(ctx, leases); err != nil {
-		return fmt.Errorf("looking for another controller of HelmChartProxies: %w", err)
+		return fmt.Errorf("checking for another HelmChartProxy controller: %w", err)
 	}
 	for i := range leases.Items {
 		lease := &leases.Items[i]
 		if lease.Name == formerLease && held(lease, time.Now()) {
-			return fmt.Errorf("another controller of HelmChartProxies runs: %q holds the lease %s/%s; stop it first, such as with 'kubectl -n %s scale deployment caaph-controller-manager --replicas 0'",
+			return fmt.Errorf("another HelmChartProxy controller is running: %q holds lease %s/%s; stop it first: kubectl -n %s scale deployment caaph-controller-manager --replicas 0",
 				ptr.Deref(lease.Spec.HolderIdentity, ""), lease.Namespace, lease.Name, lease.Namespace)
 		}
 	}

@@ -41,7 +41,7 @@ type Reverter interface {
 }
 
 // ErrNotSynced says that the watches of a cluster have not told all yet.
-var ErrNotSynced = errors.New("the cluster's watches have not told all yet")
+var ErrNotSynced = errors.New("watches of the cluster have not synced")
 
 // TerminalError is an error that a retry does not mend: the package or its values must change.
 type TerminalError struct{ Err error }

@@ -28,12 +28,12 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	charts := &chartRules{Options: o, reader: mgr.GetClient()}
 	err := ctrl.NewWebhookManagedBy(mgr, &addonsv1.HelmChartProxy{}).WithDefaulter(charts).WithValidator(charts).Complete()
 	if err != nil {
-		return fmt.Errorf("adding webhooks of HelmChartProxy: %w", err)
+		return fmt.Errorf("registering webhooks of HelmChartProxy: %w", err)
 	}
 	releases := &releaseRules{o}
 	err = ctrl.NewWebhookManagedBy(mgr, &addonsv1.HelmReleaseProxy{}).WithDefaulter(releases).WithValidator(releases).Complete()
 	if err != nil {
-		return fmt.Errorf("adding webhooks of HelmReleaseProxy: %w", err)
+		return fmt.Errorf("registering webhooks of HelmReleaseProxy: %w", err)
 	}
 	return nil
 }

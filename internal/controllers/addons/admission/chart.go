@@ -75,7 +75,7 @@ func (r *chartRules) dependencies(ctx context.Context, c *addonsv1.HelmChartProx
 	}
 	list := &addonsv1.HelmChartProxyList{}
 	if err := r.reader.List(ctx, list, ctrlclient.InNamespace(c.Namespace), ctrlclient.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing HelmChartProxies to see what depends on what: %w", err)
+		return nil, fmt.Errorf("listing HelmChartProxies to check dependencies: %w", err)
 	}
 	edges := map[string][]string{}
 	for _, other := range list.Items {

@@ -31,9 +31,9 @@ func repository(path *field.Path, text string, plainHTTP bool) field.ErrorList {
 	case u.Scheme == "http" && plainHTTP:
 		return nil
 	case u.Scheme == "http":
-		return refused("http:// is not encrypted; the manager allows it only with --allow-plain-http")
+		return refused("http:// requires the manager flag --allow-plain-http")
 	default:
-		return refused("must begin with https:// or oci://")
+		return refused("must start with https:// or oci://")
 	}
 }
 
@@ -61,7 +61,7 @@ func rollout(path *field.Path, r *addonsv1.Rollout) field.ErrorList {
 	for i, w := range r.Waves {
 		at := path.Child("waves").Index(i)
 		if w.ClusterSelector == nil && w.Size == nil {
-			problems = append(problems, field.Required(at, "a wave needs clusterSelector, size, or both"))
+			problems = append(problems, field.Required(at, "set clusterSelector, size or both"))
 		}
 		if w.ClusterSelector != nil {
 			problems = append(problems, selector(at.Child("clusterSelector"), w.ClusterSelector)...)
@@ -91,7 +91,7 @@ func part(path *field.Path, v *intstr.IntOrString) field.ErrorList {
 	if good {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, v.String(), "must be a number above 0, or a percentage from 1% to 100%")}
+	return field.ErrorList{field.Invalid(path, v.String(), "must be a positive number or a percentage from 1% to 100%")}
 }
 
 // pointer is a JSON pointer that points at something.
@@ -105,11 +105,11 @@ func drift(path *field.Path, d *addonsv1.Drift) field.ErrorList {
 	for i, rule := range d.Ignore {
 		at := path.Child("ignore").Index(i).Child("paths")
 		if len(rule.Paths) == 0 {
-			problems = append(problems, field.Required(at, "name the fields that others may change"))
+			problems = append(problems, field.Required(at, "list at least one field"))
 		}
 		for j, p := range rule.Paths {
 			if !pointer.MatchString(p) {
-				problems = append(problems, field.Invalid(at.Index(j), p, "must be a JSON pointer such as /spec/replicas; / and ~ in a name are ~1 and ~0"))
+				problems = append(problems, field.Invalid(at.Index(j), p, "must be a JSON pointer such as /spec/replicas; escape / and ~ as ~1 and ~0"))
 			}
 		}
 	}
@@ -141,7 +141,7 @@ func expression(env *cel.Env, path *field.Path, text string) field.ErrorList {
 		return field.ErrorList{field.Invalid(path, text, err.Error())}
 	}
 	if out := ast.OutputType(); !out.IsEquivalentType(cel.BoolType) && !out.IsEquivalentType(cel.DynType) {
-		return field.ErrorList{field.Invalid(path, text, fmt.Sprintf("must be true or false, but is of type %s", out))}
+		return field.ErrorList{field.Invalid(path, text, fmt.Sprintf("must evaluate to a boolean, not %s", out))}
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func cycles(path *field.Path, name string, edges map[string][]string) field.Erro
 	for i, next := range edges[name] {
 		if way := wayTo(name, next, edges, map[string]bool{}); way != nil {
 			circle := append([]string{name}, way...)
-			problems = append(problems, field.Invalid(path.Index(i), next, "closes a circle: "+strings.Join(circle, " depends on ")))
+			problems = append(problems, field.Invalid(path.Index(i), next, "dependency cycle: "+strings.Join(circle, " depends on ")))
 		}
 	}
 	return problems

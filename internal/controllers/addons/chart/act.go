@@ -95,7 +95,7 @@ func (c *Controller) adopt(ctx context.Context, s *scope, object *addonsv1.HelmR
 		return fmt.Errorf("reading HelmReleaseProxy %q: %w", object.Name, err)
 	}
 	if !metav1.IsControlledBy(there, s.chart) {
-		return fmt.Errorf("creating HelmReleaseProxy %q: somebody else has made one of that name, delete it", object.Name)
+		return fmt.Errorf("creating HelmReleaseProxy %q: a HelmReleaseProxy with that name and another owner exists; delete it", object.Name)
 	}
 	s.leaves(there)
 	return nil

@@ -60,7 +60,7 @@ func TestEveryChosenClusterGetsARelease(t *testing.T) {
 	if diff := cmp.Diff([]string{addonsv1.HelmReleaseProxyFinalizer}, r.Finalizers); diff != "" {
 		t.Errorf("finalizers (-want +got):\n%s", diff)
 	}
-	w.has(c, addonsv1.SpecsUpToDate, "False HelmReleaseProxySpecsUpdating: Not updated yet: Helm release proxies cilium-a-")
+	w.has(c, addonsv1.SpecsUpToDate, "False HelmReleaseProxySpecsUpdating: Waiting for the controller to observe HelmReleaseProxies cilium-a-")
 	w.has(c, addonsv1.ProxiesReady, "Unknown")
 	w.becomes("a", true)
 	w.becomes("b", true)
@@ -197,7 +197,7 @@ func TestAMissingObjectHoldsUpItsClusterOnly(t *testing.T) {
 	if err == nil {
 		t.Error("nothing would make it look again")
 	}
-	w.has(c, addonsv1.SpecsUpToDate, `False ValueParsingFailed: cluster a: PacketCluster "a", which a template refers to, is not there yet`)
+	w.has(c, addonsv1.SpecsUpToDate, `False ValueParsingFailed: cluster a: waiting for PacketCluster "a", which a template refers to`)
 	if w.all()["b"] == nil {
 		t.Error("the other cluster has no release")
 	}

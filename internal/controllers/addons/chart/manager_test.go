@@ -93,7 +93,7 @@ func TestTheControllerFollowsWhatMattersAndNothingElse(t *testing.T) {
 	w.await("word of the missing object", func() bool {
 		c := &addonsv1.HelmChartProxy{}
 		w.must(w.Get(t.Context(), w.key(), c))
-		return strings.Contains(condition(c, addonsv1.SpecsUpToDate), "is not there yet")
+		return strings.Contains(condition(c, addonsv1.SpecsUpToDate), "waiting for ")
 	})
 	infra := &infrav1.PacketCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "a", Labels: map[string]string{clusterv1.ClusterNameLabel: "a"}},

@@ -33,7 +33,7 @@ func (c *Controller) removeAll(ctx context.Context, s *scope) error {
 	controllerutil.RemoveFinalizer(s.chart, addonsv1.HelmChartProxyFinalizer)
 	err := c.Client.Patch(ctx, s.chart, patch)
 	if ctrlclient.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("letting go of HelmChartProxy %q: %w", s.key(), err)
+		return fmt.Errorf("removing the finalizer of HelmChartProxy %q: %w", s.key(), err)
 	}
 	s.before = s.chart.DeepCopy()
 	return nil

@@ -70,11 +70,11 @@ func specsCondition(f *facts) metav1.Condition {
 	behind := lagging(f.after)
 	switch {
 	case len(f.reinstalling) > 0:
-		c.Reason, c.Message = addonsv1.ReinstallingReason, "Waiting until the releases are gone from clusters "+some(f.reinstalling)
+		c.Reason, c.Message = addonsv1.ReinstallingReason, "Waiting for releases to be uninstalled from clusters "+some(f.reinstalling)
 	case len(f.waiting) > 0:
-		c.Reason, c.Message = addonsv1.SpecsUpdatingReason, "The rollout has not reached clusters "+some(f.waiting)
+		c.Reason, c.Message = addonsv1.SpecsUpdatingReason, "Rollout has not reached clusters "+some(f.waiting)
 	case len(behind) > 0:
-		c.Reason, c.Message = addonsv1.SpecsUpdatingReason, "Not updated yet: Helm release proxies "+some(behind)
+		c.Reason, c.Message = addonsv1.SpecsUpdatingReason, "Waiting for the controller to observe HelmReleaseProxies "+some(behind)
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.UpToDateReason
 	}
@@ -108,7 +108,7 @@ func describe(problems []problem, reason string) string {
 		}
 	}
 	if more > 0 {
-		lines = append(lines, fmt.Sprintf("and the same or other problems on %d more clusters", more))
+		lines = append(lines, fmt.Sprintf("problems on %d more clusters", more))
 	}
 	return bounded(strings.Join(lines, "; "))
 }
@@ -167,14 +167,14 @@ func setRollout(c *addonsv1.HelmChartProxy) {
 }
 
 func tale(r *addonsv1.RolloutStatus) string {
-	where := fmt.Sprintf("wave %d of %d, ready on %d clusters, failed on %d", r.Wave, r.Waves, r.Updated, r.Failed)
+	where := fmt.Sprintf("Wave %d of %d is ready on %d clusters and failed on %d", r.Wave, r.Waves, r.Updated, r.Failed)
 	switch r.Phase {
 	case addonsv1.RolloutComplete:
 		return ""
 	case addonsv1.RolloutPaused:
-		return where + ": change the spec, or the value of the annotation " + addonsv1.ResumeRolloutAnnotation + ", to go on"
+		return where + "; to resume, change the spec or the value of annotation " + addonsv1.ResumeRolloutAnnotation
 	case addonsv1.RolloutRollingBack:
-		return where + ": all clusters go back to revision " + r.LastGood
+		return where + "; rolling back all clusters to revision " + r.LastGood
 	default:
 		return where
 	}

@@ -21,7 +21,7 @@ const (
 var moves = []struct{ reason, done string }{
 	{createdReason, "Created HelmReleaseProxies for clusters %s"},
 	{updatedReason, "Updated HelmReleaseProxies for clusters %s"},
-	{reinstallingReason, "Deleted HelmReleaseProxies to make them anew for clusters %s"},
+	{reinstallingReason, "Deleted HelmReleaseProxies to reinstall on clusters %s"},
 	{deletedReason, "Deleted HelmReleaseProxies for clusters %s"},
 }
 

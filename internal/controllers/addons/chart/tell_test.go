@@ -37,7 +37,7 @@ func TestWhatIsDoneForManyClustersIsOneEvent(t *testing.T) {
 		}, []string{"Normal ReleaseUpdated Updated HelmReleaseProxies for clusters " + ten}},
 		{"elsewhere", func() {
 			w.change(func(c *addonsv1.HelmChartProxy) { c.Spec.ReleaseNamespace = "cni" })
-		}, []string{"Normal ReleaseReinstalling Deleted HelmReleaseProxies to make them anew for clusters " + ten}},
+		}, []string{"Normal ReleaseReinstalling Deleted HelmReleaseProxies to reinstall on clusters " + ten}},
 		{"made anew", func() {}, []string{"Normal ReleaseCreated Created HelmReleaseProxies for clusters " + ten}},
 		{"gone", func() { w.must(w.Delete(t.Context(), c)) }, []string{"Normal ReleaseDeleted Deleted HelmReleaseProxies for clusters " + ten}},
 	} {

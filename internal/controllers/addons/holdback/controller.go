@@ -138,8 +138,8 @@ func (c *Controller) do(ctx context.Context, m *clusterv1.Machine, a action) err
 	}
 	err := c.Client.Patch(ctx, m, ctrlclient.MergeFrom(before))
 	if ctrlclient.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("changing the hook of machine %q: %w", m.Name, err)
+		return fmt.Errorf("updating the deletion hook of machine %q: %w", m.Name, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("Changed a machine's hook", "machine", m.Name, "hooked", a == putOn)
+	ctrl.LoggerFrom(ctx).Info("Updated the deletion hook of a machine", "machine", m.Name, "hooked", a == putOn)
 	return nil
 }

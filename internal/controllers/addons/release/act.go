@@ -30,7 +30,7 @@ func (v *visit) act(ctx context.Context, f facts, c choice) error {
 		return nil
 	case abandon:
 		v.Events.Eventf(v.release, corev1.EventTypeWarning, "ReleaseAbandoned",
-			"Gave up on uninstalling release %q in namespace %q: Cluster %q did not answer for %s", f.want.ID.Name, f.want.ID.Namespace, v.cluster(), f.giveUp())
+			"Gave up uninstalling release %q in namespace %q: cluster %q was unreachable for %s", f.want.ID.Name, f.want.ID.Namespace, v.cluster(), f.giveUp())
 		return v.finish(ctx)
 	}
 	connection, err := v.Clusters.Get(ctx, v.cluster())
@@ -131,7 +131,7 @@ func (v *visit) learn(r result, subject string) {
 	case apply:
 		v.applied(r, subject)
 	case correct:
-		v.Events.Event(v.release, corev1.EventTypeNormal, "DriftCorrected", "Wrote objects again that others had changed")
+		v.Events.Event(v.release, corev1.EventTypeNormal, "DriftCorrected", "Corrected objects that had drifted")
 		v.note(r, func(k *knowledge) { k.drift = &[]tool.Change{} })
 	case revert:
 		v.reverted(r, subject)
@@ -140,7 +140,7 @@ func (v *visit) learn(r result, subject string) {
 	case compare:
 		v.note(r, func(k *knowledge) { k.drift = &r.changes })
 		if len(r.changes) > 0 {
-			v.Events.Eventf(v.release, corev1.EventTypeWarning, "DriftDetected", "Others have changed %s", few(objects(r.changes)))
+			v.Events.Eventf(v.release, corev1.EventTypeWarning, "DriftDetected", "Found drift in %s", few(objects(r.changes)))
 		}
 	}
 }
@@ -173,16 +173,16 @@ func (v *visit) applied(r result, fingerprint string) {
 		// Another revision has not been seen ready, whatever the one before was.
 		conditions.Set(v.release, condition(addonsv1.ReleaseReady, metav1.ConditionFalse, addonsv1.PendingReason, unseen))
 		v.Events.Eventf(v.release, corev1.EventTypeNormal, "ReleaseApplied",
-			"Release %q is at revision %d with version %s", r.want.ID.Name, r.state.Revision, r.want.Resolved.Version)
+			"Deployed revision %d of release %q with version %s", r.state.Revision, r.want.ID.Name, r.want.Resolved.Version)
 	}
 }
 
 func (v *visit) reverted(r result, fingerprint string) {
 	v.release.Status.Attempt = &addonsv1.FailedAttempt{
 		Fingerprint: fingerprint, At: metav1.NewTime(v.Clock.Now()), Failures: 1, Reverted: true,
-		Message: "the objects did not become ready in time; what was there before is back",
+		Message: "Objects did not become ready in time; rolled back to the previous revision",
 	}
-	v.Events.Eventf(v.release, corev1.EventTypeWarning, "ReleaseReverted", "Release %q did not become ready in time and was reverted", r.want.ID.Name)
+	v.Events.Eventf(v.release, corev1.EventTypeWarning, "ReleaseReverted", "Rolled back release %q: objects did not become ready in time", r.want.ID.Name)
 }
 
 func (v *visit) failed(do action, fingerprint string, err error) {
@@ -193,7 +193,7 @@ func (v *visit) failed(do action, fingerprint string, err error) {
 		attempt.Failures = last.Failures + 1
 	}
 	if last := v.release.Status.Attempt; last == nil || last.Message != attempt.Message {
-		v.Events.Eventf(v.release, corev1.EventTypeWarning, "ReleaseFailed", "Could not %s release: %s", do, attempt.Message)
+		v.Events.Eventf(v.release, corev1.EventTypeWarning, "ReleaseFailed", "Failed to %s the release: %s", do, attempt.Message)
 	}
 	v.release.Status.Attempt = attempt
 }

@@ -103,7 +103,7 @@ func (c *Controller) open(ctx context.Context, key client.ObjectKey) (*visit, er
 	}
 	t := c.Tools[name]
 	if t == nil {
-		return nil, fmt.Errorf("there is no tool %q", name)
+		return nil, fmt.Errorf("unknown tool %q", name)
 	}
 	return &visit{Controller: c, before: release, release: release.DeepCopy(), tool: t}, nil
 }

@@ -121,11 +121,11 @@ func decide(f facts) choice {
 func (f facts) obstacle() *problem {
 	switch {
 	case f.rival != "":
-		return &problem{reason: addonsv1.ReleaseClaimedReason, message: fmt.Sprintf("HelmReleaseProxy %q is older and has the same release", f.rival)}
+		return &problem{reason: addonsv1.ReleaseClaimedReason, message: fmt.Sprintf("HelmReleaseProxy %q already manages this release", f.rival)}
 	case f.cluster != nil:
 		return f.cluster
 	case len(f.missing) > 0:
-		return &problem{reason: addonsv1.WaitingForDependenciesReason, message: "waiting for " + few(f.missing) + " to be ready on the cluster"}
+		return &problem{reason: addonsv1.WaitingForDependenciesReason, message: "Waiting for " + few(f.missing) + " to become ready on the cluster"}
 	default:
 		return f.pack
 	}

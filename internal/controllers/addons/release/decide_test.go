@@ -162,7 +162,7 @@ func TestDecideWaitsForOthers(t *testing.T) {
 	f.missing = []string{"a", "b", "c", "d"}
 	c := decide(f)
 	if c.do != nothing || c.wait == nil || c.wait.reason != addonsv1.WaitingForDependenciesReason ||
-		c.wait.message != "waiting for a, b, c and 1 more to be ready on the cluster" {
+		c.wait.message != "Waiting for a, b, c and 1 more to become ready on the cluster" {
 		t.Errorf("decide() = %+v, %+v", c, c.wait)
 	}
 	f = settled()
@@ -186,9 +186,9 @@ func TestFloating(t *testing.T) {
 
 func TestAFirstInstallationIsNotCalledAnUpgrade(t *testing.T) {
 	for state, want := range map[tool.State]string{
-		{}: "the release is being installed",
-		{Found: true, Status: tool.PendingInstall}: "the release is being installed",
-		{Found: true, Status: tool.Deployed}:       "the release is being upgraded",
+		{}: "Installing the release",
+		{Found: true, Status: tool.PendingInstall}: "Installing the release",
+		{Found: true, Status: tool.Deployed}:       "Upgrading the release",
 	} {
 		if got := underwayCondition(facts{status: &addonsv1.HelmReleaseProxyStatus{}, state: state}); got.Message != want {
 			t.Errorf("of %+v is told %q, want %q", state, got.Message, want)

@@ -53,7 +53,7 @@ func (v *visit) gatherCluster(ctx context.Context, f *facts) {
 	case apierrors.IsNotFound(err):
 		v.Clusters.Forget(v.cluster())
 		f.gone = true
-		f.cluster = &problem{reason: addonsv1.GetClusterFailedReason, message: fmt.Sprintf("Cluster %q does not exist", v.cluster())}
+		f.cluster = &problem{reason: addonsv1.GetClusterFailedReason, message: fmt.Sprintf("Cluster %q not found", v.cluster())}
 		return
 	case err != nil:
 		f.cluster = &problem{reason: addonsv1.GetClusterFailedReason, message: err.Error(), after: firstRetry}
@@ -62,7 +62,7 @@ func (v *visit) gatherCluster(ctx context.Context, f *facts) {
 	f.held = isPaused(cluster)
 	f.initialized = ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, true)
 	if !f.initialized {
-		f.cluster = &problem{reason: addonsv1.NotAvailableReason, message: fmt.Sprintf("the control plane of Cluster %q is not initialized", v.cluster())}
+		f.cluster = &problem{reason: addonsv1.NotAvailableReason, message: fmt.Sprintf("Waiting for the control plane of cluster %q to be initialized", v.cluster())}
 		return
 	}
 	connection, err := v.Clusters.Get(ctx, v.cluster())
@@ -71,7 +71,7 @@ func (v *visit) gatherCluster(ctx context.Context, f *facts) {
 		return
 	}
 	if f.state, err = v.tool.Observe(connection, v.id()); err != nil {
-		f.cluster = &problem{reason: addonsv1.NotAvailableReason, message: fmt.Sprintf("waiting for Cluster %q to tell what is on it", v.cluster())}
+		f.cluster = &problem{reason: addonsv1.NotAvailableReason, message: fmt.Sprintf("Waiting for the watches of cluster %q to sync", v.cluster())}
 		return
 	}
 	f.state = v.memory.expected(v.key(), f.state, f.now)
@@ -90,11 +90,11 @@ func (v *visit) unavailable(err error) *problem {
 		// A message with a time in it would be a new one each time.
 		return &problem{
 			reason:  addonsv1.NotAvailableReason,
-			message: fmt.Sprintf("Cluster %q does not answer: %v", v.cluster(), silent.Cause),
+			message: fmt.Sprintf("Cluster %q is unreachable: %v", v.cluster(), silent.Cause),
 			after:   max(silent.Until.Sub(v.Clock.Now()), checkEvery),
 		}
 	case errors.Is(err, clustercache.ErrClusterNotConnected):
-		return &problem{reason: addonsv1.NotAvailableReason, message: fmt.Sprintf("Cluster %q is not connected", v.cluster())}
+		return &problem{reason: addonsv1.NotAvailableReason, message: fmt.Sprintf("Not connected to cluster %q", v.cluster())}
 	default:
 		return &problem{reason: addonsv1.GetKubeconfigFailedReason, message: bound(err.Error()), after: firstRetry}
 	}

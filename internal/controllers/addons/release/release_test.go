@@ -208,7 +208,7 @@ func TestDependenciesComeFirst(t *testing.T) {
 	if len(w.tool.did("web")) != 0 {
 		t.Error("it was installed before what it depends on")
 	}
-	if c := condition(got, addonsv1.ReleaseReady); c.Message != "waiting for base to be ready on the cluster" {
+	if c := condition(got, addonsv1.ReleaseReady); c.Message != "Waiting for base to become ready on the cluster" {
 		t.Errorf("message = %q", c.Message)
 	}
 	w.release("base", "one")
@@ -337,7 +337,7 @@ func TestDriftIsReportedOrCorrected(t *testing.T) {
 	w.tool.set(func(f *fakeTool) { f.drift["web"] = changed })
 	w.tool.tell(objectOf(client.ObjectKey{Namespace: w.namespace, Name: "one"}, tool.ID{Namespace: "addons", Name: "web"}))
 	got := w.await(r, "drift is reported", reason(addonsv1.ReleaseInSync, addonsv1.DriftedReason))
-	if c := condition(got, addonsv1.ReleaseInSync); c.Message != "others have changed Deployment web" {
+	if c := condition(got, addonsv1.ReleaseInSync); c.Message != "Found drift in Deployment web" {
 		t.Errorf("message = %q", c.Message)
 	}
 	w.change(r, func(r *addonsv1.HelmReleaseProxy) { r.Spec.Drift.Mode = addonsv1.DriftCorrect })

@@ -105,7 +105,7 @@ func (r *resolutions) answer(q question, who client.ObjectKey) (artifact.Resolve
 		return n.resolved, nil
 	case n.asking && n.err == nil:
 		n.waiting[who] = true
-		return artifact.Resolved{}, &problem{reason: preparing, message: "looking for the chart", after: patience, soon: r.clock.Now().Sub(n.since) < patience}
+		return artifact.Resolved{}, &problem{reason: preparing, message: "Resolving the chart", after: patience, soon: r.clock.Now().Sub(n.since) < patience}
 	case n.asking:
 		n.waiting[who] = true
 		return artifact.Resolved{}, &problem{reason: preparing, message: bound(n.err.Error())} // what was told stands until then

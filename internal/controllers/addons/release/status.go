@@ -64,7 +64,7 @@ func releaseCondition(f facts, c choice) *metav1.Condition {
 	case f.cluster != nil && f.status.Applied != nil:
 		return nil
 	case f.cluster != nil:
-		return say(metav1.ConditionFalse, preparing, "waiting for the cluster")
+		return say(metav1.ConditionFalse, preparing, "Waiting for the cluster to become available")
 	case f.once() && f.installed:
 		return say(metav1.ConditionTrue, addonsv1.ReadyReason, "")
 	case f.settled():
@@ -78,7 +78,7 @@ func removalCondition(f facts) *metav1.Condition {
 	if a := f.status.Attempt; a != nil && a.Fingerprint == f.subject() {
 		return say(metav1.ConditionFalse, addonsv1.ReleaseDeletionFailedReason, a.Message)
 	}
-	return say(metav1.ConditionFalse, addonsv1.ReleaseDeletedReason, "the release is being uninstalled")
+	return say(metav1.ConditionFalse, addonsv1.ReleaseDeletedReason, "Uninstalling the release")
 }
 
 func underwayCondition(f facts) *metav1.Condition {
@@ -86,9 +86,9 @@ func underwayCondition(f facts) *metav1.Condition {
 	case a != nil && a.Fingerprint == f.fingerprint:
 		return say(metav1.ConditionFalse, addonsv1.InstallOrUpgradeFailedReason, a.Message)
 	case f.state.Found && f.state.Status != tool.PendingInstall:
-		return say(metav1.ConditionFalse, addonsv1.PendingReason, "the release is being upgraded")
+		return say(metav1.ConditionFalse, addonsv1.PendingReason, "Upgrading the release")
 	default:
-		return say(metav1.ConditionFalse, preparing, "the release is being installed")
+		return say(metav1.ConditionFalse, preparing, "Installing the release")
 	}
 }
 
@@ -98,7 +98,7 @@ func say(status metav1.ConditionStatus, reason, message string) *metav1.Conditio
 }
 
 // unseen is told of objects that were not looked at yet.
-const unseen = "looking whether the objects are ready"
+const unseen = "Checking readiness of the objects"
 
 func settledCondition(f facts) *metav1.Condition {
 	health := f.known.health
@@ -120,9 +120,9 @@ func exclusiveCondition(f facts) *metav1.Condition {
 	if f.contested == "" {
 		return nil
 	}
-	message := fmt.Sprintf("HelmReleaseProxy %q wants the same release and does not get it", f.contested)
+	message := fmt.Sprintf("HelmReleaseProxy %q claims the same release and is ignored", f.contested)
 	if f.rival != "" {
-		message = fmt.Sprintf("HelmReleaseProxy %q is older and has the same release", f.rival)
+		message = fmt.Sprintf("HelmReleaseProxy %q already manages this release", f.rival)
 	}
 	c := condition(addonsv1.ReleaseExclusive, metav1.ConditionFalse, addonsv1.ReleaseClaimedReason, message)
 	return &c
@@ -134,7 +134,7 @@ func syncCondition(f facts) *metav1.Condition {
 	}
 	c := condition(addonsv1.ReleaseInSync, metav1.ConditionTrue, addonsv1.InSyncReason, "")
 	if drift := *f.known.drift; len(drift) > 0 {
-		c = condition(addonsv1.ReleaseInSync, metav1.ConditionFalse, addonsv1.DriftedReason, "others have changed "+few(objects(drift)))
+		c = condition(addonsv1.ReleaseInSync, metav1.ConditionFalse, addonsv1.DriftedReason, "Found drift in "+few(objects(drift)))
 	}
 	return &c
 }
@@ -151,7 +151,7 @@ func optional(r *addonsv1.HelmReleaseProxy, c *metav1.Condition, name string) {
 // summarize makes Ready out of the two conditions that decide it.
 func summarize(r *addonsv1.HelmReleaseProxy) {
 	if conditions.Get(r, addonsv1.ReleaseReady) == nil {
-		conditions.Set(r, condition(addonsv1.ReleaseReady, metav1.ConditionUnknown, preparing, "nothing is known yet"))
+		conditions.Set(r, condition(addonsv1.ReleaseReady, metav1.ConditionUnknown, preparing, "Waiting for the first reconciliation"))
 	}
 	// It fails for unknown options only.
 	_ = conditions.SetSummaryCondition(r, r, clusterv1.ReadyCondition,

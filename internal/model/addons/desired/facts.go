@@ -35,7 +35,7 @@ type MissingError struct {
 }
 
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("%s %q, which a template refers to, is not there yet", e.Kind, e.Name)
+	return fmt.Sprintf("waiting for %s %q, which a template refers to", e.Kind, e.Name)
 }
 
 // noting remembers which kind was asked for: the version is found on the way.
@@ -100,7 +100,7 @@ func (f Facts) data() (template.Data, error) {
 	for _, v := range f.Cluster.Spec.Topology.Variables {
 		var value any
 		if err := json.Unmarshal(v.Value.Raw, &value); err != nil {
-			return d, fmt.Errorf("reading variable %q of cluster %q: it is no JSON", v.Name, f.Cluster.Name)
+			return d, fmt.Errorf("parsing variable %q of cluster %q: invalid JSON", v.Name, f.Cluster.Name)
 		}
 		d.Variables[v.Name] = value
 	}

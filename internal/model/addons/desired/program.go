@@ -117,7 +117,7 @@ func (c *compiler) template(text, child string) *template.Template {
 func (c *compiler) still(text, child string) *template.Template {
 	t := c.template(text, child)
 	if t.Volatile() {
-		c.problems = append(c.problems, field.Forbidden(c.path.Child(child), "functions whose result differs from one time to the next can't be used here"))
+		c.problems = append(c.problems, field.Forbidden(c.path.Child(child), "must not use functions with random or time-dependent results"))
 	}
 	return t
 }

@@ -188,4 +188,4 @@ func limit(text string, longest int, suffix string) string {
 }
 
 // errNoKubernetes says that a choice has to wait.
-var errNoKubernetes = errors.New("spec.versions chooses by the version of Kubernetes, which is in neither the topology nor the control plane of the cluster")
+var errNoKubernetes = errors.New("spec.versions selects by Kubernetes version, but neither the topology nor the control plane of the cluster has one")

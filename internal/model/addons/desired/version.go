@@ -46,7 +46,7 @@ func (p *Program) byKubernetes(text string) (string, error) {
 	}
 	parsed, err := semver.NewVersion(text)
 	if err != nil {
-		return "", fmt.Errorf("reading version %q of Kubernetes: %w", text, err)
+		return "", fmt.Errorf("parsing Kubernetes version %q: %w", text, err)
 	}
 	core := semver.New(parsed.Major(), parsed.Minor(), parsed.Patch(), "", "")
 	for _, r := range p.rules {

@@ -49,7 +49,7 @@ func Digest(spec *addonsv1.HelmChartProxySpec) (string, error) {
 	s.ClusterSelector = metav1.LabelSelector{}
 	data, err := json.Marshal(s)
 	if err != nil {
-		return "", fmt.Errorf("writing the spec: %w", err)
+		return "", fmt.Errorf("encoding the spec: %w", err)
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:8]), nil
@@ -71,7 +71,7 @@ func List(ctx context.Context, reader ctrlclient.Reader, hcp *addonsv1.HelmChart
 		}
 		revision := Revision{Number: r.Revision, Digest: r.Annotations[digestAnnotation], Created: r.CreationTimestamp.Time, object: r}
 		if err := json.Unmarshal(r.Data.Raw, &revision.Spec); err != nil {
-			return nil, fmt.Errorf("reading revision %q: it is no spec of a HelmChartProxy", r.Name)
+			return nil, fmt.Errorf("reading revision %q: not a HelmChartProxy spec", r.Name)
 		}
 		out = append(out, revision)
 	}
@@ -131,7 +131,7 @@ func (k Keeper) Record(ctx context.Context, hcp *addonsv1.HelmChartProxy, good s
 func (k Keeper) create(ctx context.Context, hcp *addonsv1.HelmChartProxy, digest string, number int64) error {
 	data, err := json.Marshal(hcp.Spec)
 	if err != nil {
-		return fmt.Errorf("writing the spec: %w", err)
+		return fmt.Errorf("encoding the spec: %w", err)
 	}
 	r := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
@@ -145,7 +145,7 @@ func (k Keeper) create(ctx context.Context, hcp *addonsv1.HelmChartProxy, digest
 	}
 	err = k.Client.Create(ctx, r)
 	if ctrlclient.IgnoreAlreadyExists(err) != nil {
-		return fmt.Errorf("keeping revision %d of HelmChartProxy %q: %w", number, hcp.Name, err)
+		return fmt.Errorf("recording revision %d of HelmChartProxy %q: %w", number, hcp.Name, err)
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func (k Keeper) renumber(ctx context.Context, r *appsv1.ControllerRevision, numb
 	before := r.DeepCopy()
 	r.Revision = number
 	if err := k.Client.Patch(ctx, r, ctrlclient.MergeFrom(before)); err != nil {
-		return fmt.Errorf("making revision %q the newest: %w", r.Name, err)
+		return fmt.Errorf("renumbering revision %q: %w", r.Name, err)
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func (k Keeper) prune(ctx context.Context, all []Revision, good string) error {
 			continue
 		}
 		if err := ctrlclient.IgnoreNotFound(k.Client.Delete(ctx, r.object)); err != nil {
-			return fmt.Errorf("forgetting revision %q: %w", r.object.Name, err)
+			return fmt.Errorf("deleting revision %q: %w", r.object.Name, err)
 		}
 	}
 	return nil

@@ -29,10 +29,10 @@ func (e limitError) Error() string { return string(e) }
 
 // Which limits there are.
 var (
-	errOutput = limitError(fmt.Sprintf("the text is longer than %d bytes", MaxOutput))
-	errValue  = limitError(fmt.Sprintf("a value has more than %d parts, is nested too deeply, or contains itself", maxNodes))
-	errSteps  = limitError(fmt.Sprintf("the template takes more than %d steps", maxSteps))
-	errTime   = limitError(fmt.Sprintf("the template takes longer than %s", maxTime))
+	errOutput = limitError(fmt.Sprintf("output exceeds %d bytes", MaxOutput))
+	errValue  = limitError(fmt.Sprintf("value has more than %d elements, is nested too deeply or contains itself", maxNodes))
+	errSteps  = limitError(fmt.Sprintf("template takes more than %d steps", maxSteps))
+	errTime   = limitError(fmt.Sprintf("template takes longer than %s", maxTime))
 )
 
 // budget is what is left of the limits for one rendering.

@@ -71,7 +71,7 @@ func mustToYAML(v any) (string, error) {
 func fromYAML(text string) map[string]any {
 	m, err := mustFromYAML(text)
 	if err != nil {
-		return map[string]any{"Error": "this is no YAML object"}
+		return map[string]any{"Error": "not a YAML object"}
 	}
 	return m
 }
@@ -86,7 +86,7 @@ func mustFromYAML(text string) (map[string]any, error) {
 func fromArray(text string) []any {
 	var l []any
 	if err := yaml.Unmarshal([]byte(text), &l); err != nil {
-		return []any{"this is no YAML array"}
+		return []any{"not a YAML array"}
 	}
 	return l
 }

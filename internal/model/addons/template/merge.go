@@ -15,14 +15,14 @@ func Merge(docs ...[]byte) (map[string]any, error) {
 		var v any
 		if err := yaml.Unmarshal(doc, &v); err != nil {
 			// The parser quotes what it does not understand, and that may be a secret.
-			return nil, fmt.Errorf("reading document %d of %d: it is no YAML", i+1, len(docs))
+			return nil, fmt.Errorf("parsing document %d of %d: invalid YAML", i+1, len(docs))
 		}
 		switch v := v.(type) {
 		case nil:
 		case map[string]any:
 			merge(out, v)
 		default:
-			return nil, fmt.Errorf("reading document %d of %d: it must be a map", i+1, len(docs))
+			return nil, fmt.Errorf("parsing document %d of %d: not a map", i+1, len(docs))
 		}
 	}
 	return out, nil

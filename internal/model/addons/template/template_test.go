@@ -38,7 +38,7 @@ func TestTemplatesSeeTheClusterAndItsVariables(t *testing.T) {
 		`{{ .Variables.replicas }} {{ .Variables.tier.name | upper | quote }}`:                               `3 "GOLD"`,
 		`{{ .ControlPlane.spec.version }} {{ .Cluster.missing }}`:                                            "v1.36.0 <no value>",
 		`{{ toYaml .Cluster.metadata.labels }}`:                                                              "zone: z",
-		`{{ (fromYaml "a: {b: 1}").a.b }} {{ (fromYaml "- a").Error }}`:                                      "1 this is no YAML object",
+		`{{ (fromYaml "a: {b: 1}").a.b }} {{ (fromYaml "- a").Error }}`:                                      "1 not a YAML object",
 		`{{ index (fromYamlArray "[1, 2]") 1 }} {{ index (fromJsonArray "[7]") 0 }}`:                         "2 7",
 		`{{ (mustFromYaml "a: b").a }}{{ mustToYaml (dict "k" (list 1 2)) }}`:                                "bk:\n- 1\n- 2",
 		`{{ toJson .Variables.tier }}{{ (fromJson "{\"a\":1}").a }}`:                                         `{"name":"gold"}1`,

@@ -94,7 +94,7 @@ func (o *operation) open(ctx context.Context, s *situation, c *change) error {
 		return o.records.update(ctx, c.record)
 	}
 	if s.newest != nil && s.newest.Info.Status.IsPending() {
-		s.newest.SetStatus(releasecommon.StatusFailed, "It was cut short")
+		s.newest.SetStatus(releasecommon.StatusFailed, "Interrupted")
 		if err := o.records.update(ctx, s.newest); err != nil {
 			return err
 		}

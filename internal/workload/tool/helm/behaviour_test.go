@@ -99,7 +99,7 @@ func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 	other := b.want("other", b.put(t, "2.0.0", map[string]string{
 		"templates/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {greeting: stolen}\n",
 	}))
-	if _, err := b.Apply(t.Context(), b.cluster, other); !isTerminal(err) || !strings.Contains(err.Error(), "belongs to release") {
+	if _, err := b.Apply(t.Context(), b.cluster, other); !isTerminal(err) || !strings.Contains(err.Error(), "owned by release") {
 		t.Errorf("error %v, want a terminal one that names the owner", err)
 	}
 }

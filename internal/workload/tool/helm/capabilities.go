@@ -26,11 +26,11 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 func capabilitiesOf(cluster *workload.Cluster) (*common.Capabilities, error) {
 	info, err := cluster.Version()
 	if err != nil {
-		return nil, fmt.Errorf("asking for the version of Kubernetes: %w", err)
+		return nil, fmt.Errorf("getting the Kubernetes version: %w", err)
 	}
 	version, err := common.ParseKubeVersion(info.GitVersion)
 	if err != nil {
-		return nil, fmt.Errorf("reading the Kubernetes version %q: %w", info.GitVersion, err)
+		return nil, fmt.Errorf("parsing Kubernetes version %q: %w", info.GitVersion, err)
 	}
 	kinds, err := versionSet(cluster.Discovery())
 	if err != nil {
@@ -43,7 +43,7 @@ func capabilitiesOf(cluster *workload.Cluster) (*common.Capabilities, error) {
 func versionSet(d discovery.DiscoveryInterface) (common.VersionSet, error) {
 	groups, resources, err := d.ServerGroupsAndResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) { // an API service that is down hides its own kinds only
-		return nil, fmt.Errorf("asking for kinds: %w", err)
+		return nil, fmt.Errorf("discovering kinds: %w", err)
 	}
 	set := map[string]bool{}
 	for _, group := range groups {

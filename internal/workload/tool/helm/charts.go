@@ -36,7 +36,7 @@ func (c *charts) load(ctx context.Context, ref artifact.Ref, resolved artifact.R
 	}
 	archive, err := c.fetcher.Fetch(ctx, ref, resolved)
 	if err != nil {
-		return nil, fmt.Errorf("getting chart %q: %w", ref.Name, err)
+		return nil, fmt.Errorf("fetching chart %q: %w", ref.Name, err)
 	}
 	chart, err := loader.LoadArchive(bytes.NewReader(archive))
 	if err != nil {

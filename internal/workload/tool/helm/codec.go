@@ -31,7 +31,7 @@ const (
 func encode(rec *record, changed string) (*corev1.Secret, error) {
 	data, err := pack(rec.Release)
 	if err != nil {
-		return nil, fmt.Errorf("packing revision %d of release %q: %w", rec.Version, rec.Name, err)
+		return nil, fmt.Errorf("encoding revision %d of release %q: %w", rec.Version, rec.Name, err)
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: key(rec.Name, rec.Version), Namespace: rec.Namespace, ResourceVersion: rec.version},
@@ -121,7 +121,7 @@ func unpack(data []byte) (*releasev1.Release, error) {
 		return nil, err
 	}
 	if release.Info == nil {
-		return nil, errors.New("it has no status")
+		return nil, errors.New("no status")
 	}
 	return release, nil
 }

@@ -19,7 +19,7 @@ func (e *Engine) Health(ctx context.Context, cluster *workload.Cluster, want too
 
 func (o *operation) health(ctx context.Context, h history) (tool.Health, error) {
 	if len(h) == 0 {
-		return tool.Health{Message: "there is no release"}, nil
+		return tool.Health{Message: "release not found"}, nil
 	}
 	rec, err := o.newest(ctx, h)
 	if errors.Is(err, errBroken) {

@@ -57,7 +57,7 @@ func TestNewKindsAreServedBeforeTheirObjectsAreMade(t *testing.T) {
 			other := b.want(tt.kind+"-other", b.put(t, "2.0.0", map[string]string{
 				"templates/object.yaml": "apiVersion: test.example.com/v1\nkind: " + title + "\nmetadata: {name: one}\nspec: {size: 2}\n",
 			}))
-			if _, err := b.Apply(t.Context(), b.cluster, other); !isTerminal(err) || !strings.Contains(err.Error(), "belongs to release") {
+			if _, err := b.Apply(t.Context(), b.cluster, other); !isTerminal(err) || !strings.Contains(err.Error(), "owned by release") {
 				t.Errorf("error %v, want a terminal one that names the owner", err)
 			}
 			if err := b.Remove(t.Context(), b.cluster, want); err != nil {

@@ -154,7 +154,7 @@ func TestHealthWaitsForWorkloads(t *testing.T) {
 		}
 		return h
 	}
-	if got := health(); got.Ready || got.Message != "there is no release" {
+	if got := health(); got.Ready || got.Message != "release not found" {
 		t.Errorf("health %+v before the installation", got)
 	}
 	b.observed(t, want, b.mustApply(t, want))
@@ -178,8 +178,8 @@ func TestHealthWaitsForWorkloads(t *testing.T) {
 	if err := b.server.Clientset(t).CoreV1().Services(b.namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := health(); got.Ready || !strings.Contains(got.Message, "is missing") {
-		t.Errorf("health %+v, want that the Service is missing", got)
+	if got := health(); got.Ready || !strings.Contains(got.Message, "not found") {
+		t.Errorf("health %+v, want the Service to be missing", got)
 	}
 }
 

@@ -79,18 +79,18 @@ func source(document string) string {
 func parseDocument(document string) ([]*object, error) {
 	data, err := yaml.YAMLToJSON([]byte(document))
 	if err != nil {
-		return nil, errors.New("it is not YAML") // the cause may quote it
+		return nil, errors.New("invalid YAML") // the cause may quote it
 	}
 	if string(data) == "null" {
 		return nil, nil
 	}
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(data); err != nil {
-		return nil, errors.New("it has no kind")
+		return nil, errors.New("no kind")
 	}
 	if !u.IsList() {
 		if u.GetName() == "" {
-			return nil, fmt.Errorf("the %s in it has no name", u.GetKind())
+			return nil, fmt.Errorf("%s has no name", u.GetKind())
 		}
 		return []*object{newObject(u)}, nil
 	}
@@ -98,7 +98,7 @@ func parseDocument(document string) ([]*object, error) {
 	err = u.EachListItem(func(item runtime.Object) error {
 		one, ok := item.(*unstructured.Unstructured)
 		if !ok || one.GetName() == "" {
-			return fmt.Errorf("an object in the %s in it has no name", u.GetKind())
+			return fmt.Errorf("object in %s has no name", u.GetKind())
 		}
 		out = append(out, newObject(one))
 		return nil

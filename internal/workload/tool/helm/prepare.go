@@ -98,7 +98,7 @@ func (o *operation) render(chart *chartv2.Chart, values map[string]any, next ste
 	}
 	out, err := r.run()
 	if look.failed != nil {
-		return nil, fmt.Errorf("looking at the cluster for chart %q: %w", chart.Name(), look.failed)
+		return nil, fmt.Errorf("running lookups for chart %q: %w", chart.Name(), look.failed)
 	}
 	if err != nil {
 		return nil, &tool.TerminalError{Err: fmt.Errorf("rendering chart %q: %w", chart.Name(), obj.Redact(err, values))}

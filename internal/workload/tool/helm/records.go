@@ -48,9 +48,9 @@ var releases = workload.Watch{Resource: secretsResource, Selector: ownerLabel + 
 
 var (
 	// errStale says that what the watch told is older than what is there.
-	errStale = errors.New("the records of the release have changed meanwhile")
+	errStale = errors.New("release records changed concurrently")
 	// errBroken says that a record can't be read.
-	errBroken = errors.New("the record of the release can't be read")
+	errBroken = errors.New("release record is unreadable")
 )
 
 // entry is what the labels of a Secret say of a revision.
@@ -197,7 +197,7 @@ func (r records) relabel(ctx context.Context, e entry, status string) error {
 func (r records) remove(ctx context.Context, e entry) error {
 	err := r.secrets().Delete(ctx, e.name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("forgetting revision %d of release %q: %w", e.revision, r.id.Name, err)
+		return fmt.Errorf("deleting revision %d of release %q: %w", e.revision, r.id.Name, err)
 	}
 	return nil
 }

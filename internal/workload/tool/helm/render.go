@@ -44,7 +44,7 @@ func Render(location string, r Release) ([]string, error) {
 func render(chart *chartv2.Chart, r Release) ([]string, error) {
 	version, err := common.ParseKubeVersion(r.Kubernetes)
 	if err != nil {
-		return nil, fmt.Errorf("reading the Kubernetes version %q: %w", r.Kubernetes, err)
+		return nil, fmt.Errorf("parsing Kubernetes version %q: %w", r.Kubernetes, err)
 	}
 	capabilities := common.DefaultCapabilities.Copy()
 	capabilities.KubeVersion = *version
@@ -59,7 +59,7 @@ func render(chart *chartv2.Chart, r Release) ([]string, error) {
 		return nil, err
 	}
 	if len(rendered.hooks) > 0 {
-		return nil, fmt.Errorf("%q is a hook: install the chart with Helm", rendered.hooks[0].Path)
+		return nil, fmt.Errorf("%q is a hook, which is not supported here; install the chart with Helm", rendered.hooks[0].Path)
 	}
 	var out []string
 	for _, crd := range chart.CRDObjects() {
@@ -74,7 +74,7 @@ func render(chart *chartv2.Chart, r Release) ([]string, error) {
 // process turns on those parts of a chart that the values ask for. It must be done once to a chart.
 func process(chart *chartv2.Chart, values map[string]any) error {
 	if chart.Metadata.Type == "library" {
-		return errors.New("it is a library for other charts, there is nothing to install")
+		return errors.New("library charts can't be installed")
 	}
 	if err := missingDependency(chart); err != nil {
 		return err
@@ -103,7 +103,7 @@ type rendered struct {
 
 func (r rendering) run() (*rendered, error) {
 	if want := r.chart.Metadata.KubeVersion; want != "" && !chartutil.IsCompatibleRange(want, r.capabilities.KubeVersion.String()) {
-		return nil, fmt.Errorf("it needs Kubernetes %s, this is %s", want, &r.capabilities.KubeVersion)
+		return nil, fmt.Errorf("requires Kubernetes %s, cluster runs %s", want, &r.capabilities.KubeVersion)
 	}
 	values, err := commonutil.ToRenderValues(r.chart, r.values, r.release, r.capabilities)
 	if err != nil {
@@ -126,7 +126,7 @@ func missingDependency(chart *chartv2.Chart) error {
 	}
 	for _, d := range chart.Metadata.Dependencies {
 		if !have[d.Name] {
-			return fmt.Errorf("its dependency %q is not in its charts directory", d.Name)
+			return fmt.Errorf("dependency %q is missing from the charts directory", d.Name)
 		}
 	}
 	return nil

@@ -65,8 +65,8 @@ func TestRenderRefuses(t *testing.T) {
 		kubernetes string
 		want       string
 	}{
-		"a cluster that the chart is not for": {kubernetes: "v1.29.9", want: "it needs Kubernetes >= 1.30.0-0, this is v1.29.9"},
-		"a version that is none":              {kubernetes: "latest", want: `reading the Kubernetes version "latest"`},
+		"a cluster that the chart is not for": {kubernetes: "v1.29.9", want: "requires Kubernetes >= 1.30.0-0, cluster runs v1.29.9"},
+		"a version that is none":              {kubernetes: "latest", want: `parsing Kubernetes version "latest"`},
 		"a hook": {
 			files: map[string]string{"templates/job.yaml": "kind: Job\nmetadata: {annotations: {helm.sh/hook: pre-install}}\n"},
 			want:  `"greeter/templates/job.yaml" is a hook`,

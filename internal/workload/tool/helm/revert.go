@@ -25,7 +25,7 @@ func (o *operation) revert(ctx context.Context, h history, revision int) (tool.S
 		return tool.State{}, err
 	}
 	if s.newest == nil {
-		return tool.State{}, &tool.TerminalError{Err: errors.New("there is no revision to go back from")}
+		return tool.State{}, &tool.TerminalError{Err: errors.New("no revision to roll back from")}
 	}
 	target, err := o.target(s, revision)
 	if err != nil {
@@ -63,7 +63,7 @@ func (o *operation) target(s *situation, revision int) (int, error) {
 	}
 	whole, ok := s.history.whole()
 	if !ok {
-		return 0, &tool.TerminalError{Err: fmt.Errorf("release %q has no earlier revision to go back to", o.want.ID.Name)}
+		return 0, &tool.TerminalError{Err: fmt.Errorf("release %q has no earlier revision to roll back to", o.want.ID.Name)}
 	}
 	return whole.revision, nil
 }

@@ -88,9 +88,9 @@ func (w *writer) onto(ctx context.Context, o *object) error {
 // errOwned says whose an object is.
 func errOwned(live *unstructured.Unstructured) error {
 	if name := live.GetAnnotations()[nameAnnotation]; name != "" {
-		return fmt.Errorf("it belongs to release %q", live.GetAnnotations()[namespaceAnnotation]+"/"+name)
+		return fmt.Errorf("owned by release %q", live.GetAnnotations()[namespaceAnnotation]+"/"+name)
 	}
-	return errors.New("it is there already and belongs to no release; takeOwnership would adopt it")
+	return errors.New("already exists and belongs to no release; set takeOwnership to adopt it")
 }
 
 // replace is what force asks for: nothing of what is there stays, except for what the API server itself keeps.

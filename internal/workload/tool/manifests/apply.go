@@ -101,11 +101,11 @@ func (o *operation) checkAll(all []*object) error {
 	seen := map[string]bool{}
 	for _, one := range all {
 		if seen[one.Identity()] {
-			return &tool.TerminalError{Err: fmt.Errorf("%s is in the package twice", one.Title())}
+			return &tool.TerminalError{Err: fmt.Errorf("package contains %s twice", one.Title())}
 		}
 		seen[one.Identity()] = true
 		if one.Resource == secretsResource && one.GetNamespace() == o.want.ID.Namespace && strings.HasPrefix(one.GetName(), recordPrefix) {
-			return &tool.TerminalError{Err: fmt.Errorf("%s has a name that records of installations have", one.Title())}
+			return &tool.TerminalError{Err: fmt.Errorf("%s has a name reserved for installation records", one.Title())}
 		}
 	}
 	return nil

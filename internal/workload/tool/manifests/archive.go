@@ -47,7 +47,7 @@ func read(archive []byte, dir string) ([]map[string]any, error) {
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, errors.New("there are no manifests in it")
+		return nil, errors.New("archive contains no manifests")
 	}
 	objects.Sort(found)
 	out := make([]map[string]any, 0, len(found))
@@ -61,7 +61,7 @@ func read(archive []byte, dir string) ([]map[string]any, error) {
 func unpack(archive []byte) (map[string][]byte, error) {
 	zipped, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {
-		return nil, errors.New("it is no compressed archive")
+		return nil, errors.New("not a gzip archive")
 	}
 	files, left := map[string][]byte{}, int64(maxBytes)
 	for reader := tar.NewReader(zipped); ; {
@@ -70,25 +70,25 @@ func unpack(archive []byte) (map[string][]byte, error) {
 			return files, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the archive is damaged: %w", err)
+			return nil, fmt.Errorf("corrupt archive: %w", err)
 		}
 		name := path.Clean(header.Name)
 		switch {
 		case header.Typeflag == tar.TypeDir, header.Typeflag == tar.TypeXGlobalHeader:
 			continue
 		case header.Typeflag != tar.TypeReg:
-			return nil, fmt.Errorf("%q is not a plain file", header.Name)
+			return nil, fmt.Errorf("%q is not a regular file", header.Name)
 		case path.IsAbs(name), name == "..", strings.HasPrefix(name, "../"):
-			return nil, fmt.Errorf("%q leads out of the archive", header.Name)
+			return nil, fmt.Errorf("%q points outside the archive", header.Name)
 		case len(files) >= maxFiles:
-			return nil, fmt.Errorf("it has more than %d files", maxFiles)
+			return nil, fmt.Errorf("archive has more than %d files", maxFiles)
 		}
 		content, err := io.ReadAll(io.LimitReader(reader, left+1))
 		if err != nil {
-			return nil, fmt.Errorf("the archive is damaged: %w", err)
+			return nil, fmt.Errorf("corrupt archive: %w", err)
 		}
 		if left -= int64(len(content)); left < 0 {
-			return nil, fmt.Errorf("it is larger than %d bytes", maxBytes)
+			return nil, fmt.Errorf("archive exceeds %d bytes", maxBytes)
 		}
 		files[name] = content
 	}
@@ -104,7 +104,7 @@ func find(files map[string][]byte, dir string) (string, error) {
 	case only != "" && has(files, path.Join(only, dir)):
 		return path.Join(only, dir), nil
 	default:
-		return "", fmt.Errorf("there is no directory %q in it", dir)
+		return "", fmt.Errorf("archive has no directory %q", dir)
 	}
 }
 
@@ -165,7 +165,7 @@ func parse(content []byte) ([]*unstructured.Unstructured, error) {
 			return out, nil
 		}
 		if err != nil {
-			return nil, errors.New("it is no YAML")
+			return nil, errors.New("invalid YAML")
 		}
 		found, err := parseDocument(document)
 		if err != nil {
@@ -178,14 +178,14 @@ func parse(content []byte) ([]*unstructured.Unstructured, error) {
 func parseDocument(document []byte) ([]*unstructured.Unstructured, error) {
 	data, err := yaml.YAMLToJSON(document)
 	if err != nil {
-		return nil, errors.New("it is no YAML")
+		return nil, errors.New("invalid YAML")
 	}
 	if string(data) == "null" {
 		return nil, nil
 	}
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(data); err != nil || u.GetAPIVersion() == "" {
-		return nil, errors.New("a document in it is no object: it has no apiVersion and kind")
+		return nil, errors.New("document has no apiVersion and kind")
 	}
 	if !u.IsList() {
 		return named(u)
@@ -194,7 +194,7 @@ func parseDocument(document []byte) ([]*unstructured.Unstructured, error) {
 	err = u.EachListItem(func(item runtime.Object) error {
 		one, ok := item.(*unstructured.Unstructured)
 		if !ok {
-			return fmt.Errorf("an item of the %s in it is no object", u.GetKind())
+			return fmt.Errorf("item of %s is not an object", u.GetKind())
 		}
 		found, err := named(one)
 		out = append(out, found...)
@@ -205,7 +205,7 @@ func parseDocument(document []byte) ([]*unstructured.Unstructured, error) {
 
 func named(u *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	if u.GetName() == "" {
-		return nil, fmt.Errorf("the %s in it has no name", u.GetKind())
+		return nil, fmt.Errorf("%s has no name", u.GetKind())
 	}
 	return []*unstructured.Unstructured{u}, nil
 }

@@ -42,11 +42,11 @@ func kustomize(files map[string][]byte, dir string) ([]*unstructured.Unstructure
 	options.PluginConfig = types.DisabledPluginConfig()
 	built, err := krusty.MakeKustomizer(options).Run(fs, "/"+dir)
 	if err != nil {
-		return nil, fmt.Errorf("building the kustomization %q: %w", path.Join("/", dir), objects.Redact(err, nil)) // it may quote half a package
+		return nil, fmt.Errorf("building kustomization %q: %w", path.Join("/", dir), objects.Redact(err, nil)) // it may quote half a package
 	}
 	text, err := built.AsYaml()
 	if err != nil {
-		return nil, errors.New("what the kustomization makes is no YAML")
+		return nil, errors.New("kustomization produced invalid YAML")
 	}
 	return parse(text)
 }
@@ -98,14 +98,14 @@ func (c checker) check(dir string) error {
 	c.seen[dir] = true
 	content, ok := kustomization(c.files, dir)
 	if !ok {
-		return fmt.Errorf("there is no kustomization in %q", path.Join("/", dir))
+		return fmt.Errorf("no kustomization in %q", path.Join("/", dir))
 	}
 	var refs references
 	if err := yaml.Unmarshal(content, &refs); err != nil {
-		return fmt.Errorf("the kustomization in %q can't be read", path.Join("/", dir))
+		return fmt.Errorf("invalid kustomization in %q", path.Join("/", dir))
 	}
 	if len(refs.Generators)+len(refs.Transformers)+len(refs.Validators)+len(refs.HelmCharts)+len(refs.HelmInflator) > 0 {
-		return fmt.Errorf("the kustomization in %q uses generators, transformers, validators or Helm charts, which are not run", path.Join("/", dir))
+		return fmt.Errorf("kustomization in %q uses generators, transformers, validators or Helm charts, which are not supported", path.Join("/", dir))
 	}
 	for _, ref := range refs.all() {
 		if err := c.follow(dir, ref); err != nil {
@@ -153,7 +153,7 @@ func (c checker) follow(dir, ref string) error {
 	_, isFile := c.files[target]
 	switch {
 	case remote, !isFile && !has(c.files, target):
-		return fmt.Errorf("the kustomization in %q refers to %q, which is not in the archive: nothing is fetched from elsewhere", path.Join("/", dir), ref)
+		return fmt.Errorf("kustomization in %q refers to %q, which is not in the archive; remote references are not supported", path.Join("/", dir), ref)
 	case isFile:
 		return nil
 	default:

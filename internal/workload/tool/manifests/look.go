@@ -80,7 +80,7 @@ func (w *writer) compare(ctx context.Context, o *object) (tool.Change, error) {
 	}
 	if !w.isHome(o) {
 		if err := w.mayTake(o, live); err != nil {
-			return tool.Change{}, fmt.Errorf("trying to apply %s: %w", o.Title(), err)
+			return tool.Change{}, fmt.Errorf("dry-running the apply of %s: %w", o.Title(), err)
 		}
 		w.claim(o)
 	}
@@ -93,7 +93,7 @@ func (w *writer) compare(ctx context.Context, o *object) (tool.Change, error) {
 
 func (o *operation) judgeAll(ctx context.Context, rec *record) (tool.Health, error) {
 	if rec == nil {
-		return tool.Health{Message: "there is no installation"}, nil
+		return tool.Health{Message: "installation not found"}, nil
 	}
 	all := rec.all()
 	err := objects.LocateAll(all, o.cluster.Mapper(), o.want.ID.Namespace)

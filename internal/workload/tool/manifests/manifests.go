@@ -135,7 +135,7 @@ const longestName = 53
 func checkName(name string) error {
 	problems := validation.IsDNS1123Subdomain(name)
 	if len(name) > longestName {
-		problems = append(problems, fmt.Sprintf("it is longer than %d characters", longestName))
+		problems = append(problems, fmt.Sprintf("must be no longer than %d characters", longestName))
 	}
 	if len(problems) > 0 {
 		return &tool.TerminalError{Err: fmt.Errorf("release name %q: %s", name, problems[0])}

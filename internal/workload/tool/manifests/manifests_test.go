@@ -131,15 +131,15 @@ func TestWhatBelongsToOthersIsLeftAlone(t *testing.T) {
 		take                bool
 		want                string
 	}{
-		"nobody's":                {want: "takeOwnership would adopt it"},
+		"nobody's":                {want: "set takeOwnership to adopt it"},
 		"nobody's, to be adopted": {take: true},
 		"a Helm release's": {
 			labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}, annotations: map[string]string{helmName: "other", helmNamespace: "there"},
-			take: true, want: `it belongs to Helm release "there/other"`,
+			take: true, want: `owned by Helm release "there/other"`,
 		},
 		"another installation's": {
 			labels: map[string]string{tool.OwnerLabel: tool.OwnerDrover}, annotations: map[string]string{tool.NameAnnotation: "other", tool.NamespaceAnnotation: "there"},
-			take: true, want: `it belongs to installation "there/other"`,
+			take: true, want: `owned by installation "there/other"`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -41,7 +41,7 @@ func (p *packages) build(ctx context.Context, want tool.Want) ([]map[string]any,
 		object = runtime.DeepCopyJSON(object)
 		if v.substitute != nil {
 			if err := v.fillIn(object); err != nil {
-				return nil, &tool.TerminalError{Err: fmt.Errorf("filling in package %q: %w", want.Package.Name, err)}
+				return nil, &tool.TerminalError{Err: fmt.Errorf("substituting variables of package %q: %w", want.Package.Name, err)}
 			}
 		}
 		out = append(out, object)
@@ -88,10 +88,10 @@ func parseValues(all map[string]any) (values, error) {
 		case key == "substitute":
 			v.substitute, ok = value.(map[string]any)
 		default:
-			return v, fmt.Errorf("there is no value %q: manifests know path and substitute", key)
+			return v, fmt.Errorf("unknown value %q; manifests support path and substitute", key)
 		}
 		if !ok {
-			return v, fmt.Errorf("value %q must be %s", key, map[string]string{"path": "a text", "substitute": "a map"}[key])
+			return v, fmt.Errorf("value %q must be %s", key, map[string]string{"path": "a string", "substitute": "a map"}[key])
 		}
 	}
 	return v, nil

@@ -40,7 +40,7 @@ var secretsResource = schema.GroupVersionResource{Version: "v1", Resource: "secr
 var allRecords = workload.Watch{Resource: secretsResource, Selector: selector, By: tool.NameLabel}
 
 // errStale says that what the watch told is older than what is there.
-var errStale = errors.New("the record of the installation has changed meanwhile")
+var errStale = errors.New("installation record changed concurrently")
 
 // revision is a package as it became objects.
 type revision struct {
@@ -149,7 +149,7 @@ func (r records) get(ctx context.Context) (*record, error) {
 		return nil, fmt.Errorf("reading the record of installation %q: %w", r.id.Name, err)
 	}
 	if secret.Labels[tool.OwnerLabel] != tool.OwnerDrover || secret.Type != recordType {
-		return nil, &tool.TerminalError{Err: fmt.Errorf("there is a Secret %q that is no record of an installation: it must go first", r.name())}
+		return nil, &tool.TerminalError{Err: fmt.Errorf("Secret %q exists but is not an installation record; delete it first", r.name())}
 	}
 	return decode(secret), nil
 }
@@ -211,7 +211,7 @@ func (r records) write(ctx context.Context, rec *record) error {
 func (r records) remove(ctx context.Context) error {
 	err := r.secrets().Delete(ctx, r.name(), metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("forgetting installation %q: %w", r.id.Name, err)
+		return fmt.Errorf("deleting the record of installation %q: %w", r.id.Name, err)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 // left. That it is on its way out is recorded first, so that nobody takes a half removed installation for a whole one.
 func (o *operation) remove(ctx context.Context, rec *record) error {
 	if rec.broken {
-		return &tool.TerminalError{Err: fmt.Errorf("the record of installation %q can't be read: delete its objects and Secret %q by hand",
+		return &tool.TerminalError{Err: fmt.Errorf("record of installation %q is unreadable; delete its objects and Secret %q manually",
 			o.want.ID.Name, o.records.name())}
 	}
 	if rec.Status != tool.Uninstalling {

@@ -18,7 +18,7 @@ func (t *Tool) Revert(ctx context.Context, cluster *workload.Cluster, want tool.
 		return tool.State{}, err
 	}
 	if rec == nil || rec.broken {
-		return tool.State{}, &tool.TerminalError{Err: errors.New("there is no revision to go back from")}
+		return tool.State{}, &tool.TerminalError{Err: errors.New("no revision to roll back from")}
 	}
 	if rec.Status == tool.PendingRollback { // it was cut short
 		next := *rec
@@ -28,7 +28,7 @@ func (t *Tool) Revert(ctx context.Context, cluster *workload.Cluster, want tool.
 		return rec.state(), nil
 	}
 	if rec.Last == nil || revision != 0 && revision != rec.Last.Number {
-		return tool.State{}, &tool.TerminalError{Err: fmt.Errorf("revision %d is not kept: of manifests, there is the one before the current only", revision)}
+		return tool.State{}, &tool.TerminalError{Err: fmt.Errorf("revision %d is not kept; only the previous revision of manifests is", revision)}
 	}
 	next := &record{revision: *rec.Last, Status: tool.PendingRollback, Again: rec.Last.Number}
 	next.after(rec)

@@ -78,7 +78,7 @@ func (v values) lookup(match []string) (any, error) {
 		return plainJSON(value)
 	}
 	if !hasDefault {
-		return nil, fmt.Errorf("variable %q has no value and no default: add it to substitute", name)
+		return nil, fmt.Errorf("variable %q has no value and no default; add it to substitute", name)
 	}
 	var value any
 	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
@@ -96,11 +96,11 @@ func (v values) lookup(match []string) (any, error) {
 func plainJSON(value any) (any, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
-		return nil, errors.New("a value of substitute can't be written as JSON")
+		return nil, errors.New("substitute value is not valid JSON")
 	}
 	var out any
 	if err := json.Unmarshal(data, &out); err != nil {
-		return nil, errors.New("a value of substitute can't be read as JSON")
+		return nil, errors.New("substitute value is not valid JSON")
 	}
 	return out, nil
 }
@@ -112,6 +112,6 @@ func asText(value any) (string, error) {
 	case bool, int64, float64:
 		return fmt.Sprint(value), nil
 	default:
-		return "", errors.New("a map or a list can take the place of a whole text only")
+		return "", errors.New("a map or list can only replace an entire string")
 	}
 }

@@ -86,10 +86,10 @@ func (w *writer) mayTake(o *object, live *unstructured.Unstructured) error {
 		return nil
 	}
 	if whose := ownerOf(live); whose != "" {
-		return &tool.TerminalError{Err: fmt.Errorf("it belongs to %s", whose)}
+		return &tool.TerminalError{Err: fmt.Errorf("owned by %s", whose)}
 	}
 	if !w.Want.Options.TakeOwnership {
-		return &tool.TerminalError{Err: errors.New("it is there already and belongs to no installation; takeOwnership would adopt it")}
+		return &tool.TerminalError{Err: errors.New("already exists and belongs to no installation; set takeOwnership to adopt it")}
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func (c *Checker) Verdict(ctx context.Context, live *unstructured.Unstructured, 
 	}
 	result, err := status.Compute(live)
 	if err != nil {
-		return Verdict{Reason: "has a status that can't be read"}, nil //nolint:nilerr // it is the object's, and may change
+		return Verdict{Reason: "has an invalid status"}, nil //nolint:nilerr // it is the object's, and may change
 	}
 	return Verdict{Ready: result.Status == status.CurrentStatus, Failed: result.Status == status.FailedStatus, Reason: result.Message}, nil
 }

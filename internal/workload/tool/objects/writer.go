@@ -75,7 +75,7 @@ func (w *Writer) Difference(ctx context.Context, o *Object, live *unstructured.U
 	ignored := w.Ignored(o)
 	after, err := w.patched(ctx, o, WithLive(o.Unstructured, live, ignored), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil {
-		return "", w.Failed("trying to apply", o, err)
+		return "", w.Failed("dry-running the apply of", o, err)
 	}
 	return FieldDiff(Essence(Without(live, ignored)), Essence(Without(after, ignored))), nil
 }
@@ -123,13 +123,13 @@ func (c *Checker) Judge(ctx context.Context, w *Writer, o *Object) (Verdict, err
 func (c *Checker) judge(ctx context.Context, w *Writer, o *Object) (Verdict, error) {
 	switch {
 	case !o.Known():
-		return Verdict{Reason: "its kind is not served yet"}, nil
+		return Verdict{Reason: "kind is not served yet"}, nil
 	case IsJob(o.Unstructured) && !w.Want.Options.WaitForJobs:
 		return Verdict{Ready: true}, nil
 	}
 	live, err := w.Client(o).Get(ctx, o.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return Verdict{Reason: "is missing"}, nil
+		return Verdict{Reason: "not found"}, nil
 	}
 	if err != nil {
 		return Verdict{}, fmt.Errorf("reading %s: %w", o.Title(), err)
