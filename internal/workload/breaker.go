@@ -10,16 +10,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// How long a cluster that does not answer is left alone: twice as long each time.
+// Limits of the circuit breaker. Each pause is twice as long as the previous one.
 const (
 	firstPause = 5 * time.Second
 	maxPause   = time.Minute
-	// tolerated is how many requests in a row may fail to connect before the cluster is left alone. A request that gets request timed out is
-	// one too many.
+	// tolerated is how many consecutive connection failures open the breaker. One timeout opens it
+	// immediately.
 	tolerated = 3
 )
 
-// UnreachableError is the error for a cluster that did not answer lately.
+// UnreachableError is returned for a cluster that failed to respond recently.
 type UnreachableError struct {
 	Cluster client.ObjectKey
 	Until   time.Time
@@ -32,7 +32,7 @@ func (u *UnreachableError) Error() string {
 
 func (u *UnreachableError) Unwrap() error { return u.Cause }
 
-// breaker keeps requests away from a cluster that does not answer.
+// breaker is a circuit breaker that stops requests to an unreachable cluster.
 //
 //	closed ──a time-out, or three failures──▶ open ──pause is over──▶ trying ──answer──▶ closed
 //	                                            ▲                        │
@@ -45,7 +45,7 @@ type breaker struct {
 	failures int
 	pause    time.Duration
 	until    time.Time
-	// trying is when somebody was let through to see.
+	// trying is when a caller was let through to probe the cluster.
 	trying time.Time
 	cause  error
 }
@@ -54,7 +54,8 @@ func newBreaker(cluster client.ObjectKey, c clock.PassiveClock) *breaker {
 	return &breaker{cluster: cluster, clock: c}
 }
 
-// allow says whether a caller may begin. After the pause it lets one through, and another if that one says nothing for as long.
+// allow reports whether a caller may proceed. After the pause it lets one caller through, and
+// another if the first reports nothing for as long.
 func (b *breaker) allow() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -78,7 +79,7 @@ func (b *breaker) state() (time.Time, bool) {
 	return b.until, b.pause > 0
 }
 
-// answered notes any answer at all.
+// answered records any response.
 func (b *breaker) answered() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -86,7 +87,7 @@ func (b *breaker) answered() {
 	b.until, b.trying = time.Time{}, time.Time{}
 }
 
-// failed notes that there was none. Failures of requests that began before the pause don't make it longer.
+// failed records a missing response. Failures of requests from before the pause don't extend it.
 func (b *breaker) failed(cause error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Cluster is the connection to one workload cluster. All of it is safe for concurrent use, and clients of it have no limit of their own: how
-// much is done at a time is up to the callers.
+// Cluster is the connection to one workload cluster. It is safe for concurrent use. Its clients
+// have no rate limit: callers limit how much they do at a time.
 type Cluster struct {
 	key      client.ObjectKey
 	identity string
@@ -69,28 +69,30 @@ func connect(key client.ObjectKey, config *rest.Config, o Options) (*Cluster, er
 	return c, nil
 }
 
-// Key names the Cluster.
+// Key returns the name of the Cluster.
 func (c *Cluster) Key() client.ObjectKey { return c.key }
 
-// Config is for clients of other libraries. Its requests count for the breaker too.
+// Config returns the configuration for clients of other libraries. The circuit breaker observes
+// their requests too.
 func (c *Cluster) Config() *rest.Config { return c.config }
 
-// HTTP is the client that all others use.
+// HTTP returns the HTTP client that all clients share.
 func (c *Cluster) HTTP() *http.Client { return c.http }
 
-// Kubernetes is a client for kinds of Kubernetes.
+// Kubernetes returns a client for built-in kinds.
 func (c *Cluster) Kubernetes() kubernetes.Interface { return c.kubernetes }
 
-// Dynamic is a client for all kinds.
+// Dynamic returns a client for all kinds.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 
-// Discovery knows the kinds of the cluster. They are asked for once, and again when a CRD changes.
+// Discovery returns the kinds of the cluster. They are cached until a CRD changes.
 func (c *Cluster) Discovery() discovery.CachedDiscoveryInterface { return c.discovery }
 
-// Mapper finds the resource of a kind, with what Discovery knows. A kind that it does not know makes it ask once more.
+// Mapper maps kinds to resources. An unknown kind makes it refresh Discovery once.
 func (c *Cluster) Mapper() meta.RESTMapper { return c.mapper }
 
-// Version is that of the API server, asked for once for each connection and again after an hour.
+// Version returns the version of the API server. It is read once per connection and again after
+// Reset.
 func (c *Cluster) Version() (*version.Info, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,10 +107,10 @@ func (c *Cluster) Version() (*version.Info, error) {
 	return v, nil
 }
 
-// forgetKinds makes the next question go to the cluster.
+// forgetKinds drops the cached kinds.
 func (c *Cluster) forgetKinds() { c.mapper.Reset() }
 
-// Reset forgets what is known of the cluster, after an upgrade of its Kubernetes.
+// Reset drops what is cached about the cluster, after an upgrade of its Kubernetes.
 func (c *Cluster) Reset() {
 	c.mu.Lock()
 	c.version = nil
@@ -116,7 +118,7 @@ func (c *Cluster) Reset() {
 	c.forgetKinds()
 }
 
-// Busy says that the cluster does not answer, and until when it is left alone.
+// Busy reports whether the cluster is unreachable, and until when no requests are made.
 func (c *Cluster) Busy() (until time.Time, busy bool) { return c.breaker.state() }
 
 func (c *Cluster) close() {

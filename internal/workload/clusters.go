@@ -13,22 +13,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Configs says how to reach a cluster. Cluster API's ClusterCache does.
+// Configs returns the configuration of a cluster. Cluster API's ClusterCache implements it.
 type Configs interface {
 	GetRESTConfig(ctx context.Context, cluster client.ObjectKey) (*rest.Config, error)
 }
 
-// Options are the same for all connections.
+// Options apply to all connections.
 type Options struct {
-	// Notify is told what changed on a cluster. It must not block.
+	// Notify is called for every change on a cluster. It must not block.
 	Notify func(Event)
-	// RequestTimeout bounds each request but watches. The default is 15 s.
+	// RequestTimeout limits each request except watches. The default is 15s.
 	RequestTimeout time.Duration
-	// Clock is for tests.
+	// Clock is replaced in tests.
 	Clock clock.WithTicker
 }
 
-// Clusters are the connections.
+// Clusters manages the connections.
 type Clusters struct {
 	configs Configs
 	options Options
@@ -37,7 +37,7 @@ type Clusters struct {
 	open map[client.ObjectKey]*Cluster
 }
 
-// New returns no connections yet: each is made when it is first asked for.
+// New returns a Clusters without connections. Each is opened on first use.
 func New(configs Configs, o Options) *Clusters {
 	if o.RequestTimeout == 0 {
 		o.RequestTimeout = 15 * time.Second
@@ -51,8 +51,8 @@ func New(configs Configs, o Options) *Clusters {
 	return &Clusters{configs: configs, options: o, open: map[client.ObjectKey]*Cluster{}}
 }
 
-// Get returns the connection to a cluster. It makes no request. The error is UnreachableError if the cluster did not answer lately, and what
-// Configs says if it does not know the cluster.
+// Get returns the connection to a cluster without making a request. It returns an UnreachableError
+// if the cluster didn't respond recently, and the error of Configs for an unknown cluster.
 func (c *Clusters) Get(ctx context.Context, key client.ObjectKey) (*Cluster, error) {
 	config, err := c.configs.GetRESTConfig(ctx, key)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *Clusters) Get(ctx context.Context, key client.ObjectKey) (*Cluster, err
 	return cluster, nil
 }
 
-// Forget closes the connection, for a cluster that is gone.
+// Forget closes the connection to a cluster that is gone.
 func (c *Clusters) Forget(key client.ObjectKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +110,7 @@ func (c *Clusters) forget(key client.ObjectKey) {
 	}
 }
 
-// identify tells apart configurations that lead elsewhere or as somebody else.
+// identify returns a digest of the address and the credentials of a configuration.
 func identify(config *rest.Config) string {
 	sum := sha256.New()
 	for _, part := range [][]byte{

@@ -1,6 +1,8 @@
-// Package workload is how Drover's own controllers reach workload clusters: one connection for each cluster, which everything that is
-// installed there shares, with what is known of the cluster's kinds, and with watches that tell what changed.
+// Package workload connects controllers and commands to workload clusters. Each cluster has one
+// connection, which everything that is installed there shares: clients, discovery of kinds, and
+// watches.
 //
-// It owns connections, their limits and their health. It never decides what is put onto a cluster. A cluster that does not answer is left
-// alone for a while (see breaker), so that it costs the others nothing. Start with Clusters.Get, then Cluster.
+// It owns connections, their limits and their health, and never decides what is installed on a
+// cluster. A circuit breaker keeps an unreachable cluster from slowing down the others. Start with
+// Clusters.Get and Cluster.
 package workload

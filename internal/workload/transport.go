@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// errNoAnswer is why a request was given up.
+// errNoAnswer is the cause of a request that was canceled by its time limit.
 var errNoAnswer = errors.New("request timed out")
 
-// transport gives each request but watches a time limit, and tells the breaker how it ended.
+// transport limits the time of each request except watches, and reports its outcome to the breaker.
 type transport struct {
 	next    http.RoundTripper
 	timeout time.Duration
@@ -36,7 +36,8 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// failure is what to tell the caller. A caller that gave up by itself says nothing about the cluster; one whose time was up does.
+// failure returns the error for the caller. A request that its caller canceled says nothing about
+// the cluster; one that exceeded its deadline does.
 func (t *transport) failure(ctx context.Context, r *http.Request, err error) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errNoAnswer), errors.Is(r.Context().Err(), context.DeadlineExceeded):
@@ -52,7 +53,7 @@ func isWatch(r *http.Request) bool {
 	return r.URL.Query().Get("watch") == "true" || r.URL.Query().Get("follow") == "true"
 }
 
-// body ends the request's context when it was read.
+// body ends the context of a request when it is closed.
 type body struct {
 	io.ReadCloser
 	done func()

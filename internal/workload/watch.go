@@ -15,31 +15,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Watch names objects to be watched: those of a kind that have certain labels.
+// Watch selects the objects of a kind by label.
 type Watch struct {
 	Resource schema.GroupVersionResource
 	Selector string
-	// By is the label that objects are looked up by, see Followed.Find.
+	// By is the label that Followed.Find looks objects up by.
 	By string
 }
 
-// CRDs are watched on every cluster that something is followed on, because kinds come and go with them.
+// CRDs is watched on every cluster, because kinds come and go with CRDs.
 var CRDs = Watch{Resource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}}
 
-// Event says that an object changed, or that a watch has told all there was.
+// Event reports that an object changed, or that a watch has synced.
 type Event struct {
 	Cluster  client.ObjectKey
 	Resource schema.GroupVersionResource
-	// Object has no spec and no status. It is nil if a watch has just told all there was.
+	// Object has no spec and no status. It is nil if a watch has just synced.
 	Object  *metav1.PartialObjectMetadata
 	Deleted bool
-	// StatusOnly says that neither the spec nor the metadata of the object changed.
+	// StatusOnly reports that neither the spec nor the metadata changed.
 	StatusOnly bool
 }
 
 func (e Event) isCRD() bool { return e.Resource == CRDs.Resource && e.Object != nil }
 
-// watches are those of one cluster. They hold metadata only.
+// watches are the watches of one cluster. They hold only metadata.
 type watches struct {
 	cluster client.ObjectKey
 	client  metadata.Interface
@@ -57,14 +57,14 @@ func newWatches(cluster client.ObjectKey, c metadata.Interface, notify func(Even
 	return w
 }
 
-// Followed are the objects of a watch.
+// Followed holds the objects of a watch.
 type Followed struct {
 	watch    Watch
 	informer cache.SharedIndexInformer
 	synced   cache.ResourceEventHandlerRegistration
 }
 
-// Follow returns what a watch has told so far, and begins it if nobody did before. It makes no request itself.
+// Follow returns the objects of a watch, which it starts on first use. It makes no request itself.
 func (c *Cluster) Follow(watch Watch) *Followed {
 	if watch != CRDs {
 		c.watches.follow(CRDs)
@@ -79,7 +79,7 @@ func (w *watches) follow(watch Watch) *Followed {
 		return f
 	}
 	f := &Followed{watch: watch, informer: w.informer(watch)}
-	f.synced, _ = f.informer.AddEventHandler(w.handler(watch.Resource)) // it fails for informers that were stopped only
+	f.synced, _ = f.informer.AddEventHandler(w.handler(watch.Resource)) // fails only for stopped informers
 	w.followed[watch] = f
 	go f.informer.Run(w.stop.Done())
 	go func() {
@@ -105,12 +105,12 @@ func (w *watches) informer(watch Watch) cache.SharedIndexInformer {
 	}
 	informer := metadatainformer.NewFilteredMetadataInformer(w.client, watch.Resource, metav1.NamespaceAll, 0, indexers,
 		func(o *metav1.ListOptions) { o.LabelSelector = watch.Selector }).Informer()
-	_ = informer.SetTransform(trim)                                                                 // it fails for informers that run only
-	_ = informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}) // the breaker knows already
+	_ = informer.SetTransform(trim)                                                                 // fails only for running informers
+	_ = informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}) // the breaker observes errors
 	return informer
 }
 
-// trim keeps what tells objects and their versions apart.
+// trim drops all metadata that watches have no use for.
 func trim(in any) (any, error) {
 	o, ok := in.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -122,10 +122,10 @@ func trim(in any) (any, error) {
 	}}, nil
 }
 
-// maxAnnotation is how long a value is kept as it is.
+// maxAnnotation is the longest annotation value that is kept.
 const maxAnnotation = 64
 
-// shorten replaces long values by their digests: they can be large, and it is enough to see that they changed.
+// shorten replaces long values by digests, which save memory and still reveal changes.
 func shorten(annotations map[string]string) map[string]string {
 	for key, value := range annotations {
 		if len(value) > maxAnnotation {
@@ -136,13 +136,14 @@ func shorten(annotations map[string]string) map[string]string {
 	return annotations
 }
 
-// statusOnly compares two versions of an object. Kinds without a generation have no status worth the name.
+// statusOnly reports whether two versions of an object differ only in status. Kinds without a
+// generation always differ in more.
 func statusOnly(a, b *metav1.PartialObjectMetadata) bool {
 	return b.Generation > 0 && a.Generation == b.Generation && maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }
 
 func (w *watches) handler(resource schema.GroupVersionResource) cache.ResourceEventHandler {
-	tell := func(obj any, e Event) {
+	notify := func(obj any, e Event) {
 		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			obj = gone.Obj
 		}
@@ -154,26 +155,27 @@ func (w *watches) handler(resource schema.GroupVersionResource) cache.ResourceEv
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
 			if !initial {
-				tell(obj, Event{})
+				notify(obj, Event{})
 			}
 		},
 		UpdateFunc: func(old, obj any) {
 			a, _ := old.(*metav1.PartialObjectMetadata)
 			b, _ := obj.(*metav1.PartialObjectMetadata)
-			tell(obj, Event{StatusOnly: a != nil && b != nil && statusOnly(a, b)})
+			notify(obj, Event{StatusOnly: a != nil && b != nil && statusOnly(a, b)})
 		},
-		DeleteFunc: func(obj any) { tell(obj, Event{Deleted: true}) },
+		DeleteFunc: func(obj any) { notify(obj, Event{Deleted: true}) },
 	}
 }
 
-// Synced says that the watch has told all there was when it began. Until then, that something was not found means nothing.
+// Synced reports whether the initial list is complete. Until then, a missing object means nothing.
 func (f *Followed) Synced() bool { return f.synced.HasSynced() }
 
-// Find returns the objects in a namespace whose label By has this value. They must not be changed.
+// Find returns the objects in a namespace whose label By has a value. The caller must not modify
+// them.
 func (f *Followed) Find(namespace, value string) []*metav1.PartialObjectMetadata {
 	found, err := f.informer.GetIndexer().ByIndex(byLabel, namespace+"/"+value)
 	if err != nil {
-		return nil // the watch has no label to look up by
+		return nil // the watch has no By label
 	}
 	out := make([]*metav1.PartialObjectMetadata, 0, len(found))
 	for _, o := range found {
@@ -182,7 +184,7 @@ func (f *Followed) Find(namespace, value string) []*metav1.PartialObjectMetadata
 	return out
 }
 
-// All returns the objects. They must not be changed.
+// All returns the objects. The caller must not modify them.
 func (f *Followed) All() []*metav1.PartialObjectMetadata {
 	found := f.informer.GetIndexer().List()
 	out := make([]*metav1.PartialObjectMetadata, 0, len(found))
@@ -192,7 +194,7 @@ func (f *Followed) All() []*metav1.PartialObjectMetadata {
 	return out
 }
 
-// Get returns an object, or nil.
+// Get returns an object, or nil if it is unknown.
 func (f *Followed) Get(namespace, name string) *metav1.PartialObjectMetadata {
 	key := name
 	if namespace != "" {

@@ -1,8 +1,10 @@
-// Package operation runs what takes long on clusters, besides the workers of a controller: installing, upgrading, removing. Each release
-// has one operation at a time; clusters take turns, and each has a few slots only, so that one that is slow or silent holds up nobody
-// else.
+// Package operation runs long operations on clusters, such as installing, upgrading and
+// uninstalling, outside the workers of a controller. Each object has one operation at a time.
+// Clusters take turns and have a limited number of slots each, so that a slow or unreachable
+// cluster delays no other.
 //
-// It knows neither releases nor tools. A controller starts an operation and is told when it has ended. Start with Runner.
+// It knows neither releases nor tools. A controller starts an operation and is notified when it
+// ends. Start with Runner.
 package operation
 
 import (
@@ -14,25 +16,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Work is an operation. It should end soon after its context does.
+// Work is an operation. Do must return soon after its context ends.
 type Work struct {
 	// For is the object that the operation belongs to.
 	For client.ObjectKey
-	// Cluster is where it happens.
+	// Cluster is where the operation runs.
 	Cluster client.ObjectKey
-	// Subject tells operations for the same object apart, see Runner.Running.
+	// Subject distinguishes operations for the same object, see Runner.Running.
 	Subject string
 	Do      func(ctx context.Context) (any, error)
 }
 
-// Outcome is how an operation ended.
+// Outcome is the result of an operation.
 type Outcome struct {
 	Subject string
 	Value   any
 	Err     error
 }
 
-// Limits bound how much happens at a time.
+// Limits limit concurrent operations.
 type Limits struct {
 	Total, PerCluster int
 }
@@ -51,7 +53,7 @@ type Runner struct {
 	running int
 	jobs    map[client.ObjectKey]*job
 	lanes   map[client.ObjectKey]*lane
-	// turns are the clusters with something waiting, the next one first.
+	// turns are the clusters with waiting operations, next first.
 	turns []client.ObjectKey
 }
 
@@ -68,13 +70,14 @@ type lane struct {
 	running int
 }
 
-// New returns a runner whose operations end with ctx. It calls ended, which must not block, when an operation has.
+// New returns a runner whose operations end with ctx. It calls ended, which must not block, after
+// each operation.
 func New(ctx context.Context, limits Limits, ended func(client.ObjectKey)) *Runner {
 	return &Runner{ctx: ctx, limits: limits, ended: ended, jobs: map[client.ObjectKey]*job{}, lanes: map[client.ObjectKey]*lane{}}
 }
 
-// Start begins an operation, or puts it into the queue. It returns false, and does nothing, if the object has one already whose outcome
-// was not taken yet.
+// Start starts or queues an operation. It returns false and does nothing if the object already has
+// one whose outcome wasn't taken.
 func (r *Runner) Start(w Work) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,7 +100,7 @@ func (r *Runner) Start(w Work) bool {
 	return true
 }
 
-// Running returns the subject of the operation that an object has under way, and since when.
+// Running returns the subject and the start time of the current operation of an object.
 func (r *Runner) Running(key client.ObjectKey) (subject string, since time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,7 +111,7 @@ func (r *Runner) Running(key client.ObjectKey) (subject string, since time.Time)
 	return j.work.Subject, j.since
 }
 
-// Cancel asks the operation of an object to end. It still has an outcome.
+// Cancel cancels the operation of an object. It still has an outcome.
 func (r *Runner) Cancel(key client.ObjectKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,7 +120,7 @@ func (r *Runner) Cancel(key client.ObjectKey) {
 	}
 }
 
-// Take returns how the last operation of an object ended, once.
+// Take returns the outcome of the last operation of an object, once.
 func (r *Runner) Take(key client.ObjectKey) (Outcome, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,7 +132,7 @@ func (r *Runner) Take(key client.ObjectKey) (Outcome, bool) {
 	return *j.outcome, true
 }
 
-// Wait returns when everything that was started has ended.
+// Wait returns when all started operations have ended.
 func (r *Runner) Wait() { r.all.Wait() }
 
 // dispatch gives free slots to clusters in turn.

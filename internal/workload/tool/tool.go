@@ -1,7 +1,9 @@
-// Package tool is the seam between orchestration and package tools. Orchestration knows which add-on goes onto which cluster, in which
-// version, with which values, when and in what order. A tool knows how to put it there, and nothing of the rest.
+// Package tool is the interface between orchestration and package tools. Orchestration decides
+// which add-on is installed on which cluster, in which version, with which values, when and in what
+// order. A tool installs it, and knows nothing of the rest.
 //
-// What a tool must be able to do is Tool; docs/design has the reasons. Helm is one, plain manifests are another.
+// Start with Tool; docs/design records the reasons. Package helm implements it for charts and
+// package manifests for plain manifests.
 package tool
 
 import (
@@ -15,73 +17,75 @@ import (
 	"github.com/drover-dev/drover/internal/workload"
 )
 
-// Tool puts add-ons onto clusters. Its methods are safe for concurrent use, but nobody calls two of them that write for the same
-// installation at once.
+// Tool installs add-ons on clusters. Its methods are safe for concurrent use, but callers run only
+// one write per installation at a time.
 type Tool interface {
-	// Observe says what is on the cluster, from what its watches told. It makes no request, and fails with ErrNotSynced if the watches
-	// have not told all yet; an event follows when they have.
+	// Observe returns the state of an installation from the cluster's watches, without a request.
+	// It returns ErrNotSynced until the watches have synced; an event follows then.
 	Observe(cluster *workload.Cluster, id ID) (State, error)
-	// Diff says what Apply would change on the cluster, and changes nothing.
+	// Diff returns what Apply would change, and changes nothing.
 	Diff(ctx context.Context, cluster *workload.Cluster, want Want) ([]Change, error)
-	// Apply makes the installation as wanted and returns when the objects are written, not when they are ready. What is there already and
-	// is as wanted gets no new revision. It may be called again after it was killed at any point.
+	// Apply installs or upgrades, and returns when the objects are written, not when they are
+	// ready. An installation that is already as wanted gets no new revision. Apply can be repeated
+	// after it was interrupted at any point.
 	Apply(ctx context.Context, cluster *workload.Cluster, want Want) (State, error)
-	// Remove takes the installation away. That it is not there is no error.
+	// Remove uninstalls. It succeeds if the installation does not exist.
 	Remove(ctx context.Context, cluster *workload.Cluster, want Want) error
-	// Health says whether the objects of the installation are ready.
+	// Health reports whether the objects of an installation are ready.
 	Health(ctx context.Context, cluster *workload.Cluster, want Want) (Health, error)
 }
 
-// Reverter is a Tool that can go back to an earlier revision.
+// Reverter is a Tool that can roll back.
 type Reverter interface {
-	// Revert makes a new revision out of an earlier one, of the one before the current if revision is 0.
+	// Revert creates a new revision from an earlier one, or from the previous one if revision is 0.
 	Revert(ctx context.Context, cluster *workload.Cluster, want Want, revision int) (State, error)
-	// History returns the revisions that are kept, the newest first.
+	// History returns the revisions that are kept, newest first.
 	History(ctx context.Context, cluster *workload.Cluster, id ID) ([]Revision, error)
 }
 
-// ErrNotSynced says that the watches of a cluster have not told all yet.
+// ErrNotSynced reports that the watches of a cluster have not synced.
 var ErrNotSynced = errors.New("watches of the cluster have not synced")
 
-// TerminalError is an error that a retry does not mend: the package or its values must change.
+// TerminalError is an error that a retry doesn't fix: the package or its values must change.
 type TerminalError struct{ Err error }
 
 func (t *TerminalError) Error() string { return t.Err.Error() }
 
 func (t *TerminalError) Unwrap() error { return t.Err }
 
-// ID names an installation on a cluster.
+// ID identifies an installation on a cluster.
 type ID struct{ Namespace, Name string }
 
-// Want is an add-on as it should be on one cluster.
+// Want is the desired state of an add-on on one cluster.
 type Want struct {
 	ID ID
-	// Package is where it comes from, and Resolved the version that was chosen.
+	// Package is the source of the package, and Resolved its resolved version.
 	Package  artifact.Ref
 	Resolved artifact.Resolved
 	Values   map[string]any
 	Options  addonsv1.HelmOptions
 	Health   []addonsv1.HealthCheck
-	// Ignore names fields that others may change: Diff does not tell of them and Correct does not touch them.
+	// Ignore lists fields that Diff and Correct leave alone.
 	Ignore []addonsv1.IgnoreRule
-	// Correct makes Apply write the objects of the current revision again, and Diff compare with those, for an installation that is as
-	// wanted but whose objects were changed by others.
+	// Correct makes Apply rewrite the objects of the current revision, and Diff compare with them,
+	// to detect and correct drift.
 	Correct bool
 }
 
-// State is what a tool knows of an installation.
+// State is the state of an installation.
 type State struct {
 	Found    bool
 	Revision int
-	// Status is the tool's word for it. Those of Helm are used by all.
+	// Status is one of the constants below, which are Helm's.
 	Status string
-	// Stamp changes whenever what the tool keeps on the cluster about the installation changes.
+	// Stamp changes whenever the tool's record of the installation changes.
 	Stamp string
 }
 
-// Words for State.Status.
+// Values of State.Status.
 const (
-	Deployed        = "deployed"
+	Deployed = "deployed"
+	// Failed reports that waiting longer does not help.
 	Failed          = "failed"
 	Uninstalled     = "uninstalled"
 	Uninstalling    = "uninstalling"
@@ -92,7 +96,7 @@ const (
 	Unknown         = "unknown"
 )
 
-// Revision is one of an installation's past.
+// Revision is a current or past revision of an installation.
 type Revision struct {
 	Number      int    `json:"revision"`
 	Status      string `json:"status"`
@@ -101,7 +105,7 @@ type Revision struct {
 	Description string `json:"description"`
 }
 
-// Object names an object on a cluster.
+// Object identifies an object on a cluster.
 type Object struct {
 	schema.GroupVersionKind
 
@@ -113,7 +117,7 @@ type Change struct {
 	Object Object
 	// Action is Create, Update or Delete.
 	Action string
-	// Diff has a line for each field, without values of Secrets.
+	// Diff has a line for each field, with values of Secrets masked.
 	Diff string
 }
 
@@ -124,11 +128,11 @@ const (
 	Delete = "Delete"
 )
 
-// Health is the state of an installation's objects.
+// Health is the readiness of the objects of an installation.
 type Health struct {
 	Ready bool
 	// Failed says that waiting longer does not help.
 	Failed bool
-	// Message names a few objects that are not ready and why.
+	// Message names the first objects that are not ready, and why.
 	Message string
 }

@@ -40,13 +40,13 @@ func (o *operation) health(ctx context.Context, h history) (tool.Health, error) 
 	err = obj.InParallel(ctx, obj.Indexes(objects), func(ctx context.Context, i int) error {
 		var err error
 		o.follow(objects[i])
-		verdicts[i], err = o.engine.health.Judge(ctx, &w.Writer, &objects[i].Object)
+		verdicts[i], err = o.engine.health.Check(ctx, &w.Writer, &objects[i].Object)
 		return err
 	})
 	return obj.Summary(verdicts), err
 }
 
-// newest reads the newest revision. One that was superseded is hardly it: the watch has not told of its successor yet.
+// newest reads the newest revision. Item that was superseded is hardly it: the watch has not told of its successor yet.
 func (o *operation) newest(ctx context.Context, h history) (*record, error) {
 	rec, err := o.records.get(ctx, h[0].revision)
 	if err != nil || rec.status() != tool.Superseded {

@@ -110,7 +110,7 @@ func (o *operation) judgeAll(ctx context.Context, rec *record) (tool.Health, err
 		if all[i].Known() {
 			o.cluster.Follow(watchOf(all[i]))
 		}
-		verdicts[i], err = o.health.Judge(ctx, &w.Writer, &all[i].Object)
+		verdicts[i], err = o.health.Check(ctx, &w.Writer, &all[i].Object)
 		return err
 	})
 	return objects.Summary(verdicts), err

@@ -19,10 +19,11 @@ import (
 	"github.com/drover-dev/drover/internal/workload"
 )
 
-// establishTimeout is how long an API server may take to serve a new kind. It needs less than a second.
+// establishTimeout is how long an API server may take to serve a new kind, which usually takes less
+// than a second.
 const establishTimeout = time.Minute
 
-// Await watches an object until done says so. It is given nil once the object is gone.
+// Await watches an object until done returns true. done is called with nil once the object is gone.
 func Await(ctx context.Context, client dynamic.ResourceInterface, name string, done func(*unstructured.Unstructured) (bool, error)) error {
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 	source := &cache.ListWatch{
@@ -57,15 +58,15 @@ func Await(ctx context.Context, client dynamic.ResourceInterface, name string, d
 	return err
 }
 
-// AwaitGone waits until an object is gone, or another has come in its place.
+// AwaitGone waits until an object is gone or replaced.
 func AwaitGone(ctx context.Context, client dynamic.ResourceInterface, live *unstructured.Unstructured) error {
 	return Await(ctx, client, live.GetName(), func(u *unstructured.Unstructured) (bool, error) {
 		return u == nil || u.GetUID() != live.GetUID(), nil
 	})
 }
 
-// AwaitEstablished waits until new kinds are served, and makes the connection ask for them.
-func AwaitEstablished[T One](ctx context.Context, cluster *workload.Cluster, crds []T) error {
+// AwaitEstablished waits until new kinds are served, and refreshes discovery.
+func AwaitEstablished[T Item](ctx context.Context, cluster *workload.Cluster, crds []T) error {
 	ctx, cancel := context.WithTimeout(ctx, establishTimeout)
 	defer cancel()
 	for _, crd := range crds {
@@ -91,7 +92,7 @@ func AwaitEstablished[T One](ctx context.Context, cluster *workload.Cluster, crd
 
 func established(crd *unstructured.Unstructured) bool { return Condition(crd, "Established") == "True" }
 
-// Condition returns the status of a condition, which is empty if there is none.
+// Condition returns the status of a condition, or an empty string if it isn't set.
 func Condition(u *unstructured.Unstructured, kind string) string {
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {

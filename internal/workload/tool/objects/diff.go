@@ -11,16 +11,17 @@ import (
 )
 
 const (
-	// manyLines bounds the diff of one object.
-	manyLines = 200
-	// manyRunes bounds a value in it.
-	manyRunes = 200
+	// maxLines limits the diff of one object.
+	maxLines = 200
+	// maxValueLength limits a value in a diff.
+	maxValueLength = 200
 )
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// Essence is an object without what the API server keeps for itself.
-func Essence(u *unstructured.Unstructured) map[string]any {
+// WithoutServerFields returns an object without its status and the metadata that the API server
+// maintains.
+func WithoutServerFields(u *unstructured.Unstructured) map[string]any {
 	out := u.DeepCopy()
 	for _, field := range []string{"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink"} {
 		unstructured.RemoveNestedField(out.Object, "metadata", field)
@@ -33,16 +34,16 @@ func Essence(u *unstructured.Unstructured) map[string]any {
 	return out.Object
 }
 
-// FieldDiff has a line for each field that differs, in the order of their names.
+// FieldDiff returns a line for each field that differs, sorted by path.
 func FieldDiff(before, after map[string]any) string {
 	d := &differ{secret: isSecret(before) || isSecret(after)}
 	if before == nil {
-		d.one("+", "", after)
+		d.onlyIn("+", "", after)
 	} else {
-		d.both("", before, after)
+		d.changed("", before, after)
 	}
-	if more := len(d.lines) - manyLines; more > 0 {
-		d.lines = append(d.lines[:manyLines], fmt.Sprintf("… and %d more", more))
+	if more := len(d.lines) - maxLines; more > 0 {
+		d.lines = append(d.lines[:maxLines], fmt.Sprintf("… and %d more", more))
 	}
 	return strings.Join(d.lines, "\n")
 }
@@ -54,7 +55,7 @@ type differ struct {
 	lines  []string
 }
 
-func (d *differ) both(path string, before, after any) {
+func (d *differ) changed(path string, before, after any) {
 	left, isMap := before.(map[string]any)
 	right, both := after.(map[string]any)
 	if isMap && both {
@@ -80,11 +81,11 @@ func (d *differ) maps(path string, before, after map[string]any) {
 		now, has := after[name]
 		switch next := join(path, name); {
 		case had && has:
-			d.both(next, old, now)
+			d.changed(next, old, now)
 		case had:
-			d.one("-", next, old)
+			d.onlyIn("-", next, old)
 		default:
-			d.one("+", next, now)
+			d.onlyIn("+", next, now)
 		}
 	}
 }
@@ -93,25 +94,25 @@ func (d *differ) lists(path string, before, after []any) {
 	for i := range max(len(before), len(after)) {
 		switch next := fmt.Sprintf("%s[%d]", path, i); {
 		case i < len(before) && i < len(after):
-			d.both(next, before[i], after[i])
+			d.changed(next, before[i], after[i])
 		case i < len(before):
-			d.one("-", next, before[i])
+			d.onlyIn("-", next, before[i])
 		default:
-			d.one("+", next, after[i])
+			d.onlyIn("+", next, after[i])
 		}
 	}
 }
 
-// one tells all fields of what is on one side only.
-func (d *differ) one(sign, path string, value any) {
+// onlyIn adds all fields of a value that exists on one side only.
+func (d *differ) onlyIn(sign, path string, value any) {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, name := range sortedKeys(v) {
-			d.one(sign, join(path, name), v[name])
+			d.onlyIn(sign, join(path, name), v[name])
 		}
 	case []any:
 		for i, item := range v {
-			d.one(sign, fmt.Sprintf("%s[%d]", path, i), item)
+			d.onlyIn(sign, fmt.Sprintf("%s[%d]", path, i), item)
 		}
 	default:
 		d.line(sign, path, d.show(path, asText(v)))
@@ -125,13 +126,13 @@ func (d *differ) line(sign, path, rest string) {
 	d.lines = append(d.lines, sign+path+": "+rest)
 }
 
-// show masks what a Secret holds.
+// show masks the data of Secrets and truncates long values.
 func (d *differ) show(path, value string) string {
 	if d.secret && (strings.HasPrefix(path, "data") || strings.HasPrefix(path, "stringData")) {
 		return masked
 	}
-	if runes := []rune(value); len(runes) > manyRunes {
-		return string(runes[:manyRunes]) + "…"
+	if runes := []rune(value); len(runes) > maxValueLength {
+		return string(runes[:maxValueLength]) + "…"
 	}
 	return value
 }

@@ -17,45 +17,44 @@ import (
 )
 
 const (
-	// named is how many objects a message names.
-	named = 3
-	// manyReasons is how much of an object's own words it has.
-	manyReasons = 160
+	// maxNamed is how many objects a message names.
+	maxNamed = 3
+	// maxReasonLength limits an object's own message.
+	maxReasonLength = 160
 	// costLimit stops expressions that take more than a few milliseconds.
 	costLimit = 1_000_000
 )
 
-// Verdict is what is to be said of one object.
+// Verdict is the readiness of one object.
 type Verdict struct {
 	Title         string
 	Ready, Failed bool
 	Reason        string
 }
 
-// Checker says whether objects are ready. It keeps compiled expressions, of which there are as many as people write, which is few.
+// Checker checks whether objects are ready. It caches compiled expressions.
 type Checker struct {
 	env      *cel.Env
 	err      error
 	compiled sync.Map
 }
 
-// Expressions is what health expressions are compiled with, by those who evaluate them and by those who only want to know whether they can
-// be.
+// Expressions returns the environment that health expressions are compiled in.
 func Expressions() (*cel.Env, error) {
 	return cel.NewEnv(cel.Variable("self", cel.DynType), ext.Strings(), ext.Lists())
 }
 
-// NewChecker returns one that has compiled nothing yet.
+// NewChecker returns a Checker with an empty cache.
 func NewChecker() *Checker {
 	env, err := Expressions()
 	return &Checker{env: env, err: err}
 }
 
-// Verdict is by the check for the kind of an object if there is one, and otherwise by what is known of all kinds.
-func (c *Checker) Verdict(ctx context.Context, live *unstructured.Unstructured, checks []addonsv1.HealthCheck) (Verdict, error) {
+// Evaluate applies the health check for the object's kind, or the generic rules if there is none.
+func (c *Checker) Evaluate(ctx context.Context, live *unstructured.Unstructured, checks []addonsv1.HealthCheck) (Verdict, error) {
 	for _, check := range checks {
 		if check.APIVersion == live.GetAPIVersion() && check.Kind == live.GetKind() {
-			return c.check(ctx, check, live)
+			return c.evaluate(ctx, check, live)
 		}
 	}
 	if IsJob(live) {
@@ -63,17 +62,17 @@ func (c *Checker) Verdict(ctx context.Context, live *unstructured.Unstructured, 
 	}
 	result, err := status.Compute(live)
 	if err != nil {
-		return Verdict{Reason: "has an invalid status"}, nil //nolint:nilerr // it is the object's, and may change
+		return Verdict{Reason: "has an invalid status"}, nil // the status may become valid
 	}
 	return Verdict{Ready: result.Status == status.CurrentStatus, Failed: result.Status == status.FailedStatus, Reason: result.Message}, nil
 }
 
-// IsJob says that an object is one, which is ready when it has come to an end.
+// IsJob reports whether an object is a Job, which is ready once it has completed.
 func IsJob(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind().GroupKind().String() == "Job.batch"
 }
 
-// Summary names a few of those that are not ready, the failed ones first.
+// Summary summarizes verdicts and names the first objects that are not ready, failed ones first.
 func Summary(verdicts []Verdict) tool.Health {
 	health := tool.Health{Ready: true}
 	var failed, waiting []string
@@ -93,8 +92,8 @@ func Summary(verdicts []Verdict) tool.Health {
 	slices.Sort(failed)
 	slices.Sort(waiting)
 	all := slices.Concat(failed, waiting)
-	health.Message = strings.Join(all[:min(len(all), named)], "; ")
-	if more := len(all) - named; more > 0 {
+	health.Message = strings.Join(all[:min(len(all), maxNamed)], "; ")
+	if more := len(all) - maxNamed; more > 0 {
 		health.Message += fmt.Sprintf("; and %d more", more)
 	}
 	return health
@@ -102,13 +101,13 @@ func Summary(verdicts []Verdict) tool.Health {
 
 func bounded(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > manyReasons {
-		return strings.ToValidUTF8(s[:manyReasons], "") + "…"
+	if len(s) > maxReasonLength {
+		return strings.ToValidUTF8(s[:maxReasonLength], "") + "…"
 	}
 	return s
 }
 
-func (c *Checker) check(ctx context.Context, check addonsv1.HealthCheck, live *unstructured.Unstructured) (Verdict, error) {
+func (c *Checker) evaluate(ctx context.Context, check addonsv1.HealthCheck, live *unstructured.Unstructured) (Verdict, error) {
 	v := Verdict{Reason: "does not meet its health expression"}
 	var err error
 	if v.Ready, err = c.holds(ctx, check.Current, live); err != nil || v.Ready || check.Failed == "" {
@@ -118,7 +117,7 @@ func (c *Checker) check(ctx context.Context, check addonsv1.HealthCheck, live *u
 	return v, err
 }
 
-// holds is false for an expression about fields that are not there yet.
+// holds is false for an expression about fields that are not set yet.
 func (c *Checker) holds(ctx context.Context, expression string, live *unstructured.Unstructured) (bool, error) {
 	program, err := c.program(expression)
 	if err != nil {
@@ -126,7 +125,7 @@ func (c *Checker) holds(ctx context.Context, expression string, live *unstructur
 	}
 	result, _, err := program.ContextEval(ctx, map[string]any{"self": live.Object})
 	if err != nil {
-		return false, nil //nolint:nilerr // no such field, most of all
+		return false, nil // usually a field that is not set yet
 	}
 	holds, ok := result.Value().(bool)
 	return ok && holds, nil
@@ -134,7 +133,7 @@ func (c *Checker) holds(ctx context.Context, expression string, live *unstructur
 
 func (c *Checker) program(expression string) (cel.Program, error) {
 	if known, ok := c.compiled.Load(expression); ok {
-		return known.(cel.Program), nil // nothing else is put there
+		return known.(cel.Program), nil // only programs are stored
 	}
 	if c.err != nil {
 		return nil, c.err

@@ -10,7 +10,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 )
 
-// Pointers are the fields of an object that others may change.
+// Pointers returns the fields of an object that rules ignore.
 func Pointers(rules []addonsv1.IgnoreRule, o *unstructured.Unstructured) [][]string {
 	var out [][]string
 	gvk := o.GroupVersionKind()
@@ -26,7 +26,7 @@ func Pointers(rules []addonsv1.IgnoreRule, o *unstructured.Unstructured) [][]str
 	return out
 }
 
-// splitPointer reads a JSON pointer.
+// splitPointer splits a JSON pointer into unescaped keys.
 func splitPointer(path string) []string {
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for i, p := range parts {
@@ -35,33 +35,33 @@ func splitPointer(path string) []string {
 	return parts
 }
 
-// WithLive returns an object with the fields of paths as they are on the cluster. They can't be left out: if nobody else has claimed them,
-// the API server would take that for a wish to remove them.
+// WithLive returns an object with the fields at paths as they are on the cluster. They can't be
+// left out: the API server removes a field whose only owner stops applying it.
 func WithLive(wanted, live *unstructured.Unstructured, paths [][]string) *unstructured.Unstructured {
 	if len(paths) == 0 {
 		return wanted
 	}
 	out := wanted.DeepCopy()
 	for _, path := range paths {
-		if value, ok := lookAt(live.Object, path); ok {
-			put(out.Object, path, value)
+		if value, ok := fieldAt(live.Object, path); ok {
+			setField(out.Object, path, value)
 		} else {
-			drop(out.Object, path)
+			removeField(out.Object, path)
 		}
 	}
 	return out
 }
 
-// Without returns an object that lacks fields.
+// Without returns an object without the fields at paths.
 func Without(u *unstructured.Unstructured, paths [][]string) *unstructured.Unstructured {
 	out := u.DeepCopy()
 	for _, path := range paths {
-		drop(out.Object, path)
+		removeField(out.Object, path)
 	}
 	return out
 }
 
-func lookAt(in any, path []string) (any, bool) {
+func fieldAt(in any, path []string) (any, bool) {
 	for _, key := range path {
 		switch v := in.(type) {
 		case map[string]any:
@@ -83,9 +83,9 @@ func lookAt(in any, path []string) (any, bool) {
 	return in, true
 }
 
-// put sets a field whose parent is there.
-func put(in any, path []string, value any) {
-	parent, ok := lookAt(in, path[:len(path)-1])
+// setField sets a field whose parent exists.
+func setField(in any, path []string, value any) {
+	parent, ok := fieldAt(in, path[:len(path)-1])
 	if !ok {
 		return
 	}
@@ -100,8 +100,8 @@ func put(in any, path []string, value any) {
 	}
 }
 
-func drop(in any, path []string) {
-	parent, ok := lookAt(in, path[:len(path)-1])
+func removeField(in any, path []string) {
+	parent, ok := fieldAt(in, path[:len(path)-1])
 	if !ok {
 		return
 	}
@@ -114,6 +114,6 @@ func drop(in any, path []string) {
 		if err != nil || i < 0 || i >= len(v) {
 			return
 		}
-		put(in, path[:len(path)-1], slices.Delete(v, i, i+1))
+		setField(in, path[:len(path)-1], slices.Delete(v, i, i+1))
 	}
 }

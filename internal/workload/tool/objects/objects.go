@@ -1,7 +1,7 @@
-// Package objects is what package tools have in common once a package has become objects: where they belong, in which order they are
-// written, how they differ, whether they are ready, and what may be said of them in a message.
+// Package objects implements what package tools have in common once a package is rendered: mapping
+// objects to resources, ordering, writing, comparing and checking them, and redacting errors.
 //
-// It knows neither packages nor records, and never decides whose an object is. Start with Object.
+// It knows neither packages nor records, and never decides who owns an object. Start with Object.
 package objects
 
 import (
@@ -16,17 +16,17 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
-// CRDKind is that of objects that define kinds.
+// CRDKind is the kind of custom resource definitions.
 const CRDKind = "CustomResourceDefinition"
 
-// Object is one of an installation, with where it is to be found once its kind is known.
+// Object is an object of an installation, with its resource once that is known.
 type Object struct {
 	*unstructured.Unstructured
 	Resource schema.GroupVersionResource
 }
 
-// One is an Object, or what a tool makes of it.
-type One interface {
+// Item is an Object, or a type of a tool that embeds one.
+type Item interface {
 	GetKind() string
 	GetName() string
 	GroupVersionKind() schema.GroupVersionKind
@@ -36,19 +36,19 @@ type One interface {
 	Located() schema.GroupVersionResource
 }
 
-// Located is where objects of its kind are, empty if that is not known.
+// Located returns the resource of the object, or an empty one if it isn't known.
 func (o *Object) Located() schema.GroupVersionResource { return o.Resource }
 
-// Known says that the object was located.
+// Known reports whether the resource of the object is known.
 func (o *Object) Known() bool { return o.Resource.Resource != "" }
 
-// Identity is the same for all versions of a kind.
+// Identity returns a key that is the same for all versions of a kind.
 func (o *Object) Identity() string {
 	gvk := o.GroupVersionKind()
 	return strings.Join([]string{gvk.Group, gvk.Kind, o.GetNamespace(), o.GetName()}, "/")
 }
 
-// Title is how messages name an object.
+// Title returns the name of the object for messages.
 func (o *Object) Title() string {
 	if o.GetNamespace() == "" {
 		return fmt.Sprintf("%s %q", o.GetKind(), o.GetName())
@@ -56,12 +56,13 @@ func (o *Object) Title() string {
 	return fmt.Sprintf("%s %q", o.GetKind(), o.GetNamespace()+"/"+o.GetName())
 }
 
-// Named is the object in the terms of tools.
+// Named returns the identity of the object for other packages.
 func (o *Object) Named() tool.Object {
 	return tool.Object{GroupVersionKind: o.GroupVersionKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// Locate finds out where an object belongs. It fails if its kind is not there.
+// Locate looks up the resource of an object and sets its namespace. It fails if the kind doesn't
+// exist.
 func (o *Object) Locate(mapper meta.RESTMapper, namespace string) error {
 	gvk := o.GroupVersionKind()
 	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -78,8 +79,8 @@ func (o *Object) Locate(mapper meta.RESTMapper, namespace string) error {
 	return nil
 }
 
-// LocateAll locates objects, except for those whose kinds come with them.
-func LocateAll[T One](objects []T, mapper meta.RESTMapper, namespace string) error {
+// LocateAll locates objects, except those whose kinds are defined among them.
+func LocateAll[T Item](objects []T, mapper meta.RESTMapper, namespace string) error {
 	coming := definedKinds(objects)
 	for _, o := range objects {
 		err := o.Locate(mapper, namespace)
@@ -93,8 +94,9 @@ func LocateAll[T One](objects []T, mapper meta.RESTMapper, namespace string) err
 	return nil
 }
 
-// LocateSome is for objects to be removed: what is of a kind that is gone is gone as well.
-func LocateSome[T One](objects []T, mapper meta.RESTMapper, namespace string) ([]T, error) {
+// LocateSome returns the objects whose kinds exist, for removal: objects of a deleted kind are gone
+// too.
+func LocateSome[T Item](objects []T, mapper meta.RESTMapper, namespace string) ([]T, error) {
 	var found []T
 	for _, o := range objects {
 		switch err := o.Locate(mapper, namespace); {
@@ -107,7 +109,7 @@ func LocateSome[T One](objects []T, mapper meta.RESTMapper, namespace string) ([
 	return found, nil
 }
 
-func definedKinds[T One](objects []T) map[schema.GroupKind]bool {
+func definedKinds[T Item](objects []T) map[schema.GroupKind]bool {
 	kinds := map[schema.GroupKind]bool{}
 	for _, o := range objects {
 		if o.GetKind() == CRDKind {
@@ -119,8 +121,8 @@ func definedKinds[T One](objects []T) map[schema.GroupKind]bool {
 	return kinds
 }
 
-// order is that in which kinds are written: what others need comes first. Kinds that are not named come after workloads, and what can
-// refuse or divert requests comes last.
+// order is the order in which kinds are written: dependencies first. Kinds that are not listed
+// follow workloads, and what can reject or divert requests comes last.
 var order = []string{
 	"Namespace", CRDKind, "PriorityClass", "StorageClass", "IngressClass", "RuntimeClass", "ResourceQuota", "LimitRange", "ServiceAccount",
 	"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Secret", "ConfigMap", "PersistentVolume", "PersistentVolumeClaim", "Service",
@@ -130,7 +132,7 @@ var order = []string{
 
 var last = []string{"APIService", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
 
-func place(kind string) int {
+func rank(kind string) int {
 	if i := slices.Index(order, kind); i >= 0 {
 		return i
 	}
@@ -140,23 +142,23 @@ func place(kind string) int {
 	return len(order)
 }
 
-// Kinded has a kind.
+// Kinded is anything with a kind.
 type Kinded interface{ GetKind() string }
 
-// Sort puts objects into the order that they are written in. Those of a kind stay in theirs.
+// Sort sorts objects into the order in which they are written. It is stable within a kind.
 func Sort[T Kinded](objects []T) {
 	slices.SortStableFunc(objects, func(a, b T) int {
-		if d := place(a.GetKind()) - place(b.GetKind()); d != 0 {
+		if d := rank(a.GetKind()) - rank(b.GetKind()); d != 0 {
 			return d
 		}
 		return strings.Compare(a.GetKind(), b.GetKind())
 	})
 }
 
-// Custom says that a kind is none of those that Kubernetes comes with.
-func Custom(kind string) bool { return place(kind) == len(order) }
+// Custom reports whether a kind is not built into Kubernetes.
+func Custom(kind string) bool { return rank(kind) == len(order) }
 
-// Groups are runs of the same kind: what is in one does not wait for the rest of it.
+// Groups returns runs of the same kind, which can be written in parallel.
 func Groups[T Kinded](objects []T) [][]T {
 	var out [][]T
 	for i, o := range objects {

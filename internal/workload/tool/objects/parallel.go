@@ -8,7 +8,8 @@ import (
 // parallel is how many objects of a kind are written at a time.
 const parallel = 4
 
-// InParallel calls do for each item, a few at a time, and returns the first error after all that were begun have ended.
+// InParallel calls do for each item, a few at a time, and returns the first error after all started
+// calls have ended.
 func InParallel[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
 	if len(items) == 1 {
 		return do(ctx, items[0])
@@ -36,7 +37,7 @@ func InParallel[T any](ctx context.Context, items []T, do func(context.Context, 
 	return nil
 }
 
-// Indexes are those of a slice.
+// Indexes returns the indexes of a slice.
 func Indexes[T any](items []T) []int {
 	out := make([]int, len(items))
 	for i := range out {

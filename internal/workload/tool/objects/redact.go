@@ -14,14 +14,15 @@ import (
 )
 
 const (
-	// shortest is how long a value must be to be looked for in messages. Shorter ones are no secrets, but parts of every other word.
-	shortest = 4
-	// longest is how much of a message is kept.
-	longest = 600
-	masked  = "***"
+	// minSecretLength is the shortest value that is masked. Shorter ones are no secrets, but parts
+	// of ordinary words.
+	minSecretLength = 4
+	// maxErrorLength limits an error message.
+	maxErrorLength = 600
+	masked         = "***"
 )
 
-// redacted is an error whose text has no values in it.
+// redacted is an error whose text contains no values.
 type redacted struct {
 	text string
 	err  error
@@ -31,27 +32,29 @@ func (r *redacted) Error() string { return r.text }
 
 func (r *redacted) Unwrap() error { return r.err }
 
-// Redact bounds what templates, schemas and API servers say, and takes values out of it, for they like to quote them.
+// Redact truncates an error message and masks values in it, which templates, schemas and API
+// servers like to quote.
 func Redact(err error, values map[string]any) error {
 	if err == nil {
 		return nil
 	}
 	message := err.Error()
-	for _, value := range leaves(values) {
+	for _, value := range secretTexts(values) {
 		message = strings.ReplaceAll(message, value, masked)
 	}
-	if len(message) > longest {
-		message = strings.ToValidUTF8(message[:longest], "") + "…"
+	if len(message) > maxErrorLength {
+		message = strings.ToValidUTF8(message[:maxErrorLength], "") + "…"
 	}
 	return &redacted{text: message, err: err}
 }
 
-// leaves are the texts in values and their base64, the longest first, so that none is cut in two by another.
-func leaves(values any) []string {
+// secretTexts returns the strings in values and their base64 encodings, longest first, so that none
+// is masked partially.
+func secretTexts(values any) []string {
 	var out []string
 	var walk func(any)
 	add := func(s string) {
-		if len(s) >= shortest {
+		if len(s) >= minSecretLength {
 			out = append(out, s, base64.StdEncoding.EncodeToString([]byte(s)))
 		}
 	}
@@ -80,7 +83,7 @@ func leaves(values any) []string {
 	return out
 }
 
-// Classify marks errors that only another package, other values or other options mend.
+// Classify marks errors as terminal that only another package, other values or other options fix.
 func Classify(err error) error {
 	var known *tool.TerminalError
 	switch {
@@ -94,8 +97,8 @@ func Classify(err error) error {
 	return err
 }
 
-// isTypeMismatch says that a field has a value of another type than its kind says. API servers have no code of their own for that: they say
-// that something went wrong inside of them, so there is but the text to go by.
+// isTypeMismatch reports whether a field has a value of the wrong type. API servers report it as an
+// internal error, so only the message identifies it.
 func isTypeMismatch(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError &&

@@ -15,27 +15,28 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
-// absent as a resource version lets an API server make an object, and refuse to change one: no object has ever had it, as the server's own
-// first writes come before.
+// absent is a resource version that no object has, because the server's own first writes precede
+// it. An apply with it creates an object and never updates one.
 const absent = "1"
 
-// Writer puts objects of one installation onto a cluster with server-side apply. Whose an object is, and what to do about that, is up to the
-// tool.
+// Writer writes the objects of one installation with server-side apply. The tool decides about
+// ownership.
 type Writer struct {
 	Cluster *workload.Cluster
-	// Manager is the name under which fields are owned.
+	// Manager is the field manager.
 	Manager string
-	// Want is what the installation should be. Its values are kept out of errors.
+	// Want is the desired state. Its values are masked in errors.
 	Want tool.Want
 }
 
-// Client is for objects of the same kind in the same place.
+// Client returns a client for objects of the same resource and namespace.
 func (w *Writer) Client(o *Object) dynamic.ResourceInterface {
 	return w.Cluster.Dynamic().Resource(o.Resource).Namespace(o.GetNamespace())
 }
 
-// WriteAll writes objects in their order, those of a kind side by side. What comes after new kinds waits until they are served.
-func WriteAll[T One](ctx context.Context, w *Writer, all []T, write func(context.Context, T) error) error {
+// WriteAll writes objects in order, those of a kind in parallel. It waits until new kinds are
+// served before it writes their objects.
+func WriteAll[T Item](ctx context.Context, w *Writer, all []T, write func(context.Context, T) error) error {
 	for _, group := range Groups(all) {
 		if err := InParallel(ctx, group, write); err != nil {
 			return err
@@ -49,40 +50,41 @@ func WriteAll[T One](ctx context.Context, w *Writer, all []T, write func(context
 	return nil
 }
 
-// Create makes an object that is not there, with one request. It fails with a conflict if it is.
+// Create creates an object with one request. It fails with a conflict if the object exists.
 func (w *Writer) Create(ctx context.Context, o *Object) error {
 	fresh := o.DeepCopy()
 	fresh.SetResourceVersion(absent)
 	return w.Patch(ctx, o, fresh)
 }
 
-// Patch applies a body for an object. All of its fields become ours, whoever had them.
+// Patch applies body and takes over all of its fields.
 func (w *Writer) Patch(ctx context.Context, o *Object, body *unstructured.Unstructured) error {
 	_, err := w.patched(ctx, o, body, metav1.PatchOptions{})
 	return err
 }
 
-// PatchOver applies an object, except for fields that others may change: those stay as they are.
+// PatchOver applies an object but keeps ignored fields as they are.
 func (w *Writer) PatchOver(ctx context.Context, o *Object, live *unstructured.Unstructured) error {
 	return w.Patch(ctx, o, WithLive(o.Unstructured, live, w.Ignored(o)))
 }
 
-// Ignored are the fields of an object that others may change.
+// Ignored returns the ignored fields of an object.
 func (w *Writer) Ignored(o *Object) [][]string { return Pointers(w.Want.Ignore, o.Unstructured) }
 
-// Difference is what applying an object would change of what is there, empty if that is nothing. It changes nothing itself.
+// Difference returns what applying an object would change. It is empty if nothing would. It changes
+// nothing.
 func (w *Writer) Difference(ctx context.Context, o *Object, live *unstructured.Unstructured) (string, error) {
 	ignored := w.Ignored(o)
 	after, err := w.patched(ctx, o, WithLive(o.Unstructured, live, ignored), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil {
 		return "", w.Failed("dry-running the apply of", o, err)
 	}
-	return FieldDiff(Essence(Without(live, ignored)), Essence(Without(after, ignored))), nil
+	return FieldDiff(WithoutServerFields(Without(live, ignored)), WithoutServerFields(Without(after, ignored))), nil
 }
 
-// Creation is the change that makes an object.
+// Creation returns the change that creates an object.
 func Creation(o *Object) tool.Change {
-	return tool.Change{Object: o.Named(), Action: tool.Create, Diff: FieldDiff(nil, Essence(o.Unstructured))}
+	return tool.Change{Object: o.Named(), Action: tool.Create, Diff: FieldDiff(nil, WithoutServerFields(o.Unstructured))}
 }
 
 func (w *Writer) patched(
@@ -97,7 +99,7 @@ func (w *Writer) patched(
 	return w.Client(o).Patch(ctx, o.GetName(), types.ApplyPatchType, data, options)
 }
 
-// Validation is how strict API servers are about fields.
+// Validation returns the field validation of requests.
 func (w *Writer) Validation() string {
 	if w.Want.Options.DisableOpenAPIValidation {
 		return metav1.FieldValidationIgnore
@@ -105,7 +107,7 @@ func (w *Writer) Validation() string {
 	return metav1.FieldValidationStrict
 }
 
-// Failed says what failed on which object, without values.
+// Failed wraps an error with the action and the object, without values.
 func (w *Writer) Failed(doing string, o *Object, err error) error {
 	if err == nil {
 		return nil
@@ -113,14 +115,14 @@ func (w *Writer) Failed(doing string, o *Object, err error) error {
 	return Classify(fmt.Errorf("%s %s: %w", doing, o.Title(), Redact(err, w.Want.Values)))
 }
 
-// Judge reads an object and says whether it is ready.
-func (c *Checker) Judge(ctx context.Context, w *Writer, o *Object) (Verdict, error) {
-	v, err := c.judge(ctx, w, o)
+// Check reads an object and reports whether it is ready.
+func (c *Checker) Check(ctx context.Context, w *Writer, o *Object) (Verdict, error) {
+	v, err := c.checkLive(ctx, w, o)
 	v.Title = o.Title()
 	return v, err
 }
 
-func (c *Checker) judge(ctx context.Context, w *Writer, o *Object) (Verdict, error) {
+func (c *Checker) checkLive(ctx context.Context, w *Writer, o *Object) (Verdict, error) {
 	switch {
 	case !o.Known():
 		return Verdict{Reason: "kind is not served yet"}, nil
@@ -134,5 +136,5 @@ func (c *Checker) judge(ctx context.Context, w *Writer, o *Object) (Verdict, err
 	if err != nil {
 		return Verdict{}, fmt.Errorf("reading %s: %w", o.Title(), err)
 	}
-	return c.Verdict(ctx, live, w.Want.Health)
+	return c.Evaluate(ctx, live, w.Want.Health)
 }
