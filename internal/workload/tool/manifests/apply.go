@@ -19,20 +19,20 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool/objects"
 )
 
-// fingerprint tells apart what makes other objects.
+// fingerprint identifies the package and its values.
 func fingerprint(want tool.Want) string {
-	text, _ := json.Marshal([]any{want.Resolved.Digest, want.Values}) // values came from YAML, and maps are sorted
+	text, _ := json.Marshal([]any{want.Resolved.Digest, want.Values}) // values come from YAML, and maps are sorted
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// settled says that a record is of what is wanted, as a whole.
-func (o *operation) settled(rec *record) bool {
+// upToDate reports whether a record is a complete deployment of what is wanted.
+func (o *operation) upToDate(rec *record) bool {
 	return rec != nil && rec.Status == tool.Deployed && rec.Fingerprint == fingerprint(o.want)
 }
 
 func (o *operation) apply(ctx context.Context, rec *record) (tool.State, error) {
-	if o.settled(rec) {
+	if o.upToDate(rec) {
 		var err error
 		if o.want.Correct {
 			err = o.correct(ctx, rec)
@@ -43,22 +43,23 @@ func (o *operation) apply(ctx context.Context, rec *record) (tool.State, error) 
 	if err != nil {
 		return tool.State{}, err
 	}
-	return o.carryOut(ctx, rec, next)
+	return o.execute(ctx, rec, next)
 }
 
-// correct writes the objects of the record again.
+// correct rewrites the objects of the record.
 func (o *operation) correct(ctx context.Context, rec *record) error {
 	all := rec.all()
 	if err := objects.LocateAll(all, o.cluster.Mapper(), o.want.ID.Namespace); err != nil {
 		return err
 	}
 	for _, one := range all {
-		one.ours = true
+		one.owned = true
 	}
 	return o.writer().applyAll(ctx, all)
 }
 
-// next is the record of what is about to be done: the same revision once more if it was cut short or has failed, and otherwise a new one.
+// next returns the record of the next revision: the same revision again if it was interrupted or
+// failed, otherwise a new one.
 func (o *operation) next(ctx context.Context, rec *record) (*record, error) {
 	if rec != nil && !rec.broken && rec.Fingerprint == fingerprint(o.want) {
 		next := *rec
@@ -76,13 +77,13 @@ func (o *operation) next(ctx context.Context, rec *record) (*record, error) {
 		Number: 1, Package: o.want.Package.Name, Version: o.want.Resolved.Version, Fingerprint: fingerprint(o.want), Objects: contents,
 	}}
 	if rec != nil {
-		next.after(rec)
+		next.succeed(rec)
 		next.Status = tool.PendingUpgrade
 	}
 	return next, nil
 }
 
-// build makes the objects, and finds out where they belong.
+// build renders the objects and locates them.
 func (o *operation) build(ctx context.Context) ([]map[string]any, error) {
 	contents, err := o.packages.build(ctx, o.want)
 	if err != nil {
@@ -96,7 +97,7 @@ func (o *operation) build(ctx context.Context) ([]map[string]any, error) {
 	return contents, o.checkAll(all)
 }
 
-// checkAll refuses objects that would be written over each other, or over the record.
+// checkAll rejects objects that would overwrite each other or the record.
 func (o *operation) checkAll(all []*object) error {
 	seen := map[string]bool{}
 	for _, one := range all {
@@ -111,8 +112,8 @@ func (o *operation) checkAll(all []*object) error {
 	return nil
 }
 
-// after makes a record the one that follows another.
-func (r *record) after(rec *record) {
+// succeed makes a record the successor of another.
+func (r *record) succeed(rec *record) {
 	r.Number, r.version = rec.Number+1, rec.version
 	r.Last = rec.Last
 	if rec.Status == tool.Deployed {
@@ -128,8 +129,8 @@ func (r *record) after(rec *record) {
 	}
 }
 
-// carryOut makes a revision. It can be repeated from any point on.
-func (o *operation) carryOut(ctx context.Context, was, next *record) (tool.State, error) {
+// execute rolls out a revision. It can be repeated from any point.
+func (o *operation) execute(ctx context.Context, was, next *record) (tool.State, error) {
 	if was == nil || was.Number != next.Number || was.Status != next.Status {
 		next.Updated = time.Now().UTC()
 		if err := o.open(ctx, next); err != nil {
@@ -145,7 +146,7 @@ func (o *operation) carryOut(ctx context.Context, was, next *record) (tool.State
 	return next.state(), err
 }
 
-// open records that a revision is being made, and makes its namespace if that is wanted and turns out to be missing.
+// open records a pending revision. It creates the namespace if that is missing and wanted.
 func (o *operation) open(ctx context.Context, next *record) error {
 	err := o.records.write(ctx, next)
 	wanted := o.want.Options.Install.CreateNamespace == nil || *o.want.Options.Install.CreateNamespace
@@ -160,9 +161,9 @@ func (o *operation) open(ctx context.Context, next *record) error {
 	return o.records.write(ctx, next)
 }
 
-// run writes what the revision has, and then deletes what it has no more.
+// run applies the objects of the revision and then deletes obsolete ones.
 func (o *operation) run(ctx context.Context, was, next *record) error {
-	ctx, cancel := o.limited(ctx)
+	ctx, cancel := o.withTimeout(ctx)
 	defer cancel()
 	all := next.all()
 	if err := objects.LocateAll(all, o.cluster.Mapper(), o.want.ID.Namespace); err != nil {
@@ -178,19 +179,19 @@ func (o *operation) run(ctx context.Context, was, next *record) error {
 	return o.prune(ctx, next.leftovers(), all)
 }
 
-// inherit notes which objects are on the cluster as those of the installation.
+// inherit marks the objects that the previous revision already owns.
 func inherit(all, old []*object) {
 	known := map[string]bool{}
 	for _, o := range old {
 		known[o.Identity()] = true
 	}
 	for _, o := range all {
-		o.ours = known[o.Identity()]
+		o.owned = known[o.Identity()]
 	}
 }
 
-// fail records why a revision could not be made, if the cluster has given its answer, and returns it. Otherwise nothing is known, and it
-// stays pending until somebody asks again.
+// fail records the failure of a revision if it is final, and returns cause. After an inconclusive
+// failure the revision stays pending, and the next call resumes it.
 func (o *operation) fail(ctx context.Context, next *record, cause error) error {
 	decided := errors.As(cause, new(*tool.TerminalError)) || errors.Is(cause, context.DeadlineExceeded)
 	if ctx.Err() != nil || !decided {

@@ -21,19 +21,19 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool/objects"
 )
 
-// Bounds of an archive. A package is text, and goes into a Secret in the end.
+// Limits of an archive. A package is text that must fit into a Secret.
 const (
 	maxFiles = 10_000
 	maxBytes = 64 << 20
 )
 
-// read turns a directory of an archive into objects, in the order that they are written in.
+// read returns the objects in a directory of an archive, in the order in which they are written.
 func read(archive []byte, dir string) ([]map[string]any, error) {
 	files, err := unpack(archive)
 	if err != nil {
 		return nil, err
 	}
-	dir, err = find(files, dir)
+	dir, err = packageDir(files, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,8 @@ func read(archive []byte, dir string) ([]map[string]any, error) {
 	return out, nil
 }
 
-// unpack returns the files of a compressed tar by their clean names. Links are refused: what they mean depends on who looks at them.
+// unpack returns the files of a compressed tar by clean path. It rejects links, whose targets are
+// ambiguous.
 func unpack(archive []byte) (map[string][]byte, error) {
 	zipped, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {
@@ -94,8 +95,9 @@ func unpack(archive []byte) (map[string][]byte, error) {
 	}
 }
 
-// find returns the directory that is meant. Archives of repositories have one directory with all the rest in it, which nobody means.
-func find(files map[string][]byte, dir string) (string, error) {
+// packageDir returns the path of dir in an archive. It skips the single top-level directory that
+// archives of repositories have.
+func packageDir(files map[string][]byte, dir string) (string, error) {
 	dir = path.Clean("/" + dir)[1:]
 	only := onlyDirectory(files)
 	switch {
@@ -119,7 +121,7 @@ func has(files map[string][]byte, dir string) bool {
 
 func within(name, dir string) bool { return dir == "" || strings.HasPrefix(name, dir+"/") }
 
-// onlyDirectory is what all files are in, if it is the same for all.
+// onlyDirectory returns the top-level directory that contains all files, or an empty string.
 func onlyDirectory(files map[string][]byte) string {
 	only := ""
 	for name := range files {
@@ -132,7 +134,7 @@ func onlyDirectory(files map[string][]byte) string {
 	return only
 }
 
-// parseAll reads the manifests of a directory and those below it, by path.
+// parseAll parses the manifests below a directory, sorted by path.
 func parseAll(files map[string][]byte, dir string) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -148,7 +150,7 @@ func parseAll(files map[string][]byte, dir string) ([]*unstructured.Unstructured
 	return out, nil
 }
 
-// isManifest says whether a file is to be read: its name ends as it should, and nothing in it is hidden.
+// isManifest reports whether a file is a manifest: it has the right extension and is not hidden.
 func isManifest(name string) bool {
 	if strings.Contains(name, "/.") || strings.HasPrefix(name, ".") {
 		return false
@@ -156,7 +158,7 @@ func isManifest(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
 }
 
-// parse reads the documents of a file. Errors do not quote it.
+// parse parses the documents of a file. Errors never quote it.
 func parse(content []byte) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content))); ; {

@@ -15,7 +15,7 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool/objects"
 )
 
-// kustomization returns the file that makes a directory one.
+// kustomization returns the kustomization file of a directory.
 func kustomization(files map[string][]byte, dir string) ([]byte, bool) {
 	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
 		if content, ok := files[path.Join(dir, name)]; ok {
@@ -25,8 +25,8 @@ func kustomization(files map[string][]byte, dir string) ([]byte, bool) {
 	return nil, false
 }
 
-// kustomize builds a kustomization in memory. It is looked through before, as kustomize itself would go to the network and start git for
-// what is not in the archive.
+// kustomize builds a kustomization in memory. It checks references first, because kustomize would
+// access the network and run git for those outside the archive.
 func kustomize(files map[string][]byte, dir string) ([]*unstructured.Unstructured, error) {
 	if err := (checker{files: files, seen: map[string]bool{}}).check(dir); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func kustomize(files map[string][]byte, dir string) ([]*unstructured.Unstructure
 	options.PluginConfig = types.DisabledPluginConfig()
 	built, err := krusty.MakeKustomizer(options).Run(fs, "/"+dir)
 	if err != nil {
-		return nil, fmt.Errorf("building kustomization %q: %w", path.Join("/", dir), objects.Redact(err, nil)) // it may quote half a package
+		return nil, fmt.Errorf("building kustomization %q: %w", path.Join("/", dir), objects.Redact(err, nil)) // may quote parts of the package
 	}
 	text, err := built.AsYaml()
 	if err != nil {
@@ -51,7 +51,7 @@ func kustomize(files map[string][]byte, dir string) ([]*unstructured.Unstructure
 	return parse(text)
 }
 
-// checker looks for what leads out of an archive.
+// checker rejects references that point outside an archive.
 type checker struct {
 	files map[string][]byte
 	seen  map[string]bool
@@ -72,7 +72,7 @@ type references struct {
 	ConfigMaps            []generator `json:"configMapGenerator"`
 	Secrets               []generator `json:"secretGenerator"`
 
-	// What follows runs something, or can name files in ways of its own.
+	// These run plugins or name files in other ways.
 	Generators   []any `json:"generators"`
 	Transformers []any `json:"transformers"`
 	Validators   []any `json:"validators"`
@@ -90,7 +90,7 @@ type generator struct {
 	Env   string   `json:"env"`
 }
 
-// check reads the kustomization of a directory, and of those that it builds on.
+// check checks the kustomization of a directory and of its bases.
 func (c checker) check(dir string) error {
 	if c.seen[dir] {
 		return nil
@@ -121,7 +121,7 @@ func (r *references) all() []string {
 		out = append(out, list...)
 	}
 	for _, patch := range r.PatchesStrategicMerge {
-		if !strings.Contains(patch, "\n") { // otherwise it is the patch itself
+		if !strings.Contains(patch, "\n") { // else an inline patch
 			out = append(out, patch)
 		}
 	}
@@ -143,7 +143,7 @@ func (r *references) all() []string {
 	return out
 }
 
-// follow makes sure that a reference is a path in the archive, and nothing that could also be taken for an address.
+// follow rejects a reference that is not a path in the archive, or that could also be a URL.
 func (c checker) follow(dir, ref string) error {
 	if ref == "" {
 		return nil

@@ -1,8 +1,10 @@
-// Package manifests is the tool for packages that are plain manifests, or a kustomization: it fills in variables, applies the objects on the
-// server side and keeps an inventory of them, in a Secret on the cluster, so that what a package has no more goes.
+// Package manifests is the tool for packages of plain manifests or a kustomization. It substitutes
+// variables, applies the objects with server-side apply, and keeps an inventory of them in a Secret
+// on the cluster, so that it can delete objects that a new version of the package drops.
 //
-// It runs no plugin, starts no process and follows no reference out of a package. It decides nothing about when, and never writes values to
-// a log or into an error. Start with Tool; docs/reference has what users see of it.
+// It runs no plugin, starts no process and follows no reference out of a package. It never decides
+// when to act, and never writes values to a log or into an error. Start with Tool; docs/reference
+// describes what users see.
 package manifests
 
 import (
@@ -19,12 +21,12 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool/objects"
 )
 
-// Fetcher returns archives. An artifact.Store does.
+// Fetcher returns archives. artifact.Store implements it.
 type Fetcher interface {
 	Fetch(ctx context.Context, ref artifact.Ref, resolved artifact.Resolved) ([]byte, error)
 }
 
-// Tool puts manifests onto clusters. It keeps nothing of an installation in memory once a call has returned.
+// Tool installs manifests on clusters. It keeps no state of an installation between calls.
 //
 //	         ┌ Secret: pending ┐
 //	build ──▶│ objects, and    │──▶ apply in order ──▶ delete what was ──▶ deployed
@@ -42,7 +44,7 @@ var (
 	_ tool.Reverter = (*Tool)(nil)
 )
 
-// New returns a tool that gets its packages from f.
+// New returns a tool that fetches packages from f.
 func New(f Fetcher) *Tool { return &Tool{packages: newPackages(f), health: objects.NewChecker()} }
 
 // operation is one call for one installation.
@@ -61,10 +63,10 @@ func (o *operation) writer() *writer {
 	return &writer{objects.Writer{Cluster: o.cluster, Manager: fieldManager, Want: o.want}}
 }
 
-// defaultTimeout bounds an operation.
+// defaultTimeout limits an operation.
 const defaultTimeout = 10 * time.Minute
 
-func (o *operation) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+func (o *operation) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := defaultTimeout
 	if t := o.want.Options.Timeout; t != nil && t.Duration > 0 {
 		limit = t.Duration
@@ -81,7 +83,7 @@ func (t *Tool) Observe(cluster *workload.Cluster, id tool.ID) (tool.State, error
 	return seen, nil
 }
 
-// Apply makes the installation as wanted, see decide.
+// Apply installs or upgrades, see next.
 func (t *Tool) Apply(ctx context.Context, cluster *workload.Cluster, want tool.Want) (tool.State, error) {
 	if err := checkName(want.ID.Name); err != nil {
 		return tool.State{}, err
@@ -90,30 +92,30 @@ func (t *Tool) Apply(ctx context.Context, cluster *workload.Cluster, want tool.W
 	return withRecord(ctx, o.records, o.apply)
 }
 
-// Remove takes the objects away, and then the record of them.
+// Remove deletes the objects, and then their record.
 func (t *Tool) Remove(ctx context.Context, cluster *workload.Cluster, want tool.Want) error {
 	o := t.begin(cluster, want)
-	rec, err := o.records.get(ctx) // a watch that has not told of an installation yet would leave it behind
+	rec, err := o.records.get(ctx) // the watch may be behind
 	if err != nil || rec == nil {
 		return err
 	}
 	return o.remove(ctx, rec)
 }
 
-// Diff asks the API server what it would make of the objects.
+// Diff dry-runs the apply of all objects.
 func (t *Tool) Diff(ctx context.Context, cluster *workload.Cluster, want tool.Want) ([]tool.Change, error) {
 	o := t.begin(cluster, want)
 	return withRecord(ctx, o.records, o.diff)
 }
 
-// Health reads the objects of the installation. Their kinds are watched from then on.
+// Health reads the objects of the installation and starts watching their kinds.
 func (t *Tool) Health(ctx context.Context, cluster *workload.Cluster, want tool.Want) (tool.Health, error) {
 	o := t.begin(cluster, want)
-	return withRecord(ctx, o.records, o.judgeAll)
+	return withRecord(ctx, o.records, o.checkHealth)
 }
 
-// withRecord calls do with the record of an installation, which is nil if there is none. The cluster is asked only if the watch knows of one,
-// or if it turns out that it should have.
+// withRecord calls do with the record of an installation, or nil if there is none. It reads the
+// record only if the watch knows one, or if do finds out that the watch is behind.
 func withRecord[T any](ctx context.Context, r records, do func(context.Context, *record) (T, error)) (T, error) {
 	if seen, synced := r.watched(); synced && !seen.Found {
 		out, err := do(ctx, nil)
@@ -129,13 +131,13 @@ func withRecord[T any](ctx context.Context, r records, do func(context.Context, 
 	return do(ctx, rec)
 }
 
-// longestName leaves room for what the name of a record has before it, and is what Helm allows.
-const longestName = 53
+// maxNameLength is Helm's limit, which leaves room for the prefix of a record's name.
+const maxNameLength = 53
 
 func checkName(name string) error {
 	problems := validation.IsDNS1123Subdomain(name)
-	if len(name) > longestName {
-		problems = append(problems, fmt.Sprintf("must be no longer than %d characters", longestName))
+	if len(name) > maxNameLength {
+		problems = append(problems, fmt.Sprintf("must be no longer than %d characters", maxNameLength))
 	}
 	if len(problems) > 0 {
 		return &tool.TerminalError{Err: fmt.Errorf("release name %q: %s", name, problems[0])}

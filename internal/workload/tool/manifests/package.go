@@ -12,10 +12,10 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
-// keptPackages is how many packages stay in memory as objects. A fleet gets the same few at a time.
+// keptPackages is how many parsed packages stay in memory. A fleet installs the same few at a time.
 const keptPackages = 8
 
-// packages turns each archive into objects once, as long as it is in use. Variables are filled in for each cluster.
+// packages parses each archive once while it is in use. Variables are substituted per cluster.
 type packages struct {
 	fetcher Fetcher
 	built   *lru.Cache // made of a plan
@@ -23,10 +23,10 @@ type packages struct {
 
 func newPackages(f Fetcher) *packages { return &packages{fetcher: f, built: lru.New(keptPackages)} }
 
-// plan is what of an archive is wanted.
+// plan identifies a directory of an archive.
 type plan struct{ digest, path string }
 
-// build returns objects that the caller may change, in the order that they are written in.
+// build returns objects that the caller may modify, in the order in which they are written.
 func (p *packages) build(ctx context.Context, want tool.Want) ([]map[string]any, error) {
 	v, err := parseValues(want.Values)
 	if err != nil {
@@ -40,7 +40,7 @@ func (p *packages) build(ctx context.Context, want tool.Want) ([]map[string]any,
 	for _, object := range shared {
 		object = runtime.DeepCopyJSON(object)
 		if v.substitute != nil {
-			if err := v.fillIn(object); err != nil {
+			if err := v.substituteAll(object); err != nil {
 				return nil, &tool.TerminalError{Err: fmt.Errorf("substituting variables of package %q: %w", want.Package.Name, err)}
 			}
 		}
@@ -68,11 +68,11 @@ func (p *packages) load(ctx context.Context, want tool.Want, path string) ([]map
 	return objects, nil
 }
 
-// values are what users can say about a package.
+// values are the settings of a package.
 type values struct {
 	// path is a directory in the archive.
 	path string
-	// substitute are variables, nil if nothing is to be filled in.
+	// substitute are the variables, or nil to substitute nothing.
 	substitute map[string]any
 }
 

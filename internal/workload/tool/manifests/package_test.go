@@ -162,7 +162,7 @@ func TestVariables(t *testing.T) {
 			}
 			object := map[string]any{"spec": []any{map[string]any{"field": tt.text}}}
 			if v.substitute != nil {
-				err = v.fillIn(object)
+				err = v.substituteAll(object)
 			}
 			if tt.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.fails) || strings.Contains(err.Error(), "canary") {

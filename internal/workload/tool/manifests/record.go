@@ -30,19 +30,19 @@ const (
 	revisionLabel = "addons.cluster.x-k8s.io/revision"
 	statusLabel   = "addons.cluster.x-k8s.io/status"
 	selector      = tool.OwnerLabel + "=" + tool.OwnerDrover
-	// largest bounds what a record may unpack to.
-	largest = 64 << 20
+	// maxRecordSize limits the uncompressed size of a record.
+	maxRecordSize = 64 << 20
 )
 
 var secretsResource = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
-// allRecords are the Secrets of all installations of a cluster, and their other Secrets.
+// allRecords watches the records of all installations on a cluster, and their other Secrets.
 var allRecords = workload.Watch{Resource: secretsResource, Selector: selector, By: tool.NameLabel}
 
-// errStale says that what the watch told is older than what is there.
+// errStale reports that the watch is behind.
 var errStale = errors.New("installation record changed concurrently")
 
-// revision is a package as it became objects.
+// revision is a package rendered into objects.
 type revision struct {
 	Number  int       `json:"revision"`
 	Package string    `json:"package"`
@@ -53,26 +53,26 @@ type revision struct {
 	Objects     []map[string]any `json:"objects"`
 }
 
-// record is what is kept of an installation.
+// record is what is stored about an installation.
 type record struct {
 	revision
 
 	Status  string `json:"status"`
 	Message string `json:"message,omitempty"`
-	// Before names objects of earlier revisions that may still be there and must go.
+	// Before lists objects of earlier revisions that may still exist and must be deleted.
 	Before []reference `json:"before,omitempty"`
-	// Again is the number of the revision that this one was made out of, 0 if it was made out of a package.
+	// Again is the revision that this one restores, or 0.
 	Again int `json:"again,omitempty"`
-	// Last is the revision before, if it was deployed.
+	// Last is the previous revision, if it was deployed.
 	Last *revision `json:"last,omitempty"`
 
-	// version is the Secret's, so that nobody's write is lost.
+	// version is the resource version of the Secret, which prevents lost updates.
 	version string
-	// broken says that what is in the Secret can't be read.
+	// broken reports that the content of the Secret is unreadable.
 	broken bool
 }
 
-// reference names an object.
+// reference identifies an object.
 type reference struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -88,7 +88,7 @@ func stamp(revision int, resourceVersion string) string {
 	return strconv.Itoa(revision) + "/" + resourceVersion
 }
 
-// all are the objects of the revision.
+// all returns the objects of the revision.
 func (r *revision) all() []*object {
 	out := make([]*object, 0, len(r.Objects))
 	for _, content := range r.Objects {
@@ -97,7 +97,7 @@ func (r *revision) all() []*object {
 	return out
 }
 
-// leftovers are objects that are not part of the revision any more.
+// leftovers returns objects of earlier revisions that may still exist.
 func (r *record) leftovers() []*object {
 	out := make([]*object, 0, len(r.Before))
 	for _, ref := range r.Before {
@@ -111,7 +111,7 @@ func (r *record) leftovers() []*object {
 	return out
 }
 
-// records reads and writes the Secret of one installation.
+// records reads and writes the record of one installation.
 type records struct {
 	cluster *workload.Cluster
 	id      tool.ID
@@ -123,7 +123,7 @@ func (r records) secrets() corev1client.SecretInterface {
 	return r.cluster.Kubernetes().CoreV1().Secrets(r.id.Namespace)
 }
 
-// watched returns what the watch told, and false if it has not told all yet.
+// watched returns the state according to the watch, and false if that hasn't synced.
 func (r records) watched() (tool.State, bool) {
 	followed := r.cluster.Follow(allRecords)
 	if !followed.Synced() {
@@ -133,17 +133,17 @@ func (r records) watched() (tool.State, bool) {
 		if s.Name != r.name() || s.DeletionTimestamp != nil {
 			continue
 		}
-		number, _ := strconv.Atoi(s.Labels[revisionLabel]) // 0 if somebody has changed it
+		number, _ := strconv.Atoi(s.Labels[revisionLabel]) // 0 if it was changed
 		return tool.State{Found: true, Revision: number, Status: s.Labels[statusLabel], Stamp: stamp(number, s.ResourceVersion)}, true
 	}
 	return tool.State{}, true
 }
 
-// get reads the record. It is nil if there is none.
+// get reads the record. It returns nil if there is none.
 func (r records) get(ctx context.Context) (*record, error) {
 	secret, err := r.secrets().Get(ctx, r.name(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil // there is none
+		return nil, nil // no record
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the record of installation %q: %w", r.id.Name, err)
@@ -154,12 +154,12 @@ func (r records) get(ctx context.Context) (*record, error) {
 	return decode(secret), nil
 }
 
-// decode keeps what labels say of a record that can't be read.
+// decode falls back to the labels if a record is unreadable.
 func decode(secret *corev1.Secret) *record {
 	rec := &record{}
 	zipped, err := gzip.NewReader(bytes.NewReader(secret.Data[recordKey]))
 	if err == nil {
-		err = json.NewDecoder(io.LimitReader(zipped, largest)).Decode(rec)
+		err = json.NewDecoder(io.LimitReader(zipped, maxRecordSize)).Decode(rec)
 	}
 	if err != nil {
 		rec = &record{broken: true, Status: tool.Failed}
@@ -186,17 +186,17 @@ func (r records) encode(rec *record) (*corev1.Secret, error) {
 	}, nil
 }
 
-// write makes the Secret, or changes the one that was read. The error is errStale if somebody else has done so meanwhile.
+// write creates or updates the Secret. It returns errStale if it was created concurrently.
 func (r records) write(ctx context.Context, rec *record) error {
 	secret, err := r.encode(rec)
 	if err != nil {
 		return err
 	}
-	var made *corev1.Secret
+	var written *corev1.Secret
 	if rec.version == "" {
-		made, err = r.secrets().Create(ctx, secret, metav1.CreateOptions{FieldManager: fieldManager})
+		written, err = r.secrets().Create(ctx, secret, metav1.CreateOptions{FieldManager: fieldManager})
 	} else {
-		made, err = r.secrets().Update(ctx, secret, metav1.UpdateOptions{FieldManager: fieldManager})
+		written, err = r.secrets().Update(ctx, secret, metav1.UpdateOptions{FieldManager: fieldManager})
 	}
 	if apierrors.IsAlreadyExists(err) {
 		return errStale
@@ -204,7 +204,7 @@ func (r records) write(ctx context.Context, rec *record) error {
 	if err != nil {
 		return objects.Classify(fmt.Errorf("recording installation %q: %w", r.id.Name, err))
 	}
-	rec.version = made.ResourceVersion
+	rec.version = written.ResourceVersion
 	return nil
 }
 

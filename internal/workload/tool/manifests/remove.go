@@ -14,8 +14,9 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool/objects"
 )
 
-// remove deletes the objects, in the order opposite to that in which they were written, and the record last: until then it says what is
-// left. That it is on its way out is recorded first, so that nobody takes a half removed installation for a whole one.
+// remove deletes the objects in reverse order, and the record last, because it lists what is left.
+// It first records that the installation is being uninstalled, so that a partial one is not
+// mistaken for a complete one.
 func (o *operation) remove(ctx context.Context, rec *record) error {
 	if rec.broken {
 		return &tool.TerminalError{Err: fmt.Errorf("record of installation %q is unreadable; delete its objects and Secret %q manually",
@@ -27,7 +28,7 @@ func (o *operation) remove(ctx context.Context, rec *record) error {
 			return err
 		}
 	}
-	limited, cancel := o.limited(ctx)
+	limited, cancel := o.withTimeout(ctx)
 	defer cancel()
 	if err := o.prune(limited, append(rec.all(), rec.leftovers()...), nil); err != nil {
 		return err
@@ -35,13 +36,13 @@ func (o *operation) remove(ctx context.Context, rec *record) error {
 	return o.records.remove(ctx)
 }
 
-// prune deletes objects that are not among those to stay.
-func (o *operation) prune(ctx context.Context, all, stay []*object) error {
-	leaving, err := o.leaving(all, stay)
+// prune deletes the objects in all that are not in keep.
+func (o *operation) prune(ctx context.Context, all, keep []*object) error {
+	obsolete, err := o.obsolete(all, keep)
 	if err != nil {
 		return err
 	}
-	for _, group := range objects.Groups(leaving) {
+	for _, group := range objects.Groups(obsolete) {
 		if err := objects.InParallel(ctx, group, o.writer().delete); err != nil {
 			return err
 		}
@@ -49,13 +50,14 @@ func (o *operation) prune(ctx context.Context, all, stay []*object) error {
 	return nil
 }
 
-// leaving are objects of kinds that are still there, each once, in the order to delete them in.
-func (o *operation) leaving(all, stay []*object) ([]*object, error) {
+// obsolete returns the objects in all that are not in keep and whose kinds exist, each once, in the
+// order of deletion.
+func (o *operation) obsolete(all, keep []*object) ([]*object, error) {
 	if _, err := objects.LocateSome(all, o.cluster.Mapper(), o.want.ID.Namespace); err != nil {
 		return nil, err
 	}
 	seen := map[string]bool{}
-	for _, one := range stay {
+	for _, one := range keep {
 		seen[one.Identity()] = true
 	}
 	var out []*object
@@ -70,10 +72,10 @@ func (o *operation) leaving(all, stay []*object) ([]*object, error) {
 	return out, nil
 }
 
-// delete takes an object away that belongs to the installation and is not to be kept. Custom objects that something has to clean up after
-// are waited for: what does so may be the next to go.
+// delete deletes an object that the installation owns and that has no keep annotation. It waits for
+// custom objects with finalizers, because the controller that removes those may be deleted next.
 func (w *writer) delete(ctx context.Context, o *object) error {
-	live, err := w.doomed(ctx, o)
+	live, err := w.deletable(ctx, o)
 	if live == nil || err != nil {
 		return err
 	}
@@ -91,9 +93,9 @@ func (w *writer) delete(ctx context.Context, o *object) error {
 	return nil
 }
 
-// doomed reads an object. It is nil if there is nothing to delete.
-func (w *writer) doomed(ctx context.Context, o *object) (*unstructured.Unstructured, error) {
-	if kept(o.Unstructured) || w.isHome(o) {
+// deletable reads an object. It returns nil if there is nothing to delete.
+func (w *writer) deletable(ctx context.Context, o *object) (*unstructured.Unstructured, error) {
+	if kept(o.Unstructured) || w.isReleaseNamespace(o) {
 		return nil, nil // nothing to delete
 	}
 	live, err := w.Client(&o.Object).Get(ctx, o.GetName(), metav1.GetOptions{})

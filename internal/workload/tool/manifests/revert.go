@@ -10,7 +10,7 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
-// Revert makes a new revision out of the one before the current, which is the only one that is kept.
+// Revert creates a new revision from the previous one, which is the only one that is kept.
 func (t *Tool) Revert(ctx context.Context, cluster *workload.Cluster, want tool.Want, revision int) (tool.State, error) {
 	o := t.begin(cluster, want)
 	rec, err := o.records.get(ctx)
@@ -20,9 +20,9 @@ func (t *Tool) Revert(ctx context.Context, cluster *workload.Cluster, want tool.
 	if rec == nil || rec.broken {
 		return tool.State{}, &tool.TerminalError{Err: errors.New("no revision to roll back from")}
 	}
-	if rec.Status == tool.PendingRollback { // it was cut short
+	if rec.Status == tool.PendingRollback { // resume
 		next := *rec
-		return o.carryOut(ctx, rec, &next)
+		return o.execute(ctx, rec, &next)
 	}
 	if revision != 0 && rec.Status == tool.Deployed && rec.Again == revision {
 		return rec.state(), nil
@@ -31,24 +31,24 @@ func (t *Tool) Revert(ctx context.Context, cluster *workload.Cluster, want tool.
 		return tool.State{}, &tool.TerminalError{Err: fmt.Errorf("revision %d is not kept; only the previous revision of manifests is", revision)}
 	}
 	next := &record{revision: *rec.Last, Status: tool.PendingRollback, Again: rec.Last.Number}
-	next.after(rec)
-	return o.carryOut(ctx, rec, next)
+	next.succeed(rec)
+	return o.execute(ctx, rec, next)
 }
 
-// History returns the current revision and the one before.
+// History returns the current revision and the previous one.
 func (t *Tool) History(ctx context.Context, cluster *workload.Cluster, id tool.ID) ([]tool.Revision, error) {
 	rec, err := records{cluster: cluster, id: id}.get(ctx)
 	if rec == nil || err != nil {
 		return nil, err
 	}
-	out := []tool.Revision{rec.told(rec.Status, rec.Message)}
+	out := []tool.Revision{rec.describe(rec.Status, rec.Message)}
 	if rec.Last != nil {
-		out = append(out, rec.Last.told(tool.Superseded, ""))
+		out = append(out, rec.Last.describe(tool.Superseded, ""))
 	}
 	return out, nil
 }
 
-func (r *revision) told(status, message string) tool.Revision {
+func (r *revision) describe(status, message string) tool.Revision {
 	return tool.Revision{
 		Number: r.Number, Status: status, Package: r.Package + "-" + r.Version, Updated: r.Updated.Format(time.RFC3339), Description: message,
 	}

@@ -12,13 +12,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// variable is ${NAME} or ${NAME:=default}. With one more $ before it, it stands for itself.
+// variable matches ${NAME} and ${NAME:=default}. A leading $ escapes it.
 var variable = regexp.MustCompile(`\$?\$\{([A-Za-z_][A-Za-z0-9_]*)(:=([^}]*))?\}`)
 
-// fillIn replaces the variables in all texts of an object. Keys stay as they are, so that a value can't make another field out of one.
-func (v values) fillIn(object map[string]any) error {
+// substituteAll replaces the variables in all strings of an object. It doesn't change keys, so that
+// a value can't turn a field into another.
+func (v values) substituteAll(object map[string]any) error {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
-		filled, err := v.fill(object[key])
+		filled, err := v.substituteIn(object[key])
 		if err != nil {
 			return err
 		}
@@ -27,13 +28,13 @@ func (v values) fillIn(object map[string]any) error {
 	return nil
 }
 
-func (v values) fill(in any) (any, error) {
+func (v values) substituteIn(in any) (any, error) {
 	switch in := in.(type) {
 	case map[string]any:
-		return in, v.fillIn(in)
+		return in, v.substituteAll(in)
 	case []any:
 		for i := range in {
-			filled, err := v.fill(in[i])
+			filled, err := v.substituteIn(in[i])
 			if err != nil {
 				return nil, err
 			}
@@ -47,7 +48,8 @@ func (v values) fill(in any) (any, error) {
 	}
 }
 
-// text fills in one text. If it is a variable and nothing else, it becomes what the variable is, which may be a number.
+// text replaces the variables in a string. A string that is only a variable takes the type of its
+// value, which can be a number.
 func (v values) text(in string) (any, error) {
 	if match := variable.FindStringSubmatch(in); len(match) > 0 && match[0] == in && !strings.HasPrefix(in, "$$") {
 		return v.lookup(match)
@@ -71,7 +73,7 @@ func (v values) text(in string) (any, error) {
 	return out, failure
 }
 
-// lookup finds a value by the parts of a match.
+// lookup returns the value for a match of variable.
 func (v values) lookup(match []string) (any, error) {
 	name, hasDefault, text := match[1], match[2] != "", match[3]
 	if value, ok := v.substitute[name]; ok && value != nil {
@@ -82,7 +84,7 @@ func (v values) lookup(match []string) (any, error) {
 	}
 	var value any
 	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
-		return text, nil //nolint:nilerr // it is a text then
+		return text, nil //nolint:nilerr // a plain string
 	}
 	switch value.(type) {
 	case bool, float64, string:
@@ -92,7 +94,7 @@ func (v values) lookup(match []string) (any, error) {
 	}
 }
 
-// plainJSON gives a value the types that objects are made of, and to each place one of its own.
+// plainJSON returns a copy of a value with the types that objects consist of.
 func plainJSON(value any) (any, error) {
 	data, err := json.Marshal(value)
 	if err != nil {

@@ -16,57 +16,61 @@ import (
 
 const (
 	fieldManager = "drover-addons"
-	// KeepAnnotation on an object of a package, or on the cluster, makes it outlive the installation.
+	// KeepAnnotation on an object, in the package or on the cluster, keeps it when the installation
+	// is removed.
 	KeepAnnotation = "addons.cluster.x-k8s.io/keep"
-	// helmName is on objects of Helm releases.
+	// helmName and helmNamespace mark objects of Helm releases.
 	helmName, helmNamespace = "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"
 )
 
-// object is one of an installation.
+// object is an object of an installation.
 type object struct {
 	objects.Object
-	// ours says that it is on the cluster as one of the installation. Of others it is not known whether and whose.
-	ours bool
+	// owned reports that the object exists and belongs to the installation. If false, existence and
+	// owner are unknown.
+	owned bool
 }
 
-// writer puts objects of one installation onto a cluster.
+// writer writes the objects of one installation.
 type writer struct{ objects.Writer }
 
-// isHome says that an object is the namespace that the record is in. It may be of several installations, so it belongs to none and stays.
-func (w *writer) isHome(o *object) bool {
+// isReleaseNamespace reports whether an object is the namespace of the record. Several
+// installations can share it, so none owns or deletes it.
+func (w *writer) isReleaseNamespace(o *object) bool {
 	return o.GroupVersionKind().GroupKind().String() == "Namespace" && o.GetName() == w.Want.ID.Namespace
 }
 
-// applyAll writes objects in their order.
+// applyAll writes objects in order.
 func (w *writer) applyAll(ctx context.Context, all []*object) error {
 	return objects.WriteAll(ctx, &w.Writer, all, func(ctx context.Context, o *object) error {
 		return w.Failed("applying", &o.Object, w.applyOne(ctx, o))
 	})
 }
 
-// applyOne writes an object with one request if it can: most objects of a first revision are not there, and most of a later one are ours.
+// applyOne writes an object with one request if possible: usually the objects of a first revision
+// do not exist, and those of a later one are owned.
 func (w *writer) applyOne(ctx context.Context, o *object) error {
 	if !o.Known() {
 		if err := o.Locate(w.Cluster.Mapper(), w.Want.ID.Namespace); err != nil {
 			return err
 		}
 	}
-	if w.isHome(o) {
+	if w.isReleaseNamespace(o) {
 		return w.Patch(ctx, &o.Object, o.Unstructured)
 	}
 	w.claim(o)
-	if !o.ours {
+	if !o.owned {
 		if err := w.Create(ctx, &o.Object); !apierrors.IsConflict(err) {
 			return err
 		}
 	} else if len(w.Ignored(&o.Object)) == 0 {
 		return w.Patch(ctx, &o.Object, o.Unstructured)
 	}
-	return w.onto(ctx, o)
+	return w.applyExisting(ctx, o)
 }
 
-// onto writes an object after a look at what is there.
-func (w *writer) onto(ctx context.Context, o *object) error {
+// applyExisting reads an object and checks its owner before it writes.
+func (w *writer) applyExisting(ctx context.Context, o *object) error {
 	live, err := w.Client(&o.Object).Get(ctx, o.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return w.Patch(ctx, &o.Object, o.Unstructured)
@@ -74,15 +78,15 @@ func (w *writer) onto(ctx context.Context, o *object) error {
 	if err != nil {
 		return err
 	}
-	if err := w.mayTake(o, live); err != nil {
+	if err := w.checkOwner(o, live); err != nil {
 		return err
 	}
 	return w.PatchOver(ctx, &o.Object, live)
 }
 
-// mayTake refuses what is somebody else's.
-func (w *writer) mayTake(o *object, live *unstructured.Unstructured) error {
-	if o.ours || w.owns(live) {
+// checkOwner rejects an object that belongs to another owner.
+func (w *writer) checkOwner(o *object, live *unstructured.Unstructured) error {
+	if o.owned || w.owns(live) {
 		return nil
 	}
 	if whose := ownerOf(live); whose != "" {
@@ -94,7 +98,7 @@ func (w *writer) mayTake(o *object, live *unstructured.Unstructured) error {
 	return nil
 }
 
-// claim marks an object as one of the installation.
+// claim marks an object as owned by the installation.
 func (w *writer) claim(o *object) {
 	labels := o.GetLabels()
 	if labels == nil {
@@ -116,7 +120,7 @@ func (w *writer) owns(live metav1.Object) bool {
 	return live.GetLabels()[tool.OwnerLabel] == tool.OwnerDrover && a[tool.NameAnnotation] == w.Want.ID.Name && a[tool.NamespaceAnnotation] == w.Want.ID.Namespace
 }
 
-// ownerOf says in words whose an object is, nothing if it is nobody's.
+// ownerOf describes the owner of an object. It is empty if it has none.
 func ownerOf(live metav1.Object) string {
 	a := live.GetAnnotations()
 	if name := a[helmName]; name != "" {
@@ -128,7 +132,7 @@ func ownerOf(live metav1.Object) string {
 	return ""
 }
 
-// watchOf is the watch of an object's kind. That of Secrets is the one of records.
+// watchOf returns the watch of an object's kind. Secrets share the watch of records.
 func watchOf(o *object) workload.Watch {
 	if o.Resource == secretsResource {
 		return allRecords

@@ -62,7 +62,7 @@ func (c *Checker) Evaluate(ctx context.Context, live *unstructured.Unstructured,
 	}
 	result, err := status.Compute(live)
 	if err != nil {
-		return Verdict{Reason: "has an invalid status"}, nil // the status may become valid
+		return Verdict{Reason: "has an invalid status"}, nil //nolint:nilerr // the status may become valid
 	}
 	return Verdict{Ready: result.Status == status.CurrentStatus, Failed: result.Status == status.FailedStatus, Reason: result.Message}, nil
 }
@@ -125,7 +125,7 @@ func (c *Checker) holds(ctx context.Context, expression string, live *unstructur
 	}
 	result, _, err := program.ContextEval(ctx, map[string]any{"self": live.Object})
 	if err != nil {
-		return false, nil // usually a field that is not set yet
+		return false, nil //nolint:nilerr // usually a field that is not set yet
 	}
 	holds, ok := result.Value().(bool)
 	return ok && holds, nil

@@ -14,11 +14,11 @@ import (
 )
 
 func (o *operation) diff(ctx context.Context, rec *record) ([]tool.Change, error) {
-	if o.settled(rec) && !o.want.Correct {
+	if o.upToDate(rec) && !o.want.Correct {
 		return nil, nil
 	}
 	next := rec
-	if !o.settled(rec) {
+	if !o.upToDate(rec) {
 		var err error
 		if next, err = o.next(ctx, rec); err != nil {
 			return nil, err
@@ -41,20 +41,20 @@ func (o *operation) diff(ctx context.Context, rec *record) ([]tool.Change, error
 	if err != nil {
 		return nil, err
 	}
-	gone, err := o.goners(ctx, next.leftovers(), all)
+	gone, err := o.deletions(ctx, next.leftovers(), all)
 	return slices.DeleteFunc(slices.Concat(changes, gone), func(c tool.Change) bool { return c.Action == "" }), err
 }
 
-// goners are objects that would be deleted.
-func (o *operation) goners(ctx context.Context, all, stay []*object) ([]tool.Change, error) {
-	leaving, err := o.leaving(all, stay)
+// deletions returns a change for each object that would be deleted.
+func (o *operation) deletions(ctx context.Context, all, keep []*object) ([]tool.Change, error) {
+	obsolete, err := o.obsolete(all, keep)
 	if err != nil {
 		return nil, err
 	}
 	w := o.writer()
 	var out []tool.Change
-	for _, one := range leaving {
-		live, err := w.doomed(ctx, one)
+	for _, one := range obsolete {
+		live, err := w.deletable(ctx, one)
 		if err != nil {
 			return nil, err
 		}
@@ -65,7 +65,7 @@ func (o *operation) goners(ctx context.Context, all, stay []*object) ([]tool.Cha
 	return out, nil
 }
 
-// compare returns a change without an action for an object that is as wanted.
+// compare returns a change without an action for an object that is up to date.
 func (w *writer) compare(ctx context.Context, o *object) (tool.Change, error) {
 	if !o.Known() {
 		return objects.Creation(&o.Object), nil
@@ -78,8 +78,8 @@ func (w *writer) compare(ctx context.Context, o *object) (tool.Change, error) {
 	if err != nil {
 		return tool.Change{}, fmt.Errorf("reading %s: %w", o.Title(), err)
 	}
-	if !w.isHome(o) {
-		if err := w.mayTake(o, live); err != nil {
+	if !w.isReleaseNamespace(o) {
+		if err := w.checkOwner(o, live); err != nil {
 			return tool.Change{}, fmt.Errorf("dry-running the apply of %s: %w", o.Title(), err)
 		}
 		w.claim(o)
@@ -91,7 +91,7 @@ func (w *writer) compare(ctx context.Context, o *object) (tool.Change, error) {
 	return tool.Change{Object: o.Named(), Action: tool.Update, Diff: diff}, nil
 }
 
-func (o *operation) judgeAll(ctx context.Context, rec *record) (tool.Health, error) {
+func (o *operation) checkHealth(ctx context.Context, rec *record) (tool.Health, error) {
 	if rec == nil {
 		return tool.Health{Message: "installation not found"}, nil
 	}
