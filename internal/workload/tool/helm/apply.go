@@ -20,7 +20,7 @@ func (o *operation) apply(ctx context.Context, h history) (tool.State, error) {
 	if err := chartutil.ValidateReleaseName(o.want.ID.Name); err != nil {
 		return tool.State{}, &tool.TerminalError{Err: fmt.Errorf("release name %q: %w", o.want.ID.Name, err)}
 	}
-	s, err := o.look(ctx, h)
+	s, err := o.observe(ctx, h)
 	if err != nil {
 		return tool.State{}, err
 	}
@@ -35,19 +35,19 @@ func (o *operation) apply(ctx context.Context, h history) (tool.State, error) {
 	if err != nil {
 		return tool.State{}, err
 	}
-	return o.carryOut(ctx, s, change)
+	return o.execute(ctx, s, change)
 }
 
 // next decides what to do.
 func (o *operation) next(ctx context.Context, s *situation) (step, error) {
 	var err error
 	if s.newest != nil {
-		s.same, err = o.same(ctx, s.newest, s.last())
+		s.same, err = o.matchesWant(ctx, s.newest, s.last())
 	}
 	return decide(s), err
 }
 
-// fingerprint tells archives apart, and ways to render one.
+// fingerprint identifies an archive and how it is rendered.
 func (o *operation) fingerprint() string {
 	if o.want.Options.Install.IncludeCRDs {
 		return o.want.Resolved.Digest + "+crds"
@@ -55,8 +55,9 @@ func (o *operation) fingerprint() string {
 	return o.want.Resolved.Digest
 }
 
-// same says whether a revision was made from what is wanted. The chart is needed for those that Drover did not make.
-func (o *operation) same(ctx context.Context, rec, last *record) (bool, error) {
+// matchesWant reports whether a revision was made from what is wanted. It loads the chart only for
+// revisions that Drover didn't make.
+func (o *operation) matchesWant(ctx context.Context, rec, last *record) (bool, error) {
 	if rec.Chart == nil || rec.Chart.Metadata == nil || !equalValues(rec.Config, effective(o.want.Options.Upgrade, o.want.Values, last)) {
 		return false, nil
 	}
@@ -71,8 +72,8 @@ func (o *operation) same(ctx context.Context, rec, last *record) (bool, error) {
 	return have.Name == chart.Name() && have.Version == chart.Metadata.Version && sameTemplates(rec.Chart, chart), nil
 }
 
-// carryOut makes a revision. It can be repeated from any point on.
-func (o *operation) carryOut(ctx context.Context, s *situation, c *change) (tool.State, error) {
+// execute rolls out a revision. It can be repeated from any point.
+func (o *operation) execute(ctx context.Context, s *situation, c *change) (tool.State, error) {
 	if err := o.open(ctx, s, c); err != nil {
 		return tool.State{}, err
 	}
@@ -85,7 +86,7 @@ func (o *operation) carryOut(ctx context.Context, s *situation, c *change) (tool
 	return c.state(), nil
 }
 
-// open records that the revision is being made.
+// open records a pending revision.
 func (o *operation) open(ctx context.Context, s *situation, c *change) error {
 	if c.resume {
 		if s.newest.Info.Status == c.Info.Status {
@@ -99,10 +100,10 @@ func (o *operation) open(ctx context.Context, s *situation, c *change) error {
 			return err
 		}
 	}
-	return o.createIn(ctx, c.record)
+	return o.createRecord(ctx, c.record)
 }
 
-// defaultTimeout bounds an operation.
+// defaultTimeout limits an operation.
 const defaultTimeout = 10 * time.Minute
 
 func (o *operation) timeout() time.Duration {
@@ -112,7 +113,8 @@ func (o *operation) timeout() time.Duration {
 	return defaultTimeout
 }
 
-// run does what the revision is about. What was applied stays if something fails, unless options say otherwise.
+// run applies the objects of a revision and deletes obsolete ones. After a failure it keeps what it
+// applied, unless the options ask for cleanup.
 func (o *operation) run(ctx context.Context, s *situation, c *change) error {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout())
 	defer cancel()
@@ -138,19 +140,19 @@ func (o *operation) run(ctx context.Context, s *situation, c *change) error {
 	return err
 }
 
-// old are all objects of earlier revisions that may be on the cluster.
+// old returns all objects of earlier revisions that may exist.
 func (o *operation) old(s *situation) ([]*object, error) {
 	var old []*object
 	for _, rec := range s.records() {
 		objects, err := parse(rec.Manifest)
 		if err != nil {
-			continue // it can't have been applied
+			continue // never applied
 		}
 		if objects, err = obj.LocateSome(objects, o.cluster.Mapper(), o.want.ID.Namespace); err != nil {
 			return nil, err
 		}
 		for _, object := range objects {
-			object.ours = rec == s.base
+			object.owned = rec == s.base
 			object.clientSide = rec == s.base && rec.ApplyMethod != string(releasev1.ApplyMethodServerSideApply)
 		}
 		old = append(old, objects...)
@@ -158,22 +160,22 @@ func (o *operation) old(s *situation) ([]*object, error) {
 	return old, nil
 }
 
-// inherit notes what is known of objects from earlier revisions.
+// inherit copies what earlier revisions know about objects.
 func inherit(objects, old []*object) {
 	known := map[string]*object{}
 	for _, o := range old {
-		if o.ours {
+		if o.owned {
 			known[o.Identity()] = o
 		}
 	}
 	for _, o := range objects {
 		if before := known[o.Identity()]; before != nil {
-			o.ours, o.clientSide = true, before.clientSide
+			o.owned, o.clientSide = true, before.clientSide
 		}
 	}
 }
 
-// obsolete are old objects that are not among the new, in the order to delete them in.
+// obsolete returns the objects in old that are not in current, in the order of deletion.
 func obsolete(old, current []*object) []*object {
 	wanted := map[string]bool{}
 	for _, o := range current {
@@ -195,7 +197,8 @@ func reversed(objects []*object) []*object {
 	return out
 }
 
-// adopt leaves a revision as it is. Its objects are written again if that is asked for, and others that claim to be deployed are put right.
+// adopt keeps a revision. It rewrites its objects if Correct is set, and fixes other revisions that
+// are recorded as deployed.
 func (o *operation) adopt(ctx context.Context, s *situation) error {
 	if err := o.supersede(ctx, s, s.newest.Version); err != nil || !o.want.Correct {
 		return err
@@ -203,14 +206,14 @@ func (o *operation) adopt(ctx context.Context, s *situation) error {
 	return o.correct(ctx, s.newest)
 }
 
-// correct writes the objects of a revision again.
+// correct rewrites the objects of a revision.
 func (o *operation) correct(ctx context.Context, rec *record) error {
 	objects, err := o.objects(rec.Manifest)
 	if err != nil {
 		return err
 	}
 	for _, object := range objects {
-		object.ours = true
+		object.owned = true
 	}
 	w := o.writer()
 	w.Want.Options.Upgrade.Force = false

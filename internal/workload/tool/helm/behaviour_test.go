@@ -269,7 +269,7 @@ func TestValuesStayOutOfTheLog(t *testing.T) {
 	const canary = "canary-51c9"
 	var out bytes.Buffer
 	previous := log.Writer()
-	log.SetOutput(discreet{&out})
+	log.SetOutput(redactingWriter{&out})
 	defer log.SetOutput(previous)
 	b := newBench(t)
 	b.sync(t)

@@ -22,7 +22,8 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// capabilitiesOf tells templates what a cluster can do, from what its connection knows already.
+// capabilitiesOf returns the capabilities of a cluster for templates, from the cache of its
+// connection.
 func capabilitiesOf(cluster *workload.Cluster) (*common.Capabilities, error) {
 	info, err := cluster.Version()
 	if err != nil {
@@ -39,10 +40,10 @@ func capabilitiesOf(cluster *workload.Cluster) (*common.Capabilities, error) {
 	return &common.Capabilities{KubeVersion: *version, APIVersions: kinds, HelmVersion: common.DefaultCapabilities.HelmVersion}, nil
 }
 
-// versionSet has every group and version, and every kind of them.
+// versionSet returns every group version and every kind.
 func versionSet(d discovery.DiscoveryInterface) (common.VersionSet, error) {
 	groups, resources, err := d.ServerGroupsAndResources()
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) { // an API service that is down hides its own kinds only
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) { // an unavailable API service hides only its own kinds
 		return nil, fmt.Errorf("discovering kinds: %w", err)
 	}
 	set := map[string]bool{}
@@ -60,27 +61,27 @@ func versionSet(d discovery.DiscoveryInterface) (common.VersionSet, error) {
 	return common.VersionSet(sortedKeys(set)), nil
 }
 
-// lookup lets templates look at the cluster, with the clients of its connection.
+// lookup lets templates read objects through the connection to the cluster.
 type lookup struct {
 	cluster *workload.Cluster
 
 	mu sync.Mutex
-	// failed is why a look failed, for that is no mistake of the chart's.
+	// failed is the error of a read, which is not a mistake of the chart.
 	failed error
 }
 
-// GetClientFor returns a client for a kind, and whether its objects are in namespaces.
+// GetClientFor returns a client for a kind, and whether the kind is namespaced.
 func (l *lookup) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
 	mapping, err := l.cluster.Mapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
-		return nil, false, l.note(err)
+		return nil, false, l.record(err)
 	}
 	client := l.cluster.Dynamic().Resource(mapping.Resource)
-	return &looking{NamespaceableResourceInterface: client, note: l.note}, mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
+	return &recordingResource{NamespaceableResourceInterface: client, record: l.record}, mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
-func (l *lookup) note(err error) error {
+func (l *lookup) record(err error) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -89,37 +90,37 @@ func (l *lookup) note(err error) error {
 	return err
 }
 
-// looking notes failures of the reads that templates can make.
-type looking struct {
+// recordingResource records errors of reads by templates.
+type recordingResource struct {
 	dynamic.NamespaceableResourceInterface
-	note func(error) error
+	record func(error) error
 }
 
-func (l *looking) Namespace(namespace string) dynamic.ResourceInterface {
-	return &lookingInto{ResourceInterface: l.NamespaceableResourceInterface.Namespace(namespace), note: l.note}
+func (l *recordingResource) Namespace(namespace string) dynamic.ResourceInterface {
+	return &recordingNamespace{ResourceInterface: l.NamespaceableResourceInterface.Namespace(namespace), record: l.record}
 }
 
-func (l *looking) Get(ctx context.Context, name string, o metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
+func (l *recordingResource) Get(ctx context.Context, name string, o metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
 	obj, err := l.NamespaceableResourceInterface.Get(ctx, name, o, sub...)
-	return obj, l.note(err)
+	return obj, l.record(err)
 }
 
-func (l *looking) List(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+func (l *recordingResource) List(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	list, err := l.NamespaceableResourceInterface.List(ctx, o)
-	return list, l.note(err)
+	return list, l.record(err)
 }
 
-type lookingInto struct {
+type recordingNamespace struct {
 	dynamic.ResourceInterface
-	note func(error) error
+	record func(error) error
 }
 
-func (l *lookingInto) Get(ctx context.Context, name string, o metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
+func (l *recordingNamespace) Get(ctx context.Context, name string, o metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
 	obj, err := l.ResourceInterface.Get(ctx, name, o, sub...)
-	return obj, l.note(err)
+	return obj, l.record(err)
 }
 
-func (l *lookingInto) List(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+func (l *recordingNamespace) List(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	list, err := l.ResourceInterface.List(ctx, o)
-	return list, l.note(err)
+	return list, l.record(err)
 }

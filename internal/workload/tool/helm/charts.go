@@ -13,15 +13,16 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
-// keptCharts is how many parsed charts stay in memory. A fleet gets the same few charts at a time, and the large ones take megabytes.
+// keptCharts is how many parsed charts stay in memory. A fleet installs the same few at a time, and
+// large ones take megabytes.
 const keptCharts = 8
 
-// Fetcher returns archives of charts. An artifact.Store does.
+// Fetcher returns archives of charts. artifact.Store implements it.
 type Fetcher interface {
 	Fetch(ctx context.Context, ref artifact.Ref, resolved artifact.Resolved) ([]byte, error)
 }
 
-// charts parses each archive once, as long as it is in use.
+// charts parses each archive once while it is in use.
 type charts struct {
 	fetcher Fetcher
 	parsed  *lru.Cache
@@ -29,7 +30,7 @@ type charts struct {
 
 func newCharts(f Fetcher) *charts { return &charts{fetcher: f, parsed: lru.New(keptCharts)} }
 
-// load returns a chart that the caller may change.
+// load returns a chart that the caller may modify.
 func (c *charts) load(ctx context.Context, ref artifact.Ref, resolved artifact.Resolved) (*chartv2.Chart, error) {
 	if chart, ok := c.parsed.Get(resolved.Digest); ok {
 		return clone(chart.(*chartv2.Chart)), nil // nothing else is put there
@@ -48,8 +49,8 @@ func (c *charts) load(ctx context.Context, ref artifact.Ref, resolved artifact.R
 	return clone(chart), nil
 }
 
-// clone copies what the processing of dependencies changes: the tree, which of its parts are on, and which values they start from. Templates
-// and files are shared.
+// clone copies what processing dependencies modifies: the tree, which parts are enabled, and their
+// values. Templates and files are shared.
 func clone(chart *chartv2.Chart) *chartv2.Chart {
 	out := *chart
 	out.Raw = nil

@@ -17,17 +17,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The form of Helm's Secrets. Helm's own package for it is not used, for it brings a SQL database along and knows no contexts.
+// The format of Helm's Secrets. Helm's own package is not used: it depends on a SQL database and
+// supports no contexts.
 const (
 	secretType = "helm.sh/release.v1"
 	secretKey  = "release"
-	// nearlyFull is close to what a Secret holds.
+	// nearlyFull is close to the size limit of a Secret.
 	nearlyFull = 900 << 10
-	// tooLarge is more than any release of Helm's can be, as a Secret holds 1 MiB, which compresses JSON by far less than this.
+	// tooLarge exceeds any release: a Secret holds 1 MiB, and JSON compresses by less than this
+	// factor.
 	tooLarge = 64 << 20
 )
 
-// encode makes the Secret of a revision. changed is the label for the time, which differs for new Secrets.
+// encode returns the Secret of a revision. changed is the label of the timestamp, which differs
+// between new and existing Secrets.
 func encode(rec *record, changed string) (*corev1.Secret, error) {
 	data, err := pack(rec.Release)
 	if err != nil {
@@ -66,7 +69,7 @@ func decode(secret *corev1.Secret) (*record, error) {
 	return &record{Release: release, version: secret.ResourceVersion, chart: secret.Annotations[chartAnnotation]}, nil
 }
 
-// pack tries harder if a release would not fit into a Secret otherwise.
+// pack compresses harder if a release would not fit into a Secret.
 func pack(release *releasev1.Release) ([]byte, error) {
 	out, err := compress(release, gzip.DefaultCompression)
 	if err == nil && len(out) > nearlyFull {
@@ -75,7 +78,7 @@ func pack(release *releasev1.Release) ([]byte, error) {
 	return out, err
 }
 
-// zippers are kept by their level: the tables of one take most of a megabyte.
+// zippers are pooled by level: the tables of one take most of a megabyte.
 var zippers = map[int]*sync.Pool{gzip.DefaultCompression: {}, gzip.BestCompression: {}}
 
 func zipperTo(out io.Writer, level int) (*gzip.Writer, error) {
@@ -103,7 +106,7 @@ func compress(release *releasev1.Release, level int) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// unpack also reads what was written before Helm compressed releases.
+// unpack also reads releases from before Helm compressed them.
 func unpack(data []byte) (*releasev1.Release, error) {
 	plain := make([]byte, base64.StdEncoding.DecodedLen(len(data)))
 	n, err := base64.StdEncoding.Decode(plain, data)

@@ -13,14 +13,14 @@ import (
 	obj "github.com/drover-dev/drover/internal/workload/tool/objects"
 )
 
-// Diff asks the API server what it would make of the objects.
+// Diff dry-runs the apply of all objects.
 func (e *Engine) Diff(ctx context.Context, cluster *workload.Cluster, want tool.Want) ([]tool.Change, error) {
 	o := e.begin(cluster, want)
 	return withHistory(ctx, o.records, o.diff)
 }
 
 func (o *operation) diff(ctx context.Context, h history) ([]tool.Change, error) {
-	s, err := o.look(ctx, h)
+	s, err := o.observe(ctx, h)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (o *operation) diff(ctx context.Context, h history) ([]tool.Change, error) 
 	if err != nil {
 		return nil, err
 	}
-	gone, err := o.leaving(ctx, s, objects)
+	gone, err := o.deletions(ctx, s, objects)
 	return append(slices.DeleteFunc(dereference(changes), func(c tool.Change) bool { return c.Action == "" }), gone...), err
 }
 
@@ -59,7 +59,7 @@ func dereference(changes []*tool.Change) []tool.Change {
 	return out
 }
 
-// wanted are the objects to compare with.
+// wanted returns the objects to compare with.
 func (o *operation) wanted(ctx context.Context, s *situation, next step) ([]*object, error) {
 	if next.adopt {
 		objects, err := o.objects(s.newest.Manifest)
@@ -73,10 +73,10 @@ func (o *operation) wanted(ctx context.Context, s *situation, next step) ([]*obj
 		return nil, err
 	}
 	values := effective(o.want.Options.Upgrade, o.want.Values, s.last())
-	if err := o.start(chart, values, s.last()); err != nil {
+	if err := o.prepareChart(chart, values, s.last()); err != nil {
 		return nil, err
 	}
-	crds, err := o.definitions(chart)
+	crds, err := o.crds(chart)
 	if err != nil {
 		return nil, err
 	}
@@ -88,12 +88,12 @@ func (o *operation) wanted(ctx context.Context, s *situation, next step) ([]*obj
 	if err != nil {
 		return nil, &tool.TerminalError{Err: err}
 	}
-	// The kinds in crds are not there before the first installation.
+	// The kinds in crds do not exist before the first installation.
 	return objects, obj.LocateAll(slices.Concat(crds, objects), o.cluster.Mapper(), o.want.ID.Namespace)
 }
 
-// leaving are objects that would be deleted.
-func (o *operation) leaving(ctx context.Context, s *situation, objects []*object) ([]tool.Change, error) {
+// deletions returns a change for each object that would be deleted.
+func (o *operation) deletions(ctx context.Context, s *situation, objects []*object) ([]tool.Change, error) {
 	old, err := o.old(s)
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (o *operation) leaving(ctx context.Context, s *situation, objects []*object
 	return out, nil
 }
 
-// compare returns nil for an object that is as wanted.
+// compare returns nil for an object that is up to date.
 func (w *writer) compare(ctx context.Context, o *object) (*tool.Change, error) {
 	create := obj.Creation(&o.Object)
 	if !o.Known() {

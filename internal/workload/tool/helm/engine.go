@@ -13,7 +13,7 @@ import (
 	obj "github.com/drover-dev/drover/internal/workload/tool/objects"
 )
 
-// Engine puts charts onto clusters. It keeps nothing of a release in memory once a call has returned.
+// Engine installs charts on clusters. It keeps no state of a release between calls.
 //
 //	          ┌ Secret: pending ┐                        ┌ old: superseded ┐
 //	render ──▶│  of a revision  │──▶ hooks, objects ──▶  │  new: deployed  │
@@ -31,21 +31,21 @@ var (
 	_ tool.Reverter = (*Engine)(nil)
 )
 
-// New returns an engine that gets its charts from f.
+// New returns an engine that fetches charts from f.
 //
-// Where values and those of a chart are of different shapes, Helm says so on the standard logger, with both. Nothing else of Drover uses that
-// logger, and values must not get there, so these lines are left out from now on.
+// Helm logs values on the standard logger if their shape differs from those of the chart. New
+// filters these lines out; nothing else in Drover uses that logger.
 func New(f Fetcher) *Engine {
-	quiet.Do(func() { log.SetOutput(discreet{log.Writer()}) })
+	redactLog.Do(func() { log.SetOutput(redactingWriter{log.Writer()}) })
 	return &Engine{charts: newCharts(f), health: obj.NewChecker()}
 }
 
-var quiet sync.Once
+var redactLog sync.Once
 
-// discreet leaves out what Helm says of values.
-type discreet struct{ io.Writer }
+// redactingWriter drops log lines of Helm that contain values.
+type redactingWriter struct{ io.Writer }
 
-func (d discreet) Write(line []byte) (int, error) {
+func (d redactingWriter) Write(line []byte) (int, error) {
 	for _, mark := range []string{"warning: cannot overwrite table", "warning: destination for", "warning: skipped value for"} {
 		if strings.Contains(string(line), mark) {
 			return len(line), nil
@@ -82,7 +82,7 @@ func (e *Engine) Observe(cluster *workload.Cluster, id tool.ID) (tool.State, err
 	return h[0].state(), nil
 }
 
-// Apply makes the release as wanted, see decide.
+// Apply installs or upgrades, see decide.
 func (e *Engine) Apply(ctx context.Context, cluster *workload.Cluster, want tool.Want) (tool.State, error) {
 	o := e.begin(cluster, want)
 	return withHistory(ctx, o.records, o.apply)
@@ -95,13 +95,14 @@ func (e *Engine) Remove(ctx context.Context, cluster *workload.Cluster, want too
 	return err
 }
 
-// Revert makes a new revision out of an earlier one.
+// Revert creates a new revision from an earlier one.
 func (e *Engine) Revert(ctx context.Context, cluster *workload.Cluster, want tool.Want, revision int) (tool.State, error) {
 	o := e.begin(cluster, want)
 	return withHistory(ctx, o.records, func(ctx context.Context, h history) (tool.State, error) { return o.revert(ctx, h, revision) })
 }
 
-// withHistory calls do with what the watch told of a release. If that turns out to be old, or tells nothing, the cluster is asked.
+// withHistory calls do with the history according to the watch. If the watch is behind or has not
+// synced, it lists the history.
 func withHistory[T any](ctx context.Context, r records, do func(context.Context, history) (T, error)) (T, error) {
 	if h, synced := r.watched(); synced {
 		out, err := do(ctx, h)

@@ -12,9 +12,10 @@ import (
 	"k8s.io/client-go/util/csaupgrade"
 )
 
-// takeFields makes the fields that were written before server-side apply ours, so that those the chart has dropped since go. Whoever wrote
-// the marks of a release installed it: the helm command calls itself helm, the original controller manager, and others may differ.
-func takeFields(ctx context.Context, client dynamic.ResourceInterface, live *unstructured.Unstructured) error {
+// adoptFields takes over the fields that were written before server-side apply, so that those the
+// chart has dropped since are removed. The field managers that wrote the release annotations are
+// the installers: helm, the manager of the original add-on provider, or another.
+func adoptFields(ctx context.Context, client dynamic.ResourceInterface, live *unstructured.Unstructured) error {
 	installers := sets.New[string]()
 	for _, entry := range live.GetManagedFields() {
 		if entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == "" && entry.FieldsV1 != nil &&

@@ -9,7 +9,7 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
-// close records that the revision is on the cluster. There is no moment with two deployed ones.
+// close records that the revision is deployed. At no time are two revisions recorded as deployed.
 func (o *operation) close(ctx context.Context, s *situation, rec *record, description string) error {
 	if err := o.supersede(ctx, s, rec.Version); err != nil {
 		return err
@@ -22,7 +22,7 @@ func (o *operation) close(ctx context.Context, s *situation, rec *record, descri
 	return nil
 }
 
-// supersede marks what was deployed, or on its way out, before the revision.
+// supersede marks earlier revisions that are deployed or being uninstalled as superseded.
 func (o *operation) supersede(ctx context.Context, s *situation, revision int) error {
 	for i, e := range s.history {
 		outgoing := i == 0 && (e.status == tool.Uninstalled || e.status == tool.Uninstalling)
@@ -42,7 +42,7 @@ func (o *operation) markSuperseded(ctx context.Context, s *situation, e entry) e
 	if rec == nil || rec.Version != e.revision {
 		var err error
 		if rec, err = o.read(ctx, e); errors.Is(err, errStale) {
-			return nil // it is gone
+			return nil // deleted
 		} else if err != nil {
 			return err
 		}
@@ -51,16 +51,16 @@ func (o *operation) markSuperseded(ctx context.Context, s *situation, e entry) e
 		return o.records.relabel(ctx, e, tool.Superseded)
 	}
 	if rec.Info.Status == releasecommon.StatusSuperseded {
-		return nil // the watch has not told yet
+		return nil // the watch is behind
 	}
 	rec.Info.Status = releasecommon.StatusSuperseded
 	return o.records.update(ctx, rec)
 }
 
-// defaultHistory is how many revisions are kept if nothing is said.
+// defaultHistory is the default number of revisions to keep.
 const defaultHistory = 10
 
-// prune forgets the oldest revisions. What it can't forget is left to the next time.
+// prune deletes the oldest records. A failure is left to the next call.
 func (o *operation) prune(ctx context.Context, h history, current int) {
 	limit := defaultHistory
 	if m := o.want.Options.Upgrade.MaxHistory; m != nil {
@@ -81,14 +81,15 @@ func (o *operation) prune(ctx context.Context, h history, current int) {
 	}
 }
 
-// decided says that the cluster has given its answer. Otherwise nothing is known, and the revision stays pending until somebody asks again.
+// decided reports whether a failure is final. Otherwise the revision stays pending, and the next
+// call resumes it.
 func decided(err error) bool {
 	var terminal *tool.TerminalError
 	var hook *hookError
 	return errors.As(err, &terminal) || errors.As(err, &hook) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// fail records why a revision could not be made, and returns it.
+// fail records the failure of a revision if it is final, and returns cause.
 func (o *operation) fail(ctx context.Context, rec *record, cause error) error {
 	if ctx.Err() != nil || !decided(cause) {
 		return cause

@@ -11,7 +11,7 @@ import (
 	obj "github.com/drover-dev/drover/internal/workload/tool/objects"
 )
 
-// Health reads the objects of the newest revision. Their kinds are watched from then on.
+// Health reads the objects of the newest revision and starts watching their kinds.
 func (e *Engine) Health(ctx context.Context, cluster *workload.Cluster, want tool.Want) (tool.Health, error) {
 	o := e.begin(cluster, want)
 	return withHistory(ctx, o.records, o.health)
@@ -46,7 +46,8 @@ func (o *operation) health(ctx context.Context, h history) (tool.Health, error) 
 	return obj.Summary(verdicts), err
 }
 
-// newest reads the newest revision. Item that was superseded is hardly it: the watch has not told of its successor yet.
+// newest reads the newest revision. If that is superseded, the watch is behind, and the records are
+// listed.
 func (o *operation) newest(ctx context.Context, h history) (*record, error) {
 	rec, err := o.records.get(ctx, h[0].revision)
 	if err != nil || rec.status() != tool.Superseded {
@@ -58,7 +59,7 @@ func (o *operation) newest(ctx context.Context, h history) (*record, error) {
 	return o.records.get(ctx, h[0].revision)
 }
 
-// follow makes changes of an object's kind an event from now on.
+// follow starts watching an object's kind.
 func (o *operation) follow(object *object) {
 	if object.Known() {
 		o.cluster.Follow(watchOf(object))

@@ -16,14 +16,14 @@ import (
 	obj "github.com/drover-dev/drover/internal/workload/tool/objects"
 )
 
-// hookError says that a hook ran and failed.
+// hookError reports that a hook ran and failed.
 type hookError struct{ err error }
 
 func (h *hookError) Error() string { return h.err.Error() }
 
 func (h *hookError) Unwrap() error { return h.err }
 
-// hooks runs those of an event one after the other, and waits for Jobs and Pods to end.
+// hooks runs the hooks of an event one after the other, and waits for Jobs and Pods to finish.
 func (o *operation) hooks(ctx context.Context, rec *record, event releasev1.HookEvent) error {
 	if o.want.Options.DisableHooks {
 		return nil
@@ -43,7 +43,7 @@ func (o *operation) hooks(ctx context.Context, rec *record, event releasev1.Hook
 	return o.clearHooks(ctx, due, releasev1.HookSucceeded)
 }
 
-// dueHooks are those of an event by weight, then by name.
+// dueHooks returns the hooks of an event by weight, then by name.
 func dueHooks(all []*releasev1.Hook, event releasev1.HookEvent) []*releasev1.Hook {
 	var due []*releasev1.Hook
 	for _, h := range all {
@@ -87,7 +87,7 @@ func (o *operation) runHook(ctx context.Context, h *releasev1.Hook) error {
 	return nil
 }
 
-// awaitHook waits for the end of what can end.
+// awaitHook waits for a Job or Pod to finish.
 func (o *operation) awaitHook(ctx context.Context, w *writer, hook *object) error {
 	ended, ok := hookEnds[hook.GroupVersionKind().GroupKind().String()]
 	if !ok {
@@ -109,7 +109,7 @@ func (o *operation) awaitHook(ctx context.Context, w *writer, hook *object) erro
 	return err
 }
 
-// hookEnds say how kinds that end have ended.
+// hookEnds report how an object of a kind has finished.
 var hookEnds = map[string]func(*unstructured.Unstructured) (succeeded, failed bool){
 	"Job.batch": func(u *unstructured.Unstructured) (bool, bool) {
 		return obj.Condition(u, "Complete") == "True", obj.Condition(u, "Failed") == "True"
@@ -120,7 +120,8 @@ var hookEnds = map[string]func(*unstructured.Unstructured) (succeeded, failed bo
 	},
 }
 
-// clearHooks deletes the objects of hooks that have a policy, and waits until they are gone. Kinds stay: too much would go with them.
+// clearHooks deletes the objects of hooks with a policy and waits until they are gone. It keeps
+// CRDs, whose deletion would delete all their objects.
 func (o *operation) clearHooks(ctx context.Context, hooks []*releasev1.Hook, policy releasev1.HookDeletePolicy) error {
 	w := o.writer()
 	for _, h := range hooks {

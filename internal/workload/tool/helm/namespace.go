@@ -10,8 +10,9 @@ import (
 	obj "github.com/drover-dev/drover/internal/workload/tool/objects"
 )
 
-// createIn records a revision, and makes its namespace before if that is wanted and not known to be there.
-func (o *operation) createIn(ctx context.Context, rec *record) error {
+// createRecord records a revision. It first creates the namespace if that is wanted and not known
+// to exist.
+func (o *operation) createRecord(ctx context.Context, rec *record) error {
 	wanted := o.want.Options.Install.CreateNamespace == nil || *o.want.Options.Install.CreateNamespace
 	known := namespaceOf{cluster: o.cluster.Key().String(), name: rec.Namespace}
 	if _, ok := o.engine.namespaces.Load(known); !ok && wanted && rec.Version == 1 {
@@ -20,7 +21,7 @@ func (o *operation) createIn(ctx context.Context, rec *record) error {
 		}
 	}
 	err := o.records.create(ctx, rec)
-	if apierrors.IsNotFound(err) && wanted { // the namespace was known, but has gone since
+	if apierrors.IsNotFound(err) && wanted { // the namespace was deleted since
 		if err := o.createNamespace(ctx); err != nil {
 			return err
 		}
@@ -32,7 +33,7 @@ func (o *operation) createIn(ctx context.Context, rec *record) error {
 	return err
 }
 
-// namespaceOf names a namespace that was there once.
+// namespaceOf identifies a namespace that existed before.
 type namespaceOf struct{ cluster, name string }
 
 func (o *operation) createNamespace(ctx context.Context) error {

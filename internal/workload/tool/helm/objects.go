@@ -17,7 +17,7 @@ import (
 	obj "github.com/drover-dev/drover/internal/workload/tool/objects"
 )
 
-// Marks that Helm puts on objects, and those that charts put there for Helm.
+// Marks of Helm on objects, and those of charts for Helm.
 const (
 	managedByLabel      = "app.kubernetes.io/managed-by"
 	managedByHelm       = "Helm"
@@ -27,12 +27,13 @@ const (
 	policyKeep          = "keep"
 )
 
-// object is one of a release.
+// object is an object of a release.
 type object struct {
 	obj.Object
-	// ours says that it is on the cluster as one of the release. Of others it is not known whether and whose.
-	ours bool
-	// clientSide says that it was put there before server-side apply.
+	// owned reports that the object exists and belongs to the release. If false, existence and
+	// owner are unknown.
+	owned bool
+	// clientSide reports that it was written before server-side apply.
 	clientSide bool
 }
 
@@ -40,12 +41,12 @@ func newObject(u *unstructured.Unstructured) *object {
 	return &object{Object: obj.Object{Unstructured: u}}
 }
 
-// kept says that the chart wants the object to outlive the release.
+// kept reports whether the chart wants the object to outlive the release.
 func kept(u *unstructured.Unstructured) bool {
 	return strings.EqualFold(strings.TrimSpace(u.GetAnnotations()[policyAnnotation]), policyKeep)
 }
 
-// parse reads the objects of a manifest, in its order.
+// parse returns the objects of a manifest in order.
 func parse(manifest string) ([]*object, error) {
 	documents := releaseutil.SplitManifests(manifest)
 	keys := slices.Collect(maps.Keys(documents))
@@ -66,7 +67,7 @@ func parse(manifest string) ([]*object, error) {
 	return out, nil
 }
 
-// source is the template that a document came from.
+// source names the template of a document.
 func source(document string) string {
 	for line := range strings.Lines(document) {
 		if name, ok := strings.CutPrefix(line, "# Source: "); ok {
@@ -79,7 +80,7 @@ func source(document string) string {
 func parseDocument(document string) ([]*object, error) {
 	data, err := yaml.YAMLToJSON([]byte(document))
 	if err != nil {
-		return nil, errors.New("invalid YAML") // the cause may quote it
+		return nil, errors.New("invalid YAML") // the cause may quote values
 	}
 	if string(data) == "null" {
 		return nil, nil
@@ -106,7 +107,7 @@ func parseDocument(document string) ([]*object, error) {
 	return out, err
 }
 
-// claim marks an object as one of a release.
+// claim marks an object as part of a release.
 func (o *object) claim(owner tool.ID) {
 	labels := o.GetLabels()
 	if labels == nil {
@@ -122,20 +123,20 @@ func (o *object) claim(owner tool.ID) {
 	o.SetAnnotations(annotations)
 }
 
-// ownedBy says whether an object on the cluster carries the marks of a release.
+// ownedBy reports whether an object on the cluster carries the marks of a release.
 func ownedBy(live *unstructured.Unstructured, owner tool.ID) bool {
 	a := live.GetAnnotations()
 	return live.GetLabels()[managedByLabel] == managedByHelm && a[nameAnnotation] == owner.Name && a[namespaceAnnotation] == owner.Namespace
 }
 
-// ownedByOther says whether an object carries the marks of another release.
+// ownedByOther reports whether an object carries the marks of another release.
 func ownedByOther(live metav1.Object, owner tool.ID) bool {
 	a := live.GetAnnotations()
 	name, namespace := a[nameAnnotation], a[namespaceAnnotation]
 	return name != "" && (name != owner.Name || namespace != owner.Namespace)
 }
 
-// inOrder sorts objects by kind, those of unknown kinds last.
+// inOrder sorts objects by kind, unknown kinds last.
 func inOrder(objects []*object, order releaseutil.KindSortOrder) []*object {
 	place := func(o *object) int {
 		if i := slices.Index(order, o.GetKind()); i >= 0 {

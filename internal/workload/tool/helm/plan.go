@@ -7,20 +7,20 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
-// situation is what the records say of a release.
+// situation is what the records of a release say.
 type situation struct {
 	history history
-	// newest is nil if there is none, or if it can't be read.
+	// newest is nil if there is none or if it is unreadable.
 	newest *record
-	// same says that the newest was made from what is wanted.
+	// same reports that newest was made from what is wanted.
 	same bool
-	// base is the revision that is on the cluster as a whole, or nil.
+	// base is the complete revision on the cluster, or nil.
 	base *record
-	// left are those after base, which may have left objects behind.
+	// left are the revisions after base, which may have left objects behind.
 	left []*record
 }
 
-// last is the revision whose values are reused.
+// last returns the revision whose values are reused.
 func (s *situation) last() *record {
 	if s.base != nil {
 		return s.base
@@ -31,7 +31,7 @@ func (s *situation) last() *record {
 	return s.newest
 }
 
-// records are all whose objects may be on the cluster.
+// records returns all revisions whose objects may exist.
 func (s *situation) records() []*record {
 	all := s.left
 	if s.base != nil {
@@ -40,10 +40,10 @@ func (s *situation) records() []*record {
 	return all
 }
 
-// manyLeft bounds how many failed revisions are read for what they left behind.
-const manyLeft = 5
+// maxLeft limits how many failed revisions are read for objects that they left behind.
+const maxLeft = 5
 
-func (o *operation) look(ctx context.Context, h history) (*situation, error) {
+func (o *operation) observe(ctx context.Context, h history) (*situation, error) {
 	s := &situation{history: h}
 	if len(h) == 0 {
 		return s, nil
@@ -62,31 +62,31 @@ func (o *operation) look(ctx context.Context, h history) (*situation, error) {
 		}
 		s.left = []*record{s.newest}
 	}
-	if err := o.lookBack(ctx, s); err != nil {
+	if err := o.observeEarlier(ctx, s); err != nil {
 		return nil, err
 	}
-	if s.newest != nil && s.newest.status() == tool.Uninstalling { // some of it is gone
+	if s.newest != nil && s.newest.status() == tool.Uninstalling { // partially deleted
 		s.left, s.base = s.records(), nil
 	}
 	return s, nil
 }
 
-// lookBack reads the revision that was whole, and those after it.
-func (o *operation) lookBack(ctx context.Context, s *situation) error {
-	whole, found := s.history.whole()
+// observeEarlier reads the last complete revision and those after it.
+func (o *operation) observeEarlier(ctx context.Context, s *situation) error {
+	complete, found := s.history.lastComplete()
 	for _, e := range s.history[1:] {
-		isWhole := found && e.revision == whole.revision
-		if e.status == tool.Uninstalled || len(s.left) >= manyLeft && !isWhole {
+		isComplete := found && e.revision == complete.revision
+		if e.status == tool.Uninstalled || len(s.left) >= maxLeft && !isComplete {
 			continue
 		}
-		if found && e.revision < whole.revision {
+		if found && e.revision < complete.revision {
 			return nil
 		}
 		rec, err := o.read(ctx, e)
 		if err != nil {
 			return err
 		}
-		if isWhole {
+		if isComplete {
 			s.base = rec
 			return nil
 		}
@@ -97,7 +97,7 @@ func (o *operation) lookBack(ctx context.Context, s *situation) error {
 	return nil
 }
 
-// read returns nil for a record that can't be read.
+// read returns nil for an unreadable record.
 func (o *operation) read(ctx context.Context, e entry) (*record, error) {
 	rec, err := o.records.get(ctx, e.revision)
 	if errors.Is(err, errBroken) {
@@ -106,9 +106,10 @@ func (o *operation) read(ctx context.Context, e entry) (*record, error) {
 	return rec, err
 }
 
-// whole is the revision before the newest that was on the cluster as a whole and was not uninstalled since: the deployed one, or that which
-// would be if its successor had not been cut short.
-func (h history) whole() (entry, bool) {
+// lastComplete returns the last revision before the newest that was complete and was not
+// uninstalled since: the deployed one, or the one that would be if its successor had not been
+// interrupted.
+func (h history) lastComplete() (entry, bool) {
 	var superseded *entry
 	for i, e := range h[1:] {
 		switch e.status {
@@ -134,12 +135,12 @@ func first(e *entry) (entry, bool) {
 
 // step is what Apply does next.
 type step struct {
-	// adopt leaves all as it is.
+	// adopt changes nothing.
 	adopt bool
-	// resume goes on with the newest revision instead of making another.
+	// resume continues the newest revision instead of creating another.
 	resume   bool
 	revision int
-	// install says that no revision is on the cluster as a whole.
+	// install reports that no complete revision exists on the cluster.
 	install bool
 }
 

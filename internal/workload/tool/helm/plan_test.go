@@ -66,7 +66,7 @@ func TestTheWholeRevisionIsTheOneThatWasNotCutShort(t *testing.T) {
 			for i, status := range tt.statuses {
 				h = append(h, entry{revision: len(tt.statuses) - i, status: status})
 			}
-			if got, _ := h.whole(); got.revision != tt.want {
+			if got, _ := h.lastComplete(); got.revision != tt.want {
 				t.Errorf("revision %d, want %d", got.revision, tt.want)
 			}
 		})

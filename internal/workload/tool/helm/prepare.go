@@ -15,21 +15,21 @@ import (
 	obj "github.com/drover-dev/drover/internal/workload/tool/objects"
 )
 
-// change is a revision that is about to be made.
+// change is a revision to be rolled out.
 type change struct {
 	*record
 	objects []*object
-	// crds are those of the chart that are no part of the release.
+	// crds are the chart's CRDs that are not part of the release.
 	crds   []*object
 	resume bool
-	// first says that no revision is on the cluster as a whole.
+	// first reports that no complete revision exists on the cluster.
 	first bool
-	// before and after are the hooks that run.
+	// before and after are the hook events that run.
 	before, after releasev1.HookEvent
 	done          string
 }
 
-// prepare renders what is wanted, and puts kinds onto the cluster that templates may ask for. Nothing is recorded yet.
+// prepare renders what is wanted and applies CRDs that templates may query. It records nothing.
 func (o *operation) prepare(ctx context.Context, s *situation, next step) (*change, error) {
 	last := s.last()
 	values := effective(o.want.Options.Upgrade, o.want.Values, last)
@@ -37,18 +37,18 @@ func (o *operation) prepare(ctx context.Context, s *situation, next step) (*chan
 	if err != nil {
 		return nil, err
 	}
-	if err := o.start(chart, values, last); err != nil {
+	if err := o.prepareChart(chart, values, last); err != nil {
 		return nil, err
 	}
 	c := &change{resume: next.resume, first: next.install, before: releasev1.HookPreUpgrade, after: releasev1.HookPostUpgrade, done: "Upgrade complete"}
 	if next.install {
 		c.before, c.after, c.done = releasev1.HookPreInstall, releasev1.HookPostInstall, "Install complete"
 	}
-	if c.crds, err = o.definitions(chart); err != nil {
+	if c.crds, err = o.crds(chart); err != nil {
 		return nil, err
 	}
 	if next.install {
-		if err := o.define(ctx, c.crds); err != nil {
+		if err := o.applyCRDs(ctx, c.crds); err != nil {
 			return nil, err
 		}
 	}
@@ -66,8 +66,8 @@ func (o *operation) prepare(ctx context.Context, s *situation, next step) (*chan
 	return c, err
 }
 
-// start makes a chart ready for values.
-func (o *operation) start(chart *chartv2.Chart, values map[string]any, last *record) error {
+// prepareChart prepares a chart for values.
+func (o *operation) prepareChart(chart *chartv2.Chart, values map[string]any, last *record) error {
 	err := startValues(o.want.Options.Upgrade, chart, last)
 	if err == nil {
 		err = process(chart, values)
@@ -85,7 +85,7 @@ func firstDeployed(now time.Time, last *record) time.Time {
 	return last.Info.FirstDeployed
 }
 
-// render makes the record of a revision.
+// render returns the record of a revision.
 func (o *operation) render(chart *chartv2.Chart, values map[string]any, next step) (*record, error) {
 	capabilities, err := capabilitiesOf(o.cluster)
 	if err != nil {
@@ -113,12 +113,12 @@ func (o *operation) render(chart *chartv2.Chart, values map[string]any, next ste
 	}
 	return &record{chart: o.fingerprint(), Release: &releasev1.Release{
 		Name: o.want.ID.Name, Namespace: o.want.ID.Namespace, Version: next.revision, Chart: chart, Config: values,
-		Manifest: text(crds, out.manifests), Hooks: out.hooks, ApplyMethod: string(releasev1.ApplyMethodServerSideApply),
+		Manifest: manifestText(crds, out.manifests), Hooks: out.hooks, ApplyMethod: string(releasev1.ApplyMethodServerSideApply),
 		Info: &releasev1.Info{LastDeployed: time.Now(), Status: status, Description: "In progress", Notes: out.notes},
 	}}, nil
 }
 
-// objects reads a manifest and finds out where its objects belong.
+// objects parses a manifest and locates its objects.
 func (o *operation) objects(manifest string) ([]*object, error) {
 	objects, err := parse(manifest)
 	if err != nil {
@@ -127,8 +127,8 @@ func (o *operation) objects(manifest string) ([]*object, error) {
 	return objects, obj.LocateAll(objects, o.cluster.Mapper(), o.want.ID.Namespace)
 }
 
-// definitions are the chart's own kinds.
-func (o *operation) definitions(chart *chartv2.Chart) ([]*object, error) {
+// crds returns the chart's CRDs.
+func (o *operation) crds(chart *chartv2.Chart) ([]*object, error) {
 	var out []*object
 	for _, crd := range chart.CRDObjects() {
 		found, err := parse(string(crd.File.Data))
@@ -140,8 +140,8 @@ func (o *operation) definitions(chart *chartv2.Chart) ([]*object, error) {
 	return out, obj.LocateAll(out, o.cluster.Mapper(), o.want.ID.Namespace)
 }
 
-// define puts kinds onto the cluster that are not there. They belong to no release, so that none takes them away.
-func (o *operation) define(ctx context.Context, crds []*object) error {
+// applyCRDs creates missing CRDs. They belong to no release, so that none deletes them.
+func (o *operation) applyCRDs(ctx context.Context, crds []*object) error {
 	if len(crds) == 0 || o.want.Options.SkipCRDs || o.want.Options.Install.IncludeCRDs {
 		return nil
 	}
@@ -155,5 +155,5 @@ func (o *operation) define(ctx context.Context, crds []*object) error {
 	return obj.AwaitEstablished(ctx, o.cluster, crds)
 }
 
-// isConflict says that an object is there already.
+// isConflict reports whether an object already exists.
 func isConflict(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }

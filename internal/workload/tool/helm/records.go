@@ -21,11 +21,12 @@ import (
 	obj "github.com/drover-dev/drover/internal/workload/tool/objects"
 )
 
-// chartAnnotation is on Secrets of releases that Drover made: which archive the chart came from, and how it was rendered. Helm loses it when
-// it writes the Secret, which is right, for what it wrote may be another.
+// chartAnnotation is on Secrets of releases that Drover made. It identifies the archive and how it
+// was rendered. Helm drops it when it rewrites a Secret, as it should, because the content may
+// differ.
 const chartAnnotation = "addons.cluster.x-k8s.io/chart"
 
-// Labels that Helm puts on the Secrets of releases.
+// Labels of Helm on the Secrets of releases.
 const (
 	ownerLabel    = "owner"
 	ownerHelm     = "helm"
@@ -36,29 +37,30 @@ const (
 	modifiedLabel = "modifiedAt"
 )
 
-// systemLabels are Helm's. Others are the user's, and stay with a release.
+// systemLabels are Helm's own labels. Others belong to the user and stay with a release.
 var systemLabels = map[string]bool{
 	ownerLabel: true, nameLabel: true, versionLabel: true, statusLabel: true, createdLabel: true, modifiedLabel: true,
 }
 
 var secretsResource = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
-// releases are the Secrets of all releases of a cluster.
+// releases watches the Secrets of all releases on a cluster.
 var releases = workload.Watch{Resource: secretsResource, Selector: ownerLabel + "=" + ownerHelm, By: nameLabel}
 
 var (
-	// errStale says that what the watch told is older than what is there.
+	// errStale reports that the watch is behind.
 	errStale = errors.New("release records changed concurrently")
-	// errBroken says that a record can't be read.
+	// errBroken reports that a record is unreadable.
 	errBroken = errors.New("release record is unreadable")
 )
 
-// entry is what the labels of a Secret say of a revision.
+// entry is a revision according to the labels of its Secret.
 type entry struct {
 	revision int
 	status   string
 	name     string
-	version  string
+	// version is the resource version of the Secret, which prevents lost updates.
+	version string
 }
 
 func (e entry) state() tool.State {
@@ -85,7 +87,7 @@ func historyOf(secrets []*metav1.PartialObjectMetadata) history {
 	return h
 }
 
-// record is a release with the Secret that it is kept in.
+// record is a release and the Secret that stores it.
 type record struct {
 	*releasev1.Release
 	// version is the Secret's, so that nobody's write is lost.
@@ -109,7 +111,7 @@ func key(name string, revision int) string {
 	return fmt.Sprintf("sh.helm.release.v1.%s.v%d", name, revision)
 }
 
-// watched returns what the watch told, and false if it has not told all yet.
+// watched returns the history according to the watch, and false if that hasn't synced.
 func (r records) watched() (history, bool) {
 	followed := r.cluster.Follow(releases)
 	if !followed.Synced() {
@@ -118,7 +120,7 @@ func (r records) watched() (history, bool) {
 	return historyOf(followed.Find(r.id.Namespace, r.id.Name)), true
 }
 
-// listed asks the cluster. The contents stay there.
+// listed lists the history from the cluster, without contents.
 func (r records) listed(ctx context.Context) (history, error) {
 	client, err := metadata.NewForConfigAndClient(r.cluster.Config(), r.cluster.HTTP())
 	if err != nil {
@@ -136,7 +138,7 @@ func (r records) listed(ctx context.Context) (history, error) {
 	return historyOf(secrets), nil
 }
 
-// get reads a revision. The error is errStale if it is gone, and errBroken if it can't be read.
+// get reads a revision. It returns errStale if it doesn't exist, and errBroken if it is unreadable.
 func (r records) get(ctx context.Context, revision int) (*record, error) {
 	secret, err := r.secrets().Get(ctx, key(r.id.Name, revision), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -153,38 +155,38 @@ func (r records) get(ctx context.Context, revision int) (*record, error) {
 	return rec, nil
 }
 
-// create writes a new revision. The error is errStale if there is one of that number.
+// create writes a new revision. It returns errStale if the number is taken.
 func (r records) create(ctx context.Context, rec *record) error {
 	secret, err := encode(rec, createdLabel)
 	if err != nil {
 		return err
 	}
-	made, err := r.secrets().Create(ctx, secret, metav1.CreateOptions{})
+	written, err := r.secrets().Create(ctx, secret, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return errStale
 	}
 	if err != nil {
 		return obj.Classify(fmt.Errorf("recording revision %d of release %q: %w", rec.Version, rec.Name, err))
 	}
-	rec.version = made.ResourceVersion
+	rec.version = written.ResourceVersion
 	return nil
 }
 
-// update writes a revision that is there, unless somebody else has done so meanwhile.
+// update writes an existing revision. It fails if the Secret changed since it was read.
 func (r records) update(ctx context.Context, rec *record) error {
 	secret, err := encode(rec, modifiedLabel)
 	if err != nil {
 		return err
 	}
-	made, err := r.secrets().Update(ctx, secret, metav1.UpdateOptions{})
+	written, err := r.secrets().Update(ctx, secret, metav1.UpdateOptions{})
 	if err != nil {
 		return fmt.Errorf("recording revision %d of release %q: %w", rec.Version, rec.Name, err)
 	}
-	rec.version = made.ResourceVersion
+	rec.version = written.ResourceVersion
 	return nil
 }
 
-// relabel changes the status of a revision that can't be read.
+// relabel changes the status of an unreadable revision.
 func (r records) relabel(ctx context.Context, e entry, status string) error {
 	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, statusLabel, status)
 	_, err := r.secrets().Patch(ctx, e.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})

@@ -12,12 +12,13 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
-// remove uninstalls a release. Whatever it was cut short at, it begins again with what is left. The records of its objects go last.
+// remove uninstalls a release. After an interruption it continues with what is left. The records go
+// last.
 func (o *operation) remove(ctx context.Context, h history) (tool.State, error) {
 	if len(h) == 0 {
 		return o.removeUnseen(ctx)
 	}
-	s, err := o.look(ctx, h)
+	s, err := o.observe(ctx, h)
 	if err != nil {
 		return tool.State{}, err
 	}
@@ -41,7 +42,8 @@ func (o *operation) remove(ctx context.Context, h history) (tool.State, error) {
 	return tool.State{}, nil
 }
 
-// removeUnseen asks the cluster before it believes that there is nothing, for the watch may not have told of a release yet.
+// removeUnseen lists the records before it concludes that there is no release, because the watch
+// may be behind.
 func (o *operation) removeUnseen(ctx context.Context) (tool.State, error) {
 	h, err := o.records.listed(ctx)
 	if err != nil || len(h) == 0 {
@@ -77,7 +79,8 @@ func (o *operation) uninstall(ctx context.Context, s *situation, options addonsv
 	return o.records.update(ctx, s.newest)
 }
 
-// removeObjects deletes the objects of all records that can be read. If none can, what is wanted tells which they must be.
+// removeObjects deletes the objects of all readable records. If none is readable, it renders what
+// is wanted to find them.
 func (o *operation) removeObjects(ctx context.Context, s *situation) error {
 	all := s.records()
 	if len(all) == 0 {

@@ -16,20 +16,21 @@ import (
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 )
 
-// Release is what a chart is rendered as.
+// Release is the release that a chart is rendered for.
 type Release struct {
 	Name      string
 	Namespace string
-	// Kubernetes is the version that the objects are for.
+	// Kubernetes is the version of the target cluster.
 	Kubernetes string
-	// Values go on top of those of the chart.
+	// Values override those of the chart.
 	Values map[string]any
 }
 
-// Render returns the objects of the chart in a directory or an archive, one YAML document each, in the order in which Helm would make them.
-// The same input gives the same output: templates can't look at a cluster. A chart with hooks is refused, for they mean nothing to someone who
-// only applies objects.
+// Render returns the objects of the chart in a directory or an archive, one YAML document each, in
+// Helm's installation order. The output is deterministic: templates can't look up objects. It
+// rejects charts with hooks, which can't run when objects are only applied.
 func Render(location string, r Release) ([]string, error) {
+	// chart has been processed.
 	chart, err := loader.Load(location)
 	if err != nil {
 		return nil, fmt.Errorf("loading chart %q: %w", location, err)
@@ -71,7 +72,8 @@ func render(chart *chartv2.Chart, r Release) ([]string, error) {
 	return out, nil
 }
 
-// process turns on those parts of a chart that the values ask for. It must be done once to a chart.
+// process enables the dependencies of a chart according to values. It must be called once per
+// chart.
 func process(chart *chartv2.Chart, values map[string]any) error {
 	if chart.Metadata.Type == "library" {
 		return errors.New("library charts can't be installed")
@@ -82,21 +84,21 @@ func process(chart *chartv2.Chart, values map[string]any) error {
 	return chartutil.ProcessDependencies(chart, values)
 }
 
-// rendering is all that the output depends on.
+// rendering has all inputs of a rendering.
 type rendering struct {
 	// chart has been processed.
 	chart        *chartv2.Chart
 	values       map[string]any
 	release      common.ReleaseOptions
 	capabilities *common.Capabilities
-	// lookup is nil if templates can't look at a cluster.
+	// lookup is nil if templates can't look up objects.
 	lookup   engine.ClientProvider
 	subNotes bool
 }
 
 type rendered struct {
 	hooks []*releasev1.Hook
-	// manifests are in the order of an installation.
+	// manifests are in installation order.
 	manifests []releaseutil.Manifest
 	notes     string
 }
@@ -118,7 +120,7 @@ func (r rendering) run() (*rendered, error) {
 	return out, err
 }
 
-// missingDependency refuses charts that were packed without what they need.
+// missingDependency rejects charts that lack a dependency.
 func missingDependency(chart *chartv2.Chart) error {
 	have := map[string]bool{}
 	for _, d := range chart.Dependencies() {
@@ -139,7 +141,7 @@ func (r rendering) files(values common.Values) (map[string]string, error) {
 	return engine.Engine{}.Render(r.chart, values)
 }
 
-// takeNotes takes what is written for people out of the files.
+// takeNotes removes the notes from files and returns them.
 func (r rendering) takeNotes(files map[string]string) string {
 	const notes = "NOTES.txt"
 	own := path.Join(r.chart.Name(), "templates", notes)
@@ -156,8 +158,8 @@ func (r rendering) takeNotes(files map[string]string) string {
 	return text
 }
 
-// text is how Helm keeps manifests with a release.
-func text(crds []chartv2.CRD, manifests []releaseutil.Manifest) string {
+// manifestText returns manifests in the format that Helm stores.
+func manifestText(crds []chartv2.CRD, manifests []releaseutil.Manifest) string {
 	var out strings.Builder
 	for _, crd := range crds {
 		fmt.Fprintf(&out, "---\n# Source: %s\n%s\n", crd.Filename, crd.File.Data)

@@ -17,10 +17,10 @@ import (
 
 const rollbackPrefix = "Rollback to "
 
-// revert makes a new revision out of an earlier one, which is the last that was whole if none is named. It goes on with one that was cut
-// short.
+// revert creates a new revision from an earlier one, by default from the last complete one. It
+// resumes an interrupted rollback.
 func (o *operation) revert(ctx context.Context, h history, revision int) (tool.State, error) {
-	s, err := o.look(ctx, h)
+	s, err := o.observe(ctx, h)
 	if err != nil {
 		return tool.State{}, err
 	}
@@ -41,17 +41,17 @@ func (o *operation) revert(ctx context.Context, h history, revision int) (tool.S
 	if err != nil {
 		return tool.State{}, err
 	}
-	c, err := o.again(s, earlier)
+	c, err := o.prepareRollback(s, earlier)
 	if err != nil {
 		return tool.State{}, err
 	}
-	return o.carryOut(ctx, s, c)
+	return o.execute(ctx, s, c)
 }
 
-// rollbackTo is Helm's description of such a revision.
+// rollbackTo is Helm's description of a rollback.
 func rollbackTo(revision int) string { return rollbackPrefix + strconv.Itoa(revision) }
 
-// target is the revision to go back to.
+// target returns the revision to roll back to.
 func (o *operation) target(s *situation, revision int) (int, error) {
 	if revision != 0 {
 		return revision, nil
@@ -61,15 +61,15 @@ func (o *operation) target(s *situation, revision int) (int, error) {
 			return n, nil
 		}
 	}
-	whole, ok := s.history.whole()
+	complete, ok := s.history.lastComplete()
 	if !ok {
 		return 0, &tool.TerminalError{Err: fmt.Errorf("release %q has no earlier revision to roll back to", o.want.ID.Name)}
 	}
-	return whole.revision, nil
+	return complete.revision, nil
 }
 
-// again prepares a revision that is like an earlier one.
-func (o *operation) again(s *situation, earlier *record) (*change, error) {
+// prepareRollback prepares a revision like an earlier one.
+func (o *operation) prepareRollback(s *situation, earlier *record) (*change, error) {
 	description := rollbackTo(earlier.Version)
 	c := &change{before: releasev1.HookPreRollback, after: releasev1.HookPostRollback, done: description}
 	c.record = &record{chart: earlier.chart, Release: &releasev1.Release{
@@ -88,7 +88,7 @@ func (o *operation) again(s *situation, earlier *record) (*change, error) {
 	return c, err
 }
 
-// History returns the revisions that are kept. Each is read in full, so it is for people.
+// History reads all revisions in full, so it is meant for people.
 func (e *Engine) History(ctx context.Context, cluster *workload.Cluster, id tool.ID) ([]tool.Revision, error) {
 	r := records{cluster: cluster, id: id}
 	h, err := r.listed(ctx)

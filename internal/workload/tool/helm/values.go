@@ -10,8 +10,9 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 )
 
-// effective are the values that a revision is made with. Without an option they are those that are wanted, and none if none are: what is
-// declared is what is there. (The helm command would take the last revision's then, and never agree with who asks for none.)
+// effective returns the values of a revision. Without an option these are the wanted ones, even if
+// there are none. (The helm command would reuse the last revision's values then, and never
+// converge.)
 func effective(o addonsv1.HelmUpgradeOptions, want map[string]any, last *record) map[string]any {
 	if last == nil || o.ResetValues || !o.ReuseValues && !o.ResetThenReuseValues {
 		return want
@@ -19,7 +20,7 @@ func effective(o addonsv1.HelmUpgradeOptions, want map[string]any, last *record)
 	return overlay(last.Config, want)
 }
 
-// startValues puts the last revision's values below, in place of the chart's, if they are to be reused.
+// startValues replaces the chart's values by those of the last revision if they are to be reused.
 func startValues(o addonsv1.HelmUpgradeOptions, chart *chartv2.Chart, last *record) error {
 	if last == nil || last.Chart == nil || o.ResetValues || !o.ReuseValues {
 		return nil
@@ -32,7 +33,7 @@ func startValues(o addonsv1.HelmUpgradeOptions, chart *chartv2.Chart, last *reco
 	return nil
 }
 
-// overlay returns what is below with what is above on top. A null above removes.
+// overlay merges above over below. A null in above removes a key.
 func overlay(below, above map[string]any) map[string]any {
 	out := make(map[string]any, len(below)+len(above))
 	for key, value := range below {
@@ -53,7 +54,7 @@ func overlay(below, above map[string]any) map[string]any {
 	return out
 }
 
-// equalValues compares as JSON, for that is how releases are kept.
+// equalValues compares as JSON, the format in which values are stored.
 func equalValues(a, b map[string]any) bool {
 	if len(a) == 0 && len(b) == 0 {
 		return true
@@ -66,7 +67,7 @@ func equalValues(a, b map[string]any) bool {
 	return err == nil && bytes.Equal(left, right)
 }
 
-// sameTemplates compares a chart with one that is kept with a release, which has no subcharts any more.
+// sameTemplates compares a chart with a stored one, which has no subcharts.
 func sameTemplates(a, b *chartv2.Chart) bool {
 	if len(a.Templates) != len(b.Templates) {
 		return false

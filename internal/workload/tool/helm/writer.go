@@ -16,10 +16,10 @@ import (
 	obj "github.com/drover-dev/drover/internal/workload/tool/objects"
 )
 
-// fieldManager is the helm command's, so that either can go on with what the other made.
+// fieldManager is the helm command's, so that both can manage the same release.
 const fieldManager = "helm"
 
-// writer puts objects of one release onto a cluster.
+// writer writes the objects of one release.
 type writer struct {
 	obj.Writer
 
@@ -27,14 +27,15 @@ type writer struct {
 	created []*object
 }
 
-// applyAll writes objects in their order.
+// applyAll writes objects in order.
 func (w *writer) applyAll(ctx context.Context, objects []*object) error {
 	return obj.WriteAll(ctx, &w.Writer, objects, func(ctx context.Context, o *object) error {
 		return w.Failed("applying", &o.Object, w.applyOne(ctx, o))
 	})
 }
 
-// applyOne writes an object with one request if it can: most objects of a first revision are not there, and most of a later one are ours.
+// applyOne writes an object with one request if possible: usually the objects of a first revision
+// do not exist, and those of a later one are owned.
 func (w *writer) applyOne(ctx context.Context, o *object) error {
 	if !o.Known() {
 		if err := o.Locate(w.Cluster.Mapper(), w.Want.ID.Namespace); err != nil {
@@ -42,7 +43,7 @@ func (w *writer) applyOne(ctx context.Context, o *object) error {
 		}
 	}
 	o.claim(w.Want.ID)
-	if !o.ours {
+	if !o.owned {
 		err := w.create(ctx, o)
 		if !apierrors.IsConflict(err) {
 			return err
@@ -50,10 +51,10 @@ func (w *writer) applyOne(ctx context.Context, o *object) error {
 	} else if !o.clientSide && !w.Want.Options.Upgrade.Force && len(w.Ignored(&o.Object)) == 0 {
 		return w.Patch(ctx, &o.Object, o.Unstructured)
 	}
-	return w.onto(ctx, o)
+	return w.applyExisting(ctx, o)
 }
 
-// create makes an object that is not there, and remembers that. It fails with a conflict if it is.
+// create creates an object and remembers it. It fails with a conflict if the object exists.
 func (w *writer) create(ctx context.Context, o *object) error {
 	if err := w.Create(ctx, &o.Object); err != nil {
 		return err
@@ -64,8 +65,8 @@ func (w *writer) create(ctx context.Context, o *object) error {
 	return nil
 }
 
-// onto writes an object after a look at what is there.
-func (w *writer) onto(ctx context.Context, o *object) error {
+// applyExisting reads an object and checks its owner before it writes.
+func (w *writer) applyExisting(ctx context.Context, o *object) error {
 	live, err := w.Client(&o.Object).Get(ctx, o.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return w.Patch(ctx, &o.Object, o.Unstructured)
@@ -73,27 +74,28 @@ func (w *writer) onto(ctx context.Context, o *object) error {
 	if err != nil {
 		return err
 	}
-	if !o.ours && !ownedBy(live, w.Want.ID) && !w.Want.Options.TakeOwnership {
-		return &tool.TerminalError{Err: errOwned(live)}
+	if !o.owned && !ownedBy(live, w.Want.ID) && !w.Want.Options.TakeOwnership {
+		return &tool.TerminalError{Err: ownerError(live)}
 	}
-	if w.Want.Options.Upgrade.Force && o.ours {
+	if w.Want.Options.Upgrade.Force && o.owned {
 		return w.replace(ctx, o, live)
 	}
-	if err := takeFields(ctx, w.Client(&o.Object), live); err != nil {
+	if err := adoptFields(ctx, w.Client(&o.Object), live); err != nil {
 		return err
 	}
 	return w.PatchOver(ctx, &o.Object, live)
 }
 
-// errOwned says whose an object is.
-func errOwned(live *unstructured.Unstructured) error {
+// ownerError names the owner of an object.
+func ownerError(live *unstructured.Unstructured) error {
 	if name := live.GetAnnotations()[nameAnnotation]; name != "" {
 		return fmt.Errorf("owned by release %q", live.GetAnnotations()[namespaceAnnotation]+"/"+name)
 	}
 	return errors.New("already exists and belongs to no release; set takeOwnership to adopt it")
 }
 
-// replace is what force asks for: nothing of what is there stays, except for what the API server itself keeps.
+// replace implements force: it keeps nothing of the existing object except what the API server
+// maintains.
 func (w *writer) replace(ctx context.Context, o *object, live *unstructured.Unstructured) error {
 	body := obj.WithLive(o.Unstructured, live, w.Ignored(&o.Object)).DeepCopy()
 	body.SetResourceVersion(live.GetResourceVersion())
@@ -101,7 +103,7 @@ func (w *writer) replace(ctx context.Context, o *object, live *unstructured.Unst
 	return err
 }
 
-// removeAll deletes objects with one of the ways to do so, each run of a kind before the next.
+// removeAll deletes objects with remove, one kind after the other.
 func (w *writer) removeAll(ctx context.Context, objects []*object, remove func(context.Context, *object) error) error {
 	for _, group := range obj.Groups(objects) {
 		if err := obj.InParallel(ctx, group, remove); err != nil {
@@ -111,7 +113,8 @@ func (w *writer) removeAll(ctx context.Context, objects []*object, remove func(c
 	return nil
 }
 
-// prune deletes an object that the release has no more. What is to be kept, gone, or meanwhile belongs to another release stays as it is.
+// prune deletes an object that the release has dropped, unless it is kept, gone or owned by another
+// release.
 func (w *writer) prune(ctx context.Context, o *object) error {
 	if kept(o.Unstructured) {
 		return nil
@@ -123,7 +126,8 @@ func (w *writer) prune(ctx context.Context, o *object) error {
 	return w.removed(o, err)
 }
 
-// uninstall deletes an object together with its release. Whose it is may be known from a watch; otherwise it is read.
+// uninstall deletes an object with its release. It reads the object only if no watch knows its
+// owner.
 func (w *writer) uninstall(ctx context.Context, o *object) error {
 	live := w.Cluster.Follow(watchOf(o)).Get(o.GetNamespace(), o.GetName())
 	if live == nil || kept(o.Unstructured) {
@@ -133,7 +137,7 @@ func (w *writer) uninstall(ctx context.Context, o *object) error {
 		return nil
 	}
 	err := w.Client(&o.Object).Delete(ctx, o.GetName(), deletion(live.GetUID()))
-	if apierrors.IsConflict(err) { // another has come in its place
+	if apierrors.IsConflict(err) { // it was replaced
 		return w.prune(ctx, o)
 	}
 	return w.removed(o, err)
@@ -146,12 +150,12 @@ func (w *writer) removed(o *object, err error) error {
 	return w.Failed("deleting", &o.Object, err)
 }
 
-// watchOf is the watch of an object's kind.
+// watchOf returns the watch of an object's kind.
 func watchOf(o *object) workload.Watch {
 	return workload.Watch{Resource: o.Resource, Selector: managedByLabel + "=" + managedByHelm}
 }
 
-// deletion takes what depends on an object with it, and nothing that has come in its place.
+// deletion deletes dependents as well, but no object that has replaced this one.
 func deletion(uid types.UID) metav1.DeleteOptions {
 	background := metav1.DeletePropagationBackground
 	o := metav1.DeleteOptions{PropagationPolicy: &background}
