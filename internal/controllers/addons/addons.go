@@ -1,5 +1,5 @@
-// Package addons puts charts and manifests onto every cluster that a selector matches. It puts its parts together and holds no logic of
-// its own: the map of it is the list in Setup.
+// Package addons installs charts and manifests on every cluster that a selector matches. It wires
+// its controllers and webhooks together and has no logic of its own; Setup is the map of it.
 package addons
 
 import (
@@ -28,30 +28,32 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool/manifests"
 )
 
-// Options are what add-ons need to know.
+// Options configure add-ons.
 type Options struct {
 	// Workloads connects to workload clusters.
 	Workloads clustercache.ClusterCache
 	// Metadata watches the metadata of ConfigMaps and Secrets.
 	Metadata ctrlcache.Cache
-	// Clusters are connections to workload clusters, which others may share, and Listen makes somebody be told what they say.
+	// Clusters are the connections to workload clusters, which others may share. Listen registers a
+	// listener for their events.
 	Clusters *workload.Clusters
 	Listen   func(func(workload.Event))
-	// Packages gets charts, PlainHTTP allows repositories without encryption, and ResolveEvery is how often a version that may move is looked up.
+	// Packages fetches charts, PlainHTTP allows repositories without encryption, and ResolveEvery
+	// is how often a floating version is resolved again.
 	Packages     *artifact.Store
 	PlainHTTP    bool
 	ResolveEvery time.Duration
-	// Limits bound what happens on clusters at a time.
+	// Limits limit concurrent operations on clusters.
 	Limits operation.Limits
 	// WatchFilter limits the controllers to objects with this value of the watch label; empty means all.
 	WatchFilter string
-	// Concurrency is the number of objects of one kind that are reconciled at a time.
+	// Concurrency is how many objects of a kind are reconciled at a time.
 	Concurrency int
 }
 
 // Setup adds the controllers and webhooks to mgr.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	if err := alone(ctx, mgr.GetAPIReader()); err != nil {
+	if err := rejectOtherController(ctx, mgr.GetAPIReader()); err != nil {
 		return err
 	}
 	var (
@@ -74,18 +76,18 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		{"HelmReleaseProxy", func() error {
 			return releases.SetupWithManager(ctx, mgr, release.Connections{Clusters: o.Workloads, Metadata: o.Metadata}, o.releaseLimits())
 		}},
-		{"holding back", func() error { return holding.SetupWithManager(mgr, limits) }},
+		{"deletion hook", func() error { return holding.SetupWithManager(mgr, limits) }},
 		{"webhooks", func() error { return admission.Setup(mgr, admission.Options{PlainHTTP: o.PlainHTTP}) }},
 	} {
 		if err := part.setup(); err != nil {
-			return fmt.Errorf("adding %s of add-ons: %w", part.name, err)
+			return fmt.Errorf("setting up %s for add-ons: %w", part.name, err)
 		}
 	}
 	return nil
 }
 
-// releaseLimits has as many workers as there are operations: each that ends is written down, and a worker waits for the API server meanwhile,
-// which takes many writes at a time for hardly more than one.
+// releaseLimits has at least one worker per concurrent operation: recording the end of an operation
+// mostly waits for the API server, which handles many writes at once.
 func (o Options) releaseLimits() controller.Options {
 	return controller.Options{MaxConcurrentReconciles: max(o.Concurrency, o.Limits.Total)}
 }

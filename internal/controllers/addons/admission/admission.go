@@ -1,11 +1,12 @@
-// Package admission holds the defaults and rules for add-ons that a schema can't express.
+// Package admission sets defaults of HelmChartProxies and HelmReleaseProxies and validates what
+// their schemas can't express.
 //
-// Each rule is a function from a spec to a list of problems that name the field, and never a value that could hold a secret. An update that
-// leaves the spec alone is never refused: whatever is in it, finalizers must come off. Start with Setup.
+// Each rule is a function from a spec to a list of problems that name the field, and never a value
+// that could be secret. An update that leaves the spec unchanged is always accepted, so that
+// finalizers can be removed from any object. Start with Setup.
 package admission
 
 import (
-	"context"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,13 +18,13 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 )
 
-// Options are what the rules depend on.
+// Options configure the rules.
 type Options struct {
 	// PlainHTTP allows repositories without encryption.
 	PlainHTTP bool
 }
 
-// Setup adds the webhooks of both kinds.
+// Setup registers the webhooks of both kinds.
 func Setup(mgr ctrl.Manager, o Options) error {
 	charts := &chartRules{Options: o, reader: mgr.GetClient()}
 	err := ctrl.NewWebhookManagedBy(mgr, &addonsv1.HelmChartProxy{}).WithDefaulter(charts).WithValidator(charts).Complete()
@@ -38,15 +39,15 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// refuse is nil if there are no problems.
-func refuse(kind string, obj ctrlclient.Object, problems field.ErrorList) (admission.Warnings, error) {
+// invalid returns nil if there are no problems.
+func invalid(kind string, obj ctrlclient.Object, problems field.ErrorList) (admission.Warnings, error) {
 	if len(problems) == 0 {
 		return nil, nil
 	}
 	return nil, apierrors.NewInvalid(addonsv1.GroupVersion.WithKind(kind).GroupKind(), obj.GetName(), problems)
 }
 
-// immutable is a problem if a field has changed.
+// immutable rejects a change of a field.
 func immutable[T comparable](path *field.Path, was, is T) field.ErrorList {
 	if was == is {
 		return nil
@@ -54,7 +55,7 @@ func immutable[T comparable](path *field.Path, was, is T) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, is, "field is immutable")}
 }
 
-// strategy takes an empty one for what it means: adding the word to a manifest changes nothing.
+// strategy resolves the default strategy, so that setting it explicitly is no change.
 func strategy(s addonsv1.ReconcileStrategy) addonsv1.ReconcileStrategy {
 	if s == "" {
 		return addonsv1.Continuous
@@ -62,7 +63,7 @@ func strategy(s addonsv1.ReconcileStrategy) addonsv1.ReconcileStrategy {
 	return s
 }
 
-// tool takes an empty one for what it means.
+// tool resolves the default tool.
 func tool(t addonsv1.Tool) addonsv1.Tool {
 	if t == "" {
 		return addonsv1.Helm
@@ -70,5 +71,5 @@ func tool(t addonsv1.Tool) addonsv1.Tool {
 	return t
 }
 
-// ignored is what ValidateDelete answers: nothing is refused.
-func ignored(context.Context) (admission.Warnings, error) { return nil, nil }
+// allowed accepts a deletion.
+func allowed() (admission.Warnings, error) { return nil, nil }

@@ -15,29 +15,29 @@ import (
 
 const chartKind = "HelmChartProxy"
 
-// chartRules are those for HelmChartProxies.
+// chartRules validates HelmChartProxies.
 type chartRules struct {
 	Options
 
 	reader ctrlclient.Reader
 }
 
-// Default fills in what was left out.
+// Default sets defaults.
 func (r *chartRules) Default(_ context.Context, c *addonsv1.HelmChartProxy) error {
 	desired.SetDefaults(c)
 	return nil
 }
 
-// ValidateCreate checks a new object.
+// ValidateCreate validates a new object.
 func (r *chartRules) ValidateCreate(ctx context.Context, c *addonsv1.HelmChartProxy) (admission.Warnings, error) {
 	problems, err := r.problems(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	return refuse(chartKind, c, problems)
+	return invalid(chartKind, c, problems)
 }
 
-// ValidateUpdate checks a changed object.
+// ValidateUpdate validates a changed object.
 func (r *chartRules) ValidateUpdate(ctx context.Context, was, is *addonsv1.HelmChartProxy) (admission.Warnings, error) {
 	if reflect.DeepEqual(was.Spec, is.Spec) {
 		return nil, nil
@@ -47,20 +47,20 @@ func (r *chartRules) ValidateUpdate(ctx context.Context, was, is *addonsv1.HelmC
 		return nil, err
 	}
 	problems = append(problems, immutable(field.NewPath("spec", "reconcileStrategy"), strategy(was.Spec.ReconcileStrategy), strategy(is.Spec.ReconcileStrategy))...)
-	return refuse(chartKind, is, problems)
+	return invalid(chartKind, is, problems)
 }
 
-// ValidateDelete refuses nothing.
-func (r *chartRules) ValidateDelete(ctx context.Context, _ *addonsv1.HelmChartProxy) (admission.Warnings, error) {
-	return ignored(ctx)
+// ValidateDelete accepts every deletion.
+func (r *chartRules) ValidateDelete(_ context.Context, _ *addonsv1.HelmChartProxy) (admission.Warnings, error) {
+	return allowed()
 }
 
 func (r *chartRules) problems(ctx context.Context, c *addonsv1.HelmChartProxy) (field.ErrorList, error) {
 	spec := field.NewPath("spec")
 	problems := repository(spec.Child("repoURL"), c.Spec.RepoURL, r.PlainHTTP)
 	problems = append(problems, selector(spec.Child("clusterSelector"), &c.Spec.ClusterSelector)...)
-	_, unreadable := desired.Compile(&c.Spec)
-	problems = append(problems, unreadable...)
+	_, unparsable := desired.Compile(&c.Spec)
+	problems = append(problems, unparsable...)
 	problems = append(problems, rollout(spec.Child("rollout"), c.Spec.Rollout)...)
 	problems = append(problems, drift(spec.Child("drift"), c.Spec.Drift)...)
 	problems = append(problems, health(spec.Child("health"), c.Spec.Health)...)
@@ -68,7 +68,7 @@ func (r *chartRules) problems(ctx context.Context, c *addonsv1.HelmChartProxy) (
 	return append(problems, circular...), err
 }
 
-// dependencies refuses an add-on that would wait for itself.
+// dependencies rejects dependency cycles.
 func (r *chartRules) dependencies(ctx context.Context, c *addonsv1.HelmChartProxy) (field.ErrorList, error) {
 	if len(c.Spec.DependsOn) == 0 {
 		return nil, nil
@@ -82,5 +82,5 @@ func (r *chartRules) dependencies(ctx context.Context, c *addonsv1.HelmChartProx
 		edges[other.Name] = other.Spec.DependsOn
 	}
 	edges[c.Name] = c.Spec.DependsOn
-	return cycles(field.NewPath("spec", "dependsOn"), c.Name, edges), nil
+	return rejectCycles(field.NewPath("spec", "dependsOn"), c.Name, edges), nil
 }

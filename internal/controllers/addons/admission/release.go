@@ -16,10 +16,10 @@ import (
 
 const releaseKind = "HelmReleaseProxy"
 
-// releaseRules are those for HelmReleaseProxies.
+// releaseRules validates HelmReleaseProxies.
 type releaseRules struct{ Options }
 
-// Default fills in what was left out.
+// Default sets defaults.
 func (r *releaseRules) Default(_ context.Context, p *addonsv1.HelmReleaseProxy) error {
 	if p.Spec.ReleaseNamespace == "" {
 		p.Spec.ReleaseNamespace = corev1.NamespaceDefault
@@ -27,12 +27,13 @@ func (r *releaseRules) Default(_ context.Context, p *addonsv1.HelmReleaseProxy) 
 	return nil
 }
 
-// ValidateCreate checks a new object.
+// ValidateCreate validates a new object.
 func (r *releaseRules) ValidateCreate(_ context.Context, p *addonsv1.HelmReleaseProxy) (admission.Warnings, error) {
-	return refuse(releaseKind, p, r.problems(p))
+	return invalid(releaseKind, p, r.problems(p))
 }
 
-// ValidateUpdate checks a changed object. What identifies a release on its cluster can't change: the old one would stay behind.
+// ValidateUpdate validates a changed object. The fields that identify a release on its cluster are
+// immutable, because a change would leave the old release behind.
 func (r *releaseRules) ValidateUpdate(_ context.Context, was, is *addonsv1.HelmReleaseProxy) (admission.Warnings, error) {
 	if reflect.DeepEqual(was.Spec, is.Spec) {
 		return nil, nil
@@ -50,10 +51,11 @@ func (r *releaseRules) ValidateUpdate(_ context.Context, was, is *addonsv1.HelmR
 	} {
 		problems = append(problems, more...)
 	}
-	return refuse(releaseKind, is, problems)
+	return invalid(releaseKind, is, problems)
 }
 
-// ofPackage says that a release belongs to a Package. Its chart is known by digest, and may be in another place in the next bundle.
+// ofPackage reports whether a Package owns the release. Its chart is identified by digest and can
+// move in the next bundle.
 func ofPackage(p *addonsv1.HelmReleaseProxy) bool {
 	owner := metav1.GetControllerOf(p)
 	if owner == nil || owner.Kind != "Package" {
@@ -63,9 +65,9 @@ func ofPackage(p *addonsv1.HelmReleaseProxy) bool {
 	return err == nil && gv.Group == packagesv1.GroupVersion.Group
 }
 
-// ValidateDelete refuses nothing.
-func (r *releaseRules) ValidateDelete(ctx context.Context, _ *addonsv1.HelmReleaseProxy) (admission.Warnings, error) {
-	return ignored(ctx)
+// ValidateDelete accepts every deletion.
+func (r *releaseRules) ValidateDelete(_ context.Context, _ *addonsv1.HelmReleaseProxy) (admission.Warnings, error) {
+	return allowed()
 }
 
 func (r *releaseRules) problems(p *addonsv1.HelmReleaseProxy) field.ErrorList {

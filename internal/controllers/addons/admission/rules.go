@@ -17,27 +17,28 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool/objects"
 )
 
-// repository refuses what is neither https nor oci, and http unless it is allowed. The URL may hold a password, so it is not repeated.
+// repository rejects URLs that are neither https nor oci, and http unless it is allowed. It never
+// repeats the URL, which may contain a password.
 func repository(path *field.Path, text string, plainHTTP bool) field.ErrorList {
-	refused := func(why string) field.ErrorList {
+	reject := func(why string) field.ErrorList {
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, why)}
 	}
 	u, err := url.ParseRequestURI(text)
 	switch {
 	case err != nil || u.Hostname() == "":
-		return refused("must be a URL such as https://charts.example.com or oci://registry.example.com/charts")
+		return reject("must be a URL such as https://charts.example.com or oci://registry.example.com/charts")
 	case u.Scheme == "https", strings.HasPrefix(text, "oci://"):
 		return nil
 	case u.Scheme == "http" && plainHTTP:
 		return nil
 	case u.Scheme == "http":
-		return refused("http:// requires the manager flag --allow-plain-http")
+		return reject("http:// requires the manager flag --allow-plain-http")
 	default:
-		return refused("must start with https:// or oci://")
+		return reject("must start with https:// or oci://")
 	}
 }
 
-// immutableURL does not repeat the URL.
+// immutableURL rejects a change without repeating the URL.
 func immutableURL(path *field.Path, was, is string) field.ErrorList {
 	if was == is {
 		return nil
@@ -52,7 +53,7 @@ func selector(path *field.Path, s *metav1.LabelSelector) field.ErrorList {
 	return nil
 }
 
-// rollout refuses waves that say nothing, and parts that are none.
+// rollout rejects waves without criteria, and invalid numbers.
 func rollout(path *field.Path, r *addonsv1.Rollout) field.ErrorList {
 	if r == nil {
 		return nil
@@ -66,9 +67,9 @@ func rollout(path *field.Path, r *addonsv1.Rollout) field.ErrorList {
 		if w.ClusterSelector != nil {
 			problems = append(problems, selector(at.Child("clusterSelector"), w.ClusterSelector)...)
 		}
-		problems = append(problems, part(at.Child("size"), w.Size)...)
+		problems = append(problems, count(at.Child("size"), w.Size)...)
 	}
-	problems = append(problems, part(path.Child("maxUnavailable"), r.MaxUnavailable)...)
+	problems = append(problems, count(path.Child("maxUnavailable"), r.MaxUnavailable)...)
 	if r.PauseAfter != nil && *r.PauseAfter < 1 {
 		problems = append(problems, field.Invalid(path.Child("pauseAfter"), *r.PauseAfter, "must be at least 1"))
 	}
@@ -78,8 +79,8 @@ func rollout(path *field.Path, r *addonsv1.Rollout) field.ErrorList {
 	return problems
 }
 
-// part refuses what is neither a number of clusters nor a percentage of them.
-func part(path *field.Path, v *intstr.IntOrString) field.ErrorList {
+// count rejects what is neither a positive number nor a percentage.
+func count(path *field.Path, v *intstr.IntOrString) field.ErrorList {
 	if v == nil {
 		return nil
 	}
@@ -94,7 +95,7 @@ func part(path *field.Path, v *intstr.IntOrString) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, v.String(), "must be a positive number or a percentage from 1% to 100%")}
 }
 
-// pointer is a JSON pointer that points at something.
+// pointer matches a JSON pointer to a field.
 var pointer = regexp.MustCompile(`^(/([^/~]|~0|~1)+)+$`)
 
 func drift(path *field.Path, d *addonsv1.Drift) field.ErrorList {
@@ -116,7 +117,7 @@ func drift(path *field.Path, d *addonsv1.Drift) field.ErrorList {
 	return problems
 }
 
-// health refuses expressions that do not compile, or that have no yes or no for an answer.
+// health rejects expressions that don't compile or that don't evaluate to a boolean.
 func health(path *field.Path, checks []addonsv1.HealthCheck) field.ErrorList {
 	if len(checks) == 0 {
 		return nil
@@ -146,20 +147,20 @@ func expression(env *cel.Env, path *field.Path, text string) field.ErrorList {
 	return nil
 }
 
-// cycles refuses to close a circle of dependencies. What is named and is not there yet may come.
-func cycles(path *field.Path, name string, edges map[string][]string) field.ErrorList {
+// rejectCycles rejects dependency cycles. A dependency that doesn't exist yet is accepted.
+func rejectCycles(path *field.Path, name string, edges map[string][]string) field.ErrorList {
 	var problems field.ErrorList
 	for i, next := range edges[name] {
-		if way := wayTo(name, next, edges, map[string]bool{}); way != nil {
-			circle := append([]string{name}, way...)
-			problems = append(problems, field.Invalid(path.Index(i), next, "dependency cycle: "+strings.Join(circle, " depends on ")))
+		if route := pathTo(name, next, edges, map[string]bool{}); route != nil {
+			cycle := append([]string{name}, route...)
+			problems = append(problems, field.Invalid(path.Index(i), next, "dependency cycle: "+strings.Join(cycle, " depends on ")))
 		}
 	}
 	return problems
 }
 
-// wayTo is how one gets from a name to the goal, nil if one does not.
-func wayTo(goal, from string, edges map[string][]string, seen map[string]bool) []string {
+// pathTo returns the path from a name to the goal, or nil.
+func pathTo(goal, from string, edges map[string][]string, seen map[string]bool) []string {
 	if from == goal {
 		return []string{goal}
 	}
@@ -168,8 +169,8 @@ func wayTo(goal, from string, edges map[string][]string, seen map[string]bool) [
 	}
 	seen[from] = true
 	for _, next := range edges[from] {
-		if way := wayTo(goal, next, edges, seen); way != nil {
-			return slices.Insert(way, 0, from)
+		if path := pathTo(goal, next, edges, seen); path != nil {
+			return slices.Insert(path, 0, from)
 		}
 	}
 	return nil

@@ -100,7 +100,7 @@ func (c *Controller) look(ctx context.Context, s *scope, t *target, program *des
 
 // observe reads what the templates refer to, and makes its changes come in. That an object which is missing appears is a change too.
 func (c *Controller) observe(ctx context.Context, t *target, program *desired.Program) (desired.Facts, *problem) {
-	found, err := desired.Look(ctx, c.Client, t.cluster, program.Uses())
+	found, err := desired.Read(ctx, c.Client, t.cluster, program.Uses())
 	objects := []*unstructured.Unstructured{found.ControlPlane, found.InfraCluster}
 	var missing *desired.MissingError
 	if errors.As(err, &missing) {

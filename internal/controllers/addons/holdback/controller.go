@@ -1,15 +1,15 @@
-// Package holdback lets add-ons be uninstalled before their cluster goes. Where a HelmReleaseProxy asks for that, every Machine of the
-// cluster gets a hook that Cluster API waits for before it takes the machine away. It comes off at once when a Machine goes for another
-// reason, and when the Cluster goes, as soon as no such HelmReleaseProxy is left.
+// Package holdback uninstalls add-ons before their cluster is deleted. Where a HelmReleaseProxy asks
+// for that, every Machine of the cluster gets a deletion hook, which Cluster API waits for before it
+// deprovisions the machine.
 //
-//	Cluster       Machine       such releases    hook
-//	stays         stays         some             put on
-//	stays         stays         none             taken off
-//	stays, gone   any           any              taken off, if the Machine goes
-//	goes          any           some             left as it is, and the releases are deleted
-//	goes          any           none             taken off
+//	Cluster       Machine     such releases   hook
+//	alive         alive       some            added
+//	alive         alive       none            removed
+//	alive, gone   deleting    any             removed
+//	terminating   any         some            kept, and the releases are deleted
+//	terminating   any         none            removed
 //
-// It uninstalls nothing itself. Start with Reconcile; the table is in decide.go.
+// It uninstalls nothing itself. Start with Reconcile; decide.go implements the table.
 package holdback
 
 import (
@@ -27,21 +27,21 @@ import (
 	"github.com/drover-dev/drover/internal/model/addons/index"
 )
 
-// Hook is the annotation that Cluster API waits for. It is not the one before draining: that is waited for only when a node is drained, and
-// with a Cluster no node is.
+// Hook is the deletion hook. Cluster API waits for it even if it doesn't drain the node, which it
+// skips when the whole Cluster is deleted.
 const Hook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/drover-addons"
 
 // Controller reconciles Machines.
 type Controller struct {
 	// Client reads from the manager's cache.
 	Client ctrlclient.Client
-	// Indexed says that the cache has the indexes of package index.
+	// Indexed reports that the cache has the indexes of package index.
 	Indexed bool
 	// WatchFilter limits the controller to Machines with this value of the watch label; empty means all.
 	WatchFilter string
 }
 
-// Reconcile puts the hook onto a Machine, or takes it off.
+// Reconcile adds or removes the hook of a Machine.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	machine := &clusterv1.Machine{}
 	if err := c.Client.Get(ctx, req.NamespacedName, machine); err != nil {
@@ -58,21 +58,21 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	f := facts{cluster: stays, leaving: !machine.DeletionTimestamp.IsZero(), releases: len(releases)}
+	f := facts{cluster: alive, deleting: !machine.DeletionTimestamp.IsZero(), releases: len(releases)}
 	_, f.hooked = machine.Annotations[Hook]
 	switch {
 	case cluster == nil:
 		f.cluster = gone
 	case !cluster.DeletionTimestamp.IsZero():
-		f.cluster = goes
+		f.cluster = terminating
 		if err := c.uninstall(ctx, releases); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
-	return ctrl.Result{}, c.do(ctx, machine, decide(f))
+	return ctrl.Result{}, c.apply(ctx, machine, decide(f))
 }
 
-// clusterOf is nil if the Cluster is gone.
+// clusterOf returns nil if the Cluster is gone.
 func (c *Controller) clusterOf(ctx context.Context, m *clusterv1.Machine) (*clusterv1.Cluster, error) {
 	cluster := &clusterv1.Cluster{}
 	err := c.Client.Get(ctx, clusterKey(m), cluster)
@@ -89,7 +89,8 @@ func clusterKey(m *clusterv1.Machine) ctrlclient.ObjectKey {
 	return ctrlclient.ObjectKey{Namespace: m.Namespace, Name: m.Spec.ClusterName}
 }
 
-// uninstalledFirst are the releases on the Machine's cluster that go before it does.
+// uninstalledFirst lists the releases on the Machine's cluster that are uninstalled before it is
+// deleted.
 func (c *Controller) uninstalledFirst(ctx context.Context, m *clusterv1.Machine) ([]addonsv1.HelmReleaseProxy, error) {
 	all, err := index.Releases{Reader: c.Client, Indexed: c.Indexed}.OfCluster(ctx, clusterKey(m))
 	if err != nil {
@@ -97,18 +98,19 @@ func (c *Controller) uninstalledFirst(ctx context.Context, m *clusterv1.Machine)
 	}
 	var out []addonsv1.HelmReleaseProxy
 	for i := range all {
-		if asks(&all[i]) {
+		if uninstallsFirst(&all[i]) {
 			out = append(out, all[i])
 		}
 	}
 	return out, nil
 }
 
-func asks(r *addonsv1.HelmReleaseProxy) bool {
+func uninstallsFirst(r *addonsv1.HelmReleaseProxy) bool {
 	return r.Spec.Options.Uninstall != nil && r.Spec.Options.Uninstall.BeforeCluster
 }
 
-// uninstall deletes releases, also those made by hand, which nobody else would.
+// uninstall deletes releases, including those without a HelmChartProxy, which no other controller
+// deletes.
 func (c *Controller) uninstall(ctx context.Context, releases []addonsv1.HelmReleaseProxy) error {
 	for i := range releases {
 		r := &releases[i]
@@ -123,15 +125,15 @@ func (c *Controller) uninstall(ctx context.Context, releases []addonsv1.HelmRele
 	return nil
 }
 
-func (c *Controller) do(ctx context.Context, m *clusterv1.Machine, a action) error {
+func (c *Controller) apply(ctx context.Context, m *clusterv1.Machine, a action) error {
 	before := m.DeepCopy()
 	switch a {
-	case putOn:
+	case addHook:
 		if m.Annotations == nil {
 			m.Annotations = map[string]string{}
 		}
 		m.Annotations[Hook] = ""
-	case takeOff:
+	case removeHook:
 		delete(m.Annotations, Hook)
 	default:
 		return nil
@@ -140,6 +142,6 @@ func (c *Controller) do(ctx context.Context, m *clusterv1.Machine, a action) err
 	if ctrlclient.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("updating the deletion hook of machine %q: %w", m.Name, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("Updated the deletion hook of a machine", "machine", m.Name, "hooked", a == putOn)
+	ctrl.LoggerFrom(ctx).Info("Updated the deletion hook of a machine", "machine", m.Name, "hooked", a == addHook)
 	return nil
 }

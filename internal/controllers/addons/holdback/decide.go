@@ -1,20 +1,20 @@
 package holdback
 
-// lifetime is where a Cluster is in its life.
+// lifetime is the phase of a Cluster.
 type lifetime int
 
 const (
-	stays lifetime = iota
-	goes
+	alive lifetime = iota
+	terminating
 	gone
 )
 
-// facts are what the choice depends on.
+// facts are the inputs of the decision.
 type facts struct {
 	cluster lifetime
-	// leaving says that the Machine is being deleted.
-	leaving bool
-	// releases is how many have to go before the Cluster.
+	// deleting reports that the Machine is being deleted.
+	deleting bool
+	// releases is how many releases are uninstalled before the Cluster is deleted.
 	releases int
 	hooked   bool
 }
@@ -23,20 +23,21 @@ type facts struct {
 type action int
 
 const (
-	leave action = iota
-	putOn
-	takeOff
+	keepHook action = iota
+	addHook
+	removeHook
 )
 
-// decide says what to do. The hook is not put onto a Machine that is being deleted: it may be gone in a moment.
+// decide returns the action. It adds no hook to a Machine that is being deleted, which may be gone
+// already.
 func decide(f facts) action {
-	wanted := f.releases > 0 && f.cluster != gone && (f.cluster == goes || !f.leaving)
+	wanted := f.releases > 0 && f.cluster != gone && (f.cluster == terminating || !f.deleting)
 	switch {
 	case f.hooked && !wanted:
-		return takeOff
-	case !f.hooked && wanted && !f.leaving:
-		return putOn
+		return removeHook
+	case !f.hooked && wanted && !f.deleting:
+		return addHook
 	default:
-		return leave
+		return keepHook
 	}
 }

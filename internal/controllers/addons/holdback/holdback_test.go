@@ -26,18 +26,18 @@ func TestWhenTheHookIsOn(t *testing.T) {
 		facts
 		want action
 	}{
-		{"nobody asks", facts{}, leave},
-		{"somebody asks", facts{releases: 1}, putOn},
-		{"it is on already", facts{releases: 1, hooked: true}, leave},
-		{"nobody asks any more", facts{hooked: true}, takeOff},
-		{"the machine goes alone", facts{leaving: true, releases: 1, hooked: true}, takeOff},
-		{"the machine goes alone, without a hook", facts{leaving: true, releases: 1}, leave},
-		{"the cluster goes", facts{cluster: goes, releases: 1, hooked: true}, leave},
-		{"the cluster goes, a machine was missed", facts{cluster: goes, releases: 1}, putOn},
-		{"the cluster and the machine go", facts{cluster: goes, leaving: true, releases: 1, hooked: true}, leave},
-		{"the cluster and the machine go, too late for a hook", facts{cluster: goes, leaving: true, releases: 1}, leave},
-		{"the cluster goes and all is uninstalled", facts{cluster: goes, leaving: true, hooked: true}, takeOff},
-		{"the cluster is gone", facts{cluster: gone, leaving: true, releases: 1, hooked: true}, takeOff},
+		{"no release asks for it", facts{}, keepHook},
+		{"a release asks for it", facts{releases: 1}, addHook},
+		{"the hook exists", facts{releases: 1, hooked: true}, keepHook},
+		{"no release asks any more", facts{hooked: true}, removeHook},
+		{"only the machine is deleted", facts{deleting: true, releases: 1, hooked: true}, removeHook},
+		{"only the machine is deleted, without a hook", facts{deleting: true, releases: 1}, keepHook},
+		{"the cluster is deleted", facts{cluster: terminating, releases: 1, hooked: true}, keepHook},
+		{"the cluster is deleted, the hook is missing", facts{cluster: terminating, releases: 1}, addHook},
+		{"the cluster and the machine are deleted", facts{cluster: terminating, deleting: true, releases: 1, hooked: true}, keepHook},
+		{"the cluster and the machine are deleted, without a hook", facts{cluster: terminating, deleting: true, releases: 1}, keepHook},
+		{"the cluster is deleted, everything is uninstalled", facts{cluster: terminating, deleting: true, hooked: true}, removeHook},
+		{"the cluster is gone", facts{cluster: gone, deleting: true, releases: 1, hooked: true}, removeHook},
 	} {
 		if got := decide(tc.facts); got != tc.want {
 			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)

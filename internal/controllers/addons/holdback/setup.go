@@ -23,8 +23,8 @@ import (
 
 const name = "addonsholdback"
 
-// SetupWithManager makes the controller listen to Machines, to the end of Clusters, and to releases that come, go, or ask. The indexes of
-// package index are in the manager's cache already: package chart has put them there.
+// SetupWithManager watches Machines, the deletion of Clusters, and releases. Package chart has
+// already added the indexes to the manager's cache.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	c.Indexed = true
 	log := mgr.GetLogger().WithValues("controller", name)
@@ -34,34 +34,34 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 			predicates.ResourceHasFilterLabel(mgr.GetScheme(), log, c.WatchFilter), predicate.Funcs{UpdateFunc: machineChanged})).
 		WithOptions(reconcile.NewGuard(mgr, "MachineHoldback").Options(o)).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(c.ofCluster), builder.WithPredicates(predicate.Funcs{
-			CreateFunc: func(event.CreateEvent) bool { return false }, // its Machines are events themselves
-			UpdateFunc: begins,
+			CreateFunc: func(event.CreateEvent) bool { return false }, // its Machines cause events themselves
+			UpdateFunc: deletionStarted,
 		})).
 		Watches(&addonsv1.HelmReleaseProxy{}, handler.EnqueueRequestsFromMapFunc(c.ofRelease), builder.WithPredicates(predicate.Funcs{
 			UpdateFunc: releaseChanged,
 		})).
 		Complete(c)
 	if err != nil {
-		return fmt.Errorf("making controller %q: %w", name, err)
+		return fmt.Errorf("creating controller %q: %w", name, err)
 	}
 	return nil
 }
 
-// begins says that a deletion has begun.
-func begins(e event.UpdateEvent) bool {
+// deletionStarted reports that a deletion has started.
+func deletionStarted(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetDeletionTimestamp().IsZero() && !e.ObjectNew.GetDeletionTimestamp().IsZero()
 }
 
 func machineChanged(e event.UpdateEvent) bool {
 	_, was := e.ObjectOld.GetAnnotations()[Hook]
 	_, is := e.ObjectNew.GetAnnotations()[Hook]
-	return was != is || begins(e)
+	return was != is || deletionStarted(e)
 }
 
 func releaseChanged(e event.UpdateEvent) bool {
 	was, ok := e.ObjectOld.(*addonsv1.HelmReleaseProxy)
 	is, ok2 := e.ObjectNew.(*addonsv1.HelmReleaseProxy)
-	return ok && ok2 && asks(was) != asks(is)
+	return ok && ok2 && uninstallsFirst(was) != uninstallsFirst(is)
 }
 
 func (c *Controller) ofRelease(ctx context.Context, o ctrlclient.Object) []ctrlreconcile.Request {
@@ -76,13 +76,13 @@ func (c *Controller) ofCluster(ctx context.Context, o ctrlclient.Object) []ctrlr
 	return c.machines(ctx, ctrlclient.ObjectKeyFromObject(o))
 }
 
-// machines are those of a cluster.
+// machines lists the Machines of a cluster.
 func (c *Controller) machines(ctx context.Context, cluster ctrlclient.ObjectKey) []ctrlreconcile.Request {
 	list := &clusterv1.MachineList{}
 	err := c.Client.List(ctx, list, ctrlclient.InNamespace(cluster.Namespace),
 		ctrlclient.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}, ctrlclient.UnsafeDisableDeepCopy)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Could not list machines", "cluster", cluster)
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list machines", "cluster", cluster)
 		return nil
 	}
 	var out []ctrlreconcile.Request

@@ -1,5 +1,5 @@
-// Package rollout decides which clusters may get a change now. It is made of pure functions: what is so comes in, what may be done comes
-// out, and the time is an argument.
+// Package rollout decides which clusters may change now. It consists of pure functions of facts and
+// the current time.
 //
 //	           all of a wave ready          soaked, waves left
 //	Progressing ─────────────▶ Soaking ─────────────────────────▶ Progressing (next wave)
@@ -8,7 +8,8 @@
 //	   ├── too many failed ──▶ Paused ───┤
 //	   └── too many failed ──▶ RollingBack ── all back ──▶ Paused
 //
-// A change of what is rolled out begins anew from any phase. Clusters that have it already count as done. Start with Decide.
+// A new revision restarts the rollout from any phase. Clusters that already have it count as done.
+// Start with Decide.
 package rollout
 
 import (
@@ -20,46 +21,48 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 )
 
-// Cluster is what is known about one of the clusters.
+// Cluster is the progress of one cluster.
 type Cluster struct {
 	Name   string
 	Labels map[string]string
-	// OnTarget says that it was told to have what is rolled out, Ready that it has it, Failed that it could not get it.
+	// OnTarget reports that the cluster was given the current revision, Ready that it runs it, and
+	// Failed that it could not.
 	OnTarget, Ready, Failed bool
-	// ReadySince counts if it is ready.
+	// ReadySince is set if the cluster is ready.
 	ReadySince time.Time
-	// RolledBack says that it has what was good before and is ready, or has nothing.
+	// RolledBack reports that the cluster runs the last good revision and is ready, or has no
+	// release.
 	RolledBack bool
 }
 
-// Input is what the decision is made from.
+// Input has the facts of a decision.
 type Input struct {
-	// Clusters are in the order of their names.
+	// Clusters are sorted by name.
 	Clusters []Cluster
 	// Spec is nil if there are no waves.
 	Spec *addonsv1.Rollout
-	// Status is what the last decision left.
+	// Status is the result of the last decision.
 	Status *addonsv1.RolloutStatus
 	// Revision is a digest of what is rolled out.
 	Revision string
-	// Resume is the value of the annotation that resumes, empty if there is none.
+	// Resume is the value of the resume annotation, or empty.
 	Resume string
 	Now    time.Time
 }
 
-// Plan is what may be done.
+// Plan is what may change now.
 type Plan struct {
-	// Allowed are the names of clusters that may have what is rolled out.
+	// Allowed are the names of clusters that may get the current revision.
 	Allowed map[string]bool
-	// Back says that all clusters go back to what was good before.
+	// Back reports that all clusters return to the last good revision.
 	Back bool
-	// Status is the new one.
+	// Status is the new status.
 	Status *addonsv1.RolloutStatus
-	// Next is when to look again if nothing happens, 0 if there is no need to.
+	// Next is when to decide again if nothing changes, or 0.
 	Next time.Duration
 }
 
-// Decide says what may be done now.
+// Decide returns what may change now.
 func Decide(in Input) Plan {
 	if in.Spec == nil {
 		return Plan{Allowed: names(in.Clusters)}
@@ -74,7 +77,7 @@ func Decide(in Input) Plan {
 	return Plan{Allowed: d.allowed(), Back: d.status.Phase == addonsv1.RolloutRollingBack, Status: d.status, Next: next}
 }
 
-// decision is a Plan in the making.
+// decision is a Plan in progress.
 type decision struct {
 	Input
 
@@ -82,7 +85,7 @@ type decision struct {
 	status *addonsv1.RolloutStatus
 }
 
-// begin is the status to go on from: the last one, or that of a new rollout.
+// begin returns the status to continue from: the last one, or that of a new rollout.
 func begin(in Input) *addonsv1.RolloutStatus {
 	was := in.Status
 	switch {
@@ -113,7 +116,7 @@ func (d *decision) count() {
 	}
 }
 
-// advance moves from phase to phase and says when to look again.
+// advance moves between phases and returns when to decide again.
 func (d *decision) advance() time.Duration {
 	s := d.status
 	if d.Resume != s.Resumed {
@@ -138,16 +141,16 @@ func (d *decision) advance() time.Duration {
 		}
 		return 0
 	}
-	return d.walk()
+	return d.advanceWaves()
 }
 
 // Rollback is a value of spec.rollout.onFailure.
 const Rollback = "Rollback"
 
-// walk goes from wave to wave as long as they are done.
-func (d *decision) walk() time.Duration {
+// advanceWaves advances through finished waves.
+func (d *decision) advanceWaves() time.Duration {
 	s := d.status
-	s.Wave = max(1, min(s.Wave, int32(len(d.waves)))) // clusters may have gone, and waves with them
+	s.Wave = max(1, min(s.Wave, int32(len(d.waves)))) // clusters may be gone, and waves with them
 	for ; int(s.Wave) <= len(d.waves); s.Wave++ {
 		wave := d.waves[s.Wave-1]
 		if !all(wave, func(c Cluster) bool { return c.OnTarget && (c.Ready || c.Failed) }) {
@@ -163,7 +166,7 @@ func (d *decision) walk() time.Duration {
 	return 0
 }
 
-// soak is how much longer a wave must stay ready.
+// soak returns how much longer a wave must stay ready.
 func (d *decision) soak(wave []Cluster) time.Duration {
 	if d.Spec.Soak == nil {
 		return 0
@@ -180,7 +183,8 @@ func (d *decision) soak(wave []Cluster) time.Duration {
 	return last.Add(d.Spec.Soak.Duration).Sub(d.Now)
 }
 
-// allowed are the clusters that have what is rolled out, and as many more of the waves so far as may change at a time.
+// allowed returns the clusters that have the current revision, and as many more of the current
+// waves as may change at a time.
 func (d *decision) allowed() map[string]bool {
 	switch d.status.Phase {
 	case addonsv1.RolloutComplete:

@@ -12,7 +12,8 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 )
 
-// Waves divides clusters: each wave takes of those that are left, and what no wave takes is the last one. A wave may be empty.
+// Waves divides clusters into waves. Each wave takes from those that are left, and the last one
+// gets the rest. A wave can be empty.
 func Waves(clusters []Cluster, spec []addonsv1.Wave) [][]Cluster {
 	var waves [][]Cluster
 	left := clusters
@@ -35,7 +36,8 @@ func Waves(clusters []Cluster, spec []addonsv1.Wave) [][]Cluster {
 	return waves
 }
 
-// matcher takes a selector that can't be used for one that matches nothing: admission refuses them, and clusters come last then.
+// matcher treats an invalid selector, which admission rejects, as one that matches nothing, so that
+// its clusters come last.
 func matcher(selector *metav1.LabelSelector) func(Cluster) bool {
 	if selector == nil {
 		return func(Cluster) bool { return true }
@@ -47,13 +49,14 @@ func matcher(selector *metav1.LabelSelector) func(Cluster) bool {
 	return func(c Cluster) bool { return s.Matches(labels.Set(c.Labels)) }
 }
 
-// Ways to round.
+// Rounding modes.
 var (
 	up   = math.Ceil
 	down = math.Floor
 )
 
-// size is a number, or a part of all. It is never less than one: a rollout must come to an end.
+// size resolves a number or a percentage of all. It is at least 1, so that a rollout always
+// finishes.
 func size(v *intstr.IntOrString, all int, round func(float64) float64) int {
 	if v == nil {
 		return all

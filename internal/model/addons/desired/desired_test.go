@@ -68,8 +68,8 @@ func TestWhichVersionAClusterGets(t *testing.T) {
 		{name: "no rule for it", spec: addonsv1.HelmChartProxySpec{Version: "1", Orchestration: addonsv1.Orchestration{Versions: rules}}, facts: topology("v1.34.0"), want: "1"},
 		{name: "by rule, of the control plane", spec: addonsv1.HelmChartProxySpec{Orchestration: addonsv1.Orchestration{Versions: rules}}, facts: Facts{Cluster: cluster(nil), ControlPlane: controlPlane(map[string]any{"spec": map[string]any{"version": "v1.35.0"}, "status": map[string]any{"version": "v1.36.0"}})}, want: "35"},
 		{name: "by rule, of the control plane's status", spec: addonsv1.HelmChartProxySpec{Orchestration: addonsv1.Orchestration{Versions: rules}}, facts: Facts{Cluster: cluster(nil), ControlPlane: controlPlane(map[string]any{"status": map[string]any{"version": "v1.36.0"}})}, want: "36"},
-		{name: "unknown version of Kubernetes", spec: addonsv1.HelmChartProxySpec{Version: "1", Orchestration: addonsv1.Orchestration{Versions: rules}}, facts: topology(""), err: "which is in neither the topology nor the control plane"},
-		{name: "strange version of Kubernetes", spec: addonsv1.HelmChartProxySpec{Orchestration: addonsv1.Orchestration{Versions: rules}}, facts: topology("new"), err: `reading version "new" of Kubernetes`},
+		{name: "unknown version of Kubernetes", spec: addonsv1.HelmChartProxySpec{Version: "1", Orchestration: addonsv1.Orchestration{Versions: rules}}, facts: topology(""), err: "neither the topology nor the control plane of the cluster has one"},
+		{name: "strange version of Kubernetes", spec: addonsv1.HelmChartProxySpec{Orchestration: addonsv1.Orchestration{Versions: rules}}, facts: topology("new"), err: `parsing Kubernetes version "new"`},
 		{name: "overridden", spec: addonsv1.HelmChartProxySpec{Version: "1", Orchestration: addonsv1.Orchestration{Versions: rules, Overrides: overrides}}, facts: Facts{Cluster: cluster(map[string]string{"tier": "gold"})}, want: "gold"},
 		{name: "overridden twice", spec: addonsv1.HelmChartProxySpec{Version: "1", Orchestration: addonsv1.Orchestration{Overrides: overrides}}, facts: Facts{Cluster: cluster(map[string]string{"tier": "gold", "zone": "z"})}, want: "z"},
 		{name: "not overridden", spec: addonsv1.HelmChartProxySpec{Version: "1", Orchestration: addonsv1.Orchestration{Overrides: overrides}}, facts: Facts{Cluster: cluster(map[string]string{"tier": "tin"})}, want: "1"},
@@ -166,11 +166,11 @@ func TestNamesAreSafeAndStable(t *testing.T) {
 		{"cilium", "a"}, {"a/b/c", "a"}, {"UPPER_case.v1", "a"}, {"...", "a"}, {strings.Repeat("x", 200), strings.Repeat("y", 63)},
 	} {
 		name, again := objectName(tc.chart, "cni", tc.cluster), objectName(tc.chart, "cni", tc.cluster)
-		if name != again || len(name) > 63 || name != safe(name) {
+		if name != again || len(name) > 63 || name != sanitizeName(name) {
 			t.Errorf("%q on %q is called %q, then %q", tc.chart, tc.cluster, name, again)
 		}
 		installed := releaseName(tc.chart, chart, tc.cluster)
-		if len(installed) > 53 || installed != safe(installed) {
+		if len(installed) > 53 || installed != sanitizeName(installed) {
 			t.Errorf("%q on %q is installed as %q", tc.chart, tc.cluster, installed)
 		}
 		if name == objectName(tc.chart, "other", tc.cluster) || installed == releaseName(tc.chart, ctrlclient.ObjectKey{Namespace: "ns", Name: "other"}, tc.cluster) {

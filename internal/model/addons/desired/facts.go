@@ -18,16 +18,16 @@ import (
 	"github.com/drover-dev/drover/internal/model/addons/template"
 )
 
-// Facts are a cluster and what belongs to it.
+// Facts are a cluster and its objects.
 type Facts struct {
 	Cluster *clusterv1.Cluster
-	// ControlPlane and InfraCluster are nil if nothing refers to them, or if the cluster has none.
+	// ControlPlane and InfraCluster are nil if no template refers to them or the cluster has none.
 	ControlPlane, InfraCluster *unstructured.Unstructured
-	// Release is the one that is there, nil if none is. Of its values, what is random or of the moment stays.
+	// Release is the existing release, or nil. Its random values are kept.
 	Release *addonsv1.HelmReleaseProxy
 }
 
-// MissingError says that an object which a cluster names is not there yet.
+// MissingError reports that an object that a cluster refers to doesn't exist yet.
 type MissingError struct {
 	schema.GroupVersionKind
 
@@ -38,43 +38,43 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("waiting for %s %q, which a template refers to", e.Kind, e.Name)
 }
 
-// noting remembers which kind was asked for: the version is found on the way.
-type noting struct {
+// kindRecorder records the kind that is read, whose version is resolved on the way.
+type kindRecorder struct {
 	ctrlclient.Reader
 
-	asked schema.GroupVersionKind
+	kind schema.GroupVersionKind
 }
 
-func (n *noting) Get(ctx context.Context, key ctrlclient.ObjectKey, obj ctrlclient.Object, opts ...ctrlclient.GetOption) error {
+func (n *kindRecorder) Get(ctx context.Context, key ctrlclient.ObjectKey, obj ctrlclient.Object, opts ...ctrlclient.GetOption) error {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		n.asked = u.GroupVersionKind()
+		n.kind = u.GroupVersionKind()
 	}
 	return n.Reader.Get(ctx, key, obj, opts...)
 }
 
-// Look reads those objects of a cluster that are used.
-func Look(ctx context.Context, reader ctrlclient.Reader, cluster *clusterv1.Cluster, uses template.Uses) (Facts, error) {
+// Read reads the objects of a cluster that templates use.
+func Read(ctx context.Context, reader ctrlclient.Reader, cluster *clusterv1.Cluster, uses template.Uses) (Facts, error) {
 	f := Facts{Cluster: cluster}
 	var err error
 	if uses.ControlPlane.Any {
-		if f.ControlPlane, err = look(ctx, reader, cluster.Spec.ControlPlaneRef, cluster.Namespace); err != nil {
+		if f.ControlPlane, err = read(ctx, reader, cluster.Spec.ControlPlaneRef, cluster.Namespace); err != nil {
 			return f, err
 		}
 	}
 	if uses.InfraCluster.Any {
-		f.InfraCluster, err = look(ctx, reader, cluster.Spec.InfrastructureRef, cluster.Namespace)
+		f.InfraCluster, err = read(ctx, reader, cluster.Spec.InfrastructureRef, cluster.Namespace)
 	}
 	return f, err
 }
 
-func look(ctx context.Context, reader ctrlclient.Reader, ref clusterv1.ContractVersionedObjectReference, namespace string) (*unstructured.Unstructured, error) {
+func read(ctx context.Context, reader ctrlclient.Reader, ref clusterv1.ContractVersionedObjectReference, namespace string) (*unstructured.Unstructured, error) {
 	if !ref.IsDefined() {
 		return nil, nil
 	}
-	n := &noting{Reader: reader}
+	n := &kindRecorder{Reader: reader}
 	obj, err := external.GetObjectFromContractVersionedRef(ctx, n, ref, namespace)
 	if apierrors.IsNotFound(err) {
-		return nil, &MissingError{n.asked, ref.Name}
+		return nil, &MissingError{n.kind, ref.Name}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s %q: %w", ref.Kind, ref.Name, err)
@@ -82,7 +82,7 @@ func look(ctx context.Context, reader ctrlclient.Reader, ref clusterv1.ContractV
 	return obj, nil
 }
 
-// data is what templates see.
+// data returns what templates see.
 func (f Facts) data() (template.Data, error) {
 	cluster, err := runtime.DefaultUnstructuredConverter.ToUnstructured(f.Cluster)
 	if err != nil {
@@ -107,7 +107,8 @@ func (f Facts) data() (template.Data, error) {
 	return d, nil
 }
 
-// kubernetes is the cluster's version of Kubernetes: the one it should have, as add-ons are better early than late.
+// kubernetes returns the desired Kubernetes version of the cluster, because add-ons should be early
+// rather than late.
 func (f Facts) kubernetes() string {
 	if v := f.Cluster.Spec.Topology.Version; v != "" {
 		return v

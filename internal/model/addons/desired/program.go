@@ -1,7 +1,8 @@
-// Package desired works out what a HelmChartProxy wants on a cluster: the spec of a HelmReleaseProxy. It changes nothing, and the same
-// inputs give the same answer, so that a controller can act on it and a command can show it.
+// Package desired computes what a HelmChartProxy wants on a cluster: the spec of a
+// HelmReleaseProxy. It writes nothing and is deterministic, so that a controller can act on the
+// result and a command can show it.
 //
-// Start with Compile, which reads a spec once, then Look and Program.For for each cluster.
+// Start with Compile, which parses a spec once, then call Read and Program.For for each cluster.
 package desired
 
 import (
@@ -16,7 +17,7 @@ import (
 	"github.com/drover-dev/drover/internal/model/addons/template"
 )
 
-// Program is a spec whose templates, selectors and ranges are read. It is safe for concurrent use.
+// Program is a spec with parsed templates, selectors and ranges. It is safe for concurrent use.
 type Program struct {
 	spec      *addonsv1.HelmChartProxySpec
 	values    *template.Template
@@ -38,19 +39,19 @@ type rule struct {
 	version    string
 }
 
-// Compile reads a spec, or says what in it can't be read.
+// Compile parses a spec and returns every problem in it.
 func Compile(spec *addonsv1.HelmChartProxySpec) (*Program, field.ErrorList) {
 	c := compiler{path: field.NewPath("spec")}
 	p := &Program{spec: spec, values: c.template(spec.ValuesTemplate, "valuesTemplate")}
 	if spec.VersionTemplate != "" {
-		p.version = c.still(spec.VersionTemplate, "versionTemplate")
+		p.version = c.stableTemplate(spec.VersionTemplate, "versionTemplate")
 	}
 	for i, v := range spec.Versions {
 		p.rules = append(p.rules, rule{c.constraint(v.Kubernetes, i), v.Version})
 	}
 	for i, source := range spec.ValuesFrom {
 		c.path = field.NewPath("spec", "valuesFrom").Index(i)
-		p.names = append(p.names, c.still(source.Name, "name"))
+		p.names = append(p.names, c.stableTemplate(source.Name, "name"))
 	}
 	for i, o := range spec.Overrides {
 		c.path = field.NewPath("spec", "overrides").Index(i)
@@ -64,7 +65,7 @@ func Compile(spec *addonsv1.HelmChartProxySpec) (*Program, field.ErrorList) {
 	return p, c.problems
 }
 
-// Uses says what the templates refer to.
+// Uses returns what the templates refer to.
 func (p *Program) Uses() template.Uses { return p.uses }
 
 func (p *Program) findUses() template.Uses {
@@ -82,7 +83,7 @@ func (p *Program) findUses() template.Uses {
 	return u
 }
 
-// valueTemplates are the templates of values.
+// valueTemplates returns all templates of values.
 func (p *Program) valueTemplates() []*template.Template {
 	out := []*template.Template{p.values}
 	for _, o := range p.overrides {
@@ -99,7 +100,8 @@ type compiler struct {
 	problems field.ErrorList
 }
 
-// invalid notes a problem without the value: values may hold secrets, and errors about templates name the line.
+// invalid records a problem without the value, which may be secret. Errors about templates name the
+// line.
 func (c *compiler) invalid(path *field.Path, err error) {
 	c.problems = append(c.problems, field.Invalid(path, field.OmitValueType{}, err.Error()))
 }
@@ -113,8 +115,8 @@ func (c *compiler) template(text, child string) *template.Template {
 	return t
 }
 
-// still is a template that must give the same each time.
-func (c *compiler) still(text, child string) *template.Template {
+// stableTemplate rejects templates with random or time-dependent results.
+func (c *compiler) stableTemplate(text, child string) *template.Template {
 	t := c.template(text, child)
 	if t.Volatile() {
 		c.problems = append(c.problems, field.Forbidden(c.path.Child(child), "must not use functions with random or time-dependent results"))
@@ -140,5 +142,5 @@ func (c *compiler) selector(s *metav1.LabelSelector, child string) labels.Select
 	return parsed
 }
 
-// empty stands for a template that can't be read.
+// empty replaces a template that can't be parsed.
 var empty, _ = template.Parse("", "")

@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -21,44 +22,45 @@ import (
 	"github.com/drover-dev/drover/internal/model/addons/template"
 )
 
-// Release is what is wanted on a cluster.
+// Release is the desired release on a cluster.
 type Release struct {
-	// Name is what a new HelmReleaseProxy is called.
+	// Name is the name of a new HelmReleaseProxy.
 	Name string
 	Spec addonsv1.HelmReleaseProxySpec
-	// Generated says that the release's name was made up.
+	// Generated reports that the name of the release was generated.
 	Generated bool
-	// Still identifies values that have something random in them, see template.Still. It is empty if they have not.
-	Still string
+	// StableDigest identifies values with random parts, see template.StableDigest. It is empty if
+	// there are none.
+	StableDigest string
 }
 
-// For is what the HelmChartProxy named chart wants on a cluster.
+// For returns the release that the HelmChartProxy named chart wants on a cluster.
 func (p *Program) For(chart ctrlclient.ObjectKey, f Facts) (Release, error) {
 	data, err := f.data()
 	if err != nil {
 		return Release{}, err
 	}
-	spec := p.fixed(chart, f.Cluster)
+	spec := p.common(chart, f.Cluster)
 	r := Release{Name: objectName(p.spec.ChartName, chart.Name, f.Cluster.Name)}
 	if spec.ReleaseName == "" {
 		spec.ReleaseName, r.Generated = releaseName(p.spec.ChartName, chart, f.Cluster.Name), true
 	}
-	if spec.Version, err = p.choose(f, data); err != nil {
+	if spec.Version, err = p.versionFor(f, data); err != nil {
 		return Release{}, err
 	}
 	if spec.ValuesFrom, err = p.sources(data); err != nil {
 		return Release{}, err
 	}
-	if spec.Values, r.Still, err = p.render(f, data); err != nil {
+	if spec.Values, r.StableDigest, err = p.render(f, data); err != nil {
 		return Release{}, err
 	}
 	r.Spec = spec
 	return r, nil
 }
 
-// fixed is everything that is the same for all clusters, with the defaults that the API server would fill in. It shares nothing with the
-// user's object, which must not change when this does.
-func (p *Program) fixed(chart ctrlclient.ObjectKey, cluster *clusterv1.Cluster) addonsv1.HelmReleaseProxySpec {
+// common returns what is the same for all clusters, with the defaults of the API server. It shares
+// nothing with the user's object.
+func (p *Program) common(chart ctrlclient.ObjectKey, cluster *clusterv1.Cluster) addonsv1.HelmReleaseProxySpec {
 	s := p.spec.DeepCopy()
 	out := addonsv1.HelmReleaseProxySpec{
 		ClusterRef: corev1.ObjectReference{
@@ -78,23 +80,16 @@ func (p *Program) fixed(chart ctrlclient.ObjectKey, cluster *clusterv1.Cluster) 
 		out.Options.Upgrade.MaxHistory = ptr.To(10)
 	}
 	if c := out.Credentials; c != nil {
-		c.Key = or(c.Key, addonsv1.DefaultCredentialsKey)
-		c.Secret.Namespace = or(c.Secret.Namespace, chart.Namespace)
+		c.Key = cmp.Or(c.Key, addonsv1.DefaultCredentialsKey)
+		c.Secret.Namespace = cmp.Or(c.Secret.Namespace, chart.Namespace)
 	}
 	if t := out.TLSConfig; t != nil && t.CASecretRef != nil {
-		t.CASecretRef.Namespace = or(t.CASecretRef.Namespace, chart.Namespace)
+		t.CASecretRef.Namespace = cmp.Or(t.CASecretRef.Namespace, chart.Namespace)
 	}
 	return out
 }
 
-func or(value, otherwise string) string {
-	if value == "" {
-		return otherwise
-	}
-	return value
-}
-
-// sources are the places of further values, with their names filled in.
+// sources returns valuesFrom with rendered names.
 func (p *Program) sources(d template.Data) ([]addonsv1.ValuesSource, error) {
 	var out []addonsv1.ValuesSource
 	for i, source := range p.spec.ValuesFrom {
@@ -102,19 +97,19 @@ func (p *Program) sources(d template.Data) ([]addonsv1.ValuesSource, error) {
 		if err != nil {
 			return nil, fmt.Errorf("rendering spec.valuesFrom[%d].name: %w", i, err)
 		}
-		source.Name, source.Key = strings.TrimSpace(name), or(source.Key, "values.yaml")
+		source.Name, source.Key = strings.TrimSpace(name), cmp.Or(source.Key, "values.yaml")
 		out = append(out, source)
 	}
 	return out, nil
 }
 
-// render makes the values. Without overrides they are what the template says, to the byte.
-func (p *Program) render(f Facts, d template.Data) (values, still string, err error) {
+// render renders the values. Without overrides they are the exact output of the template.
+func (p *Program) render(f Facts, d template.Data) (values, stable string, err error) {
 	templates := p.templates(f.Cluster)
 	if slices.ContainsFunc(templates, (*template.Template).Volatile) {
-		still = stillOf(templates, d)
-		if f.Release != nil && f.Release.Annotations[addonsv1.StillValuesAnnotation] == still {
-			return f.Release.Spec.Values, still, nil
+		stable = stableDigest(templates, d)
+		if f.Release != nil && f.Release.Annotations[addonsv1.StillValuesAnnotation] == stable {
+			return f.Release.Spec.Values, stable, nil
 		}
 	}
 	texts := make([]string, 0, len(templates))
@@ -128,19 +123,19 @@ func (p *Program) render(f Facts, d template.Data) (values, still string, err er
 	if values, err = template.Join(texts...); err != nil {
 		return "", "", fmt.Errorf("merging spec.valuesTemplate and spec.overrides: %w", err)
 	}
-	return values, still, nil
+	return values, stable, nil
 }
 
-// stillOf identifies values without what is random in them.
-func stillOf(templates []*template.Template, d template.Data) string {
+// stableDigest identifies values without their random parts.
+func stableDigest(templates []*template.Template, d template.Data) string {
 	parts := make([]string, 0, len(templates))
 	for _, t := range templates {
-		parts = append(parts, t.Still(d))
+		parts = append(parts, t.StableDigest(d))
 	}
 	return digest(parts...)
 }
 
-// templates are those of values for a cluster, the lowest first.
+// templates returns the templates of values for a cluster, lowest precedence first.
 func (p *Program) templates(cluster *clusterv1.Cluster) []*template.Template {
 	out := []*template.Template{p.values}
 	for _, o := range p.overrides {
@@ -160,26 +155,27 @@ func digest(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// unsafe is everything that can't be in the name of an object. Charts may have it in theirs.
-var unsafe = regexp.MustCompile(`[^a-z0-9]+`)
+// unsafeCharacters can't be in the name of an object, but in the name of a chart.
+var unsafeCharacters = regexp.MustCompile(`[^a-z0-9]+`)
 
-func safe(text string) string {
-	return strings.Trim(unsafe.ReplaceAllString(strings.ToLower(text), "-"), "-")
+func sanitizeName(text string) string {
+	return strings.Trim(unsafeCharacters.ReplaceAllString(strings.ToLower(text), "-"), "-")
 }
 
-// objectName is the same each time, for chart names of any kind and cluster names of any length.
+// objectName is deterministic, and valid for any names of chart and cluster.
 func objectName(chartName, chart, cluster string) string {
-	return limit(safe(chartName)+"-"+safe(cluster), 63, digest(chart, cluster, chartName))
+	return truncateName(sanitizeName(chartName)+"-"+sanitizeName(cluster), 63, digest(chart, cluster, chartName))
 }
 
-// releaseName is the same each time, so that a release which is made anew finds what is left of the old one to be its own.
+// releaseName is deterministic, so that a recreated release finds the objects of its predecessor to
+// be its own.
 func releaseName(chartName string, chart ctrlclient.ObjectKey, cluster string) string {
 	base, _, _ := strings.Cut(path.Base(chartName), ".")
 	const longest = 53 // what Helm allows
-	return limit(safe(base), longest, digest(chart.Namespace, chart.Name, cluster)[:10])
+	return truncateName(sanitizeName(base), longest, digest(chart.Namespace, chart.Name, cluster)[:10])
 }
 
-func limit(text string, longest int, suffix string) string {
+func truncateName(text string, longest int, suffix string) string {
 	text = strings.Trim(text[:min(len(text), longest-len(suffix)-1)], "-")
 	if text == "" {
 		text = "release"
@@ -187,5 +183,5 @@ func limit(text string, longest int, suffix string) string {
 	return text + "-" + suffix
 }
 
-// errNoKubernetes says that a choice has to wait.
+// errNoKubernetes is returned until the Kubernetes version of a cluster is known.
 var errNoKubernetes = errors.New("spec.versions selects by Kubernetes version, but neither the topology nor the control plane of the cluster has one")

@@ -10,9 +10,9 @@ import (
 	"github.com/drover-dev/drover/internal/model/addons/template"
 )
 
-// choose is the version for a cluster: that of the last override that has one, else of the first rule for its version of Kubernetes, else
-// what the template says, else the one for all.
-func (p *Program) choose(f Facts, d template.Data) (string, error) {
+// versionFor returns the version for a cluster: that of the last matching override that sets one,
+// else of the first rule for its Kubernetes version, else of the template, else the common one.
+func (p *Program) versionFor(f Facts, d template.Data) (string, error) {
 	version := ""
 	for _, o := range p.overrides {
 		if o.version != "" && o.selector.Matches(labels.Set(f.Cluster.Labels)) {
@@ -36,7 +36,8 @@ func (p *Program) choose(f Facts, d template.Data) (string, error) {
 	return strings.TrimSpace(text), nil
 }
 
-// byKubernetes is empty if no rule is for the version. A pre-release counts as what it will be.
+// byKubernetes returns the version of the first matching rule, or an empty string. A pre-release
+// counts as its release.
 func (p *Program) byKubernetes(text string) (string, error) {
 	if len(p.rules) == 0 {
 		return "", nil

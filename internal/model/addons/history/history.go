@@ -1,8 +1,8 @@
-// Package history keeps what HelmChartProxies have said before, as ControllerRevisions that belong to them: a rollout goes back to the
-// last good one, and people can look at them and restore one.
+// Package history stores earlier specs of HelmChartProxies as ControllerRevisions that they own. A
+// rollout returns to the last good one, and users can list and restore them.
 //
-// They are read from the API server, not from a cache: that is rare, and a cache would hold every ControllerRevision there is. Start with
-// Record and List.
+// It reads from the API server, because reads are rare and a cache would hold every
+// ControllerRevision. Start with Keeper.Record and List.
 package history
 
 import (
@@ -29,21 +29,21 @@ const Limit = 10
 
 // Revision is a spec that a HelmChartProxy had.
 type Revision struct {
-	// Number counts up; the highest is the current one.
+	// Number increases; the highest is the current one.
 	Number int64
 	Digest string
-	// Created is when the spec was first seen.
+	// Created is when the spec was first recorded.
 	Created time.Time
 	Spec    addonsv1.HelmChartProxySpec
 
 	object *appsv1.ControllerRevision
 }
 
-// ErrNoRevision says that a revision is not kept, or never was.
+// ErrNoRevision reports that a revision doesn't exist or is no longer kept.
 var ErrNoRevision = errors.New("revision not found")
 
-// Digest identifies what a HelmChartProxy rolls out. Which clusters it chooses is no part of that: choosing more of them changes nothing
-// for the others.
+// Digest identifies what a HelmChartProxy rolls out. It ignores the cluster selector: selecting
+// more clusters changes nothing on the others.
 func Digest(spec *addonsv1.HelmChartProxySpec) (string, error) {
 	s := spec.DeepCopy()
 	s.ClusterSelector = metav1.LabelSelector{}
@@ -55,7 +55,7 @@ func Digest(spec *addonsv1.HelmChartProxySpec) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// List returns the revisions of a HelmChartProxy, the newest first.
+// List returns the revisions of a HelmChartProxy, newest first.
 func List(ctx context.Context, reader ctrlclient.Reader, hcp *addonsv1.HelmChartProxy) ([]Revision, error) {
 	list := &appsv1.ControllerRevisionList{}
 	err := reader.List(ctx, list, ctrlclient.InNamespace(hcp.Namespace),
@@ -93,16 +93,17 @@ func Find(ctx context.Context, reader ctrlclient.Reader, hcp *addonsv1.HelmChart
 	return nil, fmt.Errorf("finding revision %q of HelmChartProxy %q: %w", digest, hcp.Name, ErrNoRevision)
 }
 
-// Keeper writes revisions.
+// Keeper records revisions.
 type Keeper struct {
-	// Reader is the API server's.
+	// Reader reads from the API server.
 	Reader ctrlclient.Reader
 	Client ctrlclient.Client
 }
 
 const digestAnnotation = "addons.cluster.x-k8s.io/digest"
 
-// Record makes the current spec the newest revision, if it is not, and forgets old ones, but never the one with the digest good.
+// Record makes the current spec the newest revision if it is not, and deletes old ones except the
+// one with the digest good.
 func (k Keeper) Record(ctx context.Context, hcp *addonsv1.HelmChartProxy, good string) error {
 	digest, err := Digest(&hcp.Spec)
 	if err != nil {
@@ -159,7 +160,7 @@ func (k Keeper) renumber(ctx context.Context, r *appsv1.ControllerRevision, numb
 	return nil
 }
 
-// prune makes room for one more.
+// prune deletes old revisions to make room for one more.
 func (k Keeper) prune(ctx context.Context, all []Revision, good string) error {
 	for i, r := range all {
 		if i < Limit-1 || r.Digest == good {
@@ -172,14 +173,14 @@ func (k Keeper) prune(ctx context.Context, all []Revision, good string) error {
 	return nil
 }
 
-// name leaves room for the digest in a name of any length.
+// name truncates a long name so that the digest fits.
 func name(hcp, digest string) string {
 	const longest = 253
 	return hcp[:min(len(hcp), longest-len(digest)-1)] + "-" + digest
 }
 
-// Restore gives a HelmChartProxy the spec that it had at a revision, or, if number is 0, the one before the current. Which clusters it
-// chooses, and how changes are rolled out to them, stays as it is.
+// Restore gives a HelmChartProxy the spec of a revision, or of the previous one if number is 0. The
+// cluster selector and the rollout settings stay as they are.
 func Restore(ctx context.Context, client ctrlclient.Client, hcp *addonsv1.HelmChartProxy, number int64) (*Revision, error) {
 	all, err := List(ctx, client, hcp)
 	if err != nil {

@@ -1,7 +1,8 @@
-// Package index finds HelmReleaseProxies by what they belong to, for every controller of add-ons. With a cache it never looks at more of
-// them than it returns.
+// Package index finds HelmReleaseProxies by HelmChartProxy and by Cluster. With a cache it reads
+// only those that it returns.
 //
-// Lists share their objects with the cache: whoever changes one makes a copy first. Start with Add and Releases.
+// Lists share their objects with the cache: copy one before you modify it. Start with Add and
+// Releases.
 package index
 
 import (
@@ -21,7 +22,7 @@ const (
 	byCluster = "drover.cluster"
 )
 
-// Add adds the indexes to a cache. It is called once, before the cache starts.
+// Add adds the indexes to a cache. Call it once, before the cache starts.
 func Add(ctx context.Context, fields ctrlclient.FieldIndexer) error {
 	for name, keys := range map[string]ctrlclient.IndexerFunc{byChart: chartKeys, byCluster: clusterKeys} {
 		if err := fields.IndexField(ctx, &addonsv1.HelmReleaseProxy{}, name, keys); err != nil {
@@ -46,7 +47,7 @@ func clusterKeys(o ctrlclient.Object) []string {
 	return []string{ClusterKey(hrp).String()}
 }
 
-// ClusterKey is the Cluster of a release.
+// ClusterKey returns the name of the Cluster of a release.
 func ClusterKey(hrp *addonsv1.HelmReleaseProxy) ctrlclient.ObjectKey {
 	key := ctrlclient.ObjectKey{Namespace: hrp.Spec.ClusterRef.Namespace, Name: hrp.Spec.ClusterRef.Name}
 	if key.Namespace == "" {
@@ -55,18 +56,20 @@ func ClusterKey(hrp *addonsv1.HelmReleaseProxy) ctrlclient.ObjectKey {
 	return key
 }
 
-// ChartLabel is the value of the label that names a HelmChartProxy. A name may be longer than a label.
+// ChartLabel returns the value of the label that names a HelmChartProxy, whose name can be longer
+// than a label.
 func ChartLabel(name string) string { return format.MustFormatValue(name) }
 
-// Releases finds them.
+// Releases finds HelmReleaseProxies.
 type Releases struct {
 	ctrlclient.Reader
 
-	// Indexed says that the reader is a cache with the indexes. Without them the same answers take longer.
+	// Indexed reports that the reader is a cache with the indexes. Without them the same results
+	// take longer.
 	Indexed bool
 }
 
-// OfChart are those of a HelmChartProxy.
+// OfChart lists the releases of a HelmChartProxy.
 func (r Releases) OfChart(ctx context.Context, chart ctrlclient.ObjectKey) ([]addonsv1.HelmReleaseProxy, error) {
 	list := &addonsv1.HelmReleaseProxyList{}
 	var by ctrlclient.ListOption = ctrlclient.MatchingLabels{addonsv1.HelmChartProxyLabel: ChartLabel(chart.Name)}
@@ -79,7 +82,7 @@ func (r Releases) OfChart(ctx context.Context, chart ctrlclient.ObjectKey) ([]ad
 	return list.Items, nil
 }
 
-// OfCluster are those on a Cluster, whoever made them, in whatever namespace they are.
+// OfCluster lists the releases on a Cluster, in all namespaces and of any owner.
 func (r Releases) OfCluster(ctx context.Context, cluster ctrlclient.ObjectKey) ([]addonsv1.HelmReleaseProxy, error) {
 	list := &addonsv1.HelmReleaseProxyList{}
 	options := []ctrlclient.ListOption{ctrlclient.UnsafeDisableDeepCopy}

@@ -121,8 +121,8 @@ func annotate(object *addonsv1.HelmReleaseProxy, want desired.Release) {
 	if want.Generated {
 		annotations[addonsv1.GeneratedNameAnnotation] = "true"
 	}
-	if want.Still != "" {
-		annotations[addonsv1.StillValuesAnnotation] = want.Still
+	if want.StableDigest != "" {
+		annotations[addonsv1.StillValuesAnnotation] = want.StableDigest
 	}
 	object.Annotations = annotations
 }

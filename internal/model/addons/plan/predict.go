@@ -101,7 +101,7 @@ func (p predictor) cluster(ctx context.Context, cluster *clusterv1.Cluster, exis
 }
 
 func (p predictor) want(ctx context.Context, cluster *clusterv1.Cluster, existing *addonsv1.HelmReleaseProxy) (desired.Release, error) {
-	facts, err := desired.Look(ctx, p.reader, cluster, p.program.Uses())
+	facts, err := desired.Read(ctx, p.reader, cluster, p.program.Uses())
 	if err != nil {
 		return desired.Release{}, err
 	}

@@ -8,26 +8,27 @@ import (
 	"time"
 )
 
-// The limits of one rendering. Real templates stay far below each of them.
+// Limits of one rendering. Real templates stay far below them.
 const (
-	// MaxOutput is how long a rendered text may be, and any text on the way to it.
+	// MaxOutput limits the output and any intermediate string.
 	MaxOutput = 1 << 20
 	maxNodes  = 1 << 18 // of a value
-	maxSteps  = 1 << 18 // turns of loops and calls of functions
+	maxSteps  = 1 << 18 // iterations and function calls
 	maxDepth  = 500     // of a value
-	// maxTime leaves room for a few private keys on a busy machine.
+	// maxTime allows for a few private keys on a busy machine.
 	maxTime = 15 * time.Second
 )
 
-// tick is a function that costs a step and does nothing. No name in a template can be like this by accident.
+// tick is a function that costs a step and does nothing. Templates do not use this name by
+// accident.
 const tick = "droverCountsAStep"
 
-// limitError says which limit was passed.
+// limitError names the limit that was exceeded.
 type limitError string
 
 func (e limitError) Error() string { return string(e) }
 
-// Which limits there are.
+// Exceeded limits.
 var (
 	errOutput = limitError(fmt.Sprintf("output exceeds %d bytes", MaxOutput))
 	errValue  = limitError(fmt.Sprintf("value has more than %d elements, is nested too deeply or contains itself", maxNodes))
@@ -43,7 +44,8 @@ type budget struct {
 
 func newBudget() *budget { return &budget{steps: maxSteps, end: time.Now().Add(maxTime)} }
 
-// spend costs a step. It panics, which a template turns into an error, because most functions can't return one.
+// spend costs a step. It panics, which becomes an error of the template, because most functions
+// can't return one.
 func (b *budget) spend() {
 	b.steps--
 	if b.steps < 0 {
@@ -54,8 +56,9 @@ func (b *budget) spend() {
 	}
 }
 
-// guard makes the functions that are called cost a step each, and bounds what they return. As everything a template handles comes from
-// its data or from a function, nothing it handles grows without bounds. Some functions have others in their place.
+// guard makes each called function cost a step, and limits its result. Everything that a template
+// handles comes from its data or from a function, so nothing grows without limit. Functions in
+// instead replace those of the same name.
 func (b *budget) guard(called, instead template.FuncMap) template.FuncMap {
 	out := template.FuncMap{tick: func() string {
 		b.spend()
@@ -86,7 +89,8 @@ func (b *budget) wrap(name string, f reflect.Value) any {
 	}).Interface()
 }
 
-// multiplies names functions whose result may be as long as the product of their arguments' lengths.
+// multiplies names functions whose result can be as long as the product of the lengths of their
+// arguments.
 var multiplies = map[string]bool{
 	"replace": true, "join": true, "wrapWith": true, "regexReplaceAll": true, "mustRegexReplaceAll": true,
 	"regexReplaceAllLiteral": true, "mustRegexReplaceAllLiteral": true,
@@ -109,7 +113,7 @@ func checkProduct(args []reflect.Value) {
 // measure is how much larger a value may be.
 type measure struct{ left int }
 
-// check walks a value, but never further than the limits.
+// check walks a value, but never beyond the limits.
 func (m *measure) check(v reflect.Value, depth int) {
 	m.left--
 	if m.left < 0 || depth < 0 {
@@ -141,7 +145,7 @@ func (m *measure) check(v reflect.Value, depth int) {
 	}
 }
 
-// limited passes on so much and no more.
+// limited is a writer that fails when the output is too long.
 type limited struct {
 	to io.Writer
 	n  int

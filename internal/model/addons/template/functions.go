@@ -11,14 +11,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// functions are sprig's, without what looks outside the template, with YAML added, and with bounds for those that would take any amount
-// of memory before their result can be looked at.
+// functions returns the functions of sprig without those that read the environment or the network,
+// with YAML functions added, and with limits for those that could allocate any amount of memory
+// before their result is checked.
 func functions() template.FuncMap {
 	f := sprig.TxtFuncMap()
 	for _, name := range []string{"env", "expandenv", "getHostByName"} {
 		delete(f, name)
 	}
-	// Functions that are built in get their bounds only if they are in the map.
+	// Built-in functions are limited only if they are in the map.
 	f["print"], f["printf"], f["println"] = fmt.Sprint, fmt.Sprintf, fmt.Sprintln
 	f["html"], f["js"], f["urlquery"] = template.HTMLEscaper, template.JSEscaper, template.URLQueryEscaper
 	f["toYaml"], f["mustToYaml"] = toYAML, mustToYAML
@@ -26,7 +27,7 @@ func functions() template.FuncMap {
 	f["fromYaml"], f["mustFromYaml"] = fromYAML, mustFromYAML
 	f["fromYamlArray"], f["fromJsonArray"] = fromArray, fromArray
 	f["required"] = required
-	// Any order would do for these two, so it is the one that stays.
+	// Sorted, so that the output is deterministic.
 	f["keys"], f["values"] = keys, values
 	f["repeat"] = func(count int, s string) string { return strings.Repeat(s, times(count, len(s))) }
 	f["indent"], f["nindent"] = indent, func(n int, s string) string { return "\n" + indent(n, s) }
@@ -46,7 +47,7 @@ func bound(f template.FuncMap, names ...string) {
 	}
 }
 
-// times is n, if n of size bytes are not too many.
+// times returns n if n items of size bytes stay within the limit.
 func times(n, size int) int {
 	if n > MaxOutput/max(size, 1) {
 		panic(errOutput)
@@ -57,7 +58,7 @@ func times(n, size int) int {
 func toYAML(v any) string {
 	text, err := mustToYAML(v)
 	if err != nil {
-		return "" // as sprig's functions without "must" do
+		return "" // like sprig's functions without "must"
 	}
 	return text
 }
@@ -67,7 +68,7 @@ func mustToYAML(v any) (string, error) {
 	return strings.TrimSuffix(string(data), "\n"), err
 }
 
-// fromYAML returns what went wrong under the key Error, as in charts.
+// fromYAML returns an error under the key Error, as in charts.
 func fromYAML(text string) map[string]any {
 	m, err := mustFromYAML(text)
 	if err != nil {
@@ -150,7 +151,7 @@ func untilStep(from, to, step int) []int {
 	return out
 }
 
-// seq is that of the shell: its last argument is included.
+// seq is the shell's: its last argument is included.
 func seq(n ...int) string {
 	var from, step, to int
 	switch len(n) {

@@ -31,7 +31,7 @@ func FuzzRender(f *testing.F) {
 				t.Errorf("rendered %q, then %q, %v", out, again, err)
 			}
 		}
-		if first, second := parsed.Still(d), parsed.Still(d); first != second {
+		if first, second := parsed.StableDigest(d), parsed.StableDigest(d); first != second {
 			t.Error("what should be still is not")
 		}
 	})

@@ -6,15 +6,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Merge puts YAML documents on top of each other, the last one uppermost: maps are merged, everything else is replaced. A null takes
-// away what is below it, and stays, as a package tool takes it for the wish that its own default be gone as well. Empty documents count
-// for nothing.
+// Merge merges YAML documents. Later documents take precedence: maps are merged, everything else is
+// replaced. A null removes what is below it and is kept, because package tools take it as a request
+// to remove their own default. Empty documents are ignored.
 func Merge(docs ...[]byte) (map[string]any, error) {
 	out := map[string]any{}
 	for i, doc := range docs {
 		var v any
 		if err := yaml.Unmarshal(doc, &v); err != nil {
-			// The parser quotes what it does not understand, and that may be a secret.
+			// The parser quotes its input, which may be secret.
 			return nil, fmt.Errorf("parsing document %d of %d: invalid YAML", i+1, len(docs))
 		}
 		switch v := v.(type) {
@@ -40,7 +40,7 @@ func merge(below, above map[string]any) {
 	}
 }
 
-// Join renders values of several templates as one document. A single one is kept to the byte.
+// Join merges rendered values into one document. It returns a single one unchanged.
 func Join(texts ...string) (string, error) {
 	if len(texts) == 1 {
 		return texts[0], nil

@@ -1,8 +1,9 @@
-// Package template turns the templates of add-ons into text, and merges values.
+// Package template renders the templates of add-ons and merges values.
 //
-// Templates come from users, so each has a budget of steps, time and size: one that loops or grows without end fails, and the manager goes
-// on. Functions that read the environment or the network are not there. It knows nothing of Kubernetes; what a template may refer to is
-// Data. Start with Parse, Render and Merge.
+// Templates come from users, so each has a budget of steps, time and size: one that loops or grows
+// without end fails, and the manager keeps running. There are no functions that read the
+// environment or the network. The package knows nothing of Kubernetes; Data is what a template may
+// refer to. Start with Parse, Render and Merge.
 package template
 
 import (
@@ -19,13 +20,13 @@ import (
 	"text/template/parse"
 )
 
-// Data is what templates refer to. All of it is plain JSON: maps, slices, strings, numbers.
+// Data is what templates refer to. All of it is plain JSON: maps, slices, strings and numbers.
 type Data struct {
 	Cluster map[string]any
-	// ControlPlane and InfraCluster are nil if the cluster has none, or if no template refers to them.
+	// ControlPlane and InfraCluster are nil if the cluster has none or no template refers to them.
 	ControlPlane map[string]any
 	InfraCluster map[string]any
-	// Variables are those of the cluster's topology, by name.
+	// Variables are the variables of the cluster's topology, by name.
 	Variables map[string]any
 }
 
@@ -39,7 +40,7 @@ type Template struct {
 	functions template.FuncMap
 }
 
-// Parse reads a template. The name is that of the field it comes from, and shows in errors.
+// Parse parses a template. Errors contain the name, which is that of its field.
 func Parse(name, text string) (*Template, error) {
 	all := functions()
 	all[tick] = func() string { return "" }
@@ -63,7 +64,8 @@ func Parse(name, text string) (*Template, error) {
 	return out, err
 }
 
-// slim is a template that knows no more functions than it calls: it is copied for each rendering.
+// slim returns a template that has only the functions that it calls, because it is cloned for each
+// rendering.
 func slim(t *template.Template, called template.FuncMap) (*template.Template, error) {
 	out := template.New(t.Name()).Funcs(called)
 	for _, part := range t.Templates() {
@@ -74,10 +76,10 @@ func slim(t *template.Template, called template.FuncMap) (*template.Template, er
 	return out, nil
 }
 
-// Uses says what the template refers to.
+// Uses returns what the template refers to.
 func (t *Template) Uses() Uses { return t.uses }
 
-// Volatile says that the template calls functions whose results differ from one time to the next.
+// Volatile reports whether the template calls functions with random or time-dependent results.
 func (t *Template) Volatile() bool {
 	for name := range t.calls {
 		if _, ok := standIns[name]; ok {
@@ -87,15 +89,15 @@ func (t *Template) Volatile() bool {
 	return false
 }
 
-// Render fills in the template.
+// Render executes the template.
 func (t *Template) Render(d Data) (string, error) { return t.execute(d, nil) }
 
-// Still is a digest of what Render returns with everything random or of the moment taken out: it changes when the template or the data
-// do, and not otherwise.
-func (t *Template) Still(d Data) string {
+// StableDigest returns a digest of the output without random and time-dependent parts. It changes
+// only if the template or the data change.
+func (t *Template) StableDigest(d Data) string {
 	text, err := t.execute(d, standIns)
 	if err != nil {
-		// Stand-ins do not suit everything that can be done to a certificate. The inputs tell as much, only less precisely.
+		// Stand-ins do not support every operation on certificates. Fall back to the inputs.
 		data, jsonErr := json.Marshal(d)
 		text = t.text + "\x00" + string(data) + fmt.Sprint(jsonErr)
 	}
@@ -112,16 +114,16 @@ func (t *Template) execute(d Data, instead template.FuncMap) (string, error) {
 	run.Funcs(b.guard(t.functions, instead))
 	values := d.values()
 	if t.mutates() {
-		values = clone(values) // others see the same data
+		values = clone(values) // the data is shared
 	}
 	var out bytes.Buffer
 	if err := run.Execute(&limited{to: &out}, values); err != nil {
-		return "", plain(t.parsed.Name(), err)
+		return "", sanitize(t.parsed.Name(), err)
 	}
 	return out.String(), nil
 }
 
-// values are what the template sees.
+// values returns the data as templates see it.
 func (d Data) values() any {
 	v := map[string]any{"Cluster": d.Cluster, "Variables": d.Variables}
 	if d.ControlPlane != nil {
@@ -152,7 +154,7 @@ func clone(v any) any {
 	}
 }
 
-// mutates says that the template calls a function that changes what it is given.
+// mutates reports whether the template calls a function that modifies its arguments.
 func (t *Template) mutates() bool {
 	for _, name := range []string{"set", "unset", "merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite"} {
 		if t.calls[name] {
@@ -162,12 +164,12 @@ func (t *Template) mutates() bool {
 	return false
 }
 
-// calling finds the function that failed, and what it said.
+// calling matches the function that failed, and its message.
 var calling = regexp.MustCompile(`(?s)error calling (\w+): (.*)$`)
 
-// plain is an error without what functions say about their arguments, which may be anything. Only what the author of the template wants
-// to be told, and what is about the template alone, is passed on.
-func plain(name string, err error) error {
+// sanitize removes what functions say about their arguments, which may be secret. It keeps messages
+// that the author of the template wrote or that are about the template itself.
+func sanitize(name string, err error) error {
 	var limit limitError
 	if errors.As(err, &limit) {
 		return fmt.Errorf("%s: %w", name, limit)
@@ -182,10 +184,10 @@ func plain(name string, err error) error {
 	return errors.New(text)
 }
 
-// maxError is how long the message of an error may be; it ends up in a condition.
+// maxError limits an error message, which becomes part of a condition.
 const maxError = 1024
 
-// countSteps makes each turn of a loop, and each call of a template, cost a step.
+// countSteps makes each iteration of a loop and each call of a template cost a step.
 func countSteps(l *parse.ListNode) {
 	if l == nil {
 		return
@@ -206,11 +208,11 @@ func countSteps(l *parse.ListNode) {
 	l.Nodes = append([]parse.Node{tickNode()}, l.Nodes...)
 }
 
-// tickNode is the node of a call of tick.
+// tickNode returns a node that calls tick.
 func tickNode() parse.Node {
 	one, err := template.New("").Funcs(template.FuncMap{tick: func() string { return "" }}).Parse("{{" + tick + "}}")
 	if err != nil {
-		panic(err) // it is a constant
+		panic(err) // the text is constant
 	}
 	return one.Root.Nodes[0]
 }

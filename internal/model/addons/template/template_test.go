@@ -147,7 +147,7 @@ func TestStillChangesWithTheTemplateAndTheDataOnly(t *testing.T) {
 		}
 		d := example()
 		d.Cluster["metadata"].(map[string]any)["name"] = name
-		return parsed.Still(d)
+		return parsed.StableDigest(d)
 	}
 	for _, text := range []string{
 		`{{ now }}`, `{{ now | date "15:04:05.000000" }}`, `{{ date "15:04:05.000000" "no time" }}`, `{{ htmlDate nil }}`, `{{ ago now }}`,

@@ -7,13 +7,13 @@ type Uses struct{ Cluster, ControlPlane, InfraCluster Use }
 
 // Use is how much of an object a template refers to.
 type Use struct {
-	// Any part of it.
+	// Any is true if the template refers to any part of the object.
 	Any bool
-	// Status of it, which changes more often than the rest.
+	// Status is true if it refers to the status, which changes more often than the rest.
 	Status bool
 }
 
-// Or is what either refers to.
+// Or returns what either refers to.
 func (u Uses) Or(o Uses) Uses {
 	return Uses{u.Cluster.or(o.Cluster), u.ControlPlane.or(o.ControlPlane), u.InfraCluster.or(o.InfraCluster)}
 }
@@ -24,8 +24,9 @@ func (u Use) or(o Use) Use { return Use{u.Any || o.Any, u.Status || o.Status} }
 type walker struct {
 	uses  *Uses
 	calls map[string]bool
-	// root says that the dot is all the data here: not in a loop over something else, and not in a template that is called with something
-	// else, which may be all the data but then was named where it was called.
+	// root reports that the dot is all the data: neither in a loop over something else, nor in a
+	// template that is called with something else. A template that is called with all the data
+	// refers to it where it is called.
 	root bool
 }
 
@@ -97,7 +98,7 @@ func (w walker) pipe(p *parse.PipeNode) {
 	}
 }
 
-// path notes a reference to all the data, or to a part of it.
+// path records a reference to all the data, or to a part of it.
 func (w walker) path(ident []string) {
 	for name, use := range map[string]*Use{
 		"Cluster": &w.uses.Cluster, "ControlPlane": &w.uses.ControlPlane, "InfraCluster": &w.uses.InfraCluster,

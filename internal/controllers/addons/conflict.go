@@ -10,12 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// formerLease is held by the controller that HelmChartProxies were made for.
+// formerLease is the lease of the original controller of HelmChartProxies.
 const formerLease = "controller-leader-election-caaph"
 
-// alone refuses to go on beside that controller: both would act on the same objects, and each would take the finalizers of the other
-// for its own.
-func alone(ctx context.Context, reader client.Reader) error {
+// rejectOtherController fails if the original controller is running. Both would reconcile the same
+// objects with the same finalizers.
+func rejectOtherController(ctx context.Context, reader client.Reader) error {
 	leases := &coordinationv1.LeaseList{}
 	if err := reader.List(ctx, leases); err != nil {
 		return fmt.Errorf("checking for another HelmChartProxy controller: %w", err)
@@ -30,7 +30,7 @@ func alone(ctx context.Context, reader client.Reader) error {
 	return nil
 }
 
-// held says that the holder of a lease was alive when it was last due.
+// held reports whether the holder of a lease has renewed it in time.
 func held(lease *coordinationv1.Lease, now time.Time) bool {
 	s := lease.Spec
 	if ptr.Deref(s.HolderIdentity, "") == "" || s.RenewTime == nil {

@@ -10,16 +10,16 @@ import (
 	"github.com/Masterminds/sprig/v3"
 )
 
-// standIns take the place of functions whose result differs from one time to the next. They return something of the same shape that
-// depends on their arguments alone.
+// standIns replace functions with random or time-dependent results. They return a value of the same
+// shape that depends only on their arguments.
 var standIns = template.FuncMap{
-	"now":            func() time.Time { return then },
+	"now":            func() time.Time { return epoch },
 	"ago":            func(v any) string { return mark("ago", moment(v)) },
-	"date":           func(format string, v any) string { return atThen(format, v, "Local") },
-	"dateInZone":     atThen,
-	"date_in_zone":   atThen,
-	"htmlDate":       func(v any) string { return atThen(time.DateOnly, v, "Local") },
-	"htmlDateInZone": func(v any, zone string) string { return atThen(time.DateOnly, v, zone) },
+	"date":           func(format string, v any) string { return atEpoch(format, v, "Local") },
+	"dateInZone":     atEpoch,
+	"date_in_zone":   atEpoch,
+	"htmlDate":       func(v any) string { return atEpoch(time.DateOnly, v, "Local") },
+	"htmlDateInZone": func(v any, zone string) string { return atEpoch(time.DateOnly, v, zone) },
 
 	"randAlphaNum": count("randAlphaNum"), "randAlpha": count("randAlpha"), "randAscii": count("randAscii"),
 	"randNumeric": func(n int) string { return fmt.Sprintf("%0*d", times(n, 1), 0) },
@@ -41,10 +41,10 @@ var standIns = template.FuncMap{
 	"genSignedCertWithKey":     pair("genSignedCertWithKey"),
 }
 
-// then is the time that stands still.
-var then = time.Unix(0, 0).UTC()
+// epoch is the fixed time of stand-ins.
+var epoch = time.Unix(0, 0).UTC()
 
-// certificate has the fields of the one that templates know.
+// certificate has the fields of sprig's certificates.
 type certificate struct{ Cert, Key string }
 
 func pair(name string) any {
@@ -53,7 +53,7 @@ func pair(name string) any {
 	}
 }
 
-// count returns as many characters as asked for: some templates take them apart.
+// count returns as many characters as asked for, because some templates split them.
 func count(name string) any {
 	return func(n int) string {
 		text := make([]byte, times(n, 1))
@@ -69,7 +69,8 @@ func mark(name string, args any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// moment is v if it is one: functions take everything else for the present.
+// moment returns v if it is a time, and epoch otherwise: functions take everything else for the
+// present.
 func moment(v any) any {
 	switch v := v.(type) {
 	case time.Time, int64, int, int32:
@@ -79,10 +80,10 @@ func moment(v any) any {
 			return *v
 		}
 	}
-	return then
+	return epoch
 }
 
-func atThen(format string, v any, zone string) string {
+func atEpoch(format string, v any, zone string) string {
 	f := sprig.TxtFuncMap()["dateInZone"].(func(string, any, string) string)
 	return f(format, moment(v), zone)
 }
