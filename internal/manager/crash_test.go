@@ -14,7 +14,7 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/metal"
-	metalclient "github.com/drover-dev/drover/internal/metal/admin"
+	"github.com/drover-dev/drover/internal/metal/admin"
 	"github.com/drover-dev/drover/internal/metal/api"
 	"github.com/drover-dev/drover/internal/metal/fault"
 	"github.com/drover-dev/drover/internal/test/kubetest"
@@ -65,7 +65,7 @@ func (c *crashes) startMetal() {
 }
 
 func (c *crashes) ask(method, path string, body, out any) error {
-	m, err := metalclient.Open(c.home)
+	m, err := admin.Open(c.home)
 	if err != nil {
 		return err
 	}

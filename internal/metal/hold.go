@@ -28,7 +28,7 @@ func (h Home) Hold() (release func(), err error) {
 	}
 	f, err := filelock.Try(h.servingFile())
 	if errors.Is(err, filelock.ErrHeld) {
-		return nil, fmt.Errorf("home %q is in use by another metal: stop it with `drover metal stop`, or choose another --home", h.Dir)
+		return nil, fmt.Errorf("home %q is in use by another metal service: stop it with `drover metal stop`, or choose another --home", h.Dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("locking home %q: %w", h.Dir, err)

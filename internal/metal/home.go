@@ -58,7 +58,7 @@ func (e Endpoint) MachinesAPIURL() string {
 }
 
 // ErrNoMetal means that no metal has ever run in a home.
-var ErrNoMetal = errors.New("no metal has run")
+var ErrNoMetal = errors.New("no metal service")
 
 // EndpointFile is where the endpoint is written.
 func (h Home) EndpointFile() string { return h.path("endpoint.json") }
@@ -86,7 +86,7 @@ func (h Home) path(elem ...string) string {
 func (h Home) prepare() error {
 	for _, dir := range []string{h.Dir, h.path("tokens")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("home %q is not writable: %w: choose another --home or fix the permissions", h.Dir, err)
+			return fmt.Errorf("creating home %q: %w: fix the permissions, or choose another --home", h.Dir, err)
 		}
 	}
 	return os.Chmod(h.Dir, 0o700)
@@ -97,7 +97,7 @@ func (h Home) ReadEndpoint() (Endpoint, error) {
 	var e Endpoint
 	data, err := os.ReadFile(h.EndpointFile())
 	if errors.Is(err, fs.ErrNotExist) {
-		return e, fmt.Errorf("%w in home %q: start one with `drover up` or `drover metal serve`", ErrNoMetal, h.Dir)
+		return e, fmt.Errorf("%w in home %q: start it with `drover up` or `drover metal serve`", ErrNoMetal, h.Dir)
 	}
 	if err != nil {
 		return e, fmt.Errorf("reading endpoint: %w", err)
@@ -137,7 +137,7 @@ func (h Home) CheckDriver(name string) error {
 type DriverError struct{ Home, Has, Wanted string }
 
 func (e *DriverError) Error() string {
-	return fmt.Sprintf("metal in home %q has machines of driver %q, not %q: use that driver, name another home in $DROVER_METAL_HOME, or remove this one with `drover metal purge`",
+	return fmt.Sprintf("home %q has machines of driver %q, not %q: use that driver, set $DROVER_METAL_HOME to another home, or remove this one with `drover metal purge`",
 		e.Home, e.Has, e.Wanted)
 }
 

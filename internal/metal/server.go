@@ -64,7 +64,7 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	}
 	st, err := store.Open(o.Home.storeFile())
 	if errors.Is(err, store.ErrInUse) {
-		return nil, fmt.Errorf("home %q is in use by another metal: stop it, or choose another --home", o.Home.Dir)
+		return nil, fmt.Errorf("home %q is in use by another metal service: stop it, or choose another --home", o.Home.Dir)
 	}
 	if err != nil {
 		return nil, err

@@ -94,7 +94,7 @@ func (c *commands) makeManagement(ctx context.Context) error {
 
 // machineTime is how long machines took, from the order to the end of what they were told to do at their first boot.
 func (c *commands) machineTime(ctx context.Context) (time.Duration, error) {
-	m, err := client.Open(metal.Home{Dir: c.metalHome()})
+	m, err := admin.Open(metal.Home{Dir: c.metalHome()})
 	if err != nil {
 		return 0, err
 	}

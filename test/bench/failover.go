@@ -16,7 +16,7 @@ import (
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 
 	"github.com/drover-dev/drover/internal/metal"
-	metalclient "github.com/drover-dev/drover/internal/metal/admin"
+	"github.com/drover-dev/drover/internal/metal/admin"
 	"github.com/drover-dev/drover/internal/test/clustertest"
 )
 
@@ -107,7 +107,7 @@ func endpoint(ctx context.Context, c *clustertest.Cluster) (device, api string, 
 
 // powerOff asks metal to cut the power of a device.
 func (b *bench) powerOff(ctx context.Context, device string) error {
-	c, err := metalclient.Open(metal.Home{Dir: b.metalHome()})
+	c, err := admin.Open(metal.Home{Dir: b.metalHome()})
 	if err != nil {
 		return err
 	}

@@ -184,7 +184,7 @@ func testMetalOutlives(t *testing.T, p *plane) {
 
 func testMetalReplaced(t *testing.T, p *plane) {
 	before := p.metalStatus().Metal.Project
-	p.refused("would be removed with 0 machines, and there is nobody to ask", "metal", "purge")
+	p.refused("with 0 machines requires confirmation: use --yes", "metal", "purge")
 	p.must("metal", "purge", "--yes")
 	if _, err := os.Stat(p.metalHome()); !os.IsNotExist(err) {
 		t.Errorf("the home is still there: %v", err)
@@ -197,7 +197,7 @@ func testMetalReplaced(t *testing.T, p *plane) {
 }
 
 func testPurgeBoth(t *testing.T, p *plane) {
-	p.refused("say --yes", "down", "--purge", "--metal")
+	p.refused("use --yes", "down", "--purge", "--metal")
 	if s := p.status(); s.Phase != "Ready" {
 		t.Errorf("a refused purge left the plane %s", s.Phase)
 	}
@@ -223,10 +223,10 @@ func TestAPlaneGoesWithoutMachinesWhereThereCanBeNone(t *testing.T) {
 	}
 	p.refused(why, "up", "--metal", "local")
 	r := p.must("up", "--metal", "auto")
-	if !strings.Contains(r.stderr, "no machines on this host: "+why) || !strings.Contains(r.stderr, "is ready, after") {
+	if !strings.Contains(r.stderr, "local machines are not available: "+why) || !strings.Contains(r.stderr, "is ready, after") {
 		t.Errorf("up says:\n%s", r.stderr)
 	}
-	if again := p.must("up", "--metal", "auto"); !strings.Contains(again.stderr, "no machines on this host: ") {
+	if again := p.must("up", "--metal", "auto"); !strings.Contains(again.stderr, "local machines are not available: ") {
 		t.Errorf("a second up says:\n%s", again.stderr)
 	}
 	if s := p.metalStatus(); s.PacketAPI != "" || s.Metal != nil || len(p.metals()) > 0 {
@@ -324,7 +324,7 @@ func (f *fleet) addMachine(name string) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	c, err := client.Open(home)
+	c, err := admin.Open(home)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/drover-dev/drover/internal/metal"
-	metalclient "github.com/drover-dev/drover/internal/metal/admin"
+	"github.com/drover-dev/drover/internal/metal/admin"
 )
 
 func testSettledNodes(t *testing.T, s *settled) {
@@ -173,9 +173,9 @@ func testSettledKeys(t *testing.T, s *settled) {
 	}
 }
 
-func (s *settled) metal() *metalclient.Client {
+func (s *settled) metal() *admin.Client {
 	s.t.Helper()
-	c, err := metalclient.Open(metal.Home{Dir: s.metalHome()})
+	c, err := admin.Open(metal.Home{Dir: s.metalHome()})
 	if err != nil {
 		s.t.Fatal(err)
 	}

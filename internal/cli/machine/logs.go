@@ -23,7 +23,8 @@ func newLogs(io *ui.IO, home *homeFlag) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "logs NAME",
 		ValidArgsFunction: home.complete,
-		Short:             "Show what happened to a machine, and what it wrote to its console",
+		Short:             "Show the events and the console output of a machine",
+		Example:           `  drover machine logs web-1 --follow`,
 		Args:              cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, d, err := home.find(cmd.Context(), args[0])
@@ -35,14 +36,14 @@ func newLogs(io *ui.IO, home *homeFlag) *cobra.Command {
 			}
 			fmt.Fprintln(io.Out)
 			err = console(cmd.Context(), io.Out, c, d, follow)
-			if client.IsGone(err) {
-				fmt.Fprintln(io.Err, "The machine has not written to its console yet.")
+			if admin.IsNotFound(err) {
+				fmt.Fprintln(io.Err, "The machine has no console output yet.")
 				return nil
 			}
 			return err
 		},
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what the machine writes from now on")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing output until interrupted")
 	return cmd
 }
 
@@ -51,7 +52,8 @@ func newConsole(io *ui.IO, home *homeFlag) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "console NAME",
 		ValidArgsFunction: home.complete,
-		Short:             "Show the console of a machine",
+		Short:             "Show the console output of a machine",
+		Example:           `  drover machine console web-1 --follow`,
 		Args:              cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, d, err := home.find(cmd.Context(), args[0])
@@ -61,11 +63,11 @@ func newConsole(io *ui.IO, home *homeFlag) *cobra.Command {
 			return console(cmd.Context(), io.Out, c, d, follow)
 		},
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what the machine writes from now on")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing output until interrupted")
 	return cmd
 }
 
-func (f *homeFlag) find(ctx context.Context, name string) (*client.Client, api.Device, error) {
+func (f *homeFlag) find(ctx context.Context, name string) (*admin.Client, api.Device, error) {
 	c, err := f.open()
 	if err != nil {
 		return nil, api.Device{}, err
@@ -74,8 +76,8 @@ func (f *homeFlag) find(ctx context.Context, name string) (*client.Client, api.D
 	return c, d, err
 }
 
-// events prints what happened, oldest first, and what is wrong now.
-func events(ctx context.Context, w stdio.Writer, c *client.Client, d api.Device) error {
+// events prints the events, oldest first, and the current problem.
+func events(ctx context.Context, w stdio.Writer, c *admin.Client, d api.Device) error {
 	var out api.Events
 	if err := c.Do(ctx, http.MethodGet, fmt.Sprintf("/devices/%s/events?per_page=%d", d.ID, eventsShown), nil, &out); err != nil {
 		return err
@@ -93,15 +95,15 @@ func events(ctx context.Context, w stdio.Writer, c *client.Client, d api.Device)
 		return err
 	}
 	if m.Trouble != "" {
-		fmt.Fprintf(w, "\nThe machine is not as wanted: %s\n", m.Trouble)
+		fmt.Fprintf(w, "\nThe last change failed and will be retried: %s\n", m.Trouble)
 	}
 	return nil
 }
 
-func console(ctx context.Context, w stdio.Writer, c *client.Client, d api.Device, follow bool) error {
+func console(ctx context.Context, w stdio.Writer, c *admin.Client, d api.Device, follow bool) error {
 	err := c.Stream(ctx, fmt.Sprintf("/drover/v1/devices/%s/console?follow=%v", d.ID, follow), w)
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // an interrupt is how one stops to follow
+		return nil //nolint:nilerr // an interrupt is how the user stops following
 	}
 	return err
 }

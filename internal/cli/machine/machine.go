@@ -1,5 +1,5 @@
-// Package machine holds the commands that look at the machines of a metal:
-// list, logs, console and ssh.
+// Package machine holds the commands that inspect the machines of the metal service: list, logs,
+// console and ssh.
 package machine
 
 import (
@@ -24,12 +24,15 @@ import (
 func NewCommand(io *ui.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "machine",
-		Short: "Look at machines and get into them",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Short: "Inspect machines and log in to them",
+		Long: `Inspect the local or simulated machines of the metal service on this host, and log in
+to them.`,
+		Example: `  drover machine list`,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	f := &homeFlag{}
-	cmd.PersistentFlags().StringVar(&f.dir, "metal-home", "", "`directory` of the metal that has the machines (default $DROVER_METAL_HOME, or ~/.drover-metal)")
+	cmd.PersistentFlags().StringVar(&f.dir, "metal-home", "", "`directory` with the state of the metal service (default $DROVER_METAL_HOME, or ~/.drover-metal)")
 	_ = cmd.MarkPersistentFlagDirname("metal-home")
 	cmd.AddCommand(newList(io, f), newLogs(io, f), newConsole(io, f), newSSH(io, f))
 	return cmd
@@ -42,15 +45,15 @@ func (f *homeFlag) home() (metal.Home, error) {
 	return metal.Home{Dir: dir}, err
 }
 
-func (f *homeFlag) open() (*client.Client, error) {
+func (f *homeFlag) open() (*admin.Client, error) {
 	home, err := f.home()
 	if err != nil {
 		return nil, err
 	}
-	return client.Open(home)
+	return admin.Open(home)
 }
 
-// complete offers the names of machines to a shell.
+// complete completes the names of machines.
 func (f *homeFlag) complete(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -72,13 +75,13 @@ func (f *homeFlag) complete(cmd *cobra.Command, args []string, _ string) ([]cobr
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// listed is a machine with the cluster that it was made for.
+// listed is a machine with the cluster that it was provisioned for.
 type listed struct {
 	api.Device
 	Owner *inspect.Owner `json:"owner,omitempty"`
 }
 
-// filter says which machines are wanted; empty parts say nothing.
+// filter selects machines; empty fields match all.
 type filter struct{ tag, project, cluster string }
 
 func newList(io *ui.IO, home *homeFlag) *cobra.Command {
@@ -88,8 +91,8 @@ func newList(io *ui.IO, home *homeFlag) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List machines",
-		Long: `List the machines of metal with their state, addresses and the cluster that each
-was made for, as far as its tags tell.`,
+		Long: `List machines with their state, their addresses, and the cluster that each was
+provisioned for according to its tags.`,
 		Example: `  drover machine list
   drover machine list --cluster default/one
   drover machine list --tag blue -o json`,
@@ -107,13 +110,13 @@ was made for, as far as its tags tell.`,
 		},
 	}
 	cmd.Flags().StringVar(&want.tag, "tag", "", "only machines with this `tag`")
-	cmd.Flags().StringVar(&want.project, "project", "", "only machines of this project, by `id`")
-	cmd.Flags().StringVar(&want.cluster, "cluster", "", "only machines of this cluster, by `name` or namespace/name")
+	cmd.Flags().StringVar(&want.project, "project", "", "only machines of the project with this `ID`")
+	cmd.Flags().StringVar(&want.cluster, "cluster", "", "only machines of the cluster with this `name` or namespace/name")
 	output.AddFlag(cmd)
 	return cmd
 }
 
-func (f filter) list(ctx context.Context, c *client.Client) ([]listed, error) {
+func (f filter) list(ctx context.Context, c *admin.Client) ([]listed, error) {
 	query := url.Values{}
 	if f.tag != "" {
 		query.Set("tag", f.tag)
@@ -156,7 +159,7 @@ func table(w stdio.Writer, machines []listed, now time.Time) error {
 	return ui.Table(w, []string{"NAME", "STATE", "CLUSTER", "PUBLIC", "PRIVATE", "PLAN", "METRO", "ID", "AGE"}, rows)
 }
 
-// state shows how far a machine is that is not there yet.
+// state returns the state, with the progress of provisioning.
 func state(d api.Device) string {
 	if d.State == metal.StateProvisioning || d.State == metal.StateReinstalling {
 		return fmt.Sprintf("%s %d%%", d.State, d.ProvisioningPercentage)

@@ -13,17 +13,18 @@ import (
 	"github.com/drover-dev/drover/internal/metal/api"
 )
 
-// sshOptions are what a user may decide about a login.
+// sshOptions are the options of a login.
 type sshOptions struct{ user, identity string }
 
 func newSSH(io *ui.IO, home *homeFlag) *cobra.Command {
 	var o sshOptions
 	cmd := &cobra.Command{
 		Use:   "ssh NAME [COMMAND...]",
-		Short: "Open a shell on a machine with your ssh",
-		Long: `Find the address of a machine and become ssh to it. The machine accepts the keys
-that its project had when it was made, see "ssh-keys" in the API, and those of
-its userdata. Flags come before the name; what follows it is run on the machine.`,
+		Short: "Log in to a machine with ssh",
+		Long: `Run ssh with the address of a machine. The machine accepts the SSH keys that its
+project had when the machine was created (see "ssh-keys" in the API) and those in its
+userdata. Flags come before the name; everything after it is the command to run on
+the machine.`,
 		Example: `  drover machine ssh web-1
   drover machine ssh -i ~/.ssh/lab web-1 journalctl -u kubelet`,
 		Args:              cobra.MinimumNArgs(1),
@@ -38,24 +39,24 @@ its userdata. Flags come before the name; what follows it is run on the machine.
 				return err
 			}
 			if len(d.SSHKeys) == 0 {
-				fmt.Fprintf(io.Err, "The project of %s had no SSH key when it was made; only keys in its userdata open it.\n", d.Hostname)
+				fmt.Fprintf(io.Err, "The project of %s had no SSH key when the machine was created; it accepts only keys from its userdata.\n", d.Hostname)
 			}
 			return become(argv)
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
-	cmd.Flags().StringVarP(&o.user, "user", "l", "", "`user` to log in as (default: the machine's)")
-	cmd.Flags().StringVarP(&o.identity, "identity", "i", "", "`file` with the private key (default: those of your ssh)")
+	cmd.Flags().StringVarP(&o.user, "user", "l", "", "`user` to log in as (default: the default user of the machine)")
+	cmd.Flags().StringVarP(&o.identity, "identity", "i", "", "`file` with the private key (default: the keys that ssh finds)")
 	_ = cmd.MarkFlagFilename("identity")
 	return cmd
 }
 
-// arguments is the command line of ssh. Machines come and go on the same
-// addresses, so their host keys are not remembered.
+// arguments returns the command line of ssh. Addresses are reused by other machines, so host keys are
+// not remembered.
 func (o sshOptions) arguments(d api.Device, command []string) ([]string, error) {
 	target := address(d, true)
 	if target == "-" {
-		return nil, fmt.Errorf("machine %q has no address yet: it is %s", d.Hostname, d.State)
+		return nil, fmt.Errorf("machine %q has no address yet (state %s)", d.Hostname, d.State)
 	}
 	argv := []string{"ssh", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR"}
 	if o.identity != "" {
@@ -65,7 +66,7 @@ func (o sshOptions) arguments(d api.Device, command []string) ([]string, error) 
 	return append(argv, command...), nil
 }
 
-// become replaces this process, so that the terminal is ssh's alone.
+// become replaces this process, so that ssh has the terminal to itself.
 func become(argv []string) error {
 	for _, dir := range strings.Split(os.Getenv("PATH"), string(os.PathListSeparator)) {
 		path := dir + "/" + argv[0]
@@ -73,5 +74,5 @@ func become(argv []string) error {
 			return syscall.Exec(path, argv, os.Environ())
 		}
 	}
-	return fmt.Errorf("there is no ssh on this host's PATH: install an ssh client, or use `drover machine console`")
+	return fmt.Errorf("ssh not found in $PATH: install an SSH client, or use `drover machine console`")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/driver/memory"
 )
 
-// drivers are the kinds of machines there are, by the name of --driver.
+// drivers returns the drivers by the name that --driver accepts.
 func drivers() map[string]driver.New {
 	return map[string]driver.New{
 		"local":  local.New,
@@ -24,11 +24,10 @@ func findDriver(name string) (driver.New, error) {
 	if found, ok := drivers()[name]; ok {
 		return found, nil
 	}
-	return nil, fmt.Errorf("there is no driver %q: use one of %s", name, strings.Join(DriverNames(), ", "))
+	return nil, fmt.Errorf("unsupported driver %q: use %s", name, strings.Join(DriverNames(), " or "))
 }
 
-// Usable says why a driver cannot make machines on this host, in a metal of
-// that home; nil means that it can.
+// Usable returns why a driver can't provision machines on this host with that home, or nil.
 func Usable(name string, home metal.Home) error {
 	if name == "local" {
 		return local.Usable(home.Dir)
@@ -36,5 +35,5 @@ func Usable(name string, home metal.Home) error {
 	return nil
 }
 
-// DriverNames lists the kinds of machines there are.
+// DriverNames lists the supported drivers.
 func DriverNames() []string { return slices.Sorted(maps.Keys(drivers())) }

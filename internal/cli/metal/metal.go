@@ -1,5 +1,5 @@
-// Package metal holds the commands that run and look after the metal API:
-// serve, status, stop, purge, project and token.
+// Package metal holds the commands that run the metal service, which serves the Packet API on this
+// host: serve, status, stop, purge, project and token.
 package metal
 
 import (
@@ -16,24 +16,28 @@ import (
 func NewCommand(io *ui.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "metal",
-		Short: "Serve the Packet API in front of machines you own",
-		Long: `Metal speaks the Packet (Equinix Metal) HTTP API. Manifests, scripts and clients
-that were written for it work against machines of yours. It keeps its own
-state, so that devices outlive any management plane.
+		Short: "Serve the Packet API for machines on this host",
+		Long: `Serve the Packet (Equinix Metal) HTTP API for machines on this host. Manifests,
+scripts and clients written for that API work unchanged. Machines are either local
+(Linux namespaces that run real clusters) or simulated; other servers that you own
+are not supported. The metal service keeps its own state, so devices outlive any
+management plane.
 
-"drover up" has it run in the background; "serve" runs it in the foreground, for
-service managers. Whichever started it, the other commands work on it.`,
+"drover up" runs the service in the background; "serve" runs it in the foreground,
+for service managers. The other commands work with either.`,
+		Example: `  drover metal status
+  drover metal project list`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	f := &homeFlag{}
-	cmd.PersistentFlags().StringVar(&f.dir, "home", "", "`directory` that holds all state of metal (default $DROVER_METAL_HOME, or ~/.drover-metal)")
+	cmd.PersistentFlags().StringVar(&f.dir, "home", "", "`directory` with the state of the metal service (default $DROVER_METAL_HOME, or ~/.drover-metal)")
 	_ = cmd.MarkPersistentFlagDirname("home")
 	cmd.AddCommand(newServe(io, f), newStatus(io, f), newStop(io, f), newPurge(io, f), newProject(io, f), newToken(io, f))
 	return cmd
 }
 
-// homeFlag is --home, the same on every command.
+// homeFlag is the flag --home that all commands share.
 type homeFlag struct{ dir string }
 
 func (f *homeFlag) home() (metal.Home, error) {

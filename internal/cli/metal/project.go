@@ -17,7 +17,7 @@ import (
 func newProject(io *ui.IO, home *homeFlag) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "project",
-		Short: "Make and list projects",
+		Short: "Create and list projects",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -29,13 +29,16 @@ func newProjectCreate(io *ui.IO, home *homeFlag) *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Make a project with a token of its own",
-		Args:  cobra.ExactArgs(1),
+		Short: "Create a project with its own token",
+		Long: `Create a project and print its ID. A token for the project is stored in the home of
+the metal service; print it with "drover metal token".`,
+		Example: `  drover metal project create team-a`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return createProject(cmd.Context(), io, home, api.ProjectCreate{ID: id, Name: args[0]})
 		},
 	}
-	cmd.Flags().StringVar(&id, "id", "", "`UUID` of the project, for manifests that name one (default: a new one)")
+	cmd.Flags().StringVar(&id, "id", "", "`UUID` of the project, for manifests that already name one (default: random)")
 	return cmd
 }
 
@@ -49,7 +52,7 @@ func createProject(ctx context.Context, io *ui.IO, home *homeFlag, req api.Proje
 		return fmt.Errorf("creating project %q: %w", req.Name, err)
 	}
 	fmt.Fprintln(io.Out, p.ID)
-	fmt.Fprintf(io.Err, "The token of the project is in %s.\n", h.TokenFile(p.ID))
+	fmt.Fprintf(io.Err, "Wrote the token of the project to %s.\n", h.TokenFile(p.ID))
 	return nil
 }
 
@@ -84,17 +87,20 @@ func projectTable(w stdio.Writer, projects []api.Project) error {
 }
 
 func newToken(io *ui.IO, home *homeFlag) *cobra.Command {
-	var admin bool
+	var isAdmin bool
 	cmd := &cobra.Command{
 		Use:   "token [PROJECT]",
-		Short: "Print the token of a project, by name or id",
-		Args:  cobra.MaximumNArgs(1),
+		Short: "Print the token of a project",
+		Long: `Print the token of a project, given by name or ID. Without a project, print the token
+of the project "default".`,
+		Example: `  export METAL_AUTH_TOKEN=$(drover metal token)`,
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, c, err := home.open()
 			if err != nil {
 				return err
 			}
-			token, err := findToken(cmd.Context(), h, c, append(args, metal.DefaultProject)[0], admin)
+			token, err := findToken(cmd.Context(), h, c, append(args, metal.DefaultProject)[0], isAdmin)
 			if err != nil {
 				return err
 			}
@@ -102,12 +108,12 @@ func newToken(io *ui.IO, home *homeFlag) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&admin, "admin", false, "print the token for all projects")
+	cmd.Flags().BoolVar(&isAdmin, "admin", false, "print the administrator's token, which is valid for all projects")
 	return cmd
 }
 
-func findToken(ctx context.Context, h metal.Home, c *client.Client, name string, admin bool) (string, error) { //nolint:revive // A flag of the command.
-	if admin {
+func findToken(ctx context.Context, h metal.Home, c *admin.Client, name string, isAdmin bool) (string, error) { //nolint:revive // A flag of the command.
+	if isAdmin {
 		return h.AdminToken()
 	}
 	projects, err := c.Projects(ctx)
@@ -119,14 +125,14 @@ func findToken(ctx context.Context, h metal.Home, c *client.Client, name string,
 			return h.Token(p.ID)
 		}
 	}
-	return "", fmt.Errorf("there is no project %q: see `drover metal project list`", name)
+	return "", fmt.Errorf("project %q not found: list projects with `drover metal project list`", name)
 }
 
-func (f *homeFlag) open() (metal.Home, *client.Client, error) {
+func (f *homeFlag) open() (metal.Home, *admin.Client, error) {
 	h, err := f.home()
 	if err != nil {
 		return h, nil, err
 	}
-	c, err := client.Open(h)
+	c, err := admin.Open(h)
 	return h, c, err
 }

@@ -19,10 +19,10 @@ import (
 	"github.com/drover-dev/drover/internal/operate/inspect"
 )
 
-// PurgeOptions say what a purge needs to know.
+// PurgeOptions are the options of a purge.
 type PurgeOptions struct {
 	Home metal.Home
-	// Yes means that the user was asked already.
+	// Yes skips the confirmation.
 	Yes     bool
 	Timeout time.Duration
 }
@@ -31,13 +31,14 @@ func newPurge(io *ui.IO, home *homeFlag) *cobra.Command {
 	var o PurgeOptions
 	cmd := &cobra.Command{
 		Use:   "purge",
-		Short: "Delete all machines, stop metal and remove its home",
-		Long: `Delete the machines of all projects, wait until they are gone, stop metal and
-remove its home with all projects, addresses and tokens. Clusters on these
-machines are lost.
+		Short: "Delete all machines and the state of the metal service",
+		Long: `Delete the machines of all projects, wait until they are deprovisioned, stop the
+metal service and remove its home with all projects, addresses and tokens. Clusters
+on these machines are lost.
 
-It asks first, unless told --yes. It may be interrupted and run again.`,
-		Args: cobra.NoArgs,
+The command asks for confirmation unless --yes is set. If interrupted, run it again.`,
+		Example: `  drover metal purge --yes`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if o.Home, err = home.home(); err != nil {
 				return err
@@ -52,13 +53,13 @@ It asks first, unless told --yes. It may be interrupted and run again.`,
 	return cmd
 }
 
-// AddFlags puts what a user may decide on a command.
+// AddFlags adds the flags of a purge to a command.
 func (o *PurgeOptions) AddFlags(cmd *cobra.Command) {
-	cmd.Flags().BoolVarP(&o.Yes, "yes", "y", false, "do not ask")
-	cmd.Flags().DurationVar(&o.Timeout, "timeout", 5*time.Minute, "how long to wait for machines to go")
+	cmd.Flags().BoolVarP(&o.Yes, "yes", "y", false, "skip the confirmation")
+	cmd.Flags().DurationVar(&o.Timeout, "timeout", 5*time.Minute, "how long to wait for machines to be deprovisioned")
 }
 
-// Confirm asks the user, and names what would be lost.
+// Confirm asks the user for confirmation and names what would be lost.
 func (o *PurgeOptions) Confirm(ctx context.Context, io *ui.IO) error {
 	if o.Yes || !o.exists() {
 		return nil
@@ -68,22 +69,22 @@ func (o *PurgeOptions) Confirm(ctx context.Context, io *ui.IO) error {
 		return err
 	}
 	if !io.CanAsk {
-		return fmt.Errorf("%s would be removed with %s, and there is nobody to ask: say --yes if that is wanted", o.Home.Dir, loss)
+		return fmt.Errorf("removing %s with %s requires confirmation: use --yes", o.Home.Dir, loss)
 	}
-	sure, err := io.Confirm(fmt.Sprintf("This removes %s with %s.", o.Home.Dir, loss))
+	sure, err := io.Confirm(fmt.Sprintf("This deletes %[2]s and removes %[1]s.", o.Home.Dir, loss))
 	if err != nil {
 		return err
 	}
 	if !sure {
-		return errors.New("nothing was removed")
+		return errors.New("canceled, nothing was removed")
 	}
 	return nil
 }
 
-// Run purges, and says what it did.
+// Run purges and reports the result.
 func (o *PurgeOptions) Run(ctx context.Context, io *ui.IO) error {
 	if !o.exists() {
-		fmt.Fprintf(io.Err, "There is no metal in %s.\n", o.Home.Dir)
+		fmt.Fprintf(io.Err, "Nothing to remove: no metal service in %s.\n", o.Home.Dir)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
@@ -91,7 +92,7 @@ func (o *PurgeOptions) Run(ctx context.Context, io *ui.IO) error {
 	if err := service.Purge(ctx, o.Home); err != nil {
 		return err
 	}
-	fmt.Fprintf(io.Err, "Metal is stopped, its machines are gone. Removed %s.\n", o.Home.Dir)
+	fmt.Fprintf(io.Err, "Deleted all machines, stopped the metal service and removed %s.\n", o.Home.Dir)
 	return nil
 }
 
@@ -100,12 +101,12 @@ func (o *PurgeOptions) exists() bool {
 	return err == nil || o.Home.LastDriver() != ""
 }
 
-// loss says which machines there are. One that does not run cannot be asked.
+// loss describes the machines. A service that is not running can't list them.
 func (o *PurgeOptions) loss(ctx context.Context) (string, error) {
 	if _, running := service.Running(ctx, o.Home); !running {
-		return "the machines that it has", nil
+		return "its machines", nil
 	}
-	c, err := client.Open(o.Home)
+	c, err := admin.Open(o.Home)
 	if err != nil {
 		return "", err
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal"
 )
 
-// stopTime is how long calls may take to end when metal stops.
+// stopTime bounds how long requests may take to finish when the service stops.
 const stopTime = 5 * time.Second
 
 type serveOptions struct {
@@ -36,23 +36,23 @@ func newServe(io *ui.IO, home *homeFlag) *cobra.Command {
 	o := &serveOptions{homeFlag: home}
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the Packet API until stopped",
-		Long: `Serve the Packet API on this machine, with machines that a driver makes. Every
-answer is on disk before it is sent; metal may be killed at any time and takes
-up its work at the next start.
+		Short: "Serve the Packet API in the foreground",
+		Long: `Serve the Packet API on this host until stopped. A driver provisions the machines.
+Changes are on disk before a response is sent, so the service may be killed at any
+time and resumes its work at the next start.
 
-It listens on a loopback address without TLS, and on that of the bridge which
-local machines are on, so that a manager on one of them can use it; every call
-needs a token. The addresses are kept, so that clients find them again after a
-restart.`,
-		Example: `  drover metal serve --driver memory --speed 20    # simulated machines, in a hurry`,
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), io) },
+It listens without TLS on a loopback address and on the address of the bridge that
+connects local machines, so that a manager on one of them can use it. Every request
+requires a token. The addresses are kept across restarts.`,
+		Example: `  drover metal serve --driver local
+  drover metal serve --driver memory --speed 20    # simulated machines, 20 times as fast`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), io) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.addr, "addr", "", "`address` to listen on (default as before, or 127.0.0.1 and a free port)")
-	f.StringVar(&o.driver, "driver", "memory", "kind of machines: "+strings.Join(DriverNames(), ", "))
-	f.Float64Var(&o.speed, "speed", 1, "how many times faster than life simulated machines are")
+	f.StringVar(&o.addr, "addr", "", "`address` to listen on (default: the previous address, or a free port on 127.0.0.1)")
+	f.StringVar(&o.driver, "driver", "memory", "`driver` that provisions machines: "+strings.Join(DriverNames(), " or "))
+	f.Float64Var(&o.speed, "speed", 1, "speed of simulated machines, as a multiple of real time")
 	f.IntVar(&o.lockFD, "lock-fd", 0, "")
 	_ = f.MarkHidden("lock-fd")
 	_ = cmd.RegisterFlagCompletionFunc("driver", cobra.FixedCompletions(DriverNames(), cobra.ShellCompDirectiveNoFileComp))
@@ -69,7 +69,7 @@ func (o *serveOptions) run(ctx context.Context, io *ui.IO) error {
 		return ui.Usage(err)
 	}
 	if o.speed <= 0 {
-		return ui.Usagef("--speed must be more than 0")
+		return ui.Usagef("--speed must be greater than 0")
 	}
 	if err := home.CheckDriver(o.driver); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (o *serveOptions) run(ctx context.Context, io *ui.IO) error {
 		return err
 	}
 	defer release()
-	// Whoever started us may let others look at the home from now on.
+	// From here on, others may use the home as well as the process that started this one.
 	if o.lockFD != 0 {
 		_ = os.NewFile(uintptr(o.lockFD), "lock").Close()
 	}
@@ -129,7 +129,7 @@ func withMachines(ctx context.Context, l net.Listener, host netip.Addr, e *metal
 	}
 	beside, err := (&net.ListenConfig{}).Listen(ctx, "tcp", forMachines)
 	if err != nil {
-		return nil, fmt.Errorf("metal cannot listen for machines: %w: choose another port with --addr", err)
+		return nil, fmt.Errorf("listening for machines: %w: choose another port with --addr", err)
 	}
 	return []net.Listener{l, beside}, nil
 }
@@ -165,7 +165,7 @@ func (o *serveOptions) listen(ctx context.Context, home metal.Home) (net.Listene
 	before := lastAddress(home)
 	l, err := lc.Listen(ctx, "tcp", cmp.Or(o.addr, before, "127.0.0.1:0"))
 	if err != nil {
-		return nil, fmt.Errorf("metal cannot listen: %w: choose another with --addr", err)
+		return nil, fmt.Errorf("listening for requests: %w: choose another address with --addr", err)
 	}
 	return l, nil
 }
@@ -183,7 +183,7 @@ func lastAddress(home metal.Home) string {
 }
 
 func (o *serveOptions) next(io *ui.IO, home metal.Home, e metal.Endpoint) {
-	fmt.Fprintf(io.Err, `Metal serves the Packet API at %[1]s with the driver %[2]s.
+	fmt.Fprintf(io.Err, `Serving the Packet API at %[1]s with the %[2]s driver.
 
   export METAL_API_URL=%[5]s
   export METAL_PROJECT_ID=%[3]s

@@ -108,7 +108,7 @@ func TestServe(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Errorf("stopping: %v", err)
 	}
-	if _, err := run(t, machine.NewCommand, "list", "--metal-home", home); err == nil || !strings.Contains(err.Error(), "nobody answers") {
+	if _, err := run(t, machine.NewCommand, "list", "--metal-home", home); err == nil || !strings.Contains(err.Error(), "no metal service at") {
 		t.Errorf("after the end: %v", err)
 	}
 	stop, _ = serve(t, home)
@@ -124,7 +124,7 @@ func TestServe(t *testing.T) {
 // look makes a machine and looks at it with the commands.
 func look(t *testing.T, home, project string) {
 	t.Helper()
-	c, err := client.Open(metal.Home{Dir: home})
+	c, err := admin.Open(metal.Home{Dir: home})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,9 +18,12 @@ func newStatus(io *ui.IO, home *homeFlag) *cobra.Command {
 	var output ui.Output
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show whether metal runs, where, and how many machines it has",
-		Long:  `Show metal. The exit code is 3 when it is not running.`,
-		Args:  cobra.NoArgs,
+		Short: "Show the state of the metal service",
+		Long: `Show whether the metal service is running, its address, and the number of its
+machines. The exit code is 3 if it is not running.`,
+		Example: `  drover metal status
+  drover metal status -o json`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			h, err := home.home()
 			if err != nil {
@@ -61,19 +64,19 @@ func statusTable(w stdio.Writer, s service.Status) error {
 	return nil
 }
 
-// StatusLine says in one line how metal is doing.
+// StatusLine describes the state of the metal service in one line.
 func StatusLine(s service.Status) string {
 	switch {
 	case !s.Running:
-		return fmt.Sprintf("Stopped, driver %s (start it with `drover up`; its machines go on)", s.Driver)
+		return fmt.Sprintf("Stopped, driver %s (local machines keep running; start it with `drover up`)", s.Driver)
 	case s.Machines == nil:
-		return fmt.Sprintf("Not answering, driver %s: %s", s.Driver, s.Error)
+		return fmt.Sprintf("Not responding, driver %s: %s", s.Driver, s.Error)
 	default:
 		return fmt.Sprintf("Running, driver %s, %s, %d MiB", s.Driver, Count(*s.Machines), s.MemoryBytes>>20)
 	}
 }
 
-// Count counts machines as people do.
+// Count returns the number of machines with its noun.
 func Count(n int) string {
 	if n == 1 {
 		return "1 machine"

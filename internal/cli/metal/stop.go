@@ -14,10 +14,12 @@ import (
 func newStop(io *ui.IO, home *homeFlag) *cobra.Command {
 	return &cobra.Command{
 		Use:   "stop",
-		Short: "Stop metal; its machines go on",
-		Long: `Stop metal and wait until it is gone. Local machines go on as they are and are
-found again at the next start; machines that were being made are finished then.`,
-		Args: cobra.NoArgs,
+		Short: "Stop the metal service",
+		Long: `Stop the metal service and wait until it has exited. Local machines keep running;
+the next start finds them and finishes machines that were being provisioned.
+Simulated machines end with the service.`,
+		Example: `  drover metal stop`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			h, err := home.home()
 			if err != nil {
@@ -28,16 +30,16 @@ found again at the next start; machines that were being made are finished then.`
 	}
 }
 
-// Stop stops metal, and says what it did.
+// Stop stops the metal service and reports the result.
 func Stop(ctx context.Context, io *ui.IO, h metal.Home) error {
 	was, err := service.Stop(ctx, h)
 	switch {
 	case err != nil:
 		return err
 	case was:
-		fmt.Fprintln(io.Err, "Metal is stopped; its machines go on. `drover up` starts it again.")
+		fmt.Fprintln(io.Err, "Stopped the metal service. Local machines keep running; start it again with `drover up`.")
 	default:
-		fmt.Fprintln(io.Err, "Metal was not running.")
+		fmt.Fprintln(io.Err, "The metal service was not running.")
 	}
 	return nil
 }

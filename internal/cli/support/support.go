@@ -107,7 +107,7 @@ func (o *options) logs(ctx context.Context, cfg *rest.Config) (logs []support.Lo
 	if o.dir != "" {
 		logs = append(logs, support.Files(o.dir, "command")...)
 	}
-	if c, err := client.Open(machines); err == nil {
+	if c, err := admin.Open(machines); err == nil {
 		consoles, err := support.Consoles(ctx, c)
 		if err != nil {
 			problems = append(problems, err.Error())

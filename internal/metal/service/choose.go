@@ -18,7 +18,7 @@ const (
 type NoneError struct{ Err error }
 
 func (e *NoneError) Error() string {
-	return fmt.Sprintf("no machines on this host: %v", e.Err)
+	return fmt.Sprintf("local machines are not available: %v", e.Err)
 }
 
 func (e *NoneError) Unwrap() error { return e.Err }

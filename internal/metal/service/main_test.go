@@ -57,7 +57,7 @@ func addDevice(t *testing.T, h metal.Home, name string) api.Device {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.Open(h)
+	c, err := admin.Open(h)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func purgeDevices(ctx context.Context, h metal.Home, held *os.File, driver strin
 	if _, err := start(ctx, h, held, "--driver", driver, "--addr", "127.0.0.1:0"); err != nil {
 		return err
 	}
-	c, err := client.Open(h)
+	c, err := admin.Open(h)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func purgeDevices(ctx context.Context, h metal.Home, held *os.File, driver strin
 }
 
 // deleteAll returns when no device is left.
-func deleteAll(ctx context.Context, c *client.Client) error {
+func deleteAll(ctx context.Context, c *admin.Client) error {
 	asked := map[string]bool{}
 	for {
 		left, err := c.Devices(ctx, nil)
@@ -75,21 +75,21 @@ func deleteAll(ctx context.Context, c *client.Client) error {
 			if asked[d.ID] {
 				continue
 			}
-			if err := deleteDevice(ctx, c, d); err != nil && !client.IsGone(err) {
+			if err := deleteDevice(ctx, c, d); err != nil && !admin.IsNotFound(err) {
 				return fmt.Errorf("deleting machine %q: %w", d.Hostname, err)
 			}
 			asked[d.ID] = true
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d machines are still there (%s): %w: see `drover machine logs NAME`, and try again", len(left), names(left), ctx.Err())
+			return fmt.Errorf("waiting for %d machines to be deprovisioned (%s): %w: see `drover machine logs NAME`, then run the command again", len(left), names(left), ctx.Err())
 		case <-time.After(4 * lookEvery):
 		}
 	}
 }
 
 // deleteDevice also deletes one that is locked: a purge was asked for.
-func deleteDevice(ctx context.Context, c *client.Client, d api.Device) error {
+func deleteDevice(ctx context.Context, c *admin.Client, d api.Device) error {
 	if d.Locked {
 		if err := c.Do(ctx, http.MethodPut, "/devices/"+d.ID, map[string]any{"locked": false}, nil); err != nil {
 			return err

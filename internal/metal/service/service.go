@@ -80,10 +80,10 @@ func lock(ctx context.Context, h metal.Home) (*os.File, error) {
 		f, err = makeAndLock(ctx, h)
 	}
 	if errors.Is(err, filelock.ErrHeld) {
-		return nil, fmt.Errorf("another drover starts or stops metal in %q and does not come to an end: %w", h.Dir, ctx.Err())
+		return nil, fmt.Errorf("timed out waiting for another process that starts or stops the metal service in %q: %w", h.Dir, ctx.Err())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("locking metal's home %q: %w", h.Dir, err)
+		return nil, fmt.Errorf("locking home %q: %w", h.Dir, err)
 	}
 	return f, nil
 }
@@ -127,7 +127,7 @@ func start(ctx context.Context, h metal.Home, held *os.File, flags ...string) (m
 	args := append([]string{"metal", "serve", "--home", h.Dir, "--lock-fd", "3"}, flags...)
 	cmd, err := background.Start(background.Options{Args: args, Log: h.LogFile(), Files: []*os.File{held}})
 	if err != nil {
-		return metal.Endpoint{}, fmt.Errorf("starting metal: %w", err)
+		return metal.Endpoint{}, fmt.Errorf("starting the metal service: %w", err)
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -143,12 +143,12 @@ func start(ctx context.Context, h metal.Home, held *os.File, flags ...string) (m
 		select {
 		case <-ctx.Done():
 			end(cmd, ended)
-			return metal.Endpoint{}, fmt.Errorf("metal does not answer: %w; its log is %s", ctx.Err(), h.LogFile())
+			return metal.Endpoint{}, fmt.Errorf("waiting for the metal service to respond: %w; see its log %s", ctx.Err(), h.LogFile())
 		case <-ended:
 			if e, ok := awaitHolder(ctx, h); ok {
 				return e, nil // One that somebody else started had the home.
 			}
-			return metal.Endpoint{}, fmt.Errorf("metal did not start; its log is %s, which ends with:\n  %s", h.LogFile(), tail(h.LogFile()))
+			return metal.Endpoint{}, fmt.Errorf("the metal service did not start; its log %s ends with:\n  %s", h.LogFile(), tail(h.LogFile()))
 		case <-time.After(lookEvery):
 		}
 	}
@@ -197,13 +197,13 @@ func stop(ctx context.Context, h metal.Home) (wasRunning bool, err error) {
 		wasRunning = true
 		if holder := h.Holder(); h.Held() && holder != asked {
 			if err := holder.Signal(syscall.SIGTERM); err != nil && holder.Alive() {
-				return true, fmt.Errorf("stopping metal (pid %d): %w", holder.PID, err)
+				return true, fmt.Errorf("stopping the metal service (process %d): %w", holder.PID, err)
 			}
 			asked = holder
 		}
 		select {
 		case <-ctx.Done():
-			return true, fmt.Errorf("metal (pid %d) is still stopping: %w", asked.PID, ctx.Err())
+			return true, fmt.Errorf("waiting for the metal service (process %d) to stop: %w", asked.PID, ctx.Err())
 		case <-time.After(lookEvery):
 		}
 	}

@@ -46,7 +46,7 @@ func ReadStatus(ctx context.Context, h metal.Home) (Status, error) {
 	if err != nil {
 		s.Error = err.Error()
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			s.Error = "metal does not answer"
+			s.Error = "no response in time"
 		}
 		return s, nil
 	}
@@ -55,7 +55,7 @@ func ReadStatus(ctx context.Context, h metal.Home) (Status, error) {
 }
 
 func countDevices(ctx context.Context, h metal.Home) (int, error) {
-	c, err := client.Open(h)
+	c, err := admin.Open(h)
 	if err != nil {
 		return 0, err
 	}

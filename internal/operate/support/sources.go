@@ -35,7 +35,7 @@ func Files(dir, name string) []Log {
 }
 
 // Consoles returns the console logs of all machines of a Packet API server.
-func Consoles(ctx context.Context, c *client.Client) ([]Log, error) {
+func Consoles(ctx context.Context, c *admin.Client) ([]Log, error) {
 	devices, err := c.Devices(ctx, nil)
 	if err != nil {
 		return nil, fmt.Errorf("listing machines: %w", err)

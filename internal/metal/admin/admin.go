@@ -1,7 +1,7 @@
-// Package client talks to a metal of this host for the command line: it finds
-// the endpoint and the token in the home, and turns refusals into errors that
-// say what to do. It is no client for controllers. Start with Open.
-package client
+// Package admin is the client of commands for the metal service on this host. It finds the endpoint
+// and the administrator's token in the home, and its errors say what to do. Controllers use package
+// client instead. Start with Open.
+package admin
 
 import (
 	"bytes"
@@ -23,13 +23,13 @@ import (
 
 const perPage = 250
 
-// Client makes calls with one token.
+// Client sends requests with the administrator's token.
 type Client struct {
 	URL   string
 	token string
 }
 
-// Open finds the metal of a home and uses its admin token.
+// Open returns a client for the metal service of a home. It sends nothing.
 func Open(h metal.Home) (*Client, error) {
 	e, err := h.ReadEndpoint()
 	if err != nil {
@@ -42,7 +42,7 @@ func Open(h metal.Home) (*Client, error) {
 	return &Client{URL: e.URL, token: token}, nil
 }
 
-// Do makes a call and decodes the answer into out, unless that is nil.
+// Do sends a request and decodes the response into out, unless out is nil.
 func (c *Client) Do(ctx context.Context, method, path string, body, out any) error {
 	resp, err := c.send(ctx, method, path, body)
 	if err != nil {
@@ -53,12 +53,12 @@ func (c *Client) Do(ctx context.Context, method, path string, body, out any) err
 		return nil
 	}
 	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
-		return fmt.Errorf("reading the answer to %s %s: %w", method, path, err)
+		return fmt.Errorf("reading the response to %s %s: %w", method, path, err)
 	}
 	return nil
 }
 
-// Stream makes a GET and copies the answer as it comes.
+// Stream sends a GET request and copies the response as it arrives.
 func (c *Client) Stream(ctx context.Context, path string, w io.Writer) error {
 	resp, err := c.send(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -86,44 +86,44 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("nobody answers at %s: start metal with `drover up` or `drover metal serve`", c.URL)
+		return nil, fmt.Errorf("no metal service at %s: start it with `drover up` or `drover metal serve`", c.URL)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("calling metal: %w", err)
+		return nil, fmt.Errorf("calling the metal service: %w", err)
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
 		defer resp.Body.Close()
-		return nil, refusal(resp)
+		return nil, statusError(resp)
 	}
 	return resp, nil
 }
 
-func refusal(resp *http.Response) error {
+func statusError(resp *http.Response) error {
 	var e api.Error
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
 	if json.Unmarshal(data, &e) != nil || len(e.Errors) == 0 {
 		e.Errors = []string{strings.TrimSpace(string(data))}
 	}
-	return &RefusalError{Status: resp.StatusCode, Reasons: e.Errors}
+	return &StatusError{Status: resp.StatusCode, Reasons: e.Errors}
 }
 
-// RefusalError is an answer that is no good.
-type RefusalError struct {
+// StatusError is a response with the status of an error.
+type StatusError struct {
 	Status  int
 	Reasons []string
 }
 
-func (e *RefusalError) Error() string {
-	return fmt.Sprintf("metal answered %d: %s", e.Status, strings.Join(e.Reasons, "; "))
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("the metal service responded with %d: %s", e.Status, strings.Join(e.Reasons, "; "))
 }
 
-// IsGone tells whether err means that what was asked for is not there.
-func IsGone(err error) bool {
-	var refusal *RefusalError
-	return errors.As(err, &refusal) && refusal.Status == http.StatusNotFound
+// IsNotFound reports whether err is a response with the status 404.
+func IsNotFound(err error) bool {
+	var e *StatusError
+	return errors.As(err, &e) && e.Status == http.StatusNotFound
 }
 
-// Devices lists all devices, over all pages.
+// Devices lists the devices of all projects, from all pages.
 func (c *Client) Devices(ctx context.Context, filter url.Values) ([]api.Device, error) {
 	var all []api.Device
 	query := url.Values{"per_page": {strconv.Itoa(perPage)}, "exclude": {"userdata"}}
@@ -158,7 +158,7 @@ func (c *Client) Projects(ctx context.Context) ([]api.Project, error) {
 	}
 }
 
-// FindDevice finds one device by id, by the beginning of it, or by hostname.
+// FindDevice returns the device with the ID, the beginning of an ID, or the hostname.
 func (c *Client) FindDevice(ctx context.Context, name string) (api.Device, error) {
 	all, err := c.Devices(ctx, url.Values{"search": {name}})
 	if err != nil {
@@ -169,10 +169,10 @@ func (c *Client) FindDevice(ctx context.Context, name string) (api.Device, error
 	})
 	switch len(all) {
 	case 0:
-		return api.Device{}, fmt.Errorf("there is no machine %q: see `drover machine list`", name)
+		return api.Device{}, fmt.Errorf("machine %q not found: list machines with `drover machine list`", name)
 	case 1:
 		return all[0], nil
 	default:
-		return api.Device{}, fmt.Errorf("%d machines are called %q: name one by its id, see `drover machine list`", len(all), name)
+		return api.Device{}, fmt.Errorf("%d machines are named %q: use the ID from `drover machine list`", len(all), name)
 	}
 }
