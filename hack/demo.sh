@@ -148,6 +148,7 @@ workload() {
 		  workerNodeGroupConfigurations:
 		  - name: md-0
 		    count: 1
+		    upgradeRolloutStrategy: {rollingUpdate: {maxSurge: 2, maxUnavailable: 0}} # replaces two machines at a time
 		  datacenterRef: {kind: DockerDatacenterConfig, name: dev}
 		---
 		apiVersion: anywhere.eks.amazonaws.com/v1alpha1

@@ -45,6 +45,7 @@ func (p *pace) newQueue(guard *reconcile.Guard) func(string, workqueue.TypedRate
 		q := &pacedQueue{
 			PriorityQueue: guard.Queue(below), pace: p,
 			last: map[ctrlreconcile.Request]time.Time{}, pending: map[ctrlreconcile.Request]bool{},
+			polled: map[ctrlreconcile.Request]polling{},
 		}
 		p.queues.Store(name, q)
 		return q
@@ -71,7 +72,9 @@ type pacedQueue struct {
 	last map[ctrlreconcile.Request]time.Time
 	// pending has the requests that will be handed out early.
 	pending map[ctrlreconcile.Request]bool
-	pruned  time.Time
+	// polled has the requests that a reconciler polls.
+	polled map[ctrlreconcile.Request]polling
+	pruned time.Time
 }
 
 // Add implements workqueue.TypedInterface.
@@ -79,14 +82,19 @@ func (q *pacedQueue) Add(item ctrlreconcile.Request) {
 	q.AddWithOpts(priorityqueue.AddOpts{}, item)
 }
 
-// AddWithOpts implements priorityqueue.PriorityQueue. A caller that names a time knows best.
+// AddWithOpts implements priorityqueue.PriorityQueue. Retries after an error keep their own rate.
 func (q *pacedQueue) AddWithOpts(o priorityqueue.AddOpts, items ...ctrlreconcile.Request) {
-	if o.After > 0 || o.RateLimited {
+	if o.RateLimited {
 		q.PriorityQueue.AddWithOpts(o, items...)
 		return
 	}
+	interval := o.After
 	for _, item := range items {
-		o.After = q.delay(item, time.Now())
+		if interval > 0 {
+			o.After = q.sooner(item, interval, time.Now())
+		} else {
+			o.After = q.delay(item, time.Now())
+		}
 		q.PriorityQueue.AddWithOpts(o, item)
 	}
 }
@@ -129,6 +137,7 @@ func (q *pacedQueue) handedOut(item ctrlreconcile.Request, now time.Time) {
 	q.last[item] = now
 	if now.Sub(q.pruned) > time.Minute {
 		q.pruned = now
+		q.forgetPolled(now)
 		maps.DeleteFunc(q.last, func(_ ctrlreconcile.Request, last time.Time) bool { return now.Sub(last) > paceInterval })
 	}
 }

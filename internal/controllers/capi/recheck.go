@@ -1,0 +1,55 @@
+package capi
+
+import (
+	"maps"
+	"time"
+
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+const (
+	// recheckLimit is the longest interval at which upstream's reconcilers poll something that they
+	// cannot watch, such as the Pods of a node that is drained. Longer ones are deadlines.
+	recheckLimit = 30 * time.Second
+	// recheckFirst is the first interval here. The next ones are a tenth of the time that has
+	// passed, so that nothing is noticed much later than it happens.
+	recheckFirst    = time.Second
+	recheckFraction = 10
+)
+
+// polling is something that a reconciler polls.
+type polling struct{ began, last time.Time }
+
+// recheck returns when to poll, for a reconciler that wants to do so after an interval. Upstream's
+// intervals of 15 to 30 seconds suit a Pod that takes minutes to end, but a small cluster spends most
+// of a rollout waiting for them: each machine is drained within seconds.
+//
+//	time passed     0s … 10s … 20s … 1m … 200s and more
+//	next interval   1s   1s    2s    6s   20s, as upstream
+func recheck(p polling, now time.Time, interval time.Duration) time.Duration {
+	return min(max(recheckFirst, now.Sub(p.began)/recheckFraction), interval)
+}
+
+// sooner shortens an interval that a reconciler asks for, as long as early reconciles are left.
+func (q *pacedQueue) sooner(item ctrlreconcile.Request, interval time.Duration, now time.Time) time.Duration {
+	if interval <= recheckFirst || interval > recheckLimit {
+		return interval
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p, known := q.polled[item]
+	if !known || now.Sub(p.last) > 2*recheckLimit {
+		p.began = now
+	}
+	p.last = now
+	q.polled[item] = p
+	if !q.pace.early.AllowN(now, 1) {
+		return interval
+	}
+	return recheck(p, now, interval)
+}
+
+// forgetPolled drops objects that are no longer polled. The caller holds the lock.
+func (q *pacedQueue) forgetPolled(now time.Time) {
+	maps.DeleteFunc(q.polled, func(_ ctrlreconcile.Request, p polling) bool { return now.Sub(p.last) > 2*recheckLimit })
+}
