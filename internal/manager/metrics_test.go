@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	authv1 "k8s.io/api/authentication/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,7 +86,7 @@ func serviceAccountToken(t *testing.T, server *kubetest.Server, name string, may
 // token asks for a token as a kubelet would for a Pod.
 func token(ctx context.Context, t *testing.T, server *kubetest.Server, namespace, account string) string {
 	t.Helper()
-	request, err := server.Clientset(t).CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authv1.TokenRequest{}, metav1.CreateOptions{})
+	request, err := server.Clientset(t).CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

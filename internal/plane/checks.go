@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
-	apimachineryversion "k8s.io/apimachinery/pkg/util/version"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/drover-dev/drover/internal/kube"
 )
@@ -99,11 +99,11 @@ func spaceLeft(dir string, need uint64) error {
 // kubernetesStep allows what Kubernetes supports between the version that
 // last wrote the data and the one that is to read it.
 func kubernetesStep(from, to string) error {
-	was, err := apimachineryversion.ParseSemantic(from)
+	was, err := utilversion.ParseSemantic(from)
 	if err != nil {
 		return fmt.Errorf("the home was last used with Kubernetes %q: %w", from, err)
 	}
-	now, err := apimachineryversion.ParseSemantic(to)
+	now, err := utilversion.ParseSemantic(to)
 	if err != nil {
 		return fmt.Errorf("the Kubernetes binary has version %q: %w", to, err)
 	}

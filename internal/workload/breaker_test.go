@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
-	testingclock "k8s.io/utils/clock/testing"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 var errRefused = errors.New("connection refused")
 
 func TestAClusterThatDoesNotAnswerIsLeftAlone(t *testing.T) {
-	now := testingclock.NewFakeClock(time.Unix(1000, 0))
+	now := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	b := newBreaker(client.ObjectKey{Name: "c"}, now)
 	refuses := func(want bool) {
 		t.Helper()
@@ -55,7 +55,7 @@ func TestAClusterThatDoesNotAnswerIsLeftAlone(t *testing.T) {
 }
 
 func TestPausesAreBounded(t *testing.T) {
-	now := testingclock.NewFakeClock(time.Unix(1000, 0))
+	now := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	b := newBreaker(client.ObjectKey{Name: "c"}, now)
 	for range 20 {
 		b.failed(errNoAnswer)

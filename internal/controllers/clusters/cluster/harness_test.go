@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
-	testclock "k8s.io/utils/clock/testing"
+	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -79,7 +79,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{T: t, Client: c, ns: server.Namespace(t), events: record.NewFakeRecorder(1000)}
 	w.c = &Controller{
 		Client: c, Live: c, Secrets: plainSecrets{c}, Metadata: c, Access: c, Version: version.ForMinor, Charts: "oci://registry.example.com/charts", CNIVersion: "0.1.0",
-		Events: w.events, Clock: testclock.NewFakePassiveClock(noon), Records: &records.Recorder{Client: c, Live: c}, Figures: figures,
+		Events: w.events, Clock: clocktesting.NewFakePassiveClock(noon), Records: &records.Recorder{Client: c, Live: c}, Figures: figures,
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: anywherev1.LocalCredentials}, StringData: map[string]string{projectKey: "p1"},

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	testingclock "k8s.io/utils/clock/testing"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -178,7 +178,7 @@ func TestAClusterThatIsSilentForLongIsGivenUpByItself(t *testing.T) {
 		after time.Duration
 		want  bool
 	}{{giveUpAfter - time.Second, false}, {giveUpAfter, true}} {
-		c := &Controller{Client: w.Client, Live: w.Client, Clock: testingclock.NewFakePassiveClock(p.DeletionTimestamp.Add(tc.after))}
+		c := &Controller{Client: w.Client, Live: w.Client, Clock: clocktesting.NewFakePassiveClock(p.DeletionTimestamp.Add(tc.after))}
 		if got, err := c.giveUp(t.Context(), &scope{facts: facts{pack: p}}); err != nil || got != tc.want {
 			t.Errorf("after %s it is given up: %t, %v", tc.after, got, err)
 		}

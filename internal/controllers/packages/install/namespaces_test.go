@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	testingclock "k8s.io/utils/clock/testing"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/drover-dev/drover/internal/registry/artifact"
@@ -31,7 +31,7 @@ func TestAChartThatWasRefusedIsAskedForAgainWithOtherCredentials(t *testing.T) {
 	registry := &locked{password: "canary"}
 	registry.archive = artifacttest.Chart(t, "hello", "1.0.0", map[string]string{"values.yaml": "defaultNamespace: from-chart\n"})
 	n := &namespaces{
-		charts: registry, clock: testingclock.NewFakePassiveClock(time.Now()), stop: t.Context(),
+		charts: registry, clock: clocktesting.NewFakePassiveClock(time.Now()), stop: t.Context(),
 		wake: func(key client.ObjectKey) { woken <- key },
 	}
 	who := client.ObjectKey{Name: "my"}

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	testingclock "k8s.io/utils/clock/testing"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/drover-dev/drover/internal/registry/bundle/source"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
@@ -89,7 +89,7 @@ func TestARegistryThatLiesIsFoundOutAndThenBelievedAgain(t *testing.T) {
 			r, w := plain(t)
 			front := newLiar(t, r.Host)
 			front.lies(test.part, test.change)
-			now := testingclock.NewFakePassiveClock(time.Now())
+			now := clocktesting.NewFakePassiveClock(time.Now())
 			b := newBundles(t, source.Options{PlainHTTP: true, Clock: now, Timeout: 10 * time.Second})
 			w.Registry = front.host
 			_, err := b.Get(t.Context(), w)
@@ -112,7 +112,7 @@ func TestARegistryThatDiesOrStallsIsReportedAndNotAskedByEverybody(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, w := plain(t)
-			now := testingclock.NewFakePassiveClock(time.Now())
+			now := clocktesting.NewFakePassiveClock(time.Now())
 			b := newBundles(t, source.Options{PlainHTTP: true, Clock: now, Timeout: time.Second})
 			w.MaxAge = time.Minute
 			if _, err := b.Get(t.Context(), w); err != nil {

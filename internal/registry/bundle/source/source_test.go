@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/v1/types"
-	testingclock "k8s.io/utils/clock/testing"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/drover-dev/drover/internal/registry/artifact"
 	"github.com/drover-dev/drover/internal/registry/bundle/source"
@@ -97,7 +97,7 @@ func TestManyWhoAskAtOnceShareOneLook(t *testing.T) {
 
 func TestContentComesOnlyIfTheDigestIsNew(t *testing.T) {
 	r, w := plain(t)
-	now := testingclock.NewFakePassiveClock(time.Now())
+	now := clocktesting.NewFakePassiveClock(time.Now())
 	b := newBundles(t, source.Options{PlainHTTP: true, Clock: now})
 	w.MaxAge = time.Hour
 	get := func() *source.Found {
