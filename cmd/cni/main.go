@@ -1,8 +1,8 @@
-// Command cni is the agent of Drover's network for Pods, one on each node.
+// Command cni is the agent of Drover's Pod network. One runs on each node.
 //
-//	cni          keep the network of the node
-//	cni clean    take away what that has made
-//	cni wait     do nothing until told to end
+//	cni          configure the network of the node, and keep it so
+//	cni clean    remove that configuration
+//	cni wait     do nothing until a signal arrives
 package main
 
 import (
@@ -42,14 +42,14 @@ func run(ctx context.Context, args []string) error {
 		<-ctx.Done()
 		return nil
 	}
-	return fmt.Errorf("unknown arguments %q: give none, or one of clean and wait", args)
+	return fmt.Errorf("unknown arguments %q: use none, clean or wait", args)
 }
 
-// keep takes all it needs from the DaemonSet.
+// keep takes its settings from the DaemonSet.
 func keep(ctx context.Context) error {
 	name := os.Getenv("NODE_NAME")
 	if name == "" {
-		return errors.New("NODE_NAME is empty: it must name the node this runs on")
+		return errors.New("NODE_NAME is empty: set it to the name of the node")
 	}
 	cfg, err := rest.InClusterConfig()
 	if err != nil {

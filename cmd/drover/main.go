@@ -1,4 +1,4 @@
-// Command drover is the whole product in one program.
+// Command drover is the whole product: commands, embedded plane, manager and local machines.
 package main
 
 import (
@@ -9,7 +9,7 @@ import (
 )
 
 func main() {
-	// Local machines are started by this program and run it as their first.
+	// This program starts local machines, and is their first process.
 	if code, ok := local.Main(os.Args); ok {
 		os.Exit(code)
 	}

@@ -36,30 +36,30 @@ import (
 
 const long = `Drover runs fleets of Kubernetes clusters on your own machines.
 
-A management cluster is made once, and from then on makes workload clusters, for
-whoever may, without showing anybody the credentials of machines:
+A management cluster creates workload clusters. Creating one requires only a
+namespaced role, and never exposes the credentials of machines:
 
   drover generate clusterconfig mgmt -p docker > mgmt.yaml
   drover create cluster -f mgmt.yaml                   # a management cluster
   drover create cluster -f one.yaml -k mgmt/mgmt-eks-a-cluster.kubeconfig
   drover why cluster one -k mgmt/mgmt-eks-a-cluster.kubeconfig
 
-Or one binary is the whole management plane: bring it up with "drover up", point
-kubectl or clusterctl at it, and apply the Cluster API manifests you have.
+Or run an embedded management plane on this machine, and use it with kubectl or
+clusterctl and your existing Cluster API manifests:
 
-  drover up                                 # bring the management plane up
+  drover up                                 # start the embedded plane
   export KUBECONFIG=~/.drover/kubeconfig
   drover kubectl apply -f cluster.yaml
-  drover status                             # see how it is doing
-  drover kubeconfig NAME                    # get into a cluster`
+  drover status                             # show components and clusters
+  drover kubeconfig NAME                    # print a cluster's kubeconfig`
 
-const exitCodes = `Drover ends with one of these codes:
+const exitCodes = `Drover exits with one of these codes:
 
-  0  all went well
-  1  something failed; the message says what, on what, and what to do
-  2  the command was called wrongly; nothing was done
-  3  the management plane is not running (status and registry status), or metal
-     (metal status)`
+  0  success
+  1  failure; the message names the cause and what to try
+  2  usage error; nothing was changed
+  3  the embedded plane is not running ("status" and "registry status"), or metal
+     is not running ("metal status")`
 
 // Main runs the program and returns its exit code.
 func Main() int {
@@ -92,10 +92,10 @@ func NewCommand(io *ui.IO) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return ui.Usage(err) })
 	root.AddGroup(
 		&cobra.Group{ID: "clusters", Title: "Clusters and packages:"},
-		&cobra.Group{ID: "plane", Title: "Management plane:"},
+		&cobra.Group{ID: "plane", Title: "Embedded plane:"},
 		&cobra.Group{ID: "machines", Title: "Machines:"},
-		&cobra.Group{ID: "packages", Title: "Bundles of packages:"},
-		&cobra.Group{ID: "use", Title: "Working with it:"},
+		&cobra.Group{ID: "packages", Title: "Package bundles:"},
+		&cobra.Group{ID: "use", Title: "Other commands:"},
 	)
 	cluster.AddCommands(root, "clusters", io)
 	plane.AddCommands(root, io)
@@ -106,7 +106,7 @@ func NewCommand(io *ui.IO) *cobra.Command {
 	bundle.AddCommands(root, "packages", io)
 	addTo(root, "use", addon.NewCommand(io), audit.NewCommand(io), kubeconfig.NewCommand(io), kubectl.NewCommand(), manager.NewCommand(), support.NewCommand(io), version.NewCommand(io))
 	verb.Of(root, "clusters", "generate").AddCommand(support.NewGenerateCommand(io))
-	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodes})
+	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "Explain the exit codes", Long: exitCodes})
 	markUsageErrors(root)
 	return root
 }

@@ -30,11 +30,11 @@ func newCluster(cfg *rest.Config) (*cluster, error) {
 	cfg.QPS = -1 // a burst of a few dozen requests once is what an install is
 	m, err := metadata.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
+		return nil, fmt.Errorf("creating a client: %w", err)
 	}
 	d, err := dynamic.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
+		return nil, fmt.Errorf("creating a client: %w", err)
 	}
 	return &cluster{metadata: m, dynamic: d}, nil
 }

@@ -45,13 +45,13 @@ func (b Binary) Probe(ctx context.Context) (string, error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("asking %q for its version: %w: %s", b.Path, err, strings.TrimSpace(stderr.String()))
+		return "", fmt.Errorf("reading the version of %q: %w: %s", b.Path, err, strings.TrimSpace(stderr.String()))
 	}
 	var answer struct {
 		ClientVersion struct{ GitVersion string }
 	}
 	if err := json.Unmarshal(out, &answer); err != nil || answer.ClientVersion.GitVersion == "" {
-		return "", fmt.Errorf("asking %q for its version: it is not a Kubernetes binary made by Drover", b.Path)
+		return "", fmt.Errorf("reading the version of %q: not a Kubernetes binary built by Drover", b.Path)
 	}
 	return answer.ClientVersion.GitVersion, nil
 }

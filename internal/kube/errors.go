@@ -12,8 +12,8 @@ type MissingError struct {
 }
 
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("no Kubernetes %s binary found; looked in:\n  %s\n"+
-		"run \"make kube KUBE_VERSIONS=%s\" in a checkout of Drover to build it, or point --kube-dir (%s) at a directory that has it",
+	return fmt.Sprintf("no Kubernetes %s binary found; searched:\n  %s\n"+
+		"run \"make kube KUBE_VERSIONS=%s\" in a checkout of Drover to build it, or set --kube-dir (%s) to a directory that contains it",
 		e.Version, strings.Join(e.Looked, "\n  "), e.Version, EnvDir)
 }
 
@@ -26,7 +26,7 @@ type VersionError struct {
 }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("%q is Kubernetes %s, but %s is needed: run \"make kube KUBE_VERSIONS=%s\" in a checkout of Drover, "+
-		"or leave out --kube-dir (%s) to use the one that Drover brings",
+	return fmt.Sprintf("%q is Kubernetes %s, but %s is required: run \"make kube KUBE_VERSIONS=%s\" in a checkout of Drover, "+
+		"or omit --kube-dir (%s) to use the one in Drover",
 		e.Path, e.Got, e.Want, e.Want, EnvDir)
 }

@@ -59,7 +59,7 @@ func Find(opts FindOptions) (Binary, error) {
 		}
 	}
 	return Binary{}, &MissingError{Version: versions[0], Looked: []string{
-		opts.Executable + " (carries no Kubernetes " + versions[0] + ")",
+		opts.Executable + " (contains no Kubernetes " + versions[0] + ")",
 		filepath.Join(opts.Cache.Dir, cache.Name(versions[0], "*")),
 	}}
 }
@@ -108,7 +108,7 @@ func findInDir(dir, want string) (Binary, error) {
 	if _, err := os.Stat(b.Path); errors.Is(err, fs.ErrNotExist) {
 		return Binary{}, &MissingError{Version: want, Looked: []string{b.Path}}
 	} else if err != nil {
-		return Binary{}, fmt.Errorf("looking for a Kubernetes binary: %w", err)
+		return Binary{}, fmt.Errorf("finding a Kubernetes binary: %w", err)
 	}
 	if b.Version, err = versionOf(b); err != nil {
 		return Binary{}, err

@@ -209,7 +209,7 @@ func TestFindRefusesADirectoryWithAnotherProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := kube.Find(kube.FindOptions{Dir: dir})
-	if err == nil || !strings.Contains(err.Error(), "not a Kubernetes binary made by Drover") {
+	if err == nil || !strings.Contains(err.Error(), "not a Kubernetes binary built by Drover") {
 		t.Errorf("got error %v, want one that says what it is not", err)
 	}
 }

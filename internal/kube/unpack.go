@@ -28,7 +28,7 @@ func unpacked(c cache.Cache, p payload.Payload) (cache.Entry, error) {
 		},
 	})
 	if errors.Is(err, syscall.ENOSPC) {
-		return e, fmt.Errorf("unpacking Kubernetes %s into %q needs %d MiB: %w; free some space or set XDG_CACHE_HOME to a larger disk",
+		return e, fmt.Errorf("unpacking Kubernetes %s into %q requires %d MiB: %w; free some space or set XDG_CACHE_HOME to a larger disk",
 			p.Version, c.Dir, p.Size>>20, err)
 	}
 	if err != nil {

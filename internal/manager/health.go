@@ -82,7 +82,7 @@ func (p webhookProbe) check(req *http.Request) error {
 		return fmt.Errorf("webhooks don't answer: %w", err)
 	}
 	if answer.Response == nil || answer.Response.UID != probeUID {
-		return errors.New("webhooks don't answer: conversion of nothing failed")
+		return errors.New("webhooks don't answer: an empty conversion failed")
 	}
 	return nil
 }

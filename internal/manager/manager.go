@@ -78,7 +78,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	log.Info("Starting", "version", version.Get().Version, "server", cfg.Host, "leaderElection", o.LeaderElect)
 	err = mgr.Start(ctx)
 	if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
-		log.Info("Stopped before every reconcile had ended", "waited", stopTimeout)
+		log.Info("Stopped before every reconcile ended", "waited", stopTimeout)
 		return nil
 	}
 	if err != nil {
@@ -96,7 +96,7 @@ func (o Options) install(ctx context.Context, cfg *rest.Config, log logr.Logger)
 		WebhookURL: o.WebhookURL, Namespace: o.Namespace, Log: log.WithName("install"),
 	})
 	if err != nil {
-		return fmt.Errorf("installing: %w; with --install=false the manager expects provider-components.yaml to be applied", err)
+		return fmt.Errorf("installing Drover's API: %w; to use --install=false, apply provider-components.yaml first", err)
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ func (o Options) assemble(ctx context.Context, cfg *rest.Config, certs *webhookc
 	}
 	mgr, err := reconcile.NewManager(cfg, o.managerOptions(scheme, certs))
 	if err != nil {
-		return nil, fmt.Errorf("making the manager: %w", err)
+		return nil, fmt.Errorf("creating the manager: %w", err)
 	}
 	for _, add := range []func(context.Context, ctrl.Manager) error{
 		o.addProviders,
@@ -170,25 +170,25 @@ func (o Options) addProviders(ctx context.Context, mgr ctrl.Manager) error {
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("registering kinds of Kubernetes: %w", err)
+		return nil, fmt.Errorf("registering the API of Kubernetes: %w", err)
 	}
 	if err := capi.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("registering kinds of Cluster API: %w", err)
+		return nil, fmt.Errorf("registering the API of Cluster API: %w", err)
 	}
 	if err := infrav1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("registering kinds of the Packet provider: %w", err)
+		return nil, fmt.Errorf("registering the API of the Packet provider: %w", err)
 	}
 	if err := addonsv1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("registering kinds of add-ons: %w", err)
+		return nil, fmt.Errorf("registering the API of add-ons: %w", err)
 	}
 	if err := anywherev1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("registering kinds of clusters: %w", err)
+		return nil, fmt.Errorf("registering the API of clusters: %w", err)
 	}
 	if err := droverv1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("registering kinds of records: %w", err)
+		return nil, fmt.Errorf("registering the API of records: %w", err)
 	}
 	if err := packagesv1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("registering kinds of packages: %w", err)
+		return nil, fmt.Errorf("registering the API of packages: %w", err)
 	}
 	return scheme, nil
 }

@@ -25,7 +25,7 @@ func checkServer(cfg *rest.Config) error {
 	}
 	found, err := c.ServerVersion()
 	if err != nil {
-		return fmt.Errorf("reaching the API server at %q: %w; check that it runs and that --kubeconfig is meant for it", cfg.Host, err)
+		return fmt.Errorf("reaching the API server at %q: %w; check that it runs and that --kubeconfig names the right cluster", cfg.Host, err)
 	}
 	return checkVersion(cfg.Host, found.GitVersion)
 }
@@ -36,7 +36,7 @@ func checkVersion(host, found string) error {
 		return fmt.Errorf("reading the version of the API server at %q: %w", host, err)
 	}
 	if running.LessThan(version.MustParseGeneric(oldestServer)) {
-		return fmt.Errorf("API server at %q runs Kubernetes %s: Drover needs %s or later, upgrade it first", host, found, oldestServer)
+		return fmt.Errorf("API server at %q runs Kubernetes %s: Drover requires %s or later: upgrade it first", host, found, oldestServer)
 	}
 	return nil
 }

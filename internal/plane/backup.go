@@ -61,11 +61,11 @@ func Backup(ctx context.Context, h Home, path string, to ...age.Recipient) (Mani
 		return Manifest{}, ErrNotRunning
 	}
 	if _, err := os.Lstat(path); err == nil {
-		return Manifest{}, fmt.Errorf("%q exists already: remove it or choose another name", path)
+		return Manifest{}, fmt.Errorf("%q already exists: delete it or choose another name", path)
 	}
 	work, err := os.MkdirTemp(h.runDir(), "backup-")
 	if err != nil {
-		return Manifest{}, fmt.Errorf("making room for the snapshot: %w", err)
+		return Manifest{}, fmt.Errorf("creating a temporary directory: %w", err)
 	}
 	defer os.RemoveAll(work)
 	if err := h.snapshot(ctx, filepath.Join(work, snapshotName)); err != nil {

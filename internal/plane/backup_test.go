@@ -105,7 +105,7 @@ func TestAnotherKeyDoesNotOpenIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := open(t, data, other, t.TempDir()); err == nil || !strings.Contains(err.Error(), "does not open") {
+	if err := open(t, data, other, t.TempDir()); err == nil || !strings.Contains(err.Error(), "wrong passphrase or identity") {
 		t.Errorf("error = %v, want one about the identity", err)
 	}
 }
@@ -116,13 +116,13 @@ func TestManifestsThatDoNotFitAreRefused(t *testing.T) {
 		want    string
 		version bool
 	}{
-		"a later format":        {func(m *Manifest, _ *[]source) { m.Format = 2; m.Drover = "v9" }, "made by Drover v9", true},
+		"a later format":        {func(m *Manifest, _ *[]source) { m.Format = 2; m.Drover = "v9" }, "of Drover v9,", true},
 		"a later home":          {func(m *Manifest, _ *[]source) { m.HomeFormat = 2 }, "restore it with that Drover", true},
-		"a later Kubernetes":    {func(m *Manifest, _ *[]source) { m.Kubernetes = "v1.37.0" }, "cannot go back", true},
+		"a later Kubernetes":    {func(m *Manifest, _ *[]source) { m.Kubernetes = "v1.37.0" }, "can't go back", true},
 		"a wrong checksum":      {func(m *Manifest, _ *[]source) { m.Files[1].SHA256 = "00" }, "checksum", false},
-		"a path out of the way": {func(m *Manifest, s *[]source) { m.Files[1].Name = "../evil"; (*s)[1].name = "../evil" }, "no file of a backup", false},
-		"an absolute path":      {func(m *Manifest, s *[]source) { m.Files[1].Name = "/etc/x"; (*s)[1].name = "/etc/x" }, "no file of a backup", false},
-		"a file not listed":     {func(m *Manifest, s *[]source) { (*s)[1].name = "other" }, "where its manifest lists", false},
+		"a path out of the way": {func(m *Manifest, s *[]source) { m.Files[1].Name = "../evil"; (*s)[1].name = "../evil" }, "not a file of a backup", false},
+		"an absolute path":      {func(m *Manifest, s *[]source) { m.Files[1].Name = "/etc/x"; (*s)[1].name = "/etc/x" }, "not a file of a backup", false},
+		"a file not listed":     {func(m *Manifest, s *[]source) { (*s)[1].name = "other" }, "where the manifest lists", false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -76,7 +76,7 @@ func existing(path string) string {
 func writable(dir string) error {
 	parent := existing(dir)
 	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
-		return fmt.Errorf("home %q cannot be made, because %q is not a directory: choose another --home", dir, parent)
+		return fmt.Errorf("creating home %q: %q is not a directory: choose another --home", dir, parent)
 	}
 	if err := unix.Access(parent, unix.W_OK|unix.X_OK); err != nil {
 		return fmt.Errorf("home %q is not writable (%q: %w): fix the permissions or choose another --home", dir, parent, err)
@@ -87,11 +87,11 @@ func writable(dir string) error {
 func spaceLeft(dir string, need uint64) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(existing(dir), &st); err != nil {
-		return fmt.Errorf("asking for the free space at %q: %w", dir, err)
+		return fmt.Errorf("reading the free space at %q: %w", dir, err)
 	}
 	free := st.Bavail * uint64(st.Bsize)
 	if free < need {
-		return fmt.Errorf("only %d MiB are free at home %q, %d MiB are needed: make room or choose another --home", free>>20, dir, need>>20)
+		return fmt.Errorf("only %d MiB are free at home %q, but %d MiB are required: free some space or choose another --home", free>>20, dir, need>>20)
 	}
 	return nil
 }
@@ -101,17 +101,17 @@ func spaceLeft(dir string, need uint64) error {
 func kubernetesStep(from, to string) error {
 	was, err := utilversion.ParseSemantic(from)
 	if err != nil {
-		return fmt.Errorf("the home was last used with Kubernetes %q: %w", from, err)
+		return fmt.Errorf("parsing the Kubernetes version of the home, %q: %w", from, err)
 	}
 	now, err := utilversion.ParseSemantic(to)
 	if err != nil {
-		return fmt.Errorf("the Kubernetes binary has version %q: %w", to, err)
+		return fmt.Errorf("parsing the version of the Kubernetes binary, %q: %w", to, err)
 	}
 	switch {
 	case now.Major() != was.Major() || now.Minor() < was.Minor():
-		return fmt.Errorf("this home was last used with Kubernetes %s and cannot go back to %s: use a Drover with %s or later", from, to, from)
+		return fmt.Errorf("this home was last used with Kubernetes %s and can't go back to %s: use a Drover with %s or later", from, to, from)
 	case now.Minor() > was.Minor()+1:
-		return fmt.Errorf("this home was last used with Kubernetes %s and cannot go to %s in one step: use a Drover with Kubernetes %d.%d in between", from, to, was.Major(), was.Minor()+1)
+		return fmt.Errorf("this home was last used with Kubernetes %s and can't skip a minor version to %s: use a Drover with Kubernetes %d.%d first", from, to, was.Major(), was.Minor()+1)
 	}
 	return nil
 }

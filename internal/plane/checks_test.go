@@ -13,11 +13,11 @@ func TestKubernetesStep(t *testing.T) {
 		"a later patch":        {"v1.36.3", "v1.36.9", ""},
 		"an earlier patch":     {"v1.36.3", "v1.36.0", ""},
 		"the next minor":       {"v1.35.4", "v1.36.3", ""},
-		"the minor before":     {"v1.36.3", "v1.35.4", "cannot go back"},
-		"two minors at once":   {"v1.34.0", "v1.36.3", "use a Drover with Kubernetes 1.35 in between"},
-		"another major":        {"v1.36.3", "v2.0.0", "cannot go back"},
-		"garbage in the home":  {"one", "v1.36.3", "last used with Kubernetes"},
-		"garbage in the files": {"v1.36.3", "", "the Kubernetes binary has version"},
+		"the minor before":     {"v1.36.3", "v1.35.4", "can't go back"},
+		"two minors at once":   {"v1.34.0", "v1.36.3", "use a Drover with Kubernetes 1.35 first"},
+		"another major":        {"v1.36.3", "v2.0.0", "can't go back"},
+		"garbage in the home":  {"one", "v1.36.3", "parsing the Kubernetes version of the home"},
+		"garbage in the files": {"v1.36.3", "", "parsing the version of the Kubernetes binary"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestSpaceIsAskedForWhereTheHomeWillBe(t *testing.T) {
 		t.Errorf("one byte is too much: %v", err)
 	}
 	err := spaceLeft(dir, math.MaxUint64)
-	if err == nil || !strings.Contains(err.Error(), "make room or choose another --home") {
+	if err == nil || !strings.Contains(err.Error(), "free some space or choose another --home") {
 		t.Errorf("error = %v, want one that says what to do", err)
 	}
 }

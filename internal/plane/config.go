@@ -70,7 +70,7 @@ func (h Home) readConfig() (Config, error) {
 		return c, fmt.Errorf("reading configuration: %w", err)
 	}
 	if err := json.Unmarshal(data, &c); err != nil {
-		return c, fmt.Errorf("configuration %q is damaged (%w): remove it to have new ports chosen", h.configFile(), err)
+		return c, fmt.Errorf("parsing configuration %q: %w: delete the file to choose new ports", h.configFile(), err)
 	}
 	return c, nil
 }
@@ -85,7 +85,7 @@ type PortTakenError struct {
 }
 
 func (e *PortTakenError) Error() string {
-	return fmt.Sprintf("port %d on %s is already in use: stop the program that uses it, or choose another with %s (%v)", e.Port, e.Address, e.Flag, e.Err)
+	return fmt.Sprintf("port %d on %s is already in use: stop the program that uses it, or choose another port with %s (%v)", e.Port, e.Address, e.Flag, e.Err)
 }
 
 func (e *PortTakenError) Unwrap() error { return e.Err }
@@ -120,7 +120,7 @@ func (c Config) complete(o Options) (Config, error) {
 		}
 	}
 	if c.RegistryPort == c.APIPort {
-		return c, fmt.Errorf("--api-port and --registry-port are both %d: choose two", c.APIPort)
+		return c, fmt.Errorf("--api-port and --registry-port are both %d: choose different ports", c.APIPort)
 	}
 	err := c.choosePorts()
 	return c, err

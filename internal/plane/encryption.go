@@ -38,7 +38,7 @@ func (h Home) ensureEncryption(now time.Time) (*Encryption, error) {
 		return e, err
 	}
 	if _, err := os.Stat(h.etcdMember()); err == nil {
-		return nil, fmt.Errorf("the encryption keys %q are gone, but there is data that needs them: put the file back, or restore a backup into another --home", h.encryptionFile())
+		return nil, fmt.Errorf("encryption keys %q are missing, but the data requires them: put the file back, or restore a backup into another --home", h.encryptionFile())
 	}
 	e = &Encryption{path: h.encryptionFile()}
 	err = e.addKey(now)
@@ -78,7 +78,7 @@ func (e *Encryption) KeyName() string { return e.keys[0].Name }
 func (e *Encryption) addKey(now time.Time) error {
 	secret := make([]byte, 32)
 	if _, err := rand.Read(secret); err != nil {
-		return fmt.Errorf("making an encryption key: %w", err)
+		return fmt.Errorf("generating an encryption key: %w", err)
 	}
 	key := apiserverv1.Key{
 		Name:   "key-" + now.UTC().Format("20060102-150405.000"),

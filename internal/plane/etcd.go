@@ -26,7 +26,7 @@ func (p *Plane) etcd() Component {
 		Name: "etcd",
 		Command: func() *exec.Cmd {
 			if err := p.home.clearUnborn(); err != nil {
-				p.log.Error("What a first start of etcd left could not be cleared", "error", err)
+				p.log.Error("Failed to remove an incomplete etcd directory", "error", err)
 			}
 			return p.program("etcd", p.etcdArgs()...)
 		},
@@ -88,7 +88,7 @@ func (h Home) clearUnborn() error {
 // born keeps the data from now on.
 func (h Home) born() error {
 	if err := os.Remove(h.unbornFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("noting that etcd serves: %w", err)
+		return fmt.Errorf("recording that etcd started: %w", err)
 	}
 	return atomicfile.SyncDir(h.Dir)
 }

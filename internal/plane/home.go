@@ -66,7 +66,7 @@ type NewerHomeError struct {
 }
 
 func (e *NewerHomeError) Error() string {
-	return fmt.Sprintf("home %q has format %d, made by Drover %s; this Drover %s knows formats up to %d: use that Drover, or another --home",
+	return fmt.Sprintf("home %q has format %d of Drover %s, but this Drover %s supports formats up to %d: use that Drover, or choose another --home",
 		e.Dir, e.Meta.Format, e.Meta.Drover, version.Get().Version, e.Known)
 }
 
@@ -79,7 +79,7 @@ func (h Home) ReadMeta() (HomeMeta, error) {
 		return meta, fmt.Errorf("reading home: %w", err)
 	}
 	if err := json.Unmarshal(data, &meta); err != nil {
-		return meta, fmt.Errorf("home file %q is damaged (%w): restore a backup into another --home", h.metaFile(), err)
+		return meta, fmt.Errorf("parsing home file %q: %w: restore a backup into another --home", h.metaFile(), err)
 	}
 	if meta.Format > homeFormat {
 		return meta, &NewerHomeError{Dir: h.Dir, Meta: meta, Known: homeFormat}
@@ -94,7 +94,7 @@ func (h Home) Check() error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("home %q cannot be read: %w", h.Dir, err)
+		return fmt.Errorf("reading home %q: %w", h.Dir, err)
 	case !info.IsDir():
 		return fmt.Errorf("home %q is a file, not a directory: choose another --home", h.Dir)
 	}
@@ -110,12 +110,12 @@ func (h Home) Check() error {
 func (h Home) refuseForeign() error {
 	entries, err := os.ReadDir(h.Dir)
 	if err != nil {
-		return fmt.Errorf("home %q cannot be read: %w", h.Dir, err)
+		return fmt.Errorf("reading home %q: %w", h.Dir, err)
 	}
 	ours := map[string]bool{"lock": true, "logs": true, "run": true}
 	for _, e := range entries {
 		if !ours[e.Name()] && e.Name()[0] != '.' {
-			return fmt.Errorf("home %q is not empty and was not made by Drover (it holds %q): choose another --home", h.Dir, e.Name())
+			return fmt.Errorf("home %q is not a home of Drover (it contains %q): choose another --home", h.Dir, e.Name())
 		}
 	}
 	return nil
@@ -138,7 +138,7 @@ func (h Home) makeDirs(dirs ...string) error {
 			return fmt.Errorf("home %q is not writable: %w: choose another --home or fix the permissions", h.Dir, err)
 		}
 		if err := os.Chmod(dir, 0o700); err != nil {
-			return fmt.Errorf("making %q private: %w", dir, err)
+			return fmt.Errorf("restricting the permissions of %q: %w", dir, err)
 		}
 	}
 	return nil

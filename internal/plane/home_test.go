@@ -29,9 +29,9 @@ func TestCheckRefusesWhatIsNotOurs(t *testing.T) {
 		"a directory that is not there yet": {},
 		"an empty home":                     {files: map[string]string{"logs/x.log": ""}},
 		"a home of ours":                    {files: map[string]string{"home.json": `{"format":1}`, "pki/ca.crt": ""}},
-		"a directory with other things":     {files: map[string]string{"thesis.tex": ""}, want: "was not made by Drover"},
-		"a home of a later Drover":          {files: map[string]string{"home.json": `{"format":2,"drover":"v9.0.0"}`}, want: "made by Drover v9.0.0"},
-		"a damaged home":                    {files: map[string]string{"home.json": `{"form`}, want: "is damaged"},
+		"a directory with other things":     {files: map[string]string{"thesis.tex": ""}, want: "is not a home of Drover"},
+		"a home of a later Drover":          {files: map[string]string{"home.json": `{"format":2,"drover":"v9.0.0"}`}, want: "of Drover v9.0.0"},
+		"a damaged home":                    {files: map[string]string{"home.json": `{"form`}, want: "parsing home file"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

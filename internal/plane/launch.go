@@ -47,7 +47,7 @@ func launch(ctx context.Context, o Options) error {
 	}
 	events, tell, err := os.Pipe()
 	if err != nil {
-		return fmt.Errorf("making a pipe: %w", err)
+		return fmt.Errorf("creating a pipe: %w", err)
 	}
 	defer events.Close()
 	cmd, err := background.Start(background.Options{Args: supervisorArgs(o), Log: o.Home.LogFile("drover"), Files: []*os.File{tell}, Env: o.environment()})
@@ -115,7 +115,7 @@ func follow(ctx context.Context, cmd *exec.Cmd, events *os.File, progress Progre
 	}
 	_ = cmd.Wait()
 	if failure == "" {
-		failure = "the supervisor ended unexpectedly (" + cmd.ProcessState.String() + ")"
+		failure = "the supervisor exited unexpectedly (" + cmd.ProcessState.String() + ")"
 	}
 	return errors.New(failure)
 }
@@ -135,7 +135,7 @@ func awaitOther(ctx context.Context, o Options) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("another process is bringing this plane up and is not ready yet: see `drover status --home %s`", o.Home.Dir)
+			return fmt.Errorf("timed out waiting for another process to start the embedded plane: see `drover status --home %s`", o.Home.Dir)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
@@ -143,7 +143,7 @@ func awaitOther(ctx context.Context, o Options) error {
 }
 
 // errOtherGone means that the plane we were waiting for is no longer there.
-var errOtherGone = errors.New("another process was bringing this plane up and has given up: run `drover up` again to see why")
+var errOtherGone = errors.New("another process failed to start the embedded plane: run `drover up` again to see why")
 
 // Shutdown stops the plane in h and returns when all of it is gone. It is no
 // error if there was none.
@@ -174,14 +174,14 @@ func (h Home) end(ctx context.Context, signal syscall.Signal) (wasRunning bool, 
 		return true, fmt.Errorf("finding the supervisor: %w", err)
 	}
 	if !state.Supervisor.Alive() {
-		return true, fmt.Errorf("home %q is in use by a process that is not known: is another drover starting?", h.Dir)
+		return true, fmt.Errorf("home %q is in use by an unknown process: wait for another drover that may be starting", h.Dir)
 	}
 	if err := syscall.Kill(state.Supervisor.PID, signal); err != nil {
 		return true, fmt.Errorf("stopping the supervisor (pid %d): %w", state.Supervisor.PID, err)
 	}
 	for state.Supervisor.Alive() {
 		if ctx.Err() != nil {
-			return true, fmt.Errorf("the supervisor (pid %d) is still stopping its components: see `drover status`", state.Supervisor.PID)
+			return true, fmt.Errorf("timed out waiting for the supervisor (pid %d) to stop its components: see `drover status`", state.Supervisor.PID)
 		}
 		state.Supervisor.Wait(200 * time.Millisecond)
 	}

@@ -42,9 +42,9 @@ func (h Home) checkBundleKey(given string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("the key that signs bundles: %w", err)
+		return fmt.Errorf("reading the key that signs bundles: %w", err)
 	case !bytes.Equal(key, own):
-		return fmt.Errorf("--bundle-key: home %q signs bundles with another key already: choose another --home, or leave the flag out", h.Dir)
+		return fmt.Errorf("--bundle-key: home %q signs bundles with another key: choose another --home, or omit the flag", h.Dir)
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func (h Home) ensureBundleKey(given string) error {
 	}
 	public, err := publicHalf(h.BundleKey())
 	if err != nil {
-		return fmt.Errorf("the key that signs bundles: %w", err)
+		return fmt.Errorf("reading the key that signs bundles: %w", err)
 	}
 	return atomicfile.Write(h.BundlePublicKey(), public, 0o600)
 }
@@ -83,7 +83,7 @@ func newBundleKey(given string) ([]byte, error) {
 	}
 	key, err := os.ReadFile(given)
 	if err != nil {
-		return nil, fmt.Errorf("reading the key that is to sign bundles: %w", err)
+		return nil, fmt.Errorf("reading the key that signs bundles: %w", err)
 	}
 	return key, nil
 }
@@ -94,7 +94,7 @@ func newBundleKey(given string) ([]byte, error) {
 func (p *Plane) offerPackages(ctx context.Context, progress Progress) {
 	stage := progress.stage("packages")
 	if err := p.publishPackages(ctx); err != nil {
-		p.log.Error("The packages that ship with Drover are not offered", "error", err)
+		p.log.Error("Failed to publish package bundles", "error", err)
 		stage.skipped(err.Error())
 		return
 	}

@@ -60,7 +60,7 @@ func TestAHomeKeepsTheKeyThatSignsBundles(t *testing.T) {
 	if got, err := os.ReadFile(h.BundleKey()); err != nil || !bytes.Equal(got, key) {
 		t.Errorf("%v: the home has another key than was given", err)
 	}
-	if err := h.checkBundleKey(other); err == nil || !strings.Contains(err.Error(), "with another key already") {
+	if err := h.checkBundleKey(other); err == nil || !strings.Contains(err.Error(), "with another key: choose") {
 		t.Errorf("another key: %v", err)
 	}
 	if err := h.ensureBundleKey(""); err != nil {

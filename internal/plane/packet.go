@@ -91,7 +91,7 @@ func (p *Plane) shareMachines(ctx context.Context) error {
 	})
 	_, err = client.CoreV1().Secrets(anywherev1.SystemNamespace).Apply(ctx, secret, metav1.ApplyOptions{FieldManager: "drover", Force: true})
 	if err != nil {
-		return fmt.Errorf("storing how to reach the machines of this host: %w", err)
+		return fmt.Errorf("storing the credentials of the Packet API: %w", err)
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (p *Plane) shareMachines(ctx context.Context) error {
 func (p *Plane) managerEnvironment() []string {
 	found, err := p.home.readPacket()
 	if err != nil {
-		p.log.Error("The Packet API is not known", "error", err)
+		p.log.Error("Failed to read the Packet API", "error", err)
 	}
 	p.stateMu.Lock()
 	p.packet = found
@@ -125,9 +125,9 @@ func (p *Plane) renewPacket() {
 	ctx, cancel := context.WithTimeout(context.Background(), shareTimeout)
 	defer cancel()
 	if err := p.shareMachines(ctx); err != nil {
-		p.log.Error("Clusters are not told of the machines of this host", "error", err)
+		p.log.Error("Failed to store the credentials of the Packet API", "error", err)
 	}
-	p.log.Info("The manager is restarted to use another Packet API", "url", wanted.URL)
+	p.log.Info("Restarting the manager for another Packet API", "url", wanted.URL)
 	p.child("manager").restart()
 }
 
@@ -162,14 +162,14 @@ func UsePacketAPI(ctx context.Context, h Home, c PacketAPI) error {
 		return err
 	}
 	if err := state.Supervisor.Signal(usePacketAPI); err != nil {
-		return fmt.Errorf("telling the supervisor (pid %d) about the Packet API: %w", state.Supervisor.PID, err)
+		return fmt.Errorf("notifying the supervisor (pid %d) of the Packet API: %w", state.Supervisor.PID, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for state.PacketAPI != c.URL || !state.component("manager").Ready() {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the manager does not use the Packet API at %s yet: see `drover status`", c.URL)
+			return fmt.Errorf("timed out waiting for the manager to use the Packet API at %s: see `drover status`", c.URL)
 		case <-time.After(50 * time.Millisecond):
 		}
 		if state, err = ReadState(h); err != nil {

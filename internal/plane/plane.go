@@ -89,14 +89,14 @@ func Run(ctx context.Context, o Options) error {
 	p.setPhase(PhaseReady)
 	o.Progress.done()
 	_, _ = daemon.SdNotify(false, daemon.SdNotifyReady)
-	p.log.Info("The plane is ready", "api", p.config.APIURL())
+	p.log.Info("Plane is ready", "api", p.config.APIURL())
 	p.tend(ctx, signals)
 	_, _ = daemon.SdNotify(false, daemon.SdNotifyStopping)
 	return nil
 }
 
 // ErrRunning means that the home's plane is up already, or coming up.
-var ErrRunning = errors.New("this plane is already running")
+var ErrRunning = errors.New("the embedded plane is already running")
 
 // prepare does everything that needs no process.
 func prepare(o Options) (*Plane, func(), error) {
@@ -172,7 +172,7 @@ func (p *Plane) renew() error {
 		return err
 	}
 	if len(issued) > 0 {
-		p.log.Info("Certificates were issued", "names", issued)
+		p.log.Info("Issued certificates", "names", issued)
 	}
 	return p.home.writeKubeconfigs(p.config)
 }
@@ -239,11 +239,11 @@ func (p *Plane) await(ctx context.Context, c *child, s *stage) error {
 	case <-ctx.Done():
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, context.Canceled) {
-		return s.failed(errors.New("interrupted before the plane was ready"))
+		return s.failed(errors.New("interrupted before the embedded plane was ready"))
 	}
 	failure := c.startError()
 	if spaceLeft(p.home.Dir, fullDisk) != nil {
-		failure.Hint = "no space left on device, make room and run `drover up` again"
+		failure.Hint = "no space left on device, free some space and run `drover up` again"
 	}
 	return s.failed(failure)
 }
@@ -265,7 +265,7 @@ func (p *Plane) stop() {
 		c.stop()
 	}
 	p.setPhase(PhaseStopped)
-	p.log.Info("The plane is stopped")
+	p.log.Info("Plane stopped")
 }
 
 func (p *Plane) setPhase(phase string) {
@@ -297,6 +297,6 @@ func (p *Plane) writeState() {
 		}
 	}
 	if err := writeJSON(p.home.stateFile(), s); err != nil {
-		p.log.Error("The state could not be written", "error", err)
+		p.log.Error("Failed to write the state", "error", err)
 	}
 }

@@ -48,7 +48,7 @@ func (p *Plane) runRegistry(ctx context.Context, log io.Writer) error {
 		l, err := (&net.ListenConfig{Control: ahead}).Listen(ctx, "tcp", address)
 		if err != nil {
 			closeAll(listeners)
-			return fmt.Errorf("the registry cannot listen: %w", err)
+			return fmt.Errorf("starting the registry: %w", err)
 		}
 		listeners = append(listeners, l)
 	}

@@ -119,7 +119,7 @@ func TestARegistryWithoutAPortSaysSo(t *testing.T) {
 	c := p.launch(p.registry())
 	t.Cleanup(c.stop)
 	<-c.hopeless
-	if e := c.startError(); !strings.Contains(e.Error(), "registry cannot listen") {
+	if e := c.startError(); !strings.Contains(e.Error(), "starting the registry: listen") {
 		t.Error(e)
 	}
 }

@@ -29,7 +29,7 @@ type NotABackupError struct {
 }
 
 func (e *NotABackupError) Error() string {
-	return fmt.Sprintf("%q is damaged, cut short, or no backup of Drover: %v; nothing was restored", e.Path, e.Err)
+	return fmt.Sprintf("%q is damaged, truncated or not a backup of Drover: %v; nothing was restored", e.Path, e.Err)
 }
 
 func (e *NotABackupError) Unwrap() error { return e.Err }
@@ -54,7 +54,7 @@ func Restore(ctx context.Context, o RestoreOptions) (Manifest, error) {
 	}
 	f, err := os.Open(o.Path)
 	if err != nil {
-		return Manifest{}, fmt.Errorf("opening the backup: %w", err)
+		return Manifest{}, fmt.Errorf("opening backup: %w", err)
 	}
 	defer f.Close()
 	opened, err := unseal(f, o)
@@ -63,7 +63,7 @@ func Restore(ctx context.Context, o RestoreOptions) (Manifest, error) {
 	}
 	work, err := os.MkdirTemp(filepath.Dir(o.Home.Dir), "."+filepath.Base(o.Home.Dir)+".restore-")
 	if err != nil {
-		return Manifest{}, fmt.Errorf("making room for the restored home: %w", err)
+		return Manifest{}, fmt.Errorf("creating a temporary home: %w", err)
 	}
 	defer os.RemoveAll(work)
 	manifest, err := unpack(opened, work, binary.Version)
@@ -83,10 +83,10 @@ func Restore(ctx context.Context, o RestoreOptions) (Manifest, error) {
 func refuseExisting(h Home) error {
 	entries, err := os.ReadDir(h.Dir)
 	if err != nil && !os.IsNotExist(err) {
-		return fmt.Errorf("home %q cannot be read: %w", h.Dir, err)
+		return fmt.Errorf("reading home %q: %w", h.Dir, err)
 	}
 	if len(entries) > 0 {
-		return fmt.Errorf("home %q is not empty: a backup is restored into a new home, choose another --home", h.Dir)
+		return fmt.Errorf("home %q is not empty: choose a new --home to restore into", h.Dir)
 	}
 	if err := writable(h.Dir); err != nil {
 		return err
@@ -100,7 +100,7 @@ func unseal(f io.Reader, o RestoreOptions) (io.Reader, error) {
 	plain, err := age.Decrypt(f, o.Identities...)
 	var noMatch *age.NoIdentityMatchError
 	if errors.As(err, &noMatch) {
-		return nil, fmt.Errorf("the passphrase or identity does not open %q: nothing was restored", o.Path)
+		return nil, fmt.Errorf("decrypting %q: wrong passphrase or identity; nothing was restored", o.Path)
 	}
 	if err != nil {
 		return nil, &NotABackupError{Path: o.Path, Err: err}
@@ -128,7 +128,7 @@ func unpack(r io.Reader, dir, kubernetes string) (Manifest, error) {
 		}
 	}
 	if _, err := archive.Next(); !errors.Is(err, io.EOF) {
-		return m, errors.Join(errors.New("there is more in it than its manifest lists"), err)
+		return m, errors.Join(errors.New("data after the last file of the manifest"), err)
 	}
 	// Only the end of the stream proves that nothing is missing from it.
 	_, err = io.Copy(io.Discard, packed)
@@ -142,7 +142,7 @@ func readManifest(archive *tar.Reader) (Manifest, error) {
 		return m, err
 	}
 	if header.Name != manifestName || header.Size > manifestLimit {
-		return m, fmt.Errorf("it begins with %q instead of a manifest", header.Name)
+		return m, fmt.Errorf("first entry is %q, not the manifest", header.Name)
 	}
 	err = json.NewDecoder(archive).Decode(&m)
 	return m, err
@@ -156,15 +156,15 @@ func (e *VersionRefusedError) Error() string { return e.Message }
 // check refuses what this Drover could not serve.
 func (m Manifest) check(kubernetes string) error {
 	if m.Format > backupFormat || m.HomeFormat > homeFormat {
-		return &VersionRefusedError{fmt.Sprintf("the backup was made by Drover %s in format %d; this Drover %s knows formats up to %d: restore it with that Drover; nothing was restored",
+		return &VersionRefusedError{fmt.Sprintf("the backup has format %[2]d of Drover %[1]s, but this Drover %[3]s supports formats up to %[4]d: restore it with that Drover; nothing was restored",
 			m.Drover, m.Format, version.Get().Version, backupFormat)}
 	}
 	if err := kubernetesStep(m.Kubernetes, kubernetes); err != nil {
-		return &VersionRefusedError{fmt.Sprintf("the backup cannot be used: %v; nothing was restored", err)}
+		return &VersionRefusedError{fmt.Sprintf("using the backup: %v; nothing was restored", err)}
 	}
 	for _, f := range m.Files {
 		if !m.allowed(f.Name) {
-			return fmt.Errorf("its manifest lists %q, which is no file of a backup", f.Name)
+			return fmt.Errorf("manifest lists %q, which is not a file of a backup", f.Name)
 		}
 	}
 	return nil
@@ -176,7 +176,7 @@ func unpackFile(archive *tar.Reader, dir string, want ManifestFile) error {
 		return fmt.Errorf("reading %q: %w", want.Name, err)
 	}
 	if header.Name != want.Name || header.Size != want.Size || header.Typeflag != tar.TypeReg {
-		return fmt.Errorf("it holds %q of %d bytes where its manifest lists %q of %d", header.Name, header.Size, want.Name, want.Size)
+		return fmt.Errorf("found %q of %d bytes where the manifest lists %q of %d", header.Name, header.Size, want.Name, want.Size)
 	}
 	path := filepath.Join(dir, want.Name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -192,7 +192,7 @@ func unpackFile(archive *tar.Reader, dir string, want ManifestFile) error {
 		return fmt.Errorf("reading %q: %w", want.Name, err)
 	}
 	if hex.EncodeToString(sum.Sum(nil)) != want.SHA256 {
-		return fmt.Errorf("the checksum of %q is wrong", want.Name)
+		return fmt.Errorf("wrong checksum of %q", want.Name)
 	}
 	return nil
 }
@@ -215,7 +215,7 @@ func takePlace(work string, h Home) error {
 		return fmt.Errorf("replacing the empty home %q: %w", h.Dir, err)
 	}
 	if err := os.Rename(work, h.Dir); err != nil {
-		return fmt.Errorf("putting the restored home in place: %w", err)
+		return fmt.Errorf("moving the restored home into place: %w", err)
 	}
 	return atomicfile.SyncDir(filepath.Dir(h.Dir))
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNotRunning means that the plane must be up for what was asked.
-var ErrNotRunning = errors.New("this plane is not running: run `drover up` first")
+var ErrNotRunning = errors.New("the embedded plane is not running: run `drover up` first")
 
 const secretsPerPage = 500
 
@@ -74,7 +74,7 @@ func (h Home) reloadAPIServer(ctx context.Context) error {
 		return ErrNotRunning
 	}
 	if err := syscall.Kill(state.Supervisor.PID, syscall.SIGHUP); err != nil {
-		return fmt.Errorf("asking the supervisor to restart the API server: %w", err)
+		return fmt.Errorf("notifying the supervisor: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -88,7 +88,7 @@ func (h Home) reloadAPIServer(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for the API server to restart: %w: run the command again, it goes on from here", ctx.Err())
+			return fmt.Errorf("waiting for the API server to restart: %w: run the command again to continue", ctx.Err())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -107,7 +107,7 @@ func (h Home) component(name string) (ComponentStatus, error) {
 			return c, nil
 		}
 	}
-	return ComponentStatus{}, fmt.Errorf("the plane has no component %q", name)
+	return ComponentStatus{}, fmt.Errorf("component %q not found", name)
 }
 
 // rewriteSecrets updates every Secret with its own content. The server
@@ -126,7 +126,7 @@ func (h Home) rewriteSecrets(ctx context.Context) (int, error) {
 	for {
 		list, err := client.CoreV1().Secrets(metav1.NamespaceAll).List(ctx, page)
 		if err != nil {
-			return count, fmt.Errorf("listing secrets: %w", err)
+			return count, fmt.Errorf("listing Secrets: %w", err)
 		}
 		for i := range list.Items {
 			if err := rewrite(ctx, client, &list.Items[i]); err != nil {
@@ -145,7 +145,7 @@ func (h Home) rewriteSecrets(ctx context.Context) (int, error) {
 func rewrite(ctx context.Context, client kubernetes.Interface, s *corev1.Secret) error {
 	_, err := client.CoreV1().Secrets(s.Namespace).Patch(ctx, s.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("writing secret %s/%s anew: %w", s.Namespace, s.Name, err)
+		return fmt.Errorf("encrypting Secret %s/%s: %w", s.Namespace, s.Name, err)
 	}
 	return nil
 }

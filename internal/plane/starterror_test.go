@@ -25,8 +25,8 @@ created by main.run in goroutine 1
 }
 
 func TestAStartErrorSaysWhatToDo(t *testing.T) {
-	e := &StartError{Component: "etcd", Reason: "exit status 2", Hint: "make room", Log: "/x/etcd.log", LogTail: []string{"boom"}}
-	want := "etcd did not start (exit status 2): make room; its log is /x/etcd.log, which ends with:\n  boom"
+	e := &StartError{Component: "etcd", Reason: "exit status 2", Hint: "free some space", Log: "/x/etcd.log", LogTail: []string{"boom"}}
+	want := "etcd did not start (exit status 2): free some space; its log is /x/etcd.log, which ends with:\n  boom"
 	if got := e.Error(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

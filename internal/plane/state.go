@@ -74,7 +74,7 @@ const (
 )
 
 // ErrNoPlane means that there has never been a plane in the home.
-var ErrNoPlane = errors.New("there is no plane in this home")
+var ErrNoPlane = errors.New("no plane in this home")
 
 // ReadState tells what is known about the plane in h.
 func ReadState(h Home) (State, error) {
@@ -112,7 +112,7 @@ func (h Home) readState() (State, error) {
 		return s, err
 	}
 	if err := json.Unmarshal(data, &s); err != nil {
-		return s, fmt.Errorf("state file %q is damaged: %w", h.stateFile(), err)
+		return s, fmt.Errorf("parsing state file %q: %w", h.stateFile(), err)
 	}
 	return s, nil
 }

@@ -27,7 +27,7 @@ func (p *Plane) tend(ctx context.Context, signals <-chan os.Signal) {
 			return
 		case <-renewal.C:
 			if err := p.renew(); err != nil {
-				p.log.Error("Certificates could not be renewed", "error", err)
+				p.log.Error("Failed to renew certificates", "error", err)
 			}
 		case s := <-signals:
 			p.heed(s)
@@ -40,7 +40,7 @@ func (p *Plane) heed(s os.Signal) {
 		p.renewPacket()
 		return
 	}
-	p.log.Info("The API server is restarted to read its files anew")
+	p.log.Info("Restarting the API server to reload its files")
 	p.child("kube-apiserver").restart()
 }
 

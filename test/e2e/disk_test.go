@@ -36,7 +36,7 @@ func TestAHomeThatIsNotWritableIsRefused(t *testing.T) {
 
 func TestASmallDiskIsRefused(t *testing.T) {
 	p := planeAt(t, filepath.Join(mount(t, 0, "100m"), "home"))
-	p.refused("make room or choose another --home", "up")
+	p.refused("free some space or choose another --home", "up")
 	if _, err := os.Stat(p.home); !os.IsNotExist(err) {
 		t.Errorf("a refused start made a home: %v", err)
 	}

@@ -37,7 +37,7 @@ func TestSecretsAtRest(t *testing.T) {
 
 	file := filepath.Join(t.TempDir(), "plane.backup")
 	p.must("backup", file)
-	p.refused("exists already", "backup", file)
+	p.refused("already exists", "backup", file)
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func restoreRefusals(t *testing.T, p *plane, file string, data []byte) {
 	if err := os.WriteFile(wrong, []byte("battery staple\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	q.refused("does not open", "restore", file, "--passphrase-file", wrong)
+	q.refused("wrong passphrase or identity", "restore", file, "--passphrase-file", wrong)
 	for name, content := range map[string][]byte{"truncated": data[:len(data)-1], "halved": data[:len(data)/2], "empty": nil, "garbage": []byte("not a backup")} {
 		path := filepath.Join(t.TempDir(), name)
 		if err := os.WriteFile(path, content, 0o600); err != nil {

@@ -60,13 +60,13 @@ func TestLife(t *testing.T) {
 func testSecondUp(t *testing.T, p *plane) {
 	before := p.status()
 	again := p.must("up")
-	if !strings.Contains(again.stderr, "already up at "+before.API) {
+	if !strings.Contains(again.stderr, "already running at "+before.API) {
 		t.Errorf("a second up says:\n%s", again.stderr)
 	}
 	if after := p.status(); fmt.Sprint(after.pids()) != fmt.Sprint(before.pids()) {
 		t.Errorf("processes changed from %v to %v", before.pids(), after.pids())
 	}
-	p.refused("run `drover down` before changing its address", "up", "--api-port", "1234")
+	p.refused("run `drover down` before you change its address", "up", "--api-port", "1234")
 }
 
 func testPrivateFiles(t *testing.T, p *plane) {
@@ -120,7 +120,7 @@ func testStatus(t *testing.T, p *plane) {
 		}
 	}
 	table := p.must("status").stdout
-	for _, want := range []string{"kube-apiserver", "MiB in all", "first", "InfrastructureReady: "} {
+	for _, want := range []string{"kube-apiserver", "MiB in total", "first", "InfrastructureReady: "} {
 		if !strings.Contains(table, want) {
 			t.Errorf("status does not show %q:\n%s", want, table)
 		}
@@ -145,7 +145,7 @@ func testRegistry(t *testing.T, p *plane) {
 	if !strings.Contains(p.must("registry", "status").stdout, "registry-password") {
 		t.Error("status does not say how to log in")
 	}
-	p.refused("run `drover down` before changing its address", "up", "--registry-port", "1234")
+	p.refused("run `drover down` before you change its address", "up", "--registry-port", "1234")
 }
 
 func testRegistryKept(t *testing.T, p *plane) {
@@ -307,7 +307,7 @@ func TestTwoUpsAtOnceMakeOnePlane(t *testing.T) {
 		if r.code != 0 {
 			t.Errorf("one of them ended with %d:\n%s", r.code, r.stderr)
 		}
-		if strings.Contains(r.stderr, "is ready, after") {
+		if strings.Contains(r.stderr, "is ready after") {
 			made++
 		}
 	}

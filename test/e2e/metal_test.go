@@ -104,7 +104,7 @@ func TestMetalBesideAPlane(t *testing.T) {
 
 func testMetalJoins(t *testing.T, p *plane) {
 	r := p.must("up", "--metal", "memory")
-	if !strings.Contains(r.stderr, "Metal is up with memory machines") || !strings.Contains(r.stderr, "export PROJECT_ID=") {
+	if !strings.Contains(r.stderr, "Started metal with memory machines") || !strings.Contains(r.stderr, "export PROJECT_ID=") {
 		t.Errorf("up says:\n%s", r.stderr)
 	}
 	usesMetal(t, p)
@@ -171,7 +171,7 @@ func testMetalAgain(t *testing.T, p *plane) {
 func testMetalOutlives(t *testing.T, p *plane) {
 	pids := p.metals()
 	r := p.must("down")
-	if !strings.Contains(r.stderr, "Metal goes on with 0 machines: `drover metal stop` stops it") {
+	if !strings.Contains(r.stderr, "Metal keeps running with 0 machines: `drover metal stop` stops it") {
 		t.Errorf("down says:\n%s", r.stderr)
 	}
 	p.must("down", "--purge")
@@ -223,7 +223,7 @@ func TestAPlaneGoesWithoutMachinesWhereThereCanBeNone(t *testing.T) {
 	}
 	p.refused(why, "up", "--metal", "local")
 	r := p.must("up", "--metal", "auto")
-	if !strings.Contains(r.stderr, "local machines are not available: "+why) || !strings.Contains(r.stderr, "is ready, after") {
+	if !strings.Contains(r.stderr, "local machines are not available: "+why) || !strings.Contains(r.stderr, "is ready after") {
 		t.Errorf("up says:\n%s", r.stderr)
 	}
 	if again := p.must("up", "--metal", "auto"); !strings.Contains(again.stderr, "local machines are not available: ") {

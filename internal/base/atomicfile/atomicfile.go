@@ -45,14 +45,14 @@ func Stream(path string, mode os.FileMode, fill func(io.Writer) error) error {
 func Sweep(path string) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("looking beside %q: %w", path, err)
+		return fmt.Errorf("listing the directory of %q: %w", path, err)
 	}
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), "."+filepath.Base(path)+".") {
 			continue
 		}
 		if err := os.Remove(filepath.Join(filepath.Dir(path), e.Name())); err != nil {
-			return fmt.Errorf("removing what is left of writing %q: %w", path, err)
+			return fmt.Errorf("removing a temporary file of %q: %w", path, err)
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ type Options struct {
 // or releases it.
 func Start(o Options) (*exec.Cmd, error) {
 	if err := os.MkdirAll(filepath.Dir(o.Log), 0o700); err != nil {
-		return nil, fmt.Errorf("making the directory of logs: %w", err)
+		return nil, fmt.Errorf("creating the log directory: %w", err)
 	}
 	log, err := os.OpenFile(o.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

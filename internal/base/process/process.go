@@ -54,7 +54,7 @@ func (p Process) Kill(timeout time.Duration) error {
 	deadline := time.Now().Add(timeout)
 	for p.Alive() {
 		if time.Now().After(deadline) {
-			return fmt.Errorf("process %d of an earlier start does not end: end it and try again", p.PID)
+			return fmt.Errorf("timed out waiting for process %d of an earlier start to exit: kill it and try again", p.PID)
 		}
 		_ = p.Signal(unix.SIGKILL)
 		p.Wait(20 * time.Millisecond)

@@ -55,7 +55,7 @@ func Start(ctx context.Context, o Options) (stop func(), err error) {
 	}
 	exporter, err := otlptracegrpc.New(ctx, options...)
 	if err != nil {
-		return nil, fmt.Errorf("preparing to send traces to %q: %w", o.Endpoint, err)
+		return nil, fmt.Errorf("setting up traces to %q: %w", o.Endpoint, err)
 	}
 	provider := o.provider(exporter)
 	otel.SetTracerProvider(provider)

@@ -30,7 +30,7 @@ func ForMinor(minor string) (string, error) {
 			return v, nil
 		}
 	}
-	return "", fmt.Errorf("there is no Kubernetes %s in this Drover, only %s", minor, strings.Join(Minors(), ", "))
+	return "", fmt.Errorf("unsupported Kubernetes version %s: use one of %s", minor, strings.Join(Minors(), ", "))
 }
 
 func minorOf(v string) string {

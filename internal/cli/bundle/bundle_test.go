@@ -434,7 +434,7 @@ func TestWithoutAPlane(t *testing.T) {
 	for _, args := range [][]string{
 		{"push", "@v1-36-1.yaml"}, {"pull", "v1-36-1"}, {"copy", "plane", "@x.tar", "--kube-version", "1.36"}, {"verify", "v1-36-1", "--key", "@release.key.pub"},
 	} {
-		d.run(append(args, "--home", "@home")...).says(t, 1, "there is no plane in this home: run `drover up`")
+		d.run(append(args, "--home", "@home")...).says(t, 1, "no plane in this home: run `drover up`")
 	}
 }
 

@@ -84,7 +84,7 @@ func (p *places) openPlane(o transfer.Options) (*transfer.Registry, error) {
 	r, err := plane.ReadRegistry(plane.Home{Dir: dir})
 	switch {
 	case errors.Is(err, plane.ErrNoPlane):
-		return nil, fmt.Errorf("%w: run `drover up` to make one, or name a registry", err)
+		return nil, fmt.Errorf("%w: run `drover up` to create one, or name a registry", err)
 	case err != nil:
 		return nil, err
 	case r.State == plane.Stopped:

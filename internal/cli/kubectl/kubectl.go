@@ -16,9 +16,9 @@ import (
 func NewCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "kubectl [ARGUMENT...]",
-		Short: "Run the built-in kubectl against the management plane",
-		Long: `Run the kubectl that Drover carries. Without $KUBECONFIG and --kubeconfig it
-talks to the management plane in $DROVER_HOME.`,
+		Short: "Run the built-in kubectl, by default against the embedded plane",
+		Long: `Run the kubectl in Drover. Without $KUBECONFIG and --kubeconfig it uses the
+embedded plane in $DROVER_HOME.`,
 		Example: `  drover kubectl get clusters.cluster.x-k8s.io -A
   drover kubectl apply -f cluster.yaml`,
 		DisableFlagParsing: true,

@@ -15,13 +15,13 @@ import (
 	"github.com/drover-dev/drover/internal/manager"
 )
 
-const long = `Run every controller and webhook of Drover in one process, against the cluster of --kubeconfig,
-$KUBECONFIG, or the one the process runs in.
+const long = `Run all controllers and webhooks of Drover in one process, for the cluster of --kubeconfig, $KUBECONFIG,
+or the cluster that the process runs in.
 
-Cluster API's core, kubeadm bootstrap and kubeadm control plane providers are part of it. Unless told
-otherwise it installs the definitions it needs, and it issues the certificates of its webhooks itself.`
+Cluster API's core, kubeadm bootstrap and kubeadm control plane providers are included. The manager
+installs the definitions it requires, unless --install=false, and issues its webhook certificates.`
 
-const example = `  # Against a cluster that reaches this machine at 192.0.2.10:
+const example = `  # For a cluster that reaches this machine at 192.0.2.10:
   drover manager --kubeconfig ~/.kube/config --webhook-url https://192.0.2.10:9443
 
   # Inside a cluster where provider-components.yaml was applied:
@@ -64,7 +64,7 @@ func loadConfig(file string) (*rest.Config, error) {
 	rules.ExplicitPath = file
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("finding the cluster to manage: %w; name a kubeconfig with --kubeconfig", err)
+		return nil, fmt.Errorf("loading a kubeconfig: %w: set --kubeconfig", err)
 	}
 	return cfg, nil
 }

@@ -19,15 +19,15 @@ func newBackup(io *ui.IO) *cobra.Command {
 	o := &backupOptions{}
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Save the management plane to an encrypted file",
-		Long: `Save a consistent copy of the running plane to FILE: everything in etcd, the
-certificates, and the keys that encrypt Secrets. The file is encrypted, with a
-passphrase or for one or more age recipients, and holds checksums and versions
-that "drover restore" verifies. What was pushed to the registry is not in it:
-push it again afterwards.
+		Short: "Save the embedded plane to an encrypted file",
+		Long: `Save a consistent copy of the running plane to FILE: the content of etcd, the
+certificates, and the keys that encrypt Secrets. The file is encrypted with a
+passphrase or for age recipients, and holds checksums and versions that "drover
+restore" verifies. It doesn't hold the content of the registry: push that again
+after a restore.
 
-The passphrase is asked for on a terminal; otherwise it comes from
---passphrase-file or $DROVER_PASSPHRASE.`,
+The passphrase is read from --passphrase-file, $DROVER_PASSPHRASE or the
+terminal.`,
 		Example: `  drover backup plane.backup
   drover backup plane.backup --passphrase-file secret.txt
   drover backup plane.backup --recipient age1…`,
@@ -36,7 +36,7 @@ The passphrase is asked for on a terminal; otherwise it comes from
 	}
 	o.add(cmd)
 	o.keys.add(cmd)
-	cmd.Flags().StringSliceVar(&o.keys.recipients, "recipient", nil, "age `recipient` (age1…) who can open the file, instead of a passphrase; repeatable")
+	cmd.Flags().StringSliceVar(&o.keys.recipients, "recipient", nil, "age `recipient` (age1…) to encrypt for, instead of a passphrase; repeatable")
 	return cmd
 }
 
@@ -56,7 +56,7 @@ func (o *backupOptions) run(ctx context.Context, io *ui.IO, path string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(io.Err, "Saved the plane to %s: %d files, %s before compression.\n", path, len(m.Files), size(m))
+	fmt.Fprintf(io.Err, "Saved the embedded plane to %s: %d files, %s before compression.\n", path, len(m.Files), size(m))
 	return nil
 }
 

@@ -27,28 +27,27 @@ func newDown(io *ui.IO) *cobra.Command {
 	o := &downOptions{}
 	cmd := &cobra.Command{
 		Use:   "down",
-		Short: "Stop the management plane",
-		Long: `Stop the management plane: the controllers first, then the API server, etcd
-last. Nothing is lost; "drover up" goes on where it was.
+		Short: "Stop the embedded plane",
+		Long: `Stop the embedded plane: the controllers first, then the API server, then etcd.
+All state is kept; "drover up" starts the plane again.
 
-With --purge the home is removed too, and with it everything the plane knew:
-objects, certificates, encryption keys and what is in its registry. Take a
-"drover backup" first if any of it may be wanted again; what was pushed to the
-registry is not in it.
+With --purge the home is deleted: objects, certificates, encryption keys and the
+content of the registry. Run "drover backup" first if you may need them again; a
+backup doesn't hold the content of the registry.
 
-Metal and its machines are left alone, because other planes may use them and
-clusters live on without a plane. With --metal it is stopped too, and with
---purge --metal it is removed with all its machines, as by "drover metal purge".`,
+Metal and its machines keep running, because other planes may use them and
+clusters run without a plane. --metal stops metal too, and --purge --metal
+deletes it with all its machines, like "drover metal purge".`,
 		Example: `  drover down
-  drover down --purge --metal    # nothing is left; asks first`,
+  drover down --purge --metal    # delete everything, after a confirmation`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), io) },
 	}
 	o.add(cmd)
-	cmd.Flags().BoolVar(&o.purge, "purge", false, "remove the home and everything in it")
-	cmd.Flags().BoolVar(&o.metal, "metal", false, "stop metal too; with --purge, remove it with all its machines")
-	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "with --purge --metal, do not ask")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", time.Minute, "how long to wait for the components to stop")
+	cmd.Flags().BoolVar(&o.purge, "purge", false, "delete the home and everything in it")
+	cmd.Flags().BoolVar(&o.metal, "metal", false, "stop metal too; with --purge, delete it with all its machines")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "with --purge --metal, skip the confirmation")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", time.Minute, "time to wait for the components to stop")
 	return cmd
 }
 
@@ -71,7 +70,7 @@ func (o *downOptions) run(ctx context.Context, io *ui.IO) error {
 		if err := plane.Purge(home); err != nil {
 			return err
 		}
-		fmt.Fprintf(io.Err, "Removed %s.\n", home.Dir)
+		fmt.Fprintf(io.Err, "Deleted %s.\n", home.Dir)
 	}
 	return machines()
 }
@@ -84,9 +83,9 @@ func (o *downOptions) stop(ctx context.Context, io *ui.IO, home plane.Home) erro
 		return err
 	}
 	if was {
-		fmt.Fprintln(io.Err, "The management plane is stopped.")
+		fmt.Fprintln(io.Err, "Stopped the embedded plane.")
 	} else {
-		fmt.Fprintln(io.Err, "The management plane was not running.")
+		fmt.Fprintln(io.Err, "The embedded plane was not running.")
 	}
 	return nil
 }

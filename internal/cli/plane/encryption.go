@@ -11,18 +11,21 @@ import (
 )
 
 var rotateStages = map[string]string{
-	"new key": "New key in use, API server restarted",
-	"secrets": "Every Secret written anew",
-	"old key": "Old key removed, API server restarted",
+	"new key": "Adding a new key",
+	"secrets": "Encrypting every Secret with it",
+	"old key": "Removing the old key",
 }
 
 func newEncryption(io *ui.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "encryption",
-		Short: "Manage the key that encrypts Secrets at rest",
-		Long:  `Secrets are encrypted before they reach etcd. The key is in the home, readable by its owner only.`,
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Short: "Manage the key that encrypts the embedded plane's Secrets at rest",
+		Long: `The embedded plane encrypts Secrets before they reach its etcd. The key is a file in the home that only
+its owner can read.
+
+A management cluster that "drover create cluster" makes stores Secrets as its API server is configured.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newRotate(io))
 	return cmd
@@ -32,10 +35,10 @@ func newRotate(io *ui.IO) *cobra.Command {
 	var home homeFlag
 	cmd := &cobra.Command{
 		Use:   "rotate",
-		Short: "Replace the key and encrypt every Secret anew",
-		Long: `Make a new key, write every Secret anew with it, then forget the old key. The API
-server restarts twice, for a few seconds each; clients that retry do not notice.
-A rotation that was interrupted is finished by running it again.`,
+		Short: "Replace the key and encrypt every Secret with the new one",
+		Long: `Create a new key, encrypt every Secret with it, and delete the old key. The API
+server restarts twice, for a few seconds each; clients that retry don't notice.
+If the rotation is interrupted, run the command again to complete it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return rotate(cmd.Context(), io, home) },
 	}
@@ -53,6 +56,6 @@ func rotate(ctx context.Context, io *ui.IO, flag homeFlag) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(io.Err, "Encrypted %d Secrets with a new key.\n", n)
+	fmt.Fprintf(io.Err, "Encrypted %d Secrets with the new key.\n", n)
 	return nil
 }

@@ -28,8 +28,8 @@ func metalChoices() []string {
 }
 
 func (f *metalFlag) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.asked, "metal", "", "`machines` for clusters that name no other Packet API: "+strings.Join(metalChoices(), ", ")+
-		"; auto is what metal's home has, else local ones where this host can have some (default $DROVER_METAL, or auto)")
+	cmd.Flags().StringVar(&f.asked, "metal", "", "`driver` of machines for clusters that name no other Packet API: "+strings.Join(metalChoices(), ", ")+
+		"; auto keeps the driver of metal's home, or uses local if this host supports it (default $DROVER_METAL, or auto)")
 	_ = cmd.RegisterFlagCompletionFunc("metal", cobra.FixedCompletions(metalChoices(), cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -38,7 +38,7 @@ func (f *metalFlag) add(cmd *cobra.Command) {
 func (f *metalFlag) complete(ctx context.Context) error {
 	f.asked = cmp.Or(f.asked, os.Getenv("DROVER_METAL"), service.Auto)
 	if !slices.Contains(metalChoices(), f.asked) {
-		return ui.Usagef("--metal %q is no driver: use one of %s", f.asked, strings.Join(metalChoices(), ", "))
+		return ui.Usagef("--metal %q is not a driver: use one of %s", f.asked, strings.Join(metalChoices(), ", "))
 	}
 	if f.asked == service.Auto || f.asked == service.None {
 		return nil
@@ -114,7 +114,7 @@ func (f *metalFlag) join(ctx context.Context, io *ui.IO, home plane.Home) error 
 		return err
 	}
 	if now := f.running(ctx); was == nil && now != nil {
-		fmt.Fprintf(io.Err, "Metal is up with %s machines.\n", now.Driver)
+		fmt.Fprintf(io.Err, "Started metal with %s machines.\n", now.Driver)
 	}
 	return plane.UsePacketAPI(ctx, home, found)
 }
@@ -146,5 +146,5 @@ func sayMetalRuns(ctx context.Context, io *ui.IO) {
 	if s.Machines != nil {
 		machines = metalcli.Count(*s.Machines)
 	}
-	fmt.Fprintf(io.Err, "Metal goes on with %s: `drover metal stop` stops it, `drover metal purge` removes it with its machines.\n", machines)
+	fmt.Fprintf(io.Err, "Metal keeps running with %s: `drover metal stop` stops it, `drover metal purge` deletes it with its machines.\n", machines)
 }

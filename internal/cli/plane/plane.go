@@ -26,7 +26,7 @@ func AddCommands(root *cobra.Command, io *ui.IO) {
 type homeFlag struct{ dir string }
 
 func (f *homeFlag) add(cmd *cobra.Command) {
-	cmd.PersistentFlags().StringVar(&f.dir, "home", "", "`directory` that holds all state of the plane (default $DROVER_HOME, or ~/.drover)")
+	cmd.PersistentFlags().StringVar(&f.dir, "home", "", "`directory` with all state of the embedded plane (default $DROVER_HOME, or ~/.drover)")
 	_ = cmd.MarkPersistentFlagDirname("home")
 }
 

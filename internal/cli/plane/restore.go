@@ -21,10 +21,10 @@ func newRestore(io *ui.IO) *cobra.Command {
 	o := &restoreOptions{}
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Make a management plane out of a backup",
-		Long: `Restore a backup into a new home and leave it stopped. The file is checked as a
-whole first; if the passphrase is wrong, a byte is missing or changed, or it was
-made by a later Drover, nothing is written. A home that is not empty is refused.`,
+		Short: "Restore the embedded plane from a backup",
+		Long: `Restore a backup into a new home and leave the plane stopped. The whole file is
+verified first: with a wrong passphrase, a damaged file or a backup of a newer
+Drover, nothing is written. The home must be empty.`,
 		Example: `  drover restore plane.backup --home ~/.drover-restored
   drover up --home ~/.drover-restored`,
 		Args: cobra.ExactArgs(1),
@@ -50,7 +50,7 @@ func (o *restoreOptions) run(ctx context.Context, io *ui.IO, path string) error 
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(io.Err, "Restored the plane of %s (Drover %s, Kubernetes %s) into %s.\nStart it with:\n\n  drover up --home %s\n",
+	fmt.Fprintf(io.Err, "Restored the backup of %s (Drover %s, Kubernetes %s) into %s.\nStart the plane with:\n\n  drover up --home %s\n",
 		m.Created.Format(time.RFC3339), m.Drover, m.Kubernetes, home.Dir, home.Dir)
 	return nil
 }

@@ -58,7 +58,7 @@ func (f *sealFlags) toOpen(io *ui.IO) ([]age.Identity, error) {
 	if f.identityFile != "" {
 		file, err := os.Open(f.identityFile)
 		if err != nil {
-			return nil, fmt.Errorf("opening the identities: %w", err)
+			return nil, fmt.Errorf("reading age identities: %w", err)
 		}
 		defer file.Close()
 		return age.ParseIdentities(file)
@@ -89,7 +89,7 @@ func (f *sealFlags) passphrase(io *ui.IO, ask func(*ui.IO) (string, error)) (str
 		return p, nil
 	}
 	if !io.Interactive || !term.IsTerminal(int(os.Stdin.Fd())) {
-		return "", ui.Usagef("a passphrase is needed and there is no terminal to ask on: use --passphrase-file or $DROVER_PASSPHRASE")
+		return "", ui.Usagef("a passphrase is required, and standard input is not a terminal: use --passphrase-file or $DROVER_PASSPHRASE")
 	}
 	return ask(io)
 }
@@ -101,7 +101,7 @@ func askTwice(io *ui.IO) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	second, err := readHidden(io, "Again: ")
+	second, err := readHidden(io, "Repeat passphrase: ")
 	if err != nil {
 		return "", err
 	}

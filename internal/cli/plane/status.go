@@ -42,14 +42,13 @@ func newStatus(io *ui.IO) *cobra.Command {
 	o := &statusOptions{}
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show the management plane and its clusters",
-		Long: `Show each component of the management plane with its state, process, memory and
-age, where the API is, the versions inside, and the clusters it manages with
-what they are waiting for. A component that keeps failing is shown with the
-last lines of its log. Metal, which is no part of the plane, is shown with its
-driver, memory and number of machines.
+		Short: "Show the embedded plane and its clusters",
+		Long: `Show the components of the embedded plane with their state, process, memory and
+uptime, its address and versions, and its clusters with what they wait for. A
+component that keeps failing is shown with the end of its log. Metal, a separate
+service, is shown with its driver, memory and number of machines.
 
-The exit code is 3 when the plane is not running.`,
+The exit code is 3 if the plane is not running.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), io) },
 	}
@@ -65,7 +64,7 @@ func (o *statusOptions) run(ctx context.Context, io *ui.IO) error {
 	}
 	state, err := plane.ReadState(home)
 	if errors.Is(err, plane.ErrNoPlane) {
-		return &ui.CodeError{Code: ui.ExitNotRunning, Err: fmt.Errorf("%w: run `drover up` to make one", err)}
+		return &ui.CodeError{Code: ui.ExitNotRunning, Err: fmt.Errorf("%w: run `drover up` to create one", err)}
 	}
 	if err != nil {
 		return err
@@ -136,7 +135,7 @@ func (r *statusReport) table(w stdio.Writer) error {
 	}
 	fmt.Fprintf(w, "Versions    Drover %s, Kubernetes %s, Cluster API %s\n", r.Drover, r.Kubernetes, r.ClusterAPI)
 	if r.MemoryBytes > 0 {
-		fmt.Fprintf(w, "Memory      %s in all\n", mebibytes(r.MemoryBytes))
+		fmt.Fprintf(w, "Memory      %s in total\n", mebibytes(r.MemoryBytes))
 	}
 	r.machines(w)
 	fmt.Fprintln(w)
@@ -157,11 +156,11 @@ func (r *statusReport) table(w stdio.Writer) error {
 func (r *statusReport) phaseLine() string {
 	switch r.Phase {
 	case plane.PhaseStopped:
-		return "Stopped (start it with `drover up`)"
+		return "Stopped; start it with `drover up`"
 	case plane.PhaseKilled:
-		return "Killed: its supervisor ended without stopping it; nothing is lost, start it with `drover up`"
+		return "Killed: the supervisor ended without a shutdown; no data is lost, start it with `drover up`"
 	case plane.PhaseDegraded:
-		return "Degraded: not every component serves, see below"
+		return "Degraded: some components are not ready"
 	default:
 		return r.Phase
 	}
@@ -173,7 +172,7 @@ func (r *statusReport) troubles(w stdio.Writer) {
 		if len(c.LogTail) == 0 {
 			continue
 		}
-		fmt.Fprintf(w, "\n%s ended %d times, last with %q. The end of %s:\n", c.Name, c.Restarts, c.LastExit, c.Log)
+		fmt.Fprintf(w, "\n%s exited %d times, last with %q. Last lines of %s:\n", c.Name, c.Restarts, c.LastExit, c.Log)
 		for _, line := range c.LogTail {
 			fmt.Fprintf(w, "  %s\n", line)
 		}
@@ -182,7 +181,7 @@ func (r *statusReport) troubles(w stdio.Writer) {
 
 func (r *statusReport) clusters(w stdio.Writer) error {
 	if r.ClustersError != "" {
-		fmt.Fprintf(w, "\nThe clusters are not known: %s\n", r.ClustersError)
+		fmt.Fprintf(w, "\nFailed to list clusters: %s\n", r.ClustersError)
 		return nil
 	}
 	if len(r.Clusters) == 0 {

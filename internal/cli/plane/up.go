@@ -23,35 +23,36 @@ type upOptions struct {
 
 var upStages = map[string]string{
 	"checks":                  "Checking home, ports and binaries",
-	"certificates":            "Certificates and encryption keys",
-	"etcd":                    "etcd",
-	"kube-apiserver":          "Kubernetes API server",
-	"components":              "Kinds, roles and webhooks",
-	"kube-controller-manager": "Kubernetes controllers",
-	"metal":                   "Metal, for machines",
-	"registry":                "Registry, with Drover's charts",
-	"packages":                "Bundles of Drover's packages",
-	"manager":                 "Drover's manager with Cluster API",
+	"certificates":            "Issuing certificates and encryption keys",
+	"etcd":                    "Starting etcd",
+	"kube-apiserver":          "Starting the Kubernetes API server",
+	"components":              "Installing definitions, roles and webhooks",
+	"kube-controller-manager": "Starting the Kubernetes controllers",
+	"metal":                   "Finding machines for clusters",
+	"registry":                "Starting the registry",
+	"packages":                "Publishing package bundles",
+	"manager":                 "Starting the manager with Cluster API",
 }
 
 func newUp(io *ui.IO) *cobra.Command {
 	o := &upOptions{}
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Bring the management plane up",
-		Long: `Bring up a management plane on this machine: etcd, a Kubernetes API server, the
-controllers it needs, and Drover's manager with Cluster API inside. It takes
-seconds, needs no Docker, and stays in the background until "drover down".
+		Short: "Start the embedded management plane",
+		Long: `Start the embedded management plane on this machine: etcd, a Kubernetes API server
+and its controllers, and Drover's manager with Cluster API. It starts in seconds,
+needs no Docker, and runs in the background until "drover down". Secrets are
+encrypted before they reach its etcd.
 
-A small OCI registry is part of it, on loopback, with the charts that ship with
-Drover; see "drover registry --help".
+A small OCI registry on loopback is part of it and serves the charts that ship
+with Drover; see "drover registry --help".
 
-Everything it keeps is in one directory, the home. Several homes can be up side
-by side. Running it again changes nothing.
+All state is in one directory, the home. Several homes can run side by side.
+Running the command again changes nothing.
 
-It also has metal run, the Packet API in front of machines on this host, and
-clusters that name no other Packet API get their machines there. Metal is a
-service of its own with a home of its own ($DROVER_METAL_HOME): it goes on after
+It also starts metal, the Packet API server for machines of this host, which
+provisions machines for clusters that name no other Packet API. Metal is a
+separate service with its own home ($DROVER_METAL_HOME): it keeps running after
 "drover down", and so do its machines. See "drover metal --help".`,
 		Example: `  drover up
   drover up --home /srv/drover --api-address 0.0.0.0 --san mgmt.example.com
@@ -64,13 +65,13 @@ service of its own with a home of its own ($DROVER_METAL_HOME): it goes on after
 	o.add(cmd)
 	o.metal.add(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&o.foreground, "foreground", false, "stay in the foreground and log to standard error; tells systemd when ready")
-	f.StringVar(&o.plane.APIAddress, "api-address", "", "`IP` address that the API server listens on (default 127.0.0.1, or as before)")
-	f.IntVar(&o.plane.APIPort, "api-port", 0, "port of the API server (default 6443 if free, otherwise any free one, or as before)")
-	f.StringSliceVar(&o.plane.SANs, "san", nil, "further `names` or addresses by which clients reach the API server, and the registry if it has an address")
-	f.IntVar(&o.plane.RegistryPort, "registry-port", 0, "port of the registry (default 5000 if free, otherwise another free one, or as before)")
-	f.StringVar(&o.plane.RegistryAddress, "registry-address", "", "`IP` address that the registry listens on besides loopback, for machines to pull from (default none, or as before)")
-	f.StringVar(&o.plane.BundleKey, "bundle-key", "", "`file` with the private key that bundles of packages are signed with (default: one is made, or as before)")
+	f.BoolVar(&o.foreground, "foreground", false, "run in the foreground and log to standard error; notifies systemd when ready")
+	f.StringVar(&o.plane.APIAddress, "api-address", "", "`IP` address that the API server listens on (default: the previous one, or 127.0.0.1)")
+	f.IntVar(&o.plane.APIPort, "api-port", 0, "port of the API server (default: the previous one, or 6443 if free, or any free port)")
+	f.StringSliceVar(&o.plane.SANs, "san", nil, "additional `names` or addresses in the certificates of the API server, and of the registry if it has an address")
+	f.IntVar(&o.plane.RegistryPort, "registry-port", 0, "port of the registry (default: the previous one, or 5000 if free, or any free port)")
+	f.StringVar(&o.plane.RegistryAddress, "registry-address", "", "`IP` address that the registry listens on besides loopback, for machines to pull from (default: the previous one, or none)")
+	f.StringVar(&o.plane.BundleKey, "bundle-key", "", "`file` with the private key that signs package bundles (default: the previous one, or a new key)")
 	f.StringVar(&o.plane.KubeDir, "kube-dir", "", "`directory` with the Kubernetes binary to run ($DROVER_KUBE_DIR)")
 	f.IntVar(&o.progressFD, "progress-fd", 0, "")
 	_ = f.MarkHidden("progress-fd")
@@ -100,7 +101,7 @@ func (o *upOptions) run(ctx context.Context, io *ui.IO) error {
 	case err != nil:
 		return err
 	}
-	fmt.Fprintf(io.Err, "\nThe management plane is ready, after %s.\n", ui.Seconds(shown.Elapsed()))
+	fmt.Fprintf(io.Err, "\nThe embedded plane is ready after %s.\n", ui.Seconds(shown.Elapsed()))
 	o.next(ctx, io)
 	return nil
 }
@@ -133,12 +134,12 @@ func (o *upOptions) alreadyUp(ctx context.Context, io *ui.IO) error {
 		return err
 	}
 	if p := o.plane; p.APIAddress != "" || p.APIPort != 0 || len(p.SANs) > 0 || p.RegistryAddress != "" || p.RegistryPort != 0 {
-		return fmt.Errorf("the management plane is already up at %s: run `drover down` before changing its address", state.API)
+		return fmt.Errorf("the embedded plane is already running at %s: run `drover down` before you change its address", state.API)
 	}
 	if err := o.metal.join(ctx, io, o.plane.Home); err != nil {
 		return err
 	}
-	fmt.Fprintf(io.Err, "The management plane is already up at %s; nothing to do.\n", state.API)
+	fmt.Fprintf(io.Err, "The embedded plane is already running at %s; nothing to do.\n", state.API)
 	o.next(ctx, io)
 	return nil
 }
@@ -149,11 +150,11 @@ func (o *upOptions) next(ctx context.Context, io *ui.IO) {
 	if metal != nil {
 		fmt.Fprintf(io.Err, "  export PROJECT_ID=%s    # for cluster templates\n", metal.Project)
 	}
-	fmt.Fprint(io.Err, `  drover kubectl apply -f CLUSTER.yaml    # any Cluster API manifest
-  drover status                           # components, memory, clusters
+	fmt.Fprint(io.Err, `  drover kubectl apply -f CLUSTER.yaml    # apply any Cluster API manifest
+  drover status                           # show components and clusters
 `)
 	if metal != nil {
-		fmt.Fprintf(io.Err, "  drover machine list                     # %s machines, which outlive the plane\n", metal.Driver)
+		fmt.Fprintf(io.Err, "  drover machine list                     # list the %s machines, which outlive the plane\n", metal.Driver)
 	}
-	fmt.Fprintln(io.Err, "  drover down                             # stop; --purge removes everything")
+	fmt.Fprintln(io.Err, "  drover down                             # stop; --purge deletes all data")
 }

@@ -50,7 +50,7 @@ func (f *homeFlag) registry() (plane.Registry, error) {
 	}
 	r, err := plane.ReadRegistry(plane.Home{Dir: dir})
 	if errors.Is(err, plane.ErrNoPlane) {
-		return r, fmt.Errorf("%w: run `drover up` to make one", err)
+		return r, fmt.Errorf("%w: run `drover up` to create one", err)
 	}
 	return r, err
 }

@@ -16,7 +16,7 @@ func NewCommand(io *ui.IO) *cobra.Command {
 	var output ui.Output
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version of Drover and of what is inside it",
+		Short: "Print the versions of Drover, Kubernetes and Cluster API",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			v := version.Get()

@@ -50,7 +50,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	for {
 		wait := repairAfter
 		if err := a.sync(ctx); err != nil {
-			a.Log.Error("The network of this node is not complete", "error", err)
+			a.Log.Error("Failed to configure the network of this node", "error", err)
 			wait = retryAfter
 		}
 		select {
@@ -72,7 +72,7 @@ func (a *Agent) sync(ctx context.Context) error {
 	}
 	desired, problems := Plan(a.Node, nodes)
 	if len(desired.Ranges) == 0 {
-		return errors.Join(append(problems, fmt.Errorf("node %q has no Pod range yet: does kube-controller-manager allocate them?", a.Node))...)
+		return errors.Join(append(problems, fmt.Errorf("node %q has no Pod range: check that kube-controller-manager allocates node CIDRs", a.Node))...)
 	}
 	errs := problems
 	routes, err := syncRoutes(desired.Routes)
@@ -81,7 +81,7 @@ func (a *Agent) sync(ctx context.Context) error {
 	written, err := writeConflist(a.ConfDir, desired.Ranges)
 	errs = append(errs, err)
 	if routes > 0 || written {
-		a.Log.Info("The network has changed", "ranges", texts(desired.Ranges), "peers", len(desired.Routes), "routesChanged", routes)
+		a.Log.Info("Configured the network of this node", "ranges", texts(desired.Ranges), "peers", len(desired.Routes), "routesChanged", routes)
 	}
 	return errors.Join(errs...)
 }
@@ -117,11 +117,11 @@ func texts(prefixes []netip.Prefix) []string {
 // forwardPackets lets the node pass on what is for Pods. IPv6 may be absent.
 func forwardPackets() error {
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o600); err != nil {
-		return fmt.Errorf("switching on forwarding: %w", err)
+		return fmt.Errorf("enabling IPv4 forwarding: %w", err)
 	}
 	err := os.WriteFile("/proc/sys/net/ipv6/conf/all/forwarding", []byte("1"), 0o600)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("switching on forwarding for IPv6: %w", err)
+		return fmt.Errorf("enabling IPv6 forwarding: %w", err)
 	}
 	return nil
 }

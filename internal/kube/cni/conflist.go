@@ -61,7 +61,7 @@ func writeConflist(dir string, ranges []netip.Prefix) (changed bool, err error) 
 		return false, fmt.Errorf("reading the network configuration: %w", err)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // every runtime on the node reads it
-		return false, fmt.Errorf("making %q: %w", dir, err)
+		return false, fmt.Errorf("creating %q: %w", dir, err)
 	}
 	return true, atomicfile.Write(path, data, 0o644)
 }

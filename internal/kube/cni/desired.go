@@ -62,7 +62,7 @@ func podRanges(node *corev1.Node) ([]netip.Prefix, error) {
 	for _, text := range texts {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, fmt.Errorf("node %q has the Pod range %q: %w", node.Name, text, err)
+			return nil, fmt.Errorf("parsing Pod range %[2]q of node %[1]q: %[3]w", node.Name, text, err)
 		}
 		out = append(out, prefix.Masked())
 	}
@@ -75,7 +75,7 @@ func routesTo(node *corev1.Node, ranges []netip.Prefix) ([]Route, error) {
 	for _, to := range ranges {
 		via, ok := internalAddress(node, to.Addr().Is4())
 		if !ok {
-			return routes, fmt.Errorf("node %q has no internal address from which its Pods in %s could be reached", node.Name, to)
+			return routes, fmt.Errorf("node %q has no internal address as the gateway to its Pods in %s", node.Name, to)
 		}
 		routes = append(routes, Route{To: to, Via: via})
 	}

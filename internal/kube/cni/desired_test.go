@@ -87,7 +87,7 @@ func TestPlan(t *testing.T) {
 		"garbage is a problem of the node that has it": {
 			nodes:   []*corev1.Node{node("a", []string{"192.168.0.0/24"}, "10.0.0.1"), node("b", []string{"nonsense"}, "10.0.0.2")},
 			want:    Desired{Ranges: prefixes("192.168.0.0/24"), Cluster: prefixes("192.168.0.0/24")},
-			problem: `node "b" has the Pod range "nonsense"`,
+			problem: `parsing Pod range "nonsense" of node "b"`,
 		},
 	}
 	for name, tt := range tests {

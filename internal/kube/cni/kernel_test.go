@@ -211,7 +211,7 @@ func TestCleaningSparesWhatIsNotOurs(t *testing.T) {
 
 func TestANodeWithoutARangeIsLeftAlone(t *testing.T) {
 	a := nodeAgent(t, node("a", nil, "10.0.0.1"), node("b", []string{"192.168.1.0/24"}, "10.0.0.2"))
-	if err := a.sync(t.Context()); err == nil || !strings.Contains(err.Error(), "has no Pod range yet") {
+	if err := a.sync(t.Context()); err == nil || !strings.Contains(err.Error(), "has no Pod range") {
 		t.Errorf("error %v", err)
 	}
 	if got := made(t, a); len(got) > 0 {

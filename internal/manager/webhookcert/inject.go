@@ -35,7 +35,7 @@ func newInjector(cfg *rest.Config) (*injector, error) {
 	cfg.ContentType, cfg.AcceptContentTypes = "application/json", "application/json"
 	c, err := rest.RESTClientFor(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for CA bundles: %w", err)
+		return nil, fmt.Errorf("creating a client for CA bundles: %w", err)
 	}
 	return &injector{rest: c, seen: map[types.UID]int64{}}, nil
 }
