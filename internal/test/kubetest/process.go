@@ -16,11 +16,14 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
+// raceWarning is how the race detector begins a report.
+const raceWarning = "WARNING: DATA RACE"
+
 // Process is a program under test that runs beside the API server.
 type Process struct{ child *child }
 
-// StartProcess starts cmd with its output in a file. It ends with the test; if the test failed, its output is shown: all of it with -v, and
-// what is out of the ordinary without, so that what failed is seen beside it.
+// StartProcess starts cmd with its output in a file. It ends with the test, and must have no data
+// races. If the test failed, its output is shown: all of it with -v, and warnings and errors without.
 func StartProcess(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
 	c, err := newChild(cmd, filepath.Join(t.TempDir(), "log"))
@@ -30,6 +33,9 @@ func StartProcess(t testing.TB, cmd *exec.Cmd) *Process {
 	p := &Process{child: c}
 	t.Cleanup(func() {
 		p.Stop(t)
+		if _, report, found := strings.Cut(p.Log(), raceWarning); found {
+			t.Errorf("%s has a data race:%s", cmd.Path, report)
+		}
 		if t.Failed() {
 			t.Logf("output of %s:\n%s", strings.Join(cmd.Args, " "), shown(p.Log()))
 		}

@@ -8,10 +8,13 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
+	"syscall"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -123,17 +126,41 @@ func (s *Server) ready(ctx context.Context) error {
 	return c.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
+// freePorts returns ports that nothing listens on. Test packages run side by side, so each port is
+// claimed, as planes do it, until this process ends: another one could be given it otherwise before
+// the server that it is for has started.
 func freePorts(n int) ([]int, error) {
 	var ports []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for len(ports) < n {
+		port, err := freePort()
 		if err != nil {
 			return nil, err
 		}
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-		if err := l.Close(); err != nil {
+		claim, err := net.Listen("unix", fmt.Sprintf("@drover-port-%d", port))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
 			return nil, err
 		}
+		claims.Lock()
+		claims.held = append(claims.held, claim)
+		claims.Unlock()
+		ports = append(ports, port)
 	}
 	return ports, nil
+}
+
+// claims keeps listeners from being collected, and so closed.
+var claims struct {
+	sync.Mutex
+	held []net.Listener
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/drover-dev/drover/config"
 	climanager "github.com/drover-dev/drover/internal/cli/manager"
 	"github.com/drover-dev/drover/internal/test/kubetest"
+	"github.com/drover-dev/drover/internal/test/races"
 )
 
 // asManager makes the test binary behave as the manager.
@@ -39,8 +39,14 @@ func Main(m *testing.M, end func()) {
 		}
 		os.Exit(0)
 	}
+	forget, err := races.Suppress()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "manager:", err)
+		os.Exit(1)
+	}
 	code := kubetest.Main(m)
 	end()
+	forget()
 	os.Exit(code)
 }
 
@@ -61,8 +67,7 @@ func Identity(t testing.TB, server *kubetest.Server) *rest.Config {
 // Command runs the manager with flags. Variables are added to its environment.
 func Command(flags []string, variables ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], flags...)
-	// Start looks at races itself: some are not ours.
-	cmd.Env = append(append(os.Environ(), asManager+"=1", "GORACE=exitcode=0"), variables...)
+	cmd.Env = append(append(os.Environ(), asManager+"=1"), variables...)
 	return cmd
 }
 
@@ -71,9 +76,6 @@ func Start(t testing.TB, cmd *exec.Cmd) *kubetest.Process {
 	t.Helper()
 	process := kubetest.StartProcess(t, cmd)
 	t.Cleanup(func() {
-		for _, race := range races(process.Log()) {
-			t.Errorf("the manager has a data race:\n%s", race)
-		}
 		for line := range strings.Lines(process.Log()) {
 			if strings.Contains(line, "forbidden") {
 				t.Errorf("the manager's roles do not suffice: %s", line)
@@ -82,27 +84,6 @@ func Start(t testing.TB, cmd *exec.Cmd) *kubetest.Process {
 		}
 	})
 	return process
-}
-
-// upstreamRaces are not ours to mend, and are known by a function that has a part in them.
-var upstreamRaces = []string{
-	// Cluster API's way to etcd: connections of one client share what negotiates them.
-	"cluster-api/controlplane/kubeadm/pkg/proxy.(*Dialer).DialContext",
-	// Queues of controller-runtime: what is in one is written to the log while it changes, at a verbosity of 5.
-	"}]).logState()",
-}
-
-// races are the data races that a log tells of, but for upstream's own.
-func races(log string) []string {
-	const divider = "=================="
-	var out []string
-	for _, block := range strings.Split(log, divider) {
-		upstream := slices.ContainsFunc(upstreamRaces, func(part string) bool { return strings.Contains(block, part) })
-		if strings.Contains(block, "WARNING: DATA RACE") && !upstream {
-			out = append(out, block)
-		}
-	}
-	return out
 }
 
 // Ready asks the manager whether it is.
