@@ -17,8 +17,14 @@ IMG ?= drover-dev/manager:$(subst +,_,$(VERSION))
 # Kubernetes versions or minors to build, or "all"; empty means the default version.
 KUBE_VERSIONS ?=
 PREFIX ?= /usr/local
-# More flags for go test, such as TESTFLAGS='-run TestUp -v'.
+# More flags for go test, such as TESTFLAGS='-run TestUp -v', the order of tests, and packages.
 TESTFLAGS ?=
+SEED  ?=
+PKG   ?=
+# What "make deflake" runs, how often, beside how many busy processes.
+RUN   ?=
+COUNT ?= 50
+LOAD  ?= $(shell getconf _NPROCESSORS_ONLN)
 FUZZTIME ?= 30s
 
 # The same flags everywhere, so that binaries, linters, generators and Kubernetes share one build
@@ -106,8 +112,16 @@ bench: all ## Measure start, memory, idle CPU and recovery
 
 .PHONY: test
 test: KUBE_VERSIONS = all
-test: all node verify ## Verify, then run all tests
-	hack/test.sh $(TESTFLAGS)
+test: all node verify-files bin/test ## Run all tests, and the linters beside them (SEED=N repeats an order)
+	bin/test run -seed='$(SEED)' -package='$(PKG)' -beside='make lint' -- $(TESTFLAGS)
+
+.PHONY: deflake
+deflake: bin/test ## Run one test again and again on a busy machine (RUN=TestName COUNT=50 LOAD=2)
+	bin/test deflake -run='$(RUN)' -package='$(PKG)' -count='$(COUNT)' -load='$(LOAD)' -seed='$(SEED)'
+
+.PHONY: bin/test
+bin/test:
+	@go build -o $@ ./hack/test
 
 .PHONY: test-short
 test-short: kube ## Run the quick tests only
@@ -118,7 +132,10 @@ fuzz: ## Fuzz each parser of foreign input for FUZZTIME
 	hack/fuzz.sh '$(FUZZTIME)'
 
 .PHONY: verify
-verify: ## Check module files, generated files and code; changes nothing that is right
+verify: verify-files lint ## Check module files, generated files and code; changes nothing that is right
+
+.PHONY: verify-files
+verify-files: ## Check module files and generated files
 	hack/verify.sh
 
 .PHONY: generate

@@ -1,0 +1,137 @@
+// Package events reads what "go test -json" prints and turns it into one result per package. It runs
+// nothing and prints nothing by itself. Start with Collector.
+package events
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"time"
+)
+
+// Event is one line of "go test -json".
+type Event struct {
+	Action  string
+	Package string
+	Test    string
+	Output  string
+	// Elapsed is in seconds.
+	Elapsed float64
+	// ImportPath names the package of a build event.
+	ImportPath string
+	// FailedBuild names the package that did not build.
+	FailedBuild string
+}
+
+// Read calls each for every event. A line that is no event, such as a complaint of the go command
+// itself, is passed on as output without a package.
+func Read(r io.Reader, each func(Event)) error {
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadString('\n')
+		if line != "" {
+			each(parse(line))
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func parse(line string) Event {
+	var e Event
+	if err := json.Unmarshal([]byte(line), &e); err != nil || e.Action == "" {
+		return Event{Action: "output", Output: line}
+	}
+	return e
+}
+
+// Test is the result of one test, without its subtests.
+type Test struct {
+	Package, Name string
+	Took          time.Duration
+}
+
+// Result is what became of a package.
+type Result struct {
+	Package string
+	// Closing is the line that the go command ends a package with: "ok", "FAIL" or "no test files".
+	Closing string
+	Failed  bool
+	Cached  bool
+	Took    time.Duration
+	Tests   []Test
+	// FailedTests are the tests that failed, subtests included.
+	FailedTests []string
+	// Unfinished are the tests that were running when the package ended.
+	Unfinished []string
+	// Panicked reports whether a panic or a fatal error ended the package.
+	Panicked bool
+	// Seed is that of the order in which the tests ran.
+	Seed string
+	// Output is that of the failed and unfinished tests and of the package itself.
+	Output string
+}
+
+// Collector gathers events until a package has ended.
+type Collector struct {
+	packages map[string]*pending
+	builds   map[string]*strings.Builder
+}
+
+// NewCollector returns an empty Collector.
+func NewCollector() *Collector {
+	return &Collector{packages: map[string]*pending{}, builds: map[string]*strings.Builder{}}
+}
+
+// Add takes one event, and returns the result of the package that ended with it, if one did.
+func (c *Collector) Add(e Event) (Result, bool) {
+	switch {
+	case e.Action == "build-output":
+		c.build(e.ImportPath).WriteString(e.Output)
+	case e.Package == "" || e.Action == "build-fail":
+	case e.Test == "" && ended(e.Action):
+		p := c.pending(e.Package)
+		delete(c.packages, e.Package)
+		return p.result(e, c.builds[e.FailedBuild]), true
+	default:
+		c.pending(e.Package).add(e)
+	}
+	return Result{}, false
+}
+
+// Pending returns the results of the packages that never ended, as failures.
+func (c *Collector) Pending() []Result {
+	var out []Result
+	for name, p := range c.packages {
+		r := p.result(Event{Action: "fail", Package: name}, nil)
+		r.Closing = "FAIL\t" + name + "\t[did not end]"
+		out = append(out, r)
+	}
+	return out
+}
+
+func (c *Collector) pending(name string) *pending {
+	p, ok := c.packages[name]
+	if !ok {
+		p = newPending(name)
+		c.packages[name] = p
+	}
+	return p
+}
+
+func (c *Collector) build(name string) *strings.Builder {
+	b, ok := c.builds[name]
+	if !ok {
+		b = &strings.Builder{}
+		c.builds[name] = b
+	}
+	return b
+}
+
+func ended(action string) bool { return action == "pass" || action == "fail" || action == "skip" }

@@ -1,0 +1,101 @@
+// Command test runs all tests of Drover, or one of them many times. The Makefile calls it:
+//
+//	make test                              every test, and the linters beside them
+//	make test SEED=42                      in the order of an earlier run
+//	make deflake RUN=TestName COUNT=50     one test, again and again, on a busy machine
+//
+// Packages are tested with the race detector. The tests of the whole program run beside them and
+// without it: they wait for machines more than they compute, and see the program that users get.
+// A result that passed is kept by the go command until the code or its inputs change. A failure, a
+// panic and anything left behind fail the run; nothing is tried twice.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/drover-dev/drover/hack/test/sandbox"
+)
+
+const (
+	// suppressions lists the data races that are not ours.
+	suppressions = "internal/test/races/suppressions.txt"
+	// grace is how long processes may take to end after their tests.
+	grace = 10 * time.Second
+)
+
+// errFailed says that tests failed, which the output has told already.
+var errFailed = errors.New("tests failed")
+
+func main() {
+	args := os.Args[1:]
+	if len(args) == 0 {
+		args = []string{"run"}
+	}
+	if args[0] == "sandbox" { // It handles signals in its own way.
+		os.Exit(runSandbox(args[1:]))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := dispatch(ctx, args, os.Stdout)
+	if err != nil && !errors.Is(err, errFailed) {
+		fmt.Fprintln(os.Stderr, "test:", err)
+	}
+	if err != nil {
+		os.Exit(1)
+	}
+}
+
+func dispatch(ctx context.Context, args []string, out io.Writer) error {
+	switch args[0] {
+	case "run":
+		return runAll(ctx, args[1:], out)
+	case "deflake":
+		return runDeflake(ctx, args[1:], out)
+	case "burn":
+		return burn(ctx)
+	}
+	return fmt.Errorf("unknown command %q: use run, deflake or sandbox", args[0])
+}
+
+// runSandbox is what the go command starts each test binary with.
+func runSandbox(args []string) int {
+	o := sandbox.Options{Grace: grace, Out: os.Stdout}
+	flags := flag.NewFlagSet("sandbox", flag.ContinueOnError)
+	flags.StringVar(&o.Seed, "seed", "", "order of the tests")
+	flags.StringVar(&o.Suppressions, "suppressions", "", "file with the data races of others")
+	flags.String("key", "", "keeps results apart that were made with other settings")
+	if err := flags.Parse(args); err != nil || flags.NArg() == 0 {
+		fmt.Fprintln(os.Stderr, "usage: test sandbox [flags] BINARY [ARG...]")
+		return 2
+	}
+	o.Args = flags.Args()
+	return sandbox.Run(o)
+}
+
+// sandboxed is the command line that test binaries are started with. It is part of the key under
+// which the go command keeps a result, so it must be the same for the same settings.
+func sandboxed(root, seed string) ([]string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding the running executable: %w", err)
+	}
+	file := filepath.Join(root, suppressions)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading the list of data races: %w", err)
+	}
+	args := []string{self, "sandbox", "-suppressions=" + file, "-key=" + sandbox.Seed(string(data))}
+	if seed != "" {
+		args = append(args, "-seed="+seed)
+	}
+	return args, nil
+}

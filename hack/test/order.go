@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+//go:embed slow.txt
+var slowText string
+
+// list returns the packages to test, longest first.
+func (r *run) list(ctx context.Context) ([]string, error) {
+	args := []string{"go", "list", "-f", "{{if or .GoFiles .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}"}
+	cmd := r.command(ctx, "CGO_ENABLED=1", append(args, r.patterns...)...)
+	cmd.Stderr = &locked{r}
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing packages: %w", err)
+	}
+	return longestFirst(strings.Fields(string(out)), slow()), nil
+}
+
+// slow returns the packages that take longest, longest first.
+func slow() []string {
+	var out []string
+	for line := range strings.Lines(slowText) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// longestFirst puts the packages that are known to be slow first, so that none of them is left to run
+// alone at the end.
+func longestFirst(packages, slow []string) []string {
+	var first []string
+	for _, s := range slow {
+		for _, p := range packages {
+			if strings.HasSuffix(p, "/"+s) && !slices.Contains(first, p) {
+				first = append(first, p)
+			}
+		}
+	}
+	rest := slices.DeleteFunc(slices.Clone(packages), func(p string) bool { return slices.Contains(first, p) })
+	return append(first, rest...)
+}

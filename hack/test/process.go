@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// low is what a command is prefixed with that must not slow the tests down.
+func low() []string { return []string{"nice", "-n", "10"} }
+
+func (r *run) command(ctx context.Context, env string, args ...string) *exec.Cmd {
+	return command(ctx, r.root, env, args...)
+}
+
+// command prepares a command in a process group of its own, all of which is interrupted with ctx.
+func command(ctx context.Context, dir, env string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), env)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	// Long enough for tests to end their processes.
+	cmd.WaitDelay = 3 * grace
+	return cmd
+}
+
+// locked writes to the output of a run.
+type locked struct{ run *run }
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.run.print(string(p))
+	return len(p), nil
+}
+
+// burn keeps one core busy until ctx ends.
+func burn(ctx context.Context) error {
+	turns := 0
+	for ctx.Err() == nil {
+		turns++
+	}
+	return nil
+}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-dev/drover/hack/test/events"
+	"github.com/drover-dev/drover/hack/test/sandbox"
+)
+
+// program is the package whose tests run the whole program.
+const program = "test/e2e"
+
+// run is one run of all tests.
+type run struct {
+	root    string
+	exec    string
+	atOnce  int
+	beside  string
+	flags   []string
+	verbose bool
+	// patterns name the packages.
+	patterns []string
+	begun    time.Time
+
+	mu      sync.Mutex
+	out     io.Writer
+	results []events.Result
+	// broken says what failed other than a package.
+	broken []string
+}
+
+func runAll(ctx context.Context, args []string, out io.Writer) error {
+	r, err := newRun(args, out)
+	if err != nil {
+		return err
+	}
+	packages, err := r.list(ctx)
+	if err != nil {
+		return err
+	}
+	before := sandbox.Snapshot()
+	r.all(ctx, packages)
+	if ctx.Err() != nil {
+		return errors.New("interrupted")
+	}
+	r.broken = append(r.broken, kernelLeaks(ctx, before)...)
+	return r.conclude()
+}
+
+func newRun(args []string, out io.Writer) (*run, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	r := &run{root: root, out: out, begun: time.Now()}
+	var seed, patterns string
+	flags := flag.NewFlagSet("run", flag.ContinueOnError)
+	flags.StringVar(&seed, "seed", "", "order of the tests (default: one that follows from each test binary)")
+	flags.StringVar(&patterns, "package", "", "packages to test (default: all)")
+	flags.IntVar(&r.atOnce, "p", min(2*runtime.NumCPU(), 8), "how many packages to test at once")
+	flags.StringVar(&r.beside, "beside", "", "command to run beside the tests, with low priority")
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	r.flags = flags.Args()
+	r.patterns = strings.Fields(cmp.Or(patterns, "./..."))
+	r.verbose = slices.Contains(r.flags, "-v")
+	wrapper, err := sandboxed(root, seed)
+	if err != nil {
+		return nil, err
+	}
+	r.exec = quote(wrapper)
+	return r, nil
+}
+
+// quote joins arguments the way the go command splits them.
+func quote(args []string) string {
+	quoted := make([]string, len(args))
+	for i, a := range args {
+		quoted[i] = a
+		if strings.ContainsAny(a, " \t") {
+			quoted[i] = "'" + a + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+// all runs what is to be run, side by side.
+//
+//	beside (linters)     ──────────▶            low priority
+//	compile for race     ────▶                  low priority
+//	test packages             ────────────────▶ longest first
+//	test the program     ─────────────────────▶
+func (r *run) all(ctx context.Context, packages []string) {
+	var group sync.WaitGroup
+	if r.beside != "" {
+		group.Go(func() { r.background(ctx, strings.Fields(r.beside)) })
+	}
+	isProgram := func(p string) bool { return strings.HasSuffix(p, "/"+program) }
+	if slices.ContainsFunc(packages, isProgram) {
+		group.Go(func() { r.test(ctx, "CGO_ENABLED=0", "-timeout=60m", "./"+program) })
+	}
+	if rest := slices.DeleteFunc(packages, isProgram); len(rest) > 0 {
+		group.Go(func() { r.testForRaces(ctx, rest) })
+	}
+	group.Wait()
+}
+
+// testForRaces compiles packages with the race detector and then tests them.
+func (r *run) testForRaces(ctx context.Context, packages []string) {
+	const env = "CGO_ENABLED=1"
+	build := r.command(ctx, env, slices.Concat(low(), []string{"go", "build", "-race"}, packages)...)
+	_ = build.Run() // What does not compile is told by the tests.
+	r.test(ctx, env, slices.Concat([]string{"-race", "-timeout=40m", "-p=" + strconv.Itoa(r.atOnce)}, packages)...)
+}
+
+// test runs "go test" with flags and packages.
+func (r *run) test(ctx context.Context, env string, args ...string) {
+	if ctx.Err() != nil {
+		return
+	}
+	all := slices.Concat([]string{"go", "test", "-json", "-exec=" + r.exec}, r.flags, args)
+	cmd := r.command(ctx, env, all...)
+	cmd.Stderr = &locked{r}
+	output, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		r.breaks(fmt.Sprintf("starting go test: %v", err))
+		return
+	}
+	failed := r.follow(output)
+	// It also fails with its packages, which is told already.
+	if err := cmd.Wait(); err != nil && !failed && ctx.Err() == nil {
+		r.breaks(fmt.Sprintf("go test: %v", err))
+	}
+}
+
+// follow reports each package as it ends, and whether one has failed.
+func (r *run) follow(output io.Reader) (failed bool) {
+	c := events.NewCollector()
+	report := func(result events.Result) {
+		failed = failed || result.Failed
+		r.report(result)
+	}
+	err := events.Read(output, func(e events.Event) {
+		r.show(e)
+		if result, ok := c.Add(e); ok {
+			report(result)
+		}
+	})
+	if err != nil {
+		r.breaks(fmt.Sprintf("reading what go test prints: %v", err))
+	}
+	for _, result := range c.Pending() {
+		report(result)
+	}
+	return failed
+}
+
+// show prints what nobody else does: output without a package, and all of it if that was asked for.
+func (r *run) show(e events.Event) {
+	if e.Action == "output" && (e.Package == "" || r.verbose) {
+		r.print(e.Output)
+	}
+}
+
+func (r *run) report(result events.Result) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.results = append(r.results, result)
+	fmt.Fprint(r.out, describe(result))
+}
+
+func (r *run) print(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Fprint(r.out, text)
+}
+
+func (r *run) breaks(what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.broken = append(r.broken, what)
+}
+
+// background runs a command whose output matters only if it fails.
+func (r *run) background(ctx context.Context, args []string) {
+	name := strings.Join(args, " ")
+	begun := time.Now()
+	said, err := r.command(ctx, "CGO_ENABLED=0", append(low(), args...)...).CombinedOutput()
+	if err != nil {
+		r.print(fmt.Sprintf("%s\nFAIL: %s: %v\n", said, name, err))
+		r.breaks(name)
+		return
+	}
+	r.print(fmt.Sprintf("%s: passed in %.0f s\n", name, time.Since(begun).Seconds()))
+}

@@ -1,0 +1,145 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestMain lets the test binary be what the go command starts test binaries with.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "sandbox" {
+		os.Exit(Run(Options{Args: os.Args[2:], Grace: time.Second, Out: os.Stdout}))
+	}
+	os.Exit(m.Run())
+}
+
+// module makes a module with one test, which has a body.
+func module(t *testing.T, body string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module example.test\n",
+		"x_test.go": fmt.Sprintf("package x\n\nimport (\n\"os\"\n\"os/exec\"\n\"testing\"\n)\n\n"+
+			"var _, _ = os.Getpid, exec.Command\n\nfunc TestX(t *testing.T) {\n%s\n}\n\nfunc TestY(*testing.T) {}\n", body),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func goTest(t *testing.T, dir string) (string, error) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", "test", "-v", "-vet=off", "-exec", self+" sandbox", ".")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func TestRunNamesWhatATestLeavesBehind(t *testing.T) {
+	for name, c := range map[string]struct{ body, want string }{
+		"a file":                {`os.WriteFile(os.TempDir()+"/home", nil, 0o600)`, "--- LEAK: file "},
+		"a process":             {`exec.Command("sleep", "987").Start()`, ": sleep 987"},
+		"a process of a child":  {`exec.Command("sh", "-c", "sleep 986 & exit").Run()`, ": sleep 986"},
+		"nothing but a failure": {`t.Error("no")`, "--- FAIL: TestX"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // It waits for processes to end.
+			out, err := goTest(t, module(t, c.body))
+			if err == nil || !strings.Contains(out, c.want) {
+				t.Errorf("want a failure that says %q, got %v:\n%s", c.want, err, out)
+			}
+		})
+	}
+}
+
+func TestRunKeepsResultsCachedAndShufflesTests(t *testing.T) {
+	dir := module(t, "")
+	first, err := goTest(t, dir)
+	if err != nil || !strings.Contains(first, "-test.shuffle ") || strings.Contains(first, "(cached)") {
+		t.Fatalf("want a shuffled run, got %v:\n%s", err, first)
+	}
+	second, err := goTest(t, dir)
+	if err != nil || !strings.Contains(second, "(cached)") {
+		t.Errorf("want a cached result, got %v:\n%s", err, second)
+	}
+	if seedLine(first) != seedLine(second) {
+		t.Errorf("the seed changed without a change of the code: %q, then %q", seedLine(first), seedLine(second))
+	}
+}
+
+func seedLine(out string) string {
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(line, "-test.shuffle ") {
+			return line
+		}
+	}
+	return ""
+}
+
+func TestParseStat(t *testing.T) {
+	for name, c := range map[string]struct {
+		line      string
+		pid, ppid int
+		ok        bool
+	}{
+		"a plain name":                   {"12 (drover) S 3 12 12", 12, 3, true},
+		"a name with ) and spaces in it": {"12 (a) b) S 3 12 12", 12, 3, true},
+		"nothing":                        {"", 0, 0, false},
+		"no parent":                      {"12 (a) S", 0, 0, false},
+		"a parent that is no number":     {"12 (a) S x", 12, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if pid, ppid, ok := parseStat(c.line); pid != c.pid || ppid != c.ppid || ok != c.ok {
+				t.Errorf("got %d %d %t, want %d %d %t", pid, ppid, ok, c.pid, c.ppid, c.ok)
+			}
+		})
+	}
+}
+
+func TestMountsBelow(t *testing.T) {
+	info := "22 1 8:1 / / rw - ext4 /dev/a rw\n23 22 0:4 / /tmp/t1/a rw - tmpfs none rw\n" +
+		"24 23 0:5 / /tmp/t1/a/b rw - tmpfs none rw\n25 22 0:6 / /tmp/t12 rw - tmpfs none rw\n"
+	if diff := cmp.Diff([]string{"/tmp/t1/a", "/tmp/t1/a/b"}, mountsBelow(info, "/tmp/t1")); diff != "" {
+		t.Errorf("mount points (-want +got):\n%s", diff)
+	}
+}
+
+func TestKernelSince(t *testing.T) {
+	root := t.TempDir()
+	before := kernelAt(root)
+	for _, dir := range []string{
+		"sys/class/net/drv0123abcd", "sys/class/net/drvffffffff/brif/v1", "sys/class/net/eth0", "sys/class/net/v0123abcd012345",
+		"sys/fs/cgroup/drover-0123abcd", "sys/fs/cgroup/system.slice", "sys/fs/cgroup/cpu/drover-4567abcd", "sys/fs/cgroup/cpu/drover-89ababcd/machine", "run/netns/mine",
+	} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "sys/fs/cgroup/cpu/drover-89ababcd/machine/cgroup.procs"), []byte("7\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"cgroup drover-0123abcd", "cgroup drover-4567abcd", "link drv0123abcd", "link v0123abcd012345", "network namespace mine",
+	}
+	after := kernelAt(root)
+	if diff := cmp.Diff(want, after.Since(before)); diff != "" {
+		t.Errorf("what appeared, except for a bridge and a cgroup in use and what is not ours (-want +got):\n%s", diff)
+	}
+	if left := after.Since(after); len(left) > 0 {
+		t.Errorf("got %v, want nothing: all of it was there before", left)
+	}
+}
