@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// deflake is one test that is run many times.
+// deflake runs one test many times.
 type deflake struct {
 	root, test, dir, seed string
 	count, load           int
@@ -128,7 +128,7 @@ func (d *deflake) keepBusy(ctx context.Context) error {
 	return nil
 }
 
-// repeat runs the test to the end of the count, and tells how often it failed.
+// repeat runs the test to the end of the count, and prints how often it failed.
 func (d *deflake) repeat(ctx context.Context, binary string) error {
 	failed := 0
 	for i := 1; i <= d.count && ctx.Err() == nil; i++ {
@@ -141,7 +141,7 @@ func (d *deflake) repeat(ctx context.Context, binary string) error {
 			return err
 		}
 		begun := time.Now()
-		args := append(wrapper, binary, "-test.run="+exactly(d.test), "-test.timeout=40m", "-test.paniconexit0")
+		args := slices.Concat(wrapper, []string{binary, "-test.run=" + exactly(d.test), "-test.timeout=40m", "-test.paniconexit0"})
 		said, err := command(ctx, d.dir, "GOTRACEBACK=all", args...).CombinedOutput()
 		result := "ok  "
 		if err != nil || strings.Contains(string(said), "no tests to run") {

@@ -32,7 +32,7 @@ const (
 	grace = 10 * time.Second
 )
 
-// errFailed says that tests failed, which the output has told already.
+// errFailed reports failed tests; the output has the details.
 var errFailed = errors.New("tests failed")
 
 func main() {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// low is what a command is prefixed with that must not slow the tests down.
+// low is the prefix of commands that must not slow the tests down.
 func low() []string { return []string{"nice", "-n", "10"} }
 
 func (r *run) command(ctx context.Context, env string, args ...string) *exec.Cmd {

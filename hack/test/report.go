@@ -14,7 +14,7 @@ import (
 // shown is how many of the slowest packages and tests are listed.
 const shown = 10
 
-// describe is what is printed when a package ends.
+// describe returns the text to print when a package ends.
 func describe(r events.Result) string {
 	if !r.Failed {
 		if strings.HasPrefix(r.Closing, "?") {
@@ -34,7 +34,7 @@ func describe(r events.Result) string {
 	return out.String()
 }
 
-// failures lists what failed, or nothing.
+// failures returns one line per failure.
 func failures(results []events.Result, broken []string) string {
 	var out strings.Builder
 	for _, r := range results {
@@ -48,7 +48,7 @@ func failures(results []events.Result, broken []string) string {
 	return out.String()
 }
 
-// cause says in one line why a package failed.
+// cause returns one line with the reason why a package failed.
 func cause(r events.Result) string {
 	names := slices.Concat(r.FailedTests, r.Unfinished)
 	what := strings.Join(names, ", ")
@@ -68,7 +68,7 @@ func cause(r events.Result) string {
 	return what
 }
 
-// tables tells where the time went.
+// tables lists the slowest packages and tests, the CPU time and the cache hits.
 func tables(results []events.Result, cpu time.Duration) string {
 	var packages, tests []events.Test
 	cached, tested := 0, 0

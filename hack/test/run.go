@@ -37,7 +37,7 @@ type run struct {
 	mu      sync.Mutex
 	out     io.Writer
 	results []events.Result
-	// broken says what failed other than a package.
+	// broken lists failures outside of packages.
 	broken []string
 }
 
@@ -97,7 +97,7 @@ func quote(args []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// all runs what is to be run, side by side.
+// all runs the linters and the tests side by side.
 //
 //	beside (linters)     ──────────▶            low priority
 //	compile for race     ────▶                  low priority
@@ -122,7 +122,7 @@ func (r *run) all(ctx context.Context, packages []string) {
 func (r *run) testForRaces(ctx context.Context, packages []string) {
 	const env = "CGO_ENABLED=1"
 	build := r.command(ctx, env, slices.Concat(low(), []string{"go", "build", "-race"}, packages)...)
-	_ = build.Run() // What does not compile is told by the tests.
+	_ = build.Run() // The tests report what does not compile.
 	r.test(ctx, env, slices.Concat([]string{"-race", "-timeout=40m", "-p=" + strconv.Itoa(r.atOnce)}, packages)...)
 }
 
@@ -143,7 +143,7 @@ func (r *run) test(ctx context.Context, env string, args ...string) {
 		return
 	}
 	failed := r.follow(output)
-	// It also fails with its packages, which is told already.
+	// It also fails with its packages, which are reported already.
 	if err := cmd.Wait(); err != nil && !failed && ctx.Err() == nil {
 		r.breaks(fmt.Sprintf("go test: %v", err))
 	}
@@ -171,7 +171,7 @@ func (r *run) follow(output io.Reader) (failed bool) {
 	return failed
 }
 
-// show prints what nobody else does: output without a package, and all of it if that was asked for.
+// show prints output that belongs to no package, and with -v all of it.
 func (r *run) show(e events.Event) {
 	if e.Action == "output" && (e.Package == "" || r.verbose) {
 		r.print(e.Output)
@@ -197,7 +197,7 @@ func (r *run) breaks(what string) {
 	r.broken = append(r.broken, what)
 }
 
-// background runs a command whose output matters only if it fails.
+// background runs a command with low priority and prints its output if it fails.
 func (r *run) background(ctx context.Context, args []string) {
 	name := strings.Join(args, " ")
 	begun := time.Now()

@@ -28,6 +28,7 @@ const team = "team-a"
 // scaled, upgraded and deleted by somebody who sees no credential, while the management cluster is upgraded too, Drover on it included.
 // Whatever is done to the management cluster is killed in each of its phases.
 func TestClustersByCommand(t *testing.T) {
+	t.Parallel()
 	s := newStory(t)
 	for _, step := range []struct {
 		name string

@@ -46,6 +46,7 @@ func TestASmallDiskIsRefused(t *testing.T) {
 // there. The start fails with the reason, leaves nothing running, and works
 // once there is room.
 func TestADiskThatFillsUpWhileStarting(t *testing.T) {
+	t.Parallel()
 	dir := mount(t, 0, "400m")
 	p := planeAt(t, filepath.Join(dir, "home"))
 	filler := filepath.Join(dir, "filler")

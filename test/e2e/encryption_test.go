@@ -17,6 +17,7 @@ const canary = "canary-b1f7c0de-in-the-coal-mine"
 // TestSecretsAtRest follows one Secret through encryption, rotation, backup
 // and restore.
 func TestSecretsAtRest(t *testing.T) {
+	t.Parallel()
 	p := newPlane(t)
 	p.must("up")
 	secret, err := p.kubernetes().CoreV1().Secrets("default").Create(ctx(t), &corev1.Secret{

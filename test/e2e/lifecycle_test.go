@@ -28,6 +28,7 @@ spec:
 
 // TestLife follows one plane from its first start to its removal.
 func TestLife(t *testing.T) {
+	t.Parallel()
 	p := newPlane(t)
 	first := p.must("up")
 	if !strings.Contains(first.stderr, "export KUBECONFIG="+p.home) {
@@ -280,6 +281,7 @@ func testPurge(t *testing.T, p *plane) {
 }
 
 func TestAFirstStartThatIsKilledCanBeRepeated(t *testing.T) {
+	t.Parallel()
 	p := newPlane(t)
 	for _, after := range []int{30, 300, 1500, 4000} {
 		cmd := p.command("up", "--foreground")
@@ -295,6 +297,7 @@ func TestAFirstStartThatIsKilledCanBeRepeated(t *testing.T) {
 }
 
 func TestTwoUpsAtOnceMakeOnePlane(t *testing.T) {
+	t.Parallel()
 	p := newPlane(t)
 	var results [3]result
 	var wg sync.WaitGroup
@@ -317,6 +320,7 @@ func TestTwoUpsAtOnceMakeOnePlane(t *testing.T) {
 }
 
 func TestAnInterruptedStartStopsWhatItStarted(t *testing.T) {
+	t.Parallel()
 	p := newPlane(t)
 	cmd := p.command("up")
 	if err := cmd.Start(); err != nil {

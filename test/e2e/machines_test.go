@@ -30,6 +30,7 @@ const (
 // TestClusterOnLocalMachines follows one cluster of real machines from the
 // manifests that people have to nothing.
 func TestClusterOnLocalMachines(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	f.must("kubectl", "apply", "-f", "../../templates/cni.yaml")
 	c := f.apply("testdata/machines/cluster.yaml", map[string]string{

@@ -1,10 +1,13 @@
-// Package e2e tests the program as its users run it: real processes, real
-// etcd, a real API server. The test binary is drover when it is called so.
+// Package e2e tests the program as its users run it: real processes, real etcd, a real API server.
+// The test binary is drover when it is called so. Each test has a home of its own and runs beside
+// others.
 package e2e
 
 import (
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -24,7 +27,11 @@ func TestMain(m *testing.M) {
 	}
 	drover := func() { os.Exit(cli.Main()) }
 	// It is the manager where it is started from an image of itself.
-	testscript.Main(m, map[string]func(){"drover": drover, "manager": drover})
+	commands := map[string]func(){"drover": drover, "manager": drover}
+	if commands[filepath.Base(os.Args[0])] == nil {
+		heldPorts = holdPorts()
+	}
+	testscript.Main(m, commands)
 }
 
 // keepApart keeps tests away from the user's machines: they have none unless
@@ -35,4 +42,24 @@ func keepApart() {
 			panic(err) // Names and values are constants.
 		}
 	}
+}
+
+// heldPorts stay taken until the tests have ended.
+var heldPorts []net.Listener
+
+// holdPorts takes the ports that a plane asks for first, so that each plane has ports that no other
+// one would choose while it is down: tests run side by side. A port that is taken already serves as
+// well.
+func holdPorts() []net.Listener {
+	ports := []int{6443}
+	for port := 5000; port < 5010; port++ {
+		ports = append(ports, port)
+	}
+	var held []net.Listener
+	for _, port := range ports {
+		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			held = append(held, l)
+		}
+	}
+	return held
 }

@@ -21,6 +21,7 @@ import (
 // TestManagementCluster makes a cluster of one real machine a management cluster, has it make another while no plane is there, and takes its
 // own objects back to a plane to be deleted.
 func TestManagementCluster(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	f.network()
 	c := f.apply("../../templates/cluster-template-local.yaml", map[string]string{

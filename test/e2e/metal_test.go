@@ -79,6 +79,7 @@ func (p *plane) metals() []int {
 
 // TestMetalBesideAPlane follows metal through the life of a plane that uses it.
 func TestMetalBesideAPlane(t *testing.T) {
+	t.Parallel()
 	p := withMetal(t, newPlane(t))
 	p.must("up")
 	if s := p.metalStatus(); s.PacketAPI != "" || s.Metal != nil {
@@ -249,6 +250,7 @@ func TestAPacketAPIThatIsNamedIsUsed(t *testing.T) {
 
 // TestTwoPlanesStartOneMetal brings two planes up at once on one metal home.
 func TestTwoPlanesStartOneMetal(t *testing.T) {
+	t.Parallel()
 	planes := []*plane{withMetal(t, newPlane(t)), newPlane(t)}
 	home := planes[0].metalHome()
 	results := make([]result, len(planes))
@@ -282,6 +284,7 @@ func (p *plane) with(variable string, args ...string) result {
 // TestPurgingLocalMachinesLeavesNothing makes a real machine and looks for what
 // the kernel still has of it afterwards.
 func TestPurgingLocalMachinesLeavesNothing(t *testing.T) {
+	t.Parallel()
 	p := &plane{t: t, home: filepath.Join(t.TempDir(), "home")}
 	if err := local.Usable(p.metalHome()); err != nil {
 		t.Skip(err)

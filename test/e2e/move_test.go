@@ -296,6 +296,7 @@ func up(t *testing.T, planes ...*plane) {
 
 // TestMove moves a running cluster from one plane to another with clusterctl. Its machines must not notice.
 func TestMove(t *testing.T) {
+	t.Parallel()
 	ctrl.SetLogger(logr.Discard()) // clusterctl's client complains otherwise
 	m := newSharedMetal(t)
 	from, to := newPlane(t), newPlane(t)

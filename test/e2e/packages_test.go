@@ -42,6 +42,7 @@ spec: {packageName: hello-eks-anywhere}
 // TestPackagesOnTwoClusters has two clusters of real machines share a catalogue
 // that ships with Drover, each with a bundle of its own.
 func TestPackagesOnTwoClusters(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	f.must("kubectl", "apply", "-f", "../../templates/cni.yaml")
 	h := &herds{}

@@ -205,9 +205,13 @@ func (p *plane) awaitReady() {
 	p.await("the plane is ready", func() bool { return p.status().Phase == "Ready" })
 }
 
+// patience is how long anything may take on a busy machine before it counts as stuck.
+const patience = 5 * time.Minute
+
+// await waits until a condition is met.
 func (p *plane) await(what string, cond func() bool) {
 	p.t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		if cond() {
 			return
 		}

@@ -31,6 +31,7 @@ import (
 // TestSettingsReachMachines makes one cluster behind the Packet API with all that a spec can say, and looks for each of it on the machines and
 // in the running cluster.
 func TestSettingsReachMachines(t *testing.T) {
+	t.Parallel()
 	s := newSettled(t)
 	for _, step := range []struct {
 		name string

@@ -23,6 +23,7 @@ const (
 // TestAWriteStormLosesNothing writes from several clients while etcd and the
 // API server are killed under them. What was acknowledged must be there.
 func TestAWriteStormLosesNothing(t *testing.T) {
+	t.Parallel()
 	p := newPlane(t)
 	p.must("up")
 	storm, cancel := context.WithTimeout(t.Context(), stormDeadline)

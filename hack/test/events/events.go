@@ -25,7 +25,7 @@ type Event struct {
 	FailedBuild string
 }
 
-// Read calls each for every event. A line that is no event, such as a complaint of the go command
+// Read calls each for every event. A line that is not an event, such as an error of the go command
 // itself, is passed on as output without a package.
 func Read(r io.Reader, each func(Event)) error {
 	lines := bufio.NewReader(r)
@@ -57,7 +57,7 @@ type Test struct {
 	Took          time.Duration
 }
 
-// Result is what became of a package.
+// Result is the outcome of a package.
 type Result struct {
 	Package string
 	// Closing is the line that the go command ends a package with: "ok", "FAIL" or "no test files".

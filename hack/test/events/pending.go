@@ -63,7 +63,7 @@ func (p *pending) endTest(e Event) {
 	case e.Action == "fail":
 		p.soFar.FailedTests = append(p.soFar.FailedTests, e.Test)
 	case isTop:
-		// Nobody wants to read what a test said that passed.
+		// The output of a passing test is of no interest.
 		p.chunks = slices.DeleteFunc(p.chunks, func(c *chunk) bool { return c.test == e.Test })
 	}
 	if isTop {
