@@ -7,29 +7,29 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// absentKinds are kinds of the group that files have and that say nothing about a cluster here.
+// absentKinds are kinds of the API group that files may contain and that Drover ignores.
 var absentKinds = []string{"Bundles", "EKSARelease", "ControlPlaneUpgrade", "MachineDeploymentUpgrade", "NodeUpgrade"}
 
-// clouds are infrastructures that kinds of the group are named after, and that Drover does not drive.
+// clouds are the prefixes of kinds of infrastructure that Drover does not support.
 var clouds = []string{"VSphere", "Tinkerbell", "CloudStack", "Nutanix", "Snow", "AWS"}
 
-// supported says what can be used instead.
-const supported = "machines come from a DockerDatacenterConfig, which is this host, or from a PacketDatacenterConfig with PacketMachineConfigs, " +
-	"which is any machine behind the Packet API"
+// supported names the infrastructure that Drover supports.
+const supported = "use a DockerDatacenterConfig for machines on this host, or a PacketDatacenterConfig with PacketMachineConfigs " +
+	"for machines of a Packet API"
 
-// kinds of the group that Drover has.
+// kinds are the supported kinds of the API group.
 var kinds = []string{
 	anywherev1.ClusterKind, anywherev1.DockerDatacenterConfigKind, anywherev1.PacketDatacenterConfigKind, anywherev1.PacketMachineConfigKind,
 	anywherev1.FluxConfigKind, anywherev1.GitOpsConfigKind, anywherev1.OIDCConfigKind,
 }
 
-// awsIAM is the kind that names users of a cloud.
+// awsIAM is the kind of identity provider that uses AWS IAM.
 const awsIAM = "AWSIamConfig"
 
-// remedyForKind says what to use instead of a kind that is not supported.
+// remedyForKind suggests an alternative to an unsupported kind.
 func remedyForKind(kind string) string {
 	if kind == awsIAM {
-		return "users log in with an OIDCConfig, or with certificates"
+		return "authenticate users with an OIDCConfig or with certificates"
 	}
 	if slices.ContainsFunc(clouds, func(cloud string) bool { return strings.HasPrefix(kind, cloud) }) {
 		return supported

@@ -1,9 +1,9 @@
-// Package spec turns the description of a cluster, a file or objects of an API server, into a Config, fills in defaults, and says what is
-// wrong with it or with a change of it.
+// Package spec reads the spec of a cluster from a file or from the objects of an API server, sets defaults, and validates
+// specs and changes of them.
 //
-// All but Gather are functions of their input alone: the command line, the webhooks and the controller call the same ones, so that a file
-// that "drover validate" accepts is not refused later. It never looks at what exists: whether a name is taken, a machine can be had or a
-// version is shipped, is for preflight. Start with Read and Validate.
+// Everything but Gather depends on its input only. The command line, the webhooks and the controller call the same functions,
+// so a file that "drover validate" accepts is not rejected later. The package never checks what exists: preflight checks find
+// out whether a name is taken, a machine is available or a version is supported. Start with Read and Validate.
 package spec
 
 import (
@@ -16,7 +16,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// Config is a Cluster with the objects that it names. Only Cluster is always there. Machines and OIDC are by name.
+// Config is a Cluster with the objects that it references. Only Cluster is always set. Machines and OIDC are keyed by name.
 type Config struct {
 	Cluster  *anywherev1.Cluster
 	Docker   *anywherev1.DockerDatacenterConfig
@@ -25,11 +25,11 @@ type Config struct {
 	Flux     *anywherev1.FluxConfig
 	GitOps   *anywherev1.GitOpsConfig
 	OIDC     map[string]*anywherev1.OIDCConfig
-	// Ignored are the objects of a file that are none of ours, such as "ConfigMap/notes".
+	// Ignored lists the objects of a file that the cluster does not need, such as "ConfigMap/notes".
 	Ignored []string
 }
 
-// Objects returns all that is there, in the order in which it is applied: what the Cluster names first, the Cluster last.
+// Objects returns all objects in the order in which they are applied: the Cluster comes last.
 func (c *Config) Objects() []client.Object {
 	var all []client.Object
 	if c.Docker != nil {
@@ -56,7 +56,7 @@ func (c *Config) Objects() []client.Object {
 	return all
 }
 
-// byName returns the values in the order of their keys.
+// byName returns the values of a map, sorted by key.
 func byName[K cmp.Ordered, V any](m map[K]V) []V {
 	out := make([]V, 0, len(m))
 	for _, key := range slices.Sorted(maps.Keys(m)) {

@@ -10,20 +10,20 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// RefuseCredentials says why clusters of a namespace may not have machines with what is in a Secret; it is empty if they may. Who makes a
-// cluster names the Secret without being able to read it, and there are others beside it: what it is for is up to an administrator. Two names
-// say by themselves what they are for.
-func RefuseCredentials(secret metav1.Object, namespace string) string {
+// DenyCredentials returns why clusters of a namespace may not use a Secret as credentials for machines, or the empty string if
+// they may. Creators of clusters reference Secrets that they can't read, in a namespace with other Secrets; therefore an
+// administrator must label those that are credentials. Two well-known names need no label.
+func DenyCredentials(secret metav1.Object, namespace string) string {
 	name := secret.GetName()
 	known := name == anywherev1.DefaultPacketCredentials || name == anywherev1.LocalCredentials
 	if !known && secret.GetLabels()[anywherev1.CredentialsLabel] != "true" {
-		return fmt.Sprintf("Secret %q in namespace %q is not meant for machines: name another one in credentialsRef, or have an administrator label it %s=true",
+		return fmt.Sprintf("Secret %q in namespace %q may not be used for machines; use another one in credentialsRef, or ask an administrator to label it %s=true",
 			name, anywherev1.SystemNamespace, anywherev1.CredentialsLabel)
 	}
 	allowed, limited := secret.GetAnnotations()[anywherev1.CredentialsNamespacesAnnotation]
 	if !limited || slices.ContainsFunc(strings.Split(allowed, ","), func(one string) bool { return strings.TrimSpace(one) == namespace }) {
 		return ""
 	}
-	return fmt.Sprintf("Secret %q in namespace %q is not meant for clusters of namespace %q: use another one, or have an administrator add the namespace to its annotation %s",
+	return fmt.Sprintf("Secret %q in namespace %q may not be used by clusters in namespace %q; use another one, or ask an administrator to add the namespace to the annotation %s",
 		name, anywherev1.SystemNamespace, namespace, anywherev1.CredentialsNamespacesAnnotation)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
-func TestWhichCredentialsMayBeUsed(t *testing.T) {
+func TestDenyCredentials(t *testing.T) {
 	marked := map[string]string{anywherev1.CredentialsLabel: "true"}
 	limited := func(to string) map[string]string {
 		return map[string]string{anywherev1.CredentialsNamespacesAnnotation: to}
@@ -21,16 +21,16 @@ func TestWhichCredentialsMayBeUsed(t *testing.T) {
 	}{
 		"marked":                        {metav1.ObjectMeta{Name: "metro", Labels: marked}, ""},
 		"not marked":                    {metav1.ObjectMeta{Name: "one-kubeconfig"}, "label it clusters.anywhere.eks.amazonaws.com/credentials=true"},
-		"marked otherwise":              {metav1.ObjectMeta{Name: "metro", Labels: map[string]string{anywherev1.CredentialsLabel: "false"}}, "is not meant for machines"},
+		"marked otherwise":              {metav1.ObjectMeta{Name: "metro", Labels: map[string]string{anywherev1.CredentialsLabel: "false"}}, "may not be used for machines"},
 		"for the namespace":             {metav1.ObjectMeta{Name: "metro", Labels: marked, Annotations: limited("team-b, team-a")}, ""},
-		"for others":                    {metav1.ObjectMeta{Name: "metro", Labels: marked, Annotations: limited("team-b,team-aa")}, `not meant for clusters of namespace "team-a"`},
-		"for nobody":                    {metav1.ObjectMeta{Name: "metro", Labels: marked, Annotations: limited("")}, "have an administrator add the namespace"},
-		"for the namespace, not marked": {metav1.ObjectMeta{Name: "metro", Annotations: limited("team-a")}, "is not meant for machines"},
+		"for others":                    {metav1.ObjectMeta{Name: "metro", Labels: marked, Annotations: limited("team-b,team-aa")}, `may not be used by clusters in namespace "team-a"`},
+		"for nobody":                    {metav1.ObjectMeta{Name: "metro", Labels: marked, Annotations: limited("")}, "ask an administrator to add the namespace"},
+		"for the namespace, not marked": {metav1.ObjectMeta{Name: "metro", Annotations: limited("team-a")}, "may not be used for machines"},
 		"the default":                   {metav1.ObjectMeta{Name: anywherev1.DefaultPacketCredentials}, ""},
-		"the default, for others":       {metav1.ObjectMeta{Name: anywherev1.DefaultPacketCredentials, Annotations: limited("team-b")}, "not meant for clusters of namespace"},
+		"the default, for others":       {metav1.ObjectMeta{Name: anywherev1.DefaultPacketCredentials, Annotations: limited("team-b")}, "may not be used by clusters in namespace"},
 		"those of this host":            {metav1.ObjectMeta{Name: anywherev1.LocalCredentials}, ""},
 	} {
-		got := spec.RefuseCredentials(&tc.secret, "team-a")
+		got := spec.DenyCredentials(&tc.secret, "team-a")
 		if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}

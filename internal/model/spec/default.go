@@ -11,7 +11,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// What a spec that does not say otherwise means.
+// Defaults of a spec.
 const (
 	DefaultPodCIDR      = "192.168.0.0/16"
 	DefaultServiceCIDR  = "10.96.0.0/12"
@@ -22,12 +22,12 @@ const (
 	DefaultFluxBranch   = "main"
 	DefaultFluxSystem   = "flux-system"
 	DefaultSSHAlgorithm = "ecdsa"
-	// DefaultKMSCacheSize and DefaultKMSTimeout are those of a key management service.
+	// DefaultKMSCacheSize and DefaultKMSTimeout apply to a key management service.
 	DefaultKMSCacheSize = 1000
 	DefaultKMSTimeout   = 3 * time.Second
 )
 
-// Default fills in what a spec leaves out. What is set stays, also if it is wrong. Doing it twice changes nothing more.
+// Default sets the defaults of a spec. It keeps every value that is set, even an invalid one, and is idempotent.
 func Default(c *Config) {
 	if c.Cluster == nil {
 		return
@@ -50,7 +50,7 @@ func Default(c *Config) {
 	}
 }
 
-// DefaultCluster fills in what a Cluster leaves out.
+// DefaultCluster sets the defaults of a Cluster.
 func DefaultCluster(c *anywherev1.Cluster) {
 	defaultMeta(c, c)
 	if c.IsSelfManaged() {
@@ -72,7 +72,7 @@ func DefaultCluster(c *anywherev1.Cluster) {
 	}
 }
 
-// defaultMeta gives an object its type, which what is read from an API server lacks, and the namespace of its Cluster.
+// defaultMeta sets the type of an object, which is empty in objects from an API server, and the namespace of its Cluster.
 func defaultMeta(o client.Object, c *anywherev1.Cluster) {
 	o.GetObjectKind().SetGroupVersionKind(anywherev1.GroupVersion.WithKind(kindOf(o)))
 	fill(&c.Namespace, DefaultNamespace)
@@ -99,7 +99,7 @@ func defaultGroup(g *anywherev1.WorkerNodeGroupConfiguration) {
 	}
 }
 
-// defaultNetwork also turns the old way to name a network into the new one, unless both are there: that is for its user to sort out.
+// defaultNetwork also converts the deprecated field cni, unless both fields are set, which a rule rejects.
 func defaultNetwork(n *anywherev1.ClusterNetwork) {
 	if len(n.Pods.CidrBlocks) == 0 {
 		n.Pods.CidrBlocks = []string{DefaultPodCIDR}
@@ -158,7 +158,7 @@ func defaultGitOps(g *anywherev1.Github, c *anywherev1.Cluster) {
 	fill(&g.ClusterConfigPath, gitFolder(c))
 }
 
-// gitFolder is where the cluster that manages c keeps its files. It is empty while it is not known which that is.
+// gitFolder returns the directory of the management cluster of c, or the empty string if that is not known.
 func gitFolder(c *anywherev1.Cluster) string {
 	if c.ManagedBy() == "" {
 		return ""
@@ -166,7 +166,7 @@ func gitFolder(c *anywherev1.Cluster) string {
 	return path.Join("clusters", c.ManagedBy())
 }
 
-// fill sets what is empty.
+// fill sets an empty field.
 func fill[S ~string](field *S, value S) {
 	if *field == "" {
 		*field = value

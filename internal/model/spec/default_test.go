@@ -98,7 +98,7 @@ func TestDefaultsOfOtherObjects(t *testing.T) {
 	}
 }
 
-func TestObjectsComeInTheOrderInWhichTheyAreApplied(t *testing.T) {
+func TestObjectsAreInOrderOfApplication(t *testing.T) {
 	var got []string
 	for _, o := range config(t, base(t, "packet")).Objects() {
 		got = append(got, o.GetObjectKind().GroupVersionKind().Kind+"/"+o.GetName())
@@ -109,7 +109,7 @@ func TestObjectsComeInTheOrderInWhichTheyAreApplied(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenIsReadAgain(t *testing.T) {
+func TestMarshalRoundTrip(t *testing.T) {
 	for _, name := range []string{"docker", "packet"} {
 		c := config(t, base(t, name))
 		c.Ignored = nil

@@ -10,7 +10,7 @@ import (
 )
 
 // The specs of the demo are what people begin with, and it takes minutes to find out otherwise that one is wrong.
-func TestTheSpecsOfTheDemoAreValid(t *testing.T) {
+func TestDemoSpecsAreValid(t *testing.T) {
 	script, err := os.ReadFile("../../../hack/demo.sh")
 	if err != nil {
 		t.Fatal(err)

@@ -12,21 +12,21 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// MissingError says which objects that a Cluster names are not there.
+// MissingError lists the objects that a Cluster references and that do not exist.
 type MissingError struct {
 	Cluster   types.NamespacedName
 	Namespace string
-	// Objects are such as "PacketMachineConfig/workers".
+	// Objects are kinds and names, such as "PacketMachineConfig/workers".
 	Objects []string
 }
 
-// Error names all of them.
+// Error lists all of them.
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("cluster %q names what is not in namespace %q: %s", e.Cluster.Name, e.Namespace, strings.Join(e.Objects, ", "))
+	return fmt.Sprintf("cluster %q references objects that do not exist in namespace %q: %s", e.Cluster.Name, e.Namespace, strings.Join(e.Objects, ", "))
 }
 
-// Gather reads the objects that a Cluster names. It returns what is there also with a MissingError, which names all that is not; any other
-// error says nothing about what is there. Kinds that are refused are not looked for.
+// Gather reads the objects that a Cluster references and skips unsupported kinds. Together with a MissingError, it returns the
+// objects that exist; with any other error it returns nil.
 func Gather(ctx context.Context, reader client.Reader, c *anywherev1.Cluster) (*Config, error) {
 	g := &gathering{reader: reader, config: &Config{Cluster: c}}
 	for _, ref := range References(c) {

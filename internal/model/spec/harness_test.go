@@ -13,7 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
-// base is a valid file that the tables change.
+// base returns a valid file for the tables to change.
 func base(t testing.TB, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
@@ -36,7 +36,7 @@ func table[T any](t testing.TB, name string) []T {
 	return cases
 }
 
-// changed applies merge patches to the objects of a file. They are named by kind, or by kind and name where there are several; "null"
+// changed applies merge patches to the objects of a file. Keys are kinds, or kinds and names if there are several; "null"
 // removes an object.
 func changed(t testing.TB, file []byte, patches map[string]any) []byte {
 	t.Helper()
@@ -70,7 +70,7 @@ func changed(t testing.TB, file []byte, patches map[string]any) []byte {
 	return []byte(strings.Join(out, "\n---\n"))
 }
 
-// merge is RFC 7396.
+// merge applies a merge patch (RFC 7396).
 func merge(target, patch any) any {
 	changes, ok := patch.(map[string]any)
 	if !ok {
@@ -99,7 +99,7 @@ func asYAML(t testing.TB, value any) string {
 	return string(data)
 }
 
-// lines is what a user sees of violations.
+// lines returns the violations as users see them.
 func lines(problems spec.Violations) []string {
 	var out []string
 	for _, p := range problems {
@@ -108,7 +108,7 @@ func lines(problems spec.Violations) []string {
 	return out
 }
 
-// complete checks what must hold for every violation: it says where, what, and what to do.
+// complete checks that every violation has a problem and a remedy on one line.
 func complete(t testing.TB, problems spec.Violations) {
 	t.Helper()
 	for _, p := range problems {
@@ -128,7 +128,7 @@ func config(t testing.TB, data []byte) *spec.Config {
 	return c
 }
 
-// cluster is the Cluster of a valid file, after changes that are made one after the other.
+// cluster returns the Cluster of a valid file after successive changes.
 func cluster(t testing.TB, name string, patches ...map[string]any) *anywherev1.Cluster {
 	t.Helper()
 	data := base(t, name)
@@ -142,7 +142,7 @@ func cluster(t testing.TB, name string, patches ...map[string]any) *anywherev1.C
 	return c.Cluster
 }
 
-// copied is deep.
+// copied returns a deep copy.
 func copied(t testing.TB, value map[string]any) map[string]any {
 	t.Helper()
 	out := map[string]any{}

@@ -9,7 +9,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// newObject returns an empty object of a kind that Drover knows, nil for any other.
+// newObject returns an empty object of a supported kind, or nil.
 func newObject(kind string) client.Object {
 	switch kind {
 	case anywherev1.ClusterKind:
@@ -30,7 +30,7 @@ func newObject(kind string) client.Object {
 	return nil
 }
 
-// kindOf is the kind of one of our objects, whatever its type fields say.
+// kindOf returns the kind of an object by its Go type.
 func kindOf(o client.Object) string {
 	switch o.(type) {
 	case *anywherev1.Cluster:
@@ -51,7 +51,7 @@ func kindOf(o client.Object) string {
 	return ""
 }
 
-// add puts an object where it belongs.
+// add sets the field of an object.
 func (c *Config) add(o client.Object) {
 	switch o := o.(type) {
 	case *anywherev1.Cluster:
@@ -71,7 +71,7 @@ func (c *Config) add(o client.Object) {
 	}
 }
 
-// with adds to a map that may not be there yet.
+// with adds to a map that may be nil.
 func with[V any](m map[string]V, name string, value V) map[string]V {
 	if m == nil {
 		m = map[string]V{}
@@ -80,7 +80,7 @@ func with[V any](m map[string]V, name string, value V) map[string]V {
 	return m
 }
 
-// References returns what a Cluster names, each once, in the order of its spec. Kinds that Drover does not have are among them.
+// References returns the references of a Cluster without duplicates, in the order of its spec, including unsupported kinds.
 func References(c *anywherev1.Cluster) []anywherev1.Ref {
 	var refs []anywherev1.Ref
 	for _, p := range places(c) {
@@ -91,7 +91,7 @@ func References(c *anywherev1.Cluster) []anywherev1.Ref {
 	return refs
 }
 
-// place is where a Cluster names something.
+// place is a reference and its path.
 type place struct {
 	path string
 	ref  anywherev1.Ref

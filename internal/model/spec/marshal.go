@@ -14,8 +14,8 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// Marshal writes a Config as a file that Read reads: the Cluster first, which is what people look for, and no status or other thing that
-// an API server adds.
+// Marshal encodes a Config as a file for Read, with the Cluster first, and without the status and other fields that an API
+// server sets.
 func Marshal(c *Config) ([]byte, error) {
 	objects := c.Objects()
 	if c.Cluster != nil {
@@ -40,7 +40,8 @@ func Marshal(c *Config) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// plain is an object as JSON has it. To read that JSON as YAML would change some letters, which are ends of lines there.
+// plain returns an object as plain maps and lists. It decodes JSON as JSON, because YAML treats some characters in it as line
+// breaks.
 func plain(o client.Object) (any, error) {
 	o.GetObjectKind().SetGroupVersionKind(anywherev1.GroupVersion.WithKind(kindOf(o)))
 	strip(o)
@@ -57,7 +58,7 @@ func plain(o client.Object) (any, error) {
 	return numbers(content), nil
 }
 
-// numbers makes numbers of what JSON leaves as text.
+// numbers converts JSON numbers to Go numbers.
 func numbers(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -79,7 +80,7 @@ func numbers(value any) any {
 	return value
 }
 
-// strip removes what an API server adds, so that a file that was made with kubectl get can be applied again.
+// strip removes the fields that an API server sets, so that the output of kubectl get can be applied.
 func strip(o client.Object) {
 	o.SetUID("")
 	o.SetResourceVersion("")
@@ -102,7 +103,7 @@ func strip(o client.Object) {
 	}
 }
 
-// orNil makes nothing of an empty map, as reading it from a file again would.
+// orNil returns nil for an empty map, as reading it from a file would.
 func orNil(m map[string]string) map[string]string {
 	if len(m) == 0 {
 		return nil

@@ -12,19 +12,19 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// document is an object of a file before it is known what it is.
+// document is an undecoded object of a file.
 type document struct {
 	where   string // in the file, such as "document 2"
 	content map[string]any
 }
 
-// text returns a field at the top, empty if it is not text.
+// text returns a top-level field, or the empty string if it is not a string.
 func (d document) text(field string) string {
 	text, _ := d.content[field].(string)
 	return text
 }
 
-// id names the object, as far as it has a name.
+// id identifies the object by kind and name, or by its place in the file without a name.
 func (d document) id() string {
 	metadata, _ := d.content["metadata"].(map[string]any)
 	name, _ := metadata["name"].(string)
@@ -34,7 +34,7 @@ func (d document) id() string {
 	return printable(d.text("kind")) + "/" + printable(name)
 }
 
-// parse splits a file into documents. After broken YAML nothing can be said of what follows.
+// parse splits a file into documents. It stops at invalid YAML.
 func parse(data []byte) ([]document, Violations) {
 	var documents []document
 	var problems Violations
@@ -64,7 +64,7 @@ func parse(data []byte) ([]document, Violations) {
 	return documents, problems
 }
 
-// parts separates objects of JSON that follow each other without anything between them, which YAML does not know.
+// parts separates concatenated JSON objects, which YAML does not support.
 func parts(data []byte) [][]byte {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return [][]byte{data}
@@ -82,7 +82,7 @@ func parts(data []byte) [][]byte {
 	}
 }
 
-// objectOf returns what a document holds as JSON would have it, nil if it is empty.
+// objectOf returns the content of a document as JSON would represent it, or nil if it is empty.
 func objectOf(node *yaml.Node) (map[string]any, string) {
 	settle(node)
 	var value any
@@ -94,7 +94,7 @@ func objectOf(node *yaml.Node) (map[string]any, string) {
 	}
 	data, err := json.Marshal(value)
 	if err != nil {
-		return nil, "can't be written as JSON: it has a key that is not text, or a number that is none"
+		return nil, "can't be converted to JSON: a key is not a string, or a number is not finite"
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
@@ -105,8 +105,8 @@ func objectOf(node *yaml.Node) (map[string]any, string) {
 	return object, ""
 }
 
-// settle decides what YAML leaves to its readers. Keys, dates and versions of Kubernetes are text: 1.30 is not 1.3. Words that were
-// booleans in older YAML still are for kubectl.
+// settle resolves ambiguities of YAML. Keys, dates and Kubernetes versions are strings: 1.30 is not 1.3. As in kubectl, the
+// booleans of YAML 1.1 are booleans.
 func settle(node *yaml.Node) {
 	if node.Kind == yaml.ScalarNode {
 		settleScalar(node)
@@ -137,7 +137,7 @@ func settleScalar(node *yaml.Node) {
 	}
 }
 
-// quote makes text of a number.
+// quote converts a number to a string.
 func quote(node *yaml.Node) {
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias
@@ -147,7 +147,7 @@ func quote(node *yaml.Node) {
 	}
 }
 
-// parserText is what the parser says, on one line of bounded length. It may cite what it stumbled on.
+// parserText returns the error of the parser on one line of bounded length. It may quote the file.
 func parserText(err error) string {
-	return "is not YAML: " + printable(strings.TrimPrefix(strings.Join(strings.Fields(err.Error()), " "), "yaml: "))
+	return "invalid YAML: " + printable(strings.TrimPrefix(strings.Join(strings.Fields(err.Error()), " "), "yaml: "))
 }

@@ -11,12 +11,12 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// MaxSize is how large a file may be. No Cluster that an API server would store comes near it.
+// MaxSize is the maximum size of a file. Clusters that an API server can store are much smaller.
 const MaxSize = 1 << 20
 
-// Read reads a file: documents of YAML or JSON, one of them a Cluster, in any order. An error is Violations with all that can't be
-// understood: broken text, unknown fields, values of the wrong type, objects that are there twice. It does not fill in defaults, and does
-// not validate. Objects of other groups, and those that the Cluster does not name, are in Ignored.
+// Read parses a file: YAML or JSON documents in any order, one of them a Cluster. The error is Violations with every syntax
+// error, unknown field, value of the wrong type and duplicate object. It neither sets defaults nor validates. Objects of other
+// API groups and those that the Cluster does not reference are listed in Ignored.
 func Read(data []byte) (*Config, error) {
 	c, problems := read(data)
 	if len(problems) > 0 {
@@ -25,13 +25,13 @@ func Read(data []byte) (*Config, error) {
 	return c, nil
 }
 
-// Check reads a file, fills in defaults and validates, and says all that is wrong at once: an unknown field does not hide a wrong count.
-// The Config is nil if something is wrong.
+// Check parses a file, sets defaults and validates. It reports every problem at once: an unknown field does not hide an invalid
+// count. The Config is nil if there is a problem.
 func Check(data []byte) (*Config, Violations) {
 	c, problems := read(data)
 	if c.Cluster != nil {
 		Default(c)
-		problems = append(problems, without(Validate(c), problems)...)
+		problems = append(problems, notWithin(Validate(c), problems)...)
 	}
 	if len(problems) > 0 {
 		return nil, problems
@@ -39,14 +39,14 @@ func Check(data []byte) (*Config, Violations) {
 	return c, nil
 }
 
-// without leaves out what follows from a value that could not be read.
-func without(all, read Violations) Violations {
+// notWithin removes violations that result from a value that could not be parsed.
+func notWithin(all, read Violations) Violations {
 	return slices.DeleteFunc(all, func(v Violation) bool {
 		return slices.ContainsFunc(read, func(r Violation) bool { return r.Path != "" && within(v.Path, r.Path) })
 	})
 }
 
-// within says whether a path is another one, or below it.
+// within reports whether a path equals another one or is below it.
 func within(path, other string) bool {
 	rest, below := strings.CutPrefix(path, other)
 	return below && (rest == "" || rest[0] == '.' || rest[0] == '[')
@@ -55,7 +55,7 @@ func within(path, other string) bool {
 func read(data []byte) (*Config, Violations) {
 	r := &reader{config: &Config{}, seen: map[string]bool{}}
 	if len(data) > MaxSize {
-		r.problem("", "split it, or leave out what does not belong to the cluster", "the file has %d bytes, more than %d", len(data), MaxSize)
+		r.problem("", "remove objects that do not belong to the cluster", "the file has %d bytes; the maximum is %d", len(data), MaxSize)
 		return r.config, r.problems
 	}
 	documents, problems := parse(data)
@@ -79,7 +79,7 @@ func (r *reader) problem(path, remedy, format string, args ...any) {
 	r.problems = append(r.problems, Violation{Path: path, Problem: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
-// document takes in one document, or each item of a list as kubectl prints it.
+// document adds a document, or each item of a List as kubectl prints it.
 func (r *reader) document(d document) {
 	if d.text("kind") == "List" && d.text("apiVersion") == "v1" {
 		items, _ := d.content["items"].([]any)
@@ -100,7 +100,7 @@ func (r *reader) document(d document) {
 func (r *reader) object(d document) {
 	kind, version := d.text("kind"), d.text("apiVersion")
 	if kind == "" || version == "" {
-		r.problem(d.where, "say what it is, such as apiVersion: "+anywherev1.GroupVersion.String()+" and kind: Cluster", "has no kind or no apiVersion")
+		r.problem(d.where, "set both, such as apiVersion: "+anywherev1.GroupVersion.String()+" and kind: Cluster", "has no kind or no apiVersion")
 		return
 	}
 	gv, err := schema.ParseGroupVersion(version)
@@ -109,13 +109,13 @@ func (r *reader) object(d document) {
 		return
 	}
 	if gv != anywherev1.GroupVersion {
-		r.problem(d.id()+": apiVersion", "use "+anywherev1.GroupVersion.String(), "version %s is not known", printable(gv.Version))
+		r.problem(d.id()+": apiVersion", "use "+anywherev1.GroupVersion.String(), "unknown version %s", printable(gv.Version))
 		return
 	}
 	r.own(d, kind)
 }
 
-// own takes in an object of our group.
+// own adds an object of the API group.
 func (r *reader) own(d document, kind string) {
 	object := newObject(kind)
 	if object == nil {
@@ -129,18 +129,18 @@ func (r *reader) own(d document, kind string) {
 	r.problems = append(r.problems, d.into(object)...)
 	strip(object)
 	if object.GetName() == "" {
-		r.problem(d.id()+": metadata.name", "give it a name", "has no name")
+		r.problem(d.id()+": metadata.name", "set a name", "is not set")
 		return
 	}
 	if id := kind + "/" + object.GetName(); r.seen[id] {
-		r.problem(id, "keep one of them", "is in the file more than once")
+		r.problem(id, "keep one of them", "appears more than once")
 		return
 	}
 	r.seen[kind+"/"+object.GetName()] = true
 	r.objects = append(r.objects, object)
 }
 
-// assemble finds the Cluster, and then what it names.
+// assemble selects the Cluster and the objects that it references.
 func (r *reader) assemble() {
 	var clusters []string
 	for _, o := range r.objects {
@@ -154,7 +154,7 @@ func (r *reader) assemble() {
 		r.named(References(r.config.Cluster))
 	case len(clusters) > 1:
 		r.config.Cluster = nil
-		r.problem("", "put each into a file of its own", "the file has %d Clusters: %s", len(clusters), printable(strings.Join(clusters, ", ")))
+		r.problem("", "use one file per cluster", "the file has %d Clusters: %s", len(clusters), printable(strings.Join(clusters, ", ")))
 	case len(r.problems) == 0:
 		r.problem("", "add an object with apiVersion: "+anywherev1.GroupVersion.String()+" and kind: Cluster", "the file has no Cluster")
 	}

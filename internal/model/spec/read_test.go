@@ -16,7 +16,7 @@ import (
 
 const head = "apiVersion: anywhere.eks.amazonaws.com/v1alpha1\nkind: Cluster\nmetadata: {name: a}\n"
 
-func TestFilesThatCanNotBeUnderstood(t *testing.T) {
+func TestReadReportsEveryProblem(t *testing.T) {
 	deep := strings.Repeat("[", 20000)
 	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\n"
 	for i := 'b'; i < 'k'; i++ {
@@ -33,27 +33,27 @@ func TestFilesThatCanNotBeUnderstood(t *testing.T) {
 		"only others": {"apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n", []string{"the file has no Cluster (add an object with apiVersion: anywhere.eks.amazonaws.com/v1alpha1 and kind: Cluster)"}},
 		"text":        {"hello", []string{"document 1: is not an object" + object}},
 		"a list":      {"- a\n- b\n", []string{"document 1: is not an object" + object}},
-		"NUL":         {"a: \x00", []string{"document 1: is not YAML: control characters are not allowed" + correct}},
-		"not UTF-8":   {"a: \xff\xfe", []string{"document 1: is not YAML: invalid leading UTF-8 octet" + correct}},
+		"NUL":         {"a: \x00", []string{"document 1: invalid YAML: control characters are not allowed" + correct}},
+		"not UTF-8":   {"a: \xff\xfe", []string{"document 1: invalid YAML: invalid leading UTF-8 octet" + correct}},
 		"an escape": {"kind: \"\\e[31m\"\napiVersion: anywhere.eks.amazonaws.com/v1alpha1\n", []string{
 			`document 1: "\x1b[31m" is not supported (use one of Cluster, DockerDatacenterConfig, PacketDatacenterConfig, PacketMachineConfig, FluxConfig, GitOpsConfig, OIDCConfig)`,
 		}},
-		"broken":         {head + "---\na: [b\n", []string{"document 2: is not YAML: line 4: did not find expected ',' or ']'" + correct}},
-		"too deep":       {deep, []string{"document 1: is not YAML: exceeded max depth of 10000" + correct}},
-		"a bomb":         {bomb, []string{"document 1: is not YAML: document contains excessive aliasing" + object}},
-		"in itself":      {"a: &a {b: *a}\n", []string{"document 1: is not YAML: anchor 'a' value contains itself" + object}},
-		"a key twice":    {head + "metadata: {name: b}\n", []string{"document 1: is not YAML: unmarshal errors: line 4: mapping key \"metadata\" already defined at line 3" + object}},
-		"a key of keys":  {"{[a]: b}", []string{"document 1: is not YAML: invalid map key: []interface {}{\"a\"}" + object}},
-		"not a number":   {"a: .nan\n", []string{"document 1: can't be written as JSON: it has a key that is not text, or a number that is none" + object}},
-		"no kind":        {"apiVersion: v1\n", []string{"document 1: has no kind or no apiVersion (say what it is, such as apiVersion: anywhere.eks.amazonaws.com/v1alpha1 and kind: Cluster)"}},
-		"no name":        {"apiVersion: anywhere.eks.amazonaws.com/v1alpha1\nkind: Cluster\n", []string{"document 1: metadata.name: has no name (give it a name)"}},
-		"a later API":    {strings.Replace(head, "v1alpha1", "v1beta1", 1), []string{"Cluster/a: apiVersion: version v1beta1 is not known (use anywhere.eks.amazonaws.com/v1alpha1)"}},
+		"broken":         {head + "---\na: [b\n", []string{"document 2: invalid YAML: line 4: did not find expected ',' or ']'" + correct}},
+		"too deep":       {deep, []string{"document 1: invalid YAML: exceeded max depth of 10000" + correct}},
+		"a bomb":         {bomb, []string{"document 1: invalid YAML: document contains excessive aliasing" + object}},
+		"in itself":      {"a: &a {b: *a}\n", []string{"document 1: invalid YAML: anchor 'a' value contains itself" + object}},
+		"a key twice":    {head + "metadata: {name: b}\n", []string{"document 1: invalid YAML: unmarshal errors: line 4: mapping key \"metadata\" already defined at line 3" + object}},
+		"a key of keys":  {"{[a]: b}", []string{"document 1: invalid YAML: invalid map key: []interface {}{\"a\"}" + object}},
+		"not a number":   {"a: .nan\n", []string{"document 1: can't be converted to JSON: a key is not a string, or a number is not finite" + object}},
+		"no kind":        {"apiVersion: v1\n", []string{"document 1: has no kind or no apiVersion (set both, such as apiVersion: anywhere.eks.amazonaws.com/v1alpha1 and kind: Cluster)"}},
+		"no name":        {"apiVersion: anywhere.eks.amazonaws.com/v1alpha1\nkind: Cluster\n", []string{"document 1: metadata.name: is not set (set a name)"}},
+		"a later API":    {strings.Replace(head, "v1alpha1", "v1beta1", 1), []string{"Cluster/a: apiVersion: unknown version v1beta1 (use anywhere.eks.amazonaws.com/v1alpha1)"}},
 		"a typing error": {strings.Replace(head, "kind: Cluster", "kind: DockerDataCenterConfg", 1), []string{"DockerDataCenterConfg/a: DockerDataCenterConfg is not supported (did you mean DockerDatacenterConfig?)"}},
 		"users of a cloud": {strings.Replace(head, "kind: Cluster", "kind: AWSIamConfig", 1), []string{
-			"AWSIamConfig/a: AWSIamConfig is not supported (users log in with an OIDCConfig, or with certificates)",
+			"AWSIamConfig/a: AWSIamConfig is not supported (authenticate users with an OIDCConfig or with certificates)",
 		}},
-		"two clusters":     {head + "---\n" + strings.Replace(head, "name: a", "name: b", 1), []string{"the file has 2 Clusters: a, b (put each into a file of its own)"}},
-		"a cluster, twice": {head + "---\n" + head, []string{"Cluster/a: is in the file more than once (keep one of them)"}},
+		"two clusters":     {head + "---\n" + strings.Replace(head, "name: a", "name: b", 1), []string{"the file has 2 Clusters: a, b (use one file per cluster)"}},
+		"a cluster, twice": {head + "---\n" + head, []string{"Cluster/a: appears more than once (keep one of them)"}},
 		"unknown fields": {head + "spec:\n  managementt: true\n  workerNodeGroupConfigurations: [{name: x, replicas: 1}]\nextra: 1\n", []string{
 			"extra: unknown field (remove it, or use one of apiVersion, kind, metadata, spec, status)",
 			"spec.managementt: unknown field (did you mean management?)",
@@ -61,19 +61,19 @@ func TestFilesThatCanNotBeUnderstood(t *testing.T) {
 				"kubernetesVersion, labels, machineGroupRef, machineHealthCheck, name, taints, upgradeRolloutStrategy)",
 		}},
 		"wrong types": {head + "spec:\n  kubernetesVersion: [1]\n  management: maybe\n  controlPlaneConfiguration: {count: 1.5, labels: {a: 1, b: [x]}}\n  workerNodeGroupConfigurations: {name: x}\n  gitOpsRef: 5\n", []string{
-			"spec.controlPlaneConfiguration.count: is a number, and has to be a whole number of the right size (write a whole number of the right size)",
-			"spec.controlPlaneConfiguration.labels[a]: is a number, and has to be text (put it in quotes)",
-			"spec.controlPlaneConfiguration.labels[b]: is a list, and has to be text (put it in quotes)",
-			"spec.gitOpsRef: is a number, and has to be an object (write an object)",
-			"spec.kubernetesVersion: is a list, and has to be text (put it in quotes)",
-			"spec.management: is text, and has to be true or false (write true or false)",
-			"spec.workerNodeGroupConfigurations: is an object, and has to be a list (write a list)",
+			"spec.controlPlaneConfiguration.count: is a number but must be an integer within range (write an integer within range)",
+			"spec.controlPlaneConfiguration.labels[a]: is a number but must be a string (put it in quotes)",
+			"spec.controlPlaneConfiguration.labels[b]: is a list but must be a string (put it in quotes)",
+			"spec.gitOpsRef: is a number but must be an object (write an object)",
+			"spec.kubernetesVersion: is a list but must be a string (put it in quotes)",
+			"spec.management: is a string but must be true or false (write true or false)",
+			"spec.workerNodeGroupConfigurations: is an object but must be a list (write a list)",
 		}},
 		"a count that is too large": {head + "spec: {etcdEncryption: [{providers: [{kms: {name: x, cachesize: 99999999999}}]}]}\n", []string{
-			"spec.etcdEncryption[0].providers[0].kms.cachesize: is a number, and has to be a whole number of the right size (write a whole number of the right size)",
+			"spec.etcdEncryption[0].providers[0].kms.cachesize: is a number but must be an integer within range (write an integer within range)",
 		}},
 		"an item of a list": {"apiVersion: v1\nkind: List\nitems: [5]\n", []string{"document 1, item 1: is not an object (an item is an object with apiVersion, kind and metadata)"}},
-		"too large":         {strings.Repeat("#", spec.MaxSize+1), []string{"the file has 1048577 bytes, more than 1048576 (split it, or leave out what does not belong to the cluster)"}},
+		"too large":         {strings.Repeat("#", spec.MaxSize+1), []string{"the file has 1048577 bytes; the maximum is 1048576 (remove objects that do not belong to the cluster)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := spec.Read([]byte(test.text))
@@ -189,7 +189,7 @@ status:
 	}
 }
 
-func TestWhatDoesNotBelongToTheClusterIsNamed(t *testing.T) {
+func TestReadListsIgnoredObjects(t *testing.T) {
 	c, err := spec.Read(append(base(t, "packet"), []byte(`
 ---
 apiVersion: anywhere.eks.amazonaws.com/v1alpha1

@@ -21,7 +21,7 @@ func certSANsRule(c *anywherev1.Cluster) Violations {
 	var problems Violations
 	for i, name := range c.Spec.ControlPlaneConfiguration.CertSANs {
 		if !isSAN(name) {
-			problems = append(problems, one(fmt.Sprintf("%s.certSans[%d]", controlPlane, i), "give an IP address or a domain", "%q is neither an IP address nor a domain", printable(name))...)
+			problems = append(problems, one(fmt.Sprintf("%s.certSans[%d]", controlPlane, i), "use an IP address or a domain", "%q is neither an IP address nor a domain", printable(name))...)
 		}
 	}
 	return problems
@@ -34,10 +34,10 @@ func isSAN(name string) bool {
 	return len(validation.IsDNS1123Subdomain(name)) == 0 || len(validation.IsWildcardDNS1123Subdomain(name)) == 0
 }
 
-// flagName is how API servers name their flags.
+// flagName is the format of flags of API servers.
 var flagName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// apiServerArgsRule keeps a flag from being said twice, in two ways.
+// apiServerArgsRule rejects flags that another field sets.
 func apiServerArgsRule(c *anywherev1.Cluster) Violations {
 	var problems Violations
 	issuer := slices.ContainsFunc(c.Spec.IdentityProviderRefs, func(r anywherev1.Ref) bool { return r.Kind == anywherev1.OIDCConfigKind })
@@ -45,7 +45,7 @@ func apiServerArgsRule(c *anywherev1.Cluster) Violations {
 		at := controlPlane + ".apiServerExtraArgs[" + printable(flag) + "]"
 		switch {
 		case !flagName.MatchString(flag):
-			problems = append(problems, one(at, "write the flag without dashes before it, such as audit-log-maxage", "is not a flag")...)
+			problems = append(problems, one(at, "write the flag without leading dashes, such as audit-log-maxage", "is not a valid flag name")...)
 		case issuer && strings.HasPrefix(flag, "oidc-"):
 			problems = append(problems, one(at, "remove the flag, or the OIDCConfig from identityProviderRefs", "can't be set together with an OIDCConfig")...)
 		}
@@ -53,7 +53,7 @@ func apiServerArgsRule(c *anywherev1.Cluster) Violations {
 	return problems
 }
 
-// auditPolicyRule reads a policy as an API server would: one that it can't read keeps it from starting.
+// auditPolicyRule parses a policy as an API server would, which does not start with an invalid one.
 func auditPolicyRule(c *anywherev1.Cluster) Violations {
 	const at = controlPlane + ".auditPolicyContent"
 	text := c.Spec.ControlPlaneConfiguration.AuditPolicyContent
@@ -67,31 +67,31 @@ func auditPolicyRule(c *anywherev1.Cluster) Violations {
 	policy, problem := objectOf(&node)
 	switch {
 	case problem != "":
-		return one(at, "give a Policy of audit.k8s.io/v1", "%s", problem)
+		return one(at, "use a Policy of audit.k8s.io/v1", "%s", problem)
 	case policy["apiVersion"] != auditv1.SchemeGroupVersion.String() || policy["kind"] != "Policy":
 		return one(at, "begin with apiVersion: audit.k8s.io/v1 and kind: Policy", "is not a Policy of audit.k8s.io/v1")
 	}
 	f := &fitting{prefix: at + ": "}
 	f.fit(policy, reflect.TypeFor[auditv1.Policy](), "")
 	if rules, _ := policy["rules"].([]any); len(rules) == 0 {
-		f.problem("rules", "add a rule, such as {level: Metadata}", "there are none")
+		f.problem("rules", "add a rule, such as {level: Metadata}", "at least one rule is required")
 	}
 	return f.problems
 }
 
-// encryptionRule wants one plugin, at a socket that API servers can reach.
+// encryptionRule requires one plugin with a socket that API servers can reach.
 func encryptionRule(c *anywherev1.Cluster) Violations {
 	var problems Violations
 	if len(c.Spec.EtcdEncryption) > 1 {
-		problems = one("spec.etcdEncryption", "name all resources in one", "only one is supported")
+		problems = one("spec.etcdEncryption", "list all resources in one entry", "only one entry is supported")
 	}
 	for i, e := range c.Spec.EtcdEncryption {
 		at := fmt.Sprintf("spec.etcdEncryption[%d]", i)
 		if len(e.Resources) == 0 || slices.Contains(e.Resources, "") {
-			problems = append(problems, one(at+".resources", "name what is encrypted, such as secrets", "is empty, or has an entry that is")...)
+			problems = append(problems, one(at+".resources", "list the resources to encrypt, such as secrets", "is empty or contains an empty entry")...)
 		}
 		if len(e.Providers) != 1 || e.Providers[0].KMS == nil {
-			problems = append(problems, one(at+".providers", "give one provider, with kms", "exactly one provider of kind kms is needed")...)
+			problems = append(problems, one(at+".providers", "configure one kms provider", "exactly one kms provider is required")...)
 			continue
 		}
 		problems = append(problems, kmsProblems(e.Providers[0].KMS, at+".providers[0].kms")...)
@@ -102,13 +102,13 @@ func encryptionRule(c *anywherev1.Cluster) Violations {
 func kmsProblems(k *anywherev1.KMS, at string) Violations {
 	var problems Violations
 	if k.Name == "" {
-		problems = one(at+".name", "give the plugin a name", "is not set")
+		problems = one(at+".name", "name the plugin", "is not set")
 	}
 	if socket, ok := strings.CutPrefix(k.SocketListenAddress, "unix://"); !ok || !path.IsAbs(socket) || path.Clean(socket) != socket {
-		problems = append(problems, one(at+".socketListenAddress", "write it as unix:///var/run/kmsplugin/socket.sock", "is not the address of a socket")...)
+		problems = append(problems, one(at+".socketListenAddress", "write it as unix:///var/run/kmsplugin/socket.sock", "is not a socket address")...)
 	}
 	if k.CacheSize != nil && *k.CacheSize < 0 {
 		problems = append(problems, one(at+".cachesize", "use 1000, or leave it out", "must not be negative")...)
 	}
-	return append(problems, lasts(k.Timeout, time.Millisecond, at+".timeout")...)
+	return append(problems, durationProblems(k.Timeout, time.Millisecond, at+".timeout")...)
 }

@@ -14,35 +14,35 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// judge says what a value must be; it is empty if it is that.
-type judge func(value any) string
+// check returns what a value must be, or the empty string if it is valid.
+type check func(value any) string
 
-// networkValues are the values of the chart of the network that a spec may set. One is missing on purpose: remove, which takes the network
-// away.
+// networkValues are the values of the chart of the Pod network that a spec may set. The value remove is left out on purpose:
+// it uninstalls the network.
 var networkValues = map[string]any{
-	"confDir": judge(mustBeDirectory),
+	"confDir": check(mustBeDirectory),
 	"image": map[string]any{
-		"repository": judge(mustBeText),
-		"tag":        judge(mustBeText),
-		"pullPolicy": judge(mustBePullPolicy),
+		"repository": check(mustBeText),
+		"tag":        check(mustBeText),
+		"pullPolicy": check(mustBePullPolicy),
 	},
 	"resources": map[string]any{
-		"requests": judge(mustBeQuantities),
-		"limits":   judge(mustBeQuantities),
+		"requests": check(mustBeQuantities),
+		"limits":   check(mustBeQuantities),
 	},
 }
 
-// helmValuesProblems takes what the chart of the network has, and nothing that it would silently ignore.
+// helmValuesProblems rejects values that the chart of the Pod network would silently ignore.
 func helmValuesProblems(cilium *anywherev1.CiliumConfig, at string) Violations {
 	if cilium.HelmValues == nil || len(cilium.HelmValues.Raw) == 0 {
 		return nil
 	}
 	if cilium.SkipUpgrade != nil && *cilium.SkipUpgrade {
-		return one(at, "give them to the chart that you install", "helmValues must not be set with skipUpgrade, as Drover installs no network then")
+		return one(at, "pass them to the chart that you install", "helmValues must not be set with skipUpgrade, because Drover then installs no Pod network")
 	}
 	var values map[string]any
 	if err := json.Unmarshal(cilium.HelmValues.Raw, &values); err != nil {
-		return one(at, "write it as an object such as {resources: {limits: {memory: 256Mi}}}", "it is no object")
+		return one(at, "write it as an object such as {resources: {limits: {memory: 256Mi}}}", "is not an object")
 	}
 	return chartProblems(at, values, networkValues)
 }
@@ -52,7 +52,7 @@ func chartProblems(at string, values, known map[string]any) Violations {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		where := at + "." + printable(key)
 		switch rule := known[key].(type) {
-		case judge:
+		case check:
 			if must := rule(values[key]); must != "" {
 				problems = append(problems, one(where, "write "+must, "the value must be %s", must)...)
 			}
@@ -64,7 +64,7 @@ func chartProblems(at string, values, known map[string]any) Violations {
 			}
 			problems = append(problems, chartProblems(where, below, rule)...)
 		default:
-			problems = append(problems, one(where, fmt.Sprintf("use %s here, or %s", settings(known), ownNetwork), "the network that Drover installs does not have this setting")...)
+			problems = append(problems, one(where, fmt.Sprintf("use %s here, or %s", settings(known), installOwnNetwork), "the Pod network that Drover installs does not support this setting")...)
 		}
 	}
 	return problems
@@ -78,14 +78,14 @@ func mustBeText(value any) string {
 	if text, ok := value.(string); ok && text != "" {
 		return ""
 	}
-	return "a text"
+	return "a string"
 }
 
 func mustBeDirectory(value any) string {
 	if text, ok := value.(string); ok && path.IsAbs(text) && path.Clean(text) == text {
 		return ""
 	}
-	return "the path of a directory on machines, such as /etc/cni/net.d"
+	return "an absolute path, such as /etc/cni/net.d"
 }
 
 func mustBePullPolicy(value any) string {
@@ -97,7 +97,7 @@ func mustBePullPolicy(value any) string {
 }
 
 func mustBeQuantities(value any) string {
-	const must = "amounts such as {cpu: 100m, memory: 128Mi}"
+	const must = "quantities such as {cpu: 100m, memory: 128Mi}"
 	amounts, ok := value.(map[string]any)
 	if !ok {
 		return must

@@ -11,7 +11,7 @@ import (
 	"github.com/drover-dev/drover/charts"
 )
 
-func TestTheValuesThatASpecMaySetAreThoseOfTheChart(t *testing.T) {
+func TestNetworkValuesMatchTheChart(t *testing.T) {
 	text, err := charts.Files.ReadFile("cni/values.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -20,7 +20,7 @@ func TestTheValuesThatASpecMaySetAreThoseOfTheChart(t *testing.T) {
 	if err := yaml.Unmarshal(text, &chart); err != nil {
 		t.Fatal(err)
 	}
-	delete(chart, "remove") // That is no setting but an act.
+	delete(chart, "remove") // It is an action, not a setting.
 	var compare func(at string, chart, known map[string]any)
 	compare = func(at string, chart, known map[string]any) {
 		if diff := cmp.Diff(slices.Sorted(maps.Keys(chart)), slices.Sorted(maps.Keys(known))); diff != "" {
@@ -34,6 +34,6 @@ func TestTheValuesThatASpecMaySetAreThoseOfTheChart(t *testing.T) {
 	}
 	compare("", chart, networkValues)
 	if wrong := chartProblems("values", map[string]any{"confDir": chart["confDir"], "resources": chart["resources"]}, networkValues); len(wrong) > 0 {
-		t.Errorf("the chart's own values are refused: %v", wrong)
+		t.Errorf("the default values of the chart are rejected: %v", wrong)
 	}
 }

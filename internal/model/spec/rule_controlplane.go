@@ -8,12 +8,12 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// controlPlaneCountRule keeps a majority of etcd members possible.
+// controlPlaneCountRule requires an odd number of etcd members.
 func controlPlaneCountRule(c *anywherev1.Cluster) Violations {
 	count := c.Spec.ControlPlaneConfiguration.Count
 	switch {
 	case count <= 0:
-		return one(controlPlane+".count", "use 1, or 3 or 5 to survive the loss of a machine", "control plane node count must be positive")
+		return one(controlPlane+".count", "use 1, or 3 or 5 to tolerate the loss of a machine", "control plane node count must be positive")
 	case count%2 == 0 && c.Spec.ExternalEtcdConfiguration == nil:
 		return one(controlPlane+".count", "use an odd number: 1, 3 or 5",
 			"control plane node count cannot be an even number when using stacked etcd topology")
@@ -21,19 +21,19 @@ func controlPlaneCountRule(c *anywherev1.Cluster) Violations {
 	return nil
 }
 
-// endpointRule: local machines have an address of their own making, and others reserve one if none is given.
+// endpointRule checks the endpoint. Drover chooses the address of local machines, and reserves one for others if none is set.
 func endpointRule(c *anywherev1.Cluster) Violations {
 	endpoint := c.Spec.ControlPlaneConfiguration.Endpoint
 	switch {
 	case endpoint == nil || local(c) && endpoint.Host == "":
 		return nil
 	case local(c):
-		return one(controlPlane+".endpoint", "remove it: local machines choose the address", "specifying endpoint host configuration in Cluster is not supported")
+		return one(controlPlane+".endpoint", "remove it: Drover chooses the address of local machines", "specifying endpoint host configuration in Cluster is not supported")
 	case endpoint.Host == "":
-		return one(controlPlane+".endpoint.host", "give an address, or remove endpoint to have one reserved",
+		return one(controlPlane+".endpoint.host", "set an address, or remove endpoint to reserve one automatically",
 			"cluster controlPlaneConfiguration.Endpoint.Host is not set or is empty")
 	case !isHost(endpoint.Host):
-		return one(controlPlane+".endpoint.host", "give an IP address or a host name, without a port", "%q is not an address", printable(endpoint.Host))
+		return one(controlPlane+".endpoint.host", "use an IP address or a host name without a port", "%q is not a valid address", printable(endpoint.Host))
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func controlPlaneLabelsRule(c *anywherev1.Cluster) Violations {
 	return labelProblems(c.Spec.ControlPlaneConfiguration.Labels, controlPlane+".labels")
 }
 
-// controlPlaneRolloutRule: a control plane is replaced by adding one before or removing one before, never more.
+// controlPlaneRolloutRule allows one machine to be added or removed at a time.
 func controlPlaneRolloutRule(c *anywherev1.Cluster) Violations {
 	strategy := c.Spec.ControlPlaneConfiguration.UpgradeRolloutStrategy
 	if strategy == nil {
@@ -65,18 +65,18 @@ func controlPlaneRolloutRule(c *anywherev1.Cluster) Violations {
 		return problems
 	}
 	if r := strategy.RollingUpdate; r != nil && r.MaxSurge != 0 && r.MaxSurge != 1 {
-		return one(path+".rollingUpdate.maxSurge", "use 1, or 0 if there is no machine to spare", "maxSurge must be 0 or 1 for control planes")
+		return one(path+".rollingUpdate.maxSurge", "use 1, or 0 without a spare machine", "maxSurge must be 0 or 1 for control planes")
 	}
 	return surgeProblems(c, path)
 }
 
-// surgeProblems: without a further machine, one of too few would have to go first.
+// surgeProblems rejects rollouts that remove a machine first when there are too few.
 func surgeProblems(c *anywherev1.Cluster, path string) Violations {
 	r := c.Spec.ControlPlaneConfiguration.UpgradeRolloutStrategy.RollingUpdate
 	if r == nil || r.MaxSurge != 0 || c.Spec.ControlPlaneConfiguration.Count >= 3 {
 		return nil
 	}
-	return one(path+".rollingUpdate.maxSurge", "use 1, or at least 3 control planes", "maxSurge 0 needs at least 3 control planes")
+	return one(path+".rollingUpdate.maxSurge", "use 1, or at least 3 control plane machines", "maxSurge 0 requires at least 3 control plane machines")
 }
 
 func controlPlaneHealthRule(c *anywherev1.Cluster) Violations {
@@ -87,38 +87,38 @@ func controlPlaneKubeletRule(c *anywherev1.Cluster) Violations {
 	return kubeletProblems(c.Spec.ControlPlaneConfiguration.KubeletConfiguration, controlPlane+".kubeletConfiguration")
 }
 
-// etcdRule keeps the shape of what is then refused: etcd has no machines of its own.
+// etcdRule rejects external etcd, and reports its other problems too.
 func etcdRule(c *anywherev1.Cluster) Violations {
 	etcd := c.Spec.ExternalEtcdConfiguration
 	if etcd == nil {
 		return nil
 	}
-	problems := one("spec.externalEtcdConfiguration", "remove it: etcd runs on the control planes, of which 3 or 5 survive the loss of a machine",
-		"etcd on machines of its own is not supported")
+	problems := one("spec.externalEtcdConfiguration", "remove it: etcd runs on the control plane machines; use 3 or 5 of them to tolerate the loss of one",
+		"external etcd is not supported")
 	if etcd.Count <= 0 || etcd.Count%2 == 0 {
 		problems = append(problems, one("spec.externalEtcdConfiguration.count", "use an odd number: 1, 3 or 5", "external etcd count must be positive and odd")...)
 	}
 	return append(problems, machineGroup(c, etcd.MachineGroupRef, "spec.externalEtcdConfiguration", "must specify machineGroupRef for etcd machines")...)
 }
 
-// machineGroup wants machines to be described, unless they are those of a host, which are all alike. There is nothing to say about machines
-// of a cloud that is refused.
+// machineGroup requires a machine config, except for local machines, which are identical. It ignores unsupported
+// infrastructure, which another rule rejects.
 func machineGroup(c *anywherev1.Cluster, ref *anywherev1.Ref, path, unset string) Violations {
 	path += ".machineGroupRef"
 	switch {
 	case local(c) && ref == nil || !local(c) && !remote(c):
 		return nil
 	case local(c):
-		return one(path, "remove it: local machines are all alike", "machine configs are not supported with %s", anywherev1.DockerDatacenterConfigKind)
+		return one(path, "remove it: all local machines are identical", "machine configs are not supported with %s", anywherev1.DockerDatacenterConfigKind)
 	case ref == nil:
-		return one(path, "name a "+anywherev1.PacketMachineConfigKind, "%s", unset)
+		return one(path, "reference a "+anywherev1.PacketMachineConfigKind, "%s", unset)
 	case ref.Kind != anywherev1.PacketMachineConfigKind:
 		return one(path+".kind", "use "+anywherev1.PacketMachineConfigKind, "%q is not supported", printable(ref.Kind))
 	}
-	return nameOf(path, *ref)
+	return refNameProblems(path, *ref)
 }
 
-// isHost accepts an address or a name.
+// isHost reports whether host is an IP address or a host name.
 func isHost(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return true

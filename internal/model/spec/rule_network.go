@@ -9,7 +9,8 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// Sizes of the blocks that nodes get if the spec does not say, and how much larger the block of all pods may be.
+// Default prefix lengths of the Pod blocks of nodes, and the maximum difference from the prefix length of the Pod block of
+// the cluster.
 const (
 	nodeMaskIPv4 = 24
 	nodeMaskIPv6 = 64
@@ -24,15 +25,15 @@ func blocksRule(c *anywherev1.Cluster) Violations {
 
 func blockProblems(blocks []string, at, example string) Violations {
 	if len(blocks) != 1 {
-		return one(at, "give one block such as "+example, "exactly one block is needed, there are %d", len(blocks))
+		return one(at, "use one CIDR block such as "+example, "exactly one CIDR block is required, got %d", len(blocks))
 	}
 	if _, err := netip.ParsePrefix(blocks[0]); err != nil {
-		return one(at+"[0]", "write it as "+example, "%q is not a block of addresses", printable(blocks[0]))
+		return one(at+"[0]", "write it as "+example, "%q is not a CIDR block", printable(blocks[0]))
 	}
 	return nil
 }
 
-// block returns the only block, if it is one.
+// block returns the only CIDR block, if it is valid.
 func block(blocks []string) (netip.Prefix, bool) {
 	if len(blocks) != 1 {
 		return netip.Prefix{}, false
@@ -41,17 +42,17 @@ func block(blocks []string) (netip.Prefix, bool) {
 	return prefix, err == nil
 }
 
-// overlapRule keeps an address of a pod from being one of a service.
+// overlapRule keeps the addresses of Pods and services apart.
 func overlapRule(c *anywherev1.Cluster) Violations {
 	pods, ok := block(c.Spec.ClusterNetwork.Pods.CidrBlocks)
 	services, also := block(c.Spec.ClusterNetwork.Services.CidrBlocks)
 	if !ok || !also || !pods.Overlaps(services) {
 		return nil
 	}
-	return one(network+".services.cidrBlocks[0]", "choose another block for one of them", "%s overlaps with the block of pods, %s", services, pods)
+	return one(network+".services.cidrBlocks[0]", "choose blocks that do not overlap", "%s overlaps with the Pod block %s", services, pods)
 }
 
-// maskRule: each node gets a part of the block of pods, and there can't be more parts than the controller manager can count.
+// maskRule checks that the Pod block can be divided among nodes, within the limits of the controller manager.
 func maskRule(c *anywherev1.Cluster) Violations {
 	pods, ok := block(c.Spec.ClusterNetwork.Pods.CidrBlocks)
 	if !ok {
@@ -67,23 +68,23 @@ func maskRule(c *anywherev1.Cluster) Violations {
 	at := network + ".nodes.cidrMaskSize"
 	switch {
 	case mask > pods.Addr().BitLen():
-		return one(at, "use 24, or leave it out", "%d is more than an address has", mask)
+		return one(at, "use 24, or leave it out", "%d is longer than an address", mask)
 	case pods.Bits() >= mask:
-		return one(at, "use a larger block for pods, or a larger cidrMaskSize", "the block of pods %s is too small to give each node a /%d", pods, mask)
+		return one(at, "use a larger Pod block or a larger cidrMaskSize", "the Pod block %s is too small for a /%d per node", pods, mask)
 	case mask-pods.Bits() > maxMaskGap:
-		return one(at, "use a smaller block for pods, or a smaller cidrMaskSize", "a /%d in the block of pods %s differs by more than %d", mask, pods, maxMaskGap)
+		return one(at, "use a smaller Pod block or a smaller cidrMaskSize", "a /%d per node in the Pod block %s differs by more than %d bits", mask, pods, maxMaskGap)
 	}
 	return nil
 }
 
-// cniRule wants one network to be named, in one way.
+// cniRule requires exactly one Pod network.
 func cniRule(c *anywherev1.Cluster) Violations {
 	n := c.Spec.ClusterNetwork
 	switch {
 	case n.CNI != "" && n.CNIConfig != nil:
-		return one(network+".cni", "remove cni, and keep cniConfig", "cni and cniConfig must not both be set")
+		return one(network+".cni", "remove cni and keep cniConfig", "cni and cniConfig must not both be set")
 	case n.CNI != "" && n.CNI != anywherev1.CiliumCNI && n.CNI != anywherev1.KindnetdCNI:
-		return one(network+".cni", "remove it, or "+chosenNetwork, "%q is not supported", printable(n.CNI))
+		return one(network+".cni", "remove it, or "+useCilium, "%q is not supported", printable(n.CNI))
 	case n.CNI == anywherev1.CiliumCNI:
 		return nil
 	case n.CNI == anywherev1.KindnetdCNI:
@@ -92,13 +93,13 @@ func cniRule(c *anywherev1.Cluster) Violations {
 	return cniConfigProblems(c)
 }
 
-const chosenNetwork = "write cniConfig: {cilium: {}}"
+const useCilium = "write cniConfig: {cilium: {}}"
 
 func cniConfigProblems(c *anywherev1.Cluster) Violations {
 	config := c.Spec.ClusterNetwork.CNIConfig
 	switch {
 	case config == nil || config.Cilium == nil && config.Kindnetd == nil:
-		return one(network+".cniConfig", chosenNetwork, "no CNI is specified")
+		return one(network+".cniConfig", useCilium, "no CNI is specified")
 	case config.Cilium != nil && config.Kindnetd != nil:
 		return one(network+".cniConfig", "keep one of them", "cannot specify more than one CNI")
 	case config.Kindnetd != nil:
@@ -111,12 +112,12 @@ func kindnetdProblems(c *anywherev1.Cluster) Violations {
 	if local(c) {
 		return nil
 	}
-	return one(network+".cniConfig.kindnetd", chosenNetwork, "kindnetd is only supported with %s", anywherev1.DockerDatacenterConfigKind)
+	return one(network+".cniConfig.kindnetd", useCilium, "kindnetd is only supported with %s", anywherev1.DockerDatacenterConfigKind)
 }
 
-const ownNetwork = "leave it out, or set skipUpgrade: true and install Cilium with a HelmChartProxy"
+const installOwnNetwork = "remove it, or set skipUpgrade: true and install Cilium with a HelmChartProxy"
 
-// ciliumRule refuses settings that the network that Drover ships does not have, so that nobody relies on them.
+// ciliumRule rejects settings that the Pod network of Drover does not support, so that nobody relies on them.
 func ciliumRule(c *anywherev1.Cluster) Violations {
 	if c.Spec.ClusterNetwork.CNIConfig == nil || c.Spec.ClusterNetwork.CNIConfig.Cilium == nil {
 		return nil
@@ -134,7 +135,7 @@ func ciliumRule(c *anywherev1.Cluster) Violations {
 		{"cniExclusive", cilium.CNIExclusive != nil},
 	} {
 		if setting.set {
-			problems = append(problems, one(at+"."+setting.field, ownNetwork, "the network that Drover installs does not have this setting")...)
+			problems = append(problems, one(at+"."+setting.field, installOwnNetwork, "the Pod network that Drover installs does not support this setting")...)
 		}
 	}
 	return append(problems, helmValuesProblems(cilium, at+".helmValues")...)
@@ -151,9 +152,9 @@ func policyProblems(cilium *anywherev1.CiliumConfig, at string) Violations {
 		}
 		return nil
 	case anywherev1.CiliumPolicyModeAlways:
-		return one(at, ownNetwork, "the network that Drover installs does not enforce network policies")
+		return one(at, installOwnNetwork, "the Pod network that Drover installs does not enforce network policies")
 	}
-	return one(at, "use default or never", "%q is not a mode of enforcement", printable(string(cilium.PolicyEnforcementMode)))
+	return one(at, "use default or never", "%q is not a policy enforcement mode", printable(string(cilium.PolicyEnforcementMode)))
 }
 
 func routingProblems(cilium *anywherev1.CiliumConfig, at string) Violations {
@@ -162,13 +163,13 @@ func routingProblems(cilium *anywherev1.CiliumConfig, at string) Violations {
 		return nil
 	case anywherev1.CiliumRoutingModeDirect:
 		if cilium.IPv4NativeRoutingCIDR == "" {
-			return one(at, "leave out routingMode: packets are routed as they are", "ipv4NativeRoutingCIDR is required with routingMode direct")
+			return one(at, "remove routingMode: packets are always routed directly", "ipv4NativeRoutingCIDR is required with routingMode direct")
 		}
-		return one(at, "leave it out: packets are routed as they are", "the network that Drover installs does not have this setting")
+		return one(at, "remove it: packets are always routed directly", "the Pod network that Drover installs does not support this setting")
 	case anywherev1.CiliumRoutingModeOverlay:
-		return one(at, ownNetwork, "the network that Drover installs has no overlay")
+		return one(at, installOwnNetwork, "the Pod network that Drover installs does not support overlays")
 	}
-	return one(at, "leave it out", "%q is not a mode of routing", printable(string(cilium.RoutingMode)))
+	return one(at, "leave it out", "%q is not a routing mode", printable(string(cilium.RoutingMode)))
 }
 
 func resolvConfRule(c *anywherev1.Cluster) Violations {
@@ -176,5 +177,5 @@ func resolvConfRule(c *anywherev1.Cluster) Violations {
 	if conf == nil || conf.Path == "" || path.IsAbs(conf.Path) && path.Clean(conf.Path) == conf.Path {
 		return nil
 	}
-	return one(network+".dns.resolvConf.path", "use a path such as /etc/resolv.conf", "%q is not a path of a file on a machine", printable(conf.Path))
+	return one(network+".dns.resolvConf.path", "use a path such as /etc/resolv.conf", "%q is not an absolute path", printable(conf.Path))
 }

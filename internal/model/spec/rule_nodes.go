@@ -37,7 +37,7 @@ func taintProblems(taints []corev1.Taint, path string) Violations {
 			problems = append(problems, one(at+".effect", "use NoSchedule, PreferNoSchedule or NoExecute", "%q is not an effect", printable(string(t.Effect)))...)
 		}
 		if id := t.Key + ":" + string(t.Effect); seen[id] {
-			problems = append(problems, one(at, "keep one of them", "there are two taints with this key and effect")...)
+			problems = append(problems, one(at, "keep one of them", "another taint has the same key and effect")...)
 		}
 		seen[t.Key+":"+string(t.Effect)] = true
 	}
@@ -50,35 +50,37 @@ func labelProblems(labels map[string]string, path string) Violations {
 		at := path + "[" + printable(key) + "]"
 		switch {
 		case len(validation.IsQualifiedName(key)) > 0:
-			problems = append(problems, one(at, "use a key such as example.com/team", "is not a valid key of a label")...)
+			problems = append(problems, one(at, "use a key such as example.com/team", "is not a valid label key")...)
 		case len(validation.IsValidLabelValue(labels[key])) > 0:
-			problems = append(problems, one(at, "use letters, digits, dashes, dots and underscores, 63 at most", "has a value that is not valid for a label")...)
-		case !mayHave(key):
-			problems = append(problems, one(at, "use a domain of your own, or node.kubernetes.io", "a node may not be given this label")...)
+			problems = append(problems, one(at, "use letters, digits, dashes, dots and underscores, 63 at most", "has an invalid label value")...)
+		case !allowedOnNodes(key):
+			problems = append(problems, one(at, "use your own domain or node.kubernetes.io", "kubelets are not allowed to set this label")...)
 		}
 	}
 	return problems
 }
 
-// nodeLabels are the labels of Kubernetes that a kubelet may give its own node. With any other it does not start.
+// nodeLabels are the labels of Kubernetes that a kubelet may set on its own node. With any other it does not start.
 var nodeLabels = map[string]bool{
 	corev1.LabelHostname: true, corev1.LabelArchStable: true, corev1.LabelOSStable: true, corev1.LabelInstanceTypeStable: true,
 	corev1.LabelTopologyZone: true, corev1.LabelTopologyRegion: true, corev1.LabelInstanceType: true,
 	corev1.LabelFailureDomainBetaZone: true, corev1.LabelFailureDomainBetaRegion: true, "beta.kubernetes.io/os": true, "beta.kubernetes.io/arch": true,
 }
 
-// nodeDomains are the domains of Kubernetes whose labels nodes get: the first two from their kubelets, the others from Cluster API.
+// nodeDomains are the domains of Kubernetes whose labels nodes may have: kubelets set the first two, Cluster API the others.
 var nodeDomains = []string{"node.kubernetes.io", "kubelet.kubernetes.io", "node-role.kubernetes.io", "node-restriction.kubernetes.io"}
 
-func mayHave(key string) bool {
+func allowedOnNodes(key string) bool {
 	domain, _, found := strings.Cut(key, "/")
-	if !found || nodeLabels[key] || slices.ContainsFunc(nodeDomains, func(d string) bool { return under(domain, d) }) {
+	if !found || nodeLabels[key] || slices.ContainsFunc(nodeDomains, func(d string) bool { return isSubdomain(domain, d) }) {
 		return true
 	}
-	return !under(domain, "kubernetes.io") && !under(domain, "k8s.io")
+	return !isSubdomain(domain, "kubernetes.io") && !isSubdomain(domain, "k8s.io")
 }
 
-func under(domain, other string) bool { return domain == other || strings.HasSuffix(domain, "."+other) }
+func isSubdomain(domain, other string) bool {
+	return domain == other || strings.HasSuffix(domain, "."+other)
+}
 
 func healthRule(c *anywherev1.Cluster) Violations {
 	return healthProblems(c.Spec.MachineHealthCheck, "spec.machineHealthCheck")
@@ -88,29 +90,29 @@ func healthProblems(h *anywherev1.MachineHealthCheck, path string) Violations {
 	if h == nil {
 		return nil
 	}
-	problems := lasts(h.NodeStartupTimeout, leastStartup, path+".nodeStartupTimeout")
-	problems = append(problems, lasts(h.UnhealthyMachineTimeout, time.Second, path+".unhealthyMachineTimeout")...)
+	problems := durationProblems(h.NodeStartupTimeout, minStartup, path+".nodeStartupTimeout")
+	problems = append(problems, durationProblems(h.UnhealthyMachineTimeout, time.Second, path+".unhealthyMachineTimeout")...)
 	if h.MaxUnhealthy != nil && !isShare(*h.MaxUnhealthy) {
 		problems = append(problems, one(path+".maxUnhealthy", `write it as 2 or "40%"`, "is not a number or a percentage")...)
 	}
 	return problems
 }
 
-// leastStartup is what Cluster API asks for, and longestWait what it can count in seconds, in round numbers.
+// minStartup is the minimum of Cluster API, and maxDuration about the maximum that it can count in seconds.
 const (
-	leastStartup = 30 * time.Second
-	longestWait  = 10 * 365 * 24 * time.Hour
+	minStartup  = 30 * time.Second
+	maxDuration = 10 * 365 * 24 * time.Hour
 )
 
-// lasts keeps a duration within bounds.
-func lasts(d *metav1.Duration, least time.Duration, path string) Violations {
+// durationProblems keeps a duration within bounds.
+func durationProblems(d *metav1.Duration, least time.Duration, path string) Violations {
 	switch {
 	case d == nil:
 		return nil
 	case d.Duration < least:
 		return one(path, "write it as "+least.String()+" or 10m", "must be at least %s", least)
-	case d.Duration > longestWait:
-		return one(path, "use a year, 8760h, for something that hardly ever happens", "must be at most ten years")
+	case d.Duration > maxDuration:
+		return one(path, "use a shorter duration, such as 8760h", "must be at most ten years")
 	}
 	return nil
 }
@@ -124,8 +126,8 @@ func isShare(value intstr.IntOrString) bool {
 	return err == nil && (!percent || n <= 100)
 }
 
-// kubeletProblems reads the settings of a kubelet as the kubelet would. The provider's id is not for a user to say: it is how a node is
-// matched with its machine.
+// kubeletProblems parses the configuration of a kubelet as the kubelet would. Users may not set the provider ID, which
+// matches a node with its machine.
 func kubeletProblems(raw *runtime.RawExtension, path string) Violations {
 	if raw == nil || len(raw.Raw) == 0 {
 		return nil

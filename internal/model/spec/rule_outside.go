@@ -13,7 +13,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// proxyRule never cites a proxy: the address may hold a password.
+// proxyRule never quotes a proxy, because the address may contain a password.
 func proxyRule(c *anywherev1.Cluster) Violations {
 	p := c.Spec.ProxyConfiguration
 	if p == nil {
@@ -31,21 +31,22 @@ func proxyProblems(proxy, path string) Violations {
 	if strings.Contains(proxy, "://") {
 		u, err := url.Parse(proxy)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-			return one(path, form, "is not the address of a proxy")
+			return one(path, form, "is not a valid proxy address")
 		}
 		address = u.Host
 	}
 	host, port, err := net.SplitHostPort(address)
 	switch {
 	case err != nil || !isHost(host):
-		return one(path, form, "is not a host and a port")
+		return one(path, form, "must be a host and a port")
 	case !isPort(port):
-		return one(path, "use a port between 1 and 65535", "has a port that is not valid")
+		return one(path, "use a port between 1 and 65535", "has an invalid port")
 	}
 	return nil
 }
 
-// directHost is what goes around a proxy. It ends up in a file of the init system, where quotes and percent signs have a meaning.
+// directHost is a destination that bypasses the proxy. It is written to a systemd unit, where quotes and percent signs are
+// special.
 var directHost = regexp.MustCompile(`^[0-9A-Za-z.:/*_-]+$`)
 
 func noProxyRule(c *anywherev1.Cluster) Violations {
@@ -55,8 +56,8 @@ func noProxyRule(c *anywherev1.Cluster) Violations {
 	var problems Violations
 	for i, entry := range c.Spec.ProxyConfiguration.NoProxy {
 		if !directHost.MatchString(entry) {
-			problems = append(problems, one(fmt.Sprintf("spec.proxyConfiguration.noProxy[%d]", i), "give each address, block or domain an entry of its own",
-				"%q is not an address, a block or a domain", printable(entry))...)
+			problems = append(problems, one(fmt.Sprintf("spec.proxyConfiguration.noProxy[%d]", i), "use one entry per address, CIDR block or domain",
+				"%q is not an address, a CIDR block or a domain", printable(entry))...)
 		}
 	}
 	return problems
@@ -71,20 +72,20 @@ func mirrorRule(c *anywherev1.Cluster) Violations {
 	var problems Violations
 	switch {
 	case m.Endpoint == "":
-		problems = one(at+".endpoint", "give the mirror's address or host name", "no value set for RegistryMirrorConfiguration.Endpoint")
+		problems = one(at+".endpoint", "set it to the address or host name of the mirror", "no value set for RegistryMirrorConfiguration.Endpoint")
 	case !isHost(m.Endpoint):
-		problems = one(at+".endpoint", "give an IP address or a host name, without a scheme, a port or a path", "%q is not an address", printable(m.Endpoint))
+		problems = one(at+".endpoint", "use an IP address or a host name without scheme, port or path", "%q is not a valid address", printable(m.Endpoint))
 	}
 	if !isPort(m.Port) {
 		problems = append(problems, one(at+".port", `use a port between 1 and 65535, such as "443"`, "%q is not a port", printable(m.Port))...)
 	}
 	if m.CACertContent != "" && !isCertificate(m.CACertContent) {
-		problems = append(problems, one(at+".caCertContent", "give certificates that begin with -----BEGIN CERTIFICATE-----", "holds no certificate in PEM")...)
+		problems = append(problems, one(at+".caCertContent", "use PEM certificates, which begin with -----BEGIN CERTIFICATE-----", "does not contain a PEM certificate")...)
 	}
 	return problems
 }
 
-// cloudRegistry has the curated packages of its project. One place in a mirror can stand for all of them.
+// cloudRegistry matches the registries of curated packages. A mirror can have one namespace for all of them.
 var cloudRegistry = regexp.MustCompile(`^\d{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com$`)
 
 func mirroredRule(c *anywherev1.Cluster) Violations {
@@ -97,15 +98,15 @@ func mirroredRule(c *anywherev1.Cluster) Violations {
 	for i, n := range c.Spec.RegistryMirrorConfiguration.OCINamespaces {
 		path := fmt.Sprintf("%s[%d].registry", at, i)
 		if n.Namespace != "" && !registryPath.MatchString(n.Namespace) {
-			problems = append(problems, one(fmt.Sprintf("%s[%d].namespace", at, i), "give a path such as team/images", "%q is not a place in a registry", printable(n.Namespace))...)
+			problems = append(problems, one(fmt.Sprintf("%s[%d].namespace", at, i), "use a path such as team/images", "%q is not a valid registry path", printable(n.Namespace))...)
 		}
 		switch {
 		case n.Registry == "":
-			problems = append(problems, one(path, "name the registry that is mirrored", "registry can't be set to empty in OCINamespaces")...)
+			problems = append(problems, one(path, "set it to the mirrored registry", "registry can't be set to empty in OCINamespaces")...)
 		case !isRegistry(n.Registry):
-			problems = append(problems, one(path, "give a host such as registry.example.com", "%q is not a registry", printable(n.Registry))...)
+			problems = append(problems, one(path, "use a host such as registry.example.com", "%q is not a valid registry", printable(n.Registry))...)
 		case seen[n.Registry]:
-			problems = append(problems, one(path, "keep one of them", "registry %s is mirrored twice", n.Registry)...)
+			problems = append(problems, one(path, "keep one of them", "registry %s is listed more than once", n.Registry)...)
 		case cloudRegistry.MatchString(n.Registry):
 			curated++
 		}
@@ -117,7 +118,7 @@ func mirroredRule(c *anywherev1.Cluster) Violations {
 	return problems
 }
 
-// registryPath is where images are in a registry.
+// registryPath is the format of a path in a registry.
 var registryPath = regexp.MustCompile(`^[a-z0-9]+([._/-]+[a-z0-9]+)*$`)
 
 func isRegistry(registry string) bool {

@@ -6,7 +6,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// identityRule: an API server trusts one issuer of tokens.
+// identityRule allows one issuer of tokens, which is the limit of an API server.
 func identityRule(c *anywherev1.Cluster) Violations {
 	var problems Violations
 	issuers := 0
@@ -15,7 +15,7 @@ func identityRule(c *anywherev1.Cluster) Violations {
 		switch ref.Kind {
 		case anywherev1.OIDCConfigKind:
 			issuers++
-			problems = append(problems, nameOf(at, ref)...)
+			problems = append(problems, refNameProblems(at, ref)...)
 		case awsIAM:
 			problems = append(problems, one(at+".kind", remedyForKind(awsIAM), "%s is not supported", awsIAM)...)
 		default:
@@ -37,21 +37,21 @@ func gitOpsRule(c *anywherev1.Cluster) Violations {
 		return one("spec.gitOpsRef.kind", "use "+anywherev1.FluxConfigKind, "only %s or %s is supported, not %q",
 			anywherev1.FluxConfigKind, anywherev1.GitOpsConfigKind, printable(ref.Kind))
 	}
-	return nameOf("spec.gitOpsRef", *ref)
+	return refNameProblems("spec.gitOpsRef", *ref)
 }
 
-// refusal is a field that has a type, because specs in the wild have it, and no meaning here.
-type refusal struct {
+// unsupported is a field that exists in the API for the sake of existing specs, and that Drover does not support.
+type unsupported struct {
 	path    string
 	set     func(s *anywherev1.ClusterSpec) bool
 	problem string
 	remedy  string
 }
 
-var refusals = []refusal{{
+var unsupportedFields = []unsupported{{
 	path:    controlPlane + ".skipLoadBalancerDeployment",
 	set:     func(s *anywherev1.ClusterSpec) bool { return s.ControlPlaneConfiguration.SkipLoadBalancerDeployment },
-	problem: "the address of the API servers is always looked after by Drover",
+	problem: "Drover always manages the endpoint of the API servers",
 	remedy:  "remove it",
 }, {
 	path: controlPlane + ".skipAdmissionForSystemResources",
@@ -59,13 +59,13 @@ var refusals = []refusal{{
 		skip := s.ControlPlaneConfiguration.SkipAdmissionForSystemResources
 		return skip != nil && *skip
 	},
-	problem: "API servers of Kubernetes don't have this",
-	remedy:  "remove it, and let the admission webhooks themselves leave out kube-system",
+	problem: "Kubernetes API servers do not support this",
+	remedy:  "remove it, and exclude kube-system in the admission webhooks",
 }, {
 	path:    "spec.podIamConfig",
 	set:     func(s *anywherev1.ClusterSpec) bool { return s.PodIAMConfig != nil },
-	problem: "roles of a cloud for pods are not supported",
-	remedy:  "remove it; an issuer of your own can be set with controlPlaneConfiguration.apiServerExtraArgs: {service-account-issuer: …}",
+	problem: "IAM roles for Pods are not supported",
+	remedy:  "remove it; set your own issuer with controlPlaneConfiguration.apiServerExtraArgs: {service-account-issuer: …}",
 }, {
 	path:    "spec.bundlesRef",
 	set:     func(s *anywherev1.ClusterSpec) bool { return s.BundlesRef != nil && s.EksaVersion != "" },
@@ -74,14 +74,14 @@ var refusals = []refusal{{
 }, {
 	path:    "spec.bundlesRef",
 	set:     func(s *anywherev1.ClusterSpec) bool { return s.BundlesRef != nil && s.EksaVersion == "" },
-	problem: "bundlesRef is not supported: a Drover has all that it installs",
+	problem: "bundlesRef is not supported: Drover contains everything that it installs",
 	remedy:  "remove it",
 }}
 
-// refusedRule refuses what can't be acted on, so that nobody takes it for done.
-func refusedRule(c *anywherev1.Cluster) Violations {
+// unsupportedRule rejects unsupported fields, so that nobody relies on them.
+func unsupportedRule(c *anywherev1.Cluster) Violations {
 	var problems Violations
-	for _, r := range refusals {
+	for _, r := range unsupportedFields {
 		if r.set(&c.Spec) {
 			problems = append(problems, one(r.path, r.remedy, "%s", r.problem)...)
 		}
@@ -91,17 +91,17 @@ func refusedRule(c *anywherev1.Cluster) Violations {
 		if len(g.FailureDomains) == 0 {
 			return nil
 		}
-		return one(path+".failureDomains", "remove it, and use a group for each place", "failure domains of workers are not supported")
+		return one(path+".failureDomains", "remove it and use one group per location", "failure domains of workers are not supported")
 	})...)
 }
 
-// packagesProblems: packages are installed by the one manager, which has no process and no job for each cluster.
+// packagesProblems rejects settings of a package controller per cluster: the manager installs packages.
 func packagesProblems(c *anywherev1.Cluster) Violations {
 	p := c.Spec.Packages
 	if p == nil {
 		return nil
 	}
-	problem := "packages are installed by Drover's manager, which has no such part"
+	problem := "is not supported: Drover's manager installs packages"
 	if c.IsManaged() {
 		problem = "can't be set for a workload cluster: its management cluster installs packages"
 	}

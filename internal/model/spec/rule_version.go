@@ -12,10 +12,10 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// minorVersion is how a spec names a version of Kubernetes.
+// minorVersion is the format of Kubernetes versions in a spec.
 var minorVersion = regexp.MustCompile(`^1\.(0|[1-9]\d{0,3})$`)
 
-// maxWorkerSkew is how many minor versions workers may be behind.
+// maxWorkerSkew is how many minor versions workers may be older than the control plane.
 const maxWorkerSkew = 2
 
 const versionForm = `write it as "1.36", in quotes and without a patch version`
@@ -40,7 +40,7 @@ func groupVersionRule(c *anywherev1.Cluster) Violations {
 	})
 }
 
-// skewRule keeps workers within what kubelets and API servers can do with each other.
+// skewRule keeps workers within the supported version skew of kubelets and API servers.
 func skewRule(c *anywherev1.Cluster) Violations {
 	cluster, ok := minor(c.Spec.KubernetesVersion)
 	if !ok {
@@ -56,7 +56,7 @@ func skewRule(c *anywherev1.Cluster) Violations {
 	})
 }
 
-// minor is the number behind the dot.
+// minor returns the minor version.
 func minor(version string) (int, bool) {
 	if !minorVersion.MatchString(version) {
 		return 0, false
@@ -72,7 +72,7 @@ func eksaVersionRule(c *anywherev1.Cluster) Violations {
 	return one("spec.eksaVersion", "write it as v0.25.0, or leave it out", "%q is not a semantic version", printable(c.Spec.EksaVersion))
 }
 
-// release reads a version such as v1.2.3. It is nil if it is none.
+// release parses a version such as v1.2.3. It returns nil if the version is invalid.
 func release(version string) *semver.Version {
 	number, ok := strings.CutPrefix(version, "v")
 	if !ok {

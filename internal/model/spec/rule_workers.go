@@ -9,7 +9,8 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// groupNamesRule: a MachineDeployment is named after the cluster and the group, and is also the value of a label.
+// groupNamesRule checks the names of groups. The names of the cluster and the group form the name of a MachineDeployment,
+// which is also the value of a label.
 func groupNamesRule(c *anywherev1.Cluster) Violations {
 	seen := map[string]bool{}
 	return eachGroup(c, func(g *anywherev1.WorkerNodeGroupConfiguration, path string) Violations {
@@ -17,13 +18,13 @@ func groupNamesRule(c *anywherev1.Cluster) Violations {
 		defer func() { seen[g.Name] = true }()
 		switch {
 		case g.Name == "":
-			return one(path, "give each group a name", "must specify name for worker nodes")
+			return one(path, "name each group", "must specify name for worker nodes")
 		case len(validation.IsDNS1123Label(g.Name)) > 0:
-			return one(path, "use small letters, digits and dashes", "%q is not a valid name of a group", printable(g.Name))
+			return one(path, "use lower-case letters, digits and dashes", "%q is not a valid group name", printable(g.Name))
 		case len(c.Name)+1+len(g.Name) > validation.LabelValueMaxLength:
-			return one(path, "choose a shorter name", "the names of cluster and group have more than %d characters together", validation.LabelValueMaxLength-1)
+			return one(path, "choose a shorter name", "the names of the cluster and the group together exceed %d characters", validation.LabelValueMaxLength-1)
 		case seen[g.Name]:
-			return one(path, "give each group a name of its own", "worker node group name %q is used more than once", g.Name)
+			return one(path, "use a unique name for each group", "worker node group name %q is used more than once", g.Name)
 		}
 		return nil
 	})
@@ -51,7 +52,7 @@ func groupScalingRule(c *anywherev1.Cluster) Violations {
 		case bounds.MinCount > bounds.MaxCount:
 			return one(at+".maxCount", "raise maxCount or lower minCount", "minCount %d must not be greater than maxCount %d", bounds.MinCount, bounds.MaxCount)
 		case g.Count != nil && (*g.Count < bounds.MinCount || *g.Count > bounds.MaxCount):
-			return one(path+".count", "leave count out, or choose one between the bounds", "count %d must be between minCount %d and maxCount %d",
+			return one(path+".count", "remove count, or set it within the bounds", "count %d must be between minCount %d and maxCount %d",
 				*g.Count, bounds.MinCount, bounds.MaxCount)
 		}
 		return nil
@@ -92,7 +93,7 @@ func groupRolloutRule(c *anywherev1.Cluster) Violations {
 		case r.MaxSurge < 0 || r.MaxUnavailable < 0:
 			return one(path+".rollingUpdate", "use 0 or more", "maxSurge and maxUnavailable must not be negative")
 		case r.MaxSurge == 0 && r.MaxUnavailable == 0:
-			return one(path+".rollingUpdate", "let one of them be 1", "maxSurge and maxUnavailable must not both be 0")
+			return one(path+".rollingUpdate", "set one of them to 1", "maxSurge and maxUnavailable must not both be 0")
 		}
 		return nil
 	})
@@ -110,13 +111,13 @@ func groupKubeletRule(c *anywherev1.Cluster) Violations {
 	})
 }
 
-// untaintedRule leaves room for what a management cluster itself runs.
+// untaintedRule leaves room for the components of a management cluster.
 func untaintedRule(c *anywherev1.Cluster) Violations {
 	groups := c.Spec.WorkerNodeGroupConfigurations
 	if c.IsManaged() || len(groups) == 0 || slices.ContainsFunc(groups, acceptsPods) {
 		return nil
 	}
-	return one(workers, "remove the taints of one group, or use PreferNoSchedule: the management cluster's own parts run there",
+	return one(workers, "remove the taints of one group, or use PreferNoSchedule: components of the management cluster run there",
 		"at least one WorkerNodeGroupConfiguration must not have NoExecute and/or NoSchedule taints")
 }
 
@@ -126,14 +127,14 @@ func acceptsPods(g anywherev1.WorkerNodeGroupConfiguration) bool {
 	})
 }
 
-// strategyProblems wants machines to be replaced.
+// strategyProblems rejects upgrades in place.
 func strategyProblems(strategy anywherev1.UpgradeRolloutStrategyType, path string) Violations {
 	const remedy = "use " + string(anywherev1.RollingUpdateStrategyType)
 	switch strategy {
 	case anywherev1.RollingUpdateStrategyType, "":
 		return nil
 	case anywherev1.InPlaceStrategyType:
-		return one(path+".type", remedy, "InPlace is not supported: machines are replaced")
+		return one(path+".type", remedy, "InPlace is not supported: Drover replaces machines")
 	}
 	return one(path+".type", remedy, "%q is not supported", printable(string(strategy)))
 }

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// into fills an object with the document. What does not fit is left out, and said. The status is nobody's to give, and files from
-// elsewhere have another one.
+// into decodes a document into an object. It skips and reports what does not fit, and ignores the status, which differs in files
+// of other tools.
 func (d document) into(o client.Object) Violations {
 	delete(d.content, "status")
 	f := &fitting{prefix: prefix(o, d)}
@@ -29,7 +29,7 @@ func (d document) into(o client.Object) Violations {
 	return f.problems
 }
 
-// prefix comes before paths: nothing for the Cluster, which most are about.
+// prefix returns the prefix of paths, which is empty for the Cluster.
 func prefix(o client.Object, d document) string {
 	if kindOf(o) == "Cluster" {
 		return ""
@@ -37,7 +37,7 @@ func prefix(o client.Object, d document) string {
 	return d.id() + ": "
 }
 
-// fitting compares what a document holds with the type that it is for.
+// fitting compares a document with a Go type.
 type fitting struct {
 	prefix   string
 	problems Violations
@@ -47,10 +47,10 @@ func (f *fitting) problem(path, remedy, format string, args ...any) {
 	f.problems = append(f.problems, Violation{Path: f.prefix + strings.TrimPrefix(path, "."), Problem: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
-// unmarshaler is what types have that read themselves.
+// unmarshaler is the interface of types that decode themselves.
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-// fit says whether a value can be read into a type. It removes the parts that can't.
+// fit reports whether a value can be decoded into a type. It removes the parts that can't.
 func (f *fitting) fit(value any, t reflect.Type, path string) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -73,7 +73,7 @@ func (f *fitting) fit(value any, t reflect.Type, path string) bool {
 		return f.list(value, t, path)
 	case reflect.String:
 		_, ok := value.(string)
-		return ok || f.mismatch(value, "text", path)
+		return ok || f.mismatch(value, "a string", path)
 	case reflect.Bool:
 		_, ok := value.(bool)
 		return ok || f.mismatch(value, "true or false", path)
@@ -81,7 +81,7 @@ func (f *fitting) fit(value any, t reflect.Type, path string) bool {
 	return f.integer(value, t, path)
 }
 
-// reads lets a type that reads itself try.
+// reads checks a type that decodes itself.
 func (f *fitting) reads(value any, t reflect.Type, path string) bool {
 	data, err := json.Marshal(value)
 	if err == nil {
@@ -93,7 +93,7 @@ func (f *fitting) reads(value any, t reflect.Type, path string) bool {
 	return err == nil
 }
 
-// names and forms are for the types that read themselves, by name.
+// names and forms describe the types that decode themselves.
 var (
 	names = map[string]string{"Duration": "duration", "IntOrString": "number or percentage", "Time": "time", "FieldsV1": "set of fields"}
 	forms = map[string]string{"Duration": "write it as 10m or 1h30m", "IntOrString": `write it as 2 or "40%"`, "Time": "leave it out", "FieldsV1": "leave it out"}
@@ -131,7 +131,7 @@ func (f *fitting) mapping(value any, t reflect.Type, path string) bool {
 	return true
 }
 
-// list keeps the number of its elements, so that later paths have the right index.
+// list keeps the number of elements, so that later paths have the right index.
 func (f *fitting) list(value any, t reflect.Type, path string) bool {
 	content, ok := value.([]any)
 	if !ok {
@@ -148,28 +148,28 @@ func (f *fitting) list(value any, t reflect.Type, path string) bool {
 func (f *fitting) integer(value any, t reflect.Type, path string) bool {
 	number, ok := value.(json.Number)
 	if !ok {
-		return f.mismatch(value, "a whole number", path)
+		return f.mismatch(value, "an integer", path)
 	}
 	_, err := strconv.ParseInt(number.String(), 10, t.Bits())
-	return err == nil || f.mismatch(value, "a whole number of the right size", path)
+	return err == nil || f.mismatch(value, "an integer within range", path)
 }
 
-// mismatch does not say the value: it may be a secret in the wrong place.
+// mismatch does not quote the value, because it may be a misplaced secret.
 func (f *fitting) mismatch(value any, wanted, path string) bool {
 	remedy := "write " + wanted
-	if wanted == "text" {
+	if wanted == "a string" {
 		remedy = "put it in quotes"
 	}
-	f.problem(path, remedy, "is %s, and has to be %s", describe(value), wanted)
+	f.problem(path, remedy, "is %s but must be %s", describe(value), wanted)
 	return false
 }
 
 func describe(value any) string {
 	switch value.(type) {
 	case string:
-		return "text"
+		return "a string"
 	case bool:
-		return "true or false"
+		return "a boolean"
 	case json.Number:
 		return "a number"
 	case []any:
@@ -178,7 +178,7 @@ func describe(value any) string {
 	return "an object"
 }
 
-// fields returns the types of the fields of a struct, by the names that they have in JSON.
+// fields returns the types of the fields of a struct by their JSON names.
 func fields(t reflect.Type) map[string]reflect.Type {
 	known := map[string]reflect.Type{}
 	for i := range t.NumField() {

@@ -8,13 +8,13 @@ import (
 	"unicode"
 )
 
-// longest is how much of what somebody wrote is cited.
-const longest = 120
+// maxQuoted bounds how much of a user's text a message quotes.
+const maxQuoted = 120
 
-// printable makes a citation of foreign text: one line of bounded length, and nothing that a terminal obeys.
+// printable quotes text of a user: on one line of bounded length, without control characters of terminals.
 func printable(text string) string {
-	if len(text) > longest {
-		text = strings.ToValidUTF8(text[:longest], "") + "…"
+	if len(text) > maxQuoted {
+		text = strings.ToValidUTF8(text[:maxQuoted], "") + "…"
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(text)
@@ -24,9 +24,9 @@ func printable(text string) string {
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// nearest returns the word that was probably meant, empty if none is like it.
+// nearest returns the most similar word, or the empty string if none is similar.
 func nearest(word string, words []string) string {
-	if len(word) > longest {
+	if len(word) > maxQuoted {
 		return ""
 	}
 	best, least := "", 1+min(2, len(word)/3)
@@ -38,7 +38,7 @@ func nearest(word string, words []string) string {
 	return best
 }
 
-// distance is how many letters have to be put in, taken out or changed to get from one word to the other.
+// distance returns the Levenshtein distance of two words.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -9,15 +9,15 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// ValidateCreate says why a Cluster that is in order can't be created through the API. A management cluster is made by a command, which
-// marks it, or moved there paused; and a plugin for encryption has to run before API servers ask for it.
+// ValidateCreate returns why a valid Cluster can't be created through the API. A command creates management clusters and
+// annotates them, or moves them paused. An encryption plugin must run before API servers use it.
 func ValidateCreate(c *anywherev1.Cluster) Violations {
 	if c.IsPaused() {
 		return nil
 	}
 	var problems Violations
 	if c.IsSelfManaged() && !c.IsManagedByCLI() {
-		problems = one("spec.managementCluster.name", "name the management cluster, or set management: false; a management cluster is made with drover create cluster",
+		problems = one("spec.managementCluster.name", "name the management cluster, or set management: false; create management clusters with `drover create cluster`",
 			"creating new cluster on existing cluster is not supported for self managed clusters")
 	}
 	if len(c.Spec.EtcdEncryption) > 0 {
@@ -27,8 +27,8 @@ func ValidateCreate(c *anywherev1.Cluster) Violations {
 	return problems
 }
 
-// ValidateUpdate says why a Cluster can't become another. What can't be changed at all is refused for every cluster, and what only should
-// not be for a management cluster; neither while the cluster is paused, which is how it is moved and repaired.
+// ValidateUpdate returns why a Cluster can't be updated. Some fields are immutable for all clusters, others for management
+// clusters only, and none while a cluster is paused, which is how clusters are moved and repaired.
 func ValidateUpdate(was, is *anywherev1.Cluster) Violations {
 	was, is = was.DeepCopy(), is.DeepCopy()
 	DefaultCluster(was)
@@ -43,14 +43,14 @@ func ValidateUpdate(was, is *anywherev1.Cluster) Violations {
 	return problems
 }
 
-// fixed is a part of a Cluster that stays as it is.
-type fixed struct {
+// immutable is a field of a Cluster that can't be changed.
+type immutable struct {
 	path string
 	of   func(s *anywherev1.ClusterSpec) any
 }
 
-// fixedForAll can't be changed without making another cluster of it.
-var fixedForAll = []fixed{
+// immutableForAll are the fields that would require a new cluster.
+var immutableForAll = []immutable{
 	{"spec.datacenterRef", func(s *anywherev1.ClusterSpec) any { return s.DatacenterRef }},
 	{controlPlane + ".endpoint", func(s *anywherev1.ClusterSpec) any { return endpointOf(s) }},
 	{network + ".pods", func(s *anywherev1.ClusterSpec) any { return s.ClusterNetwork.Pods }},
@@ -58,8 +58,8 @@ var fixedForAll = []fixed{
 	{network + ".nodes", func(s *anywherev1.ClusterSpec) any { return maskOf(s) }},
 }
 
-// fixedForManagement would have to be carried to the machines that the manager itself runs on.
-var fixedForManagement = []fixed{
+// immutableForManagement are the fields that would affect the machines of the manager itself.
+var immutableForManagement = []immutable{
 	{network + ".dns", func(s *anywherev1.ClusterSpec) any { return s.ClusterNetwork.DNS }},
 	{"spec.proxyConfiguration", func(s *anywherev1.ClusterSpec) any { return s.ProxyConfiguration }},
 }
@@ -67,27 +67,27 @@ var fixedForManagement = []fixed{
 func immutableProblems(was, is *anywherev1.Cluster) Violations {
 	problems := managementChange(was, is)
 	problems = append(problems, topologyChange(was, is)...)
-	parts := fixedForAll
+	parts := immutableForAll
 	if was.IsSelfManaged() {
-		parts = append(parts[:len(parts):len(parts)], fixedForManagement...)
+		parts = append(parts[:len(parts):len(parts)], immutableForManagement...)
 		problems = append(problems, gitOpsChange(was, is)...)
 	}
 	for _, part := range parts {
 		if !equality.Semantic.DeepEqual(part.of(&was.Spec), part.of(&is.Spec)) {
-			problems = append(problems, one(part.path, "put the old value back, or make a new cluster", "field is immutable")...)
+			problems = append(problems, one(part.path, "restore the old value or create a new cluster", "field is immutable")...)
 		}
 	}
 	return problems
 }
 
-// managementChange compares what the fields mean: a cluster that names itself is the same as one that names none. A workload cluster that
-// names none may name the one that it has.
+// managementChange compares the meaning of the fields: a cluster that names itself equals one that names none. A workload
+// cluster that names none may name its management cluster.
 func managementChange(was, is *anywherev1.Cluster) Violations {
 	switch {
 	case was.IsSelfManaged() != is.IsSelfManaged():
-		return one("spec.management", "put the old value back, or make a new cluster", "management flag is immutable")
+		return one("spec.management", "restore the old value or create a new cluster", "management flag is immutable")
 	case was.ManagedBy() != "" && was.ManagedBy() != is.ManagedBy():
-		return one("spec.managementCluster.name", "put the old value back, or make a new cluster", "management cluster name is immutable")
+		return one("spec.managementCluster.name", "restore the old value or create a new cluster", "management cluster name is immutable")
 	}
 	return nil
 }
@@ -97,22 +97,22 @@ func topologyChange(was, is *anywherev1.Cluster) Violations {
 	before, after := was.Spec.ExternalEtcdConfiguration != nil, is.Spec.ExternalEtcdConfiguration != nil
 	switch {
 	case !before && after:
-		return one(at, "remove it, or make a new cluster", "cannot switch from stacked to external etcd topology")
+		return one(at, "remove it or create a new cluster", "cannot switch from stacked to external etcd topology")
 	case before && !after:
-		return one(at, "put it back, or make a new cluster", "cannot switch from external to stacked etcd topology")
+		return one(at, "restore it or create a new cluster", "cannot switch from external to stacked etcd topology")
 	}
 	return nil
 }
 
-// gitOpsChange lets a management cluster be put under Git later, once.
+// gitOpsChange allows GitOps to be enabled once for a management cluster.
 func gitOpsChange(was, is *anywherev1.Cluster) Violations {
 	if was.Spec.GitOpsRef == nil || reflect.DeepEqual(was.Spec.GitOpsRef, is.Spec.GitOpsRef) {
 		return nil
 	}
-	return one("spec.gitOpsRef", "put the old value back", "field is immutable once it is set")
+	return one("spec.gitOpsRef", "restore the old value", "field is immutable once it is set")
 }
 
-// endpointOf takes an endpoint without a host for none.
+// endpointOf returns the host of the endpoint, or the empty string without one.
 func endpointOf(s *anywherev1.ClusterSpec) string {
 	if s.ControlPlaneConfiguration.Endpoint == nil {
 		return ""
@@ -120,7 +120,7 @@ func endpointOf(s *anywherev1.ClusterSpec) string {
 	return s.ControlPlaneConfiguration.Endpoint.Host
 }
 
-// maskOf is 0 if the spec does not say.
+// maskOf returns the prefix length of the Pod blocks of nodes, or 0 if it is not set.
 func maskOf(s *anywherev1.ClusterSpec) int {
 	if s.ClusterNetwork.Nodes == nil || s.ClusterNetwork.Nodes.CIDRMaskSize == nil {
 		return 0
@@ -128,19 +128,20 @@ func maskOf(s *anywherev1.ClusterSpec) int {
 	return *s.ClusterNetwork.Nodes.CIDRMaskSize
 }
 
-// ValidateObjectUpdate says why an object that a Cluster may name can't become another.
+// ValidateObjectUpdate returns why an object that a Cluster may reference can't be updated.
 func ValidateObjectUpdate(was, is client.Object) Violations {
-	if was.GetAnnotations()[anywherev1.PausedAnnotation] == "true" || equality.Semantic.DeepEqual(fixedPart(was), fixedPart(is)) {
+	if was.GetAnnotations()[anywherev1.PausedAnnotation] == "true" || equality.Semantic.DeepEqual(immutablePart(was), immutablePart(is)) {
 		return nil
 	}
-	return below(is, one("spec", "put the old value back, or name another "+kindOf(is)+" in the Cluster", "field is immutable"))
+	return inObject(is, one("spec", "restore the old value, or reference another "+kindOf(is)+" in the Cluster", "field is immutable"))
 }
 
-// fixedPart is what can't be changed of an object, nil if all can. An OIDCConfig may change on a workload cluster, which its mark tells.
-func fixedPart(o client.Object) any {
+// immutablePart returns the immutable part of an object, or nil if everything may change. An OIDCConfig of a workload cluster,
+// which an annotation marks, may change.
+func immutablePart(o client.Object) any {
 	switch o := o.(type) {
 	case *anywherev1.PacketDatacenterConfig:
-		return packetPlace(o)
+		return packetLocation(o)
 	case *anywherev1.FluxConfig:
 		return o.Spec
 	case *anywherev1.GitOpsConfig:
@@ -153,8 +154,8 @@ func fixedPart(o client.Object) any {
 	return nil
 }
 
-// packetPlace is where machines are. The name of the credentials may change, as the credentials do.
-func packetPlace(d *anywherev1.PacketDatacenterConfig) anywherev1.PacketDatacenterConfigSpec {
+// packetLocation returns the location of machines. The reference to the credentials may change.
+func packetLocation(d *anywherev1.PacketDatacenterConfig) anywherev1.PacketDatacenterConfigSpec {
 	place := d.Spec
 	place.CredentialsRef = nil
 	return place

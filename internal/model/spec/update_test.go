@@ -12,7 +12,7 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
-// updateCase is what a Cluster was, as a change of a valid one, and what it is to become, as a change of that.
+// updateCase is the old Cluster as a change of a valid one, and the new Cluster as a change of the old one.
 type updateCase struct {
 	Name string         `json:"name"`
 	Base string         `json:"base"`
@@ -21,7 +21,7 @@ type updateCase struct {
 	Want []string       `json:"want"`
 }
 
-func TestUpdatesAreRefusedWithAllThatIsWrong(t *testing.T) {
+func TestValidateUpdateReportsEveryProblem(t *testing.T) {
 	for _, test := range table[updateCase](t, "update") {
 		t.Run(test.Name, func(t *testing.T) {
 			was := cluster(t, test.Base, test.Old)
@@ -42,14 +42,14 @@ func TestUpdatesAreRefusedWithAllThatIsWrong(t *testing.T) {
 	}
 }
 
-func TestClustersThatCanNotBeCreatedThroughTheAPI(t *testing.T) {
+func TestValidateCreate(t *testing.T) {
 	encrypted := map[string]any{"spec": map[string]any{"etcdEncryption": []any{map[string]any{"resources": []any{"secrets"}, "providers": []any{}}}}}
 	annotated := func(key string) map[string]any {
 		return map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: "true"}}}
 	}
 	with := func(a, b map[string]any) map[string]any { return merge(copied(t, a), b).(map[string]any) }
 	const selfManaged = "spec.managementCluster.name: creating new cluster on existing cluster is not supported for self managed clusters " +
-		"(name the management cluster, or set management: false; a management cluster is made with drover create cluster)"
+		"(name the management cluster, or set management: false; create management clusters with `drover create cluster`)"
 	const encryption = "spec.etcdEncryption: etcdEncryption is not supported during cluster creation " +
 		"(create the cluster without it, run the plugin on its control planes, then add it)"
 	for name, test := range map[string]struct {
@@ -71,7 +71,7 @@ func TestClustersThatCanNotBeCreatedThroughTheAPI(t *testing.T) {
 	}
 }
 
-func TestObjectsThatCanNotBeChanged(t *testing.T) {
+func TestValidateObjectUpdate(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "a"}
 	workload := metav1.ObjectMeta{Name: "a", Annotations: map[string]string{anywherev1.ManagedByAnnotation: "mgmt"}}
 	paused := metav1.ObjectMeta{Name: "a", Annotations: map[string]string{anywherev1.PausedAnnotation: "true"}}

@@ -8,21 +8,21 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// maxUpgrade is how many minor versions an upgrade may go up at once.
+// maxUpgrade is how many minor versions an upgrade may advance.
 const maxUpgrade = 1
 
-// clusterUpgradeRule lets a cluster go up one minor version at a time, and never down.
+// clusterUpgradeRule allows upgrades by one minor version and no downgrades.
 func clusterUpgradeRule(was, is *anywherev1.Cluster) Violations {
 	return upgradeProblems(was.Spec.KubernetesVersion, is.Spec.KubernetesVersion, "spec.kubernetesVersion")
 }
 
-// groupUpgradeRule asks the same of each group, by the version that it has, be it its own or the cluster's. A new group has none to keep.
+// groupUpgradeRule applies the same rule to each existing group, whether its version is its own or that of the cluster.
 func groupUpgradeRule(was, is *anywherev1.Cluster) Violations {
 	before := groupVersions(was)
 	return eachGroup(is, func(g *anywherev1.WorkerNodeGroupConfiguration, path string) Violations {
 		version, there := before[g.Name]
 		if !there || g.KubernetesVersion == nil && version == was.Spec.KubernetesVersion {
-			return nil // It follows the cluster, which has its own rule.
+			return nil // It has the version of the cluster, which clusterUpgradeRule checks.
 		}
 		return upgradeProblems(version, ptr.Deref(g.KubernetesVersion, is.Spec.KubernetesVersion), path+".kubernetesVersion")
 	})
@@ -50,7 +50,7 @@ func upgradeProblems(was, is, path string) Violations {
 	return nil
 }
 
-// groupVersionRemovedRule keeps the two halves of an upgrade apart: first the control planes, then the group.
+// groupVersionRemovedRule separates the two steps of an upgrade: first the control plane, then the group.
 func groupVersionRemovedRule(was, is *anywherev1.Cluster) Violations {
 	if was.Spec.KubernetesVersion == is.Spec.KubernetesVersion {
 		return nil
@@ -63,7 +63,7 @@ func groupVersionRemovedRule(was, is *anywherev1.Cluster) Violations {
 		if g.KubernetesVersion != nil || own[g.Name] == "" {
 			return nil
 		}
-		return one(path+".kubernetesVersion", "keep it for now, and remove it once the control planes are upgraded",
+		return one(path+".kubernetesVersion", "keep it until the control plane is upgraded, then remove it",
 			"can't simultaneously remove worker kubernetesVersion and upgrade cluster level kubernetesVersion: %v", is.Spec.KubernetesVersion)
 	})
 }
@@ -72,10 +72,10 @@ func eksaVersionKeptRule(was, is *anywherev1.Cluster) Violations {
 	if was.Spec.EksaVersion == "" || is.Spec.EksaVersion != "" {
 		return nil
 	}
-	return one("spec.eksaVersion", "put it back", "eksaVersion cannot be removed")
+	return one("spec.eksaVersion", "restore it", "eksaVersion cannot be removed")
 }
 
-// eksaVersionSkewRule lets the version go up one minor at a time. It may go back from one that could not be served.
+// eksaVersionSkewRule allows upgrades by one minor version, and downgrades from an unsupported version.
 func eksaVersionSkewRule(was, is *anywherev1.Cluster) Violations {
 	const at = "spec.eksaVersion"
 	if is.Annotations[anywherev1.SkipVersionSkewCheckAnnotation] == "true" {
@@ -88,11 +88,11 @@ func eksaVersionSkewRule(was, is *anywherev1.Cluster) Violations {
 	failed := ptr.Deref(was.Status.FailureReason, "") == anywherev1.EksaVersionInvalidReason
 	switch {
 	case from.Major() != to.Major():
-		return one(at, fmt.Sprintf("use a version v%d.x", from.Major()), "eksaVersion can't go from %s to %s: the major version differs", was.Spec.EksaVersion, is.Spec.EksaVersion)
+		return one(at, fmt.Sprintf("use a version v%d.x", from.Major()), "eksaVersion can't change from %s to %s: the major version differs", was.Spec.EksaVersion, is.Spec.EksaVersion)
 	case to.Minor() < from.Minor() && !failed:
 		return one(at, "use "+was.Spec.EksaVersion+" or later", "eksaVersion downgrade is not supported (%s) -> (%s)", was.Spec.EksaVersion, is.Spec.EksaVersion)
 	case to.Minor() > from.Minor()+maxUpgrade:
-		return one(at, fmt.Sprintf("upgrade to v%d.%d first", from.Major(), from.Minor()+1), "eksaVersion can't go from %s to %s: only +%d minor version is supported",
+		return one(at, fmt.Sprintf("upgrade to v%d.%d first", from.Major(), from.Minor()+1), "eksaVersion can't change from %s to %s: only +%d minor version is supported",
 			was.Spec.EksaVersion, is.Spec.EksaVersion, maxUpgrade)
 	}
 	return nil

@@ -17,7 +17,8 @@ const (
 	network      = "spec.clusterNetwork"
 )
 
-// clusterRules are what can be said of a Cluster alone, in the order of its spec. Each looks at one thing, and none relies on another.
+// clusterRules are the rules for a Cluster without its references, in the order of the spec. Each checks one thing and does
+// not rely on another.
 var clusterRules = []func(*anywherev1.Cluster) Violations{
 	nameRule, nameLengthRule,
 	versionRule, groupVersionRule, skewRule,
@@ -33,14 +34,14 @@ var clusterRules = []func(*anywherev1.Cluster) Violations{
 	proxyRule, noProxyRule, mirrorRule, mirroredRule,
 	healthRule, encryptionRule,
 	eksaVersionRule,
-	refusedRule,
+	unsupportedRule,
 }
 
-// Validate says all that is wrong with a spec that has its defaults: with the Cluster, with the objects that it names, and with how they
-// go together.
+// Validate returns every problem of a spec with defaults: of the Cluster, of the objects that it references, and of their
+// combination.
 func Validate(c *Config) Violations {
 	if c.Cluster == nil {
-		return one("", "add an object of kind Cluster", "there is no Cluster")
+		return one("", "add an object of kind Cluster", "no Cluster found")
 	}
 	problems := ValidateCluster(c.Cluster)
 	for _, o := range c.Objects() {
@@ -48,11 +49,11 @@ func Validate(c *Config) Violations {
 			problems = append(problems, ValidateObject(o)...)
 		}
 	}
-	problems = append(problems, without(missingRule(c), problems)...)
+	problems = append(problems, notWithin(missingRule(c), problems)...)
 	return append(problems, namespaceRule(c)...)
 }
 
-// ValidateCluster says what is wrong with a Cluster that has its defaults, whatever there is beside it.
+// ValidateCluster returns every problem of a Cluster with defaults, ignoring the objects that it references.
 func ValidateCluster(c *anywherev1.Cluster) Violations {
 	var problems Violations
 	for _, rule := range clusterRules {
@@ -61,7 +62,7 @@ func ValidateCluster(c *anywherev1.Cluster) Violations {
 	return problems
 }
 
-// ValidateObject says what is wrong with an object that a Cluster may name.
+// ValidateObject returns every problem of an object that a Cluster may reference.
 func ValidateObject(o client.Object) Violations {
 	var problems Violations
 	switch o := o.(type) {
@@ -76,74 +77,74 @@ func ValidateObject(o client.Object) Violations {
 	case *anywherev1.OIDCConfig:
 		problems = oidcProblems(&o.Spec)
 	}
-	return below(o, problems)
+	return inObject(o, problems)
 }
 
-// below names the object in the paths.
-func below(o client.Object, problems Violations) Violations {
+// inObject prefixes the paths with the object.
+func inObject(o client.Object, problems Violations) Violations {
 	for i := range problems {
 		problems[i].Path = kindOf(o) + "/" + printable(o.GetName()) + ": " + problems[i].Path
 	}
 	return problems
 }
 
-// missingRule wants all objects that the Cluster names and that Drover has a kind for.
+// missingRule requires every object of a supported kind that the Cluster references.
 func missingRule(c *Config) Violations {
-	there := map[anywherev1.Ref]bool{}
+	exists := map[anywherev1.Ref]bool{}
 	for _, o := range c.Objects() {
-		there[anywherev1.Ref{Kind: kindOf(o), Name: o.GetName()}] = true
+		exists[anywherev1.Ref{Kind: kindOf(o), Name: o.GetName()}] = true
 	}
 	var problems Violations
 	for _, p := range places(c.Cluster) {
-		if slices.Contains(kinds, p.ref.Kind) && p.ref.Kind != anywherev1.ClusterKind && p.ref.Name != "" && !there[p.ref] {
+		if slices.Contains(kinds, p.ref.Kind) && p.ref.Kind != anywherev1.ClusterKind && p.ref.Name != "" && !exists[p.ref] {
 			problems = append(problems, one(p.path+".name", missingRemedy(c, p.ref), "%s %s not found", p.ref.Kind, printable(p.ref.Name))...)
 		}
 	}
 	return problems
 }
 
-// missingRemedy knows of objects of the kind that the Cluster does not name.
+// missingRemedy suggests an object of the same kind that the Cluster does not reference.
 func missingRemedy(c *Config, ref anywherev1.Ref) string {
 	for _, id := range c.Ignored {
 		if strings.HasPrefix(id, ref.Kind+"/") {
-			return "add it, or name " + printable(id) + " instead, which is there"
+			return "add it, or use " + printable(id)
 		}
 	}
 	return "add an object of kind " + ref.Kind + " with this name"
 }
 
-// namespaceRule keeps a Cluster and what it names together.
+// namespaceRule requires one namespace for a Cluster and the objects that it references.
 func namespaceRule(c *Config) Violations {
 	var problems Violations
 	for _, o := range c.Objects() {
 		if o.GetNamespace() != c.Cluster.Namespace {
-			problems = append(problems, below(o, one("metadata.namespace", "put it in namespace "+printable(c.Cluster.Namespace),
+			problems = append(problems, inObject(o, one("metadata.namespace", "set it to "+printable(c.Cluster.Namespace),
 				"%s and Cluster objects must have the same namespace specified", kindOf(o)))...)
 		}
 	}
 	return problems
 }
 
-// one is a single violation.
+// one returns a single violation.
 func one(path, remedy, format string, args ...any) Violations {
 	return Violations{{Path: path, Problem: fmt.Sprintf(format, args...), Remedy: remedy}}
 }
 
-// eachGroup asks about each group of workers, with its path.
-func eachGroup(c *anywherev1.Cluster, ask func(g *anywherev1.WorkerNodeGroupConfiguration, path string) Violations) Violations {
+// eachGroup checks each worker group.
+func eachGroup(c *anywherev1.Cluster, check func(g *anywherev1.WorkerNodeGroupConfiguration, path string) Violations) Violations {
 	var problems Violations
 	for i := range c.Spec.WorkerNodeGroupConfigurations {
-		problems = append(problems, ask(&c.Spec.WorkerNodeGroupConfigurations[i], fmt.Sprintf("%s[%d]", workers, i))...)
+		problems = append(problems, check(&c.Spec.WorkerNodeGroupConfigurations[i], fmt.Sprintf("%s[%d]", workers, i))...)
 	}
 	return problems
 }
 
-// remote says whether the machines are behind the Packet API.
+// remote reports whether a Packet API provides the machines.
 func remote(c *anywherev1.Cluster) bool {
 	return c.Spec.DatacenterRef.Kind == anywherev1.PacketDatacenterConfigKind
 }
 
-// local says whether the machines are those of a host.
+// local reports whether the machines run on this host.
 func local(c *anywherev1.Cluster) bool {
 	return c.Spec.DatacenterRef.Kind == anywherev1.DockerDatacenterConfigKind
 }

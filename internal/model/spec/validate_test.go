@@ -11,7 +11,7 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
-// contentCase is a change of a valid file, and all that is then wrong.
+// contentCase is a change of a valid file and the resulting violations.
 type contentCase struct {
 	Name   string         `json:"name"`
 	Base   string         `json:"base"`
@@ -19,7 +19,7 @@ type contentCase struct {
 	Want   []string       `json:"want"`
 }
 
-func TestSpecsAreRefusedWithAllThatIsWrong(t *testing.T) {
+func TestCheckReportsEveryProblem(t *testing.T) {
 	for _, test := range table[contentCase](t, "content") {
 		t.Run(test.Name, func(t *testing.T) {
 			c, problems := spec.Check(changed(t, base(t, test.Base), test.Change))
@@ -34,7 +34,6 @@ func TestSpecsAreRefusedWithAllThatIsWrong(t *testing.T) {
 	}
 }
 
-// Every rule has a case that it alone is there for.
 func TestEveryRuleHasACase(t *testing.T) {
 	fired := map[int]bool{}
 	for _, test := range table[contentCase](t, "content") {
@@ -65,18 +64,18 @@ func TestNotes(t *testing.T) {
 		"one control plane elsewhere": {
 			"packet",
 			map[string]any{"controlPlaneConfiguration": map[string]any{"count": 1}},
-			[]string{"spec.controlPlaneConfiguration.count: a cluster for production has 3 or 5 control planes, this one has 1 (use 3 or 5)"},
+			[]string{"spec.controlPlaneConfiguration.count: production clusters need 3 or 5 control plane machines, this one has 1 (use 3 or 5)"},
 		},
 		"one control plane here": {"docker", map[string]any{}, nil},
 		"no workers": {
 			"docker",
 			map[string]any{"workerNodeGroupConfigurations": nil},
-			[]string{"spec.workerNodeGroupConfigurations: there are no workers: pods run on control planes (add a group for workers of their own)"},
+			[]string{"spec.workerNodeGroupConfigurations: no worker groups: Pods run on control plane machines (add a worker group to run Pods on separate machines)"},
 		},
-		"a licence": {"docker", map[string]any{"licenseToken": "x"}, []string{"spec.licenseToken: a licence is not needed, and has no effect (remove it)"}},
+		"a licence": {"docker", map[string]any{"licenseToken": "x"}, []string{"spec.licenseToken: a license is not required and has no effect (remove it)"}},
 		"a mirror that anybody can be": {
 			"docker", mirror,
-			[]string{"spec.registryMirrorConfiguration.insecureSkipVerify: machines trust whoever answers at the mirror's address (set caCertContent instead)"},
+			[]string{"spec.registryMirrorConfiguration.insecureSkipVerify: machines do not verify the certificate of the mirror (set caCertContent instead)"},
 		},
 	} {
 		if diff := cmp.Diff(test.want, lines(spec.Notes(cluster(t, test.base, map[string]any{"spec": test.change})))); diff != "" {
@@ -109,7 +108,7 @@ func TestValidSpecs(t *testing.T) {
 			continue
 		}
 		if again := spec.Validate(c); len(again) > 0 {
-			t.Errorf("%s: what Check accepts, Validate refuses: %v", name, again)
+			t.Errorf("%s: Check accepts it, Validate rejects it: %v", name, again)
 		}
 	}
 }

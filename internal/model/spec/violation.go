@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Violation is one thing that is wrong.
+// Violation is one problem of a spec.
 type Violation struct {
-	// Path is where: spec.controlPlaneConfiguration.count if it is in the Cluster, and else PacketMachineConfig/big: spec.os.
+	// Path is the field, such as spec.controlPlaneConfiguration.count of the Cluster, or PacketMachineConfig/big: spec.os.
 	Path string
-	// Problem is what.
+	// Problem says what is wrong.
 	Problem string
-	// Remedy is what to do about it.
+	// Remedy says how to correct it.
 	Remedy string
 }
 
-// String is the violation on one line.
+// String returns the violation on one line.
 func (v Violation) String() string {
 	text := v.Problem
 	if v.Path != "" {
@@ -27,32 +27,32 @@ func (v Violation) String() string {
 	return text
 }
 
-// Violations are all things that are wrong, in the order of the file. There are none if it is empty.
-type Violations []Violation //nolint:errname // It is a list first, and an error where there is something in it.
+// Violations are all problems of a spec, in the order of the file.
+type Violations []Violation //nolint:errname // It is a list, and an error only if it is not empty.
 
-// most is how many violations are listed. Whoever has more has them for the same reason.
-const most = 100
+// maxListed bounds how many violations Error lists. More usually have the same cause.
+const maxListed = 100
 
-// Error lists them. One is a line; more are a line each.
+// Error lists the violations, one per line.
 func (v Violations) Error() string {
 	switch len(v) {
 	case 0:
-		return "nothing is wrong"
+		return "no problems"
 	case 1:
 		return v[0].String()
 	}
 	var lines strings.Builder
-	fmt.Fprintf(&lines, "%d things are wrong:", len(v))
-	for _, one := range v[:min(len(v), most)] {
+	fmt.Fprintf(&lines, "%d problems found:", len(v))
+	for _, one := range v[:min(len(v), maxListed)] {
 		fmt.Fprintf(&lines, "\n  - %s", one)
 	}
-	if len(v) > most {
-		fmt.Fprintf(&lines, "\n  and %d more", len(v)-most)
+	if len(v) > maxListed {
+		fmt.Fprintf(&lines, "\n  and %d more", len(v)-maxListed)
 	}
 	return lines.String()
 }
 
-// Err returns the violations as an error, nil if there are none.
+// Err returns the violations as an error, or nil without any.
 func (v Violations) Err() error {
 	if len(v) == 0 {
 		return nil

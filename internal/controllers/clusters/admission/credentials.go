@@ -28,7 +28,7 @@ func allowedCredentials(live client.Reader) func(context.Context, *anywherev1.Pa
 			}
 			return fmt.Errorf("reading what Secret %q is for: %w", d.CredentialsName(), err)
 		}
-		if problem := spec.RefuseCredentials(secret, d.Namespace); problem != "" {
+		if problem := spec.DenyCredentials(secret, d.Namespace); problem != "" {
 			return invalid("spec.credentialsRef.name: " + problem)
 		}
 		return nil

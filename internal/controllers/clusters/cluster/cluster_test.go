@@ -142,11 +142,11 @@ func TestOnlyCredentialsThatAreMeantForItAreUsed(t *testing.T) {
 			t.Errorf("%v were made", made)
 		}
 	}
-	expect(`DatacenterConfigInvalid: Secret "others-kubeconfig" in namespace "eksa-system" is not meant for machines`)
+	expect(`DatacenterConfigInvalid: Secret "others-kubeconfig" in namespace "eksa-system" may not be used for machines`)
 	secret.Labels = map[string]string{anywherev1.CredentialsLabel: "true"}
 	secret.Annotations = map[string]string{anywherev1.CredentialsNamespacesAnnotation: "others"}
 	w.must(w.Update(t.Context(), secret))
-	expect("is not meant for clusters of namespace")
+	expect("may not be used by clusters in namespace")
 	secret.Annotations[anywherev1.CredentialsNamespacesAnnotation] = "others," + w.ns
 	w.must(w.Update(t.Context(), secret))
 	expect("")
@@ -159,7 +159,7 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 		change func(*anywherev1.Cluster)
 		want   string
 	}{
-		{"no-config", func(c *anywherev1.Cluster) { c.Spec.DatacenterRef.Name = "lost" }, "MissingDependentObjects: cluster \"no-config\" names what is not in namespace"},
+		{"no-config", func(c *anywherev1.Cluster) { c.Spec.DatacenterRef.Name = "lost" }, "MissingDependentObjects: cluster \"no-config\" references objects that do not exist in namespace"},
 		{"no-manager", func(c *anywherev1.Cluster) { c.Spec.Management, c.Spec.ManagementCluster.Name = nil, "lost" }, "ManagementClusterRefInvalid: lost is not a valid management cluster"},
 		{"bad-count", func(c *anywherev1.Cluster) { c.Spec.ControlPlaneConfiguration.Count = 2 }, "ClusterInvalid: "},
 		{"bad-group", func(c *anywherev1.Cluster) { c.Spec.WorkerNodeGroupConfigurations[1].Name = "control-plane" }, "ClusterInvalid: "},

@@ -100,7 +100,7 @@ func (c *Controller) credentials(ctx context.Context, s *scope, name string) (ma
 	if err := c.Metadata.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, meta); err != nil {
 		return nil, false, fmt.Errorf("reading what Secret %q is for: %w", name, err)
 	}
-	if problem := spec.RefuseCredentials(meta, s.cluster.Namespace); problem != "" {
+	if problem := spec.DenyCredentials(meta, s.cluster.Namespace); problem != "" {
 		further, err := s.fail(anywherev1.DatacenterConfigInvalidReason, "%s", problem)
 		return nil, further, err
 	}

@@ -66,7 +66,7 @@ func apply(ctx context.Context, t *testing.T, c client.Client, config *spec.Conf
 }
 
 // The schema keeps every field, and applying the same again writes nothing.
-func TestSpecsAreStoredAsTheyAre(t *testing.T) {
+func TestSpecsAreStoredUnchanged(t *testing.T) {
 	for _, name := range []string{"docker", "packet"} {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
@@ -110,7 +110,7 @@ func TestSpecsAreStoredAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestAllObjectsThatAreMissingAreNamed(t *testing.T) {
+func TestGatherListsMissingObjects(t *testing.T) {
 	ctx := t.Context()
 	c, namespace := connect(t)
 	config := load(t, "packet", namespace)
@@ -129,11 +129,11 @@ func TestAllObjectsThatAreMissingAreNamed(t *testing.T) {
 		t.Errorf("missing (-want +got):\n%s", diff)
 	}
 	if gathered.Machines["small"] == nil || gathered.Packet == nil || gathered.Flux == nil {
-		t.Errorf("what is there was not gathered: %+v", gathered)
+		t.Errorf("existing objects are missing: %+v", gathered)
 	}
 }
 
-func TestAnErrorOfTheServerIsNoMissingObject(t *testing.T) {
+func TestGatherReturnsErrorsOfTheServer(t *testing.T) {
 	c, namespace := connect(t)
 	config := load(t, "packet", namespace)
 	apply(t.Context(), t, c, config)
@@ -177,7 +177,7 @@ func TestStatusIsStored(t *testing.T) {
 	}
 }
 
-func TestTheSchemaRefusesWrongTypes(t *testing.T) {
+func TestSchemaRejectsWrongTypes(t *testing.T) {
 	c, namespace := connect(t)
 	config := load(t, "docker", namespace)
 	config.Cluster.Spec.ControlPlaneConfiguration.KubeletConfiguration = &runtime.RawExtension{Raw: []byte(`"fast"`)}
