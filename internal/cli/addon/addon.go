@@ -10,7 +10,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/cli/management"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/operate/inspect/addons"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 )
 
 const long = `Manage add-ons: charts and manifests that a HelmChartProxy installs on every cluster
@@ -50,21 +50,21 @@ type options struct {
 	namespace string
 }
 
-func (o *options) connect() (*view.Plane, error) {
+func (o *options) connect() (*inspect.Plane, error) {
 	config, err := o.plane.Config()
 	if err != nil {
 		return nil, err
 	}
-	return view.Connect(config)
+	return inspect.Connect(config)
 }
 
 // find connects to the plane and returns the add-on with a name.
-func (o *options) find(ctx context.Context, name string) (*view.Plane, *addonsv1.HelmChartProxy, error) {
+func (o *options) find(ctx context.Context, name string) (*inspect.Plane, *addonsv1.HelmChartProxy, error) {
 	plane, err := o.connect()
 	if err != nil {
 		return nil, nil, err
 	}
-	hcp, err := plane.Find(ctx, o.namespace, name)
+	hcp, err := plane.FindAddOn(ctx, o.namespace, name)
 	return plane, hcp, err
 }
 
@@ -79,7 +79,7 @@ func (o *options) complete(cmd *cobra.Command, args []string, _ string) ([]cobra
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	all, err := plane.Charts(ctx, o.namespace)
+	all, err := plane.AddOns(ctx, o.namespace)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -101,7 +101,7 @@ func (o *options) completeCluster(cmd *cobra.Command, args []string, _ string) (
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	status, err := plane.Status(ctx, hcp)
+	status, err := plane.AddOnStatus(ctx, hcp)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -30,7 +30,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/addons/chart"
 	"github.com/drover-dev/drover/internal/model/addons/index"
 	"github.com/drover-dev/drover/internal/model/addons/sources"
-	"github.com/drover-dev/drover/internal/operate/inspect/addons"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/registry/artifact"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 	"github.com/drover-dev/drover/internal/test/clustertest"
@@ -143,11 +143,11 @@ func (w *world) apply(hcp *addonsv1.HelmChartProxy) {
 // install does what the manager would for the release of a cluster, and says so in its status.
 func (w *world) install(cluster string, ready metav1.ConditionStatus) {
 	w.Helper()
-	plane, err := view.Connect(w.server.Config)
+	plane, err := inspect.Connect(w.server.Config)
 	w.must(err)
-	hcp, err := plane.Find(w.Context(), w.namespace, "web")
+	hcp, err := plane.FindAddOn(w.Context(), w.namespace, "web")
 	w.must(err)
-	r, err := plane.Release(w.Context(), hcp, cluster)
+	r, err := plane.AddOnRelease(w.Context(), hcp, cluster)
 	w.must(err)
 	state := w.put(plane, r)
 	before := r.DeepCopy()
@@ -166,7 +166,7 @@ func (w *world) install(cluster string, ready metav1.ConditionStatus) {
 }
 
 // put puts a release onto its cluster.
-func (w *world) put(plane *view.Plane, r *addonsv1.HelmReleaseProxy) tool.State {
+func (w *world) put(plane *inspect.Plane, r *addonsv1.HelmReleaseProxy) tool.State {
 	w.Helper()
 	packages, err := artifact.Open(artifact.Options{Dir: w.TempDir(), PlainHTTP: true})
 	w.must(err)
@@ -324,7 +324,7 @@ NS   web    web     False   2          1          1           -
 		t.Errorf("code %d, printed %q", code, talk)
 	}
 	_, talk, code = w.run("", "status", "wbe")
-	if code != 1 || !strings.Contains(talk, `add-on "wbe" not found; existing add-ons: NS/web`) {
+	if code != 1 || !strings.Contains(talk, `add-on "wbe" not found in namespace "NS"; existing add-ons: NS/web`) {
 		t.Errorf("code %d, printed %q", code, talk)
 	}
 

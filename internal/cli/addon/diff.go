@@ -17,7 +17,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/model/addons/plan"
-	"github.com/drover-dev/drover/internal/operate/inspect/addons"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
@@ -29,9 +29,9 @@ const (
 
 // addonDiff is the outlook of one add-on.
 type addonDiff struct {
-	Namespace string         `json:"namespace"`
-	Name      string         `json:"name"`
-	Outlook   []view.Outlook `json:"outlook"`
+	Namespace string            `json:"namespace"`
+	Name      string            `json:"name"`
+	Outlook   []inspect.Outlook `json:"outlook"`
 }
 
 func newDiff(io *ui.IO, o *options) *cobra.Command {
@@ -197,7 +197,7 @@ func printDiff(w stdio.Writer, all []addonDiff) error {
 // marks are the prefixes of changed objects.
 var marks = map[string]string{tool.Create: "+", tool.Update: "~", tool.Delete: "-"}
 
-func printOutlook(out *strings.Builder, o view.Outlook) {
+func printOutlook(out *strings.Builder, o inspect.Outlook) {
 	fmt.Fprintf(out, "  %s: %s\n", clusterText(o.Clusters), actionText(o))
 	for _, object := range o.Objects {
 		name := object.Name
@@ -211,7 +211,7 @@ func printOutlook(out *strings.Builder, o view.Outlook) {
 	}
 }
 
-func actionText(o view.Outlook) string {
+func actionText(o inspect.Outlook) string {
 	version := ""
 	if o.Version != "" {
 		version = " version " + o.Version

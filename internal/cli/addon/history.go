@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/operate/inspect/addons"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
@@ -39,7 +39,7 @@ With --cluster, list the revisions of its release on that cluster, as recorded t
 			if err != nil {
 				return err
 			}
-			revisions, err := plane.Revisions(cmd.Context(), hcp)
+			revisions, err := plane.AddOnRevisions(cmd.Context(), hcp)
 			if err != nil {
 				return err
 			}
@@ -61,7 +61,7 @@ func (o *options) releaseHistory(ctx context.Context, name, cluster string) ([]t
 	if err != nil {
 		return nil, err
 	}
-	release, err := plane.Release(ctx, hcp, cluster)
+	release, err := plane.AddOnRelease(ctx, hcp, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (o *options) releaseHistory(ctx context.Context, name, cluster string) ([]t
 	return revisions, nil
 }
 
-func printRevisions(w stdio.Writer, all []view.Revision) error {
+func printRevisions(w stdio.Writer, all []inspect.Revision) error {
 	rows := make([][]string, 0, len(all))
 	for _, r := range all {
 		note := ""

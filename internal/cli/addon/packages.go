@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/drover-dev/drover/internal/operate/inspect/addons"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/plane"
 	"github.com/drover-dev/drover/internal/registry/artifact"
 )
@@ -33,10 +33,10 @@ func (p *packages) options() (artifact.Options, error) {
 }
 
 // clusters opens connections to the workload clusters of a plane.
-func (p *packages) clusters(of *view.Plane) (*view.Clusters, error) {
+func (p *packages) clusters(of *inspect.Plane) (*inspect.Workloads, error) {
 	options, err := p.options()
 	if err != nil {
 		return nil, err
 	}
-	return of.Clusters(options)
+	return of.Workloads(options)
 }

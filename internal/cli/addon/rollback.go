@@ -41,7 +41,7 @@ or the HelmReleaseProxy has the annotation cluster.x-k8s.io/paused.`,
 			if err != nil {
 				return err
 			}
-			number, err := plane.Restore(cmd.Context(), hcp, int64(to))
+			number, err := plane.RestoreAddOn(cmd.Context(), hcp, int64(to))
 			if err != nil {
 				return err
 			}
@@ -65,7 +65,7 @@ func (o *options) revert(ctx context.Context, io *ui.IO, name string, t target) 
 	if err != nil {
 		return err
 	}
-	release, err := plane.Release(ctx, hcp, t.cluster)
+	release, err := plane.AddOnRelease(ctx, hcp, t.cluster)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ already failed do not pause it again.`,
 			if err != nil {
 				return err
 			}
-			if err := plane.Resume(cmd.Context(), hcp, time.Now()); err != nil {
+			if err := plane.ResumeRollout(cmd.Context(), hcp, time.Now()); err != nil {
 				return err
 			}
 			fmt.Fprintf(io.Err, "Resumed the rollout of add-on %s. Follow it with:\n\n  drover addon status %s --wait 10m\n", hcp.Name, hcp.Name)

@@ -14,7 +14,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/operate/inspect/addons"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 )
 
 func newList(io *ui.IO, o *options) *cobra.Command {
@@ -44,14 +44,14 @@ ready, on how many it has failed, and the progress of its rollout.`,
 	return cmd
 }
 
-func statuses(ctx context.Context, plane *view.Plane, namespace string) ([]view.AddOn, error) {
-	charts, err := plane.Charts(ctx, namespace)
+func statuses(ctx context.Context, plane *inspect.Plane, namespace string) ([]inspect.AddOn, error) {
+	charts, err := plane.AddOns(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
-	out := []view.AddOn{}
+	out := []inspect.AddOn{}
 	for i := range charts {
-		status, err := plane.Status(ctx, &charts[i])
+		status, err := plane.AddOnStatus(ctx, &charts[i])
 		if err != nil {
 			return nil, err
 		}
@@ -60,7 +60,7 @@ func statuses(ctx context.Context, plane *view.Plane, namespace string) ([]view.
 	return out, nil
 }
 
-func printList(w stdio.Writer, all []view.AddOn) error {
+func printList(w stdio.Writer, all []inspect.AddOn) error {
 	rows := make([][]string, 0, len(all))
 	for _, a := range all {
 		rows = append(rows, []string{
@@ -70,7 +70,7 @@ func printList(w stdio.Writer, all []view.AddOn) error {
 	return ui.Table(w, []string{"NAMESPACE", "NAME", "CHART", "READY", "CLUSTERS", "READY ON", "FAILED ON", "ROLLOUT"}, rows)
 }
 
-func rollout(a view.AddOn) string {
+func rollout(a inspect.AddOn) string {
 	if a.Paused {
 		return "Paused by annotation"
 	}
@@ -110,7 +110,7 @@ if that takes longer, or if the rollout pauses.`,
 	return cmd
 }
 
-func (o *options) status(ctx context.Context, io *ui.IO, args []string, wait time.Duration) ([]view.AddOn, error) {
+func (o *options) status(ctx context.Context, io *ui.IO, args []string, wait time.Duration) ([]inspect.AddOn, error) {
 	if len(args) == 0 {
 		plane, err := o.connect()
 		if err != nil {
@@ -124,13 +124,13 @@ func (o *options) status(ctx context.Context, io *ui.IO, args []string, wait tim
 	}
 	if wait > 0 {
 		status, err := waitReady(ctx, io, plane, goal{hcp, wait})
-		return []view.AddOn{status}, err
+		return []inspect.AddOn{status}, err
 	}
-	status, err := plane.Status(ctx, hcp)
+	status, err := plane.AddOnStatus(ctx, hcp)
 	if err != nil {
 		return nil, err
 	}
-	return []view.AddOn{status}, nil
+	return []inspect.AddOn{status}, nil
 }
 
 // goal is the add-on to wait for, and how long.
@@ -140,15 +140,15 @@ type goal struct {
 }
 
 // waitReady waits until an add-on is ready or its rollout pauses. It prints a line for each change.
-func waitReady(ctx context.Context, io *ui.IO, plane *view.Plane, w goal) (view.AddOn, error) {
-	last, err := plane.Status(ctx, w.hcp)
+func waitReady(ctx context.Context, io *ui.IO, plane *inspect.Plane, w goal) (inspect.AddOn, error) {
+	last, err := plane.AddOnStatus(ctx, w.hcp)
 	if err != nil {
 		return last, err
 	}
 	limited, cancel := context.WithTimeout(ctx, w.limit)
 	defer cancel()
 	printed := ""
-	err = plane.Wait(limited, w.hcp, func(now view.AddOn) bool {
+	err = plane.AwaitAddOn(limited, w.hcp, func(now inspect.AddOn) bool {
 		last = now
 		line := fmt.Sprintf("%s: ready on %d of %d clusters, failed on %d", now.Name, now.ReadyOn, now.Matched, now.FailedOn)
 		if progress := now.Progress(); progress != "" {
@@ -171,9 +171,11 @@ func waitReady(ctx context.Context, io *ui.IO, plane *view.Plane, w goal) (view.
 	}
 }
 
-func paused(a view.AddOn) bool { return a.Rollout != nil && a.Rollout.Phase == addonsv1.RolloutPaused }
+func paused(a inspect.AddOn) bool {
+	return a.Rollout != nil && a.Rollout.Phase == addonsv1.RolloutPaused
+}
 
-func printStatus(w stdio.Writer, all []view.AddOn) error {
+func printStatus(w stdio.Writer, all []inspect.AddOn) error {
 	for i, a := range all {
 		if i > 0 {
 			fmt.Fprintln(w)
@@ -198,7 +200,7 @@ func printStatus(w stdio.Writer, all []view.AddOn) error {
 	return nil
 }
 
-func reason(c view.OnCluster) string {
+func reason(c inspect.OnCluster) string {
 	if c.Ready == string(metav1.ConditionTrue) {
 		return ""
 	}

@@ -13,7 +13,7 @@ import (
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/operate/inspect/packages"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/plane"
 	"github.com/drover-dev/drover/internal/registry/artifact"
 	"github.com/drover-dev/drover/internal/registry/bundle"
@@ -97,7 +97,7 @@ func (c *catalogue) download(ctx context.Context) (*packagesv1.PackageBundle, er
 }
 
 // newestOf is the newest bundle for a version of Kubernetes that the plane can use.
-func newestOf(ctx context.Context, known *view.Plane, kubernetes string) (*packagesv1.PackageBundle, error) {
+func newestOf(ctx context.Context, known *inspect.Plane, kubernetes string) (*packagesv1.PackageBundle, error) {
 	all, err := known.Bundles(ctx)
 	if err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ Nothing is installed.`,
 			if err != nil {
 				return err
 			}
-			return printPackage(io.Out, view.Template(c.cluster, "generated-"+strings.ToLower(entry.Name), entry.Name))
+			return printPackage(io.Out, inspect.PackageTemplate(c.cluster, "generated-"+strings.ToLower(entry.Name), entry.Name))
 		},
 	}
 	c.add(cmd)

@@ -31,7 +31,7 @@ Nothing is deleted if one of the names is wrong.`,
 			if err != nil {
 				return err
 			}
-			if err := plane.Delete(cmd.Context(), found); err != nil {
+			if err := plane.DeletePackages(cmd.Context(), found); err != nil {
 				return err
 			}
 			for _, p := range found {

@@ -44,7 +44,7 @@ happened to it.`,
 			}
 			all := make([]described, 0, len(found))
 			for i := range found {
-				events, err := plane.Events(cmd.Context(), &found[i])
+				events, err := plane.PackageEvents(cmd.Context(), &found[i])
 				if err != nil {
 					return err
 				}

@@ -13,7 +13,7 @@ import (
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/operate/inspect/packages"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 )
 
 func newGet(io *ui.IO) *cobra.Command {
@@ -94,7 +94,7 @@ the clusters that it is active on.`,
 			}
 			list := struct {
 				metav1.TypeMeta `json:",inline"`
-				Items           []view.BundleUse `json:"items"`
+				Items           []inspect.BundleUse `json:"items"`
 			}{listType("PackageBundleList"), all}
 			return output.Print(io.Out, list, func(w stdio.Writer) error {
 				rows := make([][]string, 0, len(all))
@@ -130,7 +130,7 @@ whether a newer one is there.`,
 			if err != nil {
 				return err
 			}
-			all, err := plane.Controllers(cmd.Context())
+			all, err := plane.BundleControllers(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -15,7 +15,7 @@ import (
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/operate/inspect/packages"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 )
 
 func newInstall(io *ui.IO) *cobra.Command {
@@ -47,7 +47,7 @@ What is made is a Package in the management plane; write one to a file with
 			if err != nil {
 				return err
 			}
-			if err := o.install(cmd.Context(), plane, view.Template(o.cluster, name, args[0]), config); err != nil {
+			if err := o.install(cmd.Context(), plane, inspect.PackageTemplate(o.cluster, name, args[0]), config); err != nil {
 				return err
 			}
 			fmt.Fprintf(io.Err, "Package %s is made. See how it is doing:\n\n  drover get packages --cluster %s\n\n", name, o.cluster)
@@ -62,7 +62,7 @@ What is made is a Package in the management plane; write one to a file with
 }
 
 // install checks that the bundle has the package before it makes anything.
-func (o *options) install(ctx context.Context, plane *view.Plane, p *packagesv1.Package, config string) error {
+func (o *options) install(ctx context.Context, plane *inspect.Plane, p *packagesv1.Package, config string) error {
 	active, err := plane.ActiveBundle(ctx, o.cluster)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func newCreate(io *ui.IO) *cobra.Command {
 A PackageBundle or a PackageBundleController in the file is made too.`,
 		example: "  drover create packages -f hello.yaml\n  drover generate package hello-eks-anywhere --cluster billy | drover create package -f -",
 		done:    "created",
-		do:      (*view.Plane).Create,
+		do:      (*inspect.Plane).Create,
 	})
 }
 
@@ -121,14 +121,14 @@ func newApply(io *ui.IO) *cobra.Command {
 changed. A PackageBundle or a PackageBundleController in the file is applied too.`,
 		example: "  drover apply package -f hello.yaml --wait 5m",
 		done:    "applied",
-		do:      (*view.Plane).Apply,
+		do:      (*inspect.Plane).Apply,
 	})
 }
 
 // fileCommand is what differs between commands that take -f.
 type fileCommand struct {
 	short, long, example, done string
-	do                         func(*view.Plane, context.Context, ...*unstructured.Unstructured) error
+	do                         func(*inspect.Plane, context.Context, ...*unstructured.Unstructured) error
 }
 
 func fromFile(io *ui.IO, f fileCommand) *cobra.Command {
@@ -168,11 +168,11 @@ func fromFile(io *ui.IO, f fileCommand) *cobra.Command {
 }
 
 // awaitAll waits for the packages among objects, cluster by cluster.
-func (w *wait) awaitAll(ctx context.Context, io *ui.IO, plane *view.Plane, objects []*unstructured.Unstructured) error {
+func (w *wait) awaitAll(ctx context.Context, io *ui.IO, plane *inspect.Plane, objects []*unstructured.Unstructured) error {
 	if w.limit == 0 {
 		return nil
 	}
-	targetOf, err := plane.Targets(ctx)
+	targetOf, err := plane.PackageTargets(ctx)
 	if err != nil {
 		return err
 	}

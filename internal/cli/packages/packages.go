@@ -12,7 +12,7 @@ import (
 	"github.com/drover-dev/drover/internal/cli/management"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/cli/verb"
-	"github.com/drover-dev/drover/internal/operate/inspect/packages"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 )
 
 // AddCommands puts the commands below their verbs.
@@ -51,16 +51,16 @@ func (o *options) addCluster(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("cluster", o.completeCluster)
 }
 
-func (o *options) connect() (*view.Plane, error) {
+func (o *options) connect() (*inspect.Plane, error) {
 	config, err := o.plane.Config()
 	if err != nil {
 		return nil, err
 	}
-	return view.Connect(config)
+	return inspect.Connect(config)
 }
 
 // connectTo is for commands that are nothing without a cluster.
-func (o *options) connectTo(ctx context.Context) (*view.Plane, *packagesv1.PackageBundleController, error) {
+func (o *options) connectTo(ctx context.Context) (*inspect.Plane, *packagesv1.PackageBundleController, error) {
 	if o.cluster == "" {
 		return nil, nil, ui.Usagef("--cluster is needed: see `drover get packagebundlecontrollers` for the clusters that take packages")
 	}
@@ -68,7 +68,7 @@ func (o *options) connectTo(ctx context.Context) (*view.Plane, *packagesv1.Packa
 	if err != nil {
 		return nil, nil, err
 	}
-	controller, err := plane.Controller(ctx, o.cluster)
+	controller, err := plane.BundleController(ctx, o.cluster)
 	return plane, controller, err
 }
 
@@ -80,7 +80,7 @@ func (o *options) completeCluster(cmd *cobra.Command, _ []string, _ string) ([]c
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	all, err := plane.Controllers(ctx)
+	all, err := plane.BundleControllers(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

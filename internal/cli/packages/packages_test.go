@@ -275,7 +275,7 @@ func TestWrongUsageSaysWhatToDo(t *testing.T) {
 		want string
 	}{
 		"no cluster":                    {[]string{"get", "packages"}, 2, "--cluster is needed"},
-		"a cluster that takes none":     {[]string{"get", "packages", "--cluster", "nobody"}, 1, `cluster "nobody" takes no packages`},
+		"a cluster that takes none":     {[]string{"get", "packages", "--cluster", "nobody"}, 1, `packages are not enabled for cluster "nobody"`},
 		"a package that is not there":   {[]string{"describe", "package", "x", "--cluster", "usage"}, 1, `cluster "usage" has no package x`},
 		"neither cluster nor version":   {[]string{"list", "packages"}, 2, "please specify kube-version or cluster name"},
 		"a version of three numbers":    {[]string{"list", "packages", "--kube-version", "1.36.3"}, 2, "please specify kube-version as <major>.<minor>"},

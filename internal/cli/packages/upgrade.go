@@ -37,7 +37,7 @@ that are, and "drover bundle diff" what is different in them.`,
 			if err != nil {
 				return err
 			}
-			if err := plane.Activate(cmd.Context(), o.cluster, version); err != nil {
+			if err := plane.ActivateBundle(cmd.Context(), o.cluster, version); err != nil {
 				return err
 			}
 			if before.Spec.ActiveBundle == version {

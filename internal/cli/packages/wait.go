@@ -12,7 +12,7 @@ import (
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/operate/inspect/packages"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 )
 
 // wait is the flag that makes a command stay until packages are as they should be.
@@ -24,7 +24,7 @@ func (w *wait) add(cmd *cobra.Command, until string) {
 
 // goal is a state of packages that somebody waits for.
 type goal struct {
-	plane   *view.Plane
+	plane   *inspect.Plane
 	cluster string
 	// names are the packages that count, all of the cluster if there are none.
 	names []string
@@ -42,7 +42,7 @@ func (w *wait) await(ctx context.Context, io *ui.IO, g goal) error {
 	limited, cancel := context.WithTimeout(ctx, w.limit)
 	defer cancel()
 	said, open := map[string]string{}, []string(nil)
-	err := g.plane.Await(limited, g.cluster, func(all []packagesv1.Package) bool {
+	err := g.plane.AwaitPackages(limited, g.cluster, func(all []packagesv1.Package) bool {
 		open = g.open(all)
 		for i := range all {
 			if line := stateLine(&all[i]); g.counts(all[i].Name) && said[all[i].Name] != line {

@@ -26,7 +26,7 @@ func (e *NotFoundError) Error() string {
 		message += fmt.Sprintf(" in namespace %q", e.Namespace)
 	}
 	if len(e.Others) > 0 {
-		message += "; available: " + firstN(e.Others, namesShown)
+		message += fmt.Sprintf("; existing %ss: %s", e.Kind, firstN(e.Others, namesShown))
 	}
 	return message
 }
@@ -52,7 +52,7 @@ func find[T any](all []T, q query, keyOf func(*T) client.ObjectKey) (*T, error) 
 	case 1:
 		return found, nil
 	default:
-		return nil, fmt.Errorf("%d %ss are named %q: %s; choose one with --namespace", len(matches), q.kind, q.name, firstN(matches, namesShown))
+		return nil, fmt.Errorf("found %d %ss named %q: %s; select one with --namespace", len(matches), q.kind, q.name, firstN(matches, namesShown))
 	}
 }
 

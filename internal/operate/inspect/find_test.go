@@ -22,11 +22,11 @@ func TestFind(t *testing.T) {
 	}{
 		"a unique name":                     {all, "", "goats", "farm/goats", "", false},
 		"a name in a namespace":             {all, "farm", "herd", "farm/herd", "", false},
-		"an ambiguous name":                 {all, "", "herd", "", `2 clusters are named "herd": city/herd, farm/herd; choose one with --namespace`, false},
-		"an unknown name":                   {all, "", "cows", "", `cluster "cows" not found; available: city/herd, farm/goats, farm/herd`, true},
-		"a name of another namespace":       {all, "city", "goats", "", `cluster "goats" not found in namespace "city"; available: city/herd, farm/goats, farm/herd`, true},
+		"an ambiguous name":                 {all, "", "herd", "", `found 2 clusters named "herd": city/herd, farm/herd; select one with --namespace`, false},
+		"an unknown name":                   {all, "", "cows", "", `cluster "cows" not found; existing clusters: city/herd, farm/goats, farm/herd`, true},
+		"a name of another namespace":       {all, "city", "goats", "", `cluster "goats" not found in namespace "city"; existing clusters: city/herd, farm/goats, farm/herd`, true},
 		"no objects":                        {nil, "", "goats", "", `cluster "goats" not found`, true},
-		"the error of a large fleet is cut": {many, "", "x", "", `cluster "x" not found; available: n/c00, n/c01, n/c02, n/c03, n/c04, n/c05, n/c06, n/c07, n/c08, n/c09 and 2 more`, true},
+		"the error of a large fleet is cut": {many, "", "x", "", `cluster "x" not found; existing clusters: n/c00, n/c01, n/c02, n/c03, n/c04, n/c05, n/c06, n/c07, n/c08, n/c09 and 2 more`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := find(tt.all, query{"cluster", tt.namespace, tt.name}, func(k *client.ObjectKey) client.ObjectKey { return *k })

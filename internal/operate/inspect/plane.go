@@ -1,7 +1,8 @@
-// Package inspect reads a management plane for people, with the privileges of the caller: lists of clusters, the tree of
-// objects of a cluster, why it is not ready, what happened to it, its kubeconfig, and the owners of devices.
+// Package inspect reads a management plane and its workload clusters for people, with the privileges of the caller: clusters,
+// the tree of objects of a cluster, why it is not ready, what happened to it and its kubeconfig; add-ons, what a change of one
+// would do, and its revisions; packages and bundles; the owners of devices.
 //
-// It never reconciles and changes nothing. Start with Connect.
+// It never reconciles. The few things that it writes are what a user could write with kubectl. Start with Connect.
 package inspect
 
 import (

@@ -1,11 +1,8 @@
-// Package view is what people see of packages, and what they can ask for, with the rights of the person who asks. It never reconciles: what
-// it writes is what a person could write with kubectl. Start with Connect.
-package view
+package inspect
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,9 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
@@ -23,39 +17,21 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
-// fieldManager owns what is applied.
+// fieldManager owns the fields that Apply sets.
 const fieldManager = "drover"
 
-// Plane is a management plane.
-type Plane struct{ client client.WithWatch }
-
-// Connect prepares to talk to a management plane.
-func Connect(config *rest.Config) (*Plane, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), packagesv1.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("registering kinds: %w", err)
-	}
-	config = rest.CopyConfig(config)
-	config.QPS = -1 // a person waits
-	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
-	}
-	return &Plane{client: c}, nil
-}
-
-// Packages are those of a cluster, sorted by name, or the ones that are named.
+// Packages returns the Packages of a cluster sorted by name, or those of the given names in their order.
 func (p *Plane) Packages(ctx context.Context, cluster string, names ...string) ([]packagesv1.Package, error) {
-	targetOf, err := p.Targets(ctx)
+	targetOf, err := p.PackageTargets(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var all []packagesv1.Package
 	for _, namespace := range []string{packagesv1.NamespacePrefix + cluster, packagesv1.Namespace} {
 		list := &packagesv1.PackageList{}
-		err := p.client.List(ctx, list, client.InNamespace(namespace))
+		err := p.Client.List(ctx, list, client.InNamespace(namespace))
 		if namespace == packagesv1.Namespace && apierrors.IsForbidden(err) {
-			continue // That is where those of all clusters may be; who may not look there has none of them.
+			continue // It holds Packages of all clusters, and only administrators may read it.
 		}
 		if err != nil {
 			return nil, fmt.Errorf("listing packages in %q: %w", namespace, err)
@@ -69,12 +45,12 @@ func (p *Plane) Packages(ctx context.Context, cluster string, names ...string) (
 	slices.SortFunc(all, func(a, b packagesv1.Package) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace))
 	})
-	return chosen(all, cluster, names)
+	return selectPackages(all, cluster, names)
 }
 
-// Targets tells of Packages which cluster they are for, nothing if that can't be told.
-func (p *Plane) Targets(ctx context.Context) (func(client.ObjectKey) string, error) {
-	controllers, err := p.Controllers(ctx)
+// PackageTargets returns a function from Packages to their clusters. It returns the empty string for a Package without one.
+func (p *Plane) PackageTargets(ctx context.Context) (func(client.ObjectKey) string, error) {
+	controllers, err := p.BundleControllers(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +63,8 @@ func (p *Plane) Targets(ctx context.Context) (func(client.ObjectKey) string, err
 	}, nil
 }
 
-func chosen(all []packagesv1.Package, cluster string, names []string) ([]packagesv1.Package, error) {
+// selectPackages returns the packages of the given names, or all without names.
+func selectPackages(all []packagesv1.Package, cluster string, names []string) ([]packagesv1.Package, error) {
 	if len(names) == 0 {
 		return all, nil
 	}
@@ -102,48 +79,48 @@ func chosen(all []packagesv1.Package, cluster string, names []string) ([]package
 		out = append(out, all[i])
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("cluster %q has no package %s: see `drover get packages --cluster %s`", cluster, strings.Join(missing, ", "), cluster)
+		return nil, fmt.Errorf("cluster %q has no package %s; list packages with `drover get packages --cluster %s`", cluster, strings.Join(missing, ", "), cluster)
 	}
 	return out, nil
 }
 
-// Controllers are all PackageBundleControllers, sorted.
-func (p *Plane) Controllers(ctx context.Context) ([]packagesv1.PackageBundleController, error) {
+// BundleControllers lists all PackageBundleControllers, sorted by name.
+func (p *Plane) BundleControllers(ctx context.Context) ([]packagesv1.PackageBundleController, error) {
 	list := &packagesv1.PackageBundleControllerList{}
-	if err := p.client.List(ctx, list, client.InNamespace(packagesv1.Namespace)); err != nil {
+	if err := p.Client.List(ctx, list, client.InNamespace(packagesv1.Namespace)); err != nil {
 		return nil, fmt.Errorf("listing package bundle controllers: %w", err)
 	}
 	slices.SortFunc(list.Items, func(a, b packagesv1.PackageBundleController) int { return cmp.Compare(a.Name, b.Name) })
 	return list.Items, nil
 }
 
-// Controller is the PackageBundleController of a cluster.
-func (p *Plane) Controller(ctx context.Context, cluster string) (*packagesv1.PackageBundleController, error) {
+// BundleController returns the PackageBundleController of a cluster.
+func (p *Plane) BundleController(ctx context.Context, cluster string) (*packagesv1.PackageBundleController, error) {
 	found := &packagesv1.PackageBundleController{}
-	err := p.client.Get(ctx, client.ObjectKey{Namespace: packagesv1.Namespace, Name: cluster}, found)
+	err := p.Client.Get(ctx, client.ObjectKey{Namespace: packagesv1.Namespace, Name: cluster}, found)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("cluster %q takes no packages: there is no PackageBundleController %q in namespace %q", cluster, cluster, packagesv1.Namespace)
+		return nil, fmt.Errorf("packages are not enabled for cluster %q: PackageBundleController %q not found in namespace %q", cluster, cluster, packagesv1.Namespace)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the PackageBundleController of %q: %w", cluster, err)
+		return nil, fmt.Errorf("reading PackageBundleController %q: %w", cluster, err)
 	}
 	return found, nil
 }
 
-// BundleUse is a bundle and the clusters that it is active on.
+// BundleUse is a bundle with the clusters that use it.
 type BundleUse struct {
 	packagesv1.PackageBundle `json:",inline"`
 
 	UsedBy []string `json:"usedBy,omitempty"`
 }
 
-// Bundles are all PackageBundles, the newest first.
+// Bundles lists all PackageBundles, newest first.
 func (p *Plane) Bundles(ctx context.Context) ([]BundleUse, error) {
 	list := &packagesv1.PackageBundleList{}
-	if err := p.client.List(ctx, list, client.InNamespace(packagesv1.Namespace)); err != nil {
+	if err := p.Client.List(ctx, list, client.InNamespace(packagesv1.Namespace)); err != nil {
 		return nil, fmt.Errorf("listing package bundles: %w", err)
 	}
-	controllers, err := p.Controllers(ctx)
+	controllers, err := p.BundleControllers(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +136,7 @@ func (p *Plane) Bundles(ctx context.Context) ([]BundleUse, error) {
 	return out, nil
 }
 
-// newerFirst puts names that are none at the end.
+// newerFirst orders bundles by version, and invalid names last.
 func newerFirst(a, b string) int {
 	left, leftErr := bundle.ParseName(a)
 	right, rightErr := bundle.ParseName(b)
@@ -174,34 +151,34 @@ func newerFirst(a, b string) int {
 	return right.Compare(left)
 }
 
-// ActiveBundle is the bundle that a cluster uses.
+// ActiveBundle returns the bundle that a cluster uses.
 func (p *Plane) ActiveBundle(ctx context.Context, cluster string) (*packagesv1.PackageBundle, error) {
-	controller, err := p.Controller(ctx, cluster)
+	controller, err := p.BundleController(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
 	if controller.Spec.ActiveBundle == "" {
-		return nil, fmt.Errorf("cluster %q has no active bundle yet: see `drover get packagebundlecontrollers`, or choose one with `drover upgrade packages --cluster %s --bundle-version NAME`", cluster, cluster)
+		return nil, fmt.Errorf("cluster %q has no active bundle yet; see `drover get packagebundlecontrollers`, or activate one with `drover upgrade packages --cluster %s --bundle-version NAME`", cluster, cluster)
 	}
 	found := &packagesv1.PackageBundle{}
-	if err := p.client.Get(ctx, client.ObjectKey{Namespace: packagesv1.Namespace, Name: controller.Spec.ActiveBundle}, found); err != nil {
-		return nil, fmt.Errorf("reading bundle %q, which is active on %q: %w", controller.Spec.ActiveBundle, cluster, err)
+	if err := p.Client.Get(ctx, client.ObjectKey{Namespace: packagesv1.Namespace, Name: controller.Spec.ActiveBundle}, found); err != nil {
+		return nil, fmt.Errorf("reading bundle %q, which is active on cluster %q: %w", controller.Spec.ActiveBundle, cluster, err)
 	}
 	return found, nil
 }
 
-// Events are those of a package, the oldest first.
-func (p *Plane) Events(ctx context.Context, one *packagesv1.Package) ([]corev1.Event, error) {
+// PackageEvents lists the events of a package, oldest first.
+func (p *Plane) PackageEvents(ctx context.Context, one *packagesv1.Package) ([]corev1.Event, error) {
 	list := &corev1.EventList{}
-	if err := p.client.List(ctx, list, client.InNamespace(one.Namespace), client.MatchingFields{"involvedObject.uid": string(one.UID)}); err != nil {
-		return nil, fmt.Errorf("listing events of %q: %w", one.Name, err)
+	if err := p.Client.List(ctx, list, client.InNamespace(one.Namespace), client.MatchingFields{"involvedObject.uid": string(one.UID)}); err != nil {
+		return nil, fmt.Errorf("listing events of package %q: %w", one.Name, err)
 	}
 	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
 	return list.Items, nil
 }
 
-// Template is a Package that is ready to be applied.
-func Template(cluster, name, packageName string) *packagesv1.Package {
+// PackageTemplate returns a Package that can be applied.
+func PackageTemplate(cluster, name, packageName string) *packagesv1.Package {
 	return &packagesv1.Package{
 		TypeMeta:   metav1.TypeMeta{APIVersion: packagesv1.GroupVersion.String(), Kind: "Package"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.NamespacePrefix + cluster, Name: name},

@@ -1,4 +1,4 @@
-package view
+package inspect
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/model/addons/desired"
@@ -56,11 +56,11 @@ const releaseName = "<release>"
 // Diff returns what would change on each cluster if a HelmChartProxy were applied, grouped by
 // outcome. Unchanged clusters form a group. It writes nothing, neither to the plane nor to a
 // cluster.
-func (c *Clusters) Diff(ctx context.Context, hcp *addonsv1.HelmChartProxy) ([]Outlook, error) {
+func (c *Workloads) Diff(ctx context.Context, hcp *addonsv1.HelmChartProxy) ([]Outlook, error) {
 	if err := c.complete(ctx, hcp); err != nil {
 		return nil, err
 	}
-	predictions, err := plan.Predict(ctx, c.plane.client, hcp)
+	predictions, err := plan.Predict(ctx, c.plane.Client, hcp)
 	if err != nil {
 		return nil, err
 	}
@@ -78,10 +78,10 @@ func (c *Clusters) Diff(ctx context.Context, hcp *addonsv1.HelmChartProxy) ([]Ou
 }
 
 // complete applies the defaults and metadata that the API server would.
-func (c *Clusters) complete(ctx context.Context, hcp *addonsv1.HelmChartProxy) error {
+func (c *Workloads) complete(ctx context.Context, hcp *addonsv1.HelmChartProxy) error {
 	desired.SetDefaults(hcp)
 	existing := &addonsv1.HelmChartProxy{}
-	err := c.plane.client.Get(ctx, ctrlclient.ObjectKeyFromObject(hcp), existing)
+	err := c.plane.Client.Get(ctx, client.ObjectKeyFromObject(hcp), existing)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (c *Clusters) complete(ctx context.Context, hcp *addonsv1.HelmChartProxy) e
 }
 
 // outlook returns what would change on one cluster.
-func (c *Clusters) outlook(ctx context.Context, p plan.Prediction) Outlook {
+func (c *Workloads) outlook(ctx context.Context, p plan.Prediction) Outlook {
 	out := Outlook{Clusters: []string{p.Cluster}, Action: p.Action}
 	err := p.Err
 	if err == nil && p.After != nil && p.Action != plan.Unchanged {
@@ -112,7 +112,7 @@ func (c *Clusters) outlook(ctx context.Context, p plan.Prediction) Outlook {
 }
 
 // diff asks the cluster what the tool would change there.
-func (c *Clusters) diff(ctx context.Context, p plan.Prediction, out *Outlook) error {
+func (c *Workloads) diff(ctx context.Context, p plan.Prediction, out *Outlook) error {
 	t, err := c.tool(p.After)
 	if err != nil {
 		return err

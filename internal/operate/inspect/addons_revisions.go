@@ -1,4 +1,4 @@
-package view
+package inspect
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/model/addons/history"
@@ -25,9 +25,9 @@ type Revision struct {
 	Good bool `json:"good,omitempty"`
 }
 
-// Revisions returns the revisions of an add-on that are kept, newest first.
-func (p *Plane) Revisions(ctx context.Context, hcp *addonsv1.HelmChartProxy) ([]Revision, error) {
-	all, err := history.List(ctx, p.client, hcp)
+// AddOnRevisions returns the revisions of an add-on that are kept, newest first.
+func (p *Plane) AddOnRevisions(ctx context.Context, hcp *addonsv1.HelmChartProxy) ([]Revision, error) {
+	all, err := history.List(ctx, p.Client, hcp)
 	if err != nil {
 		return nil, err
 	}
@@ -57,18 +57,18 @@ func version(s *addonsv1.HelmChartProxySpec) string {
 	}
 }
 
-// Restore gives an add-on the spec of an earlier revision, or of the previous one if number is 0.
+// RestoreAddOn gives an add-on the spec of an earlier revision, or of the previous one if number is 0.
 // It returns the number of that revision.
-func (p *Plane) Restore(ctx context.Context, hcp *addonsv1.HelmChartProxy, number int64) (int64, error) {
-	r, err := history.Restore(ctx, p.client, hcp, number)
+func (p *Plane) RestoreAddOn(ctx context.Context, hcp *addonsv1.HelmChartProxy, number int64) (int64, error) {
+	r, err := history.Restore(ctx, p.Client, hcp, number)
 	if err != nil {
 		return 0, fmt.Errorf("%w\nTry: drover addon history %s", err, hcp.Name)
 	}
 	return r.Number, nil
 }
 
-// Resume resumes a paused rollout.
-func (p *Plane) Resume(ctx context.Context, hcp *addonsv1.HelmChartProxy, now time.Time) error {
+// ResumeRollout resumes a paused rollout.
+func (p *Plane) ResumeRollout(ctx context.Context, hcp *addonsv1.HelmChartProxy, now time.Time) error {
 	r := hcp.Status.Rollout
 	if r == nil || r.Phase != addonsv1.RolloutPaused {
 		return fmt.Errorf("rollout of add-on %q is not paused\nTry: drover addon status %s", hcp.Name, hcp.Name)
@@ -78,7 +78,7 @@ func (p *Plane) Resume(ctx context.Context, hcp *addonsv1.HelmChartProxy, now ti
 		hcp.Annotations = map[string]string{}
 	}
 	hcp.Annotations[addonsv1.ResumeRolloutAnnotation] = strconv.FormatInt(now.UnixNano(), 36)
-	if err := p.client.Patch(ctx, hcp, ctrlclient.MergeFrom(before)); err != nil {
+	if err := p.Client.Patch(ctx, hcp, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("resuming the rollout of add-on %q: %w", hcp.Name, err)
 	}
 	return nil

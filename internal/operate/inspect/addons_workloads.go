@@ -1,11 +1,9 @@
-package view
+package inspect
 
 import (
 	"cmp"
 	"context"
 	"fmt"
-
-	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/model/addons/index"
@@ -17,8 +15,8 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool/manifests"
 )
 
-// Clusters connects to the workload clusters of a plane.
-type Clusters struct {
+// Workloads connects to the workload clusters of a plane.
+type Workloads struct {
 	plane    *Plane
 	packages *artifact.Store
 	tools    map[addonsv1.Tool]tool.Tool
@@ -26,27 +24,27 @@ type Clusters struct {
 	open     *workload.Clusters
 }
 
-// Clusters prepares connections to workload clusters. Packages are cached where options say. The
+// Workloads prepares connections to workload clusters. Packages are cached where options say. The
 // caller must call Close.
-func (p *Plane) Clusters(options artifact.Options) (*Clusters, error) {
+func (p *Plane) Workloads(options artifact.Options) (*Workloads, error) {
 	packages, err := artifact.Open(options)
 	if err != nil {
 		return nil, err
 	}
-	return &Clusters{
-		plane: p, packages: packages, input: tool.Input{Sources: sources.New(p.client, p.client)}, open: workload.New(p, workload.Options{}),
+	return &Workloads{
+		plane: p, packages: packages, input: tool.Input{Sources: sources.New(p.Client, p.Client)}, open: workload.New(p, workload.Options{}),
 		tools: map[addonsv1.Tool]tool.Tool{addonsv1.Helm: helm.New(packages), addonsv1.Manifests: manifests.New(packages)},
 	}, nil
 }
 
 // Close closes all connections.
-func (c *Clusters) Close() {
+func (c *Workloads) Close() {
 	c.open.Close()
 	c.packages.Close()
 }
 
 // tool returns the tool that a release is installed with.
-func (c *Clusters) tool(r *addonsv1.HelmReleaseProxy) (tool.Tool, error) {
+func (c *Workloads) tool(r *addonsv1.HelmReleaseProxy) (tool.Tool, error) {
 	t := c.tools[cmp.Or(r.Spec.Tool, addonsv1.Helm)]
 	if t == nil {
 		return nil, fmt.Errorf("unknown tool %q", r.Spec.Tool)
@@ -54,22 +52,8 @@ func (c *Clusters) tool(r *addonsv1.HelmReleaseProxy) (tool.Tool, error) {
 	return t, nil
 }
 
-// Release returns the HelmReleaseProxy of an add-on on a cluster.
-func (p *Plane) Release(ctx context.Context, hcp *addonsv1.HelmChartProxy, cluster string) (*addonsv1.HelmReleaseProxy, error) {
-	all, err := index.Releases{Reader: p.client}.OfChart(ctx, ctrlclient.ObjectKeyFromObject(hcp))
-	if err != nil {
-		return nil, err
-	}
-	for i := range all {
-		if all[i].Spec.ClusterRef.Name == cluster {
-			return &all[i], nil
-		}
-	}
-	return nil, fmt.Errorf("add-on %q has no release on cluster %q\nTry: drover addon status %s", hcp.Name, cluster, hcp.Name)
-}
-
 // reverter returns the tool of a release and a connection to its cluster.
-func (c *Clusters) reverter(ctx context.Context, r *addonsv1.HelmReleaseProxy) (tool.Reverter, *workload.Cluster, error) {
+func (c *Workloads) reverter(ctx context.Context, r *addonsv1.HelmReleaseProxy) (tool.Reverter, *workload.Cluster, error) {
 	t, err := c.tool(r)
 	if err != nil {
 		return nil, nil, err
@@ -83,7 +67,7 @@ func (c *Clusters) reverter(ctx context.Context, r *addonsv1.HelmReleaseProxy) (
 }
 
 // History returns the revisions of a release that its cluster keeps, newest first.
-func (c *Clusters) History(ctx context.Context, r *addonsv1.HelmReleaseProxy) ([]tool.Revision, error) {
+func (c *Workloads) History(ctx context.Context, r *addonsv1.HelmReleaseProxy) ([]tool.Revision, error) {
 	back, cluster, err := c.reverter(ctx, r)
 	if err != nil {
 		return nil, err
@@ -92,7 +76,7 @@ func (c *Clusters) History(ctx context.Context, r *addonsv1.HelmReleaseProxy) ([
 }
 
 // Revert rolls a release back to a revision, or to the previous one if revision is 0.
-func (c *Clusters) Revert(ctx context.Context, r *addonsv1.HelmReleaseProxy, revision int) (tool.State, error) {
+func (c *Workloads) Revert(ctx context.Context, r *addonsv1.HelmReleaseProxy, revision int) (tool.State, error) {
 	back, cluster, err := c.reverter(ctx, r)
 	if err != nil {
 		return tool.State{}, err

@@ -1,4 +1,4 @@
-package view
+package inspect
 
 import (
 	"cmp"
@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/annotations"
@@ -50,16 +50,16 @@ type OnCluster struct {
 	Message   string `json:"message,omitempty"`
 }
 
-// Status returns the status of a HelmChartProxy.
-func (p *Plane) Status(ctx context.Context, hcp *addonsv1.HelmChartProxy) (AddOn, error) {
-	releases, err := index.Releases{Reader: p.client}.OfChart(ctx, ctrlclient.ObjectKeyFromObject(hcp))
+// AddOnStatus returns the status of a HelmChartProxy.
+func (p *Plane) AddOnStatus(ctx context.Context, hcp *addonsv1.HelmChartProxy) (AddOn, error) {
+	releases, err := index.Releases{Reader: p.Client}.OfChart(ctx, client.ObjectKeyFromObject(hcp))
 	if err != nil {
 		return AddOn{}, err
 	}
-	return summarize(hcp, releases), nil
+	return summarizeAddOn(hcp, releases), nil
 }
 
-func summarize(hcp *addonsv1.HelmChartProxy, releases []addonsv1.HelmReleaseProxy) AddOn {
+func summarizeAddOn(hcp *addonsv1.HelmChartProxy, releases []addonsv1.HelmReleaseProxy) AddOn {
 	out := AddOn{
 		Namespace: hcp.Namespace, Name: hcp.Name, Chart: hcp.Spec.ChartName, Tool: string(cmp.Or(hcp.Spec.Tool, addonsv1.Helm)),
 		Paused: annotations.HasPaused(hcp), Matched: len(hcp.Status.MatchingClusters), Rollout: hcp.Status.Rollout, Clusters: []OnCluster{},
@@ -86,14 +86,14 @@ func summarize(hcp *addonsv1.HelmChartProxy, releases []addonsv1.HelmReleaseProx
 	return out
 }
 
-// object is an object with conditions.
-type object interface {
-	ctrlclient.Object
+// conditioned is an object with conditions.
+type conditioned interface {
+	client.Object
 	conditions.Getter
 }
 
 // readiness returns the Ready condition, or Unknown if it is about an older spec.
-func readiness(o object, observed int64) (status, message string) {
+func readiness(o conditioned, observed int64) (status, message string) {
 	ready := conditions.Get(o, clusterv1.ReadyCondition)
 	if ready == nil || observed != o.GetGeneration() {
 		return string(metav1.ConditionUnknown), fmt.Sprintf("Waiting for the controller to observe generation %d", o.GetGeneration())
@@ -123,8 +123,6 @@ func onCluster(r *addonsv1.HelmReleaseProxy) OnCluster {
 	return out
 }
 
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
 // Progress describes the progress of the rollout. It is empty if the add-on has none.
 func (a AddOn) Progress() string {
 	r := a.Rollout
@@ -138,21 +136,21 @@ func (a AddOn) Progress() string {
 	return text
 }
 
-// Wait calls done with the status of an add-on, once immediately and after each change, until done
+// AwaitAddOn calls done with the status of an add-on, once immediately and after each change, until done
 // returns true or the context ends.
-func (p *Plane) Wait(ctx context.Context, hcp *addonsv1.HelmChartProxy, done func(AddOn) bool) error {
+func (p *Plane) AwaitAddOn(ctx context.Context, hcp *addonsv1.HelmChartProxy, done func(AddOn) bool) error {
 	for {
-		watch, err := p.client.Watch(ctx, &addonsv1.HelmChartProxyList{}, ctrlclient.InNamespace(hcp.Namespace),
-			ctrlclient.MatchingFields{"metadata.name": hcp.Name})
+		watch, err := p.Client.Watch(ctx, &addonsv1.HelmChartProxyList{}, client.InNamespace(hcp.Namespace),
+			client.MatchingFields{"metadata.name": hcp.Name})
 		if err != nil {
 			return fmt.Errorf("watching add-on %q: %w", hcp.Name, err)
 		}
 		for open := true; open; _, open = <-watch.ResultChan() {
-			if err := p.client.Get(ctx, ctrlclient.ObjectKeyFromObject(hcp), hcp); err != nil {
+			if err := p.Client.Get(ctx, client.ObjectKeyFromObject(hcp), hcp); err != nil {
 				watch.Stop()
 				return fmt.Errorf("reading add-on %q: %w", hcp.Name, err)
 			}
-			status, err := p.Status(ctx, hcp)
+			status, err := p.AddOnStatus(ctx, hcp)
 			if err != nil || done(status) {
 				watch.Stop()
 				return err
