@@ -18,58 +18,58 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
 )
 
-// CreatedByAnnotation is the user who made a Cluster. The API server says who that is, and nobody can change it.
+// CreatedByAnnotation holds the user who created a Cluster. The webhook sets it, and users can't change it.
 const CreatedByAnnotation = "drover.dev/created-by"
 
-// kubeconfigKey is the key of a Secret that holds a kubeconfig.
+// kubeconfigKey is the key of the kubeconfig in a Secret.
 const kubeconfigKey = "value"
 
 func kubeconfigName(cluster string) string { return cluster + "-kubeconfig" }
 
-// given is to whom something was given, and the versions of the Role and the RoleBinding that say so.
-type given struct{ user, role, binding string }
+// grantState is the user that has access, and the versions of the Role and the RoleBinding.
+type grantState struct{ user, role, binding string }
 
-// granted is what this process has granted. It is lost with it, and access is given again, which changes nothing.
-type granted struct {
+// grants are what this process has granted. After a restart, access is granted again, which changes nothing.
+type grants struct {
 	mu   sync.Mutex
-	last map[grantKey]given
+	last map[grantKey]grantState
 }
 
 // grantKey is a Role for a Cluster.
 type grantKey struct{ cluster, role client.ObjectKey }
 
-// known says that nothing has changed since the last time.
-func (g *granted) known(key grantKey, now given) bool {
+// known reports whether nothing has changed since the last grant.
+func (g *grants) known(key grantKey, now grantState) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	last, ok := g.last[key]
 	return ok && last == now
 }
 
-func (g *granted) done(key grantKey, what given) {
+func (g *grants) done(key grantKey, what grantState) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.last == nil {
-		g.last = map[grantKey]given{}
+		g.last = map[grantKey]grantState{}
 	}
 	g.last[key] = what
 }
 
-func (g *granted) forget(cluster client.ObjectKey) {
+func (g *grants) forget(cluster client.ObjectKey) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	maps.DeleteFunc(g.last, func(k grantKey, _ given) bool { return k.cluster == cluster })
+	maps.DeleteFunc(g.last, func(k grantKey, _ grantState) bool { return k.cluster == cluster })
 }
 
-// grantAccess puts the kubeconfig where the Cluster is, and lets exactly that be read by who made the Cluster. In the system's namespace,
-// where credentials are, nobody is given anything.
+// grantAccess copies the kubeconfig into the namespace of the Cluster and allows its creator to read exactly that Secret. It grants
+// nothing in the system namespace, which contains credentials.
 func (c *Controller) grantAccess(ctx context.Context, s *scope) (bool, error) {
 	if s.cluster.Namespace == anywherev1.SystemNamespace {
 		return true, nil
 	}
 	data, err := c.Secrets.Data(ctx, "Secret", client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: kubeconfigName(s.cluster.Name)})
 	if apierrors.IsNotFound(err) {
-		return true, nil // there is an event when it comes
+		return true, nil // Creating it triggers a reconcile.
 	}
 	if err != nil {
 		return false, fmt.Errorf("reading the kubeconfig of Cluster %q: %w", s.key(), err)
@@ -97,15 +97,15 @@ func accessMeta(c *anywherev1.Cluster) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: c.Namespace, Name: kubeconfigName(c.Name), Labels: build.Labels(c)}
 }
 
-// bind gives a Role to who made a Cluster. Of what says so only the versions are watched: if one is another than what was written, it is
-// written again.
+// bind binds a Role to the creator of a Cluster. Only the versions of both objects are cached: if one differs from the version that
+// was written, it is written again.
 func (c *Controller) bind(ctx context.Context, s *scope, of func(c *anywherev1.Cluster, user string) (*rbacv1.Role, *rbacv1.RoleBinding)) (err error) {
 	user := s.cluster.Annotations[CreatedByAnnotation]
 	if user == "" {
 		return nil
 	}
 	role, binding := of(s.cluster, user)
-	key, now := grantKey{s.key(), client.ObjectKeyFromObject(role)}, given{user: user}
+	key, now := grantKey{s.key(), client.ObjectKeyFromObject(role)}, grantState{user: user}
 	if now.role, err = c.seen(ctx, role); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (c *Controller) bind(ctx context.Context, s *scope, of func(c *anywherev1.C
 	return nil
 }
 
-// seen is the version of an object that the cache has; empty if it has none.
+// seen returns the version of an object in the cache, or the empty string.
 func (c *Controller) seen(ctx context.Context, o client.Object) (string, error) {
 	meta, err := metadataOf(o, c.Client.Scheme())
 	if err != nil {
@@ -138,14 +138,14 @@ func (c *Controller) seen(ctx context.Context, o client.Object) (string, error) 
 	return meta.ResourceVersion, nil
 }
 
-// accessOf lets one user read one Secret.
+// accessOf allows one user to read the kubeconfig.
 func accessOf(c *anywherev1.Cluster, user string) (*rbacv1.Role, *rbacv1.RoleBinding) {
 	return pair(accessMeta(c), user, []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{kubeconfigName(c.Name)}, Verbs: []string{"get"},
 	}})
 }
 
-// pair is a Role, and one user who has it.
+// pair returns a Role and a RoleBinding for one user.
 func pair(meta metav1.ObjectMeta, user string, rules []rbacv1.PolicyRule) (*rbacv1.Role, *rbacv1.RoleBinding) {
 	return &rbacv1.Role{ObjectMeta: meta, Rules: rules}, &rbacv1.RoleBinding{
 		ObjectMeta: meta,
@@ -154,16 +154,16 @@ func pair(meta metav1.ObjectMeta, user string, rules []rbacv1.PolicyRule) (*rbac
 	}
 }
 
-// grant writes an object in the Cluster's namespace, and returns its version. One that is there already and is not ours stays as it is.
+// grant applies an object and returns its version. It leaves foreign objects unchanged.
 func (c *Controller) grant(ctx context.Context, s *scope, wanted client.Object) (version string, err error) {
 	kind := kindOf(wanted, c.Client.Scheme())
 	there, ok := wanted.DeepCopyObject().(client.Object)
 	if !ok {
-		return "", fmt.Errorf("%T is no object", wanted)
+		return "", fmt.Errorf("%T is not an object", wanted)
 	}
 	err = c.Live.Get(ctx, client.ObjectKeyFromObject(wanted), there)
 	if err == nil && !owns(s.cluster, there) {
-		c.noteForeign(s, kind, wanted.GetName())
+		c.eventForeign(s, kind, wanted.GetName())
 		return "", nil
 	}
 	if client.IgnoreNotFound(err) != nil {
@@ -185,14 +185,14 @@ func (c *Controller) grant(ctx context.Context, s *scope, wanted client.Object) 
 	return applied.GetResourceVersion(), nil
 }
 
-// sameRole is false for a RoleBinding to something else, which can only be made anew.
+// sameRole reports whether a RoleBinding can be updated. The role of a RoleBinding is immutable.
 func sameRole(wanted, there client.Object) bool {
 	a, ok := wanted.(*rbacv1.RoleBinding)
 	b, ok2 := there.(*rbacv1.RoleBinding)
 	return !ok || !ok2 || a.RoleRef == b.RoleRef
 }
 
-// deleteAccess takes away what grantAccess has made.
+// deleteAccess deletes the objects of grantAccess.
 func (c *Controller) deleteAccess(ctx context.Context, s *scope) (bool, error) {
 	if s.cluster.Namespace == anywherev1.SystemNamespace {
 		return true, nil
@@ -205,7 +205,7 @@ func (c *Controller) deleteAccess(ctx context.Context, s *scope) (bool, error) {
 	return failed == nil, failed
 }
 
-// removeLive deletes what is not in the cache.
+// removeLive deletes an object that is not cached.
 func (c *Controller) removeLive(ctx context.Context, s *scope, o client.Object) error {
 	err := c.Live.Get(ctx, client.ObjectKeyFromObject(o), o)
 	if err != nil {

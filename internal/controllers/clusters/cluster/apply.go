@@ -20,14 +20,14 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
 )
 
-// foreignError says that an object that is needed belongs to somebody else.
+// foreignError means that an object with the required name does not belong to the Cluster.
 type foreignError struct{ what, owner string }
 
 func (e *foreignError) Error() string {
-	return fmt.Sprintf("%s exists already in namespace %s and belongs to %s: choose another name", e.what, anywherev1.SystemNamespace, e.owner)
+	return fmt.Sprintf("%s already exists in namespace %s and belongs to %s; choose another name", e.what, anywherev1.SystemNamespace, e.owner)
 }
 
-// apply writes what is not as it is wanted.
+// apply applies the objects that differ from what is wanted.
 func (c *Controller) apply(ctx context.Context, s *scope) (bool, error) {
 	for _, wanted := range s.wanted.All() {
 		err := c.applyOne(ctx, s, wanted)
@@ -35,7 +35,7 @@ func (c *Controller) apply(ctx context.Context, s *scope) (bool, error) {
 		switch {
 		case errors.As(err, &foreign):
 			return s.fail(anywherev1.ClusterInvalidReason, "%s", foreign.Error())
-		case apierrors.IsInvalid(err) || refused(err):
+		case apierrors.IsInvalid(err) || rejected(err):
 			s.failure = &failure{anywherev1.ClusterInvalidReason, err.Error()}
 			return false, err
 		case err != nil:
@@ -45,8 +45,8 @@ func (c *Controller) apply(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// refused says that a webhook did not accept an object.
-func refused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) }
+// rejected reports whether a webhook rejected an object.
+func rejected(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) }
 
 func (c *Controller) applyOne(ctx context.Context, s *scope, wanted client.Object) error {
 	applied, err := intent(wanted, c.Client.Scheme())
@@ -64,7 +64,7 @@ func (c *Controller) applyOne(ctx context.Context, s *scope, wanted client.Objec
 		return foreign(there, applied.GetKind())
 	}
 	if !there.GetDeletionTimestamp().IsZero() {
-		return nil // it is made again when it is gone, which is an event
+		return nil // It is created again once it is deleted.
 	}
 	changed, err := differs(applied, there)
 	if err != nil || !changed {
@@ -73,7 +73,7 @@ func (c *Controller) applyOne(ctx context.Context, s *scope, wanted client.Objec
 	return c.write(ctx, s, wanted, applied)
 }
 
-// owns says whether an object is one of the cluster's. Ones that a former version of a Cluster with the same name left are.
+// owns reports whether an object belongs to a Cluster, or to a deleted Cluster of the same name.
 func owns(c *anywherev1.Cluster, o client.Object) bool {
 	for key, value := range build.Labels(c) {
 		if o.GetLabels()[key] != value {
@@ -91,7 +91,7 @@ func foreign(o client.Object, kind string) error {
 	return &foreignError{fmt.Sprintf("%s %q", kind, o.GetName()), owner}
 }
 
-// create asks the API server first: the cache may not know what is there, and lists by labels do not tell what is somebody else's.
+// create asks the API server first, because the cache may lag behind, and lists by label do not contain foreign objects.
 func (c *Controller) create(ctx context.Context, s *scope, wanted client.Object, applied *unstructured.Unstructured) error {
 	there, err := c.Client.Scheme().New(applied.GroupVersionKind())
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *Controller) create(ctx context.Context, s *scope, wanted client.Object,
 	}
 	object, ok := there.(client.Object)
 	if !ok {
-		return fmt.Errorf("%T is no object", there)
+		return fmt.Errorf("%T is not an object", there)
 	}
 	err = c.Live.Get(ctx, client.ObjectKeyFromObject(wanted), object)
 	switch {
@@ -110,7 +110,7 @@ func (c *Controller) create(ctx context.Context, s *scope, wanted client.Object,
 	case !owns(s.cluster, object):
 		return foreign(object, applied.GetKind())
 	case isTemplate(wanted) && object.GetAnnotations()[build.ContentAnnotation] != wanted.GetAnnotations()[build.ContentAnnotation]:
-		// The cache did not know of it when the number was chosen.
+		// The cache did not contain it when the number was chosen.
 		return apierrors.NewAlreadyExists(schema.GroupResource{Group: applied.GroupVersionKind().Group, Resource: applied.GetKind()}, wanted.GetName())
 	}
 	changed, err := differs(applied, object)
@@ -129,7 +129,7 @@ func isTemplate(o client.Object) bool {
 	}
 }
 
-// applySecret compares without a cache: Secrets of this kind are rare, and not cached.
+// applySecret reads from the API server, because these few Secrets are not cached.
 func (c *Controller) applySecret(ctx context.Context, s *scope, wanted *corev1.Secret, applied *unstructured.Unstructured) error {
 	there := &corev1.Secret{}
 	err := c.Live.Get(ctx, client.ObjectKeyFromObject(wanted), there)
@@ -147,7 +147,7 @@ func (c *Controller) applySecret(ctx context.Context, s *scope, wanted *corev1.S
 	return c.write(ctx, s, wanted, applied)
 }
 
-// write applies, and keeps what the API server has answered.
+// write applies an object and keeps the response of the API server.
 func (c *Controller) write(ctx context.Context, s *scope, wanted client.Object, applied *unstructured.Unstructured) error {
 	kind, name := applied.GetKind(), applied.GetName()
 	verb := createdReason
@@ -160,13 +160,13 @@ func (c *Controller) write(ctx context.Context, s *scope, wanted client.Object, 
 	}
 	answer, ok := wanted.DeepCopyObject().(client.Object)
 	if !ok {
-		return fmt.Errorf("%T is no object", wanted)
+		return fmt.Errorf("%T is not an object", wanted)
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied.Object, answer); err != nil {
 		return fmt.Errorf("reading %s %q: %w", kind, name, err)
 	}
 	s.live.replace(answer)
 	ctrl.LoggerFrom(ctx).Info("Applied", "kind", kind, "name", name)
-	c.note(s, verb, kind, name)
+	c.event(s, verb, kind, name)
 	return nil
 }

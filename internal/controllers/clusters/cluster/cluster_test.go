@@ -208,7 +208,7 @@ func TestNothingOfOthersIsTouched(t *testing.T) {
 	w.change("a", func(c *anywherev1.Cluster) { c.Spec.WorkerNodeGroupConfigurations[0].Name = "b-md-0" })
 	before := w.objects("a-b")
 	w.reconcile("a")
-	if got := w.failure("a"); !strings.Contains(got, `"a-b-md-0-1" exists already in namespace eksa-system and belongs to Cluster "a-b"`) {
+	if got := w.failure("a"); !strings.Contains(got, `"a-b-md-0-1" already exists in namespace eksa-system and belongs to Cluster "a-b"`) {
 		t.Errorf("failure is %q", got)
 	}
 	if diff := cmp.Diff(before, w.objects("a-b")); diff != "" {
@@ -346,7 +346,7 @@ func TestDeletionWaitsForMachinesAndTheNetwork(t *testing.T) {
 	w.must(w.Update(t.Context(), chart))
 	w.must(w.Delete(t.Context(), w.cluster("slow")))
 	w.reconcile("slow")
-	if got := told(w.cluster("slow").Status, anywherev1.Ready); got != "False Deleting Machines and addresses are being removed" {
+	if got := told(w.cluster("slow").Status, anywherev1.Ready); got != "False Deleting Machines and addresses are being deleted" {
 		t.Errorf("Ready is %q", got)
 	}
 	w.must(w.Get(t.Context(), system("slow"), &controlplanev1.KubeadmControlPlane{})) // Cluster API removes it
@@ -354,7 +354,7 @@ func TestDeletionWaitsForMachinesAndTheNetwork(t *testing.T) {
 	held.Finalizers = nil
 	w.must(w.Update(t.Context(), held))
 	w.reconcile("slow")
-	if got := told(w.cluster("slow").Status, anywherev1.Ready); got != `False Deleting HelmChartProxy "slow-cni" is being removed` {
+	if got := told(w.cluster("slow").Status, anywherev1.Ready); got != `False Deleting HelmChartProxy "slow-cni" is being deleted` {
 		t.Errorf("Ready is %q", got)
 	}
 	w.must(w.Get(t.Context(), system("slow-cni"), chart))
@@ -376,7 +376,7 @@ func TestAManagementClusterStaysWhileItManagesOthers(t *testing.T) {
 	w.must(w.Delete(t.Context(), w.cluster("mgmt")))
 	w.reconcile("mgmt")
 	got := told(w.cluster("mgmt").Status, anywherev1.Ready)
-	if !strings.HasPrefix(got, "False Deleting Workload clusters are still managed by it, delete them first: ") || !strings.Contains(got, "a-wl") {
+	if !strings.HasPrefix(got, "False Deleting Workload clusters still depend on this management cluster; delete them first: ") || !strings.Contains(got, "a-wl") {
 		t.Errorf("Ready is %q", got)
 	}
 	w.must(w.Get(t.Context(), system("mgmt"), &clusterv1.Cluster{}))

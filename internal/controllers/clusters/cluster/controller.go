@@ -1,13 +1,13 @@
-// Package cluster reconciles Clusters: it gathers what a Cluster names, has package build make the objects of Cluster API that it consists
-// of, applies those that are not as they should be, removes those that are wanted no longer, and tells in conditions what became of it.
+// Package cluster reconciles Clusters: it reads the configs of a Cluster, builds the objects of Cluster API (package build),
+// applies those that differ, deletes those that are no longer wanted, and reports the state in conditions.
 //
 //	Cluster, configs ──spec.Gather──▶ build.Objects ──apply──▶ objects of Cluster API in eksa-system
 //	     ▲                                                        │ watches
 //	     └───────────────── status.go ◀───────────────────────────┘
 //
-// It makes no call to a workload cluster and none to the metal API, and asks nobody twice: everything is driven by watches. Workers are
-// applied together with their control plane, which Cluster API lets them wait for; only a newer version waits here until the control plane
-// has it. Start with Reconcile; conditions are made in status.go.
+// It never calls a workload cluster or a Packet API, and never polls: watches trigger every reconcile. Workers are applied
+// together with their control plane, and Cluster API makes them wait for it; only a newer version waits here until the control
+// plane has it. Start with Reconcile; all conditions are computed in status.go.
 package cluster
 
 import (
@@ -25,63 +25,64 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/fresh"
 )
 
-// FieldManager owns what is applied.
+// FieldManager owns the fields that are applied.
 const FieldManager = "drover-clusters"
 
 // Secrets reads the data of Secrets.
 type Secrets interface {
-	// Data is what is in a Secret. The error is NotFound if there is none.
+	// Data returns the data of a Secret, or a NotFound error.
 	Data(ctx context.Context, kind string, key client.ObjectKey) (map[string][]byte, error)
 }
 
-// Records takes who asked for a Cluster to be as it is.
+// Records writes audit records.
 type Records interface {
-	// Record writes what is noted on a Cluster, and how far that goes into its status.
+	// Record writes the pending records of a Cluster and sets the audited generation in its status.
 	Record(ctx context.Context, c *anywherev1.Cluster) error
 }
 
-// Figures takes how long stages of operations took.
+// Figures records the durations of stages.
 type Figures interface {
 	Report(ctx context.Context, c *anywherev1.Cluster, ended ...measure.Stage)
 }
 
 // Controller reconciles Clusters.
 type Controller struct {
-	// Client reads from the manager's cache, Live from the API server, for what can't be undone and what is not cached.
+	// Client reads from the cache of the manager. Live reads from the API server: what is not cached, and before irreversible
+	// actions.
 	Client client.Client
 	Live   client.Reader
-	// Secrets reads credentials and kubeconfigs, Metadata what is said about them.
+	// Secrets reads credentials and kubeconfigs, Metadata their labels and annotations.
 	Secrets  Secrets
 	Metadata client.Reader
-	// Access knows the versions of the Roles and RoleBindings that are made for people. SetupWithManager sets it.
+	// Access caches the versions of the Roles and RoleBindings for creators. SetupWithManager sets it.
 	Access client.Reader
-	// Version is the version of Kubernetes for a minor.
+	// Version returns the Kubernetes version of a minor version.
 	Version func(minor string) (string, error)
-	// Charts is where the chart of the network is, and CNIVersion its version. Without Charts clusters get no network.
+	// Charts is the location of the chart of the Pod network, and CNIVersion its version. Without Charts, no network is installed.
 	Charts, CNIVersion string
-	// ManagementCluster is the name that this management plane goes by, if it has no Cluster of its own.
+	// ManagementCluster is the name of this management plane, if it has no Cluster.
 	ManagementCluster string
-	// Records takes who asked for what, Figures how long it took.
+	// Records and Figures receive changes and durations.
 	Records Records
 	Figures Figures
-	// Events receives what was done.
+	// Events receives events.
 	Events record.EventRecorder
 	Clock  clock.PassiveClock
 	// WatchFilter limits the controller to objects with this value of the watch label; empty means all.
 	WatchFilter string
 
 	writes  fresh.Writes
-	access  granted
+	access  grants
 	journal measure.Journal
 }
 
-// step is one part of a reconcile. It says whether there is anything left for the next ones to do.
+// step is one part of a reconcile. It returns whether to continue with the next one.
 type step struct {
 	name string
 	do   func(context.Context, *scope) (bool, error)
 }
 
-// Reconcile brings one Cluster closer to what it says.
+// Reconcile reconciles one Cluster.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	s, err := c.open(ctx, request.NamespacedName)
 	if s == nil || err != nil {
@@ -92,15 +93,15 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	failed := c.run(ctx, s)
 	if err := c.close(ctx, s); err != nil {
-		return again(err)
+		return retry(err)
 	}
 	if failed != nil {
-		return again(failed)
+		return retry(failed)
 	}
 	return ctrl.Result{RequeueAfter: s.after}, nil
 }
 
-// run takes the steps until one says that there is nothing left to do, or fails.
+// run runs the steps until one fails or has nothing left to do.
 func (c *Controller) run(ctx context.Context, s *scope) error {
 	for _, step := range c.steps(s) {
 		further, err := step.do(ctx, s)
@@ -111,15 +112,15 @@ func (c *Controller) run(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// again is for what went wrong. A conflict is no error: the cache did not know yet what was written, perhaps by this controller itself.
-func again(err error) (ctrl.Result, error) {
+// retry maps an error to a result. A conflict is not an error, because the cache may lag behind a write.
+func retry(err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return ctrl.Result{RequeueAfter: fresh.Retry}, nil
 	}
 	return ctrl.Result{}, err
 }
 
-// steps is what there is to do for a Cluster.
+// steps returns the steps for a Cluster.
 func (c *Controller) steps(s *scope) []step {
 	if s.deleting() {
 		return []step{
@@ -132,7 +133,7 @@ func (c *Controller) steps(s *scope) []step {
 			{"delete the rest", c.deleteRest},
 			{"delete access", c.deleteAccess},
 			{"delete configs", c.deleteConfigs},
-			{"let go", c.letGo},
+			{"release", c.release},
 		}
 	}
 	return []step{
@@ -150,5 +151,5 @@ func (c *Controller) steps(s *scope) []step {
 	}
 }
 
-// day is how often what counts days is looked at.
+// day is the unit of the expiry of certificates.
 const day = 24 * time.Hour

@@ -15,7 +15,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
 )
 
-// intent is an object as it is applied: what is wanted of it, and nothing else.
+// intent returns the fields of an object to apply.
 func intent(o client.Object, scheme *runtime.Scheme) (*unstructured.Unstructured, error) {
 	kind, err := apiutil.GVKForObject(o, scheme)
 	if err != nil {
@@ -44,7 +44,7 @@ func asMap(o any) (map[string]any, error) {
 	return out, err
 }
 
-// differs says whether an object has to be applied: it was made from something else, or somebody has changed what is ours.
+// differs reports whether an object must be applied: its intent has changed, or somebody has changed a field of ours.
 func differs(wanted *unstructured.Unstructured, there client.Object) (bool, error) {
 	if there.GetAnnotations()[build.ContentAnnotation] != wanted.GetAnnotations()[build.ContentAnnotation] {
 		return true, nil
@@ -54,12 +54,12 @@ func differs(wanted *unstructured.Unstructured, there client.Object) (bool, erro
 		return false, fmt.Errorf("reading %T %q: %w", there, there.GetName(), err)
 	}
 	mine := maps.Clone(wanted.Object)
-	delete(mine, "apiVersion") // objects of a cache have none
+	delete(mine, "apiVersion") // Cached objects have none.
 	delete(mine, "kind")
 	return !covers(have, mine), nil
 }
 
-// covers says whether all that is wanted is there. What is there besides is somebody else's, or a default; but a list is one value.
+// covers reports whether have contains want. Other fields belong to others or are defaults; a list is compared as a whole.
 func covers(have, want any) bool {
 	switch want := want.(type) {
 	case map[string]any:
@@ -92,7 +92,7 @@ func indexes(list []any) []int {
 	return out
 }
 
-// empty says that a value is the same as none.
+// empty reports whether a value equals an unset one.
 func empty(value any) bool {
 	switch value := value.(type) {
 	case nil:

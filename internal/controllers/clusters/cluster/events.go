@@ -21,29 +21,29 @@ const (
 	foreignReason = "NotOurs"
 )
 
-// note tells what was done to an object. The reason is the verb.
-func (c *Controller) note(s *scope, reason, kind, name string) {
+// event records what was done to an object. The reason is the verb.
+func (c *Controller) event(s *scope, reason, kind, name string) {
 	c.Events.Eventf(s.cluster, corev1.EventTypeNormal, reason, "%s %s %q", reason, kind, name)
 }
 
-func (c *Controller) noteForeign(s *scope, kind, name string) {
-	c.Events.Eventf(s.cluster, corev1.EventTypeWarning, foreignReason, "Left %s %q as it is: it is there already and not ours, delete it", kind, name)
+func (c *Controller) eventForeign(s *scope, kind, name string) {
+	c.Events.Eventf(s.cluster, corev1.EventTypeWarning, foreignReason, "Left %s %q unchanged because it does not belong to the cluster; delete it to let Drover create it", kind, name)
 }
 
-// tell makes events of conditions that have changed, and of a new failure.
-func (c *Controller) tell(s *scope) {
+// eventStatus records conditions that became True, and a new failure.
+func (c *Controller) eventStatus(s *scope) {
 	was, is := s.before.Status, s.cluster.Status
 	if is.FailureMessage != nil && (was.FailureMessage == nil || *was.FailureMessage != *is.FailureMessage) {
 		c.Events.Event(s.cluster, corev1.EventTypeWarning, failedReason, *is.FailureMessage)
 	}
 	for _, kind := range []string{anywherev1.ControlPlaneInitialized, anywherev1.ControlPlaneReady, anywherev1.DefaultCNIConfigured, anywherev1.WorkersReady, anywherev1.Ready} {
 		if meta.IsStatusConditionTrue(is.Conditions, kind) && !meta.IsStatusConditionTrue(was.Conditions, kind) {
-			c.Events.Eventf(s.cluster, corev1.EventTypeNormal, kind, "%s turned %s", kind, metav1.ConditionTrue)
+			c.Events.Eventf(s.cluster, corev1.EventTypeNormal, kind, "%s became %s", kind, metav1.ConditionTrue)
 		}
 	}
 }
 
-// metadataOf stands for an object of which only the metadata is of interest.
+// metadataOf returns an empty PartialObjectMetadata of the kind of an object.
 func metadataOf(o client.Object, scheme *runtime.Scheme) (*metav1.PartialObjectMetadata, error) {
 	kind, err := apiutil.GVKForObject(o, scheme)
 	if err != nil {
@@ -54,7 +54,7 @@ func metadataOf(o client.Object, scheme *runtime.Scheme) (*metav1.PartialObjectM
 	return out, nil
 }
 
-// kindOf is the name of an object's kind.
+// kindOf returns the kind of an object.
 func kindOf(o client.Object, scheme *runtime.Scheme) string {
 	kind, err := apiutil.GVKForObject(o, scheme)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
 )
 
-// live are the objects of a cluster as they are.
+// live are the existing objects of a cluster.
 type live struct {
 	cluster        *clusterv1.Cluster
 	infrastructure *infrav1.PacketCluster
@@ -36,7 +36,7 @@ type live struct {
 	release        *addonsv1.HelmReleaseProxy
 }
 
-// observe looks for what is there already, in the cache.
+// observe reads the existing objects from the cache.
 func (c *Controller) observe(ctx context.Context, s *scope) (bool, error) {
 	l, name := &s.live, s.cluster.Name
 	if err := c.observeNamed(ctx, l, name); err != nil {
@@ -84,7 +84,7 @@ func (l *live) findRelease(cluster string) func(*addonsv1.HelmReleaseProxyList) 
 	}
 }
 
-// get is nil for what is not there.
+// get returns nil for an object that does not exist.
 func get[T client.Object](ctx context.Context, reader client.Reader, name string, into T) (T, error) {
 	var none T
 	err := reader.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, into)
@@ -105,7 +105,7 @@ func list[T client.ObjectList](ctx context.Context, reader client.Reader, into T
 	return nil
 }
 
-// pointers are in the order of names: lists from a cache have none.
+// pointers returns pointers sorted by name, because lists from a cache are not sorted.
 func pointers[T any, P interface {
 	*T
 	client.Object
@@ -118,7 +118,7 @@ func pointers[T any, P interface {
 	return out
 }
 
-// existing is what building depends on.
+// existing returns the objects that building depends on.
 func (l *live) existing() *build.Existing {
 	out := &build.Existing{
 		ControlPlane: l.controlPlane, Workers: map[string]*clusterv1.MachineDeployment{}, Machines: l.templates, Bootstraps: l.bootstraps,
@@ -129,7 +129,7 @@ func (l *live) existing() *build.Existing {
 	return out
 }
 
-// find is the object of that kind and name among those that are there; nil if it is not among them.
+// find returns the existing object of the same kind and name, or nil.
 func (l *live) find(wanted client.Object) client.Object {
 	for _, o := range l.all() {
 		if fmt.Sprintf("%T", o) == fmt.Sprintf("%T", wanted) && o.GetName() == wanted.GetName() {
@@ -139,7 +139,7 @@ func (l *live) find(wanted client.Object) client.Object {
 	return nil
 }
 
-// all are those that this controller makes. Secrets are not watched with their data, and not among them.
+// all returns the objects that this controller creates, except Secrets, whose data is not cached.
 func (l *live) all() []client.Object {
 	var out []client.Object
 	add := func(o client.Object, there bool) {
@@ -154,7 +154,7 @@ func (l *live) all() []client.Object {
 	return append(out, l.removable()...)
 }
 
-// replace puts what an API server answered in the place of what the cache had.
+// replace replaces a cached object by a response of the API server.
 func (l *live) replace(o client.Object) {
 	switch o := o.(type) {
 	case *clusterv1.Cluster:

@@ -15,10 +15,10 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
-// projectKey is the key of a Secret that says where local machines are ordered.
+// projectKey is the key of the project of local machines in a Secret.
 const projectKey = "PROJECT_ID"
 
-// gather reads what the Cluster names, and checks all of it together.
+// gather reads the objects that the Cluster references and validates all of them.
 func (c *Controller) gather(ctx context.Context, s *scope) (bool, error) {
 	config, err := spec.Gather(ctx, c.Client, s.cluster.DeepCopy())
 	var missing *spec.MissingError
@@ -37,7 +37,7 @@ func (c *Controller) gather(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// findManagement checks that a workload cluster belongs to a management cluster that is here.
+// findManagement checks that the management cluster of a workload cluster exists.
 func (c *Controller) findManagement(ctx context.Context, s *scope) (bool, error) {
 	name := s.cluster.ManagedBy()
 	if s.cluster.IsSelfManaged() || name == "" || name == c.ManagementCluster {
@@ -53,7 +53,7 @@ func (c *Controller) findManagement(ctx context.Context, s *scope) (bool, error)
 	return true, nil
 }
 
-// Named is the Cluster of a name, in whatever namespace; nil if there is none. Names are unique.
+// Named returns the Cluster of a name in any namespace, or nil. Names are unique.
 func Named(ctx context.Context, reader client.Reader, name string) (*anywherev1.Cluster, error) {
 	all := &anywherev1.ClusterList{}
 	if err := reader.List(ctx, all); err != nil {
@@ -67,7 +67,7 @@ func Named(ctx context.Context, reader client.Reader, name string) (*anywherev1.
 	return nil, nil
 }
 
-// readCredentials looks up what is in Secrets of the system's namespace. They go no further than into another Secret there.
+// readCredentials reads Secrets of the system namespace. Their contents are only copied to other Secrets there.
 func (c *Controller) readCredentials(ctx context.Context, s *scope) (bool, error) {
 	if s.config.Packet == nil {
 		data, further, err := c.credentials(ctx, s, anywherev1.LocalCredentials)
@@ -75,7 +75,7 @@ func (c *Controller) readCredentials(ctx context.Context, s *scope) (bool, error
 			return false, err
 		}
 		if s.input.Project = string(data[projectKey]); s.input.Project == "" {
-			return s.fail(anywherev1.DatacenterConfigInvalidReason, "Secret %q in namespace %q has no %s", anywherev1.LocalCredentials, anywherev1.SystemNamespace, projectKey)
+			return s.fail(anywherev1.DatacenterConfigInvalidReason, "Secret %q in namespace %q has no key %s", anywherev1.LocalCredentials, anywherev1.SystemNamespace, projectKey)
 		}
 	} else if _, further, err := c.credentials(ctx, s, s.config.Packet.CredentialsName()); !further {
 		return false, err
@@ -89,7 +89,7 @@ func (c *Controller) readCredentials(ctx context.Context, s *scope) (bool, error
 	return further, err
 }
 
-// credentials reads a Secret that machines are had with, if it is meant for clusters of the namespace.
+// credentials reads the credentials for machines, if clusters in the namespace may use them.
 func (c *Controller) credentials(ctx context.Context, s *scope, name string) (map[string][]byte, bool, error) {
 	data, further, err := c.secret(ctx, s, name)
 	if !further {
@@ -98,7 +98,7 @@ func (c *Controller) credentials(ctx context.Context, s *scope, name string) (ma
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	if err := c.Metadata.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, meta); err != nil {
-		return nil, false, fmt.Errorf("reading what Secret %q is for: %w", name, err)
+		return nil, false, fmt.Errorf("reading the metadata of Secret %q: %w", name, err)
 	}
 	if problem := spec.DenyCredentials(meta, s.cluster.Namespace); problem != "" {
 		further, err := s.fail(anywherev1.DatacenterConfigInvalidReason, "%s", problem)
@@ -107,11 +107,11 @@ func (c *Controller) credentials(ctx context.Context, s *scope, name string) (ma
 	return data, true, nil
 }
 
-// secret reads one that an administrator has to have made.
+// secret reads a Secret that an administrator creates.
 func (c *Controller) secret(ctx context.Context, s *scope, name string) (map[string][]byte, bool, error) {
 	data, err := c.Secrets.Data(ctx, "Secret", client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name})
 	if apierrors.IsNotFound(err) {
-		further, err := s.fail(anywherev1.MissingDependentObjectsReason, "Secret %q is not in namespace %q: an administrator has to make it", name, anywherev1.SystemNamespace)
+		further, err := s.fail(anywherev1.MissingDependentObjectsReason, "Secret %q not found in namespace %q; ask an administrator to create it", name, anywherev1.SystemNamespace)
 		return nil, further, err
 	}
 	if err != nil {
@@ -120,7 +120,7 @@ func (c *Controller) secret(ctx context.Context, s *scope, name string) (map[str
 	return data, true, nil
 }
 
-// build makes what is wanted.
+// build builds the wanted objects.
 func (c *Controller) build(_ context.Context, s *scope) (bool, error) {
 	if there := s.live.cluster; there != nil && !owns(s.cluster, there) {
 		return s.fail(anywherev1.ClusterInvalidReason, "%s", foreign(there, "Cluster of Cluster API").Error())

@@ -13,8 +13,8 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-// prune removes what is wanted no longer: groups that left the spec with their checks, and templates that no machine comes from. The network
-// is not among it: taking it away would take it from what runs.
+// prune deletes objects that are no longer wanted: removed groups with their health checks, and unused templates. It keeps the Pod
+// network, because running Pods depend on it.
 func (c *Controller) prune(ctx context.Context, s *scope) (bool, error) {
 	wanted := map[string]bool{}
 	for _, o := range s.wanted.All() {
@@ -34,7 +34,7 @@ func (c *Controller) prune(ctx context.Context, s *scope) (bool, error) {
 
 func identity(o client.Object) string { return fmt.Sprintf("%T/%s", o, o.GetName()) }
 
-// removable are those that a spec may leave behind.
+// removable returns the objects that a change of the spec may leave behind.
 func (l *live) removable() []client.Object {
 	var out []client.Object
 	for _, o := range l.workers {
@@ -52,7 +52,7 @@ func (l *live) removable() []client.Object {
 	return out
 }
 
-// usedTemplates are those that something is made from, or will be.
+// usedTemplates returns the templates that are, or will be, used for machines.
 func (l *live) usedTemplates() map[string]bool {
 	used := map[string]bool{}
 	machines := func(name string) {
@@ -77,7 +77,7 @@ func (l *live) usedTemplates() map[string]bool {
 	return used
 }
 
-// remove deletes an object of ours, if it is not going already.
+// remove deletes an object of the Cluster, unless it is being deleted already.
 func (c *Controller) remove(ctx context.Context, s *scope, o client.Object) error {
 	if !o.GetDeletionTimestamp().IsZero() || !owns(s.cluster, o) {
 		return nil
@@ -89,7 +89,7 @@ func (c *Controller) remove(ctx context.Context, s *scope, o client.Object) erro
 		return fmt.Errorf("deleting %s %q: %w", kind, o.GetName(), err)
 	}
 	if err == nil {
-		c.note(s, removedReason, kind, o.GetName())
+		c.event(s, removedReason, kind, o.GetName())
 	}
 	return nil
 }

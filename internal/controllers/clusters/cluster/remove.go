@@ -20,7 +20,7 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
-// hold keeps a management cluster as long as there are clusters that nobody else manages.
+// hold delays the deletion of a management cluster until its workload clusters are deleted.
 func (c *Controller) hold(ctx context.Context, s *scope) (bool, error) {
 	if !controllerutil.ContainsFinalizer(s.cluster, anywherev1.ClusterFinalizer) {
 		return false, nil
@@ -29,11 +29,11 @@ func (c *Controller) hold(ctx context.Context, s *scope) (bool, error) {
 	if err != nil || len(names) == 0 {
 		return err == nil, err
 	}
-	s.waiting = "Workload clusters are still managed by it, delete them first: " + brief(names)
+	s.waiting = "Workload clusters still depend on this management cluster; delete them first: " + brief(names)
 	return false, nil
 }
 
-// Workloads are the names of the clusters that a management cluster manages.
+// Workloads returns the names of the clusters that a management cluster manages.
 func Workloads(ctx context.Context, reader client.Reader, c *anywherev1.Cluster) ([]string, error) {
 	if c.IsManaged() {
 		return nil, nil
@@ -52,17 +52,17 @@ func Workloads(ctx context.Context, reader client.Reader, c *anywherev1.Cluster)
 	return out, nil
 }
 
-// mostNames bounds how many names a message has, whatever the size of a fleet.
-const mostNames = 5
+// maxNames bounds the names in a message.
+const maxNames = 5
 
 func brief(names []string) string {
-	if len(names) <= mostNames {
+	if len(names) <= maxNames {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNames], ", "), len(names)-mostNames)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
 }
 
-// deleteCluster deletes the Cluster of Cluster API, and waits until it is gone with all its machines and addresses.
+// deleteCluster deletes the Cluster of Cluster API and waits for its machines and addresses to be deleted.
 func (c *Controller) deleteCluster(ctx context.Context, s *scope) (bool, error) {
 	there := s.live.cluster
 	if there == nil {
@@ -71,14 +71,14 @@ func (c *Controller) deleteCluster(ctx context.Context, s *scope) (bool, error) 
 	if !owns(s.cluster, there) {
 		return true, nil
 	}
-	s.waiting = "Machines and addresses are being removed"
+	s.waiting = "Machines and addresses are being deleted"
 	if len(s.live.machines) > 0 {
-		s.waiting = fmt.Sprintf("%d machines are being removed", len(s.live.machines))
+		s.waiting = fmt.Sprintf("%d machines are being deleted", len(s.live.machines))
 	}
 	return false, c.remove(ctx, s, there)
 }
 
-// confirm asks the API server whether something is gone: the cache may not know yet of one that was just made.
+// confirm asks the API server whether an object is deleted, because the cache may not contain a new object yet.
 func (c *Controller) confirm(ctx context.Context, s *scope, into client.Object, name string) (bool, error) {
 	err := c.Live.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, into)
 	if err != nil {
@@ -91,23 +91,23 @@ func (c *Controller) confirm(ctx context.Context, s *scope, into client.Object, 
 	return false, nil
 }
 
-// deleteNetwork deletes the HelmChartProxy. There is no cluster left to uninstall anything from.
+// deleteNetwork deletes the HelmChartProxy of the Pod network. Nothing is left to uninstall it from.
 func (c *Controller) deleteNetwork(ctx context.Context, s *scope) (bool, error) {
 	if s.live.network == nil || !owns(s.cluster, s.live.network) {
 		return c.confirm(ctx, s, &addonsv1.HelmChartProxy{}, build.NetworkName(s.cluster.Name))
 	}
-	s.waiting = fmt.Sprintf("HelmChartProxy %q is being removed", s.live.network.Name)
+	s.waiting = fmt.Sprintf("HelmChartProxy %q is being deleted", s.live.network.Name)
 	return false, c.remove(ctx, s, s.live.network)
 }
 
-// deleteRest deletes what Cluster API leaves, and waits for those that have finalizers.
+// deleteRest deletes the objects that Cluster API leaves, and waits for those with finalizers.
 func (c *Controller) deleteRest(ctx context.Context, s *scope) (bool, error) {
 	for _, o := range s.live.all() {
 		if err := c.remove(ctx, s, o); err != nil {
 			return false, err
 		}
 		if owns(s.cluster, o) && len(o.GetFinalizers()) > 0 {
-			s.waiting = fmt.Sprintf("%s %q is being removed", kindOf(o, c.Client.Scheme()), o.GetName())
+			s.waiting = fmt.Sprintf("%s %q is being deleted", kindOf(o, c.Client.Scheme()), o.GetName())
 		}
 	}
 	if s.waiting != "" {
@@ -126,7 +126,7 @@ func (c *Controller) deleteRest(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// deleteConfigs deletes what only this Cluster names.
+// deleteConfigs deletes the configs that only this Cluster references.
 func (c *Controller) deleteConfigs(ctx context.Context, s *scope) (bool, error) {
 	all := &anywherev1.ClusterList{}
 	if err := c.Client.List(ctx, all, client.InNamespace(s.cluster.Namespace)); err != nil {
@@ -156,7 +156,7 @@ func (c *Controller) deleteConfig(ctx context.Context, s *scope, ref anywherev1.
 	made, err := c.Client.Scheme().New(anywherev1.GroupVersion.WithKind(ref.Kind))
 	config, ok := made.(client.Object)
 	if err != nil || !ok {
-		return nil //nolint:nilerr // a kind that is refused has no object
+		return nil //nolint:nilerr // an unsupported kind has no objects
 	}
 	config.SetNamespace(s.cluster.Namespace)
 	config.SetName(ref.Name)
@@ -167,16 +167,16 @@ func (c *Controller) deleteConfig(ctx context.Context, s *scope, ref anywherev1.
 	return nil
 }
 
-// letGo is the end.
-func (c *Controller) letGo(ctx context.Context, s *scope) (bool, error) {
+// release removes the finalizer.
+func (c *Controller) release(ctx context.Context, s *scope) (bool, error) {
 	controllerutil.RemoveFinalizer(s.cluster, anywherev1.ClusterFinalizer)
 	err := c.Client.Patch(ctx, s.cluster, client.MergeFromWithOptions(s.before, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("letting go of Cluster %q: %w", s.key(), err)
+		return false, fmt.Errorf("removing the finalizer of Cluster %q: %w", s.key(), err)
 	}
 	s.gone = true
 	c.forget(s.key())
 	c.Figures.Report(ctx, s.cluster, measure.Gone(s.cluster, c.Clock.Now()))
-	c.Events.Event(s.cluster, corev1.EventTypeNormal, deletedReason, "All machines and addresses are gone")
+	c.Events.Event(s.cluster, corev1.EventTypeNormal, deletedReason, "Deleted all machines and addresses")
 	return false, nil
 }

@@ -14,27 +14,27 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
-// scope is what is known of one Cluster during one reconcile.
+// scope is the state of one reconcile.
 type scope struct {
 	cluster *anywherev1.Cluster
 	before  *anywherev1.Cluster
-	// stale says that the cache does not know yet what was written last.
+	// stale means that the cache does not contain the last write yet.
 	stale bool
 
 	live   live
 	config *spec.Config
 	input  build.Input
 	wanted *build.Set
-	// failure is what the user has to do something about.
+	// failure is an error that the user must correct.
 	failure *failure
-	// waiting is what a deletion waits for.
+	// waiting says what a deletion waits for.
 	waiting string
-	// gone says that the Cluster was let go of.
+	// gone means that the finalizer was removed.
 	gone  bool
 	after time.Duration
 }
 
-// failure says why a Cluster can't be worked on.
+// failure says why a Cluster can't be reconciled.
 type failure struct {
 	reason  anywherev1.FailureReason
 	message string
@@ -49,7 +49,7 @@ func (s *scope) deleting() bool { return !s.cluster.DeletionTimestamp.IsZero() }
 
 func (s *scope) key() client.ObjectKey { return client.ObjectKeyFromObject(s.cluster) }
 
-// open returns nil for a Cluster that is gone, or that is to be left alone.
+// open returns nil for a Cluster that is deleted or paused.
 func (c *Controller) open(ctx context.Context, key client.ObjectKey) (*scope, error) {
 	cluster := &anywherev1.Cluster{}
 	if err := c.Client.Get(ctx, key, cluster); err != nil {
@@ -58,14 +58,14 @@ func (c *Controller) open(ctx context.Context, key client.ObjectKey) (*scope, er
 		}
 		return nil, client.IgnoreNotFound(err)
 	}
-	if leftAlone(cluster) {
+	if paused(cluster) {
 		return nil, nil
 	}
 	return &scope{cluster: cluster, before: cluster.DeepCopy(), stale: c.writes.Stale(cluster)}, nil
 }
 
-// leftAlone says that somebody asked for that. A Cluster that is paused is deleted only if that is asked for too.
-func leftAlone(c *anywherev1.Cluster) bool {
+// paused reports whether to skip a Cluster. A paused Cluster is deleted only if an annotation allows it.
+func paused(c *anywherev1.Cluster) bool {
 	if !c.IsPaused() {
 		return false
 	}
@@ -78,7 +78,7 @@ func (c *Controller) forget(key client.ObjectKey) {
 	c.journal.Forget(key)
 }
 
-// take puts the finalizer on, before anything is made.
+// take adds the finalizer before any object is created.
 func (c *Controller) take(ctx context.Context, s *scope) (bool, error) {
 	if !controllerutil.AddFinalizer(s.cluster, anywherev1.ClusterFinalizer) {
 		return true, nil
@@ -86,23 +86,23 @@ func (c *Controller) take(ctx context.Context, s *scope) (bool, error) {
 	return true, c.patch(ctx, s)
 }
 
-// record puts on record who asked for what.
+// record writes audit records of changes.
 func (c *Controller) record(ctx context.Context, s *scope) (bool, error) {
 	return true, c.Records.Record(ctx, s.cluster)
 }
 
-// patch writes metadata. What was written is what comes next.
+// patch writes the metadata.
 func (c *Controller) patch(ctx context.Context, s *scope) error {
 	err := c.Client.Patch(ctx, s.cluster, client.MergeFromWithOptions(s.before, client.MergeFromWithOptimisticLock{}))
 	if err != nil {
-		return fmt.Errorf("changing Cluster %q: %w", s.key(), err)
+		return fmt.Errorf("updating Cluster %q: %w", s.key(), err)
 	}
 	c.writes.Note(s.cluster)
 	s.before = s.cluster.DeepCopy()
 	return nil
 }
 
-// close writes the status, if it is another, and tells what has changed.
+// close writes the status if it has changed, and reports the changes.
 func (c *Controller) close(ctx context.Context, s *scope) error {
 	if s.gone {
 		return nil
@@ -115,11 +115,11 @@ func (c *Controller) close(ctx context.Context, s *scope) error {
 	}
 	err := c.Client.Status().Patch(ctx, s.cluster, client.MergeFromWithOptions(s.before, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("changing the status of Cluster %q: %w", s.key(), err)
+		return fmt.Errorf("updating the status of Cluster %q: %w", s.key(), err)
 	}
 	if err == nil {
 		c.writes.Note(s.cluster)
-		c.tell(s)
+		c.eventStatus(s)
 		c.Figures.Report(ctx, s.cluster, c.journal.Ended(s.before, s.cluster)...)
 	}
 	return nil

@@ -29,10 +29,10 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
-// name is not that of Cluster API's own controller.
+// name differs from that of the controller of Cluster API.
 const name = "anywhere-cluster"
 
-// SetupWithManager adds the controller and its watches. Secrets and namespaces are watched by their metadata.
+// SetupWithManager adds the controller and its watches. Of Secrets and namespaces, only the metadata is watched.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, metadata cache.Cache, o controller.Options) error {
 	filter := predicates.ResourceHasFilterLabel(mgr.GetScheme(), mgr.GetLogger(), c.WatchFilter)
 	b := ctrl.NewControllerManagedBy(mgr).
@@ -63,19 +63,19 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, metadata cache.Cache, o 
 		return err
 	}
 	if err := b.WithOptions(reconcile.NewGuard(mgr, "AnywhereCluster").Options(o)).Complete(c); err != nil {
-		return fmt.Errorf("making controller %q: %w", name, err)
+		return fmt.Errorf("creating controller %q: %w", name, err)
 	}
 	return nil
 }
 
-// metaOf stands for all objects of one of Kubernetes' own kinds.
+// metaOf returns an empty PartialObjectMetadata of a core kind.
 func metaOf(kind string) client.Object {
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 	return meta
 }
 
-// watchAccess watches what is made for people: the metadata of those Roles and RoleBindings that have our label, and no others.
+// watchAccess watches the metadata of Roles and RoleBindings that this controller created.
 func (c *Controller) watchAccess(mgr ctrl.Manager, b *builder.Builder) (*builder.Builder, error) {
 	ours, err := labels.NewRequirement(anywherev1.ClusterNameLabel, selection.Exists, nil)
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *Controller) watchAccess(mgr ctrl.Manager, b *builder.Builder) (*builder
 		DefaultLabelSelector: labels.NewSelector().Add(*ours), DefaultTransform: cache.TransformStripManagedFields(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("watching Roles of people: %w", err)
+		return nil, fmt.Errorf("watching Roles and RoleBindings: %w", err)
 	}
 	for _, kind := range []client.Object{&rbacv1.Role{}, &rbacv1.RoleBinding{}} {
 		meta, err := metadataOf(kind, mgr.GetScheme())

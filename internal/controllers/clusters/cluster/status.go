@@ -17,7 +17,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
 )
 
-// facts are what a status is made of.
+// facts are the inputs of the status.
 type facts struct {
 	cluster      *anywherev1.Cluster
 	controlPlane *controlplanev1.KubeadmControlPlane
@@ -26,14 +26,14 @@ type facts struct {
 	machines     []*clusterv1.Machine
 	network      *addonsv1.HelmChartProxy
 	release      *addonsv1.HelmReleaseProxy
-	// networkOurs says that the network is not left to the user.
+	// networkOurs means that Drover manages the Pod network.
 	networkOurs bool
-	// held are groups that wait for the control plane.
+	// held are the groups that wait for the control plane.
 	held []string
-	// children is the sum of the generations of what the Cluster names.
+	// children is the sum of the generations of the objects that the Cluster references.
 	children int64
 	failure  *failure
-	// deleting says that the Cluster goes, and waiting for what it waits.
+	// deleting means that the Cluster is being deleted, and waiting says what the deletion waits for.
 	deleting bool
 	waiting  string
 	now      time.Time
@@ -60,7 +60,7 @@ func (s *scope) facts(now time.Time) facts {
 	return f
 }
 
-// verdict is a condition before it has a type.
+// verdict is a condition without a type.
 type verdict struct {
 	status          metav1.ConditionStatus
 	reason, message string
@@ -72,7 +72,7 @@ func no(reason, format string, args ...any) verdict {
 	return verdict{metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)}
 }
 
-// status is what a Cluster says of itself.
+// status returns the status of a Cluster. All conditions are set here.
 func status(f facts) anywherev1.ClusterStatus {
 	out := *f.cluster.Status.DeepCopy()
 	out.ObservedGeneration = f.cluster.Generation
@@ -105,11 +105,11 @@ func status(f facts) anywherev1.ClusterStatus {
 	return out
 }
 
-// overall is the summary, unless something concerns the Cluster as a whole.
+// overall returns the summary, unless the Cluster is being deleted or has failed.
 func overall(f facts, ready verdict) verdict {
 	switch {
 	case f.deleting:
-		return no(anywherev1.DeletingReason, "%s", orElse(f.waiting, "The cluster is being removed"))
+		return no(anywherev1.DeletingReason, "%s", orElse(f.waiting, "The cluster is being deleted"))
 	case f.failure != nil:
 		return no(anywherev1.FailedReason, "%s", limit(f.failure.message))
 	default:
@@ -124,14 +124,14 @@ func orElse(text, other string) string {
 	return text
 }
 
-// longest is how long a message may be.
-const longest = 2048
+// maxMessage bounds the length of a message.
+const maxMessage = 2048
 
 func limit(message string) string {
-	if len(message) <= longest {
+	if len(message) <= maxMessage {
 		return message
 	}
-	return message[:longest-1] + "…"
+	return message[:maxMessage-1] + "…"
 }
 
 func set(to *anywherev1.ClusterStatus, f facts, kind string, v verdict) {
@@ -140,7 +140,7 @@ func set(to *anywherev1.ClusterStatus, f facts, kind string, v verdict) {
 	})
 }
 
-// initialized never goes back.
+// initialized reports whether an API server has been available. It never becomes False again.
 func initialized(f facts) verdict {
 	was := meta.IsStatusConditionTrue(f.cluster.Status.Conditions, anywherev1.ControlPlaneInitialized)
 	if was || f.controlPlane != nil && ptr.Deref(f.controlPlane.Status.Initialization.ControlPlaneInitialized, false) {
@@ -149,7 +149,7 @@ func initialized(f facts) verdict {
 	return no(anywherev1.ControlPlaneInitializationInProgressReason, "%s", anywherev1.FirstControlPlaneUnavailableMessage)
 }
 
-// controlPlaneReady asks in the order in which things come right.
+// controlPlaneReady checks in the order in which problems resolve.
 func controlPlaneReady(f facts) verdict {
 	k := f.controlPlane
 	if k == nil || initialized(f).status != metav1.ConditionTrue {
@@ -177,7 +177,7 @@ func controlPlaneReady(f facts) verdict {
 	return yes(anywherev1.ReadyReason)
 }
 
-// unhealthy is what a control plane says of a part that does not work.
+// unhealthy returns the condition of a control plane component that does not work, or nil.
 func unhealthy(k *controlplanev1.KubeadmControlPlane) *metav1.Condition {
 	for _, kind := range []string{
 		controlplanev1.KubeadmControlPlaneControlPlaneComponentsHealthyCondition, controlplanev1.KubeadmControlPlaneEtcdClusterHealthyCondition,
@@ -189,15 +189,15 @@ func unhealthy(k *controlplanev1.KubeadmControlPlane) *metav1.Condition {
 	return nil
 }
 
-// networkConfigured follows the release on the cluster.
+// networkConfigured follows the release of the Pod network.
 func networkConfigured(f facts) verdict {
 	switch {
 	case !f.networkOurs:
-		return no(anywherev1.SkipUpgradesForDefaultCNIConfiguredReason, "The network is left to the users of the cluster")
+		return no(anywherev1.SkipUpgradesForDefaultCNIConfiguredReason, "Drover does not manage the Pod network of this cluster")
 	case initialized(f).status != metav1.ConditionTrue:
 		return no(anywherev1.ControlPlaneNotInitializedReason, "%s", anywherev1.FirstControlPlaneUnavailableMessage)
 	case f.release == nil:
-		return no(anywherev1.DefaultCNIUpgradeInProgressReason, "The network has not been installed yet")
+		return no(anywherev1.DefaultCNIUpgradeInProgressReason, "The Pod network is not installed yet")
 	}
 	ready := meta.FindStatusCondition(f.release.Status.Conditions, clusterv1.ReadyCondition)
 	old := f.release.Status.ObservedGeneration != f.release.Generation || f.network != nil && f.release.Spec.Version != f.network.Spec.Version
@@ -206,12 +206,12 @@ func networkConfigured(f facts) verdict {
 		if ready != nil {
 			message = ready.Message
 		}
-		return no(anywherev1.DefaultCNIUpgradeInProgressReason, "%s", orElse(limit(message), fmt.Sprintf("HelmReleaseProxy %q is being carried out", f.release.Name)))
+		return no(anywherev1.DefaultCNIUpgradeInProgressReason, "%s", orElse(limit(message), fmt.Sprintf("HelmReleaseProxy %q is not ready yet", f.release.Name)))
 	}
 	return yes(anywherev1.ConfiguredReason)
 }
 
-// certificates says when those of the control planes end, in whole days.
+// certificates returns the days until the certificates of control plane machines expire.
 func certificates(f facts) []anywherev1.ClusterCertificateInfo {
 	var out []anywherev1.ClusterCertificateInfo
 	for _, m := range f.machines {
@@ -239,7 +239,7 @@ func controlPlaneCount(f facts) string {
 	return fmt.Sprintf("%d/%d", ready, f.cluster.Spec.ControlPlaneConfiguration.Count)
 }
 
-// groupOf is the group of the spec that a MachineDeployment is for; nil if it left the spec.
+// groupOf returns the group of a MachineDeployment, or nil if the spec no longer contains it.
 func groupOf(c *anywherev1.Cluster, d *clusterv1.MachineDeployment) *anywherev1.WorkerNodeGroupConfiguration {
 	for i := range c.Spec.WorkerNodeGroupConfigurations {
 		if g := &c.Spec.WorkerNodeGroupConfigurations[i]; build.WorkersName(c.Name, g.Name) == d.Name {

@@ -170,11 +170,11 @@ func TestConditions(t *testing.T) {
 		},
 		{
 			"the network is the user's", func(f *facts) { f.networkOurs, f.release = false, nil }, anywherev1.DefaultCNIConfigured,
-			"False SkipUpgradesForDefaultCNIConfigured The network is left to the users of the cluster", "True Ready",
+			"False SkipUpgradesForDefaultCNIConfigured Drover does not manage the Pod network of this cluster", "True Ready",
 		},
 		{
 			"the network comes", func(f *facts) { f.release = nil }, anywherev1.DefaultCNIConfigured,
-			"False DefaultCNIUpgradeInProgressReason The network has not been installed yet", "False DefaultCNIUpgradeInProgressReason The network has not been installed yet",
+			"False DefaultCNIUpgradeInProgressReason The Pod network is not installed yet", "False DefaultCNIUpgradeInProgressReason The Pod network is not installed yet",
 		},
 		{
 			"the network fails", func(f *facts) {
@@ -184,15 +184,15 @@ func TestConditions(t *testing.T) {
 		},
 		{
 			"the network is of another version", func(f *facts) { f.network.Spec.Version = "2" }, anywherev1.DefaultCNIConfigured,
-			`False DefaultCNIUpgradeInProgressReason HelmReleaseProxy "r" is being carried out`, `False DefaultCNIUpgradeInProgressReason HelmReleaseProxy "r" is being carried out`,
+			`False DefaultCNIUpgradeInProgressReason HelmReleaseProxy "r" is not ready yet`, `False DefaultCNIUpgradeInProgressReason HelmReleaseProxy "r" is not ready yet`,
 		},
 		{
 			"something is wrong with the spec", func(f *facts) { f.failure = &failure{anywherev1.ClusterInvalidReason, "it is wrong"} }, anywherev1.WorkersReady,
 			"True Ready", "False Failed it is wrong",
 		},
 		{
-			"it goes", func(f *facts) { f.deleting, f.waiting = true, "2 machines are being removed" }, anywherev1.ControlPlaneInitialized,
-			"True Initialized", "False Deleting 2 machines are being removed",
+			"it goes", func(f *facts) { f.deleting, f.waiting = true, "2 machines are being deleted" }, anywherev1.ControlPlaneInitialized,
+			"True Initialized", "False Deleting 2 machines are being deleted",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -13,12 +13,12 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
 )
 
-// tally counts workers of all groups.
+// tally counts the workers of all groups.
 type tally struct{ wanted, actual, current, ready int32 }
 
 func count(f facts) tally {
 	t := tally{}
-	t.actual, t.current = workersThere(f)
+	t.actual, t.current = existingWorkers(f)
 	seen := map[string]bool{}
 	for _, d := range f.workers {
 		seen[d.Name] = true
@@ -35,9 +35,9 @@ func count(f facts) tally {
 	return t
 }
 
-// workersThere counts machines, and those of them that are made as their group says now. MachineDeployments don't count machines that are on
-// their way out, and say for a moment after a change that what was up to date still is.
-func workersThere(f facts) (actual, current int32) {
+// existingWorkers counts machines, and those that match the current spec of their group. MachineDeployments don't count machines
+// that are being deleted, and count outdated machines as up to date for a moment after a change.
+func existingWorkers(f facts) (actual, current int32) {
 	wanted, made := map[string]build.Machinery{}, map[string]build.Machinery{}
 	for _, d := range f.workers {
 		wanted[d.Name] = build.MachineryOf(d.Spec.Template.Spec)
@@ -63,7 +63,7 @@ func workersCount(f facts) string {
 	return fmt.Sprintf("%d/%d", t.ready, t.wanted)
 }
 
-// workersReady asks in the order in which things come right, of all groups together.
+// workersReady checks all groups together, in the order in which problems resolve.
 func workersReady(f facts) verdict {
 	if initialized(f).status != metav1.ConditionTrue {
 		return no(anywherev1.ControlPlaneNotInitializedReason, "%s", anywherev1.FirstControlPlaneUnavailableMessage)
@@ -90,12 +90,12 @@ func workersReady(f facts) verdict {
 	return groupsReady(f)
 }
 
-// groupsReady asks each group.
+// groupsReady checks each group.
 func groupsReady(f facts) verdict {
 	for _, d := range f.workers {
 		g := groupOf(f.cluster, d)
 		if g == nil {
-			return no(anywherev1.ScalingDownReason, "Group %s is being removed", d.Name)
+			return no(anywherev1.ScalingDownReason, "Worker group %s is being deleted", d.Name)
 		}
 		if bounds := g.AutoScalingConfiguration; bounds != nil {
 			if n := int(ptr.Deref(d.Status.Replicas, 0)); n < bounds.MinCount || n > bounds.MaxCount {

@@ -29,14 +29,15 @@ func versionChanged(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
 }
 
-// userChanged says that somebody else than this controller has changed a Cluster. A resync counts too: what counts days has to be looked at.
+// userChanged reports whether somebody other than this controller has changed a Cluster. A resync counts too, because the status
+// contains days until certificates expire.
 func userChanged(e event.UpdateEvent) bool {
 	was, is := e.ObjectOld, e.ObjectNew
 	return !versionChanged(e) || was.GetGeneration() != is.GetGeneration() || was.GetDeletionTimestamp().IsZero() != is.GetDeletionTimestamp().IsZero() ||
 		!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) || !maps.Equal(was.GetLabels(), is.GetLabels())
 }
 
-// statusChanged says that something has changed that DefaultCNIConfigured is made of.
+// statusChanged reports whether the inputs of DefaultCNIConfigured have changed.
 func statusChanged(e event.UpdateEvent) bool {
 	was, ok := e.ObjectOld.(*addonsv1.HelmReleaseProxy)
 	is, ok2 := e.ObjectNew.(*addonsv1.HelmReleaseProxy)
@@ -44,7 +45,7 @@ func statusChanged(e event.UpdateEvent) bool {
 		!equality.Semantic.DeepEqual(was.Status.Conditions, is.Status.Conditions)
 }
 
-// certificateChanged is all that is of interest of what Cluster API makes itself, besides that it is there.
+// certificateChanged reports changes of the certificates, the only relevant field of Machines.
 func certificateChanged(e event.UpdateEvent) bool {
 	was, ok := e.ObjectOld.(*clusterv1.Machine)
 	is, ok2 := e.ObjectNew.(*clusterv1.Machine)
@@ -55,7 +56,7 @@ func request(namespace, name string) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
 }
 
-// ofLabels is the Cluster that an object was made for.
+// ofLabels returns the Cluster of an object.
 func ofLabels(_ context.Context, o client.Object) []reconcile.Request {
 	labels := o.GetLabels()
 	if o.GetNamespace() != anywherev1.SystemNamespace || labels[anywherev1.ClusterNameLabel] == "" {
@@ -64,7 +65,7 @@ func ofLabels(_ context.Context, o client.Object) []reconcile.Request {
 	return request(labels[anywherev1.ClusterNamespaceLabel], labels[anywherev1.ClusterNameLabel])
 }
 
-// ofRelease is the Cluster that a release brings the network to.
+// ofRelease returns the Cluster of a release of the Pod network.
 func (c *Controller) ofRelease(ctx context.Context, o client.Object) []reconcile.Request {
 	release, ok := o.(*addonsv1.HelmReleaseProxy)
 	if !ok || release.Namespace != anywherev1.SystemNamespace || release.Labels[addonsv1.HelmChartProxyLabel] != build.NetworkName(release.Spec.ClusterRef.Name) {
@@ -73,29 +74,29 @@ func (c *Controller) ofRelease(ctx context.Context, o client.Object) []reconcile
 	return c.ofName(ctx, release.Spec.ClusterRef.Name)
 }
 
-// ofName is the Cluster that a Cluster of Cluster API was made for.
+// ofName returns the Cluster of a Cluster API cluster.
 func (c *Controller) ofName(ctx context.Context, name string) []reconcile.Request {
 	made := &clusterv1.Cluster{}
 	if c.Client.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, made, client.UnsafeDisableDeepCopy) != nil {
-		return nil // it is gone, which is an event of its own
+		return nil // Its deletion triggers a reconcile.
 	}
 	return ofLabels(ctx, made)
 }
 
-// ofPackages is the Cluster that a PackageBundleController or a namespace for packages is for, whoever made it.
+// ofPackages returns the Cluster of a PackageBundleController or a namespace of packages, whoever created it.
 func (c *Controller) ofPackages(ctx context.Context, o client.Object) []reconcile.Request {
 	labels := o.GetLabels()
 	if owner := labels[anywherev1.ClusterNameLabel]; owner != "" {
 		return request(labels[anywherev1.ClusterNamespaceLabel], owner)
 	}
-	name, isRoom := strings.CutPrefix(o.GetName(), packagesv1.NamespacePrefix)
-	if !isRoom && o.GetNamespace() == "" {
+	name, isNamespace := strings.CutPrefix(o.GetName(), packagesv1.NamespacePrefix)
+	if !isNamespace && o.GetNamespace() == "" {
 		return nil
 	}
 	return c.ofName(ctx, name)
 }
 
-// ofSecret are the Clusters that read a Secret, or that a copy is for.
+// ofSecret returns the Clusters that read a Secret or own it.
 func (c *Controller) ofSecret(ctx context.Context, o client.Object) []reconcile.Request {
 	labels := o.GetLabels()
 	if owner := labels[anywherev1.ClusterNameLabel]; owner != "" {
@@ -113,20 +114,21 @@ func (c *Controller) ofSecret(ctx context.Context, o client.Object) []reconcile.
 	return c.all(ctx, readsSecrets)
 }
 
-// readsSecrets says that a Secret of an administrator may concern a Cluster: it waits for one, or has the content of one on its machines.
+// readsSecrets reports whether a Secret of an administrator may affect a Cluster.
 func readsSecrets(c *anywherev1.Cluster) bool {
 	mirror := c.Spec.RegistryMirrorConfiguration
 	return c.Status.FailureReason != nil || mirror != nil && mirror.Authenticate
 }
 
-// othersOf are the Clusters that a Cluster which comes or goes may concern: its management cluster, and those that wait for theirs.
+// othersOf returns the Clusters that the creation or deletion of a Cluster may affect: its management cluster, and Clusters that
+// wait for theirs.
 func (c *Controller) othersOf(ctx context.Context, o client.Object) []reconcile.Request {
 	return c.all(ctx, func(other *anywherev1.Cluster) bool {
 		return other.Name != o.GetName() && (!other.DeletionTimestamp.IsZero() || other.Status.FailureReason != nil)
 	})
 }
 
-// ofConfig are the Clusters that name a config.
+// ofConfig returns the Clusters that reference a config.
 func (c *Controller) ofConfig(ctx context.Context, o client.Object) []reconcile.Request {
 	kind, err := apiutil.GVKForObject(o, c.Client.Scheme())
 	if err != nil {
