@@ -1,4 +1,5 @@
-// Package management finds the management plane that a command is about: that of --kubeconfig, of $KUBECONFIG, or the one in $DROVER_HOME.
+// Package management finds the management plane of a command: that of --kubeconfig, of $KUBECONFIG, or
+// the one in $DROVER_HOME. Start with Flags.
 package management
 
 import (
@@ -14,15 +15,15 @@ import (
 	"github.com/drover-dev/drover/internal/plane"
 )
 
-// Flags say which plane is meant.
+// Flags selects a management plane.
 type Flags struct{ Kubeconfig string }
 
-// Add puts the flag on a command.
+// Add adds the flag to a command.
 func (f *Flags) Add(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.Kubeconfig, "kubeconfig", "k", "", "kubeconfig `file` of the management plane")
 }
 
-// Flag is the flag as it was typed, to be appended to a suggested command. It is empty if it was not.
+// Flag returns the flag as it was typed, for suggested commands, or "".
 func (f *Flags) Flag() string {
 	if f.Kubeconfig == "" {
 		return ""
@@ -30,7 +31,7 @@ func (f *Flags) Flag() string {
 	return " --kubeconfig " + f.Kubeconfig
 }
 
-// Namespace is the one that the kubeconfig names, if it does.
+// Namespace returns the namespace of the kubeconfig's context, or "".
 func (f *Flags) Namespace() string {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.Kubeconfig
@@ -41,20 +42,20 @@ func (f *Flags) Namespace() string {
 	return config.Contexts[config.CurrentContext].Namespace
 }
 
-// Config is how to reach the plane.
+// Config returns the connection to the management plane.
 func (f *Flags) Config() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.Kubeconfig
 	if f.Kubeconfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
 		home := plane.Home{Dir: plane.DefaultHome()}
 		if _, err := os.Stat(home.Kubeconfig()); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("there is no management plane in home %q: run `drover up`, or name one with --kubeconfig", home.Dir)
+			return nil, fmt.Errorf("no management plane in %q: run `drover up`, or name a kubeconfig with --kubeconfig", home.Dir)
 		}
 		rules.ExplicitPath = home.Kubeconfig()
 	}
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("finding the management plane: %w", err)
+		return nil, fmt.Errorf("reading the kubeconfig of the management plane: %w", err)
 	}
 	return cfg, nil
 }

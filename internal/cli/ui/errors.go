@@ -14,7 +14,7 @@ const (
 	ExitNotRunning = 3
 )
 
-// CodeError ends the program with a code of its own.
+// CodeError is an error with an exit code.
 type CodeError struct {
 	Code int
 	Err  error
@@ -23,18 +23,19 @@ type CodeError struct {
 func (e *CodeError) Error() string { return e.Err.Error() }
 func (e *CodeError) Unwrap() error { return e.Err }
 
-// Usage marks an error in how a command was called.
+// Usage marks an error as a usage error.
 func Usage(err error) error { return &CodeError{Code: ExitUsage, Err: err} }
 
-// Usagef is Usage with a message.
+// Usagef returns a usage error with a message.
 func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, args...)) }
 
-// Silent ends the program with a code when all has been said already.
+// Silent returns an error with an exit code and without a message, for commands that have reported
+// already.
 func Silent(code int) error { return &CodeError{Code: code, Err: errSilent} }
 
 var errSilent = errors.New("")
 
-// Report tells the user about err and returns the exit code.
+// Report prints err and returns the exit code.
 func Report(w io.Writer, err error) int {
 	if err == nil {
 		return ExitOK

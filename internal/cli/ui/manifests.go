@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Manifests are the YAML documents of a file, and what messages call the file. Standard input is "-".
+// Manifests returns the YAML documents of a file, or of standard input for "-", and what messages call
+// the file.
 func (io *IO) Manifests(file string) (documents [][]byte, name string, err error) {
 	name, in := "the standard input", io.In
 	if file != "-" {
@@ -32,7 +33,7 @@ func (io *IO) Manifests(file string) (documents [][]byte, name string, err error
 		case errors.Is(err, stdio.EOF):
 			return documents, name, nil
 		case err != nil:
-			return nil, "", fmt.Errorf("%s is no YAML", name)
+			return nil, "", fmt.Errorf("reading %s: invalid YAML", name)
 		case len(bytes.TrimSpace(document)) > 0:
 			documents = append(documents, document)
 		}

@@ -12,23 +12,22 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Output is the value of the -o flag: "" for people, json or yaml for
-// programs.
+// Output is the value of the -o flag: "" for people, json or yaml for programs.
 type Output string
 
-// AddFlag puts -o on a command.
+// AddFlag adds -o to a command.
 func (o *Output) AddFlag(cmd *cobra.Command) {
-	cmd.Flags().VarP(o, "output", "o", "output `format`: json or yaml; a table if not given")
+	cmd.Flags().VarP(o, "output", "o", "output `format`: json or yaml (default: a table)")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// String, Set and Type make Output a flag value.
+// String implements pflag.Value.
 func (o *Output) String() string { return string(*o) }
 
-// Type is shown in help.
+// Type implements pflag.Value.
 func (o *Output) Type() string { return "format" }
 
-// Set accepts the formats that exist.
+// Set implements pflag.Value.
 func (o *Output) Set(s string) error {
 	if s != "json" && s != "yaml" {
 		return fmt.Errorf("%q is not an output format: use json or yaml", s)
@@ -37,7 +36,7 @@ func (o *Output) Set(s string) error {
 	return nil
 }
 
-// Print writes v in the chosen format, or calls table when a person asks.
+// Print writes v in the format, or calls table if there is none.
 func (o Output) Print(w io.Writer, v any, table func(io.Writer) error) error {
 	switch o {
 	case "json":
@@ -56,7 +55,7 @@ func (o Output) Print(w io.Writer, v any, table func(io.Writer) error) error {
 	}
 }
 
-// Table writes rows below a header, in columns.
+// Table writes aligned columns with a header.
 func Table(w io.Writer, header []string, rows [][]string) error {
 	tw := tabwriter.NewWriter(w, 0, 4, 3, ' ', 0)
 	fmt.Fprintln(tw, strings.Join(header, "\t"))
@@ -66,5 +65,5 @@ func Table(w io.Writer, header []string, rows [][]string) error {
 	return tw.Flush()
 }
 
-// breaks are those within a cell: a row is a line.
+// breaks matches line breaks within a cell.
 var breaks = regexp.MustCompile(` *\n *`)

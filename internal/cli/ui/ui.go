@@ -1,6 +1,5 @@
-// Package ui is how commands speak to people and to scripts: streams that
-// know whether a person is watching, output formats, progress, and errors that
-// carry an exit code and a hint. It knows no command.
+// Package ui has what commands print with: streams that know whether they are a terminal, output
+// formats, progress, and errors with exit codes. It knows no command. Start with IO.
 package ui
 
 import (
@@ -15,20 +14,17 @@ import (
 	"golang.org/x/term"
 )
 
-// CompletionTimeout keeps a shell responsive that completes names, when nobody
-// answers.
+// CompletionTimeout limits the requests of shell completion.
 const CompletionTimeout = 2 * time.Second
 
-// IO are the streams of a command. Results go to Out, talk goes to Err, so
-// that a pipe gets results only.
+// IO holds the streams of a command. Results go to Out, everything else to Err.
 type IO struct {
 	In  stdio.Reader
 	Out stdio.Writer
 	Err stdio.Writer
-	// Interactive means that a person watches Err and can be shown lines that
-	// change.
+	// Interactive means that Err is a terminal on which lines can be updated.
 	Interactive bool
-	// CanAsk means that a person can also answer on In.
+	// CanAsk means that In and Err are a terminal.
 	CanAsk bool
 }
 
@@ -42,9 +38,9 @@ func System() *IO {
 	}
 }
 
-// Confirm asks a question whose answer must be "yes".
+// Confirm asks a question, and reports whether the answer was "yes".
 func (io *IO) Confirm(question string) (bool, error) {
-	fmt.Fprintf(io.Err, "%s Type yes to go on: ", question)
+	fmt.Fprintf(io.Err, "%s Type yes to continue: ", question)
 	answer, err := bufio.NewReader(io.In).ReadString('\n')
 	if err != nil && !errors.Is(err, stdio.EOF) {
 		return false, fmt.Errorf("reading the answer: %w", err)

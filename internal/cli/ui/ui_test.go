@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestReport(t *testing.T) {
@@ -53,38 +52,5 @@ func TestOutput(t *testing.T) {
 	var o Output
 	if err := o.Set("xml"); err == nil || !strings.Contains(err.Error(), "use json or yaml") {
 		t.Errorf("error = %v, want one that lists the formats", err)
-	}
-}
-
-func TestProgressInAPipeIsOneLineAStage(t *testing.T) {
-	var out bytes.Buffer
-	p := NewProgress(&IO{Err: &out}, map[string]string{"a": "The first"})
-	p.Start("a")
-	p.Done("a", 1500*time.Millisecond)
-	p.Start("b")
-	p.Failed("b", 0)
-	p.Start("c")
-	p.Skipped("c", "not here")
-	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-	if len(lines) != 3 || lines[2] != " - c: not here" || !strings.HasPrefix(lines[0], " ✓ The first") || !strings.HasSuffix(lines[0], "1.5s") || !strings.HasPrefix(lines[1], " ✗ b") {
-		t.Errorf("printed:\n%s", out.String())
-	}
-	if strings.ContainsAny(out.String(), "\r\033") {
-		t.Error("a pipe gets control characters")
-	}
-}
-
-func TestProgressOnATerminalShowsTheRunningStage(t *testing.T) {
-	var out lockedBuffer
-	p := NewProgress(&IO{Err: &out, Interactive: true}, nil)
-	p.Start("slow")
-	for deadline := time.Now().Add(5 * time.Second); !strings.Contains(out.String(), "… slow"); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the running stage is not shown")
-		}
-	}
-	p.Done("slow", time.Second)
-	if got := out.String(); !strings.HasSuffix(got, "1.0s\n") || !strings.Contains(got, "✓ slow") {
-		t.Errorf("printed %q", got)
 	}
 }

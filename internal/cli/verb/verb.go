@@ -1,36 +1,52 @@
-// Package verb has the commands that are words for what is done, such as get and delete. What it is done to is below them, and comes from
-// the packages of those things.
+// Package verb has the commands that are verbs, such as get and delete. The packages of nouns add their
+// commands below them.
 package verb
 
 import "github.com/spf13/cobra"
 
-// words are all verbs, and what their help says.
-var words = map[string]struct{ short, long string }{
-	"generate": {"Write specs of clusters and packages to begin with", "Write specs and manifests to standard output, to begin with. Nothing is changed."},
-	"list":     {"List the packages that there are to install", "List what there is to install. Nothing is changed."},
-	"install":  {"Install packages by name", "Install what a bundle has, by name."},
-	"create":   {"Create clusters and packages from files, and users", "Create what is in a file, and fail if it exists; or a user."},
-	"apply":    {"Create or change packages from files", "Create or change what is in a file. Fields that others set stay as they are."},
-	"get":      {"Show clusters, machines, packages, bundles and users in a table", "Show clusters, machines, packages, bundles and users in a table, or whole with -o json or -o yaml."},
-	"describe": {"Show everything about clusters and packages", "Show everything about clusters and packages, with their conditions."},
-	"delete":   {"Delete clusters, packages and users", "Delete clusters with their machines, packages from their clusters, or a user's way in."},
-	"upgrade":  {"Bring clusters to a new spec, packages to a newer bundle", "Bring clusters to a new spec, or packages to a newer bundle."},
-	"why":      {"Say why a cluster is not ready", "Say why something is not ready, down to what everything else waits for."},
-	"events":   {"Show what happened to a cluster", "Show what happened, in the order of time."},
-	"copy":     {"Copy packages between registries", "Copy packages, with their charts and images, between registries."},
+// help returns the help of a verb: a line, and a paragraph.
+func help(word string) (short, long string) {
+	switch word {
+	case "generate":
+		return "Write starter specs and manifests", "Write starter specs of clusters and packages to standard output. Nothing is changed."
+	case "list":
+		return "List packages that can be installed", "List packages that can be installed. Nothing is changed."
+	case "install":
+		return "Install packages by name", "Install packages of a bundle by name."
+	case "create":
+		return "Create clusters, packages and users", "Create clusters and packages from files, and users. Fails if they exist."
+	case "apply":
+		return "Create or change packages from files", "Create or change packages from files. Fields that the files don't mention stay as they are."
+	case "get":
+		return "List clusters, machines, packages, bundles and users", "List clusters, machines, packages, bundles and users as a table, or in full with -o json or -o yaml."
+	case "describe":
+		return "Show clusters and packages in detail", "Show clusters and packages in detail, with their conditions."
+	case "delete":
+		return "Delete clusters, packages and users", "Delete clusters with their machines, packages from their clusters, or users."
+	case "upgrade":
+		return "Upgrade clusters and packages", "Upgrade clusters to a new spec, or packages to a newer bundle."
+	case "why":
+		return "Explain why a cluster is not ready", "Explain why a cluster is not ready, down to the cause that everything else waits for."
+	case "events":
+		return "Show the timeline of a cluster", "Show the timeline of a cluster."
+	case "copy":
+		return "Copy packages between registries", "Copy packages with their charts and images between registries."
+	}
+	return "", ""
 }
 
-// Of returns the command of a verb, which is added to root the first time.
+// Of returns the command of a verb, and adds it to root if it is not there.
 func Of(root *cobra.Command, group, word string) *cobra.Command {
 	for _, c := range root.Commands() {
 		if c.Name() == word {
 			return c
 		}
 	}
+	short, long := help(word)
 	c := &cobra.Command{
 		Use:     word,
-		Short:   words[word].short,
-		Long:    words[word].long,
+		Short:   short,
+		Long:    long,
 		GroupID: group,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
