@@ -12,7 +12,8 @@ import (
 
 	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/operate/bootstrap"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 	"github.com/drover-dev/drover/internal/test/killtest"
 	"github.com/drover-dev/drover/internal/test/metaltest"
 )
@@ -44,8 +45,8 @@ func (s *story) killable(cluster string, phases []string, args ...string) killte
 }
 
 // record is where what is done to a cluster is recorded.
-func (s *story) record(cluster string) workflow.Record {
-	return workflow.Record{Dir: filepath.Join(s.dir, cluster, "generated"), Cluster: cluster}
+func (s *story) record(cluster string) phase.Record {
+	return phase.Record{Dir: filepath.Join(s.dir, cluster, "generated"), Cluster: cluster}
 }
 
 func (s *story) bootstrap(cluster string) string { return filepath.Join(s.home+"-bootstrap", cluster) }
@@ -75,7 +76,7 @@ func (s *story) had() [2]int {
 	if _, err := os.Stat(s.metalHome()); err != nil {
 		return [2]int{} // Nobody asked for a machine yet.
 	}
-	at, err := management.ReadMetal(metal.Home{Dir: s.metalHome()})
+	at, err := bootstrap.ReadMetal(metal.Home{Dir: s.metalHome()})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -95,11 +96,11 @@ func (s *story) undone(cluster string) {
 	s.t.Helper()
 	before := s.had()
 	create := []string{"create", "cluster", "-f", s.spec(cluster, "1.36", 0, "")}
-	s.killable(cluster, createPhases, create...).KillIn(s.t, workflow.CreateWorkloadCluster, "Provisioning device")
+	s.killable(cluster, createPhases, create...).KillIn(s.t, lifecycle.CreateWorkloadCluster, "Provisioning device")
 	if during := s.had(); during[0] <= before[0] {
 		s.t.Errorf("it was killed before there was a machine: there were %d, and now %d", before[0], during[0])
 	}
-	if done := killtest.Recorded(s.t, s.record(cluster)); !slices.Equal(done, []string{workflow.CreateBootstrapCluster}) {
+	if done := killtest.Recorded(s.t, s.record(cluster)); !slices.Equal(done, []string{lifecycle.CreateBootstrapCluster}) {
 		s.t.Errorf("done is %v", done)
 	}
 	s.mustHere(append(create, "--cleanup")...)

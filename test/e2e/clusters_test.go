@@ -74,7 +74,7 @@ var (
 	// inside are points in the middle of phases.
 	inside = map[string]string{
 		"CreateWorkloadCluster": " is not ", "UpgradeWorkloadCluster": " is not ", "DeleteWorkloadCluster": "mgmt",
-		"MoveManagementCluster": "to be moved", "MoveManagementToBootstrap": "to be moved", "MoveManagementToWorkload": "to be moved",
+		"MoveManagementCluster": "Moving the cluster's objects", "MoveManagementToBootstrap": "Moving the cluster's objects", "MoveManagementToWorkload": "Moving the cluster's objects",
 	}
 )
 

@@ -120,20 +120,20 @@ func (m *managed) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	image, err := management.Image(program)
+	image, err := bootstrap.Image(program)
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
-	if err := management.Deliver(ctx, m.home(), image); err != nil {
+	if err := bootstrap.Deliver(ctx, m.home(), image); err != nil {
 		return err
 	}
 	m.chief.t.Logf("the image is on the machine after %s", time.Since(begin))
-	reach, err := management.ReadMetal(m.home())
+	reach, err := bootstrap.ReadMetal(m.home())
 	if err != nil {
 		return err
 	}
-	return management.Install(ctx, m.config, management.Options{
+	return bootstrap.Install(ctx, m.config, bootstrap.Options{
 		Image: image.Reference, Metal: &reach, BundleKey: planes.Home{Dir: m.chief.home}.BundleKey(),
 		Registry: m.chief.registry(),
 	})
@@ -159,7 +159,7 @@ func testManagerOnCluster(t *testing.T, m *managed) {
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	if err := management.Ready(ctx, m.config, func(s string) { t.Log(s) }); err != nil {
+	if err := bootstrap.Ready(ctx, m.config, func(s string) { t.Log(s) }); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("the manager is ready after another %s", time.Since(begin))
@@ -181,7 +181,7 @@ func testMoveToCluster(t *testing.T, m *managed) {
 	m.kubectl("taint", "nodes", "--all", "node-role.kubernetes.io/control-plane-") // There is no other machine for packages.
 	m.chief.must("apply", "packages", "-f", file(t, fmt.Sprintf(chiefPackages, "Before")), "--wait", "5m")
 	begin := time.Now()
-	if err := management.Move(t.Context(), m.chief.config(), m.config, "chief"); err != nil {
+	if err := bootstrap.Move(t.Context(), m.chief.config(), m.config, "chief"); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("the move took %s", time.Since(begin))
@@ -213,7 +213,7 @@ func testWorkloadCluster(t *testing.T, m *managed) {
 
 func testMoveBack(t *testing.T, m *managed) {
 	m.chief.must("up", "--metal", "local")
-	if err := management.Move(t.Context(), m.config, m.chief.config(), "chief"); err != nil {
+	if err := bootstrap.Move(t.Context(), m.config, m.chief.config(), "chief"); err != nil {
 		t.Fatal(err)
 	}
 	m.chief.awaitAvailable()

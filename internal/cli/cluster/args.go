@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// The name that this program may be installed under, as a plugin of another tool, and the word by which that calls it.
+// The name under which Drover may be installed as a plugin of eksctl, and the subcommand of the plugin.
 const (
 	pluginName = "eksctl-anywhere"
 	pluginWord = "anywhere"
 )
 
-// Args are the arguments of the program as Drover's commands read them. They answer also under the name of another tool, eksctl-anywhere, or
-// behind the word anywhere, and then to its variables too; -mc FILE is another way to write --kubeconfig FILE.
+// Args returns the arguments of the program as Drover's commands parse them. Called as eksctl-anywhere,
+// or with anywhere as the first word, Drover accepts the flags and variables of that tool as well.
+// -mc FILE is always an alias of --kubeconfig FILE.
 func Args(argv []string) []string {
 	if len(argv) == 0 {
 		return nil
@@ -44,13 +45,13 @@ func Args(argv []string) []string {
 	return args
 }
 
-// changesCluster says that the command is one of create, upgrade and delete cluster.
+// changesCluster reports whether the command is create, upgrade or delete cluster.
 func changesCluster(args []string) bool {
 	i := slices.IndexFunc(args, func(a string) bool { return a == "create" || a == "upgrade" || a == "delete" })
 	return i == 0 && slices.ContainsFunc(args[1:], func(a string) bool { return a == "cluster" || a == "clusters" })
 }
 
-// withoutVerbosity leaves out how much another tool would log.
+// withoutVerbosity removes the flag of the other tool's log level.
 func withoutVerbosity(args []string) []string {
 	var out []string
 	for i := 0; i < len(args); i++ {

@@ -13,7 +13,6 @@ import (
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/lifecycle"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 )
 
 const (
@@ -23,7 +22,7 @@ const (
 	versionSkewCheck    = "eksa-version-skew"
 )
 
-// change are the flags of commands that change clusters.
+// change holds the flags of commands that change clusters.
 type change struct {
 	file       string
 	kubeconfig string
@@ -36,7 +35,7 @@ type change struct {
 	noTimeouts   bool
 	skip         []string
 	image        string
-	// undo is for a cluster that is half made.
+	// undo is set by --cleanup.
 	undo bool
 
 	io  *ui.IO
@@ -45,24 +44,24 @@ type change struct {
 	version string
 }
 
-// without are the flags of other tools that mean nothing here, and why.
+// without has the flags of other tools that have no effect, with the reason.
 var without = map[string]string{
-	"bundles-override":           "Drover has all that it installs in itself",
+	"bundles-override":           "Drover ships with everything that it installs",
 	"external-etcd-wait-timeout": "--control-plane-wait-timeout covers etcd",
-	"hardware-csv":               "machines come from the Packet API, which knows them",
+	"hardware-csv":               "the Packet API knows the machines",
 	"tinkerbell-bootstrap-ip":    "machines come from the Packet API",
-	"skip-ip-check":              "addresses are reserved with the Packet API, which knows which are free",
-	"install-packages":           "packages are installed with `drover install package`, or `drover apply package -f`",
+	"skip-ip-check":              "the Packet API reserves free addresses",
+	"install-packages":           "install packages with `drover install package` or `drover apply package -f`",
 	"w-config":                   "the management plane has the kubeconfig of every cluster",
 }
 
-// add puts the flags on a command.
+// add adds the flags to a command.
 func (c *change) add(cmd *cobra.Command) {
 	c.cmd = cmd
 	f := cmd.Flags()
-	f.StringVarP(&c.file, "filename", "f", "", "`file` with the spec of the cluster, - for standard input")
-	f.StringVarP(&c.kubeconfig, "kubeconfig", "k", "", "kubeconfig `file` of the management cluster, for a workload cluster (-mc is accepted too)")
-	f.BoolVar(&c.dryRun, "dry-run", false, "only say which phases there are, and what each will change")
+	f.StringVarP(&c.file, "filename", "f", "", "`file` with the spec of the cluster, or - for standard input")
+	f.StringVarP(&c.kubeconfig, "kubeconfig", "k", "", "kubeconfig `file` of the management cluster, for a workload cluster (-mc is an alias)")
+	f.BoolVar(&c.dryRun, "dry-run", false, "print the phases and what each would change, and stop")
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
 	_ = cmd.MarkFlagFilename("kubeconfig")
 	c.output.AddFlag(cmd)
@@ -77,19 +76,19 @@ func (c *change) add(cmd *cobra.Command) {
 	}
 }
 
-// addLimits puts the flags on a command that waits for machines.
+// addLimits adds the flags of commands that wait for machines.
 func (c *change) addLimits(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.DurationVar(&c.controlPlane, "control-plane-wait-timeout", controlPlaneTimeout, "how long the control plane may take")
-	f.DurationVar(&c.machine, "per-machine-wait-timeout", machineTimeout, "how long each worker may take")
-	f.BoolVar(&c.noTimeouts, "no-timeouts", false, "wait as long as it takes")
-	f.StringArrayVar(&c.skip, "skip-validations", nil, "`check` to leave out: "+versionSkewCheck)
-	f.StringVar(&c.image, "manager-image", "", "`image` of Drover for a management cluster whose machines are not of this host (default: made of this program)")
+	f.DurationVar(&c.controlPlane, "control-plane-wait-timeout", controlPlaneTimeout, "timeout of the control plane")
+	f.DurationVar(&c.machine, "per-machine-wait-timeout", machineTimeout, "timeout of each worker")
+	f.BoolVar(&c.noTimeouts, "no-timeouts", false, "wait without timeouts")
+	f.StringArrayVar(&c.skip, "skip-validations", nil, "preflight `check` to skip: "+versionSkewCheck)
+	f.StringVar(&c.image, "manager-image", "", "`image` of Drover for a management cluster with machines that are not on this host (default: built from this program)")
 	_ = cmd.RegisterFlagCompletionFunc("skip-validations", cobra.FixedCompletions([]string{versionSkewCheck}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// say points out flags that have no effect.
-func (c *change) say() error {
+// checkFlags warns about flags that have no effect, and rejects unknown checks.
+func (c *change) checkFlags() error {
 	for name, why := range without {
 		if f := c.cmd.Flags().Lookup(name); f != nil && f.Changed {
 			fmt.Fprintf(c.io.Err, "--%s has no effect: %s.\n", name, why)
@@ -99,19 +98,19 @@ func (c *change) say() error {
 		switch s {
 		case versionSkewCheck:
 		case "pod-disruption", "vsphere-user-privilege":
-			fmt.Fprintf(c.io.Err, "--skip-validations %s has no effect: Drover does not check that.\n", s)
+			fmt.Fprintf(c.io.Err, "--skip-validations %s has no effect: Drover has no such check.\n", s)
 		default:
-			return ui.Usagef("--skip-validations %q is no check that can be left out: only %s is", s, versionSkewCheck)
+			return ui.Usagef("--skip-validations %q: unknown check; use %s", s, versionSkewCheck)
 		}
 	}
 	return nil
 }
 
-// options are what the flags mean for the work.
+// options returns the options that the flags set.
 func (c *change) options() (lifecycle.Options, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return lifecycle.Options{}, fmt.Errorf("finding where to write files: %w", err)
+		return lifecycle.Options{}, fmt.Errorf("finding the working directory: %w", err)
 	}
 	o := lifecycle.Options{Dir: dir, Again: c.again(), Version: c.version, Kubeconfig: c.kubeconfig}
 	if !c.noTimeouts {
@@ -123,7 +122,7 @@ func (c *change) options() (lifecycle.Options, error) {
 	return o, nil
 }
 
-// again is the command as it was typed.
+// again returns the command line that resumes an interrupted run.
 func (c *change) again() string {
 	words := []string{c.cmd.CommandPath()}
 	words = append(words, c.cmd.Flags().Args()...)
@@ -136,50 +135,51 @@ func (c *change) again() string {
 	return strings.Join(words, " ")
 }
 
-// read reads the spec, with its defaults, and says whether it is that of a workload cluster.
-func (c *change) read(verb workflow.Verb) (config *spec.Config, workload bool, err error) {
+// read reads the spec from the file, with its defaults.
+func (c *change) read(verb lifecycle.Verb) (*spec.Config, error) {
 	data, err := contents(c.io, c.file)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	return c.parse(verb, data, name(c.file))
 }
 
-// parse is read, of what was read from somewhere.
-func (c *change) parse(verb workflow.Verb, data []byte, from string) (config *spec.Config, workload bool, err error) {
-	if config, err = spec.Read(data); err != nil {
-		return nil, false, fmt.Errorf("%s: %w", from, err)
+// parse returns the spec in data, with its defaults. Messages call it from.
+func (c *change) parse(verb lifecycle.Verb, data []byte, from string) (*spec.Config, error) {
+	config, err := spec.Read(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", from, err)
 	}
 	if err := fill(config); err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	// Defaults say what the spec does not, so that what it says itself is looked at before.
-	if workload, err = isWorkload(config, verb, c.kubeconfig); err != nil {
-		return nil, false, err
+	// Before defaults, which say what the spec does not.
+	if err := completeRole(config, verb, c.kubeconfig); err != nil {
+		return nil, err
 	}
 	spec.Default(config)
-	return config, workload, nil
+	return config, nil
 }
 
-// name is what messages call a file.
+// name returns what messages call a file.
 func name(file string) string {
 	if file == "-" {
-		return "the standard input"
+		return "standard input"
 	}
 	return file
 }
 
-// contents are what is in a file.
+// contents reads a file, or standard input.
 func contents(io *ui.IO, file string) ([]byte, error) {
 	switch file {
 	case "":
-		return nil, ui.Usagef("-f is needed: which file is the spec in? `drover generate clusterconfig NAME -p docker` writes one to begin with")
+		return nil, ui.Usagef("specify the file of the spec with -f; `drover generate clusterconfig NAME -p docker` writes one")
 	case "-":
 		return stdio.ReadAll(io.In)
 	}
 	data, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("there is no file %q: `drover generate clusterconfig NAME -p docker > %s` writes one to begin with", file, file)
+		return nil, fmt.Errorf("file %q not found; `drover generate clusterconfig NAME -p docker > %s` writes one", file, file)
 	}
 	return data, err
 }

@@ -16,15 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle"
 )
 
-func TestAWorkloadClusterIsCreatedUpgradedAndDeleted(t *testing.T) {
+func TestWorkloadClusterIsCreatedUpgradedAndDeleted(t *testing.T) {
 	w := newWorld(t)
 	file := w.spec("one")
 	w.manage("one")
 	got := w.ok("create", "cluster", "-f", file)
-	for _, want := range []string{"create cluster one, in 3 phases", "✓ SetupAndValidate", "✓ CreateWorkloadCluster", "- InstallAddOns", "no GitOps", "total", "Cluster one is ready"} {
+	for _, want := range []string{"create cluster one, in 3 phases", "✓ SetupAndValidate", "✓ CreateWorkloadCluster", "- InstallAddOns", "GitOps is not configured", "total", "Cluster one is ready"} {
 		if !strings.Contains(got.err, want) {
 			t.Errorf("create says nothing of %q:\n%s", want, got.err)
 		}
@@ -47,14 +47,14 @@ func TestAWorkloadClusterIsCreatedUpgradedAndDeleted(t *testing.T) {
 		t.Errorf("the fields are %q's", live.ManagedFields[0].Manager)
 	}
 
-	w.refused([]string{"already exists", "drover upgrade cluster"}, "create", "cluster", "-f", file)
+	w.fails([]string{"already exists", "drover upgrade cluster"}, "create", "cluster", "-f", file)
 
 	began := time.Now()
 	got = w.ok("upgrade", "cluster", "-f", file)
 	if took := time.Since(began); took > 3*time.Second {
 		t.Errorf("an upgrade that changes nothing takes %s", took)
 	}
-	if !strings.Contains(got.err, "the cluster is as the spec wants it") || w.cluster("one").Generation != live.Generation {
+	if !strings.Contains(got.err, "the cluster is up to date") || w.cluster("one").Generation != live.Generation {
 		t.Errorf("an upgrade that changes nothing says:\n%s", got.err)
 	}
 
@@ -73,7 +73,7 @@ func TestAWorkloadClusterIsCreatedUpgradedAndDeleted(t *testing.T) {
 	}
 
 	got = w.ok("delete", "cluster", "one")
-	if !w.gone("one") || !strings.Contains(got.err, "Cluster one is gone") {
+	if !w.gone("one") || !strings.Contains(got.err, "Cluster one is deleted") {
 		t.Errorf("delete says:\n%s", got.err)
 	}
 	if _, err := os.Stat(kubeconfig); !os.IsNotExist(err) {
@@ -84,7 +84,7 @@ func TestAWorkloadClusterIsCreatedUpgradedAndDeleted(t *testing.T) {
 	}
 }
 
-func TestADryRunPrintsThePhasesAndChangesNothing(t *testing.T) {
+func TestDryRunPrintsPhasesAndChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	file := w.spec("dry")
 	got := w.ok("create", "cluster", "-f", file, "--dry-run", "-o", "json")
@@ -94,14 +94,14 @@ func TestADryRunPrintsThePhasesAndChangesNothing(t *testing.T) {
 	for _, p := range plan.Phases {
 		phases = append(phases, p.Name)
 	}
-	if diff := cmp.Diff([]string{workflow.SetupAndValidate, workflow.CreateWorkloadCluster, workflow.InstallAddOns}, phases); diff != "" {
+	if diff := cmp.Diff([]string{lifecycle.SetupAndValidate, lifecycle.CreateWorkloadCluster, lifecycle.InstallAddOns}, phases); diff != "" {
 		t.Errorf("phases (-want +got):\n%s", diff)
 	}
 	if !w.gone("dry") || len(plan.Phases[1].Changes) != 4 {
 		t.Errorf("the plan is %+v", plan)
 	}
 	got = w.run(t.Context(), "create", "cluster", "-f", w.spec("mgmt", replacing("management: false", "management: true")), "--dry-run")
-	for _, name := range (workflow.Command{Verb: workflow.Create}).Phases() {
+	for _, name := range []string{lifecycle.CreateBootstrapCluster, lifecycle.MoveManagementCluster, lifecycle.DeleteBootstrap} {
 		if !strings.Contains(got.out, name) {
 			t.Errorf("the plan of a management cluster says nothing of %s:\n%s%s", name, got.out, got.err)
 		}
@@ -111,7 +111,7 @@ func TestADryRunPrintsThePhasesAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedCreationGoesOnAndCanBeUndone(t *testing.T) {
+func TestInterruptedCreationIsResumedAndCleanedUp(t *testing.T) {
 	w := newWorld(t)
 	file := w.spec("late")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -119,7 +119,7 @@ func TestAnInterruptedCreationGoesOnAndCanBeUndone(t *testing.T) {
 	go func() { done <- w.run(ctx, "create", "cluster", "-f", file, "-mc", w.kubeconfig) }()
 	w.await("the cluster to be made", func() bool { return !w.gone("late") })
 	busy := w.drover("create", "cluster", "-f", file)
-	if busy.code == 0 || !strings.Contains(busy.err, "another drover works on cluster") {
+	if busy.code == 0 || !strings.Contains(busy.err, "another drover process is working on cluster") {
 		t.Errorf("a second one at once says:\n%s", busy.err)
 	}
 	cancel()
@@ -127,7 +127,7 @@ func TestAnInterruptedCreationGoesOnAndCanBeUndone(t *testing.T) {
 	if got.code != 1 || !strings.Contains(got.err, "interrupted in phase CreateWorkloadCluster") || !strings.Contains(got.err, "drover create cluster -f late.yaml --kubeconfig") {
 		t.Errorf("after Ctrl-C:\n%s", got.err)
 	}
-	w.refused([]string{"is not finished", "run that again"}, "upgrade", "cluster", "-f", file)
+	w.fails([]string{"is unfinished", "Run it again first"}, "upgrade", "cluster", "-f", file)
 	w.manage("late")
 	got = w.ok("create", "cluster", "-f", file)
 	if strings.Contains(got.err, "already exists") {
@@ -142,7 +142,7 @@ func TestAnInterruptedCreationGoesOnAndCanBeUndone(t *testing.T) {
 	w.ok("create", "cluster", "-f", file, "--cleanup") // Nothing is left, and that is no error.
 }
 
-func TestACreationThatTheControllersRefuseSaysWhy(t *testing.T) {
+func TestCreationThatTimesOutNamesTheCause(t *testing.T) {
 	w := newWorld(t)
 	file := w.spec("bad")
 	done := make(chan outcome)
@@ -157,14 +157,14 @@ func TestACreationThatTheControllersRefuseSaysWhy(t *testing.T) {
 	}
 }
 
-func TestWhatIsInTheWayIsToldBeforeAnythingChanges(t *testing.T) {
+func TestPreflightFailuresChangeNothing(t *testing.T) {
 	w := newWorld(t)
 	taken := w.spec("taken")
 	w.manage("taken")
 	w.ok("create", "cluster", "-f", taken)
 	elsewhere := w.namespace
 	w.namespace = "default"
-	w.refused([]string{`cluster name "taken" already exists in namespace "` + elsewhere}, "create", "cluster", "-f", w.spec("taken"))
+	w.fails([]string{`cluster name "taken" already exists in namespace "` + elsewhere}, "create", "cluster", "-f", w.spec("taken"))
 	w.namespace = elsewhere
 	taken = w.spec("taken")
 
@@ -174,22 +174,22 @@ func TestWhatIsInTheWayIsToldBeforeAnythingChanges(t *testing.T) {
 		head, tail, _ := strings.Cut(s, "kind: DockerDatacenterConfig\n")
 		return head + "kind: DockerDatacenterConfig\n" + strings.Replace(tail, "name: clash", "name: taken", 1)
 	})
-	w.refused([]string{`DockerDatacenterConfig "taken" already exists`}, "create", "cluster", "-f", clash)
+	w.fails([]string{`DockerDatacenterConfig "taken" already exists`}, "create", "cluster", "-f", clash)
 
-	w.refused([]string{`cluster "nobody" not found`}, "upgrade", "cluster", "-f", w.spec("nobody"))
-	w.refused([]string{`cluster "nobody" not found`}, "delete", "cluster", "nobody")
+	w.fails([]string{`cluster "nobody" not found`}, "upgrade", "cluster", "-f", w.spec("nobody"))
+	w.fails([]string{`cluster "nobody" not found`}, "delete", "cluster", "nobody")
 
 	live := w.cluster("taken")
 	live.Annotations = map[string]string{anywherev1.PausedAnnotation: "true"}
 	w.must(w.client.Update(t.Context(), live))
-	w.refused([]string{"is paused"}, "upgrade", "cluster", "-f", taken)
-	w.refused([]string{"is paused"}, "delete", "cluster", "taken")
+	w.fails([]string{"is paused"}, "upgrade", "cluster", "-f", taken)
+	w.fails([]string{"is paused"}, "delete", "cluster", "taken")
 	if entries, _ := filepath.Glob("*/generated"); len(entries) > 0 {
 		t.Errorf("refused commands leave %v", entries)
 	}
 }
 
-func TestAKubeconfigThatDoesNotLeadAnywhereIsExplained(t *testing.T) {
+func TestUnusableKubeconfigIsExplained(t *testing.T) {
 	w := newWorld(t)
 	file := w.spec("far")
 	write := func(edit func(*clientcmdapi.Config)) string {
@@ -204,18 +204,18 @@ func TestAKubeconfigThatDoesNotLeadAnywhereIsExplained(t *testing.T) {
 	w.must(err)
 	w.must(nobody.Close())
 	for name, tt := range map[string]struct{ kubeconfig, want string }{
-		"not there":  {"no.kubeconfig", "can't be read"},
+		"not there":  {"no.kubeconfig", "reading the kubeconfig"},
 		"no content": {write(func(c *clientcmdapi.Config) { c.CurrentContext = "none" }), "context was not found"},
 		"unknown user": {write(func(c *clientcmdapi.Config) {
 			for _, u := range c.AuthInfos {
 				*u = clientcmdapi.AuthInfo{Token: "wrong"}
 			}
-		}), "does not know you"},
+		}), "rejected your credentials"},
 		"another authority": {write(func(c *clientcmdapi.Config) {
 			for _, x := range c.Clusters {
 				x.CertificateAuthorityData, x.CertificateAuthority = nil, ""
 			}
-		}), "another one than that of the kubeconfig"},
+		}), "is not the one in the kubeconfig"},
 		"nobody answers": {write(func(c *clientcmdapi.Config) {
 			for _, x := range c.Clusters {
 				x.Server = "https://" + nobody.Addr().String()
@@ -234,7 +234,7 @@ func TestAKubeconfigThatDoesNotLeadAnywhereIsExplained(t *testing.T) {
 	}
 }
 
-func TestFlagsOfOtherToolsAreAcceptedAndSaySo(t *testing.T) {
+func TestFlagsOfTheOtherToolAreAcceptedWithAWarning(t *testing.T) {
 	w := newWorld(t)
 	file := w.spec("flags")
 	got := w.ok("create", "cluster", "-f", file, "--dry-run", "-z", "hw.csv", "--bundles-override", "x", "--skip-validations", "pod-disruption", "--external-etcd-wait-timeout", "1h", "--no-timeouts")
@@ -245,10 +245,10 @@ func TestFlagsOfOtherToolsAreAcceptedAndSaySo(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"--cleanup":                   {"create", "cluster", "-f", file, "--force-cleanup"},
-		"is no check":                 {"create", "cluster", "-f", file, "--skip-validations", "everything"},
-		"-f is needed":                {"create", "cluster"},
-		"there is no file":            {"create", "cluster", "-f", "no.yaml"},
-		"which cluster?":              {"delete", "cluster"},
+		"unknown check":               {"create", "cluster", "-f", file, "--skip-validations", "everything"},
+		"with -f":                     {"create", "cluster"},
+		`"no.yaml" not found`:         {"create", "cluster", "-f", "no.yaml"},
+		"specify the cluster":         {"delete", "cluster"},
 		"not both":                    {"delete", "cluster", "flags", "-f", file},
 		`not of "other"`:              {"upgrade", "cluster", "other", "-f", file},
 		"conflicts with --kubeconfig": {"create", "cluster", "-f", w.spec("self", replacing("management: false", "management: true"))},
@@ -259,10 +259,10 @@ func TestFlagsOfOtherToolsAreAcceptedAndSaySo(t *testing.T) {
 	}
 }
 
-// translation is a command line, and the arguments that it stands for.
+// translation is a command line and the arguments that Args returns for it.
 type translation struct{ argv, want string }
 
-func understood(t *testing.T, lines []translation) {
+func translate(t *testing.T, lines []translation) {
 	t.Helper()
 	for _, tt := range lines {
 		if got := strings.Join(Args(strings.Fields(tt.argv)), " "); got != tt.want {
@@ -271,8 +271,8 @@ func understood(t *testing.T, lines []translation) {
 	}
 }
 
-func TestTheNameOfTheOtherTool(t *testing.T) {
-	understood(t, []translation{
+func TestArgsUnderTheNameOfTheOtherTool(t *testing.T) {
+	translate(t, []translation{
 		{"drover get clusters", "get clusters"},
 		{"drover anywhere create cluster -f x -mc m", "create cluster -f x --kubeconfig m"},
 		{"/usr/local/bin/eksctl-anywhere upgrade cluster -f x -mc=m -v 6", "upgrade cluster -f x --kubeconfig=m"},
@@ -282,7 +282,7 @@ func TestTheNameOfTheOtherTool(t *testing.T) {
 	})
 }
 
-func TestASpecDecidesWhatACommandIs(t *testing.T) {
+func TestSpecDecidesTheRoleOfACluster(t *testing.T) {
 	w := newWorld(t)
 	silent := w.spec("kind", replacing("  management: false\n", ""))
 	for _, tt := range []struct {
@@ -296,9 +296,13 @@ func TestASpecDecidesWhatACommandIs(t *testing.T) {
 		{w.spec("self", replacing("management: false", "managementCluster: {name: self}")), "", false},
 	} {
 		c := &change{file: tt.file, kubeconfig: tt.kubeconfig}
-		config, workload, err := c.read(workflow.Create)
-		if err != nil || workload != tt.workload || config.Cluster.IsManaged() != workload {
-			t.Errorf("%s with kubeconfig %q is a workload cluster: %v, %v", tt.file, tt.kubeconfig, workload, err)
+		config, err := c.read(lifecycle.Create)
+		if err != nil {
+			t.Errorf("%s with kubeconfig %q: %v", tt.file, tt.kubeconfig, err)
+			continue
+		}
+		if config.Cluster.IsManaged() != tt.workload {
+			t.Errorf("%s with kubeconfig %q is a workload cluster: %v, want %v", tt.file, tt.kubeconfig, !tt.workload, tt.workload)
 		}
 	}
 }

@@ -1,5 +1,6 @@
-// Package cluster holds the commands about clusters: create, upgrade and delete with their phases, get, describe, why, events, generate,
-// upgrade plan and validate. They parse and print; package lifecycle does the work, package view looks.
+// Package cluster has the commands about clusters: create, upgrade and delete with their phases, get,
+// describe, why, events, generate, upgrade plan and validate. They parse flags and print results; the
+// work is done by packages lifecycle and inspect. Start with AddCommands.
 package cluster
 
 import (
@@ -13,7 +14,7 @@ import (
 	"github.com/drover-dev/drover/internal/operate/inspect"
 )
 
-// AddCommands puts the commands below their verbs.
+// AddCommands adds the commands below their verbs.
 func AddCommands(root *cobra.Command, group string, io *ui.IO) {
 	for word, made := range map[string][]*cobra.Command{
 		"create":   {newCreate(io)},
@@ -32,21 +33,21 @@ func AddCommands(root *cobra.Command, group string, io *ui.IO) {
 	root.AddCommand(validate, newExp(io))
 }
 
-// look are the flags of commands that only look.
-type look struct {
+// view holds the flags of commands that only read.
+type view struct {
 	plane     management.Flags
 	namespace string
 	output    ui.Output
 }
 
-func (l *look) add(cmd *cobra.Command) {
+func (l *view) add(cmd *cobra.Command) {
 	l.plane.Add(cmd.Flags())
-	cmd.Flags().StringVarP(&l.namespace, "namespace", "n", "", "`namespace` of the cluster (default: wherever it is)")
+	cmd.Flags().StringVarP(&l.namespace, "namespace", "n", "", "`namespace` of the cluster (default: search all)")
 	_ = cmd.MarkFlagFilename("kubeconfig")
 	l.output.AddFlag(cmd)
 }
 
-func (l *look) connect() (*inspect.Plane, error) {
+func (l *view) connect() (*inspect.Plane, error) {
 	config, err := l.plane.Config()
 	if err != nil {
 		return nil, err
@@ -59,15 +60,15 @@ func (l *look) connect() (*inspect.Plane, error) {
 	return plane, nil
 }
 
-// complete offers the names of clusters to a shell.
-func (l *look) complete(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// complete completes the names of clusters.
+func (l *view) complete(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return names(cmd.Context(), l.connect, l.namespace)
 }
 
-// names are the clusters of a plane, with what they are.
+// names returns the clusters of a management plane with descriptions.
 func names(ctx context.Context, connect func() (*inspect.Plane, error), namespace string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(ctx, ui.CompletionTimeout)
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/model/spec"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle"
 )
 
 func newCreate(io *ui.IO) *cobra.Command {
@@ -20,28 +20,36 @@ func newCreate(io *ui.IO) *cobra.Command {
 		Short:   "Create a cluster from a spec",
 		Long: `Create a cluster from a spec.
 
-With --kubeconfig it is a workload cluster of the management cluster that this
-leads to. No credentials of machines are needed for that: the management cluster
-has them. Without --kubeconfig it is a management cluster, made with a management
-plane on this machine that is removed once the cluster manages itself. A spec that
-says which of the two it is (management, managementCluster) decides.
+With --kubeconfig, create a workload cluster of the management cluster that the
+kubeconfig belongs to. This requires no credentials for machines: the management
+cluster has them. Without --kubeconfig, create a management cluster. Drover starts a
+bootstrap plane on this machine for that, and deletes it once the cluster manages
+itself. The fields management and managementCluster of the spec take precedence.
 
-The phases are printed first, and --dry-run prints nothing else. All that can be
-checked is checked before anything is changed. What was done is recorded: after
-Ctrl-C, a crash or a lost connection the same command goes on where it was, and
---cleanup removes what a creation that did not end well has made.
+The command prints its phases first; with --dry-run it prints nothing else. It runs
+all preflight checks before it changes anything. It records its progress: after
+Ctrl-C, a crash or a lost connection, run the same command again to resume. To remove
+what a failed creation has created, add --cleanup.
 
-Files go to a directory of the cluster's name: its kubeconfig, which only you can
-read, and its spec with all defaults.`,
-		Example: `  drover generate clusterconfig mgmt -p docker > mgmt.yaml
-  drover create cluster -f mgmt.yaml                                            # a management cluster
-  drover create cluster -f one.yaml --kubeconfig mgmt/mgmt-eks-a-cluster.kubeconfig   # a workload cluster of it
-  drover create cluster -f one.yaml -k mgmt.kubeconfig --dry-run                # only say what would be done
-  drover create cluster -f one.yaml -k mgmt.kubeconfig --cleanup                # undo what is half made`,
+The cluster's kubeconfig, which only you can read, and its spec with all defaults are
+written to a directory of the cluster's name.`,
+		Example: `  # Create a management cluster
+  drover generate clusterconfig mgmt -p docker > mgmt.yaml
+  drover create cluster -f mgmt.yaml
+
+  # Create a workload cluster of it
+  drover generate clusterconfig one -p docker --management-cluster mgmt > one.yaml
+  drover create cluster -f one.yaml --kubeconfig mgmt/mgmt-eks-a-cluster.kubeconfig
+
+  # Show what would be done
+  drover create cluster -f one.yaml --kubeconfig mgmt/mgmt-eks-a-cluster.kubeconfig --dry-run
+
+  # Remove what a failed creation has created
+  drover create cluster -f one.yaml --kubeconfig mgmt/mgmt-eks-a-cluster.kubeconfig --cleanup`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if forceCleanup {
-				return ui.Usagef("--force-cleanup is no more: --cleanup removes what a creation that did not end well has made")
+				return ui.Usagef("--force-cleanup was removed; use --cleanup")
 			}
 			if c.undo {
 				return c.delete(cmd.Context(), "")
@@ -51,24 +59,28 @@ read, and its spec with all defaults.`,
 	}
 	c.add(cmd)
 	c.addLimits(cmd)
-	cmd.Flags().BoolVar(&c.undo, "cleanup", false, "remove what a creation that did not end well has made")
-	cmd.Flags().BoolVar(&forceCleanup, "force-cleanup", false, "is no more: use --cleanup")
+	cmd.Flags().BoolVar(&c.undo, "cleanup", false, "remove what a failed creation has created")
+	cmd.Flags().BoolVar(&forceCleanup, "force-cleanup", false, "was removed; use --cleanup")
 	_ = cmd.Flags().MarkHidden("force-cleanup")
 	return cmd
 }
 
 func (c *change) create(ctx context.Context) error {
-	if err := c.say(); err != nil {
+	if err := c.checkFlags(); err != nil {
 		return err
 	}
-	config, workload, err := c.read(workflow.Create)
+	config, err := c.read(lifecycle.Create)
 	if err != nil {
 		return err
 	}
 	if err := append(spec.Validate(config), unshipped(config)...).Err(); err != nil {
 		return fmt.Errorf("%s: %w", name(c.file), err)
 	}
-	plan, err := c.createPlan(config, workload)
+	cluster, err := c.planner(config)
+	if err != nil {
+		return err
+	}
+	plan, err := cluster.Create()
 	if err != nil {
 		return err
 	}
@@ -77,19 +89,4 @@ func (c *change) create(ctx context.Context) error {
 	}
 	fmt.Fprintf(c.io.Err, "\nCluster %s is ready. Try:\n\n  drover kubectl --kubeconfig %s get nodes\n", config.Cluster.Name, files(config.Cluster.Name).Kubeconfig())
 	return nil
-}
-
-func (c *change) createPlan(config *spec.Config, workload bool) (*workflow.Plan, error) { //nolint:revive // Which of the two workflows.
-	if workload {
-		w, err := c.workload(config)
-		if err != nil {
-			return nil, err
-		}
-		return w.Create()
-	}
-	m, err := c.management(config)
-	if err != nil {
-		return nil, err
-	}
-	return m.Create()
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/inspect"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle"
 )
 
 func newDelete(io *ui.IO) *cobra.Command {
@@ -23,14 +23,16 @@ func newDelete(io *ui.IO) *cobra.Command {
 		Use:     "cluster (NAME | -f FILE)",
 		Aliases: []string{"clusters"},
 		Short:   "Delete a cluster with its machines",
-		Long: `Delete a cluster, with its machines and addresses, and wait until they are gone.
-What only this cluster used of the spec goes too.
+		Long: `Delete a cluster with its machines and addresses, and wait until they are gone.
+Datacenter and machine configs that no other cluster uses are deleted too.
 
-A workload cluster is deleted on its management cluster, which --kubeconfig leads
-to. A management cluster that still has workload clusters is not deleted. Half-made
-clusters can be deleted as well.`,
-		Example: `  drover delete cluster one --kubeconfig mgmt.kubeconfig
-  drover delete cluster -f one.yaml -k mgmt.kubeconfig
+For a workload cluster, --kubeconfig names the kubeconfig of its management cluster. A
+management cluster that still has workload clusters is not deleted. Clusters that were
+never finished can be deleted as well.`,
+		Example: `  # Delete a workload cluster
+  drover delete cluster one --kubeconfig mgmt/mgmt-eks-a-cluster.kubeconfig
+
+  # Show what deleting a management cluster would do
   drover delete cluster mgmt --dry-run`,
 		Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -47,10 +49,10 @@ clusters can be deleted as well.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && c.file == "" {
-				return ui.Usagef("which cluster? Give its NAME, or its spec with -f")
+				return ui.Usagef("specify the cluster: its NAME, or its spec with -f")
 			}
 			if len(args) == 1 && c.file != "" {
-				return ui.Usagef("give the NAME of the cluster or its spec with -f, not both")
+				return ui.Usagef("specify either the NAME of the cluster or its spec with -f, not both")
 			}
 			if len(args) == 1 {
 				return c.delete(cmd.Context(), args[0])
@@ -59,49 +61,53 @@ clusters can be deleted as well.`,
 		},
 	}
 	c.add(cmd)
-	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", "`namespace` of the cluster of that NAME (default: wherever it is)")
+	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", "`namespace` of the cluster (default: search all)")
 	return cmd
 }
 
-// delete deletes the cluster of that name, or that of the spec.
-func (c *change) delete(ctx context.Context, cluster string) error {
-	if err := c.say(); err != nil {
+// delete deletes the cluster of that name, or that of the spec if the name is empty.
+func (c *change) delete(ctx context.Context, name string) error {
+	if err := c.checkFlags(); err != nil {
 		return err
 	}
-	config, workload, err := c.doomed(ctx, cluster)
+	config, err := c.toDelete(ctx, name)
 	if err != nil {
 		return err
 	}
-	plan, err := c.deletePlan(config, workload)
+	cluster, err := c.planner(config)
+	if err != nil {
+		return err
+	}
+	plan, err := cluster.Delete()
 	if err != nil {
 		return err
 	}
 	if err := c.carryOut(ctx, plan); err != nil || c.dryRun || c.output != "" {
 		return err
 	}
-	fmt.Fprintf(c.io.Err, "\nCluster %s is gone.\n", config.Cluster.Name)
+	fmt.Fprintf(c.io.Err, "\nCluster %s is deleted.\n", config.Cluster.Name)
 	return nil
 }
 
-// doomed is the cluster to delete: as a spec says, as the file that its creation wrote says, or as the plane says.
-func (c *change) doomed(ctx context.Context, cluster string) (config *spec.Config, workload bool, err error) {
+// toDelete returns the cluster to delete, from the spec, from the file that its creation wrote, or from
+// the management plane.
+func (c *change) toDelete(ctx context.Context, cluster string) (*spec.Config, error) {
 	if cluster == "" {
-		return c.read(workflow.Delete)
+		return c.read(lifecycle.Delete)
 	}
 	if file := files(cluster).Spec(); c.kubeconfig == "" {
 		if data, err := os.ReadFile(file); err == nil {
-			return c.parse(workflow.Delete, data, file)
+			return c.parse(lifecycle.Delete, data, file)
 		}
 	}
-	config, err = c.find(ctx, cluster)
+	config, err := c.find(ctx, cluster)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	workload, err = isWorkload(config, workflow.Delete, c.kubeconfig)
-	return config, workload, err
+	return config, completeRole(config, lifecycle.Delete, c.kubeconfig)
 }
 
-// find reads the cluster from the plane. One that an earlier run has deleted is known by its name only.
+// find reads the cluster from the management plane. One that an earlier run deleted has only a name.
 func (c *change) find(ctx context.Context, cluster string) (*spec.Config, error) {
 	none := &spec.Config{Cluster: &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: cluster}}}
 	rest, _, err := c.plane(none)
@@ -124,23 +130,8 @@ func (c *change) find(ctx context.Context, cluster string) (*spec.Config, error)
 	return &spec.Config{Cluster: found}, nil
 }
 
-// unfinished tells whether a deletion of the cluster began here.
+// unfinished reports whether there is an unfinished run for the cluster in this directory.
 func (c *change) unfinished(cluster string) bool {
 	command, _, err := files(cluster).Record().Unfinished()
 	return err == nil && command != ""
-}
-
-func (c *change) deletePlan(config *spec.Config, workload bool) (*workflow.Plan, error) { //nolint:revive // Which of the two workflows.
-	if workload {
-		w, err := c.workload(config)
-		if err != nil {
-			return nil, err
-		}
-		return w.Delete()
-	}
-	m, err := c.management(config)
-	if err != nil {
-		return nil, err
-	}
-	return m.Delete()
 }

@@ -14,13 +14,12 @@ import (
 )
 
 func newDescribe(io *ui.IO) *cobra.Command {
-	var l look
+	var l view
 	cmd := &cobra.Command{
 		Use:     "cluster NAME",
 		Aliases: []string{"clusters"},
-		Short:   "Show a cluster as a tree, with conditions",
-		Long: `Show a cluster as the tree of objects that it consists of, with the conditions of
-each that are not met.`,
+		Short:   "Show a cluster as a tree of objects",
+		Long:    `Show a cluster as the tree of its objects, with the conditions that are not met.`,
 		Example: `  drover describe cluster one
   drover describe cluster one -o json`,
 		Args:              cobra.ExactArgs(1),
@@ -37,8 +36,8 @@ each that are not met.`,
 	return cmd
 }
 
-// tree reads the cluster of that name.
-func (l *look) tree(cmd *cobra.Command, name string) (*inspect.Node, error) {
+// tree reads the objects of a cluster.
+func (l *view) tree(cmd *cobra.Command, name string) (*inspect.Node, error) {
 	plane, err := l.connect()
 	if err != nil {
 		return nil, err
@@ -63,7 +62,7 @@ func printTree(w stdio.Writer, tree *inspect.Node, now time.Time) error {
 	return ui.Table(w, []string{"OBJECT", "STATE", "AGE", "DETAIL"}, rows)
 }
 
-// state is how an object is doing, in a word.
+// state summarizes an object in a word.
 func state(n *inspect.Node) string {
 	switch {
 	case n.Deleting:
@@ -79,13 +78,13 @@ func state(n *inspect.Node) string {
 }
 
 func newWhy(io *ui.IO) *cobra.Command {
-	var l look
+	var l view
 	cmd := &cobra.Command{
 		Use:     "cluster NAME",
 		Aliases: []string{"clusters"},
-		Short:   "Say why a cluster is not ready",
-		Long: `Say why a cluster is not ready: the one chain of causes from the cluster down to
-what everything else waits for, and what to do about that.`,
+		Short:   "Explain why a cluster is not ready",
+		Long: `Explain why a cluster is not ready: the chain of causes from the cluster down to the
+object that everything else waits for, and what to do about it.`,
 		Example: `  drover why cluster one
   drover why cluster one -o json`,
 		Args:              cobra.ExactArgs(1),

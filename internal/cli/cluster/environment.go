@@ -10,14 +10,15 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
-// mirrorCAVariable names the file with the certificate of a registry mirror, where the spec does not have it.
+// mirrorCAVariable has the file of a registry mirror's certificate, if the spec has none.
 const mirrorCAVariable = "EKSA_REGISTRY_MIRROR_CA"
 
-// limits are the flags that only commands have which wait for machines.
+// limits are the flags of commands that wait for machines.
 var limits = []string{"control-plane-wait-timeout", "per-machine-wait-timeout", "no-timeouts", "skip-validations"}
 
-// withEnvironment adds flags that the other tool also takes from variables, such as HARDWARE_CSV for --hardware-csv. What is typed counts
-// more. KUBECONFIG is none of them: it says where the management cluster of a workload cluster is, and makes no cluster one.
+// withEnvironment adds the flags that the other tool also reads from variables, such as HARDWARE_CSV
+// for --hardware-csv. Flags on the command line take precedence. KUBECONFIG is not among them: it
+// locates the management cluster of a workload cluster, but turns no cluster into one.
 func withEnvironment(args []string, lookup func(string) (string, bool)) []string {
 	flags := slices.Sorted(maps.Keys(without))
 	if args[0] != "delete" && !slices.Contains(args, "plan") {
@@ -35,7 +36,7 @@ func withEnvironment(args []string, lookup func(string) (string, bool)) []string
 	return args
 }
 
-// typed says whether a flag is among the arguments.
+// typed reports whether a flag is among the arguments.
 func typed(args []string, flag string) bool {
 	short := map[string]string{"filename": "-f", "hardware-csv": "-z", "w-config": "-w"}[flag]
 	return slices.ContainsFunc(args, func(a string) bool {
@@ -43,13 +44,13 @@ func typed(args []string, flag string) bool {
 	})
 }
 
-// named says whether the cluster is told by its name, right behind the word.
+// named reports whether the argument after "cluster" is a name.
 func named(args []string) bool {
 	i := slices.IndexFunc(args, func(a string) bool { return a == "cluster" || a == "clusters" })
 	return i >= 0 && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-")
 }
 
-// fill puts into a spec what is in files that the environment names.
+// fill adds the contents of files that the environment names to a spec.
 func fill(config *spec.Config) error {
 	mirror, file := config.Cluster.Spec.RegistryMirrorConfiguration, os.Getenv(mirrorCAVariable)
 	if mirror == nil || mirror.CACertContent != "" || file == "" {
@@ -57,7 +58,7 @@ func fill(config *spec.Config) error {
 	}
 	content, err := os.ReadFile(file)
 	if err != nil {
-		return fmt.Errorf("reading the certificate of the registry mirror, which %s names: %w", mirrorCAVariable, err)
+		return fmt.Errorf("reading the certificate of the registry mirror from %s: %w", mirrorCAVariable, err)
 	}
 	mirror.CACertContent = string(content)
 	return nil

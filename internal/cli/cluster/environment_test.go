@@ -7,15 +7,15 @@ import (
 	"testing"
 
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle"
 )
 
-func TestVariablesOfTheOtherTool(t *testing.T) {
+func TestVariablesOfTheOtherToolSetFlags(t *testing.T) {
 	variables := map[string]string{"FILENAME": "x.yaml", "HARDWARE_CSV": "hw.csv", "NO_TIMEOUTS": "true", "PER_MACHINE_WAIT_TIMEOUT": "", "KUBECONFIG": "m", "NAMESPACE": "n"}
 	for name, value := range variables {
 		t.Setenv(name, value)
 	}
-	understood(t, []translation{
+	translate(t, []translation{
 		{"eksctl-anywhere create cluster", "create cluster --hardware-csv=hw.csv --no-timeouts=true --filename=x.yaml"},
 		{"eksctl-anywhere create cluster -f y.yaml -z other.csv", "create cluster -f y.yaml -z other.csv --no-timeouts=true"},
 		{"eksctl-anywhere upgrade cluster --filename=y.yaml --no-timeouts=false", "upgrade cluster --filename=y.yaml --no-timeouts=false --hardware-csv=hw.csv"},
@@ -26,7 +26,7 @@ func TestVariablesOfTheOtherTool(t *testing.T) {
 	})
 }
 
-func TestTheFlagsThatVariablesSetExist(t *testing.T) {
+func TestFlagsThatVariablesSetExist(t *testing.T) {
 	for word, cmd := range map[string][]string{"create": limits, "upgrade": limits, "delete": nil} {
 		made := newCreate(&ui.IO{})
 		switch word {
@@ -47,7 +47,7 @@ func TestTheFlagsThatVariablesSetExist(t *testing.T) {
 	}
 }
 
-func TestTheCertificateOfAMirrorComesFromAFile(t *testing.T) {
+func TestCertificateOfAMirrorIsReadFromAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ca.crt")
 	if err := os.WriteFile(file, []byte("certificate\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestTheCertificateOfAMirrorComesFromAFile(t *testing.T) {
 	const mirror = "  registryMirrorConfiguration: {endpoint: 192.0.2.1}\n"
 	text := strings.Replace((&starter{name: "one", provider: "docker"}).text(), "spec:\n  kubernetesVersion", "spec:\n"+mirror+"  kubernetesVersion", 1)
 	content := func(text string) (string, error) {
-		config, _, err := (&change{}).parse(workflow.Create, []byte(text), "one.yaml")
+		config, err := (&change{}).parse(lifecycle.Create, []byte(text), "one.yaml")
 		if err != nil {
 			return "", err
 		}
@@ -65,7 +65,7 @@ func TestTheCertificateOfAMirrorComesFromAFile(t *testing.T) {
 		{"", text, "", ""},
 		{file, text, "certificate\n", ""},
 		{file, strings.Replace(text, "192.0.2.1}", "192.0.2.1, caCertContent: mine}", 1), "mine", ""},
-		{file + ".none", text, "", "which EKSA_REGISTRY_MIRROR_CA names"},
+		{file + ".none", text, "", "EKSA_REGISTRY_MIRROR_CA"},
 	} {
 		t.Setenv(mirrorCAVariable, tt.variable)
 		got, err := content(tt.text)

@@ -12,14 +12,14 @@ import (
 )
 
 func newEvents(io *ui.IO) *cobra.Command {
-	var l look
+	var l view
 	cmd := &cobra.Command{
 		Use:     "cluster NAME",
 		Aliases: []string{"clusters"},
-		Short:   "Show what happened to a cluster, with the seconds of each stage",
-		Long: `Show what happened to a cluster in the order of time: how long each stage on the
-way to a ready cluster took, then all that its objects and events tell. A condition
-tells when it changed last, and events are kept for an hour.`,
+		Short:   "Show the timeline of a cluster",
+		Long: `Show the timeline of a cluster: how long each stage took until the cluster was ready,
+then the conditions and events of its objects in order. Conditions have the time of
+their last change, and events are kept for an hour.`,
 		Example: `  drover events cluster one
   drover events cluster one -o json`,
 		Args:              cobra.ExactArgs(1),

@@ -87,8 +87,8 @@ func TestGeneratedWorkloadSpecIsAcceptedWithAKubeconfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := &change{kubeconfig: "plane.kubeconfig"}
-		_, workload, err := c.parse("create", []byte(text), "one.yaml")
-		if accepted := err == nil && workload; accepted != want {
+		config, err := c.parse("create", []byte(text), "one.yaml")
+		if accepted := err == nil && config.Cluster.IsManaged(); accepted != want {
 			t.Errorf("%s: accepted with --kubeconfig: %v, want %v (%v)", args, accepted, want, err)
 		}
 	}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	stdio "io"
 	"slices"
@@ -18,14 +19,14 @@ import (
 )
 
 func newGetClusters(io *ui.IO) *cobra.Command {
-	var l look
+	var l view
 	cmd := &cobra.Command{
 		Use:     "clusters [NAME...]",
 		Aliases: []string{"cluster"},
-		Short:   "Show clusters, and whether they are ready",
-		Long:    `Show the clusters of a management plane, all or some, and whether they are ready.`,
+		Short:   "List clusters and whether they are ready",
+		Long:    `List the clusters of a management plane, all or those named, and whether they are ready.`,
 		Example: `  drover get clusters
-  drover get clusters -n team-a -k mgmt.kubeconfig
+  drover get clusters -n team-a --kubeconfig mgmt/mgmt-eks-a-cluster.kubeconfig
   drover get cluster one -o yaml`,
 		ValidArgsFunction: l.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,7 +68,7 @@ func clusterTable(w stdio.Writer, all []anywherev1.Cluster, now time.Time) error
 	return ui.Table(w, []string{"NAMESPACE", "NAME", "KUBERNETES", "CONTROL PLANE", "WORKERS", "READY", "MANAGED BY", "AGE"}, rows)
 }
 
-// readiness is whether a cluster is ready, and if not, why in a word.
+// readiness returns whether a cluster is ready, with the reason if it is not.
 func readiness(c *anywherev1.Cluster) string {
 	ready := apimeta.FindStatusCondition(c.Status.Conditions, anywherev1.Ready)
 	switch {
@@ -91,14 +92,14 @@ func age(t metav1.Time, now time.Time) string {
 }
 
 func newGetMachines(io *ui.IO) *cobra.Command {
-	var l look
+	var l view
 	var cluster string
 	cmd := &cobra.Command{
 		Use:     "machines",
 		Aliases: []string{"machine"},
-		Short:   "Show the machines of clusters",
-		Long: `Show the machines that clusters consist of, with the node that each became. What
-metal has, clusters or not, is shown by "drover machine list".`,
+		Short:   "List the machines of clusters",
+		Long: `List the machines of clusters with their nodes. "drover machine list" lists all
+machines, including those of no cluster.`,
 		Example: `  drover get machines
   drover get machines --cluster one -o json`,
 		Args: cobra.NoArgs,
@@ -112,14 +113,14 @@ metal has, clusters or not, is shown by "drover machine list".`,
 				return err
 			}
 			if objects.Hidden && len(objects.Machines.Items) == 0 {
-				return fmt.Errorf("the machines are not yours to see: `drover get clusters` shows how many each cluster has")
+				return errors.New("you may not list machines; `drover get clusters` shows how many each cluster has")
 			}
 			objects.Machines.TypeMeta = metav1.TypeMeta{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineList"}
 			return l.output.Print(io.Out, objects.Machines, func(w stdio.Writer) error { return machineTable(w, objects.Machines.Items, time.Now()) })
 		},
 	}
 	l.add(cmd)
-	cmd.Flags().StringVar(&cluster, "cluster", "", "only machines of this cluster, by `name`")
+	cmd.Flags().StringVar(&cluster, "cluster", "", "`name` of the cluster (default: all)")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return l.complete(cmd, nil, "")
 	})

@@ -9,8 +9,8 @@ import (
 	"github.com/drover-dev/drover/internal/plane"
 )
 
-// management prepares the work on a management cluster.
-func (c *change) management(config *spec.Config) (*lifecycle.Management, error) {
+// management returns the planner of a management cluster.
+func (c *change) management(config *spec.Config) (lifecycle.Planner, error) {
 	options, err := c.options()
 	if err != nil {
 		return nil, err
@@ -27,12 +27,4 @@ func (c *change) management(config *spec.Config) (*lifecycle.Management, error) 
 		Options: options, Config: config, Own: c.kubeconfig, Image: c.image, Undo: c.undo,
 		Bootstrap: plane.Home{Dir: bootstrap}, Metal: metal.Home{Dir: machines},
 	}, nil
-}
-
-// self is a management cluster as one looks at it: its objects are on itself.
-func (c *change) self(config *spec.Config) (*lifecycle.Workload, error) {
-	if c.kubeconfig == "" {
-		c.kubeconfig = files(config.Cluster.Name).Kubeconfig()
-	}
-	return c.workload(config)
 }

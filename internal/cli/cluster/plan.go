@@ -9,9 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/lifecycle"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 )
 
 // component is one line of an upgrade plan.
@@ -21,16 +19,16 @@ type component struct {
 	NewVersion string `json:"newVersion"`
 }
 
-// upgradePlan is what an upgrade would do, for programs.
+// upgradePlan is the JSON of what an upgrade would change.
 type upgradePlan struct {
 	Components []component            `json:"components"`
 	Changes    []lifecycle.Difference `json:"changes"`
 }
 
-// planOutput is -o, with the name that other tools have for a table.
+// planOutput is -o, which also accepts the name that other tools have for a table.
 type planOutput struct{ ui.Output }
 
-// Set takes text for a table.
+// Set accepts text for a table.
 func (o *planOutput) Set(s string) error {
 	if s == "text" {
 		o.Output = ""
@@ -42,7 +40,7 @@ func (o *planOutput) Set(s string) error {
 func newPlan(io *ui.IO) *cobra.Command {
 	plan := &cobra.Command{
 		Use:   "plan",
-		Short: "Say what an upgrade would change",
+		Short: "Show what an upgrade would change",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -51,11 +49,11 @@ func newPlan(io *ui.IO) *cobra.Command {
 	cluster := &cobra.Command{
 		Use:     "cluster -f FILE",
 		Aliases: []string{"clusters"},
-		Short:   "Say what an upgrade of a cluster would change",
-		Long: `Say what an upgrade of a cluster would change: versions first, then each field.
+		Short:   "Show what an upgrade of a cluster would change",
+		Long: `Show what an upgrade of a cluster would change: versions first, then each field.
 Nothing is changed.`,
-		Example: `  drover upgrade plan cluster -f one.yaml -k mgmt.kubeconfig
-  drover upgrade plan cluster -f one.yaml -k mgmt.kubeconfig -o json`,
+		Example: `  drover upgrade plan cluster -f one.yaml --kubeconfig mgmt/mgmt-eks-a-cluster.kubeconfig
+  drover upgrade plan cluster -f mgmt.yaml -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := c.plan(cmd.Context())
@@ -73,19 +71,19 @@ Nothing is changed.`,
 }
 
 func (c *change) plan(ctx context.Context) (*upgradePlan, error) {
-	config, workload, err := c.read(workflow.Upgrade)
+	config, err := c.read(lifecycle.Upgrade)
 	if err != nil {
 		return nil, err
 	}
-	w, err := c.workloadOrSelf(config, workload)
+	cluster, err := c.planner(config)
 	if err != nil {
 		return nil, err
 	}
-	changes, err := w.Differences(ctx)
+	changes, err := cluster.Differences(ctx)
 	if err != nil {
 		return nil, err
 	}
-	versions, err := w.Versions(ctx)
+	versions, err := cluster.Versions(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -101,17 +99,9 @@ func (c *change) plan(ctx context.Context) (*upgradePlan, error) {
 	return p, nil
 }
 
-// workloadOrSelf reads the cluster where it is kept: on its management plane, or on itself.
-func (c *change) workloadOrSelf(config *spec.Config, workload bool) (*lifecycle.Workload, error) { //nolint:revive // Which of the two workflows.
-	if workload {
-		return c.workload(config)
-	}
-	return c.self(config)
-}
-
 func printUpgradePlan(w stdio.Writer, p *upgradePlan) error {
 	if len(p.Components) == 0 && len(p.Changes) == 0 {
-		_, err := fmt.Fprintln(w, "All is as the spec wants it; there is nothing to upgrade.")
+		_, err := fmt.Fprintln(w, "The cluster is up to date.")
 		return err
 	}
 	rows := make([][]string, 0, len(p.Components)+len(p.Changes))

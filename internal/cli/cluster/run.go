@@ -12,10 +12,10 @@ import (
 
 	"github.com/drover-dev/drover/internal/base/tracing"
 	"github.com/drover-dev/drover/internal/cli/ui"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
 
-// planned is a plan for programs.
+// planned is the JSON of a plan.
 type planned struct {
 	Command string         `json:"command"`
 	Cluster string         `json:"cluster"`
@@ -28,20 +28,20 @@ type plannedPhase struct {
 	Changes []string `json:"changes,omitempty"`
 }
 
-// ended is what became of a plan, for programs.
+// ended is the JSON of a finished run.
 type ended struct {
-	Command string            `json:"command"`
-	Cluster string            `json:"cluster"`
-	Seconds float64           `json:"seconds"`
-	Phases  []workflow.Result `json:"phases"`
+	Command string         `json:"command"`
+	Cluster string         `json:"cluster"`
+	Seconds float64        `json:"seconds"`
+	Phases  []phase.Result `json:"phases"`
 }
 
-// carryOut prints the plan, and unless that is all, does it.
-func (c *change) carryOut(ctx context.Context, plan *workflow.Plan) error {
+// carryOut prints the plan and runs it, unless this is a dry run.
+func (c *change) carryOut(ctx context.Context, plan *phase.Plan) error {
 	if c.dryRun {
-		return c.output.Print(c.io.Out, describePlan(plan), func(w stdio.Writer) error { return printPlan(w, plan, true) })
+		return c.output.Print(c.io.Out, describePlan(plan), func(w stdio.Writer) error { return printPlan(w, plan, phaseWithChanges) })
 	}
-	_ = printPlan(c.io.Err, plan, false)
+	_ = printPlan(c.io.Err, plan, phaseLine)
 	stop, err := tracing.Start(ctx, tracing.Options{Service: "drover"})
 	if err != nil {
 		return err
@@ -51,9 +51,9 @@ func (c *change) carryOut(ctx context.Context, plan *workflow.Plan) error {
 		trace.WithAttributes(attribute.String("cluster.name", plan.Cluster)))
 	defer span.End()
 	began := time.Now()
-	shown := newProgress(c.io, plan)
-	results, err := plan.Run(ctx, files(plan.Cluster).Record(), shown.tell)
-	shown.end()
+	shown := ui.NewPhases(c.io, len(plan.Phases))
+	results, err := plan.Run(ctx, files(plan.Cluster).Record(), show(shown))
+	shown.Close()
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (c *change) carryOut(ctx context.Context, plan *workflow.Plan) error {
 	return nil
 }
 
-func describePlan(plan *workflow.Plan) planned {
+func describePlan(plan *phase.Plan) planned {
 	out := planned{Command: plan.Command, Cluster: plan.Cluster}
 	for _, p := range plan.Phases {
 		out.Phases = append(out.Phases, plannedPhase{p.Name, p.Summary, p.Changes})
@@ -73,29 +73,37 @@ func describePlan(plan *workflow.Plan) planned {
 	return out
 }
 
-// printPlan lists the phases, with what each will change if that is asked for.
-func printPlan(w stdio.Writer, plan *workflow.Plan, changes bool) error { //nolint:revive // The same list, shorter.
+// printPlan lists the phases, each as format says.
+func printPlan(w stdio.Writer, plan *phase.Plan, format func(number int, p *phase.Phase) string) error {
 	fmt.Fprintf(w, "%s %s, in %d phases:\n", plan.Command, plan.Cluster, len(plan.Phases))
-	for i, p := range plan.Phases {
-		fmt.Fprintf(w, " %2d  %-28s  %s\n", i+1, p.Name, p.Summary)
-		if !changes {
-			continue
-		}
-		for _, line := range p.Changes {
-			fmt.Fprintf(w, "       - %s\n", line)
-		}
+	for i := range plan.Phases {
+		fmt.Fprint(w, format(i+1, &plan.Phases[i]))
 	}
 	_, err := fmt.Fprintln(w)
 	return err
 }
 
-// printTimes says at the end what took how long.
-func printTimes(w stdio.Writer, results []workflow.Result, took time.Duration) {
+// phaseLine is a phase on one line.
+func phaseLine(number int, p *phase.Phase) string {
+	return fmt.Sprintf(" %2d  %-28s  %s\n", number, p.Name, p.Summary)
+}
+
+// phaseWithChanges is a phase with what it will change.
+func phaseWithChanges(number int, p *phase.Phase) string {
+	out := phaseLine(number, p)
+	for _, line := range p.Changes {
+		out += fmt.Sprintf("       - %s\n", line)
+	}
+	return out
+}
+
+// printTimes prints how long each phase took.
+func printTimes(w stdio.Writer, results []phase.Result, took time.Duration) {
 	fmt.Fprintln(w, "\nTimes:")
 	for _, r := range results {
 		switch {
 		case r.Before:
-			fmt.Fprintf(w, "  %-28s  %8s  by an earlier run\n", r.Name, seconds(r.Seconds))
+			fmt.Fprintf(w, "  %-28s  %8s  done by an earlier run\n", r.Name, seconds(r.Seconds))
 		case r.Skipped != "":
 			fmt.Fprintf(w, "  %-28s  %8s  %s\n", r.Name, "-", r.Skipped)
 		default:

@@ -13,28 +13,33 @@ import (
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/lifecycle"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 )
 
-// isWorkload decides which of the two kinds of workflow it is: the spec says what the cluster is, and where it says nothing, --kubeconfig
-// means a workload cluster. It completes a spec that says nothing.
-func isWorkload(config *spec.Config, verb workflow.Verb, kubeconfig string) (bool, error) {
+// completeRole decides whether a cluster is a workload or a management cluster if its spec does not say:
+// --kubeconfig means a workload cluster. It rejects a spec that contradicts the flag.
+func completeRole(config *spec.Config, verb lifecycle.Verb, kubeconfig string) error {
 	c := config.Cluster
-	said := c.Spec.Management != nil || c.Spec.ManagementCluster.Name != ""
+	specified := c.Spec.Management != nil || c.Spec.ManagementCluster.Name != ""
 	switch {
-	case !said && kubeconfig != "":
+	case kubeconfig == "":
+	case !specified:
 		c.Spec.Management = ptr.To(false)
-		return true, nil
-	case c.IsManaged():
-		return true, nil
-	case verb == workflow.Create && kubeconfig != "":
-		return false, ui.Usagef("the spec of %q is that of a management cluster, which conflicts with --kubeconfig: omit the flag, or set \"management: false\" in the spec to create a workload cluster", c.Name)
+	case verb == lifecycle.Create && c.IsSelfManaged():
+		return ui.Usagef("the spec of %q is that of a management cluster, which conflicts with --kubeconfig: omit the flag, or set \"management: false\" in the spec to create a workload cluster", c.Name)
 	}
-	return false, nil
+	return nil
 }
 
-// plane finds the management plane of a workload cluster: that of --kubeconfig, of $KUBECONFIG, of the file that the creation of the
-// management cluster wrote here, or the one in $DROVER_HOME.
+// planner returns what plans the changes of a cluster.
+func (c *change) planner(config *spec.Config) (lifecycle.Planner, error) {
+	if config.Cluster.IsManaged() {
+		return c.workload(config)
+	}
+	return c.management(config)
+}
+
+// plane finds the management plane of a workload cluster: that of --kubeconfig, of $KUBECONFIG, of the
+// file that the creation of the management cluster wrote here, or the one in $DROVER_HOME.
 func (c *change) plane(config *spec.Config) (*rest.Config, string, error) {
 	flags := management.Flags{Kubeconfig: c.kubeconfig}
 	if by := config.Cluster.ManagedBy(); flags.Kubeconfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" && by != "" {
@@ -45,7 +50,7 @@ func (c *change) plane(config *spec.Config) (*rest.Config, string, error) {
 	}
 	if flags.Kubeconfig != "" {
 		if _, err := os.Stat(flags.Kubeconfig); err != nil {
-			return nil, "", fmt.Errorf("the kubeconfig of the management cluster can't be read: %w", err)
+			return nil, "", fmt.Errorf("reading the kubeconfig of the management cluster: %w", err)
 		}
 	}
 	found, err := flags.Config()
@@ -59,8 +64,8 @@ func (c *change) plane(config *spec.Config) (*rest.Config, string, error) {
 	return found, from, nil
 }
 
-// workload prepares the work on a workload cluster.
-func (c *change) workload(config *spec.Config) (*lifecycle.Workload, error) {
+// workload returns the planner of a workload cluster.
+func (c *change) workload(config *spec.Config) (lifecycle.Planner, error) {
 	options, err := c.options()
 	if err != nil {
 		return nil, err
@@ -73,7 +78,7 @@ func (c *change) workload(config *spec.Config) (*lifecycle.Workload, error) {
 	return &lifecycle.Workload{Options: options, Config: config, REST: plane}, nil
 }
 
-// files are those of a cluster in the working directory.
+// files returns the files of a cluster in the working directory.
 func files(cluster string) lifecycle.Files {
 	dir, err := filepath.Abs(".")
 	if err != nil {

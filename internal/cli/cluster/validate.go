@@ -11,7 +11,7 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
-// verdict is what is wrong with a spec, for programs.
+// verdict is the JSON of a validation.
 type verdict struct {
 	Valid      bool             `json:"valid"`
 	Violations []spec.Violation `json:"violations"`
@@ -20,21 +20,21 @@ type verdict struct {
 
 func newValidate(io *ui.IO) *cobra.Command {
 	cmd := validation(io, "validate -f FILE")
-	cmd.Short = "Check the spec of a cluster"
+	cmd.Short = "Validate the spec of a cluster"
 	cmd.Example = `  drover validate -f one.yaml
   drover generate clusterconfig one -p docker | drover validate -f -
   drover validate -f one.yaml -o json`
 	return cmd
 }
 
-// newExp is where other tools have it.
+// newExp has the command under the name that the other tool gives it.
 func newExp(io *ui.IO) *cobra.Command {
 	help := func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	exp := &cobra.Command{Use: "exp", Short: "Commands under the names that other tools give them", Hidden: true, Args: cobra.NoArgs, RunE: help}
-	validate := &cobra.Command{Use: "validate", Short: "Check specs", Args: cobra.NoArgs, RunE: help}
-	create := &cobra.Command{Use: "create", Short: "Check specs to create from", Args: cobra.NoArgs, RunE: help}
+	exp := &cobra.Command{Use: "exp", Short: "Commands under their names in eksctl anywhere", Hidden: true, Args: cobra.NoArgs, RunE: help}
+	validate := &cobra.Command{Use: "validate", Short: "Validate specs", Args: cobra.NoArgs, RunE: help}
+	create := &cobra.Command{Use: "create", Short: "Validate specs of new clusters", Args: cobra.NoArgs, RunE: help}
 	cluster := validation(io, "cluster -f FILE")
-	cluster.Short = "Check the spec of a cluster, as drover validate does"
+	cluster.Short = "Validate the spec of a cluster, as drover validate does"
 	cluster.Flags().StringP("hardware-csv", "z", "", "has no effect: "+without["hardware-csv"])
 	create.AddCommand(cluster)
 	validate.AddCommand(create)
@@ -47,10 +47,10 @@ func validation(io *ui.IO, use string) *cobra.Command {
 	var output ui.Output
 	cmd := &cobra.Command{
 		Use: use,
-		Long: `Check the spec of a cluster without talking to anybody. All that is wrong is told
-at once, each with its place in the file and what to do. What only a management
-plane can know, such as names that are taken, is checked by create and upgrade
-before they change anything.`,
+		Long: `Validate the spec of a cluster without contacting a management plane. Validation
+reports every problem at once, each with its path in the spec and how to fix it.
+Checks that need a management plane, such as whether a name is taken, are preflight
+checks of create and upgrade.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			data, err := contents(io, file)
@@ -74,7 +74,7 @@ before they change anything.`,
 			return ui.Silent(ui.ExitFailed)
 		},
 	}
-	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with the spec of the cluster, - for standard input")
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with the spec of the cluster, or - for standard input")
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
 	output.AddFlag(cmd)
 	return cmd
@@ -82,7 +82,7 @@ before they change anything.`,
 
 func printVerdict(w stdio.Writer, file string, v verdict) error {
 	for _, ignored := range v.Ignored {
-		fmt.Fprintf(w, "%s is none of Drover's kinds and would be left alone.\n", ignored)
+		fmt.Fprintf(w, "Ignoring %s: not one of Drover's kinds.\n", ignored)
 	}
 	if v.Valid {
 		_, err := fmt.Fprintf(w, "%s is valid.\n", name(file))
@@ -94,16 +94,16 @@ func printVerdict(w stdio.Writer, file string, v verdict) error {
 			fmt.Fprintf(w, "    %s\n", x.Remedy)
 		}
 	}
-	things := "1 thing is"
+	problems := "1 problem"
 	if n := len(v.Violations); n > 1 {
-		things = fmt.Sprintf("%d things are", n)
+		problems = fmt.Sprintf("%d problems", n)
 	}
-	_, err := fmt.Fprintf(w, "%s wrong with %s.\n", things, name(file))
+	_, err := fmt.Fprintf(w, "%s is invalid: %s.\n", name(file), problems)
 	return err
 }
 
-// unshipped says that a management cluster asks for a Kubernetes that is not in this Drover, which makes it. Of a workload cluster only its
-// management plane knows.
+// unshipped rejects a management cluster with a version of Kubernetes that does not ship with this
+// Drover. The versions of a workload cluster depend on its management plane.
 func unshipped(config *spec.Config) spec.Violations {
 	if config == nil || config.Cluster == nil || config.Cluster.IsManaged() {
 		return nil

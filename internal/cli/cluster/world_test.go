@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-// world is a management plane where the test plays the manager, and a directory that commands are run in.
+// world is a management plane whose manager the test simulates, with a working directory for commands.
 type world struct {
 	*testing.T
 
@@ -77,13 +77,13 @@ func replacing(from, to string) func(string) string {
 	return func(s string) string { return strings.Replace(s, from, to, 1) }
 }
 
-// outcome is what a command printed, and how it ended.
+// outcome is what a command printed, and its exit code.
 type outcome struct {
 	out, err string
 	code     int
 }
 
-// run runs a command without naming a plane.
+// run runs a command without --kubeconfig.
 func (w *world) run(ctx context.Context, args ...string) outcome {
 	w.Helper()
 	var out, errs bytes.Buffer
@@ -98,7 +98,7 @@ func (w *world) run(ctx context.Context, args ...string) outcome {
 	return outcome{out.String(), errs.String(), code}
 }
 
-// drover runs a command against the plane.
+// drover runs a command with the kubeconfig of the plane.
 func (w *world) drover(args ...string) outcome {
 	w.Helper()
 	return w.run(w.Context(), append(args, "--kubeconfig", w.kubeconfig)...)
@@ -113,22 +113,22 @@ func (w *world) ok(args ...string) outcome {
 	return got
 }
 
-// refused runs a command that must fail with all of the words.
-func (w *world) refused(words []string, args ...string) outcome {
+// fails runs a command that must fail with all of the words.
+func (w *world) fails(words []string, args ...string) outcome {
 	w.Helper()
 	got := w.drover(args...)
 	if got.code == 0 {
-		w.Fatalf("drover %s is not refused:\n%s", strings.Join(args, " "), got.err)
+		w.Fatalf("drover %s does not fail:\n%s", strings.Join(args, " "), got.err)
 	}
 	for _, word := range words {
 		if !strings.Contains(got.err, word) {
-			w.Errorf("drover %s says nothing of %q:\n%s", strings.Join(args, " "), word, got.err)
+			w.Errorf("drover %s does not mention %q:\n%s", strings.Join(args, " "), word, got.err)
 		}
 	}
 	return got
 }
 
-// manage plays the manager for one cluster: it brings it to whatever its spec is, and removes it when it is deleted.
+// manage simulates the manager for one cluster: it reconciles the cluster, and finalizes its deletion.
 func (w *world) manage(name string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	key := client.ObjectKey{Namespace: w.namespace, Name: name}
@@ -137,7 +137,7 @@ func (w *world) manage(name string) {
 		defer close(done)
 		for ctx.Err() == nil {
 			if err := w.reconcile(ctx, key); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-				w.Errorf("playing the manager: %v", err)
+				w.Errorf("simulating the manager: %v", err)
 			}
 			select {
 			case <-ctx.Done():
@@ -194,7 +194,7 @@ func (w *world) reconcile(ctx context.Context, key client.ObjectKey) error {
 	return w.client.Status().Update(ctx, c)
 }
 
-// cluster reads a cluster as it is.
+// cluster reads a cluster.
 func (w *world) cluster(name string) *anywherev1.Cluster {
 	w.Helper()
 	c := &anywherev1.Cluster{}
@@ -202,14 +202,14 @@ func (w *world) cluster(name string) *anywherev1.Cluster {
 	return c
 }
 
-// gone says that there is no such cluster.
+// gone reports whether there is no such cluster.
 func (w *world) gone(name string) bool {
 	w.Helper()
 	err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, &anywherev1.Cluster{})
 	return apierrors.IsNotFound(err)
 }
 
-// await waits for something that another goroutine does.
+// await waits until done.
 func (w *world) await(what string, done func() bool) {
 	w.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(20 * time.Millisecond) {
@@ -221,7 +221,7 @@ func (w *world) await(what string, done func() bool) {
 
 var errNone = errors.New("no such line")
 
-// line is the first line with all of the words.
+// line returns the first line with all of the words.
 func line(text string, words ...string) (string, error) {
 	for l := range strings.Lines(text) {
 		all := true

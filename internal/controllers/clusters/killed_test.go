@@ -15,7 +15,6 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/cli"
 	"github.com/drover-dev/drover/internal/operate/lifecycle"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 	"github.com/drover-dev/drover/internal/test/killtest"
 )
 
@@ -37,17 +36,16 @@ func TestCommandsThatAreKilledGoOn(t *testing.T) {
 	file := filepath.Join(dir, "kid.yaml")
 	spec := strings.ReplaceAll(named("kid"), "{name: kid}", "{name: kid, namespace: "+w.ns+"}")
 	write := func(text string) { w.must(os.WriteFile(file, []byte(text), 0o600)) }
-	run := func(verb workflow.Verb) {
+	run := func(verb lifecycle.Verb, phases ...string) {
 		t.Helper()
-		command := workflow.Command{Verb: verb, Workload: true}
 		killtest.Everywhere(t, killtest.Command{
 			New: func() *exec.Cmd {
 				cmd := exec.Command(os.Args[0], string(verb), "cluster", "-f", file, "--kubeconfig", plane.server.Kubeconfig(t))
 				cmd.Env, cmd.Dir = append(os.Environ(), asDrover+"=1", "DROVER_HOME="+filepath.Join(dir, "home")), dir
 				return cmd
 			},
-			Record: lifecycle.Files{Dir: dir, Cluster: "kid"}.Record(), Phases: command.Phases(),
-			Inside: map[string]string{workflow.CreateWorkloadCluster: " is not ", workflow.UpgradeWorkloadCluster: " is not ", workflow.DeleteWorkloadCluster: "kid"},
+			Record: lifecycle.Files{Dir: dir, Cluster: "kid"}.Record(), Phases: phases,
+			Inside: map[string]string{lifecycle.CreateWorkloadCluster: " is not ", lifecycle.UpgradeWorkloadCluster: " is not ", lifecycle.DeleteWorkloadCluster: "kid"},
 		})
 		if found := left(t, filepath.Join(dir, "kid", "generated", "*")); len(found) > 0 {
 			t.Errorf("after %s there is still %v", verb, found)
@@ -55,7 +53,7 @@ func TestCommandsThatAreKilledGoOn(t *testing.T) {
 	}
 
 	write(spec)
-	run(workflow.Create)
+	run(lifecycle.Create, lifecycle.SetupAndValidate, lifecycle.CreateWorkloadCluster, lifecycle.InstallAddOns)
 	w.ready("kid", "1/1", "1/1")
 	made := w.machinesOf("kid")
 	if devices, _ := w.metal.Left(t); devices != 2 {
@@ -63,7 +61,8 @@ func TestCommandsThatAreKilledGoOn(t *testing.T) {
 	}
 
 	write(strings.ReplaceAll(spec, "count: 1}\n  datacenterRef", "count: 2}\n  datacenterRef"))
-	run(workflow.Upgrade)
+	run(lifecycle.Upgrade, lifecycle.SetupAndValidate, lifecycle.PauseEksAAndFluxReconcile, lifecycle.UpgradeWorkloadCluster,
+		lifecycle.UpdateClusterAndGitResources, lifecycle.ResumeFluxReconcile)
 	w.ready("kid", "1/1", "2/2")
 	after := w.machinesOf("kid")
 	for name := range made {
@@ -75,7 +74,7 @@ func TestCommandsThatAreKilledGoOn(t *testing.T) {
 		t.Errorf("after the upgrade: %v", after)
 	}
 
-	run(workflow.Delete)
+	run(lifecycle.Delete, lifecycle.SetupAndValidate, lifecycle.DeleteWorkloadCluster, lifecycle.CleanupGitRepo)
 	w.gone("kid")
 	if diff := cmp.Diff([]string{}, left(t, filepath.Join(dir, "kid", "*.kubeconfig"))); diff != "" {
 		t.Errorf("files that are left (-want +got):\n%s", diff)

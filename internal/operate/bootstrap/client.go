@@ -1,4 +1,4 @@
-package management
+package bootstrap
 
 import (
 	"fmt"
@@ -13,11 +13,11 @@ import (
 	"github.com/drover-dev/drover/internal/model/scheme"
 )
 
-// newClient is for a cluster that is not watched: each question is asked once.
+// newClient connects to a cluster, without a cache.
 func newClient(cfg *rest.Config) (client.WithWatch, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst = -1, -1 // The API server protects itself.
-	// They are about what the mover does, which nobody here can change.
+	// Warnings are about what the upstream mover does.
 	cfg.WarningHandler, cfg.WarningHandlerWithContext = rest.NoWarnings{}, nil
 	kinds, err := scheme.New(clusterctlv1.AddToScheme)
 	if err != nil {
@@ -25,7 +25,7 @@ func newClient(cfg *rest.Config) (client.WithWatch, error) {
 	}
 	c, err := client.NewWithWatch(cfg, client.Options{Scheme: kinds})
 	if err != nil {
-		return nil, fmt.Errorf("reaching the cluster at %s: %w", cfg.Host, err)
+		return nil, fmt.Errorf("connecting to the cluster at %s: %w", cfg.Host, err)
 	}
 	return c, nil
 }

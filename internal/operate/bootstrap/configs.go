@@ -1,4 +1,4 @@
-package management
+package bootstrap
 
 import (
 	"context"
@@ -10,8 +10,9 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// lookAtConfigs reads Clusters of our own group, and what they refer to. There is nothing to read where that group is unknown.
-func (s *selection) lookAtConfigs(ctx context.Context, c sides) error {
+// gatherConfigs reads Clusters of Drover's own group, and what they reference. A plane without that
+// group has none.
+func (s *selection) gatherConfigs(ctx context.Context, c sides) error {
 	for _, side := range []client.Reader{c.source, c.destination} {
 		list, err := listClusters(ctx, side)
 		if err != nil {
@@ -22,7 +23,7 @@ func (s *selection) lookAtConfigs(ctx context.Context, c sides) error {
 			switch {
 			case u.GetName() == s.cluster.Name:
 				into = s.mine
-			case side == c.destination: // What others use there is no reason to keep something here.
+			case side == c.destination: // What others use there need not stay here.
 				continue
 			}
 			spec, _, _ := unstructured.NestedMap(u.Object, "spec")
@@ -32,7 +33,7 @@ func (s *selection) lookAtConfigs(ctx context.Context, c sides) error {
 	return nil
 }
 
-// listClusters lists those of our own group.
+// listClusters lists the Clusters of Drover's own group.
 func listClusters(ctx context.Context, c client.Reader) (*unstructured.UnstructuredList, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(anywherev1.GroupVersion.WithKind("ClusterList"))
@@ -45,7 +46,7 @@ func listClusters(ctx context.Context, c client.Reader) (*unstructured.Unstructu
 
 func configKey(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
 
-// collectRefs finds references anywhere in a spec: whatever has both a kind and a name.
+// collectRefs finds references anywhere in a spec: values with both a kind and a name.
 func collectRefs(value any, found func(kind, name string)) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -64,7 +65,7 @@ func collectRefs(value any, found func(kind, name string)) {
 	}
 }
 
-// ofConfigs is for Clusters of our own group and what they refer to, which may be shared.
+// ofConfigs decides about Clusters of Drover's own group and what they reference, which may be shared.
 func (s *selection) ofConfigs(u *unstructured.Unstructured) fate {
 	if u.GetKind() == "Cluster" {
 		return either(u.GetName() == s.cluster.Name, moved)

@@ -1,4 +1,4 @@
-package management
+package bootstrap
 
 import (
 	"context"
@@ -18,25 +18,26 @@ import (
 )
 
 const (
-	// repository is nowhere: who has not got the image already does not get it.
+	// repository does not exist: the image must be preloaded.
 	repository = "drover.local/manager"
 	archive    = "manager-"
-	// format changes with what is made of the same program.
+	// format is raised when the same program gives another image.
 	format = "1"
-	// keyLen is enough of a hash to tell programs apart.
+	// keyLen is how much of a hash identifies a program.
 	keyLen = 16
 )
 
-// Archive is the image of a program, which is built when it is needed.
+// Archive is the image of a program. Write builds it.
 type Archive struct {
-	// Reference names the image in a Deployment. Another program has another one.
+	// Reference names the image in a Deployment. Each program has its own.
 	Reference string
 
 	key      string
 	contents image.Contents
 }
 
-// Image says what the image of a program is. Building it takes seconds, which Deliver saves if it was delivered before.
+// Image describes the image of a program. Building it takes seconds, which Deliver saves if it was
+// delivered before.
 func Image(executable string) (*Archive, error) {
 	bare, err := payload.Bare(executable)
 	if err != nil {
@@ -69,8 +70,8 @@ func (a *Archive) Write(file string) error {
 	return image.WriteArchive(file, tag, img)
 }
 
-// Deliver has every local machine of a home have the image before a Pod asks for it: those that run when it returns, and those that come
-// later.
+// Deliver preloads the image on every local machine of a home: those that run when it returns, and
+// those that are created later.
 func Deliver(ctx context.Context, h metal.Home, a *Archive) error {
 	return local.Deliver(ctx, h.LocalDir(), archive+a.key, a.Write)
 }

@@ -1,4 +1,4 @@
-package management_test
+package bootstrap_test
 
 import (
 	"os"
@@ -13,26 +13,26 @@ import (
 	"github.com/drover-dev/drover/internal/operate/bootstrap"
 )
 
-func TestTheImageIsNamedAfterTheProgram(t *testing.T) {
+func TestImageIsNamedAfterTheProgram(t *testing.T) {
 	program, err := os.Executable()
 	must(t, err)
-	image, err := management.Image(program)
+	image, err := bootstrap.Image(program)
 	must(t, err)
 	data, err := os.ReadFile(program)
 	must(t, err)
 	other := filepath.Join(t.TempDir(), "drover")
 	must(t, os.WriteFile(other, append(data, 0), 0o600))
-	changed, err := management.Image(other)
+	changed, err := bootstrap.Image(other)
 	must(t, err)
 	if image.Reference == changed.Reference {
 		t.Errorf("two programs are both %s", image.Reference)
 	}
-	if again, err := management.Image(program); err != nil || again.Reference != image.Reference {
+	if again, err := bootstrap.Image(program); err != nil || again.Reference != image.Reference {
 		t.Errorf("the same program is %s, then %s (%v)", image.Reference, again.Reference, err)
 	}
 }
 
-// program is one that runs anywhere, as an image's has to; a test with the race detector does not.
+// program builds a static executable, which a test with the race detector is not.
 func program(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,11 +46,11 @@ func program(t *testing.T) string {
 	return binary
 }
 
-func TestWhatIsDeliveredIsTheImage(t *testing.T) {
-	image, err := management.Image(program(t))
+func TestDeliverWritesTheImage(t *testing.T) {
+	image, err := bootstrap.Image(program(t))
 	must(t, err)
 	h := metal.Home{Dir: t.TempDir()}
-	must(t, management.Deliver(t.Context(), h, image))
+	must(t, bootstrap.Deliver(t.Context(), h, image))
 	files, err := filepath.Glob(filepath.Join(h.LocalDir(), "images", "*.tar"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("files %v, %v", files, err)

@@ -1,4 +1,4 @@
-package management
+package bootstrap
 
 import (
 	"bytes"
@@ -23,26 +23,26 @@ const (
 	fieldManager = "drover-management"
 	deployment   = "deployment"
 	offerFlag    = "--offer-addr="
-	// maxReplicas is enough for one of them to be away.
+	// maxReplicas survives the loss of one replica.
 	maxReplicas = 2
 )
 
 // Options say what to install on a cluster.
 type Options struct {
-	// Image is what its machines have.
+	// Image is the reference of Drover's image.
 	Image string
-	// Metal is for clusters on machines of this host; nil for none.
+	// Metal is for clusters on machines of this host, nil for others.
 	Metal *Metal
-	// BundleKey is the file with the key that bundles of packages are signed with. The one of the plane that objects come from has their
-	// bundles stay good. Without one, the manager offers no packages of its own.
+	// BundleKey is the file with the key that signs bundles of packages. Use that of the plane that the
+	// objects come from, so that their bundles stay valid. Without a key, the manager offers no packages.
 	BundleKey string
-	// Registry is the loopback address, host:port, at which the manager offers what ships with Drover, 127.0.0.1:5000 if empty. Add-ons name
-	// it: if it is that of the plane they come from, they find their charts as before.
+	// Registry is the loopback address, host:port, of the manager's registry of what ships with Drover;
+	// 127.0.0.1:5000 if empty. Add-ons refer to it: use that of the plane that they come from.
 	Registry string
 	Log      logr.Logger
 }
 
-// Install puts Drover's components on a cluster, or brings them up to date. What is right already is left alone.
+// Install installs or upgrades Drover's components on a cluster. It does not write what is up to date.
 func Install(ctx context.Context, to *rest.Config, o Options) error {
 	c, err := newClient(to)
 	if err != nil {
@@ -69,7 +69,8 @@ func Install(ctx context.Context, to *rest.Config, o Options) error {
 	return install.Apply(ctx, to, install.Options{More: o.manager(replicas), Log: o.Log})
 }
 
-// replicasFor is no more than there are machines: two managers on one of them are no safer than one.
+// replicasFor returns the number of replicas: at most one per node, because two on one node are no
+// safer.
 func replicasFor(ctx context.Context, c client.Client) (int, error) {
 	nodes := &metav1.PartialObjectMetadataList{}
 	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
@@ -81,7 +82,7 @@ func replicasFor(ctx context.Context, c client.Client) (int, error) {
 
 var replicasLine = regexp.MustCompile(`(?m)^ {2}replicas: \d+$`)
 
-// manager is what runs the manager, with what is known only now filled in.
+// manager returns the manifests of the manager, with the options filled in.
 func (o Options) manager(replicas int) []config.Manifest {
 	manifests := config.Manager()
 	for i, m := range manifests {
@@ -95,11 +96,11 @@ func (o Options) manager(replicas int) []config.Manifest {
 	return manifests
 }
 
-// ensureNamespace makes one that is missing, and does not mind what others have written about one that is there.
+// ensureNamespace creates a namespace unless it exists.
 func ensureNamespace(ctx context.Context, c client.Client, name string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := c.Create(ctx, namespace); err != nil && !alreadyExists(err) {
-		return fmt.Errorf("making namespace %q: %w", name, err)
+		return fmt.Errorf("creating namespace %q: %w", name, err)
 	}
 	return nil
 }

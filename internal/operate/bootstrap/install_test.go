@@ -1,4 +1,4 @@
-package management_test
+package bootstrap_test
 
 import (
 	"os"
@@ -17,18 +17,18 @@ import (
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
-func TestInstallPutsTheManagerOnACluster(t *testing.T) {
+func TestInstallInstallsTheManager(t *testing.T) {
 	server := kubetest.Start(t)
 	kube := server.Clientset(t)
 	key := filepath.Join(t.TempDir(), "key")
 	must(t, os.WriteFile(key, []byte("a key"), 0o600))
-	o := management.Options{
-		Image: "drover.local/manager:abc", Metal: &management.Metal{URL: "http://198.18.0.1:1/metal/v1", Token: "t", Project: "p"},
+	o := bootstrap.Options{
+		Image: "drover.local/manager:abc", Metal: &bootstrap.Metal{URL: "http://198.18.0.1:1/metal/v1", Token: "t", Project: "p"},
 		BundleKey: key, Registry: "127.0.0.1:5003",
 	}
 	deployment := func() *appsv1.Deployment {
 		t.Helper()
-		must(t, management.Install(t.Context(), server.Config, o))
+		must(t, bootstrap.Install(t.Context(), server.Config, o))
 		d, err := kube.AppsV1().Deployments(config.Namespace).Get(t.Context(), config.ServiceAccount, metav1.GetOptions{})
 		must(t, err)
 		return d
@@ -40,9 +40,9 @@ func TestInstallPutsTheManagerOnACluster(t *testing.T) {
 	}
 	metalData := map[string][]byte{"METAL_API_URL": []byte(o.Metal.URL), "PACKET_API_KEY": []byte("t"), "PROJECT_ID": []byte("p")}
 	for place, want := range map[[2]string]map[string][]byte{
-		{management.SystemNamespace, management.MetalSecret}: metalData,
-		{config.Namespace, config.CredentialsSecret}:         metalData,
-		{config.Namespace, config.BundleKeySecret}:           {config.BundleKeyFile: []byte("a key")},
+		{bootstrap.SystemNamespace, bootstrap.MetalSecret}: metalData,
+		{config.Namespace, config.CredentialsSecret}:       metalData,
+		{config.Namespace, config.BundleKeySecret}:         {config.BundleKeyFile: []byte("a key")},
 	} {
 		s, err := kube.CoreV1().Secrets(place[0]).Get(t.Context(), place[1], metav1.GetOptions{})
 		must(t, err)
@@ -67,10 +67,10 @@ func TestInstallPutsTheManagerOnACluster(t *testing.T) {
 	}
 }
 
-func TestAMetalThatMachinesCannotReachIsRefused(t *testing.T) {
+func TestMetalThatMachinesCannotReachIsRejected(t *testing.T) {
 	h := metal.Home{Dir: t.TempDir()}
 	must(t, h.WriteEndpoint(metal.Endpoint{URL: "http://127.0.0.1:1", Driver: "memory"}))
-	if _, err := management.ReadMetal(h); err == nil || !strings.Contains(err.Error(), "drover metal stop") {
+	if _, err := bootstrap.ReadMetal(h); err == nil || !strings.Contains(err.Error(), "drover metal stop") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package management_test
+package bootstrap_test
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-// side is a management plane where nobody reconciles, so that all that changes is what the test does.
+// side is a management plane without controllers, so that only the test changes objects.
 type side struct {
 	*kubetest.Server
 	client.Client
@@ -45,7 +45,7 @@ func newSide(t *testing.T, server *kubetest.Server) *side {
 	return &side{server, c, t}
 }
 
-// twoSides are two planes, without webhooks.
+// twoSides returns two planes without webhooks.
 func twoSides(t *testing.T) (from, to *side) {
 	t.Helper()
 	other := kubetest.Start(t)

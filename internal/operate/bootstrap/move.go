@@ -1,4 +1,4 @@
-package management
+package bootstrap
 
 import (
 	"context"
@@ -13,18 +13,20 @@ import (
 	"sigs.k8s.io/cluster-api/cmd/clusterctl/client/cluster"
 )
 
-// NotFoundError says that a cluster to be moved is nowhere.
+// NotFoundError means that the cluster to move is on neither side.
 type NotFoundError struct{ Cluster string }
 
 func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("there is no cluster %q to be moved, neither where it should be nor where it should go", e.Cluster)
+	return fmt.Sprintf("cluster %q not found on the source or the destination of the move", e.Cluster)
 }
 
-// Move takes all objects of a cluster from one management plane to another: its Cluster API objects, add-ons, packages, configs and Secrets.
-// Who did what to it is copied. Nobody reconciles them meanwhile, and nothing is deleted before all of it is on the other side. Both sides run
-// the same Drover.
+// Move moves all objects of a cluster from one management plane to another: its Cluster API objects,
+// add-ons, packages, configs and Secrets. It copies audit records. The objects are paused during the
+// move, and deleted from the source only after all of them are on the destination. Both sides run the
+// same Drover.
 //
-// It may be killed at any time and called again; what was paused for it is resumed at the end, and nothing else.
+// It may be killed at any time and called again. At the end it resumes what it paused, and nothing
+// else.
 func Move(ctx context.Context, from, to *rest.Config, name string) error {
 	source, err := newClient(from)
 	if err != nil {
@@ -56,7 +58,7 @@ func Move(ctx context.Context, from, to *rest.Config, name string) error {
 	return resume(ctx, destination, name)
 }
 
-// Resume has a management plane go on with a cluster that was paused for a move which is not to be finished.
+// Resume resumes reconciliation of a cluster that was paused for a move that will not be finished.
 func Resume(ctx context.Context, at *rest.Config, name string) error {
 	c, err := newClient(at)
 	if err != nil {
@@ -66,7 +68,7 @@ func Resume(ctx context.Context, at *rest.Config, name string) error {
 }
 
 func moveAll(ctx context.Context, source, destination client.Client, key types.NamespacedName) error {
-	if err := refuseDeleted(ctx, source, key); err != nil {
+	if err := rejectDeleted(ctx, source, key); err != nil {
 		return err
 	}
 	if err := pause(ctx, source, key); err != nil {
@@ -75,7 +77,7 @@ func moveAll(ctx context.Context, source, destination client.Client, key types.N
 	if err := copyRecords(ctx, source, destination, key.Name); err != nil {
 		return err
 	}
-	selected, err := choose(ctx, sides{source, destination}, key)
+	selected, err := gather(ctx, sides{source, destination}, key)
 	if err != nil {
 		return err
 	}
@@ -83,30 +85,31 @@ func moveAll(ctx context.Context, source, destination client.Client, key types.N
 	return mover.Move(ctx, "", upstream(&targetClient{Client: destination}), false)
 }
 
-// refuseDeleted keeps a cluster that somebody deletes from being brought back to life. One that a move has begun to delete is another matter.
-func refuseDeleted(ctx context.Context, c client.Reader, key types.NamespacedName) error {
+// rejectDeleted rejects a cluster that is being deleted, which a move would bring back. One that an
+// earlier move began to delete is accepted.
+func rejectDeleted(ctx context.Context, c client.Reader, key types.NamespacedName) error {
 	found := &clusterv1.Cluster{}
 	if err := c.Get(ctx, key, found); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if !found.DeletionTimestamp.IsZero() && found.Annotations[PausedForMove] == "" {
-		return errors.New("it is being deleted: wait until it is gone")
+		return errors.New("the cluster is being deleted: wait until it is gone")
 	}
 	return nil
 }
 
-// findCluster finds the only Cluster of a name, or the one where clusters belong.
+// findCluster finds the only Cluster of a name, or the one in the system namespace.
 func findCluster(ctx context.Context, c client.Reader, name string) (key types.NamespacedName, found bool, err error) {
 	list := &clusterv1.ClusterList{}
 	if err := c.List(ctx, list); err != nil {
-		return key, false, fmt.Errorf("looking for cluster %q: %w", name, err)
+		return key, false, fmt.Errorf("listing Clusters to find %q: %w", name, err)
 	}
 	for _, one := range list.Items {
 		if one.Name != name {
 			continue
 		}
 		if found && key.Namespace != SystemNamespace && one.Namespace != SystemNamespace {
-			return key, false, fmt.Errorf("there is a cluster %q in namespace %q and one in %q: only one of a name can be moved", name, key.Namespace, one.Namespace)
+			return key, false, fmt.Errorf("moving cluster %q: the name exists in namespaces %q and %q", name, key.Namespace, one.Namespace)
 		}
 		if !found || one.Namespace == SystemNamespace {
 			key, found = client.ObjectKeyFromObject(&one), true
@@ -115,7 +118,8 @@ func findCluster(ctx context.Context, c client.Reader, name string) (key types.N
 	return key, found, nil
 }
 
-// findUnfinished finds a Cluster that has arrived while other things may not have left: those that nothing owns go in no order.
+// findUnfinished finds a Cluster that has arrived while other objects may not have: those that nothing
+// owns move in no order.
 func findUnfinished(ctx context.Context, c client.Reader, name string) (key types.NamespacedName, found bool, err error) {
 	key, found, err = findCluster(ctx, c, name)
 	if err != nil || !found {
@@ -128,12 +132,12 @@ func findUnfinished(ctx context.Context, c client.Reader, name string) (key type
 	return key, arrived.Annotations[PausedForMove] == name, nil
 }
 
-// upstream has Cluster API's own tools use a client.
+// upstream returns Cluster API's own tools on top of a client.
 func upstream(c client.Client) cluster.Client {
 	return cluster.New(cluster.Kubeconfig{}, nil, cluster.InjectProxy(&connection{client: c}))
 }
 
-// connection gives out a client that is there already. Nothing else of the interface is used for a move.
+// connection returns an existing client. A move uses nothing else of the interface.
 type connection struct {
 	cluster.Proxy
 

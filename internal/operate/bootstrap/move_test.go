@@ -1,4 +1,4 @@
-package management_test
+package bootstrap_test
 
 import (
 	"context"
@@ -27,12 +27,12 @@ import (
 )
 
 const (
-	system = management.SystemNamespace
-	// team is a namespace of those who use clusters.
+	system = bootstrap.SystemNamespace
+	// team is the namespace of the users of clusters.
 	team = "team"
 )
 
-// sso is a config that both clusters refer to.
+// sso is a config that both clusters reference.
 func sso() *anywherev1.OIDCConfig {
 	return &anywherev1.OIDCConfig{ObjectMeta: meta(team, "sso"), Spec: anywherev1.OIDCConfigSpec{ClientID: "drover", IssuerURL: "https://sso.example.com"}}
 }
@@ -59,18 +59,18 @@ func ownedBy(o client.Object, apiVersion, kind string) func(*metav1.ObjectMeta) 
 	}
 }
 
-// herd is all that there is of one cluster.
+// herd has all objects of one cluster.
 type herd struct {
 	cluster *clusterv1.Cluster
 	status  clusterv1.ClusterStatus
 	infra   *infrav1.PacketCluster
-	// objects are all that is to move, and shared what is to be on both sides.
+	// objects should move, and shared should be on both sides.
 	objects, shared []client.Object
-	// pending is the name of a record that is to be made of what is noted on the Cluster.
+	// pending is the name of the record of what is only noted on the Cluster.
 	pending string
 }
 
-// newHerd makes a cluster that is up, as far as objects tell.
+// newHerd creates the objects of a cluster that is ready.
 func (s *side) newHerd(name string) *herd {
 	s.t.Helper()
 	h := &herd{cluster: &clusterv1.Cluster{ObjectMeta: meta(system, name, held("cluster.cluster.x-k8s.io"))}}
@@ -117,7 +117,7 @@ func (s *side) newHerd(name string) *herd {
 	return h
 }
 
-// newSource is a plane with two clusters, and things that both use.
+// newSource returns a plane with two clusters that share objects.
 func newSource(t *testing.T, from *side) (a, b *herd, bundle client.Object) {
 	t.Helper()
 	for _, namespace := range []string{system, team, packagesv1.Namespace, packagesv1.NamespacePrefix + "a", packagesv1.NamespacePrefix + "b"} {
@@ -130,7 +130,7 @@ func newSource(t *testing.T, from *side) (a, b *herd, bundle client.Object) {
 	return from.newHerd("a"), from.newHerd("b"), bundle
 }
 
-// check says where the objects of two clusters are after one of them was moved.
+// check checks where the objects of two clusters are after one of them was moved.
 func check(t *testing.T, from, to *side, movedOne, stayed *herd, bundle client.Object) {
 	t.Helper()
 	for _, o := range movedOne.objects {
@@ -158,7 +158,7 @@ func check(t *testing.T, from, to *side, movedOne, stayed *herd, bundle client.O
 	}
 }
 
-// paused is what is paused, by anybody.
+// paused returns everything that is paused.
 func (s *side) paused() []client.Object {
 	s.t.Helper()
 	var out []client.Object
@@ -191,14 +191,14 @@ func (s *side) paused() []client.Object {
 
 func marked(o client.Object) bool {
 	_, paused := o.GetAnnotations()[clusterv1.PausedAnnotation]
-	_, mark := o.GetAnnotations()[management.PausedForMove]
+	_, mark := o.GetAnnotations()[bootstrap.PausedForMove]
 	return paused || mark
 }
 
-func TestMoveTakesAClusterAndNothingOfOthers(t *testing.T) {
+func TestMoveMovesOneClusterOnly(t *testing.T) {
 	from, to := twoSides(t)
 	a, b, bundle := newSource(t, from)
-	must(t, management.Move(t.Context(), from.Config, to.Config, "a"))
+	must(t, bootstrap.Move(t.Context(), from.Config, to.Config, "a"))
 	check(t, from, to, a, b, bundle)
 
 	t.Log("who did what goes along, and nothing of other clusters")
@@ -223,11 +223,11 @@ func TestMoveTakesAClusterAndNothingOfOthers(t *testing.T) {
 	}
 
 	t.Log("a second time there is nothing to do, and one that is nowhere is said to be so")
-	must(t, management.Move(t.Context(), from.Config, to.Config, "a"))
+	must(t, bootstrap.Move(t.Context(), from.Config, to.Config, "a"))
 	check(t, from, to, a, b, bundle)
 	to.announce(a)
-	var nowhere *management.NotFoundError
-	if err := management.Move(t.Context(), from.Config, to.Config, "c"); !errors.As(err, &nowhere) {
+	var nowhere *bootstrap.NotFoundError
+	if err := bootstrap.Move(t.Context(), from.Config, to.Config, "c"); !errors.As(err, &nowhere) {
 		t.Errorf("moving a cluster that is nowhere: %v", err)
 	}
 
@@ -245,7 +245,7 @@ func TestMoveTakesAClusterAndNothingOfOthers(t *testing.T) {
 		if killed%2 == 1 {
 			source, target, s, d = cfg, other, from, to
 		}
-		err := management.Move(ctx, source, target, "a")
+		err := bootstrap.Move(ctx, source, target, "a")
 		end()
 		if err == nil {
 			break
@@ -254,7 +254,7 @@ func TestMoveTakesAClusterAndNothingOfOthers(t *testing.T) {
 		if missing := nowhereIs(s, d, a.objects); len(missing) > 0 {
 			t.Fatalf("killed after %d writes, %v are nowhere", after, missing)
 		}
-		must(t, management.Move(t.Context(), s.Config, d.Config, "a"))
+		must(t, bootstrap.Move(t.Context(), s.Config, d.Config, "a"))
 		check(t, s, d, a, &herd{}, bundle)
 		d.announce(a)
 	}
@@ -263,7 +263,7 @@ func TestMoveTakesAClusterAndNothingOfOthers(t *testing.T) {
 	}
 }
 
-// announce plays the part of those who find out again how a cluster is.
+// announce simulates the controllers that compute the status of a cluster again.
 func (s *side) announce(h *herd) {
 	s.t.Helper()
 	cluster := &clusterv1.Cluster{}
@@ -281,14 +281,14 @@ func nowhereIs(s, d *side, objects []client.Object) (missing []string) {
 	return missing
 }
 
-func TestAClusterThatIsBeingDeletedIsNotMoved(t *testing.T) {
+func TestMoveRejectsAClusterBeingDeleted(t *testing.T) {
 	from := newSide(t, kubetest.SharedWithoutWebhooks(t))
 	must(t, client.IgnoreAlreadyExists(from.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}})))
 	c := &clusterv1.Cluster{ObjectMeta: meta(system, "d", held("cluster.cluster.x-k8s.io"))}
 	c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "PacketCluster", Name: "d"}
 	from.create(c)
 	must(t, from.Delete(t.Context(), c))
-	if err := management.Move(t.Context(), from.Config, from.Config, "d"); err == nil || !strings.Contains(err.Error(), "being deleted") {
+	if err := bootstrap.Move(t.Context(), from.Config, from.Config, "d"); err == nil || !strings.Contains(err.Error(), "being deleted") {
 		t.Errorf("error %v", err)
 	}
 	if len(from.paused()) != 0 {
@@ -296,7 +296,7 @@ func TestAClusterThatIsBeingDeletedIsNotMoved(t *testing.T) {
 	}
 }
 
-func TestAClusterThatSomebodyPausedStaysPaused(t *testing.T) {
+func TestMoveKeepsAPausedClusterPaused(t *testing.T) {
 	from, to := twoSides(t)
 	must(t, client.IgnoreAlreadyExists(from.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}})))
 	for _, namespace := range []string{team, packagesv1.Namespace, packagesv1.NamespacePrefix + "p"} {
@@ -306,7 +306,7 @@ func TestAClusterThatSomebodyPausedStaysPaused(t *testing.T) {
 	before := h.cluster.DeepCopy()
 	h.cluster.Spec.Paused = ptr.To(true)
 	must(t, from.Patch(t.Context(), h.cluster, client.MergeFrom(before)))
-	must(t, management.Move(t.Context(), from.Config, to.Config, "p"))
+	must(t, bootstrap.Move(t.Context(), from.Config, to.Config, "p"))
 	got := &clusterv1.Cluster{}
 	must(t, to.Get(t.Context(), client.ObjectKeyFromObject(h.cluster), got))
 	if !ptr.Deref(got.Spec.Paused, false) {
@@ -317,7 +317,7 @@ func TestAClusterThatSomebodyPausedStaysPaused(t *testing.T) {
 	}
 }
 
-// killer lets some writes through, and then nothing. It also ends whoever would try again.
+// killer allows a number of writes, and then cancels the caller.
 type killer struct {
 	left atomic.Int64
 	end  context.CancelFunc

@@ -1,4 +1,4 @@
-package management
+package bootstrap
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 	"github.com/drover-dev/drover/internal/model/target"
 )
 
-// PausedForMove is on objects that were paused to be moved, with the name of the cluster that they belong to. It goes along, so that the other
-// side knows what to resume, whoever asks it to.
+// PausedForMove is the annotation of objects that were paused for a move, with the name of their
+// cluster. It moves along, so that the destination knows what to resume.
 const PausedForMove = "management.drover.dev/paused-for-move"
 
-// pausable is an object that can be paused, and how.
+// pausable is an object with the functions that pause and resume it.
 type pausable struct {
 	client.Object
 
@@ -35,7 +35,7 @@ func pausableCluster(c *clusterv1.Cluster) pausable {
 	}
 }
 
-// byAnnotation is for kinds that are paused by one.
+// byAnnotation is for kinds that an annotation pauses.
 func byAnnotation(obj client.Object, key, value string) pausable {
 	_, paused := obj.GetAnnotations()[key]
 	return pausable{obj, paused, func() { annotate(obj, key, value) }, func() {
@@ -54,7 +54,7 @@ func annotate(obj client.Object, key, value string) {
 	obj.SetAnnotations(all)
 }
 
-// pause has nobody work on a cluster: first those who would change its objects, then those who would change its machines.
+// pause pauses a cluster: first what changes its objects, then what changes its machines.
 func pause(ctx context.Context, c client.Client, key types.NamespacedName) error {
 	all, err := listPausable(ctx, c, key.Name)
 	if err != nil {
@@ -75,7 +75,7 @@ func pause(ctx context.Context, c client.Client, key types.NamespacedName) error
 	return nil
 }
 
-// resume has those go on who were kept from it by pause, in the opposite order.
+// resume resumes what pause paused, in the opposite order.
 func resume(ctx context.Context, c client.Client, name string) error {
 	all, err := listPausable(ctx, c, name)
 	if err != nil {
@@ -99,11 +99,11 @@ func resume(ctx context.Context, c client.Client, name string) error {
 	return nil
 }
 
-// change writes what edit does to an object, in one request.
+// change applies edit to an object in one request.
 func change(ctx context.Context, c client.Client, p pausable, edit func()) error {
 	before, ok := p.DeepCopyObject().(client.Object)
 	if !ok {
-		return fmt.Errorf("%T is no object", p.Object)
+		return fmt.Errorf("copying a %T: not an object", p.Object)
 	}
 	edit()
 	if err := c.Patch(ctx, p.Object, client.MergeFrom(before), client.FieldOwner(fieldManager)); err != nil {
@@ -112,7 +112,7 @@ func change(ctx context.Context, c client.Client, p pausable, edit func()) error
 	return nil
 }
 
-// listPausable is all of a cluster that can be paused, the Cluster of Cluster API last.
+// listPausable lists all of a cluster that can be paused, the Cluster API Cluster last.
 func listPausable(ctx context.Context, c client.Client, name string) ([]pausable, error) {
 	var all []pausable
 	ours, err := listClusters(ctx, c)
@@ -142,7 +142,7 @@ func listPausable(ctx context.Context, c client.Client, name string) ([]pausable
 	return all, nil
 }
 
-// listPackages is what says which packages are on a cluster.
+// listPackages lists the Packages of a cluster and its PackageBundleController.
 func listPackages(ctx context.Context, c client.Client, name string) ([]pausable, error) {
 	var all []pausable
 	controllers := &unstructured.UnstructuredList{}

@@ -1,4 +1,4 @@
-package management
+package bootstrap
 
 import (
 	"context"
@@ -19,11 +19,11 @@ import (
 	"github.com/drover-dev/drover/config"
 )
 
-// webhookLook is how often the way to webhooks is tried. Nothing tells when a Service leads somewhere.
-const webhookLook = 100 * time.Millisecond
+// webhookInterval is how often the webhooks are tried. Nothing reports when a Service has a backend.
+const webhookInterval = 100 * time.Millisecond
 
-// Ready waits until the manager of a cluster runs in the version that was installed, and its webhooks are reached. Progress is told what is
-// waited for whenever that changes; it may be nil.
+// Ready waits until the manager of a cluster runs in the installed version, and its webhooks answer. It
+// calls progress, which may be nil, whenever what it waits for changes.
 func Ready(ctx context.Context, to *rest.Config, progress func(waitingFor string)) error {
 	c, err := newClient(to)
 	if err != nil {
@@ -42,7 +42,7 @@ type waiter struct {
 	last     string
 }
 
-func (w *waiter) say(format string, args ...any) {
+func (w *waiter) report(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if w.progress != nil && text != w.last {
 		w.progress(text)
@@ -50,7 +50,7 @@ func (w *waiter) say(format string, args ...any) {
 	w.last = text
 }
 
-// deployment follows it until all its Pods are ready.
+// deployment waits until all Pods of the manager are ready.
 func (w *waiter) deployment(ctx context.Context) error {
 	for {
 		events, err := w.client.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(config.Namespace),
@@ -64,7 +64,7 @@ func (w *waiter) deployment(ctx context.Context) error {
 				return nil
 			}
 		}
-		if ctx.Err() != nil { // Else the server has ended the watch.
+		if ctx.Err() != nil { // Otherwise the server ended the watch.
 			return fmt.Errorf("%s: %w", w.last, ctx.Err())
 		}
 	}
@@ -75,12 +75,12 @@ func (w *waiter) done(ctx context.Context, d *appsv1.Deployment) bool {
 	if s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == wanted && s.AvailableReplicas == wanted && s.Replicas == wanted {
 		return true
 	}
-	w.say("%d of %d managers are ready%s", min(s.AvailableReplicas, s.UpdatedReplicas), wanted, w.trouble(ctx))
+	w.report("%d of %d managers ready%s", min(s.AvailableReplicas, s.UpdatedReplicas), wanted, w.podFailure(ctx))
 	return false
 }
 
-// trouble is what keeps a container from running, if something does.
-func (w *waiter) trouble(ctx context.Context) string {
+// podFailure returns why a container does not run, or "".
+func (w *waiter) podFailure(ctx context.Context) string {
 	pods := &corev1.PodList{}
 	if w.client.List(ctx, pods, client.InNamespace(config.Namespace), client.MatchingLabels{config.LabelPartOf: config.PartOf}) != nil {
 		return ""
@@ -88,24 +88,24 @@ func (w *waiter) trouble(ctx context.Context) string {
 	for _, p := range pods.Items {
 		for _, s := range p.Status.ContainerStatuses {
 			if s.State.Waiting != nil && s.State.Waiting.Reason != "ContainerCreating" {
-				return fmt.Sprintf("; Pod %s: %s", p.Name, s.State.Waiting.Reason)
+				return fmt.Sprintf(", Pod %s: %s", p.Name, s.State.Waiting.Reason)
 			}
 		}
 	}
 	return ""
 }
 
-// webhooks asks the API server for something that it has to ask the manager about first. Nothing is stored.
+// webhooks waits until the webhooks answer, with requests that only they can admit. Nothing is stored.
 func (w *waiter) webhooks(ctx context.Context) error {
-	tick := time.NewTicker(webhookLook)
+	tick := time.NewTicker(webhookInterval)
 	defer tick.Stop()
 	for {
 		probe := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: SystemNamespace, Name: "drover-probe"}}
 		err := w.client.Create(ctx, probe, client.DryRunAll)
 		if !apierrors.IsInternalError(err) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsTimeout(err) {
-			return nil // Whatever the answer is, somebody gave one.
+			return nil // Any other answer comes from the webhooks.
 		}
-		w.say("the API server does not reach the webhooks yet")
+		w.report("waiting for the webhooks to answer")
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for the manager's webhooks: %w", errors.Join(ctx.Err(), err))

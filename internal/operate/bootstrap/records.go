@@ -1,4 +1,4 @@
-package management
+package bootstrap
 
 import (
 	"context"
@@ -13,20 +13,21 @@ import (
 	"github.com/drover-dev/drover/internal/model/audit"
 )
 
-// copyRecords brings along who did what to a cluster. Records stay at the source too, where nobody deletes any. What is only noted on the
-// Cluster yet becomes a record there: its controllers are paused, and on the other side the Cluster starts to count anew.
+// copyRecords copies the audit records of a cluster. They stay on the source as well. What is only
+// noted on the Cluster so far becomes a record on the destination: the source's controllers are paused,
+// and on the destination generations start again.
 func copyRecords(ctx context.Context, source client.Reader, destination client.Client, name string) error {
 	records := &droverv1.AuditRecordList{}
 	err := source.List(ctx, records, client.MatchingLabels{droverv1.ClusterLabel: name})
 	if meta.IsNoMatchError(err) {
-		return nil // An older Drover keeps none.
+		return nil // An older Drover has none.
 	}
 	if err != nil {
-		return fmt.Errorf("reading who did what to it: %w", err)
+		return fmt.Errorf("reading audit records: %w", err)
 	}
 	clusters := &anywherev1.ClusterList{}
 	if err := source.List(ctx, clusters); err != nil {
-		return fmt.Errorf("reading who did what to it: %w", err)
+		return fmt.Errorf("reading audit records: %w", err)
 	}
 	for i := range clusters.Items {
 		if clusters.Items[i].Name != name {
@@ -39,7 +40,7 @@ func copyRecords(ctx context.Context, source client.Reader, destination client.C
 	for _, one := range records.Items {
 		record := &droverv1.AuditRecord{ObjectMeta: metav1.ObjectMeta{Name: one.Name, Labels: one.Labels}, Spec: one.Spec}
 		if err := destination.Create(ctx, record); err != nil && !alreadyExists(err) {
-			return fmt.Errorf("writing who did what to it: %w", err)
+			return fmt.Errorf("writing audit records: %w", err)
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package management
+package bootstrap
 
 import (
 	"errors"
@@ -17,33 +17,33 @@ import (
 )
 
 const (
-	// SystemNamespace is where objects of clusters are, and credentials.
+	// SystemNamespace has the objects of clusters, and credentials.
 	SystemNamespace = anywherev1.SystemNamespace
-	// MetalSecret has the credentials for machines of this host.
+	// MetalSecret has the credentials for machines on this host.
 	MetalSecret = anywherev1.LocalCredentials
 	// ProjectKey is the project that machines are ordered in.
 	ProjectKey = "PROJECT_ID"
 )
 
-// Metal is how a manager reaches the metal of a host, from the host and from its machines alike.
+// Metal is the metal API of a host, as the host and its machines reach it.
 type Metal struct {
 	URL, Token, Project string
 }
 
-// ReadMetal finds out about the metal of a home.
+// ReadMetal reads the endpoint and token of the metal of a home.
 func ReadMetal(h metal.Home) (Metal, error) {
 	e, err := h.ReadEndpoint()
 	if err != nil {
 		return Metal{}, err
 	}
 	if e.Machines == "" {
-		return Metal{}, errors.New("machines can't reach metal: it was started by an older Drover, or has no local machines; run `drover metal stop` and `drover up --metal local`")
+		return Metal{}, errors.New("metal is not reachable from machines: it was started by an older Drover, or has no local machines; run `drover metal stop` and `drover up --metal local`")
 	}
 	token, err := h.Token(e.Project)
 	return Metal{URL: e.MachinesAPIURL(), Token: token, Project: e.Project}, err
 }
 
-// Secret has the credentials by the names that PacketClusters and Deployments look for.
+// Secret returns the credentials under the keys that PacketClusters and Deployments read.
 func (m Metal) Secret(namespace, name string) *corev1.Secret {
 	secret := newSecret(namespace, name, map[string][]byte{access.URLKey: []byte(m.URL), access.TokenKey: []byte(m.Token), ProjectKey: []byte(m.Project)})
 	secret.Labels[anywherev1.CredentialsLabel] = "true"
@@ -58,19 +58,19 @@ func newSecret(namespace, name string, data map[string][]byte) *corev1.Secret {
 	}
 }
 
-// secrets are those that the manager needs there.
+// secrets returns those that the manager needs.
 func (o Options) secrets() ([]*corev1.Secret, error) {
 	var all []*corev1.Secret
 	if o.Metal != nil {
 		mine := o.Metal.Secret(SystemNamespace, MetalSecret)
-		// Whoever moves clusters elsewhere takes it along.
+		// clusterctl move takes it along.
 		mine.Labels[clusterctlv1.ClusterctlMoveLabel] = ""
 		all = append(all, mine, o.Metal.Secret(config.Namespace, config.CredentialsSecret))
 	}
 	if o.BundleKey != "" {
 		key, err := os.ReadFile(o.BundleKey)
 		if err != nil {
-			return nil, fmt.Errorf("reading the key that signs bundles: %w", err)
+			return nil, fmt.Errorf("reading the signing key of bundles: %w", err)
 		}
 		all = append(all, newSecret(config.Namespace, config.BundleKeySecret, map[string][]byte{config.BundleKeyFile: key}))
 	}

@@ -1,4 +1,4 @@
-package management
+package bootstrap
 
 import (
 	"context"
@@ -19,49 +19,51 @@ import (
 	"github.com/drover-dev/drover/internal/model/target"
 )
 
-// fate is what becomes of an object of the source.
+// fate is what happens to an object of the source.
 type fate int
 
 const (
-	ignored fate = iota // it has nothing to do with the cluster
-	linked              // it goes if it belongs to something that goes
-	moved               // it goes, with all that belongs to it
-	copied              // it goes, and stays as well: others need it
+	ignored fate = iota // it does not belong to the cluster
+	linked              // it moves if its owner moves
+	moved               // it moves, with all that it owns
+	copied              // it is copied, because others need it
 )
 
-// selection knows what belongs to one cluster. Upstream's mover takes whole namespaces; it is shown no more than this.
+// selection decides what belongs to one cluster. The upstream mover moves whole namespaces; it sees
+// only this.
 type selection struct {
 	cluster types.NamespacedName
-	// alone says that no other cluster is in the namespace.
+	// alone means that no other cluster is in the namespace.
 	alone bool
 	// controllers are the names of all PackageBundleControllers.
 	controllers map[string]bool
-	// charts says, for each HelmChartProxy, on which clusters of its namespace it has releases.
+	// charts has the clusters on which each HelmChartProxy has releases.
 	charts map[types.UID][]string
-	// configs are what Clusters of our own group refer to: by this one, and by others.
+	// mine and others are the configs that this cluster and other clusters reference.
 	mine, others map[string]bool
-	// credentials are Secrets that the cluster's infrastructure names.
+	// credentials are the Secrets that the cluster's infrastructure references.
 	credentials map[string]bool
 }
 
-// sides are where objects go from and to. What says which others belong to a cluster may have left the one already, and is on the other then.
+// sides are the two ends of a move. An earlier run may have moved the objects that decide what belongs
+// to a cluster.
 type sides struct{ source, destination client.Reader }
 
-// choose looks at what there is.
-func choose(ctx context.Context, c sides, key types.NamespacedName) (*selection, error) {
+// gather reads what the decisions depend on.
+func gather(ctx context.Context, c sides, key types.NamespacedName) (*selection, error) {
 	s := &selection{
 		cluster: key, alone: true, controllers: map[string]bool{}, charts: map[types.UID][]string{},
 		mine: map[string]bool{}, others: map[string]bool{}, credentials: map[string]bool{},
 	}
-	for _, look := range []func(context.Context, sides) error{s.lookAtClusters, s.lookAtPackages, s.lookAtCharts, s.lookAtConfigs, s.lookAtCredentials} {
-		if err := look(ctx, c); err != nil {
-			return nil, fmt.Errorf("finding out what belongs to cluster %q: %w", key.Name, err)
+	for _, read := range []func(context.Context, sides) error{s.gatherClusters, s.gatherPackages, s.gatherCharts, s.gatherConfigs, s.gatherCredentials} {
+		if err := read(ctx, c); err != nil {
+			return nil, fmt.Errorf("reading what belongs to cluster %q: %w", key.Name, err)
 		}
 	}
 	return s, nil
 }
 
-func (s *selection) lookAtClusters(ctx context.Context, c sides) error {
+func (s *selection) gatherClusters(ctx context.Context, c sides) error {
 	list := &clusterv1.ClusterList{}
 	if err := c.source.List(ctx, list, client.InNamespace(s.cluster.Namespace)); err != nil {
 		return err
@@ -72,7 +74,7 @@ func (s *selection) lookAtClusters(ctx context.Context, c sides) error {
 	return nil
 }
 
-func (s *selection) lookAtPackages(ctx context.Context, c sides) error {
+func (s *selection) gatherPackages(ctx context.Context, c sides) error {
 	for _, side := range []client.Reader{c.source, c.destination} {
 		list := &packagesv1.PackageBundleControllerList{}
 		if err := side.List(ctx, list, client.InNamespace(packagesv1.Namespace)); err != nil {
@@ -87,7 +89,7 @@ func (s *selection) lookAtPackages(ctx context.Context, c sides) error {
 	return nil
 }
 
-func (s *selection) lookAtCharts(ctx context.Context, c sides) error {
+func (s *selection) gatherCharts(ctx context.Context, c sides) error {
 	list := &addonsv1.HelmReleaseProxyList{}
 	if err := c.source.List(ctx, list, client.InNamespace(s.cluster.Namespace)); err != nil {
 		return err
@@ -100,11 +102,11 @@ func (s *selection) lookAtCharts(ctx context.Context, c sides) error {
 	return nil
 }
 
-// lookAtCredentials reads what a PacketCluster says, and any other kind that says it in the same way.
-func (s *selection) lookAtCredentials(ctx context.Context, c sides) error {
+// gatherCredentials reads the credentialsRef of a PacketCluster, or of any other kind that has one.
+func (s *selection) gatherCredentials(ctx context.Context, c sides) error {
 	cluster := &clusterv1.Cluster{}
 	if err := c.source.Get(ctx, s.cluster, cluster); err != nil {
-		return client.IgnoreNotFound(err) // All that is copied was copied before it left.
+		return client.IgnoreNotFound(err) // Credentials were copied before it moved.
 	}
 	ref := cluster.Spec.InfrastructureRef
 	if !ref.IsDefined() {
@@ -146,23 +148,23 @@ func (s *selection) fate(u *unstructured.Unstructured) fate {
 	return s.ofMember(u)
 }
 
-func either(belongs bool, f fate) fate { //nolint:revive // a fact, not a switch
+func either(belongs bool, f fate) fate { //nolint:revive // A fact, not a mode.
 	if belongs {
 		return f
 	}
 	return ignored
 }
 
-// ofMember is for whatever a cluster consists of. Who owns it decides if nothing on it says so.
+// ofMember decides about parts of a cluster. The owner decides if the object names no cluster.
 func (s *selection) ofMember(u *unstructured.Unstructured) fate {
-	if name, ok := said(u); ok {
+	if name, ok := clusterOf(u); ok {
 		return either(name == s.cluster.Name, linked)
 	}
 	return linked
 }
 
-// said is the cluster that an object names.
-func said(u *unstructured.Unstructured) (string, bool) {
+// clusterOf returns the cluster that an object names.
+func clusterOf(u *unstructured.Unstructured) (string, bool) {
 	for _, label := range []string{anywherev1.ClusterNameLabel, clusterv1.ClusterNameLabel} {
 		if name := u.GetLabels()[label]; name != "" {
 			return name, true
@@ -176,9 +178,9 @@ func said(u *unstructured.Unstructured) (string, bool) {
 	return "", false
 }
 
-// ofAddon is for what may serve several clusters.
+// ofAddon decides about what may serve several clusters.
 func (s *selection) ofAddon(u *unstructured.Unstructured) fate {
-	name, own := said(u)
+	name, own := clusterOf(u)
 	on := s.charts[u.GetUID()]
 	switch {
 	case own:
@@ -208,7 +210,8 @@ func (s *selection) ofPackages(u *unstructured.Unstructured) fate {
 	return either(err == nil && t.Cluster == s.cluster.Name, moved)
 }
 
-// ofSecret takes what belongs to the cluster, what its infrastructure and its packages are reached with, and what is labelled to be taken.
+// ofSecret selects Secrets of the cluster, of its infrastructure and packages, and those labeled to be
+// moved.
 func (s *selection) ofSecret(u *unstructured.Unstructured) fate {
 	_, labelled := u.GetLabels()[clusterctlv1.ClusterctlMoveLabel]
 	kind, _, _ := unstructured.NestedString(u.Object, "type")

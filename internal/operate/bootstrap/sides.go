@@ -1,4 +1,4 @@
-package management
+package bootstrap
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 )
 
-// sourceClient shows upstream's mover what is to go and nothing else, and has it leave alone what is to stay. Pausing is not its business:
-// whoever called it has done that, in a way that survives being killed.
+// sourceClient hides from the upstream mover what does not move, and keeps it from deleting what is
+// copied. The mover does not pause: its caller did, in a way that survives a kill.
 type sourceClient struct {
 	client.Client
 
@@ -22,7 +22,7 @@ type sourceClient struct {
 	fates     map[types.UID]fate
 }
 
-// List leaves out what stays. The mover finds out by labels what it must take although nothing that goes owns it.
+// List omits what does not move. A label makes the mover move objects that nothing else owns.
 func (c *sourceClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if err := c.Client.List(ctx, list, opts...); err != nil {
 		return err
@@ -57,14 +57,15 @@ func withLabel(u *unstructured.Unstructured, label string) {
 	u.SetLabels(labels)
 }
 
-// Get hides from the mover's checks that things are paused. What it copies, it reads without a type, and that is paused on the other side too.
+// Get hides that objects are paused from the checks of the mover. What it copies it reads as
+// unstructured, so that it arrives paused.
 func (c *sourceClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	if err := c.Client.Get(ctx, key, obj, opts...); err != nil {
 		return err
 	}
 	switch o := obj.(type) {
 	case *unstructured.Unstructured:
-		// It may have been deleted by a move that was killed before it was gone. On the other side it lives.
+		// A move that was killed may have begun to delete it. It arrives undeleted.
 		unstructured.RemoveNestedField(o.Object, "metadata", "deletionTimestamp")
 		unstructured.RemoveNestedField(o.Object, "metadata", "deletionGracePeriodSeconds")
 	case *clusterv1.Cluster:
@@ -76,7 +77,8 @@ func (c *sourceClient) Get(ctx context.Context, key client.ObjectKey, obj client
 	return nil
 }
 
-// Patch keeps what says that an object is paused: the mover would replace all annotations just before it deletes an object.
+// Patch preserves the annotations of pausing: the mover replaces all annotations before it deletes an
+// object.
 func (c *sourceClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	if pausing, err := onlyPauses(obj, patch); err != nil || pausing || c.stays(obj) {
 		return err
@@ -87,7 +89,7 @@ func (c *sourceClient) Patch(ctx context.Context, obj client.Object, patch clien
 	return c.Client.Patch(ctx, obj, patch, opts...)
 }
 
-// Delete leaves alone what others need.
+// Delete ignores what is copied.
 func (c *sourceClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	if c.stays(obj) {
 		return nil
@@ -97,7 +99,7 @@ func (c *sourceClient) Delete(ctx context.Context, obj client.Object, opts ...cl
 
 func (c *sourceClient) stays(obj client.Object) bool { return c.fates[obj.GetUID()] == copied }
 
-// targetClient keeps the mover from resuming what arrives: somebody else knows what was paused before.
+// targetClient keeps the mover from resuming what arrives: resume knows what was paused before.
 type targetClient struct{ client.Client }
 
 // Patch implements client.Client.
@@ -108,7 +110,7 @@ func (c *targetClient) Patch(ctx context.Context, obj client.Object, patch clien
 	return c.Client.Patch(ctx, obj, patch, opts...)
 }
 
-// onlyPauses says that a patch changes nothing but whether a Cluster is paused.
+// onlyPauses reports whether a patch changes only whether a Cluster is paused.
 func onlyPauses(obj client.Object, patch client.Patch) (bool, error) {
 	kind := obj.GetObjectKind().GroupVersionKind().GroupKind()
 	if patch.Type() != types.MergePatchType || kind != clusterv1.GroupVersion.WithKind(clusterv1.ClusterKind).GroupKind() {
@@ -120,7 +122,7 @@ func onlyPauses(obj client.Object, patch client.Patch) (bool, error) {
 	}
 	var fields map[string]map[string]any
 	if json.Unmarshal(data, &fields) != nil || len(fields) != 1 || len(fields["spec"]) != 1 {
-		return false, nil //nolint:nilerr // it changes something else
+		return false, nil //nolint:nilerr // It changes something else.
 	}
 	_, pausing := fields["spec"]["paused"]
 	return pausing, nil

@@ -19,7 +19,7 @@ import (
 	"github.com/drover-dev/drover/internal/base/tracing"
 )
 
-// kindOf is how people call the kind of an object.
+// kindOf returns the kind of an object, for messages.
 func kindOf(c client.Client, o client.Object) string {
 	gvk, err := apiutil.GVKForObject(o, c.Scheme())
 	if err != nil {
@@ -28,7 +28,7 @@ func kindOf(c client.Client, o client.Object) string {
 	return gvk.Kind
 }
 
-// manifest is an object as it is applied: what the user decides, and nothing else.
+// manifest returns an object as it is applied: what the user specified, and nothing else.
 func manifest(c client.Client, o client.Object) (*unstructured.Unstructured, error) {
 	gvk, err := apiutil.GVKForObject(o, c.Scheme())
 	if err != nil {
@@ -49,14 +49,15 @@ func manifest(c client.Client, o client.Object) (*unstructured.Unstructured, err
 	return u, nil
 }
 
-// apply makes an object, or changes it, and returns what it became. Fields that others set and the spec does not mention stay.
+// apply creates or changes an object, and returns what it became. Fields that the spec does not
+// mention and others set stay.
 func apply(ctx context.Context, c client.Client, o client.Object) (*unstructured.Unstructured, error) {
 	u, err := manifest(c, o)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(anywherev1.FieldManagerCLI), client.ForceOwnership); err != nil {
-		return nil, refused(kindOf(c, o), o.GetName(), err)
+		return nil, rejected(kindOf(c, o), o.GetName(), err)
 	}
 	if cluster, ok := o.(*anywherev1.Cluster); ok {
 		return u, followTrace(ctx, c, cluster)
@@ -64,10 +65,11 @@ func apply(ctx context.Context, c client.Client, o client.Object) (*unstructured
 	return u, nil
 }
 
-// traceOwner owns the annotation, so that a spec that is applied without it leaves it alone.
+// traceOwner owns the annotation of a trace, so that applying a spec does not remove it.
 const traceOwner = client.FieldOwner("drover-trace")
 
-// followTrace has the controllers make what they do for a Cluster a part of this command's trace, if it has one.
+// followTrace annotates a Cluster with this command's trace, if it has one, so that the controllers
+// continue it.
 func followTrace(ctx context.Context, c client.Client, cluster *anywherev1.Cluster) error {
 	parent := tracing.Parent(ctx)
 	if parent == "" {
@@ -77,34 +79,34 @@ func followTrace(ctx context.Context, c client.Client, cluster *anywherev1.Clust
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, anywherev1.TraceAnnotation, parent)
 	err := c.Patch(ctx, target, client.RawPatch(types.MergePatchType, []byte(patch)), traceOwner)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("noting the trace on Cluster %q: %w", cluster.Name, err)
+		return fmt.Errorf("annotating Cluster %q with the trace: %w", cluster.Name, err)
 	}
 	return nil
 }
 
-// refused says what was refused and why, without the API server's frame around it.
-func refused(kind, name string, err error) error {
+// rejected returns why an object was rejected, without the text that the API server adds.
+func rejected(kind, name string, err error) error {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		if _, reason, denied := strings.Cut(status.Status().Message, "denied the request: "); denied {
-			return fmt.Errorf("%s %q is refused: %s", kind, name, strings.TrimSpace(reason))
+			return fmt.Errorf("%s %q was rejected: %s", kind, name, strings.TrimSpace(reason))
 		}
 	}
 	return fmt.Errorf("applying %s %q: %w", kind, name, err)
 }
 
-// ensureNamespace makes the namespace of the cluster if it is not there.
+// ensureNamespace creates the namespace unless it exists.
 func ensureNamespace(ctx context.Context, c client.Client, name string) error {
 	err := c.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
 	if err == nil || apierrors.IsForbidden(err) {
-		return nil // Who may not see namespaces was given one.
+		return nil // Whoever may not read namespaces was given one.
 	}
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading namespace %q: %w", name, err)
 	}
 	err = c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("making namespace %q: %w", name, err)
+		return fmt.Errorf("creating namespace %q: %w", name, err)
 	}
 	return nil
 }

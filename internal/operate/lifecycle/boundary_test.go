@@ -40,10 +40,10 @@ import (
 	"github.com/drover-dev/drover/internal/test/workloadtest"
 )
 
-// side is an API server behind a front that can refuse, where the test plays the controllers.
+// side is an API server behind a proxy that can fail, with simulated controllers.
 type side struct {
 	t      *testing.T
-	config *rest.Config // by way of the front
+	config *rest.Config // through the proxy
 	client client.WithWatch
 	direct kubernetes.Interface
 	down   atomic.Bool
@@ -64,7 +64,7 @@ func newSide(t *testing.T, server *kubetest.Server) *side {
 	return s
 }
 
-// front leads to the server, or answers that it is down.
+// front starts the proxy, which forwards requests or fails them.
 func (s *side) front(to *rest.Config) {
 	s.t.Helper()
 	s.config = workloadtest.Before(s.t, to, func(behind *httputil.ReverseProxy) http.Handler {
@@ -78,7 +78,7 @@ func (s *side) front(to *rest.Config) {
 	})
 }
 
-// kubeconfig is the way to the server by way of the front.
+// kubeconfig writes a kubeconfig that uses the proxy.
 func (s *side) kubeconfig(file string) string {
 	s.t.Helper()
 	if err := clientcmd.WriteToFile(*kubetest.AsKubeconfig(s.config), file); err != nil {
@@ -87,14 +87,14 @@ func (s *side) kubeconfig(file string) string {
 	return file
 }
 
-// play does what controllers, the manager included, do, until the test ends. The way into every cluster is the one given.
+// play simulates the controllers until the test ends. Every cluster gets the given kubeconfig.
 func (s *side) play(into []byte) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			s.playOnce(ctx, into) // What fails because others write too succeeds the next time.
+			s.playOnce(ctx, into) // A conflict is resolved the next time.
 			select {
 			case <-ctx.Done():
 			case <-time.After(100 * time.Millisecond):
@@ -105,7 +105,7 @@ func (s *side) play(into []byte) {
 }
 
 func (s *side) playOnce(ctx context.Context, into []byte) {
-	// Nobody serves webhooks here.
+	// Webhooks are not served here.
 	hooks := s.direct.AdmissionregistrationV1()
 	_ = hooks.MutatingWebhookConfigurations().Delete(ctx, config.MutatingWebhooks, metav1.DeleteOptions{})
 	_ = hooks.ValidatingWebhookConfigurations().Delete(ctx, config.ValidatingWebhooks, metav1.DeleteOptions{})
@@ -124,7 +124,7 @@ func (s *side) playOnce(ctx context.Context, into []byte) {
 	}
 }
 
-// reconcile brings a cluster to its spec, as far as objects tell.
+// reconcile creates the objects of a cluster and sets its status.
 func (s *side) reconcile(ctx context.Context, c *anywherev1.Cluster, into []byte) error {
 	children, err := spec.Gather(ctx, s.client, c)
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *side) reconcile(ctx context.Context, c *anywherev1.Cluster, into []byte
 	return s.client.Status().Update(ctx, c)
 }
 
-// provisioned says of a cluster of Cluster API that its machines are there.
+// provisioned marks a Cluster API cluster as provisioned.
 func (s *side) provisioned(ctx context.Context, name string) error {
 	c := &clusterv1.Cluster{}
 	if err := s.client.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, c); err != nil || ptr.Deref(c.Status.Initialization.InfrastructureProvisioned, false) {
@@ -175,10 +175,10 @@ func (s *side) provisioned(ctx context.Context, name string) error {
 	return s.client.Status().Update(ctx, c)
 }
 
-// planeVariable makes this test program a plane in the background whose API server is that of a kubeconfig.
+// planeVariable turns this test program into a background plane with the API server of a kubeconfig.
 const planeVariable = "LIFECYCLE_TEST_PLANE"
 
-// bePlane holds a home as a supervisor does, if the process was started for that.
+// bePlane locks a home as a supervisor does, if the process was started as a plane.
 func bePlane() {
 	i := slices.Index(os.Args, "--home")
 	if os.Getenv(planeVariable) == "" || i < 0 {

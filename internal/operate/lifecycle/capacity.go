@@ -15,10 +15,10 @@ import (
 	"github.com/drover-dev/drover/internal/metal/access"
 	packet "github.com/drover-dev/drover/internal/metal/client"
 	"github.com/drover-dev/drover/internal/model/spec"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
 
-// What a DockerDatacenterConfig stands for.
+// The plan and metro of machines on this host, which a DockerDatacenterConfig uses.
 const (
 	localPlan  = "local.small"
 	localMetro = "da"
@@ -26,15 +26,15 @@ const (
 
 const capacityTimeout = 5 * time.Second
 
-// checkCapacity asks the metal API whether there are enough machines, as far as the person may ask.
-func (w *Workload) checkCapacity(ctx context.Context, p *workflow.Progress) []error {
+// checkCapacity asks the metal API whether there are enough machines, if the user may ask.
+func (w *Workload) checkCapacity(ctx context.Context, p *phase.Progress) []error {
 	if p.Resumed() {
-		return nil // Some of them are the cluster's already.
+		return nil // The cluster has some of them already.
 	}
 	credentials, err := w.credentials(ctx)
 	switch {
 	case apierrors.IsForbidden(err):
-		p.Note("whether there are enough machines is not yours to ask; the cluster will say if there are not")
+		p.Note("skipping the capacity check: you may not read the credentials for machines")
 		return nil
 	case err != nil:
 		return []error{err}
@@ -42,14 +42,14 @@ func (w *Workload) checkCapacity(ctx context.Context, p *workflow.Progress) []er
 	return canHave(ctx, p, credentials, demand(w.Config))
 }
 
-// credentials are those that the cluster will use.
+// credentials reads those that the cluster will use.
 func (w *Workload) credentials(ctx context.Context) (access.Credentials, error) {
 	name := credentialsName(w.Config)
 	secret := &corev1.Secret{}
 	err := w.plane.Client.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, secret)
 	switch {
 	case apierrors.IsNotFound(err):
-		return access.Credentials{}, fmt.Errorf("there are no credentials for machines: have an administrator make the Secret %q in namespace %q, with the keys %s and %s",
+		return access.Credentials{}, fmt.Errorf("no credentials for machines: ask an administrator to create Secret %q in namespace %q with the keys %s and %s",
 			name, anywherev1.SystemNamespace, access.TokenKey, access.URLKey)
 	case err != nil:
 		return access.Credentials{}, err
@@ -64,8 +64,8 @@ func credentialsName(c *spec.Config) string {
 	return anywherev1.LocalCredentials
 }
 
-// canHave asks for all demands at once.
-func canHave(ctx context.Context, p *workflow.Progress, credentials access.Credentials, demands []packet.Demand) []error {
+// canHave checks all demands in one request.
+func canHave(ctx context.Context, p *phase.Progress, credentials access.Credentials, demands []packet.Demand) []error {
 	if len(demands) == 0 || credentials.URL == "" || credentials.Token == "" {
 		return nil
 	}
@@ -76,23 +76,23 @@ func canHave(ctx context.Context, p *workflow.Progress, credentials access.Crede
 	available, err := api.CanHave(ctx, demands)
 	switch {
 	case packet.Is(err, packet.Invalid):
-		return []error{fmt.Errorf("the machines that the spec asks for can't be had: %w", err)}
+		return []error{fmt.Errorf("the spec requests unavailable machines: %w", err)}
 	case packet.Is(err, packet.Unauthorized):
-		return []error{fmt.Errorf("the credentials for machines are refused: have an administrator renew them (%w)", err)}
+		return []error{fmt.Errorf("the metal API rejected the credentials for machines: ask an administrator to renew them (%w)", err)}
 	case err != nil:
-		p.Note("whether there are enough machines is not known: %v", err)
+		p.Note("skipping the capacity check: %v", err)
 		return nil
 	}
 	var problems []error
 	for i, d := range demands {
 		if !available[i] {
-			problems = append(problems, fmt.Errorf("there are not enough machines: %d of type %s are needed in %s%s; free some, ask for fewer, or for another type", d.Quantity, d.Plan, d.Metro, d.Facility))
+			problems = append(problems, fmt.Errorf("not enough machines: %d of type %s needed in %s%s; free some, request fewer, or choose another type", d.Quantity, d.Plan, d.Metro, d.Facility))
 		}
 	}
 	return problems
 }
 
-// demand is what machines a cluster needs, by type. Reserved ones are there already.
+// demand returns the machines that a cluster needs, by type. Reserved machines are not counted.
 func demand(c *spec.Config) []packet.Demand {
 	var out []packet.Demand
 	add := func(ref *anywherev1.Ref, n int) {

@@ -16,12 +16,21 @@ type Difference struct {
 	To     string `json:"to"`
 }
 
-// String is the difference on one line.
+// String formats the difference as a line.
 func (d Difference) String() string {
 	return fmt.Sprintf("%s %s: %s → %s", d.Object, d.Path, cmp.Or(d.From, "none"), cmp.Or(d.To, "none"))
 }
 
-// differences compares two values of JSON, field by field, and names the outermost fields that differ.
+// changeLines returns the lines about differences in a plan.
+func changeLines(all []Difference) []string {
+	out := make([]string, 0, len(all))
+	for _, d := range all {
+		out = append(out, "changes "+d.String())
+	}
+	return out
+}
+
+// differences compares two JSON values field by field.
 func differences(object string, from, to any) []Difference {
 	flatFrom, flatTo := map[string]string{}, map[string]string{}
 	flatten("spec", from, flatFrom)
@@ -41,7 +50,7 @@ func differences(object string, from, to any) []Difference {
 	return out
 }
 
-// flatten puts each value that is neither map nor list under its path.
+// flatten stores each scalar value under its path.
 func flatten(path string, value any, into map[string]string) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -62,7 +71,8 @@ func flatten(path string, value any, into map[string]string) {
 	}
 }
 
-// itemName calls an item of a list by its name, if it has one, so that one that moved is not taken for another.
+// itemName identifies an item of a list by its name, if it has one, so that a reordered list does not
+// differ.
 func itemName(item any, index int) string {
 	if m, ok := item.(map[string]any); ok {
 		if name, ok := m["name"].(string); ok && name != "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
-func TestDroverComesToAClusterBeforeThatIsReady(t *testing.T) {
+func TestDroverIsInstalledBeforeTheClusterIsReady(t *testing.T) {
 	w, own := newWorld(t), kubetest.Start(t)
 	m, c := w.management(), w.workload("mgmt")
 	m.Image, m.Config.Packet = "drover.example/manager:1", &anywherev1.PacketDatacenterConfig{}
@@ -26,7 +26,7 @@ func TestDroverComesToAClusterBeforeThatIsReady(t *testing.T) {
 	w.must(w.client.Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "mgmt-kubeconfig"}, Data: map[string][]byte{"value": way},
 	}))
-	time.Sleep(3 * answerLook)
+	time.Sleep(3 * answerInterval)
 	deployments := own.Clientset(t).AppsV1().Deployments(config.Namespace)
 	if _, err := deployments.Get(t.Context(), config.ServiceAccount, metav1.GetOptions{}); err == nil {
 		t.Error("it came before the cluster's controllers")
@@ -48,7 +48,7 @@ func TestDroverComesToAClusterBeforeThatIsReady(t *testing.T) {
 	}
 }
 
-func TestNobodyWaitsForAClusterThatNeverAnswers(t *testing.T) {
+func TestEarlyInstallationEndsWithItsPhase(t *testing.T) {
 	w := newWorld(t)
 	m, c := w.management(), w.workload("mute")
 	w.must(c.connect(t.Context()))

@@ -21,23 +21,23 @@ import (
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/metal/access"
 	"github.com/drover-dev/drover/internal/model/spec"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 	"github.com/drover-dev/drover/internal/plane"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
-// trouble keeps a phase from what it needs, until it is called off.
-type trouble func(t *testing.T) (callOff func())
+// trouble makes a phase fail until it is removed.
+type trouble func(t *testing.T) (remove func())
 
-// trial is a command each of whose phases fails once.
+// trial runs a command each of whose phases fails once.
 type trial struct {
 	t     *testing.T
-	plan  func() (*workflow.Plan, error)
-	at    workflow.Record
+	plan  func() (*phase.Plan, error)
+	at    phase.Record
 	fails map[string]trouble
 }
 
-// run has one phase after the other fail, and the command be given again once the cause is gone.
+// run makes one phase after the other fail, and runs the command again without the trouble.
 func (x trial) run() {
 	x.t.Helper()
 	first, err := x.plan()
@@ -50,15 +50,15 @@ func (x trial) run() {
 	}
 	for i, name := range names {
 		x.failsIn(names, i)
-		x.t.Logf("%s of %s failed, as it should", name, first.Command)
+		x.t.Logf("%s of %s failed as expected", name, first.Command)
 	}
 	plan, err := x.plan()
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	results, err := plan.Run(x.t.Context(), x.at, func(workflow.Event) {})
+	results, err := plan.Run(x.t.Context(), x.at, func(phase.Event) {})
 	if err != nil {
-		x.t.Fatalf("in the end: %v", err)
+		x.t.Fatalf("the last run: %v", err)
 	}
 	for i, r := range results {
 		if before := i > 0 && i < len(results)-1; r.Before != before {
@@ -66,34 +66,34 @@ func (x trial) run() {
 		}
 	}
 	if _, err := os.Stat(x.at.Path()); err == nil {
-		x.t.Error("the record is still there")
+		x.t.Error("the checkpoint is left")
 	}
 }
 
-// failsIn gives the command with trouble in one phase, and looks at how it ends.
+// failsIn runs the command with trouble in one phase, and checks how it ends.
 func (x trial) failsIn(names []string, i int) {
 	x.t.Helper()
 	plan, err := x.plan()
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	var callOff func()
-	begin := func() { callOff = x.fails[names[i]](x.t) }
+	var remove func()
+	begin := func() { remove = x.fails[names[i]](x.t) }
 	if i == 0 {
 		begin()
 	}
-	results, err := plan.Run(x.t.Context(), x.at, func(e workflow.Event) {
-		// All that comes before has been told of, so that the next is the one.
-		over := e.Status == workflow.Done || e.Status == workflow.Skipped || e.Status == workflow.Before
-		if over && callOff == nil && i > 0 && e.Phase == names[i-1] {
+	results, err := plan.Run(x.t.Context(), x.at, func(e phase.Event) {
+		// The phase before has ended, so that this one is next.
+		over := e.Status == phase.Done || e.Status == phase.Skipped || e.Status == phase.Before
+		if over && remove == nil && i > 0 && e.Phase == names[i-1] {
 			begin()
 		}
 	})
-	if callOff == nil {
+	if remove == nil {
 		x.t.Fatalf("phase %s never came: %v", names[i], err)
 	}
-	callOff()
-	var failed *workflow.PhaseError
+	remove()
+	var failed *phase.FailedError
 	if !errors.As(err, &failed) || failed.Phase != names[i] {
 		x.t.Fatalf("with trouble in %s: %v", names[i], err)
 	}
@@ -106,13 +106,13 @@ func (x trial) failsIn(names []string, i int) {
 	}
 }
 
-// refusing has an API server answer nothing but that it is down.
+// refusing makes an API server fail all requests.
 func (s *side) refusing(*testing.T) func() {
 	s.down.Store(true)
 	return func() { s.down.Store(false) }
 }
 
-// inTheWay has something else be where a phase writes.
+// inTheWay replaces the directory that a phase writes to with a file.
 func inTheWay(path string) trouble {
 	return func(t *testing.T) func() {
 		t.Helper()
@@ -128,7 +128,7 @@ func inTheWay(path string) trouble {
 	}
 }
 
-func TestEachPhaseOfAWorkloadClusterFailsAndIsTakenUp(t *testing.T) {
+func TestWorkloadClusterResumesAfterAFailureInEachPhase(t *testing.T) {
 	w := newWorld(t)
 	s := newSide(t, kubetest.SharedWithoutWebhooks(t))
 	s.play([]byte("the way in"))
@@ -140,17 +140,17 @@ func TestEachPhaseOfAWorkloadClusterFailsAndIsTakenUp(t *testing.T) {
 	}
 	w.must(client.IgnoreAlreadyExists(w.client.Create(t.Context(), localCredentials())))
 
-	trial{t, func() (*workflow.Plan, error) { return fresh().Create() }, files.Record(), map[string]trouble{
-		workflow.SetupAndValidate: s.refusing, workflow.CreateWorkloadCluster: s.refusing, workflow.InstallAddOns: record,
+	trial{t, func() (*phase.Plan, error) { return fresh().Create() }, files.Record(), map[string]trouble{
+		SetupAndValidate: s.refusing, CreateWorkloadCluster: s.refusing, InstallAddOns: record,
 	}}.run()
 	if _, err := os.Stat(files.Kubeconfig()); err != nil {
 		t.Error(err)
 	}
 
 	c.Config.Cluster.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(3)
-	trial{t, func() (*workflow.Plan, error) { return fresh().Upgrade() }, files.Record(), map[string]trouble{
-		workflow.SetupAndValidate: s.refusing, workflow.PauseEksAAndFluxReconcile: record, workflow.UpgradeWorkloadCluster: s.refusing,
-		workflow.UpdateClusterAndGitResources: inTheWayOfWriting(files.Spec()), workflow.ResumeFluxReconcile: record,
+	trial{t, func() (*phase.Plan, error) { return fresh().Upgrade() }, files.Record(), map[string]trouble{
+		SetupAndValidate: s.refusing, PauseEksAAndFluxReconcile: record, UpgradeWorkloadCluster: s.refusing,
+		UpdateClusterAndGitResources: inTheWayOfWriting(files.Spec()), ResumeFluxReconcile: record,
 	}}.run()
 	live := &anywherev1.Cluster{}
 	w.must(w.client.Get(t.Context(), c.key(), live))
@@ -158,8 +158,8 @@ func TestEachPhaseOfAWorkloadClusterFailsAndIsTakenUp(t *testing.T) {
 		t.Errorf("the cluster is %+v", live.Spec)
 	}
 
-	trial{t, func() (*workflow.Plan, error) { return fresh().Delete() }, files.Record(), map[string]trouble{
-		workflow.SetupAndValidate: s.refusing, workflow.DeleteWorkloadCluster: s.refusing, workflow.CleanupGitRepo: record,
+	trial{t, func() (*phase.Plan, error) { return fresh().Delete() }, files.Record(), map[string]trouble{
+		SetupAndValidate: s.refusing, DeleteWorkloadCluster: s.refusing, CleanupGitRepo: record,
 	}}.run()
 	if err := w.client.Get(t.Context(), c.key(), live); err == nil {
 		t.Error("the cluster is still there")
@@ -170,7 +170,7 @@ func localCredentials() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: anywherev1.LocalCredentials}}
 }
 
-// inTheWayOfWriting has a directory be where a file is written.
+// inTheWayOfWriting replaces the file that a phase writes with a directory.
 func inTheWayOfWriting(file string) trouble {
 	return func(t *testing.T) func() {
 		t.Helper()
@@ -182,7 +182,7 @@ func inTheWayOfWriting(file string) trouble {
 	}
 }
 
-// metalAPI says that there are enough machines, or that nobody may ask.
+// metalAPI starts a metal API that has enough machines, or rejects the credentials.
 func metalAPI(t *testing.T) (url string, refusing trouble) {
 	t.Helper()
 	var down atomic.Bool
@@ -200,7 +200,7 @@ func metalAPI(t *testing.T) (url string, refusing trouble) {
 	}
 }
 
-// twoSides are a management cluster to be, and a plane of this machine that comes and goes.
+// twoSides are a future management cluster and a bootstrap plane.
 type twoSides struct {
 	*testing.T
 
@@ -238,7 +238,7 @@ func newTwoSides(t *testing.T) *twoSides {
 	return x
 }
 
-// inTheWayOfReading spoils a file.
+// inTheWayOfReading damages a file.
 func inTheWayOfReading(file string) trouble {
 	return func(t *testing.T) func() {
 		t.Helper()
@@ -253,7 +253,7 @@ func inTheWayOfReading(file string) trouble {
 	}
 }
 
-// management is the cluster as a new process knows it.
+// management returns the planner of a new process.
 func (x *twoSides) management() *Management {
 	meta := metav1.ObjectMeta{Namespace: "default", Name: "shepherd"}
 	ref := &anywherev1.Ref{Kind: anywherev1.PacketMachineConfigKind, Name: "shepherd"}
@@ -271,15 +271,15 @@ func (x *twoSides) management() *Management {
 	return &Management{Options: Options{Dir: x.dir}, Config: c, Bootstrap: x.home, Image: "drover.example/manager:1"}
 }
 
-func (x *twoSides) trial(plan func(*Management) (*workflow.Plan, error), fails map[string]trouble) {
+func (x *twoSides) trial(plan func(*Management) (*phase.Plan, error), fails map[string]trouble) {
 	x.Helper()
-	trial{x.T, func() (*workflow.Plan, error) { return plan(x.management()) }, x.files.Record(), fails}.run()
+	trial{x.T, func() (*phase.Plan, error) { return plan(x.management()) }, x.files.Record(), fails}.run()
 	if _, err := os.Stat(x.home.Dir); err == nil {
-		x.Error("the plane of this machine is still there")
+		x.Error("the bootstrap plane is left")
 	}
 }
 
-// has says on which sides the cluster is.
+// has returns the sides that have the cluster.
 func (x *twoSides) has() []string {
 	x.Helper()
 	var out []string
@@ -292,13 +292,13 @@ func (x *twoSides) has() []string {
 	return out
 }
 
-func TestEachPhaseOfAManagementClusterFailsAndIsTakenUp(t *testing.T) {
+func TestManagementClusterResumesAfterAFailureInEachPhase(t *testing.T) {
 	x := newTwoSides(t)
 	record, noPlace := inTheWay(x.files.Record().Dir), inTheWay(filepath.Dir(x.home.Dir))
 	x.trial((*Management).Create, map[string]trouble{
-		workflow.SetupAndValidate: x.metal, workflow.CreateBootstrapCluster: noPlace, workflow.CreateWorkloadCluster: x.at.refusing,
-		workflow.MoveManagementCluster: x.itself.refusing, workflow.InstallEKSAComponents: x.itself.refusing, workflow.InstallAddOns: record,
-		workflow.DeleteBootstrap: x.unreadable,
+		SetupAndValidate: x.metal, CreateBootstrapCluster: noPlace, CreateWorkloadCluster: x.at.refusing,
+		MoveManagementCluster: x.itself.refusing, InstallEKSAComponents: x.itself.refusing, InstallAddOns: record,
+		DeleteBootstrap: x.unreadable,
 	})
 	if got := x.has(); !slices.Equal(got, []string{"itself"}) {
 		t.Fatalf("after its creation the cluster is on %v", got)
@@ -310,11 +310,11 @@ func TestEachPhaseOfAManagementClusterFailsAndIsTakenUp(t *testing.T) {
 	}
 	x.version = "1.36"
 	x.trial((*Management).Upgrade, map[string]trouble{
-		workflow.SetupAndValidate: x.itself.refusing, workflow.UpdateSecrets: x.itself.refusing, workflow.UpgradeNeeded: record,
-		workflow.PauseEksAAndFluxReconcile: x.itself.refusing, workflow.CreateBootstrapCluster: noPlace, workflow.InstallCAPI: x.at.refusing,
-		workflow.MoveManagementToBootstrap: x.itself.refusing, workflow.UpgradeWorkloadCluster: x.at.refusing,
-		workflow.MoveManagementToWorkload: x.itself.refusing, workflow.UpdateClusterAndGitResources: x.itself.refusing,
-		workflow.ResumeFluxReconcile: x.itself.refusing, workflow.DeleteBootstrap: x.unreadable,
+		SetupAndValidate: x.itself.refusing, UpdateSecrets: x.itself.refusing, UpgradeNeeded: record,
+		PauseEksAAndFluxReconcile: x.itself.refusing, CreateBootstrapCluster: noPlace, InstallCAPI: x.at.refusing,
+		MoveManagementToBootstrap: x.itself.refusing, UpgradeWorkloadCluster: x.at.refusing,
+		MoveManagementToWorkload: x.itself.refusing, UpdateClusterAndGitResources: x.itself.refusing,
+		ResumeFluxReconcile: x.itself.refusing, DeleteBootstrap: x.unreadable,
 	})
 	live := &anywherev1.Cluster{}
 	if err := x.itself.client.Get(t.Context(), client.ObjectKeyFromObject(sheep), live); err != nil || live.IsPaused() {
@@ -328,9 +328,9 @@ func TestEachPhaseOfAManagementClusterFailsAndIsTakenUp(t *testing.T) {
 	}
 
 	x.trial((*Management).Delete, map[string]trouble{
-		workflow.SetupAndValidate: x.itself.refusing, workflow.CreateBootstrapCluster: noPlace, workflow.InstallCAPI: x.at.refusing,
-		workflow.MoveManagementToBootstrap: x.itself.refusing, workflow.DeleteWorkloadCluster: x.at.refusing, workflow.CleanupGitRepo: record,
-		workflow.DeleteBootstrap: x.unreadable,
+		SetupAndValidate: x.itself.refusing, CreateBootstrapCluster: noPlace, InstallCAPI: x.at.refusing,
+		MoveManagementToBootstrap: x.itself.refusing, DeleteWorkloadCluster: x.at.refusing, CleanupGitRepo: record,
+		DeleteBootstrap: x.unreadable,
 	})
 	if got := x.has(); len(got) > 0 {
 		t.Errorf("after its deletion the cluster is on %v", got)

@@ -11,28 +11,28 @@ import (
 
 	"github.com/drover-dev/drover/internal/base/atomicfile"
 	"github.com/drover-dev/drover/internal/model/spec"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
 
-// Files are what is written about a cluster, in a directory of its name.
+// Files are the files about a cluster, in a directory of its name.
 type Files struct{ Dir, Cluster string }
 
-// Kubeconfig is the way into the cluster, for its owner only.
+// Kubeconfig returns the file of the cluster's kubeconfig, which only its owner can read.
 func (f Files) Kubeconfig() string { return f.path(f.Cluster + "-eks-a-cluster.kubeconfig") }
 
-// Spec is the spec that the cluster was last brought to, with all defaults.
+// Spec returns the file of the spec that was last applied, with all defaults.
 func (f Files) Spec() string { return f.path(f.Cluster + "-eks-a-cluster.yaml") }
 
-// Record is where an unfinished run is recorded.
-func (f Files) Record() workflow.Record {
-	return workflow.Record{Dir: f.path("generated"), Cluster: f.Cluster}
+// Record returns where an unfinished run is recorded.
+func (f Files) Record() phase.Record {
+	return phase.Record{Dir: f.path("generated"), Cluster: f.Cluster}
 }
 
 func (f Files) path(name string) string { return filepath.Join(f.Dir, f.Cluster, name) }
 
 func (f Files) write(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("making a place for %q: %w", path, err)
+		return fmt.Errorf("creating the directory of %q: %w", path, err)
 	}
 	if err := atomicfile.Sweep(path); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (f Files) write(path string, data []byte) error {
 	return atomicfile.Write(path, data, 0o600)
 }
 
-// writeSpec writes what the cluster was brought to.
+// writeSpec writes the spec that was applied.
 func (f Files) writeSpec(c *spec.Config) error {
 	data, err := spec.Marshal(c)
 	if err != nil {
@@ -49,7 +49,7 @@ func (f Files) writeSpec(c *spec.Config) error {
 	return f.write(f.Spec(), data)
 }
 
-// removeKubeconfig removes a way into a cluster that is gone.
+// removeKubeconfig removes the kubeconfig of a cluster that is gone.
 func (f Files) removeKubeconfig() error {
 	if err := os.Remove(f.Kubeconfig()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -57,7 +57,7 @@ func (f Files) removeKubeconfig() error {
 	return atomicfile.Sweep(f.Kubeconfig())
 }
 
-// fingerprint stands for the content of a spec, however it is written.
+// fingerprint identifies the content of a spec, whatever its formatting.
 func fingerprint(c *spec.Config) (string, error) {
 	data, err := spec.Marshal(c)
 	if err != nil {

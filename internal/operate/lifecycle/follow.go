@@ -13,83 +13,98 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/inspect"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
 
 const (
-	// failureGrace is how long a failure must stand before it counts: objects that are applied one after the other contradict each other for
-	// a moment.
+	// failureGrace is how long a failure must last before it counts: objects that are applied one
+	// after the other contradict each other for a moment.
 	failureGrace = 10 * time.Second
-	// lookAgain is when to look although nothing was heard.
-	lookAgain = 5 * time.Second
-	// leastForWorkers is how long workers may take at least.
-	leastForWorkers = 30 * time.Minute
+	// resync is when the cluster is read again although no change was observed.
+	resync = 5 * time.Second
+	// minWorkerTimeout is the least timeout of all workers together.
+	minWorkerTimeout = 30 * time.Minute
 )
 
-// follower watches what the controllers make of a cluster.
+// What a follower reports, in front of what it waits for.
+const (
+	creating   = "Creating"
+	upgrading  = "Upgrading"
+	deleting   = "Deleting"
+	waitingFor = "Waiting for"
+)
+
+// follower waits for what the controllers make of a cluster.
 type follower struct {
 	plane    *inspect.Plane
 	key      client.ObjectKey
-	progress *workflow.Progress
+	progress *phase.Progress
+	// doing is one of the words above.
+	doing string
 
-	// failing is since when the controllers say that the user has to do something.
+	// failing is since when the controllers report a failure.
 	failing time.Time
-	// deepest is what was last known to be waited for.
+	// deepest is the last known cause of waiting, and next what to do about it.
 	deepest inspect.Link
 	next    string
 }
 
-// FailedError means that the controllers can't go on before the user has done something.
+// FailedError means that the controllers can't continue until the user corrects something.
 type FailedError struct{ Cluster, Problem string }
 
 func (e *FailedError) Error() string {
-	return fmt.Sprintf("cluster %q can't be worked on: %s. Correct that in the spec and run the command again", e.Cluster, e.Problem)
+	return fmt.Sprintf("reconciling cluster %q failed: %s\nCorrect the spec and run the command again", e.Cluster, e.Problem)
 }
 
-// SlowError means that something took longer than it may.
-type SlowError struct {
+// TimeoutError means that something took longer than its timeout.
+type TimeoutError struct {
 	Cluster string
 	Limit   time.Duration
 	Waiting string
 	Next    string
 }
 
-func (e *SlowError) Error() string {
-	return fmt.Sprintf("cluster %q is not there after %s. It waits: %s. What to do: %s", e.Cluster, e.Limit, e.Waiting, e.Next)
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("timed out after %s waiting for cluster %q: %s\nTry: %s", e.Limit, e.Cluster, e.Waiting, e.Next)
 }
 
-// untilReady waits until the cluster is as its newest spec wants it.
+// untilReady waits until the cluster has reached its newest spec.
 func (f *follower) untilReady(ctx context.Context, limits Limits) error {
 	cluster := &anywherev1.Cluster{}
 	if err := f.plane.Client.Get(ctx, f.key, cluster); err != nil {
 		return fmt.Errorf("reading cluster %q: %w", f.key.Name, err)
 	}
 	if err := f.until(ctx, limits.ControlPlane, func(c *anywherev1.Cluster) bool {
-		return seen(c) && apimeta.IsStatusConditionTrue(c.Status.Conditions, anywherev1.ControlPlaneInitialized)
+		return observed(c) && apimeta.IsStatusConditionTrue(c.Status.Conditions, anywherev1.ControlPlaneInitialized)
 	}); err != nil {
 		return err
 	}
-	_, workers := machines(cluster)
-	limit := limits.ControlPlane
-	if limit > 0 {
-		limit += max(leastForWorkers, time.Duration(workers)*limits.Machine)
-	}
-	return f.until(ctx, limit, func(c *anywherev1.Cluster) bool { return f.reached(ctx, c) })
+	return f.until(ctx, workerTimeout(cluster, limits), func(c *anywherev1.Cluster) bool { return f.reached(ctx, c) })
 }
 
-// seen says that the controllers have looked at the newest spec.
-func seen(c *anywherev1.Cluster) bool { return c.Status.ObservedGeneration >= c.Generation }
+// workerTimeout returns the timeout of the whole cluster once its control plane is initialized.
+func workerTimeout(c *anywherev1.Cluster, limits Limits) time.Duration {
+	if limits.ControlPlane <= 0 {
+		return 0
+	}
+	_, workers := machines(c)
+	return limits.ControlPlane + max(minWorkerTimeout, time.Duration(workers)*limits.Machine)
+}
 
-// reached says that the cluster is as the newest spec of it and of all that it names wants it.
+// observed reports whether the controllers have observed the newest spec.
+func observed(c *anywherev1.Cluster) bool { return c.Status.ObservedGeneration >= c.Generation }
+
+// reached reports whether the cluster has reached the newest spec of itself and of every object that
+// it references.
 func (f *follower) reached(ctx context.Context, c *anywherev1.Cluster) bool {
-	if !seen(c) || c.Status.ReconciledGeneration < c.Generation || !apimeta.IsStatusConditionTrue(c.Status.Conditions, anywherev1.Ready) {
+	if !observed(c) || c.Status.ReconciledGeneration < c.Generation || !apimeta.IsStatusConditionTrue(c.Status.Conditions, anywherev1.Ready) {
 		return false
 	}
 	config, err := spec.Gather(ctx, f.plane.Client, c)
 	return err == nil && c.Status.ChildrenReconciledGeneration == childGenerations(config)
 }
 
-// childGenerations is the sum of the generations of the objects that a Cluster names.
+// childGenerations returns the sum of the generations of the objects that a Cluster references.
 func childGenerations(c *spec.Config) int64 {
 	var sum int64
 	for _, o := range c.Objects() {
@@ -100,12 +115,12 @@ func childGenerations(c *spec.Config) int64 {
 	return sum
 }
 
-// until looks at the cluster after each change until it is as it should be. No limit is none.
+// until waits until done is true of the cluster. A limit of 0 is none.
 func (f *follower) until(ctx context.Context, limit time.Duration, done func(*anywherev1.Cluster) bool) error {
 	return f.loop(ctx, limit, func(c *anywherev1.Cluster, err error) (bool, error) {
 		switch {
 		case apierrors.IsNotFound(err):
-			return false, fmt.Errorf("cluster %q has gone: somebody deleted it", f.key.Name)
+			return false, fmt.Errorf("cluster %q was deleted by someone else", f.key.Name)
 		case err != nil:
 			return false, err
 		case done(c):
@@ -115,7 +130,7 @@ func (f *follower) until(ctx context.Context, limit time.Duration, done func(*an
 	})
 }
 
-// untilGone waits until nothing is left of the cluster with that UID.
+// untilGone waits until the cluster with that UID no longer exists.
 func (f *follower) untilGone(ctx context.Context, limit time.Duration, uid string) error {
 	return f.loop(ctx, limit, func(c *anywherev1.Cluster, err error) (bool, error) {
 		if apierrors.IsNotFound(err) || err == nil && string(c.UID) != uid {
@@ -125,8 +140,8 @@ func (f *follower) untilGone(ctx context.Context, limit time.Duration, uid strin
 	})
 }
 
-// loop calls look with the cluster as it is, at first and after each change.
-func (f *follower) loop(ctx context.Context, limit time.Duration, look func(*anywherev1.Cluster, error) (bool, error)) error {
+// loop reads the cluster now and after each change, until check ends it.
+func (f *follower) loop(ctx context.Context, limit time.Duration, check func(*anywherev1.Cluster, error) (bool, error)) error {
 	limited, cancel := context.WithCancel(ctx)
 	if limit > 0 {
 		limited, cancel = context.WithTimeout(ctx, limit)
@@ -136,17 +151,17 @@ func (f *follower) loop(ctx context.Context, limit time.Duration, look func(*any
 		cluster := &anywherev1.Cluster{}
 		err := f.plane.Client.Get(limited, f.key, cluster)
 		if ctx.Err() == nil && limited.Err() != nil {
-			return f.tooSlow(limit)
+			return f.timedOut(limit)
 		}
 		var status apierrors.APIStatus
 		if err != nil && ctx.Err() == nil && !errors.As(err, &status) {
-			f.progress.Waiting("the management plane at %s does not answer, trying again", f.plane.Host)
+			f.progress.Waiting("Waiting for the management plane at %s to answer", f.plane.Host)
 		} else {
-			ended, err := look(cluster, err)
+			ended, err := check(cluster, err)
 			if ended || err != nil {
 				return err
 			}
-			f.tell(limited, cluster)
+			f.report(limited, cluster)
 		}
 		select {
 		case <-limited.Done():
@@ -154,22 +169,23 @@ func (f *follower) loop(ctx context.Context, limit time.Duration, look func(*any
 				return ctx.Err()
 			}
 		case <-changes:
-		case <-time.After(lookAgain):
+		case <-time.After(resync):
 		}
 	}
 }
 
-// tooSlow says what was waited for in vain, if that was ever known.
-func (f *follower) tooSlow(limit time.Duration) error {
-	if f.deepest.Message == "" && f.deepest.Condition == "" {
-		return &SlowError{Cluster: f.key.Name, Limit: limit, Waiting: "it is not known for what", Next: "see `drover why cluster " + f.key.Name + "`"}
+// timedOut returns the error of a timeout, with the last known cause.
+func (f *follower) timedOut(limit time.Duration) error {
+	e := &TimeoutError{Cluster: f.key.Name, Limit: limit, Waiting: "the cause is unknown", Next: "drover why cluster " + f.key.Name}
+	if f.deepest.Message != "" || f.deepest.Condition != "" {
+		e.Waiting, e.Next = f.deepest.String(), f.next
 	}
-	return &SlowError{Cluster: f.key.Name, Limit: limit, Waiting: f.deepest.String(), Next: f.next}
+	return e
 }
 
-// failed is an error once the controllers have said for long enough that they can't go on.
+// failed returns an error once the controllers have reported a failure for long enough.
 func (f *follower) failed(c *anywherev1.Cluster) error {
-	if c.Status.FailureMessage == nil || *c.Status.FailureMessage == "" || !seen(c) {
+	if c.Status.FailureMessage == nil || *c.Status.FailureMessage == "" || !observed(c) {
 		f.failing = time.Time{}
 		return nil
 	}
@@ -182,16 +198,41 @@ func (f *follower) failed(c *anywherev1.Cluster) error {
 	return &FailedError{Cluster: c.Name, Problem: *c.Status.FailureMessage}
 }
 
-// tell says what everything waits for, on which machine.
-func (f *follower) tell(ctx context.Context, c *anywherev1.Cluster) {
+// report reports the current activity and what it is waiting for.
+func (f *follower) report(ctx context.Context, c *anywherev1.Cluster) {
 	tree, err := f.plane.Tree(ctx, c)
 	if err != nil {
-		return // The next change is another occasion.
+		return // The next change is another chance.
 	}
 	answer := inspect.Why(tree, time.Now())
 	if answer.Ready {
 		return
 	}
 	f.deepest, f.next = answer.Deepest(), answer.Next
-	f.progress.Waiting("%s", f.deepest)
+	f.progress.Waiting("%s: %s", activity(f.doing, c), f.deepest)
+}
+
+// activity names what is being worked on: the control plane before the workers.
+func activity(doing string, c *anywherev1.Cluster) string {
+	if doing == deleting {
+		return doing + " cluster " + c.Name
+	}
+	controlPlane, workers := machines(c)
+	if n := nextMachine(c.Status.ControlPlane, controlPlane); n <= controlPlane {
+		return fmt.Sprintf("%s control plane machine %d/%d", doing, n, controlPlane)
+	}
+	if n := nextMachine(c.Status.Workers, workers); n <= workers {
+		return fmt.Sprintf("%s worker machine %d/%d", doing, n, workers)
+	}
+	return doing + " cluster " + c.Name
+}
+
+// nextMachine returns the number of the first machine that is not ready. Ready is a status such as
+// "2/3", or empty while nothing is known.
+func nextMachine(ready string, wanted int) int {
+	var n, of int
+	if _, err := fmt.Sscanf(ready, "%d/%d", &n, &of); err != nil {
+		return min(1, wanted+1)
+	}
+	return n + 1
 }

@@ -14,11 +14,11 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/config"
 	"github.com/drover-dev/drover/internal/operate/bootstrap"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 	"github.com/drover-dev/drover/internal/plane"
 )
 
-func TestAnUpgradeGoesOnWithWhatItsOwnMoveHasPaused(t *testing.T) {
+func TestUpgradeAcceptsAClusterPausedByItsOwnMove(t *testing.T) {
 	w := newWorld(t)
 	c := w.workload("moving")
 	w.must(c.connect(t.Context()))
@@ -29,30 +29,30 @@ func TestAnUpgradeGoesOnWithWhatItsOwnMoveHasPaused(t *testing.T) {
 	if err := w.run(c.setupUpgrade); err == nil || !strings.Contains(err.Error(), "is paused") {
 		t.Errorf("what somebody else has paused: %v", err)
 	}
-	w.must(annotate(t.Context(), w.client, live, map[string]string{management.PausedForMove: "moving"}))
+	w.must(annotate(t.Context(), w.client, live, map[string]string{bootstrap.PausedForMove: "moving"}))
 	if err := w.run(c.setupUpgrade); err != nil {
 		t.Errorf("what a move has paused: %v", err)
 	}
 	w.must(client.IgnoreNotFound(w.client.Delete(t.Context(), live)))
 }
 
-func TestNothingThatWasMadeIsNothingToUndo(t *testing.T) {
+func TestCleanupOfNothingSucceeds(t *testing.T) {
 	dir := t.TempDir()
 	m := &Management{Options: Options{Dir: dir}, Config: clusterOf(1, nil), Bootstrap: plane.Home{Dir: filepath.Join(dir, "bootstrap")}}
 	m.Config.Cluster.ObjectMeta = metav1.ObjectMeta{Namespace: "default", Name: "mgmt"}
-	undo := func() ([]workflow.Result, error) {
+	undo := func() ([]phase.Result, error) {
 		plan, err := m.Delete()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return plan.Run(t.Context(), m.files().Record(), func(workflow.Event) {})
+		return plan.Run(t.Context(), m.files().Record(), func(phase.Event) {})
 	}
 	if _, err := undo(); err == nil || !strings.Contains(err.Error(), "--kubeconfig") {
 		t.Errorf("deleting what may be elsewhere: %v", err)
 	}
 	m.Undo = true
 	results, err := undo()
-	if err != nil || len(results) != 7 || results[6].Skipped != "nothing was made" {
+	if err != nil || len(results) != 7 || results[6].Skipped != "nothing was created" {
 		t.Errorf("undoing: %v, %v", results, err)
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
@@ -60,12 +60,12 @@ func TestNothingThatWasMadeIsNothingToUndo(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftOfAPlaneIsRemoved(t *testing.T) {
+func TestRemainsOfABootstrapPlaneAreDeleted(t *testing.T) {
 	m := &Management{Bootstrap: plane.Home{Dir: filepath.Join(t.TempDir(), "planes", "mgmt")}}
 	if err := os.MkdirAll(filepath.Join(m.Bootstrap.Dir, "run"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(m.lentKey(), []byte("key"), 0o600); err != nil {
+	if err := os.WriteFile(m.sharedKey(), []byte("key"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.deleteBootstrap(t.Context(), nil); err != nil {
@@ -76,13 +76,13 @@ func TestWhatIsLeftOfAPlaneIsRemoved(t *testing.T) {
 	}
 }
 
-func TestAPlaneOfThisMachineSignsAsTheClusterDoes(t *testing.T) {
+func TestBootstrapPlaneSharesTheClustersKey(t *testing.T) {
 	w := newWorld(t)
 	m := w.management()
 	w.must(ensureNamespace(t.Context(), w.client, config.Namespace))
 	sign := func() (file, key string) {
 		var o plane.Options
-		forget, err := m.signAlike(t.Context(), &o)
+		forget, err := m.shareKey(t.Context(), &o)
 		w.must(err)
 		content, _ := os.ReadFile(o.BundleKey)
 		forget()
@@ -100,7 +100,7 @@ func TestAPlaneOfThisMachineSignsAsTheClusterDoes(t *testing.T) {
 	if _, key := sign(); key != "key" {
 		t.Errorf("the key is %q", key)
 	}
-	m.newborn = true
+	m.firstInstall = true
 	if file, _ := sign(); file != "" {
 		t.Errorf("a cluster that is not there has %s", file)
 	}

@@ -1,48 +1,104 @@
-// Package lifecycle is what each phase of create, upgrade and delete does with a cluster: it looks before anything is changed, applies the
-// objects of a spec to a management plane, follows what the controllers there make of them, and writes files about it.
+// Package lifecycle plans and runs what create, upgrade and delete do to a cluster: it runs preflight
+// checks, applies the objects of a spec to a management plane, waits for the controllers there, and
+// writes the cluster's files.
 //
-// It works with the rights of the person who runs it, and never reconciles: the one lifecycle is that of the controllers. In which order
-// phases come, what is recorded of them and how they are resumed, is package workflow's. Start with Workload.
+// It uses the privileges of the person who runs it and never reconciles anything itself. There is one
+// Planner for workload clusters and one for management clusters; each declares its phases. Recording
+// and resuming phases is up to package phase. Start with Planner.
 package lifecycle
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/model/spec"
-	"github.com/drover-dev/drover/internal/operate/inspect"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
 
-// Limits are how long things may take; 0 is as long as it takes.
+// Planner plans what create, upgrade and delete do to one cluster.
+type Planner interface {
+	Create() (*phase.Plan, error)
+	Upgrade() (*phase.Plan, error)
+	Delete() (*phase.Plan, error)
+	// Differences returns the fields that an upgrade would change. It changes nothing.
+	Differences(context.Context) ([]Difference, error)
+	// Versions returns the versions of Kubernetes and Drover before and after an upgrade.
+	Versions(context.Context) ([]Difference, error)
+}
+
+var (
+	_ Planner = (*Workload)(nil)
+	_ Planner = (*Management)(nil)
+)
+
+// Verb is what a command does to a cluster.
+type Verb string
+
+// The verbs.
+const (
+	Create  Verb = "create"
+	Upgrade Verb = "upgrade"
+	Delete  Verb = "delete"
+)
+
+// Names of phases. They appear in output, checkpoints and traces and don't change, so that an
+// interrupted command of an earlier Drover can be resumed.
+const (
+	SetupAndValidate             = "SetupAndValidate"
+	CreateBootstrapCluster       = "CreateBootstrapCluster"
+	CreateWorkloadCluster        = "CreateWorkloadCluster"
+	MoveManagementCluster        = "MoveManagementCluster"
+	InstallEKSAComponents        = "InstallEKSAComponents"
+	InstallAddOns                = "InstallAddOns"
+	DeleteBootstrap              = "DeleteBootstrap"
+	UpdateSecrets                = "UpdateSecrets"
+	UpgradeNeeded                = "UpgradeNeeded"
+	PauseEksAAndFluxReconcile    = "PauseEksAAndFluxReconcile"
+	InstallCAPI                  = "InstallCAPI"
+	MoveManagementToBootstrap    = "MoveManagementToBootstrap"
+	UpgradeWorkloadCluster       = "UpgradeWorkloadCluster"
+	MoveManagementToWorkload     = "MoveManagementToWorkload"
+	UpdateClusterAndGitResources = "UpdateClusterAndGitResources"
+	ResumeFluxReconcile          = "ResumeFluxReconcile"
+	DeleteWorkloadCluster        = "DeleteWorkloadCluster"
+	CleanupGitRepo               = "CleanupGitRepo"
+)
+
+// Summaries of phases that more than one plan has.
+const (
+	summaryValidate        = "Validate the spec and run preflight checks"
+	summaryBootstrap       = "Start a bootstrap plane on this machine"
+	summaryBootstrapReady  = "Wait for the bootstrap plane"
+	summaryMoveToBootstrap = "Move the cluster's objects to the bootstrap plane"
+	summaryDelete          = "Delete the cluster, its machines and its addresses"
+	summaryWithoutGit      = "Nothing yet: Drover does not write to Git"
+	summaryDeleteBootstrap = "Delete the bootstrap plane"
+)
+
+// Limits are timeouts; 0 means no timeout.
 type Limits struct {
-	// ControlPlane is for the whole control plane.
+	// ControlPlane is the timeout of the whole control plane.
 	ControlPlane time.Duration
-	// Machine is for each worker.
+	// Machine is the timeout of each worker.
 	Machine time.Duration
-	// Delete is for a cluster to go.
+	// Delete is the timeout of a deletion.
 	Delete time.Duration
 }
 
-// Options are what a user decides.
+// Options are the user's settings.
 type Options struct {
 	Limits
 
-	// Dir is where the cluster's files go, in a directory of its name.
+	// Dir is the directory of the cluster's files, which go into a subdirectory of its name.
 	Dir string
-	// Again is what to type to go on after an interruption.
+	// Again is the command line that resumes an interrupted run.
 	Again string
 	// Version is that of this Drover; the running build's if empty.
 	Version string
-	// SkipSkew leaves versions unchecked.
+	// SkipSkew skips the comparison of versions.
 	SkipSkew bool
-	// Kubeconfig is where the way to the management plane was found, for messages.
+	// Kubeconfig is the file of the management plane's kubeconfig, for messages.
 	Kubeconfig string
 }
 
@@ -53,79 +109,22 @@ func (o Options) version() string {
 	return version.Get().Version
 }
 
-// Workload is a workload cluster and the management plane that has it, or is to have it.
-type Workload struct {
-	Options
-
-	// Config is the cluster that is wanted. To delete one, it needs no more than a name.
-	Config *spec.Config
-	// REST is how to reach the management plane.
-	REST *rest.Config
-
-	plane *inspect.Plane
-	// differences are what an upgrade changes, once that is known.
-	differences []Difference
-}
-
-func (w *Workload) key() client.ObjectKey { return client.ObjectKeyFromObject(w.Config.Cluster) }
-
-func (w *Workload) files() Files { return Files{Dir: w.Dir, Cluster: w.Config.Cluster.Name} }
-
-// plan completes the plan of a command.
-func (w *Workload) plan(verb workflow.Verb, phases ...workflow.Phase) (*workflow.Plan, error) {
-	plan, err := workflow.New(workflow.Command{Verb: verb, Workload: true}, w.Config.Cluster.Name, phases...)
-	if err != nil {
-		return nil, err
+// plan returns the plan of a verb. A deletion takes over whatever an earlier command left, whatever
+// the spec was then.
+func (o Options) plan(verb Verb, c *spec.Config, phases []phase.Phase) (*phase.Plan, error) {
+	plan := &phase.Plan{Command: string(verb) + " cluster", Cluster: c.Cluster.Name, Phases: phases, Again: o.Again, Supersedes: verb == Delete}
+	if verb == Delete {
+		return plan, nil
 	}
-	plan.Again = w.Again
-	if verb != workflow.Delete { // Whatever the spec is by now, the cluster goes.
-		plan.Fingerprint, err = fingerprint(w.Config)
-	}
+	var err error
+	plan.Fingerprint, err = fingerprint(c)
 	return plan, err
 }
 
-// connect makes sure that the plane can be reached. It may be called by each phase.
-func (w *Workload) connect(ctx context.Context) error {
-	if w.plane != nil {
-		return nil
+// withoutGit skips a phase that would write to Git, which Drover does not support yet.
+func withoutGit(c *spec.Config) error {
+	if ref := c.Cluster.Spec.GitOpsRef; ref != nil {
+		return phase.Skip("writing to Git is not supported yet: %s %q is stored and otherwise ignored", ref.Kind, ref.Name)
 	}
-	if err := Reach(ctx, w.REST, w.Kubeconfig); err != nil {
-		return err
-	}
-	plane, err := inspect.Connect(w.REST)
-	w.plane = plane
-	return err
-}
-
-// connected has a phase run with a connection.
-func (w *Workload) connected(run func(context.Context, *workflow.Progress) error) func(context.Context, *workflow.Progress) error {
-	return func(ctx context.Context, p *workflow.Progress) error {
-		if err := w.connect(ctx); err != nil {
-			return err
-		}
-		return run(ctx, p)
-	}
-}
-
-// machines is how many machines a cluster has.
-func machines(c *anywherev1.Cluster) (controlPlanes, workers int) {
-	for _, g := range c.Spec.WorkerNodeGroupConfigurations {
-		if g.Count != nil {
-			workers += *g.Count
-		}
-	}
-	return c.Spec.ControlPlaneConfiguration.Count, workers
-}
-
-// summary says in a line what a cluster is.
-func summary(c *anywherev1.Cluster) string {
-	controlPlanes, workers := machines(c)
-	return fmt.Sprintf("Kubernetes %s, %s, %s", c.Spec.KubernetesVersion, count(controlPlanes, "control plane"), count(workers, "worker"))
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return phase.Skip("GitOps is not configured")
 }

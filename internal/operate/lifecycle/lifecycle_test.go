@@ -27,7 +27,7 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
-func TestVersionsThatMayWorkTogether(t *testing.T) {
+func TestVersionSkew(t *testing.T) {
 	for _, tt := range []struct {
 		own, plane string
 		problem    string
@@ -35,19 +35,19 @@ func TestVersionsThatMayWorkTogether(t *testing.T) {
 		{"v0.6.0", "v0.6.3", ""},
 		{"v0.6.3", "v0.6.0", ""},
 		{"v0.6.0", "v0.5.9", ""},
-		{"v0.6.0", "v0.4.0", "only the minor version before"},
-		{"v0.5.0", "v0.6.0", "an older command line"},
-		{"v0.9.0", "v1.0.0", "an older command line"},
-		{"v1.0.0", "v0.9.0", "only the minor version before"},
+		{"v0.6.0", "v0.4.0", "only the previous minor version"},
+		{"v0.5.0", "v0.6.0", "an older drover"},
+		{"v0.9.0", "v1.0.0", "an older drover"},
+		{"v1.0.0", "v0.9.0", "only the previous minor version"},
 		{"v0.6.0-dev.7+g1a2b3c4", "v0.6.0-dev.7+g1a2b3c4", ""},
 		{"v0.6.0-dev.10+g1a2b3c4", "v0.6.0-dev.9+g5d6e7f8", ""},
-		{"v0.6.0-dev.9+g5d6e7f8", "v0.6.0-dev.10+g1a2b3c4", "an older command line"},
+		{"v0.6.0-dev.9+g5d6e7f8", "v0.6.0-dev.10+g1a2b3c4", "an older drover"},
 		{"v0.6.0-dev", "v0.6.0-dev.10+g1a2b3c4", ""},
-		{"v0.6.0-dev.10+g1a2b3c4", "v0.6.0", "an older command line"},
+		{"v0.6.0-dev.10+g1a2b3c4", "v0.6.0", "an older drover"},
 		{"v0.6.0", "v0.6.0-dev.10+g1a2b3c4", ""},
 		{"v0.6.0-dev.0+g1a2b3c4", "v0.5.0", ""},
-		{"v0.6.0-dev.0+g1a2b3c4", "v0.4.0", "only the minor version before"},
-		{"v0.6.0-dev", "v0.7.0", "an older command line"},
+		{"v0.6.0-dev.0+g1a2b3c4", "v0.4.0", "only the previous minor version"},
+		{"v0.6.0-dev", "v0.7.0", "an older drover"},
 		{"v0.6.0", "latest", ""},
 		{"v0.6.0", "", ""},
 	} {
@@ -55,13 +55,13 @@ func TestVersionsThatMayWorkTogether(t *testing.T) {
 		if (tt.problem == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tt.problem) {
 			t.Errorf("%s on %s: %v, want %q", tt.own, tt.plane, err, tt.problem)
 		}
-		if err != nil && (!strings.Contains(err.Error(), tt.own) || !strings.Contains(err.Error(), tt.plane) || !strings.Contains(err.Error(), "Nothing was changed")) {
+		if err != nil && (!strings.Contains(err.Error(), tt.own) || !strings.Contains(err.Error(), tt.plane) || !strings.Contains(err.Error(), "nothing was changed")) {
 			t.Errorf("%v does not name both versions", err)
 		}
 	}
 }
 
-func TestDifferencesNameTheFieldsThatChange(t *testing.T) {
+func TestDifferencesNameChangedFields(t *testing.T) {
 	from := map[string]any{
 		"version": "1.35", "same": true, "gone": int64(1),
 		"groups": []any{map[string]any{"name": "a", "count": int64(1)}, map[string]any{"name": "b", "count": int64(1)}},
@@ -83,7 +83,7 @@ func TestDifferencesNameTheFieldsThatChange(t *testing.T) {
 	}
 }
 
-// certificate is one of somebody that ended some time ago.
+// certificate returns a client certificate that expired some time ago.
 func certificate(t *testing.T, ended time.Duration) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -98,10 +98,10 @@ func certificate(t *testing.T, ended time.Duration) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-func TestAClientCertificateThatHasEndedIsNamed(t *testing.T) {
+func TestExpiredClientCertificateIsNamed(t *testing.T) {
 	config := &rest.Config{Host: "https://mgmt", TLSClientConfig: rest.TLSClientConfig{CertData: certificate(t, time.Hour)}}
 	var unreachable *UnreachableError
-	if err := checkClientCertificate(config, "mgmt.kubeconfig", time.Now()); !errors.As(err, &unreachable) || !strings.Contains(err.Error(), `"dev" in mgmt.kubeconfig ended at`) {
+	if err := checkClientCertificate(config, "mgmt.kubeconfig", time.Now()); !errors.As(err, &unreachable) || !strings.Contains(err.Error(), `"dev" in mgmt.kubeconfig expired at`) {
 		t.Errorf("error = %v", err)
 	}
 	config.CertData = certificate(t, -time.Hour)
@@ -113,15 +113,15 @@ func TestAClientCertificateThatHasEndedIsNamed(t *testing.T) {
 	}
 }
 
-func TestWhatTheFirstErrorMeans(t *testing.T) {
+func TestUnreachableManagementPlaneIsExplained(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err  error
 		want string
 	}{
 		"no kinds":        {apierrors.NewNotFound(anywherev1.GroupVersion.WithResource("clusters").GroupResource(), ""), "Drover is not installed there"},
-		"not known":       {apierrors.NewUnauthorized("x"), "does not know you"},
+		"not known":       {apierrors.NewUnauthorized("x"), "rejected your credentials"},
 		"not let in":      {apierrors.NewForbidden(anywherev1.GroupVersion.WithResource("clusters").GroupResource(), "", errors.New("no")), "drover-cluster-creator"},
-		"other authority": {x509.UnknownAuthorityError{}, "another one than that of the kubeconfig"},
+		"other authority": {x509.UnknownAuthorityError{}, "is not the one in the kubeconfig"},
 		"old certificate": {x509.CertificateInvalidError{Reason: x509.Expired}, "compare the clocks"},
 		"something else":  {errors.New("odd"), "odd"},
 	} {
@@ -134,7 +134,7 @@ func TestWhatTheFirstErrorMeans(t *testing.T) {
 	}
 }
 
-// clusterOf has groups of workers, by machine config.
+// clusterOf returns a cluster with groups of workers, by machine config.
 func clusterOf(controlPlanes int, workers map[string]int) *spec.Config {
 	c := &spec.Config{Cluster: &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, Machines: map[string]*anywherev1.PacketMachineConfig{}}
 	c.Cluster.Spec.ControlPlaneConfiguration.Count = controlPlanes
@@ -147,7 +147,7 @@ func clusterOf(controlPlanes int, workers map[string]int) *spec.Config {
 	return c
 }
 
-func TestTheDemandOfACluster(t *testing.T) {
+func TestDemandCountsMachinesByType(t *testing.T) {
 	if diff := cmp.Diff([]packet.Demand{{Plan: "local.small", Metro: "da", Quantity: 5}}, demand(clusterOf(3, map[string]int{"a": 2}))); diff != "" {
 		t.Errorf("on local machines (-want +got):\n%s", diff)
 	}
@@ -160,16 +160,16 @@ func TestTheDemandOfACluster(t *testing.T) {
 	}
 }
 
-func TestMachinesThatCantBeHadAreTold(t *testing.T) {
+func TestUnavailableMachinesAreReported(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status int
 		answer string
 		want   string
 	}{
 		"enough":               {http.StatusOK, `{"servers":[{"quantity":5,"available":true}]}`, ""},
-		"not enough":           {http.StatusOK, `{"servers":[{"quantity":5,"available":false}]}`, "5 of type big are needed in am"},
+		"not enough":           {http.StatusOK, `{"servers":[{"quantity":5,"available":false}]}`, "5 of type big needed in am"},
 		"no such plan":         {http.StatusUnprocessableEntity, `{"errors":["Plan big is not valid"]}`, "Plan big is not valid"},
-		"credentials that end": {http.StatusUnauthorized, `{"error":"Invalid authentication token"}`, "are refused"},
+		"credentials that end": {http.StatusUnauthorized, `{"error":"Invalid authentication token"}`, "rejected the credentials"},
 		"an API that is down":  {http.StatusServiceUnavailable, ``, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestMachinesThatCantBeHadAreTold(t *testing.T) {
 	}
 }
 
-func TestCredentialsOfAMirrorAreThoseOfTheEnvironment(t *testing.T) {
+func TestMirrorCredentialsComeFromTheEnvironment(t *testing.T) {
 	m := &Management{Config: &spec.Config{Cluster: &anywherev1.Cluster{}}}
 	mirror := &anywherev1.RegistryMirrorConfiguration{Endpoint: "192.0.2.1"}
 	for _, tt := range []struct {

@@ -15,12 +15,12 @@ import (
 	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/inspect"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 	"github.com/drover-dev/drover/internal/plane"
 )
 
-// Management is a management cluster. Its objects are on itself, but while it is made, upgraded or deleted they are on a plane of this
-// machine, the bootstrap:
+// Management plans changes of a management cluster. Its objects are on itself, except while it is
+// created, upgraded or deleted. Then they are on a bootstrap plane on this machine:
 //
 //	create    bootstrap ──▶ itself
 //	upgrade   itself ──▶ bootstrap ──▶ itself
@@ -29,50 +29,37 @@ type Management struct {
 	Options
 
 	Config *spec.Config
-	// Own is the kubeconfig of the cluster itself, where that is known already.
+	// Own is the file of the cluster's own kubeconfig, if the user named one.
 	Own string
-	// Bootstrap is the home of the plane on this machine.
+	// Bootstrap is the home of the bootstrap plane.
 	Bootstrap plane.Home
-	// Metal is the home of the machines of this host.
+	// Metal is the home of the machines on this host.
 	Metal metal.Home
-	// Image is Drover's image for machines that are not of this host; empty for those that are.
+	// Image is Drover's image for machines that are not on this host; empty for those that are.
 	Image string
-	// Undo is for what a creation that did not end well has made: if that is nothing, nothing is to be done.
+	// Undo means that a deletion cleans up after a failed creation, which may have created nothing.
 	Undo bool
 
 	differences []Difference
-	// newborn means that Drover comes to the cluster for the first time.
-	newborn bool
+	// firstInstall means that Drover is installed on the cluster for the first time.
+	firstInstall bool
 }
 
-// BootstrapHome is where the plane for a management cluster is kept while there is one.
+// BootstrapHome returns the home of the bootstrap plane of a management cluster.
 func BootstrapHome(cluster string) plane.Home {
 	return plane.Home{Dir: filepath.Join(plane.DefaultHome()+"-bootstrap", cluster)}
 }
 
-// plan completes the plan of a command.
-func (m *Management) plan(verb workflow.Verb, phases ...workflow.Phase) (*workflow.Plan, error) {
-	plan, err := workflow.New(workflow.Command{Verb: verb}, m.Config.Cluster.Name, phases...)
-	if err != nil {
-		return nil, err
-	}
-	plan.Again = m.Again
-	if verb != workflow.Delete { // Whatever the spec is by now, the cluster goes.
-		plan.Fingerprint, err = fingerprint(m.Config)
-	}
-	return plan, err
-}
-
 func (m *Management) files() Files { return Files{Dir: m.Dir, Cluster: m.Config.Cluster.Name} }
 
-// own is how to reach the cluster itself.
+// own returns the connection to the cluster itself.
 func (m *Management) own() (*rest.Config, error) {
 	file := m.Own
 	if file == "" {
 		file = m.files().Kubeconfig()
 	}
 	if _, err := os.Stat(file); err != nil {
-		return nil, fmt.Errorf("the kubeconfig of cluster %q can't be read: %w: name it with --kubeconfig", m.Config.Cluster.Name, err)
+		return nil, fmt.Errorf("reading the kubeconfig of cluster %q: %w: name the file with --kubeconfig", m.Config.Cluster.Name, err)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", file)
 	if err != nil {
@@ -82,14 +69,14 @@ func (m *Management) own() (*rest.Config, error) {
 	return config, nil
 }
 
-// on is the cluster where its objects are reached over a connection.
+// on returns the cluster with its objects on the other end of a connection.
 func (m *Management) on(config *rest.Config, from string) *Workload {
 	o := m.Options
 	o.Kubeconfig = from
 	return &Workload{Options: o, Config: m.Config, REST: config}
 }
 
-// itself is the cluster with its objects on itself, which may not answer.
+// itself returns the cluster with its objects on itself, without connecting.
 func (m *Management) itself() (*Workload, error) {
 	config, err := m.own()
 	if err != nil {
@@ -98,7 +85,7 @@ func (m *Management) itself() (*Workload, error) {
 	return m.on(config, "its kubeconfig"), nil
 }
 
-// onItself is the same with a connection.
+// onItself returns the cluster with its objects on itself, connected.
 func (m *Management) onItself(ctx context.Context) (*Workload, error) {
 	w, err := m.itself()
 	if err != nil {
@@ -110,8 +97,8 @@ func (m *Management) onItself(ctx context.Context) (*Workload, error) {
 	return w, nil
 }
 
-// home finds the side that has the cluster's objects. It may be neither, which is no error.
-func (m *Management) home(ctx context.Context, p *workflow.Progress) (*Workload, *anywherev1.Cluster, error) {
+// home finds the side that has the cluster's objects. It returns nil if neither has.
+func (m *Management) home(ctx context.Context, p *phase.Progress) (*Workload, *anywherev1.Cluster, error) {
 	var found *inspect.NotFoundError
 	itself, err := m.onItself(ctx)
 	if err == nil {
@@ -126,16 +113,16 @@ func (m *Management) home(ctx context.Context, p *workflow.Progress) (*Workload,
 	if !m.hasBootstrap() {
 		return nil, nil, err
 	}
-	bootstrap, bootErr := m.onBootstrap(ctx, p)
+	target, bootErr := m.onBootstrap(ctx, p)
 	if bootErr != nil {
 		return nil, nil, errors.Join(err, bootErr)
 	}
-	cluster, findErr := bootstrap.plane.Find(ctx, m.Config.Cluster.Namespace, m.Config.Cluster.Name)
+	cluster, findErr := target.plane.Find(ctx, m.Config.Cluster.Namespace, m.Config.Cluster.Name)
 	switch {
 	case !errors.As(findErr, &found):
-		return bootstrap, cluster, findErr
+		return target, cluster, findErr
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil, nil // It never came so far that it could have had its objects.
+		return nil, nil, nil // The cluster never got as far as having its own objects.
 	}
-	return nil, nil, err // If it does not answer, nobody knows.
+	return nil, nil, err // Without an answer from it, nobody knows.
 }

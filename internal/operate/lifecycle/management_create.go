@@ -12,54 +12,54 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/metal/access"
 	"github.com/drover-dev/drover/internal/operate/bootstrap"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 	"github.com/drover-dev/drover/internal/plane"
 )
 
-// Create is the plan to make a management cluster.
-func (m *Management) Create() (*workflow.Plan, error) {
-	m.newborn = true
-	return m.plan(workflow.Create,
-		workflow.Phase{Name: workflow.SetupAndValidate, Repeat: true, Run: m.setupCreate},
-		workflow.Phase{Name: workflow.CreateBootstrapCluster, Run: m.startBootstrapAndDeliver, Changes: []string{"starts a management plane in " + m.Bootstrap.Dir}},
-		workflow.Phase{Name: workflow.CreateWorkloadCluster, Run: m.create, Changes: m.on(nil, "").creates()},
-		workflow.Phase{Name: workflow.MoveManagementCluster, Run: m.moveToItself, Fixes: true, Changes: []string{
-			"installs Drover on the cluster", "moves all objects of the cluster to it",
+// Create plans the creation of a management cluster.
+func (m *Management) Create() (*phase.Plan, error) {
+	m.firstInstall = true
+	return m.plan(Create, m.Config, []phase.Phase{
+		{Name: SetupAndValidate, Summary: summaryValidate, Repeat: true, Run: m.setupCreate},
+		{Name: CreateBootstrapCluster, Summary: summaryBootstrap, Run: m.startBootstrapAndDeliver, Changes: m.startsBootstrap()},
+		{Name: CreateWorkloadCluster, Summary: "Create the cluster's machines and install Kubernetes", Run: m.create, Changes: m.on(nil, "").creates()},
+		{Name: MoveManagementCluster, Summary: "Install Drover on the cluster and move its objects there", Run: m.moveToItself, Fixes: true, Changes: []string{
+			"installs Drover on the cluster", "moves the cluster's objects to it",
 		}},
-		workflow.Phase{Name: workflow.InstallEKSAComponents, Run: m.settle, Changes: []string{"has the cluster manage itself"}},
-		workflow.Phase{Name: workflow.InstallAddOns, Run: m.withoutGit},
-		workflow.Phase{Name: workflow.DeleteBootstrap, Run: m.deleteBootstrap, Changes: []string{"removes " + m.Bootstrap.Dir}},
-	)
+		{Name: InstallEKSAComponents, Summary: "Wait until the cluster manages itself", Run: m.settle, Changes: []string{"makes the cluster manage itself"}},
+		{Name: InstallAddOns, Summary: summaryWithoutGit, Run: m.withoutGit},
+		{Name: DeleteBootstrap, Summary: summaryDeleteBootstrap, Run: m.deleteBootstrap, Changes: m.removesBootstrap()},
+	})
 }
 
-func (m *Management) withoutGit(context.Context, *workflow.Progress) error {
+func (m *Management) withoutGit(context.Context, *phase.Progress) error {
 	return withoutGit(m.Config)
 }
 
-func (m *Management) setupCreate(ctx context.Context, p *workflow.Progress) error {
+func (m *Management) setupCreate(ctx context.Context, p *phase.Progress) error {
 	if err := checkSpec(m.Config, p); err != nil {
 		return err
 	}
 	return preflight(ctx, p, m.checkFiles, m.checkMachine, m.checkRegistry, m.checkCapacity)
 }
 
-// checkFiles refuses to write over what another creation has left.
-func (m *Management) checkFiles(_ context.Context, p *workflow.Progress) []error {
+// checkFiles rejects a creation that would overwrite the files of another.
+func (m *Management) checkFiles(_ context.Context, p *phase.Progress) []error {
 	if p.Resumed() {
 		return nil
 	}
 	if file := m.files().Kubeconfig(); exists(file) {
-		return []error{fmt.Errorf("there is %q already: is there a cluster %q? Delete it, choose another name, or remove the file if the cluster is gone", file, m.Config.Cluster.Name)}
+		return []error{fmt.Errorf("%q already exists: delete cluster %q, choose another name, or remove the file if the cluster is gone", file, m.Config.Cluster.Name)}
 	}
 	if m.hasBootstrap() {
-		return []error{fmt.Errorf("there is a management plane for a cluster %q in %q, left by a run from another directory: go on there, or remove it with `drover down --purge --home %s`",
+		return []error{fmt.Errorf("a run in another directory left a bootstrap plane for cluster %q in %q: resume it there, or remove the plane with `drover down --purge --home %s`",
 			m.Config.Cluster.Name, m.Bootstrap.Dir, m.Bootstrap.Dir)}
 	}
 	return nil
 }
 
-// checkMachine makes sure that a management plane can be started here.
-func (m *Management) checkMachine(_ context.Context, p *workflow.Progress) []error {
+// checkMachine checks that a bootstrap plane can be started on this machine.
+func (m *Management) checkMachine(_ context.Context, p *phase.Progress) []error {
 	if p.Resumed() {
 		return nil
 	}
@@ -69,8 +69,9 @@ func (m *Management) checkMachine(_ context.Context, p *workflow.Progress) []err
 	return nil
 }
 
-// checkCapacity asks for machines as far as it is known now whom to ask: the metal of this host may not run yet.
-func (m *Management) checkCapacity(ctx context.Context, p *workflow.Progress) []error {
+// checkCapacity asks the metal API whether there are enough machines, if it runs already: that of this
+// host may not.
+func (m *Management) checkCapacity(ctx context.Context, p *phase.Progress) []error {
 	secret, err := m.credentials()
 	switch {
 	case errors.Is(err, errNoCredentials):
@@ -81,16 +82,16 @@ func (m *Management) checkCapacity(ctx context.Context, p *workflow.Progress) []
 	return canHave(ctx, p, access.Credentials{Token: string(secret.Data[access.TokenKey]), URL: string(secret.Data[access.URLKey])}, demand(m.Config))
 }
 
-// startBootstrapAndDeliver has the image of Drover made while the plane starts, which leaves cores idle.
-func (m *Management) startBootstrapAndDeliver(ctx context.Context, p *workflow.Progress) error {
+// startBootstrapAndDeliver builds Drover's image while the plane starts, which leaves cores idle.
+func (m *Management) startBootstrapAndDeliver(ctx context.Context, p *phase.Progress) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return m.deliver(ctx, nil) })
 	group.Go(func() error { return m.startBootstrap(ctx, p) })
 	return group.Wait()
 }
 
-// create makes the cluster on the plane of this machine.
-func (m *Management) create(ctx context.Context, p *workflow.Progress) error {
+// create creates the cluster from the bootstrap plane.
+func (m *Management) create(ctx context.Context, p *phase.Progress) error {
 	w, err := m.workAt(ctx, p)
 	if err != nil {
 		return err
@@ -99,8 +100,9 @@ func (m *Management) create(ctx context.Context, p *workflow.Progress) error {
 	return w.create(ctx, p)
 }
 
-// installEarly brings Drover to the cluster as soon as somebody answers there, while the rest of it becomes ready, until end is called. It is
-// a head start only: the phase that installs does what is still to be done, and is the one to tell what can't be.
+// installEarly installs Drover as soon as the cluster's API server answers, while the rest of the
+// cluster becomes ready, until end is called. It is only a head start: the phase that installs
+// completes the installation and reports failures.
 func (m *Management) installEarly(ctx context.Context, w *Workload) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -113,8 +115,9 @@ func (m *Management) installEarly(ctx context.Context, w *Workload) (end func())
 	return func() { cancel(); <-ended }
 }
 
-// workAt has all in place that machines of the cluster need, and is the cluster on the plane of this machine.
-func (m *Management) workAt(ctx context.Context, p *workflow.Progress) (*Workload, error) {
+// workAt preloads what the machines need, and returns the cluster with its objects on the bootstrap
+// plane.
+func (m *Management) workAt(ctx context.Context, p *phase.Progress) (*Workload, error) {
 	w, err := m.onBootstrap(ctx, p)
 	if err != nil {
 		return nil, err
@@ -123,7 +126,8 @@ func (m *Management) workAt(ctx context.Context, p *workflow.Progress) (*Workloa
 	return w, m.deliver(ctx, p)
 }
 
-// mark says that a command is at work, without which a management cluster can't be made.
+// mark annotates the cluster as being changed by a command, without which the webhook rejects a
+// management cluster.
 func (m *Management) mark() {
 	c := m.Config.Cluster
 	if c.Annotations == nil {
@@ -133,8 +137,8 @@ func (m *Management) mark() {
 	c.Annotations[anywherev1.ManagementComponentsVersionAnnotation] = m.version()
 }
 
-// deliver has machines have Drover's image before they need it.
-func (m *Management) deliver(ctx context.Context, p *workflow.Progress) error {
+// deliver preloads Drover's image on the machines of this host.
+func (m *Management) deliver(ctx context.Context, p *phase.Progress) error {
 	if m.Image != "" {
 		return nil
 	}
@@ -142,30 +146,30 @@ func (m *Management) deliver(ctx context.Context, p *workflow.Progress) error {
 	if err != nil {
 		return err
 	}
-	p.Waiting("the image of Drover for the machines")
-	return management.Deliver(ctx, m.Metal, image)
+	p.Waiting("Preloading Drover's image on the machines of this host")
+	return bootstrap.Deliver(ctx, m.Metal, image)
 }
 
-func (m *Management) ownImage() (*management.Archive, error) {
+func (m *Management) ownImage() (*bootstrap.Archive, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("finding the program: %w", err)
+		return nil, fmt.Errorf("locating the running program: %w", err)
 	}
-	return management.Image(self)
+	return bootstrap.Image(self)
 }
 
-// install puts Drover on the cluster and waits until it works.
-func (m *Management) install(ctx context.Context, p *workflow.Progress, to *rest.Config) error {
-	p.Waiting("Drover's kinds, roles and webhooks on the cluster")
+// install installs Drover on the cluster and waits until it is ready.
+func (m *Management) install(ctx context.Context, p *phase.Progress, to *rest.Config) error {
+	p.Waiting("Installing Drover's kinds, roles and webhooks on the cluster")
 	if err := m.applyComponents(ctx, to); err != nil {
 		return err
 	}
-	return management.Ready(ctx, to, func(what string) { p.Waiting("Drover on the cluster: %s", what) })
+	return bootstrap.Ready(ctx, to, func(what string) { p.Waiting("Starting Drover on the cluster: %s", what) })
 }
 
-// applyComponents writes to the cluster what Drover consists of, as far as it is not there.
+// applyComponents applies Drover's components that are missing or outdated.
 func (m *Management) applyComponents(ctx context.Context, to *rest.Config) error {
-	o := management.Options{Image: m.Image}
+	o := bootstrap.Options{Image: m.Image}
 	if m.Image == "" {
 		image, err := m.ownImage()
 		if err != nil {
@@ -174,21 +178,21 @@ func (m *Management) applyComponents(ctx context.Context, to *rest.Config) error
 		o.Image = image.Reference
 	}
 	if m.Config.Packet == nil {
-		local, err := management.ReadMetal(m.Metal)
+		local, err := bootstrap.ReadMetal(m.Metal)
 		if err != nil {
 			return err
 		}
 		o.Metal = &local
 	}
-	// The key that signed the bundles that it brings along. One that has a key already keeps it.
-	if m.newborn && exists(m.Bootstrap.BundleKey()) {
+	// The key that signed the bundles that move there. A cluster that has a key keeps it.
+	if m.firstInstall && exists(m.Bootstrap.BundleKey()) {
 		o.BundleKey = m.Bootstrap.BundleKey()
 	}
-	return management.Install(ctx, to, o)
+	return bootstrap.Install(ctx, to, o)
 }
 
-// moveToItself has the cluster have Drover, and then its own objects.
-func (m *Management) moveToItself(ctx context.Context, p *workflow.Progress) error {
+// moveToItself installs Drover on the cluster and moves the cluster's objects there.
+func (m *Management) moveToItself(ctx context.Context, p *phase.Progress) error {
 	own, err := m.own()
 	if err != nil {
 		return err
@@ -196,16 +200,16 @@ func (m *Management) moveToItself(ctx context.Context, p *workflow.Progress) err
 	if err := m.install(ctx, p, own); err != nil {
 		return err
 	}
-	bootstrap, err := m.onBootstrap(ctx, p)
+	source, err := m.onBootstrap(ctx, p)
 	if err != nil {
 		return err
 	}
-	p.Waiting("the objects of the cluster to be moved to it")
-	return management.Move(ctx, bootstrap.REST, own, m.Config.Cluster.Name)
+	p.Waiting("Moving the cluster's objects to the cluster")
+	return bootstrap.Move(ctx, source.REST, own, m.Config.Cluster.Name)
 }
 
-// settle waits until the cluster is ready by its own account, and lets go of it.
-func (m *Management) settle(ctx context.Context, p *workflow.Progress) error {
+// settle waits until the cluster reports itself ready, and ends the change by a command.
+func (m *Management) settle(ctx context.Context, p *phase.Progress) error {
 	w, err := m.onItself(ctx)
 	if err != nil {
 		return err
@@ -215,7 +219,7 @@ func (m *Management) settle(ctx context.Context, p *workflow.Progress) error {
 			return err
 		}
 	}
-	if err := w.follow(p).untilReady(ctx, m.Limits); err != nil {
+	if err := w.follow(p, waitingFor).untilReady(ctx, m.Limits); err != nil {
 		return err
 	}
 	if err := m.unmark(ctx, w); err != nil {
@@ -224,7 +228,7 @@ func (m *Management) settle(ctx context.Context, p *workflow.Progress) error {
 	return w.writeFiles(ctx, p)
 }
 
-// unmark says that no command is at work any more.
+// unmark removes the mark.
 func (m *Management) unmark(ctx context.Context, w *Workload) error {
 	live, err := w.plane.Find(ctx, m.Config.Cluster.Namespace, m.Config.Cluster.Name)
 	if err != nil {

@@ -6,42 +6,42 @@ import (
 	"strings"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
 
-// Delete is the plan to delete a management cluster, or what there is of one that was never finished.
-func (m *Management) Delete() (*workflow.Plan, error) {
-	return m.plan(workflow.Delete,
-		workflow.Phase{Name: workflow.SetupAndValidate, Repeat: true, Run: m.setupDelete},
-		workflow.Phase{Name: workflow.CreateBootstrapCluster, Run: m.startBootstrap, Changes: []string{"starts a management plane in " + m.Bootstrap.Dir}},
-		workflow.Phase{Name: workflow.InstallCAPI, Run: m.readyBootstrap},
-		workflow.Phase{Name: workflow.MoveManagementToBootstrap, Run: m.moveToBootstrap, Changes: []string{"moves all objects of the cluster to that plane"}},
-		workflow.Phase{Name: workflow.DeleteWorkloadCluster, Run: m.delete, Changes: []string{
+// Delete plans the deletion of a management cluster, or of what exists of an unfinished one.
+func (m *Management) Delete() (*phase.Plan, error) {
+	return m.plan(Delete, m.Config, []phase.Phase{
+		{Name: SetupAndValidate, Summary: "Run preflight checks", Repeat: true, Run: m.setupDelete},
+		{Name: CreateBootstrapCluster, Summary: summaryBootstrap, Run: m.startBootstrap, Changes: m.startsBootstrap()},
+		{Name: InstallCAPI, Summary: summaryBootstrapReady, Run: m.startBootstrap},
+		{Name: MoveManagementToBootstrap, Summary: summaryMoveToBootstrap, Run: m.moveToBootstrap, Changes: []string{movesToBootstrap}},
+		{Name: DeleteWorkloadCluster, Summary: summaryDelete, Run: m.delete, Changes: []string{
 			fmt.Sprintf("deletes Cluster %s with its machines and addresses", m.Config.Cluster.Name), "removes " + m.files().Kubeconfig(),
 		}},
-		workflow.Phase{Name: workflow.CleanupGitRepo, Run: m.withoutGit},
-		workflow.Phase{Name: workflow.DeleteBootstrap, Run: m.deleteBootstrap, Changes: []string{"removes " + m.Bootstrap.Dir}},
-	)
+		{Name: CleanupGitRepo, Summary: summaryWithoutGit, Run: m.withoutGit},
+		{Name: DeleteBootstrap, Summary: summaryDeleteBootstrap, Run: m.deleteBootstrap, Changes: m.removesBootstrap()},
+	})
 }
 
-func (m *Management) setupDelete(ctx context.Context, p *workflow.Progress) error {
+func (m *Management) setupDelete(ctx context.Context, p *phase.Progress) error {
 	w, live, err := m.home(ctx, p)
 	switch {
 	case m.Undo && live == nil && !p.Resumed() && !m.hasBootstrap() && !exists(m.files().Kubeconfig()):
-		return workflow.Finish("nothing was made")
+		return phase.Finish("nothing was created")
 	case err != nil && !p.Resumed():
 		return err
 	case live == nil && !p.Resumed() && !m.hasBootstrap():
-		return fmt.Errorf("there is no cluster %q, neither on itself nor on a plane of this machine", m.Config.Cluster.Name)
+		return fmt.Errorf("cluster %q not found, neither on itself nor on a bootstrap plane", m.Config.Cluster.Name)
 	case live == nil:
 		return nil
 	}
 	m.Config.Cluster.Namespace = live.Namespace
-	return preflight(ctx, p, w.checkVersions, func(ctx context.Context, _ *workflow.Progress) []error { return m.checkAlone(ctx, w) })
+	return preflight(ctx, p, w.checkVersions, func(ctx context.Context, _ *phase.Progress) []error { return m.checkWorkloads(ctx, w) })
 }
 
-// checkAlone refuses to delete what workload clusters depend on.
-func (m *Management) checkAlone(ctx context.Context, w *Workload) []error {
+// checkWorkloads rejects the deletion of a management cluster that has workload clusters.
+func (m *Management) checkWorkloads(ctx context.Context, w *Workload) []error {
 	others, err := m.others(ctx, w)
 	if err != nil {
 		return []error{err}
@@ -55,11 +55,11 @@ func (m *Management) checkAlone(ctx context.Context, w *Workload) []error {
 	if len(names) == 0 {
 		return nil
 	}
-	return []error{fmt.Errorf("management cluster %q still has workload clusters (%s): delete them first, or nobody could any more", m.Config.Cluster.Name, strings.Join(names, ", "))}
+	return []error{fmt.Errorf("management cluster %q still has workload clusters (%s): delete them first", m.Config.Cluster.Name, strings.Join(names, ", "))}
 }
 
-// delete deletes the cluster on the plane of this machine.
-func (m *Management) delete(ctx context.Context, p *workflow.Progress) error {
+// delete deletes the cluster from the bootstrap plane.
+func (m *Management) delete(ctx context.Context, p *phase.Progress) error {
 	w, err := m.onBootstrap(ctx, p)
 	if err != nil {
 		return err

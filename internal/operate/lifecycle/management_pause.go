@@ -6,29 +6,30 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
 
-// keptClusters are the clusters that were paused, as "kind/namespace/name".
+// keptClusters is the checkpoint key of the paused clusters, as "kind/namespace/name".
 const keptClusters = "clusters-paused"
 
-// held is a cluster that can be paused: one of ours, or the one of Cluster API below it.
-type held struct {
+// pausable is a cluster that can be paused: one of Drover's, or the Cluster API cluster below it.
+type pausable struct {
 	client.Object
 
-	name   string
-	paused bool
-	set    func(pause bool)
+	name          string
+	paused        bool
+	pause, resume func()
 }
 
-// pauseOthers has nobody work on workload clusters while their management cluster changes. They run on. What somebody else has paused is
-// left as it is.
-func (m *Management) pauseOthers(ctx context.Context, p *workflow.Progress) error {
+// pauseOthers pauses the workload clusters while their management cluster changes. They keep running.
+// Clusters that are paused already stay so.
+func (m *Management) pauseOthers(ctx context.Context, p *phase.Progress) error {
 	w, err := m.onItself(ctx)
 	if err != nil {
 		return err
@@ -47,29 +48,29 @@ func (m *Management) pauseOthers(ctx context.Context, p *workflow.Progress) erro
 		}
 		if !slices.Contains(paused, h.name) {
 			paused = append(paused, h.name)
-			// First the record: what is recorded and was not done is no harm.
+			// Recorded first: an entry without a pause is harmless, a pause without an entry stays.
 			if err := p.Keep(keptClusters, paused); err != nil {
 				return err
 			}
 		}
-		if err := h.change(ctx, w.plane.Client, true); err != nil {
+		if err := h.change(ctx, w.plane.Client, h.pause); err != nil {
 			return err
 		}
 	}
 	if len(paused) == 0 {
-		return workflow.Skip("there are no workload clusters that are not paused already")
+		return phase.Skip("no workload clusters to pause")
 	}
 	return nil
 }
 
 // resumeOthers resumes exactly the clusters that were paused.
-func (m *Management) resumeOthers(ctx context.Context, p *workflow.Progress) error {
+func (m *Management) resumeOthers(ctx context.Context, p *phase.Progress) error {
 	var paused []string
 	if _, err := p.Kept(keptClusters, &paused); err != nil {
 		return err
 	}
 	if len(paused) == 0 {
-		return workflow.Skip("nothing was paused")
+		return phase.Skip("nothing was paused")
 	}
 	w, err := m.onItself(ctx)
 	if err != nil {
@@ -81,7 +82,7 @@ func (m *Management) resumeOthers(ctx context.Context, p *workflow.Progress) err
 	}
 	for _, h := range slices.Backward(all) {
 		if h.paused && slices.Contains(paused, h.name) {
-			if err := h.change(ctx, w.plane.Client, false); err != nil {
+			if err := h.change(ctx, w.plane.Client, h.resume); err != nil {
 				return err
 			}
 		}
@@ -89,9 +90,9 @@ func (m *Management) resumeOthers(ctx context.Context, p *workflow.Progress) err
 	return nil
 }
 
-// others are all clusters but this one, ours first.
-func (m *Management) others(ctx context.Context, w *Workload) ([]held, error) {
-	var all []held
+// others returns all clusters but this one, Drover's first.
+func (m *Management) others(ctx context.Context, w *Workload) ([]pausable, error) {
+	var all []pausable
 	ours := &anywherev1.ClusterList{}
 	theirs := &clusterv1.ClusterList{}
 	for _, list := range []client.ObjectList{ours, theirs} {
@@ -101,39 +102,36 @@ func (m *Management) others(ctx context.Context, w *Workload) ([]held, error) {
 	}
 	for i := range ours.Items {
 		if c := &ours.Items[i]; c.Name != m.Config.Cluster.Name {
-			all = append(all, held{c, "Cluster/" + c.Namespace + "/" + c.Name, c.IsPaused(), func(pause bool) { setPaused(c, pause) }})
+			all = append(all, pausableCluster(c))
 		}
 	}
 	for i := range theirs.Items {
 		if c := &theirs.Items[i]; c.Name != m.Config.Cluster.Name {
-			all = append(all, held{c, "cluster-api/" + c.Namespace + "/" + c.Name, ptr.Deref(c.Spec.Paused, false), func(pause bool) {
-				c.Spec.Paused = nil
-				if pause {
-					c.Spec.Paused = ptr.To(true)
-				}
-			}})
+			all = append(all, pausable{
+				c, "cluster-api/" + c.Namespace + "/" + c.Name, ptr.Deref(c.Spec.Paused, false),
+				func() { c.Spec.Paused = ptr.To(true) }, func() { c.Spec.Paused = nil },
+			})
 		}
 	}
 	return all, nil
 }
 
-func setPaused(c *anywherev1.Cluster, pause bool) { //nolint:revive // Both directions of one thing.
-	if c.Annotations == nil {
-		c.Annotations = map[string]string{}
-	}
-	delete(c.Annotations, anywherev1.PausedAnnotation)
-	if pause {
-		c.Annotations[anywherev1.PausedAnnotation] = "true"
+// pausableCluster returns how a Cluster of Drover's is paused.
+func pausableCluster(c *anywherev1.Cluster) pausable {
+	return pausable{
+		c, "Cluster/" + c.Namespace + "/" + c.Name, c.IsPaused(),
+		func() { metav1.SetMetaDataAnnotation(&c.ObjectMeta, anywherev1.PausedAnnotation, "true") },
+		func() { delete(c.Annotations, anywherev1.PausedAnnotation) },
 	}
 }
 
-// change writes it, and does not mind a cluster that has gone.
-func (h held) change(ctx context.Context, c client.Client, pause bool) error {
-	before := h.DeepCopyObject().(client.Object) // A copy of an object is one.
-	h.set(pause)
+// change writes what edit does to the cluster. A cluster that is gone is ignored.
+func (h pausable) change(ctx context.Context, c client.Client, edit func()) error {
+	before := h.DeepCopyObject().(client.Object)
+	edit()
 	err := c.Patch(ctx, h.Object, client.MergeFrom(before), client.FieldOwner(anywherev1.FieldManagerCLI))
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("pausing or resuming %s: %w", h.name, err)
+		return fmt.Errorf("changing whether %s is paused: %w", h.name, err)
 	}
 	return nil
 }

@@ -7,32 +7,30 @@ import (
 
 	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/operate/bootstrap"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
 
-// Upgrade is the plan to bring a management cluster to a new spec, and Drover on it to this version.
-func (m *Management) Upgrade() (*workflow.Plan, error) {
-	var changes []string
-	for _, d := range m.differences {
-		changes = append(changes, "changes "+d.String())
-	}
-	return m.plan(workflow.Upgrade,
-		workflow.Phase{Name: workflow.SetupAndValidate, Repeat: true, Run: m.setupUpgrade},
-		workflow.Phase{Name: workflow.UpdateSecrets, Run: m.updateSecrets, Changes: []string{"renews the credentials for machines, if they have changed"}},
-		workflow.Phase{Name: workflow.UpgradeNeeded, Run: m.upgradeNeeded},
-		workflow.Phase{Name: workflow.PauseEksAAndFluxReconcile, Run: m.pauseOthers, Changes: []string{"pauses the workload clusters, which run on meanwhile"}},
-		workflow.Phase{Name: workflow.CreateBootstrapCluster, Run: m.startBootstrap, Changes: []string{"starts a management plane in " + m.Bootstrap.Dir}},
-		workflow.Phase{Name: workflow.InstallCAPI, Run: m.readyBootstrap},
-		workflow.Phase{Name: workflow.MoveManagementToBootstrap, Run: m.moveToBootstrap, Changes: []string{"moves all objects of the cluster to that plane"}},
-		workflow.Phase{Name: workflow.UpgradeWorkloadCluster, Run: m.upgrade, Changes: changes},
-		workflow.Phase{Name: workflow.MoveManagementToWorkload, Run: m.moveToItself, Changes: []string{"brings Drover on the cluster to this version", "moves all objects back"}},
-		workflow.Phase{Name: workflow.UpdateClusterAndGitResources, Run: m.writeDown, Changes: []string{"writes " + m.files().Spec()}},
-		workflow.Phase{Name: workflow.ResumeFluxReconcile, Run: m.resumeOthers, Changes: []string{"resumes exactly the clusters that were paused"}},
-		workflow.Phase{Name: workflow.DeleteBootstrap, Run: m.deleteBootstrap, Changes: []string{"removes " + m.Bootstrap.Dir}},
-	)
+// Upgrade plans the upgrade of a management cluster to a new spec, and of Drover on it to this version.
+func (m *Management) Upgrade() (*phase.Plan, error) {
+	return m.plan(Upgrade, m.Config, []phase.Phase{
+		{Name: SetupAndValidate, Summary: summaryValidate, Repeat: true, Run: m.setupUpgrade},
+		{Name: UpdateSecrets, Summary: "Update the cluster's credentials for machines", Run: m.updateSecrets, Changes: []string{"updates the credentials for machines, if they changed"}},
+		{Name: UpgradeNeeded, Summary: "Check whether an upgrade is needed", Run: m.upgradeNeeded},
+		{Name: PauseEksAAndFluxReconcile, Summary: "Pause reconciliation of workload clusters", Run: m.pauseOthers, Changes: []string{"pauses the workload clusters, which keep running"}},
+		{Name: CreateBootstrapCluster, Summary: summaryBootstrap, Run: m.startBootstrap, Changes: m.startsBootstrap()},
+		{Name: InstallCAPI, Summary: summaryBootstrapReady, Run: m.startBootstrap},
+		{Name: MoveManagementToBootstrap, Summary: summaryMoveToBootstrap, Run: m.moveToBootstrap, Changes: []string{movesToBootstrap}},
+		{Name: UpgradeWorkloadCluster, Summary: "Upgrade the cluster to the new spec", Run: m.upgrade, Changes: changeLines(m.differences)},
+		{Name: MoveManagementToWorkload, Summary: "Upgrade Drover on the cluster and move its objects back", Run: m.moveToItself, Changes: []string{
+			"upgrades Drover on the cluster to this version", "moves the cluster's objects back",
+		}},
+		{Name: UpdateClusterAndGitResources, Summary: "Wait for the cluster and write the new spec to a file", Run: m.recordSpec, Changes: []string{"writes " + m.files().Spec()}},
+		{Name: ResumeFluxReconcile, Summary: "Resume reconciliation of workload clusters", Run: m.resumeOthers, Changes: []string{"resumes the clusters that were paused"}},
+		{Name: DeleteBootstrap, Summary: summaryDeleteBootstrap, Run: m.deleteBootstrap, Changes: m.removesBootstrap()},
+	})
 }
 
-// Differences reads what an upgrade would change. Nothing is changed.
+// Differences returns the fields that an upgrade would change. It changes nothing.
 func (m *Management) Differences(ctx context.Context) ([]Difference, error) {
 	w, err := m.itself()
 	if err != nil {
@@ -42,8 +40,9 @@ func (m *Management) Differences(ctx context.Context) ([]Difference, error) {
 	return m.differences, err
 }
 
-// setupUpgrade looks at the cluster where its objects are, which after an interruption may be the plane of this machine.
-func (m *Management) setupUpgrade(ctx context.Context, p *workflow.Progress) error {
+// setupUpgrade checks the cluster where its objects are. After an interruption that may be the
+// bootstrap plane.
+func (m *Management) setupUpgrade(ctx context.Context, p *phase.Progress) error {
 	if err := checkSpec(m.Config, p); err != nil {
 		return err
 	}
@@ -52,9 +51,9 @@ func (m *Management) setupUpgrade(ctx context.Context, p *workflow.Progress) err
 		return err
 	}
 	if live == nil {
-		return fmt.Errorf("there is no cluster %q, neither on itself nor on a plane of this machine: create it first", m.Config.Cluster.Name)
+		return fmt.Errorf("cluster %q not found, neither on itself nor on a bootstrap plane: create it first", m.Config.Cluster.Name)
 	}
-	if err := preflight(ctx, p, w.checkVersions, w.checkThere); err != nil {
+	if err := preflight(ctx, p, w.checkVersions, w.checkUpgradable); err != nil {
 		return err
 	}
 	if err := preflight(ctx, p, w.checkChange); err != nil {
@@ -64,7 +63,7 @@ func (m *Management) setupUpgrade(ctx context.Context, p *workflow.Progress) err
 	return nil
 }
 
-func (m *Management) updateSecrets(ctx context.Context, p *workflow.Progress) error {
+func (m *Management) updateSecrets(ctx context.Context, p *phase.Progress) error {
 	w, _, err := m.home(ctx, p)
 	if err != nil {
 		return err
@@ -75,15 +74,15 @@ func (m *Management) updateSecrets(ctx context.Context, p *workflow.Progress) er
 	changed, err := m.renewCredentials(ctx, w.plane.Client)
 	switch {
 	case errors.Is(err, errNoCredentials):
-		return workflow.Skip("no other credentials are given in the environment")
+		return phase.Skip("the environment has no other credentials")
 	case err == nil && !changed:
-		return workflow.Skip("the credentials have not changed")
+		return phase.Skip("the credentials have not changed")
 	}
 	return err
 }
 
-// upgradeNeeded ends the workflow if the cluster is as it should be, and Drover on it is this one.
-func (m *Management) upgradeNeeded(ctx context.Context, p *workflow.Progress) error {
+// upgradeNeeded finishes the run if both the cluster and Drover on it are up to date.
+func (m *Management) upgradeNeeded(ctx context.Context, p *phase.Progress) error {
 	if len(m.differences) > 0 || m.hasBootstrap() {
 		return nil
 	}
@@ -95,38 +94,34 @@ func (m *Management) upgradeNeeded(ctx context.Context, p *workflow.Progress) er
 	if err != nil {
 		return err
 	}
-	if version.SameBuild(installed, m.version()) && w.follow(p).reached(ctx, live) {
-		return workflow.Finish("the cluster is as the spec wants it, and has this version of Drover")
+	if version.SameBuild(installed, m.version()) && w.follow(p, upgrading).reached(ctx, live) {
+		return phase.Finish("the cluster is up to date, and so is Drover on it")
 	}
 	return nil
 }
 
-// readyBootstrap makes sure that the plane of this machine answers and has all that the cluster needs, also after a restart of the machine.
-func (m *Management) readyBootstrap(ctx context.Context, p *workflow.Progress) error {
-	return m.startBootstrap(ctx, p)
-}
-
-func (m *Management) moveToBootstrap(ctx context.Context, p *workflow.Progress) error {
+// moveToBootstrap moves the cluster's objects to the bootstrap plane, unless they are there.
+func (m *Management) moveToBootstrap(ctx context.Context, p *phase.Progress) error {
 	w, live, err := m.home(ctx, p)
 	if err != nil {
 		return err
 	}
-	bootstrap, err := m.onBootstrap(ctx, p)
+	target, err := m.onBootstrap(ctx, p)
 	switch {
 	case err != nil:
 		return err
 	case live == nil:
-		return workflow.Skip("there is nothing to move")
-	case w.REST.Host == bootstrap.REST.Host:
-		// It is there already, perhaps still paused for the way.
-		return management.Resume(ctx, bootstrap.REST, m.Config.Cluster.Name)
+		return phase.Skip("nothing to move")
+	case w.REST.Host == target.REST.Host:
+		// It has arrived, but may still be paused.
+		return bootstrap.Resume(ctx, target.REST, m.Config.Cluster.Name)
 	}
-	p.Waiting("the objects of the cluster to be moved to the plane of this machine")
-	return management.Move(ctx, w.REST, bootstrap.REST, m.Config.Cluster.Name)
+	p.Waiting("Moving the cluster's objects to the bootstrap plane")
+	return bootstrap.Move(ctx, w.REST, target.REST, m.Config.Cluster.Name)
 }
 
-// upgrade brings the cluster to its new spec.
-func (m *Management) upgrade(ctx context.Context, p *workflow.Progress) error {
+// upgrade upgrades the cluster from the bootstrap plane.
+func (m *Management) upgrade(ctx context.Context, p *phase.Progress) error {
 	w, err := m.workAt(ctx, p)
 	if err != nil {
 		return err
@@ -134,13 +129,22 @@ func (m *Management) upgrade(ctx context.Context, p *workflow.Progress) error {
 	if err := w.applyAll(ctx); err != nil {
 		return err
 	}
-	return w.follow(p).untilReady(ctx, m.Limits)
+	return w.follow(p, upgrading).untilReady(ctx, m.Limits)
 }
 
-// writeDown waits until the cluster is ready by its own account, and writes the files about it.
-func (m *Management) writeDown(ctx context.Context, p *workflow.Progress) error {
+// recordSpec waits until the cluster, which manages itself again, is ready, and writes its files.
+func (m *Management) recordSpec(ctx context.Context, p *phase.Progress) error {
 	if m.Config.Cluster.Spec.GitOpsRef != nil {
 		p.Note("%v", withoutGit(m.Config))
 	}
 	return m.settle(ctx, p)
+}
+
+// Versions returns the versions of Kubernetes and Drover before and after an upgrade.
+func (m *Management) Versions(ctx context.Context) ([]Difference, error) {
+	w, err := m.itself()
+	if err != nil {
+		return nil, err
+	}
+	return w.Versions(ctx)
 }

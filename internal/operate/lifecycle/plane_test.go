@@ -27,7 +27,7 @@ import (
 	"github.com/drover-dev/drover/internal/install/about"
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/inspect"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 	"github.com/drover-dev/drover/internal/plane"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
@@ -64,7 +64,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// cluster makes one of ours, with the one of Cluster API below it.
+// cluster creates a Cluster of Drover's, with the Cluster API cluster below it.
 func (w *world) cluster(name string, paused bool) {
 	w.Helper()
 	ours := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}, Spec: anywherev1.ClusterSpec{Management: ptr.To(false)}}
@@ -82,7 +82,7 @@ func (w *world) cluster(name string, paused bool) {
 	}
 }
 
-// pausedNow are the names of the clusters that are paused, both kinds.
+// pausedNow returns the names of the paused clusters of both kinds.
 func (w *world) pausedNow() []string {
 	w.Helper()
 	ours, theirs := &anywherev1.ClusterList{}, &clusterv1.ClusterList{}
@@ -102,7 +102,7 @@ func (w *world) pausedNow() []string {
 	return out
 }
 
-// management is the management cluster of the plane.
+// management returns the planner of the plane's management cluster.
 func (w *world) management() *Management {
 	w.Helper()
 	kubeconfig := filepath.Join(w.dir, "own.kubeconfig")
@@ -113,26 +113,26 @@ func (w *world) management() *Management {
 	}
 }
 
-// run runs phases as a workflow.
-func (w *world) run(phases ...func(context.Context, *workflow.Progress) error) error {
-	plan := &workflow.Plan{Command: "upgrade cluster", Cluster: "mgmt"}
+// run runs functions as phases of a plan.
+func (w *world) run(phases ...func(context.Context, *phase.Progress) error) error {
+	plan := &phase.Plan{Command: "upgrade cluster", Cluster: "mgmt"}
 	for i, run := range phases {
-		plan.Phases = append(plan.Phases, workflow.Phase{Name: string(rune('a' + i)), Run: run})
+		plan.Phases = append(plan.Phases, phase.Phase{Name: string(rune('a' + i)), Run: run})
 	}
-	_, err := plan.Run(w.Context(), Files{Dir: w.dir, Cluster: "mgmt"}.Record(), func(workflow.Event) {})
+	_, err := plan.Run(w.Context(), Files{Dir: w.dir, Cluster: "mgmt"}.Record(), func(phase.Event) {})
 	return err
 }
 
-func TestExactlyTheClustersThatWerePausedAreResumed(t *testing.T) {
+func TestOnlyPausedClustersAreResumed(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("mgmt", false)
 	w.cluster("one", false)
 	w.cluster("two", false)
-	w.cluster("his", true)
+	w.cluster("third", true)
 	m := w.management()
 	killed := errors.New("killed")
 	die := true
-	upgrade := func(context.Context, *workflow.Progress) error {
+	upgrade := func(context.Context, *phase.Progress) error {
 		if die {
 			return killed
 		}
@@ -141,24 +141,24 @@ func TestExactlyTheClustersThatWerePausedAreResumed(t *testing.T) {
 	if err := w.run(m.pauseOthers, upgrade, m.resumeOthers); !errors.Is(err, killed) {
 		t.Fatal(err)
 	}
-	all := []string{"ours his", "ours one", "ours two", "theirs his", "theirs one", "theirs two"}
+	all := []string{"ours third", "ours one", "ours two", "theirs third", "theirs one", "theirs two"}
 	if diff := cmp.Diff(all, w.pausedNow()); diff != "" {
 		t.Errorf("paused (-want +got):\n%s", diff)
 	}
 	die = false
 	w.must(w.run(m.pauseOthers, upgrade, m.resumeOthers))
-	if diff := cmp.Diff([]string{"ours his", "theirs his"}, w.pausedNow()); diff != "" {
+	if diff := cmp.Diff([]string{"ours third", "theirs third"}, w.pausedNow()); diff != "" {
 		t.Errorf("still paused (-want +got):\n%s", diff)
 	}
 }
 
-func TestAPauseThatWasCutShortIsTakenUp(t *testing.T) {
+func TestInterruptedPauseIsResumed(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("one", false)
 	w.cluster("two", false)
 	m := w.management()
-	half := func(ctx context.Context, p *workflow.Progress) error {
-		// What a process leaves that was killed after it recorded and paused the first.
+	half := func(ctx context.Context, p *phase.Progress) error {
+		// What a process leaves that was killed after it paused the first cluster.
 		if err := p.Keep(keptClusters, []string{"Cluster/" + w.namespace + "/one"}); err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func TestAPauseThatWasCutShortIsTakenUp(t *testing.T) {
 	}
 }
 
-func TestAManagementClusterWithWorkloadClustersIsNotDeleted(t *testing.T) {
+func TestManagementClusterWithWorkloadClustersIsNotDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("mgmt", false)
 	w.cluster("one", false)
@@ -187,7 +187,7 @@ func TestAManagementClusterWithWorkloadClustersIsNotDeleted(t *testing.T) {
 	w.must(w.run(m.setupDelete))
 }
 
-// workload is a workload cluster of the plane.
+// workload returns the planner of a workload cluster.
 func (w *world) workload(name string) *Workload {
 	w.Helper()
 	c := &spec.Config{
@@ -203,11 +203,11 @@ func (w *world) workload(name string) *Workload {
 	return &Workload{Options: Options{Dir: w.dir}, Config: c, REST: w.config}
 }
 
-func TestAnOldProgramIsRefusedBeforeItChangesAnything(t *testing.T) {
+func TestOlderDroverIsRejected(t *testing.T) {
 	w := newWorld(t)
 	w.stamp("v0.6.0")
 	defer w.stamp(version.Get().Version)
-	for own, want := range map[string]string{"v0.5.0": "an older command line must not work on it", "v0.8.0": "only the minor version before is supported"} {
+	for own, want := range map[string]string{"v0.5.0": "an older drover is not supported", "v0.8.0": "only the previous minor version is supported"} {
 		c := w.workload("old")
 		c.Version = own
 		err := w.run(c.setupCreate)
@@ -222,7 +222,7 @@ func TestAnOldProgramIsRefusedBeforeItChangesAnything(t *testing.T) {
 	}
 }
 
-func TestAnOldProgramOfACreatorIsRefusedBeforeItChangesAnything(t *testing.T) {
+func TestOlderDroverOfACreatorIsRejected(t *testing.T) {
 	w := newWorld(t)
 	w.creator("old-dev")
 	w.runs(about.Plane{Version: "v0.6.0", Kubernetes: []string{"v1.36.3", "v1.35.4"}})
@@ -230,7 +230,7 @@ func TestAnOldProgramOfACreatorIsRefusedBeforeItChangesAnything(t *testing.T) {
 	c.Version = "v0.5.0"
 	c.REST = rest.CopyConfig(w.config)
 	c.REST.Impersonate = rest.ImpersonationConfig{UserName: "old-dev", Groups: []string{"system:authenticated"}}
-	for name, setup := range map[string]func(context.Context, *workflow.Progress) error{"create": c.setupCreate, "upgrade": c.setupUpgrade, "delete": c.setupDelete} {
+	for name, setup := range map[string]func(context.Context, *phase.Progress) error{"create": c.setupCreate, "upgrade": c.setupUpgrade, "delete": c.setupDelete} {
 		var skew *SkewError
 		if err := w.run(setup); !errors.As(err, &skew) || !strings.Contains(err.Error(), "use Drover v0.6.0") {
 			t.Errorf("%s: %v", name, err)
@@ -238,7 +238,7 @@ func TestAnOldProgramOfACreatorIsRefusedBeforeItChangesAnything(t *testing.T) {
 	}
 	c.Version = "v0.6.0"
 	c.Config.Cluster.Spec.KubernetesVersion = "1.34"
-	if err := w.run(c.setupCreate); err == nil || !strings.Contains(err.Error(), "has no Kubernetes 1.34, only v1.36.3, v1.35.4") {
+	if err := w.run(c.setupCreate); err == nil || !strings.Contains(err.Error(), "does not offer Kubernetes 1.34: choose one of v1.36.3, v1.35.4") {
 		t.Errorf("a version that the plane does not have: %v", err)
 	}
 	c.Config.Cluster.Spec.KubernetesVersion = "1.35"
@@ -248,7 +248,7 @@ func TestAnOldProgramOfACreatorIsRefusedBeforeItChangesAnything(t *testing.T) {
 	}
 }
 
-// runs has the plane say what runs there.
+// runs publishes what runs on the plane.
 func (w *world) runs(p about.Plane) {
 	w.Helper()
 	keeper := &about.Keeper{Client: w.client, Live: w.client, Plane: p}
@@ -260,7 +260,7 @@ func (w *world) runs(p about.Plane) {
 	})
 }
 
-// creator lets a user make clusters.
+// creator grants a user the role of a creator.
 func (w *world) creator(user string) {
 	w.Helper()
 	w.must(w.client.Create(w.Context(), &rbacv1.RoleBinding{
@@ -270,7 +270,7 @@ func (w *world) creator(user string) {
 	}))
 }
 
-// stamp has the plane be of another version.
+// stamp changes the version of the plane.
 func (w *world) stamp(version string) {
 	w.Helper()
 	definition := &metav1.PartialObjectMetadata{}
@@ -282,13 +282,13 @@ func (w *world) stamp(version string) {
 	w.must(w.client.Patch(context.Background(), definition, client.MergeFrom(before)))
 }
 
-func TestACreatorNeedsNoMoreThanTheirRole(t *testing.T) {
+func TestCreatorNeedsOnlyTheirRole(t *testing.T) {
 	w := newWorld(t)
 	w.creator("dev")
 	c := w.workload("devs")
 	c.REST = rest.CopyConfig(w.config)
 	c.REST.Impersonate = rest.ImpersonationConfig{UserName: "dev", Groups: []string{"system:authenticated"}}
-	w.must(w.run(c.setupCreate, func(ctx context.Context, p *workflow.Progress) error {
+	w.must(w.run(c.setupCreate, func(ctx context.Context, p *phase.Progress) error {
 		if err := ensureNamespace(ctx, c.plane.Client, w.namespace); err != nil {
 			return err
 		}
@@ -309,7 +309,7 @@ func TestACreatorNeedsNoMoreThanTheirRole(t *testing.T) {
 	w.must(w.client.Delete(t.Context(), made))
 }
 
-func TestSeveralObjectsThatChangeAreOneChangeToTheControllers(t *testing.T) {
+func TestSeveralChangedObjectsAreOneChange(t *testing.T) {
 	w := newWorld(t)
 	c := w.workload("both")
 	c.Config.Docker, c.Config.Cluster.Spec.DatacenterRef = nil, anywherev1.Ref{Kind: anywherev1.PacketDatacenterConfigKind, Name: "both"}
@@ -335,7 +335,7 @@ func TestSeveralObjectsThatChangeAreOneChangeToTheControllers(t *testing.T) {
 		w.must(w.client.Get(t.Context(), c.key(), live))
 		return live.IsPaused()
 	}
-	w.must(w.run(c.pause, func(ctx context.Context, p *workflow.Progress) error {
+	w.must(w.run(c.pause, func(ctx context.Context, p *phase.Progress) error {
 		if !paused() {
 			t.Error("the controllers are not held back")
 		}

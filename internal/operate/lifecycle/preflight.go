@@ -12,10 +12,10 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/model/spec"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
 
-// PreflightError are the reasons, all of them, why nothing was begun.
+// PreflightError lists every preflight check that failed.
 type PreflightError struct{ Problems []error }
 
 func (e *PreflightError) Error() string {
@@ -23,21 +23,21 @@ func (e *PreflightError) Error() string {
 		return e.Problems[0].Error()
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "%d things are in the way:", len(e.Problems))
+	fmt.Fprintf(&out, "%d preflight checks failed:", len(e.Problems))
 	for _, p := range e.Problems {
 		fmt.Fprintf(&out, "\n  - %v", p)
 	}
 	return out.String()
 }
 
-// Unwrap lets callers look for one of them.
+// Unwrap returns the failures, so that callers can match one of them.
 func (e *PreflightError) Unwrap() []error { return e.Problems }
 
-// check looks at one thing and changes nothing.
-type check func(context.Context, *workflow.Progress) []error
+// check is a preflight check. It returns every problem that it finds, and changes nothing.
+type check func(context.Context, *phase.Progress) []error
 
-// preflight makes all checks, so that a user hears of all that is in the way at once.
-func preflight(ctx context.Context, p *workflow.Progress, checks ...check) error {
+// preflight runs all checks, and reports every problem at once.
+func preflight(ctx context.Context, p *phase.Progress, checks ...check) error {
 	var problems []error
 	for _, c := range checks {
 		problems = append(problems, c(ctx, p)...)
@@ -51,10 +51,10 @@ func preflight(ctx context.Context, p *workflow.Progress, checks ...check) error
 	return &PreflightError{Problems: problems}
 }
 
-// checkVersions compares this Drover with that of the plane.
-func (w *Workload) checkVersions(ctx context.Context, p *workflow.Progress) []error {
+// checkVersions compares the version of this Drover with that of the management plane.
+func (w *Workload) checkVersions(ctx context.Context, p *phase.Progress) []error {
 	if w.SkipSkew {
-		p.Note("the version of the management plane is not checked, as you asked")
+		p.Note("skipping the version check of the management plane")
 		return nil
 	}
 	plane, err := planeVersion(ctx, w.plane)
@@ -62,7 +62,7 @@ func (w *Workload) checkVersions(ctx context.Context, p *workflow.Progress) []er
 	case err != nil:
 		return []error{err}
 	case plane == "":
-		p.Note("the version of the management plane is not yours to see, and was not checked")
+		p.Note("skipping the version check: you may not read the version of the management plane")
 		return nil
 	}
 	if err := checkSkew(w.version(), plane); err != nil {
@@ -71,8 +71,8 @@ func (w *Workload) checkVersions(ctx context.Context, p *workflow.Progress) []er
 	return nil
 }
 
-// checkName makes sure that no other cluster has the name: names are unique over all namespaces.
-func (w *Workload) checkName(ctx context.Context, p *workflow.Progress) []error {
+// checkName rejects a name that another cluster has. Names are unique across namespaces.
+func (w *Workload) checkName(ctx context.Context, p *phase.Progress) []error {
 	key := w.key()
 	all := &anywherev1.ClusterList{}
 	err := w.plane.Client.List(ctx, all)
@@ -80,7 +80,7 @@ func (w *Workload) checkName(ctx context.Context, p *workflow.Progress) []error 
 		err = w.plane.Client.List(ctx, all, client.InNamespace(key.Namespace))
 	}
 	if err != nil {
-		return []error{fmt.Errorf("looking for clusters of that name: %w", err)}
+		return []error{fmt.Errorf("listing clusters: %w", err)}
 	}
 	mine := false
 	for i := range all.Items {
@@ -88,9 +88,9 @@ func (w *Workload) checkName(ctx context.Context, p *workflow.Progress) []error 
 		switch {
 		case c.Name != key.Name:
 		case c.Namespace != key.Namespace:
-			return []error{fmt.Errorf("cluster name %q already exists in namespace %q, and names are unique on a management plane: choose another", c.Name, c.Namespace)}
+			return []error{fmt.Errorf("cluster name %q already exists in namespace %q, and names are unique across namespaces: choose another name", c.Name, c.Namespace)}
 		case !p.Resumed():
-			return []error{fmt.Errorf("cluster %q already exists in namespace %q: change it with `drover upgrade cluster -f SPEC`, or choose another name", c.Name, c.Namespace)}
+			return []error{fmt.Errorf("cluster %q already exists in namespace %q: upgrade it with `drover upgrade cluster -f SPEC`, or choose another name", c.Name, c.Namespace)}
 		case !c.DeletionTimestamp.IsZero():
 			return []error{fmt.Errorf("cluster %q is being deleted: wait until it is gone", c.Name)}
 		default:
@@ -103,18 +103,18 @@ func (w *Workload) checkName(ctx context.Context, p *workflow.Progress) []error 
 	return w.checkUnmanaged(ctx, p)
 }
 
-// checkUnmanaged makes sure that no cluster of Cluster API, that nobody here describes, has the name.
-func (w *Workload) checkUnmanaged(ctx context.Context, p *workflow.Progress) []error {
+// checkUnmanaged rejects the name of a Cluster API cluster that Drover does not manage.
+func (w *Workload) checkUnmanaged(ctx context.Context, p *phase.Progress) []error {
 	key := client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: w.Config.Cluster.Name}
 	err := w.plane.Client.Get(ctx, key, &clusterv1.Cluster{})
 	if err == nil && !p.Resumed() {
-		return []error{fmt.Errorf("cluster name %q already exists: Cluster API has a cluster of that name in namespace %q; choose another", key.Name, key.Namespace)}
+		return []error{fmt.Errorf("cluster name %q already exists: namespace %q has a Cluster API cluster of that name; choose another name", key.Name, key.Namespace)}
 	}
-	return nil // Who may not see it hears of it from the controller.
+	return nil // If the user may not read it, the controller reports it.
 }
 
-// checkFree makes sure that the other objects of the spec are not somebody else's.
-func (w *Workload) checkFree(ctx context.Context, p *workflow.Progress) []error {
+// checkFree rejects names of objects that exist already.
+func (w *Workload) checkFree(ctx context.Context, p *phase.Progress) []error {
 	if p.Resumed() {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (w *Workload) checkFree(ctx context.Context, p *workflow.Progress) []error 
 		there := o.DeepCopyObject().(client.Object) // A copy of an object is one.
 		switch err := w.plane.Client.Get(ctx, client.ObjectKeyFromObject(o), there); {
 		case err == nil:
-			problems = append(problems, fmt.Errorf("%s %q already exists in namespace %q: give it another name, or delete it if nobody needs it", kind, o.GetName(), o.GetNamespace()))
+			problems = append(problems, fmt.Errorf("%s %q already exists in namespace %q: choose another name, or delete it if it is unused", kind, o.GetName(), o.GetNamespace()))
 		case !apierrors.IsNotFound(err):
 			problems = append(problems, fmt.Errorf("reading %s %q: %w", kind, o.GetName(), err))
 		}
@@ -135,14 +135,14 @@ func (w *Workload) checkFree(ctx context.Context, p *workflow.Progress) []error 
 	return problems
 }
 
-// checkAdmitted has the plane judge all objects without keeping them: rules, rights and webhooks.
-func (w *Workload) checkAdmitted(ctx context.Context, p *workflow.Progress) []error {
+// checkAdmitted submits all objects as a dry run: schema, permissions and webhooks.
+func (w *Workload) checkAdmitted(ctx context.Context, p *phase.Progress) []error {
 	_, problems := w.rehearse(ctx, p)
 	return problems
 }
 
-// rehearse applies all objects without keeping them, and returns what they would become.
-func (w *Workload) rehearse(ctx context.Context, p *workflow.Progress) ([]*unstructured.Unstructured, []error) {
+// rehearse applies all objects as a dry run, and returns what they would become.
+func (w *Workload) rehearse(ctx context.Context, p *phase.Progress) ([]*unstructured.Unstructured, []error) {
 	dry := client.NewDryRunClient(w.plane.Client)
 	var became []*unstructured.Unstructured
 	var problems []error
@@ -150,7 +150,7 @@ func (w *Workload) rehearse(ctx context.Context, p *workflow.Progress) ([]*unstr
 		u, err := apply(ctx, dry, o)
 		switch {
 		case apierrors.IsNotFound(err):
-			p.Note("namespace %q is not there yet and will be made", o.GetNamespace())
+			p.Note("namespace %q does not exist and will be created", o.GetNamespace())
 			return became, problems
 		case err != nil:
 			problems = append(problems, err)
@@ -161,13 +161,13 @@ func (w *Workload) rehearse(ctx context.Context, p *workflow.Progress) ([]*unstr
 	return became, problems
 }
 
-// checkSpec makes sure that the spec keeps all rules. Nothing else is looked at before it does.
-func checkSpec(c *spec.Config, p *workflow.Progress) error {
+// checkSpec validates the spec. It comes before all other checks.
+func checkSpec(c *spec.Config, p *phase.Progress) error {
 	if err := spec.Validate(c).Err(); err != nil {
 		return err
 	}
 	for _, ignored := range c.Ignored {
-		p.Note("%s in the spec is none of Drover's kinds and is left alone", ignored)
+		p.Note("ignoring %s: not one of Drover's kinds", ignored)
 	}
 	return nil
 }

@@ -20,12 +20,13 @@ import (
 const (
 	// reachTimeout is how long a management plane may take to answer at all.
 	reachTimeout = 10 * time.Second
-	// answerLook is how often one is asked that is about to answer, and answerTimeout how long that may take: its address may lead nowhere yet.
-	answerLook    = 500 * time.Millisecond
-	answerTimeout = time.Second
+	// answerInterval is how often a new API server is tried, and answerTimeout how long one try may
+	// take: its address may not be routed yet.
+	answerInterval = 500 * time.Millisecond
+	answerTimeout  = time.Second
 )
 
-// UnreachableError means that a management plane can't be worked with, and says what to do.
+// UnreachableError means that a management plane can't be used, and says what to do.
 type UnreachableError struct {
 	Host, Problem, Remedy string
 	Err                   error
@@ -37,7 +38,7 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Reach makes sure that a management plane answers, knows the person, and has Drover's kinds.
+// Reach checks that a management plane answers, accepts the credentials, and has Drover's kinds.
 func Reach(ctx context.Context, config *rest.Config, kubeconfig string) error {
 	if err := checkClientCertificate(config, kubeconfig, time.Now()); err != nil {
 		return err
@@ -55,10 +56,10 @@ func Reach(ctx context.Context, config *rest.Config, kubeconfig string) error {
 	return explainUnreachable(err, config.Host, kubeconfig)
 }
 
-// untilAnswers waits until the cluster's own API server does and its controllers run, and is the way to it. The kubeconfig is there before
-// that.
+// untilAnswers waits until the cluster's own API server and controllers run, and returns the
+// connection. The kubeconfig exists before that.
 func (w *Workload) untilAnswers(ctx context.Context) (*rest.Config, error) {
-	tick := time.NewTicker(answerLook)
+	tick := time.NewTicker(answerInterval)
 	defer tick.Stop()
 	for {
 		config, err := w.answering(ctx)
@@ -89,11 +90,11 @@ func (w *Workload) answering(ctx context.Context) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Every namespace has this account from a controller. Who writes much before those have started keeps nodes from becoming ready.
+	// A controller creates this account. Writing much before the controllers run delays nodes.
 	return config, d.RESTClient().Get().AbsPath("/api/v1/namespaces/kube-system/serviceaccounts/default").Do(ctx).Error()
 }
 
-// explainUnreachable says what an error of the first request means.
+// explainUnreachable explains the error of the first request.
 func explainUnreachable(err error, host, kubeconfig string) error {
 	if err == nil {
 		return nil
@@ -105,24 +106,24 @@ func explainUnreachable(err error, host, kubeconfig string) error {
 	var network net.Error
 	switch {
 	case apierrors.IsNotFound(err):
-		e.Problem, e.Remedy = "has no clusters of the kind anywhere.eks.amazonaws.com", "it is no management cluster, or Drover is not installed there; see `drover create cluster --help`"
+		e.Problem, e.Remedy = "has no kind Cluster of anywhere.eks.amazonaws.com", "it is not a management cluster, or Drover is not installed there; see `drover create cluster --help`"
 	case apierrors.IsUnauthorized(err):
-		e.Problem, e.Remedy = "does not know you", fmt.Sprintf("the credentials in %s are not, or no longer, valid; get new ones from whoever gave you them", kubeconfig)
+		e.Problem, e.Remedy = "rejected your credentials", fmt.Sprintf("those in %s are invalid or expired; ask an administrator for new ones", kubeconfig)
 	case apierrors.IsForbidden(err):
-		e.Problem, e.Remedy = "does not let you in", fmt.Sprintf("%v; ask an administrator for the role drover-cluster-creator", err)
+		e.Problem, e.Remedy = "denied access", fmt.Sprintf("%v; ask an administrator for the role drover-cluster-creator", err)
 	case errors.As(err, &authority), errors.As(err, &name):
-		e.Problem, e.Remedy = "is another one than that of the kubeconfig", fmt.Sprintf("%s has another certificate authority or name for it (%v); get a new kubeconfig", kubeconfig, err)
+		e.Problem, e.Remedy = "is not the one in the kubeconfig", fmt.Sprintf("%s has another certificate authority or host name for it (%v); get a new kubeconfig", kubeconfig, err)
 	case errors.As(err, &invalid):
-		e.Problem, e.Remedy = "has a certificate that is not valid", fmt.Sprintf("%v; compare the clocks, and renew its certificates", err)
+		e.Problem, e.Remedy = "has an invalid certificate", fmt.Sprintf("%v; compare the clocks, and renew its certificates", err)
 	case errors.As(err, &network):
-		e.Problem, e.Remedy = "does not answer", fmt.Sprintf("clusters that it manages go on as they are, but none can be created, changed or deleted before it is back (%v)", err)
+		e.Problem, e.Remedy = "does not answer", fmt.Sprintf("its clusters keep running, but can't be created, changed or deleted until it is back (%v)", err)
 	default:
-		return fmt.Errorf("asking the management plane at %s for its kinds: %w", host, err)
+		return fmt.Errorf("discovering the kinds of the management plane at %s: %w", host, err)
 	}
 	return e
 }
 
-// checkClientCertificate names a certificate that has ended, which the server would only say is not accepted.
+// checkClientCertificate reports an expired certificate, which the server would only reject.
 func checkClientCertificate(config *rest.Config, kubeconfig string, now time.Time) error {
 	block, _ := pem.Decode(config.CertData)
 	if block == nil {
@@ -130,12 +131,12 @@ func checkClientCertificate(config *rest.Config, kubeconfig string, now time.Tim
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return fmt.Errorf("the client certificate in %s can't be read: %w", kubeconfig, err)
+		return fmt.Errorf("reading the client certificate in %s: %w", kubeconfig, err)
 	}
 	if now.After(cert.NotAfter) {
 		return &UnreachableError{
-			Host: config.Host, Problem: "would not know you",
-			Remedy: fmt.Sprintf("the client certificate of %q in %s ended at %s; get a new kubeconfig, for example with `drover kubeconfig`",
+			Host: config.Host, Problem: "would reject your credentials",
+			Remedy: fmt.Sprintf("the client certificate of %q in %s expired at %s; get a new kubeconfig, for example with `drover kubeconfig`",
 				cert.Subject.CommonName, kubeconfig, cert.NotAfter.UTC().Format(time.RFC3339)),
 		}
 	}

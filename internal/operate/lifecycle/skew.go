@@ -17,22 +17,22 @@ import (
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/install/about"
 	"github.com/drover-dev/drover/internal/operate/inspect"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
 
-// clusterDefinition carries the version of the Drover that installed it.
+// clusterDefinition has the version of the Drover that installed it in an annotation.
 const clusterDefinition = "clusters.anywhere.eks.amazonaws.com"
 
-// SkewError means that this Drover and that of a management plane are too far apart.
+// SkewError means that the versions of this Drover and of a management plane don't work together.
 type SkewError struct{ Own, Plane, Problem, Remedy string }
 
 func (e *SkewError) Error() string {
-	return fmt.Sprintf("this is Drover %s, the management plane has %s: %s; %s. Nothing was changed", e.Own, e.Plane, e.Problem, e.Remedy)
+	return fmt.Sprintf("this is Drover %s and the management plane has Drover %s: %s; %s (nothing was changed)", e.Own, e.Plane, e.Problem, e.Remedy)
 }
 
-// checkSkew decides whether a command line may work on a management plane: one of its own minor version, or of the one before. Between
-// builds that aren't releases nothing is promised, so an older one is rejected within a minor version too. A version that can't be parsed
-// isn't compared.
+// checkSkew rejects versions that don't work together. Drover supports management planes of its own
+// minor version and of the previous one. Builds that aren't releases promise nothing to each other, so
+// an older one is rejected within a minor version too. A version that can't be parsed isn't compared.
 func checkSkew(own, plane string) error {
 	ours, err := utilversion.ParseSemantic(own)
 	if err != nil {
@@ -46,15 +46,15 @@ func checkSkew(own, plane string) error {
 	switch {
 	case ours.Major() < theirs.Major() || ours.Major() == theirs.Major() && ours.Minor() < theirs.Minor(),
 		!released && version.Older(own, plane):
-		return &SkewError{own, plane, "an older command line must not work on it", "use Drover " + plane}
+		return &SkewError{own, plane, "an older drover is not supported", "use Drover " + plane}
 	case ours.Major() != theirs.Major() || ours.Minor() > theirs.Minor()+1:
-		return &SkewError{own, plane, "only the minor version before is supported", "upgrade the management cluster one minor version at a time first, or use Drover " + plane}
+		return &SkewError{own, plane, "only the previous minor version is supported", "upgrade the management cluster one minor version at a time first, or use Drover " + plane}
 	}
 	return nil
 }
 
-// planeVersion is the version of the Drover on a plane, empty if it can't be seen. What runs there says so itself; an older one has left it
-// on its definitions only, which not everybody may read.
+// planeVersion returns the version of Drover on a management plane, or "" if the user may not read it.
+// The manager publishes it; an older one only annotated its definitions, which not everyone may read.
 func planeVersion(ctx context.Context, plane *inspect.Plane) (string, error) {
 	runs, err := about.Read(ctx, plane.Client)
 	if err == nil || !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
@@ -72,11 +72,12 @@ func planeVersion(ctx context.Context, plane *inspect.Plane) (string, error) {
 	return definition.Annotations[install.VersionAnnotation], nil
 }
 
-// checkOffered makes sure that the plane has the versions of Kubernetes that are asked for. A plane of an older Drover does not say.
-func (w *Workload) checkOffered(ctx context.Context, _ *workflow.Progress) []error {
+// checkOffered rejects versions of Kubernetes that the management plane does not offer. An older
+// Drover does not publish them.
+func (w *Workload) checkOffered(ctx context.Context, _ *phase.Progress) []error {
 	runs, err := about.Read(ctx, w.plane.Client)
 	if err != nil {
-		return nil // Then the plane judges by itself, as it does anyway.
+		return nil // The controller reports it.
 	}
 	minors := []string{w.Config.Cluster.Spec.KubernetesVersion}
 	for _, g := range w.Config.Cluster.Spec.WorkerNodeGroupConfigurations {
@@ -86,7 +87,7 @@ func (w *Workload) checkOffered(ctx context.Context, _ *workflow.Progress) []err
 	var problems []error
 	for _, minor := range slices.Compact(minors) {
 		if minor != "" && !runs.Has(minor) {
-			problems = append(problems, fmt.Errorf("the management plane, Drover %s, has no Kubernetes %s, only %s: choose one of these, or have the management cluster upgraded",
+			problems = append(problems, fmt.Errorf("the management plane (Drover %s) does not offer Kubernetes %s: choose one of %s, or upgrade the management cluster",
 				runs.Version, minor, strings.Join(runs.Kubernetes, ", ")))
 		}
 	}

@@ -1,5 +1,6 @@
-// Package killtest kills commands that go through phases, in each of them, and says whether they go on where they were. It knows what
-// `drover create|upgrade|delete cluster` print and record, and nothing else of them. Start with Everywhere.
+// Package killtest kills a command in each of its phases, and checks that it resumes there. It knows
+// what `drover create|upgrade|delete cluster` print and record, and nothing else. Start with
+// Everywhere.
 package killtest
 
 import (
@@ -16,24 +17,28 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
 
-// Command is one that is given again and again, with the same arguments, in the same place.
+// repeated is the phase that every run repeats.
+const repeated = "SetupAndValidate"
+
+// Command is a command that is run repeatedly, with the same arguments in the same directory.
 type Command struct {
-	// New prepares it.
+	// New prepares the command.
 	New func() *exec.Cmd
-	// Record is where it records what it did.
-	Record workflow.Record
-	// Phases are those that it goes through.
+	// Record is where the command records its progress.
+	Record phase.Record
+	// Phases are the phases of the command.
 	Phases []string
-	// Inside is what it says that it waits for in the middle of a phase.
+	// Inside is part of the activity that the command reports in the middle of a phase.
 	Inside map[string]string
 	// Killed is called after each kill; it may be nil.
 	Killed func(phase string)
 }
 
-// Everywhere kills the command in one phase after the other, and then lets it end well. It returns what the last one printed.
+// Everywhere kills the command in one phase after the other, and then lets it finish. It returns the
+// output of the last run.
 func Everywhere(t testing.TB, c Command) string {
 	t.Helper()
 	var done []string
@@ -61,8 +66,8 @@ func Everywhere(t testing.TB, c Command) string {
 	return string(said)
 }
 
-// KillIn runs the command until it is in a phase, and has said that it waits for something, and kills it there. A last phase with nothing
-// to do may have ended before.
+// KillIn runs the command until it is in a phase and reports an activity, and kills it there. A last
+// phase with nothing to do may have ended before.
 func (c Command) KillIn(t testing.TB, phase, waiting string) (said string, ended bool) {
 	t.Helper()
 	cmd := c.New()
@@ -79,7 +84,7 @@ func (c Command) KillIn(t testing.TB, phase, waiting string) (said string, ended
 		all.WriteString(lines.Text() + "\n")
 		f := strings.Fields(lines.Text())
 		begins := len(f) == 2 && strings.Contains(f[0], "/")
-		// If it did not have to wait, then in the next one.
+		// If the phase reported no such activity, kill it in the next one.
 		if inside && begins || (inside || begins && f[1] == phase) && strings.Contains(lines.Text(), waiting) {
 			_ = cmd.Process.Kill()
 			killed = true
@@ -96,7 +101,7 @@ func (c Command) KillIn(t testing.TB, phase, waiting string) (said string, ended
 	return all.String(), cmd.ProcessState.Exited()
 }
 
-// wentOn says that exactly what was recorded as done was not done again.
+// wentOn checks that exactly the phases that were recorded as done were not run again.
 func (c Command) wentOn(t testing.TB, said string, done []string) {
 	t.Helper()
 	var before []string
@@ -110,8 +115,8 @@ func (c Command) wentOn(t testing.TB, said string, done []string) {
 	}
 }
 
-// Recorded are the phases that count as done. The first looks at the world each time.
-func Recorded(t testing.TB, at workflow.Record) []string {
+// Recorded returns the phases that are recorded as done, without the one that every run repeats.
+func Recorded(t testing.TB, at phase.Record) []string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Clean(at.Path()))
 	if err != nil {
@@ -123,7 +128,7 @@ func Recorded(t testing.TB, at workflow.Record) []string {
 	}
 	var out []string
 	for _, d := range record.Done {
-		if d.Name != workflow.SetupAndValidate {
+		if d.Name != repeated {
 			out = append(out, d.Name)
 		}
 	}

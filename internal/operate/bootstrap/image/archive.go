@@ -13,15 +13,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// archive writes files into a tar archive that always comes out the same. The
-// first error sticks.
+// archive writes files into a reproducible tar archive. The first error sticks.
 type archive struct {
 	tw  *tar.Writer
 	err error
 }
 
-// WriteArchive writes an OCI image layout as one file. The docker manifest in
-// it makes daemons load it that don't know OCI layouts.
+// WriteArchive writes an OCI image layout as one file. It includes a docker manifest for daemons that
+// don't support OCI layouts.
 func WriteArchive(path string, tag name.Tag, img v1.Image) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -77,7 +76,7 @@ func index(tag name.Tag, img v1.Image) func() (any, error) {
 	}
 }
 
-// ShortName is the name as people write it, without the default registry.
+// ShortName returns the name without the default registry.
 func ShortName(tag name.Tag) string {
 	if tag.RegistryStr() == name.DefaultRegistry {
 		return tag.RepositoryStr() + ":" + tag.TagStr()

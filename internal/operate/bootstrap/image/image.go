@@ -1,5 +1,6 @@
-// Package image packs a program of Drover's into an OCI image without a container engine, and always into the same one: the digest depends
-// on the program, the version and the commit, not on when or where it is made. Start with Contents.
+// Package image packs a program into an OCI image without a container engine. The image is
+// reproducible: its digest depends on the program, the version and the commit, not on when or where it
+// is built. Start with Contents.
 package image
 
 import (
@@ -27,20 +28,19 @@ const (
 	nonRoot = "65532:65532"
 )
 
-// Contents is what goes into an image, and all that its digest depends on.
+// Contents is what an image contains, and all that its digest depends on.
 type Contents struct {
-	// Binary is a static executable. A Kubernetes that it carries is left out.
+	// Binary is a static executable. An embedded Kubernetes is left out.
 	Binary   string
 	Version  string
 	Revision string
-	// Compression is gzip unless said otherwise: some engines know nothing else.
+	// Compression is gzip by default: some engines support nothing else.
 	Compression compression.Compression
 }
 
-// Image makes the image: one layer with one static binary. There is no bundle
-// of CA certificates in it. The manager speaks TLS to API servers whose CAs are
-// in kubeconfigs; to reach a registry with a public certificate, mount a bundle
-// and set SSL_CERT_FILE.
+// Image builds the image: one layer with one static binary, and no CA certificates. The manager
+// connects to API servers whose CAs are in kubeconfigs; to use a registry with a public certificate,
+// mount a CA bundle and set SSL_CERT_FILE.
 func (c Contents) Image() (v1.Image, error) {
 	platform, err := platformOf(c.Binary)
 	if err != nil {
@@ -81,12 +81,10 @@ func (c Contents) config() v1.Config {
 	}
 }
 
-// epoch is the time of everything in an image, so that the same binary gives
-// the same digest.
+// epoch is the time of everything in an image, so that the same binary gives the same digest.
 func epoch() v1.Time { return v1.Time{Time: time.Unix(0, 0).UTC()} }
 
-// platformOf reads from a Go binary what it was built for, and refuses one that
-// could not run in an image without a C library.
+// platformOf reads the platform of a Go binary, and rejects one that needs a C library.
 func platformOf(binary string) (v1.Platform, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
@@ -134,7 +132,7 @@ func (c Contents) layer() (v1.Layer, error) {
 	}, tarball.WithMediaType(mediaType), tarball.WithCompression(kind), tarball.WithCompressedCaching)
 }
 
-// readBare leaves out what a released Drover has behind its program.
+// readBare reads a program without the payload of a released Drover.
 func readBare(binary string) ([]byte, error) {
 	r, err := payload.Bare(binary)
 	if err != nil {

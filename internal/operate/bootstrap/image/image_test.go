@@ -56,7 +56,7 @@ func tag(t *testing.T, s string) name.Tag {
 	return tag
 }
 
-func TestTheSameContentsGiveTheSameArchive(t *testing.T) {
+func TestSameContentsGiveTheSameArchive(t *testing.T) {
 	archive := func() []byte {
 		var out bytes.Buffer
 		img := build(t, Contents{Binary: program(t), Version: "v1.2.3", Revision: "abc"})
@@ -70,7 +70,7 @@ func TestTheSameContentsGiveTheSameArchive(t *testing.T) {
 	}
 }
 
-func TestTheDigestFollowsTheContents(t *testing.T) {
+func TestDigestDependsOnTheContents(t *testing.T) {
 	binary := program(t)
 	digest := func(c Contents) v1.Hash {
 		d, err := build(t, c).Digest()
@@ -84,7 +84,7 @@ func TestTheDigestFollowsTheContents(t *testing.T) {
 	}
 }
 
-func TestTheImageRunsTheManagerAsNobody(t *testing.T) {
+func TestImageRunsTheManagerAsNonRoot(t *testing.T) {
 	img := build(t, Contents{Binary: program(t), Version: "v1.2.3", Revision: "abc"})
 	config, err := img.ConfigFile()
 	if err != nil {
@@ -113,7 +113,7 @@ func TestTheImageRunsTheManagerAsNobody(t *testing.T) {
 	}
 }
 
-func TestTheLayerHoldsTheBinaryAndNothingElse(t *testing.T) {
+func TestLayerHasOnlyTheBinary(t *testing.T) {
 	binary := program(t)
 	layers, err := build(t, Contents{Binary: binary}).Layers()
 	if err != nil || len(layers) != 1 {
@@ -142,7 +142,7 @@ func TestTheLayerHoldsTheBinaryAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestTheArchiveIsReadAsDockerAndAsOCI(t *testing.T) {
+func TestArchiveIsReadAsDockerAndAsOCI(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "image.tar")
 	img := build(t, Contents{Binary: program(t)})
 	ref := tag(t, "myname/img-provider")
@@ -200,7 +200,7 @@ func TestShortName(t *testing.T) {
 	}
 }
 
-func TestWhatCannotRunInTheImageIsRefused(t *testing.T) {
+func TestUnsuitableBinaryIsRejected(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "manager")
 	if err := os.WriteFile(text, []byte("#!/bin/sh\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -8,24 +8,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
 
-// What is kept of a pause, so that exactly what was paused is resumed, also by a later run.
+// Checkpoint keys of a pause, so that exactly the paused objects are resumed, also by a later run.
 const (
 	keptPaused = "paused"
 	keptFlux   = "flux-disabled"
 )
 
-// Flux leaves objects with this annotation alone.
+// Flux does not reconcile objects with this annotation.
 const (
 	fluxAnnotation = "kustomize.toolkit.fluxcd.io/reconcile"
 	fluxDisabled   = "disabled"
 )
 
-// pause holds the controllers back while several objects change, so that machines are replaced once and not once for each object, and Flux
-// while Git does not say yet what the objects do.
-func (w *Workload) pause(ctx context.Context, p *workflow.Progress) error {
+// pause pauses the cluster while several of its objects change, so that machines are replaced once
+// and not once per object. It keeps Flux from reverting the change, which is not in Git.
+func (w *Workload) pause(ctx context.Context, p *phase.Progress) error {
 	gitOps := w.Config.Cluster.Spec.GitOpsRef != nil
 	several := w.changedObjects() > 1
 	switch {
@@ -34,34 +34,34 @@ func (w *Workload) pause(ctx context.Context, p *workflow.Progress) error {
 			return err
 		}
 	case !several:
-		return workflow.Skip("no GitOps is configured, and what changes changes at once")
+		return phase.Skip("at most one object changes, and GitOps is not configured")
 	}
 	if !several {
 		return nil
 	}
-	live := &anywherev1.Cluster{}
-	if err := w.plane.Client.Get(ctx, w.key(), live); err != nil {
-		return fmt.Errorf("reading cluster %q: %w", w.key().Name, err)
+	live, err := w.live(ctx)
+	if err != nil {
+		return err
 	}
 	if live.IsPaused() {
 		return nil
 	}
-	// First the record: what is recorded and was not done is no harm.
+	// Recorded first: an entry without a pause is harmless, a pause without an entry stays.
 	if err := p.Keep(keptPaused, true); err != nil {
 		return err
 	}
 	return annotate(ctx, w.plane.Client, live, map[string]string{anywherev1.PausedAnnotation: "true"})
 }
 
-// unpause lets the controllers go on, if it was us who held them back.
-func (w *Workload) unpause(ctx context.Context, p *workflow.Progress) error {
+// unpause resumes the cluster if pause paused it.
+func (w *Workload) unpause(ctx context.Context, p *phase.Progress) error {
 	ours := false
 	if _, err := p.Kept(keptPaused, &ours); err != nil || !ours {
 		return err
 	}
-	live := &anywherev1.Cluster{}
-	if err := w.plane.Client.Get(ctx, w.key(), live); err != nil {
-		return fmt.Errorf("reading cluster %q: %w", w.key().Name, err)
+	live, err := w.live(ctx)
+	if err != nil {
+		return err
 	}
 	if err := annotate(ctx, w.plane.Client, live, map[string]string{anywherev1.PausedAnnotation: ""}); err != nil {
 		return err
@@ -69,8 +69,8 @@ func (w *Workload) unpause(ctx context.Context, p *workflow.Progress) error {
 	return p.Keep(keptPaused, false)
 }
 
-// disableFlux has Flux leave the objects of the cluster alone, those that it does not leave alone already.
-func (w *Workload) disableFlux(ctx context.Context, p *workflow.Progress) error {
+// disableFlux excludes the cluster's objects from Flux, and keeps which ones it excluded.
+func (w *Workload) disableFlux(ctx context.Context, p *phase.Progress) error {
 	var disabled []string
 	if _, err := p.Kept(keptFlux, &disabled); err != nil {
 		return err
@@ -95,14 +95,14 @@ func (w *Workload) disableFlux(ctx context.Context, p *workflow.Progress) error 
 	return nil
 }
 
-// resume has Flux look again after exactly those objects that it was kept from.
-func (w *Workload) resume(ctx context.Context, p *workflow.Progress) error {
+// resume includes exactly those objects again that disableFlux excluded.
+func (w *Workload) resume(ctx context.Context, p *phase.Progress) error {
 	var disabled []string
 	if _, err := p.Kept(keptFlux, &disabled); err != nil {
 		return err
 	}
 	if len(disabled) == 0 {
-		return workflow.Skip("nothing was held back")
+		return phase.Skip("nothing was paused")
 	}
 	for _, o := range w.Config.Objects() {
 		for _, name := range disabled {
@@ -121,7 +121,7 @@ func (w *Workload) resume(ctx context.Context, p *workflow.Progress) error {
 	return nil
 }
 
-// annotate sets annotations, or removes those without a value, and touches nothing else.
+// annotate sets annotations, and removes those without a value.
 func annotate(ctx context.Context, c client.Client, o client.Object, values map[string]string) error {
 	before := o.DeepCopyObject().(client.Object) // A copy of an object is one.
 	annotations := o.GetAnnotations()

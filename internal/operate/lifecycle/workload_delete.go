@@ -14,39 +14,39 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/inspect"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
 
-// keptObjects are what the cluster names, to be deleted once it is gone.
+// keptObjects is the checkpoint key of the objects that the cluster references, which are deleted
+// after it.
 const keptObjects = "objects"
 
-// Delete is the plan to delete a workload cluster.
-func (w *Workload) Delete() (*workflow.Plan, error) {
-	c := w.Config.Cluster
-	return w.plan(workflow.Delete,
-		workflow.Phase{Name: workflow.SetupAndValidate, Repeat: true, Run: w.setupDelete},
-		workflow.Phase{Name: workflow.DeleteWorkloadCluster, Run: w.connected(w.delete), Changes: []string{
-			fmt.Sprintf("deletes Cluster %s with its machines and addresses", c.Name),
-			"deletes the datacenter and machine configs that only it uses",
+// Delete plans the deletion of a workload cluster.
+func (w *Workload) Delete() (*phase.Plan, error) {
+	return w.plan(Delete, w.Config, []phase.Phase{
+		{Name: SetupAndValidate, Summary: "Run preflight checks", Repeat: true, Run: w.setupDelete},
+		{Name: DeleteWorkloadCluster, Summary: summaryDelete, Run: w.connected(w.delete), Changes: []string{
+			fmt.Sprintf("deletes Cluster %s with its machines and addresses", w.Config.Cluster.Name),
+			"deletes the datacenter and machine configs that no other cluster uses",
 			"removes " + w.files().Kubeconfig(),
 		}},
-		workflow.Phase{Name: workflow.CleanupGitRepo, Run: w.withoutGit},
-	)
+		{Name: CleanupGitRepo, Summary: summaryWithoutGit, Run: w.withoutGit},
+	})
 }
 
-func (w *Workload) setupDelete(ctx context.Context, p *workflow.Progress) error {
+func (w *Workload) setupDelete(ctx context.Context, p *phase.Progress) error {
 	if err := w.connect(ctx); err != nil {
 		return err
 	}
 	return preflight(ctx, p, w.checkVersions, w.checkDeletable)
 }
 
-// checkDeletable finds the cluster, and refuses one that others need.
-func (w *Workload) checkDeletable(ctx context.Context, p *workflow.Progress) []error {
+// checkDeletable finds the cluster, and rejects the deletion of one that is in use or paused.
+func (w *Workload) checkDeletable(ctx context.Context, p *phase.Progress) []error {
 	live, err := w.plane.Find(ctx, w.Config.Cluster.Namespace, w.Config.Cluster.Name)
 	var none *inspect.NotFoundError
 	if errors.As(err, &none) && (p.Resumed() || w.Config.Cluster.UID == "" && len(w.Config.Objects()) > 1) {
-		return nil // An earlier run deleted it, or never made it: what it names may be left.
+		return nil // An earlier run deleted it or never created it, but its other objects may exist.
 	}
 	if err != nil {
 		return []error{err}
@@ -56,30 +56,24 @@ func (w *Workload) checkDeletable(ctx context.Context, p *workflow.Progress) []e
 		return []error{fmt.Errorf("cluster %q is a management cluster: delete it without --kubeconfig", live.Name)}
 	}
 	if live.IsPaused() && live.Annotations[anywherev1.AllowDeleteWhenPausedAnnotation] != "true" {
-		return []error{fmt.Errorf("cluster %q is paused, so nobody would delete its machines: remove the annotation %s first", live.Name, anywherev1.PausedAnnotation)}
+		return []error{fmt.Errorf("cluster %q is paused, so its machines would not be deleted: remove the annotation %s first", live.Name, anywherev1.PausedAnnotation)}
 	}
 	return nil
 }
 
-// delete deletes the cluster, waits until it is gone, and then deletes what only it needed.
-func (w *Workload) delete(ctx context.Context, p *workflow.Progress) error {
-	live := &anywherev1.Cluster{}
-	err := w.plane.Client.Get(ctx, w.key(), live)
+// delete deletes the cluster, waits until it is gone, and deletes the objects that no other cluster
+// uses.
+func (w *Workload) delete(ctx context.Context, p *phase.Progress) error {
+	live, err := w.live(ctx)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("reading cluster %q: %w", w.key().Name, err)
+		return err
 	}
-	objects, gatherErr := w.named(ctx, p, live)
-	if gatherErr != nil {
-		return gatherErr
+	objects, err := w.referenced(ctx, p, live)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		if err := followTrace(ctx, w.plane.Client, live); err != nil {
-			return err
-		}
-		if err := w.plane.Client.Delete(ctx, live, client.Preconditions{UID: &live.UID}); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("deleting cluster %q: %w", live.Name, err)
-		}
-		if err := w.follow(p).untilGone(ctx, w.Limits.Delete, string(live.UID)); err != nil {
+	if live != nil {
+		if err := w.deleteCluster(ctx, p, live); err != nil {
 			return err
 		}
 	}
@@ -89,14 +83,25 @@ func (w *Workload) delete(ctx context.Context, p *workflow.Progress) error {
 	return w.files().removeKubeconfig()
 }
 
-// named are the objects that the cluster names, as "kind/name": from the record, from the cluster, or from the spec.
-func (w *Workload) named(ctx context.Context, p *workflow.Progress, live *anywherev1.Cluster) ([]string, error) {
+func (w *Workload) deleteCluster(ctx context.Context, p *phase.Progress, live *anywherev1.Cluster) error {
+	if err := followTrace(ctx, w.plane.Client, live); err != nil {
+		return err
+	}
+	if err := w.plane.Client.Delete(ctx, live, client.Preconditions{UID: &live.UID}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting cluster %q: %w", live.Name, err)
+	}
+	return w.follow(p, deleting).untilGone(ctx, w.Limits.Delete, string(live.UID))
+}
+
+// referenced returns the objects that the cluster references, as "kind/name": from the checkpoint,
+// and from the live cluster or, without one, the spec.
+func (w *Workload) referenced(ctx context.Context, p *phase.Progress, live *anywherev1.Cluster) ([]string, error) {
 	var names []string
 	if _, err := p.Kept(keptObjects, &names); err != nil {
 		return nil, err
 	}
 	config := w.Config
-	if live.UID != "" {
+	if live != nil {
 		var missing *spec.MissingError
 		gathered, err := spec.Gather(ctx, w.plane.Client, live)
 		if err != nil && !errors.As(err, &missing) {
@@ -112,11 +117,11 @@ func (w *Workload) named(ctx context.Context, p *workflow.Progress, live *anywhe
 	return names, p.Keep(keptObjects, names)
 }
 
-// deleteUnused deletes objects that no other cluster names.
+// deleteUnused deletes the objects that no other cluster references.
 func (w *Workload) deleteUnused(ctx context.Context, names []string) error {
 	all := &anywherev1.ClusterList{}
 	if err := w.plane.Client.List(ctx, all, client.InNamespace(w.key().Namespace)); err != nil {
-		return fmt.Errorf("looking for clusters that use the same configs: %w", err)
+		return fmt.Errorf("listing clusters that use the same configs: %w", err)
 	}
 	for i := range all.Items {
 		for _, ref := range spec.References(&all.Items[i]) {
@@ -136,7 +141,7 @@ func (w *Workload) deleteUnused(ctx context.Context, names []string) error {
 	return nil
 }
 
-// typeName is the kind of one of our objects.
+// typeName returns the kind of an object of Drover's own API.
 func typeName(o client.Object) string {
 	name := fmt.Sprintf("%T", o)
 	return name[strings.LastIndex(name, ".")+1:]

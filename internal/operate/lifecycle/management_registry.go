@@ -13,16 +13,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
 
-// Variables with the credentials of a registry mirror, for whoever makes a management cluster.
+// Environment variables with the credentials of a registry mirror.
 const (
 	registryUsername = "REGISTRY_USERNAME"
 	registryPassword = "REGISTRY_PASSWORD"
 )
 
-// registryCredentials are those of the mirror, if it asks for any; nil if the environment has none.
+// registryCredentials returns the credentials of the mirror, nil if the environment has none, and
+// whether the mirror requires any.
 func (m *Management) registryCredentials() (secret *corev1.Secret, needed bool) {
 	mirror := m.Config.Cluster.Spec.RegistryMirrorConfiguration
 	if mirror == nil || !mirror.Authenticate {
@@ -38,15 +39,15 @@ func (m *Management) registryCredentials() (secret *corev1.Secret, needed bool) 
 	}, true
 }
 
-// checkRegistry makes sure that machines will get into the mirror.
-func (m *Management) checkRegistry(_ context.Context, p *workflow.Progress) []error {
+// checkRegistry rejects a mirror that requires credentials which the environment does not have.
+func (m *Management) checkRegistry(_ context.Context, p *phase.Progress) []error {
 	if secret, needed := m.registryCredentials(); secret == nil && needed && !p.Resumed() {
-		return []error{fmt.Errorf("the registry mirror asks for credentials: set %s and %s in the environment", registryUsername, registryPassword)}
+		return []error{fmt.Errorf("the registry mirror requires credentials: set %s and %s in the environment", registryUsername, registryPassword)}
 	}
 	return nil
 }
 
-// writeRegistry puts the credentials of the mirror where the controllers look for them.
+// writeRegistry writes the credentials of the mirror to where the controllers read them.
 func (m *Management) writeRegistry(ctx context.Context, c client.Client) error {
 	wanted, _ := m.registryCredentials()
 	if wanted == nil {

@@ -14,21 +14,21 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/bootstrap"
 	"github.com/drover-dev/drover/internal/operate/inspect"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
 
-// Upgrade is the plan to bring a workload cluster to a new spec.
-func (w *Workload) Upgrade() (*workflow.Plan, error) {
-	return w.plan(workflow.Upgrade,
-		workflow.Phase{Name: workflow.SetupAndValidate, Repeat: true, Run: w.setupUpgrade},
-		workflow.Phase{Name: workflow.PauseEksAAndFluxReconcile, Run: w.connected(w.pause)},
-		workflow.Phase{Name: workflow.UpgradeWorkloadCluster, Run: w.connected(w.upgrade), Changes: w.changes()},
-		workflow.Phase{Name: workflow.UpdateClusterAndGitResources, Run: w.connected(w.writeDown), Changes: []string{"writes " + w.files().Spec()}},
-		workflow.Phase{Name: workflow.ResumeFluxReconcile, Run: w.connected(w.resume)},
-	)
+// Upgrade plans the upgrade of a workload cluster to a new spec.
+func (w *Workload) Upgrade() (*phase.Plan, error) {
+	return w.plan(Upgrade, w.Config, []phase.Phase{
+		{Name: SetupAndValidate, Summary: summaryValidate, Repeat: true, Run: w.setupUpgrade},
+		{Name: PauseEksAAndFluxReconcile, Summary: "Pause reconciliation while several objects change", Run: w.connected(w.pause)},
+		{Name: UpgradeWorkloadCluster, Summary: "Upgrade the cluster to the new spec", Run: w.connected(w.upgrade), Changes: changeLines(w.differences)},
+		{Name: UpdateClusterAndGitResources, Summary: "Write the new spec to a file", Run: w.connected(w.recordSpec), Changes: []string{"writes " + w.files().Spec()}},
+		{Name: ResumeFluxReconcile, Summary: "Resume Flux reconciliation of the cluster's objects", Run: w.connected(w.resume)},
+	})
 }
 
-// Differences reads what an upgrade would change, field by field. Nothing is changed.
+// Differences returns the fields that an upgrade would change. It changes nothing.
 func (w *Workload) Differences(ctx context.Context) ([]Difference, error) {
 	if err := spec.Validate(w.Config).Err(); err != nil {
 		return nil, err
@@ -44,29 +44,21 @@ func (w *Workload) Differences(ctx context.Context) ([]Difference, error) {
 	return w.differences, err
 }
 
-func (w *Workload) changes() []string {
-	out := make([]string, 0, len(w.differences))
-	for _, d := range w.differences {
-		out = append(out, "changes "+d.String())
-	}
-	return out
-}
-
-func (w *Workload) setupUpgrade(ctx context.Context, p *workflow.Progress) error {
+func (w *Workload) setupUpgrade(ctx context.Context, p *phase.Progress) error {
 	if err := checkSpec(w.Config, p); err != nil {
 		return err
 	}
 	if err := w.connect(ctx); err != nil {
 		return err
 	}
-	if err := preflight(ctx, p, w.checkVersions, w.checkOffered, w.checkThere); err != nil {
+	if err := preflight(ctx, p, w.checkVersions, w.checkOffered, w.checkUpgradable); err != nil {
 		return err
 	}
 	return preflight(ctx, p, w.checkChange)
 }
 
-// checkThere makes sure that there is a cluster to upgrade, and that it may be changed.
-func (w *Workload) checkThere(ctx context.Context, p *workflow.Progress) []error {
+// checkUpgradable finds the cluster, and rejects the upgrade of one that may not change.
+func (w *Workload) checkUpgradable(ctx context.Context, p *phase.Progress) []error {
 	live, err := w.plane.Find(ctx, w.Config.Cluster.Namespace, w.Config.Cluster.Name)
 	if err != nil {
 		return []error{err}
@@ -78,13 +70,13 @@ func (w *Workload) checkThere(ctx context.Context, p *workflow.Progress) []error
 	if _, err := p.Kept(keptPaused, &ours); err != nil {
 		return []error{err}
 	}
-	// What a move paused is resumed by the same move.
-	if live.IsPaused() && !ours && live.Annotations[management.PausedForMove] == "" {
-		return []error{fmt.Errorf("cluster %q is paused: find out who did that and why, then remove the annotation %s", live.Name, anywherev1.PausedAnnotation)}
+	// A move resumes what it paused.
+	if live.IsPaused() && !ours && live.Annotations[bootstrap.PausedForMove] == "" {
+		return []error{fmt.Errorf("cluster %q is paused: find out why, then remove the annotation %s", live.Name, anywherev1.PausedAnnotation)}
 	}
 	if tree, err := w.plane.Tree(ctx, live); err == nil {
 		if answer := inspect.Why(tree, time.Now()); !answer.Ready && !p.Resumed() {
-			p.Note("the cluster is not ready as it is: %s", answer.Deepest())
+			p.Note("the cluster is not ready: %s", answer.Deepest())
 		}
 	}
 	if err := spec.ValidateUpdate(live, w.Config.Cluster).Err(); err != nil {
@@ -93,8 +85,8 @@ func (w *Workload) checkThere(ctx context.Context, p *workflow.Progress) []error
 	return nil
 }
 
-// checkChange has the plane judge the new spec, and remembers what it changes.
-func (w *Workload) checkChange(ctx context.Context, p *workflow.Progress) []error {
+// checkChange submits the new spec as a dry run, and keeps what it changes.
+func (w *Workload) checkChange(ctx context.Context, p *phase.Progress) []error {
 	became, problems := w.rehearse(ctx, p)
 	if len(problems) > 0 {
 		return problems
@@ -108,7 +100,7 @@ func (w *Workload) checkChange(ctx context.Context, p *workflow.Progress) []erro
 	return nil
 }
 
-// compare finds the differences between what is there and what it would become.
+// compare computes the differences between the live objects and what they would become.
 func (w *Workload) compare(ctx context.Context, became []*unstructured.Unstructured) error {
 	w.differences = nil
 	for _, u := range became {
@@ -124,7 +116,7 @@ func (w *Workload) compare(ctx context.Context, became []*unstructured.Unstructu
 	return nil
 }
 
-// changedObjects is how many objects differ.
+// changedObjects returns how many objects an upgrade changes.
 func (w *Workload) changedObjects() int {
 	var names []string
 	for _, d := range w.differences {
@@ -134,15 +126,15 @@ func (w *Workload) changedObjects() int {
 	return len(slices.Compact(names))
 }
 
-// upgrade applies the new spec and follows it until the cluster is as it says.
-func (w *Workload) upgrade(ctx context.Context, p *workflow.Progress) error {
+// upgrade applies the new spec and waits until the cluster has reached it.
+func (w *Workload) upgrade(ctx context.Context, p *phase.Progress) error {
 	if len(w.differences) == 0 {
-		live := &anywherev1.Cluster{}
-		if err := w.plane.Client.Get(ctx, w.key(), live); err != nil {
-			return fmt.Errorf("reading cluster %q: %w", w.key().Name, err)
+		live, err := w.live(ctx)
+		if err != nil {
+			return err
 		}
-		if !live.IsPaused() && w.follow(p).reached(ctx, live) {
-			return workflow.Skip("the cluster is as the spec wants it")
+		if !live.IsPaused() && w.follow(p, upgrading).reached(ctx, live) {
+			return phase.Skip("the cluster is up to date")
 		}
 	}
 	if err := w.applyAll(ctx); err != nil {
@@ -151,18 +143,18 @@ func (w *Workload) upgrade(ctx context.Context, p *workflow.Progress) error {
 	if err := w.unpause(ctx, p); err != nil {
 		return err
 	}
-	return w.follow(p).untilReady(ctx, w.Limits)
+	return w.follow(p, upgrading).untilReady(ctx, w.Limits)
 }
 
-// writeDown writes the files about the cluster.
-func (w *Workload) writeDown(ctx context.Context, p *workflow.Progress) error {
+// recordSpec writes the cluster's files.
+func (w *Workload) recordSpec(ctx context.Context, p *phase.Progress) error {
 	if w.Config.Cluster.Spec.GitOpsRef != nil {
 		p.Note("%v", withoutGit(w.Config))
 	}
 	return w.writeFiles(ctx, p)
 }
 
-// Versions are those of Kubernetes and of Drover, now and after an upgrade.
+// Versions returns the versions of Kubernetes and Drover before and after an upgrade.
 func (w *Workload) Versions(ctx context.Context) ([]Difference, error) {
 	if err := w.connect(ctx); err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package workflow
+package phase
 
 import (
 	"context"
@@ -15,27 +15,33 @@ import (
 	"github.com/drover-dev/drover/internal/base/version"
 )
 
-// run is a plan being carried out.
+// tracer is the name of the source of spans.
+const tracer = "github.com/drover-dev/drover/internal/operate/lifecycle/phase"
+
+// run is a plan in progress.
 type run struct {
 	plan    *Plan
 	record  Record
-	tell    func(Event)
+	report  func(Event)
 	resumed bool
 
-	mu      sync.Mutex
-	now     *record
-	waiting string
+	mu       sync.Mutex
+	now      *checkpoint
+	activity string
 }
 
-// Run does what is not recorded as done, phase by phase, and records each. It returns how all phases ended, also when it fails. Tell is
-// told what happens as it happens, from any goroutine.
+// Run runs the phases that are not recorded as done, and records each. It returns the results of the
+// phases that ended, also when it fails. It calls report for every event, from any goroutine.
 //
 //	          ┌────────────────────────────────────────┐
 //	locked ─▶ recorded as done? ──no──▶ run ──▶ recorded ┴─▶ … ─▶ record removed
 //	          └──yes──▶ next              └─error, Ctrl-C─▶ record stays
-func (p *Plan) Run(ctx context.Context, at Record, tell func(Event)) ([]Result, error) {
+func (p *Plan) Run(ctx context.Context, at Record, report func(Event)) ([]Result, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(at.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making a place for the record: %w", err)
+		return nil, fmt.Errorf("creating the directory of the checkpoint: %w", err)
 	}
 	lock, err := filelock.Try(at.lockFile())
 	if errors.Is(err, filelock.ErrHeld) {
@@ -45,22 +51,23 @@ func (p *Plan) Run(ctx context.Context, at Record, tell func(Event)) ([]Result, 
 		return nil, fmt.Errorf("locking cluster %q: %w", p.Cluster, err)
 	}
 	defer lock.Close()
-	r := &run{plan: p, record: at, tell: tell}
+	r := &run{plan: p, record: at, report: report}
 	if err := r.open(); err != nil {
-		at.tidy()
+		at.removeLock()
 		return nil, err
 	}
 	return r.all(ctx)
 }
 
-// open decides where to begin, and writes it down before anything is done, so that a place that can't be written to is noticed now.
+// open decides where to begin, and writes the checkpoint before any phase runs, so that a directory
+// that can't be written to fails the run early.
 func (r *run) open() error {
 	was, err := r.record.read()
 	if err != nil {
 		return err
 	}
-	r.now = &record{
-		Format: recordFormat, Command: r.plan.Command, Cluster: r.plan.Cluster, Fingerprint: r.plan.Fingerprint,
+	r.now = &checkpoint{
+		Format: checkpointFormat, Command: r.plan.Command, Cluster: r.plan.Cluster, Fingerprint: r.plan.Fingerprint,
 		Drover: version.Get().Version, Started: now(),
 	}
 	switch {
@@ -70,13 +77,13 @@ func (r *run) open() error {
 			return &OtherCommandError{Cluster: r.plan.Cluster, Unfinished: was.Command, Phase: was.Running, Path: r.record.Path()}
 		}
 		r.now.Kept, r.now.Begun = was.Kept, was.Begun
-		r.note("an earlier `drover %s` was not finished, and ends here", was.Command)
+		r.note("abandoning an unfinished `drover %s`", was.Command)
 	case was.Fingerprint != r.plan.Fingerprint:
 		if phase := r.fixed(was); phase != "" {
 			return &ChangedError{Cluster: r.plan.Cluster, Phase: phase, Path: r.record.Path()}
 		}
 		r.now.Kept, r.now.Begun = was.Kept, was.Begun
-		r.note("the spec has changed since an earlier run, all phases are done again")
+		r.note("the spec has changed since the earlier run: running all phases again")
 	default:
 		r.now = was
 	}
@@ -85,11 +92,11 @@ func (r *run) open() error {
 }
 
 func (r *run) note(format string, args ...any) {
-	r.tell(Event{Status: Note, Detail: fmt.Sprintf(format, args...)})
+	r.report(Event{Status: Note, Detail: fmt.Sprintf(format, args...)})
 }
 
-// fixed is the first phase that is done and does not allow another spec.
-func (r *run) fixed(was *record) string {
+// fixed returns the first phase that is done and fixes the spec.
+func (r *run) fixed(was *checkpoint) string {
 	for _, p := range r.plan.Phases {
 		if _, done := was.find(p.Name); done && p.Fixes {
 			return p.Name
@@ -98,7 +105,7 @@ func (r *run) fixed(was *record) string {
 	return ""
 }
 
-// save writes the record. The caller has the lock of the run, or is alone.
+// save writes the checkpoint. The caller holds mu, or is the only goroutine.
 func (r *run) save() error { return r.record.write(r.now) }
 
 func (r *run) all(ctx context.Context) ([]Result, error) {
@@ -118,15 +125,15 @@ func (r *run) all(ctx context.Context) ([]Result, error) {
 	return results, r.record.remove()
 }
 
-// one does a phase, if that is to be done. Last means that it said that nothing is left to do.
+// one runs a phase unless there is no need to. Last means that no later phase has anything to do.
 func (r *run) one(ctx context.Context, phase *Phase, finished string) (result Result, last bool, err error) {
 	if finished != "" {
-		r.tell(Event{Phase: phase.Name, Status: Skipped, Detail: finished})
+		r.report(Event{Phase: phase.Name, Status: Skipped, Detail: finished})
 		return Result{Name: phase.Name, Skipped: finished, Finished: now()}, false, nil
 	}
 	if was, done := r.now.find(phase.Name); done && !phase.Repeat {
 		was.Before = true
-		r.tell(Event{Phase: phase.Name, Status: Before, Detail: was.Skipped})
+		r.report(Event{Phase: phase.Name, Status: Before, Detail: was.Skipped})
 		return was, false, nil
 	}
 	if err := r.begin(phase); err != nil {
@@ -145,21 +152,21 @@ func (r *run) one(ctx context.Context, phase *Phase, finished string) (result Re
 		result.Skipped, event.Status, event.Detail, last = why.reason, Skipped, why.reason, why.all
 	}
 	if err := r.end(result); err != nil {
-		return Result{}, false, r.failed(ctx, phase, took, fmt.Errorf("recording that it is done: %w", err))
+		return Result{}, false, r.failed(ctx, phase, took, fmt.Errorf("writing the checkpoint: %w", err))
 	}
-	r.tell(event)
+	r.report(event)
 	return result, last, nil
 }
 
 func (r *run) begin(phase *Phase) error {
 	r.mu.Lock()
-	r.waiting, r.now.Running = "", phase.Name
+	r.activity, r.now.Running = "", phase.Name
 	err := r.save()
 	r.mu.Unlock()
 	if err != nil {
-		return &PhaseError{Phase: phase.Name, Again: r.plan.Again, Begun: r.now.Begun, Err: fmt.Errorf("recording that it begins: %w", err)}
+		return &FailedError{Phase: phase.Name, Again: r.plan.Again, Begun: r.now.Begun, Err: fmt.Errorf("writing the checkpoint: %w", err)}
 	}
-	r.tell(Event{Phase: phase.Name, Status: Started})
+	r.report(Event{Phase: phase.Name, Status: Started})
 	return nil
 }
 
@@ -170,31 +177,32 @@ func (r *run) end(result Result) error {
 	return r.save()
 }
 
-// do runs a phase unless the user has had enough already.
+// do runs a phase unless the run was canceled.
 func (r *run) do(ctx context.Context, phase *Phase) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	ctx, span := otel.Tracer("github.com/drover-dev/drover/internal/operate/lifecycle/workflow").Start(ctx, phase.Name)
+	ctx, span := otel.Tracer(tracer).Start(ctx, phase.Name)
 	defer span.End()
 	err := phase.Run(ctx, &Progress{phase: phase.Name, run: r})
 	if _, skipped := asSkip(err); err != nil && !skipped {
-		span.SetStatus(codes.Error, "failed") // the error itself may quote what is nobody else's business
+		span.SetStatus(codes.Error, "failed") // The error itself may quote confidential values.
 	}
 	return err
 }
 
-// failed tells an end from outside apart from a failure. If nothing was done yet, nothing is left behind.
+// failed distinguishes a canceled run from a failed one. If nothing was changed, it leaves nothing
+// behind.
 func (r *run) failed(ctx context.Context, phase *Phase, took time.Duration, err error) error {
 	if !r.now.Begun {
 		_ = r.record.remove()
 	}
 	if ctx.Err() != nil {
-		r.tell(Event{Phase: phase.Name, Status: Interrupted, Took: took})
+		r.report(Event{Phase: phase.Name, Status: Interrupted, Took: took})
 		return &InterruptedError{Phase: phase.Name, Again: r.plan.Again, Begun: r.now.Begun, Err: err}
 	}
-	r.tell(Event{Phase: phase.Name, Status: Failed, Detail: err.Error(), Took: took})
-	return &PhaseError{Phase: phase.Name, Again: r.plan.Again, Begun: r.now.Begun, Err: err}
+	r.report(Event{Phase: phase.Name, Status: Failed, Detail: err.Error(), Took: took})
+	return &FailedError{Phase: phase.Name, Again: r.plan.Again, Begun: r.now.Begun, Err: err}
 }
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Second) }

@@ -1,13 +1,10 @@
 package cluster
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -20,13 +17,11 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/operate/inspect"
-	"github.com/drover-dev/drover/internal/operate/lifecycle/workflow"
 )
 
-// halfMade makes a cluster whose first machine does not come up.
-func (w *world) halfMade(name string) {
+// unready creates a cluster whose first machine does not start.
+func (w *world) unready(name string) {
 	w.Helper()
 	meta := func(object string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: object, Labels: map[string]string{
@@ -77,9 +72,9 @@ func (w *world) create(o client.Object) {
 	w.must(w.client.Create(w.Context(), o))
 }
 
-func TestAClusterThatIsNotReadyIsShownWithItsCause(t *testing.T) {
+func TestUnreadyClusterIsShownWithItsCause(t *testing.T) {
 	w := newWorld(t)
-	w.halfMade("half")
+	w.unready("half")
 	got := w.ok("get", "clusters", "-n", w.namespace)
 	if l, err := line(got.out, w.namespace, "half", "1.36", "False (ScalingUp)"); err != nil {
 		t.Errorf("%v %q in the table:\n%s", err, l, got.out)
@@ -112,8 +107,8 @@ func TestAClusterThatIsNotReadyIsShownWithItsCause(t *testing.T) {
 	if _, err := line(got.out, "PacketMachine/half-m", "! OrderRefused: no server is free"); err != nil || !strings.Contains(got.out, "asked for") {
 		t.Errorf("the events are:\n%s", got.out)
 	}
-	w.refused([]string{`cluster "none" not found`}, "why", "cluster", "none")
-	w.refused([]string{`cluster "none" not found`}, "get", "clusters", "none", "half")
+	w.fails([]string{`cluster "none" not found`}, "why", "cluster", "none")
+	w.fails([]string{`cluster "none" not found`}, "get", "clusters", "none", "half")
 
 	got = w.run(t.Context(), "__complete", "why", "cluster", "--kubeconfig", w.kubeconfig, "")
 	if !strings.Contains(got.out, "half\tKubernetes 1.36 in "+w.namespace) {
@@ -125,24 +120,24 @@ func TestAClusterThatIsNotReadyIsShownWithItsCause(t *testing.T) {
 	}
 }
 
-func TestWhoMayLookIntoOneNamespaceNeedsNotNameIt(t *testing.T) {
+func TestNamespaceOfTheKubeconfigIsTheDefault(t *testing.T) {
 	w := newWorld(t)
-	w.halfMade("mine")
+	w.unready("mine")
 	w.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "look"}, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{anywherev1.GroupVersion.Group}, Resources: []string{"clusters"}, Verbs: []string{"get", "list", "watch"},
 	}}})
 	w.create(&rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "look"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "look"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "ann"}},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "creator"}},
 	})
 	config, err := clientcmd.LoadFromFile(w.kubeconfig)
 	w.must(err)
 	for _, user := range config.AuthInfos {
-		user.Impersonate = "ann"
+		user.Impersonate = "creator"
 	}
 	w.must(clientcmd.WriteToFile(*config, w.kubeconfig))
-	w.refused([]string{"name a namespace that you may look into"}, "get", "clusters")
+	w.fails([]string{"name a namespace that you may look into"}, "get", "clusters")
 	for _, context := range config.Contexts {
 		context.Namespace = w.namespace
 	}
@@ -154,7 +149,7 @@ func TestWhoMayLookIntoOneNamespaceNeedsNotNameIt(t *testing.T) {
 	}
 }
 
-func TestWhatIsGeneratedIsValid(t *testing.T) {
+func TestGeneratedSpecIsValid(t *testing.T) {
 	w := newWorld(t)
 	for _, provider := range providers {
 		got := w.run(t.Context(), "generate", "clusterconfig", "fresh", "-p", provider)
@@ -175,7 +170,7 @@ func TestWhatIsGeneratedIsValid(t *testing.T) {
 	}
 }
 
-func TestAllThatIsWrongWithASpecIsToldAtOnce(t *testing.T) {
+func TestValidationReportsEveryProblem(t *testing.T) {
 	w := newWorld(t)
 	file := w.spec("wrong", replacing("count: 1 #", "count: 2 #"), replacing("count: 1\n", "count: -1\n"))
 	for _, command := range [][]string{{"validate"}, {"exp", "validate", "create", "cluster"}} {
@@ -189,37 +184,10 @@ func TestAllThatIsWrongWithASpecIsToldAtOnce(t *testing.T) {
 	if v.Valid || len(v.Violations) < 2 {
 		t.Errorf("the verdict is %+v", v)
 	}
-	w.refused([]string{"controlPlaneConfiguration.count", "workerNodeGroupConfigurations"}, "create", "cluster", "-f", file)
+	w.fails([]string{"controlPlaneConfiguration.count", "workerNodeGroupConfigurations"}, "create", "cluster", "-f", file)
 }
 
-func TestALineOfProgressFitsTheTerminal(t *testing.T) {
-	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	p := &progress{number: 2, total: 3, phase: workflow.CreateWorkloadCluster, began: began, waiting: "Machine one-x is not ready", since: began.Add(4 * time.Second)}
-	if got, want := p.live(began.Add(10*time.Second), 200), " … 2/3 CreateWorkloadCluster 10.0s  (6.0s) Machine one-x is not ready"; got != want {
-		t.Errorf("the line is %q, want %q", got, want)
-	}
-	if got := []rune(p.live(began, 20)); len(got) > 19 || got[len(got)-1] != '…' {
-		t.Errorf("the line is %q", string(got))
-	}
-}
-
-func TestAPipeHearsOfWaitingNowAndThen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		p := newProgress(&ui.IO{Err: &out}, &workflow.Plan{})
-		p.tell(workflow.Event{Status: workflow.Started, Phase: workflow.CreateWorkloadCluster})
-		p.tell(workflow.Event{Status: workflow.Waiting, Detail: "Machine one-x is not ready"})
-		time.Sleep(65 * time.Second)
-		p.tell(workflow.Event{Status: workflow.Done, Phase: workflow.CreateWorkloadCluster})
-		time.Sleep(time.Minute)
-		p.end()
-		if got := strings.Count(out.String(), "Machine one-x is not ready"); got != 3 || !strings.Contains(out.String(), " 60.0s  Machine one-x") {
-			t.Errorf("it was told %d times, want 3:\n%s", got, out.String())
-		}
-	})
-}
-
-func TestReadinessInAWord(t *testing.T) {
+func TestReadiness(t *testing.T) {
 	c := &anywherev1.Cluster{}
 	c.Generation = 2
 	for _, tt := range []struct {
