@@ -71,11 +71,11 @@ ended() {
 	say "The demo did not finish. Run make demo to continue, or make demo-down to remove everything."
 }
 
-# compile_second compiles the other Kubernetes minor with the time that the demo leaves. The build ends with this
-# script, however that ends, and the next one continues it.
+# compile_second builds the other Kubernetes minor and its machine image while the demo waits. The build ends with
+# this script, however that ends, and the next one continues it.
 compile_second() {
 	command -v go >/dev/null || return 0
-	(cd "$checkout" && exec nice -n 19 go run ./hack/build --parent $$ --interval 5s --kubernetes $second kube) \
+	(cd "$checkout" && exec nice -n 19 go run ./hack/build --parent $$ --interval 5s --kubernetes $second kube node) \
 		>build.log 2>&1 </dev/null &
 	builder=$!
 }

@@ -24,7 +24,7 @@ const (
 	storeDir = "containerd"
 	// format is part of the key; it changes with what the code below makes of
 	// the same inputs.
-	format = "12"
+	format = "13"
 )
 
 // Image is what a machine boots from. Machines share it: nobody may change

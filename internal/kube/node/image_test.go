@@ -148,23 +148,12 @@ func TestMachinesKnowCoreDNSByTheTagsOfAllVersions(t *testing.T) {
 	}
 }
 
-func TestWorkersThatStayBehindKnowTheProxyOfNewerControlPlanes(t *testing.T) {
-	minors := version.Minors()
-	for i, minor := range minors {
-		release, err := version.ForMinor(minor)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var newer []string
-		for _, m := range minors[:i] {
-			full, err := version.ForMinor(m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			newer = append(newer, full)
-		}
-		if diff := gocmp.Diff(newer, proxyTags(release)); diff != "" {
-			t.Errorf("machines of %s (-want +got):\n%s", release, diff)
+func TestMachinesKnowKubeProxyByTheTagsOfAllVersions(t *testing.T) {
+	for _, own := range version.Shipped() {
+		tags := append(proxyTags(own), own)
+		slices.Sort(tags)
+		if diff := gocmp.Diff(slices.Sorted(slices.Values(version.Shipped())), tags); diff != "" {
+			t.Errorf("tags of kube-proxy on machines of %s (-shipped +tags):\n%s", own, diff)
 		}
 	}
 }

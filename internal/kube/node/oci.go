@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -63,18 +64,12 @@ const NetworkImage = "drover-dev/cni:0.1.0"
 // under the tag of the version that it began with: machines of any version must know it by all of them.
 func coreDNSTags() []string { return []string{"v1.13.1", "v1.14.2"} }
 
-// proxyTags are those by which clusters with a newer control plane ask for kube-proxy. They ask for one on all nodes, also on workers that stay
-// behind; a machine answers with its own, which goes with its kubelet, and with API servers that are newer.
+// proxyTags are those of the other versions that Drover ships. A cluster asks for one kube-proxy on all
+// nodes: for a newer one on workers that stay behind, for an older one on the first machine of a new
+// control plane, whose network would otherwise wait until the upgrade of the control plane is complete.
+// A machine answers with its own, which matches its kubelet.
 func proxyTags(kubernetes string) []string {
-	var out []string
-	for _, minor := range version.Minors() {
-		release, err := version.ForMinor(minor)
-		if err != nil || release == kubernetes {
-			break
-		}
-		out = append(out, release)
-	}
-	return out
+	return slices.DeleteFunc(version.Shipped(), func(release string) bool { return release == kubernetes })
 }
 
 // otherTags are further ones of a component's image.
