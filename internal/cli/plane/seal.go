@@ -27,7 +27,7 @@ func (f *sealFlags) add(cmd *cobra.Command) {
 func (f *sealFlags) toSeal(io *ui.IO) ([]age.Recipient, error) {
 	if len(f.recipients) > 0 {
 		if f.passphraseFile != "" {
-			return nil, ui.Usagef("--recipient and --passphrase-file exclude each other")
+			return nil, ui.Usagef("--recipient and --passphrase-file are mutually exclusive")
 		}
 		return parseRecipients(f.recipients)
 	}
