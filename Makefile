@@ -112,8 +112,9 @@ bench: all ## Measure start, memory, idle CPU and recovery
 
 .PHONY: test
 test: KUBE_VERSIONS = all
-test: all node verify-files bin/test ## Run all tests, and the linters beside them (SEED=N repeats an order)
-	bin/test run -seed='$(SEED)' -package='$(PKG)' -beside='make lint' -- $(TESTFLAGS)
+test: all node bin/test ## Verify, and run all tests (SEED=N repeats an order, PKG=./internal/... chooses packages)
+	hack/unchanged.sh verify hack/verify.sh
+	bin/test run -seed='$(SEED)' -package='$(PKG)' -beside='hack/unchanged.sh lint make lint' -- $(TESTFLAGS)
 
 .PHONY: deflake
 deflake: bin/test ## Run one test again and again on a busy machine (RUN=TestName COUNT=50 LOAD=2)

@@ -78,7 +78,7 @@ func TestKubeadmMakesACluster(t *testing.T) {
 	f.boot(first)
 	stage("kubeadm init done")
 	kubectl := "kubectl --kubeconfig /etc/kubernetes/admin.conf "
-	f.run(first.ID, kubectl+"wait --for=condition=Ready node/cp-1 --timeout=60s")
+	f.run(first.ID, kubectl+"wait --for=condition=Ready node/cp-1 --timeout=180s")
 	stage("control plane node ready")
 	if got, want := f.run(first.ID, kubectl+"get node cp-1 -o jsonpath={.spec.providerID}"), "equinixmetal://"+first.ID; got != want {
 		t.Errorf("providerID %q, want %q", got, want)
@@ -89,7 +89,7 @@ func TestKubeadmMakesACluster(t *testing.T) {
 		"- kubeadm join %s:6443 --token %s --discovery-token-unsafe-skip-ca-verification\n", indent(fmt.Sprintf(conflist, "10.244.1.0/24")), address, token)
 	f.boot(second)
 	stage("kubeadm join done")
-	f.run(first.ID, kubectl+"wait --for=condition=Ready node --all --timeout=60s")
+	f.run(first.ID, kubectl+"wait --for=condition=Ready node --all --timeout=180s")
 	stage("worker node ready")
 	f.run(first.ID, kubectl+"-n kube-system rollout status deployment/coredns daemonset/kube-proxy --timeout=120s")
 	stage("CoreDNS and kube-proxy ready")
@@ -101,8 +101,8 @@ func TestKubeadmMakesACluster(t *testing.T) {
 	f.run(first.ID, "ip route add 10.244.1.0/24 via "+second.Addresses[0].IP.String())
 	f.run(second.ID, "ip route add 10.244.0.0/24 via "+address)
 	f.run(first.ID, kubectl+"create -f - <<'EOF'\n"+web+"EOF")
-	f.run(first.ID, kubectl+"wait --for=condition=Ready pod/web pod/client --timeout=60s")
-	if got := f.eventually(first.ID, kubectl+"exec client -- curl -sf --max-time 5 http://web.default.svc.cluster.local", 30*time.Second); got != "it works" {
+	f.run(first.ID, kubectl+"wait --for=condition=Ready pod/web pod/client --timeout=180s")
+	if got := f.eventually(first.ID, kubectl+"exec client -- curl -sf --max-time 5 http://web.default.svc.cluster.local", soon); got != "it works" {
 		t.Errorf("a pod is answered %q by a service", got)
 	}
 	stage("a pod reached a service by its name")
@@ -114,7 +114,7 @@ func TestKubeadmMakesACluster(t *testing.T) {
 		}
 	}
 	f.running(first.ID, skip)
-	f.eventually(first.ID, kubectl+"get --raw /readyz", time.Minute)
+	f.eventually(first.ID, kubectl+"get --raw /readyz", soon)
 	stage("the control plane is back after a power cycle")
 }
 

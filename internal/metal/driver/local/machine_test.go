@@ -62,12 +62,12 @@ func TestMachineBootsFromItsUserdata(t *testing.T) {
 			t.Errorf("%s: %q printed %q, want %q", tt.name, tt.line, got, tt.want)
 		}
 	}
-	f.sink.await(t, m.ID, 0, time.Second, func(e driver.Event) bool { return strings.Contains(e.Message, "ntp: skipped") })
-	f.sink.await(t, m.ID, 0, time.Second, func(e driver.Event) bool { return e.Type == "provisioning.110" && e.Phase == driver.Running })
+	f.sink.await(t, m.ID, 0, soon, func(e driver.Event) bool { return strings.Contains(e.Message, "ntp: skipped") })
+	f.sink.await(t, m.ID, 0, soon, func(e driver.Event) bool { return e.Type == "provisioning.110" && e.Phase == driver.Running })
 	if !strings.Contains(f.console(m.ID), "succeeded") {
 		t.Errorf("console:\n%s", f.console(m.ID))
 	}
-	conn, err := net.DialTimeout("tcp", netip.AddrPortFrom(m.Addresses[0].IP, 22).String(), 5*time.Second)
+	conn, err := net.DialTimeout("tcp", netip.AddrPortFrom(m.Addresses[0].IP, 22).String(), soon)
 	if err != nil {
 		t.Fatalf("the host does not reach the machine's SSH server: %v", err)
 	}
@@ -104,7 +104,7 @@ func TestFailingUserdataIsReported(t *testing.T) {
 			if err := f.Ensure(t.Context(), m, driver.On); err != nil {
 				t.Fatal(err)
 			}
-			f.sink.await(t, m.ID, 0, 30*time.Second, func(e driver.Event) bool { return e.Type == "user-state" && strings.Contains(e.Message, tt.want) })
+			f.sink.await(t, m.ID, 0, soon, func(e driver.Event) bool { return e.Type == "user-state" && strings.Contains(e.Message, tt.want) })
 			if err := f.Remove(t.Context(), m.ID); err != nil {
 				t.Error(err)
 			}
@@ -133,7 +133,7 @@ func TestMachineSurvivesTheDriverAndLeavesNothing(t *testing.T) {
 	if err := f.Ensure(t.Context(), m, driver.On); err != nil {
 		t.Fatal(err)
 	}
-	f.sink.await(t, m.ID, skip, 5*time.Second, func(e driver.Event) bool { return e.Phase == driver.Running })
+	f.sink.await(t, m.ID, skip, soon, func(e driver.Event) bool { return e.Phase == driver.Running })
 
 	for range 2 { // Removing what is not there is no error.
 		if err := f.Remove(t.Context(), m.ID); err != nil {
@@ -255,7 +255,7 @@ func TestPower(t *testing.T) {
 	if err := f.Ensure(t.Context(), m, driver.Off); err != nil {
 		t.Fatal(err)
 	}
-	f.sink.await(t, m.ID, skip, 30*time.Second, func(e driver.Event) bool { return e.Phase == driver.Stopped })
+	f.sink.await(t, m.ID, skip, soon, func(e driver.Event) bool { return e.Phase == driver.Stopped })
 	if _, ok := f.mustMachine(m.ID).process(); ok {
 		t.Fatal("the machine runs although it is off")
 	}
@@ -268,12 +268,12 @@ func TestPower(t *testing.T) {
 	if got := f.run(m.ID, "cat /root/kept"); got != "kept" {
 		t.Errorf("a file after power off and on: %q", got)
 	}
-	f.eventually(m.ID, "systemctl is-active beat", 10*time.Second)
+	f.eventually(m.ID, "systemctl is-active beat", soon)
 
 	skip = f.sink.count(m.ID)
 	f.try(m.ID, "reboot")
 	f.running(m.ID, skip)
-	if got := f.eventually(m.ID, "cat /root/kept", 10*time.Second); got != "kept" {
+	if got := f.eventually(m.ID, "cat /root/kept", soon); got != "kept" {
 		t.Errorf("a file after a reboot from inside: %q", got)
 	}
 
@@ -288,12 +288,12 @@ func TestPower(t *testing.T) {
 
 	skip = f.sink.count(m.ID)
 	f.try(m.ID, "poweroff")
-	f.sink.await(t, m.ID, skip, 30*time.Second, func(e driver.Event) bool { return e.Phase == driver.Stopped })
+	f.sink.await(t, m.ID, skip, soon, func(e driver.Event) bool { return e.Phase == driver.Stopped })
 }
 
 func (f *fixture) running(id string, skip int) {
 	f.t.Helper()
-	f.sink.await(f.t, id, skip, 30*time.Second, func(e driver.Event) bool { return e.Phase == driver.Running })
+	f.sink.await(f.t, id, skip, soon, func(e driver.Event) bool { return e.Phase == driver.Running })
 }
 
 func TestElasticAddressMovesBetweenMachines(t *testing.T) {
@@ -337,12 +337,12 @@ func TestElasticAddressMovesBetweenMachines(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.running(a.ID, skip)
-	f.eventually(a.ID, "ip addr show eth0 | grep "+elastic.String(), 10*time.Second)
+	f.eventually(a.ID, "ip addr show eth0 | grep "+elastic.String(), soon)
 }
 
 func askTCP(t *testing.T, ip netip.Addr) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	for {
 		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", netip.AddrPortFrom(ip, 7000).String())

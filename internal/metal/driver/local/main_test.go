@@ -74,6 +74,9 @@ func (s *sink) count(id string) int {
 	return len(s.events[id])
 }
 
+// soon is how long something may take on a busy machine that takes a moment on a free one.
+const soon = 2 * time.Minute
+
 // fixture is a driver on a home of its own.
 type fixture struct {
 	*Driver

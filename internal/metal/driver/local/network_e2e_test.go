@@ -108,7 +108,7 @@ spec:
 // ask has one Pod ask a server, and returns the answer.
 func (c *podCluster) ask(pod, url string) string {
 	c.t.Helper()
-	return c.eventually(c.cp.ID, kubectl+"exec "+pod+" -- curl -sSfk --max-time 5 "+url, 20*time.Second)
+	return c.eventually(c.cp.ID, kubectl+"exec "+pod+" -- curl -sSfk --max-time 5 "+url, soon)
 }
 
 func (c *podCluster) address(pod string) string {
@@ -120,10 +120,10 @@ func TestPodsTalkAcrossNodes(t *testing.T) {
 	c := newPodCluster(t)
 	c.apply(c.chart(nil))
 	c.stage("chart applied")
-	c.kubectl("wait --for=condition=Ready node --all --timeout=60s")
+	c.kubectl("wait --for=condition=Ready node --all --timeout=180s")
 	c.stage("both nodes ready")
 	c.apply(pod("a", "cp-1") + pod("b", "worker-1"))
-	c.kubectl("wait --for=condition=Ready pod/a pod/b --timeout=60s")
+	c.kubectl("wait --for=condition=Ready pod/a pod/b --timeout=180s")
 	c.stage("first pods ready")
 	c.kubectl("-n kube-system rollout status deployment/coredns daemonset/kube-proxy daemonset/drover-cni --timeout=120s")
 	c.stage("CoreDNS, kube-proxy and agents ready")
@@ -216,7 +216,7 @@ func (c *podCluster) testReplace() {
 		}
 	}
 	c.apply(c.chart(map[string]any{"remove": true}))
-	c.kubectl("-n kube-system rollout status daemonset/drover-cni --timeout=60s")
+	c.kubectl("-n kube-system rollout status daemonset/drover-cni --timeout=180s")
 	for _, m := range machines {
 		if got := c.run(m.ID, leftovers); got != "" {
 			t.Errorf("%s still has of the network:\n%s", m.Hostname, got)
@@ -227,11 +227,11 @@ func (c *podCluster) testReplace() {
 		c.run(m.ID, "ip route add 192.168."+fmt.Sprint(1-i)+".0/24 via "+machines[1-i].Addresses[0].IP.String())
 		c.run(m.ID, "cat > /etc/cni/net.d/99-other.conflist <<'EOF'\n"+fmt.Sprintf(conflist, "192.168."+fmt.Sprint(i)+".0/24")+"\nEOF")
 	}
-	c.kubectl("wait --for=condition=Ready node --all --timeout=60s")
+	c.kubectl("wait --for=condition=Ready node --all --timeout=180s")
 	// Pods of the old network have addresses that the new one may give out.
-	c.kubectl("delete pod --all-namespaces --field-selector spec.hostNetwork=false --timeout=60s")
+	c.kubectl("delete pod --all-namespaces --field-selector spec.hostNetwork=false --timeout=180s")
 	c.apply(pod("a", "cp-1") + pod("b", "worker-1"))
-	c.kubectl("wait --for=condition=Ready pod/a pod/b --timeout=60s")
+	c.kubectl("wait --for=condition=Ready pod/a pod/b --timeout=180s")
 	if got := c.ask("a", c.address("b")+":8080"); !strings.HasPrefix(got, "b ") {
 		t.Errorf("on another network pod b answers %q", got)
 	}

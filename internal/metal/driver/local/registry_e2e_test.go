@@ -170,8 +170,8 @@ spec:
 func (c *podCluster) testRegistries() {
 	c.apply(appPod("plain", "worker-1", mirrored+"/team/app:v1") + appPod("secure", "worker-1", c.registries.secure+"/team/app:v1") +
 		appPod("stranger", "cp-1", c.registries.secure+"/team/app:v1"))
-	c.kubectl("wait --for=condition=Ready pod/plain pod/secure --timeout=60s")
-	c.eventually(c.cp.ID, kubectl+"get event --field-selector involvedObject.name=stranger -o jsonpath={..message} | grep x509", 30*time.Second)
+	c.kubectl("wait --for=condition=Ready pod/plain pod/secure --timeout=180s")
+	c.eventually(c.cp.ID, kubectl+"get event --field-selector involvedObject.name=stranger -o jsonpath={..message} | grep x509", soon)
 	c.kubectl("delete pod plain secure stranger")
 	c.stage("images pulled from registries of the host")
 }
