@@ -95,7 +95,7 @@ func TestFailingUserdataIsReported(t *testing.T) {
 	for name, tt := range map[string]struct{ userdata, want string }{
 		"broken YAML":        {"#cloud-config\nruncmd: [", "failed: reading the cloud-config"},
 		"a failing script":   {"#!/bin/sh\necho about to fail\nexit 3\n", "about to fail"},
-		"an unknown key":     {"#cloud-config\nfrobnicate: 1\nruncmd: [\"true\"]\n", "frobnicate: unknown key"},
+		"an unknown key":     {"#cloud-config\nfrobnicate: 1\nruncmd: [\"true\"]\n", "frobnicate: skipped: unknown key"},
 		"a failing kubeadm":  {"#cloud-config\nruncmd:\n- \"false && echo > /run/cluster-api/bootstrap-success.complete\"\n- \"true\"\n", "kubeadm has failed"},
 		"a missing variable": {"## template: jinja\n#cloud-config\nhostname: '{{ v1.nope }}'\n", "failed: rendering"},
 	} {
