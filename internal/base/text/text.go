@@ -5,6 +5,7 @@ package text
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -36,4 +37,13 @@ func FirstN(items []string, n int) string {
 		return strings.Join(items, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(items[:n], ", "), len(items)-n)
+}
+
+// Sentence starts a message with a capital letter, as conditions do.
+func Sentence(message string) string {
+	first, size := utf8.DecodeRuneInString(message)
+	if size == 0 || first == utf8.RuneError {
+		return message
+	}
+	return string(unicode.ToUpper(first)) + message[size:]
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/model/addons/plan"
 	"github.com/drover-dev/drover/internal/operate/inspect"
@@ -241,10 +242,5 @@ func clusterText(clusters []string) string {
 	if len(clusters) == 1 {
 		return "On cluster " + clusters[0]
 	}
-	names := clusters[:min(len(clusters), clustersShown)]
-	text := strings.Join(names, ", ")
-	if more := len(clusters) - len(names); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return fmt.Sprintf("On %d clusters (%s)", len(clusters), text)
+	return fmt.Sprintf("On %d clusters (%s)", len(clusters), text.FirstN(clusters, clustersShown))
 }

@@ -67,7 +67,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			Tools: map[addonsv1.Tool]tool.Tool{addonsv1.Helm: helm.New(o.Packages), addonsv1.Manifests: manifests.New(o.Packages)},
 		}
 	)
-	o.Listen(releases.Notice)
+	o.Listen(releases.HandleEvent)
 	for _, part := range []struct {
 		name  string
 		setup func() error

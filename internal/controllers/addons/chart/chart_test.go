@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -11,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
@@ -176,7 +174,7 @@ func TestB7OneBadClusterDoesNotStopTheOthers(t *testing.T) {
 	if got := w.all(); got["a"] != nil || got["b"] == nil || got["c"] == nil {
 		t.Errorf("releases: %v", got)
 	}
-	w.has(c, addonsv1.SpecsUpToDate, "False ValueParsingFailed: cluster a: rendering values: valuesTemplate:1:")
+	w.has(c, addonsv1.SpecsUpToDate, "False ValueParsingFailed: Cluster a: rendering values: valuesTemplate:1:")
 	if got := condition(c, addonsv1.SpecsUpToDate); !strings.Contains(got, "no such label, please") {
 		t.Errorf("condition is %q", got)
 	}
@@ -197,7 +195,7 @@ func TestAMissingObjectHoldsUpItsClusterOnly(t *testing.T) {
 	if err == nil {
 		t.Error("nothing would make it look again")
 	}
-	w.has(c, addonsv1.SpecsUpToDate, `False ValueParsingFailed: cluster a: waiting for PacketCluster "a", which a template refers to`)
+	w.has(c, addonsv1.SpecsUpToDate, `False ValueParsingFailed: Cluster a: waiting for PacketCluster "a", which a template refers to`)
 	if w.all()["b"] == nil {
 		t.Error("the other cluster has no release")
 	}
@@ -345,7 +343,7 @@ func TestAReleaseThatIsElsewhereNowIsReinstalled(t *testing.T) {
 			w.change(func(c *addonsv1.HelmChartProxy) { change(&c.Spec) })
 			w.run()
 			c := w.run()
-			w.has(c, addonsv1.SpecsUpToDate, "False HelmReleaseProxyReinstalling: Waiting until the releases are gone from clusters a")
+			w.has(c, addonsv1.SpecsUpToDate, "False HelmReleaseProxyReinstalling: Waiting for releases to be uninstalled from clusters a")
 			if r := w.release("a"); r.UID != old.UID || r.DeletionTimestamp.IsZero() {
 				t.Errorf("the old release is not on its way out: %+v", r)
 			}
@@ -531,7 +529,7 @@ func TestOthersReleasesAreNotTaken(t *testing.T) {
 	}
 	w.must(w.Create(t.Context(), other))
 	c := w.run()
-	w.has(c, addonsv1.SpecsUpToDate, `False HelmReleaseProxyCreationFailed: cluster a: HelmReleaseProxy "mine" has the label of this HelmChartProxy but is owned by ConfigMap "x"`)
+	w.has(c, addonsv1.SpecsUpToDate, `False HelmReleaseProxyCreationFailed: Cluster a: HelmReleaseProxy "mine" has the label of this HelmChartProxy but is owned by ConfigMap "x"`)
 }
 
 func TestASelectorThatCannotBeUsedIsTold(t *testing.T) {
@@ -539,11 +537,11 @@ func TestASelectorThatCannotBeUsedIsTold(t *testing.T) {
 	w.chart(func(c *addonsv1.HelmChartProxy) {
 		c.Spec.ClusterSelector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}
 	})
-	c, _, err := w.try()
-	if !errors.Is(err, reconcile.TerminalError(nil)) {
-		t.Errorf("error is %v", err)
+	c, result, err := w.try()
+	if err != nil || result.RequeueAfter != 0 {
+		t.Errorf("result %+v, error %v, want no retry before the spec changes", result, err)
 	}
-	w.has(c, addonsv1.SpecsUpToDate, "False ClusterSelectionFailed: reading spec.clusterSelector")
+	w.has(c, addonsv1.SpecsUpToDate, "False ClusterSelectionFailed: Reading spec.clusterSelector")
 	w.must(w.Delete(t.Context(), c))
 	if c := w.run(); c.Name != "" {
 		t.Error("it can't be deleted")

@@ -1,127 +1,51 @@
 package chart
 
 import (
-	"context"
-	"maps"
+	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/util/workqueue"
-	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	corev1 "k8s.io/api/core/v1"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
-	"github.com/drover-dev/drover/internal/model/addons/template"
+	"github.com/drover-dev/drover/internal/base/text"
 )
 
-type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
+// Reasons of events.
+const (
+	createdReason      = "ReleaseCreated"
+	updatedReason      = "ReleaseUpdated"
+	reinstallingReason = "ReleaseReinstalling"
+	deletedReason      = "ReleaseDeleted"
+	rolloutReason      = "Rollout"
+)
 
-// metadataChanged says that anything but the status is different.
-func metadataChanged(was, is ctrlclient.Object) bool {
-	return was.GetGeneration() != is.GetGeneration() || was.GetDeletionTimestamp().IsZero() != is.GetDeletionTimestamp().IsZero() ||
-		!maps.Equal(was.GetLabels(), is.GetLabels()) || !maps.Equal(was.GetAnnotations(), is.GetAnnotations())
+// releaseEvents are the events about releases.
+var releaseEvents = []struct{ reason, message string }{
+	{createdReason, "Created HelmReleaseProxies for clusters %s"},
+	{updatedReason, "Updated HelmReleaseProxies for clusters %s"},
+	{reinstallingReason, "Deleted HelmReleaseProxies to reinstall on clusters %s"},
+	{deletedReason, "Deleted HelmReleaseProxies for clusters %s"},
 }
 
-// clusterEvents leads from a Cluster to the HelmChartProxies that choose it or chose it before. The status of clusters changes all the
-// time, and matters to those only whose templates refer to it.
-type clusterEvents struct{ *Controller }
-
-// Create is when a Cluster is new, or seen for the first time.
-func (h *clusterEvents) Create(ctx context.Context, e event.CreateEvent, q requests) {
-	h.enqueue(ctx, q, everyUse, e.Object)
-}
-
-// Update is when one has changed.
-func (h *clusterEvents) Update(ctx context.Context, e event.UpdateEvent, q requests) {
-	if e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() {
-		return // HelmChartProxies are looked at again from time to time themselves
+// emitReleaseEvents emits one event per reason for all clusters, because an event for each would be
+// a write for each.
+func (c *Controller) emitReleaseEvents(s *scope) {
+	for _, m := range releaseEvents {
+		if clusters := s.done[m.reason]; len(clusters) > 0 {
+			slices.Sort(clusters)
+			c.Events.Eventf(s.chart, corev1.EventTypeNormal, m.reason, m.message, text.FirstN(clusters, maxNamed))
+		}
 	}
-	if metadataChanged(e.ObjectOld, e.ObjectNew) {
-		h.enqueue(ctx, q, everyUse, e.ObjectOld, e.ObjectNew)
+}
+
+// emitRolloutEvent emits an event for a new phase, wave or revision of a rollout.
+func (c *Controller) emitRolloutEvent(s *scope, before *addonsv1.RolloutStatus) {
+	now := s.chart.Status.Rollout
+	if now == nil || (before != nil && before.Phase == now.Phase && before.Wave == now.Wave && before.Revision == now.Revision) {
 		return
 	}
-	h.enqueue(ctx, q, func(u template.Uses) bool { return u.Cluster.Status }, e.ObjectNew)
-}
-
-// Delete is when one has gone.
-func (h *clusterEvents) Delete(ctx context.Context, e event.DeleteEvent, q requests) {
-	h.enqueue(ctx, q, everyUse, e.Object)
-}
-
-// Generic never happens.
-func (h *clusterEvents) Generic(context.Context, event.GenericEvent, requests) {}
-
-func everyUse(template.Uses) bool { return true }
-
-// enqueue adds those HelmChartProxies that choose one of the clusters, which are versions of the same, and whose templates are concerned.
-func (c *Controller) enqueue(ctx context.Context, q requests, concerned func(template.Uses) bool, clusters ...ctrlclient.Object) {
-	list := &addonsv1.HelmChartProxyList{}
-	err := c.Client.List(ctx, list, ctrlclient.InNamespace(clusters[0].GetNamespace()), ctrlclient.UnsafeDisableDeepCopy)
-	if err != nil {
-		logger(ctx).Error(err, "Could not list HelmChartProxies")
-		return
+	kind := corev1.EventTypeNormal
+	if now.Phase == addonsv1.RolloutPaused || now.Phase == addonsv1.RolloutRollingBack {
+		kind = corev1.EventTypeWarning
 	}
-	for i := range list.Items {
-		chart := &list.Items[i]
-		selector, err := metav1.LabelSelectorAsSelector(&chart.Spec.ClusterSelector)
-		if err != nil {
-			continue // its own condition tells, and the others must not suffer
-		}
-		if program := c.programs.get(chart).program; program != nil && !concerned(program.Uses()) {
-			continue
-		}
-		for _, cluster := range clusters {
-			if selector.Matches(labels.Set(cluster.GetLabels())) {
-				q.Add(reconcile.Request{NamespacedName: ctrlclient.ObjectKeyFromObject(chart)})
-				break
-			}
-		}
-	}
-}
-
-// objectEvents leads from a control plane or an infrastructure cluster to the HelmChartProxies whose templates refer to such.
-type objectEvents struct{ *Controller }
-
-// Create is when an object is new, or seen for the first time.
-func (h *objectEvents) Create(ctx context.Context, e event.CreateEvent, q requests) {
-	h.lead(ctx, q, e.Object, anyObject)
-}
-
-// Update is when one has changed.
-func (h *objectEvents) Update(ctx context.Context, e event.UpdateEvent, q requests) {
-	switch {
-	case e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion():
-	case metadataChanged(e.ObjectOld, e.ObjectNew):
-		h.lead(ctx, q, e.ObjectNew, anyObject)
-	default:
-		h.lead(ctx, q, e.ObjectNew, func(u template.Uses) bool { return u.ControlPlane.Status || u.InfraCluster.Status })
-	}
-}
-
-// Delete is when one has gone.
-func (h *objectEvents) Delete(ctx context.Context, e event.DeleteEvent, q requests) {
-	h.lead(ctx, q, e.Object, anyObject)
-}
-
-// Generic never happens.
-func (h *objectEvents) Generic(context.Context, event.GenericEvent, requests) {}
-
-func anyObject(u template.Uses) bool { return u.ControlPlane.Any || u.InfraCluster.Any }
-
-// lead finds the Cluster of an object by its label, which Cluster API puts on it, or by its owner.
-func (h *objectEvents) lead(ctx context.Context, q requests, obj ctrlclient.Object, concerned func(template.Uses) bool) {
-	key := ctrlclient.ObjectKey{Namespace: obj.GetNamespace(), Name: obj.GetLabels()[clusterv1.ClusterNameLabel]}
-	for _, ref := range obj.GetOwnerReferences() {
-		if ref.Kind == "Cluster" {
-			key.Name = ref.Name
-		}
-	}
-	cluster := &clusterv1.Cluster{}
-	if key.Name == "" || h.Client.Get(ctx, key, cluster) != nil {
-		return // a Cluster that is not there yet is an event of its own
-	}
-	h.enqueue(ctx, q, concerned, cluster)
+	c.Events.Eventf(s.chart, kind, rolloutReason, "Rollout of revision %s is %s, wave %d of %d", now.Revision, now.Phase, now.Wave, now.Waves)
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/addons/plan"
 )
 
@@ -25,7 +26,7 @@ func TestB4TheStatusOfALargeFleetIsAccepted(t *testing.T) {
 			conditions.Set(r, metav1.Condition{
 				Type: clusterv1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "X", Message: fmt.Sprint(i, strings.Repeat(" words", 5000)),
 			})
-			f.note(problem{r.Spec.ClusterRef.Name, addonsv1.ValueParsingFailedReason, errors.New(strings.Repeat("ä", 20000)), true})
+			f.addProblem(problem{r.Spec.ClusterRef.Name, addonsv1.ValueParsingFailedReason, errors.New(strings.Repeat("ä", 20000)), true})
 		},
 		"all are reinstalled": func(f *facts, r *addonsv1.HelmReleaseProxy, _ int) {
 			f.reinstalling = append(f.reinstalling, r.Spec.ClusterRef.Name)
@@ -37,20 +38,19 @@ func TestB4TheStatusOfALargeFleetIsAccepted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			s := &scope{chart: w.chart(nil)}
-			s.before = s.chart.DeepCopy()
+			s := newScope(reconcile.NewVisit(w.Client, w.chart(nil)))
 			for i := range 700 {
 				cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: fmt.Sprintf("%s-%03d", strings.Repeat("x", 59), i)}}
 				r := &addonsv1.HelmReleaseProxy{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%03d", strings.Repeat("y", 59), i)}}
 				r.Spec.ClusterRef.Name = cluster.Name
 				conditions.Set(r, metav1.Condition{Type: clusterv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: "X"})
 				s.clusters = append(s.clusters, cluster)
-				s.leaves(r)
+				s.addAfter(r)
 				fill(&s.facts, r, i)
 			}
-			s.report()
+			s.setStatus()
 			lint(t, s.chart)
-			w.must(w.write(t.Context(), s))
+			w.must(s.Save(t.Context()))
 			if got := conditions.GetMessage(s.chart, addonsv1.ProxiesReady); !strings.Contains(got, "(sources: HelmReleaseProxy/") || !strings.HasSuffix(got, " and 690 more)") {
 				t.Errorf("message is %q", got)
 			}
@@ -60,20 +60,20 @@ func TestB4TheStatusOfALargeFleetIsAccepted(t *testing.T) {
 
 // BenchmarkFleet is a pass over 1,000 clusters: where nothing has changed, and where all values are rendered.
 func BenchmarkFleet(b *testing.B) {
-	s := &scope{chart: &addonsv1.HelmChartProxy{}}
+	s := newScope(reconcile.NewVisit(nil, &addonsv1.HelmChartProxy{}))
 	s.chart.Spec.ValuesTemplate = "name: {{ .Cluster.metadata.name }}"
 	c := &Controller{}
 	s.program = c.programs.get(s.chart).program
 	ctx := ctrl.LoggerInto(b.Context(), ctrl.Log)
 	for i := range 1000 {
 		t := &target{cluster: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}}}
-		t.move, _ = c.look(ctx, s, t, s.program)
-		t.release = t.move.Object
+		t.change, _ = c.evaluate(ctx, s, t, s.program)
+		t.release = t.change.Object
 		s.targets = append(s.targets, t)
 	}
 	pass := func(b *testing.B) {
 		for _, t := range s.targets {
-			if m, p := c.look(ctx, s, t, s.program); p != nil || m.Verb != plan.Keep {
+			if m, p := c.evaluate(ctx, s, t, s.program); p != nil || m.Verb != plan.Keep {
 				b.Fatalf("%+v %+v", m, p)
 			}
 		}
@@ -83,7 +83,7 @@ func BenchmarkFleet(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				if forget {
-					c.settled.forget(s.key())
+					c.settled.forget(s.Key())
 				}
 				pass(b)
 			}

@@ -21,6 +21,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
@@ -29,7 +30,7 @@ func managed(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
 	server := kubetest.SharedWithoutWebhooks(t)
-	mgr, err := ctrl.NewManager(server.Config, ctrl.Options{
+	mgr, err := reconcile.NewManager(server.Config, ctrl.Options{
 		Scheme: w.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: lettingGo,
 		Client: ctrlclient.Options{Cache: &ctrlclient.CacheOptions{Unstructured: true}},
 		Cache:  ctrlcache.Options{DefaultNamespaces: map[string]ctrlcache.Config{w.ns: {}}}, // other tests have theirs
@@ -124,7 +125,7 @@ func (w *world) standsStill(a *clusterv1.Cluster) {
 	w.Helper()
 	w.await("rest", func() bool {
 		before := reconciles(w.T)
-		<-time.After(2 * gather)
+		<-time.After(2 * collect)
 		return reconciles(w.T) == before
 	})
 	before := reconciles(w.T)

@@ -17,13 +17,14 @@ import (
 	"github.com/drover-dev/drover/internal/model/addons/history"
 )
 
-// programs keeps the parsed templates of each HelmChartProxy, as they are asked for on every event of a cluster.
+// programs caches the parsed templates of each HelmChartProxy, which every event of a cluster
+// needs.
 type programs struct {
 	mu  sync.Mutex
 	all map[ctrlclient.ObjectKey]*entry
 }
 
-// entry is one HelmChartProxy's.
+// entry caches one HelmChartProxy.
 type entry struct {
 	uid        types.UID
 	generation int64
@@ -35,13 +36,13 @@ type entry struct {
 	recorded bool
 }
 
-func (e *entry) kept() bool {
+func (e *entry) isRecorded() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.recorded
 }
 
-func (e *entry) keep() {
+func (e *entry) setRecorded() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.recorded = true
@@ -83,8 +84,8 @@ func (p *programs) forget(key ctrlclient.ObjectKey) {
 	delete(p.all, key)
 }
 
-// settled remembers for which inputs nothing had to be done on a cluster, so that values are not rendered again to see the same.
-// Forgetting, as a restart does, costs one rendering.
+// settled remembers for which inputs a cluster needed no change, so that values are not rendered
+// again. It is empty after a restart, which costs one rendering.
 type settled struct {
 	mu  sync.Mutex
 	all map[ctrlclient.ObjectKey]map[types.UID]string
@@ -96,7 +97,7 @@ func (s *settled) has(chart ctrlclient.ObjectKey, cluster types.UID, stamp strin
 	return stamp != "" && s.all[chart][cluster] == stamp
 }
 
-func (s *settled) note(chart ctrlclient.ObjectKey, cluster types.UID, stamp string) {
+func (s *settled) set(chart ctrlclient.ObjectKey, cluster types.UID, stamp string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {
@@ -114,7 +115,7 @@ func (s *settled) forget(chart ctrlclient.ObjectKey) {
 	delete(s.all, chart)
 }
 
-// retain forgets clusters that are no longer chosen.
+// retain drops clusters that are no longer selected.
 func (s *settled) retain(chart ctrlclient.ObjectKey, chosen []*target) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +131,8 @@ func (s *settled) retain(chart ctrlclient.ObjectKey, chosen []*target) {
 	}
 }
 
-// stampOf identifies everything that the move for a cluster depends on. Without a release there is a move, whatever else is so.
+// stampOf identifies all inputs of the change for a cluster. It is empty without a release, which
+// always needs a change.
 func stampOf(s *scope, t *target, f desired.Facts) string {
 	if t.release == nil {
 		return ""

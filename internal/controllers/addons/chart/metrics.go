@@ -7,7 +7,7 @@ import (
 	"github.com/drover-dev/drover/internal/model/addons/plan"
 )
 
-// written counts what was done to HelmReleaseProxies. A quiet fleet leaves it alone.
+// written counts writes of HelmReleaseProxies. It does not change on a quiet fleet.
 var written = counter.ByAction("drover_addons_release_writes_total", "HelmReleaseProxies created, updated and deleted for HelmChartProxies.",
 	string(plan.Create), string(plan.Update), "delete")
 

@@ -17,11 +17,11 @@ import (
 	"github.com/drover-dev/drover/internal/model/addons/plan"
 )
 
-// plan decides which clusters may change now, and what those that may not have in the meantime.
-func (c *Controller) plan(ctx context.Context, s *scope) error {
-	c.settled.retain(s.key(), s.targets)
+// planRollout decides which clusters may change now, and what the others have until then.
+func (c *Controller) planRollout(ctx context.Context, s *scope) error {
+	c.settled.retain(s.Key(), s.targets)
 	if was := s.chart.Status.Rollout; was != nil && was.Phase == addonsv1.RolloutRollingBack && was.Revision == s.revision {
-		if err := c.lookBack(ctx, s, was.LastGood); err != nil {
+		if err := c.evaluateLastGood(ctx, s, was.LastGood); err != nil {
 			return err
 		}
 	}
@@ -30,17 +30,18 @@ func (c *Controller) plan(ctx context.Context, s *scope) error {
 		Resume: s.chart.Annotations[addonsv1.ResumeRolloutAnnotation], Now: c.Clock.Now(),
 	})
 	status := s.plan.Status
-	if status == nil || status.LastGood == "" || s.good != nil {
+	if status == nil || status.LastGood == "" || s.lastGood != nil {
 		return nil
 	}
-	if s.plan.Back || s.newcomers() {
-		return c.lookBack(ctx, s, status.LastGood)
+	if s.plan.Back || s.hasNewClusters() {
+		return c.evaluateLastGood(ctx, s, status.LastGood)
 	}
 	return nil
 }
 
-// newcomers says that a cluster has nothing yet and that its turn has not come: until then it has what was good before.
-func (s *scope) newcomers() bool {
+// hasNewClusters reports whether a cluster has no release and its wave has not started. It gets the
+// last good spec until then.
+func (s *scope) hasNewClusters() bool {
 	for _, t := range s.targets {
 		if !t.skip && t.release == nil && !s.plan.Allowed[t.cluster.Name] {
 			return true
@@ -49,23 +50,31 @@ func (s *scope) newcomers() bool {
 	return false
 }
 
-// lookBack works out for each cluster how it would get what was good before.
-func (c *Controller) lookBack(ctx context.Context, s *scope, digest string) error {
-	if err := c.lastGood(ctx, s, digest); errors.Is(err, history.ErrNoRevision) {
-		s.note(problem{"", addonsv1.CreationFailedReason, err, true})
+// evaluateLastGood finds the change of each cluster that leads to the last good spec.
+func (c *Controller) evaluateLastGood(ctx context.Context, s *scope, digest string) error {
+	revision, err := history.Find(ctx, c.Live, s.chart, digest)
+	if errors.Is(err, history.ErrNoRevision) {
+		s.addProblem(problem{"", addonsv1.CreationFailedReason, err, true})
 		return nil
-	} else if err != nil {
+	}
+	if err != nil {
 		return err
 	}
-	return each(s, func(t *target) {
+	program, problems := desired.Compile(&revision.Spec)
+	if len(problems) > 0 {
+		return problems.ToAggregate()
+	}
+	s.lastGood = program
+	return forEach(s, func(t *target) {
 		var p *problem
-		if t.back, p = c.look(ctx, s, t, s.good); p != nil {
-			s.note(*p)
+		if t.rollback, p = c.evaluate(ctx, s, t, s.lastGood); p != nil {
+			s.addProblem(*p)
 		}
 	})
 }
 
-// progress is how far each cluster is. Those that nothing is done for are no part of a rollout; one whose values can't be made has failed.
+// progress returns the progress of each cluster. Skipped clusters are not part of a rollout; one
+// whose values can't be rendered has failed.
 func (s *scope) progress() []rollout.Cluster {
 	var out []rollout.Cluster
 	for _, t := range s.targets {
@@ -77,16 +86,16 @@ func (s *scope) progress() []rollout.Cluster {
 		case t.skip:
 			continue
 		default:
-			c.OnTarget = t.move.Verb == plan.Keep
+			c.OnTarget = t.change.Verb == plan.Keep
 			c.Ready, c.Failed, c.ReadySince = ready(t.release), failed(t.release), readySince(t.release)
-			c.RolledBack = t.release == nil || (t.back.Verb == plan.Keep && c.Ready)
+			c.RolledBack = t.release == nil || (t.rollback.Verb == plan.Keep && c.Ready)
 		}
 		out = append(out, c)
 	}
 	return out
 }
 
-// ready says that a release is as its spec says now. One that was installed once stays as it is.
+// ready reports whether a release has its current spec. One that was installed once always has.
 func ready(r *addonsv1.HelmReleaseProxy) bool {
 	if r == nil {
 		return false
@@ -97,13 +106,14 @@ func ready(r *addonsv1.HelmReleaseProxy) bool {
 	return r.Status.ObservedGeneration == r.Generation && conditions.IsTrue(r, clusterv1.ReadyCondition)
 }
 
-// failed says that what the spec says now was tried and did not work.
+// failed reports whether the current spec was tried and failed.
 func failed(r *addonsv1.HelmReleaseProxy) bool {
 	return r != nil && !ready(r) && r.Status.ObservedGeneration == r.Generation &&
 		conditions.GetReason(r, addonsv1.ReleaseReady) == addonsv1.InstallOrUpgradeFailedReason
 }
 
-// readySince is when a release became ready: a release that was ready before a change may not have been seen to be anything else.
+// readySince returns when a release became ready with its current spec: the condition may not have
+// changed in between.
 func readySince(r *addonsv1.HelmReleaseProxy) time.Time {
 	if r == nil {
 		return time.Time{}

@@ -28,15 +28,15 @@ import (
 
 const name = "helmchartproxy"
 
-// gather is how long events of releases are collected: a change to a large fleet comes back as thousands of them, and each time that they are
-// summed up takes a look at all clusters and a write.
-const gather = time.Second
+// collect is how long events of releases are batched: a change to a large fleet causes thousands of
+// them, and each summary reads all clusters and writes the status.
+const collect = time.Second
 
-// soon is how long that is when releases have gone: somebody may wait for the last one.
-const soon = 100 * time.Millisecond
+// collectDeletions is shorter, because someone may wait for the last one.
+const collectDeletions = 100 * time.Millisecond
 
-// SetupWithManager makes the controller listen to HelmChartProxies, their releases, the clusters, and whatever templates refer to. It adds
-// the indexes of package index.
+// SetupWithManager watches HelmChartProxies, their releases, clusters, and the objects that
+// templates refer to. It adds the indexes of package index.
 func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
 	if err := registerMetrics(); err != nil {
 		return fmt.Errorf("registering metrics of controller %q: %w", name, err)
@@ -55,23 +55,22 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 		For(&addonsv1.HelmChartProxy{}, builder.WithPredicates(
 			predicates.ResourceHasFilterLabel(scheme, log, c.WatchFilter), predicate.Funcs{UpdateFunc: userChanged})).
 		WithOptions(reconcile.NewGuard(mgr, "HelmChartProxy").Options(o)).
-		Watches(&addonsv1.HelmReleaseProxy{}, releaseEvents(), builder.WithPredicates(predicate.Funcs{UpdateFunc: releaseChanged})).
+		Watches(&addonsv1.HelmReleaseProxy{}, releaseHandler(), builder.WithPredicates(predicate.Funcs{UpdateFunc: releaseChanged})).
 		Watches(&clusterv1.Cluster{}, &clusterEvents{c}).
 		Build(c)
 	if err != nil {
-		return fmt.Errorf("making controller %q: %w", name, err)
+		return fmt.Errorf("creating controller %q: %w", name, err)
 	}
 	c.watch = &external.ObjectTracker{Controller: built, Cache: mgr.GetCache(), Scheme: scheme, PredicateLogger: &log}
 	return nil
 }
 
-// userChanged says that somebody else than this controller has changed a HelmChartProxy. Nothing but time has passed if the version is the
-// same, and then it is looked at again.
+// userChanged reports whether the change is not this controller's own status. A resync passes too.
 func userChanged(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() || metadataChanged(e.ObjectOld, e.ObjectNew)
 }
 
-// releaseChanged says that something has changed that the status of the HelmChartProxy or a rollout depends on.
+// releaseChanged reports whether the status of the HelmChartProxy or a rollout may change.
 func releaseChanged(e event.UpdateEvent) bool {
 	was, ok := e.ObjectOld.(*addonsv1.HelmReleaseProxy)
 	is, ok2 := e.ObjectNew.(*addonsv1.HelmReleaseProxy)
@@ -85,12 +84,12 @@ func releaseChanged(e event.UpdateEvent) bool {
 	return was.Status.ObservedGeneration != is.Status.ObservedGeneration || failed(was) != failed(is) || !readySince(was).Equal(readySince(is))
 }
 
-// releaseEvents leads from a release to its owner, soon when one has gone and otherwise after a while.
-func releaseEvents() handler.EventHandler {
+// releaseHandler maps a release to its owner, after a delay.
+func releaseHandler() handler.EventHandler {
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q requests) { toOwner(e.Object, q, gather) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q requests) { toOwner(e.ObjectNew, q, gather) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q requests) { toOwner(e.Object, q, soon) },
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q requests) { toOwner(e.Object, q, collect) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q requests) { toOwner(e.ObjectNew, q, collect) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q requests) { toOwner(e.Object, q, collectDeletions) },
 	}
 }
 

@@ -14,23 +14,24 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/model/addons/desired"
 )
 
-// The bounds of messages, whatever the size of the fleet. The schema's own limit is 32768.
+// Limits of messages, whatever the size of the fleet. The limit of the schema is 32768.
 const (
 	maxMessage = 4096
 	maxNamed   = 10 // objects
 	maxShown   = 3  // problems
 )
 
-// report turns the facts of this reconcile into status.
-func (s *scope) report() {
+// setStatus computes the status from the facts.
+func (s *scope) setStatus() {
 	c := s.chart
 	slices.SortFunc(s.after, func(a, b *addonsv1.HelmReleaseProxy) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(s.problems, func(a, b problem) int { return cmp.Compare(a.cluster, b.cluster) })
-	if !s.deleting() {
-		if s.unselectable == nil {
+	if !s.Deleting() {
+		if s.selectionErr == nil {
 			c.Status.MatchingClusters = references(s.clusters)
 		}
 		c.Status.ObservedGeneration = c.Generation
@@ -52,37 +53,37 @@ func references(clusters []*clusterv1.Cluster) []corev1.ObjectReference {
 	return out
 }
 
-// specsCondition is the condition HelmReleaseProxySpecsUpToDate. The first that holds is told, the worst first.
+// specsCondition is HelmReleaseProxySpecsUpToDate. It reports the most severe fact.
 func specsCondition(f *facts) metav1.Condition {
 	c := metav1.Condition{Type: addonsv1.SpecsUpToDate, Status: metav1.ConditionFalse}
-	if f.unselectable != nil {
-		c.Reason, c.Message = addonsv1.ClusterSelectionFailedReason, bounded(f.unselectable.Error())
+	if f.selectionErr != nil {
+		c.Reason, c.Message = addonsv1.ClusterSelectionFailedReason, text.TruncateTo(text.Sentence(f.selectionErr.Error()), maxMessage)
 		return c
 	}
 	for _, reason := range []string{addonsv1.ValueParsingFailedReason, addonsv1.CreationFailedReason, addonsv1.DeletionFailedReason} {
-		if text := describe(f.problems, reason); text != "" {
-			c.Reason, c.Message = reason, text
+		if message := describeProblems(f.problems, reason); message != "" {
+			c.Reason, c.Message = reason, message
 			return c
 		}
 	}
 	slices.Sort(f.reinstalling)
 	slices.Sort(f.waiting)
-	behind := lagging(f.after)
+	behind := unobserved(f.after)
 	switch {
 	case len(f.reinstalling) > 0:
-		c.Reason, c.Message = addonsv1.ReinstallingReason, "Waiting for releases to be uninstalled from clusters "+some(f.reinstalling)
+		c.Reason, c.Message = addonsv1.ReinstallingReason, "Waiting for releases to be uninstalled from clusters "+text.FirstN(f.reinstalling, maxNamed)
 	case len(f.waiting) > 0:
-		c.Reason, c.Message = addonsv1.SpecsUpdatingReason, "Rollout has not reached clusters "+some(f.waiting)
+		c.Reason, c.Message = addonsv1.SpecsUpdatingReason, "Rollout has not reached clusters "+text.FirstN(f.waiting, maxNamed)
 	case len(behind) > 0:
-		c.Reason, c.Message = addonsv1.SpecsUpdatingReason, "Waiting for the controller to observe HelmReleaseProxies "+some(behind)
+		c.Reason, c.Message = addonsv1.SpecsUpdatingReason, "Waiting for the controller to observe HelmReleaseProxies "+text.FirstN(behind, maxNamed)
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.UpToDateReason
 	}
 	return c
 }
 
-// lagging are releases whose controller has not seen their spec yet.
-func lagging(releases []*addonsv1.HelmReleaseProxy) []string {
+// unobserved returns releases whose controller has not observed their spec.
+func unobserved(releases []*addonsv1.HelmReleaseProxy) []string {
 	var out []string
 	for _, r := range releases {
 		if r.Generation != r.Status.ObservedGeneration {
@@ -92,8 +93,8 @@ func lagging(releases []*addonsv1.HelmReleaseProxy) []string {
 	return out
 }
 
-// describe tells of a few of the problems with a reason, and how many more there are.
-func describe(problems []problem, reason string) string {
+// describeProblems describes the first problems with a reason and counts the others.
+func describeProblems(problems []problem, reason string) string {
 	var lines []string
 	more := 0
 	for _, p := range problems {
@@ -102,26 +103,26 @@ func describe(problems []problem, reason string) string {
 		case len(lines) == maxShown:
 			more++
 		case p.cluster == "":
-			lines = append(lines, short(p.err))
+			lines = append(lines, problemText(p.err))
 		default:
-			lines = append(lines, fmt.Sprintf("cluster %s: %s", p.cluster, short(p.err)))
+			lines = append(lines, fmt.Sprintf("cluster %s: %s", p.cluster, problemText(p.err)))
 		}
 	}
 	if more > 0 {
 		lines = append(lines, fmt.Sprintf("problems on %d more clusters", more))
 	}
-	return bounded(strings.Join(lines, "; "))
+	return text.TruncateTo(text.Sentence(strings.Join(lines, "; ")), maxMessage)
 }
 
-func short(err error) string {
+func problemText(err error) string {
 	var missing *desired.MissingError
 	if errors.As(err, &missing) {
 		return missing.Error()
 	}
-	return cut(err.Error(), maxMessage/(maxShown+1))
+	return text.TruncateTo(err.Error(), maxMessage/(maxShown+1))
 }
 
-// proxiesCondition sums up the releases, as Cluster API does, and names some of them.
+// proxiesCondition aggregates the releases, as Cluster API does, and names the first of them.
 func proxiesCondition(releases []*addonsv1.HelmReleaseProxy) metav1.Condition {
 	if len(releases) == 0 {
 		return metav1.Condition{Type: addonsv1.ProxiesReady, Status: metav1.ConditionTrue, Reason: addonsv1.ReadyReason}
@@ -129,44 +130,44 @@ func proxiesCondition(releases []*addonsv1.HelmReleaseProxy) metav1.Condition {
 	c, err := conditions.NewAggregateCondition(releases, clusterv1.ReadyCondition, conditions.TargetConditionType(addonsv1.ProxiesReady))
 	if err != nil {
 		return metav1.Condition{
-			Type: addonsv1.ProxiesReady, Status: metav1.ConditionUnknown, Reason: "InternalError", Message: bounded(err.Error()),
+			Type: addonsv1.ProxiesReady, Status: metav1.ConditionUnknown, Reason: "InternalError", Message: text.TruncateTo(err.Error(), maxMessage),
 		}
 	}
 	names := make([]string, 0, len(releases))
 	for _, r := range releases {
 		names = append(names, "HelmReleaseProxy/"+r.Name)
 	}
-	sources := " (sources: " + some(names) + ")"
-	c.Message = cut(c.Message, maxMessage-len(sources)) + sources
+	sources := " (sources: " + text.FirstN(names, maxNamed) + ")"
+	c.Message = text.TruncateTo(c.Message, maxMessage-len(sources)) + sources
 	return *c
 }
 
-// readyCondition sums up the other two.
+// readyCondition summarizes the other two.
 func readyCondition(c *addonsv1.HelmChartProxy) metav1.Condition {
 	ready, err := conditions.NewSummaryCondition(c, clusterv1.ReadyCondition,
 		conditions.ForConditionTypes{addonsv1.SpecsUpToDate, addonsv1.ProxiesReady})
 	if err != nil {
-		return metav1.Condition{Type: clusterv1.ReadyCondition, Status: metav1.ConditionUnknown, Reason: "InternalError", Message: bounded(err.Error())}
+		return metav1.Condition{Type: clusterv1.ReadyCondition, Status: metav1.ConditionUnknown, Reason: "InternalError", Message: text.TruncateTo(err.Error(), maxMessage)}
 	}
-	ready.Message = cut(ready.Message, 2*maxMessage)
+	ready.Message = text.TruncateTo(ready.Message, 2*maxMessage)
 	return *ready
 }
 
-// setRollout tells how far a rollout is, if there is one.
+// setRollout reports the progress of a rollout, if there is one.
 func setRollout(c *addonsv1.HelmChartProxy) {
 	r := c.Status.Rollout
 	if r == nil {
 		conditions.Delete(c, addonsv1.RolloutCompleted)
 		return
 	}
-	condition := metav1.Condition{Type: addonsv1.RolloutCompleted, Status: metav1.ConditionFalse, Reason: string(r.Phase), Message: tale(r)}
+	condition := metav1.Condition{Type: addonsv1.RolloutCompleted, Status: metav1.ConditionFalse, Reason: string(r.Phase), Message: rolloutMessage(r)}
 	if r.Phase == addonsv1.RolloutComplete {
 		condition.Status = metav1.ConditionTrue
 	}
 	conditions.Set(c, condition)
 }
 
-func tale(r *addonsv1.RolloutStatus) string {
+func rolloutMessage(r *addonsv1.RolloutStatus) string {
 	where := fmt.Sprintf("Wave %d of %d is ready on %d clusters and failed on %d", r.Wave, r.Waves, r.Updated, r.Failed)
 	switch r.Phase {
 	case addonsv1.RolloutComplete:
@@ -178,23 +179,4 @@ func tale(r *addonsv1.RolloutStatus) string {
 	default:
 		return where
 	}
-}
-
-// some names a few and counts the rest.
-func some(names []string) string {
-	if len(names) <= maxNamed {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
-}
-
-func bounded(text string) string { return cut(text, maxMessage) }
-
-// cut shortens a text to so many bytes and no half characters.
-func cut(text string, longest int) string {
-	const mark = "…"
-	if len(text) <= longest {
-		return text
-	}
-	return strings.ToValidUTF8(text[:max(0, longest-len(mark))], "") + mark
 }

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/annotations"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/addons/index"
 )
 
@@ -37,111 +38,107 @@ type Controller struct {
 	Client ctrlclient.Client
 	// Indexed reports that the cache has the indexes of package index.
 	Indexed bool
-	// WatchFilter limits the controller to Machines with this value of the watch label; empty means all.
+	// WatchFilter limits the controller to Machines with this value of the watch label; empty means
+	// all.
 	WatchFilter string
+}
+
+// scope is one reconcile of a Machine.
+type scope struct {
+	*reconcile.Visit[*clusterv1.Machine]
+
+	cluster lifetime
+	// releases are those that are uninstalled before the Cluster is deleted.
+	releases []addonsv1.HelmReleaseProxy
 }
 
 // Reconcile adds or removes the hook of a Machine.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	machine := &clusterv1.Machine{}
-	if err := c.Client.Get(ctx, req.NamespacedName, machine); err != nil {
-		return ctrl.Result{}, ctrlclient.IgnoreNotFound(err)
+	opening := reconcile.Opening[*clusterv1.Machine]{Client: c.Client}
+	visit, err := opening.Open(ctx, req.NamespacedName, &clusterv1.Machine{})
+	if err != nil || visit == nil {
+		return reconcile.Result(err, 0)
 	}
-	cluster, err := c.clusterOf(ctx, machine)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if cluster != nil && annotations.IsPaused(cluster, machine) {
-		return ctrl.Result{}, nil
-	}
-	releases, err := c.uninstalledFirst(ctx, machine)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	f := facts{cluster: alive, deleting: !machine.DeletionTimestamp.IsZero(), releases: len(releases)}
-	_, f.hooked = machine.Annotations[Hook]
-	switch {
-	case cluster == nil:
-		f.cluster = gone
-	case !cluster.DeletionTimestamp.IsZero():
-		f.cluster = terminating
-		if err := c.uninstall(ctx, releases); err != nil {
-			return ctrl.Result{}, err
-		}
-	}
-	return ctrl.Result{}, c.apply(ctx, machine, decide(f))
+	err = reconcile.Run(ctx, &scope{Visit: visit}, []reconcile.Step[*scope]{
+		{Doing: "reading the cluster", Run: c.readCluster},
+		{Doing: "listing releases", Run: c.listReleases},
+		{Doing: "uninstalling releases", Run: c.uninstall},
+		{Doing: "updating the deletion hook", Run: c.updateHook},
+	})
+	return visit.Close(ctx, err, 0)
 }
 
-// clusterOf returns nil if the Cluster is gone.
-func (c *Controller) clusterOf(ctx context.Context, m *clusterv1.Machine) (*clusterv1.Cluster, error) {
+// readCluster stops if the Machine or its Cluster is paused.
+func (c *Controller) readCluster(ctx context.Context, s *scope) error {
 	cluster := &clusterv1.Cluster{}
-	err := c.Client.Get(ctx, clusterKey(m), cluster)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
+	err := c.Client.Get(ctx, clusterKey(s.Object), cluster)
+	switch {
+	case apierrors.IsNotFound(err):
+		s.cluster = gone
+		return nil
+	case err != nil:
+		return err
+	case annotations.IsPaused(cluster, s.Object):
+		return reconcile.Stop
+	case !cluster.DeletionTimestamp.IsZero():
+		s.cluster = terminating
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading cluster %q: %w", m.Spec.ClusterName, err)
-	}
-	return cluster, nil
+	return nil
 }
 
 func clusterKey(m *clusterv1.Machine) ctrlclient.ObjectKey {
 	return ctrlclient.ObjectKey{Namespace: m.Namespace, Name: m.Spec.ClusterName}
 }
 
-// uninstalledFirst lists the releases on the Machine's cluster that are uninstalled before it is
-// deleted.
-func (c *Controller) uninstalledFirst(ctx context.Context, m *clusterv1.Machine) ([]addonsv1.HelmReleaseProxy, error) {
-	all, err := index.Releases{Reader: c.Client, Indexed: c.Indexed}.OfCluster(ctx, clusterKey(m))
-	if err != nil {
-		return nil, err
-	}
-	var out []addonsv1.HelmReleaseProxy
+// listReleases lists the releases that are uninstalled before the Cluster is deleted.
+func (c *Controller) listReleases(ctx context.Context, s *scope) error {
+	all, err := index.Releases{Reader: c.Client, Indexed: c.Indexed}.OfCluster(ctx, clusterKey(s.Object))
 	for i := range all {
 		if uninstallsFirst(&all[i]) {
-			out = append(out, all[i])
+			s.releases = append(s.releases, all[i])
 		}
 	}
-	return out, nil
+	return err
 }
 
 func uninstallsFirst(r *addonsv1.HelmReleaseProxy) bool {
 	return r.Spec.Options.Uninstall != nil && r.Spec.Options.Uninstall.BeforeCluster
 }
 
-// uninstall deletes releases, including those without a HelmChartProxy, which no other controller
-// deletes.
-func (c *Controller) uninstall(ctx context.Context, releases []addonsv1.HelmReleaseProxy) error {
-	for i := range releases {
-		r := &releases[i]
+// uninstall deletes releases of a Cluster that is being deleted, including those without a
+// HelmChartProxy, which no other controller deletes.
+func (c *Controller) uninstall(ctx context.Context, s *scope) error {
+	if s.cluster != terminating {
+		return nil
+	}
+	for i := range s.releases {
+		r := &s.releases[i]
 		if !r.DeletionTimestamp.IsZero() || annotations.HasPaused(r) {
 			continue
 		}
 		err := c.Client.Delete(ctx, r.DeepCopy(), ctrlclient.Preconditions{UID: &r.UID})
 		if ctrlclient.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting HelmReleaseProxy %q before its cluster: %w", r.Name, err)
+			return fmt.Errorf("deleting HelmReleaseProxy %q: %w", r.Name, err)
 		}
 	}
 	return nil
 }
 
-func (c *Controller) apply(ctx context.Context, m *clusterv1.Machine, a action) error {
-	before := m.DeepCopy()
+// updateHook adds or removes the hook. Close writes it.
+func (c *Controller) updateHook(ctx context.Context, s *scope) error {
+	_, hooked := s.Object.Annotations[Hook]
+	a := decide(facts{cluster: s.cluster, deleting: s.Deleting(), releases: len(s.releases), hooked: hooked})
 	switch a {
 	case addHook:
-		if m.Annotations == nil {
-			m.Annotations = map[string]string{}
+		if s.Object.Annotations == nil {
+			s.Object.Annotations = map[string]string{}
 		}
-		m.Annotations[Hook] = ""
+		s.Object.Annotations[Hook] = ""
 	case removeHook:
-		delete(m.Annotations, Hook)
+		delete(s.Object.Annotations, Hook)
 	default:
 		return nil
 	}
-	err := c.Client.Patch(ctx, m, ctrlclient.MergeFrom(before))
-	if ctrlclient.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("updating the deletion hook of machine %q: %w", m.Name, err)
-	}
-	ctrl.LoggerFrom(ctx).Info("Updated the deletion hook of a machine", "machine", m.Name, "hooked", a == addHook)
+	ctrl.LoggerFrom(ctx).Info("Updating the deletion hook of a machine", "machine", s.Object.Name, "hooked", a == addHook)
 	return nil
 }

@@ -15,14 +15,39 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/controllers/operation"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/workload"
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
-// act starts what was chosen.
-func (v *visit) act(ctx context.Context, f facts, c choice) error {
-	switch c.do {
+// act decides what to do and starts it. It ends the reconcile if there is nothing to report.
+func (v *visit) act(ctx context.Context) error {
+	v.choice = decide(v.facts)
+	v.next = v.choice.after
+	if err := v.start(ctx); err != nil {
+		return err
+	}
+	switch {
+	case v.choice.do == finish, v.choice.do == abandon:
+		v.next = 0
+		if err := v.finish(ctx); err != nil {
+			return err
+		}
+		return reconcile.Stop
+	case v.choice.transient(v.facts) && !v.concluded:
+		v.next = earlier(v.choice.after, patience)
+		return reconcile.Stop
+	default:
+		return nil
+	}
+}
+
+// start starts the chosen operation.
+func (v *visit) start(ctx context.Context) error {
+	f, do := &v.facts, v.choice.do
+	switch do {
 	case nothing, finish:
 		return nil
 	case abort:
@@ -30,8 +55,8 @@ func (v *visit) act(ctx context.Context, f facts, c choice) error {
 		return nil
 	case abandon:
 		v.Events.Eventf(v.release, corev1.EventTypeWarning, "ReleaseAbandoned",
-			"Gave up uninstalling release %q in namespace %q: cluster %q was unreachable for %s", f.want.ID.Name, f.want.ID.Namespace, v.cluster(), f.giveUp())
-		return v.finish(ctx)
+			"Gave up uninstalling release %q in namespace %q: cluster %q was unreachable for %s", f.want.ID.Name, f.want.ID.Namespace, v.cluster(), f.giveUpAfter())
+		return nil
 	}
 	connection, err := v.Clusters.Get(ctx, v.cluster())
 	if err != nil {
@@ -42,7 +67,7 @@ func (v *visit) act(ctx context.Context, f facts, c choice) error {
 		return err
 	}
 	j := job{
-		key: v.key(), do: c.do, cluster: connection, tool: v.tool, want: want, state: f.state, clock: v.Clock, memory: &v.memory,
+		key: v.key(), do: do, cluster: connection, tool: v.tool, want: want, state: f.state, clock: v.Clock, memory: &v.memory,
 	}
 	v.operations.Start(operation.Work{
 		For: v.key(), Cluster: v.cluster(), Subject: f.subject(), Do: func(ctx context.Context) (any, error) { return j.run(ctx) },
@@ -50,7 +75,7 @@ func (v *visit) act(ctx context.Context, f facts, c choice) error {
 	return nil
 }
 
-// job is something that is done to a cluster beside the workers. It shares nothing with the reconcile that began it.
+// job runs outside the workers. It shares nothing with the reconcile that started it.
 type job struct {
 	key     client.ObjectKey
 	do      action
@@ -62,7 +87,7 @@ type job struct {
 	memory  *memory
 }
 
-// result is what a job found out.
+// result is the result of a job.
 type result struct {
 	do      action
 	through *workload.Cluster
@@ -70,7 +95,7 @@ type result struct {
 	state   tool.State
 	health  tool.Health
 	changes []tool.Change
-	// began is when, so that what changed meanwhile is looked at again.
+	// began is when the job started, so that later changes are checked again.
 	began time.Time
 }
 
@@ -78,8 +103,8 @@ func (j job) run(ctx context.Context) (result, error) {
 	r := result{do: j.do, through: j.cluster, want: j.want, state: j.state, began: j.clock.Now()}
 	r.want.Correct = j.do == compare || j.do == correct
 	j.memory.update(j.key, func(k *knowledge) {
-		k.stirred = k.stirred && j.do != check
-		k.touched = k.touched && !r.want.Correct
+		k.changed = k.changed && j.do != check
+		k.specChanged = k.specChanged && !r.want.Correct
 	})
 	var err error
 	switch j.do {
@@ -97,7 +122,7 @@ func (j job) run(ctx context.Context) (result, error) {
 	return r, err
 }
 
-// revert goes back to the revision before, or to nothing if there was none.
+// revert rolls back to the previous revision, or uninstalls if there is none.
 func (j job) revert(ctx context.Context) (tool.State, error) {
 	back, ok := j.tool.(tool.Reverter)
 	if !ok || j.state.Revision <= 1 {
@@ -106,63 +131,64 @@ func (j job) revert(ctx context.Context) (tool.State, error) {
 	return back.Revert(ctx, j.cluster, j.want, 0)
 }
 
-// conclude takes up how the last operation ended. It says whether there was one that did.
-func (v *visit) conclude() bool {
+// conclude records how the last operation ended, if one did.
+func (v *visit) conclude(context.Context) error {
 	outcome, ended := v.operations.Take(v.key())
 	if !ended || errors.Is(outcome.Err, context.Canceled) {
-		return false
+		return nil
 	}
+	v.concluded = true
 	r, _ := outcome.Value.(result)
 	if outcome.Err != nil {
-		v.failed(r.do, outcome.Subject, outcome.Err)
-		return true
+		v.recordFailure(r.do, outcome.Subject, outcome.Err)
+	} else {
+		v.recordSuccess(r, outcome.Subject)
 	}
-	v.learn(r, outcome.Subject)
-	return true
+	return nil
 }
 
-// learn takes up what an operation that succeeded has found out.
-func (v *visit) learn(r result, subject string) {
+// recordSuccess records the result of an operation that succeeded.
+func (v *visit) recordSuccess(r result, subject string) {
 	if r.do != check && r.do != compare {
-		v.memory.left(v.key(), r.state, v.Clock.Now())
-		v.forgive()
+		v.memory.setExpected(v.key(), r.state, v.Clock.Now())
+		v.clearAttempt()
 	}
 	switch r.do {
 	case apply:
-		v.applied(r, subject)
+		v.recordApplied(r, subject)
 	case correct:
 		v.Events.Event(v.release, corev1.EventTypeNormal, "DriftCorrected", "Corrected objects that had drifted")
-		v.note(r, func(k *knowledge) { k.drift = &[]tool.Change{} })
+		v.remember(r, func(k *knowledge) { k.drift = &[]tool.Change{} })
 	case revert:
-		v.reverted(r, subject)
+		v.recordReverted(r, subject)
 	case check:
-		v.note(r, func(k *knowledge) { k.health, k.checked = &r.health, r.began })
+		v.remember(r, func(k *knowledge) { k.health, k.checked = &r.health, r.began })
 	case compare:
-		v.note(r, func(k *knowledge) { k.drift = &r.changes })
+		v.remember(r, func(k *knowledge) { k.drift = &r.changes })
 		if len(r.changes) > 0 {
-			v.Events.Eventf(v.release, corev1.EventTypeWarning, "DriftDetected", "Found drift in %s", few(objects(r.changes)))
+			v.Events.Eventf(v.release, corev1.EventTypeWarning, "DriftDetected", "Found drift in %s", text.FirstN(objects(r.changes), maxNamed))
 		}
 	}
 }
 
-// forgive forgets failures, but for what was taken back and must not be tried again.
-func (v *visit) forgive() {
+// clearAttempt clears failures, except for a reverted attempt, which must not be repeated.
+func (v *visit) clearAttempt() {
 	if a := v.release.Status.Attempt; a != nil && !a.Reverted {
 		v.release.Status.Attempt = nil
 	}
 }
 
-// note remembers what was seen of a record through a connection.
-func (v *visit) note(r result, change func(*knowledge)) {
+// remember updates what is known of a release through a connection.
+func (v *visit) remember(r result, change func(*knowledge)) {
 	v.memory.update(v.key(), func(k *knowledge) {
 		if k.stamp != r.state.Stamp || k.through != r.through {
-			*k = knowledge{stamp: r.state.Stamp, through: r.through, stirred: k.stirred, touched: k.touched}
+			*k = knowledge{stamp: r.state.Stamp, through: r.through, changed: k.changed, specChanged: k.specChanged}
 		}
 		change(k)
 	})
 }
 
-func (v *visit) applied(r result, fingerprint string) {
+func (v *visit) recordApplied(r result, fingerprint string) {
 	before := v.release.Status.Revision
 	now := metav1.NewTime(v.Clock.Now())
 	v.release.Status.Applied = &addonsv1.AppliedRelease{
@@ -170,14 +196,14 @@ func (v *visit) applied(r result, fingerprint string) {
 	}
 	v.release.Status.Attempt = nil
 	if r.state.Revision != before {
-		// Another revision has not been seen ready, whatever the one before was.
-		conditions.Set(v.release, condition(addonsv1.ReleaseReady, metav1.ConditionFalse, addonsv1.PendingReason, unseen))
+		// The readiness of a new revision is unknown, whatever the previous one was.
+		conditions.Set(v.release, condition(addonsv1.ReleaseReady, metav1.ConditionFalse, addonsv1.PendingReason, checkingReadiness))
 		v.Events.Eventf(v.release, corev1.EventTypeNormal, "ReleaseApplied",
 			"Deployed revision %d of release %q with version %s", r.state.Revision, r.want.ID.Name, r.want.Resolved.Version)
 	}
 }
 
-func (v *visit) reverted(r result, fingerprint string) {
+func (v *visit) recordReverted(r result, fingerprint string) {
 	v.release.Status.Attempt = &addonsv1.FailedAttempt{
 		Fingerprint: fingerprint, At: metav1.NewTime(v.Clock.Now()), Failures: 1, Reverted: true,
 		Message: "Objects did not become ready in time; rolled back to the previous revision",
@@ -185,9 +211,9 @@ func (v *visit) reverted(r result, fingerprint string) {
 	v.Events.Eventf(v.release, corev1.EventTypeWarning, "ReleaseReverted", "Rolled back release %q: objects did not become ready in time", r.want.ID.Name)
 }
 
-func (v *visit) failed(do action, fingerprint string, err error) {
+func (v *visit) recordFailure(do action, fingerprint string, err error) {
 	attempt := &addonsv1.FailedAttempt{
-		Fingerprint: fingerprint, At: metav1.NewTime(v.Clock.Now()), Failures: 1, Message: bound(err.Error()), Terminal: errors.As(err, new(*tool.TerminalError)),
+		Fingerprint: fingerprint, At: metav1.NewTime(v.Clock.Now()), Failures: 1, Message: text.Truncate(err.Error()), Terminal: errors.As(err, new(*tool.TerminalError)),
 	}
 	if last := v.release.Status.Attempt; last != nil && last.Fingerprint == fingerprint {
 		attempt.Failures = last.Failures + 1
@@ -198,7 +224,7 @@ func (v *visit) failed(do action, fingerprint string, err error) {
 	v.release.Status.Attempt = attempt
 }
 
-// finish lets the object go.
+// finish removes the finalizer.
 func (v *visit) finish(ctx context.Context) error {
 	v.forget(v.key())
 	if !controllerutil.RemoveFinalizer(v.release, addonsv1.HelmReleaseProxyFinalizer) {

@@ -28,7 +28,7 @@ func TestObjectsTellWhoseTheyAre(t *testing.T) {
 		"nobody's": {want: "/"},
 	} {
 		object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "here", Name: "x", Labels: tt.labels, Annotations: tt.annotations}}
-		if got, namespace, record := belongs(workload.Event{Object: object}); namespace+"/"+got != tt.want || record != tt.record {
+		if got, namespace, record := releaseOf(workload.Event{Object: object}); namespace+"/"+got != tt.want || record != tt.record {
 			t.Errorf("%s: belongs to %s/%s, a record: %t; want %s, %t", name, namespace, got, record, tt.want, tt.record)
 		}
 	}

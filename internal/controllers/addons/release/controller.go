@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -11,11 +12,11 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
-	"github.com/drover-dev/drover/internal/controllers/fresh"
 	"github.com/drover-dev/drover/internal/controllers/operation"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/addons/sources"
 	"github.com/drover-dev/drover/internal/workload"
 	"github.com/drover-dev/drover/internal/workload/tool"
@@ -43,64 +44,65 @@ type Controller struct {
 	operations  *operation.Runner
 	resolutions *resolutions
 	memory      memory
-	writes      fresh.Writes
 	queue       atomic.Pointer[queue]
 }
 
 // queue is that of the controller's workers.
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+type queue = workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]
 
-// Reconcile makes one release as its HelmReleaseProxy says, a step at a time.
+// Reconcile brings one release closer to its spec. A no-op makes no request and copies the object
+// once.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	v, err := c.open(ctx, request.NamespacedName)
 	if v == nil || err != nil {
-		return ctrl.Result{}, err
+		return reconcile.Result(err, 0)
 	}
-	if c.writes.Stale(v.release) {
-		return ctrl.Result{RequeueAfter: fresh.Retry}, nil
-	}
-	if v.paused() {
-		return ctrl.Result{}, nil
-	}
-	if err := v.prepare(ctx); err != nil {
-		return ctrl.Result{}, err
-	}
-	concluded := v.conclude()
-	facts := v.gather(ctx)
-	choice := decide(facts)
-	if err := v.act(ctx, facts, choice); err != nil {
-		return ctrl.Result{}, err
-	}
-	if choice.do == finish {
-		return ctrl.Result{}, v.finish(ctx)
-	}
-	if choice.passing(facts) && !concluded {
-		return ctrl.Result{RequeueAfter: sooner(choice.after, patience)}, nil
-	}
-	v.report(facts, choice)
-	return ctrl.Result{RequeueAfter: choice.after}, v.write(ctx)
+	err = reconcile.Run(ctx, v, []reconcile.Step[*visit]{
+		step("preparing the release", (*visit).prepare),
+		step("recording the last operation", (*visit).conclude),
+		step("gathering facts", (*visit).gather),
+		step("starting an operation", (*visit).act),
+		step("writing the status", (*visit).report),
+	})
+	return reconcile.Result(err, v.next)
+}
+
+// step makes a method of visit a step.
+func step(doing string, run func(*visit, context.Context) error) reconcile.Step[*visit] {
+	return reconcile.Step[*visit]{Doing: doing, Run: func(ctx context.Context, v *visit) error { return run(v, ctx) }}
 }
 
 // visit is one reconcile of one object.
+//
+// It writes without an optimistic lock: the outcome of an operation is known only once and must not
+// be lost to a concurrent change of the spec.
 type visit struct {
 	*Controller
 
-	// before is the cache's, or what was last written. It is never changed.
+	// before is the object of the cache, or as last written. It is never modified.
 	before  *addonsv1.HelmReleaseProxy
 	release *addonsv1.HelmReleaseProxy
 	tool    tool.Tool
+
+	// concluded reports that an operation has ended since the last reconcile.
+	concluded bool
+	facts     facts
+	choice    choice
+	// next is when to reconcile again if nothing happens, or 0.
+	next time.Duration
 }
 
+// open returns nil if there is nothing to do.
 func (c *Controller) open(ctx context.Context, key client.ObjectKey) (*visit, error) {
 	release := &addonsv1.HelmReleaseProxy{}
 	if err := c.Client.Get(ctx, key, release, client.UnsafeDisableDeepCopy); err != nil {
 		c.forget(key)
 		return nil, client.IgnoreNotFound(err)
 	}
-	name := release.Spec.Tool
-	if name == "" {
-		name = addonsv1.Helm
+	if paused(release) {
+		return nil, nil // resuming is an event
 	}
+	name := cmp.Or(release.Spec.Tool, addonsv1.Helm)
 	t := c.Tools[name]
 	if t == nil {
 		return nil, fmt.Errorf("unknown tool %q", name)
@@ -110,7 +112,6 @@ func (c *Controller) open(ctx context.Context, key client.ObjectKey) (*visit, er
 
 func (c *Controller) forget(key client.ObjectKey) {
 	c.memory.forget(key)
-	c.writes.Forget(key)
 }
 
 func (v *visit) key() client.ObjectKey { return client.ObjectKeyFromObject(v.release) }

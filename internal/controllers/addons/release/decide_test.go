@@ -55,10 +55,10 @@ func TestDecide(t *testing.T) {
 		{"what was not installed yet is, once", func(f *facts) {
 			f.spec.ReconcileStrategy, f.state, f.status.Applied = addonsv1.InstallOnce, tool.State{}, nil
 		}, choice{do: apply}},
-		{"nothing is done on a paused cluster", func(f *facts) { f.held, f.fingerprint = true, "g" }, choice{do: nothing}},
-		{"nothing is removed from a paused cluster", func(f *facts) { f.held, f.deleting = true, noon }, choice{do: nothing}},
+		{"nothing is done on a paused cluster", func(f *facts) { f.paused, f.fingerprint = true, "g" }, choice{do: nothing}},
+		{"nothing is removed from a paused cluster", func(f *facts) { f.paused, f.deleting = true, noon }, choice{do: nothing}},
 		{
-			"a cluster that does not answer is waited for", func(f *facts) { f.cluster, f.fingerprint = silent, "g" },
+			"a cluster that does not answer is waited for", func(f *facts) { f.clusterProblem, f.fingerprint = silent, "g" },
 			choice{do: nothing, wait: silent, after: 7 * time.Second},
 		},
 
@@ -92,10 +92,10 @@ func TestDecide(t *testing.T) {
 			f.spec.Options.Wait, f.known.health = true, &tool.Health{Ready: true}
 		}, choice{do: nothing}},
 		{"readiness is looked at when something changed", func(f *facts) {
-			f.spec.Options.Wait, f.known.health, f.known.stirred, f.known.checked = true, &tool.Health{}, true, noon.Add(-time.Minute)
+			f.spec.Options.Wait, f.known.health, f.known.changed, f.known.checked = true, &tool.Health{}, true, noon.Add(-time.Minute)
 		}, choice{do: check}},
 		{"readiness is not looked at all the time", func(f *facts) {
-			f.spec.Options.Wait, f.known.health, f.known.stirred, f.known.checked = true, &tool.Health{}, true, noon.Add(-500*time.Millisecond)
+			f.spec.Options.Wait, f.known.health, f.known.changed, f.known.checked = true, &tool.Health{}, true, noon.Add(-500*time.Millisecond)
 		}, choice{do: nothing, after: 1500 * time.Millisecond}},
 		{"waiting for readiness ends", func(f *facts) {
 			f.spec.Options.Wait, f.known.health = true, &tool.Health{}
@@ -111,12 +111,12 @@ func TestDecide(t *testing.T) {
 		}, choice{do: nothing}},
 
 		{
-			"drift is not looked for unless asked", func(f *facts) { f.spec.Drift = &addonsv1.Drift{Mode: addonsv1.DriftOff}; f.known.touched = true },
+			"drift is not looked for unless asked", func(f *facts) { f.spec.Drift = &addonsv1.Drift{Mode: addonsv1.DriftOff}; f.known.specChanged = true },
 			choice{do: nothing},
 		},
 		{"drift is looked for once at first", func(f *facts) { f.spec.Drift = &addonsv1.Drift{Mode: addonsv1.DriftReport} }, choice{do: compare}},
 		{"drift is looked for when objects change", func(f *facts) {
-			f.spec.Drift, f.known.drift, f.known.touched = &addonsv1.Drift{Mode: addonsv1.DriftReport}, &[]tool.Change{}, true
+			f.spec.Drift, f.known.drift, f.known.specChanged = &addonsv1.Drift{Mode: addonsv1.DriftReport}, &[]tool.Change{}, true
 		}, choice{do: compare}},
 		{"drift is reported", func(f *facts) {
 			f.spec.Drift, f.known.drift = &addonsv1.Drift{Mode: addonsv1.DriftReport}, &[]tool.Change{{}}
@@ -127,22 +127,22 @@ func TestDecide(t *testing.T) {
 
 		{"a release is uninstalled", func(f *facts) { f.deleting = noon }, choice{do: remove}},
 		{"a release that is gone is let go", func(f *facts) { f.deleting, f.state = noon, tool.State{} }, choice{do: finish}},
-		{"a release of a Cluster that is gone is let go", func(f *facts) { f.deleting, f.gone = noon, true }, choice{do: finish}},
+		{"a release of a Cluster that is gone is let go", func(f *facts) { f.deleting, f.clusterGone = noon, true }, choice{do: finish}},
 		{"what was installed once is not uninstalled", func(f *facts) { f.deleting, f.spec.ReconcileStrategy = noon, addonsv1.InstallOnce }, choice{do: finish}},
 		{"what never can have been installed is let go", func(f *facts) {
-			f.deleting, f.initialized, f.cluster, f.status = noon, false, silent, &addonsv1.HelmReleaseProxyStatus{}
+			f.deleting, f.initialized, f.clusterProblem, f.status = noon, false, silent, &addonsv1.HelmReleaseProxyStatus{}
 		}, choice{do: finish}},
-		{"another's release is not uninstalled", func(f *facts) { f.deleting, f.rival = noon, "ns/other" }, choice{do: finish}},
+		{"another's release is not uninstalled", func(f *facts) { f.deleting, f.owner = noon, "ns/other" }, choice{do: finish}},
 		{
-			"a silent cluster holds up uninstalling", func(f *facts) { f.deleting, f.cluster = noon, silent },
+			"a silent cluster holds up uninstalling", func(f *facts) { f.deleting, f.clusterProblem = noon, silent },
 			choice{do: nothing, wait: silent, after: 7 * time.Second},
 		},
 		{"a silent cluster holds up uninstalling for so long only", func(f *facts) {
-			f.deleting, f.cluster = noon.Add(-time.Hour), silent
+			f.deleting, f.clusterProblem = noon.Add(-time.Hour), silent
 			f.spec.Options.Uninstall = &addonsv1.HelmUninstallOptions{GiveUpAfter: &metav1.Duration{Duration: time.Hour}}
 		}, choice{do: abandon}},
 		{"giving up is not forgotten while waiting", func(f *facts) {
-			f.deleting, f.cluster = noon.Add(-time.Hour), silent
+			f.deleting, f.clusterProblem = noon.Add(-time.Hour), silent
 			f.spec.Options.Uninstall = &addonsv1.HelmUninstallOptions{GiveUpAfter: &metav1.Duration{Duration: time.Hour + time.Second}}
 		}, choice{do: nothing, wait: silent, after: time.Second}},
 	}
@@ -159,14 +159,14 @@ func TestDecide(t *testing.T) {
 
 func TestDecideWaitsForOthers(t *testing.T) {
 	f := settled()
-	f.missing = []string{"a", "b", "c", "d"}
+	f.waitingFor = []string{"a", "b", "c", "d"}
 	c := decide(f)
 	if c.do != nothing || c.wait == nil || c.wait.reason != addonsv1.WaitingForDependenciesReason ||
 		c.wait.message != "Waiting for a, b, c and 1 more to become ready on the cluster" {
 		t.Errorf("decide() = %+v, %+v", c, c.wait)
 	}
 	f = settled()
-	f.rival = "ns/older"
+	f.owner = "ns/older"
 	if c := decide(f); c.do != nothing || c.wait == nil || c.wait.reason != addonsv1.ReleaseClaimedReason {
 		t.Errorf("decide() = %+v, %+v", c, c.wait)
 	}
@@ -190,7 +190,7 @@ func TestAFirstInstallationIsNotCalledAnUpgrade(t *testing.T) {
 		{Found: true, Status: tool.PendingInstall}: "Installing the release",
 		{Found: true, Status: tool.Deployed}:       "Upgrading the release",
 	} {
-		if got := underwayCondition(facts{status: &addonsv1.HelmReleaseProxyStatus{}, state: state}); got.Message != want {
+		if got := progressCondition(facts{status: &addonsv1.HelmReleaseProxyStatus{}, state: state}); got.Message != want {
 			t.Errorf("of %+v is told %q, want %q", state, got.Message, want)
 		}
 	}

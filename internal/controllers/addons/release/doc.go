@@ -1,6 +1,7 @@
-// Package release is the controller of HelmReleaseProxy: one release on one cluster, as its spec says.
+// Package release reconciles HelmReleaseProxies: one release on one cluster.
 //
-// A reconcile gathers facts, none of which needs a request to the cluster (gather.go), chooses what to do with a pure function
-// (decide.go), starts it (act.go), and tells what is known (status.go). What takes long runs as an operation beside the controller's
-// workers. It knows nothing of Helm: that is up to a tool. Start with Controller.Reconcile.
+// A reconcile gathers facts without a request to the cluster (gather.go), decides with a pure
+// function (decide.go), starts an operation (act.go), and reports (status.go). Operations run
+// outside the workers of the controller. The package knows no package tool. Start with
+// Controller.Reconcile.
 package release

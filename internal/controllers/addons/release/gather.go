@@ -22,15 +22,16 @@ import (
 
 const preparing = addonsv1.PreparingReason
 
-// gather finds out everything that the choice depends on. It makes no request to a cluster, a registry or a repository.
-func (v *visit) gather(ctx context.Context) facts {
+// gather gathers everything that the choice depends on. It makes no request to a cluster, a registry
+// or a repository.
+func (v *visit) gather(ctx context.Context) error {
 	f := facts{now: v.Clock.Now(), spec: &v.release.Spec, status: &v.release.Status}
 	if v.deleting() {
 		f.deleting = v.release.DeletionTimestamp.Time
 	}
 	_, f.installed = v.release.Annotations[addonsv1.InstalledAnnotation]
 	v.gatherCluster(ctx, &f)
-	v.gatherRivals(ctx, &f)
+	v.gatherClaims(ctx, &f)
 	if f.deleting.IsZero() {
 		v.gatherDependencies(ctx, &f)
 		v.gatherWant(ctx, &f)
@@ -40,54 +41,57 @@ func (v *visit) gather(ctx context.Context) facts {
 	f.known.resolveEvery = v.resolutions.every
 	f.running, f.since = v.operations.Running(v.key())
 	if decide(f).do == apply {
-		f.pack = v.resolutions.fetched(f.want.Package, f.want.Resolved, v.key())
+		f.packageProblem = v.resolutions.fetch(f.want.Package, f.want.Resolved, v.key())
 	}
-	return f
+	v.facts = f
+	return nil
 }
 
-// gatherCluster looks at the Cluster, the connection to it, and what the connection's watches know of the release.
+// gatherCluster reads the Cluster, the connection to it, and what the connection's watches know of
+// the release.
 func (v *visit) gatherCluster(ctx context.Context, f *facts) {
 	cluster := &clusterv1.Cluster{}
 	err := v.Client.Get(ctx, v.cluster(), cluster, client.UnsafeDisableDeepCopy)
 	switch {
 	case apierrors.IsNotFound(err):
 		v.Clusters.Forget(v.cluster())
-		f.gone = true
-		f.cluster = &problem{reason: addonsv1.GetClusterFailedReason, message: fmt.Sprintf("Cluster %q not found", v.cluster())}
+		f.clusterGone = true
+		f.clusterProblem = &problem{reason: addonsv1.GetClusterFailedReason, message: fmt.Sprintf("Cluster %q not found", v.cluster())}
 		return
 	case err != nil:
-		f.cluster = &problem{reason: addonsv1.GetClusterFailedReason, message: err.Error(), after: firstRetry}
+		f.clusterProblem = &problem{reason: addonsv1.GetClusterFailedReason, message: message(err), after: firstRetry}
 		return
 	}
-	f.held = isPaused(cluster)
+	f.paused = isPaused(cluster)
 	f.initialized = ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, true)
 	if !f.initialized {
-		f.cluster = &problem{reason: addonsv1.NotAvailableReason, message: fmt.Sprintf("Waiting for the control plane of cluster %q to be initialized", v.cluster())}
+		f.clusterProblem = &problem{reason: addonsv1.NotAvailableReason, message: fmt.Sprintf("Waiting for the control plane of cluster %q to be initialized", v.cluster())}
 		return
 	}
 	connection, err := v.Clusters.Get(ctx, v.cluster())
 	if err != nil {
-		f.cluster = v.unavailable(err)
+		f.clusterProblem = v.unavailable(err)
 		return
 	}
 	if f.state, err = v.tool.Observe(connection, v.id()); err != nil {
-		f.cluster = &problem{reason: addonsv1.NotAvailableReason, message: fmt.Sprintf("Waiting for the watches of cluster %q to sync", v.cluster())}
+		f.clusterProblem = &problem{reason: addonsv1.NotAvailableReason, message: fmt.Sprintf("Waiting for the watches of cluster %q to sync", v.cluster())}
 		return
 	}
 	f.state = v.memory.expected(v.key(), f.state, f.now)
-	f.known = v.memory.of(v.key(), f.state.Stamp, connection)
+	f.known = v.memory.get(v.key(), f.state.Stamp, connection)
 }
 
 func isPaused(cluster *clusterv1.Cluster) bool {
 	return ptr.Deref(cluster.Spec.Paused, false) || annotations.HasPaused(cluster)
 }
 
-// unavailable is why there is no connection. That there is one again is an event, but for a cluster that does not answer.
+// unavailable describes a missing connection. A new one causes an event, except for an unreachable
+// cluster.
 func (v *visit) unavailable(err error) *problem {
 	silent := &workload.UnreachableError{}
 	switch {
 	case errors.As(err, &silent):
-		// A message with a time in it would be a new one each time.
+		// Without the time of the next attempt, which would change the message each time.
 		return &problem{
 			reason:  addonsv1.NotAvailableReason,
 			message: fmt.Sprintf("Cluster %q is unreachable: %v", v.cluster(), silent.Cause),
@@ -96,15 +100,16 @@ func (v *visit) unavailable(err error) *problem {
 	case errors.Is(err, clustercache.ErrClusterNotConnected):
 		return &problem{reason: addonsv1.NotAvailableReason, message: fmt.Sprintf("Not connected to cluster %q", v.cluster())}
 	default:
-		return &problem{reason: addonsv1.GetKubeconfigFailedReason, message: bound(err.Error()), after: firstRetry}
+		return &problem{reason: addonsv1.GetKubeconfigFailedReason, message: message(err), after: firstRetry}
 	}
 }
 
-// gatherRivals finds others with the same release on the same cluster. The older one has it.
-func (v *visit) gatherRivals(ctx context.Context, f *facts) {
+// gatherClaims finds other HelmReleaseProxies with the same release on the same cluster. The older
+// one owns it.
+func (v *visit) gatherClaims(ctx context.Context, f *facts) {
 	others := &addonsv1.HelmReleaseProxyList{}
 	if err := v.Client.List(ctx, others, client.MatchingFields{byRelease: releaseKey(v.release)}, client.UnsafeDisableDeepCopy); err != nil {
-		f.cluster = &problem{reason: addonsv1.GetFailedReason, message: err.Error(), after: firstRetry}
+		f.clusterProblem = &problem{reason: addonsv1.GetFailedReason, message: message(err), after: firstRetry}
 		return
 	}
 	for i := range others.Items {
@@ -113,16 +118,17 @@ func (v *visit) gatherRivals(ctx context.Context, f *facts) {
 			continue
 		}
 		name := client.ObjectKeyFromObject(other).String()
-		if f.contested == "" || name < f.contested {
-			f.contested = name
+		if f.claimant == "" || name < f.claimant {
+			f.claimant = name
 		}
-		if older(other, v.release) && (f.rival == "" || name < f.rival) {
-			f.rival = name
+		if older(other, v.release) && (f.owner == "" || name < f.owner) {
+			f.owner = name
 		}
 	}
 }
 
-// older decides who has a release: who has put it there, then who came first. Names break a tie.
+// older decides who owns a release: the one that applied it, then the older one, then the first by
+// name.
 func older(a, b *addonsv1.HelmReleaseProxy) bool {
 	if hasA, hasB := a.Status.Applied != nil, b.Status.Applied != nil; hasA != hasB {
 		return hasA
@@ -133,8 +139,8 @@ func older(a, b *addonsv1.HelmReleaseProxy) bool {
 	return a.CreationTimestamp.Before(&b.CreationTimestamp)
 }
 
-// gatherDependencies finds the add-ons that this one waits for. A release that is deployed already does not wait for a dependency that is
-// being changed: that would hold up both.
+// gatherDependencies finds the add-ons that this one waits for. A release that is deployed does not
+// wait for a dependency that is being changed, which would hold up both.
 func (v *visit) gatherDependencies(ctx context.Context, f *facts) {
 	if len(v.release.Spec.DependsOn) == 0 {
 		return
@@ -143,7 +149,7 @@ func (v *visit) gatherDependencies(ctx context.Context, f *facts) {
 	err := v.Client.List(ctx, siblings, client.InNamespace(v.release.Namespace), client.MatchingFields{byCluster: v.cluster().String()},
 		client.UnsafeDisableDeepCopy)
 	if err != nil {
-		f.cluster = &problem{reason: addonsv1.GetFailedReason, message: err.Error(), after: firstRetry}
+		f.clusterProblem = &problem{reason: addonsv1.GetFailedReason, message: message(err), after: firstRetry}
 		return
 	}
 	for _, name := range v.release.Spec.DependsOn {
@@ -151,10 +157,10 @@ func (v *visit) gatherDependencies(ctx context.Context, f *facts) {
 			return s.Labels[addonsv1.HelmChartProxyLabel] == name && s.DeletionTimestamp.IsZero() && upToDate(&s)
 		})
 		if !ready {
-			f.missing = append(f.missing, name)
+			f.waitingFor = append(f.waitingFor, name)
 		}
 	}
-	slices.Sort(f.missing)
+	slices.Sort(f.waitingFor)
 }
 
 func upToDate(r *addonsv1.HelmReleaseProxy) bool {

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -29,6 +29,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/addons/release"
 	"github.com/drover-dev/drover/internal/controllers/operation"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/addons/sources"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 	"github.com/drover-dev/drover/internal/workload"
@@ -57,7 +58,7 @@ func (c *configs) GetRESTConfig(_ context.Context, key client.ObjectKey) (*rest.
 	return c.config, nil
 }
 
-func (c *configs) GetClusterSource(string, func(context.Context, client.Object) []reconcile.Request, ...clustercache.GetClusterSourceOption) source.Source {
+func (c *configs) GetClusterSource(string, func(context.Context, client.Object) []ctrlreconcile.Request, ...clustercache.GetClusterSourceOption) source.Source {
 	return source.Func(func(context.Context, queue) error { return nil })
 }
 
@@ -71,7 +72,7 @@ func newWorld(t *testing.T) *world {
 		}
 	}
 	w := &world{T: t, tool: newFakeTool(), namespace: server.Namespace(t), clusters: &configs{server.Config}}
-	mgr, err := ctrl.NewManager(server.Config, ctrl.Options{
+	mgr, err := reconcile.NewManager(server.Config, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Cache: inNamespace(w.namespace),
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 	})
@@ -85,8 +86,8 @@ func newWorld(t *testing.T) *world {
 		Limits: operation.Limits{Total: 8, PerCluster: 4}, Events: mgr.GetEventRecorderFor("drover"), //nolint:staticcheck // as in the manager
 		Clock: clock.RealClock{}, ResolveEvery: time.Hour,
 	}
-	c.Clusters = workload.New(w.clusters, workload.Options{Notify: c.Notice})
-	w.tool.tell = c.Notice
+	c.Clusters = workload.New(w.clusters, workload.Options{Notify: c.HandleEvent})
+	w.tool.tell = c.HandleEvent
 	ctx, stop := context.WithCancel(context.Background())
 	err = c.SetupWithManager(ctx, mgr, release.Connections{Clusters: w.clusters, Metadata: mgr.GetCache()},
 		controller.Options{SkipNameValidation: ptr.To(true), MaxConcurrentReconciles: 4})
@@ -221,7 +222,7 @@ func reason(name, reason string) func(*addonsv1.HelmReleaseProxy) bool {
 	return func(r *addonsv1.HelmReleaseProxy) bool { return condition(r, name).Reason == reason }
 }
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+type queue = workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]
 
 func inNamespace(name string) cache.Options {
 	return cache.Options{DefaultNamespaces: map[string]cache.Config{name: {}}}

@@ -11,36 +11,37 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
-// knowledge is what was last seen of a release's objects. It is lost with the process and found again by looking.
+// knowledge is what was last observed of the objects of a release. It is lost on a restart and
+// gathered again.
 type knowledge struct {
-	// stamp is the record that this is about, and through the connection by which it was seen.
+	// stamp identifies the record that was observed, and through the connection.
 	stamp   string
 	through *workload.Cluster
 
 	health *tool.Health
-	// checked is when, and stirred says that objects changed since.
+	// checked is when health was checked, and changed reports that objects changed since.
 	checked time.Time
-	stirred bool
+	changed bool
 
 	drift *[]tool.Change
-	// touched says that objects changed since drift was looked for, in more than their status.
-	touched bool
+	// specChanged reports that more than the status of objects changed since drift was checked.
+	specChanged bool
 
-	// resolveEvery is how often a version that may move is looked up.
+	// resolveEvery is how often a floating version is resolved again.
 	resolveEvery time.Duration
 }
 
-// expectation is what an operation left behind. Watches tell it a moment later, and until then it counts more than what they say.
+// expectation is the state that an operation left. It overrides watches until they have caught up.
 type expectation struct {
 	state tool.State
 	until time.Time
 }
 
-// expectFor bounds how long a watch may lag.
+// expectFor limits how long a watch may lag.
 const expectFor = 10 * time.Second
 
-// imprint is a fingerprint and what it was made of.
-type imprint struct {
+// fingerprinted is a fingerprint and its inputs.
+type fingerprinted struct {
 	inputs              [sha256.Size]byte
 	digest, fingerprint string
 }
@@ -50,29 +51,29 @@ type memory struct {
 	mu     sync.Mutex
 	known  map[client.ObjectKey]*knowledge
 	expect map[client.ObjectKey]expectation
-	prints map[client.ObjectKey]imprint
+	prints map[client.ObjectKey]fingerprinted
 }
 
-// imprinted returns the last fingerprint that was made of these inputs.
-func (m *memory) imprinted(key client.ObjectKey, inputs [sha256.Size]byte) (imprint, bool) {
+// fingerprintFor returns the last fingerprint if it was made from these inputs.
+func (m *memory) fingerprintFor(key client.ObjectKey, inputs [sha256.Size]byte) (fingerprinted, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p, ok := m.prints[key]
 	return p, ok && p.inputs == inputs
 }
 
-// imprint remembers a fingerprint.
-func (m *memory) imprint(key client.ObjectKey, p imprint) {
+// setFingerprint remembers a fingerprint.
+func (m *memory) setFingerprint(key client.ObjectKey, p fingerprinted) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.prints == nil {
-		m.prints = map[client.ObjectKey]imprint{}
+		m.prints = map[client.ObjectKey]fingerprinted{}
 	}
 	m.prints[key] = p
 }
 
-// left notes what an operation left behind.
-func (m *memory) left(key client.ObjectKey, state tool.State, now time.Time) {
+// setExpected remembers the state that an operation left.
+func (m *memory) setExpected(key client.ObjectKey, state tool.State, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.expect == nil {
@@ -81,7 +82,7 @@ func (m *memory) left(key client.ObjectKey, state tool.State, now time.Time) {
 	m.expect[key] = expectation{state: state, until: now.Add(expectFor)}
 }
 
-// expected is what is on the cluster, given what its watches say.
+// expected returns the state of the release, given what watches observe.
 func (m *memory) expected(key client.ObjectKey, observed tool.State, now time.Time) tool.State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,8 +97,8 @@ func (m *memory) expected(key client.ObjectKey, observed tool.State, now time.Ti
 	return e.state
 }
 
-// of returns what is known about a record; nothing if it is another one than before, or if the cluster was connected to anew.
-func (m *memory) of(key client.ObjectKey, stamp string, through *workload.Cluster) knowledge {
+// get returns what is known of a record, or nothing if the record or the connection is another one.
+func (m *memory) get(key client.ObjectKey, stamp string, through *workload.Cluster) knowledge {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if k := m.known[key]; k != nil && k.stamp == stamp && k.through == through {
@@ -119,16 +120,16 @@ func (m *memory) update(key client.ObjectKey, change func(*knowledge)) {
 	change(m.known[key])
 }
 
-// stir notes that objects of a release changed. It says whether anybody cares.
-func (m *memory) stir(key client.ObjectKey, statusOnly bool) bool {
+// markChanged records that objects of a release changed. It reports whether that matters.
+func (m *memory) markChanged(key client.ObjectKey, statusOnly bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := m.known[key]
 	if k == nil || k.health == nil && k.drift == nil {
 		return false
 	}
-	k.stirred = true
-	k.touched = k.touched || !statusOnly
+	k.changed = true
+	k.specChanged = k.specChanged || !statusOnly
 	return k.health != nil || !statusOnly
 }
 

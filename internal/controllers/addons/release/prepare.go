@@ -18,10 +18,11 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 )
 
-// maxName is how long Helm lets the name of a release be.
+// maxName is Helm's limit for the name of a release.
 const maxName = 53
 
-// prepare puts on what must be there before anything is done on a cluster: the finalizer, a name for the release.
+// prepare sets what must exist before anything is installed: the finalizer, the cluster label and a
+// name for the release.
 func (v *visit) prepare(ctx context.Context) error {
 	if v.deleting() {
 		return nil
@@ -49,13 +50,12 @@ func (v *visit) writeObject(ctx context.Context) error {
 	if err := v.Client.Patch(ctx, v.release, client.MergeFrom(v.before)); err != nil {
 		return err
 	}
-	v.writes.Note(v.release)
 	v.before = v.release.DeepCopy()
 	v.release.Status = status
 	return nil
 }
 
-// generatedName is the same each time for the same object, so that a name is not lost with a write.
+// generatedName is deterministic, so that a lost write does not change the name.
 func generatedName(r *addonsv1.HelmReleaseProxy) string {
 	base, _, _ := strings.Cut(path.Base(r.Spec.ChartName), ".")
 	sum := sha256.Sum256([]byte(r.UID))
@@ -70,9 +70,9 @@ func setAnnotation(r *addonsv1.HelmReleaseProxy, name string) {
 	r.Annotations[name] = "true"
 }
 
-// paused says that the object is to be left alone: somebody asked for that, or clusterctl has moved it to another management cluster and
-// only the object goes, not the release.
-func (v *visit) paused() bool {
-	_, moved := v.release.Annotations[clusterctlv1.DeleteForMoveAnnotation]
-	return moved || annotations.HasPaused(v.release)
+// paused reports whether to leave the object alone: it is paused, or clusterctl has moved it to
+// another management cluster and deletes only the object, not the release.
+func paused(r *addonsv1.HelmReleaseProxy) bool {
+	_, moved := r.Annotations[clusterctlv1.DeleteForMoveAnnotation]
+	return moved || annotations.HasPaused(r)
 }

@@ -143,7 +143,7 @@ func TestAFailureIsToldAndNotRepeatedAtOnce(t *testing.T) {
 	w.tool.set(func(f *fakeTool) { f.fail["web"] = &tool.TerminalError{Err: errors.New("the chart is broken")} })
 	r := w.release("web", "one")
 	got := w.await(r, "the failure is told", reason(addonsv1.ReleaseReady, addonsv1.InstallOrUpgradeFailedReason))
-	if c := condition(got, addonsv1.ReleaseReady); c.Message != "the chart is broken" {
+	if c := condition(got, addonsv1.ReleaseReady); c.Message != "The chart is broken" {
 		t.Errorf("message = %q", c.Message)
 	}
 	w.change(r, func(r *addonsv1.HelmReleaseProxy) { r.Labels["touched"] = "yes" })
@@ -164,7 +164,7 @@ func TestAChartThatIsNotThereIsTold(t *testing.T) {
 	w.cluster("one")
 	r := w.release("unknown", "one")
 	got := w.await(r, "the chart is looked for", func(r *addonsv1.HelmReleaseProxy) bool {
-		return condition(r, addonsv1.ReleaseReady).Message == `looking for chart "unknown": not found`
+		return condition(r, addonsv1.ReleaseReady).Message == `Looking for chart "unknown": not found`
 	})
 	if isReady(got) {
 		t.Error("a release without a chart is ready")

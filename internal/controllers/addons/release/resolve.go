@@ -18,25 +18,25 @@ import (
 	"github.com/drover-dev/drover/internal/registry/artifact"
 )
 
-// Resolver finds what a reference stands for, and gets it. Both may take long.
+// Resolver resolves and fetches packages. Both may take long.
 type Resolver interface {
 	Resolve(ctx context.Context, ref artifact.Ref) (artifact.Resolved, error)
 	Fetch(ctx context.Context, ref artifact.Ref, resolved artifact.Resolved) ([]byte, error)
 }
 
-// resolveTimeout bounds how long a repository is waited for.
+// resolveTimeout limits a request to a repository.
 const resolveTimeout = 30 * time.Second
 
-// resolutions remembers what references stand for, and asks beside the controller's workers: a repository that does not answer holds up
-// nobody who does not need it, and is asked once, however many releases come from it.
+// resolutions caches what references resolve to, and resolves outside the workers: an unreachable
+// repository delays only releases that need it, and is asked once for all of them.
 type resolutions struct {
 	resolver Resolver
 	clock    clock.PassiveClock
-	// every is how long an answer for a version that may move is good.
+	// every is how long the resolution of a floating version is valid.
 	every time.Duration
-	// wake tells those who waited for an answer.
-	wake func(client.ObjectKey)
-	// stop ends what is under way.
+	// enqueue reconciles a release that waited.
+	enqueue func(client.ObjectKey)
+	// stop ends current requests.
 	stop context.Context
 
 	mu    sync.Mutex
@@ -49,30 +49,30 @@ type resolution struct {
 	at       time.Time
 	failures int
 	asking   bool
-	// since is when it began, and used when somebody wanted to know last.
+	// since is when the request started, and used when the resolution was last needed.
 	since, used time.Time
 	waiting     map[client.ObjectKey]bool
 }
 
-// question is one to a repository.
+// question is a request to a repository.
 type question struct {
 	key string
-	// floats says that there may be another answer tomorrow.
+	// floats reports that the answer may change.
 	floats bool
 	ask    func(context.Context) (artifact.Resolved, error)
 }
 
-// get says what a reference stands for.
-func (r *resolutions) get(ref artifact.Ref, who client.ObjectKey) (artifact.Resolved, *problem) {
-	return r.answer(question{key: identity(ref), floats: floating(ref.Version), ask: func(ctx context.Context) (artifact.Resolved, error) {
+// resolve returns what a reference resolves to.
+func (r *resolutions) resolve(ref artifact.Ref, who client.ObjectKey) (artifact.Resolved, *problem) {
+	return r.lookup(question{key: identity(ref), floats: floating(ref.Version), ask: func(ctx context.Context) (artifact.Resolved, error) {
 		return r.resolver.Resolve(ctx, ref)
 	}}, who)
 }
 
-// fetched gets a package before an operation needs it: an operation that waited for a repository would take the place of others on its
-// cluster. An answer that is a refusal is for the operation to tell.
-func (r *resolutions) fetched(ref artifact.Ref, resolved artifact.Resolved, who client.ObjectKey) *problem {
-	_, p := r.answer(question{key: resolved.Digest + " " + identity(ref), ask: func(ctx context.Context) (artifact.Resolved, error) {
+// fetch fetches a package before an operation needs it, because an operation that waits for a
+// repository would block a slot of its cluster. Final errors are left to the operation.
+func (r *resolutions) fetch(ref artifact.Ref, resolved artifact.Resolved, who client.ObjectKey) *problem {
+	_, p := r.lookup(question{key: resolved.Digest + " " + identity(ref), ask: func(ctx context.Context) (artifact.Resolved, error) {
 		_, err := r.resolver.Fetch(ctx, ref, resolved)
 		for _, refusal := range []error{artifact.ErrNotFound, artifact.ErrForbidden, artifact.ErrUnverified, artifact.ErrInvalid} {
 			if errors.Is(err, refusal) {
@@ -84,9 +84,9 @@ func (r *resolutions) fetched(ref artifact.Ref, resolved artifact.Resolved, who 
 	return p
 }
 
-// answer returns what is known. If that is nothing, or too old, it asks, and wakes the one who waits when there is an answer; an old answer
-// is good until there is a new one.
-func (r *resolutions) answer(q question, who client.ObjectKey) (artifact.Resolved, *problem) {
+// lookup returns what is known. If that is nothing or too old, it asks in the background and
+// enqueues the release when there is an answer. An old answer is valid until then.
+func (r *resolutions) lookup(q question, who client.ObjectKey) (artifact.Resolved, *problem) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := r.known[q.key]
@@ -105,17 +105,16 @@ func (r *resolutions) answer(q question, who client.ObjectKey) (artifact.Resolve
 		return n.resolved, nil
 	case n.asking && n.err == nil:
 		n.waiting[who] = true
-		return artifact.Resolved{}, &problem{reason: preparing, message: "Resolving the chart", after: patience, soon: r.clock.Now().Sub(n.since) < patience}
+		return artifact.Resolved{}, &problem{reason: preparing, message: "Resolving the chart", after: patience, transient: r.clock.Now().Sub(n.since) < patience}
 	case n.asking:
 		n.waiting[who] = true
-		return artifact.Resolved{}, &problem{reason: preparing, message: bound(n.err.Error())} // what was told stands until then
+		return artifact.Resolved{}, &problem{reason: preparing, message: message(n.err)} // what was told stands until then
 	default:
-		return artifact.Resolved{}, &problem{reason: preparing, message: bound(n.err.Error()), after: n.at.Add(n.pause()).Sub(r.clock.Now())}
+		return artifact.Resolved{}, &problem{reason: preparing, message: message(n.err), after: n.at.Add(n.backoff()).Sub(r.clock.Now())}
 	}
 }
 
-// keepResolutions is how many are kept before those go that nobody has asked for since an hour: references to versions and with
-// credentials of the past.
+// keepResolutions is how many resolutions are kept before unused ones are dropped after an hour.
 const keepResolutions = 1000
 
 func (r *resolutions) prune() {
@@ -132,13 +131,13 @@ func (r *resolutions) due(n *resolution, q question) bool {
 	case n.at.IsZero():
 		return true
 	case n.err != nil:
-		return age >= n.pause()
+		return age >= n.backoff()
 	default:
 		return q.floats && age >= r.every
 	}
 }
 
-func (n *resolution) pause() time.Duration {
+func (n *resolution) backoff() time.Duration {
 	if errors.Is(n.err, artifact.ErrInvalid) {
 		return terminalRetry
 	}
@@ -149,12 +148,12 @@ func (r *resolutions) ask(q question) {
 	ctx, cancel := context.WithTimeout(r.stop, resolveTimeout)
 	defer cancel()
 	resolved, err := q.ask(ctx)
-	for who := range r.note(q.key, resolved, err) {
-		r.wake(who)
+	for who := range r.record(q.key, resolved, err) {
+		r.enqueue(who)
 	}
 }
 
-func (r *resolutions) note(key string, resolved artifact.Resolved, err error) map[client.ObjectKey]bool {
+func (r *resolutions) record(key string, resolved artifact.Resolved, err error) map[client.ObjectKey]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := r.known[key]
@@ -169,7 +168,7 @@ func (r *resolutions) note(key string, resolved artifact.Resolved, err error) ma
 	return waiting
 }
 
-// floating says that a version may stand for another one tomorrow.
+// floating reports whether a version may resolve to another one later.
 func floating(version string) bool {
 	if _, err := semver.NewVersion(version); err == nil {
 		_, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v"))
@@ -187,7 +186,7 @@ func digestOf(version string) (string, bool) {
 	return "", false
 }
 
-// identity tells references apart, and the credentials that they are opened with.
+// identity identifies a reference with its credentials.
 func identity(ref artifact.Ref) string {
 	text, _ := json.Marshal(ref) // of strings and bytes only
 	sum := sha256.Sum256(text)

@@ -88,7 +88,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, con
 
 // Connections are what the controller needs of Cluster API's wiring.
 type Connections struct {
-	// Clusters tells when a cluster was connected to, and when that was lost.
+	// Clusters reports when a cluster is connected and disconnected.
 	Clusters interface {
 		GetClusterSource(name string, to func(context.Context, client.Object) []ctrlreconcile.Request, o ...clustercache.GetClusterSourceOption) source.Source
 	}
@@ -96,52 +96,53 @@ type Connections struct {
 	Metadata cache.Cache
 }
 
-// start prepares what runs beside the workers. It ends with ctx.
+// start prepares what runs outside the workers. It ends with ctx.
 func (c *Controller) start(ctx context.Context) {
-	c.operations = operation.New(ctx, c.Limits, c.wake)
+	c.operations = operation.New(ctx, c.Limits, c.enqueue)
 	c.resolutions = &resolutions{
-		resolver: c.Packages, clock: c.Clock, every: c.ResolveEvery, wake: c.wake, stop: ctx, known: map[string]*resolution{},
+		resolver: c.Packages, clock: c.Clock, every: c.ResolveEvery, enqueue: c.enqueue, stop: ctx, known: map[string]*resolution{},
 	}
 }
 
-// wake makes the controller look at a HelmReleaseProxy again.
-func (c *Controller) wake(key client.ObjectKey) {
+// enqueue reconciles a HelmReleaseProxy.
+func (c *Controller) enqueue(key client.ObjectKey) {
 	if q := c.queue.Load(); q != nil {
 		(*q).Add(ctrlreconcile.Request{NamespacedName: key})
 	}
 }
 
-// Notice is told what changed on clusters.
-func (c *Controller) Notice(e workload.Event) {
-	ctx := context.Background() // reads from a cache only
+// HandleEvent handles a change on a cluster.
+func (c *Controller) HandleEvent(e workload.Event) {
+	ctx := context.Background() // reads only from a cache
 	if e.Object == nil {
-		// What changed before the watch began is not told, so it is looked for.
+		// Changes from before the watch started cause no events.
 		for _, r := range c.list(ctx, byCluster, e.Cluster.String()) {
-			c.memory.stir(client.ObjectKeyFromObject(&r), false)
-			c.wake(client.ObjectKeyFromObject(&r))
+			c.memory.markChanged(client.ObjectKeyFromObject(&r), false)
+			c.enqueue(client.ObjectKeyFromObject(&r))
 		}
 		return
 	}
-	name, namespace, record := belongs(e)
+	name, namespace, record := releaseOf(e)
 	if name == "" {
 		return
 	}
 	for _, r := range c.list(ctx, byRelease, e.Cluster.String()+" "+namespace+"/"+name) {
 		key := client.ObjectKeyFromObject(&r)
-		if record && !c.working(key) || !record && c.memory.stir(key, e.StatusOnly) {
-			c.wake(key)
+		if record && !c.operating(key) || !record && c.memory.markChanged(key, e.StatusOnly) {
+			c.enqueue(key)
 		}
 	}
 }
 
-// working says that something is done to a release. Its record changes by that, and who did it looks at it in the end.
-func (c *Controller) working(key client.ObjectKey) bool {
+// operating reports whether an operation runs for a release. It changes the record of the release,
+// and reports when it ends.
+func (c *Controller) operating(key client.ObjectKey) bool {
 	subject, _ := c.operations.Running(key)
 	return subject != ""
 }
 
-// belongs says which release an object is of, or keeps the record of.
-func belongs(e workload.Event) (name, namespace string, record bool) {
+// releaseOf returns the release that an object belongs to, and whether the object is its record.
+func releaseOf(e workload.Event) (name, namespace string, record bool) {
 	if e.Object.Labels["owner"] == "helm" {
 		return e.Object.Labels["name"], e.Object.Namespace, true
 	}
@@ -154,11 +155,12 @@ func belongs(e workload.Event) (name, namespace string, record bool) {
 	return e.Object.Annotations["meta.helm.sh/release-name"], e.Object.Annotations["meta.helm.sh/release-namespace"], false
 }
 
-// list returns what an index knows. The objects are the cache's own and must not be changed: there may be many, and most are only counted.
+// list returns the HelmReleaseProxies of an index. They belong to the cache and must not be
+// modified.
 func (c *Controller) list(ctx context.Context, index, value string) []addonsv1.HelmReleaseProxy {
 	found := &addonsv1.HelmReleaseProxyList{}
 	if err := c.Client.List(ctx, found, client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil // the cache has stopped
+		return nil // the cache is stopped
 	}
 	return found.Items
 }
@@ -173,7 +175,7 @@ func (c *Controller) ofSource(kind string) handler.MapFunc {
 	}
 }
 
-// siblings are those on the same cluster that may have waited for this one, or want the same release.
+// siblings returns releases on the same cluster that depend on others or claim the same release.
 func (c *Controller) siblings(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 	r, ok := o.(*addonsv1.HelmReleaseProxy)
 	if !ok {
@@ -205,7 +207,7 @@ func one(key func(*addonsv1.HelmReleaseProxy) string) client.IndexerFunc {
 	}
 }
 
-// sourceKeys are the ConfigMaps and Secrets that a release is made from.
+// sourceKeys returns the ConfigMaps and Secrets that a release refers to.
 func sourceKeys(o client.Object) []string {
 	r, ok := o.(*addonsv1.HelmReleaseProxy)
 	if !ok {
@@ -233,7 +235,7 @@ func sourceKeys(o client.Object) []string {
 	return keys
 }
 
-// clusterChanged lets through what can change the choice: whether a Cluster is there, paused, initialized, going.
+// clusterChanged passes changes that matter: paused, initialized, deleted.
 func clusterChanged() predicate.Predicate {
 	state := func(o client.Object) [3]bool {
 		c, ok := o.(*clusterv1.Cluster)
@@ -246,7 +248,7 @@ func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return state(e.ObjectOld) != state(e.ObjectNew) }}
 }
 
-// readinessChanged lets through what others may have waited for.
+// readinessChanged passes changes that others may wait for.
 func readinessChanged() predicate.Predicate {
 	state := func(o client.Object) bool {
 		r, ok := o.(*addonsv1.HelmReleaseProxy)

@@ -9,38 +9,40 @@ import (
 	"fmt"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
-// gatherWant finds out what the release should be. Values that are known already are not read again: most of the time nothing has changed.
+// gatherWant gathers what the release should be. It reuses the last fingerprint if its inputs
+// haven't changed.
 func (v *visit) gatherWant(ctx context.Context, f *facts) {
 	input := tool.Input{Sources: v.Values}
 	var err error
 	if f.want, err = input.WithoutValues(ctx, v.release); err != nil {
-		f.pack = inputProblem(err)
+		f.packageProblem = inputProblem(err)
 		return
 	}
 	if f.documents, err = input.Documents(ctx, v.release); err != nil {
-		f.pack = inputProblem(err)
+		f.packageProblem = inputProblem(err)
 		return
 	}
 	from := v.inputs(f.documents)
-	known, ok := v.memory.imprinted(v.key(), from)
+	known, ok := v.memory.fingerprintFor(v.key(), from)
 	if !ok {
-		if f.pack = f.readValues(); f.pack != nil {
+		if f.packageProblem = f.readValues(); f.packageProblem != nil {
 			return
 		}
 	}
-	if f.want.Resolved, f.pack = v.resolutions.get(f.want.Package, v.key()); f.pack != nil {
+	if f.want.Resolved, f.packageProblem = v.resolutions.resolve(f.want.Package, v.key()); f.packageProblem != nil {
 		return
 	}
 	f.floating = floating(v.release.Spec.Version)
 	if !ok || known.digest != f.want.Resolved.Digest {
-		if f.pack = f.readValues(); f.pack != nil {
+		if f.packageProblem = f.readValues(); f.packageProblem != nil {
 			return
 		}
-		known = imprint{inputs: from, digest: f.want.Resolved.Digest, fingerprint: fingerprint(f.want, v.release.Spec.Tool)}
-		v.memory.imprint(v.key(), known)
+		known = fingerprinted{inputs: from, digest: f.want.Resolved.Digest, fingerprint: fingerprint(f.want, v.release.Spec.Tool)}
+		v.memory.setFingerprint(v.key(), known)
 	}
 	f.fingerprint = known.fingerprint
 }
@@ -52,12 +54,13 @@ func (f *facts) readValues() *problem {
 	}
 	var err error
 	if f.want.Values, err = tool.Merge(f.documents); err != nil {
-		return &problem{reason: addonsv1.ValueParsingFailedReason, message: bound(err.Error())}
+		return &problem{reason: addonsv1.ValueParsingFailedReason, message: message(err)}
 	}
 	return nil
 }
 
-// complete is what is wanted of an operation: it has values, and shares nothing with the object, which it outlives.
+// complete returns the wanted state for an operation, with values. It shares nothing with the
+// object, which the operation may outlive.
 func (f *facts) complete() (tool.Want, error) {
 	if p := f.readValues(); p != nil {
 		return tool.Want{}, errors.New(p.message)
@@ -73,7 +76,7 @@ func (f *facts) complete() (tool.Want, error) {
 	return want, nil
 }
 
-// inputs tells apart everything that a fingerprint is made of but the chart.
+// inputs identifies everything that a fingerprint depends on except the chart.
 func (v *visit) inputs(documents [][]byte) [sha256.Size]byte {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s %d", v.release.UID, v.release.Generation)
@@ -84,16 +87,17 @@ func (v *visit) inputs(documents [][]byte) [sha256.Size]byte {
 	return [sha256.Size]byte(sum.Sum(nil))
 }
 
-// fingerprint changes with whatever would make another release: the chart, the values, the options.
+// fingerprint changes with everything that makes another release: the chart, the values and the
+// options.
 func fingerprint(w tool.Want, name addonsv1.Tool) string {
-	text, _ := json.Marshal([]any{name, w.Resolved.Digest, w.Values, w.Options}) // values came from YAML, and maps are sorted
-	sum := sha256.Sum256(text)
+	data, _ := json.Marshal([]any{name, w.Resolved.Digest, w.Values, w.Options}) // values came from YAML, and maps are sorted
+	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // inputProblem waits for an event if an object is missing, and retries otherwise.
 func inputProblem(err error) *problem {
-	p := &problem{reason: addonsv1.ValueParsingFailedReason, message: bound(err.Error()), after: firstRetry}
+	p := &problem{reason: addonsv1.ValueParsingFailedReason, message: message(err), after: firstRetry}
 	if input := new(tool.InputError); errors.As(err, &input) {
 		p.reason = input.Reason
 		if input.Missing() {
@@ -103,12 +107,5 @@ func inputProblem(err error) *problem {
 	return p
 }
 
-// maxMessage bounds what is told in a condition.
-const maxMessage = 1000
-
-func bound(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	return message[:maxMessage] + "…"
-}
+// message returns an error as the message of a condition.
+func message(err error) string { return text.Truncate(text.Sentence(err.Error())) }

@@ -10,8 +10,8 @@ func TestAFingerprintIsKeptForTheSameInputsOnly(t *testing.T) {
 	v := &visit{Controller: &Controller{}, release: &addonsv1.HelmReleaseProxy{}}
 	v.release.UID, v.release.Generation = "u", 1
 	documents := [][]byte{[]byte("a: 1"), []byte("b: 2")}
-	v.memory.imprint(v.key(), imprint{inputs: v.inputs(documents), fingerprint: "f"})
-	if got, ok := v.memory.imprinted(v.key(), v.inputs(documents)); !ok || got.fingerprint != "f" {
+	v.memory.setFingerprint(v.key(), fingerprinted{inputs: v.inputs(documents), fingerprint: "f"})
+	if got, ok := v.memory.fingerprintFor(v.key(), v.inputs(documents)); !ok || got.fingerprint != "f" {
 		t.Fatalf("got %+v, %t", got, ok)
 	}
 	for name, inputs := range map[string]func() [32]byte{
@@ -27,13 +27,13 @@ func TestAFingerprintIsKeptForTheSameInputsOnly(t *testing.T) {
 			return v.inputs(documents)
 		},
 	} {
-		if _, ok := v.memory.imprinted(v.key(), inputs()); ok {
+		if _, ok := v.memory.fingerprintFor(v.key(), inputs()); ok {
 			t.Errorf("%s: the fingerprint is the old one", name)
 		}
 		v.release.UID, v.release.Generation = "u", 1
 	}
 	v.memory.forget(v.key())
-	if _, ok := v.memory.imprinted(v.key(), v.inputs(documents)); ok {
+	if _, ok := v.memory.fingerprintFor(v.key(), v.inputs(documents)); ok {
 		t.Error("it is not forgotten")
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"text/template"
 	"text/template/parse"
+
+	"github.com/drover-dev/drover/internal/base/text"
 )
 
 // Data is what templates refer to. All of it is plain JSON: maps, slices, strings and numbers.
@@ -174,18 +176,12 @@ func sanitize(name string, err error) error {
 	if errors.As(err, &limit) {
 		return fmt.Errorf("%s: %w", name, limit)
 	}
-	text := strings.TrimPrefix(err.Error(), "template: ")
-	if m := calling.FindStringSubmatchIndex(text); len(m) > 3 && !slices.Contains([]string{"fail", "required", "index"}, text[m[2]:m[3]]) {
-		text = text[:m[3]]
+	message := strings.TrimPrefix(err.Error(), "template: ")
+	if m := calling.FindStringSubmatchIndex(message); len(m) > 3 && !slices.Contains([]string{"fail", "required", "index"}, message[m[2]:m[3]]) {
+		message = message[:m[3]]
 	}
-	if len(text) > maxError {
-		text = strings.ToValidUTF8(text[:maxError], "") + "…"
-	}
-	return errors.New(text)
+	return errors.New(text.Truncate(message))
 }
-
-// maxError limits an error message, which becomes part of a condition.
-const maxError = 1024
 
 // countSteps makes each iteration of a loop and each call of a template cost a step.
 func countSteps(l *parse.ListNode) {

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -32,6 +32,7 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/controllers/addons/release"
 	turns "github.com/drover-dev/drover/internal/controllers/operation"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/addons/sources"
 	"github.com/drover-dev/drover/internal/registry/artifact"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
@@ -48,8 +49,8 @@ func (h here) GetRESTConfig(context.Context, client.ObjectKey) (*rest.Config, er
 	return h.config, nil
 }
 
-func (h here) GetClusterSource(string, func(context.Context, client.Object) []reconcile.Request, ...clustercache.GetClusterSourceOption) source.Source {
-	return source.Func(func(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error { return nil })
+func (h here) GetClusterSource(string, func(context.Context, client.Object) []ctrlreconcile.Request, ...clustercache.GetClusterSourceOption) source.Source {
+	return source.Func(func(context.Context, workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]) error { return nil })
 }
 
 // orchestrate runs the controller of releases with this tool, over a store of packages.
@@ -57,7 +58,7 @@ func orchestrate(t *testing.T, server *kubetest.Server, namespace string) client
 	t.Helper()
 	scheme := runtime.NewScheme()
 	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), clusterv1.AddToScheme(scheme), infrav1.AddToScheme(scheme), addonsv1.AddToScheme(scheme)))
-	mgr, err := ctrl.NewManager(server.Config, ctrl.Options{
+	mgr, err := reconcile.NewManager(server.Config, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 	})
@@ -70,7 +71,7 @@ func orchestrate(t *testing.T, server *kubetest.Server, namespace string) client
 		Limits: turns.Limits{Total: 4, PerCluster: 4}, Events: mgr.GetEventRecorderFor("drover"), //nolint:staticcheck // as in the manager
 		Clock: clock.RealClock{}, ResolveEvery: time.Hour,
 	}
-	c.Clusters = workload.New(here{server.Config}, workload.Options{Notify: c.Notice})
+	c.Clusters = workload.New(here{server.Config}, workload.Options{Notify: c.HandleEvent})
 	ctx, stop := context.WithCancel(context.Background())
 	must(t, c.SetupWithManager(ctx, mgr, release.Connections{Clusters: here{}, Metadata: mgr.GetCache()}, controller.Options{SkipNameValidation: ptr.To(true)}))
 	ended := make(chan error, 1)

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/drover-dev/drover/internal/base/text"
 )
 
 const (
@@ -131,10 +133,7 @@ func (d *differ) show(path, value string) string {
 	if d.secret && (strings.HasPrefix(path, "data") || strings.HasPrefix(path, "stringData")) {
 		return masked
 	}
-	if runes := []rune(value); len(runes) > maxValueLength {
-		return string(runes[:maxValueLength]) + "…"
-	}
-	return value
+	return text.TruncateTo(value, maxValueLength)
 }
 
 func join(path, name string) string {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
@@ -81,7 +82,7 @@ func Summary(verdicts []Verdict) tool.Health {
 			continue
 		}
 		health.Ready = false
-		line := v.Title + ": " + bounded(v.Reason)
+		line := v.Title + ": " + text.TruncateTo(strings.Join(strings.Fields(v.Reason), " "), maxReasonLength)
 		if v.Failed {
 			health.Failed = true
 			failed = append(failed, line)
@@ -97,14 +98,6 @@ func Summary(verdicts []Verdict) tool.Health {
 		health.Message += fmt.Sprintf("; and %d more", more)
 	}
 	return health
-}
-
-func bounded(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > maxReasonLength {
-		return strings.ToValidUTF8(s[:maxReasonLength], "") + "…"
-	}
-	return s
 }
 
 func (c *Checker) evaluate(ctx context.Context, check addonsv1.HealthCheck, live *unstructured.Unstructured) (Verdict, error) {

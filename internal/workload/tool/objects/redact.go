@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
@@ -42,10 +43,7 @@ func Redact(err error, values map[string]any) error {
 	for _, value := range secretTexts(values) {
 		message = strings.ReplaceAll(message, value, masked)
 	}
-	if len(message) > maxErrorLength {
-		message = strings.ToValidUTF8(message[:maxErrorLength], "") + "…"
-	}
-	return &redacted{text: message, err: err}
+	return &redacted{text: text.TruncateTo(message, maxErrorLength), err: err}
 }
 
 // secretTexts returns the strings in values and their base64 encodings, longest first, so that none
