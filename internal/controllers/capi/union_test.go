@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // fixture is a manager with our caches and no reconcilers, so that objects stay as the test makes them.
 type fixture struct {

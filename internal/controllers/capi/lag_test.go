@@ -1,0 +1,179 @@
+package capi
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+const (
+	// lag is how much later than the API server the manager learns of a change.
+	lag = 5 * time.Second
+	// laggingClusters is how many clusters are created meanwhile.
+	laggingClusters = 50
+	infraGroup      = "infrastructure.cluster.x-k8s.io"
+)
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// laggingWatches delays what watches tell of Machines by lag, in order and without slowing it down.
+// Events of other kinds come at once, so that a control plane is reconciled before its Machine is in
+// the cache. If all kinds lagged alike, none would be missing.
+func laggingWatches(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		resp, err := next.RoundTrip(r)
+		if err == nil && r.URL.Query().Has("watch") && strings.HasSuffix(r.URL.Path, "/machines") {
+			resp.Body = newLaggingBody(resp.Body)
+		}
+		return resp, err
+	})
+}
+
+// laggingBody hands out what it reads when lag has passed.
+type laggingBody struct {
+	io.Closer
+
+	chunks chan chunk
+	done   chan struct{}
+	rest   []byte
+	err    error
+}
+
+type chunk struct {
+	due  time.Time
+	data []byte
+	err  error
+}
+
+func newLaggingBody(below io.ReadCloser) *laggingBody {
+	b := &laggingBody{Closer: below, chunks: make(chan chunk, 1<<16), done: make(chan struct{})}
+	go func() {
+		defer close(b.done)
+		for {
+			data := make([]byte, 32<<10)
+			n, err := below.Read(data)
+			b.chunks <- chunk{time.Now().Add(lag), data[:n], err}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return b
+}
+
+func (b *laggingBody) Read(p []byte) (int, error) {
+	for len(b.rest) == 0 {
+		if b.err != nil {
+			return 0, b.err
+		}
+		c := <-b.chunks
+		if c.err == nil {
+			time.Sleep(time.Until(c.due))
+		}
+		b.rest, b.err = c.data, c.err
+	}
+	n := copy(p, b.rest)
+	b.rest = b.rest[n:]
+	return n, nil
+}
+
+// startControllers adds reconcilers of the table by name.
+func (f *fixture) startControllers(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		for _, c := range controllers {
+			if c.name == name {
+				must(t, c.setup(t.Context(), f.wiring))
+			}
+		}
+	}
+}
+
+// cluster creates a cluster whose infrastructure is there, so that its control plane can start.
+func (f *fixture) cluster(t *testing.T, name string) {
+	t.Helper()
+	infra := func(kind string, spec map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": infraGroup + "/v1beta1", "kind": kind,
+			"metadata": map[string]any{"namespace": f.namespace, "name": name}, "spec": spec,
+		}}
+	}
+	f.create(t, infra("PacketMachineTemplate", map[string]any{"template": map[string]any{"spec": map[string]any{
+		"os": "ubuntu_24_04", "billingCycle": "hourly", "machineType": "local.small",
+	}}}))
+	packetCluster := infra("PacketCluster", map[string]any{
+		"projectID": "p", "metro": "da", "controlPlaneEndpoint": map[string]any{"host": "192.0.2.1", "port": int64(6443)},
+	})
+	f.create(t, packetCluster)
+	must(t, unstructured.SetNestedField(packetCluster.Object, true, "status", "initialization", "provisioned"))
+	must(t, f.live.Status().Update(t.Context(), packetCluster))
+	f.create(t, &controlplanev1.KubeadmControlPlane{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
+		Spec: controlplanev1.KubeadmControlPlaneSpec{
+			Replicas: ptr.To(int32(1)), Version: "v1.36.3",
+			MachineTemplate: controlplanev1.KubeadmControlPlaneMachineTemplate{Spec: controlplanev1.KubeadmControlPlaneMachineTemplateSpec{
+				InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infraGroup, Kind: "PacketMachineTemplate", Name: name},
+			}},
+			KubeadmConfigSpec: bootstrapv1.KubeadmConfigSpec{ClusterConfiguration: bootstrapv1.ClusterConfiguration{
+				EncryptionAlgorithm: bootstrapv1.EncryptionAlgorithmECDSAP256,
+			}},
+		},
+	})
+	f.create(t, &clusterv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
+		Spec: clusterv1.ClusterSpec{
+			InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infraGroup, Kind: "PacketCluster", Name: name},
+			ControlPlaneRef:   clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: "KubeadmControlPlane", Name: name},
+		},
+	})
+}
+
+func TestEveryClusterGetsOneFirstMachineWhileWatchesLag(t *testing.T) {
+	must(t, EnableFeatures())
+	f := setupBehind(t, laggingWatches)
+	setAPIVersionGetters(f.wiring.client)
+	f.startControllers(t, "Cluster", "Machine", "KubeadmConfig", "KubeadmControlPlane")
+	for i := range laggingClusters {
+		f.cluster(t, fmt.Sprintf("lagging-%d", i))
+	}
+	// A control plane that counts its Machine has been reconciled with all it has created.
+	eventually(t, func() error {
+		all := &controlplanev1.KubeadmControlPlaneList{}
+		must(t, f.live.List(t.Context(), all, client.InNamespace(f.namespace)))
+		counted := 0
+		for i := range all.Items {
+			if ptr.Deref(all.Items[i].Status.Replicas, 0) > 0 {
+				counted++
+			}
+		}
+		if counted < laggingClusters {
+			return fmt.Errorf("%d of %d control planes count a machine", counted, laggingClusters)
+		}
+		return nil
+	})
+	machines := &clusterv1.MachineList{}
+	must(t, f.live.List(t.Context(), machines, client.InNamespace(f.namespace)))
+	of := map[string]int{}
+	for i := range machines.Items {
+		of[machines.Items[i].Spec.ClusterName]++
+	}
+	for i := range laggingClusters {
+		if name := fmt.Sprintf("lagging-%d", i); of[name] != 1 {
+			t.Errorf("cluster %q has %d first machines", name, of[name])
+		}
+	}
+}
