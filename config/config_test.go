@@ -16,7 +16,8 @@ import (
 	"github.com/drover-dev/drover/config"
 )
 
-// annotationLimit is how much an object's annotations may hold; client-side apply stores the whole object in one.
+// annotationLimit is how much an object's annotations may hold; client-side apply stores the whole
+// object in one.
 const annotationLimit = 262144
 
 func TestEveryDefinitionFitsIntoTheAnnotationOfClientSideApply(t *testing.T) {

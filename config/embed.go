@@ -1,9 +1,10 @@
-// Package config owns the Kubernetes manifests that make up an installation of Drover's manager: definitions, webhook
-// configurations, permissions and the Deployment.
+// Package config owns the Kubernetes manifests that make up an installation of Drover's manager:
+// definitions, webhook configurations, permissions and the Deployment.
 //
-// The files under crd/ and webhook/ are derived from the pinned Cluster API module and from api/ by "go generate"; those under rbac/ and
-// manager/ are written by hand. The package only holds the bytes. Package install applies them to a running API server,
-// hack/components renders them into provider-components.yaml.
+// The files under crd/ and webhook/ are derived from the pinned Cluster API module and from api/ by
+// "go generate"; those under rbac/ and manager/ are written by hand. The package only holds the
+// bytes. Package install applies them to a running API server, hack/components renders them into
+// provider-components.yaml.
 package config
 
 import (
@@ -23,8 +24,8 @@ const (
 	MutatingWebhooks   = "drover-mutating-webhook-configuration"
 	ValidatingWebhooks = "drover-validating-webhook-configuration"
 
-	// BundleKeySecret may have the key that bundles of packages are signed with, as BundleKeyFile, and CredentialsSecret those for the Packet API
-	// that clusters use which name no others.
+	// BundleKeySecret may have the key that bundles of packages are signed with, as BundleKeyFile,
+	// and CredentialsSecret those for the Packet API that clusters use which name no others.
 	BundleKeySecret   = "drover-bundle-key"
 	BundleKeyFile     = "bundles.key"
 	CredentialsSecret = "drover-packet-credentials"

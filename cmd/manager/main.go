@@ -1,4 +1,5 @@
-// Command manager runs Drover's controllers and webhooks, as the image of provider-components.yaml does.
+// Command manager runs Drover's controllers and webhooks, as the image of provider-components.yaml
+// does.
 package main
 
 import (

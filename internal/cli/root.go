@@ -1,5 +1,5 @@
-// Package cli is the command line of Drover: one package per noun below it,
-// which parses and prints; the work is done elsewhere. Start with NewCommand.
+// Package cli is the command line of Drover: one package per noun below it, which parses and
+// prints; the work is done elsewhere. Start with NewCommand.
 package cli
 
 //go:generate go run ../../hack/docs ../../docs/cli
@@ -68,7 +68,8 @@ func Main() int {
 	io := ui.System()
 	root := NewCommand(io)
 	root.SetArgs(cluster.Args(os.Args))
-	// In the image of Drover the same program is where provider-components.yaml looks for the manager.
+	// In the image of Drover the same program is where provider-components.yaml looks for the
+	// manager.
 	if filepath.Base(os.Args[0]) == "manager" {
 		root.SetArgs(append([]string{"manager"}, os.Args[1:]...))
 	}
@@ -118,8 +119,8 @@ func addTo(root *cobra.Command, group string, commands ...*cobra.Command) {
 	}
 }
 
-// markUsageErrors gives wrong arguments, which cobra reports as plain errors,
-// the exit code of wrong usage, on every command.
+// markUsageErrors gives wrong arguments, which cobra reports as plain errors, the exit code of
+// wrong usage, on every command.
 func markUsageErrors(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(c *cobra.Command, args []string) error {

@@ -39,8 +39,8 @@ func newCluster(cfg *rest.Config) (*cluster, error) {
 	return &cluster{metadata: m, dynamic: d}, nil
 }
 
-// stale returns the objects that are missing or differ, and the version of the API from which on to watch definitions. It reads
-// metadata only.
+// stale returns the objects that are missing or differ, and the version of the API from which on to
+// watch definitions. It reads metadata only.
 func (c *cluster) stale(ctx context.Context, objects []object, own string) (stale []object, since string, err error) {
 	installed, since, err := c.definitions(ctx)
 	if err != nil {
@@ -130,8 +130,9 @@ func (c *cluster) patch(ctx context.Context, obj object, body []byte) error {
 	return err
 }
 
-// readdress turns the webhook addresses of an object that kubectl applied from Service to URL. Applying can't do it: it leaves
-// the Service, which it does not own, and an address must not have both.
+// readdress turns the webhook addresses of an object that kubectl applied from Service to URL.
+// Applying can't do it: it leaves the Service, which it does not own, and an address must not have
+// both.
 func (c *cluster) readdress(ctx context.Context, obj object, o Options) error {
 	resource := c.dynamic.Resource(obj.kind).Namespace(obj.namespace)
 	live, err := resource.Get(ctx, obj.name, metav1.GetOptions{})

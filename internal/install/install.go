@@ -1,9 +1,10 @@
-// Package install puts Drover's API into a cluster: namespace, definitions, permissions and webhook configurations, all from the
-// manifests embedded by package config.
+// Package install puts Drover's API into a cluster: namespace, definitions, permissions and webhook
+// configurations, all from the manifests embedded by package config.
 //
-// It runs as an administrator, never as the manager. It never starts the manager, never deletes anything, and never
-// touches a caBundle, which belongs to package webhookcert. Applying twice costs a few reads: every object carries the
-// hash of the manifest it came from, and an object whose hash matches is left alone. Start with Apply.
+// It runs as an administrator, never as the manager. It never starts the manager, never deletes
+// anything, and never touches a caBundle, which belongs to package webhookcert. Applying twice
+// costs a few reads: every object carries the hash of the manifest it came from, and an object
+// whose hash matches is left alone. Start with Apply.
 package install
 
 import (
@@ -24,10 +25,11 @@ const parallel = 8
 
 // Options say what to install and how.
 type Options struct {
-	// WebhookURL is where the API server reaches the webhooks, such as "https://127.0.0.1:9443". Empty means through
-	// the Service that comes with the Deployment.
+	// WebhookURL is where the API server reaches the webhooks, such as "https://127.0.0.1:9443".
+	// Empty means through the Service that comes with the Deployment.
 	WebhookURL string
-	// Namespace is where the manager lives; config.Namespace if empty, which is the only one supported so far.
+	// Namespace is where the manager lives; config.Namespace if empty, which is the only one
+	// supported so far.
 	Namespace string
 	// Version is that of the installing Drover; the running build's if empty.
 	Version string
@@ -37,8 +39,8 @@ type Options struct {
 	Log logr.Logger
 }
 
-// Apply installs or upgrades, and returns when every definition is served. It fails with *NewerError, having changed nothing, when
-// what is there was installed by a newer Drover.
+// Apply installs or upgrades, and returns when every definition is served. It fails with
+// *NewerError, having changed nothing, when what is there was installed by a newer Drover.
 func Apply(ctx context.Context, cfg *rest.Config, o Options) error {
 	o, err := o.complete()
 	if err != nil {
@@ -72,7 +74,8 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// write applies the namespace first, as others live in it, then all else side by side, waits for the definitions, and comes to More.
+// write applies the namespace first, as others live in it, then all else side by side, waits for
+// the definitions, and comes to More.
 func (c *cluster) write(ctx context.Context, stale []object, since string, o Options) error {
 	var later, last, definitions []object
 	for _, obj := range stale {

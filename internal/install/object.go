@@ -15,7 +15,8 @@ import (
 
 // Annotations that every installed object carries.
 const (
-	// HashAnnotation is the hash of the manifest, and of the webhook URL, that the object was made from.
+	// HashAnnotation is the hash of the manifest, and of the webhook URL, that the object was made
+	// from.
 	HashAnnotation = "drover.dev/manifest-hash"
 	// VersionAnnotation is the version of the Drover that wrote the object.
 	VersionAnnotation = "drover.dev/installed-by"
@@ -43,8 +44,9 @@ var resources = map[string]schema.GroupVersionResource{
 	"ValidatingWebhookConfiguration": {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
 }
 
-// object is one manifest, with as much of it decoded as is needed to tell whether it has to be written. Decoding the definitions
-// would take longer than all the rest of a start at which nothing changed.
+// object is one manifest, with as much of it decoded as is needed to tell whether it has to be
+// written. Decoding the definitions would take longer than all the rest of a start at which nothing
+// changed.
 type object struct {
 	kind            schema.GroupVersionResource
 	namespace, name string

@@ -1,8 +1,7 @@
-// Package kube finds the Kubernetes that Drover runs: one multi-call binary
-// with etcd, the control plane, kubelet, kubeadm and kubectl inside. It says
-// where the binary is and starts programs from it. It never builds one, which
-// is the work of package build, and never decides what runs, which is the work
-// of package plane. Start at [Find].
+// Package kube finds the Kubernetes that Drover runs: one multi-call binary with etcd, the control
+// plane, kubelet, kubeadm and kubectl inside. It says where the binary is and starts programs from
+// it. It never builds one, which is the work of package build, and never decides what runs, which
+// is the work of package plane. Start at [Find].
 package kube
 
 import (
@@ -56,9 +55,9 @@ func (b Binary) Probe(ctx context.Context) (string, error) {
 	return answer.ClientVersion.GitVersion, nil
 }
 
-// Link makes a symbolic link in dir for each of the Programs, for callers that
-// know them only as files of their own, like envtest and the shell. target is
-// the binary, relative to dir or absolute.
+// Link makes a symbolic link in dir for each of the Programs, for callers that know them only as
+// files of their own, like envtest and the shell. target is the binary, relative to dir or
+// absolute.
 func Link(dir, target string) error {
 	for _, program := range Programs() {
 		err := os.Symlink(target, filepath.Join(dir, program))

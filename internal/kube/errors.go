@@ -17,8 +17,8 @@ func (e *MissingError) Error() string {
 		e.Version, strings.Join(e.Looked, "\n  "), e.Version, EnvDir)
 }
 
-// VersionError means that a place that was asked for by name holds another
-// version than the wanted one.
+// VersionError means that a place that was asked for by name holds another version than the wanted
+// one.
 type VersionError struct {
 	Path string
 	Want string

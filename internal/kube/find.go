@@ -17,18 +17,18 @@ import (
 // EnvDir names the environment variable that stands in for FindOptions.Dir.
 const EnvDir = "DROVER_KUBE_DIR"
 
-// probeTimeout bounds how long a binary may take to tell its version. A cold
-// start of so large a file from a slow disk takes seconds.
+// probeTimeout bounds how long a binary may take to tell its version. A cold start of so large a
+// file from a slow disk takes seconds.
 const probeTimeout = 30 * time.Second
 
-// FindOptions say what to look for and where. The zero value looks for any release that Drover ships
-// in the usual places.
+// FindOptions say what to look for and where. The zero value looks for any release that Drover
+// ships in the usual places.
 type FindOptions struct {
 	// Dir is the only place searched when it, or else $DROVER_KUBE_DIR, is set.
 	Dir string
-	// Version is the wanted release, such as v1.36.3. Empty means the default one, or else the newest
-	// that is there: a plane runs on every release that Drover ships. A directory that the user names
-	// must have the default one.
+	// Version is the wanted release, such as v1.36.3. Empty means the default one, or else the
+	// newest that is there: a plane runs on every release that Drover ships. A directory that the
+	// user names must have the default one.
 	Version string
 	// Executable is the file that may carry a payload: the running one if empty.
 	Executable string
@@ -37,9 +37,9 @@ type FindOptions struct {
 }
 
 // Find returns the Kubernetes binary of the wanted version. It searches the directory that the user
-// named; without one, the running executable, whose payload is unpacked into the cache once; then the
-// cache. Its errors are a *MissingError, a *VersionError, a *payload.CorruptError or one of the file
-// system.
+// named; without one, the running executable, whose payload is unpacked into the cache once; then
+// the cache. Its errors are a *MissingError, a *VersionError, a *payload.CorruptError or one of the
+// file system.
 func Find(opts FindOptions) (Binary, error) {
 	versions := []string{opts.Version}
 	if opts.Version == "" {
@@ -97,8 +97,8 @@ func (o FindOptions) complete() (FindOptions, error) {
 	return o, err
 }
 
-// findInDir accepts an entry of the cache, a copy of one, or any directory with
-// the bare binary in it.
+// findInDir accepts an entry of the cache, a copy of one, or any directory with the bare binary in
+// it.
 func findInDir(dir, want string) (Binary, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -129,8 +129,8 @@ func versionOf(b Binary) (string, error) {
 	return m.Version, err
 }
 
-// findInExecutable uses the payload if it has the wanted version: another one
-// is no error, as the cache may still have what is wanted.
+// findInExecutable uses the payload if it has the wanted version: another one is no error, as the
+// cache may still have what is wanted.
 func findInExecutable(opts FindOptions) (Binary, bool, error) {
 	p, err := payload.Open(opts.Executable)
 	if errors.Is(err, payload.ErrNone) || (err == nil && p.Version != opts.Version) {

@@ -12,9 +12,9 @@ import (
 	"github.com/drover-dev/drover/internal/kube/payload"
 )
 
-// unpacked returns the entry of the cache with the content of the payload, and
-// unpacks it first if no entry has it. An entry that was built here counts as
-// well, so that a developer's machine doesn't hold the same file twice.
+// unpacked returns the entry of the cache with the content of the payload, and unpacks it first if
+// no entry has it. An entry that was built here counts as well, so that a developer's machine
+// doesn't hold the same file twice.
 func unpacked(c cache.Cache, p payload.Payload) (cache.Entry, error) {
 	for _, e := range c.List(p.Version) {
 		if e.SHA256 == p.SHA256 && e.Touch() == nil {

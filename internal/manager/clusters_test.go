@@ -17,7 +17,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// oldCluster is a manifest of the deprecated version; infrastructure of that kind does not exist here.
+// oldCluster is a manifest of the deprecated version; infrastructure of that kind does not exist
+// here.
 const oldCluster = `
 apiVersion: cluster.x-k8s.io/v1beta1
 kind: Cluster

@@ -25,8 +25,9 @@ import (
 	"github.com/drover-dev/drover/internal/test/managertest"
 )
 
-// TestProviderComponentsGiveAWorkingInstall plays the parts that a plain API server lacks: the kubelet that starts the Deployment's
-// command with its service account, and the controller that fills in the Service's endpoints. All else is as shipped.
+// TestProviderComponentsGiveAWorkingInstall plays the parts that a plain API server lacks: the
+// kubelet that starts the Deployment's command with its service account, and the controller that
+// fills in the Service's endpoints. All else is as shipped.
 func TestProviderComponentsGiveAWorkingInstall(t *testing.T) {
 	server := kubetest.Start(t)
 	file := filepath.Join(t.TempDir(), "provider-components.yaml")
@@ -52,7 +53,8 @@ func TestProviderComponentsGiveAWorkingInstall(t *testing.T) {
 	}
 }
 
-// provisioned says whether every reconciler did its part up to where a real machine would have to boot.
+// provisioned says whether every reconciler did its part up to where a real machine would have to
+// boot.
 func provisioned(t *testing.T, c client.Client, namespace string) error {
 	t.Helper()
 	machines := &clusterv1.MachineList{}
@@ -68,7 +70,8 @@ func provisioned(t *testing.T, c client.Client, namespace string) error {
 	return hasCondition(t, c, client.ObjectKey{Namespace: namespace, Name: "full"}, clusterv1.ClusterAvailableCondition)
 }
 
-// emptied says whether deletion came as far as it can: nobody removes the finalizers of a control plane that never answered.
+// emptied says whether deletion came as far as it can: nobody removes the finalizers of a control
+// plane that never answered.
 func emptied(t *testing.T, c client.Client, namespace string) error {
 	t.Helper()
 	machines := &clusterv1.MachineList{}
@@ -81,8 +84,8 @@ func emptied(t *testing.T, c client.Client, namespace string) error {
 	return nil
 }
 
-// startDeployed runs the Deployment's own arguments; only ports differ, since several tests share a machine, and the kubeconfig takes
-// the place of the token that a Pod finds in its file system.
+// startDeployed runs the Deployment's own arguments; only ports differ, since several tests share a
+// machine, and the kubeconfig takes the place of the token that a Pod finds in its file system.
 func startDeployed(t *testing.T, server *kubetest.Server) *instance {
 	t.Helper()
 	d := &appsv1.Deployment{}

@@ -13,7 +13,8 @@ import (
 	"github.com/drover-dev/drover/internal/workload"
 )
 
-// connections are what add-ons and packages share: one connection to each cluster, and one store of charts.
+// connections are what add-ons and packages share: one connection to each cluster, and one store of
+// charts.
 type connections struct {
 	capi.Shared
 

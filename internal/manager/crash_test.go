@@ -97,7 +97,8 @@ func (c *crashes) crowd(namespace string) {
 	}
 }
 
-// loneMachine is a cluster with one machine whose userdata is given; nothing but the provider makes anything of it.
+// loneMachine is a cluster with one machine whose userdata is given; nothing but the provider makes
+// anything of it.
 const loneMachine = `
 apiVersion: cluster.x-k8s.io/v1beta2
 kind: Cluster
@@ -141,8 +142,9 @@ func (c *crashes) createLoneMachine(namespace string) {
 	}
 }
 
-// TestACrashBetweenOrderAndRecordLeavesExactlyOneDevice kills whoever takes part while the order is carried out and nobody has written down
-// the id of the device yet: metal has made it durable and never answers, so that the manager waits.
+// TestACrashBetweenOrderAndRecordLeavesExactlyOneDevice kills whoever takes part while the order is
+// carried out and nobody has written down the id of the device yet: metal has made it durable and
+// never answers, so that the manager waits.
 func TestACrashBetweenOrderAndRecordLeavesExactlyOneDevice(t *testing.T) {
 	c := newCrashes(t)
 	for _, tc := range []struct {
@@ -215,7 +217,8 @@ func (c *crashes) ready(namespace string) error {
 	return nil
 }
 
-// hasOne says whether the machine's one device is the one that was recorded, and whether all others were left alone.
+// hasOne says whether the machine's one device is the one that was recorded, and whether all others
+// were left alone.
 func (c *crashes) hasOne(t *testing.T, namespace string, total int) {
 	t.Helper()
 	all := c.devices()

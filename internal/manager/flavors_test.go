@@ -14,7 +14,8 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-// TestEveryFlavorBecomesACluster applies what clusterctl makes of the templates with the variables that people have.
+// TestEveryFlavorBecomesACluster applies what clusterctl makes of the templates with the variables
+// that people have.
 func TestEveryFlavorBecomesACluster(t *testing.T) {
 	server, _ := ready(t)
 	t.Parallel()
@@ -65,7 +66,8 @@ func TestEveryFlavorBecomesACluster(t *testing.T) {
 	}
 }
 
-// nameCredentials tells a cluster its Secret: in its own object, or through the variable of its class.
+// nameCredentials tells a cluster its Secret: in its own object, or through the variable of its
+// class.
 func nameCredentials(t *testing.T, obj *unstructured.Unstructured) {
 	t.Helper()
 	var err error
@@ -84,7 +86,8 @@ func nameCredentials(t *testing.T, obj *unstructured.Unstructured) {
 	}
 }
 
-// announce is the network to which kube-vip announces the endpoint: it brings the address to the machine that has a session.
+// announce is the network to which kube-vip announces the endpoint: it brings the address to the
+// machine that has a session.
 func announce(t *testing.T, c client.Client, sim simulated, ns string) {
 	t.Helper()
 	machines, packet := &infrav1.PacketMachineList{}, &infrav1.PacketCluster{}

@@ -89,7 +89,8 @@ func (f *fleetCluster) upgrade(version string) {
 	change(f, f.name+"-worker-a", &clusterv1.MachineDeployment{}, func(o *clusterv1.MachineDeployment) { o.Spec.Template.Spec.Version = version })
 }
 
-// becomes waits until the cluster has these machines, all of them of this version, and everything says that it is well.
+// becomes waits until the cluster has these machines, all of them of this version, and everything
+// says that it is well.
 func (f *fleetCluster) becomes(controlPlanes, workers int, version string) {
 	f.t.Helper()
 	began := time.Now()
@@ -222,7 +223,8 @@ func (f *fleetCluster) vanish() {
 	}
 }
 
-// answering are the addresses of the cluster's machines at which an API server listens. Only simulated machines have some on loopback.
+// answering are the addresses of the cluster's machines at which an API server listens. Only
+// simulated machines have some on loopback.
 func (f *fleetCluster) answering() []string {
 	var out []string
 	for address := range f.addresses {

@@ -135,7 +135,8 @@ func fetch(url string) error {
 	return err
 }
 
-// get returns the body of a successful answer. Certificates are not checked here; the readiness probe does that.
+// get returns the body of a successful answer. Certificates are not checked here; the readiness
+// probe does that.
 func get(url string, header http.Header) (string, error) {
 	req, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 
 const probeTimeout = 5 * time.Second
 
-// addHealth serves /healthz, which says that the process lives, and /readyz, which says that caches are synced and that webhooks
-// answer under a certificate the API server accepts.
+// addHealth serves /healthz, which says that the process lives, and /readyz, which says that caches
+// are synced and that webhooks answer under a certificate the API server accepts.
 func (o Options) addHealth(ctx context.Context, mgr ctrl.Manager, certs *webhookcert.Certs) error {
 	synced := &cachesSynced{}
 	if err := capi.WarmCaches(ctx, mgr); err != nil {
@@ -64,7 +64,8 @@ func (c *cachesSynced) check(*http.Request) error {
 	return nil
 }
 
-// webhookProbe sends the webhook server what the API server sends, and trusts only what the API server trusts.
+// webhookProbe sends the webhook server what the API server sends, and trusts only what the API
+// server trusts.
 type webhookProbe struct {
 	address, name string
 	certs         *webhookcert.Certs
@@ -89,7 +90,8 @@ func (p webhookProbe) check(req *http.Request) error {
 
 const probeUID = "drover-readiness"
 
-// convert asks for no objects to be converted, which takes the whole path of a request and does nothing.
+// convert asks for no objects to be converted, which takes the whole path of a request and does
+// nothing.
 func (p webhookProbe) convert(ctx context.Context, c *http.Client) (*apiextensionsv1.ConversionReview, error) {
 	review := apiextensionsv1.ConversionReview{Request: &apiextensionsv1.ConversionRequest{
 		UID: probeUID, DesiredAPIVersion: "cluster.x-k8s.io/v1beta2",

@@ -36,7 +36,8 @@ func (o Options) setLogger() logr.Logger {
 	return log
 }
 
-// newLogger logs what has verbosity or less; logr's verbosity is slog's level with the sign reversed.
+// newLogger logs what has verbosity or less; logr's verbosity is slog's level with the sign
+// reversed.
 func newLogger(w io.Writer, format string, verbosity int) logr.Logger {
 	options := &slog.HandlerOptions{Level: slog.Level(-verbosity), ReplaceAttr: nameLevel}
 	var handler slog.Handler = slog.NewJSONHandler(w, options)
@@ -49,8 +50,9 @@ func newLogger(w io.Writer, format string, verbosity int) logr.Logger {
 	return logr.FromSlogHandler(handler)
 }
 
-// quieter drops what the framework tells about itself: a hundred lines at every start, of no use unless one looks for them. It knows
-// controller-runtime by its logger's name, and the watches of a controller by the source that they name.
+// quieter drops what the framework tells about itself: a hundred lines at every start, of no use
+// unless one looks for them. It knows controller-runtime by its logger's name, and the watches of a
+// controller by the source that they name.
 type quieter struct {
 	slog.Handler
 	watch bool

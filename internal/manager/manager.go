@@ -1,7 +1,9 @@
-// Package manager is the composition root of `drover manager`: one controller-runtime manager that holds every controller and every
-// webhook of the product, with its certificates, health, metrics, logs and traces.
+// Package manager is the composition root of `drover manager`: one controller-runtime manager that
+// holds every controller and every webhook of the product, with its certificates, health, metrics,
+// logs and traces.
 //
-// It owns the order in which things start and nothing of what they do. Start with Run, which reads as that order.
+// It owns the order in which things start and nothing of what they do. Start with Run, which reads
+// as that order.
 package manager
 
 import (
@@ -38,12 +40,13 @@ import (
 // leaseName is the lease that replicas compete for; the manager's role allows this name only.
 const leaseName = config.ServiceAccount
 
-// stopTimeout bounds how long reconciles are waited for at the end. They are cancelled and can be repeated, but upstream's ClusterCache may
-// block for good when it tells a controller that has stopped already about a connection.
+// stopTimeout bounds how long reconciles are waited for at the end. They are cancelled and can be
+// repeated, but upstream's ClusterCache may block for good when it tells a controller that has
+// stopped already about a connection.
 const stopTimeout = 5 * time.Second
 
-// Run starts the manager against the cluster of cfg and returns when ctx ends or the manager can't go on. A process can run one
-// manager only: upstream's feature gates and metrics are global.
+// Run starts the manager against the cluster of cfg and returns when ctx ends or the manager can't
+// go on. A process can run one manager only: upstream's feature gates and metrics are global.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -101,8 +104,8 @@ func (o Options) install(ctx context.Context, cfg *rest.Config, log logr.Logger)
 	return nil
 }
 
-// newManager returns a manager with everything in it, ready to start. Certificates are obtained meanwhile, as both mostly wait for the
-// API server.
+// newManager returns a manager with everything in it, ready to start. Certificates are obtained
+// meanwhile, as both mostly wait for the API server.
 func (o Options) newManager(ctx context.Context, cfg *rest.Config, certs *webhookcert.Certs) (ctrl.Manager, error) {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error {

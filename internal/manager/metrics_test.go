@@ -62,7 +62,8 @@ func TestMetricsElsewhereAreServedToTheAuthorizedOnly(t *testing.T) {
 	}
 }
 
-// serviceAccountToken returns a token of a new service account, which may read metrics or may do nothing.
+// serviceAccountToken returns a token of a new service account, which may read metrics or may do
+// nothing.
 func serviceAccountToken(t *testing.T, server *kubetest.Server, name string, mayRead bool) string {
 	t.Helper()
 	c, ns := server.Clientset(t), server.Namespace(t)

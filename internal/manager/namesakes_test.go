@@ -63,7 +63,8 @@ func (s simulated) events(t *testing.T, id string) int {
 	return out.Meta.Total
 }
 
-// devicesOf are the devices of the clusters in a namespace, by id, each with all that changes when somebody touches it.
+// devicesOf are the devices of the clusters in a namespace, by id, each with all that changes when
+// somebody touches it.
 func (s simulated) devicesOf(t *testing.T, ns string) map[string]string {
 	t.Helper()
 	var out struct{ Devices []device }
@@ -123,8 +124,8 @@ func TestTwoClustersOfOneNameInTwoNamespacesShareNothing(t *testing.T) {
 	}
 }
 
-// settled says whether nothing is going to happen to the devices of a cluster any more: the endpoint has its place, and all userdata is
-// carried out.
+// settled says whether nothing is going to happen to the devices of a cluster any more: the
+// endpoint has its place, and all userdata is carried out.
 func (s simulated) settled(t *testing.T, c client.Client, ns string) error {
 	t.Helper()
 	packet := &infrav1.PacketCluster{}

@@ -13,7 +13,8 @@ import (
 	"github.com/drover-dev/drover/internal/manager/offer"
 )
 
-// startOffer serves what ships with Drover, if there is a key for it, and returns options that make use of it.
+// startOffer serves what ships with Drover, if there is a key for it, and returns options that make
+// use of it.
 func (o Options) startOffer(ctx context.Context, log logr.Logger) (with Options, end func(), err error) {
 	if o.OfferKey == "" {
 		return o, func() {}, nil

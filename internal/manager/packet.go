@@ -16,8 +16,9 @@ import (
 // defaultASN is the private autonomous system that projects announce addresses from.
 const defaultASN = 65000
 
-// packetOptions takes secrets from the environment only: arguments of a process can be read by everybody on the machine. The names of the
-// variables are those that operators of the former provider have in their manifests.
+// packetOptions takes secrets from the environment only: arguments of a process can be read by
+// everybody on the machine. The names of the variables are those that operators of the former
+// provider have in their manifests.
 func (o Options) packetOptions(shared capi.Shared, secrets client.Reader) packet.Options {
 	return packet.Options{
 		Credentials:  access.Credentials{Token: os.Getenv(access.TokenKey), URL: o.MetalAPIURL},

@@ -243,7 +243,8 @@ func TestRulesForPacketKinds(t *testing.T) {
 	})
 }
 
-// oldManifests are of the kind that people have: everything in the versions of the former provider's days.
+// oldManifests are of the kind that people have: everything in the versions of the former
+// provider's days.
 const oldManifests = `
 apiVersion: cluster.x-k8s.io/v1beta1
 kind: Cluster

@@ -16,8 +16,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// seedCluster is a cluster as its first users were told to write it: no control plane object, just Machines for masters, of which the first
-// says how to init, and a MachineDeployment for workers.
+// seedCluster is a cluster as its first users were told to write it: no control plane object, just
+// Machines for masters, of which the first says how to init, and a MachineDeployment for workers.
 const seedCluster = `
 apiVersion: cluster.x-k8s.io/v1beta1
 kind: Cluster

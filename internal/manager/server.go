@@ -9,7 +9,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// oldestServer is the first release in which the validation rules of our definitions are generally available.
+// oldestServer is the first release in which the validation rules of our definitions are generally
+// available.
 const oldestServer = "v1.29.0"
 
 // serverTimeout bounds the first request, so that a wrong address is reported and not waited for.

@@ -54,7 +54,8 @@ func (o Options) managerOptions(scheme *runtime.Scheme, certs *webhookcert.Certs
 	return m
 }
 
-// metricsOptions serves plainly to whoever is on this machine, and to nobody else unless the API server vouches for them.
+// metricsOptions serves plainly to whoever is on this machine, and to nobody else unless the API
+// server vouches for them.
 func (o Options) metricsOptions(certs *webhookcert.Certs) metricsserver.Options {
 	m := metricsserver.Options{BindAddress: o.MetricsAddr}
 	if o.MetricsAddr == "0" || loopback(o.MetricsAddr) {

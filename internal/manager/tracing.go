@@ -21,8 +21,9 @@ func (o Options) traces() tracing.Options {
 	return tracing.Options{Service: "drover-manager", Endpoint: o.OTLPEndpoint, IDs: reconcileIDs{}}
 }
 
-// reconcileIDs makes every API request of one reconcile part of one trace, whose ID is the reconcileID found in the logs. Upstream's
-// reconcilers can't be wrapped to open a span of their own, but their context carries that ID.
+// reconcileIDs makes every API request of one reconcile part of one trace, whose ID is the
+// reconcileID found in the logs. Upstream's reconcilers can't be wrapped to open a span of their
+// own, but their context carries that ID.
 type reconcileIDs struct{}
 
 var _ sdktrace.IDGenerator = reconcileIDs{}
@@ -52,8 +53,8 @@ func traceRequests(next http.RoundTripper) http.RoundTripper {
 	}))
 }
 
-// tracedServer makes a span of every webhook call, as a child of the API server's if that traces too. Without a tracer provider such
-// spans cost nothing.
+// tracedServer makes a span of every webhook call, as a child of the API server's if that traces
+// too. Without a tracer provider such spans cost nothing.
 type tracedServer struct{ webhook.Server }
 
 // Register wraps the hook and passes it on.

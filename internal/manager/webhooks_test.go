@@ -90,7 +90,8 @@ func (h hook) review() *admissionapi.AdmissionReview {
 	return review
 }
 
-// shippedHooks reads both embedded configurations; they have the same shape as far as is needed here.
+// shippedHooks reads both embedded configurations; they have the same shape as far as is needed
+// here.
 func shippedHooks(t *testing.T) []hook {
 	t.Helper()
 	kinds := map[string]string{"kubeadmcontrolplanes/scale": "Scale"}
@@ -122,7 +123,8 @@ func shippedHooks(t *testing.T) []hook {
 	return hooks
 }
 
-// trusting returns a client that trusts what the API server trusts: the CA in the shared Secret, under the Service's name.
+// trusting returns a client that trusts what the API server trusts: the CA in the shared Secret,
+// under the Service's name.
 func trusting(t *testing.T, server *kubetest.Server) *http.Client {
 	t.Helper()
 	secret, err := server.Clientset(t).CoreV1().Secrets(config.Namespace).Get(t.Context(), webhookcert.SecretName, metav1.GetOptions{})

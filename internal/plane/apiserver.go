@@ -46,8 +46,8 @@ func (p *Plane) apiserverArgs() []string {
 		"--service-account-key-file=" + h.serviceAccountPublicKey(),
 		"--service-account-signing-key-file=" + h.keyFile("service-account"),
 		"--service-cluster-ip-range=" + serviceCIDR,
-		// No Pod reaches this server through the "kubernetes" Service, and
-		// the address of a loopback listener is no valid endpoint.
+		// No Pod reaches this server through the "kubernetes" Service, and the address of a
+		// loopback listener is no valid endpoint.
 		"--endpoint-reconciler-type=none",
 		"--advertise-address=" + advertised(c.APIAddress),
 		"--audit-policy-file=" + h.auditPolicyFile(),
@@ -58,8 +58,8 @@ func (p *Plane) apiserverArgs() []string {
 	}
 }
 
-// advertised gives the flag a value that does not make the server look for a
-// default route, which a machine without a network lacks.
+// advertised gives the flag a value that does not make the server look for a default route, which a
+// machine without a network lacks.
 func advertised(address string) string {
 	if address == "0.0.0.0" || address == "::" {
 		return "127.0.0.1"
@@ -70,8 +70,7 @@ func advertised(address string) string {
 func (h Home) authenticationFile() string { return h.path("run", "authentication.yaml") }
 func (h Home) auditPolicyFile() string    { return h.path("run", "audit-policy.yaml") }
 
-// writeAPIServerFiles writes what the API server reads at its start besides
-// certificates and keys.
+// writeAPIServerFiles writes what the API server reads at its start besides certificates and keys.
 func (h Home) writeAPIServerFiles() error {
 	files := map[string]any{
 		h.authenticationFile(): authentication(),
@@ -105,8 +104,7 @@ func authentication() apiserverv1.AuthenticationConfiguration {
 	}
 }
 
-// auditPolicy records who changed what, and who read a Secret; never the
-// content of anything.
+// auditPolicy records who changed what, and who read a Secret; never the content of anything.
 func auditPolicy() auditv1.Policy {
 	return auditv1.Policy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: auditv1.SchemeGroupVersion.String(), Kind: "Policy"},

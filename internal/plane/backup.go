@@ -22,8 +22,8 @@ import (
 	"github.com/drover-dev/drover/internal/base/version"
 )
 
-// A backup is age(zstd(tar)). Its first entry is the manifest, the others are
-// the files that the manifest lists, in that order:
+// A backup is age(zstd(tar)). Its first entry is the manifest, the others are the files that the
+// manifest lists, in that order:
 //
 //	manifest.json  etcd.snapshot  encryption/config.yaml  pki/…  home.json
 const (
@@ -33,8 +33,7 @@ const (
 	manifestLimit = 1 << 20
 )
 
-// Manifest says what a backup holds, so that it can be checked before it is
-// used.
+// Manifest says what a backup holds, so that it can be checked before it is used.
 type Manifest struct {
 	Format     int            `json:"format"`
 	HomeFormat int            `json:"homeFormat"`
@@ -51,8 +50,8 @@ type ManifestFile struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Backup writes a consistent copy of the running plane to path, encrypted for
-// the recipients. The file appears whole or not at all.
+// Backup writes a consistent copy of the running plane to path, encrypted for the recipients. The
+// file appears whole or not at all.
 func Backup(ctx context.Context, h Home, path string, to ...age.Recipient) (Manifest, error) {
 	if err := h.Check(); err != nil {
 		return Manifest{}, err
@@ -112,8 +111,8 @@ func (h Home) snapshot(ctx context.Context, path string) error {
 // source is a file and the name it has in a backup.
 type source struct{ name, path string }
 
-// backupSources are the files that cannot be made anew. Those under run/ can,
-// and so can config.json, whose ports may be taken where the backup goes.
+// backupSources are the files that cannot be made anew. Those under run/ can, and so can
+// config.json, whose ports may be taken where the backup goes.
 func (h Home) backupSources(snapshot string) ([]source, error) {
 	sources := []source{{snapshotName, snapshot}, {"home.json", h.metaFile()}}
 	for _, dir := range []string{"encryption", "pki"} {
@@ -163,8 +162,8 @@ func describeFile(s source) (ManifestFile, error) {
 	return ManifestFile{Name: s.name, Size: size, SHA256: hex.EncodeToString(sum.Sum(nil))}, nil
 }
 
-// writeBackup writes beside path first, so that a full disk leaves no file
-// that looks like a backup.
+// writeBackup writes beside path first, so that a full disk leaves no file that looks like a
+// backup.
 func writeBackup(path string, m Manifest, sources []source, to []age.Recipient) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -226,8 +225,7 @@ func entry(name string, size int64, at time.Time) *tar.Header {
 	return &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600, ModTime: at}
 }
 
-// allowed keeps a crafted archive from writing anywhere but where a backup's
-// files belong.
+// allowed keeps a crafted archive from writing anywhere but where a backup's files belong.
 func (m Manifest) allowed(name string) bool {
 	if !fs.ValidPath(name) {
 		return false

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// makeBackup writes a small backup without a plane and returns its bytes and
-// the identity that opens it.
+// makeBackup writes a small backup without a plane and returns its bytes and the identity that
+// opens it.
 func makeBackup(t *testing.T, change func(*Manifest, *[]source)) ([]byte, age.Identity) {
 	t.Helper()
 	p := newPKI(t)

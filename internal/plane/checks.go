@@ -13,12 +13,12 @@ import (
 	"github.com/drover-dev/drover/internal/kube"
 )
 
-// minFree is what a first start needs: etcd reserves 64 MiB for its log twice,
-// and everything else grows slowly.
+// minFree is what a first start needs: etcd reserves 64 MiB for its log twice, and everything else
+// grows slowly.
 const minFree = 256 << 20
 
-// Preflight refuses what cannot work before anything is changed. The binary
-// that it returns is the one that would run.
+// Preflight refuses what cannot work before anything is changed. The binary that it returns is the
+// one that would run.
 func Preflight(o Options) (kube.Binary, error) {
 	for _, check := range []func() error{
 		o.Home.Check,
@@ -45,9 +45,8 @@ func Preflight(o Options) (kube.Binary, error) {
 	return binary, kubernetesStep(meta.Kubernetes, binary.Version)
 }
 
-// portsFree refuses ports that are taken, unless it is our own plane that has
-// them. Children of a supervisor that was killed a moment ago still hold them
-// and are waited for.
+// portsFree refuses ports that are taken, unless it is our own plane that has them. Children of a
+// supervisor that was killed a moment ago still hold them and are waited for.
 func (o Options) portsFree() error {
 	if o.Home.Running() {
 		return nil
@@ -96,8 +95,8 @@ func spaceLeft(dir string, need uint64) error {
 	return nil
 }
 
-// kubernetesStep allows what Kubernetes supports between the version that
-// last wrote the data and the one that is to read it.
+// kubernetesStep allows what Kubernetes supports between the version that last wrote the data and
+// the one that is to read it.
 func kubernetesStep(from, to string) error {
 	was, err := utilversion.ParseSemantic(from)
 	if err != nil {

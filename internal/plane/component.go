@@ -15,8 +15,8 @@ type Component struct {
 	Version string
 	// Command makes a fresh command for each start.
 	Command func() *exec.Cmd
-	// Run, if set, is called instead: the component is part of this process,
-	// until its context ends.
+	// Run, if set, is called instead: the component is part of this process, until its context
+	// ends.
 	Run func(ctx context.Context, log io.Writer) error
 	// Probe returns nil when the component serves.
 	Probe func(context.Context) error
@@ -51,8 +51,8 @@ const (
 //	 stop           ▼             │   ▼                  ▼
 //	   └──────── Backoff / CrashLoop ◀───────────────────┘
 //
-// After several exits in a row it stays in CrashLoop, also while it is tried
-// again, until it serves.
+// After several exits in a row it stays in CrashLoop, also while it is tried again, until it
+// serves.
 type child struct {
 	Component
 	log     *logFile
@@ -80,8 +80,8 @@ func newChild(c Component, log *logFile, changed func()) *child {
 	}
 }
 
-// start begins to supervise. The plane stops its children itself, in order,
-// so they do not share a context.
+// start begins to supervise. The plane stops its children itself, in order, so they do not share a
+// context.
 func (c *child) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
@@ -128,8 +128,8 @@ func (c *child) update(change func(*ComponentStatus)) {
 }
 
 func (c *child) run(ctx context.Context) {
-	// The kernel kills a child when the thread that forked it ends, so that no
-	// child outlives us. This pins the thread for as long as we supervise.
+	// The kernel kills a child when the thread that forked it ends, so that no child outlives us.
+	// This pins the thread for as long as we supervise.
 	runtime.LockOSThread()
 	defer close(c.done)
 	for ctx.Err() == nil {
@@ -143,8 +143,8 @@ func (c *child) run(ctx context.Context) {
 	c.update(func(s *ComponentStatus) { s.State, s.PID = Stopped, 0 })
 }
 
-// runOnce starts the component, waits for its end and returns how long to wait
-// before the next start.
+// runOnce starts the component, waits for its end and returns how long to wait before the next
+// start.
 func (c *child) runOnce(ctx context.Context) time.Duration {
 	r, err := c.begin()
 	if err != nil {

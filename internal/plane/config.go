@@ -12,30 +12,27 @@ import (
 	"syscall"
 )
 
-// Ports that are tried first for a new home, since people know them. Those of
-// registries are several, so that planes side by side get one below those that
-// the kernel gives to outgoing connections.
+// Ports that are tried first for a new home, since people know them. Those of registries are
+// several, so that planes side by side get one below those that the kernel gives to outgoing
+// connections.
 var (
 	preferredAPIPorts      = []int{6443}
 	preferredRegistryPorts = []int{5000, 5001, 5002, 5003, 5004, 5005, 5006, 5007, 5008, 5009}
 )
 
-// Config is what is chosen once and must stay, because kubeconfigs and
-// references to charts that have been handed out depend on it, and the ports
-// that only we use.
+// Config is what is chosen once and must stay, because kubeconfigs and references to charts that
+// have been handed out depend on it, and the ports that only we use.
 type Config struct {
 	APIAddress string   `json:"apiAddress"`
 	APIPort    int      `json:"apiPort"`
 	SANs       []string `json:"sans,omitempty"`
-	// RegistryAddress is where the registry listens besides loopback, if it
-	// does.
+	// RegistryAddress is where the registry listens besides loopback, if it does.
 	RegistryAddress string `json:"registryAddress,omitempty"`
 	RegistryPort    int    `json:"registryPort"`
 	Ports           Ports  `json:"ports"`
 }
 
-// Ports are used between our own processes on loopback. They may change at
-// any start.
+// Ports are used between our own processes on loopback. They may change at any start.
 type Ports struct {
 	EtcdClient        int `json:"etcdClient"`
 	EtcdPeer          int `json:"etcdPeer"`
@@ -90,8 +87,8 @@ func (e *PortTakenError) Error() string {
 
 func (e *PortTakenError) Unwrap() error { return e.Err }
 
-// complete merges what the user asks for into what was chosen before, and
-// chooses the rest. It changes nothing outside c.
+// complete merges what the user asks for into what was chosen before, and chooses the rest. It
+// changes nothing outside c.
 func (c Config) complete(o Options) (Config, error) {
 	if o.APIAddress != "" {
 		c.APIAddress = o.APIAddress
@@ -168,8 +165,8 @@ func (c Config) asked(o Options) Config {
 	return c
 }
 
-// claimPorts keeps ports that were chosen now, because they were free, from
-// being chosen by another plane too, in the seconds until they are taken.
+// claimPorts keeps ports that were chosen now, because they were free, from being chosen by another
+// plane too, in the seconds until they are taken.
 func (p *Plane) claimPorts(before Config) error {
 	if before.APIPort != p.config.APIPort {
 		if err := p.claimPort(p.config.APIAddress, &p.config.APIPort); err != nil {
@@ -193,8 +190,8 @@ func (p *Plane) claimPort(address string, port *int) error {
 	return err
 }
 
-// choosePorts keeps the ports of the last start where they are still free, so
-// that a restart changes nothing that is written down elsewhere.
+// choosePorts keeps the ports of the last start where they are still free, so that a restart
+// changes nothing that is written down elsewhere.
 func (c *Config) choosePorts() error {
 	seen := map[int]bool{c.APIPort: true, c.RegistryPort: true, 0: true}
 	for _, p := range c.Ports.all() {

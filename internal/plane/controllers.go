@@ -12,8 +12,8 @@ import (
 	"github.com/drover-dev/drover/internal/base/version"
 )
 
-// controllers are the few of Kubernetes' own that a management cluster needs;
-// those of Pods, nodes and volumes have nothing to do here.
+// controllers are the few of Kubernetes' own that a management cluster needs; those of Pods, nodes
+// and volumes have nothing to do here.
 var controllers = []string{
 	"clusterrole-aggregation-controller",
 	"garbage-collector-controller",
@@ -52,8 +52,7 @@ func (p *Plane) controllerManagerArgs() []string {
 	}
 }
 
-// manager is Drover itself, in a process of its own so that its end is not
-// the end of the API.
+// manager is Drover itself, in a process of its own so that its end is not the end of the API.
 func (p *Plane) manager() Component {
 	ports := p.config.Ports
 	return Component{

@@ -1,10 +1,9 @@
-// Package plane runs the embedded management plane: etcd, kube-apiserver,
-// kube-controller-manager and Drover's manager, as supervised children of one
-// process, with everything they need in one directory, the home. That process
-// is also the registry.
+// Package plane runs the embedded management plane: etcd, kube-apiserver, kube-controller-manager
+// and Drover's manager, as supervised children of one process, with everything they need in one
+// directory, the home. That process is also the registry.
 //
-// It owns the home and every process started from it. It never reconciles:
-// that is the manager's work, in a process of its own.
+// It owns the home and every process started from it. It never reconciles: that is the manager's
+// work, in a process of its own.
 //
 //	Home       the directory: layout, format, lock          home.go
 //	Config     what was chosen at the first start           config.go
@@ -14,6 +13,6 @@
 //	Plane      all of them, in order                        plane.go
 //	State      what an outsider can know about it           state.go
 //
-// Start with Run in plane.go, which is what `drover up --foreground` does, and
-// Launch in launch.go, which puts that into the background.
+// Start with Run in plane.go, which is what `drover up --foreground` does, and Launch in launch.go,
+// which puts that into the background.
 package plane

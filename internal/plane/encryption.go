@@ -16,13 +16,13 @@ import (
 	"github.com/drover-dev/drover/internal/base/atomicfile"
 )
 
-// Encryption is the file that tells the API server how to encrypt Secrets in
-// etcd. The first key writes, every key reads:
+// Encryption is the file that tells the API server how to encrypt Secrets in etcd. The first key
+// writes, every key reads:
 //
 //	[A]  ──rotate──▶  [B A]  ──all Secrets rewritten──▶  [B]
 //
-// Two keys in the file therefore mean a rotation that has not ended, and it
-// can be taken up again from there.
+// Two keys in the file therefore mean a rotation that has not ended, and it can be taken up again
+// from there.
 type Encryption struct {
 	path string
 	keys []apiserverv1.Key
@@ -30,8 +30,8 @@ type Encryption struct {
 
 func (h Home) encryptionFile() string { return h.path("encryption", "config.yaml") }
 
-// ensureEncryption loads the keys or makes the first one. A home with data but
-// without keys is refused: a new key would make every Secret unreadable.
+// ensureEncryption loads the keys or makes the first one. A home with data but without keys is
+// refused: a new key would make every Secret unreadable.
 func (h Home) ensureEncryption(now time.Time) (*Encryption, error) {
 	e, err := h.loadEncryption()
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -99,8 +99,8 @@ func (e *Encryption) write() error {
 		TypeMeta: metav1.TypeMeta{APIVersion: apiserverv1.SchemeGroupVersion.String(), Kind: "EncryptionConfiguration"},
 		Resources: []apiserverv1.ResourceConfiguration{{
 			Resources: []string{"secrets"},
-			// No identity provider: plaintext in etcd would be a fault, and
-			// reading it should fail rather than pass unnoticed.
+			// No identity provider: plaintext in etcd would be a fault, and reading it should fail
+			// rather than pass unnoticed.
 			Providers: []apiserverv1.ProviderConfiguration{{Secretbox: &apiserverv1.SecretboxConfiguration{Keys: e.keys}}},
 		}},
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/drover-dev/drover/internal/base/atomicfile"
 )
 
-// etcdQuota is far above what a fleet of thousands of clusters needs, and far
-// below what would fill a disk unnoticed.
+// etcdQuota is far above what a fleet of thousands of clusters needs, and far below what would fill
+// a disk unnoticed.
 const etcdQuota = 4 << 30
 
 func (p *Plane) etcd() Component {
@@ -41,8 +41,8 @@ func (p *Plane) etcd() Component {
 	}
 }
 
-// etcdArgs leave fsync on, which etcd does by default and which is why an
-// acknowledged write survives SIGKILL.
+// etcdArgs leave fsync on, which etcd does by default and which is why an acknowledged write
+// survives SIGKILL.
 func (p *Plane) etcdArgs() []string {
 	client, peer := loopbackURL(p.config.Ports.EtcdClient), loopbackURL(p.config.Ports.EtcdPeer)
 	cert, key, ca := p.home.certFile("etcd"), p.home.keyFile("etcd"), p.home.certFile("etcd-ca")
@@ -62,15 +62,15 @@ func (p *Plane) etcdArgs() []string {
 	}
 }
 
-// unbornFile is there from before etcd's first start until it serves. An etcd
-// that was killed in between may have written its log but not that it is the
-// only member, and then it waits for others for ever.
+// unbornFile is there from before etcd's first start until it serves. An etcd that was killed in
+// between may have written its log but not that it is the only member, and then it waits for others
+// for ever.
 func (h Home) unbornFile() string { return h.path("etcd-unborn") }
 
 func (h Home) etcdMember() string { return filepath.Join(h.etcdDir(), "member") }
 
-// clearUnborn takes away what an etcd left that never served, and marks one
-// that has not started yet. Nobody was told of a write to it.
+// clearUnborn takes away what an etcd left that never served, and marks one that has not started
+// yet. Nobody was told of a write to it.
 func (h Home) clearUnborn() error {
 	_, err := os.Stat(h.unbornFile())
 	if err == nil {

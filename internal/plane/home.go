@@ -14,12 +14,12 @@ import (
 	"github.com/drover-dev/drover/internal/base/version"
 )
 
-// homeFormat is the layout that this Drover writes. It grows when an older
-// Drover could no longer work on what a newer one left behind.
+// homeFormat is the layout that this Drover writes. It grows when an older Drover could no longer
+// work on what a newer one left behind.
 const homeFormat = 1
 
-// Home is the directory that holds all state of one plane. Two homes share
-// nothing and can be used side by side.
+// Home is the directory that holds all state of one plane. Two homes share nothing and can be used
+// side by side.
 type Home struct {
 	Dir string
 }
@@ -27,8 +27,7 @@ type Home struct {
 // DefaultHome is $DROVER_HOME, or .drover in the user's home directory.
 func DefaultHome() string { return userdir.Find("DROVER_HOME", ".drover") }
 
-// Kubeconfig is the administrator's kubeconfig, the one file here that is
-// meant for people.
+// Kubeconfig is the administrator's kubeconfig, the one file here that is meant for people.
 func (h Home) Kubeconfig() string { return h.path("kubeconfig") }
 
 // LogFile is where the output of a component goes.
@@ -70,8 +69,8 @@ func (e *NewerHomeError) Error() string {
 		e.Dir, e.Meta.Format, e.Meta.Drover, version.Get().Version, e.Known)
 }
 
-// ReadMeta tells who made the home; it returns fs.ErrNotExist for a directory
-// that is no home yet, and a NewerHomeError for one we must not touch.
+// ReadMeta tells who made the home; it returns fs.ErrNotExist for a directory that is no home yet,
+// and a NewerHomeError for one we must not touch.
 func (h Home) ReadMeta() (HomeMeta, error) {
 	var meta HomeMeta
 	data, err := os.ReadFile(h.metaFile())
@@ -105,8 +104,8 @@ func (h Home) Check() error {
 	return h.refuseForeign()
 }
 
-// refuseForeign keeps us from filling a directory that holds something else.
-// A first start that was cut short leaves only names that we know.
+// refuseForeign keeps us from filling a directory that holds something else. A first start that was
+// cut short leaves only names that we know.
 func (h Home) refuseForeign() error {
 	entries, err := os.ReadDir(h.Dir)
 	if err != nil {
@@ -121,8 +120,8 @@ func (h Home) refuseForeign() error {
 	return nil
 }
 
-// makeRoot creates what is needed to lock the home and to log. These names do
-// not make it a home yet; home.json does, and comes before all others.
+// makeRoot creates what is needed to lock the home and to log. These names do not make it a home
+// yet; home.json does, and comes before all others.
 func (h Home) makeRoot() error { return h.makeDirs(h.Dir, h.path("logs"), h.runDir()) }
 
 // makeRest creates the other directories.
@@ -130,8 +129,8 @@ func (h Home) makeRest() error {
 	return h.makeDirs(h.pkiDir(), h.path("encryption"), h.etcdDir(), h.registryDir())
 }
 
-// makeDirs makes directories that are private to the user, also when they
-// already exist with wider permissions.
+// makeDirs makes directories that are private to the user, also when they already exist with wider
+// permissions.
 func (h Home) makeDirs(dirs ...string) error {
 	for _, dir := range dirs {
 		if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -14,13 +14,12 @@ import (
 	"github.com/drover-dev/drover/internal/base/background"
 )
 
-// ProgressFD is the file descriptor on which a supervisor in the background
-// tells about its start.
+// ProgressFD is the file descriptor on which a supervisor in the background tells about its start.
 const ProgressFD = 3
 
-// Launch brings the plane up in the background and returns when it is ready.
-// A plane that is up already is left alone: the result is ErrRunning then. One
-// that somebody else is bringing up is waited for.
+// Launch brings the plane up in the background and returns when it is ready. A plane that is up
+// already is left alone: the result is ErrRunning then. One that somebody else is bringing up is
+// waited for.
 func Launch(ctx context.Context, o Options) error {
 	if _, err := Preflight(o); err != nil {
 		return err
@@ -85,8 +84,8 @@ func supervisorArgs(o Options) []string {
 	return append(args, o.Flags...)
 }
 
-// follow passes on the events of the supervisor until it is ready or gone. A
-// user who interrupts the wait wants the half-started plane gone.
+// follow passes on the events of the supervisor until it is ready or gone. A user who interrupts
+// the wait wants the half-started plane gone.
 func follow(ctx context.Context, cmd *exec.Cmd, events *os.File, progress Progress) error {
 	var ready bool
 	var failure string
@@ -120,8 +119,8 @@ func follow(ctx context.Context, cmd *exec.Cmd, events *os.File, progress Progre
 	return errors.New(failure)
 }
 
-// awaitOther waits for a plane that another process brings up. One look is not
-// enough: a supervisor that was killed this instant still looks alive.
+// awaitOther waits for a plane that another process brings up. One look is not enough: a supervisor
+// that was killed this instant still looks alive.
 func awaitOther(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -145,15 +144,14 @@ func awaitOther(ctx context.Context, o Options) error {
 // errOtherGone means that the plane we were waiting for is no longer there.
 var errOtherGone = errors.New("another process failed to start the embedded plane: run `drover up` again to see why")
 
-// Shutdown stops the plane in h and returns when all of it is gone. It is no
-// error if there was none.
+// Shutdown stops the plane in h and returns when all of it is gone. It is no error if there was
+// none.
 func Shutdown(ctx context.Context, h Home) (wasRunning bool, err error) {
 	return h.end(ctx, syscall.SIGTERM)
 }
 
-// Discard ends the plane in h, if it runs, and removes its home. Nothing of it
-// is wanted any more, so nothing is stopped in order: the children end with
-// their supervisor.
+// Discard ends the plane in h, if it runs, and removes its home. Nothing of it is wanted any more,
+// so nothing is stopped in order: the children end with their supervisor.
 func Discard(ctx context.Context, h Home) error {
 	if err := h.Check(); err != nil {
 		return err
@@ -210,8 +208,8 @@ func Purge(h Home) error {
 	return nil
 }
 
-// remove removes what says that the home is ours last, so that what is left
-// when it is cut short can be removed later.
+// remove removes what says that the home is ours last, so that what is left when it is cut short
+// can be removed later.
 func (h Home) remove() error {
 	entries, err := os.ReadDir(h.Dir)
 	if err != nil {

@@ -14,9 +14,9 @@ const (
 	tailLineMax  = 400
 )
 
-// logFile takes the output of one component: into a file that is rotated, and
-// its last lines into memory for status. It never reports an error to the
-// writer, because a full disk must not end a component that could live on.
+// logFile takes the output of one component: into a file that is rotated, and its last lines into
+// memory for status. It never reports an error to the writer, because a full disk must not end a
+// component that could live on.
 type logFile struct {
 	path string
 	file *lumberjack.Logger

@@ -11,8 +11,8 @@ import (
 	"github.com/drover-dev/drover/internal/base/process"
 )
 
-// TestMain lets the test binary stand in for a component: what it does is in
-// an environment variable, so that tests need no other program.
+// TestMain lets the test binary stand in for a component: what it does is in an environment
+// variable, so that tests need no other program.
 func TestMain(m *testing.M) {
 	switch os.Getenv("PLANE_TEST_CHILD") {
 	case "":
@@ -37,8 +37,8 @@ func terminated() <-chan os.Signal {
 	return c
 }
 
-// superviseForever runs one child and prints its pid, for a test that kills
-// the supervisor. A home, if there is one, is taken as a supervisor takes it.
+// superviseForever runs one child and prints its pid, for a test that kills the supervisor. A home,
+// if there is one, is taken as a supervisor takes it.
 func superviseForever() {
 	c := newChild(testComponent("serve"), newLogFile(os.DevNull), func() {})
 	c.start()

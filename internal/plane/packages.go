@@ -17,15 +17,15 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle/transfer"
 )
 
-// BundleKey is what bundles of packages are signed with on this plane, and
-// BundlePublicKey what its manager trusts.
+// BundleKey is what bundles of packages are signed with on this plane, and BundlePublicKey what its
+// manager trusts.
 func (h Home) BundleKey() string { return h.keyFile("bundles") }
 
 // BundlePublicKey is the other half of BundleKey.
 func (h Home) BundlePublicKey() string { return strings.TrimSuffix(h.BundleKey(), ".key") + ".pub" }
 
-// checkBundleKey refuses a file that is no key, or not the one of the home:
-// bundles that were signed before would be worth nothing.
+// checkBundleKey refuses a file that is no key, or not the one of the home: bundles that were
+// signed before would be worth nothing.
 func (h Home) checkBundleKey(given string) error {
 	if given == "" {
 		return nil
@@ -49,8 +49,8 @@ func (h Home) checkBundleKey(given string) error {
 	return nil
 }
 
-// ensureBundleKey makes the key once, or takes the one that is given. The
-// public half is written again if it is gone.
+// ensureBundleKey makes the key once, or takes the one that is given. The public half is written
+// again if it is gone.
 func (h Home) ensureBundleKey(given string) error {
 	if _, err := os.Stat(h.BundleKey()); errors.Is(err, fs.ErrNotExist) {
 		key, err := newBundleKey(given)
@@ -88,9 +88,8 @@ func newBundleKey(given string) ([]byte, error) {
 	return key, nil
 }
 
-// offerPackages puts the bundles that ship with Drover into the registry. A
-// plane can do without them, so that one whose registry has something else in
-// their place still starts.
+// offerPackages puts the bundles that ship with Drover into the registry. A plane can do without
+// them, so that one whose registry has something else in their place still starts.
 func (p *Plane) offerPackages(ctx context.Context, progress Progress) {
 	stage := progress.stage("packages")
 	if err := p.publishPackages(ctx); err != nil {

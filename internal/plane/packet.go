@@ -30,7 +30,8 @@ func (e *SkippedError) Error() string { return e.Reason }
 type PacketAPI struct {
 	access.Credentials
 
-	// Project is what machines of clusters are ordered in that say nothing of it; empty if nobody knows one.
+	// Project is what machines of clusters are ordered in that say nothing of it; empty if nobody
+	// knows one.
 	Project string
 	// Anywhere is the URL that is good on this host and on its machines.
 	Anywhere string
@@ -73,8 +74,8 @@ func (p *Plane) forgetPacket(progress Progress) error {
 // shareTimeout bounds how long the API server may take to store a Secret.
 const shareTimeout = 30 * time.Second
 
-// shareMachines makes the machines known to Clusters that are to run on this
-// host. Only the manager reads the Secret.
+// shareMachines makes the machines known to Clusters that are to run on this host. Only the manager
+// reads the Secret.
 func (p *Plane) shareMachines(ctx context.Context) error {
 	found, err := p.home.readPacket()
 	if err != nil || found.Project == "" {
@@ -96,8 +97,8 @@ func (p *Plane) shareMachines(ctx context.Context) error {
 	return nil
 }
 
-// managerEnvironment is asked for at each start of the manager, so that it
-// always has the credentials that are valid now.
+// managerEnvironment is asked for at each start of the manager, so that it always has the
+// credentials that are valid now.
 func (p *Plane) managerEnvironment() []string {
 	found, err := p.home.readPacket()
 	if err != nil {
@@ -148,8 +149,7 @@ func (h Home) readPacket() (PacketAPI, error) {
 	return c, nil
 }
 
-// UsePacketAPI has a plane that is up use this API, and returns when its
-// manager does.
+// UsePacketAPI has a plane that is up use this API, and returns when its manager does.
 func UsePacketAPI(ctx context.Context, h Home, c PacketAPI) error {
 	state, err := h.readState()
 	if err != nil {

@@ -17,17 +17,17 @@ const (
 	leafLifetime = 365 * 24 * time.Hour
 )
 
-// managerUser is the identity of the manager: the user name of its
-// ServiceAccount, so that one role binding serves it here and in a Pod.
+// managerUser is the identity of the manager: the user name of its ServiceAccount, so that one role
+// binding serves it here and in a Pod.
 const managerUser = "system:serviceaccount:drover-system:drover-manager"
 
-// adminGroup may do everything. Unlike system:masters, which no authorizer can
-// refuse, its rights come from a binding and can be taken away.
+// adminGroup may do everything. Unlike system:masters, which no authorizer can refuse, its rights
+// come from a binding and can be taken away.
 const adminGroup = "drover:admins"
 
-// PKI is the set of certificates of one home. Ensure makes the files agree
-// with what is wanted and can be called as often as one likes: at each start,
-// and daily while running. All readers load the files anew when they change.
+// PKI is the set of certificates of one home. Ensure makes the files agree with what is wanted and
+// can be called as often as one likes: at each start, and daily while running. All readers load the
+// files anew when they change.
 type PKI struct {
 	home Home
 	now  time.Time
@@ -73,8 +73,8 @@ func (h Home) keyFile(name string) string  { return h.path("pki", name+".key") }
 
 func (h Home) serviceAccountPublicKey() string { return h.path("pki", "service-account.pub") }
 
-// Ensure issues what is missing, damaged, about to expire or made for other
-// names, and returns the names of the certificates that it issued.
+// Ensure issues what is missing, damaged, about to expire or made for other names, and returns the
+// names of the certificates that it issued.
 func (p PKI) Ensure(c Config) ([]string, error) {
 	authorities := map[string]*pki.Authority{}
 	for _, name := range []string{"ca", "etcd-ca"} {
@@ -100,8 +100,8 @@ func (p PKI) Ensure(c Config) ([]string, error) {
 	return issued, nil
 }
 
-// ensureCA loads an authority. One that nears its end is followed by a new
-// one, which signs from then on, while both are trusted.
+// ensureCA loads an authority. One that nears its end is followed by a new one, which signs from
+// then on, while both are trusted.
 func (p PKI) ensureCA(name string) (*pki.Authority, error) {
 	a, err := pki.LoadAuthority(p.home.certFile(name), p.home.keyFile(name))
 	if err == nil && p.now.Before(pki.RenewAt(a.Certs[0])) {
@@ -117,8 +117,8 @@ func (p PKI) ensureCA(name string) (*pki.Authority, error) {
 	return next, p.writePair(name, next.PEM(), next.Key)
 }
 
-// ensureServiceAccountKey makes the key that signs tokens, and beside it the
-// public half that the API server verifies them with.
+// ensureServiceAccountKey makes the key that signs tokens, and beside it the public half that the
+// API server verifies them with.
 func (p PKI) ensureServiceAccountKey() error {
 	path := p.home.keyFile("service-account")
 	signer, err := pki.LoadKey(path)
@@ -164,8 +164,7 @@ func (p PKI) current(a *pki.Authority, l leaf) bool {
 	return cert.Subject.CommonName == l.user && pki.Covers(cert, l.hosts) && slices.Equal(groups, slices.Sorted(slices.Values(l.groups)))
 }
 
-// writePair writes the key first: a certificate without its key would look
-// complete after a crash.
+// writePair writes the key first: a certificate without its key would look complete after a crash.
 func (p PKI) writePair(name string, cert, key []byte) error {
 	if err := os.Remove(p.home.certFile(name)); err != nil && !os.IsNotExist(err) {
 		return fmt.Errorf("replacing certificate %q: %w", name, err)

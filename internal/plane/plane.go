@@ -37,15 +37,14 @@ type Options struct {
 	// RegistryAddress is where the registry listens besides loopback.
 	RegistryAddress string
 	RegistryPort    int
-	// BundleKey is a file with the key that bundles of packages are signed with.
-	// Without, a new home gets one of its own.
+	// BundleKey is a file with the key that bundles of packages are signed with. Without, a new
+	// home gets one of its own.
 	BundleKey string
-	// Packet, if set, finds the Packet API for clusters that name none, and may
-	// start it. It is called beside the start of the plane; only the manager
-	// waits for it. A SkippedError means that the plane goes without.
+	// Packet, if set, finds the Packet API for clusters that name none, and may start it. It is
+	// called beside the start of the plane; only the manager waits for it. A SkippedError means
+	// that the plane goes without.
 	Packet func(context.Context) (PacketAPI, error)
-	// Brief is for a plane that lives for minutes and is thrown away: it takes
-	// memory to be fast.
+	// Brief is for a plane that lives for minutes and is thrown away: it takes memory to be fast.
 	Brief bool
 	// Flags have a supervisor in the background set Packet as it is here.
 	Flags    []string
@@ -53,8 +52,8 @@ type Options struct {
 	Log      *slog.Logger
 }
 
-// Plane is a running management plane. Its parts start from left to right and
-// stop from right to left, so that nothing ever misses what it depends on:
+// Plane is a running management plane. Its parts start from left to right and stop from right to
+// left, so that nothing ever misses what it depends on:
 //
 //	etcd ◀── kube-apiserver ◀── kube-controller-manager
 //	                        ◀── manager ──▶ registry
@@ -73,8 +72,8 @@ type Plane struct {
 	packet PacketAPI
 }
 
-// Run brings the plane up, keeps it up until ctx ends, and takes it down. Of
-// two at once on the same home the second gets ErrRunning.
+// Run brings the plane up, keeps it up until ctx ends, and takes it down. Of two at once on the
+// same home the second gets ErrRunning.
 func Run(ctx context.Context, o Options) error {
 	p, unlock, err := prepare(o)
 	if err != nil {
@@ -126,8 +125,8 @@ func prepare(o Options) (*Plane, func(), error) {
 	return p, unlock, nil
 }
 
-// fill makes the files of the home agree with the options, and ends what an
-// earlier supervisor left behind.
+// fill makes the files of the home agree with the options, and ends what an earlier supervisor left
+// behind.
 func (p *Plane) fill(o Options, stage *stage) error {
 	if err := p.home.endLeftovers(); err != nil {
 		return stage.failed(err)
@@ -164,8 +163,7 @@ func (p *Plane) fill(o Options, stage *stage) error {
 	return nil
 }
 
-// renew issues the certificates that are due and writes the kubeconfigs that
-// contain them.
+// renew issues the certificates that are due and writes the kubeconfigs that contain them.
 func (p *Plane) renew() error {
 	issued, err := PKI{home: p.home, now: time.Now()}.Ensure(p.config)
 	if err != nil {
@@ -181,8 +179,7 @@ func (p *Plane) start(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	progress, packet := o.Progress, p.findPacket(ctx, o.Packet)
-	// The API server spends its first second on itself, so etcd can come up
-	// meanwhile.
+	// The API server spends its first second on itself, so etcd can come up meanwhile.
 	etcd, apiserver, registry := p.launch(p.etcd()), p.launch(p.apiserver()), p.launch(p.registry())
 	if err := p.await(ctx, etcd, progress.stage(etcd.Name)); err != nil {
 		return err
@@ -257,8 +254,8 @@ func (p *Plane) install(ctx context.Context) error {
 	return install.Apply(ctx, cfg, install.Options{WebhookURL: "https://" + loopback(p.config.Ports.ManagerWebhook)})
 }
 
-// stop ends the components in reverse order: etcd last, because the others
-// write to it until they end.
+// stop ends the components in reverse order: etcd last, because the others write to it until they
+// end.
 func (p *Plane) stop() {
 	p.setPhase(PhaseStopping)
 	for _, c := range slices.Backward(p.children) {
@@ -275,8 +272,8 @@ func (p *Plane) setPhase(phase string) {
 	p.writeState()
 }
 
-// writeState publishes the state. That it cannot be written, on a full disk
-// for example, must not end the plane.
+// writeState publishes the state. That it cannot be written, on a full disk for example, must not
+// end the plane.
 func (p *Plane) writeState() {
 	p.stateMu.Lock()
 	defer p.stateMu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"net/http"
 )
 
-// prober asks health endpoints on loopback. It does not verify certificates:
-// it sends nothing secret and the answer decides nothing but a wait, and a
-// certificate that is renewed must not make a component look dead.
+// prober asks health endpoints on loopback. It does not verify certificates: it sends nothing
+// secret and the answer decides nothing but a wait, and a certificate that is renewed must not make
+// a component look dead.
 type prober struct {
 	client *http.Client
 }

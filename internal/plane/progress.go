@@ -14,8 +14,8 @@ type Event struct {
 	Error    string        `json:"error,omitempty"`
 }
 
-// What can be said about a stage. AllReady comes once, at the end. Error says
-// why a stage failed or was skipped.
+// What can be said about a stage. AllReady comes once, at the end. Error says why a stage failed or
+// was skipped.
 const (
 	StageStarted = "started"
 	StageDone    = "done"

@@ -21,8 +21,8 @@ import (
 	"github.com/drover-dev/drover/internal/registry"
 )
 
-// registry is part of the supervisor: a process of its own would cost several
-// times the memory of what it does.
+// registry is part of the supervisor: a process of its own would cost several times the memory of
+// what it does.
 func (p *Plane) registry() Component {
 	return Component{
 		Name:    "registry",
@@ -61,8 +61,8 @@ func closeAll(listeners []net.Listener) {
 	}
 }
 
-// ahead lets the registry listen on an address that is not there yet: that of
-// the bridge to local machines comes with the first of them.
+// ahead lets the registry listen on an address that is not there yet: that of the bridge to local
+// machines comes with the first of them.
 func ahead(_, _ string, socket syscall.RawConn) error {
 	var set error
 	err := socket.Control(func(fd uintptr) {
@@ -74,8 +74,7 @@ func ahead(_, _ string, socket syscall.RawConn) error {
 // RegistryURL is where clients on this machine reach the registry.
 func (c Config) RegistryURL() string { return loopbackURL(c.RegistryPort) }
 
-// registryListens are all addresses. Loopback is part of those that stand for
-// every address.
+// registryListens are all addresses. Loopback is part of those that stand for every address.
 func (c Config) registryListens() []string {
 	port := strconv.Itoa(c.RegistryPort)
 	switch ip := net.ParseIP(c.RegistryAddress); {
@@ -109,8 +108,7 @@ type Registry struct {
 	State string `json:"state"`
 }
 
-// ReadRegistry tells about the registry of a home, also while the plane is
-// stopped.
+// ReadRegistry tells about the registry of a home, also while the plane is stopped.
 func ReadRegistry(h Home) (Registry, error) {
 	state, err := ReadState(h)
 	if err != nil {

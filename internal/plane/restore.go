@@ -21,8 +21,8 @@ import (
 	"github.com/drover-dev/drover/internal/kube"
 )
 
-// NotABackupError means that the file cannot be read as a backup: damaged,
-// cut short, or something else.
+// NotABackupError means that the file cannot be read as a backup: damaged, cut short, or something
+// else.
 type NotABackupError struct {
 	Path string
 	Err  error
@@ -42,8 +42,8 @@ type RestoreOptions struct {
 	KubeDir    string
 }
 
-// Restore makes a new home out of a backup. The home appears complete or not
-// at all, and an existing one is never touched.
+// Restore makes a new home out of a backup. The home appears complete or not at all, and an
+// existing one is never touched.
 func Restore(ctx context.Context, o RestoreOptions) (Manifest, error) {
 	if err := refuseExisting(o.Home); err != nil {
 		return Manifest{}, err
@@ -94,8 +94,8 @@ func refuseExisting(h Home) error {
 	return os.MkdirAll(filepath.Dir(h.Dir), 0o700)
 }
 
-// unseal decrypts. Age authenticates each block as it is read, so what comes
-// out is what went in, or an error.
+// unseal decrypts. Age authenticates each block as it is read, so what comes out is what went in,
+// or an error.
 func unseal(f io.Reader, o RestoreOptions) (io.Reader, error) {
 	plain, err := age.Decrypt(f, o.Identities...)
 	var noMatch *age.NoIdentityMatchError
@@ -197,8 +197,8 @@ func unpackFile(archive *tar.Reader, dir string, want ManifestFile) error {
 	return nil
 }
 
-// restoreEtcd makes a data directory out of the snapshot, whose own checksum
-// is verified by the way.
+// restoreEtcd makes a data directory out of the snapshot, whose own checksum is verified by the
+// way.
 func restoreEtcd(ctx context.Context, binary kube.Binary, dir string) error {
 	snapshot := filepath.Join(dir, snapshotName)
 	out, err := binary.Command(ctx, "etcdutl", "snapshot", "restore", snapshot,

@@ -54,8 +54,8 @@ func (c *child) beginHere() running {
 	return running{exited: exited, end: func() { cancel(); <-exited }}
 }
 
-// runHere has a panic end the component and not the plane. What went wrong is
-// in its log, as with others.
+// runHere has a panic end the component and not the plane. What went wrong is in its log, as with
+// others.
 func (c *child) runHere(ctx context.Context) (how string) {
 	defer func() {
 		if problem := recover(); problem != nil {

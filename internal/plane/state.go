@@ -41,8 +41,8 @@ type ComponentStatus struct {
 // Ready tells whether the component serves.
 func (s ComponentStatus) Ready() bool { return s.State == Ready }
 
-// State is what the supervisor tells the world, in a file that every command
-// can read, also when the supervisor is gone.
+// State is what the supervisor tells the world, in a file that every command can read, also when
+// the supervisor is gone.
 type State struct {
 	Home       string `json:"home"`
 	Phase      string `json:"phase"`
@@ -50,20 +50,20 @@ type State struct {
 	Drover     string `json:"drover"`
 	Kubernetes string `json:"kubernetes"`
 	ClusterAPI string `json:"clusterAPI"`
-	// PacketAPI is where the manager looks for machines of clusters that name
-	// no API of their own; empty if nowhere.
+	// PacketAPI is where the manager looks for machines of clusters that name no API of their own;
+	// empty if nowhere.
 	PacketAPI string `json:"packetAPI,omitempty"`
 	// Registry is where the registry is for clients on this machine.
 	Registry   string            `json:"registry,omitempty"`
 	Supervisor process.Process   `json:"supervisor"`
 	Components []ComponentStatus `json:"components"`
-	// Children identifies the processes of the components, so that a later
-	// start can end them should they have outlived the supervisor.
+	// Children identifies the processes of the components, so that a later start can end them
+	// should they have outlived the supervisor.
 	Children []process.Process `json:"children,omitempty"`
 }
 
-// Phases of a plane, as State.Phase. A plane whose supervisor was killed says
-// Killed; nobody writes that, readers conclude it.
+// Phases of a plane, as State.Phase. A plane whose supervisor was killed says Killed; nobody writes
+// that, readers conclude it.
 const (
 	PhaseStarting = "Starting"
 	PhaseReady    = "Ready"

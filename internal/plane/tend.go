@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// listen takes the signals by which other commands speak to a supervisor. It
-// does so before the plane is ready: a signal that nobody takes would end it.
+// listen takes the signals by which other commands speak to a supervisor. It does so before the
+// plane is ready: a signal that nobody takes would end it.
 func (p *Plane) listen() <-chan os.Signal {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGHUP, usePacketAPI)

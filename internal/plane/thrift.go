@@ -8,13 +8,12 @@ import (
 	"strings"
 )
 
-// thrift has Kubernetes collect garbage twice as often as Go would, which
-// saves a fifth of the plane's memory. A busy API server pays for it with a
-// quarter more CPU.
+// thrift has Kubernetes collect garbage twice as often as Go would, which saves a fifth of the
+// plane's memory. A busy API server pays for it with a quarter more CPU.
 const thrift = "50"
 
-// haste has a plane that lives for minutes collect garbage half as often as Go
-// would, which saves a quarter of the CPU that its start takes.
+// haste has a plane that lives for minutes collect garbage half as often as Go would, which saves a
+// quarter of the CPU that its start takes.
 const haste = "200"
 
 // environment is what a plane in the background finds besides what is there.
@@ -25,12 +24,12 @@ func (o Options) environment() []string {
 	return []string{"GOGC=" + haste}
 }
 
-// modest are programs that one core is plenty for. Left with one, Go does not
-// wake others each time that a timer fires.
+// modest are programs that one core is plenty for. Left with one, Go does not wake others each time
+// that a timer fires.
 var modest = []string{"etcd", "kube-controller-manager"}
 
-// program prepares one of the programs in the Kubernetes binary. Whoever sets
-// GOGC or GOMAXPROCS knows better.
+// program prepares one of the programs in the Kubernetes binary. Whoever sets GOGC or GOMAXPROCS
+// knows better.
 func (p *Plane) program(name string, args ...string) *exec.Cmd {
 	cmd := p.kube.Command(context.Background(), name, args...)
 	env := []string{"GOGC=" + thrift}
@@ -41,10 +40,10 @@ func (p *Plane) program(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// workloadKinds are what only nodes and their workloads need, and a plane has
-// neither. The API server serves them all the same, from etcd: a cache costs a
-// timer that fires every second, for each kind and whether there are objects or
-// not, which added up to a fifth of what an idle plane used.
+// workloadKinds are what only nodes and their workloads need, and a plane has neither. The API
+// server serves them all the same, from etcd: a cache costs a timer that fires every second, for
+// each kind and whether there are objects or not, which added up to a fifth of what an idle plane
+// used.
 var workloadKinds = []string{
 	"endpoints", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates", "replicationcontrollers", "services",
 	"controllerrevisions.apps", "daemonsets.apps", "deployments.apps", "replicasets.apps", "statefulsets.apps",

@@ -1,6 +1,5 @@
-// Package background starts this program again, as a process that outlives the
-// command and its terminal. It owns how that is done and nothing of what the
-// process does. Start with Start.
+// Package background starts this program again, as a process that outlives the command and its
+// terminal. It owns how that is done and nothing of what the process does. Start with Start.
 package background
 
 import (
@@ -23,8 +22,7 @@ type Options struct {
 	Env []string
 }
 
-// Start runs this program in the background. Whoever starts it waits for it,
-// or releases it.
+// Start runs this program in the background. Whoever starts it waits for it, or releases it.
 func Start(o Options) (*exec.Cmd, error) {
 	if err := os.MkdirAll(filepath.Dir(o.Log), 0o700); err != nil {
 		return nil, fmt.Errorf("creating the log directory: %w", err)
@@ -45,8 +43,8 @@ func Start(o Options) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// Self is this program, also if its file has been replaced by a newer release
-// since it was started: the link in /proc still leads to the one that runs.
+// Self is this program, also if its file has been replaced by a newer release since it was started:
+// the link in /proc still leads to the one that runs.
 func Self() string {
 	const link = "/proc/self/exe"
 	path, err := os.Executable()

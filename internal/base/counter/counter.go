@@ -29,7 +29,8 @@ func Register(metrics prometheus.Registerer, part string, counters ...Counter) e
 	return failed
 }
 
-// ByAction counts what was done. All actions are served from the start, or a rule could not tell none from unknown.
+// ByAction counts what was done. All actions are served from the start, or a rule could not tell
+// none from unknown.
 func ByAction(name, help string, actions ...string) *prometheus.CounterVec {
 	all := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"action"})
 	for _, action := range actions {
@@ -38,7 +39,8 @@ func ByAction(name, help string, actions ...string) *prometheus.CounterVec {
 	return all
 }
 
-// Serve has collectors be served. A second manager in one process shares those that are there already.
+// Serve has collectors be served. A second manager in one process shares those that are there
+// already.
 func Serve(metrics prometheus.Registerer, collectors ...prometheus.Collector) error {
 	for _, c := range collectors {
 		err := metrics.Register(c)

@@ -1,7 +1,6 @@
-// Package filelock lets one process at a time have a directory, by a lock on a
-// file in it. The kernel releases a lock when its holder ends, however it ends,
-// so a lock never outlives its holder; the file stays and means nothing by
-// itself. Start with Try.
+// Package filelock lets one process at a time have a directory, by a lock on a file in it. The
+// kernel releases a lock when its holder ends, however it ends, so a lock never outlives its
+// holder; the file stays and means nothing by itself. Start with Try.
 package filelock
 
 import (
@@ -19,9 +18,8 @@ var ErrHeld = errors.New("another process holds the lock")
 // lookEvery is how often one who waits looks again.
 const lookEvery = 20 * time.Millisecond
 
-// Try takes the lock if nobody has it. Closing the file releases it. It is an
-// open file description lock because that kind can be asked about without
-// being taken.
+// Try takes the lock if nobody has it. Closing the file releases it. It is an open file description
+// lock because that kind can be asked about without being taken.
 func Try(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -40,8 +38,8 @@ func Try(path string) (*os.File, error) {
 	return nil, err
 }
 
-// stillThere refuses the lock on a file that its last holder has removed: the
-// next one would lock another file of that name.
+// stillThere refuses the lock on a file that its last holder has removed: the next one would lock
+// another file of that name.
 func stillThere(f *os.File, path string) error {
 	ours, err := f.Stat()
 	if err != nil {

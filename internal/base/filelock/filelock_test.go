@@ -51,8 +51,7 @@ func TestWait(t *testing.T) {
 	_ = second.Close()
 }
 
-// TestAFileThatItsHolderRemovesIsNotLocked keeps two from holding two files of
-// one name.
+// TestAFileThatItsHolderRemovesIsNotLocked keeps two from holding two files of one name.
 func TestAFileThatItsHolderRemovesIsNotLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	removed, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)

@@ -27,8 +27,8 @@ type Authority struct {
 	signer crypto.Signer
 }
 
-// NewAuthority creates a self-signed authority that issues certificates of servers and clients,
-// not of other authorities.
+// NewAuthority creates a self-signed authority that issues certificates of servers and clients, not
+// of other authorities.
 func NewAuthority(name string, now time.Time, life time.Duration) (*Authority, error) {
 	key, err := NewKey()
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package process names processes for good and ends them. A number is used
-// again by the kernel after a while or a reboot; a number with its start time
-// and boot is not. It starts nothing. Start with Identify.
+// Package process names processes for good and ends them. A number is used again by the kernel
+// after a while or a reboot; a number with its start time and boot is not. It starts nothing. Start
+// with Identify.
 package process
 
 import (
@@ -29,9 +29,9 @@ func Identify(pid int) Process {
 	return Process{PID: pid, Start: start}
 }
 
-// Alive tells whether any thread of the process still runs. A process that was
-// killed holds its ports and locks until the last one has ended, long after
-// /proc shows its first thread as a zombie.
+// Alive tells whether any thread of the process still runs. A process that was killed holds its
+// ports and locks until the last one has ended, long after /proc shows its first thread as a
+// zombie.
 func (p Process) Alive() bool {
 	return p.PID > 0 && p == Identify(p.PID) && !p.Wait(0)
 }
@@ -73,9 +73,8 @@ func (p Process) Wait(timeout time.Duration) (ended bool) {
 	return n > 0 && err == nil
 }
 
-// startTime joins the boot id and the 22nd field of /proc/PID/stat. The second
-// field is the name in parentheses and may hold anything, so fields are
-// counted from its end.
+// startTime joins the boot id and the 22nd field of /proc/PID/stat. The second field is the name in
+// parentheses and may hold anything, so fields are counted from its end.
 func startTime(pid int) (string, error) {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
@@ -92,9 +91,9 @@ func startTime(pid int) (string, error) {
 	return string(bytes.TrimSpace(boot)) + "/" + string(fields[19]), nil
 }
 
-// MemoryBytes counts the pages that a process holds, those that it shares with
-// others by its share, so that the figures of several processes of the same
-// program add up to what they really use. It is 0 if the process is gone.
+// MemoryBytes counts the pages that a process holds, those that it shares with others by its share,
+// so that the figures of several processes of the same program add up to what they really use. It
+// is 0 if the process is gone.
 func MemoryBytes(pid int) int64 {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "smaps_rollup"))
 	if err != nil {

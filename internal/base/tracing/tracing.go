@@ -1,5 +1,5 @@
-// Package tracing sends spans to an OpenTelemetry collector, if there is one: that of a flag, or of OpenTelemetry's own variables. Without one,
-// spans cost nothing.
+// Package tracing sends spans to an OpenTelemetry collector, if there is one: that of a flag, or of
+// OpenTelemetry's own variables. Without one, spans cost nothing.
 package tracing
 
 import (
@@ -44,7 +44,8 @@ func (o Options) Enabled() bool {
 	return o.Endpoint != ""
 }
 
-// Start has spans sent, if there is a collector, until stop is called, which waits for the last of them.
+// Start has spans sent, if there is a collector, until stop is called, which waits for the last of
+// them.
 func Start(ctx context.Context, o Options) (stop func(), err error) {
 	if !o.Enabled() {
 		return func() {}, nil
@@ -85,7 +86,8 @@ func Parent(ctx context.Context) string {
 	return carrier.Get("traceparent")
 }
 
-// Within is the context of the span that such a value stands for. One that can't be read changes nothing.
+// Within is the context of the span that such a value stands for. One that can't be read changes
+// nothing.
 func Within(ctx context.Context, parent string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": parent})
 }

@@ -1,5 +1,5 @@
-// Package userdir finds the directories in which Drover keeps things for a
-// user. It makes none. Start with Find.
+// Package userdir finds the directories in which Drover keeps things for a user. It makes none.
+// Start with Find.
 package userdir
 
 import (
@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Find returns the directory that the variable names, or the one of that name
-// in the user's home directory.
+// Find returns the directory that the variable names, or the one of that name in the user's home
+// directory.
 func Find(variable, name string) string {
 	if dir := os.Getenv(variable); dir != "" {
 		return dir

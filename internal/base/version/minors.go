@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// shipped are the releases of Kubernetes that clusters can have, the newest
-// first. A test holds them equal to what the module files of kube/kubernetes pin.
+// shipped are the releases of Kubernetes that clusters can have, the newest first. A test holds
+// them equal to what the module files of kube/kubernetes pin.
 var shipped = []string{Kubernetes, "v1.35.4"}
 
 // Shipped lists the releases of Kubernetes that clusters can have, the newest first.
 func Shipped() []string { return slices.Clone(shipped) }
 
-// Minors are the minor versions of Kubernetes that clusters can have, such as
-// "1.36", the newest first.
+// Minors are the minor versions of Kubernetes that clusters can have, such as "1.36", the newest
+// first.
 func Minors() []string {
 	out := make([]string, 0, len(shipped))
 	for _, v := range shipped {

@@ -12,8 +12,8 @@ import (
 const development = "dev"
 
 // Older reports whether version a precedes version b, by the rules of semantic versioning. It is
-// false if either can't be parsed, and between two development builds of one release if one of
-// them has no number: nothing says which came first.
+// false if either can't be parsed, and between two development builds of one release if one of them
+// has no number: nothing says which came first.
 func Older(a, b string) bool {
 	first, err := utilversion.ParseSemantic(a)
 	if err != nil {
@@ -26,15 +26,15 @@ func Older(a, b string) bool {
 	return first.LessThan(second)
 }
 
-// SameBuild reports whether two versions name one build. A development build without a number
-// could be any, so it is never known to be the same as another.
+// SameBuild reports whether two versions name one build. A development build without a number could
+// be any, so it is never known to be the same as another.
 func SameBuild(a, b string) bool {
 	v, err := utilversion.ParseSemantic(a)
 	return err == nil && a == b && !unnumbered(v)
 }
 
-// Released reports whether a version is that of a release. Between builds that aren't, nothing
-// is promised.
+// Released reports whether a version is that of a release. Between builds that aren't, nothing is
+// promised.
 func Released(v string) bool {
 	parsed, err := utilversion.ParseSemantic(v)
 	return err == nil && parsed.PreRelease() == ""

@@ -90,8 +90,8 @@ func (o *downOptions) stop(ctx context.Context, io *ui.IO, home plane.Home) erro
 	return nil
 }
 
-// machines asks what has to be asked, and returns what is to be done with
-// metal once the plane, which would make machines anew, is gone.
+// machines asks what has to be asked, and returns what is to be done with metal once the plane,
+// which would make machines anew, is gone.
 func (o *downOptions) machines(ctx context.Context, io *ui.IO) (func() error, error) {
 	home, err := metalHome()
 	if err != nil {

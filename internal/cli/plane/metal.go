@@ -33,8 +33,7 @@ func (f *metalFlag) add(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("metal", cobra.FixedCompletions(metalChoices(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// complete decides what was not asked for, and refuses what cannot be, before
-// anything is made.
+// complete decides what was not asked for, and refuses what cannot be, before anything is made.
 func (f *metalFlag) complete(ctx context.Context) error {
 	f.asked = cmp.Or(f.asked, os.Getenv("DROVER_METAL"), service.Auto)
 	if !slices.Contains(metalChoices(), f.asked) {
@@ -68,8 +67,7 @@ func (f *metalFlag) finder() func(context.Context) (plane.PacketAPI, error) {
 	return f.find
 }
 
-// find has metal run and returns its API. Whoever names an API in the
-// environment has one already.
+// find has metal run and returns its API. Whoever names an API in the environment has one already.
 func (f *metalFlag) find(ctx context.Context) (plane.PacketAPI, error) {
 	given := plane.PacketAPI{Credentials: access.Credentials{URL: os.Getenv(access.URLKey), Token: os.Getenv(access.TokenKey)}}
 	if f.asked == service.Auto && given.Token != "" {

@@ -1,5 +1,5 @@
-// Package plane holds the commands that work on the embedded management
-// plane: up, down, status, backup, restore and encryption.
+// Package plane holds the commands that work on the embedded management plane: up, down, status,
+// backup, restore and encryption.
 package plane
 
 import (

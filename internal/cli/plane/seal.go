@@ -74,8 +74,8 @@ func (f *sealFlags) toOpen(io *ui.IO) ([]age.Identity, error) {
 	return []age.Identity{i}, nil
 }
 
-// passphrase comes from a file, the environment or the terminal, never from
-// an argument, which every user of the machine could read.
+// passphrase comes from a file, the environment or the terminal, never from an argument, which
+// every user of the machine could read.
 func (f *sealFlags) passphrase(io *ui.IO, ask func(*ui.IO) (string, error)) (string, error) {
 	if f.passphraseFile != "" {
 		data, err := os.ReadFile(f.passphraseFile)

@@ -104,8 +104,7 @@ func (r *statusReport) addClusters(ctx context.Context) {
 	r.Clusters = clusters
 }
 
-// addMetal looks at the metal of this host. Whatever is wrong with it is not
-// wrong with the plane.
+// addMetal looks at the metal of this host. Whatever is wrong with it is not wrong with the plane.
 func (r *statusReport) addMetal(ctx context.Context) {
 	home, err := metalHome()
 	if err != nil {

@@ -1,7 +1,9 @@
-// Package about has a management plane say what it is: which Drover runs there, and which versions of Kubernetes and bundles of packages
-// can be had. Whoever may use the plane may read it, so that a command can tell before it changes anything whether it fits.
+// Package about has a management plane say what it is: which Drover runs there, and which versions
+// of Kubernetes and bundles of packages can be had. Whoever may use the plane may read it, so that
+// a command can tell before it changes anything whether it fits.
 //
-// The manager keeps it (Keeper), commands read it (Read). It says nothing that is a secret and nothing of any cluster.
+// The manager keeps it (Keeper), commands read it (Read). It says nothing that is a secret and
+// nothing of any cluster.
 package about
 
 import (
@@ -18,7 +20,8 @@ import (
 	"github.com/drover-dev/drover/config"
 )
 
-// Name is that of the ConfigMap, which a Role that comes with Drover lets everybody read who is known to the API server.
+// Name is that of the ConfigMap, which a Role that comes with Drover lets everybody read who is
+// known to the API server.
 const Name = "drover-about"
 
 // Keys of the ConfigMap. Of several values each has a line.
@@ -42,7 +45,8 @@ func key() client.ObjectKey {
 	return client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: Name}
 }
 
-// Read asks a management plane. The error is NotFound where an older Drover runs, which says nothing.
+// Read asks a management plane. The error is NotFound where an older Drover runs, which says
+// nothing.
 func Read(ctx context.Context, reader client.Reader) (Plane, error) {
 	found := &corev1.ConfigMap{}
 	if err := reader.Get(ctx, key(), found); err != nil {
@@ -67,7 +71,8 @@ func (p Plane) configMap() *corev1.ConfigMap {
 	}
 }
 
-// Has says whether clusters can have a minor version of Kubernetes, such as 1.36. A plane that names none has not said.
+// Has says whether clusters can have a minor version of Kubernetes, such as 1.36. A plane that
+// names none has not said.
 func (p Plane) Has(minor string) bool {
 	return len(p.Kubernetes) == 0 || slices.ContainsFunc(p.Kubernetes, func(release string) bool {
 		return strings.HasPrefix(release, "v"+minor+".")

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Keeper writes what runs, and writes it again when somebody changes it. Of several managers only the one that leads does, so that an older
-// one on its way out does not take its word back.
+// Keeper writes what runs, and writes it again when somebody changes it. Of several managers only
+// the one that leads does, so that an older one on its way out does not take its word back.
 type Keeper struct {
 	Client client.Client
 	// Live reads from the API server.

@@ -15,11 +15,10 @@ import (
 )
 
 const (
-	// retryAfter is how long a failed attempt waits for the next; any change of
-	// a node comes first.
+	// retryAfter is how long a failed attempt waits for the next; any change of a node comes first.
 	retryAfter = 5 * time.Second
-	// repairAfter is how long something may stay away that others have removed:
-	// the kernel tells nobody about routes that go with a link.
+	// repairAfter is how long something may stay away that others have removed: the kernel tells
+	// nobody about routes that go with a link.
 	repairAfter = time.Minute
 )
 

@@ -18,11 +18,10 @@ const conflistName = "10-drover.conflist"
 
 type object = map[string]any
 
-// conflist is what the container runtime reads: a link between each Pod and its
-// node, addresses from the node's ranges, and host ports. There is no bridge, so
-// that all packets are routed: answers of a Service whose Pod is on the same node
-// as the client come back through the node, which must undo what it did to the
-// request, without help from the kernel's bridge filter.
+// conflist is what the container runtime reads: a link between each Pod and its node, addresses
+// from the node's ranges, and host ports. There is no bridge, so that all packets are routed:
+// answers of a Service whose Pod is on the same node as the client come back through the node,
+// which must undo what it did to the request, without help from the kernel's bridge filter.
 func conflist(ranges []netip.Prefix) ([]byte, error) {
 	addresses, routes := [][]object{}, []object{}
 	for _, r := range ranges {

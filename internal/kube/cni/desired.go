@@ -11,13 +11,12 @@ import (
 
 // Desired is the network that one node should have.
 type Desired struct {
-	// Ranges are the node's own Pod ranges. Empty means that none was given
-	// out yet, and that there is nothing to do.
+	// Ranges are the node's own Pod ranges. Empty means that none was given out yet, and that there
+	// is nothing to do.
 	Ranges []netip.Prefix
 	// Routes lead to the Pods of the other nodes.
 	Routes []Route
-	// Cluster are the Pod ranges of all nodes: traffic between them keeps its
-	// addresses.
+	// Cluster are the Pod ranges of all nodes: traffic between them keeps its addresses.
 	Cluster []netip.Prefix
 }
 
@@ -27,9 +26,8 @@ type Route struct {
 	Via netip.Addr
 }
 
-// Plan turns the nodes of a cluster into the network of the one named. Peers
-// that lack an address or a range are left out until they have both; what is
-// wrong with them is in problems.
+// Plan turns the nodes of a cluster into the network of the one named. Peers that lack an address
+// or a range are left out until they have both; what is wrong with them is in problems.
 func Plan(self string, nodes []*corev1.Node) (d Desired, problems []error) {
 	for _, node := range nodes {
 		ranges, err := podRanges(node)

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// inNamespace runs the test in a network namespace of its own, with one link
-// in 10.0.0.0/24. The thread ends with the test, and the namespace with it.
+// inNamespace runs the test in a network namespace of its own, with one link in 10.0.0.0/24. The
+// thread ends with the test, and the namespace with it.
 func inNamespace(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {

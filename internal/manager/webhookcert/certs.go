@@ -24,8 +24,8 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// Certs is the certificate of one manager process: Ensure obtains it, GetCertificate serves it, and a controller keeps it, and the
-// bundle in the API, up to date from then on.
+// Certs is the certificate of one manager process: Ensure obtains it, GetCertificate serves it, and
+// a controller keeps it, and the bundle in the API, up to date from then on.
 type Certs struct {
 	store    store
 	injector *injector
@@ -34,7 +34,8 @@ type Certs struct {
 	current  atomic.Pointer[material]
 }
 
-// New returns Certs that work with live requests only, as they are needed before any cache is filled.
+// New returns Certs that work with live requests only, as they are needed before any cache is
+// filled.
 func New(cfg *rest.Config, o Options) (*Certs, error) {
 	c, err := client.New(cfg, client.Options{})
 	if err != nil {
@@ -51,11 +52,11 @@ func New(cfg *rest.Config, o Options) (*Certs, error) {
 	return &Certs{store: store{client: c, key: key}, injector: i, names: o.Names, clock: o.Clock}, nil
 }
 
-// Ensure obtains a valid certificate, makes the API server trust it, and only then serves it. It returns after how long it wants
-// to be called again.
+// Ensure obtains a valid certificate, makes the API server trust it, and only then serves it. It
+// returns after how long it wants to be called again.
 //
-// It must have succeeded once before the manager starts: listing an object of an old version needs the conversion webhook,
-// so caches would wait for certificates that wait for caches.
+// It must have succeeded once before the manager starts: listing an object of an old version needs
+// the conversion webhook, so caches would wait for certificates that wait for caches.
 func (c *Certs) Ensure(ctx context.Context) (time.Duration, error) {
 	now := c.clock.Now()
 	m, next, err := c.store.settle(ctx, now, c.names, c.current.Load())

@@ -21,7 +21,8 @@ import (
 	"github.com/drover-dev/drover/config"
 )
 
-// CacheByObject narrows the manager's cache to the two webhook configurations that the manager may read.
+// CacheByObject narrows the manager's cache to the two webhook configurations that the manager may
+// read.
 func CacheByObject() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&admissionv1.MutatingWebhookConfiguration{}:   {Field: named(config.MutatingWebhooks)},
@@ -29,8 +30,9 @@ func CacheByObject() map[client.Object]cache.ByObject {
 	}
 }
 
-// SetupWithManager keeps the certificates in every replica, leader or not, as every replica serves webhooks. Targets are watched by
-// their metadata only: a changed bundle shows as a changed generation.
+// SetupWithManager keeps the certificates in every replica, leader or not, as every replica serves
+// webhooks. Targets are watched by their metadata only: a changed bundle shows as a changed
+// generation.
 func (c *Certs) SetupWithManager(mgr ctrl.Manager) error {
 	secrets, err := c.secretCache(mgr)
 	if err != nil {
@@ -58,7 +60,8 @@ func (c *Certs) foreignChange() predicate.Predicate {
 	})
 }
 
-// secretCache holds exactly one object. The manager's own cache selects Secrets by label and namespace for other purposes.
+// secretCache holds exactly one object. The manager's own cache selects Secrets by label and
+// namespace for other purposes.
 func (c *Certs) secretCache(mgr ctrl.Manager) (cache.Cache, error) {
 	secrets, err := cache.New(mgr.GetConfig(), cache.Options{
 		Scheme:     mgr.GetScheme(),

@@ -40,7 +40,8 @@ func newInjector(cfg *rest.Config) (*injector, error) {
 	return &injector{rest: c, seen: map[types.UID]int64{}}, nil
 }
 
-// inject makes sure that every target carries the bundle. A failure on one target does not stop the others.
+// inject makes sure that every target carries the bundle. A failure on one target does not stop the
+// others.
 func (i *injector) inject(ctx context.Context, bundle []byte) error {
 	i.forget()
 	definitions, err := i.definitions(ctx)

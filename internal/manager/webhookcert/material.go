@@ -1,13 +1,15 @@
-// Package webhookcert issues, serves and rotates the certificates of Drover's webhooks, so that no cert-manager is needed.
+// Package webhookcert issues, serves and rotates the certificates of Drover's webhooks, so that no
+// cert-manager is needed.
 //
-// It owns one Secret, which all replicas of a manager share, and the caBundle fields of those definitions and webhook
-// configurations that carry the inject-ca label. It never touches another field of them, and keeps no file.
+// It owns one Secret, which all replicas of a manager share, and the caBundle fields of those
+// definitions and webhook configurations that carry the inject-ca label. It never touches another
+// field of them, and keeps no file.
 //
 //	          create                   CA due                1h later              1h later
 //	(nothing) ──────► CA1, leaf by CA1 ──────► CA2+CA1, leaf by CA1 ──► CA2+CA1, leaf by CA2 ──► CA2, leaf by CA2
 //
-// The API server hence trusts a CA for an hour before it meets a certificate of it. Start with Certs in certs.go; the pure
-// decision about what to do next is in plan.go.
+// The API server hence trusts a CA for an hour before it meets a certificate of it. Start with
+// Certs in certs.go; the pure decision about what to do next is in plan.go.
 package webhookcert
 
 import (

@@ -38,8 +38,9 @@ func plan(now time.Time, m *material, names []string) (step, time.Time) {
 	return stepNone, wake(m)
 }
 
-// leafDue says whether the serving certificate must be replaced by one of the newest CA. While that CA is too young to be
-// trusted everywhere, only a certificate that serves nobody any more is replaced.
+// leafDue says whether the serving certificate must be replaced by one of the newest CA. While that
+// CA is too young to be trusted everywhere, only a certificate that serves nobody any more is
+// replaced.
 func leafDue(now time.Time, m *material, names []string) bool {
 	useless := !now.Before(m.leaf.Leaf.NotAfter) || !pki.Covers(m.leaf.Leaf, names)
 	if useless {

@@ -52,8 +52,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestTrustIsNeverBroken walks through four years, waking only when plan asks for it, and holds at every step that whoever trusted the bundle
-// of an hour ago accepts the certificate of now.
+// TestTrustIsNeverBroken walks through four years, waking only when plan asks for it, and holds at
+// every step that whoever trusted the bundle of an hour ago accepts the certificate of now.
 func TestTrustIsNeverBroken(t *testing.T) {
 	now := epoch
 	m := made(t, now)

@@ -13,16 +13,16 @@ import (
 	"github.com/drover-dev/drover/config"
 )
 
-// Where the targets live. Definitions are found by label, the two webhook configurations by name, since the manager may read
-// no others.
+// Where the targets live. Definitions are found by label, the two webhook configurations by name,
+// since the manager may read no others.
 const (
 	definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	mutatingPath    = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 	validatingPath  = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 )
 
-// target is the part of a definition or a webhook configuration that concerns us. Definitions are large; decoding only this
-// much of them keeps the manager's memory small.
+// target is the part of a definition or a webhook configuration that concerns us. Definitions are
+// large; decoding only this much of them keeps the manager's memory small.
 type target struct {
 	metav1.ObjectMeta `json:"metadata"`
 
@@ -45,8 +45,8 @@ type clientConfig struct {
 	CABundle []byte `json:"caBundle"`
 }
 
-// patch returns the smallest change that gives t the bundle, or nil if it has it. Positions in the list are guarded by the name
-// found there, so that a patch never lands on another webhook.
+// patch returns the smallest change that gives t the bundle, or nil if it has it. Positions in the
+// list are guarded by the name found there, so that a patch never lands on another webhook.
 func (t *target) patch(bundle []byte) ([]byte, error) {
 	if t.Webhooks == nil {
 		return t.conversionPatch(bundle)
