@@ -116,7 +116,7 @@ func TestProgressShowsEachStage(t *testing.T) {
 	for line := range strings.Lines(out.String()) {
 		got = append(got, strings.Join(strings.Fields(line), " "))
 	}
-	want := []string{"✓ Starting etcd 0.4s", "- Finding machines: no machines here", "✗ manager 2.0s"}
+	want := []string{"✓ Starting etcd 0.4s", "- Finding machines - no machines here", "✗ manager 2.0s"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("progress (-want +got):\n%s", diff)
 	}

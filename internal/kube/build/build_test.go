@@ -214,7 +214,7 @@ func TestBuildThatFailsSaysWhyAndLeavesNothing(t *testing.T) {
 				kubefake.Write(t, filepath.Join(b.Source, "staging", "component-base", "version", "base.go"),
 					"package version\n\nfunc Get() string { return \"v0.0.0-moved\" }\n")
 			},
-			want: `is Kubernetes v0.0.0-moved, but v1.36.3 is needed`,
+			want: `is Kubernetes v0.0.0-moved, but v1.36.3 is required`,
 		},
 		{
 			name: "a program that is not Kubernetes is found out",
