@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/cli/management"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/operate/inspect"
@@ -165,16 +166,12 @@ func table(w stdio.Writer, all []droverv1.AuditRecord) error {
 func changes(all []droverv1.AuditedChange) string {
 	const most = 3
 	var out []string
-	for _, c := range all[:min(len(all), most)] {
-		text := strings.TrimPrefix(c.Path, "spec.")
+	for _, c := range all {
+		line := strings.TrimPrefix(c.Path, "spec.")
 		if c.From != "" || c.To != "" {
-			text += fmt.Sprintf(" %s → %s", cmp.Or(c.From, "none"), cmp.Or(c.To, "none"))
+			line += fmt.Sprintf(" %s → %s", cmp.Or(c.From, "none"), cmp.Or(c.To, "none"))
 		}
-		out = append(out, text)
+		out = append(out, line)
 	}
-	line := cmp.Or(strings.Join(out, ", "), "-")
-	if more := len(all) - most; more > 0 {
-		line += fmt.Sprintf(" and %d more", more)
-	}
-	return line
+	return cmp.Or(text.FirstN(out, most), "-")
 }

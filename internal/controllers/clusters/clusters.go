@@ -1,5 +1,5 @@
-// Package clusters makes, changes and removes clusters out of Clusters and their configs. It puts its parts together and holds no logic of
-// its own: the map of it is the list in Setup.
+// Package clusters assembles the controller and the webhooks of Clusters and their configs. It contains no logic of its own. Start
+// with Setup.
 package clusters
 
 import (
@@ -20,25 +20,25 @@ import (
 	"github.com/drover-dev/drover/internal/model/addons/sources"
 )
 
-// keepRecords is how many records of who did what stay.
+// keepRecords is the number of audit records to keep.
 const keepRecords = 10000
 
-// Options are what clusters need to know.
+// Options configure the controller and the webhooks.
 type Options struct {
-	// Metadata watches the metadata of Secrets.
+	// Metadata caches the metadata of Secrets and namespaces.
 	Metadata ctrlcache.Cache
-	// Charts is where the charts that ship with Drover are, as oci://host/path. Without it clusters get no network.
+	// Charts is the location of the charts of Drover, as oci://host/path. Without it, clusters get no Pod network.
 	Charts string
-	// ManagementCluster is the name that this management plane goes by, if it has no Cluster of its own.
+	// ManagementCluster is the name of this management plane, if it has no Cluster.
 	ManagementCluster string
 	// WatchFilter limits the controllers to objects with this value of the watch label; empty means all.
 	WatchFilter string
-	// Concurrency is the number of objects that are reconciled at a time.
+	// Concurrency is the number of concurrent reconciles.
 	Concurrency int
 }
 
-// Setup adds the controller and the webhooks to mgr. What becomes of the objects that are made is up to Cluster API, the Packet provider and
-// add-ons.
+// Setup adds the controller and the webhooks to mgr. Cluster API, the Packet provider and add-ons reconcile the objects that the
+// controller creates.
 func Setup(mgr ctrl.Manager, o Options) error {
 	network, err := charts.Version("cni")
 	if err != nil {

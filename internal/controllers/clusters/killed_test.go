@@ -29,8 +29,8 @@ func beDrover() {
 	os.Exit(cli.Main())
 }
 
-// TestCommandsThatAreKilledGoOn kills the commands for workload clusters in each of their phases. What they began is done once.
-func TestCommandsThatAreKilledGoOn(t *testing.T) {
+// TestKilledCommandsResume kills the commands for workload clusters in each of their phases. What they began is done once.
+func TestKilledCommandsResume(t *testing.T) {
 	w := newWorld(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "kid.yaml")

@@ -51,7 +51,7 @@ spec:
 
 func named(name string) string { return strings.ReplaceAll(workload, "NAME", name) }
 
-func TestAWorkloadClusterLivesItsWholeLife(t *testing.T) {
+func TestWorkloadClusterLifecycle(t *testing.T) {
 	spans := traced(t)
 	w := newWorld(t)
 	t.Chdir(t.TempDir())

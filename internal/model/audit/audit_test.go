@@ -31,7 +31,7 @@ func cluster(edit func(*anywherev1.Cluster)) *anywherev1.Cluster {
 	return c
 }
 
-func TestChangesAreToldByPathAndSecretsAreNot(t *testing.T) {
+func TestChangesOmitSecretValues(t *testing.T) {
 	old := cluster(func(c *anywherev1.Cluster) {
 		c.Spec.ProxyConfiguration = &anywherev1.ProxyConfiguration{HTTPProxy: "http://me:secret@gate:1"}
 	})
@@ -51,7 +51,7 @@ func TestChangesAreToldByPathAndSecretsAreNot(t *testing.T) {
 	}
 }
 
-func TestAnActionIsCalledByItsMostTellingChange(t *testing.T) {
+func TestActionNamesTheMostImportantChange(t *testing.T) {
 	for want, paths := range map[droverv1.AuditAction][]string{
 		droverv1.Upgraded: {"spec.controlPlaneConfiguration.count", "spec.workerNodeGroupConfigurations[a].kubernetesVersion"},
 		droverv1.Scaled:   {"spec.proxyConfiguration.httpProxy", "spec.workerNodeGroupConfigurations[a].autoscalingConfiguration.maxCount"},
@@ -62,12 +62,12 @@ func TestAnActionIsCalledByItsMostTellingChange(t *testing.T) {
 			changes = append(changes, droverv1.AuditedChange{Path: p})
 		}
 		if got := action(changes); got != want {
-			t.Errorf("%v are called %s, want %s", paths, got, want)
+			t.Errorf("%v: action %s, want %s", paths, got, want)
 		}
 	}
 }
 
-// asked is what becomes of a Cluster when somebody changes it and the API server stores that.
+// asked returns the Cluster that the API server stores after a user has changed it.
 func asked(t *testing.T, old *anywherev1.Cluster, by string, edit func(*anywherev1.Cluster)) *anywherev1.Cluster {
 	t.Helper()
 	fresh := old.DeepCopy()
@@ -89,62 +89,62 @@ func told(c *anywherev1.Cluster) []string {
 	return out
 }
 
-func TestEveryChangeIsKeptUntilItIsRecorded(t *testing.T) {
+func TestChangesArePendingUntilRecorded(t *testing.T) {
 	c := cluster(nil)
-	if err := Stamp(nil, c, user("ann"), noon); err != nil {
+	if err := Stamp(nil, c, user("creator"), noon); err != nil {
 		t.Fatal(err)
 	}
-	c = asked(t, c, "bob", func(c *anywherev1.Cluster) { c.Spec.KubernetesVersion = "1.36" })
-	c = asked(t, c, "eve", func(c *anywherev1.Cluster) { c.Labels = map[string]string{"a": "b"} })
-	c = asked(t, c, "cid", func(c *anywherev1.Cluster) { c.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(2) })
-	if d := cmp.Diff([]string{"u-1 ann Created", "u-2 bob Upgraded", "u-3 cid Scaled"}, told(c)); d != "" {
+	c = asked(t, c, "administrator", func(c *anywherev1.Cluster) { c.Spec.KubernetesVersion = "1.36" })
+	c = asked(t, c, "other", func(c *anywherev1.Cluster) { c.Labels = map[string]string{"a": "b"} })
+	c = asked(t, c, "operator", func(c *anywherev1.Cluster) { c.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(2) })
+	if d := cmp.Diff([]string{"u-1 creator Created", "u-2 administrator Upgraded", "u-3 operator Scaled"}, told(c)); d != "" {
 		t.Error(d)
 	}
 	c.Status.AuditedGeneration = 2
-	if d := cmp.Diff([]string{"u-3 cid Scaled"}, told(c)); d != "" {
+	if d := cmp.Diff([]string{"u-3 operator Scaled"}, told(c)); d != "" {
 		t.Errorf("after two were recorded: %s", d)
 	}
 	c.Status.AuditedGeneration = 3
-	c = asked(t, c, "dan", func(c *anywherev1.Cluster) { c.Labels = nil })
+	c = asked(t, c, "viewer", func(c *anywherev1.Cluster) { c.Labels = nil })
 	if _, left := c.Annotations[Annotation]; left || len(told(c)) != 0 {
 		t.Errorf("after all were recorded there is still %q", c.Annotations[Annotation])
 	}
 }
 
-func TestNobodyWritesTheirOwnHistory(t *testing.T) {
+func TestUsersCannotForgeChanges(t *testing.T) {
 	c := cluster(func(c *anywherev1.Cluster) {
-		c.Annotations = map[string]string{Annotation: `[{"generation":1,"action":"Created","user":"somebody else"}]`}
+		c.Annotations = map[string]string{Annotation: `[{"generation":1,"action":"Created","user":"administrator"}]`}
 	})
-	if err := Stamp(nil, c, user("eve"), noon); err != nil {
+	if err := Stamp(nil, c, user("other"), noon); err != nil {
 		t.Fatal(err)
 	}
-	c = asked(t, c, "eve", func(c *anywherev1.Cluster) { c.Annotations[Annotation] = `[]` })
-	c = asked(t, c, "eve", func(c *anywherev1.Cluster) { delete(c.Annotations, Annotation) })
-	c = asked(t, c, "eve", func(c *anywherev1.Cluster) { c.Annotations[Annotation] = "garbage"; c.Spec.KubernetesVersion = "1.36" })
-	if d := cmp.Diff([]string{"u-1 eve Created", "u-2 eve Upgraded"}, told(c)); d != "" {
+	c = asked(t, c, "other", func(c *anywherev1.Cluster) { c.Annotations[Annotation] = `[]` })
+	c = asked(t, c, "other", func(c *anywherev1.Cluster) { delete(c.Annotations, Annotation) })
+	c = asked(t, c, "other", func(c *anywherev1.Cluster) { c.Annotations[Annotation] = "garbage"; c.Spec.KubernetesVersion = "1.36" })
+	if d := cmp.Diff([]string{"u-1 other Created", "u-2 other Upgraded"}, told(c)); d != "" {
 		t.Error(d)
 	}
 }
 
-func TestARequestThatWasRefusedLaterIsNotRecorded(t *testing.T) {
+func TestRejectedRequestsAreNotRecorded(t *testing.T) {
 	c := cluster(nil)
-	if err := Stamp(nil, c, user("ann"), noon); err != nil {
+	if err := Stamp(nil, c, user("creator"), noon); err != nil {
 		t.Fatal(err)
 	}
 	next := c.DeepCopy()
 	next.Spec.KubernetesVersion = "1.36"
-	if err := Stamp(c, next, user("bob"), noon); err != nil {
+	if err := Stamp(c, next, user("administrator"), noon); err != nil {
 		t.Fatal(err)
 	}
-	next.Generation = 1 // stored by nobody
-	if d := cmp.Diff([]string{"u-1 ann Created"}, told(next)); d != "" {
+	next.Generation = 1 // The API server did not store it.
+	if d := cmp.Diff([]string{"u-1 creator Created"}, told(next)); d != "" {
 		t.Error(d)
 	}
 }
 
-func TestWhatIsNotedStaysSmall(t *testing.T) {
+func TestAnnotationIsBounded(t *testing.T) {
 	c := cluster(nil)
-	who := authenticationv1.UserInfo{Username: "ann"}
+	who := authenticationv1.UserInfo{Username: "creator"}
 	for i := range 1000 {
 		who.Groups = append(who.Groups, strings.Repeat("g", 50)+fmt.Sprint(i))
 	}
@@ -152,12 +152,12 @@ func TestWhatIsNotedStaysSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 3 * keep {
-		c = asked(t, c, "ann", func(c *anywherev1.Cluster) { c.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(i + 10) })
+		c = asked(t, c, "creator", func(c *anywherev1.Cluster) { c.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(i + 10) })
 	}
 	if n := len(c.Annotations[Annotation]); n > 64<<10 {
 		t.Errorf("the annotation has %d bytes", n)
 	}
-	if got := told(c); len(got) != keep || got[len(got)-1] != fmt.Sprintf("u-%d ann Scaled", c.Generation) {
+	if got := told(c); len(got) != keep || got[len(got)-1] != fmt.Sprintf("u-%d creator Scaled", c.Generation) {
 		t.Errorf("%d changes are kept, the last one is %q", len(got), got[len(got)-1])
 	}
 }

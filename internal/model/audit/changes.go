@@ -14,11 +14,11 @@ import (
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 )
 
-// telling are fields whose values are versions, numbers or names of objects. All others are told without their values, as proxies have
-// passwords in them.
-var telling = regexp.MustCompile(`(^|\.)(kubernetesVersion|eksaVersion|count|minCount|maxCount|machineGroupRef\.(kind|name)|name)$`)
+// harmless matches fields whose values are versions, counts or names of objects. Records omit all other values, because proxies, for
+// example, may contain passwords.
+var harmless = regexp.MustCompile(`(^|\.)(kubernetesVersion|eksaVersion|count|minCount|maxCount|machineGroupRef\.(kind|name)|name)$`)
 
-// Changes are the fields in which two specs differ, in the order of their paths. Workers are told apart by the names of their groups.
+// Changes returns the fields in which two specs differ, sorted by path. Paths contain the names of worker groups instead of indexes.
 func Changes(old, asked *anywherev1.ClusterSpec) []droverv1.AuditedChange {
 	before, after := map[string]any{}, map[string]any{}
 	flatten("spec", tree(old), before)
@@ -37,7 +37,7 @@ func Changes(old, asked *anywherev1.ClusterSpec) []droverv1.AuditedChange {
 			continue
 		}
 		c := droverv1.AuditedChange{Path: path}
-		if telling.MatchString(path) {
+		if harmless.MatchString(path) {
 			c.From, c.To = text(from), text(to)
 		}
 		out = append(out, c)
@@ -45,7 +45,7 @@ func Changes(old, asked *anywherev1.ClusterSpec) []droverv1.AuditedChange {
 	return out
 }
 
-// tree is a spec as JSON has it. A spec came as JSON, so this can't fail.
+// tree decodes a spec as JSON. It can't fail, because a spec can always be encoded.
 func tree(spec *anywherev1.ClusterSpec) any {
 	data, err := json.Marshal(spec)
 	if err != nil {
@@ -56,7 +56,7 @@ func tree(spec *anywherev1.ClusterSpec) any {
 	return out
 }
 
-// flatten lists the leaves of a tree by their paths.
+// flatten collects the leaves of a tree by path.
 func flatten(path string, v any, into map[string]any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -72,7 +72,7 @@ func flatten(path string, v any, into map[string]any) {
 	}
 }
 
-// element is the name of a list's element, or its place.
+// element returns the name of an element of a list, or its index.
 func element(i int, v any) string {
 	if m, ok := v.(map[string]any); ok {
 		if name, ok := m["name"].(string); ok && name != "" {
@@ -89,7 +89,7 @@ func text(v any) string {
 	return fmt.Sprint(v)
 }
 
-// action is what to call a set of changes.
+// action returns the action that describes a set of changes.
 func action(changes []droverv1.AuditedChange) droverv1.AuditAction {
 	ends := func(suffixes ...string) bool {
 		return slices.ContainsFunc(changes, func(c droverv1.AuditedChange) bool {

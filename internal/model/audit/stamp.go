@@ -1,9 +1,9 @@
-// Package audit records who created, changed and deleted Clusters.
+// Package audit determines who created, changed and deleted Clusters. It is pure; controllers write the AuditRecords.
 //
-// A request is told to a webhook, which may not have effects of its own: whether it will be carried out is not known yet. So the mutating
-// webhook writes the request into an annotation of the Cluster itself (Stamp), in one piece with the change that it is about. The controller
-// turns what it finds there into AuditRecords (Recorder), which outlive the Cluster, and notes in the status how far it has got. Only a deletion,
-// which changes nothing that could be written to, is recorded by the webhook.
+// A webhook must not have side effects, because the request may still be rejected. Therefore the mutating webhook stores each change
+// in an annotation of the Cluster (Stamp), together with the change itself. The controller converts the annotation to AuditRecords
+// (Pending), which outlive the Cluster, and notes the recorded generation in the status. Only a deletion, which changes no object, is
+// recorded by the webhook (Deletion).
 package audit
 
 import (
@@ -19,10 +19,10 @@ import (
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 )
 
-// Annotation holds the changes of a Cluster that are not recorded yet. Only the webhook writes it.
+// Annotation contains the changes of a Cluster that are not recorded yet. Only the webhook writes it.
 const Annotation = "audit.drover.dev/changes"
 
-// keep bounds the annotation. Only changes that nobody recorded are in it, so this many were made while no manager ran.
+// keep bounds the changes in the annotation, which only accumulate while no manager is running.
 const keep = 100
 
 // maxGroups and maxChanges bound a record.
@@ -41,8 +41,8 @@ type entry struct {
 	Changes    []droverv1.AuditedChange `json:"changes,omitempty"`
 }
 
-// Stamp notes on a Cluster who asked for its present spec; old is nil if it is new. What was noted before and is not recorded yet stays, and
-// whatever the request has in that place itself goes.
+// Stamp adds the change from old to asked to the annotation; old is nil for a new Cluster. It keeps unrecorded changes of old, and
+// ignores the annotation of the request.
 func Stamp(old, asked *anywherev1.Cluster, who authenticationv1.UserInfo, now time.Time) error {
 	var pending []entry
 	e := entry{Generation: 1, Action: droverv1.Created, User: who.Username, Groups: bounded(who.Groups, maxGroups), Time: metav1.NewMicroTime(now.UTC())}
@@ -67,13 +67,13 @@ func write(c *anywherev1.Cluster, pending []entry) error {
 	}
 	data, err := json.Marshal(pending[max(0, len(pending)-keep):])
 	if err != nil {
-		return fmt.Errorf("noting who asked for Cluster %q: %w", c.Name, err)
+		return fmt.Errorf("encoding the changes of Cluster %q: %w", c.Name, err)
 	}
 	metav1.SetMetaDataAnnotation(&c.ObjectMeta, Annotation, string(data))
 	return nil
 }
 
-// unrecorded reads what is noted on a Cluster. What can't be read was not written by us.
+// unrecorded returns the changes in the annotation that are not recorded yet. It ignores an annotation that Stamp did not write.
 func unrecorded(c *anywherev1.Cluster) []entry {
 	var all []entry
 	if json.Unmarshal([]byte(c.Annotations[Annotation]), &all) != nil {
@@ -84,12 +84,12 @@ func unrecorded(c *anywherev1.Cluster) []entry {
 
 func bounded[T any](all []T, most int) []T { return all[:min(len(all), most)] }
 
-// Pending are the records of what is noted on a Cluster and was not recorded yet.
+// Pending returns the records of unrecorded changes.
 func Pending(c *anywherev1.Cluster) []*droverv1.AuditRecord {
 	var out []*droverv1.AuditRecord
 	for _, e := range unrecorded(c) {
 		if e.Generation > c.Generation {
-			continue // noted by a request that was never carried out
+			continue // The request was rejected.
 		}
 		r := record(c, fmt.Sprintf("%s-%d", c.UID, e.Generation))
 		r.Spec.Action, r.Spec.User, r.Spec.Groups = e.Action, e.User, e.Groups
@@ -99,7 +99,7 @@ func Pending(c *anywherev1.Cluster) []*droverv1.AuditRecord {
 	return out
 }
 
-// Deletion is the record of a Cluster that somebody deletes.
+// Deletion returns the record of a deletion.
 func Deletion(c *anywherev1.Cluster, who authenticationv1.UserInfo, now time.Time) *droverv1.AuditRecord {
 	r := record(c, string(c.UID)+"-deleted")
 	r.Spec.Action, r.Spec.User, r.Spec.Groups = droverv1.Deleted, who.Username, bounded(who.Groups, maxGroups)

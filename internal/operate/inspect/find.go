@@ -2,9 +2,10 @@ package inspect
 
 import (
 	"fmt"
-	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/drover-dev/drover/internal/base/text"
 )
 
 // namesShown bounds how many names an error lists.
@@ -26,7 +27,7 @@ func (e *NotFoundError) Error() string {
 		message += fmt.Sprintf(" in namespace %q", e.Namespace)
 	}
 	if len(e.Others) > 0 {
-		message += fmt.Sprintf("; existing %ss: %s", e.Kind, firstN(e.Others, namesShown))
+		message += fmt.Sprintf("; existing %ss: %s", e.Kind, text.FirstN(e.Others, namesShown))
 	}
 	return message
 }
@@ -52,14 +53,6 @@ func find[T any](all []T, q query, keyOf func(*T) client.ObjectKey) (*T, error) 
 	case 1:
 		return found, nil
 	default:
-		return nil, fmt.Errorf("found %d %ss named %q: %s; select one with --namespace", len(matches), q.kind, q.name, firstN(matches, namesShown))
+		return nil, fmt.Errorf("found %d %ss named %q: %s; select one with --namespace", len(matches), q.kind, q.name, text.FirstN(matches, namesShown))
 	}
-}
-
-// firstN joins the first n items and counts the others.
-func firstN(items []string, n int) string {
-	if len(items) <= n {
-		return strings.Join(items, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(items[:n], ", "), len(items)-n)
 }

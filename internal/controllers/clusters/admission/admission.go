@@ -1,8 +1,8 @@
-// Package admission holds the rules for Clusters and their configs that depend on more than one object: on what was there before, on others of
-// the same name, on who asks. What can be said of a spec alone is said by package spec, here as on the command line. The texts are those that
-// people's scripts know.
+// Package admission implements the webhooks of Clusters and their configs: rules that depend on the old object, on other objects or on
+// the user. Package spec contains the rules that depend on a spec alone, and the command line applies the same ones. Some
+// messages are those of EKS Anywhere, because scripts match them.
 //
-// An update that leaves the spec alone is never refused: finalizers must come off. Start with Setup.
+// An update that does not change the spec is never rejected, so that finalizers can be removed. Start with Setup.
 package admission
 
 import (
@@ -20,13 +20,13 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/clusters/records"
 )
 
-// Options are what the rules depend on.
+// Options configure the rules.
 type Options struct {
-	// Version is the version of Kubernetes for a minor.
+	// Version returns the Kubernetes version of a minor version.
 	Version func(minor string) (string, error)
-	// ManagementCluster is the name that this management plane goes by, if it has no Cluster of its own.
+	// ManagementCluster is the name of this management plane, if it has no Cluster.
 	ManagementCluster string
-	// Records takes who deletes a Cluster.
+	// Records records deletions.
 	Records *records.Recorder
 }
 
@@ -58,12 +58,12 @@ func add[T client.Object](mgr ctrl.Manager, object T, rules configRules[T]) erro
 	return nil
 }
 
-// refusal is an answer for what can't be done.
-func refusal(format string, args ...any) error {
+// rejection rejects an operation.
+func rejection(format string, args ...any) error {
 	return answer(http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf(format, args...))
 }
 
-// invalid is an answer for what has to be written otherwise.
+// invalid rejects the content of an object.
 func invalid(text string) error {
 	return answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, text)
 }

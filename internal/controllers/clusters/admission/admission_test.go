@@ -86,7 +86,7 @@ func (w *world) expect(name, want string, err error) {
 	}
 }
 
-func TestWhichClustersCanBeCreated(t *testing.T) {
+func TestClusterCreateRules(t *testing.T) {
 	w := newWorld(t)
 	w.must(w.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns + "-other"}}))
 	taken := w.workload("taken")
@@ -137,7 +137,7 @@ func TestWhichClustersCanBeCreated(t *testing.T) {
 	}
 }
 
-func TestWhichClustersCanBeChanged(t *testing.T) {
+func TestClusterUpdateRules(t *testing.T) {
 	w := newWorld(t)
 	for _, tc := range []struct {
 		name   string
@@ -170,7 +170,7 @@ func TestWhichClustersCanBeChanged(t *testing.T) {
 	}
 }
 
-func TestWhichClustersCanBeDeleted(t *testing.T) {
+func TestClusterDeleteRules(t *testing.T) {
 	w := newWorld(t)
 	manages := func(name string, annotations map[string]string) *anywherev1.Cluster {
 		c := w.workload(name)
@@ -197,7 +197,7 @@ func (w *world) delete(c *anywherev1.Cluster) error {
 	return err
 }
 
-func TestWhoDeletesAClusterIsOnRecordUnlessItIsADryRunOrRefused(t *testing.T) {
+func TestDeletionsAreRecorded(t *testing.T) {
 	w := newWorld(t)
 	recorded := func(name string) bool {
 		err := w.Get(t.Context(), client.ObjectKey{Name: name + "-deleted"}, &droverv1.AuditRecord{})
@@ -221,7 +221,7 @@ func TestWhoDeletesAClusterIsOnRecordUnlessItIsADryRunOrRefused(t *testing.T) {
 	}
 }
 
-func TestConfigsThatCanBeChanged(t *testing.T) {
+func TestConfigUpdateRules(t *testing.T) {
 	datacenter := configRules[*anywherev1.PacketDatacenterConfig]{spec: func(o *anywherev1.PacketDatacenterConfig) any { return o.Spec }, fixed: always}
 	was := &anywherev1.PacketDatacenterConfig{Spec: anywherev1.PacketDatacenterConfigSpec{ProjectID: "p", Metro: "da"}}
 	is := was.DeepCopy()
@@ -247,7 +247,7 @@ func TestConfigsThatCanBeChanged(t *testing.T) {
 	w.expect("the login of a workload cluster", "", err)
 }
 
-func TestWhoMadeAClusterIsWrittenDownAndStays(t *testing.T) {
+func TestCreatorIsImmutable(t *testing.T) {
 	w := newWorld(t)
 	kim := authenticationv1.UserInfo{Username: "kim", Groups: []string{"system:authenticated"}}
 	admin := authenticationv1.UserInfo{Username: "admin", Groups: []string{"system:masters", "system:authenticated"}}
@@ -285,7 +285,7 @@ func TestWhoMadeAClusterIsWrittenDownAndStays(t *testing.T) {
 	}
 }
 
-func TestWhichCredentialsCanBeNamed(t *testing.T) {
+func TestCredentialsRules(t *testing.T) {
 	w := newWorld(t)
 	for name, labels := range map[string]map[string]string{"meant": {anywherev1.CredentialsLabel: "true"}, "other": nil} {
 		w.must(w.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: name, Labels: labels}}))
@@ -303,7 +303,7 @@ func TestWhichCredentialsCanBeNamed(t *testing.T) {
 	}
 }
 
-func TestWhoMovesAClusterDoesNotMakeOrDeleteIt(t *testing.T) {
+func TestMovesAreNotRecorded(t *testing.T) {
 	w := newWorld(t)
 	kim := authenticationv1.UserInfo{Username: "kim", Groups: []string{"system:authenticated"}}
 	admin := authenticationv1.UserInfo{Username: "admin", Groups: []string{"system:masters", "system:authenticated"}}

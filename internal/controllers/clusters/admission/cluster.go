@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -16,24 +15,25 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/controllers/clusters/cluster"
 	"github.com/drover-dev/drover/internal/controllers/clusters/records"
 	"github.com/drover-dev/drover/internal/model/audit"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
-// clusterRules are those for Clusters.
+// clusterRules are the webhooks of Clusters.
 type clusterRules struct {
 	Options
 
-	// reader reads from the manager's cache, live from the API server.
+	// reader reads from the cache of the manager, live from the API server.
 	reader, live   client.Reader
 	mayImpersonate func(ctx context.Context, user authenticationv1.UserInfo, as string) (bool, error)
 	records        *records.Recorder
 	now            func() time.Time
 }
 
-// Default fills in what is left out, and notes who made the Cluster and who asks for what.
+// Default sets defaults, the creator of a new Cluster, and the pending audit records.
 func (r *clusterRules) Default(ctx context.Context, c *anywherev1.Cluster) error {
 	if c.DeletionTimestamp.IsZero() {
 		spec.DefaultCluster(c)
@@ -62,21 +62,21 @@ func (r *clusterRules) Default(ctx context.Context, c *anywherev1.Cluster) error
 	return audit.Stamp(was, c, request.UserInfo, r.now())
 }
 
-// ValidateCreate checks a new object. One that is paused is on its way from elsewhere, and was good there.
+// ValidateCreate checks a new object. A paused one is being moved from another management plane, which has validated it.
 func (r *clusterRules) ValidateCreate(ctx context.Context, c *anywherev1.Cluster) (admission.Warnings, error) {
 	if !c.IsPaused() && c.IsSelfManaged() && !c.IsManagedByCLI() {
-		return nil, refusal("creating new cluster on existing cluster is not supported for self managed clusters")
+		return nil, rejection("creating new cluster on existing cluster is not supported for self managed clusters")
 	}
 	if !c.IsPaused() && len(c.Spec.EtcdEncryption) > 0 {
 		return nil, invalid("spec.etcdEncryption: etcdEncryption is not supported during cluster creation")
 	}
-	if err := r.free(ctx, c); err != nil {
+	if err := r.uniqueName(ctx, c); err != nil {
 		return nil, err
 	}
 	return nil, r.content(ctx, c)
 }
 
-// ValidateUpdate checks a changed object.
+// ValidateUpdate checks an updated object.
 func (r *clusterRules) ValidateUpdate(ctx context.Context, was, is *anywherev1.Cluster) (admission.Warnings, error) {
 	if !is.DeletionTimestamp.IsZero() || equality.Semantic.DeepEqual(was.Spec, is.Spec) {
 		return nil, nil
@@ -87,7 +87,7 @@ func (r *clusterRules) ValidateUpdate(ctx context.Context, was, is *anywherev1.C
 	return nil, r.content(ctx, is)
 }
 
-// ValidateDelete puts on record who deletes a Cluster that may be deleted.
+// ValidateDelete checks whether a Cluster may be deleted, and records the deletion.
 func (r *clusterRules) ValidateDelete(ctx context.Context, c *anywherev1.Cluster) (admission.Warnings, error) {
 	if err := r.deletable(ctx, c); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (r *clusterRules) ValidateDelete(ctx context.Context, c *anywherev1.Cluster
 	return nil, r.records.RecordDeletion(ctx, c, request.UserInfo, r.now())
 }
 
-// deletable keeps management clusters, which are removed by a command that first makes room for what they hold.
+// deletable protects management clusters, which only a command may delete.
 func (r *clusterRules) deletable(ctx context.Context, c *anywherev1.Cluster) error {
 	if c.IsManaged() || c.IsPaused() {
 		return nil
@@ -114,14 +114,14 @@ func (r *clusterRules) deletable(ctx context.Context, c *anywherev1.Cluster) err
 	case err != nil:
 		return err
 	case len(names) > 0:
-		return refusal("deleting management cluster %s while workload clusters are managed by it is not supported: delete %s first", c.Name, brief(names))
+		return rejection("deleting management cluster %s while workload clusters are managed by it is not supported; delete %s first", c.Name, text.FirstN(names, maxNames))
 	case !c.IsManagedByCLI():
-		return refusal("deleting self-managed clusters is not supported")
+		return rejection("deleting self-managed clusters is not supported")
 	}
 	return nil
 }
 
-// content is what can be said of a spec, and what it means for this management plane.
+// content validates a spec for this management plane.
 func (r *clusterRules) content(ctx context.Context, c *anywherev1.Cluster) error {
 	wrong := spec.ValidateCluster(c)
 	wrong = append(wrong, r.shipped(c)...)
@@ -131,7 +131,7 @@ func (r *clusterRules) content(ctx context.Context, c *anywherev1.Cluster) error
 	return r.notNewer(ctx, c)
 }
 
-// shipped says which versions of Kubernetes can't be had.
+// shipped rejects unsupported Kubernetes versions.
 func (r *clusterRules) shipped(c *anywherev1.Cluster) spec.Violations {
 	var wrong spec.Violations
 	check := func(path, minor string) {
@@ -139,7 +139,7 @@ func (r *clusterRules) shipped(c *anywherev1.Cluster) spec.Violations {
 			return
 		}
 		if _, err := r.Version(minor); err != nil {
-			wrong = append(wrong, spec.Violation{Path: "Cluster/" + c.Name + ": " + path, Problem: err.Error(), Remedy: "choose one of these"})
+			wrong = append(wrong, spec.Violation{Path: "Cluster/" + c.Name + ": " + path, Problem: err.Error(), Remedy: "use a supported version"})
 		}
 	}
 	check("spec.kubernetesVersion", c.Spec.KubernetesVersion)
@@ -151,14 +151,14 @@ func (r *clusterRules) shipped(c *anywherev1.Cluster) spec.Violations {
 	return wrong
 }
 
-// free says whether nobody has the name: machines and credentials of all clusters are in one namespace.
-func (r *clusterRules) free(ctx context.Context, c *anywherev1.Cluster) error {
+// uniqueName rejects a name that is taken, because machines and credentials of all clusters share one namespace.
+func (r *clusterRules) uniqueName(ctx context.Context, c *anywherev1.Cluster) error {
 	other, err := cluster.Named(ctx, r.reader, c.Name)
 	if err != nil {
 		return err
 	}
 	if other != nil && other.Namespace != c.Namespace {
-		return refusal("cluster name %s already exists, in namespace %s: choose another", c.Name, other.Namespace)
+		return rejection("cluster name %s already exists in namespace %s; choose another name", c.Name, other.Namespace)
 	}
 	made := &clusterv1.Cluster{}
 	err = r.live.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: c.Name}, made)
@@ -169,12 +169,12 @@ func (r *clusterRules) free(ctx context.Context, c *anywherev1.Cluster) error {
 		return err
 	}
 	if made.Labels[anywherev1.ClusterNameLabel] != c.Name || made.Labels[anywherev1.ClusterNamespaceLabel] != c.Namespace {
-		return refusal("cluster name %s already exists, in namespace %s: choose another", c.Name, anywherev1.SystemNamespace)
+		return rejection("cluster name %s already exists in namespace %s; choose another name", c.Name, anywherev1.SystemNamespace)
 	}
 	return nil
 }
 
-// notNewer says whether the management cluster is at least of the version of what it is to manage.
+// notNewer rejects a workload cluster that is newer than its management cluster.
 func (r *clusterRules) notNewer(ctx context.Context, c *anywherev1.Cluster) error {
 	if c.IsSelfManaged() || c.Spec.EksaVersion == "" {
 		return nil
@@ -185,21 +185,14 @@ func (r *clusterRules) notNewer(ctx context.Context, c *anywherev1.Cluster) erro
 	}
 	mine, err := version.ParseSemantic(c.Spec.EksaVersion)
 	if err != nil {
-		return nil //nolint:nilerr // said before
+		return nil //nolint:nilerr // package spec reports it
 	}
 	theirs, err := version.ParseSemantic(manager.Spec.EksaVersion)
 	if err == nil && theirs.LessThan(mine) {
-		return refusal("cannot upgrade workload cluster to %s while management cluster is an older version: %s", c.Spec.EksaVersion, manager.Spec.EksaVersion)
+		return rejection("cannot upgrade workload cluster to %s while management cluster is an older version: %s", c.Spec.EksaVersion, manager.Spec.EksaVersion)
 	}
 	return nil
 }
 
-// mostNames bounds a text, whatever the size of a fleet.
-const mostNames = 5
-
-func brief(names []string) string {
-	if len(names) > mostNames {
-		names = append(names[:mostNames:mostNames], "and others")
-	}
-	return strings.Join(names, ", ")
-}
+// maxNames bounds the names in a message.
+const maxNames = 5

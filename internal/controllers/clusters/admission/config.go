@@ -11,19 +11,19 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
-// configRules are those for what a Cluster names.
+// configRules are the webhooks of objects that a Cluster references.
 type configRules[T client.Object] struct {
-	// spec is what of an object is looked at; nil if there is nothing.
+	// spec returns the part of an object to compare; nil if there is none.
 	spec func(T) any
-	// fixed says that it can't be changed; nil if it can.
+	// fixed reports whether it is immutable; nil means that it is not.
 	fixed func(client.Object) bool
-	// more is what else a new object must be; nil if there is nothing.
+	// more is an additional check; nil if there is none.
 	more func(context.Context, T) error
 }
 
 func always(client.Object) bool { return true }
 
-// ofManagement says that an object is not a workload cluster's.
+// ofManagement reports whether an object belongs to a management cluster.
 func ofManagement(o client.Object) bool {
 	return o.GetAnnotations()[anywherev1.ManagedByAnnotation] == ""
 }
@@ -39,18 +39,18 @@ func (r *configRules[T]) ValidateCreate(ctx context.Context, o T) (admission.War
 	return nil, nil
 }
 
-// ValidateUpdate checks a changed object. While it is paused, as when it moves or a command is at work, everything can be changed.
+// ValidateUpdate checks an updated object. Everything may change while it is paused, as during a move.
 func (r *configRules[T]) ValidateUpdate(ctx context.Context, was, is T) (admission.Warnings, error) {
 	if !is.GetDeletionTimestamp().IsZero() || r.spec == nil || equality.Semantic.DeepEqual(r.spec(was), r.spec(is)) {
 		return nil, nil
 	}
 	if paused := was.GetAnnotations()[anywherev1.PausedAnnotation] == "true"; !paused && r.fixed != nil && r.fixed(was) {
-		return nil, invalid("spec: Forbidden: config is immutable; make another object under another name")
+		return nil, invalid("spec: Forbidden: config is immutable; create an object with another name")
 	}
 	return r.ValidateCreate(ctx, is)
 }
 
-// ValidateDelete refuses nothing: a Cluster tells what it misses.
+// ValidateDelete allows every deletion: a Cluster reports missing objects.
 func (r *configRules[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) {
 	return nil, nil
 }

@@ -18,20 +18,20 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/clusters/cluster"
 )
 
-// former is what a Cluster was before the request; nil if it is new.
+// former returns the Cluster before the request, or nil if it is new.
 func former(request admission.Request) (*anywherev1.Cluster, error) {
 	if request.Operation != admissionv1.Update {
 		return nil, nil
 	}
 	was := &anywherev1.Cluster{}
 	if err := json.Unmarshal(request.OldObject.Raw, was); err != nil {
-		return nil, fmt.Errorf("reading what Cluster %q was: %w", request.Name, err)
+		return nil, fmt.Errorf("decoding the old Cluster %q: %w", request.Name, err)
 	}
 	return was, nil
 }
 
-// sign notes who made a Cluster. Nobody else's name can be put there, and the name stays, because it decides who is given the kubeconfig. Who
-// may act as somebody else may also sign for them, as those must who move Clusters to another management plane.
+// sign sets the creator of a Cluster, which is immutable because it determines who may read the kubeconfig. Only users who may
+// impersonate the creator can set another name, which moving a Cluster to another management plane requires.
 func (r *clusterRules) sign(ctx context.Context, was, is *anywherev1.Cluster, user authenticationv1.UserInfo) error {
 	var name string
 	if was != nil {
@@ -50,35 +50,35 @@ func (r *clusterRules) sign(ctx context.Context, was, is *anywherev1.Cluster, us
 	return nil
 }
 
-// moves says that somebody moves a Cluster from or to another management plane. They neither make nor delete it, and its history goes along.
-// It counts only from those who may act as who made it: nobody else gets past being recorded.
+// moves reports whether a user may move a Cluster between management planes, which requires permission to impersonate its creator. A
+// move is neither recorded as a creation nor as a deletion, and the records move too.
 func (r *clusterRules) moves(ctx context.Context, c *anywherev1.Cluster, user authenticationv1.UserInfo) (bool, error) {
 	may, err := r.mayImpersonate(ctx, user, c.Annotations[cluster.CreatedByAnnotation])
 	if err != nil {
-		return false, fmt.Errorf("asking whether %q may move clusters: %w", user.Username, err)
+		return false, fmt.Errorf("checking whether %q may move clusters: %w", user.Username, err)
 	}
 	return may, nil
 }
 
-// arrives says that a new Cluster comes from another management plane: it is paused, and somebody has made it before.
+// arrives reports whether a new Cluster is moved from another management plane: it is paused and has a creator.
 func arrives(was, is *anywherev1.Cluster) bool {
 	return was == nil && is.IsPaused() && is.Annotations[cluster.CreatedByAnnotation] != ""
 }
 
-// leaves says that a Cluster is deleted because it is on another management plane by now.
+// leaves reports whether a Cluster is deleted because it was moved to another management plane.
 func leaves(c *anywherev1.Cluster) bool {
 	_, moved := c.Annotations[clusterctlv1.DeleteForMoveAnnotation]
 	return moved
 }
 
-// creator is who is given the kubeconfig of a new Cluster.
+// creator returns the creator of a new Cluster.
 func (r *clusterRules) creator(ctx context.Context, claimed string, user authenticationv1.UserInfo) (string, error) {
 	if claimed == "" || claimed == user.Username {
 		return user.Username, nil
 	}
 	may, err := r.mayImpersonate(ctx, user, claimed)
 	if err != nil {
-		return "", fmt.Errorf("asking whether %q may act as somebody else: %w", user.Username, err)
+		return "", fmt.Errorf("checking whether %q may impersonate %q: %w", user.Username, claimed, err)
 	}
 	if may {
 		return claimed, nil
@@ -86,7 +86,7 @@ func (r *clusterRules) creator(ctx context.Context, claimed string, user authent
 	return user.Username, nil
 }
 
-// review asks the API server whether a user may act as another.
+// review returns a function that checks whether a user may impersonate another.
 func review(c client.Client) func(context.Context, authenticationv1.UserInfo, string) (bool, error) {
 	return func(ctx context.Context, user authenticationv1.UserInfo, as string) (bool, error) {
 		ask := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{

@@ -12,8 +12,8 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
-// allowedCredentials refuses to name a Secret that is not meant for it. One that is not there yet is waited for by the Cluster, which judges
-// it then, and so it does with what is on its way from another management plane.
+// allowedCredentials rejects a reference to a Secret that the namespace may not use as credentials. The controller checks Secrets that
+// do not exist yet, and objects that are being moved.
 func allowedCredentials(live client.Reader) func(context.Context, *anywherev1.PacketDatacenterConfig) error {
 	return func(ctx context.Context, d *anywherev1.PacketDatacenterConfig) error {
 		if d.Annotations[anywherev1.PausedAnnotation] == "true" {
@@ -26,7 +26,7 @@ func allowedCredentials(live client.Reader) func(context.Context, *anywherev1.Pa
 			if client.IgnoreNotFound(err) == nil {
 				return nil
 			}
-			return fmt.Errorf("reading what Secret %q is for: %w", d.CredentialsName(), err)
+			return fmt.Errorf("reading the metadata of Secret %q: %w", d.CredentialsName(), err)
 		}
 		if problem := spec.DenyCredentials(secret, d.Namespace); problem != "" {
 			return invalid("spec.credentialsRef.name: " + problem)

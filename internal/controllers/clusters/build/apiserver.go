@@ -11,13 +11,13 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 )
 
-// certificates adds names to the certificates of API servers.
+// certificates adds SANs to the certificates of API servers.
 func (b *builder) certificates(m *machines) error {
 	m.config.ClusterConfiguration.APIServer.CertSANs = slices.Clone(b.cluster.Spec.ControlPlaneConfiguration.CertSANs)
 	return nil
 }
 
-// podNetwork says how large the block of a node is.
+// podNetwork sets the prefix length of the Pod blocks of nodes.
 func (b *builder) podNetwork(m *machines) error {
 	if nodes := b.cluster.Spec.ClusterNetwork.Nodes; nodes != nil && nodes.CIDRMaskSize != nil {
 		controllers := &m.config.ClusterConfiguration.ControllerManager
@@ -26,7 +26,7 @@ func (b *builder) podNetwork(m *machines) error {
 	return nil
 }
 
-// apiServerArguments adds the user's own, which win over ours. It comes last.
+// apiServerArguments adds the arguments of the user, which override ours. It must run last.
 func (b *builder) apiServerArguments(m *machines) error {
 	wanted := b.cluster.Spec.ControlPlaneConfiguration.APIServerExtraArgs
 	api := &m.config.ClusterConfiguration.APIServer
@@ -40,7 +40,7 @@ func (b *builder) apiServerArguments(m *machines) error {
 	return nil
 }
 
-// apiServer gives API servers arguments, in pairs, unless a value is empty.
+// apiServer adds arguments of API servers, as pairs, and skips empty values.
 func (m *machines) apiServer(pairs ...[2]string) {
 	api := &m.config.ClusterConfiguration.APIServer
 	for _, p := range pairs {
@@ -50,7 +50,7 @@ func (m *machines) apiServer(pairs ...[2]string) {
 	}
 }
 
-// mount lets API servers see a path of the machine, under the same name.
+// mount mounts a path of the machine into API servers.
 func (m *machines) mount(name, path string, kind corev1.HostPathType) {
 	api := &m.config.ClusterConfiguration.APIServer
 	volume := bootstrapv1.HostPathMount{Name: name, HostPath: path, MountPath: path, PathType: kind}

@@ -7,7 +7,7 @@ const (
 	auditDir  = "/var/log/kubernetes"
 )
 
-// auditPolicy is for clusters that bring none: who changed what, without what was in it, and nothing that only says that parts are alive.
+// auditPolicy is the default: it records who changed what, without contents, and skips leases and health checks.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -28,7 +28,7 @@ rules:
 - level: Metadata
 `
 
-// audit makes API servers write down who did what.
+// audit enables the audit log of API servers.
 func (b *builder) audit(m *machines) error {
 	policy := b.cluster.Spec.ControlPlaneConfiguration.AuditPolicyContent
 	if policy == "" {

@@ -1,5 +1,5 @@
-// Package build turns a cluster's configuration into the objects of Cluster API that it consists of. It is pure: it reads what it is given,
-// asks nobody, and the same input always gives the same objects. Applying them is the business of package cluster.
+// Package build converts the spec of a cluster to objects of Cluster API. It is pure: the same input always gives the same objects.
+// Package cluster applies them.
 //
 //	Cluster, configs ──▶ Cluster, PacketCluster
 //	                     KubeadmControlPlane ──▶ PacketMachineTemplate    <cluster>-control-plane-N
@@ -7,8 +7,8 @@
 //	                                         └─▶ KubeadmConfigTemplate    <cluster>-<group>-N
 //	                     MachineHealthChecks, HelmChartProxy
 //
-// Templates can't be changed, so that one whose content is to be another gets the next number. What goes onto machines is made by carriers,
-// one file for each subject. Start with Objects.
+// Templates are immutable: a change creates a template with the next number. Carriers, one file for each subject, add files and
+// commands to machines. Start with Objects.
 package build
 
 import (
@@ -29,28 +29,28 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
-// Input is all that objects are made of.
+// Input is the input of Objects.
 type Input struct {
-	// Config is the Cluster and what it refers to, with defaults.
+	// Config is the Cluster and the objects that it references, with defaults.
 	Config *spec.Config
-	// Version is the version of Kubernetes for a minor such as "1.36".
+	// Version returns the Kubernetes version of a minor version such as "1.36".
 	Version func(minor string) (string, error)
-	// Project is where local machines are ordered. Clusters on Packet name theirs.
+	// Project is the project of local machines. A PacketDatacenterConfig names its own.
 	Project string
-	// Registry are the credentials for the registry mirror, if the cluster asks for some.
+	// Registry contains the credentials of the registry mirror, if the cluster needs them.
 	Registry *Credentials
-	// Charts is where the chart of the network is, as oci://host/path, and CNIVersion its version. Without Charts there is no network.
+	// Charts is the location of the chart of the Pod network, as oci://host/path, and CNIVersion its version. Without Charts, there is
+	// no network.
 	Charts     string
 	CNIVersion string
-	// Now is what is there already; nil if nothing is.
+	// Now are the existing objects; nil if there are none.
 	Now *Existing
 }
 
-// Credentials are a user and a password. They end up in a Secret, and nowhere else.
+// Credentials are a user name and a password. They are written to a Secret only.
 type Credentials struct{ Username, Password string }
 
-// Existing are objects as they are now, so that a template whose content did not change keeps its name, and workers do not overtake their
-// control plane.
+// Existing are the existing objects. Unchanged templates keep their names, and workers are not upgraded before their control plane.
 type Existing struct {
 	ControlPlane *controlplanev1.KubeadmControlPlane
 	Workers      map[string]*clusterv1.MachineDeployment
@@ -60,7 +60,7 @@ type Existing struct {
 	Network    *addonsv1.HelmChartProxy
 }
 
-// Set are the objects of one cluster.
+// Set contains the objects of one cluster.
 type Set struct {
 	Secrets        []*corev1.Secret
 	Cluster        *clusterv1.Cluster
@@ -72,11 +72,11 @@ type Set struct {
 	HealthChecks   []*clusterv1.MachineHealthCheck
 	Network        *addonsv1.HelmChartProxy
 
-	// Held are the groups of workers that wait for the control plane to have their version.
+	// Held are the worker groups that wait for the control plane to have their version.
 	Held []string
 }
 
-// All are the objects in the order in which they are applied: each finds what it refers to.
+// All returns the objects in the order in which to apply them, so that references exist.
 func (s *Set) All() []client.Object {
 	var out []client.Object
 	for _, o := range s.Secrets {
@@ -101,7 +101,7 @@ func (s *Set) All() []client.Object {
 	return out
 }
 
-// Objects makes the objects of a cluster.
+// Objects returns the objects of a cluster.
 func Objects(in Input) (*Set, error) {
 	if in.Now == nil {
 		in.Now = &Existing{}
@@ -125,17 +125,17 @@ type builder struct {
 	Input
 
 	cluster *anywherev1.Cluster
-	// version is that of the control plane.
+	// version is the Kubernetes version of the control plane.
 	version string
 	set     *Set
 }
 
-// UnsupportedError says that a spec asks for something that can't be built.
+// UnsupportedError means that a spec contains something unsupported.
 type UnsupportedError struct{ Path, Problem string }
 
 func (e *UnsupportedError) Error() string { return e.Path + ": " + e.Problem }
 
-// check refuses what would otherwise be left out silently.
+// check rejects fields that would otherwise be ignored.
 func (b *builder) check() error {
 	if b.cluster.Spec.ExternalEtcdConfiguration != nil {
 		return &UnsupportedError{"spec.externalEtcdConfiguration", "etcd runs on the control plane machines; remove this"}
@@ -153,12 +153,12 @@ func (b *builder) versions() (err error) {
 	return err
 }
 
-// meta is that of everything that belongs to the cluster.
+// meta returns the metadata of an object of the cluster.
 func (b *builder) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: name, Labels: b.labels(nil)}
 }
 
-// labels say whose an object is. Both Cluster API's label and ours are on everything.
+// labels returns the labels of all objects: that of Cluster API and ours.
 func (b *builder) labels(more map[string]string) map[string]string {
 	out := Labels(b.cluster)
 	out[clusterv1.ClusterNameLabel] = b.cluster.Name
@@ -166,10 +166,10 @@ func (b *builder) labels(more map[string]string) map[string]string {
 	return out
 }
 
-// GroupLabel names the group of workers that something belongs to.
+// GroupLabel holds the worker group of an object.
 const GroupLabel = "clusters.anywhere.eks.amazonaws.com/worker-group"
 
-// Labels are those that tell whose an object is.
+// Labels returns the labels that identify the Cluster of an object.
 func Labels(c metav1.Object) map[string]string {
 	return map[string]string{anywherev1.ClusterNameLabel: c.GetName(), anywherev1.ClusterNamespaceLabel: c.GetNamespace()}
 }

@@ -102,7 +102,7 @@ func specs(t testing.TB) []string {
 	return names
 }
 
-func TestWhatSpecsBecome(t *testing.T) {
+func TestObjectsOfSpecs(t *testing.T) {
 	for _, name := range specs(t) {
 		t.Run(name, func(t *testing.T) {
 			got := render(t, build(t, input(t, name)))
@@ -139,7 +139,7 @@ func exist(set *Set) *Existing {
 	return out
 }
 
-func TestBuildingAgainChangesNothing(t *testing.T) {
+func TestBuildIsDeterministic(t *testing.T) {
 	for _, name := range specs(t) {
 		t.Run(name, func(t *testing.T) {
 			in := input(t, name)
@@ -168,7 +168,7 @@ func names(set *Set) []string {
 	return out
 }
 
-func TestOnlyWhatChangesGetsANewTemplate(t *testing.T) {
+func TestChangesCreateNewTemplates(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(*anywherev1.Cluster)

@@ -16,11 +16,11 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-// ContentAnnotation has a digest of what an object was made with. API servers fill in defaults, others add to objects: a digest tells what
-// was asked for apart from what came of it, also when something is asked for no longer.
+// ContentAnnotation holds a digest of the intent of an object. API servers set defaults and others add fields, but the digest detects
+// changes of the intent, including removed fields.
 const ContentAnnotation = "clusters.drover.dev/content"
 
-// stamp notes what an object is made with. Templates are stamped when their name is chosen.
+// stamp sets the digest of an object. Templates are stamped when their name is chosen.
 func stamp(o client.Object) error {
 	switch o.(type) {
 	case *infrav1.PacketMachineTemplate, *bootstrapv1.KubeadmConfigTemplate:
@@ -28,7 +28,7 @@ func stamp(o client.Object) error {
 	}
 	content := any(o)
 	if secret, ok := o.(*corev1.Secret); ok {
-		content = slices.Sorted(maps.Keys(secret.Data)) // a digest of a password helps to guess it
+		content = slices.Sorted(maps.Keys(secret.Data)) // A digest of a password would help to guess it.
 	}
 	sum, err := digest(content)
 	if err != nil {
@@ -46,7 +46,7 @@ func annotate(o client.Object, sum string) {
 	o.SetAnnotations(annotations)
 }
 
-// digest is a short one: it has to tell apart what one cluster's object was over time.
+// digest returns a short digest, which only has to distinguish versions of one object.
 func digest(content any) (string, error) {
 	text, err := json.Marshal(content)
 	if err != nil {
@@ -56,17 +56,18 @@ func digest(content any) (string, error) {
 	return hex.EncodeToString(sum[:12]), nil
 }
 
-// choice is what a template's name depends on.
+// choice determines the name of a template.
 type choice struct {
 	cluster, group string
 	sum            string
-	// used is the name of the template that is in use now, if any.
+	// used is the name of the current template, if any.
 	used string
 }
 
-// name is that of the template with this content: the one in use, else the latest that has it, as a crash may have left it, else a new one.
+// name returns the name of the template with this content: the current one, else the latest one, which a crash may have left, else a
+// new one.
 func (c choice) name(existing []client.Object) string {
-	last, found := templateNumber(c.used, c.cluster, c.group), 0 // a cache may know who uses a template before it knows the template
+	last, found := templateNumber(c.used, c.cluster, c.group), 0 // A cache may contain the user of a template before the template.
 	for _, o := range existing {
 		n := templateNumber(o.GetName(), c.cluster, c.group)
 		last = max(last, n)
@@ -84,13 +85,13 @@ func (c choice) name(existing []client.Object) string {
 	return templateName(c.cluster, c.group, found)
 }
 
-// slot is where a template goes: the group, the name of the template that is there now, and what is to be in it.
+// slot is the place of a template: the group, the name of the current template, and the content.
 type slot struct {
 	group, used string
 	spec        any
 }
 
-// settle gives a template its name and its stamp. Only spec counts: new labels are no reason to replace machines.
+// settle sets the name and the digest of a template. Only the spec counts: new labels do not replace machines.
 func settle[T client.Object](b *builder, s slot, template T, existing []T) error {
 	sum, err := digest(s.spec)
 	if err != nil {

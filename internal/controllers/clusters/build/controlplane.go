@@ -19,7 +19,7 @@ var (
 	bootstrapAPIGroup    = bootstrapv1.GroupVersion.Group
 )
 
-// controlPlane makes the KubeadmControlPlane and the template of its machines.
+// controlPlane builds the KubeadmControlPlane and the template of its machines.
 func (b *builder) controlPlane() error {
 	wanted := b.cluster.Spec.ControlPlaneConfiguration
 	used := ""
@@ -53,15 +53,15 @@ func (b *builder) controlPlane() error {
 	return nil
 }
 
-// controlPlaneConfig is what kubeadm is told on control plane machines.
+// controlPlaneConfig returns the kubeadm configuration of control plane machines.
 func (b *builder) controlPlaneConfig() (bootstrapv1.KubeadmConfigSpec, error) {
 	wanted := b.cluster.Spec.ControlPlaneConfiguration
 	m := &machines{ref: wanted.MachineGroupRef, labels: wanted.Labels, kubelet: wanted.KubeletConfiguration}
-	m.taints = ptr.To(append([]corev1.Taint{}, wanted.Taints...)) // an empty list means none, where no list would mean kubeadm's
+	m.taints = ptr.To(append([]corev1.Taint{}, wanted.Taints...)) // An empty list means none; nil would mean the default of kubeadm.
 	if len(wanted.Taints) == 0 && len(b.cluster.Spec.WorkerNodeGroupConfigurations) > 0 {
-		m.taints = nil // that keeps Pods of users away; without workers there is nowhere else for them
+		m.taints = nil // The default taint keeps Pods away, which requires workers.
 	}
-	// Keys of this kind are made in no time, unlike RSA keys.
+	// Unlike RSA keys, these are generated instantly.
 	m.config.ClusterConfiguration.EncryptionAlgorithm = bootstrapv1.EncryptionAlgorithmECDSAP256
 	if err := b.carry(m, everywhere, controlPlanes); err != nil {
 		return m.config, err

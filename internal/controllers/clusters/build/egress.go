@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// egressFile adds to the unit of containerd, the one process of a machine that goes out by itself.
+// egressFile extends the unit of containerd, the only process of a machine that needs the proxy.
 const egressFile = "/etc/systemd/system/containerd.service.d/http-proxy.conf"
 
-// egress makes machines go through a proxy for images.
+// egress makes containerd use the proxy.
 func (b *builder) egress(m *machines) error {
 	proxy := b.cluster.Spec.ProxyConfiguration
 	if proxy == nil {
@@ -21,10 +21,11 @@ func (b *builder) egress(m *machines) error {
 	return nil
 }
 
-// unitText is a value as it stands in a unit, where a percent sign begins something that systemd fills in. Passwords in addresses have them.
+// unitText escapes percent signs, which are special in systemd units and occur in passwords.
 func unitText(value string) string { return strings.ReplaceAll(value, "%", "%%") }
 
-// direct is what is reached without a proxy. The endpoint counts if the user gave it: one that is found later must not change machines.
+// direct returns the destinations that bypass the proxy. They include the endpoint only if the spec sets it, because an endpoint that
+// is reserved later must not change machines.
 func (b *builder) direct() []string {
 	spec := b.cluster.Spec
 	out := slices.Concat(spec.ProxyConfiguration.NoProxy, spec.ClusterNetwork.Pods.CidrBlocks, spec.ClusterNetwork.Services.CidrBlocks,
@@ -38,7 +39,7 @@ func (b *builder) direct() []string {
 	return unique(out)
 }
 
-// unique keeps the first of each, in their order.
+// unique removes duplicates and keeps the order.
 func unique(list []string) []string {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(list, func(s string) bool {

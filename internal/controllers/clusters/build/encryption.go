@@ -16,7 +16,7 @@ const (
 	encryptionFile = encryptionDir + "/encryption-config.yaml"
 )
 
-// What API servers read about encryption, as far as it is used here.
+// The encryption configuration of API servers, as far as it is used here.
 type (
 	encryptionConfiguration struct {
 		APIVersion string               `json:"apiVersion"`
@@ -39,8 +39,8 @@ type (
 	}
 )
 
-// encryption makes API servers encrypt what they store, with a plugin that runs on each control plane. Version 2 of the plugins' protocol is
-// the one that Kubernetes still speaks; there the size of a cache is no longer anybody's choice.
+// encryption makes API servers encrypt stored objects with a plugin that runs on each control plane machine. Kubernetes supports only
+// version 2 of the protocol, which has no cache size.
 func (b *builder) encryption(m *machines) error {
 	if len(b.cluster.Spec.EtcdEncryption) == 0 {
 		return nil
@@ -56,13 +56,13 @@ func (b *builder) encryption(m *machines) error {
 			set.Providers = append(set.Providers, encryptionProvider{KMS: plugin(p.KMS)})
 			sockets = append(sockets, path.Dir(strings.TrimPrefix(p.KMS.SocketListenAddress, "unix://")))
 		}
-		// What was stored before can still be read.
+		// Unencrypted objects remain readable.
 		set.Providers = append(set.Providers, encryptionProvider{Identity: &struct{}{}})
 		config.Resources = append(config.Resources, set)
 	}
 	text, err := yaml.Marshal(config)
 	if err != nil {
-		return fmt.Errorf("writing the configuration of encryption: %w", err)
+		return fmt.Errorf("encoding the encryption configuration: %w", err)
 	}
 	m.file(encryptionFile, string(text))
 	m.mount("encryption-config", encryptionDir, corev1.HostPathDirectoryOrCreate)

@@ -13,7 +13,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// When nobody says otherwise.
+// Defaults of health checks.
 const (
 	startupTimeout          = 10 * time.Minute
 	unhealthyTimeout        = 5 * time.Minute
@@ -21,13 +21,13 @@ const (
 	unhealthyWorkersAllowed = "40%"
 )
 
-// patience is how long a machine may be without a node, or with a bad one, and how many such machines there may be.
+// patience is how long a machine may have no node or an unhealthy one, and how many such machines are tolerated.
 type patience struct {
 	startup, unhealthy time.Duration
 	most               intstr.IntOrString
 }
 
-// healthChecks makes one for the control plane and one for each group.
+// healthChecks builds a health check for the control plane and for each group.
 func (b *builder) healthChecks() error {
 	c := b.cluster.Spec.ControlPlaneConfiguration
 	b.healthCheck(controlPlaneCheckName(b.cluster.Name), map[string]string{clusterv1.MachineControlPlaneLabel: ""},
@@ -39,7 +39,7 @@ func (b *builder) healthChecks() error {
 	return nil
 }
 
-// settlePatience takes each figure from the last that says something about it.
+// settlePatience merges health checks; later ones override earlier ones.
 func settlePatience(most string, settings ...*anywherev1.MachineHealthCheck) patience {
 	p := patience{startup: startupTimeout, unhealthy: unhealthyTimeout, most: intstr.FromString(most)}
 	for _, s := range settings {

@@ -9,7 +9,7 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-// What DockerDatacenterConfig stands for: machines on this host.
+// Settings of local machines, which a DockerDatacenterConfig selects.
 const (
 	localMetro       = "da"
 	localMachineType = "local.small"
@@ -17,7 +17,7 @@ const (
 	billingCycle     = "hourly"
 )
 
-// infrastructure makes the Cluster and the PacketCluster.
+// infrastructure builds the Cluster and the PacketCluster.
 func (b *builder) infrastructure() error {
 	network := b.cluster.Spec.ClusterNetwork
 	b.set.Cluster = &clusterv1.Cluster{
@@ -43,14 +43,14 @@ func (b *builder) infrastructure() error {
 	return nil
 }
 
-// endpoint says where the API server will be. Without a host an address is reserved.
+// endpoint returns the endpoint of the API server. Without a host, an address is reserved.
 func (b *builder) endpoint(spec *infrav1.PacketClusterSpec) {
 	if e := b.cluster.Spec.ControlPlaneConfiguration.Endpoint; e != nil && e.Host != "" {
 		spec.ControlPlaneEndpoint = infrav1.APIEndpoint{Host: e.Host, Port: infrav1.APIServerPort}
 	}
 }
 
-// machineSpec is what the machines of a group are.
+// machineSpec returns the spec of the machines of a group.
 func (b *builder) machineSpec(ref *anywherev1.Ref) (infrav1.PacketMachineSpec, error) {
 	if b.Config.Packet == nil {
 		return infrav1.PacketMachineSpec{OS: localOS, BillingCycle: billingCycle, MachineType: localMachineType}, nil
@@ -81,7 +81,7 @@ func (b *builder) machineConfig(ref *anywherev1.Ref) (*anywherev1.PacketMachineC
 	return config, nil
 }
 
-// machineTemplate settles the template of a group's machines and returns its name.
+// machineTemplate builds the template of the machines of a group and returns its name.
 func (b *builder) machineTemplate(group, used string, ref *anywherev1.Ref) (string, error) {
 	spec, err := b.machineSpec(ref)
 	if err != nil {

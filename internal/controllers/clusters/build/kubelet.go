@@ -9,23 +9,22 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 )
 
-// patchesDir has files that kubeadm applies to what it writes itself. The name of a file says what it is for, and how it is merged.
+// patchesDir contains patches that kubeadm applies. The name of a file determines its target and type.
 const patchesDir = "/etc/kubernetes/patches"
 
-// patch changes what kubeadm writes.
+// patch adds a patch for kubeadm.
 func (m *machines) patch(name string, text []byte) {
 	m.file(patchesDir+"/"+name, string(text)+"\n")
 	patches := bootstrapv1.Patches{Directory: patchesDir}
 	m.config.InitConfiguration.Patches, m.config.JoinConfiguration.Patches = patches, patches
 }
 
-// kubelet hands the settings of kubelets to kubeadm, as a patch: what a group says holds for that group, and what it does not say is as
-// kubeadm has it.
+// kubelet adds the kubelet configuration of a group as a patch to the defaults of kubeadm.
 func (b *builder) kubelet(m *machines) error {
 	settings := map[string]any{}
 	if m.kubelet != nil && len(m.kubelet.Raw) > 0 {
 		if err := yaml.Unmarshal(m.kubelet.Raw, &settings); err != nil {
-			return fmt.Errorf("reading kubeletConfiguration: %w", err)
+			return fmt.Errorf("decoding kubeletConfiguration: %w", err)
 		}
 	}
 	if r := b.cluster.Spec.ClusterNetwork.DNS.ResolvConf; r != nil && r.Path != "" && settings["resolvConf"] == nil {
@@ -38,7 +37,7 @@ func (b *builder) kubelet(m *machines) error {
 	}
 	text, err := json.Marshal(settings)
 	if err != nil {
-		return fmt.Errorf("writing kubeletConfiguration: %w", err)
+		return fmt.Errorf("encoding kubeletConfiguration: %w", err)
 	}
 	m.patch("kubeletconfiguration0+merge.json", text)
 	return nil

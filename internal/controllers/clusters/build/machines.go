@@ -15,20 +15,20 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// machines is a group of machines that are all the same.
+// machines is a group of identical machines.
 type machines struct {
 	ref     *anywherev1.Ref
 	labels  map[string]string
 	taints  *[]corev1.Taint
 	kubelet *runtime.RawExtension
-	// config is what they are told, and what carriers add to.
+	// config is their bootstrap configuration, which carriers extend.
 	config bootstrapv1.KubeadmConfigSpec
 }
 
-// carrier brings one subject of a spec onto machines.
+// carrier adds one subject of a spec to machines.
 type carrier func(*builder, *machines) error
 
-// everywhere is for all machines, controlPlanes for those of the control plane.
+// everywhere are the carriers for all machines, controlPlanes those for control plane machines.
 var (
 	everywhere    = []carrier{(*builder).users, (*builder).kubelet, (*builder).mirror, (*builder).egress}
 	controlPlanes = []carrier{
@@ -47,7 +47,7 @@ func (b *builder) carry(m *machines, lists ...[]carrier) error {
 	return nil
 }
 
-// node is how a machine registers. The machine fills in its own id.
+// node returns the node registration. The machine replaces the placeholder by its ID.
 func (m *machines) node() bootstrapv1.NodeRegistrationOptions {
 	out := bootstrapv1.NodeRegistrationOptions{
 		KubeletExtraArgs: []bootstrapv1.Arg{argument("provider-id", "equinixmetal://{{ v1.instance_id }}")},
@@ -63,8 +63,8 @@ func (m *machines) node() bootstrapv1.NodeRegistrationOptions {
 	return out
 }
 
-// splitLabels tells labels that a node gives itself from those that Cluster API gives it: kubelets may not name themselves a role, and
-// refuse to start if they are told to.
+// splitLabels separates the labels that kubelets set from those that Cluster API sets. Kubelets with a label that they may not set, such
+// as a role, do not start.
 func splitLabels(labels map[string]string) (registered, propagated map[string]string) {
 	registered, propagated = map[string]string{}, map[string]string{}
 	for key, value := range labels {
@@ -87,12 +87,12 @@ func argument(name, value string) bootstrapv1.Arg {
 	return bootstrapv1.Arg{Name: name, Value: ptr.To(value)}
 }
 
-// file adds one that only root may read.
+// file adds a file that only root can read.
 func (m *machines) file(path, content string) {
 	m.config.Files = append(m.config.Files, bootstrapv1.File{Path: path, Owner: "root:root", Permissions: "0600", Content: content})
 }
 
-// users adds the accounts of the machine config.
+// users adds the users of the machine config.
 func (b *builder) users(m *machines) error {
 	if b.Config.Packet == nil {
 		return nil

@@ -15,23 +15,23 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// registriesDir is where containerd looks up how to reach a registry; everyRegistry is for those that have no directory of their own.
+// registriesDir contains the registry configuration of containerd; everyRegistry is the directory of registries without their own.
 const (
 	registriesDir = "/etc/containerd/certs.d"
 	everyRegistry = "_default"
 )
 
-// restartContainerd also makes an older containerd look into registriesDir, which those of version 2 do by themselves.
+// restartContainerd also configures registriesDir in containerd before version 2.
 var restartContainerd = []string{
 	`sed -i 's#config_path = ""#config_path = "` + registriesDir + `"#' /etc/containerd/config.toml || true`,
 	"systemctl daemon-reload",
 	"systemctl restart containerd",
 }
 
-// mirrored is a registry and how it is reached.
+// mirrored is a registry and the URL of its mirror.
 type mirrored struct{ registry, hosts string }
 
-// secrets makes the Secret with the files that have credentials in them.
+// secrets builds the Secret with the files that contain credentials.
 func (b *builder) secrets() error {
 	mirror := b.cluster.Spec.RegistryMirrorConfiguration
 	if mirror == nil || !mirror.Authenticate {
@@ -50,7 +50,7 @@ func (b *builder) secrets() error {
 
 func secretKey(i int) string { return "hosts-" + strconv.Itoa(i) + ".toml" }
 
-// mirror makes machines get images from a mirror.
+// mirror makes machines pull images from the mirror.
 func (b *builder) mirror(m *machines) error {
 	mirror := b.cluster.Spec.RegistryMirrorConfiguration
 	if mirror == nil {
@@ -74,7 +74,7 @@ func (b *builder) mirror(m *machines) error {
 	return nil
 }
 
-// restart adds commands that come before kubeadm, each once.
+// restart adds commands that run once before kubeadm.
 func (m *machines) restart(commands ...string) {
 	have := map[string]bool{}
 	for _, c := range m.config.PreKubeadmCommands {
@@ -98,7 +98,7 @@ func authorityFile(mirror *anywherev1.RegistryMirrorConfiguration) string {
 	return path.Join(registriesDir, address(mirror), "ca.crt")
 }
 
-// registries are the mirror itself, and those that it stands for: all, unless some are named.
+// registries returns the mirror itself and the registries that it mirrors: all, unless some are listed.
 func (b *builder) registries(mirror *anywherev1.RegistryMirrorConfiguration) []mirrored {
 	at := "https://" + address(mirror)
 	out := []mirrored{{address(mirror), b.hosts(mirror, at, at)}}
@@ -115,8 +115,8 @@ func (b *builder) registries(mirror *anywherev1.RegistryMirrorConfiguration) []m
 	return out
 }
 
-// hosts is what containerd reads. There is no way back to the registry that is mirrored: where there is a mirror, the rest of the world is
-// often out of reach, and must be.
+// hosts returns the registry configuration of containerd. It does not fall back to the mirrored registry, which is often unreachable on
+// purpose.
 func (b *builder) hosts(mirror *anywherev1.RegistryMirrorConfiguration, server, host string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "server = %q\n\n[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n", server, host)

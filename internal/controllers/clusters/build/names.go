@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// controlPlaneGroup takes the place of a group's name in names of the control plane's templates.
+// controlPlaneGroup is the group name in the names of control plane templates.
 const controlPlaneGroup = "control-plane"
 
-// WorkersName is the name of a group's MachineDeployment.
+// WorkersName returns the name of the MachineDeployment of a group.
 func WorkersName(cluster, group string) string { return cluster + "-" + group }
 
-// NetworkName is the name of the HelmChartProxy that brings the network.
+// NetworkName returns the name of the HelmChartProxy of the Pod network.
 func NetworkName(cluster string) string { return cluster + "-cni" }
 
 func mirrorSecretName(cluster string) string { return cluster + "-registry-mirror" }
@@ -22,12 +22,12 @@ func workersCheckName(cluster, group string) string {
 	return cluster + "-" + group + "-worker-unhealthy"
 }
 
-// templateName is the name of the n-th template of a group.
+// templateName returns the name of the n-th template of a group.
 func templateName(cluster, group string, n int) string {
 	return cluster + "-" + group + "-" + strconv.Itoa(n)
 }
 
-// templateNumber is the n of templateName, 0 if the name is not that of a template of the group.
+// templateNumber returns the number of a template, or 0 if the name is not that of a template of the group.
 func templateNumber(name, cluster, group string) int {
 	rest, ok := strings.CutPrefix(name, cluster+"-"+group+"-")
 	if !ok {

@@ -9,14 +9,13 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// The release of the network on each cluster.
+// The release of the Pod network.
 const (
 	networkChart     = "cni"
 	networkNamespace = "kube-system"
 )
 
-// network makes the HelmChartProxy that brings the network to this cluster and to no other. Where the spec leaves the network to its user,
-// there is none.
+// network builds the HelmChartProxy that installs the Pod network on this cluster only. There is none if the user manages the network.
 func (b *builder) network() error {
 	if b.Charts == "" || b.cluster.IsSkipUpgrade() {
 		return nil
@@ -37,7 +36,7 @@ func (b *builder) network() error {
 	return nil
 }
 
-// networkValues are those that the spec has for the chart. They are values and no template: nothing in them is carried out.
+// networkValues returns the values of the spec for the chart, escaped so that they are not evaluated as a template.
 func networkValues(c *anywherev1.Cluster) (string, error) {
 	config := c.Spec.ClusterNetwork.CNIConfig
 	if config == nil || config.Cilium == nil || config.Cilium.HelmValues == nil || len(config.Cilium.HelmValues.Raw) == 0 {
@@ -45,12 +44,12 @@ func networkValues(c *anywherev1.Cluster) (string, error) {
 	}
 	var values map[string]any
 	if err := json.Unmarshal(config.Cilium.HelmValues.Raw, &values); err != nil {
-		return "", fmt.Errorf("reading helmValues: %w", err)
+		return "", fmt.Errorf("decoding helmValues: %w", err)
 	}
 	text, err := json.Marshal(values)
 	if err != nil {
-		return "", fmt.Errorf("writing helmValues: %w", err)
+		return "", fmt.Errorf("encoding helmValues: %w", err)
 	}
-	// Two braces that open are only ever within a text, where the second may be written in another way.
+	// Two opening braces occur only within strings, where the second one can be escaped.
 	return strings.ReplaceAll(string(text), "{{", `{\u007b`), nil
 }

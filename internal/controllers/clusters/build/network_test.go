@@ -11,7 +11,7 @@ import (
 	"github.com/drover-dev/drover/internal/model/addons/template"
 )
 
-func TestValuesOfTheNetworkArePassedOnAsTheyAre(t *testing.T) {
+func TestNetworkValuesAreNotTemplates(t *testing.T) {
 	in := input(t, "small")
 	if values := build(t, in).Network.Spec.ValuesTemplate; values != "" {
 		t.Errorf("a spec without values gives %q", values)

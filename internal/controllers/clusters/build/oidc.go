@@ -2,7 +2,7 @@ package build
 
 import "slices"
 
-// oidc lets users in who log in elsewhere. API servers know one such place; validation allows one.
+// oidc configures the OIDC issuer of API servers. Validation allows one.
 func (b *builder) oidc(m *machines) error {
 	for _, ref := range b.cluster.Spec.IdentityProviderRefs {
 		config, ok := b.Config.OIDC[ref.Name]

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// components are what kubeadm runs as static Pods of a control plane.
+// components are the static Pods of a control plane.
 var components = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 
 const (
-	// startupPeriod is how often kubelets look whether a component is up. kubeadm has them look every ten seconds, and begin after ten.
+	// startupPeriod is the period of startup probes. The default of kubeadm is ten seconds, after an initial delay of ten.
 	startupPeriod = time.Second
-	// startupLimit is as kubeadm has it.
+	// startupLimit is the default of kubeadm.
 	startupLimit = 4 * time.Minute
 )
 
-// startupProbes has the components of a control plane be known as ready as soon as they are. All that waits for the cluster waits for that.
+// startupProbes makes kubelets detect early that the components of a control plane are ready, which everything else waits for.
 func (b *builder) startupProbes(m *machines) error {
 	for _, name := range components {
 		text, err := json.Marshal(map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
@@ -26,7 +26,7 @@ func (b *builder) startupProbes(m *machines) error {
 			},
 		}}}})
 		if err != nil {
-			return fmt.Errorf("writing the probe of %s: %w", name, err)
+			return fmt.Errorf("encoding the startup probe of %s: %w", name, err)
 		}
 		m.patch(name+"0+strategic.json", text)
 	}

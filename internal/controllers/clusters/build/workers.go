@@ -16,15 +16,15 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-// Machinery is what the machines of a group are made from. It changes as a whole, so that a group is replaced once.
+// Machinery identifies the templates and the version of machines. All of it changes at once, so that a group is replaced once.
 type Machinery struct{ Version, Machines, Bootstrap string }
 
-// MachineryOf is that of a MachineDeployment's or a MachineSet's machines.
+// MachineryOf returns the machinery of a MachineDeployment or MachineSet.
 func MachineryOf(s clusterv1.MachineSpec) Machinery {
 	return Machinery{Version: s.Version, Machines: s.InfrastructureRef.Name, Bootstrap: s.Bootstrap.ConfigRef.Name}
 }
 
-// workers makes a MachineDeployment for each group, and its templates.
+// workers builds a MachineDeployment and its templates for each group.
 func (b *builder) workers() error {
 	for i := range b.cluster.Spec.WorkerNodeGroupConfigurations {
 		group := &b.cluster.Spec.WorkerNodeGroupConfigurations[i]
@@ -59,7 +59,7 @@ func (b *builder) group(group *anywherev1.WorkerNodeGroupConfiguration) error {
 	return nil
 }
 
-// groupVersion is that of the group, or of the cluster.
+// groupVersion returns the version of the group, or of the cluster.
 func (b *builder) groupVersion(group *anywherev1.WorkerNodeGroupConfiguration) (string, error) {
 	if group.KubernetesVersion == nil || *group.KubernetesVersion == "" {
 		return b.version, nil
@@ -67,7 +67,7 @@ func (b *builder) groupVersion(group *anywherev1.WorkerNodeGroupConfiguration) (
 	return b.Version(*group.KubernetesVersion)
 }
 
-// overtakes says that workers of a version would be newer than a machine of the control plane that is there now.
+// overtakes reports whether workers of a version would be newer than an existing control plane machine.
 func overtakes(target string, now *Existing) bool {
 	if now.ControlPlane == nil || now.ControlPlane.Status.Version == "" {
 		return false
@@ -109,8 +109,8 @@ func (b *builder) deployment(group *anywherev1.WorkerNodeGroupConfiguration, now
 	return out
 }
 
-// allowOlder lets a group that is to stay behind have machines at all: Cluster API holds back workers whose kubeadm is of another minor
-// version than the control plane, which is stricter than what validation allows and than what kubeadm needs to join.
+// allowOlder disables a check of Cluster API for groups with an older version: it holds back workers whose minor version differs from
+// that of the control plane, which is stricter than validation and kubeadm.
 func (b *builder) allowOlder(out *clusterv1.MachineDeployment, group *anywherev1.WorkerNodeGroupConfiguration) {
 	if own := ptr.Deref(group.KubernetesVersion, ""); own == "" || own == b.cluster.Spec.KubernetesVersion {
 		return
@@ -121,7 +121,7 @@ func (b *builder) allowOlder(out *clusterv1.MachineDeployment, group *anywherev1
 	out.Annotations[clusterv1.MachineSetSkipPreflightChecksAnnotation] = string(clusterv1.MachineSetPreflightCheckKubeadmVersionSkew)
 }
 
-// scale says how many machines there are to be. Those of an autoscaled group are the autoscaler's from the moment on that the group is there.
+// scale sets the replicas. In an existing autoscaled group, the autoscaler sets them.
 func scale(out *clusterv1.MachineDeployment, group *anywherev1.WorkerNodeGroupConfiguration, now *clusterv1.MachineDeployment) {
 	out.Spec.Replicas = ptr.To(int32(ptr.Deref(group.Count, 1)))
 	bounds := group.AutoScalingConfiguration
@@ -151,7 +151,7 @@ func rollOut(out *clusterv1.MachineDeployment, group *anywherev1.WorkerNodeGroup
 	}
 }
 
-// bootstrapTemplate settles what kubeadm is told on the machines of a group.
+// bootstrapTemplate builds the kubeadm configuration of the machines of a group.
 func (b *builder) bootstrapTemplate(group *anywherev1.WorkerNodeGroupConfiguration, used string) (string, error) {
 	m := &machines{ref: group.MachineGroupRef, labels: group.Labels, kubelet: group.KubeletConfiguration}
 	if len(group.Taints) > 0 {

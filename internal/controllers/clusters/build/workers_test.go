@@ -11,7 +11,7 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-func TestWorkersFollowTheirControlPlane(t *testing.T) {
+func TestWorkersWaitForTheControlPlane(t *testing.T) {
 	for _, tc := range []struct {
 		name, present, cluster string
 		group                  *string
@@ -43,7 +43,7 @@ func TestWorkersFollowTheirControlPlane(t *testing.T) {
 	}
 }
 
-func TestAGroupThatWaitsKeepsAllItsMachinesAreMadeFrom(t *testing.T) {
+func TestHeldGroupsKeepTheirTemplates(t *testing.T) {
 	in := input(t, "small")
 	in.Config.Cluster.Spec.KubernetesVersion = "1.35"
 	in.Now = exist(build(t, in))
@@ -65,7 +65,7 @@ func TestAGroupThatWaitsKeepsAllItsMachinesAreMadeFrom(t *testing.T) {
 	}
 }
 
-func TestOnlyAGroupThatStaysBehindMayJoinWithAnotherVersion(t *testing.T) {
+func TestOlderGroupsSkipThePreflightCheck(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		group *string
@@ -84,7 +84,7 @@ func TestOnlyAGroupThatStaysBehindMayJoinWithAnotherVersion(t *testing.T) {
 	}
 }
 
-func TestTheCountOfAnAutoscaledGroupIsTheAutoscalers(t *testing.T) {
+func TestAutoscaledGroupsKeepTheirReplicas(t *testing.T) {
 	in := input(t, "all")
 	first := build(t, in)
 	group := first.Workers[1]
@@ -97,7 +97,7 @@ func TestTheCountOfAnAutoscaledGroupIsTheAutoscalers(t *testing.T) {
 	}
 }
 
-func TestTheNumbersOfTemplates(t *testing.T) {
+func TestTemplateNumbers(t *testing.T) {
 	template := func(name, sum string) client.Object {
 		return &infrav1.PacketMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{ContentAnnotation: sum}}}
 	}
@@ -122,7 +122,7 @@ func TestTheNumbersOfTemplates(t *testing.T) {
 	}
 }
 
-func TestLabelsThatAKubeletMayNotGiveItself(t *testing.T) {
+func TestSplitLabels(t *testing.T) {
 	registered, propagated := splitLabels(map[string]string{
 		"tier": "front", "example.com/zone": "a", "node-role.kubernetes.io/worker": "", "node-restriction.kubernetes.io/team": "x",
 		"a.node.cluster.x-k8s.io/b": "c", "topology.kubernetes.io/zone": "z",

@@ -63,21 +63,21 @@ func (g *grants) forget(cluster client.ObjectKey) {
 
 // grantAccess copies the kubeconfig into the namespace of the Cluster and allows its creator to read exactly that Secret. It grants
 // nothing in the system namespace, which contains credentials.
-func (c *Controller) grantAccess(ctx context.Context, s *scope) (bool, error) {
+func (c *Controller) grantAccess(ctx context.Context, s *scope) error {
 	if s.cluster.Namespace == anywherev1.SystemNamespace {
-		return true, nil
+		return nil
 	}
 	data, err := c.Secrets.Data(ctx, "Secret", client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: kubeconfigName(s.cluster.Name)})
 	if apierrors.IsNotFound(err) {
-		return true, nil // Creating it triggers a reconcile.
+		return nil // Creating it triggers a reconcile.
 	}
 	if err != nil {
-		return false, fmt.Errorf("reading the kubeconfig of Cluster %q: %w", s.key(), err)
+		return fmt.Errorf("reading the kubeconfig of Cluster %q: %w", s.key(), err)
 	}
 	if err := c.copyKubeconfig(ctx, s, data[kubeconfigKey]); err != nil {
-		return false, err
+		return err
 	}
-	return true, c.bind(ctx, s, accessOf)
+	return c.bind(ctx, s, accessOf)
 }
 
 func (c *Controller) copyKubeconfig(ctx context.Context, s *scope, kubeconfig []byte) error {
@@ -193,16 +193,16 @@ func sameRole(wanted, there client.Object) bool {
 }
 
 // deleteAccess deletes the objects of grantAccess.
-func (c *Controller) deleteAccess(ctx context.Context, s *scope) (bool, error) {
+func (c *Controller) deleteAccess(ctx context.Context, s *scope) error {
 	if s.cluster.Namespace == anywherev1.SystemNamespace {
-		return true, nil
+		return nil
 	}
 	role, binding := accessOf(s.cluster, "")
 	var failed error
 	for _, o := range []client.Object{role, binding, &corev1.Secret{ObjectMeta: accessMeta(s.cluster)}} {
 		failed = errors.Join(failed, c.removeLive(ctx, s, o))
 	}
-	return failed == nil, failed
+	return failed
 }
 
 // removeLive deletes an object that is not cached.

@@ -28,21 +28,20 @@ func (e *foreignError) Error() string {
 }
 
 // apply applies the objects that differ from what is wanted.
-func (c *Controller) apply(ctx context.Context, s *scope) (bool, error) {
+func (c *Controller) apply(ctx context.Context, s *scope) error {
 	for _, wanted := range s.wanted.All() {
 		err := c.applyOne(ctx, s, wanted)
 		var foreign *foreignError
 		switch {
 		case errors.As(err, &foreign):
-			return s.fail(anywherev1.ClusterInvalidReason, "%s", foreign.Error())
+			return fail(anywherev1.ClusterInvalidReason, "%s", foreign.Error())
 		case apierrors.IsInvalid(err) || rejected(err):
-			s.failure = &failure{anywherev1.ClusterInvalidReason, err.Error()}
-			return false, err
+			return &rejectedError{err}
 		case err != nil:
-			return false, err
+			return err
 		}
 	}
-	return true, nil
+	return nil
 }
 
 // rejected reports whether a webhook rejected an object.

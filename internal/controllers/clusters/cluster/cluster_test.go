@@ -23,7 +23,7 @@ func system(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}
 }
 
-func TestOneReconcileMakesEverythingAndTheNextNothing(t *testing.T) {
+func TestReconcileIsIdempotent(t *testing.T) {
 	w := newWorld(t)
 	w.make("first")
 	w.reconcile("first")
@@ -49,7 +49,7 @@ func TestOneReconcileMakesEverythingAndTheNextNothing(t *testing.T) {
 	}
 }
 
-func TestWhatIsOursIsCorrectedAndWhatIsNotIsLeft(t *testing.T) {
+func TestDriftOfOwnFieldsIsCorrected(t *testing.T) {
 	w := newWorld(t)
 	w.make("drift")
 	w.reconcile("drift")
@@ -69,7 +69,7 @@ func TestWhatIsOursIsCorrectedAndWhatIsNotIsLeft(t *testing.T) {
 	w.must(w.Get(t.Context(), system("drift-md-0"), d))
 }
 
-func TestGroupsAndTemplatesThatAreNoLongerWantedGo(t *testing.T) {
+func TestUnwantedGroupsAndTemplatesAreDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.make("less")
 	w.reconcile("less")
@@ -90,7 +90,7 @@ func TestGroupsAndTemplatesThatAreNoLongerWantedGo(t *testing.T) {
 	}
 }
 
-func TestATemplateStaysAsLongAsMachinesAreMadeFromIt(t *testing.T) {
+func TestUsedTemplatesAreKept(t *testing.T) {
 	w := newWorld(t)
 	w.make("used")
 	w.reconcile("used")
@@ -114,7 +114,7 @@ func TestATemplateStaysAsLongAsMachinesAreMadeFromIt(t *testing.T) {
 	}
 }
 
-func TestOnlyCredentialsThatAreMeantForItAreUsed(t *testing.T) {
+func TestCredentialsMustBeAllowed(t *testing.T) {
 	w := newWorld(t)
 	w.make("lab")
 	meta := metav1.ObjectMeta{Namespace: w.ns, Name: "lab"}
@@ -152,7 +152,7 @@ func TestOnlyCredentialsThatAreMeantForItAreUsed(t *testing.T) {
 	expect("")
 }
 
-func TestFailuresSayWhatToDo(t *testing.T) {
+func TestFailureMessages(t *testing.T) {
 	w := newWorld(t)
 	for _, tc := range []struct {
 		name   string
@@ -166,7 +166,7 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 		{"bad-version", func(c *anywherev1.Cluster) { c.Spec.KubernetesVersion = "1.21" }, "ClusterInvalid: "},
 		{"no-password", func(c *anywherev1.Cluster) {
 			c.Spec.RegistryMirrorConfiguration = &anywherev1.RegistryMirrorConfiguration{Endpoint: "192.0.2.1", Port: "443", Authenticate: true}
-		}, `MissingDependentObjects: Secret "registry-credentials" is not in namespace "eksa-system"`},
+		}, `MissingDependentObjects: Secret "registry-credentials" not found in namespace "eksa-system"`},
 	} {
 		w.make(tc.name)
 		w.change(tc.name, tc.change)
@@ -188,14 +188,14 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 	}
 }
 
-func TestNothingOfOthersIsTouched(t *testing.T) {
+func TestForeignObjectsAreLeftUnchanged(t *testing.T) {
 	w := newWorld(t)
 	theirs := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: "theirs"}}
 	theirs.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "controlplane.cluster.x-k8s.io", Kind: "KubeadmControlPlane", Name: "theirs"}
 	w.must(w.Create(t.Context(), theirs))
 	w.make("theirs")
 	w.reconcile("theirs")
-	if got := w.failure("theirs"); !strings.Contains(got, "exists already") || len(w.names("theirs")) != 0 {
+	if got := w.failure("theirs"); !strings.Contains(got, "already exists") || len(w.names("theirs")) != 0 {
 		t.Errorf("failure is %q, %v were made", got, w.names("theirs"))
 	}
 	w.must(w.Delete(t.Context(), w.cluster("theirs")))
@@ -216,7 +216,7 @@ func TestNothingOfOthersIsTouched(t *testing.T) {
 	}
 }
 
-func TestAPausedClusterIsLeftAlone(t *testing.T) {
+func TestPausedClusterIsNotReconciled(t *testing.T) {
 	w := newWorld(t)
 	w.make("paused")
 	w.change("paused", func(c *anywherev1.Cluster) { c.Annotations[anywherev1.PausedAnnotation] = "true" })
@@ -227,7 +227,7 @@ func TestAPausedClusterIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestTheKubeconfigIsCopiedAndKept(t *testing.T) {
+func TestKubeconfigIsCopiedForTheCreator(t *testing.T) {
 	w := newWorld(t)
 	w.make("copy")
 	w.reconcile("copy")
@@ -256,7 +256,7 @@ func TestTheKubeconfigIsCopiedAndKept(t *testing.T) {
 	w.must(w.Delete(t.Context(), original))
 }
 
-func TestAccessIsGivenAgainAfterSomebodyChangedIt(t *testing.T) {
+func TestAccessIsRestored(t *testing.T) {
 	w := newWorld(t)
 	w.make("let-in")
 	original := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: "let-in-kubeconfig"}, Data: map[string][]byte{"value": []byte("one")}}
@@ -290,7 +290,7 @@ func TestAccessIsGivenAgainAfterSomebodyChangedIt(t *testing.T) {
 	w.must(w.Delete(t.Context(), original))
 }
 
-func TestASecretOfTheUsersOwnIsNotOverwritten(t *testing.T) {
+func TestForeignSecretIsNotOverwritten(t *testing.T) {
 	w := newWorld(t)
 	w.make("own")
 	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "own-kubeconfig"}, Data: map[string][]byte{"value": []byte("mine")}}
@@ -306,7 +306,7 @@ func TestASecretOfTheUsersOwnIsNotOverwritten(t *testing.T) {
 	}
 }
 
-func TestDeletionTakesEverythingAndWhatOnlyThisClusterNames(t *testing.T) {
+func TestDeletionDeletesOwnObjectsAndConfigs(t *testing.T) {
 	w := newWorld(t)
 	w.make("goes")
 	w.make("stays")
@@ -333,7 +333,7 @@ func TestDeletionTakesEverythingAndWhatOnlyThisClusterNames(t *testing.T) {
 	}
 }
 
-func TestDeletionWaitsForMachinesAndTheNetwork(t *testing.T) {
+func TestDeletionWaitsForMachinesAndNetwork(t *testing.T) {
 	w := newWorld(t)
 	w.make("slow")
 	w.reconcile("slow")
@@ -366,7 +366,7 @@ func TestDeletionWaitsForMachinesAndTheNetwork(t *testing.T) {
 	}
 }
 
-func TestAManagementClusterStaysWhileItManagesOthers(t *testing.T) {
+func TestManagementClusterWaitsForWorkloadClusters(t *testing.T) {
 	w := newWorld(t)
 	w.make("mgmt")
 	w.change("mgmt", func(c *anywherev1.Cluster) { c.Spec.Management = ptr.To(true) })

@@ -14,7 +14,6 @@ import (
 	"context"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,7 +21,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/measure"
-	"github.com/drover-dev/drover/internal/controllers/fresh"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
 // FieldManager owns the fields that are applied.
@@ -71,83 +70,47 @@ type Controller struct {
 	// WatchFilter limits the controller to objects with this value of the watch label; empty means all.
 	WatchFilter string
 
-	writes  fresh.Writes
 	access  grants
 	journal measure.Journal
 }
 
-// step is one part of a reconcile. It returns whether to continue with the next one.
-type step struct {
-	name string
-	do   func(context.Context, *scope) (bool, error)
-}
-
 // Reconcile reconciles one Cluster.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	s, err := c.open(ctx, request.NamespacedName)
-	if s == nil || err != nil {
-		return ctrl.Result{}, err
+	visit, err := c.opening().Open(ctx, request.NamespacedName, &anywherev1.Cluster{})
+	if visit == nil || err != nil {
+		return reconcile.Result(err, 0)
 	}
-	if s.stale {
-		return ctrl.Result{RequeueAfter: fresh.Retry}, nil
-	}
-	failed := c.run(ctx, s)
-	if err := c.close(ctx, s); err != nil {
-		return retry(err)
-	}
-	if failed != nil {
-		return retry(failed)
-	}
-	return ctrl.Result{RequeueAfter: s.after}, nil
-}
-
-// run runs the steps until one fails or has nothing left to do.
-func (c *Controller) run(ctx context.Context, s *scope) error {
-	for _, step := range c.steps(s) {
-		further, err := step.do(ctx, s)
-		if err != nil || !further {
-			return err
-		}
-	}
-	return nil
-}
-
-// retry maps an error to a result. A conflict is not an error, because the cache may lag behind a write.
-func retry(err error) (ctrl.Result, error) {
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: fresh.Retry}, nil
-	}
-	return ctrl.Result{}, err
+	s := &scope{visit: visit, cluster: visit.Object}
+	return c.close(ctx, s, reconcile.Run(ctx, s, c.steps(s)))
 }
 
 // steps returns the steps for a Cluster.
-func (c *Controller) steps(s *scope) []step {
-	if s.deleting() {
-		return []step{
-			{"record", c.record},
-			{"observe", c.observe},
-			{"hold", c.hold},
-			{"delete the cluster", c.deleteCluster},
-			{"delete the network", c.deleteNetwork},
-			{"withdraw packages", c.withdrawPackages},
-			{"delete the rest", c.deleteRest},
-			{"delete access", c.deleteAccess},
-			{"delete configs", c.deleteConfigs},
-			{"release", c.release},
+func (c *Controller) steps(s *scope) []reconcile.Step[*scope] {
+	if s.visit.Deleting() {
+		return []reconcile.Step[*scope]{
+			{Doing: "recording changes", Run: c.record},
+			{Doing: "observing objects", Run: c.observe},
+			{Doing: "finding workload clusters", Run: c.hold},
+			{Doing: "deleting the cluster", Run: c.deleteCluster},
+			{Doing: "deleting the Pod network", Run: c.deleteNetwork},
+			{Doing: "disabling packages", Run: c.withdrawPackages},
+			{Doing: "deleting other objects", Run: c.deleteRest},
+			{Doing: "revoking access", Run: c.deleteAccess},
+			{Doing: "deleting configs", Run: c.deleteConfigs},
+			{Doing: "removing the finalizer", Run: c.release},
 		}
 	}
-	return []step{
-		{"take", c.take},
-		{"record", c.record},
-		{"observe", c.observe},
-		{"gather", c.gather},
-		{"find the management cluster", c.findManagement},
-		{"read credentials", c.readCredentials},
-		{"build", c.build},
-		{"apply", c.apply},
-		{"prune", c.prune},
-		{"grant access", c.grantAccess},
-		{"offer packages", c.offerPackages},
+	return []reconcile.Step[*scope]{
+		{Doing: "recording changes", Run: c.record},
+		{Doing: "observing objects", Run: c.observe},
+		{Doing: "gathering configs", Run: c.gather},
+		{Doing: "finding the management cluster", Run: c.findManagement},
+		{Doing: "reading credentials", Run: c.readCredentials},
+		{Doing: "building objects", Run: c.build},
+		{Doing: "applying objects", Run: c.apply},
+		{Doing: "deleting unused objects", Run: c.prune},
+		{Doing: "granting access", Run: c.grantAccess},
+		{Doing: "enabling packages", Run: c.offerPackages},
 	}
 }
 

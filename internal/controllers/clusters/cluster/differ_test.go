@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestWhatCounts(t *testing.T) {
+func TestCovers(t *testing.T) {
 	for _, tc := range []struct {
 		name, have, want string
 		covered          bool

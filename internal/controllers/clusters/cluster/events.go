@@ -31,14 +31,14 @@ func (c *Controller) eventForeign(s *scope, kind, name string) {
 }
 
 // eventStatus records conditions that became True, and a new failure.
-func (c *Controller) eventStatus(s *scope) {
-	was, is := s.before.Status, s.cluster.Status
+func (c *Controller) eventStatus(before, after *anywherev1.Cluster) {
+	was, is := before.Status, after.Status
 	if is.FailureMessage != nil && (was.FailureMessage == nil || *was.FailureMessage != *is.FailureMessage) {
-		c.Events.Event(s.cluster, corev1.EventTypeWarning, failedReason, *is.FailureMessage)
+		c.Events.Event(after, corev1.EventTypeWarning, failedReason, *is.FailureMessage)
 	}
 	for _, kind := range []string{anywherev1.ControlPlaneInitialized, anywherev1.ControlPlaneReady, anywherev1.DefaultCNIConfigured, anywherev1.WorkersReady, anywherev1.Ready} {
 		if meta.IsStatusConditionTrue(is.Conditions, kind) && !meta.IsStatusConditionTrue(was.Conditions, kind) {
-			c.Events.Eventf(s.cluster, corev1.EventTypeNormal, kind, "%s became %s", kind, metav1.ConditionTrue)
+			c.Events.Eventf(after, corev1.EventTypeNormal, kind, "%s became %s", kind, metav1.ConditionTrue)
 		}
 	}
 }

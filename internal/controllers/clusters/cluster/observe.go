@@ -37,10 +37,10 @@ type live struct {
 }
 
 // observe reads the existing objects from the cache.
-func (c *Controller) observe(ctx context.Context, s *scope) (bool, error) {
+func (c *Controller) observe(ctx context.Context, s *scope) error {
 	l, name := &s.live, s.cluster.Name
 	if err := c.observeNamed(ctx, l, name); err != nil {
-		return false, err
+		return err
 	}
 	mine := client.MatchingLabels(build.Labels(s.cluster))
 	for _, err := range []error{
@@ -54,10 +54,10 @@ func (c *Controller) observe(ctx context.Context, s *scope) (bool, error) {
 		list(ctx, c.Client, &addonsv1.HelmReleaseProxyList{}, client.MatchingLabels{addonsv1.HelmChartProxyLabel: build.NetworkName(name)}, l.findRelease(name)),
 	} {
 		if err != nil {
-			return false, err
+			return err
 		}
 	}
-	return true, nil
+	return nil
 }
 
 func (c *Controller) observeNamed(ctx context.Context, l *live, name string) (err error) {

@@ -15,27 +15,27 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
-	"github.com/drover-dev/drover/internal/controllers/fresh"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
 // offerPackages enables packages on an initialized cluster, unless its spec disables them: it creates a namespace and a
 // PackageBundleController, and grants the creator of the cluster access. It leaves existing objects unchanged.
-func (c *Controller) offerPackages(ctx context.Context, s *scope) (bool, error) {
+func (c *Controller) offerPackages(ctx context.Context, s *scope) error {
 	if packagesDisabled(s.cluster) {
-		return true, c.removeLive(ctx, s, bundleController(s.cluster))
+		return c.removeLive(ctx, s, bundleController(s.cluster))
 	}
 	if s.live.cluster == nil || !ptr.Deref(s.live.cluster.Status.Initialization.ControlPlaneInitialized, false) {
-		return true, nil
+		return nil
 	}
 	for _, o := range []client.Object{packageNamespace(s.cluster), bundleController(s.cluster)} {
 		if err := c.createOnce(ctx, s, o); err != nil {
-			return false, err
+			return err
 		}
 	}
 	if s.cluster.Namespace == anywherev1.SystemNamespace {
-		return true, nil
+		return nil
 	}
-	return true, c.bind(ctx, s, packageAccess)
+	return c.bind(ctx, s, packageAccess)
 }
 
 func packagesDisabled(c *anywherev1.Cluster) bool {
@@ -103,20 +103,20 @@ func (c *Controller) cached(ctx context.Context, o client.Object) (bool, error) 
 
 // withdrawPackages deletes the objects of offerPackages with all packages. It waits for the PackageBundleController, but not for
 // the namespace.
-func (c *Controller) withdrawPackages(ctx context.Context, s *scope) (bool, error) {
+func (c *Controller) withdrawPackages(ctx context.Context, s *scope) error {
 	bundles := bundleController(s.cluster)
 	if err := c.removeLive(ctx, s, bundles); err != nil {
-		return false, err
+		return err
 	}
 	if bundles.UID != "" && owns(s.cluster, bundles) {
-		s.waiting = fmt.Sprintf("PackageBundleController %q is being deleted", bundles.Name)
-		s.after = fresh.Retry
-		return false, nil
+		wait := waitFor("PackageBundleController %q is being deleted", bundles.Name)
+		wait.After = reconcile.ConflictRetry
+		return wait
 	}
 	role, binding := packageAccess(s.cluster, "")
 	var failed error
 	for _, o := range []client.Object{role, binding, packageNamespace(s.cluster)} {
 		failed = errors.Join(failed, c.removeLive(ctx, s, o))
 	}
-	return failed == nil, failed
+	return failed
 }

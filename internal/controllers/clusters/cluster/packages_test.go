@@ -28,7 +28,7 @@ func bundles(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: packagesv1.Namespace, Name: name}
 }
 
-func TestPackagesAreOfferedOnceTheClusterAnswers(t *testing.T) {
+func TestPackagesAreEnabledOnInitializedClusters(t *testing.T) {
 	w := newWorld(t)
 	w.make("shop")
 	w.reconcile("shop")
@@ -58,7 +58,7 @@ func TestPackagesAreOfferedOnceTheClusterAnswers(t *testing.T) {
 	}
 }
 
-func TestPackagesAreTakenBackWhereTheyAreNotWanted(t *testing.T) {
+func TestPackagesAreDisabled(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"bare", "ends"} {
 		w.make(name)
@@ -84,7 +84,7 @@ func TestPackagesAreTakenBackWhereTheyAreNotWanted(t *testing.T) {
 	}
 }
 
-func TestPackagesOfSomebodyElseAreLeftAlone(t *testing.T) {
+func TestForeignPackageObjectsAreLeftUnchanged(t *testing.T) {
 	w := newWorld(t)
 	w.make("theirs")
 	w.reconcile("theirs")

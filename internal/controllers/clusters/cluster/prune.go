@@ -15,7 +15,7 @@ import (
 
 // prune deletes objects that are no longer wanted: removed groups with their health checks, and unused templates. It keeps the Pod
 // network, because running Pods depend on it.
-func (c *Controller) prune(ctx context.Context, s *scope) (bool, error) {
+func (c *Controller) prune(ctx context.Context, s *scope) error {
 	wanted := map[string]bool{}
 	for _, o := range s.wanted.All() {
 		wanted[identity(o)] = true
@@ -26,10 +26,10 @@ func (c *Controller) prune(ctx context.Context, s *scope) (bool, error) {
 			continue
 		}
 		if err := c.remove(ctx, s, o); err != nil {
-			return false, err
+			return err
 		}
 	}
-	return true, nil
+	return nil
 }
 
 func identity(o client.Object) string { return fmt.Sprintf("%T/%s", o, o.GetName()) }

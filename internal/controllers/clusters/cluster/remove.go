@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,23 +13,23 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
 	"github.com/drover-dev/drover/internal/controllers/clusters/measure"
-	"github.com/drover-dev/drover/internal/controllers/fresh"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
 // hold delays the deletion of a management cluster until its workload clusters are deleted.
-func (c *Controller) hold(ctx context.Context, s *scope) (bool, error) {
+func (c *Controller) hold(ctx context.Context, s *scope) error {
 	if !controllerutil.ContainsFinalizer(s.cluster, anywherev1.ClusterFinalizer) {
-		return false, nil
+		return reconcile.Stop
 	}
 	names, err := Workloads(ctx, c.Client, s.cluster)
 	if err != nil || len(names) == 0 {
-		return err == nil, err
+		return err
 	}
-	s.waiting = "Workload clusters still depend on this management cluster; delete them first: " + brief(names)
-	return false, nil
+	return waitFor("Workload clusters still depend on this management cluster; delete them first: %s", text.FirstN(names, maxNames))
 }
 
 // Workloads returns the names of the clusters that a management cluster manages.
@@ -55,82 +54,81 @@ func Workloads(ctx context.Context, reader client.Reader, c *anywherev1.Cluster)
 // maxNames bounds the names in a message.
 const maxNames = 5
 
-func brief(names []string) string {
-	if len(names) <= maxNames {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
-}
-
 // deleteCluster deletes the Cluster of Cluster API and waits for its machines and addresses to be deleted.
-func (c *Controller) deleteCluster(ctx context.Context, s *scope) (bool, error) {
+func (c *Controller) deleteCluster(ctx context.Context, s *scope) error {
 	there := s.live.cluster
 	if there == nil {
 		return c.confirm(ctx, s, &clusterv1.Cluster{}, s.cluster.Name)
 	}
 	if !owns(s.cluster, there) {
-		return true, nil
+		return nil
 	}
-	s.waiting = "Machines and addresses are being deleted"
+	if err := c.remove(ctx, s, there); err != nil {
+		return err
+	}
 	if len(s.live.machines) > 0 {
-		s.waiting = fmt.Sprintf("%d machines are being deleted", len(s.live.machines))
+		return waitFor("%d machines are being deleted", len(s.live.machines))
 	}
-	return false, c.remove(ctx, s, there)
+	return waitFor("Machines and addresses are being deleted")
 }
 
 // confirm asks the API server whether an object is deleted, because the cache may not contain a new object yet.
-func (c *Controller) confirm(ctx context.Context, s *scope, into client.Object, name string) (bool, error) {
+func (c *Controller) confirm(ctx context.Context, s *scope, into client.Object, name string) error {
 	err := c.Live.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, into)
 	if err != nil {
-		return client.IgnoreNotFound(err) == nil, client.IgnoreNotFound(err)
+		return client.IgnoreNotFound(err)
 	}
 	if !owns(s.cluster, into) {
-		return true, nil
+		return nil
 	}
-	s.after = fresh.Retry
-	return false, nil
+	wait := waitFor("%s %q is being deleted", kindOf(into, c.Client.Scheme()), name)
+	wait.After = reconcile.ConflictRetry
+	return wait
 }
 
 // deleteNetwork deletes the HelmChartProxy of the Pod network. Nothing is left to uninstall it from.
-func (c *Controller) deleteNetwork(ctx context.Context, s *scope) (bool, error) {
+func (c *Controller) deleteNetwork(ctx context.Context, s *scope) error {
 	if s.live.network == nil || !owns(s.cluster, s.live.network) {
 		return c.confirm(ctx, s, &addonsv1.HelmChartProxy{}, build.NetworkName(s.cluster.Name))
 	}
-	s.waiting = fmt.Sprintf("HelmChartProxy %q is being deleted", s.live.network.Name)
-	return false, c.remove(ctx, s, s.live.network)
+	if err := c.remove(ctx, s, s.live.network); err != nil {
+		return err
+	}
+	return waitFor("HelmChartProxy %q is being deleted", s.live.network.Name)
 }
 
 // deleteRest deletes the objects that Cluster API leaves, and waits for those with finalizers.
-func (c *Controller) deleteRest(ctx context.Context, s *scope) (bool, error) {
+func (c *Controller) deleteRest(ctx context.Context, s *scope) error {
+	var wait *reconcile.Wait
 	for _, o := range s.live.all() {
 		if err := c.remove(ctx, s, o); err != nil {
-			return false, err
+			return err
 		}
 		if owns(s.cluster, o) && len(o.GetFinalizers()) > 0 {
-			s.waiting = fmt.Sprintf("%s %q is being deleted", kindOf(o, c.Client.Scheme()), o.GetName())
+			wait = waitFor("%s %q is being deleted", kindOf(o, c.Client.Scheme()), o.GetName())
 		}
 	}
-	if s.waiting != "" {
-		return false, nil
+	if wait != nil {
+		return wait
 	}
 	secrets := &corev1.SecretList{}
 	err := c.Live.List(ctx, secrets, client.InNamespace(anywherev1.SystemNamespace), client.MatchingLabels(build.Labels(s.cluster)))
 	if err != nil {
-		return false, fmt.Errorf("listing Secrets of Cluster %q: %w", s.key(), err)
+		return fmt.Errorf("listing Secrets of Cluster %q: %w", s.key(), err)
 	}
 	for i := range secrets.Items {
 		if err := c.remove(ctx, s, &secrets.Items[i]); err != nil {
-			return false, err
+			return err
 		}
 	}
-	return true, nil
+	return nil
 }
 
 // deleteConfigs deletes the configs that only this Cluster references.
-func (c *Controller) deleteConfigs(ctx context.Context, s *scope) (bool, error) {
+func (c *Controller) deleteConfigs(ctx context.Context, s *scope) error {
 	all := &anywherev1.ClusterList{}
 	if err := c.Client.List(ctx, all, client.InNamespace(s.cluster.Namespace)); err != nil {
-		return false, fmt.Errorf("listing Clusters: %w", err)
+		return fmt.Errorf("listing Clusters: %w", err)
 	}
 	shared := map[anywherev1.Ref]bool{}
 	for i := range all.Items {
@@ -146,10 +144,10 @@ func (c *Controller) deleteConfigs(ctx context.Context, s *scope) (bool, error) 
 			continue
 		}
 		if err := c.deleteConfig(ctx, s, ref); err != nil {
-			return false, err
+			return err
 		}
 	}
-	return true, nil
+	return nil
 }
 
 func (c *Controller) deleteConfig(ctx context.Context, s *scope, ref anywherev1.Ref) error {
@@ -168,15 +166,15 @@ func (c *Controller) deleteConfig(ctx context.Context, s *scope, ref anywherev1.
 }
 
 // release removes the finalizer.
-func (c *Controller) release(ctx context.Context, s *scope) (bool, error) {
+func (c *Controller) release(ctx context.Context, s *scope) error {
 	controllerutil.RemoveFinalizer(s.cluster, anywherev1.ClusterFinalizer)
-	err := c.Client.Patch(ctx, s.cluster, client.MergeFromWithOptions(s.before, client.MergeFromWithOptimisticLock{}))
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("removing the finalizer of Cluster %q: %w", s.key(), err)
+	s.cluster.Status = *s.visit.Before().Status.DeepCopy() // Nobody is left to read it.
+	if err := s.visit.Save(ctx); client.IgnoreNotFound(err) != nil {
+		return err
 	}
-	s.gone = true
+	s.released = true
 	c.forget(s.key())
 	c.Figures.Report(ctx, s.cluster, measure.Gone(s.cluster, c.Clock.Now()))
 	c.Events.Event(s.cluster, corev1.EventTypeNormal, deletedReason, "Deleted all machines and addresses")
-	return false, nil
+	return reconcile.Stop
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -14,7 +15,9 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
 // facts are the inputs of the status.
@@ -39,12 +42,15 @@ type facts struct {
 	now      time.Time
 }
 
-func (s *scope) facts(now time.Time) facts {
+func (s *scope) facts(outcome error, now time.Time) facts {
 	f := facts{
 		cluster: s.cluster, controlPlane: s.live.controlPlane, workers: s.live.workers, sets: s.live.sets, machines: s.live.machines,
 		network: s.live.network, release: s.live.release,
 		networkOurs: s.live.network != nil && !s.cluster.IsSkipUpgrade(),
-		failure:     s.failure, deleting: s.deleting(), waiting: s.waiting, now: now,
+		failure:     failureOf(outcome), deleting: s.visit.Deleting(), now: now,
+	}
+	if wait := reconcile.AsWait(outcome); wait != nil {
+		f.waiting = wait.Message
 	}
 	if s.wanted != nil {
 		f.held = s.wanted.Held
@@ -78,7 +84,7 @@ func status(f facts) anywherev1.ClusterStatus {
 	out.ObservedGeneration = f.cluster.Generation
 	out.FailureReason, out.FailureMessage = nil, nil
 	if f.failure != nil {
-		out.FailureReason, out.FailureMessage = ptr.To(f.failure.reason), ptr.To(limit(f.failure.message))
+		out.FailureReason, out.FailureMessage = ptr.To(f.failure.reason), ptr.To(text.Truncate(f.failure.message))
 	}
 	out.Version, out.ControlPlane, out.Workers = versionOf(f), controlPlaneCount(f), workersCount(f)
 	out.ClusterCertificateInfo = certificates(f)
@@ -109,29 +115,12 @@ func status(f facts) anywherev1.ClusterStatus {
 func overall(f facts, ready verdict) verdict {
 	switch {
 	case f.deleting:
-		return no(anywherev1.DeletingReason, "%s", orElse(f.waiting, "The cluster is being deleted"))
+		return no(anywherev1.DeletingReason, "%s", cmp.Or(f.waiting, "The cluster is being deleted"))
 	case f.failure != nil:
-		return no(anywherev1.FailedReason, "%s", limit(f.failure.message))
+		return no(anywherev1.FailedReason, "%s", text.Truncate(f.failure.message))
 	default:
 		return ready
 	}
-}
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
-}
-
-// maxMessage bounds the length of a message.
-const maxMessage = 2048
-
-func limit(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	return message[:maxMessage-1] + "…"
 }
 
 func set(to *anywherev1.ClusterStatus, f facts, kind string, v verdict) {
@@ -168,7 +157,7 @@ func controlPlaneReady(f facts) verdict {
 	case actual > wanted:
 		return no(anywherev1.ScalingDownReason, anywherev1.ControlPlaneScalingDownMessage, wanted, actual)
 	case unhealthy(k) != nil:
-		return no(anywherev1.ControlPlaneComponentsUnhealthyReason, "%s", limit(unhealthy(k).Message))
+		return no(anywherev1.ControlPlaneComponentsUnhealthyReason, "%s", text.Truncate(unhealthy(k).Message))
 	case ready != wanted:
 		return no(anywherev1.NodesNotReadyReason, anywherev1.ControlPlaneNodesNotReadyMessage, wanted, ready)
 	case !meta.IsStatusConditionTrue(k.Status.Conditions, controlplanev1.KubeadmControlPlaneAvailableCondition):
@@ -206,7 +195,7 @@ func networkConfigured(f facts) verdict {
 		if ready != nil {
 			message = ready.Message
 		}
-		return no(anywherev1.DefaultCNIUpgradeInProgressReason, "%s", orElse(limit(message), fmt.Sprintf("HelmReleaseProxy %q is not ready yet", f.release.Name)))
+		return no(anywherev1.DefaultCNIUpgradeInProgressReason, "%s", cmp.Or(text.Truncate(message), fmt.Sprintf("HelmReleaseProxy %q is not ready yet", f.release.Name)))
 	}
 	return yes(anywherev1.ConfiguredReason)
 }

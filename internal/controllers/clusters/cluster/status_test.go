@@ -27,7 +27,7 @@ func condition(kind string, is bool) metav1.Condition {
 	return c
 }
 
-// well are the facts of a cluster of one control plane and two workers where all is as it should be.
+// well returns the facts of a healthy cluster with one control plane machine and two workers.
 func well() facts {
 	c := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "n", Generation: 3}}
 	c.Spec.ControlPlaneConfiguration.Count = 1
@@ -187,11 +187,11 @@ func TestConditions(t *testing.T) {
 			`False DefaultCNIUpgradeInProgressReason HelmReleaseProxy "r" is not ready yet`, `False DefaultCNIUpgradeInProgressReason HelmReleaseProxy "r" is not ready yet`,
 		},
 		{
-			"something is wrong with the spec", func(f *facts) { f.failure = &failure{anywherev1.ClusterInvalidReason, "it is wrong"} }, anywherev1.WorkersReady,
+			"an invalid spec", func(f *facts) { f.failure = &failure{anywherev1.ClusterInvalidReason, "it is wrong"} }, anywherev1.WorkersReady,
 			"True Ready", "False Failed it is wrong",
 		},
 		{
-			"it goes", func(f *facts) { f.deleting, f.waiting = true, "2 machines are being deleted" }, anywherev1.ControlPlaneInitialized,
+			"being deleted", func(f *facts) { f.deleting, f.waiting = true, "2 machines are being deleted" }, anywherev1.ControlPlaneInitialized,
 			"True Initialized", "False Deleting 2 machines are being deleted",
 		},
 	} {
@@ -233,7 +233,7 @@ func told(s anywherev1.ClusterStatus, kind string) string {
 	return text
 }
 
-func TestTheRestOfAStatus(t *testing.T) {
+func TestStatusFields(t *testing.T) {
 	f := well()
 	f.failure = &failure{anywherev1.MissingDependentObjectsReason, "no"}
 	got := status(f)

@@ -11,22 +11,21 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// weight is how much an operation explains: an upgrade adds and removes machines, and both have nodes that are not ready for a while.
+// weight orders operations by how much they explain: an upgrade adds and removes machines, whose nodes are not ready for a while.
 var weight = []Operation{Repair, Scale, Upgrade}
 
-// Journal remembers why Clusters are not Ready. The last reason before they are is not the telling one: an upgrade ends with old machines
-// being removed, which would be a change of their number. A process that begins in the middle of an operation knows its end only, and goes by
-// that.
+// Journal remembers why Clusters are not ready. The last reason is not sufficient: an upgrade ends with the deletion of old machines,
+// which looks like scaling. After a restart during an operation, only the last reason is known.
 type Journal struct {
 	mu sync.Mutex
 	of map[client.ObjectKey]Operation
 }
 
-// Ended are the stages that ended with a change of a Cluster's status, by what they were a part of.
+// Ended returns the stages that ended with a change of the status, with their operation.
 func (j *Journal) Ended(before, after *anywherev1.Cluster) []Stage {
 	ended := Ended(before, after)
 	if before.Status.ReconciledGeneration == 0 {
-		return ended // All of that is its creation.
+		return ended // They are part of the creation.
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -46,20 +45,24 @@ func (j *Journal) Ended(before, after *anywherev1.Cluster) []Stage {
 			ended[i].Operation = heavier(why, ended[i].Operation)
 		}
 	}
-	j.note(key, why, meta.IsStatusConditionTrue(after.Status.Conditions, anywherev1.Ready))
+	if meta.IsStatusConditionTrue(after.Status.Conditions, anywherev1.Ready) {
+		why = "" // The operation is over.
+	}
+	j.note(key, why)
 	return ended
 }
 
-func (j *Journal) note(key client.ObjectKey, why Operation, over bool) { //nolint:revive // a fact, not a switch
+// note remembers the operation of a Cluster, or forgets it if it is empty.
+func (j *Journal) note(key client.ObjectKey, why Operation) {
 	if j.of == nil {
 		j.of = map[client.ObjectKey]Operation{}
 	}
-	if j.of[key] = why; over || why == "" {
+	if j.of[key] = why; why == "" {
 		delete(j.of, key)
 	}
 }
 
-// Forget is for a Cluster that is gone.
+// Forget removes a deleted Cluster.
 func (j *Journal) Forget(key client.ObjectKey) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-func TestAnOperationIsWhatItBeganAs(t *testing.T) {
+func TestJournalKeepsTheOperation(t *testing.T) {
 	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
 	step := func(workers, ready metav1.ConditionStatus, reason string) *anywherev1.Cluster {
 		return with(1, condition(anywherev1.WorkersReady, workers, reason, 10), condition(anywherev1.Ready, ready, reason, 10))
@@ -48,7 +48,7 @@ func TestAnOperationIsWhatItBeganAs(t *testing.T) {
 	}
 }
 
-func TestAClusterThatIsGoneIsForgotten(t *testing.T) {
+func TestJournalForgetsDeletedClusters(t *testing.T) {
 	j := &Journal{}
 	lost := with(1, condition(anywherev1.Ready, metav1.ConditionFalse, anywherev1.ScalingUpReason, 10))
 	j.Ended(with(1, condition(anywherev1.Ready, metav1.ConditionTrue, "", 9)), lost)

@@ -17,17 +17,17 @@ import (
 	"github.com/drover-dev/drover/internal/base/tracing"
 )
 
-// scrapeTimeout bounds one look at the cache.
+// scrapeTimeout bounds listing Clusters for a scrape.
 const scrapeTimeout = 5 * time.Second
 
-// durations is shared by managers in one process.
+// durations is shared by all managers of a process.
 var durations = newDurations()
 
-// newDurations has a series for each operation from the start, or a rule could not tell none from unknown.
+// newDurations creates a series for each operation, because rules can't distinguish a missing series from zero.
 func newDurations() *prometheus.HistogramVec {
 	all := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "drover_cluster_stage_duration_seconds",
-		Help: "Time that stages of operations on Clusters took, until the condition that the stage is named after held; stage total is all of it.",
+		Help: "Duration of the stages of operations on Clusters, until the condition that the stage is named after became true. Stage total is the whole operation.",
 		// From simulated machines to servers that take half an hour to start.
 		Buckets: []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200},
 	}, []string{"operation", "stage"})
@@ -37,10 +37,10 @@ func newDurations() *prometheus.HistogramVec {
 	return all
 }
 
-// Reporter makes stages known.
+// Reporter reports stages as metrics, log lines and spans.
 type Reporter struct{ tracer trace.Tracer }
 
-// NewReporter has its metrics be served. Clusters are counted with a reader of the manager's cache.
+// NewReporter registers the metrics. The reader, usually the cache of the manager, counts Clusters.
 func NewReporter(metrics prometheus.Registerer, reader client.Reader) (*Reporter, error) {
 	if err := counter.Serve(metrics, durations, &census{reader: reader}); err != nil {
 		return nil, fmt.Errorf("registering metrics of clusters: %w", err)
@@ -48,7 +48,7 @@ func NewReporter(metrics prometheus.Registerer, reader client.Reader) (*Reporter
 	return &Reporter{tracer: otel.Tracer("github.com/drover-dev/drover/internal/controllers/clusters")}, nil
 }
 
-// Report makes stages of a Cluster known.
+// Report reports finished stages of a Cluster.
 func (r *Reporter) Report(ctx context.Context, c *anywherev1.Cluster, ended ...Stage) {
 	parent := tracing.Within(context.WithoutCancel(ctx), c.Annotations[anywherev1.TraceAnnotation])
 	for _, s := range ended {
@@ -61,15 +61,16 @@ func (r *Reporter) Report(ctx context.Context, c *anywherev1.Cluster, ended ...S
 	}
 }
 
-// census counts Clusters when somebody asks.
+// census counts Clusters for each scrape.
 type census struct{ reader client.Reader }
 
-var inPhase = prometheus.NewDesc("drover_clusters", "Clusters by the phase that they are in.", []string{"phase"}, nil)
+var inPhase = prometheus.NewDesc("drover_clusters", "Clusters by phase.", []string{"phase"}, nil)
 
 // Describe implements prometheus.Collector.
 func (*census) Describe(ch chan<- *prometheus.Desc) { ch <- inPhase }
 
-// Collect implements prometheus.Collector. All phases are told, also those that no Cluster is in, or a rule could not tell none from unknown.
+// Collect implements prometheus.Collector. It includes phases without Clusters, because rules can't distinguish a missing series from
+// zero.
 func (c *census) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()

@@ -1,7 +1,8 @@
-// Package measure tells how many Clusters are in which phase, and how long each stage of making, changing and deleting one took: as metrics,
-// whose number does not depend on that of clusters, and as spans of the trace that a command began.
+// Package measure counts Clusters by phase and measures the stages of operations: as metrics, whose number does not grow with the
+// fleet, and as spans of the trace that a command started.
 //
-// Little is remembered for it (Journal). A stage is the time in which a condition was not True, and a Cluster's own status says since when that was.
+// A stage is the time during which a condition was not True, which the status of a Cluster contains; Journal remembers only the
+// operation. Start with Reporter.
 package measure
 
 import (
@@ -14,7 +15,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// Operation is what is being done to a Cluster.
+// Operation is an operation on a Cluster.
 type Operation string
 
 // Operations.
@@ -22,11 +23,11 @@ const (
 	Create  Operation = "create"
 	Upgrade Operation = "upgrade"
 	Scale   Operation = "scale"
-	Repair  Operation = "repair" // nobody asked for it: something broke
+	Repair  Operation = "repair" // no user requested it: something broke
 	Delete  Operation = "delete"
 )
 
-// stages are the names of stages, by the condition that ends them.
+// stages maps the conditions that end stages to their names.
 var stages = map[string]string{
 	anywherev1.ControlPlaneInitialized: "control-plane-initialized",
 	anywherev1.ControlPlaneReady:       "control-plane",
@@ -35,17 +36,17 @@ var stages = map[string]string{
 	anywherev1.Ready:                   Total,
 }
 
-// Total is the name of the stage that is a whole operation.
+// Total is the stage that spans a whole operation.
 const Total = "total"
 
-// Stage is a part of an operation that came to its end.
+// Stage is a finished part of an operation.
 type Stage struct {
 	Operation  Operation
 	Name       string
 	Start, End time.Time
 }
 
-// Ended are the stages that were under way before and are at their end after, the earliest first.
+// Ended returns the stages that ended between two states of a Cluster, earliest first.
 func Ended(before, after *anywherev1.Cluster) []Stage {
 	var out []Stage
 	for _, c := range after.Status.Conditions {
@@ -64,7 +65,7 @@ func Ended(before, after *anywherev1.Cluster) []Stage {
 	return out
 }
 
-// operation is what kept a condition from being True.
+// operation returns why a condition was not True.
 func operation(before *anywherev1.Cluster, was *metav1.Condition) Operation {
 	if before.Status.ReconciledGeneration == 0 || was == nil {
 		return Create
@@ -79,15 +80,15 @@ func operation(before *anywherev1.Cluster, was *metav1.Condition) Operation {
 	}
 }
 
-// Gone is the stage that ends when a Cluster that was deleted is no more.
+// Gone returns the stage of a deletion.
 func Gone(c *anywherev1.Cluster, now time.Time) Stage {
 	return Stage{Operation: Delete, Name: Total, Start: c.DeletionTimestamp.Time, End: now}
 }
 
-// Phases are all that a Cluster can be in.
+// Phases lists all phases of a Cluster.
 var Phases = []string{"Creating", "Deleting", "Failed", "NotReady", "Paused", "Ready", "Scaling", "Upgrading"}
 
-// Phase is the one word about a Cluster.
+// Phase returns the phase of a Cluster.
 func Phase(c *anywherev1.Cluster) string {
 	ready := meta.FindStatusCondition(c.Status.Conditions, anywherev1.Ready)
 	switch {

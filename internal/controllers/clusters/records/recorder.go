@@ -1,5 +1,5 @@
-// Package records writes AuditRecords: what internal/model/audit noted on Clusters, and deletions. It never decides what is worth a
-// record. Start with Recorder.
+// Package records writes AuditRecords: the pending records of Clusters (internal/model/audit) and deletions. It never decides what
+// to record. Start with Recorder.
 package records
 
 import (
@@ -19,20 +19,20 @@ import (
 	"github.com/drover-dev/drover/internal/model/audit"
 )
 
-// Recorder writes records.
+// Recorder writes AuditRecords.
 type Recorder struct {
-	// Client writes.
+	// Client writes records.
 	Client client.Client
-	// Live reads past any cache: there is none of records, which are written often and read by people only.
+	// Live reads from the API server, because records are not cached.
 	Live client.Reader
-	// Keep is about how many records stay, the newest; all if it is zero.
+	// Keep is about how many of the newest records are kept; zero means all.
 	Keep int
 
 	written atomic.Int64
 }
 
-// Record writes what is noted on a Cluster and was not recorded yet, and says so in its status, which the caller writes. To be killed before
-// that is no harm: a record has a name of its own.
+// Record writes the pending records of a Cluster and sets the audited generation in its status, which the caller writes. It is
+// idempotent, because names of records are deterministic.
 func (r *Recorder) Record(ctx context.Context, c *anywherev1.Cluster) error {
 	pending := audit.Pending(c)
 	for _, one := range pending {
@@ -47,20 +47,20 @@ func (r *Recorder) Record(ctx context.Context, c *anywherev1.Cluster) error {
 	return r.prune(ctx)
 }
 
-// RecordDeletion writes that somebody deletes a Cluster.
+// RecordDeletion records the deletion of a Cluster.
 func (r *Recorder) RecordDeletion(ctx context.Context, c *anywherev1.Cluster, who authenticationv1.UserInfo, now time.Time) error {
 	return r.create(ctx, audit.Deletion(c, who, now))
 }
 
 func (r *Recorder) create(ctx context.Context, one *droverv1.AuditRecord) error {
 	if err := r.Client.Create(ctx, one); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("recording who did what to cluster %q: %w", one.Spec.Cluster.Name, err)
+		return fmt.Errorf("writing an audit record of cluster %q: %w", one.Spec.Cluster.Name, err)
 	}
 	return nil
 }
 
-// prune removes the oldest records if there are too many. To know that takes to list them, so it is done with the first record that is written,
-// and whenever a tenth of what is kept came on top.
+// prune deletes the oldest records if there are too many. Because it has to list all records, it runs with the first record and then
+// after every tenth of Keep.
 func (r *Recorder) prune(ctx context.Context) error {
 	if r.Keep <= 0 || (r.written.Add(1)-1)%int64(r.Keep/10+1) != 0 {
 		return nil
@@ -75,7 +75,7 @@ func (r *Recorder) prune(ctx context.Context) error {
 	})
 	for i := range max(0, len(all.Items)-r.Keep) {
 		if err := client.IgnoreNotFound(r.Client.Delete(ctx, &all.Items[i])); err != nil {
-			return fmt.Errorf("removing the oldest audit records: %w", err)
+			return fmt.Errorf("deleting old audit records: %w", err)
 		}
 	}
 	return nil

@@ -70,14 +70,14 @@ func (r *Recorder) all(t *testing.T) []droverv1.AuditRecord {
 	return list.Items
 }
 
-func TestWhatIsNotedBecomesRecordsOnce(t *testing.T) {
+func TestPendingRecordsAreWrittenOnce(t *testing.T) {
 	r := newRecorder(t, 0)
 	c := cluster("once")
-	if err := audit.Stamp(nil, c, user("ann"), noon); err != nil {
+	if err := audit.Stamp(nil, c, user("creator"), noon); err != nil {
 		t.Fatal(err)
 	}
-	c = upgraded(t, c, "bob")
-	killed := c.DeepCopy() // by whoever was killed before the status was written
+	c = upgraded(t, c, "administrator")
+	killed := c.DeepCopy() // The process was killed before it wrote the status.
 	for _, one := range []*anywherev1.Cluster{killed, c, c} {
 		if err := r.Record(t.Context(), one); err != nil {
 			t.Fatal(err)
@@ -86,7 +86,7 @@ func TestWhatIsNotedBecomesRecordsOnce(t *testing.T) {
 	if c.Status.AuditedGeneration != 2 {
 		t.Errorf("generation %d is on record, want 2", c.Status.AuditedGeneration)
 	}
-	if err := r.RecordDeletion(t.Context(), c, user("cid"), noon); err != nil {
+	if err := r.RecordDeletion(t.Context(), c, user("operator"), noon); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -94,29 +94,29 @@ func TestWhatIsNotedBecomesRecordsOnce(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s %s/%s", one.Spec.User, one.Spec.Action, one.Spec.Cluster.Namespace, one.Spec.Cluster.Name))
 	}
 	slices.Sort(got)
-	if d := cmp.Diff([]string{"ann Created herd/billy", "bob Upgraded herd/billy", "cid Deleted herd/billy"}, got); d != "" {
+	if d := cmp.Diff([]string{"administrator Upgraded herd/billy", "creator Created herd/billy", "operator Deleted herd/billy"}, got); d != "" {
 		t.Error(d)
 	}
 }
 
-func TestNobodyChangesARecord(t *testing.T) {
+func TestRecordsAreImmutable(t *testing.T) {
 	r := newRecorder(t, 0)
 	c := cluster("fixed")
-	if err := r.RecordDeletion(t.Context(), c, user("ann"), noon); err != nil {
+	if err := r.RecordDeletion(t.Context(), c, user("creator"), noon); err != nil {
 		t.Fatal(err)
 	}
 	one := r.all(t)[0]
-	one.Spec.User = "bob"
+	one.Spec.User = "administrator"
 	if err := r.Client.Update(t.Context(), &one); !apierrors.IsInvalid(err) {
 		t.Errorf("a record was changed: %v", err)
 	}
 }
 
-func TestOldRecordsGo(t *testing.T) {
+func TestOldRecordsAreDeleted(t *testing.T) {
 	r := newRecorder(t, 10)
 	for i := range 25 {
 		c := cluster(types.UID(fmt.Sprintf("old-%02d", i)))
-		if err := audit.Stamp(nil, c, user("ann"), noon); err != nil {
+		if err := audit.Stamp(nil, c, user("creator"), noon); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.Record(t.Context(), c); err != nil {
