@@ -125,18 +125,15 @@ bin/test:
 	@go build -o $@ ./hack/test
 
 .PHONY: test-short
-test-short: kube ## Run the quick tests only
-	go test -short -shuffle=on $(TESTFLAGS) ./...
+test-short: kube bin/test ## Run the quick tests only
+	go test -short -exec='$(CURDIR)/bin/test sandbox' $(TESTFLAGS) ./...
 
 .PHONY: fuzz
 fuzz: ## Fuzz each parser of foreign input for FUZZTIME
 	hack/fuzz.sh '$(FUZZTIME)'
 
 .PHONY: verify
-verify: verify-files lint ## Check module files, generated files and code; changes nothing that is right
-
-.PHONY: verify-files
-verify-files: ## Check module files and generated files
+verify: lint ## Check module files, generated files and code; changes nothing that is right
 	hack/verify.sh
 
 .PHONY: generate
