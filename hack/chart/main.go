@@ -1,6 +1,6 @@
-// Command chart writes a chart of ours as what Cluster API applies to every
-// cluster with a label: a ConfigMap with the chart's objects and a
-// ClusterResourceSet that refers to it. The output depends on the chart alone.
+// Command chart renders one of Drover's charts for Cluster API: a ConfigMap with the chart's objects,
+// and a ClusterResourceSet that applies them to every cluster with a label. The output depends only
+// on the chart.
 //
 //	go run ./hack/chart --chart charts/cni --name drover-cni --label cni=drover --out templates/cni.yaml
 package main
@@ -47,7 +47,7 @@ func (o options) run() error {
 		return err
 	}
 	if there, err := os.ReadFile(o.out); err == nil && string(there) == text {
-		return nil // Tests that read it need not be run again.
+		return nil // An unchanged file keeps the test results that depend on it.
 	}
 	return os.WriteFile(o.out, []byte(text), 0o644)
 }
@@ -55,7 +55,7 @@ func (o options) run() error {
 func (o options) render() (string, error) {
 	key, value, ok := strings.Cut(o.label, "=")
 	if !ok || o.name == "" {
-		return "", errors.New("--name and --label key=value are needed")
+		return "", errors.New("--name and --label key=value are required")
 	}
 	documents, err := helm.Render(o.chart, helm.Release{Name: o.name, Namespace: "kube-system", Kubernetes: version.Kubernetes})
 	if err != nil {

@@ -1,12 +1,10 @@
-// Command image packs the manager into an OCI image without a container engine,
-// and always into the same one: the digest depends on the binary, the version
-// and the commit, not on when or where it is made.
+// Command image packs the manager into an OCI image without a container engine. The image is
+// reproducible: its digest depends only on the binary, the version and the commit.
 //
 //	go run ./hack/image --name myname/img-provider --output bin/image.tar
 //
-// A docker daemon that answers gets the image loaded. Without one the file is
-// all there is, and "docker load", "podman load", "ctr images import" or "skopeo
-// copy oci-archive:" take it from there.
+// If a Docker daemon is running, the image is loaded into it. Otherwise use the file with
+// "docker load", "podman load", "ctr images import" or "skopeo copy oci-archive:".
 package main
 
 import (
@@ -37,7 +35,7 @@ func main() {
 	flag.StringVar(&o.Version, "version", "", "version to put on the label")
 	flag.StringVar(&o.Revision, "revision", "", "commit to put on the label")
 	flag.StringVar(&o.output, "output", "bin/image.tar", "file to write")
-	flag.BoolVar(&o.load, "load", true, "load the image into a docker daemon if one answers")
+	flag.BoolVar(&o.load, "load", true, "load the image into a Docker daemon if one is running")
 	flag.Parse()
 	if err := o.run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "image:", err)
@@ -68,11 +66,10 @@ func (o options) run(ctx context.Context) error {
 	return nil
 }
 
-// load hands the file to the docker daemon. That there is none is no failure,
-// but it is said.
+// load loads the file into the Docker daemon, or reports that none is running.
 func load(ctx context.Context, file string) error {
-	if !daemonAnswers(ctx) {
-		fmt.Fprintf(os.Stderr, "no docker daemon answers, so the image is only in %s; load it elsewhere with: docker load --input %s\n", file, file)
+	if !daemonRuns(ctx) {
+		fmt.Fprintf(os.Stderr, "no Docker daemon is running; the image is in %s. Try: docker load --input %s\n", file, file)
 		return nil
 	}
 	out, err := exec.CommandContext(ctx, "docker", "load", "--input", file).CombinedOutput()
@@ -83,6 +80,6 @@ func load(ctx context.Context, file string) error {
 	return nil
 }
 
-func daemonAnswers(ctx context.Context) bool {
+func daemonRuns(ctx context.Context) bool {
 	return exec.CommandContext(ctx, "docker", "info").Run() == nil
 }

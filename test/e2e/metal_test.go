@@ -218,7 +218,7 @@ func testPurgeBoth(t *testing.T, p *plane) {
 func TestAPlaneGoesWithoutMachinesWhereThereCanBeNone(t *testing.T) {
 	t.Setenv("DROVER_NODE_DIR", t.TempDir())
 	p := newPlane(t)
-	why := "the programs of a machine (containerd, runc, …) are not there"
+	why := "machine programs (containerd, runc, …) not found"
 	if os.Geteuid() != 0 {
 		why = "local machines need root"
 	}

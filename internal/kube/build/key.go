@@ -16,8 +16,7 @@ import (
 	"strings"
 )
 
-// keyLen is enough of a sha256 to never meet by chance and still be readable in
-// a path.
+// keyLen is enough of a sha256 to avoid collisions and short enough for a path.
 const keyLen = 16
 
 // inputs are everything that the content of the binary depends on.
@@ -28,8 +27,7 @@ type inputs struct {
 	files   map[string]string // name to content
 }
 
-// environment is what the go command's settings contribute to the result.
-// GOFLAGS is treated apart.
+// environment lists the settings of the go command that affect the result, besides GOFLAGS.
 func environment() []string {
 	return []string{"GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GOFIPS140"}
 }
@@ -71,8 +69,7 @@ func flags(r Release) []string {
 	return []string{"-trimpath", "-buildvcs=false", "-modfile=" + r.ModFile, "-ldflags=" + strings.Join(ldflags, " ")}
 }
 
-// relevantFlags drops from GOFLAGS what says how to build, or what Build sets
-// itself, and keeps what changes the result.
+// relevantFlags returns the part of GOFLAGS that changes the result and that Build does not set itself.
 func relevantFlags(goflags string) string {
 	how := []string{"-p", "-v", "-x", "-work", "-modcacherw", "-trimpath", "-buildvcs", "-ldflags"}
 	kept := slices.DeleteFunc(strings.Fields(goflags), func(flag string) bool {

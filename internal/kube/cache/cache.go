@@ -2,18 +2,17 @@
 // shared by every checkout and every Drover of a user:
 //
 //	<user cache>/drover/kube/
-//	  v1.36.3-3f2a…/        an entry: complete, or not there at all
+//	  v1.36.3-3f2a…/        a complete entry
 //	    kube                the multi-call binary
 //	    kube-apiserver …    symbolic links to it, one per program
 //	    kube.json           the Manifest, written last
-//	    kube.zst            the binary compressed, once someone has asked for it
-//	  .lock-v1.36.3-3f2a…   held while the entry is being made
-//	  .tmp-v1.36.3-3f2a….N  an entry in the making; left over only by a crash
+//	    kube.zst            the compressed binary, created on demand
+//	  .lock-v1.36.3-3f2a…   held while the entry is created
+//	  .tmp-v1.36.3-3f2a….N  an incomplete entry; remains only after a crash
 //
-// When an entry is made, those of its version are removed that no process runs
-// and that were not used lately. The package never builds, downloads or runs
-// anything: a fill function given to [Cache.Create] does. Start at [Default] and
-// [Cache.Create].
+// Creating an entry removes other entries of its version that no process runs and that were not used
+// recently. The package never builds, downloads or runs anything; that is up to the function passed to
+// [Cache.Create]. Start at [Default] and [Cache.Create].
 package cache
 
 import (
@@ -53,13 +52,12 @@ func Name(version, key string) string {
 	return version + "-" + key
 }
 
-// Get returns the entry of that name if it is there and whole.
+// Get returns the entry of that name if it is complete.
 func (c Cache) Get(name string) (Entry, bool) {
 	return open(filepath.Join(c.Dir, name))
 }
 
-// List returns the whole entries that hold the given version for this platform,
-// the one that was used last first.
+// List returns the complete entries of a version for this platform, the most recently used first.
 func (c Cache) List(version string) []Entry {
 	dirs, _ := filepath.Glob(filepath.Join(c.Dir, version+"-*"))
 	var entries []Entry
@@ -74,18 +72,18 @@ func (c Cache) List(version string) []Entry {
 	return entries
 }
 
-// Request says which entry to make and how.
+// Request describes an entry to create.
 type Request struct {
 	Name string
 	// Fill puts the file "kube" into the directory and describes it. Size and
 	// sha256 of the manifest are computed afterwards.
 	Fill func(ctx context.Context, dir string) (Manifest, error)
-	// Waiting is called once if another process is making the same entry.
+	// Waiting is called once if another process is creating the same entry.
 	Waiting func()
 }
 
-// Create returns the entry, and makes it first if it is not there. Of several
-// processes that ask for the same entry one makes it while the others wait.
+// Create returns the entry, creating it if necessary. When several processes ask for the same entry,
+// one creates it and the others wait.
 func (c Cache) Create(ctx context.Context, r Request) (Entry, error) {
 	if e, ok := c.Get(r.Name); ok && e.Touch() == nil {
 		return e, nil
@@ -127,7 +125,7 @@ func (c Cache) make(ctx context.Context, r Request) (Entry, error) {
 		return Entry{}, fmt.Errorf("completing cache entry %q: %w", r.Name, err)
 	}
 	final := filepath.Join(c.Dir, r.Name)
-	// Whatever has this name now is not a whole entry: Create looked.
+	// Create has checked that this is not a complete entry.
 	if err := os.RemoveAll(final); err != nil {
 		return Entry{}, fmt.Errorf("replacing damaged cache entry %q: %w", r.Name, err)
 	}
@@ -136,20 +134,20 @@ func (c Cache) make(ctx context.Context, r Request) (Entry, error) {
 	}
 	e, ok := open(final)
 	if !ok {
-		return Entry{}, fmt.Errorf("cache entry %q is not readable right after it was made", final)
+		return Entry{}, fmt.Errorf("cache entry %q is not readable right after it was created", final)
 	}
 	return e, nil
 }
 
-// removeLeftovers removes what crashed processes left: temporary directories of
-// entries that nobody is making. The caller holds the lock of the entry held.
+// removeLeftovers removes the temporary directories of crashed processes. The caller holds the lock
+// of the entry held.
 func (c Cache) removeLeftovers(held string) error {
 	temps, _ := filepath.Glob(filepath.Join(c.Dir, tempPrefix+"*"))
 	for _, temp := range temps {
 		name := strings.TrimPrefix(filepath.Base(temp), tempPrefix)
 		name = name[:max(strings.LastIndexByte(name, '.'), 0)]
 		if err := c.removeLeftover(temp, name, held); err != nil {
-			return fmt.Errorf("removing what an interrupted run left: %w", err)
+			return fmt.Errorf("removing files of an interrupted run: %w", err)
 		}
 	}
 	return nil
@@ -173,8 +171,7 @@ func (c Cache) lockFile(name string) string {
 	return filepath.Join(c.Dir, lockPrefix+name)
 }
 
-// Touch marks the entry as the one used last. A cache that is read-only still
-// serves, so that is no reason to fail.
+// Touch marks the entry as most recently used. A read-only cache is not an error.
 func (e Entry) Touch() error {
 	now := time.Now()
 	err := os.Chtimes(filepath.Join(e.Dir, manifestFile), now, now)

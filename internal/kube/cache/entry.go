@@ -30,7 +30,7 @@ type Manifest struct {
 	Platform string `json:"platform,omitempty"`
 }
 
-// Entry is a whole entry of the cache.
+// Entry is a complete entry of the cache.
 type Entry struct {
 	Manifest
 	Dir  string
@@ -40,14 +40,13 @@ type Entry struct {
 // Binary is the path of the multi-call binary.
 func (e Entry) Binary() string { return filepath.Join(e.Dir, binaryFile) }
 
-// runsHere is false for what a machine of another kind has put into a home
-// directory that both share.
+// runsHere reports whether the binary is for this platform: machines of different platforms may share
+// a home directory.
 func (e Entry) runsHere() bool {
 	return e.Platform == "" || e.Platform == runtime.GOOS+"/"+runtime.GOARCH
 }
 
-// Compressed returns the path of the compressed binary, which compress makes
-// the first time. Concurrent callers do the work once.
+// Compressed returns the path of the compressed binary, which the first caller creates with compress.
 func (e Entry) Compressed(ctx context.Context, compress func(dst io.Writer, src io.Reader) error) (string, error) {
 	path := filepath.Join(e.Dir, compressedFile)
 	if _, err := os.Stat(path); err == nil {
@@ -102,8 +101,8 @@ func ReadManifest(dir string) (Manifest, error) {
 	return m, nil
 }
 
-// open returns the entry in dir if it is whole. Comparing the size is enough to
-// find a file that a full disk or a power cut has shortened, and costs nothing.
+// open returns the entry in dir if it is complete. Comparing the size detects a file that a full disk
+// or a power failure has truncated.
 func open(dir string) (Entry, bool) {
 	m, err := ReadManifest(dir)
 	if err != nil {

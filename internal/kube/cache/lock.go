@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// lockInterval is how often a waiting process looks again. The kernel could
-// block instead, but a blocked flock can't be given up when the user interrupts.
+// lockInterval is how often a waiting process tries again. A blocking flock could not be interrupted
+// by the user.
 const lockInterval = 100 * time.Millisecond
 
 var errLocked = errors.New("locked by another process")
 
-// lock takes the lock, waiting as long as needed. The kernel releases it when
-// the process dies, so a lock is never left behind; its file is, on purpose:
-// removing it would let two processes hold different files of the same name.
+// lock waits for the lock and takes it. The kernel releases it when the process dies. The file remains
+// on purpose: removing it would let two processes lock different files of the same name.
 func lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	unlock, err = tryLock(path)
 	if !errors.Is(err, errLocked) {

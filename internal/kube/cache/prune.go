@@ -8,16 +8,14 @@ import (
 )
 
 const (
-	// keepEntries is how many entries of a version stay in any case.
+	// keepEntries is how many entries of a version are always kept.
 	keepEntries = 2
-	// inHand is how long an entry stays that somebody has asked for: building it
-	// again takes minutes.
+	// inHand is how long an entry is kept after its last use: building it again takes minutes.
 	inHand = 24 * time.Hour
 )
 
-// prune removes entries of a version that nobody needs. What it can't remove
-// now, because someone is at it or for any other reason, is left to the next
-// time: there being too much is no failure.
+// prune removes unused entries of a version. Entries that can't be removed now are left to the next
+// call.
 func (c Cache) prune(version string) {
 	all := c.List(version)
 	for _, e := range all[min(keepEntries, len(all)):] {
@@ -33,8 +31,8 @@ func (c Cache) prune(version string) {
 	}
 }
 
-// remove takes the entry away at once and its files after that. Somebody who
-// found the entry a moment ago has touched it by now: then it is put back.
+// remove moves the entry away, then deletes its files. If another process has touched the entry in
+// between, it is put back.
 func (c Cache) remove(e Entry) {
 	temp, err := os.MkdirTemp(c.Dir, tempPrefix+filepath.Base(e.Dir)+".")
 	if err != nil {
@@ -46,13 +44,12 @@ func (c Cache) remove(e Entry) {
 		return
 	}
 	if now, ok := open(away); ok && !now.used.Equal(e.used) {
-		_ = os.Rename(away, e.Dir) // If it fails, whoever uses it makes it anew.
+		_ = os.Rename(away, e.Dir) // If this fails, the next user creates it again.
 	}
 }
 
-// running tells whether a process runs the entry's binary: the supervisor of a
-// plane starts it again by its path. It is also true where that can't be found
-// out.
+// running reports whether a process runs the entry's binary, which the supervisor of a plane restarts
+// by its path. It is also true if that can't be determined.
 func (e Entry) running() bool {
 	programs, _ := filepath.Glob("/proc/[0-9]*/exe")
 	return len(programs) == 0 || slices.ContainsFunc(programs, func(link string) bool {

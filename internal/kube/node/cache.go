@@ -14,13 +14,13 @@ import (
 const (
 	lockPrefix = ".lock-"
 	tempPrefix = ".tmp-"
-	// lockInterval is how often a waiting process looks again.
+	// lockInterval is how often a waiting process tries again.
 	lockInterval = 100 * time.Millisecond
 )
 
 var errLocked = errors.New("locked by another process")
 
-// Cache is a directory of directories, each of which is whole or not there.
+// Cache is a directory of complete entries, which are directories.
 type Cache struct {
 	Dir string
 }
@@ -34,10 +34,9 @@ func DefaultCache() (Cache, error) {
 	return Cache{Dir: filepath.Join(dir, "drover", "node")}, nil
 }
 
-// Make returns the directory of that name, and has fill make it first if it is
-// not there. Of several processes that ask for the same one, one makes it while
-// the others wait; what a killed one left is removed. The directory stays for
-// at least an hour, and as long as someone holds it.
+// Make returns the directory of that name, creating it with fill if necessary. When several processes
+// ask for the same one, one creates it and the others wait; files of killed processes are removed. The
+// directory is kept for at least an hour, and as long as a machine holds it.
 func (c Cache) Make(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (string, error) {
 	final := filepath.Join(c.Dir, name)
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
@@ -57,12 +56,11 @@ func (c Cache) Make(ctx context.Context, name string, fill func(ctx context.Cont
 	return final, c.fill(ctx, name, fill)
 }
 
-// fill makes a temporary directory and moves it into place. The caller holds
-// the lock.
+// fill fills a temporary directory and renames it. The caller holds the lock.
 func (c Cache) fill(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) error {
 	temp := filepath.Join(c.Dir, tempPrefix+name)
 	if err := os.RemoveAll(temp); err != nil {
-		return fmt.Errorf("removing what an interrupted run left: %w", err)
+		return fmt.Errorf("removing files of an interrupted run: %w", err)
 	}
 	if err := os.Mkdir(temp, 0o755); err != nil {
 		return fmt.Errorf("creating cache entry %q: %w", name, err)
@@ -80,7 +78,7 @@ func (c Cache) fill(ctx context.Context, name string, fill func(ctx context.Cont
 	return nil
 }
 
-// Latest returns the directory with that prefix that was used last.
+// Latest returns the most recently used directory with that prefix.
 func (c Cache) Latest(prefix string) (dir string, ok bool) {
 	dirs, _ := filepath.Glob(filepath.Join(c.Dir, prefix+"*"))
 	var newest time.Time
@@ -144,7 +142,7 @@ func (c Cache) tryLock(name string) (unlock func(), err error) {
 	return nil, err
 }
 
-// syncTree makes what was written below dir survive a power cut.
+// syncTree flushes the files below dir to disk.
 func syncTree(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

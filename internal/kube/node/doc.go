@@ -1,4 +1,4 @@
-// Package node makes what a local machine boots from: an [Image], which is a
+// Package node builds what a local machine boots from: an [Image], which is a
 // root file system and a containerd store that already holds every container
 // image kubeadm asks for. It takes programs that hack/build has compiled, the
 // Kubernetes binary of package kube, and tools of the host, and keeps the

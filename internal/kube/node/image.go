@@ -22,13 +22,12 @@ const (
 
 	rootDir  = "root"
 	storeDir = "containerd"
-	// format is part of the key; it changes with what the code below makes of
-	// the same inputs.
+	// format is part of the key. Change it when the code below produces something else from the same
+	// inputs.
 	format = "13"
 )
 
-// Image is what a machine boots from. Machines share it: nobody may change
-// anything in it once it is made.
+// Image is what machines boot from. They share it, so it must never change.
 type Image struct {
 	Dir        string
 	Kubernetes string
@@ -37,7 +36,7 @@ type Image struct {
 // Root is the lower layer of a machine's root file system.
 func (i Image) Root() string { return filepath.Join(i.Dir, rootDir) }
 
-// Builder makes images.
+// Builder builds images.
 type Builder struct {
 	Cache    Cache
 	Programs Programs
@@ -45,8 +44,8 @@ type Builder struct {
 	Log      *slog.Logger
 }
 
-// NewBuilder finds everything that an image of that Kubernetes version is made
-// of, and fails with what to do if something is missing.
+// NewBuilder finds everything that goes into an image of that Kubernetes version. Its error says how to
+// provide what is missing.
 func NewBuilder(version string, log *slog.Logger) (Builder, error) {
 	c, err := DefaultCache()
 	if err != nil {
@@ -63,8 +62,7 @@ func NewBuilder(version string, log *slog.Logger) (Builder, error) {
 	return Builder{Cache: c, Programs: programs, Kube: binary, Log: log}, nil
 }
 
-// Image returns the image, and makes it first if its content is not in the
-// cache: that takes some seconds.
+// Image returns the image, building it if it is not cached. That takes some seconds.
 func (b Builder) Image(ctx context.Context) (Image, error) {
 	tools, err := host.Collect(machineTools())
 	if err != nil {
@@ -76,26 +74,25 @@ func (b Builder) Image(ctx context.Context) (Image, error) {
 	}
 	start := time.Now()
 	dir, err := b.Cache.Make(ctx, imagePrefix+b.Kube.Version+"-"+key, func(ctx context.Context, dir string) error {
-		b.Log.Info("making a machine image", "kubernetes", b.Kube.Version)
+		b.Log.Info("building a machine image", "kubernetes", b.Kube.Version)
 		if err := b.make(ctx, dir, tools); err != nil {
 			return err
 		}
-		b.Log.Info("made a machine image", "kubernetes", b.Kube.Version, "took", time.Since(start).Round(time.Millisecond))
+		b.Log.Info("built a machine image", "kubernetes", b.Kube.Version, "took", time.Since(start).Round(time.Millisecond))
 		b.prune()
 		return nil
 	})
 	if err != nil {
-		return Image{}, fmt.Errorf("making the machine image for Kubernetes %s: %w", b.Kube.Version, err)
+		return Image{}, fmt.Errorf("building the machine image for Kubernetes %s: %w", b.Kube.Version, err)
 	}
 	return Image{Dir: dir, Kubernetes: b.Kube.Version}, nil
 }
 
-// prune makes room when something is added. That it could not is no reason to
-// have no image.
+// prune removes old entries. A failure is only logged.
 func (b Builder) prune() {
 	err := errors.Join(b.Cache.prune(imagePrefix, keepImages), b.Cache.prune(programsPrefix, keepPrograms), b.Cache.prune(partPrefix, keepParts))
 	if err != nil {
-		b.Log.Warn("old machine images are still there", "error", err)
+		b.Log.Warn("old machine images could not be removed", "error", err)
 	}
 }
 
@@ -154,8 +151,7 @@ func hashStat(h interface{ Write([]byte) (int, error) }, path string) error {
 	return err
 }
 
-// linkOrCopy makes to a second name of from, or a copy where the file system
-// can't do that.
+// linkOrCopy creates a hard link, or a copy where the file system does not support links.
 func linkOrCopy(from, to string) error {
 	err := os.Link(from, to)
 	if err == nil || errors.Is(err, fs.ErrExist) {

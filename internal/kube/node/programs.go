@@ -45,7 +45,7 @@ type Programs struct {
 	Dir string
 }
 
-// Part is some of the programs, compiled together.
+// Part is a set of programs that are compiled together.
 type Part struct {
 	// Key identifies what the programs are made of.
 	Key string
@@ -53,8 +53,7 @@ type Part struct {
 	Compile func(ctx context.Context, dir string) error
 }
 
-// MakePrograms puts all programs into one directory of the cache. A part that
-// is in the cache already is not compiled again.
+// MakePrograms puts all programs into one directory of the cache. Cached parts are not compiled again.
 func (c Cache) MakePrograms(ctx context.Context, parts []Part) (Programs, error) {
 	h := sha256.New()
 	for _, p := range parts {
@@ -100,8 +99,8 @@ func linkAll(from, to string) error {
 	return nil
 }
 
-// FindPrograms returns those in dir if it is given, else in the directory that
-// the environment names, else those in the cache that were built or used last.
+// FindPrograms returns the programs in dir, or else in the directory that the environment names, or
+// else the most recently used ones in the cache.
 func FindPrograms(dir string, c Cache) (Programs, error) {
 	if dir == "" {
 		dir = os.Getenv(EnvDir)
@@ -130,11 +129,11 @@ type MissingError struct {
 }
 
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("the programs of a machine (containerd, runc, …) are not there: looked for %s; "+
+	return fmt.Sprintf("machine programs (containerd, runc, …) not found at %s; "+
 		"run \"make node\" in a checkout of Drover to build them, or set %s to a directory that has them", e.Looked, EnvDir)
 }
 
-// IsMissing tells whether err is about programs that must be built first.
+// IsMissing reports whether err is a MissingError.
 func IsMissing(err error) bool {
 	var missing *MissingError
 	return errors.As(err, &missing)

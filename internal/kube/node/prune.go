@@ -14,21 +14,19 @@ import (
 )
 
 const (
-	// Entries of each kind that stay although nobody holds them.
+	// Entries of each kind that are kept although no machine holds them.
 	keepImages   = 4
 	keepPrograms = 2
 	keepParts    = 8
-	// inHand is how long an entry that was asked for stays in any case: whoever
-	// asked may not have said yet that it is held, or never will.
+	// inHand is how long an entry is kept after its last use, whether or not a machine holds it.
 	inHand = time.Hour
 
 	holdersDir = "holders"
 	heldLink   = "image"
 )
 
-// Hold keeps the image in the cache as long as the directory, that of a machine,
-// is there. The two point at each other: a machine that is made anew from
-// another image no longer holds this one.
+// Hold keeps the image in the cache as long as the directory of a machine exists. The two link to each
+// other: a machine that is reinstalled from another image no longer holds this one.
 func (i Image) Hold(machine string) error {
 	holders := filepath.Join(i.Dir, holdersDir)
 	sum := sha256.Sum256([]byte(machine))
@@ -47,7 +45,7 @@ func relink(target, link string) error {
 	return os.Symlink(target, link)
 }
 
-// held is also true where it can't be found out.
+// held reports whether a machine holds the entry. It is also true if that can't be determined.
 func held(dir string) bool {
 	links, err := filepath.Glob(filepath.Join(dir, holdersDir, "*"))
 	if err != nil {
@@ -66,9 +64,8 @@ func held(dir string) bool {
 	})
 }
 
-// prune removes entries of one kind that nobody needs, all but the keep that
-// were used last, and what killed processes left. An entry that someone is
-// making or asking for at this moment is passed over.
+// prune removes unused entries of one kind except the most recently used ones, and files of killed
+// processes. It skips entries that are locked.
 func (c Cache) prune(kind string, keep int) error {
 	var errs []error
 	temps, _ := filepath.Glob(filepath.Join(c.Dir, tempPrefix+kind+"*"))
@@ -85,7 +82,7 @@ func (c Cache) prune(kind string, keep int) error {
 	return nil
 }
 
-// leastUsed returns all entries of a kind but the keep that were used last.
+// leastUsed returns all entries of a kind except the most recently used ones.
 func (c Cache) leastUsed(kind string, keep int) []string {
 	dirs, _ := filepath.Glob(filepath.Join(c.Dir, kind+"*"))
 	slices.SortFunc(dirs, func(a, b string) int { return lastUse(b).Compare(lastUse(a)) })
@@ -100,7 +97,7 @@ func lastUse(dir string) time.Time {
 	return info.ModTime()
 }
 
-// whenFree does it under the lock of the entry, or not at all.
+// whenFree calls do under the lock of the entry, unless another process holds it.
 func (c Cache) whenFree(name string, do func() error) error {
 	unlock, err := c.tryLock(name)
 	if errors.Is(err, errLocked) {
@@ -113,8 +110,7 @@ func (c Cache) whenFree(name string, do func() error) error {
 	return do()
 }
 
-// remove takes an entry away at once, and its files after that. The caller has
-// its lock, so nobody begins to use it.
+// remove moves an entry away, then deletes its files. The caller holds its lock.
 func (c Cache) remove(dir string) error {
 	if time.Since(lastUse(dir)) < inHand || held(dir) {
 		return nil

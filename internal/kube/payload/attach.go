@@ -12,8 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Compress is the compression that payloads use: quick rather than small,
-// because it is done in every build while a release is downloaded once.
+// Compress compresses a payload. It favors speed over size because every build does it.
 func Compress(dst io.Writer, src io.Reader) error {
 	z, err := zstd.NewWriter(dst, zstd.WithEncoderLevel(zstd.SpeedDefault))
 	if err != nil {
@@ -26,9 +25,8 @@ func Compress(dst io.Writer, src io.Reader) error {
 	return z.Close()
 }
 
-// Attach puts a payload, compressed by Compress, at the end of an executable
-// and replaces the one that it may already carry. The executable is replaced as
-// a whole: a process that runs it, or a crash half-way, sees the old one.
+// Attach appends a payload, compressed by Compress, to an executable and replaces an existing one. The
+// executable is replaced atomically: a process that runs it keeps the old file.
 func Attach(executable, compressed string, h Header) error {
 	bare, err := bareSize(executable)
 	if err != nil {
@@ -84,8 +82,7 @@ func copyFile(w io.Writer, path string, limit int64) (int64, error) {
 	return io.Copy(w, io.LimitReader(f, limit))
 }
 
-// replace writes a file anew beside the old one and moves it into its place,
-// with the same permissions.
+// replace writes a new file next to the old one and renames it, keeping the permissions.
 func replace(path string, write func(io.Writer) error) error {
 	old, err := os.Stat(path)
 	if err != nil {

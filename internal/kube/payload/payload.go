@@ -63,7 +63,7 @@ type Payload struct {
 func Open(file string) (Payload, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return Payload{}, fmt.Errorf("looking for a payload: %w", err)
+		return Payload{}, fmt.Errorf("finding the payload: %w", err)
 	}
 	defer f.Close()
 	return read(f)
@@ -107,8 +107,8 @@ func readHeader(f *os.File, end, streamLen, headerLen int64) (Payload, error) {
 	return p, nil
 }
 
-// Unpack writes the binary to w and checks that it is what the header says.
-// Only when it returns nil is what was written fit for use.
+// Unpack writes the binary to w and verifies it against the header. If it returns an error, the output
+// must not be used.
 func (p Payload) Unpack(w io.Writer) error {
 	f, err := os.Open(p.file)
 	if err != nil {
@@ -121,7 +121,7 @@ func (p Payload) Unpack(w io.Writer) error {
 	}
 	defer z.Close()
 	sum := sha256.New()
-	// One byte more than promised tells a stream that is too long.
+	// Reading one byte more than announced detects a stream that is too long.
 	source := &reader{r: io.LimitReader(z, p.Size+1)}
 	n, err := io.Copy(io.MultiWriter(w, sum), source)
 	switch {
@@ -137,8 +137,7 @@ func (p Payload) Unpack(w io.Writer) error {
 	return nil
 }
 
-// reader remembers its error, which tells a damaged stream from a full disk on
-// the writing side.
+// reader records its error, to distinguish a damaged stream from a failure to write.
 type reader struct {
 	r   io.Reader
 	err error
