@@ -1,5 +1,5 @@
-// Package packet is the infrastructure provider for machines behind the Packet HTTP API. It puts its parts together and holds no logic of
-// its own: the map of the provider is the list in Setup.
+// Package packet is the infrastructure provider for machines behind the Packet HTTP API. It combines the
+// controllers and webhooks of the provider, which Setup lists, and has no logic of its own.
 package packet
 
 import (
@@ -23,28 +23,28 @@ import (
 	"github.com/drover-dev/drover/internal/metal/access"
 )
 
-// DefaultPollInterval is how often devices that are up are looked at.
+// DefaultPollInterval is how often the state of active devices is read.
 const DefaultPollInterval = 5 * time.Minute
 
-// Options are what the provider needs to know.
+// Options configure the provider.
 type Options struct {
-	// Credentials are used by clusters that have none of their own.
+	// Credentials are for clusters without their own.
 	Credentials access.Credentials
-	// BGP is how projects of clusters with kube-vip are set up.
+	// BGP is how projects of clusters with kube-vip are configured.
 	BGP cluster.BGP
-	// PollInterval is how often devices that are up are looked at.
+	// PollInterval is how often the state of active devices is read.
 	PollInterval time.Duration
 	// WatchFilter limits the provider to objects with this value of the watch label; empty means all.
 	WatchFilter string
 	// Concurrency is the number of objects of one kind that are reconciled at a time.
 	Concurrency int
-	// UserAgent is how the manager names itself to the Packet API.
+	// UserAgent identifies the manager to the Packet API.
 	UserAgent string
 	// Workloads connects to workload clusters.
 	Workloads clustercache.ClusterCache
 	// Secrets reads Secrets of clusters from a cache; others are read from the API server.
 	Secrets ctrlclient.Reader
-	// Metadata watches the metadata of Secrets.
+	// Metadata reads the metadata of Secrets from a cache.
 	Metadata ctrlclient.Reader
 }
 

@@ -1,7 +1,9 @@
-// Package admission holds the rules for Packet's kinds that a schema can't express: what excludes what, and what can't be changed.
+// Package admission holds the rules for the Packet kinds that a schema can't express: fields that exclude
+// each other, and immutable fields.
 //
-// Each rule is a function from objects to a list of problems. Defaults are in the schema, so nothing is changed here. An update that
-// leaves the spec alone is never refused: whatever is in it, finalizers must come off. Start with Setup.
+// Each rule is a function from objects to a list of problems. Defaults are in the schema, so nothing is
+// mutated here. An update that leaves the spec unchanged is never rejected, since finalizers must come off
+// even invalid objects. Start with Setup.
 package admission
 
 import (
@@ -21,7 +23,7 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-// Setup adds the webhooks of all four kinds.
+// Setup adds the webhooks of all four kinds to mgr.
 func Setup(mgr ctrl.Manager) error {
 	for kind, setup := range map[string]func(ctrl.Manager) error{
 		"PacketCluster": func(mgr ctrl.Manager) error {
@@ -52,7 +54,7 @@ func add[T runtime.Object](mgr ctrl.Manager, obj T, v admission.Validator[T]) er
 type validator[T ctrlclient.Object] struct {
 	kind   string
 	create func(T) field.ErrorList
-	// update gets the old and the new object.
+	// update receives the old and the new object.
 	update func(T, T) field.ErrorList
 	// warn may be nil.
 	warn func(T) admission.Warnings
@@ -60,18 +62,19 @@ type validator[T ctrlclient.Object] struct {
 
 // ValidateCreate checks a new object.
 func (v validator[T]) ValidateCreate(_ context.Context, obj T) (admission.Warnings, error) {
-	return v.warnings(obj), v.refuse(obj, v.create(obj))
+	return v.warnings(obj), v.reject(obj, v.create(obj))
 }
 
-// ValidateUpdate checks a changed object. The topology controller tries out changes to templates, which it then makes to a copy.
+// ValidateUpdate checks a changed object. It accepts dry runs of the topology controller, which changes
+// templates by creating copies.
 func (v validator[T]) ValidateUpdate(ctx context.Context, was, is T) (admission.Warnings, error) {
 	if req, err := admission.RequestFromContext(ctx); err == nil && topology.IsDryRunRequest(req, is) {
 		return nil, nil
 	}
-	return v.warnings(is), v.refuse(is, v.update(was, is))
+	return v.warnings(is), v.reject(is, v.update(was, is))
 }
 
-// ValidateDelete refuses nothing.
+// ValidateDelete rejects nothing.
 func (v validator[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) { return nil, nil }
 
 func (v validator[T]) warnings(obj T) admission.Warnings {
@@ -81,7 +84,7 @@ func (v validator[T]) warnings(obj T) admission.Warnings {
 	return v.warn(obj)
 }
 
-func (v validator[T]) refuse(obj T, problems field.ErrorList) error {
+func (v validator[T]) reject(obj T, problems field.ErrorList) error {
 	if len(problems) == 0 {
 		return nil
 	}

@@ -33,18 +33,18 @@ func updateCluster(was, is *infrav1.PacketCluster) field.ErrorList {
 func clusterProblems(s infrav1.PacketClusterSpec, path *field.Path) field.ErrorList {
 	problems := oneLocation(s.Metro, s.Facility, path)
 	if s.Metro == "" && s.Facility == "" {
-		problems = append(problems, field.Required(path.Child("metro"), "name the metro to make devices in"))
+		problems = append(problems, field.Required(path.Child("metro"), "set the metro of the devices"))
 	}
 	return append(problems, domainProblems(s, path.Child("failureDomains"))...)
 }
 
-// domainProblems refuses control plane machines where the address can't follow them.
+// domainProblems rejects control plane machines in metros that the address can't move to.
 func domainProblems(s infrav1.PacketClusterSpec, path *field.Path) field.ErrorList {
 	var problems field.ErrorList
 	for i, d := range s.FailureDomains {
 		if ptr.Deref(d.ControlPlane, false) && s.VIPManager != infrav1.VIPManagerEMLB && d.Metro != s.Metro {
 			problems = append(problems, field.Invalid(path.Index(i).Child("controlPlane"), true,
-				fmt.Sprintf("the address of the cluster is in metro %q and can't be moved to %q", s.Metro, d.Metro)))
+				fmt.Sprintf("the address of the cluster is in metro %q and can't move to %q", s.Metro, d.Metro)))
 		}
 	}
 	return problems
@@ -54,7 +54,7 @@ func oneLocation(metro, facility string, path *field.Path) field.ErrorList {
 	if metro == "" || facility == "" {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path.Child("facility"), facility, "metro and facility exclude each other, metro is recommended")}
+	return field.ErrorList{field.Invalid(path.Child("facility"), facility, "set either metro or facility; metro is recommended")}
 }
 
 func warnCluster(c *infrav1.PacketCluster) admission.Warnings {
@@ -63,12 +63,12 @@ func warnCluster(c *infrav1.PacketCluster) admission.Warnings {
 		warnings = append(warnings, "spec.facility is deprecated: use spec.metro")
 	}
 	if c.Spec.VIPManager == infrav1.VIPManagerEMLB && !c.Spec.ControlPlaneEndpoint.IsValid() {
-		warnings = append(warnings, "the load balancers of vipManager EMLB are gone: set spec.controlPlaneEndpoint, or use vipManager CPEM")
+		warnings = append(warnings, "the load balancers of vipManager EMLB were shut down: set spec.controlPlaneEndpoint, or use vipManager CPEM")
 	}
 	return warnings
 }
 
-// createClusterTemplate accepts a template that lacks what the patches of a ClusterClass will fill in.
+// createClusterTemplate accepts a template without the fields that patches of a ClusterClass fill in.
 func createClusterTemplate(t *infrav1.PacketClusterTemplate) field.ErrorList {
 	path := field.NewPath("spec", "template", "spec")
 	problems := oneLocation(t.Spec.Template.Spec.Metro, t.Spec.Template.Spec.Facility, path)
@@ -86,5 +86,5 @@ func updateClusterTemplate(was, is *infrav1.PacketClusterTemplate) field.ErrorLi
 }
 
 func immutable(kind string) *field.Error {
-	return field.Forbidden(field.NewPath("spec", "template", "spec"), kind+" can't be changed: make a new one and refer to that")
+	return field.Forbidden(field.NewPath("spec", "template", "spec"), kind+" is immutable: create a new one and refer to it")
 }

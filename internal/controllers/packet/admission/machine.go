@@ -9,14 +9,14 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-// customIPXE is the operating system that boots from a script of the user.
+// customIPXE is the operating system that boots from the user's iPXE script.
 const customIPXE = "custom_ipxe"
 
 func createMachine(m *infrav1.PacketMachine) field.ErrorList {
 	return machineProblems(m.Spec, field.NewPath("spec"))
 }
 
-// updateMachine allows what Drover sets, and what never reaches a device that exists.
+// updateMachine allows changes of what Drover sets, and of what never affects an existing device.
 func updateMachine(was, is *infrav1.PacketMachine) field.ErrorList {
 	if reflect.DeepEqual(was.Spec, is.Spec) {
 		return nil
@@ -24,12 +24,12 @@ func updateMachine(was, is *infrav1.PacketMachine) field.ErrorList {
 	spec := field.NewPath("spec")
 	problems := oneLocation(is.Spec.Metro, is.Spec.Facility, spec)
 	if !reflect.DeepEqual(fixed(was.Spec), fixed(is.Spec)) {
-		problems = append(problems, field.Forbidden(spec, "cannot be modified, except for providerID, tags, facility and metro: make a new Machine"))
+		problems = append(problems, field.Forbidden(spec, "is immutable except for providerID, tags, facility and metro: create a new Machine"))
 	}
 	return problems
 }
 
-// fixed is the part of a spec that can't be changed.
+// fixed returns the immutable part of a spec.
 func fixed(s infrav1.PacketMachineSpec) infrav1.PacketMachineSpec {
 	s.ProviderID, s.Tags, s.Facility, s.Metro = nil, nil, "", ""
 	return s
@@ -38,7 +38,7 @@ func fixed(s infrav1.PacketMachineSpec) infrav1.PacketMachineSpec {
 func machineProblems(s infrav1.PacketMachineSpec, path *field.Path) field.ErrorList {
 	problems := oneLocation(s.Metro, s.Facility, path)
 	if s.IPXEUrl != "" && s.OS != customIPXE {
-		problems = append(problems, field.Invalid(path.Child("ipxeURL"), s.IPXEUrl, "needs os to be "+customIPXE))
+		problems = append(problems, field.Invalid(path.Child("ipxeURL"), s.IPXEUrl, "requires os to be "+customIPXE))
 	}
 	return problems
 }

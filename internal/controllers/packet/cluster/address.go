@@ -14,40 +14,40 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/internal/controllers/packet/outcome"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/metal/client"
 )
 
-// external deals with clusters whose endpoint is not ours to provide: the load balancer service is gone, and what is there in its place
-// belongs to the user.
-func (c *Controller) external(_ context.Context, s *scope) (*outcome.Wait, error) {
+// checkExternal handles clusters whose endpoint the user provides, since the load balancer service was
+// shut down.
+func (c *Controller) checkExternal(_ context.Context, s *scope) error {
 	if !s.packetCluster.Spec.ControlPlaneEndpoint.IsValid() {
-		return &outcome.Wait{
+		return &reconcile.Wait{
 			Reason: infrav1.LoadBalancerServiceGoneReason,
 			Message: "Equinix Metal shut down its load balancers (vipManager EMLB) in June 2026: " +
 				"set spec.controlPlaneEndpoint to your own load balancer, or create the cluster with vipManager CPEM",
-		}, nil
+		}
 	}
 	s.external = true
-	return nil, nil
+	return nil
 }
 
-// seenLately says that the cluster has its address, and that it was there not long ago.
-func (c *Controller) seenLately(s *scope) bool {
-	return s.wasUp() && s.packetCluster.Spec.ControlPlaneEndpoint.IsValid() && c.checked.within(s.packetCluster.UID, c.Clock.Now(), checkInterval)
+// checkedRecently reports whether the cluster has its address and the API confirmed it recently.
+func (c *Controller) checkedRecently(s *scope) bool {
+	return s.wasUp() && s.packetCluster.Spec.ControlPlaneEndpoint.IsValid() &&
+		c.checked.within(s.packetCluster.UID, c.Clock.Now(), checkInterval)
 }
 
-// connect finds the API.
-func (c *Controller) connect(ctx context.Context, s *scope) (wait *outcome.Wait, err error) {
-	if err := c.markCredentials(ctx, s); err != nil {
-		return nil, err
+func (c *Controller) connect(ctx context.Context, s *scope) (err error) {
+	if err := c.labelCredentials(ctx, s); err != nil {
+		return err
 	}
 	s.api, err = c.Access.For(ctx, s.packetCluster)
-	return nil, err
+	return err
 }
 
-// markCredentials makes the Secret go along when the cluster is moved to another management plane.
-func (c *Controller) markCredentials(ctx context.Context, s *scope) error {
+// labelCredentials makes clusterctl move the Secret along with the cluster.
+func (c *Controller) labelCredentials(ctx context.Context, s *scope) error {
 	ref := s.packetCluster.Spec.CredentialsRef
 	if ref == nil {
 		return nil
@@ -55,7 +55,7 @@ func (c *Controller) markCredentials(ctx context.Context, s *scope) error {
 	secret := &corev1.Secret{}
 	key := ctrlclient.ObjectKey{Namespace: s.packetCluster.Namespace, Name: ref.Name}
 	if err := c.Client.Get(ctx, key, secret); err != nil {
-		return ctrlclient.IgnoreNotFound(err) // that it is missing is told by whoever needs it
+		return ctrlclient.IgnoreNotFound(err) // connect reports a missing Secret
 	}
 	if _, ok := secret.Labels[clusterctlv1.ClusterctlMoveLabel]; ok {
 		return nil
@@ -66,31 +66,31 @@ func (c *Controller) markCredentials(ctx context.Context, s *scope) error {
 	}
 	secret.Labels[clusterctlv1.ClusterctlMoveLabel] = ""
 	if err := c.Client.Patch(ctx, secret, ctrlclient.MergeFrom(before)); err != nil {
-		return fmt.Errorf("labelling credentials %q: %w", key, err)
+		return fmt.Errorf("labeling credentials %q: %w", key, err)
 	}
 	return nil
 }
 
-// enableBGP sets up the project for kube-vip, once for all its clusters.
-func (c *Controller) enableBGP(ctx context.Context, s *scope) (*outcome.Wait, error) {
+// enableBGP enables BGP in the project for kube-vip, once for all its clusters.
+func (c *Controller) enableBGP(ctx context.Context, s *scope) error {
 	if s.packetCluster.Spec.VIPManager != infrav1.VIPManagerKubeVIP {
-		return nil, nil
+		return nil
 	}
 	enabled, err := s.hasBGP(ctx)
 	if err != nil || enabled {
-		return nil, err
+		return err
 	}
 	err = s.api.EnableBGP(ctx, s.packetCluster.Spec.ProjectID, client.BGPRequest{
 		ASN: c.BGP.ASN, MD5: c.BGP.Password, DeploymentType: "local", UseCase: "kubernetes-load-balancer",
 	})
 	if !client.Is(err, client.Invalid) {
-		return nil, err
+		return err
 	}
-	// It is also refused to the second of two clusters that come at once.
-	if enabled, askErr := s.hasBGP(ctx); askErr == nil && enabled {
-		return nil, nil
+	// The API also rejects the second of two simultaneous requests.
+	if enabled, readErr := s.hasBGP(ctx); readErr == nil && enabled {
+		return nil
 	}
-	return nil, err
+	return err
 }
 
 func (s *scope) hasBGP(ctx context.Context) (bool, error) {
@@ -102,32 +102,32 @@ func (s *scope) hasBGP(ctx context.Context) (bool, error) {
 }
 
 // ensureAddress finds the cluster's address, or reserves one.
-func (c *Controller) ensureAddress(ctx context.Context, s *scope) (*outcome.Wait, error) {
+func (c *Controller) ensureAddress(ctx context.Context, s *scope) error {
 	all, err := s.api.ElasticAddresses(ctx, s.packetCluster.Spec.ProjectID)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	taken, err := c.takenByNamesakes(ctx, s)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	v := s.identity().choose(all, taken)
 	switch {
 	case v.problem != "":
-		return &outcome.Wait{Reason: infrav1.AddressAmbiguousReason, Message: v.problem, After: time.Minute}, nil
+		return &reconcile.Wait{Reason: infrav1.AddressAmbiguousReason, Message: v.problem, After: time.Minute}
 	case v.address == nil && s.wasUp():
-		return &outcome.Wait{
+		return &reconcile.Wait{
 			Reason: infrav1.AddressLostReason,
 			Message: fmt.Sprintf("Address %s of the running cluster is no longer in project %q: reserve it there again",
 				s.packetCluster.Spec.ControlPlaneEndpoint.Host, s.packetCluster.Spec.ProjectID),
 			After: time.Minute,
-		}, nil
+		}
 	case v.address == nil:
-		return nil, c.reserve(ctx, s)
+		return c.reserve(ctx, s)
 	}
 	s.address, s.owned = v.address, v.owned
 	c.checked.note(s.packetCluster.UID, c.Clock.Now())
-	return nil, s.giveBack(ctx, v.surplus)
+	return s.releaseAll(ctx, v.surplus)
 }
 
 func (c *Controller) reserve(ctx context.Context, s *scope) error {
@@ -148,8 +148,8 @@ func (c *Controller) reserve(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// giveBack releases addresses that nobody uses.
-func (s *scope) giveBack(ctx context.Context, addresses []client.IPReservation) error {
+// releaseAll releases addresses that no device uses.
+func (s *scope) releaseAll(ctx context.Context, addresses []client.IPReservation) error {
 	for _, ip := range addresses {
 		if err := s.api.DeleteAddress(ctx, ip.ID); err != nil && !client.Is(err, client.NotFound) {
 			return err
@@ -159,7 +159,8 @@ func (s *scope) giveBack(ctx context.Context, addresses []client.IPReservation) 
 	return nil
 }
 
-// takenByNamesakes tells which addresses clusters of the same name in other namespaces have, or may still come to ask for.
+// takenByNamesakes returns a function that reports whether a cluster of the same name in another
+// namespace has an address, or may still adopt it.
 func (c *Controller) takenByNamesakes(ctx context.Context, s *scope) (func(string) bool, error) {
 	list := &infrav1.PacketClusterList{}
 	name := s.identity().Cluster

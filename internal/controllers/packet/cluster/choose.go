@@ -15,19 +15,19 @@ type identity struct {
 	reservation string // the recorded id
 }
 
-// verdict is which address is the cluster's.
+// verdict is the decision which address is the cluster's.
 type verdict struct {
 	address *client.IPReservation
-	// owned says that it was reserved for this cluster.
+	// owned means that it was reserved for this cluster.
 	owned bool
-	// surplus are addresses that were reserved for this cluster as well, and that nobody uses.
+	// surplus are unused addresses that were reserved for this cluster as well.
 	surplus []client.IPReservation
-	// problem says why none of the addresses that could be the cluster's is taken.
+	// problem is why none of the candidates can be used.
 	problem string
 }
 
-// choose decides which address is the cluster's, if any. taken says whether a cluster of the same name in another namespace has an
-// address, or may yet ask for it.
+// choose decides which address is the cluster's, if any. taken reports whether a cluster of the same
+// name in another namespace has an address, or may still adopt it.
 func (i identity) choose(all []client.IPReservation, taken func(address string) bool) verdict {
 	all = slices.SortedFunc(slices.Values(all), func(a, b client.IPReservation) int {
 		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
@@ -46,7 +46,7 @@ func (i identity) choose(all []client.IPReservation, taken func(address string) 
 	return i.former(all, taken)
 }
 
-// tagged picks among the addresses that carry both tags: the one in use, else the oldest.
+// tagged chooses among the addresses with both tags: the one in use, otherwise the oldest.
 func (i identity) tagged(all []client.IPReservation) verdict {
 	own := slices.DeleteFunc(slices.Clone(all), func(ip client.IPReservation) bool { return !i.Owns(ip.Tags) })
 	if len(own) == 0 {
@@ -62,7 +62,8 @@ func (i identity) tagged(all []client.IPReservation) verdict {
 	return v
 }
 
-// named accepts an address that the cluster already has as its endpoint, unless its tags say that it is another cluster's.
+// named accepts an address that is already the cluster's endpoint, unless its tags name another
+// cluster.
 func (i identity) named(ip *client.IPReservation) verdict {
 	if owner := i.OtherNamespace(ip.Tags); owner != "" {
 		return verdict{problem: "Address " + ip.Address + " belongs to a cluster in namespace " + owner}
@@ -73,7 +74,8 @@ func (i identity) named(ip *client.IPReservation) verdict {
 	return verdict{address: ip, owned: i.Names(ip.Tags)}
 }
 
-// former accepts an address that was reserved before tags told namespaces apart, if it can be no other cluster's.
+// former adopts an address of the former provider, whose tags lack the namespace, if it can't belong to
+// another cluster.
 func (i identity) former(all []client.IPReservation, taken func(string) bool) verdict {
 	var candidates []client.IPReservation
 	for _, ip := range all {

@@ -1,9 +1,10 @@
-// Package cluster reconciles PacketClusters: it gives a cluster its control plane endpoint, an elastic address of its project, and takes
-// it back when the cluster goes.
+// Package cluster reconciles PacketClusters. It gives a cluster its control plane endpoint, an elastic
+// address of its project, and releases the address when the cluster is deleted.
 //
-// An address is found by its tags before one is asked for, so that a lost answer does not cost a second one. It never takes an address
-// that another cluster may own; in doubt it takes a new one or asks. Which machine has the address is not its concern, see package vip.
-// Start with Reconcile; which address is the cluster's is decided in choose.go, the conditions are made in status.go.
+// It searches for an address by its tags before it reserves one, so that a lost response does not cost
+// a second address. It never takes an address that another cluster may own. Package vip decides which
+// machine holds the address. Start with Reconcile; choose.go decides which address is the cluster's,
+// and status.go computes the conditions.
 package cluster
 
 import (
@@ -16,24 +17,25 @@ import (
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/internal/controllers/packet/visit"
+	"github.com/drover-dev/drover/internal/controllers/packet/failure"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/metal/access"
 )
 
-// checkInterval is how often an address that is known to be there is looked up again.
+// checkInterval is how often the API is asked whether a known address still exists.
 const checkInterval = 10 * time.Minute
 
 // Controller reconciles PacketClusters.
 type Controller struct {
-	// Client reads from the manager's cache, Secrets excepted.
+	// Client reads from the manager's cache, except for Secrets.
 	Client ctrlclient.Client
-	// Access finds the Packet API of a cluster.
+	// Access returns the Packet API of a cluster.
 	Access *access.Source
-	// Events receives what happened to a cluster.
+	// Events records what happened to a cluster.
 	Events record.EventRecorder
 	// Clock is the time.
 	Clock clock.PassiveClock
-	// BGP is how projects of clusters with kube-vip are set up.
+	// BGP is how projects of clusters with kube-vip are configured.
 	BGP BGP
 	// WatchFilter limits the controller to objects with this value of the watch label; empty means all.
 	WatchFilter string
@@ -41,43 +43,41 @@ type Controller struct {
 	checked recently
 }
 
-// BGP are the settings of a project.
+// BGP is the configuration of a project.
 type BGP struct {
 	ASN      int
 	Password string
 }
 
-// step is one part of a reconcile.
-type step = visit.Step[*scope]
+type step = reconcile.Step[*scope]
 
-// Reconcile brings one cluster closer to what its spec says.
+// Reconcile brings one cluster closer to its spec.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, err := c.open(ctx, req.NamespacedName)
 	if err != nil || s == nil {
-		return ctrl.Result{}, err
+		return reconcile.Result(err, 0)
 	}
-	s.wait, err = visit.Walk(ctx, s, c.steps(s))
+	err = reconcile.Run(ctx, s, c.steps(s))
 	return s.close(ctx, err)
 }
 
-// steps is what there is to do for a cluster.
 func (c *Controller) steps(s *scope) []step {
 	switch {
 	case s.Deleting():
 		return []step{
 			{Doing: "waiting for machines", Run: c.awaitMachines},
-			{Doing: "releasing the address", Run: c.release},
+			failure.Step("releasing the address", c.release),
 			{Doing: "removing the finalizer", Run: c.finish},
 		}
 	case s.packetCluster.Spec.VIPManager == infrav1.VIPManagerEMLB:
-		return []step{{Doing: "checking the endpoint", Run: c.external}}
-	case c.seenLately(s):
+		return []step{{Doing: "checking the endpoint", Run: c.checkExternal}}
+	case c.checkedRecently(s):
 		return nil
 	default:
 		return []step{
-			{Doing: "connecting to the Packet API", Run: c.connect},
-			{Doing: "enabling BGP", Run: c.enableBGP},
-			{Doing: "reserving an address", Run: c.ensureAddress},
+			failure.Step("connecting to the Packet API", c.connect),
+			failure.Step("enabling BGP", c.enableBGP),
+			failure.Step("reserving an address", c.ensureAddress),
 		}
 	}
 }

@@ -12,47 +12,51 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/cluster-api/util/paused"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/internal/controllers/packet/outcome"
-	"github.com/drover-dev/drover/internal/controllers/packet/visit"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/metal/client"
 	"github.com/drover-dev/drover/internal/metal/tags"
 )
 
-// scope is one reconcile: the objects it is about, and the facts that its steps find.
+// scope is one reconcile: its objects, and the facts that its steps gather.
 type scope struct {
-	*visit.Visit
+	*reconcile.Visit[*infrav1.PacketCluster]
 
 	packetCluster *infrav1.PacketCluster
-	cluster       *clusterv1.Cluster // nil only while the PacketCluster is deleted
+	cluster       *clusterv1.Cluster // nil only while the PacketCluster is being deleted
 
 	api *client.Client
 	facts
 }
 
-// facts are what the steps found out. Status is made from them and nothing else.
+// facts are what the steps gathered. Status is computed from nothing else.
 type facts struct {
-	// address is the cluster's, nil if it is not known from this reconcile.
+	// address is the cluster's, nil if this reconcile did not read it.
 	address *client.IPReservation
-	// owned says that the address was reserved for this cluster.
+	// owned means that the address was reserved for this cluster.
 	owned bool
-	// external says that the endpoint is the user's own.
+	// external means that the user provides the endpoint.
 	external bool
-	// provisioned says that the cluster was ready before.
+	// provisioned means that the cluster was ready before.
 	provisioned bool
-	// wait is why the steps ended early.
-	wait *outcome.Wait
+	// wait is why the steps ended early, or nil.
+	wait *reconcile.Wait
 }
 
-// open collects the objects. It returns nil if there is nothing to do, or not yet.
+// open reads the objects. It returns nil if there is nothing to do, or not yet.
 func (c *Controller) open(ctx context.Context, key ctrlclient.ObjectKey) (*scope, error) {
 	s := &scope{packetCluster: &infrav1.PacketCluster{}}
-	v, err := visit.Opening{
-		Client: c.Client, Finalizer: infrav1.ClusterFinalizer, Conditions: []string{infrav1.NetworkInfrastructureReady, clusterv1.ReadyCondition},
-		Owners: func(ctx context.Context) (_ visit.Owners, err error) {
-			s.cluster, err = util.GetOwnerCluster(ctx, c.Client, s.packetCluster.ObjectMeta)
-			return visit.Owners{Cluster: s.cluster, Missing: s.cluster == nil}, ctrlclient.IgnoreNotFound(err)
+	v, err := reconcile.Opening[*infrav1.PacketCluster]{
+		Client: c.Client, Finalizer: infrav1.ClusterFinalizer,
+		Skip: func(ctx context.Context, p *infrav1.PacketCluster) (skip bool, err error) {
+			s.cluster, err = util.GetOwnerCluster(ctx, c.Client, p.ObjectMeta)
+			if ctrlclient.IgnoreNotFound(err) != nil || s.cluster == nil && p.DeletionTimestamp.IsZero() {
+				return true, ctrlclient.IgnoreNotFound(err)
+			}
+			isPaused, requeue, err := paused.EnsurePausedCondition(ctx, c.Client, s.cluster, p)
+			return isPaused || requeue, err
 		},
 	}.Open(ctx, key, s.packetCluster)
 	if err != nil || v == nil {
@@ -62,8 +66,8 @@ func (c *Controller) open(ctx context.Context, key ctrlclient.ObjectKey) (*scope
 	return s, nil
 }
 
-// wasUp says that the endpoint is in use. Status does not survive a move to another management plane; the endpoint that Cluster API has
-// taken over by then does.
+// wasUp reports whether the endpoint is in use. Status does not survive a move to another management
+// plane, but the endpoint that Cluster API has copied by then does.
 func (s *scope) wasUp() bool {
 	if ptr.Deref(s.packetCluster.Status.Initialization.Provisioned, false) {
 		return true
@@ -87,20 +91,18 @@ func (s *scope) identity() identity {
 	return i
 }
 
-// close turns the facts into status and writes it.
+// close computes the status, unless the steps failed, and writes it.
 func (s *scope) close(ctx context.Context, err error) (ctrl.Result, error) {
-	if err == nil {
+	s.wait = reconcile.AsWait(err)
+	if (err == nil || s.wait != nil) && !s.Released(infrav1.ClusterFinalizer) {
 		s.provisioned = s.wasUp()
 		s.report()
 	}
-	var next time.Duration
-	if s.wait != nil {
-		next = outcome.Jitter(s.wait.After)
-	}
-	return s.Close(ctx, next, err)
+	return s.Close(ctx, err, 0)
 }
 
-// recently remembers when something was last done for an object. Forgetting, as a restart does, costs one more call.
+// recently remembers when something was last done for an object. Losing it in a restart costs one
+// more request.
 type recently struct {
 	mu sync.Mutex
 	at map[types.UID]time.Time

@@ -19,7 +19,8 @@ import (
 
 const name = "packetcluster"
 
-// SetupWithManager makes the controller listen to PacketClusters and to the pausing of their Clusters.
+// SetupWithManager adds the controller to mgr. It watches PacketClusters, and Clusters for changes of
+// their pause.
 func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
 	log := mgr.GetLogger().WithValues("controller", name)
 	scheme := mgr.GetScheme()
@@ -35,7 +36,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 			builder.WithPredicates(predicates.ClusterPausedTransitions(scheme, log))).
 		Complete(c)
 	if err != nil {
-		return fmt.Errorf("making controller %q: %w", name, err)
+		return fmt.Errorf("creating controller %q: %w", name, err)
 	}
 	return nil
 }

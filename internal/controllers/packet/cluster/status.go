@@ -8,10 +8,11 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/controllers/packet/failure"
 	"github.com/drover-dev/drover/internal/metal/client"
 )
 
-// report turns the facts of this reconcile into status, and the address into the endpoint.
+// report computes the status from the facts, and the endpoint from the address.
 func (s *scope) report() {
 	c := s.packetCluster
 	if s.address != nil {
@@ -31,19 +32,19 @@ func (s *scope) report() {
 	case s.address != nil || s.external:
 		c.Status.Ready = true
 		c.Status.Initialization.Provisioned = ptr.To(true)
-	case s.wait != nil && !s.wait.Silent():
+	case s.wait != nil && !failure.Inconclusive(s.wait):
 		c.Status.Ready = false
 	}
 }
 
-// networkCondition is the condition NetworkInfrastructureReady, nil if there is nothing new to say. An API that does not answer says
-// nothing about an address that was there.
+// networkCondition returns the condition NetworkInfrastructureReady, or nil if nothing has changed. If
+// the API does not respond, the state of an address that existed before is unknown.
 func networkCondition(f facts) *metav1.Condition {
 	c := &metav1.Condition{Type: infrav1.NetworkInfrastructureReady}
 	switch {
 	case f.wait != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, f.wait.Reason, f.wait.Message
-		if f.provisioned && f.wait.Silent() {
+		if f.provisioned && failure.Inconclusive(f.wait) {
 			c.Status = metav1.ConditionUnknown
 		}
 	case f.external:
@@ -57,12 +58,12 @@ func networkCondition(f facts) *metav1.Condition {
 	return c
 }
 
-// readyCondition repeats the one condition that matters to those who wait for the cluster.
+// readyCondition mirrors NetworkInfrastructureReady.
 func readyCondition(c *infrav1.PacketCluster) metav1.Condition {
 	return *conditions.NewMirrorCondition(c, infrav1.NetworkInfrastructureReady, conditions.TargetConditionType(clusterv1.ReadyCondition))
 }
 
-// endpoint keeps what package vip has noted about the same address.
+// endpoint keeps what package vip has recorded of the same address.
 func endpoint(old *infrav1.EndpointStatus, address *client.IPReservation, owned bool) *infrav1.EndpointStatus {
 	e := &infrav1.EndpointStatus{}
 	if old != nil && old.Address == address.Address {

@@ -13,64 +13,67 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/internal/controllers/packet/outcome"
+	"github.com/drover-dev/drover/internal/controllers/packet/failure"
 	"github.com/drover-dev/drover/internal/metal/client"
 )
 
-// userState is the type of the events in which a machine tells how its own setup goes.
+// userState is the type of the events with which a machine reports on its userdata.
 const userState = "user-state"
 
-// What such an event begins with.
+// States with which such an event begins.
 const (
 	stateSucceeded = "succeeded"
 	stateFailed    = "failed"
 	stateRunning   = "running"
-	// stateNote is about something in the userdata that has no effect.
+	// stateNote precedes a part of the userdata without effect.
 	stateNote = "running: userdata: "
 )
 
-// provisioningFailed is the type of the event that says why a device failed.
+// provisioningFailed is the type of the event with the cause of a failed device.
 const provisioningFailed = "provisioning.failed"
 
-// maxNotes bounds how much of the userdata's leftovers a message lists.
+// maxNotes is how many parts of the userdata without effect a message lists.
 const maxNotes = 5
 
-// boot is how a machine has fared with its userdata.
+const readingBoot = "reading the result of the boot"
+
+// boot is the result of the userdata.
 type boot struct {
-	// joined says that the machine is a node, whatever it said of itself.
+	// joined means that the machine is a node, whatever it reported.
 	joined bool
-	// failed says that it gave up.
+	// failed means that the userdata failed.
 	failed bool
-	// words are the machine's own.
-	words string
+	// message is what the machine reported.
+	message string
 }
 
-// watchBoot asks how the machine fares with its userdata, until it has told or has become a node. That is the only place where a mistake in
-// the userdata shows; the API itself takes whatever it is given. A machine that tells nothing is a machine all the same, so that this step
-// never holds up the others.
-func (c *Controller) watchBoot(ctx context.Context, s *scope) (*outcome.Wait, error) {
+// watchBoot reads the machine's reports until the userdata has ended or the machine has become a node.
+// Only these show mistakes in the userdata, since the API accepts whatever it is given. Not all machines
+// report, so this step never holds up the others.
+func (c *Controller) watchBoot(ctx context.Context, s *scope) error {
 	if s.device.State != string(infrav1.InstanceActive) || bootIsOver(s.machine) {
-		return nil, nil
+		return nil
 	}
 	events, err := s.api.Events(ctx, s.device.ID)
-	if err != nil && outcome.Of("reading the result of the boot", err) == nil {
-		return nil, err
+	if err != nil && failure.Wait(readingBoot, err) == nil {
+		return err
 	}
 	if err != nil {
-		ctrl.LoggerFrom(ctx).V(2).Info("Events of the device could not be read", "device", s.device.ID, "error", err.Error())
+		ctrl.LoggerFrom(ctx).V(2).Info("Reading the events of the device failed", "device", s.device.ID, "error", err.Error())
 	}
 	s.boot = bootOf(events)
 	if s.owner.Status.NodeRef.IsDefined() {
 		s.boot = joined(events)
 	}
-	if s.boot == nil || s.boot.failed || s.boot.words == stillRunning {
-		s.again(bootPoll(s.age()))
+	if s.boot == nil || s.boot.failed || s.boot.message == stillRunning {
+		s.retryAfter(bootPoll(s.age()))
 	}
-	return nil, nil
+	return nil
 }
 
-// stillRunning is told of a machine that has become a node before its userdata was through. The first one of a control plane does: what
-// others wait for, such as the cluster's configuration, comes after. That this passes is an event for all who look at the Machine.
+// stillRunning is the message about a machine that has become a node before its userdata has ended, as
+// the first control plane machine does: what others wait for, such as the cluster's configuration, comes
+// after. Its end is an event for everyone who watches the Machine.
 const stillRunning = "The userdata is still running"
 
 func bootIsOver(m *infrav1.PacketMachine) bool {
@@ -78,7 +81,7 @@ func bootIsOver(m *infrav1.PacketMachine) bool {
 	return c != nil && c.Status == metav1.ConditionTrue && c.Message != stillRunning
 }
 
-// bootOf reads a machine's own words from events, newest first. It returns nil if the machine has not come to an end yet.
+// bootOf returns the result of the userdata from events, newest first, or nil if it has not ended.
 func bootOf(events []client.Event) *boot {
 	for i, e := range events {
 		end := endOf(e)
@@ -86,36 +89,36 @@ func bootOf(events []client.Event) *boot {
 			continue
 		}
 		if !end.failed {
-			end.words = leftOut(events[i+1:])
+			end.message = withoutEffect(events[i+1:])
 		}
 		return end
 	}
 	return nil
 }
 
-// joined is the boot of a machine that is a node. Whatever it said of itself, it can't have failed.
+// joined is the result for a machine that is a node. Whatever it reported, its boot can't have failed.
 func joined(events []client.Event) *boot {
 	if b := bootOf(events); b != nil && !b.failed {
-		return &boot{joined: true, words: b.words}
+		return &boot{joined: true, message: b.message}
 	}
-	if words := leftOut(events); words != "" || !running(events) {
-		return &boot{joined: true, words: words}
+	if message := withoutEffect(events); message != "" || !running(events) {
+		return &boot{joined: true, message: message}
 	}
-	return &boot{joined: true, words: stillRunning}
+	return &boot{joined: true, message: stillRunning}
 }
 
-// running says that the last that was heard of the userdata is that it has begun.
+// running reports whether the last report says that the userdata is running.
 func running(events []client.Event) bool {
 	i := slices.IndexFunc(events, func(e client.Event) bool { return e.Type == userState })
 	return i >= 0 && strings.HasPrefix(events[i].Body, stateRunning)
 }
 
-// leftOut lists what of the userdata had no effect in the last boot, in the order of the userdata.
-func leftOut(events []client.Event) string {
+// withoutEffect lists the parts of the userdata without effect in the last boot, in their order.
+func withoutEffect(events []client.Event) string {
 	var notes []string
 	for _, e := range events {
 		if endOf(e) != nil {
-			break // that was an earlier boot
+			break // an earlier boot
 		}
 		if note, ok := strings.CutPrefix(e.Body, stateNote); ok && e.Type == userState {
 			notes = append(notes, note)
@@ -125,29 +128,29 @@ func leftOut(events []client.Event) string {
 		return ""
 	}
 	slices.Reverse(notes)
-	words := "Userdata without effect: " + strings.Join(notes[:min(len(notes), maxNotes)], "; ")
+	message := "Userdata without effect: " + strings.Join(notes[:min(len(notes), maxNotes)], "; ")
 	if more := len(notes) - maxNotes; more > 0 {
-		words += fmt.Sprintf("; and %d more", more)
+		message += fmt.Sprintf("; and %d more", more)
 	}
-	return outcome.Bound(words)
+	return failure.Truncate(message)
 }
 
-// endOf reads an event that says how a boot ended; it returns nil for any other.
+// endOf returns the result in an event that ends a boot, or nil for other events.
 func endOf(e client.Event) *boot {
-	state, words, _ := strings.Cut(e.Body, ":")
+	state, rest, _ := strings.Cut(e.Body, ":")
 	switch {
 	case e.Type != userState:
 		return nil
 	case state == stateSucceeded:
 		return &boot{}
 	case state == stateFailed:
-		return &boot{failed: true, words: outcome.Bound(strings.TrimSpace(words))}
+		return &boot{failed: true, message: failure.Truncate(strings.TrimSpace(rest))}
 	default:
 		return nil
 	}
 }
 
-// bootPoll is when to ask again: often while a boot may take as long as it does, then as seldom as for anything else.
+// bootPoll is when to read the reports again: often at first, then with the state of the device.
 func bootPoll(age time.Duration) time.Duration {
 	switch {
 	case age < 30*time.Second:
@@ -161,15 +164,15 @@ func bootPoll(age time.Duration) time.Duration {
 	}
 }
 
-// findCause returns why the device failed, in the words of its events, or "".
+// findCause returns why the device failed according to its events, or "".
 func (s *scope) findCause(ctx context.Context) string {
 	events, err := s.api.Events(ctx, s.device.ID)
 	if err != nil {
-		return "" // the state says enough, and is what counts
+		return "" // the state is enough to go on
 	}
 	i := slices.IndexFunc(events, func(e client.Event) bool { return e.Type == provisioningFailed })
 	if i < 0 {
 		return ""
 	}
-	return outcome.Bound(events[i].Body)
+	return failure.Truncate(events[i].Body)
 }

@@ -26,14 +26,14 @@ func TestBootOf(t *testing.T) {
 	}{
 		{name: "nothing was told"},
 		{name: "a device that is up says nothing of its userdata", events: []client.Event{{Type: "provisioning.110", Body: "Device phoned home and is ready to go"}}},
-		{name: "still at it", events: []client.Event{state("running: carrying out the userdata"), state("running: userdata: ntp: left out")}},
+		{name: "still at it", events: []client.Event{state("running: carrying out the userdata"), state("running: userdata: ntp: skipped")}},
 		{name: "done", events: []client.Event{state("succeeded: the userdata was carried out"), state("running: x")}, want: &boot{}},
 		{name: "done, in one word", events: []client.Event{state("succeeded")}, want: &boot{}},
-		{name: "failed, with the reason", events: []client.Event{state("failed: runcmd: exit status 1")}, want: &boot{failed: true, words: "runcmd: exit status 1"}},
+		{name: "failed, with the reason", events: []client.Event{state("failed: runcmd: exit status 1")}, want: &boot{failed: true, message: "runcmd: exit status 1"}},
 		{
 			name:   "done without some of it, in the order of the userdata",
-			events: []client.Event{state("succeeded"), state("running: userdata: b: unknown key"), state("running: userdata: a: left out"), {Type: "power.201"}},
-			want:   &boot{words: "Userdata without effect: a: left out; b: unknown key"},
+			events: []client.Event{state("succeeded"), state("running: userdata: b: unknown key"), state("running: userdata: a: skipped"), {Type: "power.201"}},
+			want:   &boot{message: "Userdata without effect: a: skipped; b: unknown key"},
 		},
 		{
 			name:   "the last of two boots counts",
@@ -55,21 +55,21 @@ func TestManyNotesAreCounted(t *testing.T) {
 	for range 100 {
 		events = append(events, client.Event{Type: userState, Body: stateNote + strings.Repeat("long ", 10)})
 	}
-	if got := bootOf(events).words; !strings.HasSuffix(got, "and 95 more") || len(got) > 600 {
+	if got := bootOf(events).message; !strings.HasSuffix(got, "and 95 more") || len(got) > 600 {
 		t.Errorf("got %d characters: %s", len(got), got)
 	}
 }
 
 func TestTheMachineTellsHowItsUserdataFared(t *testing.T) {
 	for _, tc := range []struct {
-		name, words, condition, ready string
+		name, report, condition, ready string
 		// poll is when to ask again at the latest.
 		poll time.Duration
 	}{
-		{name: "not yet", words: "running: carrying out the userdata", ready: "True", poll: 4 * time.Second},
-		{name: "well", words: "succeeded", condition: "True BootstrapSucceeded", ready: "True", poll: 6 * time.Minute},
+		{name: "not yet", report: "running: carrying out the userdata", ready: "True", poll: 4 * time.Second},
+		{name: "well", report: "succeeded", condition: "True BootstrapSucceeded", ready: "True", poll: 6 * time.Minute},
 		{
-			name: "ill", words: "failed: reading the cloud-config: yaml: line 3",
+			name: "ill", report: "failed: reading the cloud-config: yaml: line 3",
 			condition: "False BootstrapFailed: The userdata failed on device", ready: "False IssuesReported: * BootstrapExecSucceeded: The userdata failed on device", poll: 4 * time.Second,
 		},
 	} {
@@ -77,7 +77,7 @@ func TestTheMachineTellsHowItsUserdataFared(t *testing.T) {
 			w := newWorld(t, nil)
 			w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
 			m, _ := w.run(t, "m")
-			w.report(idOf(t, m), tc.words)
+			w.report(idOf(t, m), tc.report)
 			w.API.SetState(idOf(t, m), "active")
 			m, result := w.run(t, "m")
 			has(t, m, "True InstanceActive")
@@ -99,13 +99,13 @@ func TestTheMachineTellsHowItsUserdataFared(t *testing.T) {
 
 func TestAMachineThatIsANodeHasBootedWhateverItSaid(t *testing.T) {
 	for name, tc := range map[string]struct {
-		words []string
-		want  string
+		reports []string
+		want    string
 	}{
-		"nothing":                 {want: "True NodeJoined"},
-		"that it failed":          {words: []string{"failed: kubeadm"}, want: "True NodeJoined"},
-		"what it leaves out":      {words: []string{stateNote + "ntp: left out"}, want: "True NodeJoined: Userdata without effect: ntp: left out"},
-		"that, and that all went": {words: []string{stateNote + "ntp: left out", "succeeded"}, want: "True NodeJoined: Userdata without effect: ntp: left out"},
+		"nothing":          {want: "True NodeJoined"},
+		"that it failed":   {reports: []string{"failed: kubeadm"}, want: "True NodeJoined"},
+		"a skipped key":    {reports: []string{stateNote + "ntp: skipped"}, want: "True NodeJoined: Userdata without effect: ntp: skipped"},
+		"that and success": {reports: []string{stateNote + "ntp: skipped", "succeeded"}, want: "True NodeJoined: Userdata without effect: ntp: skipped"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)
@@ -117,7 +117,7 @@ func TestAMachineThatIsANodeHasBootedWhateverItSaid(t *testing.T) {
 			if err := w.Status().Update(t.Context(), owner); err != nil {
 				t.Fatal(err)
 			}
-			w.report(idOf(t, m), tc.words...)
+			w.report(idOf(t, m), tc.reports...)
 			w.API.SetState(idOf(t, m), "active")
 			m, result := w.run(t, "m")
 			if got := packettest.Condition(m, infrav1.BootstrapExecSucceeded); got != tc.want || result.RequeueAfter < time.Minute {

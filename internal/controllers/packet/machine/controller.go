@@ -1,22 +1,24 @@
-// Package machine reconciles PacketMachines: one device in the Packet API for each, from the order to the proof that it is gone.
+// Package machine reconciles PacketMachines: each has one device in the Packet API, from the order until
+// the device is deprovisioned.
 //
-// The one promise it never breaks is one device per machine. A claim is written to the PacketMachine before a device is ordered, the
-// device carries it as a tag, and whoever comes next, after a lost answer, a crash or a move to another management plane, looks for that
-// tag before ordering again. No failure of the API is final: a step waits, says why in the condition InstanceReady, and is tried again.
+// It guarantees one device per machine. It writes a claim to the PacketMachine before it orders a device,
+// and the device carries the claim as a tag. After a lost response, a crash, or a move to another
+// management plane, it searches for that tag before it orders again. No failure of the API is final: the
+// step waits, explains itself in the condition InstanceReady, and is retried.
 //
-//	         no device                    failed, never was up
+//	         no device                    failed, never was active
 //	┌──── claim ─► order ◄──────────────────────────┐
 //	│                │                              │
 //	│ found by tags  ▼                              │
-//	└──────────► provisioning ──► failed, vanished ─┘
+//	└──────────► provisioning ──► failed, lost ─────┘
 //	                 │
 //	                 ▼        powered off, reinstalled
 //	               active ◄─────────────────────► not ready
 //	                 │
-//	   gone: InstanceNotFound, for a MachineHealthCheck to act on
+//	   lost: InstanceNotFound, for a MachineHealthCheck to act on
 //
-// It never touches a device that does not carry the machine's tags, and never reads a workload cluster except to put the provider id on a
-// node. Start with Reconcile; the conditions are all made in status.go.
+// It never touches a device without the machine's tags, and uses the workload cluster only to initialize
+// the node. Start with Reconcile; status.go computes all conditions.
 package machine
 
 import (
@@ -28,23 +30,24 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/drover-dev/drover/internal/controllers/packet/visit"
+	"github.com/drover-dev/drover/internal/controllers/packet/failure"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/metal/access"
 )
 
 // Controller reconciles PacketMachines.
 type Controller struct {
-	// Client reads from the manager's cache, Secrets excepted.
+	// Client reads from the manager's cache, except for Secrets.
 	Client ctrlclient.Client
-	// Access finds the Packet API of a cluster.
+	// Access returns the Packet API of a cluster.
 	Access *access.Source
 	// Workloads connects to workload clusters.
 	Workloads Workloads
-	// Events receives what happened to a machine.
+	// Events records what happened to a machine.
 	Events record.EventRecorder
 	// Clock is the time.
 	Clock clock.PassiveClock
-	// PollInterval is how often a device that is up is looked at.
+	// PollInterval is how often the state of an active device is read.
 	PollInterval time.Duration
 	// WatchFilter limits the controller to objects with this value of the watch label; empty means all.
 	WatchFilter string
@@ -52,36 +55,34 @@ type Controller struct {
 	nodes nodeWatcher
 }
 
-// step is one part of a reconcile.
-type step = visit.Step[*scope]
+type step = reconcile.Step[*scope]
 
-// Reconcile brings one machine closer to what its spec says.
+// Reconcile brings one machine closer to its spec.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, err := c.open(ctx, req.NamespacedName)
 	if err != nil || s == nil {
-		return ctrl.Result{}, err
+		return reconcile.Result(err, 0)
 	}
-	s.wait, err = visit.Walk(ctx, s, c.steps(s))
+	err = reconcile.Run(ctx, s, c.steps(s))
 	return s.close(ctx, err)
 }
 
-// steps is what there is to do for a machine.
 func (c *Controller) steps(s *scope) []step {
 	if s.Deleting() {
 		return []step{
-			{Doing: "connecting to the Packet API", Run: c.connectToDelete},
-			{Doing: "deleting the device", Run: c.remove},
+			failure.Step("connecting to the Packet API", c.connectToDelete),
+			failure.Step("deleting the device", c.remove),
 			{Doing: "removing the finalizer", Run: c.release},
 		}
 	}
 	return []step{
 		{Doing: "waiting for the cluster", Run: c.awaitCluster},
-		{Doing: "connecting to the Packet API", Run: c.connect},
-		{Doing: "searching for the device", Run: c.find},
-		{Doing: "ordering a device", Run: c.order},
-		{Doing: "checking the device", Run: c.settle},
-		{Doing: "starting the BGP session", Run: c.announce},
+		failure.Step("connecting to the Packet API", c.connect),
+		failure.Step("searching for the device", c.find),
+		failure.Step("ordering a device", c.order),
+		failure.Step("checking the device", c.checkDevice),
+		{Doing: startingSession, Run: c.startSession},
 		{Doing: "initializing the node", Run: c.adoptNode},
-		{Doing: "reading the result of the boot", Run: c.watchBoot},
+		{Doing: readingBoot, Run: c.watchBoot},
 	}
 }

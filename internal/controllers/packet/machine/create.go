@@ -12,44 +12,49 @@ import (
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/internal/controllers/packet/outcome"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/metal/client"
 	"github.com/drover-dev/drover/internal/metal/tags"
 	"github.com/drover-dev/drover/internal/metal/userdata"
 )
 
-// orderGrace is how long an order without an answer may still be carried out. It is longer than the client waits for an answer.
+// orderGrace is how long an order may take to succeed after its response was lost. It is longer than the
+// client's timeout.
 const orderGrace = 45 * time.Second
 
-// waitForBootstrap ends with an event: Cluster API sets the Secret's name.
-var waitForBootstrap = &outcome.Wait{Reason: infrav1.WaitingForBootstrapDataReason, Message: "Waiting for the bootstrap data of the Machine"}
-
-// order gets a device for a machine that has none.
-func (c *Controller) order(ctx context.Context, s *scope) (*outcome.Wait, error) {
-	if s.device != nil {
-		return nil, nil
+// waitForBootstrap ends with an event: Cluster API sets the name of the Secret.
+func waitForBootstrap() error {
+	return &reconcile.Wait{
+		Reason: infrav1.WaitingForBootstrapDataReason, Message: "Waiting for the bootstrap data of the Machine",
 	}
-	if wait := c.awaitOrder(s); wait != nil {
-		return wait, nil
-	}
-	if s.provisioning().Failures >= maxFailures {
-		return s.giveUp(), nil
-	}
-	if s.owner.Spec.Bootstrap.DataSecretName == nil {
-		return waitForBootstrap, nil
-	}
-	order, wait, err := c.compose(ctx, s)
-	if wait != nil || err != nil {
-		return wait, err
-	}
-	if err := c.claim(ctx, s); err != nil {
-		return nil, err
-	}
-	return nil, c.submit(ctx, s, order)
 }
 
-// awaitOrder holds back a second order as long as the first may still be carried out.
-func (c *Controller) awaitOrder(s *scope) *outcome.Wait {
+// order orders a device for a machine that has none.
+func (c *Controller) order(ctx context.Context, s *scope) error {
+	if s.device != nil {
+		return nil
+	}
+	if err := c.awaitOrder(s); err != nil {
+		return err
+	}
+	if s.provisioning().Failures >= maxFailures {
+		return s.giveUp()
+	}
+	if s.owner.Spec.Bootstrap.DataSecretName == nil {
+		return waitForBootstrap()
+	}
+	order, err := c.compose(ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := c.claim(ctx, s); err != nil {
+		return err
+	}
+	return c.submit(ctx, s, order)
+}
+
+// awaitOrder holds back a second order while the first may still succeed.
+func (c *Controller) awaitOrder(s *scope) error {
 	ordered := s.provisioning().OrderedAt
 	if ordered == nil {
 		return nil
@@ -58,14 +63,14 @@ func (c *Controller) awaitOrder(s *scope) *outcome.Wait {
 	if left <= 0 {
 		return nil
 	}
-	return &outcome.Wait{
+	return &reconcile.Wait{
 		Reason:  infrav1.InstanceProvisionStartedReason,
 		Message: "A device was ordered but the response was lost: searching for it before ordering again",
 		After:   min(left+time.Second, 5*time.Second),
 	}
 }
 
-// claim makes the order known before it is sent.
+// claim writes the claim and the time of the order before the order is sent.
 func (c *Controller) claim(ctx context.Context, s *scope) error {
 	if s.machine.Annotations == nil {
 		s.machine.Annotations = map[string]string{}
@@ -74,10 +79,10 @@ func (c *Controller) claim(ctx context.Context, s *scope) error {
 	now := s.now()
 	s.provisioning().OrderedAt = &now
 	s.started("")
-	return s.Flush(ctx)
+	return s.Save(ctx)
 }
 
-// submit sends the order. Only an order that certainly was not carried out may be repeated at once.
+// submit sends the order. Only an order that certainly failed may be repeated at once.
 func (c *Controller) submit(ctx context.Context, s *scope, order client.DeviceOrder) error {
 	device, err := send(ctx, s.api, s.packetCluster.Spec.ProjectID, order, reservations(s.machine.Spec.HardwareReservationID))
 	if err != nil {
@@ -92,16 +97,16 @@ func (c *Controller) submit(ctx context.Context, s *scope, order client.DeviceOr
 	return nil
 }
 
-// compose makes the order.
-func (c *Controller) compose(ctx context.Context, s *scope) (client.DeviceOrder, *outcome.Wait, error) {
+// compose returns the order.
+func (c *Controller) compose(ctx context.Context, s *scope) (client.DeviceOrder, error) {
 	spec := s.machine.Spec
-	data, wait, err := c.userdata(ctx, s)
-	if wait != nil || err != nil {
-		return client.DeviceOrder{}, wait, err
+	data, err := c.userdata(ctx, s)
+	if err != nil {
+		return client.DeviceOrder{}, err
 	}
 	keys, err := c.sshKeys(ctx, s)
 	if err != nil {
-		return client.DeviceOrder{}, nil, err
+		return client.DeviceOrder{}, err
 	}
 	role := roleWorker
 	if s.controlPlane() {
@@ -119,7 +124,7 @@ func (c *Controller) compose(ctx context.Context, s *scope) (client.DeviceOrder,
 		ProjectSSHKeys:  keys.project,
 	}
 	s.placement().apply(&order)
-	return order, nil, nil
+	return order, nil
 }
 
 func (s *scope) placement() placement {
@@ -131,34 +136,36 @@ func (s *scope) placement() placement {
 	return place(placement{m.Metro, m.Facility}, domain, placement{c.Metro, c.Facility})
 }
 
-func (c *Controller) userdata(ctx context.Context, s *scope) (string, *outcome.Wait, error) {
+func (c *Controller) userdata(ctx context.Context, s *scope) (string, error) {
 	secret := &corev1.Secret{}
 	key := ctrlclient.ObjectKey{Namespace: s.machine.Namespace, Name: *s.owner.Spec.Bootstrap.DataSecretName}
 	err := c.Client.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
-		return "", unusable(fmt.Sprintf("Secret %q with the bootstrap data not found", key.Name), time.Minute), nil
+		return "", unusable(fmt.Sprintf("Secret %q with the bootstrap data not found", key.Name), time.Minute)
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("reading bootstrap data %q: %w", key, err)
+		return "", fmt.Errorf("reading bootstrap data %q: %w", key, err)
 	}
-	values := map[string]string{userdata.KeyVersion: s.owner.Spec.Version, userdata.KeyEndpoint: s.packetCluster.Spec.ControlPlaneEndpoint.Host}
+	values := map[string]string{
+		userdata.KeyVersion: s.owner.Spec.Version, userdata.KeyEndpoint: s.packetCluster.Spec.ControlPlaneEndpoint.Host,
+	}
 	if s.packetCluster.Spec.VIPManager == infrav1.VIPManagerEMLB {
 		values[userdata.KeyCPEMConfig] = "emlb:///" + s.packetCluster.Spec.Metro
 	}
-	rendered, withheld := userdata.Fill(string(secret.Data["value"]), values)
-	if problem := userdata.Check(rendered); problem != "" {
-		return "", unusable("The bootstrap data "+problem, 5*time.Minute), nil
+	filled, withheld := userdata.Fill(string(secret.Data["value"]), values)
+	if problem := userdata.Check(filled); problem != "" {
+		return "", unusable("The bootstrap data "+problem, 5*time.Minute)
 	}
 	if withheld {
 		c.Events.Event(s.machine, corev1.EventTypeWarning, "APIKeyWithheld",
 			"The bootstrap data uses the placeholder apiKey, which stays empty: every process on the machine could read the key")
 	}
-	return rendered, nil, nil
+	return filled, nil
 }
 
-// unusable is a wait for somebody to correct the userdata.
-func unusable(problem string, after time.Duration) *outcome.Wait {
-	return &outcome.Wait{Reason: infrav1.InvalidBootstrapDataReason, Message: problem, After: after}
+// unusable waits until someone corrects the bootstrap data.
+func unusable(problem string, after time.Duration) error {
+	return &reconcile.Wait{Reason: infrav1.InvalidBootstrapDataReason, Message: problem, After: after}
 }
 
 func (c *Controller) sshKeys(ctx context.Context, s *scope) (keys, error) {

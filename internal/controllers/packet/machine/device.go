@@ -12,57 +12,58 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/internal/controllers/packet/outcome"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/metal/client"
 )
 
 const (
-	// maxFailures is how many devices may fail before they were ever up until the machine is left to the user.
+	// maxFailures is how many devices of a machine may fail before any was active.
 	maxFailures = 3
-	// afterFailure grows with each of them.
+	// afterFailure is the delay before the next order, times the number of failures.
 	afterFailure = 20 * time.Second
 )
 
-func (c *Controller) awaitCluster(_ context.Context, s *scope) (*outcome.Wait, error) {
+func (c *Controller) awaitCluster(_ context.Context, s *scope) error {
 	switch {
 	case s.packetCluster == nil:
-		return &outcome.Wait{
+		return &reconcile.Wait{
 			Reason:  infrav1.WaitingForClusterInfrastructureReason,
 			Message: fmt.Sprintf("Waiting for PacketCluster %q to be created", s.cluster.Spec.InfrastructureRef.Name),
 			After:   time.Minute,
-		}, nil
+		}
 	case s.deviceID() == "" && !ptr.Deref(s.cluster.Status.Initialization.InfrastructureProvisioned, false):
-		return &outcome.Wait{
+		return &reconcile.Wait{
 			Reason:  infrav1.WaitingForClusterInfrastructureReason,
 			Message: fmt.Sprintf("Waiting for PacketCluster %q: see its condition %s", s.packetCluster.Name, infrav1.NetworkInfrastructureReady),
-		}, nil
+		}
 	}
-	return nil, nil
+	return nil
 }
 
-func (c *Controller) connect(ctx context.Context, s *scope) (wait *outcome.Wait, err error) {
-	// Waiting for userdata needs no API, and there is nothing to look for before the first order.
+func (c *Controller) connect(ctx context.Context, s *scope) (err error) {
+	// Waiting for bootstrap data requires no API, and before the first order there is no device to find.
 	if s.deviceID() == "" && s.machine.Annotations[infrav1.ClaimAnnotation] == "" && s.owner.Spec.Bootstrap.DataSecretName == nil {
-		return waitForBootstrap, nil
+		return waitForBootstrap()
 	}
 	s.api, err = c.Access.For(ctx, s.packetCluster)
-	return nil, err
+	return err
 }
 
-// find looks for the machine's device: by its id if that was recorded, else, or if there is no device of that id, by tags.
-func (c *Controller) find(ctx context.Context, s *scope) (*outcome.Wait, error) {
+// find finds the machine's device by its recorded ID, otherwise by its tags.
+func (c *Controller) find(ctx context.Context, s *scope) error {
 	id := s.deviceID()
 	if id == "" {
-		return nil, c.search(ctx, s)
+		return c.search(ctx, s)
 	}
 	device, err := s.api.Device(ctx, id)
 	if err == nil && device.State != string(infrav1.InstanceDeleted) {
 		s.device = device
-		return nil, nil
+		return nil
 	}
-	// "Not authorized" is also said of a device that failed and was taken away, and by limiters of healthy ones. The project's list tells.
+	// The API answers "forbidden" also for a device that failed and was removed, and rate limiters do so
+	// for healthy ones. Only the project's list decides.
 	if err != nil && !client.Is(err, client.NotFound, client.Forbidden) {
-		return nil, err
+		return err
 	}
 	if s.wasUp() {
 		err = c.confirm(ctx, s, id)
@@ -70,12 +71,12 @@ func (c *Controller) find(ctx context.Context, s *scope) (*outcome.Wait, error) 
 		err = c.search(ctx, s)
 	}
 	if err != nil || s.device != nil {
-		return nil, err
+		return err
 	}
-	return c.mourn(s, id), nil
+	return c.handleLostDevice(s, id)
 }
 
-// confirm looks for the very device that the node runs on; no other one can take its place.
+// confirm searches for the device that the node runs on; no other device can replace it.
 func (c *Controller) confirm(ctx context.Context, s *scope, id string) error {
 	own, err := s.ownDevices(ctx)
 	if err != nil {
@@ -87,11 +88,12 @@ func (c *Controller) confirm(ctx context.Context, s *scope, id string) error {
 	return nil
 }
 
-// mourn decides what a lost device means: a new order if nothing ever ran on it, else a condition for a MachineHealthCheck to act on.
-func (c *Controller) mourn(s *scope, id string) *outcome.Wait {
-	s.gone = id
+// handleLostDevice waits for another order if no node ever ran on the device. Otherwise it leaves the
+// machine to the user or a MachineHealthCheck.
+func (c *Controller) handleLostDevice(s *scope, id string) *reconcile.Wait {
+	s.lost = id
 	if s.wasUp() {
-		return &outcome.Wait{
+		return &reconcile.Wait{
 			Reason:  infrav1.InstanceNotFoundReason,
 			Message: fmt.Sprintf("Device %q no longer exists: delete the Machine, or let a MachineHealthCheck replace it", id),
 			After:   c.PollInterval,
@@ -105,17 +107,17 @@ func (c *Controller) mourn(s *scope, id string) *outcome.Wait {
 	if p.Failures >= maxFailures {
 		return s.giveUp()
 	}
-	return &outcome.Wait{
+	return &reconcile.Wait{
 		Reason:  infrav1.InstanceProvisionFailedReason,
 		Message: fmt.Sprintf("Device %q failed to provision (failure %d of %d); another will be ordered", id, p.Failures, maxFailures),
 		After:   afterFailure * time.Duration(p.Failures),
 	}
 }
 
-// giveUp ends the orders for this machine. There is no time to look again: another Machine is needed.
-func (s *scope) giveUp() *outcome.Wait {
+// giveUp ends the orders for this machine. Only another Machine helps, so there is no retry.
+func (s *scope) giveUp() *reconcile.Wait {
 	s.exhausted = true
-	return &outcome.Wait{
+	return &reconcile.Wait{
 		Reason:  infrav1.InstanceProvisionFailedReason,
 		Message: fmt.Sprintf("Provisioning failed %d times: delete the Machine, or let a MachineHealthCheck replace it", maxFailures),
 	}
@@ -128,8 +130,8 @@ func (s *scope) provisioning() *infrav1.ProvisioningStatus {
 	return s.machine.Status.Provisioning
 }
 
-// search finds the device by tags and records it. Should there be several, which takes an order that was carried out long after its
-// answer was lost, the others are removed.
+// search finds the device by its tags and records it. If there are several, because an order succeeded
+// long after its response was lost, it deletes the others.
 func (c *Controller) search(ctx context.Context, s *scope) error {
 	devices, err := s.ownDevices(ctx)
 	if err != nil {
@@ -167,7 +169,8 @@ func (s *scope) ownDevices(ctx context.Context) ([]client.Device, error) {
 	return slices.CompactFunc(own, func(a, b client.Device) bool { return a.ID == b.ID }), nil
 }
 
-// choose picks the recorded device, else the oldest; devices on their way out don't count.
+// choose returns the recorded device, otherwise the oldest, and all others. Devices that are being
+// deprovisioned don't count.
 func choose(devices []client.Device, recorded string) (keep *client.Device, extra []client.Device) {
 	alive := slices.DeleteFunc(slices.Clone(devices), func(d client.Device) bool { return leaving(d.State) })
 	if len(alive) == 0 {
@@ -181,8 +184,9 @@ func byAge(a, b client.Device) int {
 	return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 }
 
-// settle looks closer at a device: is it where it should be, did it fail, and, when it is up for the first time, is it the only one.
-func (c *Controller) settle(ctx context.Context, s *scope) (*outcome.Wait, error) {
+// checkDevice checks the location of the device, whether it failed, and, when it becomes active for the
+// first time, whether it is the only one.
+func (c *Controller) checkDevice(ctx context.Context, s *scope) error {
 	s.misplaced = s.placement().misplaced(s.device)
 	if s.device.State == string(infrav1.InstanceFailed) || leaving(s.device.State) && !s.wasUp() {
 		s.cause = s.findCause(ctx)
@@ -191,25 +195,26 @@ func (c *Controller) settle(ctx context.Context, s *scope) (*outcome.Wait, error
 	case s.device.State == string(infrav1.InstanceFailed) && !s.wasUp():
 		return c.discard(ctx, s)
 	case s.device.State == string(infrav1.InstanceActive) && !s.wasUp():
-		return nil, c.search(ctx, s)
+		return c.search(ctx, s)
 	}
-	return nil, nil
+	return nil
 }
 
-// discard removes a device that failed to provision. That it is gone is seen by find, which then lets another one be ordered.
-func (c *Controller) discard(ctx context.Context, s *scope) (*outcome.Wait, error) {
+// discard deletes a device that failed to provision. When it no longer exists, find allows another order.
+func (c *Controller) discard(ctx context.Context, s *scope) error {
 	if s.provisioning().Failures+1 >= maxFailures {
 		s.exhausted = true
-		return nil, nil
+		return nil
 	}
 	if err := s.api.DeleteDevice(ctx, s.device.ID); err != nil && !client.Is(err, client.NotFound) {
-		return nil, err
+		return err
 	}
-	c.Events.Eventf(s.machine, corev1.EventTypeWarning, infrav1.InstanceProvisionFailedReason, "Deleted device %q, which failed to provision%s", s.device.ID, because(s.cause))
-	return &outcome.Wait{Reason: infrav1.InstanceProvisionFailedReason, Message: replacing(s.device.ID, s.cause), After: removalPoll}, nil
+	c.Events.Eventf(s.machine, corev1.EventTypeWarning, infrav1.InstanceProvisionFailedReason,
+		"Deleted device %q, which failed to provision%s", s.device.ID, because(s.cause))
+	return &reconcile.Wait{Reason: infrav1.InstanceProvisionFailedReason, Message: replacing(s.device.ID, s.cause), After: removalPoll}
 }
 
-// replacing says what becomes of a device that failed before it was ever up.
+// replacing is the message about a device that failed before it was active.
 func replacing(id, cause string) string {
 	return fmt.Sprintf("Device %q failed to provision%s and is being deleted; another will be ordered", id, because(cause))
 }

@@ -4,54 +4,54 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/drover-dev/drover/internal/controllers/packet/outcome"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/metal/client"
 )
 
-// facts are what the steps of a reconcile found out. Status is made from them and nothing else.
+// facts are what the steps gathered. Status is computed from nothing else.
 type facts struct {
-	// device is the machine's own, as the API tells it.
+	// device is the machine's, as the API returned it.
 	device *client.Device
-	// provisioned says that the machine was up before.
+	// provisioned means that the machine was active before.
 	provisioned bool
-	// gone is the id of a device that was there and is not any more.
-	gone string
-	// exhausted says that devices failed too often to order another one.
+	// lost is the ID of a device that no longer exists.
+	lost string
+	// exhausted means that too many devices failed to order another one.
 	exhausted bool
-	// misplaced says how the device is not where it should be.
+	// misplaced is how the location of the device differs from the wanted one.
 	misplaced string
-	// cause is why the device failed, in the API's words, or "".
+	// cause is why the device failed according to the API, or "".
 	cause string
-	// session is what became of the BGP session; nil if there is to be none.
+	// session is the result of starting the BGP session; nil if there is nothing to report.
 	session *session
-	// boot is how the machine fared with its userdata; nil if that is not known, or was known before.
+	// boot is the result of the userdata; nil if it is unknown or was reported before.
 	boot *boot
-	// retry is when to try again what did not hold up the other steps; zero if there is nothing.
+	// retry is when to retry what did not hold up the other steps; zero if there is nothing.
 	retry time.Duration
-	// wait is why the steps ended early.
-	wait *outcome.Wait
+	// wait is why the steps ended early, or nil.
+	wait *reconcile.Wait
 }
 
-// session is the state of a BGP session.
+// session is the result of starting a BGP session.
 type session struct{ problem string }
 
-// again asks for another look; the earliest wins, zero asks for none.
-func (f *facts) again(after time.Duration) {
+// retryAfter schedules another reconcile; the earliest wins, zero schedules none.
+func (f *facts) retryAfter(after time.Duration) {
 	if after > 0 && (f.retry == 0 || after < f.retry) {
 		f.retry = after
 	}
 }
 
-// pollAfter is when to look at the device again. A device that comes up is looked at often in its first minute, since machines that are
-// not metal are up in seconds.
+// pollAfter is when to read the state of the device again. A new device is polled often in its first
+// minute, since local and simulated machines are active within seconds.
 func (s *scope) pollAfter() time.Duration {
-	if !coming(s.device.State) {
-		return outcome.Jitter(min(cmp.Or(s.retry, s.controller.PollInterval), s.controller.PollInterval))
+	if !changing(s.device.State) {
+		return reconcile.Jitter(min(cmp.Or(s.retry, s.controller.PollInterval), s.controller.PollInterval))
 	}
 	return provisioningPoll(s.age())
 }
 
-// age is how long ago the device was ordered. One that was not ordered from here, or is forgotten to have been, counts as old.
+// age is how long ago the device was ordered. A device without a recorded order counts as old.
 func (s *scope) age() time.Duration {
 	if p := s.machine.Status.Provisioning; p != nil && p.OrderedAt != nil {
 		return s.controller.Clock.Since(p.OrderedAt.Time)

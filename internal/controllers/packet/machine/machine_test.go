@@ -11,6 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/test/packettest"
@@ -355,9 +357,14 @@ func TestB6ALostAnswerLeadsToASearchNotToASecondDevice(t *testing.T) {
 	w := newWorld(t, nil)
 	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
 	w.API.Fail(packettest.Fault{Method: "POST", Path: "/devices", Times: 1, Truncate: true})
-	m, _ := w.run(t, "m")
-	if m.Spec.ProviderID != nil {
-		t.Fatalf("recorded %q, which nobody told", *m.Spec.ProviderID)
+	for range 2 { // the first reconcile sets the condition Paused, the second orders
+		if _, err := w.Controller.Reconcile(t.Context(), ctrl.Request{NamespacedName: ctrlclient.ObjectKey{Namespace: w.Namespace, Name: "m"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := &infrav1.PacketMachine{}
+	if w.Read(t, "m", m); m.Spec.ProviderID != nil || len(w.API.Orders()) != 1 {
+		t.Fatalf("recorded %v after %d orders, but the response was lost", m.Spec.ProviderID, len(w.API.Orders()))
 	}
 	m, _ = w.run(t, "m")
 	devices := w.API.Devices(w.Project)

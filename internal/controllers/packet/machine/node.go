@@ -17,14 +17,13 @@ import (
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/internal/controllers/packet/outcome"
 	"github.com/drover-dev/drover/internal/metal/client"
 )
 
-// uninitialized is put on a node by a kubelet that was told to expect a cloud controller.
+// uninitialized is the taint of a node whose kubelet expects a cloud controller.
 const uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 
-// retryNode is when to try again after a workload cluster did not do as asked.
+// retryNode is when to retry after a failed request to a workload cluster.
 const retryNode = 10 * time.Second
 
 // Workloads connects to workload clusters.
@@ -33,23 +32,27 @@ type Workloads interface {
 	Watch(ctx context.Context, cluster ctrlclient.ObjectKey, watcher clustercache.Watcher) error
 }
 
-// adoptNode does for the machine's node what a cloud controller manager would: it sets the provider id if the userdata did not, tells
-// its addresses if the kubelet leaves that to others, and what and where the machine is in labels, and then lets Pods in. Without the provider id Cluster API can't match node and Machine.
-// A cluster that can't be reached yet is no failure, its connection is an event; and what goes wrong there says nothing about the device.
-func (c *Controller) adoptNode(ctx context.Context, s *scope) (*outcome.Wait, error) {
+// adoptNode does for the machine's node what a cloud controller manager would. It sets the provider ID if
+// the userdata did not, the addresses if the kubelet leaves them to others, and labels for the type and
+// location of the machine; then it removes the taint that keeps Pods out. Cluster API needs the provider
+// ID to match node and Machine.
+//
+// A cluster without a connection is no failure, since connecting is an event, and failures in a workload
+// cluster say nothing about the device. So this step never holds up the others.
+func (c *Controller) adoptNode(ctx context.Context, s *scope) error {
 	if c.Workloads == nil || s.device.State != string(infrav1.InstanceActive) {
-		return nil, nil
+		return nil
 	}
 	err := c.initializeNode(ctx, s)
 	switch {
 	case err == nil || errors.Is(err, clustercache.ErrClusterNotConnected):
 	case apierrors.IsConflict(err):
-		s.again(time.Second) // The kubelet wrote at the same time, as it does often in its first seconds.
+		s.retryAfter(time.Second) // kubelets write often in their first seconds
 	default:
-		ctrl.LoggerFrom(ctx).Info("Node was not initialized, trying again", "error", err.Error())
-		s.again(retryNode)
+		ctrl.LoggerFrom(ctx).Info("Initializing the node failed", "error", err.Error())
+		s.retryAfter(retryNode)
 	}
-	return nil, nil
+	return nil
 }
 
 func (c *Controller) initializeNode(ctx context.Context, s *scope) error {
@@ -72,7 +75,8 @@ func (c *Controller) initializeNode(ctx context.Context, s *scope) error {
 	return initialize(ctx, workload, &nodes.Items[i], s)
 }
 
-// runsOn says whether the node is that of the device: it says so itself or, if it says nothing, has the device's name or an address of it.
+// runsOn reports whether the node runs on the device: by its provider ID or, without one, by the name or
+// an address of the device.
 func runsOn(n *corev1.Node, m *infrav1.PacketMachine, d *client.Device) bool {
 	if n.Spec.ProviderID != "" {
 		return n.Spec.ProviderID == ptr.Deref(m.Spec.ProviderID, "")
@@ -86,7 +90,7 @@ func runsOn(n *corev1.Node, m *infrav1.PacketMachine, d *client.Device) bool {
 }
 
 func initialize(ctx context.Context, workload ctrlclient.Client, cached *corev1.Node, s *scope) error {
-	cached, err := locate(ctx, workload, cached, s.device)
+	cached, err := setAddresses(ctx, workload, cached, s.device)
 	if err != nil {
 		return err
 	}
@@ -103,9 +107,10 @@ func initialize(ctx context.Context, workload ctrlclient.Client, cached *corev1.
 	return nil
 }
 
-// locate tells the addresses of a node that has none: without them nobody can reach its Pods, nor the API server the kubelet.
-func locate(ctx context.Context, workload ctrlclient.Client, cached *corev1.Node, d *client.Device) (*corev1.Node, error) {
-	if !homeless(cached) {
+// setAddresses sets the addresses of a node without any. The API server can't reach its kubelet, nor
+// anyone its Pods, without them.
+func setAddresses(ctx context.Context, workload ctrlclient.Client, cached *corev1.Node, d *client.Device) (*corev1.Node, error) {
+	if !lacksInternalIP(cached) {
 		return cached, nil
 	}
 	node := cached.DeepCopy()
@@ -114,22 +119,22 @@ func locate(ctx context.Context, workload ctrlclient.Client, cached *corev1.Node
 		node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeAddressType(a.Type), Address: a.Address})
 	}
 	if err := workload.Status().Patch(ctx, node, ctrlclient.MergeFrom(cached)); err != nil {
-		return nil, fmt.Errorf("telling the addresses of node %q: %w", node.Name, err)
+		return nil, fmt.Errorf("setting the addresses of node %q: %w", node.Name, err)
 	}
 	return node, nil
 }
 
-// ownAddresses are those that never move to another device.
+// ownAddresses returns the addresses that never move to another device.
 func ownAddresses(d *client.Device) []client.IPAssignment {
 	return slices.DeleteFunc(slices.Clone(d.IPAddresses), func(ip client.IPAssignment) bool { return !ip.Management })
 }
 
-// homeless says whether a node has no address within its cluster.
-func homeless(n *corev1.Node) bool {
+// lacksInternalIP reports whether a node has no address within its cluster.
+func lacksInternalIP(n *corev1.Node) bool {
 	return !slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Type == corev1.NodeInternalIP })
 }
 
-// prepare is what a node of the device looks like. Labels that somebody has set stay.
+// prepare completes a node of the device. It keeps existing labels.
 func prepare(node *corev1.Node, d *client.Device) {
 	if node.Spec.ProviderID == "" {
 		node.Spec.ProviderID = providerPrefix + d.ID
@@ -154,13 +159,14 @@ func unchanged(a, b *corev1.Node) bool {
 	return a.Spec.ProviderID == b.Spec.ProviderID && len(a.Spec.Taints) == len(b.Spec.Taints) && len(a.Labels) == len(b.Labels)
 }
 
-// pending says whether a node still needs to be looked at.
+// pending reports whether a node is not initialized yet.
 func pending(n *corev1.Node) bool {
-	return n.Spec.ProviderID == "" || homeless(n) || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == uninitialized })
+	return n.Spec.ProviderID == "" || lacksInternalIP(n) || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == uninitialized })
 }
 
-// machineOf says whether a machine's addresses or name are those of the node, for turning an event of the node into one of the machine.
-func machineOf(n *corev1.Node, m *infrav1.PacketMachine) bool {
+// matches reports whether the node has the name or an address of the machine, to map events of nodes to
+// machines.
+func matches(n *corev1.Node, m *infrav1.PacketMachine) bool {
 	if n.Name == m.Name {
 		return true
 	}

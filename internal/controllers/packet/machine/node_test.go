@@ -52,7 +52,7 @@ func TestANodeGetsTheProviderIDThatUserdataDidNotSet(t *testing.T) {
 	if node.Spec.ProviderID != *m.Spec.ProviderID || node.Labels[corev1.LabelTopologyRegion] != "da" || pending(node) {
 		t.Errorf("node: %+v %v", node.Spec, node.Labels)
 	}
-	if len(node.Status.Addresses) != len(m.Status.Addresses)+1 || homeless(node) {
+	if len(node.Status.Addresses) != len(m.Status.Addresses)+1 || lacksInternalIP(node) {
 		t.Errorf("a kubelet that leaves addresses to a cloud controller has %v, its machine %v", node.Status.Addresses, m.Status.Addresses)
 	}
 	version := node.ResourceVersion

@@ -16,11 +16,11 @@ const (
 	nextAvailable    = "next-available"
 )
 
-// placement is where a device goes; one of the two is set.
+// placement is the location of a device; one of the two is set.
 type placement struct{ metro, facility string }
 
-// place finds where a device goes: what the machine says replaces all that the cluster says, and its failure domain, which is a metro, is
-// in between.
+// place returns where a device goes. The location of the machine takes precedence over its failure
+// domain, which is a metro, and that over the location of the cluster.
 func place(machine placement, failureDomain string, cluster placement) placement {
 	switch {
 	case machine.metro != "":
@@ -36,7 +36,8 @@ func place(machine placement, failureDomain string, cluster placement) placement
 	}
 }
 
-// misplaced says how the device is not where it should be, or "". What the API does not tell is not held against it.
+// misplaced returns how the location of the device differs, or "". A location that the API does not
+// report counts as right.
 func (p placement) misplaced(d *client.Device) string {
 	if got := d.MetroCode(); p.metro != "" && got != "" && !strings.EqualFold(got, p.metro) {
 		return "The device is in metro " + got + ", but the machine requires " + p.metro
@@ -54,7 +55,7 @@ func (p placement) apply(o *client.DeviceOrder) {
 	}
 }
 
-// reservations splits the field into what is tried one after the other; a machine without a reservation has one try without one.
+// reservations returns the reservations to try in order; "" means without one.
 func reservations(field string) []string {
 	var ids []string
 	for _, id := range strings.Split(field, ",") {
@@ -71,12 +72,13 @@ func reservations(field string) []string {
 	return ids
 }
 
-// orders is what sends orders.
+// orders sends orders.
 type orders interface {
 	OrderDevice(ctx context.Context, project string, order client.DeviceOrder) (*client.Device, error)
 }
 
-// send tries one reservation after the other until one is free. A project without any SSH key is no reason to have no machine.
+// send tries one reservation after the other until one is free. If the project has no SSH key either, it
+// orders the device without one.
 func send(ctx context.Context, api orders, project string, order client.DeviceOrder, ids []string) (*client.Device, error) {
 	var err error
 	for _, id := range ids {
@@ -94,14 +96,15 @@ func send(ctx context.Context, api orders, project string, order client.DeviceOr
 	return nil, err
 }
 
-// keys is what the field sshKeys comes down to.
+// keys is the field sshKeys by kind.
 type keys struct {
 	inline  []client.SSHKey
 	project []string
 	unknown []string
 }
 
-// sortKeys tells public keys, ids and labels apart. known are the keys of the project, which are needed for labels only.
+// sortKeys separates public keys, IDs and labels. known are the keys of the project, which only labels
+// require.
 func sortKeys(field []string, hostname string, known []client.SSHKey) keys {
 	var k keys
 	for _, entry := range field {
@@ -128,7 +131,7 @@ func (k *keys) byLabel(entry string, known []client.SSHKey) {
 	k.project = append(k.project, known[i].ID)
 }
 
-// needLabels says whether the project's keys have to be looked up.
+// needLabels reports whether the keys of the project have to be read.
 func needLabels(field []string) bool {
 	return slices.ContainsFunc(field, func(entry string) bool {
 		entry = strings.TrimSpace(entry)
@@ -141,7 +144,7 @@ func isPublicKey(entry string) bool {
 	return ok && rest != "" && (strings.HasPrefix(kind, "ssh-") || strings.HasPrefix(kind, "ecdsa-") || strings.HasPrefix(kind, "sk-"))
 }
 
-// label names a key in the project: by its comment, else by the machine.
+// label returns the comment of a key, otherwise the hostname.
 func label(key, hostname string) string {
 	if fields := strings.Fields(key); len(fields) > 2 {
 		return fields[2]

@@ -3,77 +3,82 @@ package machine
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/internal/controllers/packet/outcome"
+	"github.com/drover-dev/drover/internal/base/text"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/metal/client"
 )
 
-// removalPoll is how often a device on its way out is looked at.
+// removalPoll is how often the state of a device that is being deprovisioned is read.
 const removalPoll = 3 * time.Second
 
-// ordered says whether there can be a device at all.
+// maxNamed is how many devices a message names.
+const maxNamed = 3
+
+// ordered reports whether a device may exist.
 func (s *scope) ordered() bool {
 	return s.deviceID() != "" || s.machine.Annotations[infrav1.ClaimAnnotation] != ""
 }
 
-// connectToDelete needs the API only if there can be something to delete there.
-func (c *Controller) connectToDelete(ctx context.Context, s *scope) (wait *outcome.Wait, err error) {
+// connectToDelete requires the API only if there may be a device to delete.
+func (c *Controller) connectToDelete(ctx context.Context, s *scope) (err error) {
 	if !s.ordered() {
-		return nil, nil
+		return nil
 	}
 	if s.packetCluster == nil {
-		return &outcome.Wait{
+		return &reconcile.Wait{
 			Reason: infrav1.DeletingReason,
 			Message: fmt.Sprintf("The PacketCluster no longer exists, so the project of device %q is unknown: delete the device, then remove the finalizer %s",
 				s.deviceID(), infrav1.MachineFinalizer),
 			After: time.Minute,
-		}, nil
+		}
 	}
 	s.api, err = c.Access.For(ctx, s.packetCluster)
-	return nil, err
+	return err
 }
 
-// remove deletes the recorded device and whatever else carries the machine's claim, and waits until nothing is left of them.
-func (c *Controller) remove(ctx context.Context, s *scope) (*outcome.Wait, error) {
+// remove deletes the recorded device and all others with the machine's claim, and waits until they are
+// deprovisioned.
+func (c *Controller) remove(ctx context.Context, s *scope) error {
 	if !s.ordered() {
-		return nil, nil
+		return nil
 	}
-	left, err := c.leftovers(ctx, s)
+	left, err := c.remaining(ctx, s)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var ids []string
 	for _, d := range left {
 		if !leaving(d.State) {
 			if err := s.api.DeleteDevice(ctx, d.ID); err != nil && !client.Is(err, client.NotFound, client.Forbidden) {
-				return nil, err
+				return err
 			}
-			ctrl.LoggerFrom(ctx).Info("Removing the device", "device", d.ID, "state", d.State)
+			ctrl.LoggerFrom(ctx).Info("Deleting the device", "device", d.ID, "state", d.State)
 		}
 		ids = append(ids, d.ID)
 	}
 	if len(ids) > 0 {
-		return &outcome.Wait{
+		return &reconcile.Wait{
 			Reason:  infrav1.DeletingReason,
-			Message: fmt.Sprintf("Waiting for device %s to be deprovisioned", strings.Join(ids, ", ")),
+			Message: fmt.Sprintf("Waiting for device %s to be deprovisioned", text.FirstN(ids, maxNamed)),
 			After:   removalPoll,
-		}, nil
+		}
 	}
 	if s.deviceID() == "" {
-		return c.awaitOrder(s), nil
+		return c.awaitOrder(s)
 	}
-	return nil, nil
+	return nil
 }
 
-// leftovers are the devices that are still there. One whose id is recorded counts even if somebody took its tags away; that it is gone is
-// believed only if the API says so in so many words, or forbids to see it and does not list it either.
-func (c *Controller) leftovers(ctx context.Context, s *scope) ([]client.Device, error) {
+// remaining returns the devices that still exist. The recorded device counts even if someone removed its
+// tags. It counts as deprovisioned only if the API says so explicitly, or forbids access and does not
+// list it either.
+func (c *Controller) remaining(ctx context.Context, s *scope) ([]client.Device, error) {
 	own, err := s.ownDevices(ctx)
 	if err != nil {
 		return nil, err
@@ -103,7 +108,7 @@ func (c *Controller) leftovers(ctx context.Context, s *scope) ([]client.Device, 
 	return left, nil
 }
 
-func (c *Controller) release(_ context.Context, s *scope) (*outcome.Wait, error) {
+func (c *Controller) release(_ context.Context, s *scope) error {
 	controllerutil.RemoveFinalizer(s.machine, infrav1.MachineFinalizer)
-	return nil, nil
+	return nil
 }

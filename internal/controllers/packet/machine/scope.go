@@ -14,40 +14,44 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/cluster-api/util/paused"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/internal/controllers/packet/outcome"
-	"github.com/drover-dev/drover/internal/controllers/packet/visit"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/metal/client"
 	"github.com/drover-dev/drover/internal/metal/tags"
 )
 
-// providerPrefix makes a provider id of a device's id.
+// providerPrefix turns the ID of a device into a provider ID.
 const providerPrefix = "equinixmetal://"
 
-// scope is one reconcile: the objects it is about, and the facts that its steps find.
+// scope is one reconcile: its objects, and the facts that its steps gather.
 type scope struct {
-	*visit.Visit
+	*reconcile.Visit[*infrav1.PacketMachine]
+
 	controller *Controller
 
 	machine       *infrav1.PacketMachine
-	owner         *clusterv1.Machine     // nil only while the machine is deleted
-	cluster       *clusterv1.Cluster     // nil only while the machine is deleted
+	owner         *clusterv1.Machine     // nil only while the machine is being deleted
+	cluster       *clusterv1.Cluster     // nil only while the machine is being deleted
 	packetCluster *infrav1.PacketCluster // nil if it does not exist (yet)
 
 	api *client.Client
 	facts
 }
 
-// open collects the objects. It returns nil if there is nothing to do, or not yet.
+// open reads the objects. It returns nil if there is nothing to do, or not yet.
 func (c *Controller) open(ctx context.Context, key ctrlclient.ObjectKey) (*scope, error) {
 	s := &scope{controller: c, machine: &infrav1.PacketMachine{}}
-	v, err := visit.Opening{
+	v, err := reconcile.Opening[*infrav1.PacketMachine]{
 		Client: c.Client, Finalizer: infrav1.MachineFinalizer,
-		Conditions: []string{infrav1.InstanceReady, infrav1.BGPSessionReady, infrav1.BootstrapExecSucceeded, clusterv1.ReadyCondition},
-		Owners: func(ctx context.Context) (visit.Owners, error) {
+		Skip: func(ctx context.Context, m *infrav1.PacketMachine) (bool, error) {
 			err := s.loadOwners(ctx)
-			return visit.Owners{Cluster: s.cluster, Missing: s.owner == nil}, err
+			if err != nil || s.owner == nil && m.DeletionTimestamp.IsZero() {
+				return true, err
+			}
+			isPaused, requeue, err := paused.EnsurePausedCondition(ctx, c.Client, s.cluster, m)
+			return isPaused || requeue, err
 		},
 	}.Open(ctx, key, s.machine)
 	if err != nil || v == nil {
@@ -85,7 +89,7 @@ func (s *scope) loadOwners(ctx context.Context) error {
 	return nil
 }
 
-// tolerateMissing lets a machine be deleted whose cluster is gone already.
+// tolerateMissing ignores that the cluster of a machine that is being deleted no longer exists.
 func (s *scope) tolerateMissing(kind, name string, err error) error {
 	if apierrors.IsNotFound(err) && !s.machine.DeletionTimestamp.IsZero() {
 		return nil
@@ -93,8 +97,9 @@ func (s *scope) tolerateMissing(kind, name string, err error) error {
 	return fmt.Errorf("reading %s %q: %w", kind, name, err)
 }
 
-// wasUp says that the machine was up once: from then on a node may live on it. Status does not survive a move to another management
-// plane; the provider id that Cluster API has taken over by then does.
+// wasUp reports whether the machine was ever active: from then on a node may run on it. Status does not
+// survive a move to another management plane, but the provider ID that Cluster API has copied by then
+// does.
 func (s *scope) wasUp() bool {
 	return ptr.Deref(s.machine.Status.Initialization.Provisioned, false) || (s.owner != nil && s.owner.Spec.ProviderID != "")
 }
@@ -110,7 +115,7 @@ func (s *scope) record(d *client.Device) {
 	s.machine.Spec.ProviderID = ptr.To(providerPrefix + d.ID)
 }
 
-// identity is how the machine is named in tags. The claim is part of it before it is written, as it is known in advance.
+// identity is how the machine is named in tags. It includes the claim even before that is written.
 func (s *scope) identity() tags.Machine {
 	i := tags.Machine{Namespace: s.machine.Namespace, Claim: s.machine.Annotations[infrav1.ClaimAnnotation]}
 	if i.Claim == "" {
@@ -132,23 +137,20 @@ func (s *scope) controlPlane() bool { return s.owner != nil && util.IsControlPla
 
 func (s *scope) now() metav1.Time { return metav1.NewTime(s.controller.Clock.Now()) }
 
-// close turns the facts into status and writes it.
+// close computes the status, unless the steps failed, and writes it.
 func (s *scope) close(ctx context.Context, err error) (ctrl.Result, error) {
-	if err == nil {
+	s.wait = reconcile.AsWait(err)
+	if (err == nil || s.wait != nil) && !s.Released(infrav1.MachineFinalizer) {
 		s.provisioned = s.wasUp()
 		s.report()
 	}
-	return s.Close(ctx, s.next(), err)
+	return s.Close(ctx, err, s.next())
 }
 
-// next is when to look again.
+// next is when to reconcile again if no step has to wait.
 func (s *scope) next() time.Duration {
-	switch {
-	case s.wait != nil:
-		return outcome.Jitter(s.wait.After)
-	case s.device == nil:
+	if s.device == nil {
 		return 0
-	default:
-		return s.pollAfter()
 	}
+	return s.pollAfter()
 }

@@ -24,7 +24,8 @@ import (
 
 const name = "packetmachine"
 
-// SetupWithManager makes the controller listen to machines, to what they depend on, and to nodes of the clusters they are in.
+// SetupWithManager adds the controller to mgr. It watches machines, what they depend on, and the nodes of
+// their clusters.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, clusters clustercache.ClusterCache, o controller.Options) error {
 	log := mgr.GetLogger().WithValues("controller", name)
 	ofCluster, err := util.ClusterToTypedObjectsMapper(mgr.GetClient(), &infrav1.PacketMachineList{}, mgr.GetScheme())
@@ -45,7 +46,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, clusters clustercache.Cl
 		WatchesRawSource(clusters.GetClusterSource(name, ofCluster)).
 		Build(c)
 	if err != nil {
-		return fmt.Errorf("making controller %q: %w", name, err)
+		return fmt.Errorf("creating controller %q: %w", name, err)
 	}
 	return nil
 }
@@ -58,7 +59,7 @@ func (c *Controller) ofPacketCluster(ctx context.Context, obj ctrlclient.Object)
 	}
 	machines, err := c.machines(ctx, ctrlclient.ObjectKey{Namespace: obj.GetNamespace(), Name: cluster})
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Machines of a cluster could not be listed", "cluster", cluster)
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the machines of a cluster failed", "cluster", cluster)
 		return nil
 	}
 	var requests []ctrlreconcile.Request
@@ -74,10 +75,10 @@ func (c *Controller) machines(ctx context.Context, cluster ctrlclient.ObjectKey)
 	return list.Items, err
 }
 
-// nodeWatcher adds the nodes of workload clusters to what the controller listens to. It has no controller in tests that reconcile by hand.
+// nodeWatcher watches the nodes of workload clusters. It has no controller in tests that call Reconcile.
 type nodeWatcher struct{ controller controller.Controller }
 
-// watch is called each time; the connection remembers what it is asked to watch.
+// watch may be called again: the connection remembers its watches.
 func (w *nodeWatcher) watch(ctx context.Context, c *Controller, cluster ctrlclient.ObjectKey) error {
 	if w.controller == nil {
 		return nil
@@ -96,7 +97,7 @@ func (w *nodeWatcher) watch(ctx context.Context, c *Controller, cluster ctrlclie
 	}))
 }
 
-// ofNode returns the machine of a node that needs something done.
+// ofNode returns the machine of a node.
 func (c *Controller) ofNode(ctx context.Context, cluster ctrlclient.ObjectKey, obj ctrlclient.Object) []ctrlreconcile.Request {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
@@ -104,12 +105,12 @@ func (c *Controller) ofNode(ctx context.Context, cluster ctrlclient.ObjectKey, o
 	}
 	machines, err := c.machines(ctx, cluster)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Machines of a cluster could not be listed", "cluster", cluster)
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the machines of a cluster failed", "cluster", cluster)
 		return nil
 	}
 	var requests []ctrlreconcile.Request
 	for i := range machines {
-		if machineOf(node, &machines[i]) {
+		if matches(node, &machines[i]) {
 			requests = append(requests, ctrlreconcile.Request{NamespacedName: ctrlclient.ObjectKeyFromObject(&machines[i])})
 		}
 	}

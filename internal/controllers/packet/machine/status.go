@@ -10,10 +10,11 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/controllers/packet/failure"
 	"github.com/drover-dev/drover/internal/metal/client"
 )
 
-// report turns the facts of this reconcile into status.
+// report computes the status from the facts.
 func (s *scope) report() {
 	m := s.machine
 	condition := instanceCondition(s.facts)
@@ -24,11 +25,11 @@ func (s *scope) report() {
 		}
 	}
 	summarize(m)
-	m.Status.FailureReason, m.Status.FailureMessage = failure(s.facts, condition.Message)
-	if s.gone != "" {
+	m.Status.FailureReason, m.Status.FailureMessage = failureOf(s.facts, condition.Message)
+	if s.lost != "" {
 		m.Status.InstanceStatus = nil
 	}
-	if s.gone != "" || s.Deleting() {
+	if s.lost != "" || s.Deleting() {
 		m.Status.Ready = false
 	}
 	if s.device == nil {
@@ -43,7 +44,7 @@ func (s *scope) report() {
 	m.Status.FailureDomain = failureDomain(s.packetCluster, s.device)
 }
 
-// started is the condition of a machine whose device is ordered.
+// started sets the conditions of a machine whose device is being ordered.
 func (s *scope) started(id string) {
 	conditions.Set(s.machine, started(id))
 	summarize(s.machine)
@@ -60,12 +61,12 @@ func summarize(m *infrav1.PacketMachine) {
 	}
 }
 
-// instanceCondition is the condition InstanceReady. What the API says of the device comes first; why nothing is known of it, second. An API
-// that does not answer says nothing about a machine that was up.
+// instanceCondition returns the condition InstanceReady. If the API does not respond, the state of a
+// machine that was active before is unknown.
 func instanceCondition(f facts) metav1.Condition {
 	if f.wait != nil {
 		status := metav1.ConditionFalse
-		if f.provisioned && f.wait.Silent() {
+		if f.provisioned && failure.Inconclusive(f.wait) {
 			status = metav1.ConditionUnknown
 		}
 		return condition(status, f.wait.Reason, f.wait.Message)
@@ -82,7 +83,7 @@ func instanceCondition(f facts) metav1.Condition {
 	return deviceCondition(f.device, f.cause)
 }
 
-// deviceCondition is what a device's own state means.
+// deviceCondition returns the condition that follows from the state of the device.
 func deviceCondition(d *client.Device, cause string) metav1.Condition {
 	const no = metav1.ConditionFalse
 	switch infrav1.InstanceStatus(d.State) {
@@ -102,7 +103,7 @@ func deviceCondition(d *client.Device, cause string) metav1.Condition {
 	}
 }
 
-// because puts a cause into a sentence, if there is one.
+// because returns the cause in parentheses, if there is one.
 func because(cause string) string {
 	if cause == "" {
 		return ""
@@ -138,24 +139,24 @@ func bootCondition(f facts) *metav1.Condition {
 	case f.boot == nil:
 		return nil
 	case f.boot.joined:
-		return &metav1.Condition{Type: infrav1.BootstrapExecSucceeded, Status: metav1.ConditionTrue, Reason: infrav1.NodeJoinedReason, Message: f.boot.words}
+		return &metav1.Condition{Type: infrav1.BootstrapExecSucceeded, Status: metav1.ConditionTrue, Reason: infrav1.NodeJoinedReason, Message: f.boot.message}
 	case f.boot.failed:
 		return &metav1.Condition{
 			Type: infrav1.BootstrapExecSucceeded, Status: metav1.ConditionFalse, Reason: infrav1.BootstrapFailedReason,
-			Message: fmt.Sprintf("The userdata failed on device %q: %s", f.device.ID, f.boot.words),
+			Message: fmt.Sprintf("The userdata failed on device %q: %s", f.device.ID, f.boot.message),
 		}
 	default:
-		return &metav1.Condition{Type: infrav1.BootstrapExecSucceeded, Status: metav1.ConditionTrue, Reason: infrav1.BootstrapSucceededReason, Message: f.boot.words}
+		return &metav1.Condition{Type: infrav1.BootstrapExecSucceeded, Status: metav1.ConditionTrue, Reason: infrav1.BootstrapSucceededReason, Message: f.boot.message}
 	}
 }
 
-// failure is for scripts that still read the deprecated fields. It is never about something that may pass by itself, and goes away with its
-// cause.
-func failure(f facts, message string) (reason, explanation *string) {
+// failureOf returns the deprecated fields, which scripts still read. It never reports what may pass by
+// itself, and they disappear with their cause.
+func failureOf(f facts, message string) (reason, explanation *string) {
 	switch {
 	case f.exhausted:
 		return ptr.To(infrav1.FailureCreate), &message
-	case f.provisioned && f.gone != "":
+	case f.provisioned && f.lost != "":
 		return ptr.To(infrav1.FailureUpdate), &message
 	case f.provisioned && f.device != nil && f.device.State == string(infrav1.InstanceFailed):
 		return ptr.To(infrav1.FailureUpdate), &message
@@ -164,7 +165,7 @@ func failure(f facts, message string) (reason, explanation *string) {
 	}
 }
 
-// addresses lists public ones as external, private ones as internal.
+// addresses returns public addresses as external, private ones as internal.
 func addresses(d *client.Device) []clusterv1.MachineAddress {
 	var out []clusterv1.MachineAddress
 	for _, ip := range d.IPAddresses {
@@ -187,8 +188,8 @@ func failureDomain(cluster *infrav1.PacketCluster, d *client.Device) string {
 	return d.MetroCode()
 }
 
-// coming says that a device is on its way up, or changing in a way that ends soon.
-func coming(state string) bool {
+// changing reports whether a device is in a state that should end soon.
+func changing(state string) bool {
 	switch infrav1.InstanceStatus(state) {
 	case infrav1.InstanceActive, infrav1.InstanceInactive, infrav1.InstanceFailed, infrav1.InstanceDeleted:
 		return false
@@ -197,7 +198,7 @@ func coming(state string) bool {
 	}
 }
 
-// leaving says that a device is on its way out.
+// leaving reports whether a device is being deprovisioned.
 func leaving(state string) bool {
 	return state == string(infrav1.InstanceDeprovisioning) || state == string(infrav1.InstanceDeleted)
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/drover-dev/drover/internal/metal/client"
 )
 
-// maxPods is what a kubelet allows unless told otherwise.
+// maxPods is the default of the kubelet.
 const maxPods = "110"
 
-// cores is how plans tell them: in the name of the processor, of which there may be several.
+// cores matches the number of cores in the name of a processor.
 var cores = regexp.MustCompile(`(?i)(\d+)[- ]core`)
 
-// memory is a number with a unit that is written decimal and meant binary, as memory is.
+// memory matches a size whose unit is written as decimal but meant as binary.
 var memory = regexp.MustCompile(`(?i)^\s*(\d+(?:\.\d+)?)\s*([MGT])i?B?\s*$`)
 
-// capacity is what a node on the plan has. What the plan does not tell is left out.
+// capacity returns the resources of a node on the plan, as far as the plan states them.
 func capacity(specs client.PlanSpecs) corev1.ResourceList {
 	list := corev1.ResourceList{}
 	if n := cpus(specs); n > 0 {
@@ -43,14 +43,14 @@ func cpus(specs client.PlanSpecs) int {
 	for _, cpu := range specs.CPUs {
 		each := 1
 		if m := cores.FindStringSubmatch(cpu.Type); m != nil {
-			each, _ = strconv.Atoi(m[1]) // digits, as the expression says
+			each, _ = strconv.Atoi(m[1]) // the expression matches digits only
 		}
 		total += cpu.Count * each
 	}
 	return total
 }
 
-// architecture follows the last part of a plan's name: c3.large.arm64, m3.small.x86.
+// architecture follows from the last part of the name of a plan: c3.large.arm64, m3.small.x86.
 func architecture(plan *client.Plan) string {
 	if strings.Contains(plan.Slug, "arm") {
 		return "arm64"

@@ -1,9 +1,10 @@
 // Package vip keeps the control plane endpoint of a cluster on a machine that answers (vipManager CPEM).
 //
-// The endpoint is an elastic address; the machine that has it is checked from outside, and when it stops answering while another control
-// plane machine does answer, the address is moved there. It is also moved off a machine that is being deleted, before that goes. Nothing
-// runs inside the cluster for this. The package never reserves or releases addresses, see package cluster. Start with decide, which is the
-// whole policy; Reconcile collects what it needs to know.
+// The endpoint is an elastic address. The controller checks the machine that holds it from outside. When
+// that stops answering and another control plane machine answers, it moves the address there. It also
+// moves the address off a machine that is being deleted. No agent runs inside the cluster. The package
+// never reserves or releases addresses; package cluster does. Start with decide, which is the policy;
+// Reconcile gathers its input, and status.go computes the condition.
 package vip
 
 import (
@@ -11,20 +12,22 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/drover-dev/drover/internal/controllers/packet/outcome"
+	"github.com/drover-dev/drover/internal/controllers/packet/failure"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/metal/access"
 )
 
-// recheck is how often it is made sure that nobody else has moved the address.
+// recheck is how often the API is asked whether someone else has moved the address.
 const recheck = 10 * time.Minute
 
-// Prober says whether the API server of a machine answers.
+// Prober checks the API servers of machines.
 type Prober interface {
 	Healthy(ctx context.Context, target Target) bool
 }
@@ -33,11 +36,11 @@ type Prober interface {
 type Controller struct {
 	// Client reads from the manager's cache.
 	Client ctrlclient.Client
-	// Access finds the Packet API of a cluster.
+	// Access returns the Packet API of a cluster.
 	Access *access.Source
 	// Prober checks machines.
 	Prober Prober
-	// Events receives moves.
+	// Events records moves.
 	Events record.EventRecorder
 	// Clock is the time.
 	Clock clock.PassiveClock
@@ -47,59 +50,50 @@ type Controller struct {
 	memory memory
 }
 
-// Reconcile looks at one cluster once.
+type step = reconcile.Step[*scope]
+
+// Reconcile checks one cluster once.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, err := c.open(ctx, req.NamespacedName)
 	if err != nil || s == nil {
-		return ctrl.Result{}, err
+		return reconcile.Result(err, 0)
 	}
-	d, err := c.run(ctx, s)
-	if err != nil {
-		wait := outcome.Of("moving the endpoint", err)
-		if wait == nil {
-			return ctrl.Result{}, err
-		}
-		ctrl.LoggerFrom(ctx).Info("Packet API did not do as asked", "error", err.Error())
-		s.problem, d.next = wait.Message, wait.After
-	}
-	if err := s.close(ctx); err != nil {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: outcome.Jitter(d.next)}, nil
+	err = reconcile.Run(ctx, s, []step{
+		failure.Step("finding the machine that holds the endpoint", c.findHolder),
+		{Doing: "checking control plane machines", Run: c.check},
+		failure.Step("moving the endpoint", c.move),
+	})
+	return s.close(ctx, err)
 }
 
-// run decides and acts. A decision may ask to check everybody first, and is then taken again. An API that does not answer is no reason to
-// doubt where the address was put; only if there is nothing on record, or the address has to be moved, is there no way without it.
-func (c *Controller) run(ctx context.Context, s *scope) (decision, error) {
-	if err := c.findHolder(ctx, s); err != nil && s.packetCluster.Status.Endpoint.DeviceID == "" {
-		return decision{}, err
-	}
+// check probes machines and decides. A decision may require the health of all machines first.
+func (c *Controller) check(ctx context.Context, s *scope) error {
 	c.probe(ctx, s, s.isHolder)
-	d := decide(s.situation())
-	if d.check {
+	s.decision = decide(s.situation())
+	if s.decision.check {
 		c.probe(ctx, s, func(candidate) bool { return true })
-		d = decide(s.situation())
+		s.decision = decide(s.situation())
 	}
-	if d.to == "" {
-		return d, nil
-	}
-	return d, c.move(ctx, s, d)
+	return nil
 }
 
-// memory is what is known of clusters beyond what their status says. Losing it, as a restart does, costs a few checks and calls.
+// memory is what is known of clusters beyond their status. Losing it in a restart costs a few checks and
+// requests.
 type memory struct {
 	mu       sync.Mutex
 	clusters map[types.UID]*recollection
 }
 
 type recollection struct {
-	verify time.Time // when to ask the API again who has the address
-	holder string    // the device that had it, or "", unless the API did not tell
-	failed error     // why it did not
-	health map[string]health
+	verify time.Time // when to ask the API again which device holds the address
+	holder string    // the device that held it, or "", unless the request failed
+	failed error     // why the request failed
+	// movedAt is when the address was moved last. The status may lack it if a write failed.
+	movedAt *metav1.Time
+	health  map[string]health
 }
 
-// of is only called for one cluster at a time, as a cluster is not reconciled twice at once.
+// of returns what is known of a cluster. A cluster is never reconciled twice at once.
 func (m *memory) of(uid types.UID) *recollection {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,18 +7,19 @@ import (
 )
 
 const (
-	// patience is how many checks in a row the holder may fail before the address is moved.
+	// patience is after how many failed checks in a row the address moves.
 	patience = 2
-	// cooldown is how long the address stays where it was put, so that two machines that come and go don't pass it back and forth.
+	// cooldown is how long the address stays at least, so that two unstable machines don't pass it back and
+	// forth.
 	cooldown = 10 * time.Second
 
 	checkHealthy = 3 * time.Second
 	checkFailing = time.Second
 	checkAlone   = time.Minute
-	checkLost    = 5 * time.Second // alone, and does not answer: it may just be coming up
+	checkLost    = 5 * time.Second // the only machine does not answer: it may be booting
 )
 
-// health is what checks of a machine have shown lately. At most one of the two counts is not zero.
+// health is the result of recent checks of a machine. At most one of the two counts is not zero.
 type health struct{ successes, failures int }
 
 func (h health) known() bool { return h.successes+h.failures > 0 }
@@ -30,44 +31,44 @@ func (h health) failed() health { return health{failures: h.failures + 1} }
 // candidate is a control plane machine.
 type candidate struct {
 	machine, device string
-	unknown         bool // nothing is known of the device yet, as after a move to another management plane
-	active          bool // the device is up
-	leaving         bool // the machine is on its way out
+	unknown         bool // the state of the device is unknown, as after a move to another management plane
+	active          bool // the device is active
+	leaving         bool // the machine is being deleted
 	health          health
 	created         time.Time
 }
 
 func (c candidate) fit() bool { return c.active && !c.leaving && c.health.successes > 0 }
 
-// situation is all that a decision depends on.
+// situation is the input of a decision.
 type situation struct {
 	now        time.Time
-	holder     string // device that has the address, or ""
+	holder     string // the device that holds the address, or ""
 	movedAt    time.Time
 	candidates []candidate
 }
 
-// decision is what to do.
+// decision is what to do with the address.
 type decision struct {
-	// check asks for the health of all candidates before anything is decided.
+	// check means that the decision requires the health of all candidates.
 	check bool
-	// to is the device that should get the address, "" if it stays where it is.
+	// to is the device to move the address to; "" means that it stays.
 	to string
-	// why is for people.
+	// why is for an event.
 	why string
-	// next is when to look again, zero if an event will tell.
+	// next is when to check again; zero if an event will trigger it.
 	next time.Duration
 }
 
-// decide says where the address should be.
+// decide returns where the address should be.
 //
 //	holder              another machine is healthy   no other is
 //	healthy             stays                        stays
 //	fails once          stays                        stays
 //	fails again         moves, after the cooldown    stays
 //	is being deleted    moves                        stays
-//	gone, off or none   moves                        goes to the oldest that is up
-//	not known           stays                        stays
+//	lost, off or none   moves                        goes to the oldest active one
+//	unknown             stays                        stays
 func decide(s situation) decision {
 	holder := slices.IndexFunc(s.candidates, func(c candidate) bool { return c.device == s.holder && c.device != "" })
 	switch {
@@ -90,8 +91,8 @@ func decide(s situation) decision {
 	}
 }
 
-// fill finds a first holder. Healthy ones are preferred, but while a control plane comes up nobody is healthy yet, and its first machine
-// needs the address to become so.
+// fill chooses a first holder. It prefers healthy machines, but none is healthy while a control plane
+// starts, and its first machine needs the address to become healthy.
 func (s situation) fill() decision {
 	up := slices.DeleteFunc(slices.Clone(s.candidates), func(c candidate) bool { return !c.active })
 	if len(up) == 0 {
@@ -106,7 +107,7 @@ func (s situation) fill() decision {
 	return decision{to: up[0].device, why: "no machine held the address", next: checkFailing}
 }
 
-// leave moves the address to a healthy machine, if there is one.
+// leave moves the address to another healthy machine, if there is one.
 func (s situation) leave(h candidate, others []candidate, why string) decision {
 	able := slices.DeleteFunc(slices.Clone(others), func(c candidate) bool { return !c.active || c.leaving })
 	if len(able) == 0 {
@@ -124,7 +125,8 @@ func (s situation) leave(h candidate, others []candidate, why string) decision {
 	return decision{to: able[0].device, why: why, next: checkFailing}
 }
 
-// pace is how often to check a holder that keeps the address: a machine that is alone is checked for its condition only.
+// pace is how often to check a holder that keeps the address. If there is no other machine, the result
+// only matters for the condition.
 func pace(h candidate, others []candidate) time.Duration {
 	switch {
 	case !slices.ContainsFunc(others, func(c candidate) bool { return c.active && !c.leaving }):

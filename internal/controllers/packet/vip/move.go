@@ -12,7 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
-	"github.com/drover-dev/drover/internal/controllers/packet/outcome"
+	"github.com/drover-dev/drover/internal/controllers/packet/failure"
 	"github.com/drover-dev/drover/internal/metal/client"
 )
 
@@ -21,28 +21,37 @@ func deviceOf(m *infrav1.PacketMachine) string {
 	return id
 }
 
-// findHolder asks the API which device has the address, unless that was done not long ago: only we move it. What was found then counts more
-// than the status, of which the cache may have an older version.
+// findHolder finds the device that holds the address. If the API does not respond, that is no reason to
+// doubt the status; only without a holder on record is there no way to go on.
 func (c *Controller) findHolder(ctx context.Context, s *scope) error {
+	if err := c.verifyHolder(ctx, s); err != nil && s.packetCluster.Status.Endpoint.DeviceID == "" {
+		return err
+	}
+	return nil
+}
+
+// verifyHolder asks the API which device holds the address, unless it did so recently: only this
+// controller moves the address. What it found then takes precedence over the status.
+func (c *Controller) verifyHolder(ctx context.Context, s *scope) error {
 	now, r := c.Clock.Now(), s.recollection
 	if now.Before(r.verify) {
 		if r.failed == nil {
-			s.note(r.holder)
+			s.setHolder(r.holder)
 		}
 		return r.failed
 	}
 	var holder string
-	if holder, r.failed = c.askHolder(ctx, s); r.failed != nil {
-		ctrl.LoggerFrom(ctx).V(2).Info("Packet API did not tell who has the endpoint", "error", r.failed.Error())
+	if holder, r.failed = c.readHolder(ctx, s); r.failed != nil {
+		ctrl.LoggerFrom(ctx).V(2).Info("Finding the machine that holds the endpoint failed", "error", r.failed.Error())
 		r.verify = now.Add(pauseAfter(r.failed))
 		return r.failed
 	}
 	r.verify = now.Add(recheck)
-	s.note(holder)
+	s.setHolder(holder)
 	return nil
 }
 
-func (c *Controller) askHolder(ctx context.Context, s *scope) (string, error) {
+func (c *Controller) readHolder(ctx context.Context, s *scope) (string, error) {
 	api, err := c.Access.For(ctx, s.packetCluster)
 	if err != nil {
 		return "", err
@@ -54,15 +63,16 @@ func (c *Controller) askHolder(ctx context.Context, s *scope) (string, error) {
 	return assignments[0].DeviceID(), nil
 }
 
-// pauseAfter is how long to leave the API alone after a question that it did not answer.
+// pauseAfter is how long to send no request to the API after one failed.
 func pauseAfter(err error) time.Duration {
-	if wait := outcome.Of("", err); wait != nil {
+	if wait := failure.Wait("", err); wait != nil {
 		return wait.After
 	}
 	return 0
 }
 
-// assignments returns where the address is, in full. It makes sure that the reservation is still the cluster's own.
+// assignments returns the assignments of the address, with their devices. It checks that the reservation
+// is still the cluster's.
 func (s *scope) assignments(ctx context.Context, api *client.Client) ([]client.IPAssignment, error) {
 	e := s.packetCluster.Status.Endpoint
 	reservation, err := api.ElasticAddress(ctx, e.ReservationID)
@@ -89,9 +99,12 @@ func (s *scope) assignments(ctx context.Context, api *client.Client) ([]client.I
 	return out, nil
 }
 
-// move takes the address off whatever has it and puts it on the machine. Should this be interrupted, nobody has the address, which the
-// next look mends.
-func (c *Controller) move(ctx context.Context, s *scope, d decision) error {
+// move removes the address from the device that holds it and assigns it to the one that was decided on.
+// If interrupted in between, the next reconcile assigns it.
+func (c *Controller) move(ctx context.Context, s *scope) error {
+	if s.decision.to == "" {
+		return nil
+	}
 	api, err := c.Access.For(ctx, s.packetCluster)
 	if err != nil {
 		return err
@@ -100,42 +113,46 @@ func (c *Controller) move(ctx context.Context, s *scope, d decision) error {
 	if err != nil {
 		return err
 	}
-	there := false
+	assigned := false
 	for _, a := range assignments {
-		if a.DeviceID() == d.to {
-			there = true
+		if a.DeviceID() == s.decision.to {
+			assigned = true
 			continue
 		}
 		if err := api.DeleteAddress(ctx, a.Identity()); err != nil && !client.Is(err, client.NotFound) {
 			return err
 		}
-		s.note("")
+		s.setHolder("")
 	}
-	if !there {
-		if _, err := api.AssignAddress(ctx, d.to, s.packetCluster.Status.Endpoint.Address); err != nil {
-			s.recollection.verify = time.Time{} // whether it was done has to be looked up
+	if !assigned {
+		if _, err := api.AssignAddress(ctx, s.decision.to, s.packetCluster.Status.Endpoint.Address); err != nil {
+			s.recollection.verify = time.Time{} // the outcome has to be verified
 			return err
 		}
 	}
-	s.moved(ctx, d)
+	s.moved(ctx)
 	return nil
 }
 
-func (s *scope) moved(ctx context.Context, d decision) {
-	e := s.packetCluster.Status.Endpoint
-	s.note(d.to)
+func (s *scope) moved(ctx context.Context) {
+	e, d := s.packetCluster.Status.Endpoint, s.decision
 	now := metav1.NewTime(s.controller.Clock.Now())
-	e.MovedAt = &now
+	s.recollection.movedAt = &now
 	s.recollection.health[d.to] = health{}
+	s.setHolder(d.to)
 	ctrl.LoggerFrom(ctx).Info("Moved the endpoint", "address", e.Address, "machine", e.Machine, "why", d.why)
-	s.controller.Events.Eventf(s.packetCluster, corev1.EventTypeNormal, "EndpointMoved", "Assigned address %s to machine %q: %s", e.Address, e.Machine, d.why)
+	s.controller.Events.Eventf(s.packetCluster, corev1.EventTypeNormal, "EndpointMoved",
+		"Assigned address %s to machine %q: %s", e.Address, e.Machine, d.why)
 }
 
-// note records who has the address.
-func (s *scope) note(device string) {
+// setHolder records the device that holds the address.
+func (s *scope) setHolder(device string) {
 	s.recollection.holder = device
 	e := s.packetCluster.Status.Endpoint
 	e.DeviceID, e.Machine = device, ""
+	if moved := s.recollection.movedAt; moved != nil && (e.MovedAt == nil || e.MovedAt.Before(moved)) {
+		e.MovedAt = moved.DeepCopy()
+	}
 	if m := s.machines[device]; m != nil {
 		e.Machine = m.Name
 	}

@@ -22,22 +22,22 @@ const probeTimeout = 2 * time.Second
 
 // Target is an API server to check.
 type Target struct {
-	// Cluster is whose authority the server must be known to.
+	// Cluster is whose CA must have signed the certificate of the server.
 	Cluster ctrlclient.ObjectKey
-	// Name is what the server must be called in its certificate.
+	// Name must be in the certificate of the server.
 	Name string
-	// Addresses are where it may be reached; one suffices.
+	// Addresses are the addresses to try at once; one suffices.
 	Addresses []string
 	// Port is its port.
 	Port int32
 }
 
-// probe checks those candidates for whom pick says so, side by side.
-func (c *Controller) probe(ctx context.Context, s *scope, pick func(candidate) bool) {
+// probe checks the selected candidates in parallel.
+func (c *Controller) probe(ctx context.Context, s *scope, selected func(candidate) bool) {
 	var group sync.WaitGroup
 	results := make([]*bool, len(s.candidates))
 	for i, one := range s.candidates {
-		if !pick(one) || !one.active {
+		if !selected(one) || !one.active {
 			continue
 		}
 		group.Go(func() {
@@ -60,7 +60,7 @@ func (c *Controller) probe(ctx context.Context, s *scope, pick func(candidate) b
 	}
 }
 
-// target is the API server on a machine, at the machine's own addresses.
+// target returns the API server on a machine, at the machine's own addresses.
 func (s *scope) target(one candidate) Target {
 	endpoint := s.packetCluster.Spec.ControlPlaneEndpoint
 	t := Target{Cluster: ctrlclient.ObjectKeyFromObject(s.cluster), Name: endpoint.Host, Port: endpoint.Port}
@@ -73,14 +73,14 @@ func (s *scope) target(one candidate) Target {
 	return t
 }
 
-// HTTPProber asks API servers for their health.
+// HTTPProber checks API servers with HTTPS.
 type HTTPProber struct {
-	// Secrets read the certificates of clusters, one after the other: a cache first, then the API server for those that are not in it.
+	// Secrets read the CAs of clusters, in order: a cache, then the API server for those that it lacks.
 	Secrets []ctrlclient.Reader
 }
 
-// Healthy says whether the server answers at one of its addresses, with a certificate of the cluster, and not with a failure of its own.
-// A server that wants to know first who asks is well enough.
+// Healthy reports whether the server answers at one of its addresses, with a certificate of the cluster
+// and without a server error. A server that requires authentication is healthy.
 func (p HTTPProber) Healthy(ctx context.Context, target Target) bool {
 	pool := p.authority(ctx, target.Cluster)
 	if pool == nil {
@@ -118,7 +118,7 @@ func ask(ctx context.Context, pool *x509.CertPool, target Target, address string
 	return resp.StatusCode < http.StatusInternalServerError
 }
 
-// authority returns nil if the cluster has none yet.
+// authority returns the CA of a cluster, or nil if there is none yet.
 func (p HTTPProber) authority(ctx context.Context, cluster ctrlclient.ObjectKey) *x509.CertPool {
 	ca := &corev1.Secret{}
 	key := ctrlclient.ObjectKey{Namespace: cluster.Namespace, Name: secret.Name(cluster.Name, secret.ClusterCA)}

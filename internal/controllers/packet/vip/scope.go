@@ -7,20 +7,22 @@ import (
 	"slices"
 
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/annotations"
-	"sigs.k8s.io/cluster-api/util/patch"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
-// scope is one look at one cluster.
+// scope is one reconcile: its objects, and the facts that its steps gather.
 type scope struct {
+	*reconcile.Visit[*infrav1.PacketCluster]
+
 	controller *Controller
-	patch      *patch.Helper
 
 	packetCluster *infrav1.PacketCluster
 	cluster       *clusterv1.Cluster
@@ -28,31 +30,17 @@ type scope struct {
 	candidates    []candidate
 	recollection  *recollection
 
-	// problem is why the address could not be moved.
-	problem string
+	decision decision
 }
 
 // open returns nil if the cluster has no address that could be moved.
 func (c *Controller) open(ctx context.Context, key ctrlclient.ObjectKey) (*scope, error) {
 	s := &scope{controller: c, packetCluster: &infrav1.PacketCluster{}}
-	if err := c.Client.Get(ctx, key, s.packetCluster); err != nil {
-		return nil, ctrlclient.IgnoreNotFound(err)
-	}
-	if !s.packetCluster.DeletionTimestamp.IsZero() {
-		c.memory.forget(s.packetCluster.UID)
-		return nil, nil
-	}
-	if !movable(s.packetCluster) {
-		return nil, nil
-	}
-	var err error
-	s.cluster, err = util.GetOwnerCluster(ctx, c.Client, s.packetCluster.ObjectMeta)
-	if err != nil || s.cluster == nil || annotations.IsPaused(s.cluster, s.packetCluster) {
-		return nil, ctrlclient.IgnoreNotFound(err)
-	}
-	if s.patch, err = patch.NewHelper(s.packetCluster, c.Client); err != nil {
+	v, err := reconcile.Opening[*infrav1.PacketCluster]{Client: c.Client, Skip: s.skip}.Open(ctx, key, s.packetCluster)
+	if err != nil || v == nil {
 		return nil, err
 	}
+	s.Visit = v
 	s.recollection = c.memory.of(s.packetCluster.UID)
 	if err := s.loadCandidates(ctx); err != nil {
 		return nil, err
@@ -60,12 +48,24 @@ func (c *Controller) open(ctx context.Context, key ctrlclient.ObjectKey) (*scope
 	return s, nil
 }
 
+func (s *scope) skip(ctx context.Context, p *infrav1.PacketCluster) (_ bool, err error) {
+	if !p.DeletionTimestamp.IsZero() {
+		s.controller.memory.forget(p.UID)
+		return true, nil
+	}
+	if !movable(p) {
+		return true, nil
+	}
+	s.cluster, err = util.GetOwnerCluster(ctx, s.controller.Client, p.ObjectMeta)
+	return err != nil || s.cluster == nil || annotations.IsPaused(s.cluster, p), ctrlclient.IgnoreNotFound(err)
+}
+
 func movable(c *infrav1.PacketCluster) bool {
 	return c.Spec.VIPManager == infrav1.VIPManagerCPEM && c.Status.Endpoint != nil && c.Status.Endpoint.ReservationID != "" &&
 		c.Status.Endpoint.Address == c.Spec.ControlPlaneEndpoint.Host
 }
 
-// loadCandidates collects the control plane machines that have a device, and forgets the health of those that are gone.
+// loadCandidates reads the control plane machines with a device, and forgets the health of all others.
 func (s *scope) loadCandidates(ctx context.Context) error {
 	c := s.controller.Client
 	owners := &clusterv1.MachineList{}
@@ -122,8 +122,10 @@ func (s *scope) situation() situation {
 	return out
 }
 
-// close writes what was found.
-func (s *scope) close(ctx context.Context) error {
-	s.report()
-	return s.patch.Patch(ctx, s.packetCluster, patch.WithOwnedConditions{Conditions: []string{infrav1.EndpointServed}})
+// close computes the condition, unless the steps failed, and writes it.
+func (s *scope) close(ctx context.Context, err error) (ctrl.Result, error) {
+	if wait := reconcile.AsWait(err); err == nil || wait != nil {
+		s.report(wait)
+	}
+	return s.Close(ctx, err, reconcile.Jitter(s.decision.next))
 }

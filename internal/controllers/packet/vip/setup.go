@@ -22,8 +22,8 @@ import (
 
 const name = "packetendpoint"
 
-// SetupWithManager makes the controller listen to what a decision depends on: the address of a cluster and its control plane machines.
-// Health has no events; while there is something to choose from, it is asked for.
+// SetupWithManager adds the controller to mgr. It watches the address of a cluster and its control plane
+// machines. Health has no events, so the controller polls it while there is a choice.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	log := mgr.GetLogger().WithValues("controller", name)
 	scheme := mgr.GetScheme()
@@ -35,7 +35,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(deletionStarted())).
 		Complete(c)
 	if err != nil {
-		return fmt.Errorf("making controller %q: %w", name, err)
+		return fmt.Errorf("creating controller %q: %w", name, err)
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func (c *Controller) ofMachine(ctx context.Context, obj ctrlclient.Object) []ctr
 	return []ctrlreconcile.Request{{NamespacedName: ctrlclient.ObjectKey{Namespace: key.Namespace, Name: ref.Name}}}
 }
 
-// addressChanged leaves out our own writes.
+// addressChanged ignores the controller's own writes.
 func addressChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, ok := e.ObjectOld.(*infrav1.PacketCluster)

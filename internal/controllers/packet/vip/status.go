@@ -9,27 +9,42 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
-// report turns what was found into the condition EndpointServed.
-func (s *scope) report() {
-	e := s.packetCluster.Status.Endpoint
-	initialized := conditions.IsTrue(s.cluster, clusterv1.ClusterControlPlaneInitializedCondition)
-	conditions.Set(s.packetCluster, served(*e, s.recollection.health[e.DeviceID], initialized, s.problem))
+// facts are what the condition is computed from.
+type facts struct {
+	endpoint infrav1.EndpointStatus
+	// health is that of the machine that holds the address.
+	health health
+	// initialized means that the control plane has answered before.
+	initialized bool
+	// wait is why the steps ended early, or nil.
+	wait *reconcile.Wait
 }
 
-func served(e infrav1.EndpointStatus, h health, initialized bool, problem string) metav1.Condition {
+// report sets the condition EndpointServed.
+func (s *scope) report(wait *reconcile.Wait) {
+	e := s.packetCluster.Status.Endpoint
+	conditions.Set(s.packetCluster, served(facts{
+		endpoint: *e, health: s.recollection.health[e.DeviceID], wait: wait,
+		initialized: conditions.IsTrue(s.cluster, clusterv1.ClusterControlPlaneInitializedCondition),
+	}))
+}
+
+// served returns the condition EndpointServed.
+func served(f facts) metav1.Condition {
 	c := metav1.Condition{Type: infrav1.EndpointServed}
-	switch {
-	case problem != "":
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, infrav1.APIUnavailableReason, problem
+	switch e := f.endpoint; {
+	case f.wait != nil:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, infrav1.APIUnavailableReason, f.wait.Message
 	case e.DeviceID == "":
 		c.Status, c.Reason = metav1.ConditionFalse, infrav1.NoControlPlaneMachineReason
 		c.Message = "No control plane machine is active"
-	case h.successes > 0:
+	case f.health.successes > 0:
 		c.Status, c.Reason = metav1.ConditionTrue, infrav1.EndpointHealthyReason
 		c.Message = fmt.Sprintf("Machine %q holds the address", e.Machine)
-	case h.failures < patience || !initialized:
+	case f.health.failures < patience || !f.initialized:
 		c.Status, c.Reason = metav1.ConditionUnknown, infrav1.EndpointAssignedReason
 		c.Message = fmt.Sprintf("Machine %q holds the address but has not answered yet", e.Machine)
 	default:
