@@ -19,7 +19,7 @@ var without = map[string]string{
 	"w-config":         "the management plane stores the kubeconfig of every cluster",
 }
 
-// NewGenerateCommand returns `drover generate support-bundle`, the name of the command in EKS Anywhere.
+// NewGenerateCommand returns `drover generate support-bundle`, the name that existing scripts use.
 func NewGenerateCommand(io *ui.IO) *cobra.Command {
 	var o options
 	var file string
