@@ -1,5 +1,6 @@
-// Command manager runs Drover's controllers and webhooks, as the image of provider-components.yaml
-// does.
+// Command manager runs only Drover's controllers and webhooks. It is the entry point of the image
+// that "make docker-build" builds for provider-components.yaml; it contains neither the embedded
+// plane nor Kubernetes, which keeps that image small.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Package cli is the command line of Drover: one package per noun below it, which parses and
-// prints; the work is done elsewhere. Start with NewCommand.
+// prints. Start with NewCommand.
 package cli
 
 //go:generate go run ../../hack/docs ../../docs/cli
@@ -119,8 +119,8 @@ func addTo(root *cobra.Command, group string, commands ...*cobra.Command) {
 	}
 }
 
-// markUsageErrors gives wrong arguments, which cobra reports as plain errors, the exit code of
-// wrong usage, on every command.
+// markUsageErrors gives invalid arguments, which cobra reports as plain errors, the exit code of
+// usage errors, on every command.
 func markUsageErrors(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(c *cobra.Command, args []string) error {

@@ -75,7 +75,7 @@ func (c *cluster) definitions(ctx context.Context) (map[string]*metav1.PartialOb
 	return installed, list.ResourceVersion, nil
 }
 
-// others adds the objects that are not definitions, each read by itself.
+// others adds the objects that are not definitions, each with its own request.
 func (c *cluster) others(ctx context.Context, objects []object, installed map[string]*metav1.PartialObjectMetadata) error {
 	found := make([]*metav1.PartialObjectMetadata, len(objects))
 	group, ctx := errgroup.WithContext(ctx)

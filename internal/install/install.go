@@ -23,7 +23,7 @@ import (
 // parallel is how many objects are written at a time.
 const parallel = 8
 
-// Options say what to install and how.
+// Options select what to install and how.
 type Options struct {
 	// WebhookURL is where the API server reaches the webhooks, such as "https://127.0.0.1:9443".
 	// Empty means through the Service that comes with the Deployment.
@@ -39,8 +39,8 @@ type Options struct {
 	Log logr.Logger
 }
 
-// Apply installs or upgrades, and returns when every definition is served. It fails with
-// *NewerError, having changed nothing, when what is there was installed by a newer Drover.
+// Apply installs or upgrades Drover's API, and returns when every definition is served. If the
+// installed objects are of a newer Drover, it changes nothing and returns *NewerError.
 func Apply(ctx context.Context, cfg *rest.Config, o Options) error {
 	o, err := o.complete()
 	if err != nil {

@@ -108,7 +108,7 @@ func (o Options) hash(manifest []byte) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// render returns what is sent to the API server.
+// render returns the request body for the API server.
 func (o Options) render(obj object) ([]byte, error) {
 	fields := map[string]any{}
 	if err := yaml.Unmarshal(obj.manifest, &fields); err != nil {

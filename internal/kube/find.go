@@ -21,8 +21,8 @@ const EnvDir = "DROVER_KUBE_DIR"
 // file from a slow disk takes seconds.
 const probeTimeout = 30 * time.Second
 
-// FindOptions say what to look for and where. The zero value looks for any release that Drover
-// ships in the usual places.
+// FindOptions select a version and where to search for it. The zero value accepts any release that
+// Drover supports.
 type FindOptions struct {
 	// Dir is the only place searched when it, or else $DROVER_KUBE_DIR, is set.
 	Dir string

@@ -33,7 +33,7 @@ const (
 	manifestLimit = 1 << 20
 )
 
-// Manifest says what a backup holds, so that it can be checked before it is used.
+// Manifest lists the content of a backup, so that it can be verified before use.
 type Manifest struct {
 	Format     int            `json:"format"`
 	HomeFormat int            `json:"homeFormat"`
@@ -111,8 +111,8 @@ func (h Home) snapshot(ctx context.Context, path string) error {
 // source is a file and the name it has in a backup.
 type source struct{ name, path string }
 
-// backupSources are the files that cannot be made anew. Those under run/ can, and so can
-// config.json, whose ports may be taken where the backup goes.
+// backupSources returns the files that can't be created again. Those under run/ can, and so can
+// config.json, whose ports may be taken where the backup is restored.
 func (h Home) backupSources(snapshot string) ([]source, error) {
 	sources := []source{{snapshotName, snapshot}, {"home.json", h.metaFile()}}
 	for _, dir := range []string{"encryption", "pki"} {
@@ -162,7 +162,7 @@ func describeFile(s source) (ManifestFile, error) {
 	return ManifestFile{Name: s.name, Size: size, SHA256: hex.EncodeToString(sum.Sum(nil))}, nil
 }
 
-// writeBackup writes beside path first, so that a full disk leaves no file that looks like a
+// writeBackup writes a temporary file first, so that a full disk leaves no file that resembles a
 // backup.
 func writeBackup(path string, m Manifest, sources []source, to []age.Recipient) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")

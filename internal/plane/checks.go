@@ -17,8 +17,8 @@ import (
 // grows slowly.
 const minFree = 256 << 20
 
-// Preflight refuses what cannot work before anything is changed. The binary that it returns is the
-// one that would run.
+// Preflight rejects what can't work before anything is changed. It returns the binary that the
+// plane will run.
 func Preflight(o Options) (kube.Binary, error) {
 	for _, check := range []func() error{
 		o.Home.Check,

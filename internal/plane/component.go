@@ -88,7 +88,7 @@ func (c *child) start() {
 	go c.run(ctx)
 }
 
-// stop ends the process and returns when it is gone.
+// stop ends the process and returns when it has exited.
 func (c *child) stop() {
 	if c.cancel == nil {
 		return
@@ -111,7 +111,7 @@ func (c *child) snapshot() ComponentStatus {
 	defer c.mu.Unlock()
 	s := c.status
 	if s.State == Backoff || s.State == CrashLoop {
-		s.LogTail = telling(c.log.tail(), statusLines)
+		s.LogTail = meaningfulLines(c.log.tail(), statusLines)
 	}
 	return s
 }
@@ -246,7 +246,7 @@ func (c *child) probed(err error) time.Duration {
 	return probeWhileStarting
 }
 
-// startError says why the component does not serve.
+// startError explains why the component is not ready.
 func (c *child) startError() *StartError {
 	e := &StartError{Component: c.Name, Log: c.log.path, LogTail: c.log.tail()}
 	c.mu.Lock()

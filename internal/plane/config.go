@@ -72,7 +72,7 @@ func (h Home) readConfig() (Config, error) {
 	return c, nil
 }
 
-// PortTakenError means that a port which must stay is used by somebody else.
+// PortTakenError means that another program uses a port that must not change.
 type PortTakenError struct {
 	Address string
 	Port    int
@@ -165,8 +165,8 @@ func (c Config) asked(o Options) Config {
 	return c
 }
 
-// claimPorts keeps ports that were chosen now, because they were free, from being chosen by another
-// plane too, in the seconds until they are taken.
+// claimPorts keeps another plane from choosing the ports that were just found free, in the seconds
+// until they are in use.
 func (p *Plane) claimPorts(before Config) error {
 	if before.APIPort != p.config.APIPort {
 		if err := p.claimPort(p.config.APIAddress, &p.config.APIPort); err != nil {
@@ -179,7 +179,7 @@ func (p *Plane) claimPorts(before Config) error {
 	return nil
 }
 
-// claimPort has a name that only one process can have stand for a port.
+// claimPort reserves a port by an abstract socket name, which only one process can hold.
 func (p *Plane) claimPort(address string, port *int) error {
 	claim, err := net.Listen("unix", fmt.Sprintf("@drover-port-%d", *port))
 	if errors.Is(err, syscall.EADDRINUSE) {

@@ -52,7 +52,7 @@ func (p *Plane) controllerManagerArgs() []string {
 	}
 }
 
-// manager is Drover itself, in a process of its own so that its end is not the end of the API.
+// manager runs Drover's manager as a separate process, so that the API outlives it.
 func (p *Plane) manager() Component {
 	ports := p.config.Ports
 	return Component{

@@ -30,8 +30,8 @@ type Encryption struct {
 
 func (h Home) encryptionFile() string { return h.path("encryption", "config.yaml") }
 
-// ensureEncryption loads the keys or makes the first one. A home with data but without keys is
-// refused: a new key would make every Secret unreadable.
+// ensureEncryption loads the keys or creates the first one. It rejects a home with data but without
+// keys: a new key would make every Secret unreadable.
 func (h Home) ensureEncryption(now time.Time) (*Encryption, error) {
 	e, err := h.loadEncryption()
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -68,7 +68,7 @@ func (h Home) loadEncryption() (*Encryption, error) {
 	return e, nil
 }
 
-// Rotating tells whether an earlier rotation was cut short.
+// Rotating reports whether an earlier rotation was interrupted.
 func (e *Encryption) Rotating() bool { return len(e.keys) > 1 }
 
 // KeyName is the name of the key that writes; it is no secret.

@@ -49,7 +49,7 @@ func (h Home) path(elem ...string) string {
 	return filepath.Join(append([]string{h.Dir}, elem...)...)
 }
 
-// HomeMeta says who made a home and who used it last.
+// HomeMeta records which Drover created a home and which used it last.
 type HomeMeta struct {
 	Format     int       `json:"format"`
 	Created    time.Time `json:"created"`
@@ -69,8 +69,8 @@ func (e *NewerHomeError) Error() string {
 		e.Dir, e.Meta.Format, e.Meta.Drover, version.Get().Version, e.Known)
 }
 
-// ReadMeta tells who made the home; it returns fs.ErrNotExist for a directory that is no home yet,
-// and a NewerHomeError for one we must not touch.
+// ReadMeta reads the metadata of a home. It returns fs.ErrNotExist for a directory that is not a
+// home yet, and *NewerHomeError for one of a newer Drover.
 func (h Home) ReadMeta() (HomeMeta, error) {
 	var meta HomeMeta
 	data, err := os.ReadFile(h.metaFile())
@@ -86,7 +86,7 @@ func (h Home) ReadMeta() (HomeMeta, error) {
 	return meta, nil
 }
 
-// Check refuses a home that cannot be used, without changing anything.
+// Check rejects a home that can't be used, without changing anything.
 func (h Home) Check() error {
 	info, err := os.Stat(h.Dir)
 	switch {
@@ -104,8 +104,8 @@ func (h Home) Check() error {
 	return h.refuseForeign()
 }
 
-// refuseForeign keeps us from filling a directory that holds something else. A first start that was
-// cut short leaves only names that we know.
+// refuseForeign rejects a directory that holds something else. An interrupted first start leaves
+// only the names listed here.
 func (h Home) refuseForeign() error {
 	entries, err := os.ReadDir(h.Dir)
 	if err != nil {
@@ -129,8 +129,7 @@ func (h Home) makeRest() error {
 	return h.makeDirs(h.pkiDir(), h.path("encryption"), h.etcdDir(), h.registryDir())
 }
 
-// makeDirs makes directories that are private to the user, also when they already exist with wider
-// permissions.
+// makeDirs creates directories that only the user can read, and restricts existing ones.
 func (h Home) makeDirs(dirs ...string) error {
 	for _, dir := range dirs {
 		if err := os.MkdirAll(dir, 0o700); err != nil {

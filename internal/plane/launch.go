@@ -14,12 +14,11 @@ import (
 	"github.com/drover-dev/drover/internal/base/background"
 )
 
-// ProgressFD is the file descriptor on which a supervisor in the background tells about its start.
+// ProgressFD is the file descriptor on which a supervisor in the background reports its start.
 const ProgressFD = 3
 
-// Launch brings the plane up in the background and returns when it is ready. A plane that is up
-// already is left alone: the result is ErrRunning then. One that somebody else is bringing up is
-// waited for.
+// Launch starts the plane in the background and returns when it is ready. If the plane is already
+// running, it returns ErrRunning. If another process is starting it, Launch waits for that.
 func Launch(ctx context.Context, o Options) error {
 	if _, err := Preflight(o); err != nil {
 		return err
@@ -57,7 +56,7 @@ func launch(ctx context.Context, o Options) error {
 	return follow(ctx, cmd, events, o.Progress)
 }
 
-// supervisorArgs have the supervisor want what we want.
+// supervisorArgs passes the options on to the supervisor.
 func supervisorArgs(o Options) []string {
 	args := []string{"up", "--foreground", "--home", o.Home.Dir, "--progress-fd", strconv.Itoa(ProgressFD)}
 	if o.APIAddress != "" {
@@ -84,8 +83,8 @@ func supervisorArgs(o Options) []string {
 	return append(args, o.Flags...)
 }
 
-// follow passes on the events of the supervisor until it is ready or gone. A user who interrupts
-// the wait wants the half-started plane gone.
+// follow forwards the events of the supervisor until it is ready or exits. If the user interrupts
+// the wait, the half-started plane is stopped.
 func follow(ctx context.Context, cmd *exec.Cmd, events *os.File, progress Progress) error {
 	var ready bool
 	var failure string
@@ -119,8 +118,8 @@ func follow(ctx context.Context, cmd *exec.Cmd, events *os.File, progress Progre
 	return errors.New(failure)
 }
 
-// awaitOther waits for a plane that another process brings up. One look is not enough: a supervisor
-// that was killed this instant still looks alive.
+// awaitOther waits for a plane that another process starts. It observes the state twice, because a
+// supervisor that was just killed still appears alive.
 func awaitOther(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -144,8 +143,8 @@ func awaitOther(ctx context.Context, o Options) error {
 // errOtherGone means that the plane we were waiting for is no longer there.
 var errOtherGone = errors.New("another process failed to start the embedded plane: run `drover up` again to see why")
 
-// Shutdown stops the plane in h and returns when all of it is gone. It is no error if there was
-// none.
+// Shutdown stops the plane in h and returns when all of its processes have exited. It is not an
+// error if none was running.
 func Shutdown(ctx context.Context, h Home) (wasRunning bool, err error) {
 	return h.end(ctx, syscall.SIGTERM)
 }
@@ -162,7 +161,7 @@ func Discard(ctx context.Context, h Home) error {
 	return Purge(h)
 }
 
-// end sends the supervisor a signal and returns when all of the plane is gone.
+// end sends the supervisor a signal and returns when all processes of the plane have exited.
 func (h Home) end(ctx context.Context, signal syscall.Signal) (wasRunning bool, err error) {
 	if !h.Running() {
 		return false, h.endLeftovers()
@@ -208,8 +207,8 @@ func Purge(h Home) error {
 	return nil
 }
 
-// remove removes what says that the home is ours last, so that what is left when it is cut short
-// can be removed later.
+// remove deletes the file that identifies the home last, so that an interrupted deletion can be
+// repeated.
 func (h Home) remove() error {
 	entries, err := os.ReadDir(h.Dir)
 	if err != nil {

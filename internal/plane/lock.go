@@ -23,5 +23,5 @@ func (h Home) lock() (*os.File, error) {
 	return f, nil
 }
 
-// Running tells whether a supervisor holds the home.
+// Running reports whether a supervisor holds the home.
 func (h Home) Running() bool { return filelock.Held(h.lockFile()) }

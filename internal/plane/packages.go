@@ -17,15 +17,14 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle/transfer"
 )
 
-// BundleKey is what bundles of packages are signed with on this plane, and BundlePublicKey what its
-// manager trusts.
+// BundleKey returns the file with the key that signs package bundles on this plane.
 func (h Home) BundleKey() string { return h.keyFile("bundles") }
 
-// BundlePublicKey is the other half of BundleKey.
+// BundlePublicKey returns the file with the public half of BundleKey, which the manager trusts.
 func (h Home) BundlePublicKey() string { return strings.TrimSuffix(h.BundleKey(), ".key") + ".pub" }
 
-// checkBundleKey refuses a file that is no key, or not the one of the home: bundles that were
-// signed before would be worth nothing.
+// checkBundleKey rejects a file that is not a key, or not the key of the home: existing bundles
+// would become invalid.
 func (h Home) checkBundleKey(given string) error {
 	if given == "" {
 		return nil
@@ -49,8 +48,7 @@ func (h Home) checkBundleKey(given string) error {
 	return nil
 }
 
-// ensureBundleKey makes the key once, or takes the one that is given. The public half is written
-// again if it is gone.
+// ensureBundleKey creates the key once, or copies the given one. It restores a missing public half.
 func (h Home) ensureBundleKey(given string) error {
 	if _, err := os.Stat(h.BundleKey()); errors.Is(err, fs.ErrNotExist) {
 		key, err := newBundleKey(given)
@@ -68,7 +66,7 @@ func (h Home) ensureBundleKey(given string) error {
 	return atomicfile.Write(h.BundlePublicKey(), public, 0o600)
 }
 
-// publicHalf is that of a key in a file.
+// publicHalf returns the public half of a key in a file.
 func publicHalf(file string) ([]byte, error) {
 	key, err := pki.LoadKey(file)
 	if err != nil {
@@ -88,8 +86,8 @@ func newBundleKey(given string) ([]byte, error) {
 	return key, nil
 }
 
-// offerPackages puts the bundles that ship with Drover into the registry. A plane can do without
-// them, so that one whose registry has something else in their place still starts.
+// offerPackages publishes the bundles that ship with Drover to the registry. A failure doesn't stop
+// the plane, which works without them.
 func (p *Plane) offerPackages(ctx context.Context, progress Progress) {
 	stage := progress.stage("packages")
 	if err := p.publishPackages(ctx); err != nil {
@@ -117,5 +115,5 @@ func (p *Plane) publishPackages(ctx context.Context) error {
 	return shipped.Offer(ctx, to, key)
 }
 
-// registryHost is how references to the registry begin.
+// registryHost returns the host of references to the registry.
 func (c Config) registryHost() string { return loopback(c.RegistryPort) }

@@ -21,7 +21,7 @@ import (
 // usePacketAPI has a supervisor look for the Packet API anew.
 const usePacketAPI = unix.SIGUSR1
 
-// SkippedError says why a plane goes without something that it can do without.
+// SkippedError explains why the plane runs without something optional.
 type SkippedError struct{ Reason string }
 
 func (e *SkippedError) Error() string { return e.Reason }
@@ -37,7 +37,7 @@ type PacketAPI struct {
 	Anywhere string
 }
 
-// findPacket begins to look for the Packet API and returns how to wait for it.
+// findPacket starts to search for the Packet API and returns a function that waits for it.
 func (p *Plane) findPacket(ctx context.Context, find func(context.Context) (PacketAPI, error)) func(Progress) error {
 	if find == nil {
 		return p.forgetPacket
@@ -97,8 +97,8 @@ func (p *Plane) shareMachines(ctx context.Context) error {
 	return nil
 }
 
-// managerEnvironment is asked for at each start of the manager, so that it always has the
-// credentials that are valid now.
+// managerEnvironment is computed at each start of the manager, so that it always has the current
+// credentials.
 func (p *Plane) managerEnvironment() []string {
 	found, err := p.home.readPacket()
 	if err != nil {

@@ -73,8 +73,8 @@ func (h Home) keyFile(name string) string  { return h.path("pki", name+".key") }
 
 func (h Home) serviceAccountPublicKey() string { return h.path("pki", "service-account.pub") }
 
-// Ensure issues what is missing, damaged, about to expire or made for other names, and returns the
-// names of the certificates that it issued.
+// Ensure issues certificates that are missing, damaged, about to expire or for other names, and
+// returns the names of those it issued.
 func (p PKI) Ensure(c Config) ([]string, error) {
 	authorities := map[string]*pki.Authority{}
 	for _, name := range []string{"ca", "etcd-ca"} {
@@ -117,8 +117,8 @@ func (p PKI) ensureCA(name string) (*pki.Authority, error) {
 	return next, p.writePair(name, next.PEM(), next.Key)
 }
 
-// ensureServiceAccountKey makes the key that signs tokens, and beside it the public half that the
-// API server verifies them with.
+// ensureServiceAccountKey creates the key that signs tokens, and writes its public half, with which
+// the API server verifies them.
 func (p PKI) ensureServiceAccountKey() error {
 	path := p.home.keyFile("service-account")
 	signer, err := pki.LoadKey(path)
@@ -154,7 +154,7 @@ func (p PKI) ensureLeaf(a *pki.Authority, l leaf) (bool, error) {
 	return true, p.writePair(l.name, cert, key)
 }
 
-// current tells whether the certificate on disk is the one that is wanted.
+// current reports whether the certificate on disk is valid for l.
 func (p PKI) current(a *pki.Authority, l leaf) bool {
 	cert, err := pki.LoadPair(p.home.certFile(l.name), p.home.keyFile(l.name))
 	if err != nil || !p.now.Before(pki.RenewAt(cert)) || cert.CheckSignatureFrom(a.Certs[0]) != nil {
@@ -164,7 +164,8 @@ func (p PKI) current(a *pki.Authority, l leaf) bool {
 	return cert.Subject.CommonName == l.user && pki.Covers(cert, l.hosts) && slices.Equal(groups, slices.Sorted(slices.Values(l.groups)))
 }
 
-// writePair writes the key first: a certificate without its key would look complete after a crash.
+// writePair writes the key first: a certificate without its key would appear complete after a
+// crash.
 func (p PKI) writePair(name string, cert, key []byte) error {
 	if err := os.Remove(p.home.certFile(name)); err != nil && !os.IsNotExist(err) {
 		return fmt.Errorf("replacing certificate %q: %w", name, err)

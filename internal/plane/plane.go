@@ -72,8 +72,8 @@ type Plane struct {
 	packet PacketAPI
 }
 
-// Run brings the plane up, keeps it up until ctx ends, and takes it down. Of two at once on the
-// same home the second gets ErrRunning.
+// Run starts the plane, keeps it running until ctx ends, and stops it. If another process runs a
+// plane on the same home, it returns ErrRunning.
 func Run(ctx context.Context, o Options) error {
 	p, unlock, err := prepare(o)
 	if err != nil {
@@ -89,7 +89,7 @@ func Run(ctx context.Context, o Options) error {
 	o.Progress.done()
 	_, _ = daemon.SdNotify(false, daemon.SdNotifyReady)
 	p.log.Info("Plane is ready", "api", p.config.APIURL())
-	p.tend(ctx, signals)
+	p.maintain(ctx, signals)
 	_, _ = daemon.SdNotify(false, daemon.SdNotifyStopping)
 	return nil
 }
@@ -125,8 +125,7 @@ func prepare(o Options) (*Plane, func(), error) {
 	return p, unlock, nil
 }
 
-// fill makes the files of the home agree with the options, and ends what an earlier supervisor left
-// behind.
+// fill updates the files of the home from the options, and ends processes of an earlier supervisor.
 func (p *Plane) fill(o Options, stage *stage) error {
 	if err := p.home.endLeftovers(); err != nil {
 		return stage.failed(err)

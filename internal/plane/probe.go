@@ -16,7 +16,7 @@ type prober struct {
 	client *http.Client
 }
 
-// newProber shows the certificate for etcd to whoever accepts it.
+// newProber presents the client certificate of etcd to servers that ask for it.
 func newProber(h Home) *prober {
 	config := &tls.Config{
 		InsecureSkipVerify: true, //nolint:gosec // see the type's comment

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Event tells about one stage of a start.
+// Event reports on one stage of a start.
 type Event struct {
 	Stage    string        `json:"stage"`
 	Status   string        `json:"status"`
@@ -24,7 +24,7 @@ const (
 	AllReady     = "ready"
 )
 
-// Progress is told of each event as it happens. nil tells nobody.
+// Progress receives each event as it happens. A nil Progress discards them.
 type Progress func(Event)
 
 // ProgressTo writes events to w, one JSON object a line, for ReadProgress.
@@ -33,7 +33,7 @@ func ProgressTo(w io.Writer) Progress {
 	return func(e Event) { _ = encoder.Encode(e) }
 }
 
-// ReadProgress tells p what comes from r, until its end.
+// ReadProgress calls p for each event that it reads from r, until the end.
 func ReadProgress(r io.Reader, p Progress) {
 	decoder := json.NewDecoder(r)
 	for {

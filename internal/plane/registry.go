@@ -45,7 +45,7 @@ func (p *Plane) runRegistry(ctx context.Context, log io.Writer) error {
 	}
 	var listeners []net.Listener
 	for _, address := range p.config.registryListens() {
-		l, err := (&net.ListenConfig{Control: ahead}).Listen(ctx, "tcp", address)
+		l, err := (&net.ListenConfig{Control: freeBind}).Listen(ctx, "tcp", address)
 		if err != nil {
 			closeAll(listeners)
 			return fmt.Errorf("starting the registry: %w", err)
@@ -61,9 +61,9 @@ func closeAll(listeners []net.Listener) {
 	}
 }
 
-// ahead lets the registry listen on an address that is not there yet: that of the bridge to local
+// freeBind lets the registry listen on an address that is not there yet: that of the bridge to local
 // machines comes with the first of them.
-func ahead(_, _ string, socket syscall.RawConn) error {
+func freeBind(_, _ string, socket syscall.RawConn) error {
 	var set error
 	err := socket.Control(func(fd uintptr) {
 		set = unix.SetsockoptInt(int(fd), unix.SOL_IP, unix.IP_FREEBIND, 1)
@@ -74,7 +74,7 @@ func ahead(_, _ string, socket syscall.RawConn) error {
 // RegistryURL is where clients on this machine reach the registry.
 func (c Config) RegistryURL() string { return loopbackURL(c.RegistryPort) }
 
-// registryListens are all addresses. Loopback is part of those that stand for every address.
+// registryListens returns all addresses. An unspecified address includes loopback.
 func (c Config) registryListens() []string {
 	port := strconv.Itoa(c.RegistryPort)
 	switch ip := net.ParseIP(c.RegistryAddress); {
@@ -87,7 +87,7 @@ func (c Config) registryListens() []string {
 	}
 }
 
-// ensureRegistryPassword makes the password for those who write, once.
+// ensureRegistryPassword creates the password for writing to the registry, once.
 func (h Home) ensureRegistryPassword() error {
 	_, err := os.Stat(h.registryPasswordFile())
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +96,7 @@ func (h Home) ensureRegistryPassword() error {
 	return atomicfile.Write(h.registryPasswordFile(), []byte(rand.Text()+"\n"), 0o600)
 }
 
-// Registry is what the owner of a home needs to use its registry.
+// Registry describes how the owner of a home uses its registry.
 type Registry struct {
 	URL string `json:"url"`
 	// Address is where it listens besides loopback, host:port.
@@ -108,7 +108,7 @@ type Registry struct {
 	State string `json:"state"`
 }
 
-// ReadRegistry tells about the registry of a home, also while the plane is stopped.
+// ReadRegistry describes the registry of a home, even if the plane is stopped.
 func ReadRegistry(h Home) (Registry, error) {
 	state, err := ReadState(h)
 	if err != nil {

@@ -34,7 +34,7 @@ func (e *NotABackupError) Error() string {
 
 func (e *NotABackupError) Unwrap() error { return e.Err }
 
-// RestoreOptions say what to restore and where to.
+// RestoreOptions select a backup and a home for it.
 type RestoreOptions struct {
 	Home       Home
 	Path       string
@@ -42,8 +42,8 @@ type RestoreOptions struct {
 	KubeDir    string
 }
 
-// Restore makes a new home out of a backup. The home appears complete or not at all, and an
-// existing one is never touched.
+// Restore creates a new home from a backup. The home appears complete or not at all, and an
+// existing one is never changed.
 func Restore(ctx context.Context, o RestoreOptions) (Manifest, error) {
 	if err := refuseExisting(o.Home); err != nil {
 		return Manifest{}, err
@@ -153,7 +153,7 @@ type VersionRefusedError struct{ Message string }
 
 func (e *VersionRefusedError) Error() string { return e.Message }
 
-// check refuses what this Drover could not serve.
+// check rejects a backup that this Drover can't serve.
 func (m Manifest) check(kubernetes string) error {
 	if m.Format > backupFormat || m.HomeFormat > homeFormat {
 		return &VersionRefusedError{fmt.Sprintf("the backup has format %[2]d of Drover %[1]s, but this Drover %[3]s supports formats up to %[4]d: restore it with that Drover; nothing was restored",

@@ -19,8 +19,8 @@ var ErrNotRunning = errors.New("the embedded plane is not running: run `drover u
 
 const secretsPerPage = 500
 
-// RotateEncryption replaces the key that encrypts Secrets and writes every Secret anew with it. It
-// can be run again at any time: a rotation that was cut short is finished, not started over.
+// RotateEncryption replaces the key that encrypts Secrets and encrypts every Secret with the new
+// one. It can be repeated at any time and completes a rotation that was interrupted.
 func RotateEncryption(ctx context.Context, h Home, progress Progress) (secrets int, err error) {
 	if err := h.Check(); err != nil {
 		return 0, err
@@ -58,7 +58,7 @@ func RotateEncryption(ctx context.Context, h Home, progress Progress) (secrets i
 	return secrets, nil
 }
 
-// reloadAPIServer has the supervisor restart the API server and waits until the new one serves.
+// reloadAPIServer makes the supervisor restart the API server, and waits until it is ready.
 func (h Home) reloadAPIServer(ctx context.Context) error {
 	before, err := h.component("kube-apiserver")
 	if err != nil {
@@ -137,8 +137,7 @@ func (h Home) rewriteSecrets(ctx context.Context) (int, error) {
 	}
 }
 
-// rewrite sends an empty patch, so that a Secret which somebody changes at the same moment keeps
-// that change.
+// rewrite sends an empty patch, so that a concurrent change of the Secret is kept.
 func rewrite(ctx context.Context, client kubernetes.Interface, s *corev1.Secret) error {
 	_, err := client.CoreV1().Secrets(s.Namespace).Patch(ctx, s.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// running is a component at work, in a process of its own or in this one.
+// running is a component that has been started, as a process or within this one.
 type running struct {
 	pid int // 0 in this one
 	// exited says how it ended.

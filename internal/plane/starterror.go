@@ -24,7 +24,7 @@ func (e *StartError) Error() string {
 		msg += ": " + e.Hint
 	}
 	msg += "; its log is " + e.Log
-	if lines := telling(e.LogTail, startErrorLines); len(lines) > 0 {
+	if lines := meaningfulLines(e.LogTail, startErrorLines); len(lines) > 0 {
 		msg += ", which ends with:\n  " + strings.Join(lines, "\n  ")
 	}
 	return msg
@@ -33,8 +33,8 @@ func (e *StartError) Error() string {
 // frame is a line of a stack trace: where the program was, not what is wrong.
 var frame = regexp.MustCompile(`^\s|^goroutine \d+ |^created by |^[\w./*()\[\]@-]+\(.*\)$|^$`)
 
-// telling returns the last lines that say something to a person.
-func telling(lines []string, most int) []string {
+// meaningfulLines returns the last lines that are useful to a person.
+func meaningfulLines(lines []string, most int) []string {
 	var out []string
 	for _, line := range lines {
 		if !frame.MatchString(line) {

@@ -16,10 +16,10 @@ go.uber.org/zap.(*Logger).Panic(0xc0004, {0x1a, 0x2})
 	go.uber.org/zap@v1.27.0/logger.go:285 +0x51
 created by main.run in goroutine 1
 	main.go:75 +0x1a5`, "\n")
-	if diff := cmp.Diff([]string{"starting", "panic: no space left on device"}, telling(log, 5)); diff != "" {
+	if diff := cmp.Diff([]string{"starting", "panic: no space left on device"}, meaningfulLines(log, 5)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"panic: no space left on device"}, telling(log, 1)); diff != "" {
+	if diff := cmp.Diff([]string{"panic: no space left on device"}, meaningfulLines(log, 1)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -22,7 +22,7 @@ const (
 	CrashLoop = "CrashLoop" // it ended several times in a row
 )
 
-// ComponentStatus is what is known about one component.
+// ComponentStatus describes one component.
 type ComponentStatus struct {
 	Name     string    `json:"name"`
 	Version  string    `json:"version,omitempty"`
@@ -38,11 +38,11 @@ type ComponentStatus struct {
 	MemoryBytes int64 `json:"memoryBytes,omitempty"`
 }
 
-// Ready tells whether the component serves.
+// Ready reports whether the component is ready.
 func (s ComponentStatus) Ready() bool { return s.State == Ready }
 
-// State is what the supervisor tells the world, in a file that every command can read, also when
-// the supervisor is gone.
+// State is what the supervisor publishes in a file that every command can read, even after the
+// supervisor has exited.
 type State struct {
 	Home       string `json:"home"`
 	Phase      string `json:"phase"`
@@ -76,7 +76,7 @@ const (
 // ErrNoPlane means that there has never been a plane in the home.
 var ErrNoPlane = errors.New("no plane in this home")
 
-// ReadState tells what is known about the plane in h.
+// ReadState reads the state of the plane in h.
 func ReadState(h Home) (State, error) {
 	if err := h.Check(); err != nil {
 		return State{}, err
@@ -117,7 +117,7 @@ func (h Home) readState() (State, error) {
 	return s, nil
 }
 
-// ended corrects what the file says when nobody is left to correct it.
+// ended corrects a state that its supervisor can no longer update.
 func (s State) ended() State {
 	if s.Phase != PhaseStopped {
 		s.Phase = PhaseKilled

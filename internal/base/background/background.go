@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// Options say how the process is started.
+// Options select how the process is started.
 type Options struct {
 	// Args are those of the program, without its name.
 	Args []string

@@ -1,6 +1,6 @@
-// Package contents reads Secrets and ConfigMaps, each version of one once: watches tell which
-// version is the newest, and the API server is asked for what is in it when that is not known yet.
-// So a change counts as soon as it is told, and what does not change costs nothing. Start with New.
+// Package contents reads Secrets and ConfigMaps, each version once: watches announce the newest
+// version, and the API server is asked for its content only if that isn't cached yet. A change is
+// visible as soon as it is announced, and unchanged objects cost nothing. Start with New.
 package contents
 
 import (

@@ -1,4 +1,4 @@
-// Package counter publishes numbers that code counts for itself as metrics.
+// Package counter publishes counters of controllers and clients as metrics of one form.
 package counter
 
 import (
@@ -29,8 +29,8 @@ func Register(metrics prometheus.Registerer, part string, counters ...Counter) e
 	return failed
 }
 
-// ByAction counts what was done. All actions are served from the start, or a rule could not tell
-// none from unknown.
+// ByAction counts actions by name. All names are served from the start, because an alert can't tell
+// zero from unknown.
 func ByAction(name, help string, actions ...string) *prometheus.CounterVec {
 	all := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"action"})
 	for _, action := range actions {
@@ -39,8 +39,8 @@ func ByAction(name, help string, actions ...string) *prometheus.CounterVec {
 	return all
 }
 
-// Serve has collectors be served. A second manager in one process shares those that are there
-// already.
+// Serve registers collectors. A second manager in one process shares those that are already
+// registered.
 func Serve(metrics prometheus.Registerer, collectors ...prometheus.Collector) error {
 	for _, c := range collectors {
 		err := metrics.Register(c)

@@ -67,7 +67,7 @@ func Wait(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// Held tells whether a process has the lock.
+// Held reports whether a process holds the lock.
 func Held(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is one process. The zero Process stands for none.
+// Process identifies one process. The zero Process is none.
 type Process struct {
 	PID   int    `json:"pid"`
 	Start string `json:"start,omitempty"`
@@ -49,7 +49,7 @@ func (p Process) Signal(signal unix.Signal) error {
 	return unix.PidfdSendSignal(fd, signal, nil, 0)
 }
 
-// Kill ends a process at once and waits until it is gone.
+// Kill ends a process immediately and waits until it has exited.
 func (p Process) Kill(timeout time.Duration) error {
 	deadline := time.Now().Add(timeout)
 	for p.Alive() {
@@ -62,7 +62,7 @@ func (p Process) Kill(timeout time.Duration) error {
 	return nil
 }
 
-// Wait tells whether the process has ended, and gives it time to.
+// Wait reports whether the process exits within the timeout.
 func (p Process) Wait(timeout time.Duration) (ended bool) {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err != nil {

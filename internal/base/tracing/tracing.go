@@ -24,7 +24,7 @@ const flushTimeout = 2 * time.Second
 // endpointVariables are OpenTelemetry's own names for where a collector is.
 var endpointVariables = []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}
 
-// Options say who sends spans, and where to.
+// Options select the sender and the destination of spans.
 type Options struct {
 	// Service is the name of the program.
 	Service string
@@ -34,7 +34,7 @@ type Options struct {
 	IDs sdktrace.IDGenerator
 }
 
-// Enabled says whether there is a collector.
+// Enabled reports whether there is a collector.
 func (o Options) Enabled() bool {
 	for _, name := range endpointVariables {
 		if os.Getenv(name) != "" {

@@ -1,5 +1,5 @@
-// Package userdir finds the directories in which Drover keeps things for a user. It makes none.
-// Start with Find.
+// Package userdir finds the directories in which Drover stores a user's files, for the plane and
+// for metal alike. It creates none. Start with Find.
 package userdir
 
 import (

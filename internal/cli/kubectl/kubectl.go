@@ -1,4 +1,4 @@
-// Package kubectl gives people the kubectl that belongs to their plane.
+// Package kubectl runs the kubectl of the Kubernetes version in Drover.
 package kubectl
 
 import (

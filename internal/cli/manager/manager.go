@@ -1,5 +1,5 @@
-// Package manager is the command line of the manager: `drover manager`, and the program of its own
-// in cmd/manager. It parses flags and finds the cluster; the work is done by internal/manager.
+// Package manager is the command line of the manager: `drover manager`, and the separate program
+// cmd/manager. It parses flags and loads the kubeconfig; internal/manager does the work.
 package manager
 
 import (
@@ -58,8 +58,8 @@ func NewCommand() *cobra.Command {
 	return cmd
 }
 
-// loadConfig reads the named file, or those of $KUBECONFIG and the home directory, or what a Pod is
-// given.
+// loadConfig reads the named file, or those of $KUBECONFIG and the home directory, or the
+// configuration of a Pod.
 func loadConfig(file string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = file

@@ -90,8 +90,8 @@ func (o *downOptions) stop(ctx context.Context, io *ui.IO, home plane.Home) erro
 	return nil
 }
 
-// machines asks what has to be asked, and returns what is to be done with metal once the plane,
-// which would make machines anew, is gone.
+// machines asks for confirmation if required, and returns what to do with metal once the plane,
+// which could order machines again, has stopped.
 func (o *downOptions) machines(ctx context.Context, io *ui.IO) (func() error, error) {
 	home, err := metalHome()
 	if err != nil {
@@ -104,6 +104,6 @@ func (o *downOptions) machines(ctx context.Context, io *ui.IO) (func() error, er
 	case o.metal:
 		return func() error { return metalcli.Stop(ctx, io, home) }, nil
 	default:
-		return func() error { sayMetalRuns(ctx, io); return nil }, nil
+		return func() error { printMetalRuns(ctx, io); return nil }, nil
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/drover-dev/drover/internal/plane"
 )
 
-// metalFlag is --metal: which machines the plane is to have.
+// metalFlag is --metal: the driver of machines for the plane.
 type metalFlag struct{ asked string }
 
 func metalChoices() []string {
@@ -33,7 +33,7 @@ func (f *metalFlag) add(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("metal", cobra.FixedCompletions(metalChoices(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// complete decides what was not asked for, and refuses what cannot be, before anything is made.
+// complete applies defaults and rejects unsupported drivers before anything is created.
 func (f *metalFlag) complete(ctx context.Context) error {
 	f.asked = cmp.Or(f.asked, os.Getenv("DROVER_METAL"), service.Auto)
 	if !slices.Contains(metalChoices(), f.asked) {
@@ -59,7 +59,7 @@ func (f *metalFlag) choose(ctx context.Context, home metal.Home) (string, error)
 	return service.Choose(ctx, home, f.asked, func(driver string) error { return metalcli.Usable(driver, home) })
 }
 
-// finder returns how the plane gets at machines, nil if it is to have none.
+// finder returns how the plane finds machines, nil if it runs without.
 func (f *metalFlag) finder() func(context.Context) (plane.PacketAPI, error) {
 	if f.asked == service.None {
 		return nil
@@ -67,7 +67,7 @@ func (f *metalFlag) finder() func(context.Context) (plane.PacketAPI, error) {
 	return f.find
 }
 
-// find has metal run and returns its API. Whoever names an API in the environment has one already.
+// find starts metal and returns its API. Credentials in the environment take precedence.
 func (f *metalFlag) find(ctx context.Context) (plane.PacketAPI, error) {
 	given := plane.PacketAPI{Credentials: access.Credentials{URL: os.Getenv(access.URLKey), Token: os.Getenv(access.TokenKey)}}
 	if f.asked == service.Auto && given.Token != "" {
@@ -96,7 +96,7 @@ func (f *metalFlag) find(ctx context.Context) (plane.PacketAPI, error) {
 	return plane.PacketAPI{Credentials: access.Credentials{URL: e.APIURL(), Token: token}, Project: e.Project, Anywhere: cmp.Or(e.MachinesAPIURL(), e.APIURL())}, err
 }
 
-// join has a plane that is up use metal, which may have been stopped since.
+// join connects a running plane to metal, which may have been stopped since.
 func (f *metalFlag) join(ctx context.Context, io *ui.IO, home plane.Home) error {
 	if f.asked == service.None {
 		return nil
@@ -117,7 +117,7 @@ func (f *metalFlag) join(ctx context.Context, io *ui.IO, home plane.Home) error 
 	return plane.UsePacketAPI(ctx, home, found)
 }
 
-// running is the metal that runs, nil if none does or none is wanted.
+// running returns the endpoint of metal, nil if it isn't running or not wanted.
 func (f *metalFlag) running(ctx context.Context) *metal.Endpoint {
 	home, err := metalHome()
 	if err != nil || f.asked == service.None {
@@ -130,8 +130,8 @@ func (f *metalFlag) running(ctx context.Context) *metal.Endpoint {
 	return &e
 }
 
-// sayMetalRuns reminds of a service that outlives the plane.
-func sayMetalRuns(ctx context.Context, io *ui.IO) {
+// printMetalRuns points out that metal outlives the plane.
+func printMetalRuns(ctx context.Context, io *ui.IO) {
 	home, err := metalHome()
 	if err != nil {
 		return

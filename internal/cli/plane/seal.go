@@ -13,7 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/cli/ui"
 )
 
-// sealFlags say with what a backup is closed and opened.
+// sealFlags select how a backup is encrypted and decrypted.
 type sealFlags struct {
 	passphraseFile string
 	recipients     []string
@@ -74,8 +74,8 @@ func (f *sealFlags) toOpen(io *ui.IO) ([]age.Identity, error) {
 	return []age.Identity{i}, nil
 }
 
-// passphrase comes from a file, the environment or the terminal, never from an argument, which
-// every user of the machine could read.
+// passphrase reads a file, the environment or the terminal, never an argument, which every user of
+// the machine could read.
 func (f *sealFlags) passphrase(io *ui.IO, ask func(*ui.IO) (string, error)) (string, error) {
 	if f.passphraseFile != "" {
 		data, err := os.ReadFile(f.passphraseFile)

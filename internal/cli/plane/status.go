@@ -104,7 +104,7 @@ func (r *statusReport) addClusters(ctx context.Context) {
 	r.Clusters = clusters
 }
 
-// addMetal looks at the metal of this host. Whatever is wrong with it is not wrong with the plane.
+// addMetal adds the metal of this host. Its problems are not those of the plane.
 func (r *statusReport) addMetal(ctx context.Context) {
 	home, err := metalHome()
 	if err != nil {
@@ -115,7 +115,7 @@ func (r *statusReport) addMetal(ctx context.Context) {
 	}
 }
 
-// machines says where machines come from.
+// machines prints the source of machines.
 func (r *statusReport) machines(w stdio.Writer) {
 	if r.Metal != nil {
 		fmt.Fprintf(w, "Metal       %s\n", metalcli.StatusLine(*r.Metal))
@@ -148,7 +148,7 @@ func (r *statusReport) table(w stdio.Writer) error {
 	if err := ui.Table(w, []string{"COMPONENT", "STATE", "PID", "MEMORY", "UPTIME", "RESTARTS", "VERSION"}, rows); err != nil {
 		return err
 	}
-	r.troubles(w)
+	r.printFailures(w)
 	return r.clusters(w)
 }
 
@@ -165,8 +165,8 @@ func (r *statusReport) phaseLine() string {
 	}
 }
 
-// troubles shows the end of the log of each component that keeps ending.
-func (r *statusReport) troubles(w stdio.Writer) {
+// printFailures prints the end of the log of each component that keeps exiting.
+func (r *statusReport) printFailures(w stdio.Writer) {
 	for _, c := range r.Components {
 		if len(c.LogTail) == 0 {
 			continue

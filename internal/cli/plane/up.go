@@ -127,7 +127,7 @@ func (o *upOptions) runForeground(ctx context.Context, io *ui.IO) error {
 	return plane.Run(ctx, o.plane)
 }
 
-// alreadyUp points out what a running plane cannot be changed to.
+// alreadyUp rejects changes that a running plane doesn't support.
 func (o *upOptions) alreadyUp(ctx context.Context, io *ui.IO) error {
 	state, err := plane.ReadState(o.plane.Home)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package version prints what this Drover is.
+// Package version prints the version of this program.
 package version
 
 import (

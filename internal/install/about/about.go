@@ -1,6 +1,6 @@
-// Package about has a management plane say what it is: which Drover runs there, and which versions
-// of Kubernetes and bundles of packages can be had. Whoever may use the plane may read it, so that
-// a command can tell before it changes anything whether it fits.
+// Package about describes a management plane: its version of Drover, and the versions of Kubernetes
+// and the package bundles that it offers. Every user of the plane may read the description, so that
+// a command can check compatibility before it changes anything.
 //
 // The manager keeps it (Keeper), commands read it (Read). It says nothing that is a secret and
 // nothing of any cluster.
@@ -31,7 +31,7 @@ const (
 	bundlesKey    = "bundles"
 )
 
-// Plane is what a management plane says about itself.
+// Plane describes a management plane.
 type Plane struct {
 	// Version is that of the Drover that runs there.
 	Version string
@@ -45,8 +45,8 @@ func key() client.ObjectKey {
 	return client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: Name}
 }
 
-// Read asks a management plane. The error is NotFound where an older Drover runs, which says
-// nothing.
+// Read reads the description of a management plane. The error is NotFound if an older Drover runs
+// there, which writes none.
 func Read(ctx context.Context, reader client.Reader) (Plane, error) {
 	found := &corev1.ConfigMap{}
 	if err := reader.Get(ctx, key(), found); err != nil {
@@ -71,8 +71,8 @@ func (p Plane) configMap() *corev1.ConfigMap {
 	}
 }
 
-// Has says whether clusters can have a minor version of Kubernetes, such as 1.36. A plane that
-// names none has not said.
+// Has reports whether clusters can have a minor version of Kubernetes, such as 1.36. A plane that
+// lists none may have it.
 func (p Plane) Has(minor string) bool {
 	return len(p.Kubernetes) == 0 || slices.ContainsFunc(p.Kubernetes, func(release string) bool {
 		return strings.HasPrefix(release, "v"+minor+".")

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Keeper writes what runs, and writes it again when somebody changes it. Of several managers only
-// the one that leads does, so that an older one on its way out does not take its word back.
+// Keeper writes the description, and restores it when it is changed. Only the leading manager does,
+// so that an older one that is being replaced doesn't revert it.
 type Keeper struct {
 	Client client.Client
 	// Live reads from the API server.
@@ -55,7 +55,7 @@ func (k *Keeper) SetupWithManager(mgr ctrl.Manager) error {
 
 func request() reconcile.Request { return reconcile.Request{NamespacedName: key()} }
 
-// Reconcile has the ConfigMap say what runs.
+// Reconcile creates or corrects the ConfigMap.
 func (k *Keeper) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	wanted, there := k.configMap(), &corev1.ConfigMap{}
 	err := k.Live.Get(ctx, key(), there)

@@ -22,7 +22,7 @@ const (
 	repairAfter = time.Minute
 )
 
-// Agent keeps the network of one node as the nodes of its cluster want it.
+// Agent configures the network of one node from the nodes of its cluster.
 type Agent struct {
 	// Node is the name of the node it runs on.
 	Node string
@@ -37,7 +37,7 @@ type Agent struct {
 	tables  map[knftables.Family]knftables.Interface
 }
 
-// Run works until ctx ends, and leaves everything in place then.
+// Run works until ctx ends, and leaves the configuration in place.
 func (a *Agent) Run(ctx context.Context) error {
 	if err := forwardPackets(); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// sync compares and corrects. It does as much as it can and reports the rest.
+// sync compares and corrects. It does as much as possible and reports the rest.
 func (a *Agent) sync(ctx context.Context) error {
 	var nodes []*corev1.Node
 	for _, obj := range a.store.List() {
@@ -113,7 +113,7 @@ func texts(prefixes []netip.Prefix) []string {
 	return out
 }
 
-// forwardPackets lets the node pass on what is for Pods. IPv6 may be absent.
+// forwardPackets enables forwarding to Pods. IPv6 may be absent.
 func forwardPackets() error {
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o600); err != nil {
 		return fmt.Errorf("enabling IPv4 forwarding: %w", err)

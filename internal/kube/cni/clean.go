@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// Clean removes from a node all that an Agent makes there: the file in confDir, the routes and the
-// tables. It may be repeated. Forwarding stays on, for others may rely on it, and Pods that run
-// keep the addresses they have.
+// Clean removes all configuration of an Agent from a node: the file in confDir, the routes and the
+// tables. It can be repeated. Forwarding stays enabled, because others may depend on it, and
+// running Pods keep their addresses.
 func Clean(ctx context.Context, confDir string) error {
 	var errs []error
 	// First, so that no Pod is started on a network that is being taken away.

@@ -45,7 +45,7 @@ func conflist(ranges []netip.Prefix) ([]byte, error) {
 	}, "", "  ")
 }
 
-// writeConflist writes the file if it differs; the runtime notices by itself.
+// writeConflist writes the file if it differs; the runtime watches it.
 func writeConflist(dir string, ranges []netip.Prefix) (changed bool, err error) {
 	data, err := conflist(ranges)
 	if err != nil {

@@ -20,14 +20,14 @@ type Desired struct {
 	Cluster []netip.Prefix
 }
 
-// Route says through which node a Pod range is reached.
+// Route is a Pod range and the address of the node to reach it through.
 type Route struct {
 	To  netip.Prefix
 	Via netip.Addr
 }
 
-// Plan turns the nodes of a cluster into the network of the one named. Peers that lack an address
-// or a range are left out until they have both; what is wrong with them is in problems.
+// Plan derives the network of the named node from the nodes of a cluster. Peers without an address
+// or a range are skipped until they have both, and reported as problems.
 func Plan(self string, nodes []*corev1.Node) (d Desired, problems []error) {
 	for _, node := range nodes {
 		ranges, err := podRanges(node)

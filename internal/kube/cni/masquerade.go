@@ -19,8 +19,8 @@ func families() []knftables.Family {
 	return []knftables.Family{knftables.IPv4Family, knftables.IPv6Family}
 }
 
-// masquerade hides Pods behind their node when they talk to anybody but Pods. The table is replaced
-// as a whole, in one transaction.
+// masquerade gives traffic from Pods to anything but Pods the address of their node. The table is
+// replaced in one transaction.
 func masquerade(ctx context.Context, nft knftables.Interface, family knftables.Family, d Desired) error {
 	tx := nft.NewTransaction()
 	dropTable(tx)

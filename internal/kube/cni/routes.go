@@ -14,8 +14,8 @@ import (
 // registered.
 const routeOwner netlink.RouteProtocol = 79
 
-// syncRoutes makes the routes that we own be exactly those wanted. One route that cannot be set
-// does not stop the others.
+// syncRoutes makes the routes that we own exactly those wanted. A route that can't be set doesn't
+// stop the others.
 func syncRoutes(want []Route) (changed int, err error) {
 	have, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Protocol: routeOwner, Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_PROTOCOL|netlink.RT_FILTER_TABLE)
 	if err != nil {
@@ -32,8 +32,8 @@ func syncRoutes(want []Route) (changed int, err error) {
 	return len(stale) + len(missing), errors.Join(errs...)
 }
 
-// diffRoutes tells which routes are too many and which are missing. A route that changes its way is
-// only added: adding replaces.
+// diffRoutes returns the routes to remove and to add. A route whose gateway changes is only added:
+// adding replaces.
 func diffRoutes(have, want []Route) (stale, missing []Route) {
 	wanted, there := map[netip.Prefix]bool{}, map[Route]bool{}
 	for _, r := range want {

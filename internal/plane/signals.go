@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// listen takes the signals by which other commands speak to a supervisor. It does so before the
-// plane is ready: a signal that nobody takes would end it.
+// listen subscribes to the signals that other commands send to a supervisor. It does so before the
+// plane is ready: an unhandled signal would end it.
 func (p *Plane) listen() <-chan os.Signal {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGHUP, usePacketAPI)
 	return signals
 }
 
-// tend lives as long as the plane does.
-func (p *Plane) tend(ctx context.Context, signals <-chan os.Signal) {
+// maintain renews certificates and handles signals until ctx ends.
+func (p *Plane) maintain(ctx context.Context, signals <-chan os.Signal) {
 	renewal := time.NewTicker(renewalPeriod)
 	defer renewal.Stop()
 	for {
@@ -30,12 +30,12 @@ func (p *Plane) tend(ctx context.Context, signals <-chan os.Signal) {
 				p.log.Error("Failed to renew certificates", "error", err)
 			}
 		case s := <-signals:
-			p.heed(s)
+			p.handleSignal(s)
 		}
 	}
 }
 
-func (p *Plane) heed(s os.Signal) {
+func (p *Plane) handleSignal(s os.Signal) {
 	if s == usePacketAPI {
 		p.renewPacket()
 		return

@@ -8,32 +8,32 @@ import (
 	"strings"
 )
 
-// thrift has Kubernetes collect garbage twice as often as Go would, which saves a fifth of the
-// plane's memory. A busy API server pays for it with a quarter more CPU.
-const thrift = "50"
+// steadyGOGC makes Kubernetes collect garbage twice as often as by default, which saves a fifth of
+// the plane's memory. A busy API server pays for it with a quarter more CPU.
+const steadyGOGC = "50"
 
-// haste has a plane that lives for minutes collect garbage half as often as Go would, which saves a
-// quarter of the CPU that its start takes.
-const haste = "200"
+// briefGOGC makes a plane that lives for minutes collect garbage half as often as by default, which
+// saves a quarter of the CPU of its start.
+const briefGOGC = "200"
 
-// environment is what a plane in the background finds besides what is there.
+// environment returns additional variables for a supervisor in the background.
 func (o Options) environment() []string {
 	if !o.Brief || os.Getenv("GOGC") != "" {
 		return nil
 	}
-	return []string{"GOGC=" + haste}
+	return []string{"GOGC=" + briefGOGC}
 }
 
-// modest are programs that one core is plenty for. Left with one, Go does not wake others each time
-// that a timer fires.
-var modest = []string{"etcd", "kube-controller-manager"}
+// singleCore lists programs for which one core is enough. With more, Go wakes others each time a
+// timer fires.
+var singleCore = []string{"etcd", "kube-controller-manager"}
 
-// program prepares one of the programs in the Kubernetes binary. Whoever sets GOGC or GOMAXPROCS
-// knows better.
+// program prepares one of the programs in the Kubernetes binary. A user's GOGC or GOMAXPROCS takes
+// precedence.
 func (p *Plane) program(name string, args ...string) *exec.Cmd {
 	cmd := p.kube.Command(context.Background(), name, args...)
-	env := []string{"GOGC=" + thrift}
-	if slices.Contains(modest, name) {
+	env := []string{"GOGC=" + steadyGOGC}
+	if slices.Contains(singleCore, name) {
 		env = append(env, "GOMAXPROCS=1")
 	}
 	cmd.Env = slices.Concat(env, os.Environ())
@@ -56,7 +56,7 @@ var workloadKinds = []string{
 	"volumeattachments.storage.k8s.io", "volumeattributesclasses.storage.k8s.io",
 }
 
-// withoutCache is a flag of the API server that turns caches off.
+// withoutCache returns the flag of the API server that disables caches of kinds.
 func withoutCache(kinds []string) string {
 	return "--watch-cache-sizes=" + strings.Join(kinds, "#0,") + "#0"
 }

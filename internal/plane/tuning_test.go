@@ -49,7 +49,7 @@ func TestABriefPlaneIsFastUnlessToldOtherwise(t *testing.T) {
 	if got := (Options{}).environment(); len(got) > 0 {
 		t.Errorf("one that stays has %v", got)
 	}
-	if got := (Options{Brief: true}).environment(); len(got) != 1 || got[0] != "GOGC="+haste {
+	if got := (Options{Brief: true}).environment(); len(got) != 1 || got[0] != "GOGC="+briefGOGC {
 		t.Errorf("a brief one has %v", got)
 	}
 	t.Setenv("GOGC", "off")
