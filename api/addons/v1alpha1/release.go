@@ -1,9 +1,14 @@
 package v1alpha1
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// DefaultTimeout is the timeout of an operation on a cluster if the spec sets none.
+const DefaultTimeout = 10 * time.Minute
 
 // ReconcileStrategy says how long Drover looks after a release.
 //

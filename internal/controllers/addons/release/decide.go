@@ -6,7 +6,6 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/base/text"
-	"github.com/drover-dev/drover/internal/model/addons/desired"
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
@@ -259,7 +258,7 @@ func (f facts) watchesDrift() bool {
 
 // timeLeft returns how long objects still have to become ready.
 func (f facts) timeLeft() time.Duration {
-	timeout := desired.DefaultTimeout
+	timeout := addonsv1.DefaultTimeout
 	if t := f.spec.Options.Timeout; t != nil && t.Duration > 0 {
 		timeout = t.Duration
 	}

@@ -20,8 +20,6 @@ import (
 )
 
 const (
-	// defaultTimeout is how long objects may take to become ready if nobody says.
-	defaultTimeout = 10 * time.Minute
 	// giveUpAfter bounds how long a cluster that does not answer holds up the end of a Package, and atOnce is for one that was given up.
 	giveUpAfter = 30 * time.Minute
 	atOnce      = time.Second
@@ -76,7 +74,7 @@ func (c *Controller) chart(s *scope) addonsv1.HelmReleaseProxySpec {
 
 // options make "installed" mean that workloads are ready.
 func options(p *packagesv1.Package, c *packagesv1.PackageBundleController) addonsv1.HelmOptions {
-	timeout := metav1.Duration{Duration: defaultTimeout}
+	timeout := metav1.Duration{Duration: addonsv1.DefaultTimeout}
 	if t := p.Spec.Timeout; t != nil && t.Duration > 0 {
 		timeout = *t
 	}

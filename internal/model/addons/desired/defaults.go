@@ -1,16 +1,11 @@
 package desired
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 )
-
-// DefaultTimeout is how long an operation on a cluster may take if the spec sets no timeout.
-const DefaultTimeout = 10 * time.Minute
 
 // SetDefaults sets the defaults of a HelmChartProxy, as the webhook does.
 func SetDefaults(c *addonsv1.HelmChartProxy) {
@@ -21,6 +16,6 @@ func SetDefaults(c *addonsv1.HelmChartProxy) {
 		c.Spec.Options.Wait = true
 	}
 	if c.Spec.Options.Timeout == nil {
-		c.Spec.Options.Timeout = &metav1.Duration{Duration: DefaultTimeout}
+		c.Spec.Options.Timeout = &metav1.Duration{Duration: addonsv1.DefaultTimeout}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/workload/tool"
 	obj "github.com/drover-dev/drover/internal/workload/tool/objects"
 )
@@ -103,14 +104,11 @@ func (o *operation) open(ctx context.Context, s *situation, c *change) error {
 	return o.createRecord(ctx, c.record)
 }
 
-// defaultTimeout limits an operation.
-const defaultTimeout = 10 * time.Minute
-
 func (o *operation) timeout() time.Duration {
 	if t := o.want.Options.Timeout; t != nil && t.Duration > 0 {
 		return t.Duration
 	}
-	return defaultTimeout
+	return addonsv1.DefaultTimeout
 }
 
 // run applies the objects of a revision and deletes obsolete ones. After a failure it keeps what it

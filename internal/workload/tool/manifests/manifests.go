@@ -11,10 +11,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/registry/artifact"
 	"github.com/drover-dev/drover/internal/workload"
 	"github.com/drover-dev/drover/internal/workload/tool"
@@ -63,11 +63,8 @@ func (o *operation) writer() *writer {
 	return &writer{objects.Writer{Cluster: o.cluster, Manager: fieldManager, Want: o.want}}
 }
 
-// defaultTimeout limits an operation.
-const defaultTimeout = 10 * time.Minute
-
 func (o *operation) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	limit := defaultTimeout
+	limit := addonsv1.DefaultTimeout
 	if t := o.want.Options.Timeout; t != nil && t.Duration > 0 {
 		limit = t.Duration
 	}
