@@ -147,14 +147,14 @@ What to do: free a server
 func TestTimelineHasStagesAndEntries(t *testing.T) {
 	var out bytes.Buffer
 	err := printTimeline(&out, inspect.Timeline{
-		Stages:  []inspect.Stage{{Name: "asked for", At: earlier()}, {Name: "ready", At: metav1.NewTime(now()), Seconds: 60}},
+		Stages:  []inspect.Stage{{Name: "created", At: earlier()}, {Name: "ready", At: metav1.NewTime(now()), Seconds: 60}},
 		Entries: []inspect.Entry{{Seconds: 2, Object: "Machine/one-m", What: "created"}, {Seconds: 60, Object: "PacketMachine/one-m", What: "no server", Warning: true}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := [][]string{
-		{"STAGE", "AT", "TOOK"}, {"asked for", "11:59:00", "0.0s"}, {"ready", "12:00:00", "60.0s"}, nil,
+		{"STAGE", "AT", "TOOK"}, {"created", "11:59:00", "0.0s"}, {"ready", "12:00:00", "60.0s"}, nil,
 		{"SECONDS", "OBJECT", "WHAT"}, {"+2s", "Machine/one-m", "created"}, {"+60s", "PacketMachine/one-m", "! no server"},
 	}
 	if diff := cmp.Diff(want, cells(out.String())); diff != "" {

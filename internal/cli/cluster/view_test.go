@@ -104,7 +104,7 @@ func TestUnreadyClusterIsShownWithItsCause(t *testing.T) {
 		}
 	}
 	got = w.ok("events", "cluster", "half")
-	if _, err := line(got.out, "PacketMachine/half-m", "! OrderRefused: no server is free"); err != nil || !strings.Contains(got.out, "asked for") {
+	if _, err := line(got.out, "PacketMachine/half-m", "! OrderRefused: no server is free"); err != nil || !strings.Contains(got.out, "\ncreated ") {
 		t.Errorf("the events are:\n%s", got.out)
 	}
 	w.fails([]string{`cluster "none" not found`}, "why", "cluster", "none")
@@ -137,7 +137,7 @@ func TestNamespaceOfTheKubeconfigIsTheDefault(t *testing.T) {
 		user.Impersonate = "creator"
 	}
 	w.must(clientcmd.WriteToFile(*config, w.kubeconfig))
-	w.fails([]string{"name a namespace that you may look into"}, "get", "clusters")
+	w.fails([]string{"choose a namespace that you have access to"}, "get", "clusters")
 	for _, context := range config.Contexts {
 		context.Namespace = w.namespace
 	}
