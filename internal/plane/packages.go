@@ -112,7 +112,7 @@ func (p *Plane) publishPackages(ctx context.Context) error {
 		return err
 	}
 	to := transfer.Options{Address: p.config.registryHost(), CA: ca, Username: registry.User, Password: strings.TrimSpace(string(password))}
-	return shipped.Offer(ctx, to, key)
+	return shipped.PublishAll(ctx, to, key)
 }
 
 // registryHost returns the host of references to the registry.

@@ -11,7 +11,7 @@ import (
 	"github.com/distribution/distribution/v3/registry/api/errcode"
 )
 
-// User is the only one there is.
+// User is the only user of the registry.
 const User = "drover"
 
 const passwordSum = sha256.Size
@@ -19,17 +19,17 @@ const passwordSum = sha256.Size
 func readPassword(file string) ([passwordSum]byte, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return [passwordSum]byte{}, fmt.Errorf("reading the password of the registry: %w", err)
+		return [passwordSum]byte{}, fmt.Errorf("reading the registry's password: %w", err)
 	}
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 {
-		return [passwordSum]byte{}, fmt.Errorf("there is no password for the registry in %q: remove the file and run `drover up` to get a new one", file)
+		return [passwordSum]byte{}, fmt.Errorf("reading the registry's password: %q is empty\nDelete the file and run `drover up` to create a new password", file)
 	}
 	return sha256.Sum256(data), nil
 }
 
-// handler lets everybody read, and whoever has the password write. A password that is sent along is checked in any case, so that a login
-// with a wrong one fails.
+// handler allows everyone to read, and requires the password to write. It always checks a password
+// that a client sends, so that a login with a wrong password fails.
 func (s *Server) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
@@ -54,10 +54,10 @@ func (s *Server) authorized(r *http.Request) bool {
 	return ok && user == User && subtle.ConstantTimeCompare(sum[:], s.password[:]) == 1
 }
 
-// write lets a request through once nothing is being removed.
+// write handles a request that writes, after a running Collect has finished.
 func (s *Server) write(w http.ResponseWriter, r *http.Request) {
 	if err := s.writes.Acquire(r.Context(), 1); err != nil {
-		return // The client has gone.
+		return // the client disconnected
 	}
 	defer s.writes.Release(1)
 	s.app.ServeHTTP(w, r)

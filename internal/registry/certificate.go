@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// certificate is that of the server. It is read anew when its file changes, so that whoever connects next sees the renewed one.
+// certificate is the server's certificate. It is reloaded when its file changes, so that new
+// connections get the renewed certificate.
 type certificate struct {
 	certFile, keyFile string
 
@@ -17,7 +18,7 @@ type certificate struct {
 	since time.Time
 }
 
-// get returns the certificate in the files. While these are being replaced, the one before is as good.
+// get returns the certificate in the files, or the previous one while the files are being replaced.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -30,7 +31,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	case err == nil && loadErr == nil:
 		c.last, c.since = &loaded, info.ModTime()
 	case c.last == nil:
-		return nil, fmt.Errorf("loading the certificate of the registry: %w", loadErr)
+		return nil, fmt.Errorf("loading the registry's certificate: %w", loadErr)
 	}
 	return c.last, nil
 }

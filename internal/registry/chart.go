@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	// MaxChart is how large an archive may be. The manager takes no larger ones.
+	// MaxChart is the largest size of a chart archive that the manager accepts.
 	MaxChart = 64 << 20
-	// maxUnpacked bounds what is read of an archive that unpacks to very much.
+	// maxUnpacked limits how much of an archive is decompressed.
 	maxUnpacked = 1 << 30
 	maxMetadata = 1 << 20
 )
 
-// ErrNotAChart says that something is not the archive of a Helm chart.
+// ErrNotAChart is returned for data that isn't a valid chart archive.
 var ErrNotAChart = errors.New("not a chart archive")
 
-// chartName is what a part of a repository's name may be.
+// chartName matches a component of a repository name.
 var chartName = regexp.MustCompile(`^[a-z0-9]+([._-][a-z0-9]+)*$`)
 
-// Chart is the archive of a Helm chart, which was looked at.
+// Chart is a validated chart archive.
 type Chart struct {
 	Name, Version string
 
@@ -40,7 +40,7 @@ type Chart struct {
 	metadata []byte
 }
 
-// ReadChart refuses what Helm could not use: archives that are damaged or cut short, or without a chart's name and version in them.
+// ReadChart validates a chart archive: it must be complete and contain a chart's name and version.
 func ReadChart(archive []byte) (*Chart, error) {
 	text, dir, err := findMetadata(archive)
 	if err != nil {
@@ -48,33 +48,33 @@ func ReadChart(archive []byte) (*Chart, error) {
 	}
 	c := &Chart{archive: archive}
 	if c.metadata, err = yaml.YAMLToJSON(text); err != nil {
-		return nil, fmt.Errorf("%w: its Chart.yaml can't be read: %w", ErrNotAChart, err)
+		return nil, fmt.Errorf("%w: parsing Chart.yaml: %w", ErrNotAChart, err)
 	}
 	var about struct{ APIVersion, Name, Version string }
 	if err := json.Unmarshal(c.metadata, &about); err != nil {
-		return nil, fmt.Errorf("%w: its Chart.yaml can't be read: %w", ErrNotAChart, err)
+		return nil, fmt.Errorf("%w: parsing Chart.yaml: %w", ErrNotAChart, err)
 	}
 	c.Name, c.Version = about.Name, about.Version
 	_, err = semver.StrictNewVersion(strings.TrimPrefix(c.Version, "v"))
 	switch {
 	case about.APIVersion != "v1" && about.APIVersion != "v2":
-		return nil, fmt.Errorf("%w: its Chart.yaml has apiVersion %q, not v1 or v2", ErrNotAChart, about.APIVersion)
+		return nil, fmt.Errorf("%w: apiVersion %q in Chart.yaml, want v1 or v2", ErrNotAChart, about.APIVersion)
 	case !chartName.MatchString(c.Name):
-		return nil, fmt.Errorf("%w: a registry can't have a chart of the name %q", ErrNotAChart, c.Name)
+		return nil, fmt.Errorf("%w: chart name %q is not valid in a registry", ErrNotAChart, c.Name)
 	case c.Name != dir:
-		return nil, fmt.Errorf("%w: the chart %q is in a directory %q", ErrNotAChart, c.Name, dir)
+		return nil, fmt.Errorf("%w: chart %q is in directory %q", ErrNotAChart, c.Name, dir)
 	case err != nil:
-		return nil, fmt.Errorf("%w: its version %q is not like 1.2.3", ErrNotAChart, c.Version)
+		return nil, fmt.Errorf("%w: version %q is not a semantic version such as 1.2.3", ErrNotAChart, c.Version)
 	}
 	return c, nil
 }
 
-// findMetadata returns the Chart.yaml of the chart itself, not those of charts inside it, and the directory that it is in. It reads to the
-// end, since only that proves that nothing is missing.
+// findMetadata returns the Chart.yaml of the chart, not of its subcharts, and its directory. It
+// reads the whole archive to detect truncation.
 func findMetadata(archive []byte) (text []byte, dir string, err error) {
 	packed, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {
-		return nil, "", fmt.Errorf("it is not compressed with gzip: %w", err)
+		return nil, "", fmt.Errorf("decompressing: %w", err)
 	}
 	unpacked := &io.LimitedReader{R: packed, N: maxUnpacked}
 	entries := tar.NewReader(unpacked)
@@ -84,24 +84,24 @@ func findMetadata(archive []byte) (text []byte, dir string, err error) {
 			break
 		}
 		if err != nil {
-			return nil, "", fmt.Errorf("it is damaged, cut short or too large: %w", err)
+			return nil, "", fmt.Errorf("damaged, truncated or too large: %w", err)
 		}
 		if name := path.Clean(entry.Name); strings.Count(name, "/") != 1 || path.Base(name) != "Chart.yaml" || !fs.ValidPath(name) {
 			continue
 		}
 		if text != nil {
-			return nil, "", errors.New("there is more than one chart in it")
+			return nil, "", errors.New("more than one chart found")
 		}
 		dir = path.Dir(path.Clean(entry.Name))
 		if text, err = io.ReadAll(io.LimitReader(entries, maxMetadata)); err != nil {
-			return nil, "", fmt.Errorf("it is damaged or cut short: %w", err)
+			return nil, "", fmt.Errorf("damaged or truncated: %w", err)
 		}
 	}
 	if _, err := io.Copy(io.Discard, unpacked); err != nil {
-		return nil, "", fmt.Errorf("it is damaged or cut short: %w", err)
+		return nil, "", fmt.Errorf("damaged or truncated: %w", err)
 	}
 	if text == nil {
-		return nil, "", errors.New("there is no NAME/Chart.yaml in it")
+		return nil, "", errors.New("NAME/Chart.yaml not found")
 	}
 	return text, dir, nil
 }

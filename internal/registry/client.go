@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
+
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,9 +23,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/drover-dev/drover/internal/base/pki"
 )
 
-// Access is how the owner of a plane gets to its registry.
+// Access holds the address and credentials of a plane's registry.
 type Access struct {
 	// URL is https://host:port.
 	URL          string
@@ -33,34 +35,34 @@ type Access struct {
 	PasswordFile string
 }
 
-// Client speaks to a registry of Drover's.
+// Client is a client of a plane's registry.
 type Client struct {
 	base     *url.URL
 	http     *http.Client
 	password string
 }
 
-// Connect reads the files that are needed. It makes no request.
+// Connect reads the files of an Access and returns a client. It makes no request.
 func Connect(a Access) (*Client, error) {
 	base, err := url.Parse(a.URL)
 	if err != nil || base.Host == "" {
-		return nil, fmt.Errorf("the registry's address %q is not a URL", a.URL)
+		return nil, fmt.Errorf("invalid registry URL %q", a.URL)
 	}
 	ca, err := os.ReadFile(a.CAFile)
 	if err != nil {
-		return nil, fmt.Errorf("reading the CA of the registry: %w", err)
+		return nil, fmt.Errorf("reading the registry's CA: %w", err)
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(ca) {
-		return nil, fmt.Errorf("there is no certificate in %q", a.CAFile)
+	roots, err := pki.Pool(ca)
+	if err != nil {
+		return nil, fmt.Errorf("reading the registry's CA %q: %w", a.CAFile, err)
 	}
 	password, err := os.ReadFile(a.PasswordFile)
 	if err != nil {
-		return nil, fmt.Errorf("reading the password of the registry: %w", err)
+		return nil, fmt.Errorf("reading the registry's password: %w", err)
 	}
-	// Without a proxy: the registry is here.
-	trusting := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}}
-	return &Client{base: base, http: &http.Client{Transport: trusting}, password: string(bytes.TrimSpace(password))}, nil
+	// No proxy: the registry runs on this machine.
+	direct := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}}
+	return &Client{base: base, http: &http.Client{Transport: direct}, password: string(bytes.TrimSpace(password))}, nil
 }
 
 func (c *Client) options(ctx context.Context) []remote.Option {
@@ -70,22 +72,22 @@ func (c *Client) options(ctx context.Context) []remote.Option {
 	}
 }
 
-// Pushed says where something is now.
+// Pushed is the location of a pushed chart.
 type Pushed struct {
 	// Reference has the tag, Digest is that of the manifest.
 	Reference string `json:"reference"`
 	Digest    string `json:"digest"`
 }
 
-// Push puts a chart below a repository, and looks whether it can be read back.
+// Push pushes a chart below a repository and reads its content back.
 func (c *Client) Push(ctx context.Context, below string, chart *Chart) (Pushed, error) {
-	a, err := chart.artefact()
+	a, err := chart.artifact()
 	if err != nil {
 		return Pushed{}, err
 	}
 	repository, err := name.NewRepository(path.Join(c.base.Host, below, chart.Name))
 	if err != nil {
-		return Pushed{}, fmt.Errorf("%q is not a name for a repository: use lower-case words and slashes", below)
+		return Pushed{}, fmt.Errorf("invalid repository name %q: use lower-case words and slashes", below)
 	}
 	for _, b := range a.blobs {
 		if err := remote.WriteLayer(repository, static.NewLayer(b.content, types.MediaType(b.mediaType)), c.options(ctx)...); err != nil {
@@ -104,7 +106,8 @@ func (c *Client) Push(ctx context.Context, below string, chart *Chart) (Pushed, 
 	return Pushed{Reference: "oci://" + tag.String(), Digest: a.digest().String()}, nil
 }
 
-// check reads content back. A registry does not take content twice, so that what is damaged there stays damaged.
+// check reads content back. A registry doesn't overwrite existing content, so a push doesn't repair
+// damaged content.
 func (c *Client) check(ctx context.Context, repository name.Repository, b blob) error {
 	digest := b.descriptor().Digest.String()
 	layer, err := remote.Layer(repository.Digest(digest), c.options(ctx)...)
@@ -117,21 +120,21 @@ func (c *Client) check(ctx context.Context, repository name.Repository, b blob) 
 	}
 	defer content.Close()
 	if there, err := io.ReadAll(content); err != nil || !bytes.Equal(there, b.content) {
-		return fmt.Errorf("the registry has a damaged copy of %s: run `drover registry gc`, which removes it, and push again", digest)
+		return fmt.Errorf("content %s in the registry is damaged\nRun `drover registry gc` to delete it, and push again", digest)
 	}
 	return nil
 }
 
-// manifest is one that is sent as it is.
+// manifest is an encoded manifest.
 type manifest []byte
 
 // RawManifest implements remote.Taggable.
 func (m manifest) RawManifest() ([]byte, error) { return m, nil }
 
-// MediaType is what the registry is told.
+// MediaType sets the content type of the request.
 func (m manifest) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
 
-// Repository is one of a registry.
+// Repository is a repository and its tags.
 type Repository struct {
 	Name string   `json:"name"`
 	Tags []string `json:"tags"`
@@ -152,7 +155,7 @@ func (c *Client) List(ctx context.Context) ([]Repository, error) {
 	for _, n := range names {
 		tags, err := remote.List(registry.Repo(strings.Split(n, "/")...), c.options(ctx)...)
 		var answer *transport.Error
-		if err != nil && (!errors.As(err, &answer) || answer.StatusCode != http.StatusNotFound) { // The last tag may have gone.
+		if err != nil && (!errors.As(err, &answer) || answer.StatusCode != http.StatusNotFound) { // a repository without tags
 			return nil, fmt.Errorf("listing the tags of %q: %w", n, c.explain(err))
 		}
 		list = append(list, Repository{Name: n, Tags: append([]string{}, slices.Sorted(slices.Values(tags))...)})
@@ -160,7 +163,7 @@ func (c *Client) List(ctx context.Context) ([]Repository, error) {
 	return list, nil
 }
 
-// Collect has the registry remove what nothing refers to and what is older than age.
+// Collect deletes unreferenced content that is older than age.
 func (c *Client) Collect(ctx context.Context, age time.Duration) (Collected, error) {
 	where := c.base.JoinPath(collectPath)
 	where.RawQuery = url.Values{"age": {age.String()}}.Encode()
@@ -171,7 +174,7 @@ func (c *Client) Collect(ctx context.Context, age time.Duration) (Collected, err
 	request.SetBasicAuth(User, c.password)
 	response, err := c.http.Do(request)
 	if err != nil {
-		return Collected{}, fmt.Errorf("removing unused content: %w", c.explain(err))
+		return Collected{}, fmt.Errorf("deleting unreferenced content: %w", c.explain(err))
 	}
 	defer response.Body.Close()
 	var done Collected
@@ -180,18 +183,18 @@ func (c *Client) Collect(ctx context.Context, age time.Duration) (Collected, err
 		return done, err
 	}
 	text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<12))
-	return done, fmt.Errorf("removing unused content: the registry answers %s: %s", response.Status, strings.TrimSpace(string(text)))
+	return done, fmt.Errorf("deleting unreferenced content: registry responded %s: %s", response.Status, strings.TrimSpace(string(text)))
 }
 
-// explain says what to do about errors that a person can do something about.
+// explain adds a hint to errors that the user can fix.
 func (c *Client) explain(err error) error {
 	var answer *transport.Error
 	var failed *url.Error
 	switch {
 	case errors.As(err, &answer) && answer.StatusCode == http.StatusUnauthorized:
-		return fmt.Errorf("the registry at %s refuses the password of this home: is it that of another plane?", c.base.Host)
+		return fmt.Errorf("registry %s rejected the password of this home; it may belong to another plane", c.base.Host)
 	case errors.As(err, &failed):
-		return fmt.Errorf("the registry at %s does not answer (%w): see `drover status`", c.base.Host, failed.Err)
+		return fmt.Errorf("connecting to registry %s: %w\nTry: drover status", c.base.Host, failed.Err)
 	default:
 		return err
 	}

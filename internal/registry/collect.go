@@ -17,28 +17,28 @@ import (
 
 const (
 	collectPath = "/drover/collect"
-	// allWrites is more than there can be at a time.
+	// allWrites is larger than the possible number of concurrent writes.
 	allWrites = 1 << 30
-	// patience is how long removing waits for uploads to end.
-	patience = time.Minute
-	// uploadAge is how old an upload must be at least to be taken for abandoned.
+	// writesTimeout is how long Collect waits for running writes.
+	writesTimeout = time.Minute
+	// uploadAge is the minimum age of an abandoned upload.
 	uploadAge = 24 * time.Hour
-	// DefaultAge is ample for a push to get from its content to its manifest.
+	// DefaultAge is longer than a push takes between its first blob and its manifest.
 	DefaultAge = time.Hour
 )
 
-// Collected is what was removed.
+// Collected reports what Collect deleted.
 type Collected struct {
-	// Removed counts pieces of content that nothing refers to.
+	// Removed counts unreferenced blobs, and Bytes is their size.
 	Removed int   `json:"removed"`
 	Bytes   int64 `json:"bytes"`
-	// Uploads counts those that were begun and never ended.
+	// Uploads counts abandoned uploads.
 	Uploads int `json:"uploads"`
-	// Damaged is content that was not what its digest says. It has to be pushed again.
+	// Damaged lists content that didn't match its digest and must be pushed again.
 	Damaged []Damaged `json:"damaged,omitempty"`
 }
 
-// Damaged is content that nobody could use, and the repositories that refer to it.
+// Damaged is the digest of damaged content and the repositories that refer to it.
 type Damaged struct {
 	Digest       string   `json:"digest"`
 	Repositories []string `json:"repositories,omitempty"`
@@ -47,12 +47,12 @@ type Damaged struct {
 func (s *Server) serveCollect(w http.ResponseWriter, r *http.Request) {
 	age, err := time.ParseDuration(r.FormValue("age"))
 	if err != nil || age < 0 || r.Method != http.MethodPost {
-		http.Error(w, "POST with an age, as in ?age=1h, is wanted", http.StatusBadRequest)
+		http.Error(w, "want a POST request with an age such as ?age=1h", http.StatusBadRequest)
 		return
 	}
 	done, err := s.Collect(r.Context(), age)
 	if err != nil {
-		s.log.Error("Removing unused content failed", "error", err)
+		s.log.Error("Deleting unreferenced content failed", "error", err)
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
@@ -60,32 +60,32 @@ func (s *Server) serveCollect(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(done)
 }
 
-// Collect removes content that no manifest refers to and that is older than age, uploads that were given up, and what is damaged. Others
-// can read meanwhile, and write but for the last moment of it.
+// Collect deletes unreferenced content that is older than age, abandoned uploads and damaged
+// content. Reads continue while it runs; writes wait for its last phase.
 func (s *Server) Collect(ctx context.Context, age time.Duration) (Collected, error) {
 	found, err := s.store.survey(ctx)
 	if err != nil {
-		return Collected{}, fmt.Errorf("looking at content: %w", err)
+		return Collected{}, fmt.Errorf("reading content: %w", err)
 	}
-	wait, cancel := context.WithTimeout(ctx, patience)
+	wait, cancel := context.WithTimeout(ctx, writesTimeout)
 	defer cancel()
 	if err := s.writes.Acquire(wait, allWrites); err != nil {
-		return Collected{}, errors.New("uploads are under way and don't end: try again later")
+		return Collected{}, fmt.Errorf("timed out after %s waiting for running uploads", writesTimeout)
 	}
 	defer s.writes.Release(allWrites)
 	return s.store.collect(ctx, found, time.Now().Add(-age))
 }
 
-// piece is some content.
-type piece struct {
+// content describes a blob or manifest on disk.
+type content struct {
 	size    int64
 	since   time.Time
 	damaged bool
 }
 
-// survey reads all content.
-func (s *store) survey(ctx context.Context) (map[digest.Digest]piece, error) {
-	found := map[digest.Digest]piece{}
+// survey reads and verifies all content.
+func (s *store) survey(ctx context.Context) (map[digest.Digest]content, error) {
+	found := map[digest.Digest]content{}
 	err := s.namespace.Blobs().Enumerate(ctx, func(d digest.Digest) error {
 		info, err := s.driver.Stat(ctx, contentFile(d))
 		if isMissing(err) {
@@ -94,28 +94,28 @@ func (s *store) survey(ctx context.Context) (map[digest.Digest]piece, error) {
 		if err != nil {
 			return err
 		}
-		sound, err := s.sound(ctx, d)
-		found[d] = piece{size: info.Size(), since: info.ModTime(), damaged: !sound}
+		intact, err := s.intact(ctx, d)
+		found[d] = content{size: info.Size(), since: info.ModTime(), damaged: !intact}
 		return err
 	})
-	if isMissing(err) { // There has never been any.
+	if isMissing(err) { // the registry is empty
 		err = nil
 	}
 	return found, err
 }
 
-// sound tells whether content is what its digest says.
-func (s *store) sound(ctx context.Context, d digest.Digest) (bool, error) {
-	content, err := s.driver.Reader(ctx, contentFile(d), 0)
+// intact reports whether content matches its digest.
+func (s *store) intact(ctx context.Context, d digest.Digest) (bool, error) {
+	file, err := s.driver.Reader(ctx, contentFile(d), 0)
 	if err != nil {
 		return false, err
 	}
-	defer content.Close()
-	sum, err := d.Algorithm().FromReader(content)
+	defer file.Close()
+	sum, err := d.Algorithm().FromReader(file)
 	return sum == d, err
 }
 
-// references are the repositories that refer to each piece of content.
+// references maps content to the repositories that refer to it.
 type references map[digest.Digest]map[string]bool
 
 func (r references) add(d digest.Digest, repository string) {
@@ -125,9 +125,9 @@ func (r references) add(d digest.Digest, repository string) {
 	r[d][repository] = true
 }
 
-// collect removes what nothing refers to. What a damaged manifest referred to is not known, so nothing but that manifest goes then: it
-// can be pushed again before the next time.
-func (s *store) collect(ctx context.Context, found map[digest.Digest]piece, before time.Time) (Collected, error) {
+// collect deletes unreferenced and damaged content. The references of a damaged manifest are
+// unknown, so if there is one, unreferenced content stays until the next run.
+func (s *store) collect(ctx context.Context, found map[digest.Digest]content, before time.Time) (Collected, error) {
 	var done Collected
 	used, lost, err := s.references(ctx, found)
 	if err != nil {
@@ -148,17 +148,17 @@ func (s *store) collect(ctx context.Context, found map[digest.Digest]piece, befo
 			return done, err
 		}
 	}
-	done.Uploads, err = s.giveUp(ctx, earlier(before, time.Now().Add(-uploadAge)))
+	done.Uploads, err = s.purgeUploads(ctx, earlier(before, time.Now().Add(-uploadAge)))
 	return done, err
 }
 
-// giveUp removes uploads that were begun before a time.
-func (s *store) giveUp(ctx context.Context, before time.Time) (int, error) {
-	if _, err := s.driver.Stat(ctx, repositoriesDir); isMissing(err) { // Nothing was ever uploaded.
+// purgeUploads deletes uploads that started before a time.
+func (s *store) purgeUploads(ctx context.Context, before time.Time) (int, error) {
+	if _, err := s.driver.Stat(ctx, repositoriesDir); isMissing(err) { // the registry is empty
 		return 0, nil
 	}
-	given, errs := storage.PurgeUploads(ctx, s.driver, before, true)
-	return len(given), errors.Join(errs...)
+	purged, errs := storage.PurgeUploads(ctx, s.driver, before, true)
+	return len(purged), errors.Join(errs...)
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -168,12 +168,12 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// references reads all manifests. Lost says that one of them can't be read.
-func (s *store) references(ctx context.Context, found map[digest.Digest]piece) (used references, lost bool, err error) {
+// references reads all manifests. lost reports whether one of them is damaged.
+func (s *store) references(ctx context.Context, found map[digest.Digest]content) (used references, lost bool, err error) {
 	used = references{}
 	repositories, ok := s.namespace.(distribution.RepositoryEnumerator)
 	if !ok {
-		return nil, false, errors.New("the registry can't list its repositories")
+		return nil, false, errors.New("the storage driver cannot list repositories")
 	}
 	err = repositories.Enumerate(ctx, func(name string) error {
 		repository, err := s.repository(ctx, name)
@@ -186,7 +186,7 @@ func (s *store) references(ctx context.Context, found map[digest.Digest]piece) (
 		}
 		list, ok := manifests.(distribution.ManifestEnumerator)
 		if !ok {
-			return fmt.Errorf("repository %q can't list its manifests", name)
+			return fmt.Errorf("the storage driver cannot list the manifests of %q", name)
 		}
 		err = list.Enumerate(ctx, func(d digest.Digest) error {
 			used.add(d, name)
@@ -196,7 +196,7 @@ func (s *store) references(ctx context.Context, found map[digest.Digest]piece) (
 			}
 			return used.follow(ctx, manifests, d, name)
 		})
-		if isMissing(err) { // A repository with uploads only.
+		if isMissing(err) { // a repository that has only uploads
 			return nil
 		}
 		return err
@@ -207,15 +207,15 @@ func (s *store) references(ctx context.Context, found map[digest.Digest]piece) (
 	return used, lost, err
 }
 
-// follow adds what a manifest refers to.
+// follow adds the content that a manifest refers to.
 func (r references) follow(ctx context.Context, manifests distribution.ManifestService, d digest.Digest, name string) error {
 	manifest, err := manifests.Get(ctx, d)
 	var gone distribution.ErrManifestUnknownRevision
-	if errors.As(err, &gone) { // Its content was damaged once, and removed.
+	if errors.As(err, &gone) { // an earlier run deleted the damaged manifest
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("manifest %s of %q: %w", d, name, err)
+		return fmt.Errorf("reading manifest %s of %q: %w", d, name, err)
 	}
 	for _, part := range manifest.References() {
 		r.add(part.Digest, name)

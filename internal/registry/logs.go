@@ -9,30 +9,30 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// passOnLogs has distribution, which knows one logger for the whole process, say what is wrong with the registry and nothing else: no
-// accesses, and no requests that were wrong themselves.
-func passOnLogs(log *slog.Logger) {
+// redirectLogs sends distribution's logs, which use a global logger, to log. It keeps only errors of
+// the registry itself: no access logs and no invalid requests.
+func redirectLogs(log *slog.Logger) {
 	logrus.SetOutput(io.Discard)
 	logrus.SetLevel(logrus.ErrorLevel)
-	logrus.StandardLogger().ReplaceHooks(logrus.LevelHooks{logrus.ErrorLevel: {passOn{log}}})
+	logrus.StandardLogger().ReplaceHooks(logrus.LevelHooks{logrus.ErrorLevel: {redirect{log}}})
 }
 
-type passOn struct{ log *slog.Logger }
+type redirect struct{ log *slog.Logger }
 
 // Levels implements logrus.Hook.
-func (passOn) Levels() []logrus.Level { return []logrus.Level{logrus.ErrorLevel} }
+func (redirect) Levels() []logrus.Level { return []logrus.Level{logrus.ErrorLevel} }
 
-// Fire implements logrus.Hook. Of the fields, those are left out that a client decides on, but for the repository.
-func (p passOn) Fire(e *logrus.Entry) error {
+// Fire implements logrus.Hook. It drops the fields that clients control, except the repository.
+func (p redirect) Fire(e *logrus.Entry) error {
 	if status, ok := e.Data["http.response.status"].(int); ok && status < http.StatusInternalServerError {
 		return nil
 	}
-	args := []any{"what", e.Message}
+	args := []any{"message", e.Message}
 	for _, key := range []string{"vars.name", "err.message", "err.detail"} {
 		if value, ok := e.Data[key]; ok {
 			args = append(args, key, fmt.Sprint(value))
 		}
 	}
-	p.log.Error("The registry has a problem", args...)
+	p.log.Error("Registry error", args...)
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"path"
 )
 
-// Pack makes an archive of a chart in a directory. The same files give the same bytes on every machine and with every compiler: nothing
-// but names and content goes in, and nothing is compressed.
+// Pack packages the chart in a directory. The archive is reproducible on every machine and with
+// every compiler: it contains only names and content, and is not compressed.
 func Pack(files fs.FS, dir string) ([]byte, error) {
 	var out bytes.Buffer
 	packed, err := gzip.NewWriterLevel(&out, gzip.NoCompression)

@@ -13,10 +13,10 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// ChartsRepository is what the repositories of charts are below, unless somebody chooses another.
+// ChartsRepository is the default parent of chart repositories.
 const ChartsRepository = "charts"
 
-// preload offers the charts in a file system, one for each directory.
+// preload adds the charts in a file system, one per directory.
 func (s *store) preload(ctx context.Context, charts fs.FS, log *slog.Logger) error {
 	dirs, err := fs.ReadDir(charts, ".")
 	if err != nil {
@@ -34,16 +34,17 @@ func (s *store) preload(ctx context.Context, charts fs.FS, log *slog.Logger) err
 		if err != nil {
 			return fmt.Errorf("chart %q: %w", dir.Name(), err)
 		}
-		if err := s.offer(ctx, chart, log); err != nil {
+		if err := s.addShipped(ctx, chart, log); err != nil {
 			return fmt.Errorf("chart %q: %w", dir.Name(), err)
 		}
 	}
 	return nil
 }
 
-// offer puts a chart in unless it is there. What somebody else has put there in that version stays.
-func (s *store) offer(ctx context.Context, c *Chart, log *slog.Logger) error {
-	wanted, err := c.artefact(shipped)
+// addShipped adds a chart that ships with Drover. It keeps a chart of the same version that a user
+// pushed.
+func (s *store) addShipped(ctx context.Context, c *Chart, log *slog.Logger) error {
+	wanted, err := c.artifact(shipped)
 	if err != nil {
 		return err
 	}
@@ -55,18 +56,18 @@ func (s *store) offer(ctx context.Context, c *Chart, log *slog.Logger) error {
 	var unknown distribution.ErrTagUnknown
 	switch {
 	case err != nil && !errors.As(err, &unknown) && !isMissing(err):
-		return fmt.Errorf("looking for version %s: %w", c.Version, err)
+		return fmt.Errorf("reading tag %s: %w", wanted.tag, err)
 	case err == nil && there.Digest == wanted.digest() && complete(ctx, repository, wanted):
 		return nil
 	case err == nil && there.Digest != wanted.digest() && !ours(ctx, repository, there.Digest):
-		log.Info("A chart of another origin is in the place of one that ships with Drover", "chart", c.Name, "version", c.Version)
+		log.Info("Keeping a pushed chart instead of the one that ships with Drover", "chart", c.Name, "version", c.Version)
 		return nil
 	}
 	return s.put(ctx, repository, wanted)
 }
 
-// complete tells whether all of an artefact is there and undamaged.
-func complete(ctx context.Context, repository distribution.Repository, a *artefact) bool {
+// complete reports whether the repository contains all of an artifact, undamaged.
+func complete(ctx context.Context, repository distribution.Repository, a *artifact) bool {
 	for _, b := range a.blobs {
 		wanted := digest.FromBytes(b.content)
 		if content, err := repository.Blobs(ctx).Get(ctx, wanted); err != nil || digest.FromBytes(content) != wanted {
@@ -81,7 +82,7 @@ func complete(ctx context.Context, repository distribution.Repository, a *artefa
 	return err == nil && digest.FromBytes(content) == a.digest()
 }
 
-// ours tells whether Drover put a manifest there. One that can't be read is of no use to anybody.
+// ours reports whether Drover may replace a manifest: it ships with Drover, or is unreadable.
 func ours(ctx context.Context, repository distribution.Repository, d digest.Digest) bool {
 	manifest, err := manifestOf(ctx, repository, d)
 	if err != nil {
@@ -99,8 +100,9 @@ func manifestOf(ctx context.Context, repository distribution.Repository, d diges
 	return manifests.Get(ctx, d)
 }
 
-// put writes an artefact, the tag last. Content is not replaced by what is written, so what may be damaged goes first.
-func (s *store) put(ctx context.Context, repository distribution.Repository, a *artefact) error {
+// put writes an artifact, the tag last. It deletes existing content first, which may be damaged,
+// because writing doesn't replace it.
+func (s *store) put(ctx context.Context, repository distribution.Repository, a *artifact) error {
 	for _, b := range append(a.blobs, blob{v1.MediaTypeImageManifest, a.manifest}) {
 		if err := s.remove(digest.FromBytes(b.content)); err != nil {
 			return err
@@ -108,7 +110,7 @@ func (s *store) put(ctx context.Context, repository distribution.Repository, a *
 	}
 	for _, b := range a.blobs {
 		if _, err := repository.Blobs(ctx).Put(ctx, b.mediaType, b.content); err != nil {
-			return fmt.Errorf("writing: %w", err)
+			return fmt.Errorf("writing a blob: %w", err)
 		}
 	}
 	manifest, about, err := distribution.UnmarshalManifest(v1.MediaTypeImageManifest, a.manifest)

@@ -21,35 +21,35 @@ const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
 	stopTimeout   = 5 * time.Second
-	// pageSize bounds an answer to a question for repositories.
+	// pageSize is the largest number of repositories in one response.
 	pageSize = 1000
 )
 
-// Options of a Server. All but Charts are needed.
+// Options configure a Server. All except Charts are required.
 type Options struct {
-	// Dir holds everything. One server at a time may use it.
+	// Dir holds all content. Only one server at a time may use it.
 	Dir string
-	// CertFile and KeyFile are read anew when they change.
+	// CertFile and KeyFile are reloaded when they change.
 	CertFile, KeyFile string
-	// PasswordFile has the password of User.
+	// PasswordFile contains the password of User.
 	PasswordFile string
-	// Charts has a directory for each chart that is offered from the start.
+	// Charts contains a directory for each chart to preload.
 	Charts fs.FS
 	Log    *slog.Logger
 }
 
-// Server is a registry. Make one with Open.
+// Server is a registry. Create one with Open.
 type Server struct {
 	log         *slog.Logger
 	store       *store
 	app         http.Handler
 	certificate *certificate
 	password    [passwordSum]byte
-	// writes are counted, so that nothing is written while content is removed.
+	// writes counts the running writes, so that Collect can wait for them.
 	writes *semaphore.Weighted
 }
 
-// Open prepares a registry over a directory, and puts in the charts that it is to offer where they are missing.
+// Open opens a registry over a directory and adds missing charts.
 func Open(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{
 		log: o.Log, certificate: &certificate{certFile: o.CertFile, keyFile: o.KeyFile},
@@ -62,20 +62,20 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	if _, err := s.certificate.get(nil); err != nil {
 		return nil, err
 	}
-	passOnLogs(o.Log)
+	redirectLogs(o.Log)
 	if s.store, err = openStore(ctx, o.Dir); err != nil {
 		return nil, fmt.Errorf("opening registry %q: %w", o.Dir, err)
 	}
 	if o.Charts != nil {
 		if err := s.store.preload(ctx, o.Charts, o.Log); err != nil {
-			return nil, fmt.Errorf("filling registry %q: %w", o.Dir, err)
+			return nil, fmt.Errorf("preloading charts into registry %q: %w", o.Dir, err)
 		}
 	}
 	s.app, err = newApp(ctx, o.Dir)
 	return s, err
 }
 
-// newApp makes distribution's handler, which has no other way than a panic to say that something is wrong.
+// newApp returns distribution's handler, whose constructor reports errors by panicking.
 func newApp(ctx context.Context, dir string) (app http.Handler, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -85,14 +85,14 @@ func newApp(ctx context.Context, dir string) (app http.Handler, err error) {
 	return handlers.NewApp(ctx, settings(dir)), nil
 }
 
-// settings leave everything off that works in the background or talks to others.
+// settings disables background work and connections to other servers.
 func settings(dir string) *configuration.Configuration {
 	c := &configuration.Configuration{}
 	c.Storage = configuration.Storage{
 		"filesystem": {"rootdirectory": dir},
 		"delete":     {"enabled": true},
 		"redirect":   {"disable": true},
-		// Uploads are removed by Collect only.
+		// Only Collect deletes uploads.
 		"maintenance": {"uploadpurging": map[any]any{"enabled": false}},
 	}
 	c.Catalog.MaxEntries = pageSize
@@ -100,12 +100,12 @@ func settings(dir string) *configuration.Configuration {
 	return c
 }
 
-// Serve answers on all listeners until ctx ends, then lets requests end, for a while.
+// Serve serves on all listeners until ctx ends, and then waits a few seconds for open requests.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	server := &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificate.get},
-		// Clients that don't trust the certificate, or are not TLS at all, are their own trouble.
+		// Failed TLS handshakes are problems of the client.
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	ended := make(chan error, len(listeners))

@@ -15,11 +15,11 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
-// threads bounds how many files are open at a time.
+// threads limits the number of open files.
 const threads = 64
 
-// store is what a registry keeps, without the way over HTTP. Nothing of it is kept in memory, so that it and distribution's handler can
-// work on the same directory.
+// store accesses the content of a registry directly. It caches nothing, so that it can share the
+// directory with distribution's handler.
 type store struct {
 	driver    driver.StorageDriver
 	namespace distribution.Namespace
@@ -41,20 +41,20 @@ func openStore(ctx context.Context, dir string) (*store, error) {
 func (s *store) repository(ctx context.Context, name string) (distribution.Repository, error) {
 	named, err := reference.WithName(name)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a name for a repository: %w", name, err)
+		return nil, fmt.Errorf("invalid repository name %q: %w", name, err)
 	}
 	return s.namespace.Repository(ctx, named)
 }
 
-// remove removes content, whoever refers to it.
+// remove deletes content, even if manifests refer to it.
 func (s *store) remove(d digest.Digest) error {
 	if err := s.vacuum.RemoveBlob(d.String()); err != nil && !isMissing(err) {
-		return fmt.Errorf("removing %s: %w", d, err)
+		return fmt.Errorf("deleting %s: %w", d, err)
 	}
 	return nil
 }
 
-// Where distribution keeps things.
+// Directories of distribution's layout on disk.
 const (
 	repositoriesDir = "/docker/registry/v2/repositories"
 	contentDir      = "/docker/registry/v2/blobs"

@@ -31,36 +31,35 @@ func newBuild(io *ui.IO) *cobra.Command {
 	o := &buildOptions{}
 	cmd := &cobra.Command{
 		Use:   "build PATH",
-		Short: "Make a bundle out of charts",
-		Long: `Make a bundle out of charts. PATH is a file that lists them, or a directory of charts,
-each of which becomes a package with the name of its chart.
+		Short: "Build a bundle from charts",
+		Long: `Build a bundle from charts. PATH is a definition file, or a directory in which each
+chart becomes a package.
 
-Charts are directories or archives. Directories are packed, always into the same
-bytes, and the bundle has the digests that the charts will have in a registry. So the
-same charts give the same bundle, and "drover bundle push" needs the very same ones:
-keep them with --charts. A chart's values.schema.json becomes the schema that config
-of the package is held against.
+A chart is a directory or an archive. Directories are packaged reproducibly, and the
+bundle contains the digest that each chart has in a registry. Keep the archives with
+--charts, because "drover bundle push" needs exactly these. The values.schema.json of a
+chart becomes the schema that validates the config of the package.
 
-A file that lists charts looks like this. Names of files are relative to it:
+A definition file looks like this. File names are relative to it:
 
   kubeVersion: "1.36"        # or --kube-version
-  build: 1                   # or --build: a higher one for each new bundle
+  build: 1                   # or --build: increase it with each bundle
   packages:
-  - versions:                # the latest first
+  - versions:                # latest first
     - chart: charts/hello    # a directory, or hello-1.0.0.tgz
-      images:                # what it needs, for "drover bundle copy"
+      images:                # copied by "drover bundle copy"
       - repository: hello/server
         digest: sha256:0123…
-      dependencies: [base]   # packages of this bundle that must be there first
-  - name: base               # the chart's, if it is not given
-    workloadonly: true       # keep it off the management cluster
-    repository: team/base    # charts/NAME, if it is not given
+      dependencies: [base]   # packages of this bundle to install first
+  - name: base               # default: the name of the chart
+    workloadonly: true       # reject it on the management cluster
+    repository: team/base    # default: charts/NAME
     versions:
     - chart: charts/base
-      schema: base.json      # the chart's, if it is not given
-      kubeVersions: ["1.36"] # leave it out of bundles for others
+      schema: base.json      # default: the schema of the chart
+      kubeVersions: ["1.36"] # only in bundles for these versions
 
-The bundle is written to NAME.yaml. It is not signed; see "drover bundle sign".`,
+The unsigned bundle is written to NAME.yaml. Sign it with "drover bundle sign".`,
 		Example: `  drover bundle build bundle.yaml --charts out
   drover bundle build charts/ --kube-version 1.36 --build 7 --charts out
   for v in 1.35 1.36; do drover bundle build bundle.yaml --kube-version $v; done`,
@@ -68,17 +67,17 @@ The bundle is written to NAME.yaml. It is not signed; see "drover bundle sign".`
 		ValidArgsFunction: completeFiles(1, "yaml", "yml"),
 		RunE:              func(_ *cobra.Command, args []string) error { return o.run(io, args[0]) },
 	}
-	cmd.Flags().StringVar(&o.kubernetes, "kube-version", "", "minor `version` of Kubernetes that the bundle is for, such as 1.36")
-	cmd.Flags().IntVar(&o.build, "build", 0, "`number` that tells bundles for the same version apart")
+	cmd.Flags().StringVar(&o.kubernetes, "kube-version", "", "Kubernetes minor `version` of the bundle, such as 1.36")
+	cmd.Flags().IntVar(&o.build, "build", 0, "`number` of the bundle among those for the same Kubernetes version")
 	cmd.Flags().StringVar(&o.minimum, "min-version", "", "oldest `version` of Drover that can use the bundle")
-	cmd.Flags().StringVarP(&o.file, "file", "f", "", "`file` to write the bundle to, - for the standard output (default NAME.yaml)")
-	cmd.Flags().StringVar(&o.charts, "charts", "", "`directory` to write the archives of the charts to")
+	cmd.Flags().StringVarP(&o.file, "file", "f", "", "`file` to write the bundle to, or - for standard output (default NAME.yaml)")
+	cmd.Flags().StringVar(&o.charts, "charts", "", "`directory` to write the chart archives to")
 	_ = cmd.MarkFlagDirname("charts")
 	o.output.AddFlag(cmd)
 	return cmd
 }
 
-// builtReport is what -o json prints.
+// builtReport is the output of build.
 type builtReport struct {
 	Bundle   string         `json:"bundle"`
 	File     string         `json:"file"`
@@ -130,7 +129,7 @@ func (o *buildOptions) run(io *ui.IO, from string) error {
 func read(from string) (*pack.Definition, error) {
 	info, err := os.Stat(from)
 	if err != nil {
-		return nil, fmt.Errorf("reading what the bundle is made of: %w", err)
+		return nil, fmt.Errorf("reading the definition of the bundle: %w", err)
 	}
 	if info.IsDir() {
 		return pack.FromDirectory(from)
@@ -143,7 +142,7 @@ func (o *buildOptions) writeCharts(built *pack.Built) ([]string, error) {
 	if o.charts == "" {
 		return files, nil
 	}
-	if err := os.MkdirAll(o.charts, 0o755); err != nil { //nolint:gosec // Charts are for everybody.
+	if err := os.MkdirAll(o.charts, 0o755); err != nil { //nolint:gosec // charts are public
 		return nil, fmt.Errorf("writing charts: %w", err)
 	}
 	for i, chart := range built.Charts {

@@ -1,5 +1,6 @@
-// Package bundle holds the commands for those who publish packages: build, keygen, sign, verify, push, pull, diff and copy. They parse and
-// print; packages bundle, pack and transfer do the work.
+// Package bundle implements the commands for publishers of packages: build, keygen, sign, verify,
+// push, pull, diff and copy. It parses flags and prints results; packages bundle, pack and transfer
+// do the work.
 package bundle
 
 import (
@@ -9,31 +10,31 @@ import (
 	"github.com/drover-dev/drover/internal/cli/verb"
 )
 
-const long = `Make, sign, publish and move bundles. A bundle is a signed list of charts for one
-minor version of Kubernetes: what clusters may install as packages.
+const long = `Build, sign, publish and copy bundles. A bundle is a signed list of charts for one
+Kubernetes minor version, which clusters can install as packages.
 
   drover bundle keygen release.key              # once
-  drover bundle build bundle.yaml --charts out  # charts and a bundle out of a list
+  drover bundle build bundle.yaml --charts out  # package the charts and list them in a bundle
   drover bundle sign v1-36-1.yaml --key release.key
-  drover bundle push v1-36-1.yaml --charts out  # to the plane's own registry
+  drover bundle push v1-36-1.yaml --charts out  # to the plane's registry
   drover bundle copy plane site.tar --kube-version 1.36
   drover bundle copy site.tar oci://registry.example.com/packages
 
-A bundle can be named in these ways:
+Commands accept a bundle in these forms:
 
-  FILE                           a file, or - for the standard input
+  FILE                           a file, or - for standard input
   v1-36-1 or v1-36-latest        a tag in --registry
-  oci://HOST/PATH/REPOSITORY:TAG anywhere else
+  oci://HOST/PATH/REPOSITORY:TAG a tag in any registry
 
-Registries other than the plane's own are opened with what "docker login" or "helm
-registry login" wrote down. See "drover bundle copy --help" for air gaps.`
+Credentials for registries other than the plane's come from "docker login" or "helm
+registry login". For air-gapped sites, see "drover bundle copy --help".`
 
 // NewCommand is "drover bundle".
 func NewCommand(io *ui.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "bundle",
 		Aliases: []string{"bundles"},
-		Short:   "Make, sign, publish and move bundles of packages",
+		Short:   "Build, sign, publish and copy bundles of packages",
 		Long:    long,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -42,7 +43,7 @@ func NewCommand(io *ui.IO) *cobra.Command {
 	return cmd
 }
 
-// AddCommands puts "drover bundle" into a group, and what those who know packages look for below its verb.
+// AddCommands adds "drover bundle" to a group, and "drover copy packages", its compatible spelling.
 func AddCommands(root *cobra.Command, group string, io *ui.IO) {
 	cmd := NewCommand(io)
 	cmd.GroupID = group
@@ -50,12 +51,12 @@ func AddCommands(root *cobra.Command, group string, io *ui.IO) {
 	verb.Of(root, group, "copy").AddCommand(newCopyPackages(io))
 }
 
-// completeFiles offers files with the endings to a shell, for as many arguments as there may be.
-func completeFiles(most int, endings ...string) cobra.CompletionFunc {
+// completeFiles completes up to limit arguments with files that have one of the extensions.
+func completeFiles(limit int, extensions ...string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) >= most {
+		if len(args) >= limit {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return endings, cobra.ShellCompDirectiveFilterFileExt
+		return extensions, cobra.ShellCompDirectiveFilterFileExt
 	}
 }

@@ -138,7 +138,7 @@ func (r result) says(t *testing.T, code int, words ...string) {
 	}
 }
 
-func TestABundleIsMadeOfAList(t *testing.T) {
+func TestBuildFromDefinition(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	r := d.run("build", "@bundle.yaml", "-f", "@first.yaml", "--charts", "@out")
@@ -166,7 +166,7 @@ func TestABundleIsMadeOfAList(t *testing.T) {
 	d.run("build", "@bundle.yaml", "-f", "@third.yaml", "--kube-version", "1.35", "--build", "7").says(t, 1, "package not found in bundle (v1-35-7): base")
 }
 
-func TestABundleIsMadeOfADirectory(t *testing.T) {
+func TestBuildFromDirectory(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.must("build", "@charts", "--kube-version", "v1.36", "--build", "3", "-f", "@v.yaml", "--charts", "@out", "--min-version", "v0.2.0")
@@ -182,7 +182,7 @@ func TestABundleIsMadeOfADirectory(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeBuiltIsSaid(t *testing.T) {
+func TestBuildErrors(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.write("empty/README.md", "")
@@ -198,14 +198,14 @@ func TestWhatCannotBeBuiltIsSaid(t *testing.T) {
 		want string
 	}{
 		"no such file":    {[]string{"@x.yaml"}, "no such file"},
-		"no charts":       {[]string{"@empty", "--kube-version", "1.36", "--build", "1"}, "there is no chart in"},
+		"no charts":       {[]string{"@empty", "--kube-version", "1.36", "--build", "1"}, "no charts found in"},
 		"no version":      {[]string{"@charts", "--build", "1"}, "please specify kube-version as <major>.<minor>"},
 		"bad version":     {[]string{"@charts", "--build", "1", "--kube-version", "1.36.3"}, "please specify kube-version as <major>.<minor>"},
-		"no build":        {[]string{"@charts", "--kube-version", "1.36"}, "needs a build number"},
+		"no build":        {[]string{"@charts", "--kube-version", "1.36"}, "build number must be at least 1"},
 		"a typo":          {[]string{"@typo.yaml"}, `unknown field "kubeVersions"`},
-		"no packages":     {[]string{"@none.yaml"}, "there are no packages in it"},
+		"no packages":     {[]string{"@none.yaml"}, "the bundle contains no packages"},
 		"no chart":        {[]string{"@lost.yaml"}, "nowhere"},
-		"another name":    {[]string{"@charts", "--kube-version", "1.36", "--build", "1"}, `the chart "another" is in a directory "other"`},
+		"another name":    {[]string{"@charts", "--kube-version", "1.36", "--build", "1"}, `chart "another" is in directory "other"`},
 		"an endless loop": {[]string{"@loop.yaml"}, "refers to itself"},
 	}
 	for name, tt := range tests {
@@ -226,7 +226,7 @@ func TestSigningAndVerifying(t *testing.T) {
 	d.run("verify", "@v1-36-1.yaml", "--key", "@other.key.pub").says(t, 1, "The signature is invalid for the configured public key: ")
 	d.run("verify", "@v1-36-1.yaml").says(t, 2, "--key")
 	d.run("verify", "@v1-36-1.yaml", "--key", "@release.key").says(t, 1, "not a PUBLIC KEY")
-	d.run("keygen", "@release.key").says(t, 1, "keys are never replaced")
+	d.run("keygen", "@release.key").says(t, 1, "keys are never overwritten")
 
 	d.write("mirrored.yaml", strings.Replace(d.read("v1-36-1.yaml"), "repository: team/base", "registry: mirror.example.com\n      repository: mirror/base", 1))
 	d.run("verify", "@mirrored.yaml", "--key", "@release.key.pub").says(t, 0)
@@ -239,7 +239,7 @@ func TestSigningAndVerifying(t *testing.T) {
 	d.pipe(strings.Replace(strict.out, "repository: team/base", "repository: mirror/base", 1), "verify", "-", "--key", "@release.key.pub").says(t, 1, "The signature is invalid")
 }
 
-func TestOpenSSLMakesKeysToo(t *testing.T) {
+func TestSignWithOpenSSLKey(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.must("build", "@bundle.yaml", "-f", "@v1-36-1.yaml")
@@ -252,7 +252,7 @@ func TestOpenSSLMakesKeysToo(t *testing.T) {
 	d.must("verify", "@v1-36-1.yaml", "--key", "@release.key.pub")
 }
 
-func TestWhatCannotBeSignedIsSaid(t *testing.T) {
+func TestSignErrors(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.signed()
@@ -260,9 +260,9 @@ func TestWhatCannotBeSignedIsSaid(t *testing.T) {
 	d.write("no.key", "secret words\n")
 	d.write("bad.yaml", strings.Replace(before, "name: v1-36-1", "name: mine", 1))
 	d.run("sign", "@v1-36-1.yaml").says(t, 2, "drover bundle keygen")
-	d.run("sign", "@v1-36-1.yaml", "--key", "@release.key.pub").says(t, 1, "there is no private key")
+	d.run("sign", "@v1-36-1.yaml", "--key", "@release.key.pub").says(t, 1, "no private key")
 	d.run("sign", "@v1-36-1.yaml", "--key", "@release.key", "--exclude", "env").says(t, 1, "invalid selector(s) provided")
-	d.run("sign", "@bad.yaml", "--key", "@release.key").says(t, 1, "Invalid bundle name", "is not signed")
+	d.run("sign", "@bad.yaml", "--key", "@release.key").says(t, 1, "Invalid bundle name", "was not signed")
 	if r := d.run("sign", "@v1-36-1.yaml", "--key", "@no.key"); r.code != 1 || strings.Contains(r.err, "secret") {
 		t.Errorf("a key was told: %s", r.err)
 	}
@@ -281,7 +281,7 @@ func TestPushAndPull(t *testing.T) {
 
 	d.run(with("push", "@v1-36-1.yaml")...).says(t, 1, "chart charts/hello:1.0.0", "nothing was written", "--charts")
 	d.run(with("push", "@v1-36-1.yaml", "--charts", "@out")...).says(t, 0, "chart   charts/hello:1.0.0: sent", "/site/eks-anywhere-packages-bundles:v1-36-1\n", ":v1-36-latest\n")
-	d.run(with("push", "@v1-36-1.yaml", "--charts", "@out")...).says(t, 0, "chart   charts/hello:1.0.0: there already", "Sent 0 B of")
+	d.run(with("push", "@v1-36-1.yaml", "--charts", "@out")...).says(t, 0, "chart   charts/hello:1.0.0: already exists", "Sent 0 B of")
 
 	for _, args := range [][]string{{"v1-36-1"}, {"--kube-version", "1.36"}, {"oci://" + r.Host + "/site/eks-anywhere-packages-bundles:v1-36-1"}} {
 		pulled := d.run(with(append([]string{"pull", "--key", "@release.key.pub"}, args...)...)...)
@@ -308,7 +308,7 @@ func TestPushAndPull(t *testing.T) {
 	d.run("pull", "v1-36-1", "--registry", r.Host+"/site").says(t, 1, "--plain-http")
 }
 
-func TestAnUnsignedBundleIsPushedWithAWarning(t *testing.T) {
+func TestPushWarnsOfUnsignedBundle(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	r := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{ServerOptions: artifacttest.ServerOptions{TLS: true}})
@@ -351,7 +351,7 @@ packages:
 	if diff := cmp.Diff(want, got.out); diff != "" {
 		t.Errorf("difference (-want +got):\n%s", diff)
 	}
-	d.run("diff", "v1-36-latest", "@v1-36-1.yaml", "--registry", r.Host, "--plain-http").says(t, 0, "They have the same packages.")
+	d.run("diff", "v1-36-latest", "@v1-36-1.yaml", "--registry", r.Host, "--plain-http").says(t, 0, "No differences.")
 	d.run("diff", "v1-36-7", "@v1-36-1.yaml", "--registry", r.Host, "--plain-http").says(t, 2, "not found")
 	var parsed bundle.Difference
 	must(t, json.Unmarshal([]byte(d.run("diff", "@v1-36-1.yaml", "@v1-36-2.yaml", "-o", "json").out), &parsed))
@@ -383,7 +383,7 @@ func TestCopyThroughAnArchive(t *testing.T) {
 		t.Error("a dry run wrote an archive")
 	}
 	d.run(append([]string{"copy", from, "@site.tar", "--bundle", "v1-36-1"}, pictures...)...).says(t, 0, "site.tar")
-	d.run(append([]string{"copy", from, "@site.tar", "--bundle", "v1-36-1"}, pictures...)...).says(t, 1, "there already")
+	d.run(append([]string{"copy", from, "@site.tar", "--bundle", "v1-36-1"}, pictures...)...).says(t, 1, "already exists")
 
 	other := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{})
 	to := "oci://" + other.Host + "/mirror"
@@ -404,7 +404,7 @@ func TestCopyThroughAnArchive(t *testing.T) {
 	d.run("copy", "@site.tar", to, "--plain-http", "--bundle", "v1-36-9").says(t, 2, "v1-36-1")
 	d.run("copy", from, to, "--plain-http").says(t, 2, "--kube-version")
 	d.run("copy", to, to).says(t, 2, "the same")
-	d.run("copy", "@bundle.yaml", to).says(t, 1, "no archive of a bundle")
+	d.run("copy", "@bundle.yaml", to).says(t, 1, "not a bundle archive")
 }
 
 func TestCopyPackages(t *testing.T) {
@@ -418,7 +418,7 @@ func TestCopyPackages(t *testing.T) {
 	run := func(args ...string) result {
 		return d.run(append(append([]string{"copy", "packages"}, args...), source...)...)
 	}
-	run(to.Host+"/mirror", "--kube-version", "1.36").says(t, 1, "the registry answered 400")
+	run(to.Host+"/mirror", "--kube-version", "1.36").says(t, 1, "registry responded 400")
 	run(to.Host+"/mirror", "--kube-version", "1.36", "--dst-insecure", "--dry-run").says(t, 0, "Would send")
 	run(to.Host+"/mirror", "--kube-version", "1.36", "--dst-insecure").says(t, 0, "/mirror/eks-anywhere-packages-bundles:v1-36-latest")
 	d.run("verify", "v1-36-1", "--registry", to.Host+"/mirror", "--insecure-skip-tls-verify", "--key", "@release.key.pub").says(t, 0)
@@ -427,7 +427,7 @@ func TestCopyPackages(t *testing.T) {
 	d.run("copy", "packages", to.Host, "--kube-version", "1.36").says(t, 2, "--src-image-registry")
 }
 
-func TestWithoutAPlane(t *testing.T) {
+func TestCommandsWithoutPlane(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.signed()
@@ -438,7 +438,7 @@ func TestWithoutAPlane(t *testing.T) {
 	}
 }
 
-func TestEveryCommandTeaches(t *testing.T) {
+func TestEveryCommandHasHelpAndExamples(t *testing.T) {
 	t.Parallel()
 	for _, c := range cli.NewCommand(&ui.IO{}).Commands() {
 		if len(c.Long) < 200 || c.Example == "" {

@@ -14,7 +14,7 @@ import (
 )
 
 type copyOptions struct {
-	places
+	registries
 
 	output     ui.Output
 	kubernetes string
@@ -23,7 +23,7 @@ type copyOptions struct {
 	keys       []string
 	skipImages bool
 	dryRun     bool
-	// toPlainHTTP and toInsecure are for the target only.
+	// toPlainHTTP and toInsecure apply only to the target.
 	toPlainHTTP, toInsecure bool
 }
 
@@ -33,25 +33,23 @@ func newCopy(io *ui.IO) *cobra.Command {
 		Use:   "copy SOURCE TARGET",
 		Short: "Copy a bundle with its charts and images",
 		Long: `Copy a bundle with all its charts and images between registries, or to and from an
-archive, which can be carried to where no network goes. SOURCE and TARGET are
+archive for air-gapped sites. SOURCE and TARGET are
 
   oci://HOST[:PORT][/PATH]   a registry, or a path in one
-  plane                      the plane's own registry
-  FILE.tar                   an archive: an OCI image layout in a tar
+  plane                      the plane's registry
+  FILE.tar                   an archive: a tar file with an OCI image layout
 
-Everything keeps its repository below that, and its digest. What is missing at the
-source is said before anything is written. Content is compared with its digest when it
-is read and when it is written; a registry that sends something else, half of it, or
-nothing more for a minute is given up. What the target has is not sent again, so that a
-copy that was cut short goes on where it was if you run it again: an archive is called
-FILE.tar.partial until it is whole.
+Repositories and digests stay the same. The command reports missing content before it
+writes anything, verifies digests when it reads and when it writes, and fails if a
+registry makes no progress for a minute. Existing content is not sent again, so you can
+repeat an interrupted copy: an unfinished archive is called FILE.tar.partial.
 
-The tag of the bundle is set last. In the copy, packages that name a registry no longer
-do, so that their charts are looked for beside the bundle; signatures allow that unless
-they were made to forbid it, and then the name stays.`,
+The bundle is tagged last. In the copy, packages no longer name a registry, so that
+clusters pull their charts from the registry of the bundle. If the signature covers the
+registries, they stay unchanged.`,
 		Example: `  drover bundle copy oci://registry.example.com/packages plane --kube-version 1.36
   drover bundle copy oci://registry.example.com/packages site.tar --bundle v1-36-7 --key release.key.pub
-  drover bundle copy site.tar plane                # on the other side
+  drover bundle copy site.tar plane                # at the air-gapped site
   drover bundle copy site.tar oci://10.0.0.5:5000/mirror --ca mirror.crt --dry-run`,
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: completeFiles(2, "tar"),
@@ -63,12 +61,12 @@ they were made to forbid it, and then the name stays.`,
 
 func (o *copyOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.bundle, "bundle", "", "`name` of the bundle; an archive with one bundle needs none")
-	flags.StringVar(&o.kubernetes, "kube-version", "", "copy the newest bundle for this minor `version` of Kubernetes, such as 1.36")
-	flags.StringVar(&o.images, "image-registry", "", "`registry` that has the images, as HOST[:PORT][/PATH] (default: that of the bundle)")
-	flags.BoolVar(&o.skipImages, "skip-images", false, "copy the bundle and its charts only")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "find out what would be sent, and write nothing")
-	addKeys(cmd, &o.keys, "`file` with a public key that must have signed the bundle, or another that is named; may be repeated")
+	flags.StringVar(&o.bundle, "bundle", "", "`name` of the bundle (default for an archive: its only bundle)")
+	flags.StringVar(&o.kubernetes, "kube-version", "", "copy the newest bundle for this Kubernetes minor `version`, such as 1.36")
+	flags.StringVar(&o.images, "image-registry", "", "`registry` of the images, as HOST[:PORT][/PATH] (default: the registry of the bundle)")
+	flags.BoolVar(&o.skipImages, "skip-images", false, "copy only the bundle and its charts")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "report what would be sent without writing anything")
+	addKeys(cmd, &o.keys, signedByUsage)
 	o.add(cmd)
 	o.output.AddFlag(cmd)
 }
@@ -79,7 +77,7 @@ func (o *copyOptions) run(ctx context.Context, io *ui.IO, from, to string) error
 		return err
 	}
 	if from == to {
-		return ui.Usagef("the source and the target are the same")
+		return ui.Usagef("source and target are the same")
 	}
 	source, ref, closeSource, err := o.source(from)
 	if err != nil {
@@ -100,7 +98,7 @@ func (o *copyOptions) run(ctx context.Context, io *ui.IO, from, to string) error
 	return o.output.Print(io.Out, done, func(w stdio.Writer) error { return copiedText(w, done, o.repository) })
 }
 
-// job is what is copied.
+// job is a bundle and where it is copied from and to.
 type job struct {
 	source transfer.Source
 	bundle *transfer.Fetched
@@ -114,16 +112,16 @@ func (o *copyOptions) copy(ctx context.Context, io *ui.IO, j job) (*transfer.Cop
 	}
 	c := &transfer.Copier{
 		From: j.source, To: target, Repository: o.repository, ImageRegistry: strings.TrimPrefix(o.images, scheme), SkipImages: o.skipImages,
-		DryRun: o.dryRun, Tell: tell(io),
+		DryRun: o.dryRun, Report: printProgress(io),
 	}
 	if o.dryRun {
-		c.Tell = nil
+		c.Report = nil
 	}
 	done, err := c.Copy(ctx, j.bundle)
 	return done, finish(err)
 }
 
-// source opens where the bundle is, and says which it is.
+// source opens the source and selects the bundle to copy.
 func (o *copyOptions) source(from string) (transfer.Source, transfer.Ref, func(), error) {
 	ref := transfer.Ref{Kind: transfer.KindBundle, Repository: o.repository}
 	if isRegistry(from) {
@@ -150,7 +148,7 @@ func (o *copyOptions) source(from string) (transfer.Source, transfer.Ref, func()
 	return a, ref, func() { _ = a.Close() }, nil
 }
 
-// choose is the bundle of an archive that is meant.
+// choose selects a bundle of an archive.
 func (o *copyOptions) choose(a *transfer.Archive) (transfer.Ref, error) {
 	var names []string
 	var chosen []transfer.Ref
@@ -162,20 +160,21 @@ func (o *copyOptions) choose(a *transfer.Archive) (transfer.Ref, error) {
 	}
 	switch {
 	case len(names) == 0:
-		return transfer.Ref{}, fmt.Errorf("there is no bundle in archive %q", a)
+		return transfer.Ref{}, fmt.Errorf("no bundle found in archive %q", a)
 	case len(chosen) != 1:
-		return transfer.Ref{}, ui.Usagef("name one of the bundles in archive %q with --bundle: %s", a, strings.Join(names, ", "))
+		return transfer.Ref{}, ui.Usagef("pass --bundle with one of the bundles in archive %q: %s", a, strings.Join(names, ", "))
 	}
 	return chosen[0], nil
 }
 
-// target opens where the bundle goes. What it returns is called with how that went.
+// target opens the target. The caller passes the error of the copy to the returned function, which
+// finishes the target.
 func (o *copyOptions) target(to string) (transfer.Target, func(error) error, error) {
 	if isRegistry(to) {
-		there := o.places
-		there.plainHTTP = there.plainHTTP || o.toPlainHTTP
-		there.insecure = there.insecure || o.toInsecure
-		r, err := there.open(to)
+		flags := o.registries
+		flags.plainHTTP = flags.plainHTTP || o.toPlainHTTP
+		flags.insecure = flags.insecure || o.toInsecure
+		r, err := flags.open(to)
 		return r, func(err error) error { return err }, err
 	}
 	if o.dryRun {

@@ -12,24 +12,24 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
-// Exit codes of diff, which are those that people know from diff.
+// Exit codes of diff, the same as those of diff(1).
 const (
 	exitChanges = 1
 	exitTrouble = 2
 )
 
 func newDiff(io *ui.IO) *cobra.Command {
-	var p places
+	var p registries
 	var output ui.Output
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
-		Short: "Show what is different between two bundles",
-		Long: `Show which packages, versions and images are added, changed and removed from one
-bundle to another. Each is a file, a tag in --registry, or an oci:// reference, as
-"drover bundle --help" tells.
+		Short: "Compare two bundles",
+		Long: `Show the packages, versions and images that were added, changed or removed between two
+bundles. Each is a file, a tag in --registry, or an oci:// reference (see "drover bundle
+--help").
 
-It ends with 0 if nothing is different, with 1 if something is, and with 2 if that could
-not be found out.`,
+The exit code is 0 if the bundles contain the same packages, 1 if they differ, and 2 if
+the comparison failed.`,
 		Example: `  drover bundle diff v1-36-1.yaml v1-36-2.yaml
   drover bundle diff v1-36-1 v1-36-latest
   drover bundle diff v1-36-1 v1-36-latest -o json | jq '.packages[] | select(.change == "removed")'`,
@@ -56,7 +56,7 @@ not be found out.`,
 	return cmd
 }
 
-func (p *places) compare(ctx context.Context, io *ui.IO, names []string) (bundle.Difference, error) {
+func (p *registries) compare(ctx context.Context, io *ui.IO, names []string) (bundle.Difference, error) {
 	older, err := p.load(ctx, io, names[0])
 	if err != nil {
 		return bundle.Difference{}, err
@@ -74,7 +74,7 @@ func differenceText(w stdio.Writer, d bundle.Difference) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s → %s\n", d.From, d.To)
 	if d.Empty() {
-		fmt.Fprintln(&out, "  They have the same packages.")
+		fmt.Fprintln(&out, "  No differences.")
 	}
 	for _, p := range d.Packages {
 		fmt.Fprintf(&out, "%s %s%s\n", marks[p.Change], p.Name, step(p.From, p.To))
@@ -82,7 +82,7 @@ func differenceText(w stdio.Writer, d bundle.Difference) error {
 			fmt.Fprintf(&out, "    ~ %s\n", setting)
 		}
 		for _, v := range p.Versions {
-			fmt.Fprintf(&out, "    %s version %s%s\n", marks[v.Change], v.Name, what(v))
+			fmt.Fprintf(&out, "    %s version %s%s\n", marks[v.Change], v.Name, changesOf(v))
 		}
 		for _, image := range p.Images {
 			fmt.Fprintf(&out, "    %s image %s%s\n", marks[image.Change], image.Repository, step(short(image.From), short(image.To)))
@@ -105,8 +105,8 @@ func step(from, to string) string {
 	}
 }
 
-// what changed of a version that both bundles have.
-func what(v bundle.VersionDifference) string {
+// changesOf describes the changes of a version that both bundles contain.
+func changesOf(v bundle.VersionDifference) string {
 	if v.Change != bundle.Changed {
 		return ""
 	}
@@ -117,7 +117,7 @@ func what(v bundle.VersionDifference) string {
 	return ": " + strings.Join(parts, ", ")
 }
 
-// shortDigest is as much of a digest as people compare.
+// shortDigest is the length of an abbreviated digest.
 const shortDigest = len("sha256:") + 12
 
 func short(digests []string) string {

@@ -12,8 +12,11 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
+// signedByUsage describes --key of the commands that verify a bundle only if a key is given.
+const signedByUsage = "`file` with a public key; the bundle must be signed by one of these keys; may be repeated"
+
 type pullOptions struct {
-	places
+	registries
 
 	output     ui.Output
 	kubernetes string
@@ -25,12 +28,12 @@ func newPull(io *ui.IO) *cobra.Command {
 	o := &pullOptions{}
 	cmd := &cobra.Command{
 		Use:   "pull [BUNDLE]",
-		Short: "Get a bundle from a registry",
-		Long: `Get a bundle from a registry, by its name, by an oci:// reference, or the newest for a
-version of Kubernetes. It is written to the standard output, or to a file.
+		Short: "Pull a bundle from a registry",
+		Long: `Pull a bundle from a registry by name, by oci:// reference, or the newest one for a
+Kubernetes version, and print it or write it to a file.
 
-With --key it is written only if one of the keys signed it. Charts and images stay where
-they are; "drover bundle copy" gets these too.`,
+With --key, the command fails unless one of the keys signed the bundle. It doesn't pull
+charts and images; use "drover bundle copy" for those.`,
 		Example: `  drover bundle pull --kube-version 1.36
   drover bundle pull v1-36-1 --key release.key.pub -f v1-36-1.yaml
   drover bundle pull --kube-version 1.36 --registry registry.example.com/packages -o json | jq '.spec.packages[].name'`,
@@ -46,24 +49,25 @@ they are; "drover bundle copy" gets these too.`,
 			return o.run(cmd.Context(), io, name)
 		},
 	}
-	cmd.Flags().StringVar(&o.kubernetes, "kube-version", "", "get the newest bundle for this minor `version` of Kubernetes, such as 1.36")
-	cmd.Flags().StringVarP(&o.file, "file", "f", "", "`file` to write the bundle to (default: the standard output)")
-	addKeys(cmd, &o.keys, "`file` with a public key that must have signed the bundle, or another that is named; may be repeated")
+	cmd.Flags().StringVar(&o.kubernetes, "kube-version", "", "pull the newest bundle for this Kubernetes minor `version`, such as 1.36")
+	cmd.Flags().StringVarP(&o.file, "file", "f", "", "`file` to write the bundle to (default: standard output)")
+	addKeys(cmd, &o.keys, signedByUsage)
 	o.add(cmd)
 	o.addRegistry(cmd)
 	o.output.AddFlag(cmd)
 	return cmd
 }
 
-// wanted is the tag or reference of a bundle, one of which must be named.
+// wanted returns the tag or reference of a bundle, from exactly one of an argument and
+// --kube-version.
 func wanted(args []string, kubernetes string) (string, error) {
 	switch {
 	case len(args) == 1 && kubernetes != "":
-		return "", ui.Usagef("name a bundle, or --kube-version for the newest, not both")
+		return "", ui.Usagef("pass either a bundle or --kube-version, not both")
 	case len(args) == 1:
 		return args[0], nil
 	case kubernetes == "":
-		return "", ui.Usagef("name a bundle, or --kube-version for the newest")
+		return "", ui.Usagef("pass a bundle, or --kube-version for the newest one")
 	}
 	tag, err := bundle.LatestTag(kubernetes)
 	if err != nil {
@@ -102,7 +106,7 @@ func (o *pullOptions) run(ctx context.Context, io *ui.IO, name string) error {
 	return err
 }
 
-// checkSignature is for those who named keys.
+// checkSignature verifies the bundle if the user passed keys.
 func checkSignature(b *packagesv1.PackageBundle, keys bundle.Keys) error {
 	if len(keys) == 0 {
 		return nil

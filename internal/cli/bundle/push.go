@@ -17,7 +17,7 @@ import (
 )
 
 type pushOptions struct {
-	places
+	registries
 
 	output ui.Output
 	charts string
@@ -27,17 +27,17 @@ func newPush(io *ui.IO) *cobra.Command {
 	o := &pushOptions{}
 	cmd := &cobra.Command{
 		Use:   "push FILE",
-		Short: "Put a bundle into a registry, with its charts",
-		Long: `Put a bundle into a registry: the plane's own, or another one with --registry. It gets
-its name as a tag, and v1-36-latest, unless a newer bundle has that one.
+		Short: "Push a bundle and its charts to a registry",
+		Long: `Push a bundle to the plane's registry, or to another one with --registry. The bundle is
+tagged with its name and with v1-36-latest, unless a newer bundle has the latter.
 
-With --charts, the charts in that directory go with it: those that "drover bundle build
---charts" wrote there. Charts that the bundle names must be among them, or in the
-registry; if one is missing, that is said and nothing is written. Charts of packages
-that name a registry of their own are left alone.
+--charts also pushes the charts that "drover bundle build --charts" wrote to a directory.
+Every chart of the bundle must be in that directory or in the registry; otherwise the
+command reports the missing charts and writes nothing. Charts of packages that name their
+own registry are skipped.
 
-Everything is known by its digest. What the registry has already is not sent again, and
-what was sent is read back.`,
+All content is addressed by digest: existing content is not sent again, and sent content
+is read back.`,
 		Example: `  drover bundle push v1-36-1.yaml --charts out
   drover bundle push v1-36-1.yaml --charts out --registry registry.example.com/packages
   drover bundle push v1-36-1.yaml --registry localhost:5001 --plain-http`,
@@ -45,7 +45,7 @@ what was sent is read back.`,
 		ValidArgsFunction: completeFiles(1, "yaml", "yml"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), io, args[0]) },
 	}
-	cmd.Flags().StringVar(&o.charts, "charts", "", "`directory` with the archives of the charts")
+	cmd.Flags().StringVar(&o.charts, "charts", "", "`directory` with chart archives")
 	_ = cmd.MarkFlagDirname("charts")
 	o.add(cmd)
 	o.addRegistry(cmd)
@@ -59,9 +59,9 @@ func (o *pushOptions) run(ctx context.Context, io *ui.IO, file string) error {
 		return err
 	}
 	if err := bundle.Check(b); err != nil {
-		return fmt.Errorf("the bundle %s could not be used, and is not pushed:\n%w", b.Name, err)
+		return fmt.Errorf("bundle %s is invalid and was not pushed:\n%w", b.Name, err)
 	}
-	p := transfer.Publication{Bundle: b, Repository: o.repository, Tell: tell(io)}
+	p := transfer.Publication{Bundle: b, Repository: o.repository, Report: printProgress(io)}
 	if o.charts != "" {
 		if p.Charts, err = pack.ReadCharts(o.charts); err != nil {
 			return err
@@ -72,32 +72,32 @@ func (o *pushOptions) run(ctx context.Context, io *ui.IO, file string) error {
 		return err
 	}
 	if b.Annotations[packagesv1.SignatureAnnotation] == "" {
-		fmt.Fprintf(io.Err, "Warning: %s is not signed, and a plane does not use it: see `drover bundle sign --help`\n", b.Name)
+		fmt.Fprintf(io.Err, "Warning: %s is not signed, so no cluster will use it. Try: drover bundle sign --help\n", b.Name)
 	}
 	done, err := transfer.Publish(ctx, to, p)
 	if err != nil {
-		return withCharts(err)
+		return suggestCharts(err)
 	}
 	return o.output.Print(io.Out, done, func(w stdio.Writer) error { return copiedText(w, done, o.repository) })
 }
 
-// withCharts tells what helps.
-func withCharts(err error) error {
+// suggestCharts adds a hint to the error for missing charts.
+func suggestCharts(err error) error {
 	var missing *transfer.MissingError
 	if errors.As(err, &missing) {
-		return fmt.Errorf("%w\nname the directory of the charts with --charts: `drover bundle build --charts` writes it", err)
+		return fmt.Errorf("%w\nPass --charts with the directory that `drover bundle build --charts` wrote", err)
 	}
 	return err
 }
 
-// tell shows what is done while it is done.
-func tell(io *ui.IO) func(transfer.Sent) {
+// printProgress prints a line for each chart, image or bundle that was copied.
+func printProgress(io *ui.IO) func(transfer.Sent) {
 	return func(s transfer.Sent) {
-		what := "sent " + size(s.SentBytes)
+		result := "sent " + size(s.SentBytes)
 		if s.SentBytes == 0 {
-			what = "there already"
+			result = "already exists"
 		}
-		fmt.Fprintf(io.Err, "%-7s %s: %s\n", s.Kind, s.Reference, what)
+		fmt.Fprintf(io.Err, "%-7s %s: %s\n", s.Kind, s.Reference, result)
 	}
 }
 
@@ -106,11 +106,11 @@ func copiedText(w stdio.Writer, done *transfer.Copied, repository string) error 
 	if done.DryRun {
 		verb = "Would send"
 	}
-	fmt.Fprintf(w, "%s %s of %s to %s, in %d parts.\n", verb, size(done.SentBytes), size(done.Bytes), done.To, len(done.Items))
+	fmt.Fprintf(w, "%s %s of %s to %s (%d artifacts).\n", verb, size(done.SentBytes), size(done.Bytes), done.To, len(done.Items))
 	if done.Latest != "" {
-		fmt.Fprintf(w, "%s is newer, and stays the latest.\n", done.Latest)
+		fmt.Fprintf(w, "%s is newer and remains the latest bundle.\n", done.Latest)
 	}
-	if !strings.HasPrefix(done.To, scheme) { // An archive is named above.
+	if !strings.HasPrefix(done.To, scheme) { // the line above names the archive
 		return nil
 	}
 	var err error

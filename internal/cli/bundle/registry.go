@@ -24,15 +24,15 @@ import (
 )
 
 const (
-	// ownPlane stands for the registry of the plane.
+	// ownPlane is the address that stands for the registry of the embedded plane.
 	ownPlane = "plane"
-	// defaultRepository is where bundles are in a registry, unless somebody says otherwise.
+	// defaultRepository is the default repository of bundles in a registry.
 	defaultRepository = "eks-anywhere-packages-bundles"
 	scheme            = "oci://"
 )
 
-// places is how commands find registries.
-type places struct {
+// registries holds the flags that locate and open registries.
+type registries struct {
 	home       string
 	registry   string
 	repository string
@@ -41,31 +41,31 @@ type places struct {
 	insecure   bool
 }
 
-// add puts the flags on a command.
-func (p *places) add(cmd *cobra.Command) {
+// add adds the flags that open registries.
+func (p *registries) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&p.home, "home", "", "`directory` that holds all state of the plane (default $DROVER_HOME, or ~/.drover)")
-	flags.StringVar(&p.repository, "repository", defaultRepository, "`repository` of bundles in a registry")
-	flags.StringArrayVar(&p.caFiles, "ca", nil, "`file` with certificates to trust besides the system's, for registries other than the plane's; may be repeated")
-	flags.BoolVar(&p.plainHTTP, "plain-http", false, "also speak to registries without TLS")
-	flags.BoolVar(&p.insecure, "insecure-skip-tls-verify", false, "trust every certificate of a registry")
+	flags.StringVar(&p.home, "home", "", "`directory` that holds the state of the plane (default $DROVER_HOME, or ~/.drover)")
+	flags.StringVar(&p.repository, "repository", defaultRepository, "`repository` of the bundles in a registry")
+	flags.StringArrayVar(&p.caFiles, "ca", nil, "`file` with CA certificates to trust in addition to the system's; may be repeated")
+	flags.BoolVar(&p.plainHTTP, "plain-http", false, "allow registries without TLS")
+	flags.BoolVar(&p.insecure, "insecure-skip-tls-verify", false, "do not verify the certificates of registries")
 	_ = cmd.MarkFlagDirname("home")
 	_ = cmd.MarkFlagFilename("ca", "crt", "pem")
 }
 
-// addRegistry adds the flag for commands that need one registry.
-func (p *places) addRegistry(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&p.registry, "registry", ownPlane, "`registry`, as HOST[:PORT][/PATH], or \"plane\" for the plane's own")
+// addRegistry adds --registry.
+func (p *registries) addRegistry(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&p.registry, "registry", ownPlane, "`registry` as HOST[:PORT][/PATH], or \"plane\" for the plane's registry")
 	_ = cmd.RegisterFlagCompletionFunc("registry", cobra.FixedCompletions([]string{ownPlane}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // open opens a registry by its address.
-func (p *places) open(address string) (*transfer.Registry, error) {
+func (p *registries) open(address string) (*transfer.Registry, error) {
 	o := transfer.Options{Address: address, PlainHTTP: p.plainHTTP, SkipTLSVerify: p.insecure}
 	for _, file := range p.caFiles {
 		ca, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("reading the CA: %w", err)
+			return nil, fmt.Errorf("reading CA certificates: %w", err)
 		}
 		o.CA = append(append(o.CA, ca...), '\n')
 	}
@@ -75,8 +75,9 @@ func (p *places) open(address string) (*transfer.Registry, error) {
 	return transfer.Open(o)
 }
 
-// openPlane opens the plane's own registry, as its owner. Other options are for registries that its bundles name.
-func (p *places) openPlane(o transfer.Options) (*transfer.Registry, error) {
+// openPlane opens the registry of the embedded plane with the owner's password. The options still
+// apply to other registries that its bundles name.
+func (p *registries) openPlane(o transfer.Options) (*transfer.Registry, error) {
 	dir, err := filepath.Abs(cmp.Or(p.home, plane.DefaultHome()))
 	if err != nil {
 		return nil, err
@@ -84,7 +85,7 @@ func (p *places) openPlane(o transfer.Options) (*transfer.Registry, error) {
 	r, err := plane.ReadRegistry(plane.Home{Dir: dir})
 	switch {
 	case errors.Is(err, plane.ErrNoPlane):
-		return nil, fmt.Errorf("%w: run `drover up` to create one, or name a registry", err)
+		return nil, fmt.Errorf("%w: run `drover up` to create one, or pass the address of a registry", err)
 	case err != nil:
 		return nil, err
 	case r.State == plane.Stopped:
@@ -92,20 +93,20 @@ func (p *places) openPlane(o transfer.Options) (*transfer.Registry, error) {
 	}
 	address, err := url.Parse(r.URL)
 	if err != nil {
-		return nil, fmt.Errorf("the registry's address %q is not a URL", r.URL)
+		return nil, fmt.Errorf("parsing the registry's URL %q: %w", r.URL, err)
 	}
 	ca, caErr := os.ReadFile(r.CAFile)
 	password, passwordErr := os.ReadFile(r.PasswordFile)
 	if err := errors.Join(caErr, passwordErr); err != nil {
-		return nil, fmt.Errorf("opening the registry of the plane: %w", err)
+		return nil, fmt.Errorf("opening the plane's registry: %w", err)
 	}
 	o.Address, o.CA = address.Host, append(o.CA, ca...)
 	o.Username, o.Password = registry.User, string(bytes.TrimSpace(password))
 	return transfer.Open(o)
 }
 
-// load gets a bundle by one of the names that it can have.
-func (p *places) load(ctx context.Context, io *ui.IO, name string) (*packagesv1.PackageBundle, error) {
+// load reads a bundle from a file, a tag or an oci:// reference.
+func (p *registries) load(ctx context.Context, io *ui.IO, name string) (*packagesv1.PackageBundle, error) {
 	switch {
 	case strings.HasPrefix(name, scheme):
 		address, repository, tag, err := splitReference(name)
@@ -120,7 +121,7 @@ func (p *places) load(ctx context.Context, io *ui.IO, name string) (*packagesv1.
 	}
 }
 
-func (p *places) fetch(ctx context.Context, address string, ref transfer.Ref) (*packagesv1.PackageBundle, error) {
+func (p *registries) fetch(ctx context.Context, address string, ref transfer.Ref) (*packagesv1.PackageBundle, error) {
 	from, err := p.open(address)
 	if err != nil {
 		return nil, err
@@ -132,13 +133,13 @@ func (p *places) fetch(ctx context.Context, address string, ref transfer.Ref) (*
 	return found.PackageBundle, nil
 }
 
-// isTag tells names of bundles from names of files.
+// isTag reports whether a name is the tag of a bundle rather than a file.
 func isTag(name string) bool {
 	_, err := bundle.ParseName(strings.TrimSuffix(name, "-latest") + strings.Repeat("-0", strings.Count(name, "-latest")))
 	return err == nil && !strings.ContainsAny(name, "/.")
 }
 
-// splitReference takes oci://host/path/repository:tag apart.
+// splitReference splits oci://host/path/repository:tag.
 func splitReference(reference string) (address, repository, tag string, err error) {
 	address = strings.TrimPrefix(reference, scheme)
 	if i := strings.LastIndex(address, ":"); i > strings.LastIndex(address, "/") {
@@ -146,12 +147,12 @@ func splitReference(reference string) (address, repository, tag string, err erro
 	}
 	address, repository = path.Split(address)
 	if address == "" || repository == "" || tag == "" {
-		return "", "", "", ui.Usagef("%q is not like oci://HOST/PATH/REPOSITORY:TAG", reference)
+		return "", "", "", ui.Usagef("invalid reference %q: want oci://HOST/PATH/REPOSITORY:TAG", reference)
 	}
 	return address, repository, tag, nil
 }
 
-// readFile reads a bundle from a file, or from the standard input.
+// readFile reads a bundle from a file, or from standard input if the file is "-".
 func readFile(io *ui.IO, file string) (*packagesv1.PackageBundle, error) {
 	var text []byte
 	var err error
@@ -165,12 +166,12 @@ func readFile(io *ui.IO, file string) (*packagesv1.PackageBundle, error) {
 	}
 	b, err := bundle.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%q: %w", file, err)
+		return nil, fmt.Errorf("reading bundle %q: %w", file, err)
 	}
 	return b, nil
 }
 
-// readKeys reads files with public keys, each known by the name of its file.
+// readKeys reads files with public keys. A key is named after its file.
 func readKeys(files []string) (bundle.Keys, error) {
 	texts := map[string][]byte{}
 	for _, file := range files {

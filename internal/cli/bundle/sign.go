@@ -25,19 +25,19 @@ import (
 func newKeygen(io *ui.IO) *cobra.Command {
 	return &cobra.Command{
 		Use:   "keygen FILE",
-		Short: "Make a key to sign bundles with",
-		Long: `Make a key to sign bundles with. The private key is written to FILE, for you alone to
-read; the public key, which others check signatures with, to FILE.pub. Files that are
-there are never replaced.
+		Short: "Create a key for signing bundles",
+		Long: `Create a key for signing bundles. The private key is written to FILE, readable only by
+you, and the public key, which verifies signatures, to FILE.pub. Existing files are never
+overwritten.
 
-Keys are ECDSA on the curve P-256, in PEM. openssl makes the same:
+Keys are ECDSA P-256 in PEM. openssl creates the same keys:
 
   openssl ecparam -name prime256v1 -genkey -noout -out release.key
   openssl ec -in release.key -pubout -out release.key.pub`,
 		Example: `  drover bundle keygen release.key`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			public, err := makeKey(args[0])
+			public, err := createKey(args[0])
 			if err != nil {
 				return err
 			}
@@ -47,23 +47,23 @@ Keys are ECDSA on the curve P-256, in PEM. openssl makes the same:
 	}
 }
 
-func makeKey(file string) ([]byte, error) {
+func createKey(file string) ([]byte, error) {
 	for _, name := range []string{file, file + ".pub"} {
 		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
-			return nil, errors.Join(fmt.Errorf("%q is there already, and keys are never replaced", name), err)
+			return nil, errors.Join(fmt.Errorf("%q already exists; keys are never overwritten", name), err)
 		}
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("making a key: %w", err)
+		return nil, fmt.Errorf("creating the key: %w", err)
 	}
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return nil, fmt.Errorf("making a key: %w", err)
+		return nil, fmt.Errorf("creating the key: %w", err)
 	}
 	public, err := x509.MarshalPKIXPublicKey(key.Public())
 	if err != nil {
-		return nil, fmt.Errorf("making a key: %w", err)
+		return nil, fmt.Errorf("creating the key: %w", err)
 	}
 	err = atomicfile.Write(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600)
 	if err == nil {
@@ -86,15 +86,13 @@ func newSign(io *ui.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sign FILE --key KEY",
 		Short: "Sign a bundle",
-		Long: `Sign a bundle, and write it back to its file. A signature that it has is replaced.
+		Long: `Sign a bundle and write it back to its file, replacing an existing signature.
 
-KEY is a private key in PEM, as "drover bundle keygen" and openssl write it: ECDSA on
-the curve P-256.
+KEY is an ECDSA P-256 private key in PEM, as created by "drover bundle keygen" or openssl.
 
-What is signed is the whole bundle, but for its minControllerVersion, and for the paths
-that --exclude names. These are the registry and the repository of each package, unless
-you say otherwise, so that whoever mirrors the charts can say where they are now. What a
-chart is remains signed: it is known by its digest.`,
+The signature covers the whole bundle except minControllerVersion and the paths in
+--exclude. By default these are the registry and repository of each package, so that
+mirrors can change the location of charts. Their content stays signed by digest.`,
 		Example: `  drover bundle sign v1-36-1.yaml --key release.key
   drover bundle sign v1-36-1.yaml --key release.key --exclude ''   # sign everything
   drover bundle build bundle.yaml -f - | drover bundle sign - --key release.key > v1-36-1.yaml`,
@@ -103,15 +101,15 @@ chart is remains signed: it is known by its digest.`,
 		RunE:              func(_ *cobra.Command, args []string) error { return o.run(io, args[0]) },
 	}
 	cmd.Flags().StringVar(&o.key, "key", "", "`file` with the private key")
-	cmd.Flags().StringVarP(&o.file, "file", "f", "", "`file` to write the signed bundle to, - for the standard output (default: where it came from)")
-	cmd.Flags().StringArrayVar(&o.excludes, "exclude", bundle.DefaultExcludes, "`path`, as in jq, that is not signed; may be repeated")
+	cmd.Flags().StringVarP(&o.file, "file", "f", "", "`file` to write the signed bundle to, or - for standard output (default: the input file)")
+	cmd.Flags().StringArrayVar(&o.excludes, "exclude", bundle.DefaultExcludes, "`path` to leave unsigned, in jq syntax; may be repeated")
 	_ = cmd.MarkFlagFilename("key", "key", "pem")
 	return cmd
 }
 
 func (o *signOptions) run(io *ui.IO, from string) error {
 	if o.key == "" {
-		return ui.Usagef("name the private key with --key: `drover bundle keygen FILE` makes one")
+		return ui.Usagef("--key is required; `drover bundle keygen FILE` creates a key")
 	}
 	text, err := os.ReadFile(o.key)
 	if err != nil {
@@ -119,14 +117,14 @@ func (o *signOptions) run(io *ui.IO, from string) error {
 	}
 	key, err := bundle.ParsePrivateKey(text)
 	if err != nil {
-		return fmt.Errorf("reading the private key %q: %w", o.key, err)
+		return fmt.Errorf("reading private key %q: %w", o.key, err)
 	}
 	b, err := readFile(io, from)
 	if err != nil {
 		return err
 	}
 	if err := bundle.Check(b); err != nil {
-		return fmt.Errorf("the bundle %s could not be used, and is not signed:\n%w", b.Name, err)
+		return fmt.Errorf("bundle %s is invalid and was not signed:\n%w", b.Name, err)
 	}
 	if err := o.sign(b, key); err != nil {
 		return err
@@ -171,7 +169,7 @@ func (o *signOptions) write(io *ui.IO, b *packagesv1.PackageBundle, file string)
 	return err
 }
 
-// verified is what -o json prints.
+// verified is the output of verify.
 type verified struct {
 	Bundle string `json:"bundle"`
 	Key    string `json:"key"`
@@ -179,17 +177,17 @@ type verified struct {
 }
 
 func newVerify(io *ui.IO) *cobra.Command {
-	var p places
+	var p registries
 	var output ui.Output
 	var files []string
 	cmd := &cobra.Command{
 		Use:   "verify BUNDLE --key KEY",
-		Short: "Check who signed a bundle",
-		Long: `Check that one of the keys signed a bundle. It is a file, a tag in --registry, or an
-oci:// reference, as "drover bundle --help" tells.
+		Short: "Verify the signature of a bundle",
+		Long: `Verify that one of the keys signed a bundle: a file, a tag in --registry, or an oci://
+reference (see "drover bundle --help").
 
-KEY is a file with a public key in PEM, of which there may be several, or base64 of PKIX.
-The command fails if none of them signed the bundle, or if it was changed since then.`,
+KEY is a file with one or more public keys in PEM, or with one in base64-encoded PKIX.
+The command fails if none of them signed the bundle in its current form.`,
 		Example: `  drover bundle verify v1-36-1.yaml --key release.key.pub
   drover bundle verify v1-36-latest --key old.pub --key new.pub
   drover bundle verify oci://registry.example.com/packages/bundles:v1-36-1 --key release.key.pub`,
@@ -197,7 +195,7 @@ The command fails if none of them signed the bundle, or if it was changed since 
 		ValidArgsFunction: completeFiles(1, "yaml", "yml"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(files) == 0 {
-				return ui.Usagef("name the public key with --key")
+				return ui.Usagef("--key is required")
 			}
 			keys, err := readKeys(files)
 			if err != nil {
@@ -218,7 +216,7 @@ The command fails if none of them signed the bundle, or if it was changed since 
 			})
 		},
 	}
-	addKeys(cmd, &files, "`file` with a public key that is trusted; may be repeated")
+	addKeys(cmd, &files, "`file` with a trusted public key; may be repeated")
 	p.add(cmd)
 	p.addRegistry(cmd)
 	output.AddFlag(cmd)

@@ -14,12 +14,12 @@ func newDelete(io *ui.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "packages NAME...",
 		Aliases: []string{"package"},
-		Short:   "Delete packages of a cluster",
-		Long: `Delete packages, and uninstall them from their cluster. A package that was made
-because others need it goes with the last of them.
+		Short:   "Delete packages from a cluster",
+		Long: `Delete packages and uninstall them from their cluster. A package that was created as
+a dependency is deleted with the last package that depends on it.
 
-Nothing is deleted if one of the names is wrong.`,
-		Example:           `  drover delete package my-hello --cluster billy --wait 2m`,
+If one of the names doesn't exist, nothing is deleted.`,
+		Example:           `  drover delete package my-hello --cluster dev --wait 2m`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: o.completePackage,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -35,12 +35,12 @@ Nothing is deleted if one of the names is wrong.`,
 				return err
 			}
 			for _, p := range found {
-				fmt.Fprintf(io.Err, "package %s is being uninstalled from %s\n", p.Name, o.cluster)
+				fmt.Fprintf(io.Err, "Uninstalling package %s from cluster %s\n", p.Name, o.cluster)
 			}
 			return w.await(cmd.Context(), io, goal{plane: plane, cluster: o.cluster, names: args, gone: true})
 		},
 	}
 	o.addCluster(cmd)
-	w.add(cmd, "they are gone")
+	w.add(cmd, "the packages are uninstalled")
 	return cmd
 }

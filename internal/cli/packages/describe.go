@@ -13,7 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/cli/ui"
 )
 
-// described is a package with its events.
+// described is a package and its events.
 type described struct {
 	Package packagesv1.Package `json:"package"`
 	Events  []corev1.Event     `json:"events"`
@@ -25,10 +25,10 @@ func newDescribe(io *ui.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "packages [NAME...]",
 		Aliases: []string{"package"},
-		Short:   "Show everything about packages of a cluster",
-		Long: `Show where each package comes from and where it goes, what it waits for, and what
-happened to it.`,
-		Example:           `  drover describe package my-hello --cluster billy`,
+		Short:   "Show details of packages on a cluster",
+		Long: `Show the source, target, conditions and events of packages, all of a cluster or the
+named ones.`,
+		Example:           `  drover describe package my-hello --cluster dev`,
 		ValidArgsFunction: o.completePackage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			plane, _, err := o.connectTo(cmd.Context())
@@ -73,7 +73,7 @@ func (d *described) print(w stdio.Writer) error {
 	rows := [][]string{
 		{"Package:", p.Spec.PackageName},
 		{"State:", stateLine(p)},
-		{"Version:", fmt.Sprintf("%s, wanted %s", cmp.Or(p.Status.CurrentVersion, "none"), cmp.Or(p.Status.TargetVersion, "not known yet"))},
+		{"Version:", fmt.Sprintf("%s, target %s", cmp.Or(p.Status.CurrentVersion, "none"), cmp.Or(p.Status.TargetVersion, "unknown"))},
 	}
 	if t := p.Status.Target; t != nil {
 		rows = append(rows, []string{"Target:", fmt.Sprintf("release %s in namespace %s of cluster %s/%s", t.Release, t.Namespace, t.ClusterNamespace, t.Cluster)})

@@ -22,10 +22,10 @@ func newGet(io *ui.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "packages [NAME...]",
 		Aliases: []string{"package"},
-		Short:   "Show the packages of a cluster",
-		Long:    `Show the packages of a cluster, all or some, with the state of each.`,
-		Example: `  drover get packages --cluster billy
-  drover get package my-hello --cluster billy -o yaml`,
+		Short:   "List the packages on a cluster",
+		Long:    `List the packages on a cluster and their state, or only the named ones.`,
+		Example: `  drover get packages --cluster dev
+  drover get package my-hello --cluster dev -o yaml`,
 		ValidArgsFunction: o.completePackage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			plane, _, err := o.connectTo(cmd.Context())
@@ -38,7 +38,7 @@ func newGet(io *ui.IO) *cobra.Command {
 			}
 			list := &packagesv1.PackageList{TypeMeta: listType("PackageList"), Items: all}
 			if len(all) == 0 && output == "" {
-				fmt.Fprintf(io.Err, "No packages on cluster %s. See what there is:\n\n  drover list packages --cluster %s\n", o.cluster, o.cluster)
+				fmt.Fprintf(io.Err, "No packages on cluster %s. Try: drover list packages --cluster %s\n", o.cluster, o.cluster)
 				return nil
 			}
 			return output.Print(io.Out, list, func(w stdio.Writer) error { return packageTable(w, all) })
@@ -77,9 +77,9 @@ func newGetBundles(io *ui.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "packagebundles",
 		Aliases: []string{"packagebundle"},
-		Short:   "Show the bundles, and which cluster uses which",
-		Long: `Show the bundles that are known, the newest first, whether each can be used, and
-the clusters that it is active on.`,
+		Short:   "List bundles and the clusters that use them",
+		Long: `List the bundles on the management plane, newest first, with their state and the
+clusters on which they are active.`,
 		Example: `  drover get packagebundles
   drover get packagebundles -o json`,
 		Args: cobra.NoArgs,
@@ -119,9 +119,9 @@ func newGetControllers(io *ui.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "packagebundlecontrollers",
 		Aliases: []string{"packagebundlecontroller", "pbc"},
-		Short:   "Show the clusters that take packages, and the bundle of each",
-		Long: `Show the clusters that take packages, the bundle that is active on each, and
-whether a newer one is there.`,
+		Short:   "List the clusters that accept packages and their active bundles",
+		Long: `List the clusters that accept packages, the active bundle of each, and whether a
+newer bundle is available.`,
 		Example: `  drover get packagebundlecontrollers
   drover get pbc -o yaml`,
 		Args: cobra.NoArgs,

@@ -27,17 +27,17 @@ func newInstall(io *ui.IO) *cobra.Command {
 		Use:     "package PACKAGE",
 		Aliases: []string{"packages"},
 		Short:   "Install a package on a cluster",
-		Long: `Install a package of the cluster's active bundle, with the config that --set gives.
-Dots in keys make maps, and values are read as YAML: true is a boolean, 3 a number.
+		Long: `Install a package from the cluster's active bundle. --set sets values of its config:
+dots in keys create nested maps, and values are parsed as YAML.
 
-What is made is a Package in the management plane; write one to a file with
-"drover generate package" to keep it in Git instead.`,
-		Example: `  drover install package hello-eks-anywhere --package-name my-hello --cluster billy
-  drover install package hello-eks-anywhere -n my-hello --cluster billy --set title="Hello, Billy" --set service.port=8080 --wait 5m`,
+The command creates a Package on the management plane. To keep packages in Git, write
+the manifest to a file with "drover generate package".`,
+		Example: `  drover install package hello-eks-anywhere --package-name my-hello --cluster dev
+  drover install package hello-eks-anywhere -n my-hello --cluster dev --set title="Hello, world" --set service.port=8080 --wait 5m`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if name == "" {
-				return ui.Usagef("--package-name is needed: what should the package be called on the cluster?")
+				return ui.Usagef("--package-name is required")
 			}
 			config, err := configOf(sets)
 			if err != nil {
@@ -50,18 +50,18 @@ What is made is a Package in the management plane; write one to a file with
 			if err := o.install(cmd.Context(), plane, inspect.PackageTemplate(o.cluster, name, args[0]), config); err != nil {
 				return err
 			}
-			fmt.Fprintf(io.Err, "Package %s is made. See how it is doing:\n\n  drover get packages --cluster %s\n\n", name, o.cluster)
+			fmt.Fprintf(io.Err, "Created package %s. To follow its progress: drover get packages --cluster %s\n", name, o.cluster)
 			return w.await(cmd.Context(), io, goal{plane: plane, cluster: o.cluster, names: []string{name}, reached: isInstalled})
 		},
 	}
 	o.addCluster(cmd)
-	w.add(cmd, "it is installed")
+	w.add(cmd, "the package is installed")
 	cmd.Flags().StringVarP(&name, "package-name", "n", "", "`name` of the package on the cluster")
-	cmd.Flags().StringArrayVar(&sets, "set", nil, "`key=value` of the config; may be given several times")
+	cmd.Flags().StringArrayVar(&sets, "set", nil, "`key=value` to set in the config; may be repeated")
 	return cmd
 }
 
-// install checks that the bundle has the package before it makes anything.
+// install creates the Package if the active bundle contains it.
 func (o *options) install(ctx context.Context, plane *inspect.Plane, p *packagesv1.Package, config string) error {
 	active, err := plane.ActiveBundle(ctx, o.cluster)
 	if err != nil {
@@ -80,7 +80,7 @@ func (o *options) install(ctx context.Context, plane *inspect.Plane, p *packages
 	return plane.Create(ctx, &unstructured.Unstructured{Object: content})
 }
 
-// configOf is YAML made of key=value pairs.
+// configOf turns key=value pairs into YAML.
 func configOf(sets []string) (string, error) {
 	config := map[string]any{}
 	for _, set := range sets {
@@ -93,7 +93,7 @@ func configOf(sets []string) (string, error) {
 			value = text
 		}
 		if err := unstructured.SetNestedField(config, value, strings.Split(key, ".")...); err != nil {
-			return "", fmt.Errorf("--set %s: another --set gives %q a value that is no map", key, key[:strings.LastIndex(key, ".")])
+			return "", fmt.Errorf("--set %s: another --set assigns %q a value that is not a map", key, key[:strings.LastIndex(key, ".")])
 		}
 	}
 	if len(config) == 0 {
@@ -106,9 +106,9 @@ func configOf(sets []string) (string, error) {
 func newCreate(io *ui.IO) *cobra.Command {
 	return fromFile(io, fileCommand{
 		short: "Create packages from a file",
-		long: `Create the packages in a file. If one of them exists or is refused, none is made.
-A PackageBundle or a PackageBundleController in the file is made too.`,
-		example: "  drover create packages -f hello.yaml\n  drover generate package hello-eks-anywhere --cluster billy | drover create package -f -",
+		long: `Create the packages in a file, including PackageBundles and PackageBundleControllers.
+If an object exists or is rejected, nothing is created.`,
+		example: "  drover create packages -f hello.yaml\n  drover generate package hello-eks-anywhere --cluster dev | drover create package -f -",
 		done:    "created",
 		do:      (*inspect.Plane).Create,
 	})
@@ -116,16 +116,16 @@ A PackageBundle or a PackageBundleController in the file is made too.`,
 
 func newApply(io *ui.IO) *cobra.Command {
 	return fromFile(io, fileCommand{
-		short: "Create or change packages from a file",
-		long: `Create or change the packages in a file. If one of them is refused, nothing is
-changed. A PackageBundle or a PackageBundleController in the file is applied too.`,
+		short: "Create or update packages from a file",
+		long: `Create or update the packages in a file, including PackageBundles and
+PackageBundleControllers. If an object is rejected, nothing is changed.`,
 		example: "  drover apply package -f hello.yaml --wait 5m",
 		done:    "applied",
 		do:      (*inspect.Plane).Apply,
 	})
 }
 
-// fileCommand is what differs between commands that take -f.
+// fileCommand holds the differences between the commands that take -f.
 type fileCommand struct {
 	short, long, example, done string
 	do                         func(*inspect.Plane, context.Context, ...*unstructured.Unstructured) error
@@ -141,7 +141,7 @@ func fromFile(io *ui.IO, f fileCommand) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
-				return ui.Usagef("-f is needed: which file are the packages in?")
+				return ui.Usagef("-f is required")
 			}
 			objects, err := read(io, file)
 			if err != nil {
@@ -162,12 +162,12 @@ func fromFile(io *ui.IO, f fileCommand) *cobra.Command {
 	}
 	o.add(cmd)
 	w.add(cmd, "the packages are installed")
-	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with the manifests, - for standard input")
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with manifests, or - for standard input")
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
 	return cmd
 }
 
-// awaitAll waits for the packages among objects, cluster by cluster.
+// awaitAll waits for the Packages among the objects, one cluster after the other.
 func (w *wait) awaitAll(ctx context.Context, io *ui.IO, plane *inspect.Plane, objects []*unstructured.Unstructured) error {
 	if w.limit == 0 {
 		return nil
@@ -185,7 +185,7 @@ func (w *wait) awaitAll(ctx context.Context, io *ui.IO, plane *inspect.Plane, ob
 	}
 	for _, cluster := range slices.Sorted(maps.Keys(byCluster)) {
 		if cluster == "" {
-			return fmt.Errorf("it is not known which cluster %s is for: see `drover get packagebundlecontrollers`", strings.Join(byCluster[cluster], ", "))
+			return fmt.Errorf("no PackageBundleController found for %s\nTry: drover get packagebundlecontrollers", strings.Join(byCluster[cluster], ", "))
 		}
 		if err := w.await(ctx, io, goal{plane: plane, cluster: cluster, names: byCluster[cluster], reached: isInstalled}); err != nil {
 			return err
@@ -194,7 +194,7 @@ func (w *wait) awaitAll(ctx context.Context, io *ui.IO, plane *inspect.Plane, ob
 	return nil
 }
 
-// read returns the objects of a file, which are all of packages.
+// read returns the objects in a file. All must belong to the API group of packages.
 func read(io *ui.IO, file string) ([]*unstructured.Unstructured, error) {
 	documents, where, err := io.Manifests(file)
 	if err != nil {
@@ -204,17 +204,17 @@ func read(io *ui.IO, file string) ([]*unstructured.Unstructured, error) {
 	for _, document := range documents {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal(document, &u.Object); err != nil {
-			return nil, fmt.Errorf("%s is no YAML", where)
+			return nil, fmt.Errorf("parsing %s: invalid YAML", where)
 		}
 		switch {
 		case len(u.Object) == 0:
 			continue
 		case u.GetAPIVersion() != packagesv1.GroupVersion.String():
-			return nil, fmt.Errorf("%s has a %s of %s, which is no package: apply that with kubectl", where, u.GetKind(), u.GetAPIVersion())
+			return nil, fmt.Errorf("%s contains a %s of %s, which is not a kind of packages; apply it with kubectl", where, u.GetKind(), u.GetAPIVersion())
 		case u.GetName() == "":
 			return nil, fmt.Errorf("a %s in %s has no name", u.GetKind(), where)
 		case u.GetNamespace() == "" && u.GetKind() == "Package":
-			return nil, fmt.Errorf("package %q in %s has no namespace: use %s<cluster>", u.GetName(), where, packagesv1.NamespacePrefix)
+			return nil, fmt.Errorf("package %q in %s has no namespace; use %s<cluster>", u.GetName(), where, packagesv1.NamespacePrefix)
 		case u.GetNamespace() == "":
 			u.SetNamespace(packagesv1.Namespace)
 		}
@@ -222,7 +222,7 @@ func read(io *ui.IO, file string) ([]*unstructured.Unstructured, error) {
 		out = append(out, u)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("there is no package in %s", where)
+		return nil, fmt.Errorf("no packages found in %s", where)
 	}
 	return out, nil
 }

@@ -1,5 +1,6 @@
-// Package packages holds the commands about curated packages: generate, list, install, create, apply, get, describe, delete and upgrade.
-// They parse and print; package view does the work.
+// Package packages implements the commands for curated packages: generate, list, install, create,
+// apply, get, describe, delete and upgrade. It parses flags and prints results; package
+// operate/inspect does the work.
 package packages
 
 import (
@@ -15,9 +16,9 @@ import (
 	"github.com/drover-dev/drover/internal/operate/inspect"
 )
 
-// AddCommands puts the commands below their verbs.
+// AddCommands adds the commands below their verbs.
 func AddCommands(root *cobra.Command, group string, io *ui.IO) {
-	for word, made := range map[string][]*cobra.Command{
+	for name, commands := range map[string][]*cobra.Command{
 		"generate": {newGenerate(io)},
 		"list":     {newList(io)},
 		"install":  {newInstall(io)},
@@ -28,26 +29,26 @@ func AddCommands(root *cobra.Command, group string, io *ui.IO) {
 		"delete":   {newDelete(io)},
 		"upgrade":  {newUpgrade(io)},
 	} {
-		verb.Of(root, group, word).AddCommand(made...)
+		verb.Of(root, group, name).AddCommand(commands...)
 	}
 }
 
-// options are those of most commands.
+// options are the flags that most commands share.
 type options struct {
 	plane   management.Flags
 	cluster string
 }
 
-// add puts the flags on a command.
+// add adds the flags for the management plane.
 func (o *options) add(cmd *cobra.Command) {
 	o.plane.Add(cmd.Flags())
 	_ = cmd.MarkFlagFilename("kubeconfig")
 }
 
-// addCluster puts --cluster on a command as well. It must be given.
+// addCluster adds the flags for the management plane and --cluster, which is required.
 func (o *options) addCluster(cmd *cobra.Command) {
 	o.add(cmd)
-	cmd.Flags().StringVar(&o.cluster, "cluster", "", "`name` of the cluster that the packages are for")
+	cmd.Flags().StringVar(&o.cluster, "cluster", "", "`name` of the cluster to work on")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", o.completeCluster)
 }
 
@@ -59,10 +60,10 @@ func (o *options) connect() (*inspect.Plane, error) {
 	return inspect.Connect(config)
 }
 
-// connectTo is for commands that are nothing without a cluster.
+// connectTo connects and reads the PackageBundleController of --cluster.
 func (o *options) connectTo(ctx context.Context) (*inspect.Plane, *packagesv1.PackageBundleController, error) {
 	if o.cluster == "" {
-		return nil, nil, ui.Usagef("--cluster is needed: see `drover get packagebundlecontrollers` for the clusters that take packages")
+		return nil, nil, ui.Usagef("--cluster is required; `drover get packagebundlecontrollers` lists the clusters that accept packages")
 	}
 	plane, err := o.connect()
 	if err != nil {
@@ -72,7 +73,7 @@ func (o *options) connectTo(ctx context.Context) (*inspect.Plane, *packagesv1.Pa
 	return plane, controller, err
 }
 
-// completeCluster offers the clusters that take packages.
+// completeCluster completes the names of clusters that accept packages.
 func (o *options) completeCluster(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), ui.CompletionTimeout)
 	defer cancel()
@@ -91,7 +92,7 @@ func (o *options) completeCluster(cmd *cobra.Command, _ []string, _ string) ([]c
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completePackage offers the packages of the cluster.
+// completePackage completes the names of the cluster's packages.
 func (o *options) completePackage(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), ui.CompletionTimeout)
 	defer cancel()

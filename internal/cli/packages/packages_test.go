@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-// world is a management plane where nobody reconciles: tests play the manager.
+// world is a management plane without controllers: tests write the status themselves.
 type world struct {
 	*testing.T
 
@@ -60,7 +60,7 @@ func newWorld(t *testing.T, cluster string) *world {
 	return w
 }
 
-// bundle makes one with a package in some version.
+// bundle creates a bundle with one version of one package.
 func (w *world) bundle(name, version string) {
 	w.Helper()
 	b := &packagesv1.PackageBundle{
@@ -75,7 +75,7 @@ func (w *world) bundle(name, version string) {
 	w.must(w.client.Status().Update(w.Context(), b))
 }
 
-// create makes an object for the time of the test.
+// create creates an object and deletes it when the test ends.
 func (w *world) create(o client.Object) {
 	w.Helper()
 	w.must(w.client.Create(w.Context(), o))
@@ -89,7 +89,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// outcome is what a command printed, and how it ended.
+// outcome is the output and the exit code of a command.
 type outcome struct {
 	out, err string
 	code     int
@@ -119,7 +119,7 @@ func (w *world) ok(args ...string) string {
 	return got.out
 }
 
-// installed plays the manager.
+// installed sets the status that the controller sets after an installation.
 func (w *world) installed(name, version string) {
 	w.Helper()
 	p := &packagesv1.Package{}
@@ -129,7 +129,7 @@ func (w *world) installed(name, version string) {
 	w.must(w.client.Status().Update(w.Context(), p))
 }
 
-func TestAPackageIsInstalledShownUpgradedAndDeleted(t *testing.T) {
+func TestPackageLifecycle(t *testing.T) {
 	w := newWorld(t, "billy")
 	if got := w.ok("list", "packages", "--cluster", "billy"); !strings.Contains(got, "hello-eks-anywhere") || !strings.Contains(got, "0.1.0") {
 		t.Errorf("the list of packages is:\n%s", got)
@@ -144,7 +144,7 @@ func TestAPackageIsInstalledShownUpgradedAndDeleted(t *testing.T) {
 	for w.client.Get(t.Context(), key, p) != nil {
 		select {
 		case got := <-done:
-			t.Fatalf("install ended with %d before it made anything:\n%s", got.code, got.err)
+			t.Fatalf("install exited with %d before creating the package:\n%s", got.code, got.err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -169,7 +169,7 @@ func TestAPackageIsInstalledShownUpgradedAndDeleted(t *testing.T) {
 		t.Errorf("a second install ends with %d:\n%s", got.code, got.err)
 	}
 
-	if got := w.drover("", "upgrade", "packages", "--cluster", "billy", "--bundle-version", "v1-36-2", "--wait", "300ms"); got.code != 1 || !strings.Contains(got.err, "not done after 300ms") {
+	if got := w.drover("", "upgrade", "packages", "--cluster", "billy", "--bundle-version", "v1-36-2", "--wait", "300ms"); got.code != 1 || !strings.Contains(got.err, "timed out after 300ms") {
 		t.Errorf("an upgrade that nobody does ends with %d:\n%s", got.code, got.err)
 	}
 	w.installed("my-hello", "0.2.0")
@@ -200,7 +200,7 @@ func lineWith(text string, words ...string) bool {
 	return false
 }
 
-// as has commands be given by somebody who may do no more than what comes with Drover allows, and have packages in one namespace.
+// as runs further commands as a user who only has the cluster creator's role in one namespace.
 func (w *world) as(user string) {
 	w.Helper()
 	meta := metav1.ObjectMeta{Namespace: packagesv1.NamespacePrefix + w.cluster, Name: user}
@@ -217,9 +217,9 @@ func (w *world) as(user string) {
 	w.must(clientcmd.WriteToFile(*config, w.kubeconfig))
 }
 
-func TestSomebodyWhoMadeAClusterHasPackagesThere(t *testing.T) {
+func TestCreatorManagesPackagesOfOwnCluster(t *testing.T) {
 	w := newWorld(t, "restricted")
-	w.as("kim")
+	w.as("creator")
 	text := w.ok("generate", "package", "hello-eks-anywhere", "--cluster", "restricted")
 	if got := w.drover(text, "apply", "package", "-f", "-"); got.code != 0 {
 		t.Fatal(got.err)
@@ -235,7 +235,7 @@ func TestSomebodyWhoMadeAClusterHasPackagesThere(t *testing.T) {
 	w.ok("delete", "package", "generated-hello-eks-anywhere", "--cluster", "restricted")
 }
 
-func TestAGeneratedPackageCanBeApplied(t *testing.T) {
+func TestGeneratedPackageCanBeApplied(t *testing.T) {
 	w := newWorld(t, "tlhowe")
 	manifest := w.ok("generate", "package", "hello-eks-anywhere", "--cluster", "tlhowe")
 	if strings.Contains(manifest, "status") || strings.Contains(manifest, "creationTimestamp") || !strings.Contains(manifest, "name: generated-hello-eks-anywhere") {
@@ -252,7 +252,7 @@ func TestAGeneratedPackageCanBeApplied(t *testing.T) {
 	w.ok("delete", "packages", "generated-hello-eks-anywhere", "--cluster", "tlhowe")
 }
 
-func TestNothingIsMadeIfOneOfAFileIsRefused(t *testing.T) {
+func TestRejectedObjectInFileCreatesNothing(t *testing.T) {
 	w := newWorld(t, "both")
 	file := "apiVersion: packages.eks.amazonaws.com/v1alpha1\nkind: Package\nmetadata: {name: good, namespace: eksa-packages-both}\nspec: {packageName: hello-eks-anywhere}\n" +
 		"---\napiVersion: packages.eks.amazonaws.com/v1alpha1\nkind: Package\nmetadata: {name: bad, namespace: eksa-packages-nowhere}\nspec: {packageName: x}\n"
@@ -263,31 +263,31 @@ func TestNothingIsMadeIfOneOfAFileIsRefused(t *testing.T) {
 	}
 	err := w.client.Get(t.Context(), client.ObjectKey{Namespace: "eksa-packages-both", Name: "good"}, &packagesv1.Package{})
 	if !apierrors.IsNotFound(err) {
-		t.Errorf("the good one of the file was made: %v", err)
+		t.Errorf("the valid object of the file was created: %v", err)
 	}
 }
 
-func TestWrongUsageSaysWhatToDo(t *testing.T) {
+func TestUsageErrorsSuggestWhatToDo(t *testing.T) {
 	w := newWorld(t, "usage")
 	for name, tt := range map[string]struct {
 		args []string
 		code int
 		want string
 	}{
-		"no cluster":                    {[]string{"get", "packages"}, 2, "--cluster is needed"},
+		"no cluster":                    {[]string{"get", "packages"}, 2, "--cluster is required"},
 		"a cluster that takes none":     {[]string{"get", "packages", "--cluster", "nobody"}, 1, `packages are not enabled for cluster "nobody"`},
 		"a package that is not there":   {[]string{"describe", "package", "x", "--cluster", "usage"}, 1, `cluster "usage" has no package x`},
 		"neither cluster nor version":   {[]string{"list", "packages"}, 2, "please specify kube-version or cluster name"},
 		"a version of three numbers":    {[]string{"list", "packages", "--kube-version", "1.36.3"}, 2, "please specify kube-version as <major>.<minor>"},
-		"a version without bundles":     {[]string{"list", "packages", "--kube-version", "1.12"}, 1, "knows no bundle for Kubernetes 1.12"},
-		"a registry and a cluster":      {[]string{"list", "packages", "--cluster", "usage", "--registry", "r"}, 2, "--registry needs --kube-version"},
-		"a package that no bundle has":  {[]string{"generate", "package", "cat", "--cluster", "usage"}, 1, `unknown package "cat"; bundle v1-36-1 has hello-eks-anywhere`},
+		"a version without bundles":     {[]string{"list", "packages", "--kube-version", "1.12"}, 1, "no available bundle for Kubernetes 1.12"},
+		"a registry and a cluster":      {[]string{"list", "packages", "--cluster", "usage", "--registry", "r"}, 2, "--registry requires --kube-version"},
+		"a package that no bundle has":  {[]string{"generate", "package", "cat", "--cluster", "usage"}, 1, `package "cat" not found in bundle v1-36-1, which contains: hello-eks-anywhere`},
 		"no package to generate":        {[]string{"generate", "package", "--cluster", "usage"}, 2, "The name of the package to install must be specified as an argument"},
 		"a set without a value":         {[]string{"install", "package", "hello-eks-anywhere", "-n", "x", "--cluster", "usage", "--set", "title"}, 2, "please specify title as key=value"},
-		"sets that contradict":          {[]string{"install", "package", "hello-eks-anywhere", "-n", "x", "--cluster", "usage", "--set", "a=1", "--set", "a.b=2"}, 2, "no map"},
-		"no bundle version":             {[]string{"upgrade", "packages", "--cluster", "usage"}, 2, "--bundle-version is needed"},
+		"sets that contradict":          {[]string{"install", "package", "hello-eks-anywhere", "-n", "x", "--cluster", "usage", "--set", "a=1", "--set", "a.b=2"}, 2, "not a map"},
+		"no bundle version":             {[]string{"upgrade", "packages", "--cluster", "usage"}, 2, "--bundle-version is required"},
 		"a bundle version that is none": {[]string{"upgrade", "packages", "--cluster", "usage", "--bundle-version", "latest"}, 2, "Invalid bundle name"},
-		"no file":                       {[]string{"apply", "package"}, 2, "-f is needed"},
+		"no file":                       {[]string{"apply", "package"}, 2, "-f is required"},
 		"a file that is not there":      {[]string{"apply", "package", "-f", "/no/such/file"}, 1, "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestWrongUsageSaysWhatToDo(t *testing.T) {
 			}
 		})
 	}
-	if got := w.drover("kind: Pod\napiVersion: v1\nmetadata: {name: x}\n", "apply", "package", "-f", "-"); got.code != 1 || !strings.Contains(got.err, "apply that with kubectl") {
+	if got := w.drover("kind: Pod\napiVersion: v1\nmetadata: {name: x}\n", "apply", "package", "-f", "-"); got.code != 1 || !strings.Contains(got.err, "apply it with kubectl") {
 		t.Errorf("a Pod ends with %d:\n%s", got.code, got.err)
 	}
 }

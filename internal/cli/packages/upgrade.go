@@ -18,17 +18,17 @@ func newUpgrade(io *ui.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "packages",
 		Aliases: []string{"package"},
-		Short:   "Bring the packages of a cluster to another bundle",
-		Long: `Make a cluster use another bundle. Its packages that follow the bundle are upgraded
-at once; those with a version of their own stay. An older bundle brings them back.
+		Short:   "Activate another bundle on a cluster",
+		Long: `Activate another bundle on a cluster. Packages without a pinned version are upgraded;
+pinned packages stay. To roll back, activate the older bundle.
 
-A bundle that is not here yet is downloaded. "drover get packagebundles" shows those
-that are, and "drover bundle diff" what is different in them.`,
-		Example: `  drover upgrade packages --cluster billy --bundle-version v1-36-2 --wait 10m`,
+A missing bundle is downloaded. "drover get packagebundles" lists the bundles on the
+management plane, and "drover bundle diff" compares two of them.`,
+		Example: `  drover upgrade packages --cluster dev --bundle-version v1-36-2 --wait 10m`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if version == "" {
-				return ui.Usagef("--bundle-version is needed: see `drover get packagebundles`")
+				return ui.Usagef("--bundle-version is required; `drover get packagebundles` lists the bundles")
 			}
 			if _, err := bundle.ParseName(version); err != nil {
 				return ui.Usage(err)
@@ -41,9 +41,9 @@ that are, and "drover bundle diff" what is different in them.`,
 				return err
 			}
 			if before.Spec.ActiveBundle == version {
-				fmt.Fprintf(io.Err, "Bundle %s is active on %s already.\n", version, o.cluster)
+				fmt.Fprintf(io.Err, "Bundle %s is already active on cluster %s.\n", version, o.cluster)
 			} else {
-				fmt.Fprintf(io.Err, "Bundle %s is active on %s, instead of %q.\n", version, o.cluster, before.Spec.ActiveBundle)
+				fmt.Fprintf(io.Err, "Activated bundle %s on cluster %s (was %q).\n", version, o.cluster, before.Spec.ActiveBundle)
 			}
 			found := &packagesv1.PackageBundle{}
 			return w.await(cmd.Context(), io, goal{plane: plane, cluster: o.cluster, reached: func(p *packagesv1.Package) bool {
@@ -57,12 +57,12 @@ that are, and "drover bundle diff" what is different in them.`,
 		},
 	}
 	o.addCluster(cmd)
-	w.add(cmd, "its packages are as the bundle has them")
+	w.add(cmd, "the packages match the bundle")
 	cmd.Flags().StringVar(&version, "bundle-version", "", "`name` of the bundle, such as v1-36-2")
 	return cmd
 }
 
-// hasVersionOf says that what is installed is what a bundle wants.
+// hasVersionOf reports whether the installed version is the one that the bundle selects.
 func hasVersionOf(b *packagesv1.PackageBundle, p *packagesv1.Package) bool {
 	found, err := bundle.Find(b, p.Spec.PackageName, p.Spec.PackageVersion)
 	return err == nil && strings.EqualFold(found.Version.Name, p.Status.CurrentVersion) && p.Status.Source.Digest == found.Version.Digest

@@ -15,65 +15,67 @@ import (
 	"github.com/drover-dev/drover/internal/operate/inspect"
 )
 
-// wait is the flag that makes a command stay until packages are as they should be.
+// wait is the --wait flag: how long a command waits for its packages.
 type wait struct{ limit time.Duration }
 
 func (w *wait) add(cmd *cobra.Command, until string) {
-	cmd.Flags().DurationVar(&w.limit, "wait", 0, "how long to wait until "+until)
+	cmd.Flags().DurationVar(&w.limit, "wait", 0, "wait up to this long until "+until)
 }
 
-// goal is a state of packages that somebody waits for.
+// goal is the state of packages that a command waits for.
 type goal struct {
 	plane   *inspect.Plane
 	cluster string
-	// names are the packages that count, all of the cluster if there are none.
+	// names are the packages to wait for; empty means all packages of the cluster.
 	names []string
-	// reached says of one package that it is as it should be. What is gone is not asked.
+	// reached reports whether one package has the wanted state. It is unused if gone is set.
 	reached func(*packagesv1.Package) bool
-	// gone says that the packages should not be there.
+	// gone means that the packages must be deleted.
 	gone bool
 }
 
-// await tells each change until the goal is reached.
+// await prints each change of state until the goal is reached or the time is up.
 func (w *wait) await(ctx context.Context, io *ui.IO, g goal) error {
 	if w.limit == 0 {
 		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, w.limit)
 	defer cancel()
-	said, open := map[string]string{}, []string(nil)
+	printed, pending := map[string]string{}, []string(nil)
 	err := g.plane.AwaitPackages(limited, g.cluster, func(all []packagesv1.Package) bool {
-		open = g.open(all)
+		pending = g.pending(all)
 		for i := range all {
-			if line := stateLine(&all[i]); g.counts(all[i].Name) && said[all[i].Name] != line {
-				said[all[i].Name] = line
+			if line := stateLine(&all[i]); g.includes(all[i].Name) && printed[all[i].Name] != line {
+				printed[all[i].Name] = line
 				fmt.Fprintf(io.Err, "%s: %s\n", all[i].Name, line)
 			}
 		}
-		return len(open) == 0
+		return len(pending) == 0
 	})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return fmt.Errorf("not done after %s: %s", w.limit, strings.Join(open, "; "))
+		return fmt.Errorf("timed out after %s waiting for packages: %s", w.limit, strings.Join(pending, "; "))
 	}
 	return err
 }
 
-func (g *goal) counts(name string) bool { return len(g.names) == 0 || slices.Contains(g.names, name) }
+func (g *goal) includes(name string) bool {
+	return len(g.names) == 0 || slices.Contains(g.names, name)
+}
 
-// open is what is still to be waited for, in words.
-func (g *goal) open(all []packagesv1.Package) []string {
+// pending describes the packages that have not reached the goal.
+func (g *goal) pending(all []packagesv1.Package) []string {
 	var out []string
-	there := map[string]bool{}
+	exists := map[string]bool{}
 	for i := range all {
 		name := all[i].Name
-		there[name] = true
-		if g.counts(name) && (g.gone || !g.reached(&all[i])) {
+		exists[name] = true
+		if g.includes(name) && (g.gone || !g.reached(&all[i])) {
 			out = append(out, fmt.Sprintf("%s is %s", name, stateLine(&all[i])))
 		}
 	}
 	for _, name := range g.names {
-		if !there[name] && !g.gone {
-			out = append(out, name+" is not there")
+		if !exists[name] && !g.gone {
+			out = append(out, name+" not found")
 		}
 	}
 	return out
@@ -85,7 +87,7 @@ func stateLine(p *packagesv1.Package) string {
 		state = string(packagesv1.StateUninstalling)
 	}
 	if state == "" {
-		state = "not looked at yet"
+		state = "waiting for the controller"
 	}
 	if p.Status.Detail != "" {
 		return state + ": " + p.Status.Detail
@@ -93,7 +95,7 @@ func stateLine(p *packagesv1.Package) string {
 	return state
 }
 
-// isInstalled says that a package is installed as its newest spec wants it.
+// isInstalled reports whether the newest spec of a package is installed.
 func isInstalled(p *packagesv1.Package) bool {
 	return p.Status.State == packagesv1.StateInstalled && p.Status.ObservedGeneration == p.Generation && p.DeletionTimestamp.IsZero()
 }

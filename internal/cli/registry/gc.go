@@ -12,20 +12,19 @@ import (
 	"github.com/drover-dev/drover/internal/registry"
 )
 
-func newCollect(io *ui.IO, home *homeFlag) *cobra.Command {
+func newGC(io *ui.IO, home *homeFlag) *cobra.Command {
 	var output ui.Output
 	age := registry.DefaultAge
 	cmd := &cobra.Command{
 		Use:   "gc",
-		Short: "Remove content that nothing refers to",
-		Long: `Remove content that no manifest refers to, which is what stays behind when tags
-and manifests are deleted, and uploads that were given up a day ago or more. What
-a manifest refers to stays, with a tag or without.
+		Short: "Delete unreferenced content",
+		Long: `Delete content that no manifest refers to, and uploads that were abandoned at least a
+day ago. Content of untagged manifests is kept.
 
-All content is read on the way. What is damaged is of no use to anybody: it is
-removed and named, and has to be pushed again.
+The command also verifies all content. It deletes and lists damaged content, which you
+have to push again.
 
-Nothing is removed unless you run this. Others can go on reading and writing.`,
+Content is deleted only when you run this command. The registry stays available.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if age < 0 {
@@ -43,19 +42,19 @@ Nothing is removed unless you run this. Others can go on reading and writing.`,
 		},
 	}
 	output.AddFlag(cmd)
-	cmd.Flags().DurationVar(&age, "older-than", age, "leave content that is newer: it may belong to a push that has not ended")
+	cmd.Flags().DurationVar(&age, "older-than", age, "keep newer content, which may belong to a push in progress")
 	_ = cmd.RegisterFlagCompletionFunc("older-than", cobra.FixedCompletions([]string{"1h", "24h", time.Duration(0).String()}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func collectedText(w stdio.Writer, done registry.Collected) error {
 	for _, d := range done.Damaged {
-		where := "nothing refers to it"
+		hint := "not referenced"
 		if len(d.Repositories) > 0 {
-			where = "push again to " + strings.Join(d.Repositories, ", ")
+			hint = "push again to " + strings.Join(d.Repositories, ", ")
 		}
-		fmt.Fprintf(w, "Removed %s, which was damaged: %s\n", d.Digest, where)
+		fmt.Fprintf(w, "Deleted damaged content %s: %s\n", d.Digest, hint)
 	}
-	_, err := fmt.Fprintf(w, "Removed %d unused pieces of content (%.1f MiB) and %d uploads that were given up.\n", done.Removed, float64(done.Bytes)/(1<<20), done.Uploads)
+	_, err := fmt.Fprintf(w, "Deleted %d unreferenced blobs (%.1f MiB) and %d abandoned uploads.\n", done.Removed, float64(done.Bytes)/(1<<20), done.Uploads)
 	return err
 }

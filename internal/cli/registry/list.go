@@ -14,9 +14,9 @@ func newList(io *ui.IO, home *homeFlag) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List repositories and their tags",
-		Long: `List everything in the registry. What is listed as charts/cni with the tag 0.1.0
-has the reference oci://ADDRESS/charts/cni:0.1.0; a HelmChartProxy gets it with
-repoURL oci://ADDRESS/charts, chartName cni and version 0.1.0.`,
+		Long: `List the repositories in the registry and their tags. The reference of tag 0.1.0 of
+charts/cni is oci://ADDRESS/charts/cni:0.1.0. A HelmChartProxy installs it with repoURL
+oci://ADDRESS/charts, chartName cni and version 0.1.0.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := home.connect()
@@ -34,7 +34,7 @@ repoURL oci://ADDRESS/charts, chartName cni and version 0.1.0.`,
 	return cmd
 }
 
-// listTable has a line for each tag, for tools that work on lines.
+// listTable prints one line per tag, so that line-based tools can process it.
 func listTable(w stdio.Writer, list []registry.Repository) error {
 	var rows [][]string
 	for _, r := range list {

@@ -23,13 +23,13 @@ func newPush(io *ui.IO, home *homeFlag) *cobra.Command {
 	o := &pushOptions{homeFlag: home, repository: registry.ChartsRepository}
 	cmd := &cobra.Command{
 		Use:   "push FILE.tgz [REPOSITORY]",
-		Short: "Push the archive of a Helm chart",
-		Long: `Push a chart, as "helm package" makes it. It gets the name and the version in its
-Chart.yaml as its last part and its tag, below REPOSITORY ("charts" if it is not
-given). What is no chart is refused, and so is an archive that is damaged.
+		Short: "Push a Helm chart archive",
+		Long: `Push a chart archive created by "helm package" to REPOSITORY/NAME:VERSION, with name
+and version from Chart.yaml. REPOSITORY is "charts" by default. Damaged archives and
+files that aren't charts are rejected.
 
-A version that is there already is replaced; clusters which have it keep what
-they have, since charts are known to them by digest.`,
+An existing version is replaced. Clusters that installed it keep their copy, because
+they refer to charts by digest.`,
 		Example: `  helm package hello/ && drover registry push hello-1.0.0.tgz
   drover registry push hello-1.0.0.tgz team-a/charts`,
 		Args: cobra.RangeArgs(1, 2),
@@ -76,9 +76,9 @@ func readChart(file string) (*registry.Chart, error) {
 	case err != nil:
 		return nil, fmt.Errorf("reading the chart: %w", err)
 	case info.IsDir():
-		return nil, fmt.Errorf("%q is a directory: make an archive of it with `helm package %s`", file, file)
+		return nil, fmt.Errorf("%q is a directory\nTry: helm package %s", file, file)
 	case info.Size() > registry.MaxChart:
-		return nil, fmt.Errorf("%q has %d MiB, and a chart may have %d: is it an image?", file, info.Size()>>20, registry.MaxChart>>20)
+		return nil, fmt.Errorf("%q is %d MiB; the limit for charts is %d MiB", file, info.Size()>>20, registry.MaxChart>>20)
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -86,7 +86,7 @@ func readChart(file string) (*registry.Chart, error) {
 	}
 	chart, err := registry.ReadChart(data)
 	if err != nil {
-		return nil, fmt.Errorf("%q is %w: `helm package DIRECTORY` makes one", file, err)
+		return nil, fmt.Errorf("%q is %w\nTry: helm package DIRECTORY", file, err)
 	}
 	return chart, nil
 }

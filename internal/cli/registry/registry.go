@@ -1,5 +1,5 @@
-// Package registry holds the commands that work on the registry of the plane:
-// list, push, status and gc.
+// Package registry implements the commands for the registry of the embedded plane: list, push,
+// status and gc. It parses flags and prints results; package registry does the work.
 package registry
 
 import (
@@ -19,28 +19,28 @@ import (
 func NewCommand(io *ui.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "registry",
-		Short: "Keep charts, bundles and images where no internet is needed",
-		Long: `The management plane has an OCI registry of its own. "drover up" starts it, the
-charts that ship with Drover are in it from the start, and the manager trusts it:
-a HelmChartProxy with its address as repoURL needs neither credentials nor a CA.
+		Short: "Manage the plane's registry of charts, bundles and images",
+		Long: `Manage the OCI registry of the management plane. "drover up" starts it with the charts
+that ship with Drover. The manager trusts it: a HelmChartProxy with its address as
+repoURL requires neither credentials nor a CA.
 
-Everybody on this machine may read from it. Writing needs a password, which only
-the owner of the home can read; "drover registry push" does that by itself, for
-other tools see "drover registry status".`,
+Everyone on this machine can read from the registry. Writing requires a password that
+only the owner of the home can read. "drover registry push" uses it automatically; for
+other tools, see "drover registry status".`,
 		Example: `  drover registry list
   drover registry push hello-1.0.0.tgz
-  drover registry status      # address, CA, and how others log in`,
+  drover registry status      # address, CA and login for other tools`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	f := &homeFlag{}
-	cmd.PersistentFlags().StringVar(&f.dir, "home", "", "`directory` that holds all state of the plane (default $DROVER_HOME, or ~/.drover)")
+	cmd.PersistentFlags().StringVar(&f.dir, "home", "", "`directory` that holds the state of the plane (default $DROVER_HOME, or ~/.drover)")
 	_ = cmd.MarkPersistentFlagDirname("home")
-	cmd.AddCommand(newList(io, f), newPush(io, f), newStatus(io, f), newCollect(io, f))
+	cmd.AddCommand(newList(io, f), newPush(io, f), newStatus(io, f), newGC(io, f))
 	return cmd
 }
 
-// homeFlag is --home, the same on every command.
+// homeFlag is --home, which all commands share.
 type homeFlag struct{ dir string }
 
 func (f *homeFlag) registry() (plane.Registry, error) {
@@ -55,7 +55,7 @@ func (f *homeFlag) registry() (plane.Registry, error) {
 	return r, err
 }
 
-// connect is for commands that need the registry to run.
+// connect returns a client of the registry, which must be running.
 func (f *homeFlag) connect() (*registry.Client, error) {
 	r, err := f.registry()
 	if err != nil {

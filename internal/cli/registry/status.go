@@ -13,7 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/registry"
 )
 
-// statusReport is what -o json prints.
+// statusReport is the output of status.
 type statusReport struct {
 	plane.Registry
 	User string `json:"user"`
@@ -37,10 +37,9 @@ func newStatus(io *ui.IO, home *homeFlag) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "status",
 		Aliases: []string{"login-info"},
-		Short:   "Show where the registry is and how to log in",
-		Long: `Show the registry's address, the CA that its certificate is from, the user, and
-the file that holds the password for those who write. The password itself is not
-shown. The exit code is 3 when the registry is not running.`,
+		Short:   "Show the registry's address and how to log in",
+		Long: `Show the address, the CA, the user and the password file of the registry. The password
+itself is not shown. The exit code is 3 if the registry isn't running.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			r, err := home.registry()
@@ -75,7 +74,7 @@ func (r statusReport) table(w stdio.Writer) error {
 	fmt.Fprintf(w, "Password   in %s\n", r.PasswordFile)
 	fmt.Fprintf(w, "Directory  %s\n", r.Dir)
 	_, err := fmt.Fprintf(w, `
-  repoURL: %[5]s    # in a HelmChartProxy, without credentials
+  repoURL: %[5]s    # in a HelmChartProxy; requires no credentials
   helm registry login %[1]s --ca-file %[2]s -u %[3]s --password-stdin < %[4]s
 `, host(r.Registry), r.CAFile, r.User, r.PasswordFile, r.Charts)
 	return err

@@ -121,7 +121,7 @@ func TestAdmissionSaysWhatItAlwaysSaid(t *testing.T) {
 			named(packagesv1.PackageSpec{PackageName: "hello", PackageVersion: "7"}),
 			fmt.Sprintf("package %s-x failed validation with error: package version not found in bundle (%s): hello @ 7", w.clusters[0], b.Name),
 		},
-		{named(packagesv1.PackageSpec{PackageName: "round"}), "in a circle"},
+		{named(packagesv1.PackageSpec{PackageName: "round"}), "dependency cycle"},
 		{unsigned, refused(unsigned, "Missing signature")},
 		{changed, refused(changed, "The signature is invalid for the configured public key: ")},
 		{stranger, refused(stranger, "The signature is invalid for the configured public key: ")},

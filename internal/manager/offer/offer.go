@@ -1,8 +1,8 @@
-// Package offer serves what ships with Drover, charts and signed bundles of packages, to one manager from inside its own process. A manager
-// on a cluster needs no registry beside it that way, and none that outlives it.
+// Package offer runs a registry inside the manager's process, with the charts and signed bundles that
+// ship with Drover, so that a manager on a cluster requires no other registry.
 //
-// All of it is made anew at each start, but for the key that bundles are signed with: bundles that were downloaded earlier stay good as long
-// as that one stays the same. Start with Open.
+// Everything except the signing key is created again at each start. Downloaded bundles stay valid as
+// long as the key stays the same. Start with Open.
 package offer
 
 import (
@@ -25,21 +25,22 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle/transfer"
 )
 
-// life is how long the certificate is good: longer than any process lives.
+// life is the lifetime of the certificate, longer than that of any process.
 const life = 10 * 365 * 24 * time.Hour
 
-// Options say where to serve, and for whom to sign.
+// Options configure an Offer.
 type Options struct {
-	// Address is on loopback, host:port.
+	// Address is a loopback address, host:port.
 	Address string
-	// KeyFile has the key that bundles are signed with.
+	// KeyFile contains the key that signs bundles.
 	KeyFile string
 	Log     *slog.Logger
 }
 
-// Offer is a registry that runs.
+// Offer is a running registry.
 type Offer struct {
-	// Host is how references to the registry begin, CAFile whom to trust for it, and PublicKeyFile what its bundles are signed with.
+	// Host is the host:port of the registry, CAFile its CA, and PublicKeyFile the key that verifies
+	// its bundles.
 	Host, CAFile, PublicKeyFile string
 
 	dir      string
@@ -48,7 +49,7 @@ type Offer struct {
 	stop     func()
 }
 
-// Open serves until the offer is closed. Everything is there when it returns.
+// Open starts the registry with all charts and bundles. It runs until Close.
 func Open(ctx context.Context, o Options) (*Offer, error) {
 	dir, err := os.MkdirTemp("", "drover-registry-")
 	if err != nil {
@@ -59,7 +60,7 @@ func Open(ctx context.Context, o Options) (*Offer, error) {
 		password: rand.Text(), stop: func() {},
 	}
 	if err := f.open(ctx, o); err != nil {
-		return nil, errors.Join(fmt.Errorf("offering what ships with Drover: %w", err), f.Close())
+		return nil, errors.Join(fmt.Errorf("starting the registry of shipped charts: %w", err), f.Close())
 	}
 	return f, nil
 }
@@ -79,7 +80,7 @@ func (f *Offer) open(ctx context.Context, o Options) error {
 	if err := f.serve(ctx, o); err != nil {
 		return err
 	}
-	return shipped.Offer(ctx, transfer.Options{Address: f.Host, CA: f.ca, Username: registry.User, Password: f.password}, key)
+	return shipped.PublishAll(ctx, transfer.Options{Address: f.Host, CA: f.ca, Username: registry.User, Password: f.password}, key)
 }
 
 func (f *Offer) serve(ctx context.Context, o Options) error {
@@ -104,7 +105,7 @@ func (f *Offer) serve(ctx context.Context, o Options) error {
 	go func() {
 		defer close(ended)
 		if err := server.Serve(serving, l); err != nil {
-			o.Log.Error("What ships with Drover is no longer offered", "error", err)
+			o.Log.Error("Registry of shipped charts stopped", "error", err)
 		}
 	}()
 	f.stop = func() {
@@ -137,7 +138,7 @@ func (f *Offer) writeSecrets(o registry.Options) error {
 	return nil
 }
 
-// Close ends the offer and leaves nothing of it.
+// Close stops the registry and deletes its directory.
 func (f *Offer) Close() error {
 	f.stop()
 	return os.RemoveAll(f.dir)

@@ -19,11 +19,11 @@ func TestWhatAPackageIsFor(t *testing.T) {
 	}{
 		{"a namespace of the cluster's own", "eksa-packages-billy", "my-hello", []string{"billy"}, Target{"billy", "my-hello"}, ""},
 		{"a cluster with dashes", "eksa-packages-a-b", "c", []string{"a", "a-b"}, Target{"a-b", "c"}, ""},
-		{"its own namespace, but no controller", "eksa-packages-billy", "x", []string{"bill"}, Target{}, `no PackageBundleController "billy"`},
+		{"its own namespace, but no controller", "eksa-packages-billy", "x", []string{"bill"}, Target{}, `PackageBundleController "billy" not found`},
 		{"the seed's name", "eksa-packages", "billy-my-hello", []string{"tlhowe", "billy"}, Target{"billy", "my-hello"}, ""},
 		{"the seed's example", "eksa-packages", "billy-my", []string{"billy"}, Target{"billy", "my"}, ""},
 		{"the longest counts", "eksa-packages", "billy-my-hello", []string{"billy", "billy-my"}, Target{"billy-my", "hello"}, ""},
-		{"a name is a whole element", "eksa-packages", "billyx-my", []string{"billy"}, Target{}, `"billyx-my" begins with`},
+		{"a name is a whole element", "eksa-packages", "billyx-my", []string{"billy"}, Target{}, `"billyx-my" not found`},
 		{"nothing is left for the release", "eksa-packages", "billy", []string{"billy"}, Target{}, "<cluster>-<release>"},
 		{"nothing but a dash is left", "eksa-packages", "billy-", []string{"billy"}, Target{}, "<cluster>-<release>"},
 		{"another namespace", "default", "billy-my", []string{"billy"}, Target{}, ErrNamespace.Error()},

@@ -2,8 +2,6 @@ package artifact
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -13,9 +11,11 @@ import (
 	"time"
 
 	"k8s.io/utils/lru"
+
+	"github.com/drover-dev/drover/internal/base/pki"
 )
 
-// clients has a pool of connections for each way to trust servers.
+// clients has one connection pool per TLS configuration.
 type clients struct {
 	plainHTTP bool
 	pools     *lru.Cache
@@ -29,16 +29,17 @@ func newClients(plainHTTP bool) *clients {
 
 func (c *clients) close() { c.pools.Clear() }
 
-// transport opens connections that are trusted as told.
+// transport returns a transport for the TLS settings of an Access.
 func (c *clients) transport(access *Access) (http.RoundTripper, error) {
 	key := access.tls()
 	if pool, ok := c.pools.Get(key); ok {
 		return &guard{next: pool.(*http.Transport), plainHTTP: c.plainHTTP}, nil
 	}
-	trust, err := trusted(access)
+	trust, err := pki.ClientConfig(access.CA)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: reading the CA: %w", ErrInvalid, err)
 	}
+	trust.InsecureSkipVerify = access.SkipTLSVerify //nolint:gosec // the user requested it
 	pool := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
@@ -53,23 +54,8 @@ func (c *clients) transport(access *Access) (http.RoundTripper, error) {
 	return &guard{next: pool, plainHTTP: c.plainHTTP}, nil
 }
 
-func trusted(access *Access) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: access.SkipTLSVerify} //nolint:gosec // The user asks for it.
-	if len(access.CA) == 0 {
-		return config, nil
-	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
-	}
-	if !pool.AppendCertsFromPEM(access.CA) {
-		return nil, fmt.Errorf("%w: there is no certificate in the CA", ErrInvalid)
-	}
-	config.RootCAs = pool
-	return config, nil
-}
-
-// guard keeps requests from going out in the clear, also after a redirect or because a library thinks that an address is near enough.
+// guard rejects requests over plain HTTP, including redirects and the fallback that a library uses
+// for addresses on the local network.
 type guard struct {
 	next      http.RoundTripper
 	plainHTTP bool
@@ -82,8 +68,8 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(r)
 }
 
-// login adds credentials to requests that go where they belong. The client of the standard library would send them to subdomains and
-// other ports as well.
+// login adds credentials to requests for their own host and port. The client of the standard library
+// would send them to subdomains and other ports as well.
 type login struct {
 	next               http.RoundTripper
 	to                 *url.URL
@@ -99,23 +85,24 @@ func (l *login) RoundTrip(r *http.Request) (*http.Response, error) {
 	return l.next.RoundTrip(r)
 }
 
-// reply is what came for a request. There is no body if nothing changed.
+// reply is the response to a request. It has no body if it is unchanged.
 type reply struct {
 	header    http.Header
 	unchanged bool
 	body      []byte
 }
 
-// get makes a request and returns what came, if it is not larger than the limit. The error is fit to be shown.
+// get makes a request and returns the response if it is not larger than the limit. The error
+// contains no credentials.
 func get(ctx context.Context, client *http.Client, request request) (*reply, error) {
 	sent, err := http.NewRequestWithContext(ctx, http.MethodGet, request.address.String(), http.NoBody)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %q is not an address", ErrInvalid, redact(request.address))
+		return nil, fmt.Errorf("%w: invalid URL %q", ErrInvalid, redact(request.address))
 	}
 	sent.Header = request.header
 	response, err := client.Do(sent)
 	if err != nil {
-		return nil, fmt.Errorf("asking for %q: %w", redact(request.address), bare(err))
+		return nil, fmt.Errorf("requesting %q: %w", redact(request.address), withoutURL(err))
 	}
 	defer response.Body.Close()
 	switch response.StatusCode {
@@ -123,16 +110,16 @@ func get(ctx context.Context, client *http.Client, request request) (*reply, err
 		return &reply{header: response.Header, unchanged: true}, nil
 	case http.StatusOK:
 	default:
-		return nil, fmt.Errorf("asking for %q: %w", redact(request.address), statusError(response.StatusCode))
+		return nil, fmt.Errorf("requesting %q: %w", redact(request.address), statusError(response.StatusCode))
 	}
 	body, err := readAll(response.Body, request.limit)
 	if err != nil {
-		return nil, fmt.Errorf("reading %q: %w", redact(request.address), bare(err))
+		return nil, fmt.Errorf("reading %q: %w", redact(request.address), withoutURL(err))
 	}
 	return &reply{header: response.Header, body: body}, nil
 }
 
-// request is for a file of at most so many bytes.
+// request is a request for a file of at most limit bytes.
 type request struct {
 	address *url.URL
 	header  http.Header
@@ -145,13 +132,14 @@ func readAll(from io.Reader, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%w: it is larger than %d bytes", ErrInvalid, limit)
+		return nil, fmt.Errorf("%w: larger than %d bytes", ErrInvalid, limit)
 	}
 	return data, nil
 }
 
-// bare takes the URL out of an error of the standard library. It may be that of a redirect, with credentials in its query.
-func bare(err error) error {
+// withoutURL removes the URL from an error of the standard library. A redirect's URL may have
+// credentials in its query.
+func withoutURL(err error) error {
 	var withURL *url.Error
 	if errors.As(err, &withURL) {
 		return withURL.Err
@@ -159,9 +147,9 @@ func bare(err error) error {
 	return err
 }
 
-// statusError is what an answer means.
+// statusError converts an HTTP status to an error.
 func statusError(status int) error {
-	meaning := fmt.Sprintf("the server answered %d %s", status, http.StatusText(status))
+	meaning := fmt.Sprintf("the server responded %d %s", status, http.StatusText(status))
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fmt.Errorf("%w: %s", ErrForbidden, meaning)

@@ -34,7 +34,7 @@ func simple(text, signed []byte) signature {
 	return signature{covers: text, signature: signed, about: []string{said.Critical.Image.Digest}}
 }
 
-// What a bundle must have in it to be a signature of an artefact. Statements of other types say something else about it.
+// What a bundle must have in it to be a signature of an artifact. Statements of other types say something else about it.
 const (
 	inToto        = "application/vnd.in-toto+json"
 	signPredicate = "https://sigstore.dev/cosign/sign/v1"

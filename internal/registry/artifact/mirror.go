@@ -61,7 +61,7 @@ func firstOf[T any](ctx context.Context, s *Store, ref Ref, get func(context.Con
 	}
 	found, err := get(ctx, ref)
 	if err != nil {
-		return found, fmt.Errorf("%w; its mirror before that: %v", err, failed) //nolint:errorlint // what is wrong with a mirror does not decide
+		return found, fmt.Errorf("%w; mirror: %v", err, failed) //nolint:errorlint // what is wrong with a mirror does not decide
 	}
 	return found, nil
 }

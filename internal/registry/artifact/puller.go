@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// puller asks one repository of a registry. It has logged in once and remembers its token.
+// puller reads one repository of a registry. It logs in once and reuses its token.
 type puller struct {
 	*remote.Puller
 
@@ -28,11 +28,11 @@ func (r *registries) puller(ref *reference) (*puller, error) {
 	}
 	var options []name.Option
 	if r.clients.plainHTTP {
-		options = append(options, name.Insecure) // TLS is still tried first.
+		options = append(options, name.Insecure) // tries TLS first
 	}
 	repository, err := name.NewRepository(path.Join(ref.base.Host, ref.base.Path, ref.Name), options...)
 	if err != nil {
-		return nil, fmt.Errorf("%w: a registry can't have a package of that name", ErrInvalid)
+		return nil, fmt.Errorf("%w: the name is not valid in a registry", ErrInvalid)
 	}
 	credentials, err := ref.Access.credentials(repository.RegistryStr(), repository.RepositoryStr())
 	if err != nil {
@@ -55,11 +55,11 @@ func (r *registries) puller(ref *reference) (*puller, error) {
 func (p *puller) blob(ctx context.Context, digest string, limit int64) ([]byte, error) {
 	layer, err := p.Layer(ctx, p.repository.Digest(digest))
 	if err != nil {
-		return nil, fmt.Errorf("asking for %s: %w", digest, registryError(err))
+		return nil, fmt.Errorf("requesting %s: %w", digest, registryError(err))
 	}
 	body, err := layer.Compressed()
 	if err != nil {
-		return nil, fmt.Errorf("asking for %s: %w", digest, registryError(err))
+		return nil, fmt.Errorf("requesting %s: %w", digest, registryError(err))
 	}
 	defer body.Close()
 	data, err := readAll(body, limit)
@@ -69,16 +69,16 @@ func (p *puller) blob(ctx context.Context, digest string, limit int64) ([]byte, 
 	return data, nil
 }
 
-// registryError says what an error of the library means, without the URLs in it.
+// registryError converts an error of the library and removes URLs from it.
 func registryError(err error) error {
-	// Where plain HTTP is allowed it is tried next, and what a TLS server says to that tells nobody anything.
+	// Where plain HTTP is allowed, it is tried next, and the response of a TLS server is meaningless.
 	var distrusted *tls.CertificateVerificationError
 	if errors.As(err, &distrusted) {
 		return distrusted
 	}
 	var answered *transport.Error
 	if !errors.As(err, &answered) {
-		return bare(err)
+		return withoutURL(err)
 	}
 	status := statusError(answered.StatusCode)
 	if len(answered.Errors) > 0 {

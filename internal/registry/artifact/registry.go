@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// registries keep packages as OCI artefacts.
+// registries keep packages as OCI artifacts.
 type registries struct {
 	store     *Store
 	clients   *clients

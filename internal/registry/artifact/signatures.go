@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// What cosign puts beside an artefact.
+// What cosign puts beside an artifact.
 const (
 	simpleSigning       types.MediaType = "application/vnd.dev.cosign.simplesigning.v1+json"
 	sigstoreBundle                      = "application/vnd.dev.sigstore.bundle."

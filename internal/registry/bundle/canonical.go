@@ -14,31 +14,34 @@ import (
 
 const kind = "PackageBundle"
 
-// neverSigned is what a server adds, and a status. The version of the controller has never been signed.
+// neverSigned lists the fields that a server adds, the status, and minControllerVersion, which
+// signatures don't cover.
 var neverSigned = []string{
 	".status", ".metadata.creationTimestamp", ".metadata.generation", ".metadata.managedFields", ".metadata.uid", ".metadata.resourceVersion",
 	".spec.minControllerVersion",
 }
 
-// keeping is what whoever keeps a bundle in a cluster adds to it. None of it is content: nothing is decided by it, so that taking it away
-// before the signature is checked lets nobody slip anything in.
-var keeping = []string{
+// storageMetadata lists the metadata that a cluster adds to a bundle. No decision depends on it, so
+// removing it before verification is safe.
+var storageMetadata = []string{
 	".metadata.finalizers", ".metadata.ownerReferences", ".metadata.selfLink", ".metadata.deletionTimestamp", ".metadata.deletionGracePeriodSeconds",
 }
 
-// Labels may have been signed by others, and be added by whoever keeps the bundle.
+// labels may be part of the signature, or have been added later.
 const labels = ".metadata.labels"
 
-// Canonical is what a signature is of: all of the bundle but what a server adds, what it excludes itself, and annotations other than those
-// that say so; with sorted keys, as YAML with the dashes of lists below the key, and no line ever folded.
+// Canonical returns the bytes that a signature covers: the bundle as YAML with sorted keys, compact
+// lists and unfolded lines, without server-side fields, excluded paths, and annotations other than
+// those about exclusions.
 func Canonical(b *packagesv1.PackageBundle) ([]byte, error) { return canonical(b) }
 
-// canonicalForms are those that a signature may be of. The first is the one that others check too. The rest leave out what was added since
-// the bundle was signed. Each is made when it is asked for, since the first is nearly always the one.
+// canonicalForms yields the forms that a signature may cover. The first is the standard form; the
+// others omit metadata that was added after signing. They are computed lazily, because the first one
+// usually matches.
 func canonicalForms(b *packagesv1.PackageBundle) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		var last []byte
-		for _, without := range [][]string{nil, keeping, append([]string{labels}, keeping...)} {
+		for _, without := range [][]string{nil, storageMetadata, append([]string{labels}, storageMetadata...)} {
 			form, err := canonical(b, without...)
 			if err != nil {
 				yield(nil, err)
@@ -70,7 +73,8 @@ func canonical(b *packagesv1.PackageBundle, without ...string) ([]byte, error) {
 	return encode(content)
 }
 
-// plain is the bundle as a server would send it. Clients of the API leave out what kind it is.
+// plain converts a bundle to the JSON that a server sends, including the kind, which API clients
+// omit.
 func plain(b *packagesv1.PackageBundle) (map[string]any, error) {
 	named := *b
 	if named.APIVersion == "" && named.Kind == "" {
@@ -87,7 +91,7 @@ func plain(b *packagesv1.PackageBundle) (map[string]any, error) {
 	return content, nil
 }
 
-// drop deletes fields that are not in a list.
+// drop deletes fields by path. Paths through lists are not supported.
 func drop(content map[string]any, paths []string) {
 	for _, path := range paths {
 		fields := strings.Split(path[1:], ".")
@@ -99,7 +103,8 @@ func drop(content map[string]any, paths []string) {
 	}
 }
 
-// keepSignedAnnotations leaves an empty map where there were others only, as has always been signed.
+// keepSignedAnnotations removes all annotations that signatures don't cover. It leaves an empty map
+// behind, which is part of the signed form.
 func keepSignedAnnotations(content map[string]any) {
 	metadata, _ := content["metadata"].(map[string]any)
 	annotations, ok := metadata["annotations"].(map[string]any)
@@ -121,7 +126,7 @@ func encode(content map[string]any) ([]byte, error) {
 	encoder.SetIndent(2)
 	encoder.CompactSeqIndent()
 	if err := encoder.Encode(content); err != nil {
-		return nil, fmt.Errorf("writing the signed form: %w", err)
+		return nil, fmt.Errorf("encoding the signed form: %w", err)
 	}
 	return out.Bytes(), encoder.Close()
 }

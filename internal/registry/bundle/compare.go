@@ -10,7 +10,7 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 )
 
-// Change says what became of something from one bundle to the next.
+// Change is the kind of a difference between two bundles.
 type Change string
 
 // Changes.
@@ -20,38 +20,38 @@ const (
 	Removed Change = "removed"
 )
 
-// Difference is what is different from one bundle to another. What is the same in both is not in it.
+// Difference lists the differences between two bundles.
 type Difference struct {
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Packages are in the order of their names.
+	// Packages is sorted by name.
 	Packages []PackageDifference `json:"packages"`
 }
 
-// PackageDifference is what became of one package.
+// PackageDifference is the difference of one package.
 type PackageDifference struct {
 	Name   string `json:"name"`
 	Change Change `json:"change"`
-	// From and To are the latest versions. One of them is empty if the package is new or gone.
+	// From and To are the latest versions, empty if the package doesn't exist.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
-	// Settings are fields of the package that changed.
+	// Settings are the changed fields of the package.
 	Settings []string            `json:"settings,omitempty"`
 	Versions []VersionDifference `json:"versions,omitempty"`
 	Images   []ImageDifference   `json:"images,omitempty"`
 }
 
-// VersionDifference is what became of one version of a package.
+// VersionDifference is the difference of one version of a package.
 type VersionDifference struct {
 	Name   string `json:"name"`
 	Change Change `json:"change"`
 	From   string `json:"from,omitempty"`
 	To     string `json:"to,omitempty"`
-	// Settings are fields that changed, besides the digest of the chart and images.
+	// Settings are the changed fields other than the digest of the chart and the images.
 	Settings []string `json:"settings,omitempty"`
 }
 
-// ImageDifference is what became of an image in all versions of a package.
+// ImageDifference is the difference of an image over all versions of a package.
 type ImageDifference struct {
 	Repository string   `json:"repository"`
 	Change     Change   `json:"change"`
@@ -59,7 +59,7 @@ type ImageDifference struct {
 	To         []string `json:"to,omitempty"`
 }
 
-// Compare tells what is different in a newer bundle.
+// Compare returns the differences between two bundles.
 func Compare(older, newer *packagesv1.PackageBundle) Difference {
 	d := Difference{From: older.Name, To: newer.Name, Packages: []PackageDifference{}}
 	before, after := byName(older), byName(newer)
@@ -71,10 +71,11 @@ func Compare(older, newer *packagesv1.PackageBundle) Difference {
 	return d
 }
 
-// Empty says that the bundles have the same packages.
+// Empty reports whether the bundles contain the same packages.
 func (d Difference) Empty() bool { return len(d.Packages) == 0 }
 
-// KeepsMinor says that each of the packages stays in its minor version: what an upgrade by patches may do.
+// KeepsMinor reports whether all given packages keep their minor version, as the upgrade policy
+// "patch" requires.
 func (d Difference) KeepsMinor(packages []string) bool {
 	for _, p := range d.Packages {
 		used := slices.ContainsFunc(packages, func(name string) bool { return strings.EqualFold(name, p.Name) })
@@ -85,7 +86,8 @@ func (d Difference) KeepsMinor(packages []string) bool {
 	return true
 }
 
-// sameMinor does not know about versions that are none, unless they are the same.
+// sameMinor reports whether two versions have the same minor version. Versions that are not semantic
+// must be equal.
 func sameMinor(from, to string) bool {
 	if from == to {
 		return true
@@ -169,10 +171,10 @@ func changedFields(fields map[string]bool) []string {
 	return out
 }
 
-// byName does not tell cases apart, as little as Find does.
+// byName indexes packages by lower-case name, because Find ignores case.
 func byName(b *packagesv1.PackageBundle) map[string]*packagesv1.BundlePackage {
 	out := map[string]*packagesv1.BundlePackage{}
-	for i := range slices.Backward(b.Spec.Packages) { // The first of a name is the one that counts.
+	for i := range slices.Backward(b.Spec.Packages) { // the first of a name wins
 		out[strings.ToLower(b.Spec.Packages[i].Name)] = &b.Spec.Packages[i]
 	}
 	return out
@@ -195,7 +197,7 @@ func versionsOf(p *packagesv1.BundlePackage) map[string]packagesv1.SourceVersion
 	return out
 }
 
-// imagesOf has the digests of each image, sorted.
+// imagesOf returns the sorted digests of each image.
 func imagesOf(p *packagesv1.BundlePackage) map[string][]string {
 	out := map[string][]string{}
 	if p == nil {

@@ -11,21 +11,21 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 )
 
-// where is all that is passed on of what a parser says: the rest may quote a value, which may be a password.
-var where = regexp.MustCompile(`line \d+`)
+// lineNumber extracts the line from a parser's error. The rest may quote values, such as passwords.
+var lineNumber = regexp.MustCompile(`line \d+`)
 
-// ParseConfig reads the config of a package. An empty one is an empty map. Errors have no values in them.
+// ParseConfig parses the config of a package. Errors never contain values.
 func ParseConfig(config string) (map[string]any, error) {
 	text, err := yaml.YAMLToJSON([]byte(config))
 	if err != nil {
-		if line := where.FindString(err.Error()); line != "" {
-			return nil, fmt.Errorf("error converting package configurations to yaml: config is no YAML in %s", line)
+		if line := lineNumber.FindString(err.Error()); line != "" {
+			return nil, fmt.Errorf("error converting package configurations to yaml: invalid YAML in %s", line)
 		}
-		return nil, errors.New("error converting package configurations to yaml: config is no YAML")
+		return nil, errors.New("error converting package configurations to yaml: invalid YAML")
 	}
 	var values map[string]any
 	if err := utiljson.Unmarshal(text, &values); err != nil {
-		return nil, errors.New("error converting package configurations to yaml: config is not a map of names to values")
+		return nil, errors.New("error converting package configurations to yaml: config must be a map")
 	}
 	if values == nil {
 		values = map[string]any{}
@@ -33,7 +33,8 @@ func ParseConfig(config string) (map[string]any, error) {
 	return values, nil
 }
 
-// ValidateConfig tells whether a version accepts a config: one without a schema accepts any that can be read.
+// ValidateConfig validates a config against the schema of a version. Without a schema, every map is
+// valid.
 func ValidateConfig(v *packagesv1.SourceVersion, config string) error {
 	schema, err := compile(v)
 	if err != nil {

@@ -6,24 +6,25 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 )
 
-// CycleError says that packages depend on each other in a circle.
+// CycleError is returned for a dependency cycle.
 type CycleError struct {
-	// Packages has the first one again at its end.
+	// Packages is the cycle; the last package is the first one again.
 	Packages []string
 }
 
 func (e *CycleError) Error() string {
-	return "packages depend on each other in a circle: " + strings.Join(e.Packages, " -> ")
+	return "dependency cycle: " + strings.Join(e.Packages, " -> ")
 }
 
-// Dependencies are all packages that a package needs, also those that it needs through others, each after those that it needs itself. They
-// are in the latest version, since a bundle does not say in which. The error is a *CycleError, a *NotInBundleError or a *NoVersionError.
+// Dependencies returns the transitive dependencies of a package in the order of installation. A
+// dependency is always on the latest version. The error is a *CycleError, a *NotInBundleError or a
+// *NoVersionError.
 func Dependencies(b *packagesv1.PackageBundle, found Found) ([]string, error) {
 	w := &walk{bundle: b, done: map[string]bool{}}
 	if err := w.visit(found); err != nil {
 		return nil, err
 	}
-	return w.order[:len(w.order)-1], nil // The last is the package itself.
+	return w.order[:len(w.order)-1], nil // without the package itself, which is last
 }
 
 type walk struct {

@@ -8,21 +8,21 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// DefaultExcludes let a mirror say where its copies of the charts are, without breaking the signature. What a chart must be is its digest,
-// which is signed.
+// DefaultExcludes let a mirror change the location of charts without invalidating the signature. The
+// digests of charts stay signed.
 var DefaultExcludes = []string{".spec.packages[].source.registry", ".spec.packages[].source.repository"}
 
-// maxExcludes keeps an unsigned bundle from being much work.
+// maxExcludes limits the work that an unsigned bundle can cause.
 const maxExcludes = 128
 
 var errSelectors = errors.New("invalid selector(s) provided")
 
-// EncodeExcludes makes the value of the annotation.
+// EncodeExcludes returns the value of the annotation for paths.
 func EncodeExcludes(paths []string) string {
 	return base64.StdEncoding.EncodeToString([]byte(strings.Join(paths, "\n") + "\n"))
 }
 
-// parseExcludes returns the paths of the annotation, all of which are nothing but paths.
+// parseExcludes returns the paths in the annotation. It rejects other jq expressions.
 func parseExcludes(annotation string) ([]string, error) {
 	text, err := base64.StdEncoding.DecodeString(annotation)
 	if err != nil {
@@ -41,7 +41,7 @@ func parseExcludes(annotation string) ([]string, error) {
 	return paths, nil
 }
 
-// isPath accepts .a.b[].c["d"][0], and nothing that computes.
+// isPath reports whether a jq expression is a plain path such as .a.b[].c["d"][0].
 func isPath(text string) bool {
 	query, err := gojq.Parse(text)
 	if err != nil || query.Meta != nil || len(query.Imports) > 0 || len(query.FuncDefs) > 0 || query.Term == nil {
@@ -85,7 +85,7 @@ func isLiteral(query *gojq.Query) bool {
 	}
 }
 
-// remove deletes what paths lead to.
+// remove deletes the fields at the paths.
 func remove(content map[string]any, paths []string) (map[string]any, error) {
 	if len(paths) == 0 {
 		return content, nil
@@ -101,5 +101,5 @@ func remove(content map[string]any, paths []string) (map[string]any, error) {
 	if left, ok := result.(map[string]any); ok {
 		return left, nil
 	}
-	return nil, errSelectors // It is an error, for one that a path goes through something that is no list.
+	return nil, errSelectors // the result is an error, such as iterating over a string
 }

@@ -7,30 +7,31 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 )
 
-// Found is a package of a bundle in one version. It points into the bundle.
+// Found is one version of a package. It points into the bundle.
 type Found struct {
 	Package *packagesv1.BundlePackage
 	Version *packagesv1.SourceVersion
-	// Latest says that no version was asked for.
+	// Latest is set if no specific version was requested.
 	Latest bool
 }
 
-// NotInBundleError says that a bundle does not have a package.
+// NotInBundleError is returned for a package that a bundle doesn't contain.
 type NotInBundleError struct{ Bundle, Package string }
 
 func (e *NotInBundleError) Error() string {
 	return fmt.Sprintf("package not found in bundle (%s): %s", e.Bundle, e.Package)
 }
 
-// NoVersionError says that a bundle has a package, but not in that version.
+// NoVersionError is returned for a version that a package of a bundle doesn't have.
 type NoVersionError struct{ Bundle, Package, Version string }
 
 func (e *NoVersionError) Error() string {
 	return fmt.Sprintf("package version not found in bundle (%s): %s @ %s", e.Bundle, e.Package, e.Version)
 }
 
-// Find returns a package by its name, in any case, in a version, which is a name or a digest. The latest, which is also what an empty
-// version means, is the first. The error is a *NotInBundleError or a *NoVersionError.
+// Find returns a version of a package. It ignores the case of the name; the version is a name or a
+// digest, and defaults to the latest, which is the first. The error is a *NotInBundleError or a
+// *NoVersionError.
 func Find(b *packagesv1.PackageBundle, name, version string) (Found, error) {
 	found := lookUp(b, name)
 	if found == nil {

@@ -96,9 +96,9 @@ func TestDependenciesThatCannotBeMetAreRefused(t *testing.T) {
 		world map[string]string
 		want  string
 	}{
-		"itself":          {map[string]string{"a": "a"}, "packages depend on each other in a circle: a -> a"},
-		"each other":      {map[string]string{"a": "b", "b": "a"}, "packages depend on each other in a circle: a -> b -> a"},
-		"below":           {map[string]string{"a": "b", "b": "c", "c": "B"}, "packages depend on each other in a circle: b -> c -> b"},
+		"itself":          {map[string]string{"a": "a"}, "dependency cycle: a -> a"},
+		"each other":      {map[string]string{"a": "b", "b": "a"}, "dependency cycle: a -> b -> a"},
+		"below":           {map[string]string{"a": "b", "b": "c", "c": "B"}, "dependency cycle: b -> c -> b"},
 		"not there":       {map[string]string{"a": "b"}, "package not found in bundle (v1-36-1): b"},
 		"not there below": {map[string]string{"a": "b", "b": "c"}, "package not found in bundle (v1-36-1): c"},
 	}
@@ -113,7 +113,7 @@ func TestDependenciesThatCannotBeMetAreRefused(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 			var cycle *bundle.CycleError
-			if errors.As(err, &cycle) != strings.Contains(tt.want, "circle") {
+			if errors.As(err, &cycle) != strings.Contains(tt.want, "cycle") {
 				t.Errorf("%T", err)
 			}
 		})
@@ -131,10 +131,10 @@ func TestABundleMayNeedALaterDrover(t *testing.T) {
 		{"v0.1.0", "v0.2.0", ""},
 		{"v0.1.0", "v0.1.0-dev.12+gabcdef0", ""},
 		{"v9.0.0", "v0.1.0-dev", ""},
-		{"v0.2.0", "v0.1.9", "bundle v1-36-1 needs Drover v0.2.0, and this is v0.1.9"},
-		{"v0.2.0", "v0.2.0-rc.1", "bundle v1-36-1 needs Drover v0.2.0, and this is v0.2.0-rc.1"},
-		{"soon", "v0.1.0", `bundle v1-36-1 has minControllerVersion "soon", which is not like v1.2.3`},
-		{"v0.1.0", "mine", `the version of this Drover, "mine", is not like v1.2.3`},
+		{"v0.2.0", "v0.1.9", "bundle v1-36-1 requires Drover v0.2.0; this is v0.1.9"},
+		{"v0.2.0", "v0.2.0-rc.1", "bundle v1-36-1 requires Drover v0.2.0; this is v0.2.0-rc.1"},
+		{"soon", "v0.1.0", `invalid minControllerVersion "soon" in bundle v1-36-1: want a version such as v1.2.3`},
+		{"v0.1.0", "mine", `invalid version of Drover "mine": want a version such as v1.2.3`},
 	}
 	for _, tt := range tests {
 		b := world(nil)

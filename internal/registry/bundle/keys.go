@@ -13,32 +13,32 @@ import (
 	"strings"
 )
 
-// Key is one that may have signed a bundle.
+// Key is a public key that verifies signatures.
 type Key struct {
-	// Name is what people call it.
+	// Name identifies the key in messages.
 	Name   string
 	public *ecdsa.PublicKey
 }
 
-// String is the key itself, base64 of PKIX.
+// String returns the key as base64-encoded PKIX.
 func (k Key) String() string {
 	der, err := x509.MarshalPKIXPublicKey(k.public)
 	if err != nil {
-		return k.Name // It was parsed, so it can be written.
+		return k.Name // unreachable: a parsed key can be encoded
 	}
 	return base64.StdEncoding.EncodeToString(der)
 }
 
-// Keys are trusted, each of them. Several at once let a key be replaced by another.
+// Keys are the trusted keys. Several keys allow rotation.
 type Keys []Key
 
-// ParseKeys reads public keys by their names: PEM, of which there may be several in one, or base64 of PKIX.
+// ParseKeys parses named public keys: PEM, which may contain several keys, or base64-encoded PKIX.
 func ParseKeys(texts map[string][]byte) (Keys, error) {
 	var keys Keys
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		found, err := parseKey(texts[name])
 		if err != nil {
-			return nil, fmt.Errorf("reading the public key %q: %w", name, err)
+			return nil, fmt.Errorf("reading public key %q: %w", name, err)
 		}
 		for _, public := range found {
 			keys = append(keys, Key{Name: name, public: public})
@@ -64,7 +64,7 @@ func parseKey(text []byte) ([]*ecdsa.PublicKey, error) {
 			break
 		}
 		if block.Type != "PUBLIC KEY" {
-			return nil, fmt.Errorf("it is a %s, not a PUBLIC KEY: `openssl pkey -in FILE -pubout` shows that of a private one", block.Type)
+			return nil, fmt.Errorf("got a %s, not a PUBLIC KEY\nTry: openssl pkey -in FILE -pubout", block.Type)
 		}
 		public, err := publicKey(block.Bytes)
 		if err != nil {
@@ -85,18 +85,18 @@ func publicKey(der []byte) (*ecdsa.PublicKey, error) {
 	}
 	public, ok := parsed.(*ecdsa.PublicKey)
 	if !ok || public.Curve != elliptic.P256() {
-		return nil, errors.New("it is not an ECDSA key on the curve P-256")
+		return nil, errors.New("not an ECDSA P-256 key")
 	}
 	return public, nil
 }
 
-// ParsePrivateKey reads the key that bundles are signed with: PEM, as openssl and `drover bundle keygen` write it. The error has nothing of
-// the key in it.
+// ParsePrivateKey parses a signing key in PEM, as written by openssl and `drover bundle keygen`. The
+// error never contains key material.
 func ParsePrivateKey(text []byte) (*ecdsa.PrivateKey, error) {
 	for rest := text; ; {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
-			return nil, errors.New("there is no private key in PEM in it")
+			return nil, errors.New("no private key in PEM found")
 		}
 		var parsed any
 		var err error
@@ -106,13 +106,13 @@ func ParsePrivateKey(text []byte) (*ecdsa.PrivateKey, error) {
 		case "EC PRIVATE KEY":
 			parsed, err = x509.ParseECPrivateKey(block.Bytes)
 		case "ENCRYPTED PRIVATE KEY":
-			return nil, errors.New("the private key is encrypted: `openssl pkcs8 -in FILE` decrypts it")
-		default: // openssl writes the parameters of the curve first.
+			return nil, errors.New("the private key is encrypted\nTry: openssl pkcs8 -in FILE")
+		default: // openssl writes the curve parameters first
 			continue
 		}
 		private, ok := parsed.(*ecdsa.PrivateKey)
 		if err != nil || !ok || private.Curve != elliptic.P256() {
-			return nil, errors.New("it is not an ECDSA key on the curve P-256")
+			return nil, errors.New("not an ECDSA P-256 key")
 		}
 		return private, nil
 	}

@@ -10,14 +10,15 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// FileName is what a bundle is called in its artefact.
+// FileName is the title of the layer that contains a bundle.
 const FileName = "bundle.yaml"
 
-// errNoLayer is what people's scripts look for.
+// errNoLayer has the text that existing scripts match.
 var errNoLayer = errors.New("missing layer")
 
-// Layer finds the bundle in the manifest of an artefact: the layer that has its name, or that says that it is YAML, or else the first. Tools
-// that push bundles as files call it a tar, which it is not. An index has none.
+// Layer finds the bundle in a manifest: the layer with its title or with a YAML media type, or else
+// the first layer. Tools that push bundles as files use the media type of a tar archive. An index has
+// no layers.
 func Layer(manifest []byte) (v1.Descriptor, error) {
 	parsed, err := v1.ParseManifest(bytes.NewReader(manifest))
 	if err != nil {

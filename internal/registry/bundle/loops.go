@@ -8,16 +8,17 @@ import (
 	"strings"
 )
 
-// errLoop is for schemas that would never come to an end.
-var errLoop = errors.New("it refers to itself without looking any deeper into the config")
+// errLoop is returned for schemas whose validation would not terminate.
+var errLoop = errors.New("the schema refers to itself for the same value")
 
-// samePlace are keywords whose schemas are about the very value that the schema around them is about.
+// samePlace lists the keywords whose schemas apply to the same value as the enclosing schema.
 var samePlace = []string{"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependencies"}
 
-// checkLoops refuses schemas such as {"$ref": "#"}: the library follows them until the stack ends, and with it the whole program.
+// checkLoops rejects schemas such as {"$ref": "#"}, which the library follows until the stack
+// overflows and the program ends.
 //
-// It takes a reference for one to every place that it might mean, since ids can change what it is relative to. A schema may so be refused
-// that would have come to an end; one that would not is never let through.
+// Because ids change the base of references, it assumes that a reference leads to every schema that
+// it could mean. It may therefore reject a schema that terminates, but never accepts one that doesn't.
 func checkLoops(text []byte) error {
 	var root any
 	if err := json.Unmarshal(text, &root); err != nil {
@@ -36,11 +37,11 @@ func checkLoops(text []byte) error {
 type visit int
 
 const (
-	underWay visit = iota + 1
+	visiting visit = iota + 1
 	visited
 )
 
-// place is a value in a document, with the way to it.
+// place is an object in a document and the JSON pointer to it.
 type place struct {
 	pointer string
 	value   map[string]any
@@ -48,7 +49,7 @@ type place struct {
 
 type schemas struct {
 	root any
-	// all are the objects of the document, whether they are schemas or not; bases are those that have an id.
+	// all lists the objects of the document, whether they are schemas or not; bases those with an id.
 	all, bases []place
 	state      map[string]visit
 }
@@ -84,10 +85,10 @@ func (s *schemas) visit(at place) error {
 	switch s.state[at.pointer] {
 	case visited:
 		return nil
-	case underWay:
+	case visiting:
 		return errLoop
 	}
-	s.state[at.pointer] = underWay
+	s.state[at.pointer] = visiting
 	for _, next := range append(s.inside(at), s.referred(at)...) {
 		if err := s.visit(next); err != nil {
 			return err
@@ -97,7 +98,7 @@ func (s *schemas) visit(at place) error {
 	return nil
 }
 
-// inside are the schemas below one that are about the same value.
+// inside returns the schemas in a schema that apply to the same value.
 func (s *schemas) inside(at place) []place {
 	var out []place
 	for _, keyword := range samePlace {
@@ -127,7 +128,7 @@ func appendSchema(to []place, pointer string, value any) []place {
 	return to
 }
 
-// referred are all schemas that a reference could mean.
+// referred returns all schemas that a reference could mean.
 func (s *schemas) referred(at place) []place {
 	reference, ok := at.value["$ref"].(string)
 	if !ok {
@@ -146,7 +147,7 @@ func (s *schemas) referred(at place) []place {
 	return out
 }
 
-// fragment is what a reference has after the #, which may be written as in a URL.
+// fragment returns the decoded part of a reference after the #.
 func fragment(reference string) string {
 	_, text, _ := strings.Cut(reference, "#")
 	if decoded, err := url.PathUnescape(text); err == nil {
@@ -155,7 +156,7 @@ func fragment(reference string) string {
 	return text
 }
 
-// resolve follows a JSON pointer.
+// resolve follows a JSON pointer from a base.
 func resolve(base place, pointer string) (place, bool) {
 	var value any = base.value
 	at := base.pointer

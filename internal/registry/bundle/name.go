@@ -9,21 +9,22 @@ import (
 	"strings"
 )
 
-// Name is that of a bundle: the Kubernetes minor that it is for, and its number among those. What follows is free.
+// Name is the name of a bundle: its Kubernetes minor version, its build number, and an optional
+// suffix.
 type Name struct {
 	Major, Minor, Build int
 	Rest                string
 
-	// text is how it was written, with the v or without.
+	// text is the original spelling, with or without the v.
 	text string
 }
 
 const numbers = 3
 
-// ParseName takes v1-36-4, 1-36-4 and v1-36-4-anything.
+// ParseName parses v1-36-4, 1-36-4 and v1-36-4-suffix.
 func ParseName(s string) (Name, error) {
 	parts := strings.SplitN(strings.TrimPrefix(s, "v"), "-", numbers+1)
-	invalid := fmt.Errorf("Invalid bundle name (should be in the format vx-xx-xxxx where x is a digit): %s", s) //nolint:staticcheck // Scripts know these words.
+	invalid := fmt.Errorf("Invalid bundle name (should be in the format vx-xx-xxxx where x is a digit): %s", s) //nolint:staticcheck // existing scripts match this text
 	if len(parts) < numbers {
 		return Name{}, invalid
 	}
@@ -41,7 +42,7 @@ func ParseName(s string) (Name, error) {
 	return n, nil
 }
 
-// number takes digits only, where the standard library would take a sign as well.
+// number parses digits, without the sign that the standard library accepts.
 func number(s string) (int, bool) {
 	for _, r := range s {
 		if r < '0' || r > '9' {
@@ -52,14 +53,14 @@ func number(s string) (int, bool) {
 	return n, err == nil
 }
 
-// Compare is below zero if n is the earlier one.
+// Compare returns a negative number if n is older than other.
 func (n Name) Compare(other Name) int {
 	return cmp.Or(
 		cmp.Compare(n.Major, other.Major), cmp.Compare(n.Minor, other.Minor), cmp.Compare(n.Build, other.Build), cmp.Compare(n.Rest, other.Rest),
 	)
 }
 
-// String is the name as it was written.
+// String returns the name in its original spelling.
 func (n Name) String() string {
 	if n.text != "" {
 		return n.text
@@ -71,16 +72,17 @@ func (n Name) String() string {
 	return s
 }
 
-// Kubernetes is the minor that the bundle is for, such as 1.36.
+// Kubernetes returns the Kubernetes minor version of the bundle, such as 1.36.
 func (n Name) Kubernetes() string { return fmt.Sprintf("%d.%d", n.Major, n.Minor) }
 
-// LatestTag is the one that moves with the newest bundle for the same minor.
+// LatestTag returns the tag of the newest bundle for the same Kubernetes minor version.
 func (n Name) LatestTag() string { return fmt.Sprintf("v%d-%d-latest", n.Major, n.Minor) }
 
-// kubernetesMinor takes what people write, and what servers say: some of them add a plus.
+// kubernetesMinor matches minor versions, including the plus that some servers append.
 var kubernetesMinor = regexp.MustCompile(`^v?(\d{1,4})\.(\d{1,4})\+?$`)
 
-// LatestTag is the tag of the newest bundle for a Kubernetes minor: v1-36-latest for 1.36.
+// LatestTag returns the tag of the newest bundle for a Kubernetes minor version: v1-36-latest for
+// 1.36.
 func LatestTag(kubernetes string) (string, error) {
 	found := kubernetesMinor.FindStringSubmatch(kubernetes)
 	if found == nil {

@@ -15,9 +15,9 @@ func TestWhatIsNoBundleIsRefused(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
 		"empty":         {" \n", "package bundle artifact is empty"},
 		"no YAML":       {"a: b: c", "unmarshalling package bundle: "},
-		"another kind":  {"apiVersion: v1\nkind: Pod\n", `unmarshalling package bundle: it is a "Pod" of "v1", not a PackageBundle`},
+		"another kind":  {"apiVersion: v1\nkind: Pod\n", `unmarshalling package bundle: got kind "Pod" of "v1", want PackageBundle`},
 		"another shape": {strings.Replace(published, "packages:", "packages: 3 #", 1), "unmarshalling package bundle: "},
-		"too large":     {"# " + strings.Repeat("x", bundle.MaxSize), "unmarshalling package bundle: it has more than"},
+		"too large":     {"# " + strings.Repeat("x", bundle.MaxSize), "unmarshalling package bundle: larger than"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -58,21 +58,21 @@ func TestABundleIsCheckedBeforeItIsPublished(t *testing.T) {
 		want   string
 	}{
 		"name":          {func(b *packagesv1.PackageBundle) { b.Name = "mine" }, "Invalid bundle name"},
-		"empty":         {func(b *packagesv1.PackageBundle) { b.Spec.Packages = nil }, "there are no packages in it"},
-		"twice":         {func(b *packagesv1.PackageBundle) { b.Spec.Packages = append(b.Spec.Packages, offer("A")) }, `package "A" is in it twice`},
-		"no repository": {func(b *packagesv1.PackageBundle) { b.Spec.Packages[0].Source.Repository = "" }, "needs a name and a repository"},
-		"no versions":   {func(b *packagesv1.PackageBundle) { b.Spec.Packages[0].Source.Versions = nil }, "it has no versions"},
-		"no digest":     {func(b *packagesv1.PackageBundle) { first(b).Digest = "latest" }, `has the digest "latest"`},
+		"empty":         {func(b *packagesv1.PackageBundle) { b.Spec.Packages = nil }, "the bundle contains no packages"},
+		"twice":         {func(b *packagesv1.PackageBundle) { b.Spec.Packages = append(b.Spec.Packages, offer("A")) }, `duplicate package "A"`},
+		"no repository": {func(b *packagesv1.PackageBundle) { b.Spec.Packages[0].Source.Repository = "" }, "name and repository are required"},
+		"no versions":   {func(b *packagesv1.PackageBundle) { b.Spec.Packages[0].Source.Versions = nil }, "no versions"},
+		"no digest":     {func(b *packagesv1.PackageBundle) { first(b).Digest = "latest" }, `invalid digest "latest"`},
 		"version latest": {
-			func(b *packagesv1.PackageBundle) { first(b).Name = "latest" }, `"latest" is not a name for a version`,
+			func(b *packagesv1.PackageBundle) { first(b).Name = "latest" }, `invalid version name "latest"`,
 		},
 		"version twice": {func(b *packagesv1.PackageBundle) {
 			p := &b.Spec.Packages[0]
 			p.Source.Versions = append(p.Source.Versions, p.Source.Versions[0])
-		}, `version "1.0.0" is in it twice`},
-		"image":  {func(b *packagesv1.PackageBundle) { first(b).Images = []packagesv1.VersionImages{image("i", "")} }, `has an image "i"`},
+		}, `duplicate version "1.0.0"`},
+		"image":  {func(b *packagesv1.PackageBundle) { first(b).Images = []packagesv1.VersionImages{image("i", "")} }, `image "i"`},
 		"schema": {func(b *packagesv1.PackageBundle) { first(b).Schema = "?" }, "error decoding configurations"},
-		"cycle":  {func(b *packagesv1.PackageBundle) { first(b).Dependencies = []string{"a"} }, "in a circle"},
+		"cycle":  {func(b *packagesv1.PackageBundle) { first(b).Dependencies = []string{"a"} }, "dependency cycle"},
 		"needs":  {func(b *packagesv1.PackageBundle) { first(b).Dependencies = []string{"x"} }, "package not found in bundle (v1-36-1): x"},
 	}
 	for name, tt := range tests {

@@ -15,10 +15,10 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 )
 
-// maxSchema bounds what a schema unpacks to.
+// maxSchema is the largest size of a decompressed schema.
 const maxSchema = 4 << 20
 
-// Schema unpacks the JSON schema of a version. It is empty if there is none.
+// Schema decodes the JSON schema of a version. It is empty if there is none.
 func Schema(v *packagesv1.SourceVersion) ([]byte, error) {
 	if v.Schema == "" {
 		return nil, nil
@@ -36,24 +36,24 @@ func Schema(v *packagesv1.SourceVersion) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("error reading configurations %w", err)
 	case len(schema) > maxSchema:
-		return nil, fmt.Errorf("error reading configurations: the schema has more than %d MiB", maxSchema>>20)
+		return nil, fmt.Errorf("error reading configurations: the schema is larger than %d MiB", maxSchema>>20)
 	}
 	return schema, nil
 }
 
-// EncodeSchema packs a JSON schema. The same schema gives the same text.
+// EncodeSchema encodes a JSON schema reproducibly.
 func EncodeSchema(schema []byte) string {
 	if len(bytes.TrimSpace(schema)) == 0 {
 		return ""
 	}
 	var packed bytes.Buffer
 	writer := gzip.NewWriter(&packed)
-	_, _ = writer.Write(schema) // A buffer takes everything.
+	_, _ = writer.Write(schema) // a buffer never fails
 	_ = writer.Close()
 	return base64.StdEncoding.EncodeToString(packed.Bytes())
 }
 
-// compile makes a validator of the schema of a version, nil if anything is accepted.
+// compile compiles the schema of a version. It returns nil if there is no schema.
 func compile(v *packagesv1.SourceVersion) (*gojsonschema.Schema, error) {
 	text, err := Schema(v)
 	if err != nil || len(bytes.TrimSpace(text)) == 0 {
@@ -62,42 +62,44 @@ func compile(v *packagesv1.SourceVersion) (*gojsonschema.Schema, error) {
 	if err := checkLoops(text); err != nil {
 		return nil, fmt.Errorf("error loading the schema: %w", err)
 	}
-	schema, err := gojsonschema.NewSchema(alone{gojsonschema.NewBytesLoader(text)})
+	schema, err := gojsonschema.NewSchema(localLoader{gojsonschema.NewBytesLoader(text)})
 	if err != nil {
 		return nil, fmt.Errorf("error loading the schema: %w", err)
 	}
 	return schema, nil
 }
 
-// alone keeps a schema from naming others. The library would read files and ask servers for them.
-type alone struct{ gojsonschema.JSONLoader }
+// localLoader loads a schema that must not refer to other documents. The library would otherwise read
+// files and make requests.
+type localLoader struct{ gojsonschema.JSONLoader }
 
 // LoaderFactory implements gojsonschema.JSONLoader.
-func (alone) LoaderFactory() gojsonschema.JSONLoaderFactory { return elsewhere{} }
+func (localLoader) LoaderFactory() gojsonschema.JSONLoaderFactory { return remoteLoaders{} }
 
-type elsewhere struct{}
+type remoteLoaders struct{}
 
 // New implements gojsonschema.JSONLoaderFactory.
-func (elsewhere) New(source string) gojsonschema.JSONLoader {
-	return refused{gojsonschema.NewStringLoader(""), source}
+func (remoteLoaders) New(source string) gojsonschema.JSONLoader {
+	return rejectingLoader{gojsonschema.NewStringLoader(""), source}
 }
 
-type refused struct {
+// rejectingLoader rejects a reference to another document.
+type rejectingLoader struct {
 	gojsonschema.JSONLoader
 
 	source string
 }
 
 // LoadJSON implements gojsonschema.JSONLoader.
-func (r refused) LoadJSON() (any, error) {
-	return nil, fmt.Errorf("it refers to %q, and a schema must not refer to anything outside itself", r.source)
+func (r rejectingLoader) LoadJSON() (any, error) {
+	return nil, fmt.Errorf("reference to %q: a schema must not refer to other documents", r.source)
 }
 
-// validate tells what is wrong with a config, which is JSON.
+// validate validates a config against a schema and reports all problems.
 func validate(schema *gojsonschema.Schema, config map[string]any) error {
 	text, err := json.Marshal(config)
 	if err != nil {
-		return errors.New("error validating configurations: config can't be written as JSON")
+		return errors.New("error validating configurations: config cannot be encoded as JSON")
 	}
 	result, err := schema.Validate(gojsonschema.NewBytesLoader(text))
 	if err != nil {

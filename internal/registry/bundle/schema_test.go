@@ -45,9 +45,9 @@ func TestConfigIsHeldAgainstTheSchema(t *testing.T) {
 		"not of the enum":  {"mode: c", "error validating configurations - mode: mode must be one of the following: \"a\", \"b\"\n"},
 		"missing below":    {"list: [{}]", "error validating configurations - list.0: name is required\n"},
 		"value not quoted": {"title: SeCrEt1", "error validating configurations - title: Does not match pattern '^[a-z]+$'\n"},
-		"no YAML":          {"a: b\n\tc: SeCrEt1", "error converting package configurations to yaml: config is no YAML in line 2"},
-		"a list":           {"[SeCrEt1]", "error converting package configurations to yaml: config is not a map of names to values"},
-		"a text":           {"SeCrEt1", "error converting package configurations to yaml: config is not a map of names to values"},
+		"no YAML":          {"a: b\n\tc: SeCrEt1", "error converting package configurations to yaml: invalid YAML in line 2"},
+		"a list":           {"[SeCrEt1]", "error converting package configurations to yaml: config must be a map"},
+		"a text":           {"SeCrEt1", "error converting package configurations to yaml: config must be a map"},
 	}
 	version := &packagesv1.SourceVersion{Schema: bundle.EncodeSchema([]byte(helloSchema))}
 	for name, tt := range tests {
@@ -91,7 +91,7 @@ func TestSchemas(t *testing.T) {
 	must(t, err)
 	tests := map[string]struct{ schema, config, want string }{
 		"none accepts anything":          {"", "any: thing", ""},
-		"none wants YAML":                {"", "[", "error converting package configurations to yaml: config is no YAML in line 1"},
+		"none wants YAML":                {"", "[", "error converting package configurations to yaml: invalid YAML in line 1"},
 		"nothing, packed":                {packed(" \n"), "any: thing", ""},
 		"true":                           {packed("true"), "any: thing", ""},
 		"an empty object":                {packed("{}"), "any: thing", ""},
@@ -99,7 +99,7 @@ func TestSchemas(t *testing.T) {
 		"no base64":                      {"?", "", "error decoding configurations"},
 		"no gzip":                        {"aGVsbG8=", "", "error when uncompressing configurations"},
 		"cut off":                        {base64.StdEncoding.EncodeToString(raw[:len(raw)/2]), "", "error reading configurations"},
-		"more than there may be":         {packed(strings.Repeat(" ", 5<<20)), "", "more than 4 MiB"},
+		"more than there may be":         {packed(strings.Repeat(" ", 5<<20)), "", "larger than 4 MiB"},
 		"no JSON":                        {packed("{"), "", "error loading the schema"},
 		"no schema":                      {packed("3"), "", "error loading the schema"},
 		"of no type":                     {packed(`{"type": "thing"}`), "", "error loading the schema"},
@@ -141,7 +141,7 @@ func TestASchemaIsNotFetchedFromElsewhere(t *testing.T) {
 	for _, where := range []string{server.URL + "/s.json", "file://" + file} {
 		schema := bundle.EncodeSchema([]byte(`{"properties": {"a": {"$ref": "` + where + `"}}}`))
 		err := bundle.ValidateConfig(&packagesv1.SourceVersion{Schema: schema}, "a: 1")
-		if err == nil || !strings.Contains(err.Error(), "must not refer to anything outside itself") {
+		if err == nil || !strings.Contains(err.Error(), "must not refer to other documents") {
 			t.Errorf("%s: got %v", where, err)
 		}
 	}

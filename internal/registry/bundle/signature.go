@@ -13,10 +13,11 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 )
 
-// ErrUnsigned says that a bundle has no signature at all.
-var ErrUnsigned = errors.New("Missing signature") //nolint:staticcheck // Scripts know these words.
+// ErrUnsigned is returned for a bundle without a signature.
+var ErrUnsigned = errors.New("Missing signature") //nolint:staticcheck // existing scripts match this text
 
-// Verify tells whether one of the keys signed the bundle. Finalizers, owners and labels that were added since then don't matter.
+// Verify verifies that one of the keys signed the bundle. It ignores finalizers, owners and labels
+// that were added after signing.
 func Verify(b *packagesv1.PackageBundle, keys Keys) error {
 	_, err := SignedBy(b, keys)
 	return err
@@ -33,7 +34,7 @@ func SignedBy(b *packagesv1.PackageBundle, keys Keys) (Key, error) {
 		return Key{}, errors.New("signature in metadata isn't base64 encoded")
 	}
 	if len(keys) == 0 {
-		return Key{}, errors.New("no public key is configured to check the signature with")
+		return Key{}, errors.New("no public key is configured to verify the signature")
 	}
 	for form, err := range canonicalForms(b) {
 		if err != nil {
@@ -46,10 +47,10 @@ func SignedBy(b *packagesv1.PackageBundle, keys Keys) (Key, error) {
 			}
 		}
 	}
-	return Key{}, fmt.Errorf("The signature is invalid for the configured public key: %s", keys) //nolint:staticcheck // Scripts know these words.
+	return Key{}, fmt.Errorf("The signature is invalid for the configured public key: %s", keys) //nolint:staticcheck // existing scripts match this text
 }
 
-// String names all keys.
+// String returns all keys, separated by commas.
 func (k Keys) String() string {
 	texts := make([]string, 0, len(k))
 	for _, key := range k {
@@ -58,13 +59,14 @@ func (k Keys) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// Sign sets the signature. What the bundle excludes must be there before, since it is signed as well.
+// Sign sets the signature. The annotation with exclusions must be set before, because it is signed
+// too.
 func Sign(b *packagesv1.PackageBundle, signer crypto.Signer) error {
 	if _, ok := signer.Public().(*ecdsa.PublicKey); !ok {
-		return errors.New("bundles are signed with ECDSA keys on the curve P-256")
+		return errors.New("signing a bundle requires an ECDSA P-256 key")
 	}
 	complete(b)
-	// A map with nothing in it is signed as none, and with a signature in it as an empty one.
+	// The signed form distinguishes a missing map of annotations from an empty one.
 	b.Annotations[packagesv1.SignatureAnnotation] = ""
 	form, err := Canonical(b)
 	if err != nil {
@@ -79,7 +81,7 @@ func Sign(b *packagesv1.PackageBundle, signer crypto.Signer) error {
 	return nil
 }
 
-// complete adds what a bundle has in a cluster, and what is signed.
+// complete adds the signed fields that a bundle has in a cluster.
 func complete(b *packagesv1.PackageBundle) {
 	b.APIVersion, b.Kind = packagesv1.GroupVersion.String(), kind
 	if b.Namespace == "" {

@@ -9,14 +9,15 @@ import (
 	"github.com/drover-dev/drover/internal/base/version"
 )
 
-// UpgradeRequiredError says that a bundle needs a later Drover.
+// UpgradeRequiredError is returned for a bundle that requires a newer Drover.
 type UpgradeRequiredError struct{ Bundle, Needs, Have string }
 
 func (e *UpgradeRequiredError) Error() string {
-	return fmt.Sprintf("bundle %s needs Drover %s, and this is %s", e.Bundle, e.Needs, e.Have)
+	return fmt.Sprintf("bundle %s requires Drover %s; this is %s", e.Bundle, e.Needs, e.Have)
 }
 
-// CheckVersion tells whether a Drover of some version can use a bundle. A development version can use them all.
+// CheckVersion verifies that a version of Drover can use a bundle. Development versions can use all
+// bundles.
 func CheckVersion(b *packagesv1.PackageBundle, drover string) error {
 	needs := b.Spec.MinVersion
 	if needs == "" || drover == "" || version.Development(drover) {
@@ -24,11 +25,11 @@ func CheckVersion(b *packagesv1.PackageBundle, drover string) error {
 	}
 	wanted, err := semver.NewVersion(needs)
 	if err != nil {
-		return fmt.Errorf("bundle %s has minControllerVersion %q, which is not like v1.2.3", b.Name, needs)
+		return fmt.Errorf("invalid minControllerVersion %q in bundle %s: want a version such as v1.2.3", needs, b.Name)
 	}
 	have, err := semver.NewVersion(drover)
 	if err != nil {
-		return fmt.Errorf("the version of this Drover, %q, is not like v1.2.3", drover)
+		return fmt.Errorf("invalid version of Drover %q: want a version such as v1.2.3", drover)
 	}
 	if have.LessThan(wanted) {
 		return &UpgradeRequiredError{Bundle: b.Name, Needs: needs, Have: drover}

@@ -56,7 +56,7 @@ func TestWhatPackagesAreRefused(t *testing.T) {
 			packagesv1.PackageSpec{PackageName: "strict", Config: "fakeConfig: x"},
 			"error validating configurations - (root): Additional property fakeConfig is not allowed\n",
 		},
-		{"a circle", "billy", packagesv1.PackageSpec{PackageName: "a"}, "in a circle"},
+		{"a circle", "billy", packagesv1.PackageSpec{PackageName: "a"}, "dependency cycle"},
 		{"a dependency that is not there is for its conditions to tell", "billy", packagesv1.PackageSpec{PackageName: "lost"}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

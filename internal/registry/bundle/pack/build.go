@@ -16,15 +16,15 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
-// Built is a bundle, unsigned, and the charts that it names.
+// Built is an unsigned bundle and its charts.
 type Built struct {
 	Bundle *packagesv1.PackageBundle
 	Charts []*registry.Chart
-	// Archives are the charts' files, in the same order.
+	// Archives are the chart archives in the order of Charts.
 	Archives [][]byte
 }
 
-// Build packs the charts of a definition. The same files give the same bundle.
+// Build builds the bundle of a definition reproducibly.
 func Build(d *Definition) (*Built, error) {
 	name, err := d.Name()
 	if err != nil {
@@ -41,19 +41,19 @@ func Build(d *Definition) (*Built, error) {
 		}
 	}
 	if err := bundle.Check(built.Bundle); err != nil {
-		return nil, fmt.Errorf("the bundle %s could not be used:\n%w", name, err)
+		return nil, fmt.Errorf("bundle %s is invalid:\n%w", name, err)
 	}
 	return built, nil
 }
 
-// Name is that of the bundle.
+// Name returns the name of the bundle.
 func (d *Definition) Name() (string, error) {
 	latest, err := bundle.LatestTag(d.KubeVersion)
 	if err != nil {
 		return "", err
 	}
 	if d.Build < 1 {
-		return "", errors.New("a bundle needs a build number of 1 or more: each new one for the same Kubernetes version has a higher one")
+		return "", errors.New("the build number must be at least 1; increase it with each bundle for the same Kubernetes version")
 	}
 	return fmt.Sprintf("%s%d", strings.TrimSuffix(latest, "latest"), d.Build), nil
 }
@@ -99,7 +99,7 @@ func (d *Definition) schema(v Version, chart *registry.Chart, archive []byte) ([
 	}
 	text, err := os.ReadFile(filepath.Join(d.dir, v.Schema))
 	if err != nil {
-		return nil, fmt.Errorf("reading its schema: %w", err)
+		return nil, fmt.Errorf("reading the schema: %w", err)
 	}
 	return text, nil
 }

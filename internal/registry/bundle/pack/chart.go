@@ -17,7 +17,7 @@ import (
 
 const maxSchema = 4 << 20
 
-// readChart reads an archive, or packs a directory.
+// readChart reads a chart archive, or packages a directory.
 func readChart(file string) (*registry.Chart, []byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -35,7 +35,7 @@ func readChart(file string) (*registry.Chart, []byte, error) {
 			return nil, nil, err
 		}
 	case info.Size() > registry.MaxChart:
-		return nil, nil, fmt.Errorf("%q has %d MiB, and a chart may have %d", file, info.Size()>>20, registry.MaxChart>>20)
+		return nil, nil, fmt.Errorf("%q is %d MiB; the limit for charts is %d MiB", file, info.Size()>>20, registry.MaxChart>>20)
 	default:
 		if archive, err = os.ReadFile(file); err != nil {
 			return nil, nil, fmt.Errorf("reading the chart: %w", err)
@@ -48,7 +48,7 @@ func readChart(file string) (*registry.Chart, []byte, error) {
 	return chart, archive, nil
 }
 
-// ReadCharts reads all archives of charts in a directory.
+// ReadCharts reads all chart archives in a directory.
 func ReadCharts(dir string) ([]*registry.Chart, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -68,7 +68,7 @@ func ReadCharts(dir string) ([]*registry.Chart, error) {
 	return out, nil
 }
 
-// fileOf is a file of an archive, or nothing if it is not in there.
+// fileOf returns a file of an archive, or nil if it doesn't exist.
 func fileOf(archive []byte, name string) ([]byte, error) {
 	packed, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {

@@ -12,50 +12,50 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 )
 
-// Definition is what a bundle is made of: a small YAML file.
+// Definition is the YAML file that defines a bundle.
 type Definition struct {
-	// KubeVersion is the Kubernetes minor that the bundle is for, such as 1.36.
+	// KubeVersion is the Kubernetes minor version of the bundle, such as 1.36.
 	KubeVersion string `json:"kubeVersion,omitempty"`
-	// Build tells bundles for the same minor apart. Each new one has a higher number.
+	// Build is the number of the bundle among those for the same minor version.
 	Build int `json:"build,omitempty"`
 	// MinControllerVersion is the oldest Drover that can use the bundle.
 	MinControllerVersion string    `json:"minControllerVersion,omitempty"`
 	Packages             []Package `json:"packages"`
 
-	// dir is what the names of files are relative to.
+	// dir is the directory that file names are relative to.
 	dir string
 }
 
-// Package is one of a bundle.
+// Package is a package of a bundle.
 type Package struct {
-	// Name is that of its chart, if it is not given.
+	// Name defaults to the name of the chart.
 	Name         string `json:"name,omitempty"`
 	WorkloadOnly bool   `json:"workloadonly,omitempty"`
-	// Registry is empty for charts that are beside the bundle.
+	// Registry is empty for charts in the registry of the bundle.
 	Registry string `json:"registry,omitempty"`
-	// Repository of its charts, charts/NAME if it is not given.
+	// Repository defaults to charts/NAME.
 	Repository string `json:"repository,omitempty"`
-	// Versions has the latest first.
+	// Versions lists the latest version first.
 	Versions []Version `json:"versions"`
 }
 
-// Version is one of a package.
+// Version is a version of a package.
 type Version struct {
 	// Chart is a directory or an archive.
 	Chart string `json:"chart"`
-	// KubeVersions are those that the version is for, all if there are none.
+	// KubeVersions limits the version to bundles for these Kubernetes versions.
 	KubeVersions []string `json:"kubeVersions,omitempty"`
-	// Schema is a file, values.schema.json of the chart if it is not given.
+	// Schema is a file. It defaults to values.schema.json of the chart.
 	Schema       string                     `json:"schema,omitempty"`
 	Images       []packagesv1.VersionImages `json:"images,omitempty"`
 	Dependencies []string                   `json:"dependencies,omitempty"`
 }
 
-// ReadDefinition reads a file.
+// ReadDefinition reads a definition from a file.
 func ReadDefinition(file string) (*Definition, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("reading what the bundle is made of: %w", err)
+		return nil, fmt.Errorf("reading the definition of the bundle: %w", err)
 	}
 	d := &Definition{dir: filepath.Dir(file)}
 	if err := yaml.UnmarshalStrict(text, d); err != nil {
@@ -64,11 +64,12 @@ func ReadDefinition(file string) (*Definition, error) {
 	return d, nil
 }
 
-// FromDirectory takes each chart in a directory, packed or not, for a package.
+// FromDirectory returns a definition with a package for each chart, archive or directory, in a
+// directory.
 func FromDirectory(dir string) (*Definition, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("reading what the bundle is made of: %w", err)
+		return nil, fmt.Errorf("reading the definition of the bundle: %w", err)
 	}
 	d := &Definition{dir: dir}
 	for _, entry := range entries {
@@ -78,12 +79,12 @@ func FromDirectory(dir string) (*Definition, error) {
 		}
 	}
 	if len(d.Packages) == 0 {
-		return nil, fmt.Errorf("there is no chart in %q: a chart is a directory with a Chart.yaml, or a .tgz", dir)
+		return nil, fmt.Errorf("no charts found in %q: a chart is a directory with a Chart.yaml, or a .tgz archive", dir)
 	}
 	return d, nil
 }
 
-// forKubernetes leaves out versions that are not for the minor, and packages without any.
+// forKubernetes omits versions for other Kubernetes versions, and packages without versions.
 func (d *Definition) forKubernetes() []Package {
 	var out []Package
 	for _, p := range d.Packages {

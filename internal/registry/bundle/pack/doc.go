@@ -1,5 +1,5 @@
-// Package pack makes bundles out of charts: it packs charts that are directories, always into the same bytes, finds out the digests that
-// they will have in a registry, and writes that down.
+// Package pack builds bundles from charts. It packages chart directories reproducibly and records the
+// digests that charts will have in a registry.
 //
-// A Definition says what goes in. Start with ReadDefinition or FromDirectory, then Build.
+// A Definition lists the charts. Start with ReadDefinition or FromDirectory, then Build.
 package pack

@@ -1,4 +1,5 @@
-// Package shipped puts the packages that come with Drover into a registry, in bundles that are signed with a key of the plane's own.
+// Package shipped publishes the packages that ship with Drover to a registry, in bundles signed with a
+// key of the plane.
 package shipped
 
 import (
@@ -21,18 +22,18 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle/transfer"
 )
 
-// Repository is where bundles are looked for, unless somebody chooses another.
+// Repository is the default repository of bundles.
 const Repository = "eks-anywhere-packages-bundles"
 
-// places are where bundles are offered in a registry that stands for others: below its root, and where manifests look that were written for
-// the vendor's registry.
-var places = []string{"", "/eks-anywhere"}
+// paths are the paths in a registry that get the bundles: the root, and the path that manifests for
+// the vendor's registry use.
+var paths = []string{"", "/eks-anywhere"}
 
-// Offer publishes at all places of a registry.
-func Offer(ctx context.Context, to transfer.Options, signer crypto.Signer) error {
+// PublishAll publishes the bundles at all paths of a registry.
+func PublishAll(ctx context.Context, to transfer.Options, signer crypto.Signer) error {
 	host := to.Address
-	for _, place := range places {
-		to.Address = host + place
+	for _, path := range paths {
+		to.Address = host + path
 		r, err := transfer.Open(to)
 		if err != nil {
 			return err
@@ -44,8 +45,8 @@ func Offer(ctx context.Context, to transfer.Options, signer crypto.Signer) error
 	return nil
 }
 
-// Publish puts all bundles in that are not there. What others have put in their place stays, and so does the tag for the latest if it is that
-// of a newer one.
+// Publish publishes missing and changed bundles. It keeps bundles of the same name that are signed
+// with another key, and the latest tag if a newer bundle has it.
 func Publish(ctx context.Context, to *transfer.Registry, signer crypto.Signer) error {
 	keys, err := publicKeys(signer)
 	if err != nil {
@@ -83,7 +84,7 @@ func unchanged(there, built *packagesv1.PackageBundle) bool {
 	return len(bundle.Compare(there, built).Packages) == 0
 }
 
-// Bundles builds all, unsigned, the older ones first.
+// Bundles builds all bundles, unsigned and oldest first.
 func Bundles() ([]*pack.Built, error) {
 	dir, err := os.MkdirTemp("", "drover-catalogue-")
 	if err != nil {
@@ -92,7 +93,7 @@ func Bundles() ([]*pack.Built, error) {
 	defer os.RemoveAll(dir)
 	for name, files := range map[string]fs.FS{"catalogue": catalogue.Files, "charts": charts.Files} {
 		if err := os.CopyFS(filepath.Join(dir, name), files); err != nil {
-			return nil, fmt.Errorf("unpacking the %s: %w", name, err)
+			return nil, fmt.Errorf("extracting %s: %w", name, err)
 		}
 	}
 	definitions, err := filepath.Glob(filepath.Join(dir, "catalogue", "build-*.yaml"))
@@ -109,7 +110,7 @@ func Bundles() ([]*pack.Built, error) {
 			d.KubeVersion = version
 			built, err := pack.Build(d)
 			if err != nil {
-				return nil, fmt.Errorf("building the catalogue: %w", err)
+				return nil, fmt.Errorf("building the catalog: %w", err)
 			}
 			all = append(all, built)
 		}
@@ -117,7 +118,7 @@ func Bundles() ([]*pack.Built, error) {
 	return all, nil
 }
 
-// Names are those of all bundles, the older ones first.
+// Names returns the names of all bundles, oldest first.
 func Names() ([]string, error) {
 	definitions, err := fs.Glob(catalogue.Files, "build-*.yaml")
 	if err != nil {
@@ -128,11 +129,11 @@ func Names() ([]string, error) {
 		for _, file := range definitions {
 			text, err := catalogue.Files.ReadFile(file)
 			if err != nil {
-				return nil, fmt.Errorf("reading the catalogue: %w", err)
+				return nil, fmt.Errorf("reading the catalog: %w", err)
 			}
 			d := &pack.Definition{}
 			if err := yaml.Unmarshal(text, d); err != nil {
-				return nil, fmt.Errorf("reading %q of the catalogue: %w", file, err)
+				return nil, fmt.Errorf("reading %q of the catalog: %w", file, err)
 			}
 			d.KubeVersion = version
 			name, err := d.Name()

@@ -9,10 +9,10 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
-// errNoName is of artefacts that are no bundles.
-var errNoName = errors.New("unmarshalling package bundle: it has no name")
+// errNoName is returned for artifacts that aren't bundles.
+var errNoName = errors.New("unmarshalling package bundle: no name")
 
-// download gets what a digest stands for. Both the manifest and the bundle must be what their digests say.
+// download downloads a bundle by digest. It verifies the digests of the manifest and the layer.
 func (b *Bundles) download(ctx context.Context, p place, digest string) (*packagesv1.PackageBundle, error) {
 	text, err := b.documents.Manifest(ctx, p.ref, digest)
 	if err != nil {

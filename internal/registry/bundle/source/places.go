@@ -10,21 +10,21 @@ import (
 	"github.com/drover-dev/drover/internal/registry/artifact"
 )
 
-// place is where something may be.
+// place is a possible location of a bundle.
 type place struct {
 	// registry is host[:port][/path].
 	registry, repository, tag string
 	ref                       artifact.Ref
 }
 
-// String is how people write it.
+// String returns the usual notation of a reference.
 func (p place) String() string { return path.Join(p.registry, p.repository) + ":" + p.tag }
 
-// places are the mirror, if there is one, and the registry itself.
+// places returns the mirror, if there is one, and the registry.
 func (b *Bundles) places(w Wanted) ([]place, error) {
 	registry := b.registry(w.Registry)
 	if registry == "" || w.Repository == "" || w.Tag == "" {
-		return nil, fmt.Errorf("repository source: %w: registry %q, repository %q and tag %q must all be named",
+		return nil, fmt.Errorf("repository source: %w: registry %q, repository %q and tag %q must not be empty",
 			artifact.ErrInvalid, registry, w.Repository, w.Tag)
 	}
 	var out []place
@@ -41,7 +41,7 @@ func (b *Bundles) places(w Wanted) ([]place, error) {
 	return out, nil
 }
 
-// registry is the one that is named, or the default, without what says how to speak to it.
+// registry returns the named registry or the default, without a scheme.
 func (b *Bundles) registry(named string) string {
 	if named == "" {
 		named = b.options.Default
@@ -80,19 +80,20 @@ func split(registry, repository string) (url, name string) {
 	return "oci://" + strings.TrimSuffix(dir, "/"), name
 }
 
-// ChartPlace is where charts of a repository are, in the terms of a HelmReleaseProxy. Charts are known by digest, and who gets them asks a
-// mirror first.
+// ChartPlace returns the location of the charts of a repository for a HelmReleaseProxy. It ignores
+// mirrors, because charts are pulled by digest and the chart store tries mirrors first.
 func (b *Bundles) ChartPlace(registry, repository string) (repoURL, chartName string) {
 	return split(b.registry(registry), repository)
 }
 
-// Host is that of the registry, the default if none is named, and that of its mirror if it has one: where credentials can be needed.
+// Host returns the hosts that may require credentials: those of the registry, or of the default if it
+// is empty, and of its mirror.
 func (b *Bundles) Host(registry string) (own, mirror string) {
 	registry = b.registry(registry)
 	return host(registry), host(b.mirror(registry))
 }
 
-// key is the same for those who ask for the same and are let in the same way: nobody gets to know what another may see.
+// key identifies a request and its credentials, so that callers share only what they may access.
 func (w Wanted) key(places []place) string {
 	var parts []string
 	for _, p := range places {
@@ -101,7 +102,7 @@ func (w Wanted) key(places []place) string {
 	return digestOf(parts)
 }
 
-// door is the same for those who come into the same repository in the same way.
+// door identifies a repository and the credentials for it.
 func (p place) door() string {
 	a := p.ref.Access
 	return digestOf([]string{

@@ -1,8 +1,8 @@
-// Package source gets bundles from registries. However many clusters ask for the same tag, it is looked at once, with a request that has no
-// body in its answer, and its content comes once for each digest.
+// Package source downloads bundles from registries and their mirrors. Callers that need the same tag
+// share one HEAD request, and content is downloaded once per digest.
 //
-// It knows mirrors, credentials and how bundles are laid out as artefacts. It never decides which bundle is wanted, and does not check
-// signatures: both are up to the caller. Start with Bundles.Get.
+// It never selects a bundle or verifies signatures; both are up to the caller. Start with
+// Bundles.Get.
 package source
 
 import (
@@ -21,54 +21,54 @@ import (
 )
 
 const (
-	// keepAnswers is how many tags are remembered with their bundles, which may have a few hundred kilobytes each.
+	// keepAnswers is the number of cached tags. A bundle may be a few hundred kilobytes.
 	keepAnswers = 64
-	// failFor is how long all who ask are told of a failure without a request of their own.
+	// failFor is how long a failure is cached.
 	failFor = 10 * time.Second
 )
 
-// Options are the same for all bundles.
+// Options configure Bundles.
 type Options struct {
-	// Default is the registry of those who name none, host[:port][/path].
+	// Default is the registry for requests that name none, as host[:port][/path].
 	Default string
-	// Mirrors are asked first, and then the registry that they stand for. A key is a host with its port if it has one, or * for all others;
-	// a value is host[:port][/path].
+	// Mirrors are tried before the registry. A key is host[:port], or * for all other registries; a
+	// value is host[:port][/path].
 	Mirrors map[string]string
-	// Trust is how to get into registries whose access is not told by those who ask, by host and port.
+	// Trust is the access to registries for requests that don't specify it, by host and port.
 	Trust map[string]artifact.Access
 	// PlainHTTP allows registries without TLS.
 	PlainHTTP bool
-	// Timeout bounds what is done in one registry for one question, 30 seconds if it is 0.
+	// Timeout limits the requests to one registry. The default is 30 seconds.
 	Timeout time.Duration
 	Clock   clock.PassiveClock
-	// Metrics, if set, gets the counters.
+	// Metrics receives the counters, if it is set.
 	Metrics prometheus.Registerer
 }
 
-// Wanted is a question.
+// Wanted identifies a bundle.
 type Wanted struct {
-	// Registry is host[:port][/path], the default if it is empty.
+	// Registry is host[:port][/path], or empty for the default.
 	Registry        string
 	Repository, Tag string
-	// Access opens registries, by host and port.
+	// Access is the access to registries, by host and port.
 	Access map[string]artifact.Access
-	// MaxAge is how old an answer may be. Without it the registry is asked.
+	// MaxAge is the maximum age of a cached result. Zero always makes a request.
 	MaxAge time.Duration
 }
 
-// Found is an answer.
+// Found is a bundle in a registry.
 type Found struct {
-	// Bundle is as it was published, and shared: it must not be changed.
+	// Bundle is the published bundle. It is shared and must not be changed.
 	Bundle *packagesv1.PackageBundle
-	// Digest is that of the manifest.
+	// Digest is the digest of the manifest.
 	Digest string
-	// From is where it was found, such as registry.example/bundles:v1-36-latest.
+	// From is the location, such as registry.example/bundles:v1-36-latest.
 	From string
-	// At is when the registry said so.
+	// At is the time of the request.
 	At time.Time
 }
 
-// Bundles gets bundles. It is safe for concurrent use.
+// Bundles downloads and caches bundles. It is safe for concurrent use.
 type Bundles struct {
 	options   Options
 	documents *artifact.Documents
@@ -80,18 +80,18 @@ type Bundles struct {
 	mu      sync.Mutex
 	answers *lru.Cache // key of a Wanted → answer
 
-	ctx  context.Context // Work that callers share is bound to Bundles, not to the one who came first.
+	ctx  context.Context // callers share requests, so these end with Bundles and not with a caller
 	stop context.CancelFunc
 }
 
-// answer is what is known of a tag.
+// answer is the cached result for a tag.
 type answer struct {
 	found  *Found
 	failed time.Time
 	err    error
 }
 
-// New asks nobody yet.
+// New returns Bundles. It makes no request.
 func New(o Options) (*Bundles, error) {
 	if o.Timeout == 0 {
 		o.Timeout = 30 * time.Second
@@ -104,19 +104,19 @@ func New(o Options) (*Bundles, error) {
 		documents: artifact.NewDocuments(artifact.Options{PlainHTTP: o.PlainHTTP, Trust: o.Trust}),
 	}
 	if err := b.counts.register(o.Metrics); err != nil {
-		return nil, fmt.Errorf("registering the metrics of bundles: %w", err)
+		return nil, fmt.Errorf("registering the metrics of the bundle source: %w", err)
 	}
 	b.ctx, b.stop = context.WithCancel(context.Background())
 	return b, nil
 }
 
-// Close ends what is under way.
+// Close cancels running requests.
 func (b *Bundles) Close() {
 	b.stop()
 	b.documents.Close()
 }
 
-// Get returns a bundle. All who ask for the same at the same time, or while an answer is not too old, share one look at the registry.
+// Get returns a bundle. Concurrent callers, and callers within MaxAge, share one request.
 func (b *Bundles) Get(ctx context.Context, w Wanted) (*Found, error) {
 	places, err := b.places(w)
 	if err != nil {
@@ -127,10 +127,10 @@ func (b *Bundles) Get(ctx context.Context, w Wanted) (*Found, error) {
 		return known, err
 	}
 	results := b.flights.DoChan(key, func() (any, error) {
-		if known, err := b.known(key, w.MaxAge); known != nil || err != nil { // Somebody else was faster.
+		if known, err := b.known(key, w.MaxAge); known != nil || err != nil { // another caller was faster
 			return known, err
 		}
-		return b.look(key, places)
+		return b.refresh(key, places)
 	})
 	select {
 	case <-ctx.Done():
@@ -141,7 +141,7 @@ func (b *Bundles) Get(ctx context.Context, w Wanted) (*Found, error) {
 	}
 }
 
-// known is the answer that needs no request.
+// known returns the cached result, or nil if a request is required.
 func (b *Bundles) known(key string, maxAge time.Duration) (*Found, error) {
 	a := b.remembered(key)
 	now := b.options.Clock.Now()
@@ -169,8 +169,9 @@ func (b *Bundles) remember(key string, a answer) {
 	b.answers.Add(key, a)
 }
 
-// look asks the places one after the other. What was known is kept when none of them answers, so that its content need not come again.
-func (b *Bundles) look(key string, places []place) (*Found, error) {
+// refresh tries the places in order. If all fail, it keeps the previous result, so that its content
+// need not be downloaded again.
+func (b *Bundles) refresh(key string, places []place) (*Found, error) {
 	last := b.remembered(key)
 	found, err := b.firstOf(places, last.found)
 	if err != nil {
@@ -185,20 +186,20 @@ func (b *Bundles) look(key string, places []place) (*Found, error) {
 func (b *Bundles) firstOf(places []place, last *Found) (*Found, error) {
 	var failed error
 	for _, p := range places {
-		found, err := b.ask(p, last)
+		found, err := b.request(p, last)
 		if err == nil {
 			return found, nil
 		}
 		if failed == nil {
 			failed = err
 		} else {
-			failed = fmt.Errorf("%w; its mirror before that: %w", err, failed)
+			failed = fmt.Errorf("%w; mirror: %w", err, failed)
 		}
 	}
 	return nil, fmt.Errorf("pulling package bundle: %w", failed)
 }
 
-func (b *Bundles) ask(p place, last *Found) (*Found, error) {
+func (b *Bundles) request(p place, last *Found) (*Found, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, b.options.Timeout)
 	defer cancel()
 	now := b.options.Clock.Now()
@@ -217,7 +218,7 @@ func (b *Bundles) ask(p place, last *Found) (*Found, error) {
 	return &Found{Bundle: bundle, Digest: digest, From: p.String(), At: now}, nil
 }
 
-// content is what a digest stands for. It comes once, under however many tags: the newest bundle is also there by its own name.
+// content returns the bundle with a digest. It is downloaded once, regardless of the number of tags.
 func (b *Bundles) content(ctx context.Context, p place, digest string) (*packagesv1.PackageBundle, error) {
 	key := "content " + p.door() + digest
 	got, err, _ := b.flights.Do(key, func() (any, error) {

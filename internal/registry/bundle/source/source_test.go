@@ -159,7 +159,7 @@ func TestWhatIsThereUnderTwoTagsComesOnce(t *testing.T) {
 func TestBothLayoutsAreRead(t *testing.T) {
 	for name, layer := range map[string]types.MediaType{
 		"a file that is called a tar": rawLayer,
-		"an artefact of YAML":         "application/vnd.cncf.packages.bundle.v1+yaml",
+		"an artifact of YAML":         "application/vnd.cncf.packages.bundle.v1+yaml",
 		"of no known type":            "application/octet-stream",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,8 +178,8 @@ func TestWhatIsNoBundleIsRefused(t *testing.T) {
 	for name, test := range map[string]struct{ content, want string }{
 		"empty":           {"", "package bundle artifact is empty"},
 		"not YAML":        {"{", "unmarshalling package bundle: "},
-		"something else":  {"kind: ConfigMap\nmetadata: {name: x}\n", `unmarshalling package bundle: it is a "ConfigMap"`},
-		"without a name":  {"apiVersion: packages.eks.amazonaws.com/v1alpha1\nkind: PackageBundle\n", "unmarshalling package bundle: it has no name"},
+		"something else":  {"kind: ConfigMap\nmetadata: {name: x}\n", `unmarshalling package bundle: got kind "ConfigMap"`},
+		"without a name":  {"apiVersion: packages.eks.amazonaws.com/v1alpha1\nkind: PackageBundle\n", "unmarshalling package bundle: no name"},
 		"larger than any": {"# " + strings.Repeat("x", 5<<20), "fetch blob: "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,13 +17,13 @@ import (
 
 const (
 	blobsDir = "blobs/sha256/"
-	// kindAnnotation says in the index what an entry is.
+	// kindAnnotation is the kind of an entry in the index.
 	kindAnnotation = "dev.drover.kind"
 	maxIndex       = 16 << 20
 	tarBlock       = 512
 )
 
-// Archive is a source: an OCI layout in a tar. It is read where it is, and never unpacked.
+// Archive is a source that reads a tar file with an OCI layout in place.
 type Archive struct {
 	path  string
 	file  *os.File
@@ -31,10 +31,10 @@ type Archive struct {
 	index []v1.Descriptor
 }
 
-// section is where the content of an entry is.
+// section is the position of an entry's content.
 type section struct{ offset, size int64 }
 
-// OpenArchive reads the table of contents.
+// OpenArchive opens an archive and reads its index.
 func OpenArchive(file string) (*Archive, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -56,7 +56,7 @@ func (a *Archive) read() error {
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("it is no archive of a bundle, or it was cut short: %w", err)
+			return fmt.Errorf("not a bundle archive, or truncated: %w", err)
 		}
 		switch entry := path.Clean(header.Name); {
 		case entry == ocispec.ImageIndexFile:
@@ -73,7 +73,7 @@ func (a *Archive) read() error {
 		}
 	}
 	if !found {
-		return errors.New("there is no index.json in it: it is no archive of a bundle, or it was not finished")
+		return errors.New("not a bundle archive, or unfinished: index.json not found")
 	}
 	return nil
 }
@@ -81,11 +81,11 @@ func (a *Archive) read() error {
 func readIndex(from io.Reader) ([]v1.Descriptor, error) {
 	text, err := io.ReadAll(io.LimitReader(from, maxIndex))
 	if err != nil {
-		return nil, fmt.Errorf("reading its index: %w", err)
+		return nil, fmt.Errorf("reading index.json: %w", err)
 	}
 	var index v1.IndexManifest
 	if err := json.Unmarshal(text, &index); err != nil {
-		return nil, fmt.Errorf("reading its index: %w", err)
+		return nil, fmt.Errorf("reading index.json: %w", err)
 	}
 	return index.Manifests, nil
 }
@@ -93,10 +93,10 @@ func readIndex(from io.Reader) ([]v1.Descriptor, error) {
 // Close closes the file.
 func (a *Archive) Close() error { return a.file.Close() }
 
-// String is the name of the file.
+// String returns the name of the file.
 func (a *Archive) String() string { return a.path }
 
-// Bundles are those in the archive.
+// Bundles returns the references of the bundles in the archive.
 func (a *Archive) Bundles() []Ref {
 	var out []Ref
 	for _, d := range a.index {
@@ -131,7 +131,7 @@ func (a *Archive) Manifest(ctx context.Context, ref Ref) (Manifest, error) {
 	return Manifest{MediaType: d.MediaType, Digest: d.Digest, Content: content}, nil
 }
 
-// descriptor finds a manifest. Only some of them are in the index.
+// descriptor finds a manifest, also one that is not in the index.
 func (a *Archive) descriptor(ref Ref) (v1.Descriptor, error) {
 	for _, d := range a.index {
 		if ref.Digest == d.Digest.String() || ref.Digest == "" && d.Annotations[ocispec.AnnotationRefName] == ref.Repository+":"+ref.Tag {
@@ -158,7 +158,7 @@ func (a *Archive) Blob(_ context.Context, ref Ref, d v1.Descriptor) (io.ReadClos
 	return verified(io.NopCloser(io.NewSectionReader(a.file, there.offset, there.size)), d), nil
 }
 
-// check reads everything, and compares it with its digest.
+// check verifies all blobs.
 func (a *Archive) check() error {
 	for hex, there := range a.blobs {
 		d := v1.Descriptor{Digest: v1.Hash{Algorithm: "sha256", Hex: hex}, Size: there.size}

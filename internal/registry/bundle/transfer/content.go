@@ -12,30 +12,30 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// What a reference is to.
+// Kinds of artifacts.
 const (
 	KindBundle = "bundle"
 	KindChart  = "chart"
 	KindImage  = "image"
 )
 
-// ErrNotFound says that something is not where it was looked for.
+// ErrNotFound is returned for content that a source doesn't have.
 var ErrNotFound = errors.New("not found")
 
-// ErrDamaged says that content is not what its digest says.
-var ErrDamaged = errors.New("the content is not what its digest says")
+// ErrDamaged is returned for content that doesn't match its digest.
+var ErrDamaged = errors.New("content doesn't match its digest")
 
-// Ref names a manifest.
+// Ref refers to a manifest.
 type Ref struct {
 	Kind string
-	// Registry is host[:port][/path], and empty for the one that is asked.
+	// Registry is host[:port][/path], or empty for the registry of the source.
 	Registry   string
 	Repository string
-	// Digest is of the manifest. Tag is what it is looked for by if that is not known, and what it gets.
+	// Digest is the digest of the manifest. A source without a digest looks up Tag; a target sets Tag.
 	Digest, Tag string
 }
 
-// String is how people write it.
+// String returns the usual notation of a reference.
 func (r Ref) String() string {
 	text := r.Repository
 	if r.Registry != "" {
@@ -50,7 +50,7 @@ func (r Ref) String() string {
 	return text
 }
 
-// Manifest is one with its content.
+// Manifest is a manifest and its encoded content.
 type Manifest struct {
 	MediaType types.MediaType
 	Digest    v1.Hash
@@ -65,29 +65,29 @@ func newManifest(mediaType types.MediaType, content []byte) Manifest {
 	return Manifest{MediaType: mediaType, Digest: hashOf(content), Content: content}
 }
 
-// Source is where things come from. What it gives is what its digest says.
+// Source reads manifests and blobs and verifies their digests.
 type Source interface {
-	// Manifest gets what a reference is to. The error is ErrNotFound if it is not there.
+	// Manifest returns the manifest of a reference, or ErrNotFound.
 	Manifest(context.Context, Ref) (Manifest, error)
-	// Blob reads what a manifest refers to. Reading ends with ErrDamaged if it is something else.
+	// Blob opens a blob of a manifest. Reading damaged content ends with ErrDamaged.
 	Blob(context.Context, Ref, v1.Descriptor) (io.ReadCloser, error)
 	String() string
 }
 
-// Target is where things go.
+// Target writes manifests and blobs.
 type Target interface {
 	HasManifest(context.Context, Ref) (bool, error)
 	HasBlob(context.Context, Ref, v1.Descriptor) (bool, error)
-	// PutBlob opens content only if it is not there.
+	// PutBlob writes a blob. It opens only blobs that don't exist.
 	PutBlob(context.Context, Ref, Blob) error
-	// PutManifest gives it the tag of the reference, if that has one.
+	// PutManifest writes a manifest and sets the tag of the reference, if there is one.
 	PutManifest(context.Context, Ref, Manifest) error
-	// Check looks whether what was put is there, and is what its digest says.
+	// Check verifies that content was written and matches its digest.
 	Check(context.Context, Ref, v1.Descriptor) error
 	String() string
 }
 
-// Blob is content that can be sent.
+// Blob is content to write.
 type Blob struct {
 	v1.Descriptor
 
@@ -99,7 +99,7 @@ func hashOf(content []byte) v1.Hash {
 	return v1.Hash{Algorithm: "sha256", Hex: fmt.Sprintf("%x", sum)}
 }
 
-// verified ends with an error if what was read is not what was wanted.
+// verified returns a reader that ends with ErrDamaged if the content doesn't match the descriptor.
 func verified(from io.ReadCloser, wanted v1.Descriptor) io.ReadCloser {
 	return &verifier{from: from, wanted: wanted, sum: sha256.New()}
 }
@@ -117,24 +117,25 @@ func (v *verifier) Read(p []byte) (int, error) {
 	v.read += int64(n)
 	switch {
 	case v.read > v.wanted.Size:
-		return n, fmt.Errorf("reading %s: %w: there is more than %d bytes", v.wanted.Digest, ErrDamaged, v.wanted.Size)
+		return n, fmt.Errorf("reading %s: %w: got more than %d bytes", v.wanted.Digest, ErrDamaged, v.wanted.Size)
 	case err != nil && v.whole(err) && fmt.Sprintf("%x", v.sum.Sum(nil)) != v.wanted.Digest.Hex:
-		return n, fmt.Errorf("reading %s: %w: %d of %d bytes came", v.wanted.Digest, ErrDamaged, v.read, v.wanted.Size)
+		return n, fmt.Errorf("reading %s: %w: got %d of %d bytes", v.wanted.Digest, ErrDamaged, v.read, v.wanted.Size)
 	default:
 		return n, err
 	}
 }
 
-// whole says that nothing more will come. The library below has its own way to say that what came is wrong.
+// whole reports whether all content was read. The library underneath reports damaged content with
+// errors of its own.
 func (v *verifier) whole(err error) bool { return errors.Is(err, io.EOF) || v.read == v.wanted.Size }
 
 func (v *verifier) Close() error { return v.from.Close() }
 
-// readAll reads content that is not larger than a limit.
+// readAll reads content whose size doesn't exceed the limit.
 func readAll(from io.ReadCloser, wanted v1.Descriptor, limit int64) ([]byte, error) {
 	defer from.Close()
 	if wanted.Size > limit {
-		return nil, fmt.Errorf("%s has %d bytes, more than %d", wanted.Digest, wanted.Size, limit)
+		return nil, fmt.Errorf("%s is %d bytes, more than the limit of %d", wanted.Digest, wanted.Size, limit)
 	}
 	return io.ReadAll(verified(from, wanted))
 }

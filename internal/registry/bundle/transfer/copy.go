@@ -10,52 +10,54 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
-// parallel is how many things are asked for or sent at a time.
+// parallel is the number of concurrent requests.
 const parallel = 4
 
-// Copier copies bundles from one place to another.
+// Copier copies bundles from a source to a target.
 type Copier struct {
 	From Source
 	To   Target
-	// Repository is that of bundles at the target.
+	// Repository is the repository of bundles at the target.
 	Repository string
-	// ImageRegistry is where images are that don't name a registry, that of the charts if it is empty.
+	// ImageRegistry is the registry of images that don't name one. The default is the registry of the
+	// charts.
 	ImageRegistry          string
 	SkipCharts, SkipImages bool
-	// AsItIs leaves alone what the bundle says about registries: charts that are in others stay there.
-	AsItIs bool
-	// DryRun finds out what would be sent.
+	// KeepRegistries keeps the registries in the bundle unchanged, and skips the charts in them.
+	KeepRegistries bool
+	// DryRun computes what would be sent.
 	DryRun bool
-	// Tell is told of each thing that is done. It may be nil.
-	Tell func(Sent)
+	// Report is called after each artifact. It may be nil.
+	Report func(Sent)
 }
 
-// Sent says what became of one thing.
+// Sent is the result for one artifact.
 type Sent struct {
 	Kind      string `json:"kind"`
 	Reference string `json:"reference"`
 	Digest    string `json:"digest"`
-	// Bytes is its size, SentBytes what the target did not have.
+	// Bytes is the size of the artifact, SentBytes the part that the target didn't have.
 	Bytes     int64 `json:"bytes"`
 	SentBytes int64 `json:"sentBytes"`
 }
 
-// Copied says what was done, or would be done.
+// Copied is the result of a copy or of a dry run.
 type Copied struct {
 	Bundle string `json:"bundle"`
 	From   string `json:"from"`
 	To     string `json:"to"`
 	DryRun bool   `json:"dryRun,omitempty"`
 	Items  []Sent `json:"items"`
-	// Tags are those that the bundle has at the target.
+	// Tags are the tags of the bundle at the target.
 	Tags []string `json:"tags"`
-	// Latest is the bundle that the tag for the latest stands for, if it is a newer one and was left alone.
+	// Latest is the newer bundle that keeps the tag of the latest bundle, if there is one.
 	Latest    string `json:"latest,omitempty"`
 	Bytes     int64  `json:"bytes"`
 	SentBytes int64  `json:"sentBytes"`
 }
 
-// Copy copies a bundle with its charts and images. Nothing is written if something of it is missing.
+// Copy copies a bundle with its charts and images. If the source lacks some of them, it writes
+// nothing and returns a *MissingError.
 func (c *Copier) Copy(ctx context.Context, b *Fetched) (*Copied, error) {
 	name, err := bundle.ParseName(b.Name)
 	if err != nil {
@@ -63,7 +65,7 @@ func (c *Copier) Copy(ctx context.Context, b *Fetched) (*Copied, error) {
 	}
 	items := c.refs(b.PackageBundle)
 	if err := c.plan(ctx, items); err != nil {
-		return nil, fmt.Errorf("looking at what bundle %s names: %w", b.Name, err)
+		return nil, fmt.Errorf("reading the charts and images of bundle %s: %w", b.Name, err)
 	}
 	result := &Copied{Bundle: b.Name, From: c.From.String(), To: c.To.String(), DryRun: c.DryRun, Items: []Sent{}}
 	if err := c.sendAll(ctx, items, result); err != nil {
@@ -81,7 +83,7 @@ func (c *Copier) Copy(ctx context.Context, b *Fetched) (*Copied, error) {
 		it.to.Tag = tag
 		sent, err := (&sender{Copier: c, from: source}).send(ctx, it)
 		if err != nil {
-			return result, fmt.Errorf("bundle %s: %w", b.Name, err)
+			return result, fmt.Errorf("copying bundle %s: %w", b.Name, err)
 		}
 		if len(result.Tags) == 0 {
 			c.record(result, sent)
@@ -91,18 +93,18 @@ func (c *Copier) Copy(ctx context.Context, b *Fetched) (*Copied, error) {
 	return result, nil
 }
 
-// bundleItem is the bundle itself: as it was, or as it is at the target.
+// bundleItem plans the copy of the bundle itself, unchanged or without registries.
 func (c *Copier) bundleItem(ctx context.Context, b *Fetched) (*item, Source, error) {
 	it := &item{from: b.Ref, to: Ref{Kind: KindBundle, Repository: c.Repository}}
-	local, changed, err := localise(b.PackageBundle)
+	local, changed, err := withoutRegistries(b.PackageBundle)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !changed || c.AsItIs {
+	if !changed || c.KeepRegistries {
 		it.to.Digest = b.Ref.Digest
 		return it, c.From, c.load(ctx, it, b.Ref)
 	}
-	a, err := newArtefact(local)
+	a, err := newBundleArtifact(local)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -113,8 +115,10 @@ func (c *Copier) bundleItem(ctx context.Context, b *Fetched) (*item, Source, err
 	return it, made, (&Copier{From: made}).load(ctx, it, it.from)
 }
 
-// localise makes a bundle name no registry, so that its charts are looked for beside it, as far as its signature allows that.
-func localise(b *packagesv1.PackageBundle) (*packagesv1.PackageBundle, bool, error) {
+// withoutRegistries removes the registries from a bundle, so that clusters pull its charts from the
+// registry of the bundle. It reports false, and returns the bundle unchanged, if there is nothing to
+// remove or the signature covers the registries.
+func withoutRegistries(b *packagesv1.PackageBundle) (*packagesv1.PackageBundle, bool, error) {
 	local := b.DeepCopy()
 	changed := false
 	for i := range local.Spec.Packages {
@@ -139,7 +143,8 @@ func localise(b *packagesv1.PackageBundle) (*packagesv1.PackageBundle, bool, err
 	return local, true, nil
 }
 
-// tags are those that a bundle gets: its name, and that of the latest unless a newer one has it.
+// tags returns the tags to set: the name of the bundle, and the tag of the latest bundle unless a
+// newer bundle has it.
 func (c *Copier) tags(ctx context.Context, name bundle.Name, result *Copied) ([]string, error) {
 	there, ok := c.To.(*Registry)
 	if !ok {
@@ -149,7 +154,7 @@ func (c *Copier) tags(ctx context.Context, name bundle.Name, result *Copied) ([]
 	switch {
 	case errors.Is(err, ErrNotFound):
 	case err != nil:
-		return nil, fmt.Errorf("looking which bundle is the latest in %s: %w", there, err)
+		return nil, fmt.Errorf("reading the latest bundle in %s: %w", there, err)
 	default:
 		if newest, err := bundle.ParseName(current.Name); err == nil && newest.Compare(name) > 0 {
 			result.Latest = current.Name
@@ -163,7 +168,7 @@ func (c *Copier) record(result *Copied, sent Sent) {
 	result.Items = append(result.Items, sent)
 	result.Bytes += sent.Bytes
 	result.SentBytes += sent.SentBytes
-	if c.Tell != nil {
-		c.Tell(sent)
+	if c.Report != nil {
+		c.Report(sent)
 	}
 }

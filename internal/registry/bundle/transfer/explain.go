@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// explain says what an error of the library means, without the addresses in it, which may have credentials.
+// explain converts an error of the library. It removes URLs, which may contain credentials.
 func explain(err error) error {
 	if err == nil {
 		return nil
@@ -18,7 +18,7 @@ func explain(err error) error {
 		return ErrStalled
 	}
 	if errors.Is(err, http.ErrSchemeMismatch) {
-		return errors.New("the registry does not speak TLS: --plain-http allows that")
+		return errors.New("the registry doesn't support TLS\nTry: --plain-http")
 	}
 	var answered *transport.Error
 	if errors.As(err, &answered) {
@@ -32,7 +32,7 @@ func explain(err error) error {
 }
 
 func explainAnswer(answered *transport.Error) error {
-	meaning := fmt.Sprintf("the registry answered %d %s", answered.StatusCode, http.StatusText(answered.StatusCode))
+	meaning := fmt.Sprintf("registry responded %d %s", answered.StatusCode, http.StatusText(answered.StatusCode))
 	if len(answered.Errors) > 0 {
 		meaning += ", " + string(answered.Errors[0].Code)
 	}
@@ -40,7 +40,7 @@ func explainAnswer(answered *transport.Error) error {
 	case http.StatusNotFound:
 		return fmt.Errorf("%w: %s", ErrNotFound, meaning)
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Errorf("access denied: %s: log in with `docker login` or `helm registry login`", meaning)
+		return fmt.Errorf("access denied: %s\nTry: docker login or helm registry login", meaning)
 	default:
 		return errors.New(meaning)
 	}

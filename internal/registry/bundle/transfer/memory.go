@@ -12,18 +12,18 @@ import (
 	"github.com/drover-dev/drover/internal/registry"
 )
 
-// Memory is a source of what was just made.
+// Memory is a source that holds its content in memory.
 type Memory struct {
 	tags    map[string]v1.Hash
 	content map[v1.Hash][]byte
 }
 
-// NewMemory is empty.
+// NewMemory returns an empty Memory.
 func NewMemory() *Memory {
 	return &Memory{tags: map[string]v1.Hash{}, content: map[v1.Hash][]byte{}}
 }
 
-// AddChart adds what a push of a chart has, and returns its digest.
+// AddChart adds the content of a chart and returns the digest of its manifest.
 func (m *Memory) AddChart(chart *registry.Chart) (string, error) {
 	content, err := chart.Content()
 	if err != nil {
@@ -36,7 +36,7 @@ func (m *Memory) AddChart(chart *registry.Chart) (string, error) {
 	return hashOf(content.Manifest).String(), nil
 }
 
-func (m *Memory) addBundle(ref Ref, b *artefact) {
+func (m *Memory) addBundle(ref Ref, b *bundleArtifact) {
 	m.content[hashOf(b.config)] = b.config
 	m.content[hashOf(b.layer)] = b.layer
 	m.content[b.manifest.Digest] = b.manifest.Content
@@ -44,7 +44,7 @@ func (m *Memory) addBundle(ref Ref, b *artefact) {
 }
 
 // String implements Source.
-func (m *Memory) String() string { return "what was made" }
+func (m *Memory) String() string { return "memory" }
 
 // Manifest implements Source.
 func (m *Memory) Manifest(_ context.Context, ref Ref) (Manifest, error) {
@@ -52,7 +52,7 @@ func (m *Memory) Manifest(_ context.Context, ref Ref) (Manifest, error) {
 	if ref.Digest != "" {
 		var err error
 		if digest, err = v1.NewHash(ref.Digest); err != nil {
-			return Manifest{}, fmt.Errorf("%q is not a digest", ref.Digest)
+			return Manifest{}, fmt.Errorf("invalid digest %q", ref.Digest)
 		}
 	}
 	content, ok := m.content[digest]

@@ -15,10 +15,10 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 )
 
-// item is something with a manifest, and all that this refers to.
+// item is an artifact: its manifests and the blobs that they refer to.
 type item struct {
 	from, to Ref
-	// manifests has those inside an index before the index itself.
+	// manifests lists the manifests of an index before the index itself.
 	manifests []Manifest
 	blobs     []v1.Descriptor
 }
@@ -36,7 +36,7 @@ func (i *item) size() int64 {
 	return size
 }
 
-// plan asks the source for the manifests of everything that is wanted. What is not there is all told at once, before anything is written.
+// plan reads the manifests of all items from the source. It reports all missing items at once.
 func (c *Copier) plan(ctx context.Context, refs []*item) error {
 	missing := make([]error, len(refs))
 	group, ctx := errgroup.WithContext(ctx)
@@ -60,17 +60,17 @@ func (c *Copier) plan(ctx context.Context, refs []*item) error {
 	return nil
 }
 
-// MissingError says what a bundle names and a source does not have.
+// MissingError lists the artifacts of a bundle that a source doesn't have.
 type MissingError struct {
 	Source string
 	What   []string
 }
 
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("%d of what the bundle names are not in %s, and nothing was written:\n  %s", len(e.What), e.Source, strings.Join(e.What, "\n  "))
+	return fmt.Sprintf("%d artifacts of the bundle not found in %s; nothing was written:\n  %s", len(e.What), e.Source, strings.Join(e.What, "\n  "))
 }
 
-// load gets a manifest and those inside it.
+// load reads a manifest and, if it is an index, the manifests in it.
 func (c *Copier) load(ctx context.Context, it *item, ref Ref) error {
 	m, err := c.From.Manifest(ctx, ref)
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *Copier) load(ctx context.Context, it *item, ref Ref) error {
 		for _, child := range index.Manifests {
 			inside := Ref{Registry: ref.Registry, Repository: ref.Repository, Digest: child.Digest.String()}
 			if err := c.load(ctx, it, inside); err != nil {
-				return fmt.Errorf("what %s refers to: %w", ref, err)
+				return fmt.Errorf("reading manifest %s of %s: %w", child.Digest, ref, err)
 			}
 		}
 	} else {
@@ -101,7 +101,8 @@ func (c *Copier) load(ctx context.Context, it *item, ref Ref) error {
 	return nil
 }
 
-// complete tells whether an archive has what a manifest refers to. A registry does not take a manifest without that.
+// complete verifies that an archive contains the blobs of an item. A registry rejects manifests with
+// missing blobs, so there is nothing to check.
 func (c *Copier) complete(it *item, ref Ref) error {
 	archive, ok := c.From.(*Archive)
 	if !ok {
@@ -115,7 +116,7 @@ func (c *Copier) complete(it *item, ref Ref) error {
 	return nil
 }
 
-// add leaves out what must not be copied, and what is there already.
+// add adds blobs, except duplicates and those that must not be distributed.
 func (i *item) add(blobs []v1.Descriptor) {
 	for _, b := range blobs {
 		known := slices.ContainsFunc(i.blobs, func(other v1.Descriptor) bool { return other.Digest == b.Digest })
@@ -125,7 +126,7 @@ func (i *item) add(blobs []v1.Descriptor) {
 	}
 }
 
-// refs are the charts and images of a bundle, each once.
+// refs returns the charts and images of a bundle without duplicates.
 func (c *Copier) refs(b *packagesv1.PackageBundle) []*item {
 	var out []*item
 	seen := map[Ref]bool{}
@@ -142,9 +143,9 @@ func (c *Copier) refs(b *packagesv1.PackageBundle) []*item {
 	return out
 }
 
-// chart is that of a version, if it is to be copied.
+// chart returns the chart of a version, unless it is skipped.
 func (c *Copier) chart(source packagesv1.BundlePackageSource, v packagesv1.SourceVersion) []*item {
-	if c.SkipCharts || c.AsItIs && source.Registry != "" {
+	if c.SkipCharts || c.KeepRegistries && source.Registry != "" {
 		return nil
 	}
 	to := Ref{Kind: KindChart, Repository: source.Repository, Digest: v.Digest, Tag: v.Name}
@@ -153,7 +154,7 @@ func (c *Copier) chart(source packagesv1.BundlePackageSource, v packagesv1.Sourc
 	return []*item{{from: from, to: to}}
 }
 
-// images are those of a version, if they are to be copied.
+// images returns the images of a version, unless they are skipped.
 func (c *Copier) images(v packagesv1.SourceVersion) []*item {
 	if c.SkipImages {
 		return nil
@@ -169,7 +170,7 @@ func (c *Copier) images(v packagesv1.SourceVersion) []*item {
 	return out
 }
 
-// splitHost tells whether the first part of a repository is a host, as docker does.
+// splitHost splits off a first component that is a host, by Docker's rules.
 func splitHost(repository string) (registry, rest string) {
 	first, rest, found := strings.Cut(repository, "/")
 	if found && (strings.ContainsAny(first, ".:") || first == "localhost") {

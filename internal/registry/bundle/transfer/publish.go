@@ -12,17 +12,18 @@ import (
 	"github.com/drover-dev/drover/internal/registry"
 )
 
-// Publication is a bundle that is to be put into a registry.
+// Publication is a bundle to push to a registry.
 type Publication struct {
 	Bundle *packagesv1.PackageBundle
-	// Charts go with it. Those of the bundle that are not among them must be in the registry.
+	// Charts are pushed with the bundle. The other charts of the bundle must be in the registry.
 	Charts []*registry.Chart
-	// Repository is that of bundles.
+	// Repository is the repository of bundles.
 	Repository string
-	Tell       func(Sent)
+	Report     func(Sent)
 }
 
-// Publish puts a bundle into a registry, with charts. What is wrong with it is told before anything is written.
+// Publish pushes a bundle and charts to a registry. It reports missing charts before it writes
+// anything.
 func Publish(ctx context.Context, to *Registry, p Publication) (*Copied, error) {
 	made := NewMemory()
 	for _, chart := range p.Charts {
@@ -30,7 +31,7 @@ func Publish(ctx context.Context, to *Registry, p Publication) (*Copied, error) 
 			return nil, err
 		}
 	}
-	a, err := newArtefact(p.Bundle)
+	a, err := newBundleArtifact(p.Bundle)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +41,7 @@ func Publish(ctx context.Context, to *Registry, p Publication) (*Copied, error) 
 	if err != nil {
 		return nil, err
 	}
-	c := &Copier{From: &beside{Memory: made, registry: to}, To: to, Repository: p.Repository, SkipImages: true, AsItIs: true, Tell: p.Tell}
+	c := &Copier{From: &overlay{Memory: made, registry: to}, To: to, Repository: p.Repository, SkipImages: true, KeepRegistries: true, Report: p.Report}
 	result, err := c.Copy(ctx, fetched)
 	if err != nil {
 		return result, fmt.Errorf("publishing bundle %s: %w", p.Bundle.Name, err)
@@ -48,18 +49,18 @@ func Publish(ctx context.Context, to *Registry, p Publication) (*Copied, error) 
 	return result, nil
 }
 
-// beside is what was made, and what the registry has already.
-type beside struct {
+// overlay reads from memory first, and then from the registry.
+type overlay struct {
 	*Memory
 
 	registry *Registry
 }
 
 // String implements Source.
-func (b *beside) String() string { return "the charts that were given, nor in " + b.registry.String() }
+func (b *overlay) String() string { return "the given charts or in " + b.registry.String() }
 
 // Manifest implements Source.
-func (b *beside) Manifest(ctx context.Context, ref Ref) (Manifest, error) {
+func (b *overlay) Manifest(ctx context.Context, ref Ref) (Manifest, error) {
 	m, err := b.Memory.Manifest(ctx, ref)
 	if errors.Is(err, ErrNotFound) {
 		return b.registry.Manifest(ctx, ref)
@@ -68,7 +69,7 @@ func (b *beside) Manifest(ctx context.Context, ref Ref) (Manifest, error) {
 }
 
 // Blob implements Source.
-func (b *beside) Blob(ctx context.Context, ref Ref, d v1.Descriptor) (io.ReadCloser, error) {
+func (b *overlay) Blob(ctx context.Context, ref Ref, d v1.Descriptor) (io.ReadCloser, error) {
 	body, err := b.Memory.Blob(ctx, ref, d)
 	if errors.Is(err, ErrNotFound) {
 		return b.registry.Blob(ctx, ref, d)

@@ -2,8 +2,6 @@ package transfer
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -18,29 +16,32 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/drover-dev/drover/internal/base/pki"
 )
 
 const (
 	defaultStall = time.Minute
 	dialTimeout  = 10 * time.Second
-	// readBack is how large content may be that is read again once it was sent. Of larger content the size is looked at.
+	// readBack is the largest content that is read back after sending. Of larger content, only the
+	// size is checked.
 	readBack = 4 << 20
 )
 
-// Options of a Registry.
+// Options configure a Registry.
 type Options struct {
-	// Address is host[:port][/path]. Everything is below it.
+	// Address is host[:port][/path]. All repositories are below it.
 	Address string
-	// CA is trusted besides the system's.
+	// CA contains certificates to trust in addition to the system's.
 	CA                       []byte
 	PlainHTTP, SkipTLSVerify bool
-	// Username and Password, or else those of the user's docker config.
+	// Username and Password default to the credentials in the user's Docker config.
 	Username, Password string
-	// Stall is how long a request may make no progress, a minute if it is zero.
+	// Stall is how long a request may make no progress. The default is a minute.
 	Stall time.Duration
 }
 
-// Registry is a source and a target. Make one with Open.
+// Registry is a source and a target. Create one with Open.
 type Registry struct {
 	options Options
 	pull    *remote.Puller
@@ -50,11 +51,11 @@ type Registry struct {
 	others map[string]*Registry
 }
 
-// Open makes no request.
+// Open opens a registry. It makes no request.
 func Open(o Options) (*Registry, error) {
 	o.Address = strings.Trim(strings.TrimPrefix(o.Address, "oci://"), "/")
 	if o.Address == "" {
-		return nil, errors.New("a registry needs an address: host[:port][/path]")
+		return nil, errors.New("the address of a registry is empty: want host[:port][/path]")
 	}
 	connections, err := connections(o)
 	if err != nil {
@@ -79,17 +80,11 @@ func Open(o Options) (*Registry, error) {
 }
 
 func connections(o Options) (http.RoundTripper, error) {
-	trust := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: o.SkipTLSVerify} //nolint:gosec // The user asks for it.
-	if len(o.CA) > 0 {
-		pool, err := x509.SystemCertPool()
-		if err != nil {
-			pool = x509.NewCertPool()
-		}
-		if !pool.AppendCertsFromPEM(o.CA) {
-			return nil, errors.New("there is no certificate in the CA")
-		}
-		trust.RootCAs = pool
+	trust, err := pki.ClientConfig(o.CA)
+	if err != nil {
+		return nil, fmt.Errorf("reading the CA: %w", err)
 	}
+	trust.InsecureSkipVerify = o.SkipTLSVerify //nolint:gosec // the user requested it
 	stall := o.Stall
 	if stall == 0 {
 		stall = defaultStall
@@ -100,10 +95,10 @@ func connections(o Options) (http.RoundTripper, error) {
 	}}, nil
 }
 
-// String is its address.
+// String returns the address.
 func (r *Registry) String() string { return "oci://" + r.options.Address }
 
-// at is the registry of a reference. Credentials are for the one that they were given for.
+// at returns the registry of a reference. Credentials are used only for their own host.
 func (r *Registry) at(ref Ref) (*Registry, error) {
 	if ref.Registry == "" || ref.Registry == r.options.Address {
 		return r, nil
@@ -133,16 +128,16 @@ func host(address string) string {
 func (r *Registry) repository(ref Ref) (name.Repository, error) {
 	var options []name.Option
 	if r.options.PlainHTTP {
-		options = append(options, name.Insecure) // TLS is still tried first.
+		options = append(options, name.Insecure) // tries TLS first
 	}
 	repository, err := name.NewRepository(path.Join(r.options.Address, ref.Repository), options...)
 	if err != nil {
-		return repository, fmt.Errorf("%q is not a name for a repository: use lower-case words and slashes", path.Join(r.options.Address, ref.Repository))
+		return repository, fmt.Errorf("invalid repository name %q: use lower-case words and slashes", path.Join(r.options.Address, ref.Repository))
 	}
 	return repository, nil
 }
 
-// place is where the registry has what a reference is to.
+// place returns the registry and repository of a reference.
 func (r *Registry) place(ref Ref) (*Registry, name.Repository, error) {
 	there, err := r.at(ref)
 	if err != nil {
@@ -164,11 +159,11 @@ func (r *Registry) Manifest(ctx context.Context, ref Ref) (Manifest, error) {
 	}
 	got, err := there.pull.Get(ctx, wanted)
 	if err != nil {
-		return Manifest{}, fmt.Errorf("asking for %q: %w", wanted, explain(err))
+		return Manifest{}, fmt.Errorf("requesting %q: %w", wanted, explain(err))
 	}
 	m := newManifest(got.MediaType, got.Manifest)
 	if ref.Digest != "" && m.Digest.String() != ref.Digest {
-		return Manifest{}, fmt.Errorf("asking for %q: %w", wanted, ErrDamaged)
+		return Manifest{}, fmt.Errorf("requesting %q: %w", wanted, ErrDamaged)
 	}
 	return m, nil
 }
@@ -181,11 +176,11 @@ func (r *Registry) Blob(ctx context.Context, ref Ref, d v1.Descriptor) (io.ReadC
 	}
 	layer, err := there.pull.Layer(ctx, repository.Digest(d.Digest.String()))
 	if err != nil {
-		return nil, fmt.Errorf("asking for %s of %q: %w", d.Digest, repository, explain(err))
+		return nil, fmt.Errorf("requesting %s of %q: %w", d.Digest, repository, explain(err))
 	}
 	body, err := layer.Compressed()
 	if err != nil {
-		return nil, fmt.Errorf("asking for %s of %q: %w", d.Digest, repository, explain(err))
+		return nil, fmt.Errorf("requesting %s of %q: %w", d.Digest, repository, explain(err))
 	}
 	return verified(body, d), nil
 }

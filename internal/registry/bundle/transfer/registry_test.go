@@ -261,7 +261,7 @@ func TestAddressesOfRegistries(t *testing.T) {
 	if r.String() != "oci://a.example/b" {
 		t.Errorf("it is %s", r)
 	}
-	if _, err := r.Manifest(t.Context(), transfer.Ref{Repository: "UPPER", Tag: "x"}); err == nil || !strings.Contains(err.Error(), "not a name for a repository") {
+	if _, err := r.Manifest(t.Context(), transfer.Ref{Repository: "UPPER", Tag: "x"}); err == nil || !strings.Contains(err.Error(), "invalid repository name") {
 		t.Errorf("got %v", err)
 	}
 }

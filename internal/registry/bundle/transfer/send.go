@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// sendAll sends charts and images, several at a time. The result has them in the order of the bundle.
+// sendAll sends charts and images in parallel. The result is sorted by kind and reference.
 func (c *Copier) sendAll(ctx context.Context, items []*item, result *Copied) error {
 	s := &sender{Copier: c, from: c.From}
 	group, ctx := errgroup.WithContext(ctx)
@@ -22,7 +22,7 @@ func (c *Copier) sendAll(ctx context.Context, items []*item, result *Copied) err
 		group.Go(func() error {
 			sent, err := s.send(ctx, it)
 			if err != nil {
-				return fmt.Errorf("%s %s: %w", it.from.Kind, it.from, err)
+				return fmt.Errorf("copying %s %s: %w", it.from.Kind, it.from, err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -35,14 +35,14 @@ func (c *Copier) sendAll(ctx context.Context, items []*item, result *Copied) err
 	return err
 }
 
-// sender sends items that were planned.
+// sender sends planned items.
 type sender struct {
 	*Copier
 
 	from Source
 }
 
-// send brings content, then manifests, and the tag in the end.
+// send sends the blobs of an item, then its manifests, and sets the tag last.
 func (s *sender) send(ctx context.Context, it *item) (Sent, error) {
 	done := Sent{Kind: it.to.Kind, Reference: it.to.String(), Digest: it.root().Digest.String(), Bytes: it.size()}
 	if s.DryRun {
@@ -79,7 +79,7 @@ func (s *sender) send(ctx context.Context, it *item) (Sent, error) {
 	return done, nil
 }
 
-// manifest sends a manifest that is not there. A tag is always set.
+// manifest sends a manifest that the target doesn't have. It always sets the tag.
 func (s *sender) manifest(ctx context.Context, to Ref, m Manifest, sent *atomic.Int64) error {
 	to.Digest = m.Digest.String()
 	found, err := s.To.HasManifest(ctx, to)
@@ -97,7 +97,7 @@ func (s *sender) manifest(ctx context.Context, to Ref, m Manifest, sent *atomic.
 	return s.To.Check(ctx, to, m.descriptor())
 }
 
-// missing is how many bytes the target does not have.
+// missing returns the number of bytes that the target doesn't have.
 func (s *sender) missing(ctx context.Context, it *item) (int64, error) {
 	total := int64(0)
 	for _, d := range it.blobs {
@@ -123,7 +123,7 @@ func (s *sender) missing(ctx context.Context, it *item) (int64, error) {
 	return total, nil
 }
 
-// counted counts what is read of it.
+// counted counts the bytes read.
 type counted struct {
 	io.ReadCloser
 

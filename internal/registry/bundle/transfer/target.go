@@ -50,7 +50,7 @@ func (r *Registry) PutBlob(ctx context.Context, ref Ref, b Blob) error {
 		return err
 	}
 	if err := r.push.Upload(ctx, repository, &upload{b}); err != nil {
-		return fmt.Errorf("sending %s to %q: %w", b.Digest, repository, explain(err))
+		return fmt.Errorf("pushing %s to %q: %w", b.Digest, repository, explain(err))
 	}
 	return nil
 }
@@ -66,7 +66,7 @@ func (r *Registry) PutManifest(ctx context.Context, ref Ref, m Manifest) error {
 		to = repository.Tag(ref.Tag)
 	}
 	if err := r.push.Put(ctx, to, taggable{m}); err != nil {
-		return fmt.Errorf("sending the manifest of %q: %w", to, explain(err))
+		return fmt.Errorf("pushing the manifest of %q: %w", to, explain(err))
 	}
 	return nil
 }
@@ -106,27 +106,27 @@ func (r *Registry) checkSize(ctx context.Context, ref Ref, d v1.Descriptor) erro
 	}
 	size, err := layer.Size()
 	if err == nil && size != d.Size {
-		err = fmt.Errorf("%w: it has %d bytes, not %d", ErrDamaged, size, d.Size)
+		err = fmt.Errorf("%w: got %d bytes, want %d", ErrDamaged, size, d.Size)
 	}
 	if err != nil {
-		return fmt.Errorf("looking at %s in %q: %w", d.Digest, repository, explain(err))
+		return fmt.Errorf("checking the size of %s in %q: %w", d.Digest, repository, explain(err))
 	}
 	return nil
 }
 
-// upload is content as the library wants it.
+// upload adapts a Blob to the library.
 type upload struct{ blob Blob }
 
 // Digest implements v1.Layer.
 func (u *upload) Digest() (v1.Hash, error) { return u.blob.Digest, nil }
 
-// DiffID implements v1.Layer. Nobody asks for it.
+// DiffID implements v1.Layer. The library doesn't call it.
 func (u *upload) DiffID() (v1.Hash, error) { return v1.Hash{}, errors.ErrUnsupported }
 
 // Compressed implements v1.Layer.
 func (u *upload) Compressed() (io.ReadCloser, error) { return u.blob.Open() }
 
-// Uncompressed implements v1.Layer. Nobody asks for it.
+// Uncompressed implements v1.Layer. The library doesn't call it.
 func (u *upload) Uncompressed() (io.ReadCloser, error) { return nil, errors.ErrUnsupported }
 
 // Size implements v1.Layer.
@@ -135,11 +135,11 @@ func (u *upload) Size() (int64, error) { return u.blob.Size, nil }
 // MediaType implements v1.Layer.
 func (u *upload) MediaType() (types.MediaType, error) { return u.blob.MediaType, nil }
 
-// taggable is a manifest as the library wants it.
+// taggable adapts a Manifest to the library.
 type taggable struct{ manifest Manifest }
 
 // RawManifest implements remote.Taggable.
 func (t taggable) RawManifest() ([]byte, error) { return bytes.Clone(t.manifest.Content), nil }
 
-// MediaType is what the registry is told.
+// MediaType sets the content type of the request.
 func (t taggable) MediaType() (types.MediaType, error) { return t.manifest.MediaType, nil }

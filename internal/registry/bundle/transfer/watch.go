@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// ErrStalled says that a registry stopped in the middle.
-var ErrStalled = errors.New("nothing came from the registry, and nothing went to it, for too long")
+// ErrStalled is returned for requests that make no progress.
+var ErrStalled = errors.New("timed out: the registry made no progress")
 
-// watch ends requests that make no progress, however long they may take while they do. It also keeps them from going out in the clear,
-// which a library might do because an address is near enough.
+// watch cancels requests that make no progress, without limiting their duration otherwise. It also
+// rejects plain HTTP, to which a library may fall back for addresses on the local network.
 type watch struct {
 	next      http.RoundTripper
 	stall     time.Duration
@@ -22,7 +22,7 @@ type watch struct {
 
 func (w *watch) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme != "https" && !w.plainHTTP {
-		return nil, fmt.Errorf("plain HTTP to %q is not allowed: use --plain-http if the registry has no certificate", r.URL.Host)
+		return nil, fmt.Errorf("plain HTTP to %q is not allowed\nTry: --plain-http", r.URL.Host)
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	p := &progress{ctx: ctx, cancel: cancel, stall: w.stall}
@@ -40,9 +40,9 @@ func (w *watch) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// progress is that of one request.
+// progress tracks one request.
 type progress struct {
-	ctx    context.Context // It ends with the request, and so does this.
+	ctx    context.Context // the context of the request, which outlives no progress
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
 	stall  time.Duration
@@ -53,7 +53,7 @@ func (p *progress) end() {
 	p.cancel(nil)
 }
 
-// explain replaces what the end of a request looks like by why it was ended.
+// explain replaces the error of a canceled request with the cause.
 func (p *progress) explain(err error) error {
 	if errors.Is(context.Cause(p.ctx), ErrStalled) {
 		return ErrStalled
@@ -61,12 +61,12 @@ func (p *progress) explain(err error) error {
 	return err
 }
 
-// moving is a body that tells when some of it was read.
+// moving is a body that records progress.
 type moving struct {
 	io.ReadCloser
 	*progress
 
-	// last says that the request ends with it.
+	// last is set on the body that ends the request.
 	last bool
 }
 

@@ -19,28 +19,28 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// ErrExists says that an archive is there already.
-var ErrExists = errors.New("the archive is there already: remove it, or name another")
+// ErrExists is returned if an archive already exists.
+var ErrExists = errors.New("the file already exists")
 
-// partialSuffix is what the name of an archive ends with until it is whole.
+// partialSuffix is the suffix of an unfinished archive.
 const partialSuffix = ".partial"
 
-// ArchiveWriter is a target: it makes an archive. Until Finish the file has another name; whoever makes the same archive again goes on with
-// what is in that.
+// ArchiveWriter is a target that writes an archive. Until Finish, the file has the suffix
+// ".partial"; CreateArchive resumes such a file.
 type ArchiveWriter struct {
 	path string
 
 	mu sync.Mutex
-	// file ends at end, after the last entry that is whole.
+	// end is the offset after the last complete entry of file.
 	file  *os.File
 	end   int64
 	have  map[string]int64
 	index []v1.Descriptor
 }
 
-// CreateArchive begins an archive, or goes on with one that was not finished.
+// CreateArchive creates an archive, or resumes an unfinished one.
 func CreateArchive(file string) (*ArchiveWriter, error) {
-	if err := free(file); err != nil {
+	if err := checkAbsent(file); err != nil {
 		return nil, err
 	}
 	f, err := os.OpenFile(file+partialSuffix, os.O_RDWR|os.O_CREATE, 0o644)
@@ -55,9 +55,10 @@ func CreateArchive(file string) (*ArchiveWriter, error) {
 	return w, nil
 }
 
-// PlanArchive knows what CreateArchive would begin with, and writes nothing. It is for dry runs.
+// PlanArchive returns the state that CreateArchive would start with, for dry runs. It writes
+// nothing.
 func PlanArchive(file string) (*ArchiveWriter, error) {
-	if err := free(file); err != nil {
+	if err := checkAbsent(file); err != nil {
 		return nil, err
 	}
 	w := &ArchiveWriter{path: file, have: map[string]int64{}}
@@ -66,21 +67,21 @@ func PlanArchive(file string) (*ArchiveWriter, error) {
 		return w, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("looking at the archive: %w", err)
+		return nil, fmt.Errorf("reading the unfinished archive: %w", err)
 	}
 	w.file = f
 	w.resume()
 	return w, nil
 }
 
-func free(file string) error {
+func checkAbsent(file string) error {
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(fmt.Errorf("writing archive %q: %w", file, ErrExists), err)
 	}
 	return nil
 }
 
-// resume finds the entries that are whole. What comes after the first that is not is written again.
+// resume finds the complete entries, up to the first incomplete one.
 func (w *ArchiveWriter) resume() {
 	entries := tar.NewReader(w.file)
 	for {
@@ -101,7 +102,7 @@ func (w *ArchiveWriter) resume() {
 	}
 }
 
-// rewind makes the file end where it is whole.
+// rewind truncates the file after the last complete entry.
 func (w *ArchiveWriter) rewind() error {
 	_, seekErr := w.file.Seek(w.end, io.SeekStart)
 	if err := errors.Join(w.file.Truncate(w.end), seekErr); err != nil {
@@ -110,7 +111,7 @@ func (w *ArchiveWriter) rewind() error {
 	return nil
 }
 
-// String is the name of the file.
+// String returns the name of the file.
 func (w *ArchiveWriter) String() string { return w.path }
 
 // HasManifest implements Target.
@@ -129,7 +130,7 @@ func (w *ArchiveWriter) HasBlob(_ context.Context, _ Ref, d v1.Descriptor) (bool
 	return found, nil
 }
 
-// PutBlob implements Target. A tar has one entry after the other, so there is one writer at a time.
+// PutBlob implements Target. Entries of a tar file are sequential, so only one call writes at a time.
 func (w *ArchiveWriter) PutBlob(_ context.Context, _ Ref, b Blob) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -148,7 +149,7 @@ func (w *ArchiveWriter) PutBlob(_ context.Context, _ Ref, b Blob) error {
 	return nil
 }
 
-// write appends an entry. The format has one block before the content, whatever its size.
+// write appends an entry. In the GNU format, the header is one block regardless of the size.
 func (w *ArchiveWriter) write(name string, size int64, content io.Reader) error {
 	entry := tar.NewWriter(w.file)
 	if err := entry.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, Format: tar.FormatGNU}); err != nil {
@@ -164,7 +165,7 @@ func (w *ArchiveWriter) write(name string, size int64, content io.Reader) error 
 	return nil
 }
 
-// PutManifest implements Target. One without a tag is part of another, unless it is an image.
+// PutManifest implements Target. Manifests without a kind belong to an index and are not listed.
 func (w *ArchiveWriter) PutManifest(ctx context.Context, ref Ref, m Manifest) error {
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(m.Content)), nil }
 	if err := w.PutBlob(ctx, ref, Blob{Descriptor: m.descriptor(), Open: open}); err != nil || ref.Kind == "" {
@@ -181,7 +182,7 @@ func (w *ArchiveWriter) PutManifest(ctx context.Context, ref Ref, m Manifest) er
 	return nil
 }
 
-// Check implements Target. What is here was compared with its digest when it was written, and is so again by Finish.
+// Check implements Target. PutBlob and Finish verify digests, so it only checks existence.
 func (w *ArchiveWriter) Check(ctx context.Context, ref Ref, d v1.Descriptor) error {
 	if found, err := w.HasBlob(ctx, ref, d); err != nil || !found {
 		return errors.Join(fmt.Errorf("%s in archive %q: %w", d.Digest, w.path, ErrNotFound), err)
@@ -189,7 +190,7 @@ func (w *ArchiveWriter) Check(ctx context.Context, ref Ref, d v1.Descriptor) err
 	return nil
 }
 
-// Finish writes the index, reads everything back, and gives the file its name.
+// Finish writes the index, verifies the archive and renames it to its final name.
 func (w *ArchiveWriter) Finish() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -224,11 +225,11 @@ func (w *ArchiveWriter) finish() error {
 			return err
 		}
 	}
-	_, err = w.file.Write(make([]byte, 2*tarBlock)) // A tar ends with two empty blocks.
+	_, err = w.file.Write(make([]byte, 2*tarBlock)) // a tar file ends with two empty blocks
 	return errors.Join(err, w.file.Sync(), w.file.Close())
 }
 
-// Close leaves what was written for the next time.
+// Close closes the file. An unfinished archive can be resumed.
 func (w *ArchiveWriter) Close() error {
 	if w.file == nil {
 		return nil
@@ -240,13 +241,13 @@ func (w *ArchiveWriter) Close() error {
 	return err
 }
 
-// mediaType is what a manifest says of itself, or looks like.
+// mediaType returns the media type in a manifest, or infers it from the fields.
 func mediaType(content []byte) types.MediaType {
 	var parsed struct {
 		MediaType types.MediaType   `json:"mediaType"`
 		Manifests []json.RawMessage `json:"manifests"`
 	}
-	_ = json.Unmarshal(content, &parsed) // What is no manifest is refused by whoever reads it.
+	_ = json.Unmarshal(content, &parsed) // readers reject an invalid manifest
 	switch {
 	case parsed.MediaType != "":
 		return parsed.MediaType

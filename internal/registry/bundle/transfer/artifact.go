@@ -13,21 +13,22 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
-// What those who know bundles expect. The layer is called a tar, and is the file itself.
+// configType is the media type that existing tools expect. Although the media type of the layer is
+// that of a tar archive, the layer is the file itself.
 const configType types.MediaType = "application/vnd.unknown.config.v1+json"
 
-// artefact is a bundle as it is in a registry. The same bundle always gives the same one.
-type artefact struct {
+// bundleArtifact is a bundle in the form that registries store. It is reproducible.
+type bundleArtifact struct {
 	manifest      Manifest
 	config, layer []byte
 }
 
-func newArtefact(b *packagesv1.PackageBundle) (*artefact, error) {
+func newBundleArtifact(b *packagesv1.PackageBundle) (*bundleArtifact, error) {
 	text, err := bundle.Format(b)
 	if err != nil {
 		return nil, err
 	}
-	a := &artefact{config: []byte("{}"), layer: text}
+	a := &bundleArtifact{config: []byte("{}"), layer: text}
 	content, err := json.Marshal(v1.Manifest{
 		SchemaVersion: 2, MediaType: types.OCIManifestSchema1,
 		Config: v1.Descriptor{MediaType: configType, Digest: hashOf(a.config), Size: int64(len(a.config))},
@@ -36,22 +37,22 @@ func newArtefact(b *packagesv1.PackageBundle) (*artefact, error) {
 		}},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("describing bundle %q: %w", b.Name, err)
+		return nil, fmt.Errorf("encoding the manifest of bundle %q: %w", b.Name, err)
 	}
 	a.manifest = newManifest(types.OCIManifestSchema1, content)
 	return a, nil
 }
 
-// Fetched is a bundle, and the manifest that it was in.
+// Fetched is a bundle and its manifest.
 type Fetched struct {
 	*packagesv1.PackageBundle
 
-	// Ref has the digest of the manifest.
+	// Ref contains the digest of the manifest.
 	Ref      Ref
 	manifest Manifest
 }
 
-// Fetch gets a bundle.
+// Fetch reads a bundle.
 func Fetch(ctx context.Context, from Source, ref Ref) (*Fetched, error) {
 	ref.Kind = KindBundle
 	m, err := from.Manifest(ctx, ref)

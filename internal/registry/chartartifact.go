@@ -10,17 +10,17 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// What Helm calls the parts of a chart in a registry.
+// Media types that Helm uses for charts in a registry.
 const (
 	helmConfig = "application/vnd.cncf.helm.config.v1+json"
 	helmChart  = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 )
 
-// shipped marks charts that came with Drover, and that another Drover may replace.
+// shipped marks charts that ship with Drover, which another version of Drover may replace.
 const shipped = "dev.drover.shipped"
 
-// artefact is a chart as it is in a registry. The same chart always gives the same one.
-type artefact struct {
+// artifact is a chart in the form that registries store. It is reproducible.
+type artifact struct {
 	tag      string
 	manifest []byte
 	blobs    []blob
@@ -35,8 +35,8 @@ func (b blob) descriptor() v1.Descriptor {
 	return v1.Descriptor{MediaType: b.mediaType, Digest: digest.FromBytes(b.content), Size: int64(len(b.content))}
 }
 
-// artefact gives the chart's manifest some marks.
-func (c *Chart) artefact(marks ...string) (*artefact, error) {
+// artifact returns the chart as an artifact whose manifest is annotated with the marks.
+func (c *Chart) artifact(marks ...string) (*artifact, error) {
 	config, content := blob{helmConfig, c.metadata}, blob{helmChart, c.archive}
 	annotations := map[string]string{v1.AnnotationTitle: c.Name, v1.AnnotationVersion: c.Version}
 	for _, mark := range marks {
@@ -47,28 +47,28 @@ func (c *Chart) artefact(marks ...string) (*artefact, error) {
 		Config: config.descriptor(), Layers: []v1.Descriptor{content.descriptor()}, Annotations: annotations,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("describing chart %q: %w", c.Name, err)
+		return nil, fmt.Errorf("encoding the manifest of chart %q: %w", c.Name, err)
 	}
-	return &artefact{tag: tagOf(c.Version), manifest: manifest, blobs: []blob{config, content}}, nil
+	return &artifact{tag: tagOf(c.Version), manifest: manifest, blobs: []blob{config, content}}, nil
 }
 
-func (a *artefact) digest() digest.Digest { return digest.FromBytes(a.manifest) }
+func (a *artifact) digest() digest.Digest { return digest.FromBytes(a.manifest) }
 
-// tagOf is a version as a tag, which can't have a plus.
+// tagOf converts a version to a tag, which can't contain a plus.
 func tagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }
 
-// Content is a chart as Push puts it into a registry.
+// Content is the content of a chart in a registry.
 type Content struct {
-	// Tag is the chart's version, as far as a tag can be one.
+	// Tag is the chart's version with the characters that a tag allows.
 	Tag      string
 	Manifest []byte
-	// Blobs are what the manifest refers to by digest.
+	// Blobs are the blobs that the manifest refers to.
 	Blobs [][]byte
 }
 
-// Content tells what a push will put into a registry, so that it can be known before.
+// Content returns what Push writes to a registry, so that callers know the digest in advance.
 func (c *Chart) Content() (Content, error) {
-	a, err := c.artefact()
+	a, err := c.artifact()
 	if err != nil {
 		return Content{}, err
 	}

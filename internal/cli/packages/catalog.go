@@ -20,37 +20,37 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle/source"
 )
 
-// catalogue says which bundle is looked into: the active one of a cluster, or the newest for a version of Kubernetes.
-type catalogue struct {
+// catalog selects a bundle: the active one of a cluster, or the newest for a Kubernetes version.
+type catalog struct {
 	options
 
 	kubernetes string
 	registry   string
 }
 
-func (c *catalogue) add(cmd *cobra.Command) {
+func (c *catalog) add(cmd *cobra.Command) {
 	c.addCluster(cmd)
-	cmd.Flags().StringVar(&c.kubernetes, "kube-version", "", "look into the newest bundle for this `version` of Kubernetes, such as 1.36")
-	cmd.Flags().StringVar(&c.registry, "registry", "", "`registry` to get that bundle from, as host[:port][/path] (default: the bundles that the management plane knows)")
+	cmd.Flags().StringVar(&c.kubernetes, "kube-version", "", "read the newest bundle for this Kubernetes `version`, such as 1.36")
+	cmd.Flags().StringVar(&c.registry, "registry", "", "`registry` to read the bundle from, as host[:port][/path] (default: the bundles on the management plane)")
 }
 
 var minorVersion = regexp.MustCompile(`^\d+\.\d+$`)
 
-// check refuses what can't be meant.
-func (c *catalogue) check() error {
+// check rejects combinations of flags that select no bundle.
+func (c *catalog) check() error {
 	switch {
 	case c.kubernetes == "" && c.cluster == "":
 		return ui.Usagef("please specify kube-version or cluster name")
 	case c.kubernetes != "" && !minorVersion.MatchString(c.kubernetes):
 		return ui.Usagef("please specify kube-version as <major>.<minor>")
 	case c.registry != "" && c.kubernetes == "":
-		return ui.Usagef("--registry needs --kube-version: a cluster's bundle is known to the management plane")
+		return ui.Usagef("--registry requires --kube-version; the bundle of a cluster is on the management plane")
 	}
 	return nil
 }
 
-// bundle finds it.
-func (c *catalogue) bundle(ctx context.Context) (*packagesv1.PackageBundle, error) {
+// bundle returns the selected bundle.
+func (c *catalog) bundle(ctx context.Context) (*packagesv1.PackageBundle, error) {
 	if c.registry != "" {
 		return c.download(ctx)
 	}
@@ -64,11 +64,12 @@ func (c *catalogue) bundle(ctx context.Context) (*packagesv1.PackageBundle, erro
 	return newestOf(ctx, known, c.kubernetes)
 }
 
-// defaultRepository is where bundles are in a registry.
+// defaultRepository is the repository of bundles in a registry.
 const defaultRepository = "eks-anywhere-packages-bundles"
 
-// download gets the bundle from a registry: with the user's credentials for it, or as the plane's own, which needs none.
-func (c *catalogue) download(ctx context.Context) (*packagesv1.PackageBundle, error) {
+// download reads the bundle from a registry with the user's credentials. The registry of the
+// embedded plane needs none.
+func (c *catalog) download(ctx context.Context) (*packagesv1.PackageBundle, error) {
 	tag, err := bundle.LatestTag(c.kubernetes)
 	if err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func (c *catalogue) download(ctx context.Context) (*packagesv1.PackageBundle, er
 	return found.Bundle, nil
 }
 
-// newestOf is the newest bundle for a version of Kubernetes that the plane can use.
+// newestOf returns the newest available bundle on the plane for a Kubernetes version.
 func newestOf(ctx context.Context, known *inspect.Plane, kubernetes string) (*packagesv1.PackageBundle, error) {
 	all, err := known.Bundles(ctx)
 	if err != nil {
@@ -108,19 +109,19 @@ func newestOf(ctx context.Context, known *inspect.Plane, kubernetes string) (*pa
 			return &all[i].PackageBundle, nil
 		}
 	}
-	return nil, fmt.Errorf("the management plane knows no bundle for Kubernetes %s that can be used: see `drover get packagebundles`, or name a --registry", kubernetes)
+	return nil, fmt.Errorf("no available bundle for Kubernetes %s on the management plane\nTry: drover get packagebundles, or pass --registry", kubernetes)
 }
 
 func newList(io *ui.IO) *cobra.Command {
-	var c catalogue
+	var c catalog
 	var output ui.Output
 	cmd := &cobra.Command{
 		Use:     "packages",
 		Aliases: []string{"package"},
-		Short:   "List the packages that a bundle has",
-		Long: `List the packages that can be installed: those of the bundle that is active on a
-cluster, or of the newest bundle for a version of Kubernetes.`,
-		Example: `  drover list packages --cluster billy
+		Short:   "List packages available to a cluster",
+		Long: `List the packages in the active bundle of a cluster, or in the newest bundle for a
+Kubernetes version.`,
+		Example: `  drover list packages --cluster dev
   drover list packages --kube-version 1.36
   drover list packages --kube-version 1.36 --registry registry.example.com/team -o json`,
 		Args: cobra.NoArgs,
@@ -132,7 +133,7 @@ cluster, or of the newest bundle for a version of Kubernetes.`,
 			if err != nil {
 				return err
 			}
-			return output.Print(io.Out, found.Spec.Packages, func(w stdio.Writer) error { return catalogueTable(w, found) })
+			return output.Print(io.Out, found.Spec.Packages, func(w stdio.Writer) error { return catalogTable(w, found) })
 		},
 	}
 	c.add(cmd)
@@ -140,8 +141,8 @@ cluster, or of the newest bundle for a version of Kubernetes.`,
 	return cmd
 }
 
-// catalogueTable has the form that scripts in the wild read.
-func catalogueTable(w stdio.Writer, b *packagesv1.PackageBundle) error {
+// catalogTable prints the columns that existing scripts parse.
+func catalogTable(w stdio.Writer, b *packagesv1.PackageBundle) error {
 	rows := [][]string{{"-------", "", "----------", ""}}
 	for _, p := range b.Spec.Packages {
 		var versions []string
@@ -154,14 +155,13 @@ func catalogueTable(w stdio.Writer, b *packagesv1.PackageBundle) error {
 }
 
 func newGenerate(io *ui.IO) *cobra.Command {
-	var c catalogue
+	var c catalog
 	cmd := &cobra.Command{
 		Use:     "package NAME",
 		Aliases: []string{"packages"},
-		Short:   "Write the manifest of a package",
-		Long: `Write the manifest of a Package to standard output, to be changed and applied.
-Nothing is installed.`,
-		Example: `  drover generate package hello-eks-anywhere --cluster billy > hello.yaml
+		Short:   "Generate the manifest of a package",
+		Long:    `Print the manifest of a Package for you to edit and apply. Nothing is installed.`,
+		Example: `  drover generate package hello-eks-anywhere --cluster dev > hello.yaml
   drover apply package -f hello.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -171,7 +171,7 @@ Nothing is installed.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if c.cluster == "" {
-				return ui.Usagef("--cluster is needed: it says where the package goes")
+				return ui.Usagef("--cluster is required")
 			}
 			if err := c.check(); err != nil {
 				return err
@@ -191,7 +191,7 @@ Nothing is installed.`,
 	return cmd
 }
 
-// entryOf finds a package of a bundle by its name, in any case.
+// entryOf finds a package of a bundle by name, ignoring case.
 func entryOf(b *packagesv1.PackageBundle, name string) (*packagesv1.BundlePackage, error) {
 	var names []string
 	for i := range b.Spec.Packages {
@@ -200,10 +200,10 @@ func entryOf(b *packagesv1.PackageBundle, name string) (*packagesv1.BundlePackag
 		}
 		names = append(names, b.Spec.Packages[i].Name)
 	}
-	return nil, fmt.Errorf("unknown package %q; bundle %s has %s", name, b.Name, cmp.Or(strings.Join(names, ", "), "none"))
+	return nil, fmt.Errorf("package %q not found in bundle %s, which contains: %s", name, b.Name, cmp.Or(strings.Join(names, ", "), "none"))
 }
 
-// printPackage leaves out what only the manager writes.
+// printPackage prints a manifest without the fields that only the manager writes.
 func printPackage(w stdio.Writer, p *packagesv1.Package) error {
 	data, err := yaml.Marshal(struct {
 		APIVersion string                 `json:"apiVersion"`
