@@ -19,11 +19,16 @@ say() { echo "verify: $*"; }
 say "module files"
 hack/modules.sh go mod tidy -diff
 
+if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+	say "words"
+	go run ./hack/words
+fi
+
 say "generated files"
 before=$(snapshot)
 make generate
 if ! changed=$(diff <(echo "$before") <(snapshot)); then
-	say "these files were out of date and have been generated anew; review and commit them:" >&2
+	say "these files were out of date and have been generated again; review and commit them:" >&2
 	sed -n 's/^[<>] [0-9a-f]*  /  /p' <<<"$changed" | sort -u >&2
 	exit 1
 fi
