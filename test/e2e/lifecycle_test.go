@@ -202,7 +202,7 @@ func testKillAll(t *testing.T, p *plane) {
 	keep(t, p, "storm", func() {
 		kill(t, p.status().pids()...)
 		p.await("the supervisor is gone", func() bool { return p.status().Phase == "Killed" })
-		if r := p.drover("status"); r.code != 3 || !strings.Contains(r.stdout, "nothing is lost") {
+		if r := p.drover("status"); r.code != 3 || !strings.Contains(r.stdout, "no data is lost") {
 			t.Errorf("status of a killed plane ends with %d:\n%s", r.code, r.stdout)
 		}
 		p.must("up")

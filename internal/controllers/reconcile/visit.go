@@ -126,7 +126,7 @@ func (v *Visit[T]) Close(ctx context.Context, outcome error, next time.Duration)
 	return Result(errors.Join(outcome, saved), next)
 }
 
-func (v *Visit[T]) remember() { v.before = v.Object.DeepCopyObject().(T) } //nolint:errcheck,forcetypeassert // a copy is of the same type
+func (v *Visit[T]) remember() { v.before = v.Object.DeepCopyObject().(T) } // a copy is of the same type
 
 // change is a pair of merge patches, nil where nothing differs.
 type change struct{ object, status map[string]any }
@@ -202,7 +202,7 @@ func (v *Visit[T]) patch(ctx context.Context, to patcher, changes map[string]any
 	if err != nil {
 		return err
 	}
-	answer := v.Object.DeepCopyObject().(T) //nolint:errcheck,forcetypeassert // a copy is of the same type
+	answer := v.Object.DeepCopyObject().(T) // a copy is of the same type
 	if err := to.Patch(ctx, answer, client.RawPatch(types.MergePatchType, data)); err != nil {
 		return err
 	}
