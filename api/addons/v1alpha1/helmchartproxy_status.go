@@ -5,19 +5,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HelmChartProxyStatus is what became of a HelmChartProxy.
+// HelmChartProxyStatus is the observed state of a HelmChartProxy.
 type HelmChartProxyStatus struct {
-	// conditions: Ready sums up the others.
+	// conditions describe the state; Ready summarizes the others.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// matchingClusters are those that the selector matches, by name.
+	// matchingClusters are the selected clusters, sorted by name.
 	// +optional
 	MatchingClusters []corev1.ObjectReference `json:"matchingClusters"`
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// rollout tells how far a rollout in waves has come.
+	// rollout is the progress of a rollout in waves.
 	// +optional
 	Rollout *RolloutStatus `json:"rollout,omitempty"`
 }
@@ -26,10 +26,10 @@ type HelmChartProxyStatus struct {
 type RolloutStatus struct {
 	// revision is a digest of what is rolled out.
 	Revision string `json:"revision"`
-	// lastGood is the digest of what was rolled out completely before.
+	// lastGood is the digest of the last spec that was rolled out completely.
 	// +optional
 	LastGood string `json:"lastGood,omitempty"`
-	// wave counts from 1.
+	// wave starts at 1.
 	Wave int32 `json:"wave"`
 	// +optional
 	Waves int32 `json:"waves,omitempty"`
@@ -37,10 +37,11 @@ type RolloutStatus struct {
 	Updated int32 `json:"updated"`
 	// +optional
 	Failed int32 `json:"failed,omitempty"`
-	// tolerated is how many failed clusters were there when the rollout was resumed: they do not pause it again.
+	// tolerated is how many clusters had failed when the rollout was resumed; they don't pause it
+	// again.
 	// +optional
 	Tolerated int32 `json:"tolerated,omitempty"`
-	// resumed is the value of the annotation that the rollout was last resumed by.
+	// resumed is the value of the annotation that last resumed the rollout.
 	// +optional
 	Resumed string `json:"resumed,omitempty"`
 	// phase is Progressing, Soaking, Paused, RollingBack or Complete.
@@ -50,7 +51,7 @@ type RolloutStatus struct {
 	Since *metav1.Time `json:"since,omitempty"`
 }
 
-// RolloutPhase is where a rollout stands.
+// RolloutPhase is the phase of a rollout.
 type RolloutPhase string
 
 // The phases of a rollout.

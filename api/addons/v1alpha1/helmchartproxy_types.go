@@ -4,27 +4,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HelmChartProxySpec says which chart goes onto which clusters, and how.
+// HelmChartProxySpec is a chart and the clusters that it is installed on.
 type HelmChartProxySpec struct {
-	// clusterSelector chooses Clusters of the same namespace; an empty one chooses all of them.
+	// clusterSelector selects Clusters of the same namespace; an empty one selects all of them.
 	ClusterSelector metav1.LabelSelector `json:"clusterSelector"`
-	// chartName is the chart's name in the repository, or the last part of its name in an OCI registry. A new name reinstalls.
+	// chartName is the name of the chart in the repository, or the last part of its name in an OCI
+	// registry. A change reinstalls.
 	ChartName string `json:"chartName"`
-	// repoURL is where the chart comes from: https://, or oci:// with everything of the name before the last part. A new URL reinstalls.
+	// repoURL is the repository: https://, or oci:// with all but the last part of the name. A
+	// change reinstalls.
 	RepoURL string `json:"repoURL"`
-	// releaseName is the same on all clusters. If empty, one is made up for each. A new name reinstalls.
+	// releaseName is the same on all clusters. If empty, one is generated for each. A change
+	// reinstalls.
 	// +optional
 	ReleaseName string `json:"releaseName,omitempty"`
-	// namespace is where the release goes, "default" if empty. A new one reinstalls.
+	// namespace is the namespace of the release, "default" if empty. A change reinstalls.
 	// +optional
 	ReleaseNamespace string `json:"namespace,omitempty"`
-	// version is the chart's, a range of them, or empty for the latest. A new one upgrades.
+	// version is a version of the chart or a range; empty is the latest. A change upgrades.
 	// +optional
 	Version string `json:"version,omitempty"`
 	// valuesTemplate is rendered for each cluster: .Cluster, .ControlPlane, .InfraCluster, .Variables.
 	// +optional
 	ValuesTemplate string `json:"valuesTemplate,omitempty"`
-	// reconcileStrategy can't be changed.
+	// reconcileStrategy is immutable.
 	// +optional
 	ReconcileStrategy ReconcileStrategy `json:"reconcileStrategy,omitempty"`
 	// +optional
@@ -37,7 +40,7 @@ type HelmChartProxySpec struct {
 	Orchestration `json:",inline"`
 }
 
-// HelmChartProxy puts a chart onto every cluster that its selector matches.
+// HelmChartProxy installs a chart on every cluster that its selector matches.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -55,7 +58,7 @@ type HelmChartProxy struct {
 	Status HelmChartProxyStatus `json:"status,omitempty"`
 }
 
-// HelmChartProxyList is a list of them.
+// HelmChartProxyList is a list of HelmChartProxies.
 //
 // +kubebuilder:object:root=true
 type HelmChartProxyList struct {

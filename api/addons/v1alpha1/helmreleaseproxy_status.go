@@ -2,22 +2,22 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// HelmReleaseProxyStatus is what became of a release.
+// HelmReleaseProxyStatus is the observed state of a release.
 type HelmReleaseProxyStatus struct {
-	// conditions: Ready sums up the others.
+	// conditions describe the state; Ready summarizes the others.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// status is Helm's word for it, such as deployed or pending-upgrade.
+	// status is Helm's status, such as deployed or pending-upgrade.
 	// +optional
 	Status string `json:"status,omitempty"`
-	// revision is Helm's number of it.
+	// revision is Helm's revision.
 	// +optional
 	Revision int `json:"revision,omitempty"`
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// applied is what the current revision was made of.
+	// applied identifies what the current revision was made from.
 	// +optional
 	Applied *AppliedRelease `json:"applied,omitempty"`
 	// attempt is the last operation, if it failed.
@@ -27,24 +27,27 @@ type HelmReleaseProxyStatus struct {
 
 // FailedAttempt is an operation that failed.
 type FailedAttempt struct {
-	// fingerprint is a digest of the chart, the values and the options that were tried. Others are tried at once.
+	// fingerprint is a digest of the chart, the values and the options that were tried. Others are
+	// tried immediately.
 	Fingerprint string `json:"fingerprint"`
 	// at is when it failed.
 	At metav1.Time `json:"at"`
-	// failures counts those in a row, for waiting longer each time.
+	// failures counts consecutive failures, for the back-off.
 	Failures int32 `json:"failures"`
-	// message is why.
+	// message is the error.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// terminal says that only a change of the chart, the values or the options can mend it, or of the cluster.
+	// terminal reports that only a change of the chart, the values, the options or the cluster can
+	// fix it.
 	// +optional
 	Terminal bool `json:"terminal,omitempty"`
-	// reverted says that the objects did not become ready in time and that the revision before is back. It is not tried again.
+	// reverted reports that the objects did not become ready in time and that the release was
+	// rolled back. It is not tried again.
 	// +optional
 	Reverted bool `json:"reverted,omitempty"`
 }
 
-// AppliedRelease identifies what a revision was made of, so that nothing is done twice.
+// AppliedRelease identifies what a revision was made from, so that nothing is done twice.
 type AppliedRelease struct {
 	// fingerprint is a digest of the chart, the values and the options.
 	Fingerprint string `json:"fingerprint"`
@@ -52,7 +55,7 @@ type AppliedRelease struct {
 	Chart string `json:"chart"`
 	// version is the chart's version.
 	Version string `json:"version"`
-	// stamp tells whether somebody else has changed the release since.
+	// stamp changes when something else changes the release.
 	// +optional
 	Stamp string `json:"stamp,omitempty"`
 	// at is when the revision was made.

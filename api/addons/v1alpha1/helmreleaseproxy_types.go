@@ -5,18 +5,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HelmReleaseProxySpec is one release on one cluster. A HelmChartProxy writes it, or somebody by hand.
+// HelmReleaseProxySpec is one release on one cluster. A HelmChartProxy writes it, or a user.
 type HelmReleaseProxySpec struct {
 	// clusterRef is the Cluster.
 	ClusterRef corev1.ObjectReference `json:"clusterRef"`
-	// chartName can't be changed.
+	// chartName is immutable.
 	ChartName string `json:"chartName"`
-	// repoURL can't be changed.
+	// repoURL is immutable.
 	RepoURL string `json:"repoURL"`
-	// releaseName is made up if empty.
+	// releaseName is generated if empty.
 	// +optional
 	ReleaseName string `json:"releaseName,omitempty"`
-	// namespace is where the release goes, "default" if empty; it can't be changed.
+	// namespace is the namespace of the release, "default" if empty. It is immutable.
 	// +optional
 	ReleaseNamespace string `json:"namespace"`
 	// +optional
@@ -24,7 +24,7 @@ type HelmReleaseProxySpec struct {
 	// values are YAML.
 	// +optional
 	Values string `json:"values,omitempty"`
-	// reconcileStrategy can't be changed.
+	// reconcileStrategy is immutable.
 	// +optional
 	ReconcileStrategy ReconcileStrategy `json:"reconcileStrategy,omitempty"`
 	// +optional
@@ -33,25 +33,26 @@ type HelmReleaseProxySpec struct {
 	Credentials *Credentials `json:"credentials,omitempty"`
 	// +optional
 	TLSConfig *TLSConfig `json:"tlsConfig,omitempty"`
-	// valuesFrom are merged in their order, below values. Names are names here, not templates.
+	// valuesFrom are merged in order, below values. Names are not templates.
 	// +optional
 	// +listType=atomic
 	ValuesFrom []ValuesSource `json:"valuesFrom,omitempty"`
-	// drift says what happens to changes that others make to the release's objects.
+	// drift is what to do about changes by others to the release's objects.
 	// +optional
 	Drift *Drift `json:"drift,omitempty"`
-	// health says when custom kinds are ready.
+	// health defines when custom kinds are ready.
 	// +optional
 	// +listType=atomic
 	Health []HealthCheck `json:"health,omitempty"`
-	// verify refuses charts without a good signature.
+	// verify rejects charts without a valid signature.
 	// +optional
 	Verify *Verification `json:"verify,omitempty"`
-	// dependsOn names HelmChartProxies of the same namespace that must be ready on the cluster first.
+	// dependsOn names HelmChartProxies of the same namespace that must be ready on the cluster
+	// first.
 	// +optional
 	// +listType=set
 	DependsOn []string `json:"dependsOn,omitempty"`
-	// tool puts the package onto the cluster. It can't be changed.
+	// tool installs the package. It is immutable.
 	// +optional
 	Tool Tool `json:"tool,omitempty"`
 }
@@ -76,7 +77,7 @@ type HelmReleaseProxy struct {
 	Status HelmReleaseProxyStatus `json:"status,omitempty"`
 }
 
-// HelmReleaseProxyList is a list of them.
+// HelmReleaseProxyList is a list of HelmReleaseProxies.
 //
 // +kubebuilder:object:root=true
 type HelmReleaseProxyList struct {

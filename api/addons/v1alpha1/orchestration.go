@@ -5,20 +5,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Orchestration is what a HelmChartProxy can say beyond a chart and its values. Nothing here knows of Helm. All of it is optional.
+// Orchestration is what a HelmChartProxy adds to a chart and its values. Nothing here depends on
+// Helm. All fields are optional.
 type Orchestration struct {
-	// versionTemplate is rendered for each cluster and takes the place of version.
+	// versionTemplate is rendered for each cluster and replaces version.
 	// +optional
 	VersionTemplate string `json:"versionTemplate,omitempty"`
-	// versions choose by the cluster's version of Kubernetes: the first entry whose range holds takes the place of version.
+	// versions select by the cluster's Kubernetes version: the first entry whose range matches
+	// replaces version.
 	// +optional
 	// +listType=atomic
 	Versions []VersionRule `json:"versions,omitempty"`
-	// valuesFrom are merged in their order, below valuesTemplate.
+	// valuesFrom are merged in order, below valuesTemplate.
 	// +optional
 	// +listType=atomic
 	ValuesFrom []ValuesSource `json:"valuesFrom,omitempty"`
-	// overrides are values for some of the clusters, merged in their order on top of valuesTemplate.
+	// overrides are values for some clusters, merged in order over valuesTemplate.
 	// +optional
 	// +listType=atomic
 	Overrides []Override `json:"overrides,omitempty"`
@@ -26,59 +28,59 @@ type Orchestration struct {
 	// +optional
 	// +listType=set
 	DependsOn []string `json:"dependsOn,omitempty"`
-	// rollout takes changes to the clusters in waves.
+	// rollout rolls out changes in waves.
 	// +optional
 	Rollout *Rollout `json:"rollout,omitempty"`
-	// drift says what happens to changes that others make to the release's objects.
+	// drift is what to do about changes by others to the release's objects.
 	// +optional
 	Drift *Drift `json:"drift,omitempty"`
-	// health says when custom kinds are ready. Kinds of Kubernetes are known.
+	// health defines when custom kinds are ready. Built-in kinds are known.
 	// +optional
 	// +listType=atomic
 	Health []HealthCheck `json:"health,omitempty"`
-	// verify refuses charts without a good signature.
+	// verify rejects charts without a valid signature.
 	// +optional
 	Verify *Verification `json:"verify,omitempty"`
-	// tool puts the package onto clusters. It can't be changed.
+	// tool installs the package. It is immutable.
 	// +optional
 	Tool Tool `json:"tool,omitempty"`
 }
 
-// Tool is what puts a package onto a cluster.
+// Tool installs a package on a cluster.
 //
 // +kubebuilder:validation:Enum="";Helm;Manifests
 type Tool string
 
-// The tools.
+// Tools.
 const (
-	// Helm installs charts. It is what an empty tool means.
+	// Helm installs charts. It is the default.
 	Helm Tool = "Helm"
 	// Manifests applies plain manifests, or a kustomization, from an OCI artifact.
 	Manifests Tool = "Manifests"
 )
 
-// VersionRule is a version of a chart for some versions of Kubernetes.
+// VersionRule is the version of a chart for a range of Kubernetes versions.
 type VersionRule struct {
 	// kubernetes is a range such as ">= 1.35, < 1.37".
 	Kubernetes string `json:"kubernetes"`
 	Version    string `json:"version"`
 }
 
-// ValuesSource is a place that values come from.
+// ValuesSource is a source of values.
 type ValuesSource struct {
 	// +kubebuilder:validation:Enum=ConfigMap;Secret
 	Kind string `json:"kind"`
-	// name may be a template, as valuesTemplate.
+	// name may be a template, like valuesTemplate.
 	Name string `json:"name"`
 	// +optional
 	// +kubebuilder:default=values.yaml
 	Key string `json:"key,omitempty"`
-	// optional goes on without what is missing.
+	// optional ignores a source that doesn't exist.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 }
 
-// Override is values for those clusters that a selector matches.
+// Override is values for the clusters that a selector matches.
 type Override struct {
 	ClusterSelector metav1.LabelSelector `json:"clusterSelector"`
 	// +optional
@@ -87,28 +89,29 @@ type Override struct {
 	Version string `json:"version,omitempty"`
 }
 
-// Rollout takes changes to clusters step by step.
+// Rollout rolls out changes step by step.
 type Rollout struct {
-	// waves run one after the other; clusters that no wave takes come last, all together.
+	// waves run one after the other; clusters that match no wave come last, together.
 	// +optional
 	// +listType=atomic
 	Waves []Wave `json:"waves,omitempty"`
-	// maxUnavailable is how many clusters of a wave may be changing at a time, a number or a percentage of all.
+	// maxUnavailable is how many clusters may change at a time, a number or a percentage of all.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// soak is how long a wave must stay ready before the next begins.
+	// soak is how long a wave must stay ready before the next one starts.
 	// +optional
 	Soak *metav1.Duration `json:"soak,omitempty"`
 	// pauseAfter is how many failed clusters pause the rollout. The default is 1.
 	// +optional
 	PauseAfter *int32 `json:"pauseAfter,omitempty"`
-	// onFailure is Pause or Rollback to what was rolled out completely before.
+	// onFailure is Pause, or Rollback to the last spec that was rolled out completely.
 	// +optional
 	// +kubebuilder:validation:Enum=Pause;Rollback
 	OnFailure string `json:"onFailure,omitempty"`
 }
 
-// Wave is a part of the clusters: those that a selector matches, or so many of those that are left, by name.
+// Wave is a group of clusters: those that a selector matches, or the first by name of those that
+// are left.
 type Wave struct {
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
@@ -117,25 +120,25 @@ type Wave struct {
 	Size *intstr.IntOrString `json:"size,omitempty"`
 }
 
-// Drift says what happens to changes that others make.
+// Drift is what to do about changes by others.
 type Drift struct {
 	// mode is Off, Report or Correct.
 	// +kubebuilder:validation:Enum=Off;Report;Correct
 	Mode string `json:"mode"`
-	// ignore names fields that others may change.
+	// ignore lists fields that others may change.
 	// +optional
 	// +listType=atomic
 	Ignore []IgnoreRule `json:"ignore,omitempty"`
 }
 
-// The modes of drift.
+// Modes of drift.
 const (
 	DriftOff     = "Off"
 	DriftReport  = "Report"
 	DriftCorrect = "Correct"
 )
 
-// IgnoreRule names fields of objects. What is empty matches everything.
+// IgnoreRule selects fields of objects. Empty fields match everything.
 type IgnoreRule struct {
 	// +optional
 	Group string `json:"group,omitempty"`
@@ -150,23 +153,24 @@ type IgnoreRule struct {
 	Paths []string `json:"paths"`
 }
 
-// HealthCheck says when objects of a kind are ready.
+// HealthCheck defines when objects of a kind are ready.
 type HealthCheck struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	// current is a CEL expression over the object, self, that is true when it is ready.
 	Current string `json:"current"`
-	// failed is one that is true when it will not become ready by itself.
+	// failed is a CEL expression that is true when the object can't become ready by itself.
 	// +optional
 	Failed string `json:"failed,omitempty"`
 }
 
-// Verification says how a chart is signed.
+// Verification configures the signatures of charts.
 type Verification struct {
 	// provider is cosign, for OCI registries, or helm, for provenance files.
 	// +kubebuilder:validation:Enum=cosign;helm
 	Provider string `json:"provider"`
-	// secretRef names a Secret of the same namespace; every key of it holds a public key or a keyring.
+	// secretRef names a Secret of the same namespace; each of its keys contains a public key or a
+	// keyring.
 	SecretRef SecretName `json:"secretRef"`
 }
 

@@ -10,58 +10,60 @@ import (
 // DefaultTimeout is the timeout of an operation on a cluster if the spec sets none.
 const DefaultTimeout = 10 * time.Minute
 
-// ReconcileStrategy says how long Drover looks after a release.
+// ReconcileStrategy is how long Drover reconciles a release.
 //
 // +kubebuilder:validation:Enum="";InstallOnce;Continuous
 type ReconcileStrategy string
 
 const (
-	// Continuous keeps the release as the HelmChartProxy says. It is what an empty strategy means.
+	// Continuous reconciles the release with the HelmChartProxy. It is the default.
 	Continuous ReconcileStrategy = "Continuous"
-	// InstallOnce installs, and then leaves the release alone for good.
+	// InstallOnce installs the release and never changes it again.
 	InstallOnce ReconcileStrategy = "InstallOnce"
 )
 
-// DefaultCredentialsKey is the key of credentials in a Secret if none is named.
+// DefaultCredentialsKey is the default key of credentials in a Secret.
 const DefaultCredentialsKey = "config.json"
 
-// CAKey is the key of the certificates in the Secret that tlsConfig names.
+// CAKey is the key of the certificates in the Secret of tlsConfig.
 const CAKey = "ca.crt"
 
-// HelmOptions are passed to Helm.
+// HelmOptions are options of Helm.
 type HelmOptions struct {
-	// disableHooks leaves hooks out of every operation.
+	// disableHooks disables all hooks.
 	// +optional
 	DisableHooks bool `json:"disableHooks,omitempty"`
-	// wait counts an operation as done when the objects are ready.
+	// wait completes an operation only when the objects are ready.
 	// +optional
 	Wait bool `json:"wait,omitempty"`
-	// waitForJobs counts Jobs in, if wait is set.
+	// waitForJobs also waits for Jobs, if wait is set.
 	// +optional
 	WaitForJobs bool `json:"waitForJobs,omitempty"`
-	// dependencyUpdate is accepted for compatibility: charts come with their dependencies from a repository.
+	// dependencyUpdate is accepted for compatibility and has no effect: charts in repositories
+	// contain their dependencies.
 	// +optional
 	DependencyUpdate bool `json:"dependencyUpdate,omitempty"`
-	// timeout bounds each operation. The default is ten minutes.
+	// timeout limits each operation. The default is ten minutes.
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
-	// skipCRDs leaves out what is in the chart's crds directory.
+	// skipCRDs skips the crds directory of the chart.
 	// +optional
 	SkipCRDs bool `json:"skipCRDs,omitempty"`
-	// options renders the notes of subcharts too. The name is what manifests have always had for it.
+	// options renders the notes of subcharts. The name is kept for compatibility.
 	// +optional
 	SubNotes bool `json:"options,omitempty"`
-	// disableOpenAPIValidation skips checking rendered objects against the cluster's schema.
+	// disableOpenAPIValidation skips the validation of objects against the cluster's schema.
 	// +optional
 	DisableOpenAPIValidation bool `json:"disableOpenAPIValidation,omitempty"`
-	// atomic undoes an operation that failed; it implies wait.
+	// atomic rolls back a failed operation. It implies wait.
 	// +optional
 	Atomic bool `json:"atomic,omitempty"`
-	// enableClientCache is accepted for compatibility: Drover shares clients of registries anyway.
+	// enableClientCache is accepted for compatibility and has no effect: Drover always shares
+	// registry clients.
 	// +optional
 	// +kubebuilder:default=false
 	EnableClientCache bool `json:"enableClientCache"`
-	// takeOwnership adopts objects that are there already and belong to no release.
+	// takeOwnership adopts existing objects that belong to no release.
 	// +optional
 	TakeOwnership bool `json:"takeOwnership,omitempty"`
 
@@ -73,76 +75,80 @@ type HelmOptions struct {
 	Uninstall *HelmUninstallOptions `json:"uninstall,omitempty"`
 }
 
-// HelmInstallOptions matter for the first revision.
+// HelmInstallOptions apply to the first revision.
 type HelmInstallOptions struct {
-	// createNamespace makes the release's namespace if it is missing.
+	// createNamespace creates the namespace of the release if it is missing.
 	// +optional
 	// +kubebuilder:default=true
 	CreateNamespace *bool `json:"createNamespace,omitempty"`
-	// includeCRDs renders the chart's crds directory into the release.
+	// includeCRDs makes the crds directory of the chart part of the release.
 	// +optional
 	IncludeCRDs bool `json:"includeCRDs,omitempty"`
 }
 
-// HelmUpgradeOptions matter for all later revisions.
+// HelmUpgradeOptions apply to later revisions.
 type HelmUpgradeOptions struct {
-	// force replaces objects instead of changing them.
+	// force replaces objects instead of patching them.
 	// +optional
 	Force bool `json:"force,omitempty"`
-	// resetValues starts from the chart's values.
+	// resetValues starts from the values of the chart.
 	// +optional
 	ResetValues bool `json:"resetValues,omitempty"`
 	// reuseValues starts from the values of the last revision.
 	// +optional
 	ReuseValues bool `json:"reuseValues,omitempty"`
-	// resetThenReuseValues starts from the chart's values with those of the last revision on top.
+	// resetThenReuseValues starts from the values of the chart, overridden by those of the last
+	// revision.
 	// +optional
 	ResetThenReuseValues bool `json:"resetThenReuseValues,omitempty"`
-	// recreate is accepted for compatibility; Helm has dropped it.
+	// recreate is accepted for compatibility and has no effect: Helm removed it.
 	// +optional
 	Recreate bool `json:"recreate,omitempty"`
 	// maxHistory is how many revisions are kept; 0 keeps all.
 	// +optional
 	// +kubebuilder:default=10
 	MaxHistory *int `json:"maxHistory,omitempty"`
-	// cleanupOnFail removes objects that a failed upgrade made.
+	// cleanupOnFail deletes objects that a failed upgrade created.
 	// +optional
 	CleanupOnFail bool `json:"cleanupOnFail,omitempty"`
 }
 
-// HelmUninstallOptions matter when a release goes.
+// HelmUninstallOptions apply when a release is uninstalled.
 type HelmUninstallOptions struct {
-	// keepHistory marks the release as uninstalled instead of forgetting it.
+	// keepHistory marks the release as uninstalled instead of deleting its records.
 	// +optional
 	KeepHistory bool `json:"keepHistory,omitempty"`
-	// description is noted with the uninstalled release.
+	// description is recorded with the uninstalled release.
 	// +optional
 	Description string `json:"description,omitempty"`
-	// beforeCluster uninstalls the release before its Cluster is deleted, for charts that own things outside of it.
+	// beforeCluster uninstalls the release before its Cluster is deleted, for charts that own
+	// resources outside the cluster.
 	// +optional
 	BeforeCluster bool `json:"beforeCluster,omitempty"`
-	// giveUpAfter bounds how long a cluster that can't be reached holds up deletion; what was left behind is told in an event. Without
-	// it deletion waits until the cluster answers or its Cluster object is gone.
+	// giveUpAfter limits how long an unreachable cluster delays the deletion; an event reports what
+	// was left behind. Without it, deletion waits until the cluster responds or its Cluster object
+	// is gone.
 	// +optional
 	GiveUpAfter *metav1.Duration `json:"giveUpAfter,omitempty"`
 }
 
-// Credentials name what opens a registry or a repository.
+// Credentials are for a registry or a repository.
 type Credentials struct {
-	// secret holds the credentials. Its namespace is that of the object if empty.
+	// secret contains the credentials. Its namespace defaults to that of the object.
 	Secret corev1.SecretReference `json:"secret"`
-	// key in the Secret: a docker config.json, for OCI registries and for repositories alike. A Secret of type
-	// kubernetes.io/basic-auth needs no key.
+	// key is the key of a docker config.json in the Secret, for OCI registries and repositories. A
+	// Secret of type kubernetes.io/basic-auth needs no key.
 	// +kubebuilder:default=config.json
 	Key string `json:"key"`
 }
 
-// TLSConfig says whom to trust.
+// TLSConfig configures trust.
 type TLSConfig struct {
-	// caSecret holds certificates under the key ca.crt. Its namespace is that of the object if empty.
+	// caSecret contains certificates under the key ca.crt. Its namespace defaults to that of the
+	// object.
 	// +optional
 	CASecretRef *corev1.SecretReference `json:"caSecret,omitempty"`
-	// insecureSkipTLSVerify trusts everybody.
+	// insecureSkipTLSVerify disables the verification of certificates.
 	// +optional
 	InsecureSkipTLSVerify bool `json:"insecureSkipTLSVerify,omitempty"`
 }
