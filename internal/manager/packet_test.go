@@ -204,7 +204,7 @@ func packetRules(s samples) []packetRule {
 			return s.machineTemplate(n, func(p *infrav1.PacketMachineSpec) { p.ProviderID = ptr.To("x") })
 		}},
 		{
-			name: "a cluster template", want: "PacketClusterTemplate can't be changed",
+			name: "a cluster template", want: "PacketClusterTemplate is immutable",
 			make:   func(n string) client.Object { return s.clusterTemplate(n, keepCluster) },
 			change: func(o client.Object) { o.(*infrav1.PacketClusterTemplate).Spec.Template.Spec.Metro = "sv" },
 		},

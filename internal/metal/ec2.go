@@ -24,7 +24,7 @@ func (g *guest) ec2() {
 	}
 	list := below(items, path)
 	if len(list) == 0 {
-		g.refuse(http.StatusNotFound, "there is no item "+path)
+		g.refuse(http.StatusNotFound, "item "+path+" not found")
 		return
 	}
 	g.text(strings.Join(list, "\n"))

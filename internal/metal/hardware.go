@@ -150,7 +150,7 @@ func createHardware(c *call) (*reply, error) {
 	}
 	err = c.store.Update(func(tx *store.Tx) (err error) {
 		if _, err := tx.Hardware().Get(h.ID); err == nil {
-			return request.Unprocessable(fmt.Sprintf("A hardware reservation with the id %s exists already", h.ID))
+			return request.Unprocessable(fmt.Sprintf("A hardware reservation with the ID %s already exists", h.ID))
 		}
 		if h.Seq, err = tx.Sequence(); err != nil {
 			return err

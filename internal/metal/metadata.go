@@ -125,7 +125,7 @@ func (s *Server) guest(w http.ResponseWriter, r *http.Request) *guest {
 	}
 	source, err := netip.ParseAddr(host)
 	if err != nil {
-		g.refuse(http.StatusNotFound, "the source address is not known")
+		g.refuse(http.StatusNotFound, "unknown source address")
 		return nil
 	}
 	ids := s.store.Devices().All(store.Query{Terms: []string{"ip:" + source.Unmap().WithZone("").String()}})

@@ -36,11 +36,11 @@ func getConsole(c *call) (*reply, error) {
 	}
 	console, has := c.driver.(driver.Console)
 	if !has {
-		return nil, request.Refuse(http.StatusNotImplemented, "Machines of this driver have no console")
+		return nil, request.Refuse(http.StatusNotImplemented, "The driver does not support consoles")
 	}
 	in, err := console.Console(c.r.Context(), d.ID, c.r.URL.Query().Get("follow") == "true")
 	if err != nil {
-		return nil, request.Refuse(http.StatusNotFound, "The console of %s cannot be read: %v", d.Hostname, err)
+		return nil, request.Refuse(http.StatusNotFound, "Reading the console of %s failed: %v", d.Hostname, err)
 	}
 	return &reply{status: http.StatusOK, stream: func(w http.ResponseWriter, _ *http.Request) {
 		defer in.Close()

@@ -63,7 +63,7 @@ func createProject(c *call) (*reply, error) {
 	}
 	err := c.store.Update(func(tx *store.Tx) error {
 		if _, err := tx.Projects().Get(p.ID); err == nil {
-			return request.Unprocessable("A project with the id " + p.ID + " exists already")
+			return request.Unprocessable("A project with the ID " + p.ID + " already exists")
 		}
 		if err := c.putToken(tx, token, p.ID); err != nil {
 			return err

@@ -142,7 +142,7 @@ func (l linker) plan(slug string) *api.Plan {
 		return nil
 	}
 	out := &api.Plan{
-		ID: catalog.ID("plan", p.Slug), Slug: p.Slug, Name: p.Name, Description: "A machine of yours", Line: p.Line, Class: p.Class, Legacy: p.Legacy,
+		ID: catalog.ID("plan", p.Slug), Slug: p.Slug, Name: p.Name, Description: "A machine on this host", Line: p.Line, Class: p.Class, Legacy: p.Legacy,
 		Specs: api.Specs{
 			CPUs:   []api.CPU{{Count: p.CPUs, Type: "virtual"}},
 			Memory: api.Memory{Total: fmt.Sprintf("%dGB", p.MemoryBytes>>30)},

@@ -51,8 +51,8 @@ the machine.`,
 	return cmd
 }
 
-// arguments returns the command line of ssh. Addresses are reused by other machines, so host keys are
-// not remembered.
+// arguments returns the command line of ssh. Addresses are reused by other machines, so host keys
+// are not remembered.
 func (o sshOptions) arguments(d api.Device, command []string) ([]string, error) {
 	target := address(d, true)
 	if target == "-" {

@@ -1,5 +1,6 @@
-// Package packet is the infrastructure provider for machines behind the Packet HTTP API. It combines the
-// controllers and webhooks of the provider, which Setup lists, and has no logic of its own.
+// Package packet is the infrastructure provider for machines behind the Packet HTTP API. It
+// combines the controllers and webhooks of the provider, which Setup lists, and has no logic of its
+// own.
 package packet
 
 import (

@@ -1,8 +1,10 @@
-// Package access decides with which credentials a cluster talks to which Packet API, and hands out clients for it.
+// Package access decides with which credentials a cluster talks to which Packet API, and hands out
+// clients for it.
 //
-// A PacketCluster names a Secret, or uses what the manager was given. Clients are kept per URL and token, so that a limit the API sets on
-// a token is known to all who use it; Secrets are watched, so that a rotated token is used at once. Tokens never leave this package except
-// inside a client. Start with Source.For.
+// A PacketCluster names a Secret, or uses what the manager was given. Clients are kept per URL and
+// token, so that a limit the API sets on a token is known to all who use it; Secrets are watched,
+// so that a rotated token is used at once. Tokens never leave this package except inside a client.
+// Start with Source.For.
 package access
 
 import (
@@ -23,13 +25,15 @@ import (
 	"github.com/drover-dev/drover/internal/metal/client"
 )
 
-// Keys of a credentials Secret, and names of the variables that the manager reads for the same purpose.
+// Keys of a credentials Secret, and names of the variables that the manager reads for the same
+// purpose.
 const (
 	TokenKey = "PACKET_API_KEY"
 	URLKey   = "METAL_API_URL"
 )
 
-// maxClients bounds the clients that are kept; tokens that were rotated away are forgotten with the rest.
+// maxClients bounds the clients that are kept; tokens that were rotated away are forgotten with the
+// rest.
 const maxClients = 1024
 
 // Error says why there is no client for a cluster, and what to do about it.
@@ -85,7 +89,8 @@ func (s *Source) credentials(ctx context.Context, cluster *infrav1.PacketCluster
 	return c, hasURL(c)
 }
 
-// managers returns the manager's own credentials. They are not sent to an address that someone who may write a PacketCluster chose.
+// managers returns the manager's own credentials. They are not sent to an address that someone who
+// may write a PacketCluster chose.
 func (s *Source) managers(cluster *infrav1.PacketCluster) (Credentials, error) {
 	if url := cluster.Spec.APIURL; url != "" && url != s.Default.URL {
 		return Credentials{}, &Error{"The manager's credentials are not for spec.apiURL: set spec.credentialsRef to a Secret with credentials for it"}

@@ -74,7 +74,8 @@ type AddressRequest struct {
 	Tags                   []string `json:"tags,omitempty"`
 }
 
-// ElasticAddresses returns the public IPv4 reservations of a project, those that belong to a device left out.
+// ElasticAddresses returns the public IPv4 reservations of a project, those that belong to a device
+// left out.
 func (c *Client) ElasticAddresses(ctx context.Context, project string) ([]IPReservation, error) {
 	r := call{
 		path:  "/projects/" + url.PathEscape(project) + "/ips",

@@ -25,8 +25,8 @@ type answer struct {
 	messages []string
 }
 
-// classify turns an answer into an error, or nil if it is a success. The API explains itself in sentences only; this is the one place
-// that reads them.
+// classify turns an answer into an error, or nil if it is a success. The API explains itself in
+// sentences only; this is the one place that reads them.
 func classify(a answer, now time.Time) *Error {
 	if a.status >= 200 && a.status < 300 {
 		return nil
@@ -66,7 +66,8 @@ func (a answer) kind() Kind {
 	return Unavailable
 }
 
-// forbidden tells the API's refusal from that of a limiter in front of it, which sends a page or an exhausted budget.
+// forbidden tells the API's refusal from that of a limiter in front of it, which sends a page or an
+// exhausted budget.
 func (a answer) forbidden() Kind {
 	if len(a.messages) == 0 || a.header.Get("X-RateLimit-Remaining") == "0" {
 		return RateLimited
@@ -101,7 +102,8 @@ func (a answer) refusal() Kind {
 	return Invalid
 }
 
-// decodeMessages reads both forms of error bodies. A body without a message is none: what stands in front of an API speaks JSON too.
+// decodeMessages reads both forms of error bodies. A body without a message is none: what stands in
+// front of an API speaks JSON too.
 func decodeMessages(body []byte) []string {
 	var e struct{ Errors, Error any }
 	if err := json.Unmarshal(body, &e); err != nil {

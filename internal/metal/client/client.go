@@ -1,8 +1,10 @@
-// Package client speaks that part of the Packet HTTP API which the provider needs: devices, elastic addresses, BGP, keys and plans.
+// Package client speaks that part of the Packet HTTP API which the provider needs: devices, elastic
+// addresses, BGP, keys and plans.
 //
-// It owns what a request is and what its outcome means: every error is an *Error of a Kind on which callers decide, and a request
-// that may have been carried out although no proper answer came says so. It never retries, never logs and never looks at Kubernetes;
-// when to ask again is for the controllers to say. Start with Client, then Kind.
+// It owns what a request is and what its outcome means: every error is an *Error of a Kind on which
+// callers decide, and a request that may have been carried out although no proper answer came says
+// so. It never retries, never logs and never looks at Kubernetes; when to ask again is for the
+// controllers to say. Start with Client, then Kind.
 package client
 
 import (

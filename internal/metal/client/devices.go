@@ -87,8 +87,8 @@ func (c *Client) Events(ctx context.Context, device string) ([]Event, error) {
 	return out.Events, err
 }
 
-// DevicesWithTag returns all devices of a project that carry the tag. Devices without it are left out here too, as an old server may
-// not know how to.
+// DevicesWithTag returns all devices of a project that carry the tag. Devices without it are left
+// out here too, as an old server may not know how to.
 func (c *Client) DevicesWithTag(ctx context.Context, project, tag string) ([]Device, error) {
 	r := call{path: "/projects/" + url.PathEscape(project) + "/devices", query: url.Values{"tag": {tag}, "exclude": {"userdata"}}}
 	all, err := list(ctx, r, func(ctx context.Context, r call) (page[Device], error) {

@@ -35,7 +35,8 @@ const (
 	Exists Kind = "Exists"
 	// NotFound: there is no such object.
 	NotFound Kind = "NotFound"
-	// Forbidden: the token may not see the object. The API also says so of a device that failed to provision and was taken away.
+	// Forbidden: the token may not see the object. The API also says so of a device that failed to
+	// provision and was taken away.
 	Forbidden Kind = "Forbidden"
 	// Unauthorized: the token is not valid.
 	Unauthorized Kind = "Unauthorized"
@@ -71,8 +72,8 @@ func (e *Error) Reason() string {
 	}
 }
 
-// describe leaves out what differs from one time to the next, such as local ports, so that a failure that lasts reads the same as long as
-// it does.
+// describe leaves out what differs from one time to the next, such as local ports, so that a
+// failure that lasts reads the same as long as it does.
 func describe(err error) string {
 	var op *net.OpError
 	switch {
@@ -108,13 +109,15 @@ func Is(err error, kinds ...Kind) bool {
 	return false
 }
 
-// MissingKeys says that a device was refused because neither the request nor the project has an SSH key.
+// MissingKeys says that a device was refused because neither the request nor the project has an SSH
+// key.
 func MissingKeys(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Kind == Invalid && mentions(e.Messages, "ssh key")
 }
 
-// unsent is the error of a request that got no answer. If not even a connection was made, nothing was done.
+// unsent is the error of a request that got no answer. If not even a connection was made, nothing
+// was done.
 func unsent(method string, err error) *Error {
 	kind := interrupted(method)
 	var op *net.OpError

@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// refusedPause is how long a token that was refused is not tried again. Another token has another client, so that a rotated one is used at
-// once.
+// refusedPause is how long a token that was refused is not tried again. Another token has another
+// client, so that a rotated one is used at once.
 const refusedPause = time.Minute
 
-// gate keeps all requests of a client back after the API has turned one away for a reason that is the token's: the machines of a fleet would
-// otherwise find out one by one, and each time make it worse.
+// gate keeps all requests of a client back after the API has turned one away for a reason that is
+// the token's: the machines of a fleet would otherwise find out one by one, and each time make it
+// worse.
 type gate struct {
 	mu     sync.Mutex
 	until  time.Time

@@ -32,8 +32,8 @@ type page[T any] struct {
 
 var errMoving = errors.New("the list changed again and again while it was read")
 
-// list reads all pages. Objects that come or go meanwhile shift the rest between pages, so that one could be missed; the
-// list is then read again from the start.
+// list reads all pages. Objects that come or go meanwhile shift the rest between pages, so that one
+// could be missed; the list is then read again from the start.
 func list[T any](ctx context.Context, r call, decode func(context.Context, call) (page[T], error)) ([]T, error) {
 	for range maxRestarts {
 		items, moved, err := listOnce(ctx, r, decode)

@@ -20,7 +20,7 @@ func BlockOf(req *api.IPReserve, known func(kind string) bool) (Block, error) {
 	var b Block
 	var wrong problems
 	if !known(req.Type) {
-		wrong.add(req.Type + " is not a valid type of addresses here")
+		wrong.add(req.Type + " is not a supported type of addresses")
 	}
 	if req.Quantity < 1 || req.Quantity > maxQuantity || bits.OnesCount(uint(req.Quantity)) != 1 {
 		wrong.add("Quantity must be 1, 2, 4, … or 256")

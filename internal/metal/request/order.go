@@ -171,7 +171,7 @@ func checkIPXE(req *api.DeviceCreate, _ *Order) string {
 	case req.IPXEScriptURL != "" && !custom:
 		return "ipxe_script_url can only be used with the operating system " + catalog.CustomIPXE
 	case custom && req.IPXEScriptURL == "" && !strings.HasPrefix(req.Userdata, "#!ipxe"):
-		return catalog.CustomIPXE + " needs ipxe_script_url, or userdata that is an iPXE script"
+		return catalog.CustomIPXE + " requires ipxe_script_url, or userdata with an iPXE script"
 	default:
 		return ""
 	}

@@ -3,8 +3,8 @@ package tags
 import "slices"
 
 // The tags of an elastic address. Addresses have always had the first, which agents inside workload
-// clusters search for. It does not tell clusters of the same name in two namespaces apart, so Drover
-// adds the second.
+// clusters search for. It does not tell clusters of the same name in two namespaces apart, so
+// Drover adds the second.
 const (
 	endpointCluster   = former + clusterKey
 	endpointNamespace = current + namespaceKey

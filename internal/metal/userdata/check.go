@@ -49,8 +49,8 @@ func Validate(data string) string {
 	return ""
 }
 
-// syntaxProblem checks a cloud-config that is no template. A template is YAML only once it is rendered
-// on the machine. Repeated keys pass: cloud-init accepts them.
+// syntaxProblem checks a cloud-config that is no template. A template is YAML only once it is
+// rendered on the machine. Repeated keys pass: cloud-init accepts them.
 func syntaxProblem(text []byte) string {
 	if kindOf(text) != cloudConfig {
 		return ""

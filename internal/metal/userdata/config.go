@@ -15,8 +15,8 @@ type config struct {
 	fqdn string
 }
 
-// cloudConfig reads one cloud-config. As with cloud-init, a key of a later one replaces the same key of
-// an earlier one.
+// cloudConfig reads one cloud-config. As with cloud-init, a key of a later one replaces the same
+// key of an earlier one.
 func (p *parser) cloudConfig(text []byte) error {
 	keys, err := topLevel(text)
 	if err != nil {

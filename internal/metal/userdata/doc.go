@@ -1,12 +1,12 @@
-// Package userdata reads what machines boot from: cloud-configs, also as Jinja templates, scripts, and
-// several of them in one MIME message, plain, compressed or in base64. It is the only reader of that
-// format. Controllers fill in placeholders ([Fill]) and find mistakes before they order a device
-// ([Check]), the Packet API server judges what it is asked to ([Validate]), and the drivers of local
-// and simulated machines turn it into a [Plan] ([Parse]).
+// Package userdata reads what machines boot from: cloud-configs, also as Jinja templates, scripts,
+// and several of them in one MIME message, plain, compressed or in base64. It is the only reader of
+// that format. Controllers fill in placeholders ([Fill]) and find mistakes before they order a
+// device ([Check]), the Packet API server judges what it is asked to ([Validate]), and the drivers
+// of local and simulated machines turn it into a [Plan] ([Parse]).
 //
 // It is pure: carrying out a plan is the task of package guest. It ignores nothing silently: a plan
-// notes every key that has no effect. Errors never repeat more than the beginning of userdata, which
-// may hold secrets.
+// notes every key that has no effect. Errors never repeat more than the beginning of userdata,
+// which may hold secrets.
 package userdata
 
 import "io/fs"

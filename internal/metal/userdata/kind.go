@@ -50,8 +50,8 @@ func kindOf(text []byte) kind {
 	return unknown
 }
 
-// partKind returns the kind of a part of a message. Its MIME type decides unless the text starts as a
-// message, template, script or cloud-config.
+// partKind returns the kind of a part of a message. Its MIME type decides unless the text starts as
+// a message, template, script or cloud-config.
 func partKind(text []byte, mimeType string) kind {
 	found := kindOf(text)
 	switch found {
@@ -88,8 +88,8 @@ func firstLine(text []byte) []byte {
 	return line
 }
 
-// unknownProblem says what is wrong with a text of no known kind. It repeats only the beginning, since
-// userdata may hold secrets.
+// unknownProblem says what is wrong with a text of no known kind. It repeats only the beginning,
+// since userdata may hold secrets.
 func unknownProblem(text []byte) string {
 	line := firstLine(bytes.TrimLeft(text, blank))
 	return fmt.Sprintf("starts with %q, which is none of #cloud-config, ## template: jinja, #! or a MIME message",

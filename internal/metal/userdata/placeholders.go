@@ -6,8 +6,8 @@ import (
 )
 
 // Keys of the placeholders that bootstrap data may hold, as in {{ .kubernetesVersion }}. They were
-// once part of a template language. Only these are left of it, so that the braces of other languages
-// pass unchanged.
+// once part of a template language. Only these are left of it, so that the braces of other
+// languages pass unchanged.
 const (
 	KeyVersion    = "kubernetesVersion"
 	KeyEndpoint   = "controlPlaneEndpoint"
@@ -26,9 +26,9 @@ var (
 	either = regexp.MustCompile(escaped.String() + "|" + placeholder.String())
 )
 
-// Fill replaces the placeholders in bootstrap data with their values, or with nothing where there is
-// no value. It never fills in the API key, since everything that can reach the metadata service could
-// read it there; withheld reports whether the data asked for the key.
+// Fill replaces the placeholders in bootstrap data with their values, or with nothing where there
+// is no value. It never fills in the API key, since everything that can reach the metadata service
+// could read it there; withheld reports whether the data asked for the key.
 func Fill(data string, values map[string]string) (filled string, withheld bool) {
 	filled = either.ReplaceAllStringFunc(data, func(found string) string {
 		if m := escaped.FindStringSubmatch(found); m != nil {

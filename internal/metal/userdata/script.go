@@ -2,8 +2,8 @@ package userdata
 
 import "strings"
 
-// ShellScript joins commands into one script, so that directories and variables last from one to the
-// next, as with cloud-init. The exit code is that of the last command; other failures are only
+// ShellScript joins commands into one script, so that directories and variables last from one to
+// the next, as with cloud-init. The exit code is that of the last command; other failures are only
 // logged.
 func ShellScript(commands []Command) string {
 	var b strings.Builder

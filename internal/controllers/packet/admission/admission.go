@@ -1,9 +1,9 @@
-// Package admission holds the rules for the Packet kinds that a schema can't express: fields that exclude
-// each other, and immutable fields.
+// Package admission holds the rules for the Packet kinds that a schema can't express: fields that
+// exclude each other, and immutable fields.
 //
-// Each rule is a function from objects to a list of problems. Defaults are in the schema, so nothing is
-// mutated here. An update that leaves the spec unchanged is never rejected, since finalizers must come off
-// even invalid objects. Start with Setup.
+// Each rule is a function from objects to a list of problems. Defaults are in the schema, so
+// nothing is mutated here. An update that leaves the spec unchanged is never rejected, since
+// finalizers must come off even invalid objects. Start with Setup.
 package admission
 
 import (
@@ -65,8 +65,8 @@ func (v validator[T]) ValidateCreate(_ context.Context, obj T) (admission.Warnin
 	return v.warnings(obj), v.reject(obj, v.create(obj))
 }
 
-// ValidateUpdate checks a changed object. It accepts dry runs of the topology controller, which changes
-// templates by creating copies.
+// ValidateUpdate checks a changed object. It accepts dry runs of the topology controller, which
+// changes templates by creating copies.
 func (v validator[T]) ValidateUpdate(ctx context.Context, was, is T) (admission.Warnings, error) {
 	if req, err := admission.RequestFromContext(ctx); err == nil && topology.IsDryRunRequest(req, is) {
 		return nil, nil

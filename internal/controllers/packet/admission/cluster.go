@@ -68,7 +68,8 @@ func warnCluster(c *infrav1.PacketCluster) admission.Warnings {
 	return warnings
 }
 
-// createClusterTemplate accepts a template without the fields that patches of a ClusterClass fill in.
+// createClusterTemplate accepts a template without the fields that patches of a ClusterClass fill
+// in.
 func createClusterTemplate(t *infrav1.PacketClusterTemplate) field.ErrorList {
 	path := field.NewPath("spec", "template", "spec")
 	problems := oneLocation(t.Spec.Template.Spec.Metro, t.Spec.Template.Spec.Facility, path)

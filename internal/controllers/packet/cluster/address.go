@@ -18,8 +18,8 @@ import (
 	"github.com/drover-dev/drover/internal/metal/client"
 )
 
-// checkExternal handles clusters whose endpoint the user provides, since the load balancer service was
-// shut down.
+// checkExternal handles clusters whose endpoint the user provides, since the load balancer service
+// was shut down.
 func (c *Controller) checkExternal(_ context.Context, s *scope) error {
 	if !s.packetCluster.Spec.ControlPlaneEndpoint.IsValid() {
 		return &reconcile.Wait{

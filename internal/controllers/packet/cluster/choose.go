@@ -26,8 +26,8 @@ type verdict struct {
 	problem string
 }
 
-// choose decides which address is the cluster's, if any. taken reports whether a cluster of the same
-// name in another namespace has an address, or may still adopt it.
+// choose decides which address is the cluster's, if any. taken reports whether a cluster of the
+// same name in another namespace has an address, or may still adopt it.
 func (i identity) choose(all []client.IPReservation, taken func(address string) bool) verdict {
 	all = slices.SortedFunc(slices.Values(all), func(a, b client.IPReservation) int {
 		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
@@ -74,8 +74,8 @@ func (i identity) named(ip *client.IPReservation) verdict {
 	return verdict{address: ip, owned: i.Names(ip.Tags)}
 }
 
-// former adopts an address of the former provider, whose tags lack the namespace, if it can't belong to
-// another cluster.
+// former adopts an address of the former provider, whose tags lack the namespace, if it can't
+// belong to another cluster.
 func (i identity) former(all []client.IPReservation, taken func(string) bool) verdict {
 	var candidates []client.IPReservation
 	for _, ip := range all {

@@ -1,10 +1,10 @@
-// Package cluster reconciles PacketClusters. It gives a cluster its control plane endpoint, an elastic
-// address of its project, and releases the address when the cluster is deleted.
+// Package cluster reconciles PacketClusters. It gives a cluster its control plane endpoint, an
+// elastic address of its project, and releases the address when the cluster is deleted.
 //
-// It searches for an address by its tags before it reserves one, so that a lost response does not cost
-// a second address. It never takes an address that another cluster may own. Package vip decides which
-// machine holds the address. Start with Reconcile; choose.go decides which address is the cluster's,
-// and status.go computes the conditions.
+// It searches for an address by its tags before it reserves one, so that a lost response does not
+// cost a second address. It never takes an address that another cluster may own. Package vip
+// decides which machine holds the address. Start with Reconcile; choose.go decides which address is
+// the cluster's, and status.go computes the conditions.
 package cluster
 
 import (
@@ -37,7 +37,8 @@ type Controller struct {
 	Clock clock.PassiveClock
 	// BGP is how projects of clusters with kube-vip are configured.
 	BGP BGP
-	// WatchFilter limits the controller to objects with this value of the watch label; empty means all.
+	// WatchFilter limits the controller to objects with this value of the watch label; empty means
+	// all.
 	WatchFilter string
 
 	checked recently

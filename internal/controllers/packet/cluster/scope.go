@@ -66,8 +66,8 @@ func (c *Controller) open(ctx context.Context, key ctrlclient.ObjectKey) (*scope
 	return s, nil
 }
 
-// wasUp reports whether the endpoint is in use. Status does not survive a move to another management
-// plane, but the endpoint that Cluster API has copied by then does.
+// wasUp reports whether the endpoint is in use. Status does not survive a move to another
+// management plane, but the endpoint that Cluster API has copied by then does.
 func (s *scope) wasUp() bool {
 	if ptr.Deref(s.packetCluster.Status.Initialization.Provisioned, false) {
 		return true

@@ -19,8 +19,8 @@ import (
 
 const name = "packetcluster"
 
-// SetupWithManager adds the controller to mgr. It watches PacketClusters, and Clusters for changes of
-// their pause.
+// SetupWithManager adds the controller to mgr. It watches PacketClusters, and Clusters for changes
+// of their pause.
 func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
 	log := mgr.GetLogger().WithValues("controller", name)
 	scheme := mgr.GetScheme()

@@ -37,8 +37,8 @@ func (s *scope) report() {
 	}
 }
 
-// networkCondition returns the condition NetworkInfrastructureReady, or nil if nothing has changed. If
-// the API does not respond, the state of an address that existed before is unknown.
+// networkCondition returns the condition NetworkInfrastructureReady, or nil if nothing has changed.
+// If the API does not respond, the state of an address that existed before is unknown.
 func networkCondition(f facts) *metav1.Condition {
 	c := &metav1.Condition{Type: infrav1.NetworkInfrastructureReady}
 	switch {

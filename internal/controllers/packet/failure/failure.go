@@ -1,6 +1,6 @@
-// Package failure maps failed requests to the Packet API to waits: what to tell the user, and when to
-// retry. All controllers of the provider share the mapping, so that the same failure reads the same
-// everywhere.
+// Package failure maps failed requests to the Packet API to waits: what to tell the user, and when
+// to retry. All controllers of the provider share the mapping, so that the same failure reads the
+// same everywhere.
 //
 // No failure of the API is terminal, since whatever it rejects now it may accept later. Errors that
 // don't come from the API or its credentials pass unchanged. Start with Step and Wait.

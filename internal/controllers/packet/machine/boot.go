@@ -47,9 +47,9 @@ type boot struct {
 	message string
 }
 
-// watchBoot reads the machine's reports until the userdata has ended or the machine has become a node.
-// Only these show mistakes in the userdata, since the API accepts whatever it is given. Not all machines
-// report, so this step never holds up the others.
+// watchBoot reads the machine's reports until the userdata has ended or the machine has become a
+// node. Only these show mistakes in the userdata, since the API accepts whatever it is given. Not
+// all machines report, so this step never holds up the others.
 func (c *Controller) watchBoot(ctx context.Context, s *scope) error {
 	if s.device.State != string(infrav1.InstanceActive) || bootIsOver(s.machine) {
 		return nil
@@ -71,9 +71,9 @@ func (c *Controller) watchBoot(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// stillRunning is the message about a machine that has become a node before its userdata has ended, as
-// the first control plane machine does: what others wait for, such as the cluster's configuration, comes
-// after. Its end is an event for everyone who watches the Machine.
+// stillRunning is the message about a machine that has become a node before its userdata has ended,
+// as the first control plane machine does: what others wait for, such as the cluster's
+// configuration, comes after. Its end is an event for everyone who watches the Machine.
 const stillRunning = "The userdata is still running"
 
 func bootIsOver(m *infrav1.PacketMachine) bool {
@@ -96,7 +96,8 @@ func bootOf(events []client.Event) *boot {
 	return nil
 }
 
-// joined is the result for a machine that is a node. Whatever it reported, its boot can't have failed.
+// joined is the result for a machine that is a node. Whatever it reported, its boot can't have
+// failed.
 func joined(events []client.Event) *boot {
 	if b := bootOf(events); b != nil && !b.failed {
 		return &boot{joined: true, message: b.message}

@@ -1,10 +1,10 @@
-// Package machine reconciles PacketMachines: each has one device in the Packet API, from the order until
-// the device is deprovisioned.
+// Package machine reconciles PacketMachines: each has one device in the Packet API, from the order
+// until the device is deprovisioned.
 //
-// It guarantees one device per machine. It writes a claim to the PacketMachine before it orders a device,
-// and the device carries the claim as a tag. After a lost response, a crash, or a move to another
-// management plane, it searches for that tag before it orders again. No failure of the API is final: the
-// step waits, explains itself in the condition InstanceReady, and is retried.
+// It guarantees one device per machine. It writes a claim to the PacketMachine before it orders a
+// device, and the device carries the claim as a tag. After a lost response, a crash, or a move to
+// another management plane, it searches for that tag before it orders again. No failure of the API
+// is final: the step waits, explains itself in the condition InstanceReady, and is retried.
 //
 //	         no device                    failed, never was active
 //	┌──── claim ─► order ◄──────────────────────────┐
@@ -17,8 +17,8 @@
 //	                 │
 //	   lost: InstanceNotFound, for a MachineHealthCheck to act on
 //
-// It never touches a device without the machine's tags, and uses the workload cluster only to initialize
-// the node. Start with Reconcile; status.go computes all conditions.
+// It never touches a device without the machine's tags, and uses the workload cluster only to
+// initialize the node. Start with Reconcile; status.go computes all conditions.
 package machine
 
 import (
@@ -49,7 +49,8 @@ type Controller struct {
 	Clock clock.PassiveClock
 	// PollInterval is how often the state of an active device is read.
 	PollInterval time.Duration
-	// WatchFilter limits the controller to objects with this value of the watch label; empty means all.
+	// WatchFilter limits the controller to objects with this value of the watch label; empty means
+	// all.
 	WatchFilter string
 
 	nodes nodeWatcher

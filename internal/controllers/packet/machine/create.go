@@ -18,8 +18,8 @@ import (
 	"github.com/drover-dev/drover/internal/metal/userdata"
 )
 
-// orderGrace is how long an order may take to succeed after its response was lost. It is longer than the
-// client's timeout.
+// orderGrace is how long an order may take to succeed after its response was lost. It is longer
+// than the client's timeout.
 const orderGrace = 45 * time.Second
 
 // waitForBootstrap ends with an event: Cluster API sets the name of the Secret.

@@ -41,7 +41,8 @@ func (c *Controller) awaitCluster(_ context.Context, s *scope) error {
 }
 
 func (c *Controller) connect(ctx context.Context, s *scope) (err error) {
-	// Waiting for bootstrap data requires no API, and before the first order there is no device to find.
+	// Waiting for bootstrap data requires no API, and before the first order there is no device to
+	// find.
 	if s.deviceID() == "" && s.machine.Annotations[infrav1.ClaimAnnotation] == "" && s.owner.Spec.Bootstrap.DataSecretName == nil {
 		return waitForBootstrap()
 	}
@@ -60,8 +61,8 @@ func (c *Controller) find(ctx context.Context, s *scope) error {
 		s.device = device
 		return nil
 	}
-	// The API answers "forbidden" also for a device that failed and was removed, and rate limiters do so
-	// for healthy ones. Only the project's list decides.
+	// The API answers "forbidden" also for a device that failed and was removed, and rate limiters do
+	// so for healthy ones. Only the project's list decides.
 	if err != nil && !client.Is(err, client.NotFound, client.Forbidden) {
 		return err
 	}
@@ -88,8 +89,8 @@ func (c *Controller) confirm(ctx context.Context, s *scope, id string) error {
 	return nil
 }
 
-// handleLostDevice waits for another order if no node ever ran on the device. Otherwise it leaves the
-// machine to the user or a MachineHealthCheck.
+// handleLostDevice waits for another order if no node ever ran on the device. Otherwise it leaves
+// the machine to the user or a MachineHealthCheck.
 func (c *Controller) handleLostDevice(s *scope, id string) *reconcile.Wait {
 	s.lost = id
 	if s.wasUp() {
@@ -130,8 +131,8 @@ func (s *scope) provisioning() *infrav1.ProvisioningStatus {
 	return s.machine.Status.Provisioning
 }
 
-// search finds the device by its tags and records it. If there are several, because an order succeeded
-// long after its response was lost, it deletes the others.
+// search finds the device by its tags and records it. If there are several, because an order
+// succeeded long after its response was lost, it deletes the others.
 func (c *Controller) search(ctx context.Context, s *scope) error {
 	devices, err := s.ownDevices(ctx)
 	if err != nil {
@@ -184,8 +185,8 @@ func byAge(a, b client.Device) int {
 	return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 }
 
-// checkDevice checks the location of the device, whether it failed, and, when it becomes active for the
-// first time, whether it is the only one.
+// checkDevice checks the location of the device, whether it failed, and, when it becomes active for
+// the first time, whether it is the only one.
 func (c *Controller) checkDevice(ctx context.Context, s *scope) error {
 	s.misplaced = s.placement().misplaced(s.device)
 	if s.device.State == string(infrav1.InstanceFailed) || leaving(s.device.State) && !s.wasUp() {
@@ -200,7 +201,8 @@ func (c *Controller) checkDevice(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// discard deletes a device that failed to provision. When it no longer exists, find allows another order.
+// discard deletes a device that failed to provision. When it no longer exists, find allows another
+// order.
 func (c *Controller) discard(ctx context.Context, s *scope) error {
 	if s.provisioning().Failures+1 >= maxFailures {
 		s.exhausted = true

@@ -42,8 +42,8 @@ func (f *facts) retryAfter(after time.Duration) {
 	}
 }
 
-// pollAfter is when to read the state of the device again. A new device is polled often in its first
-// minute, since local and simulated machines are active within seconds.
+// pollAfter is when to read the state of the device again. A new device is polled often in its
+// first minute, since local and simulated machines are active within seconds.
 func (s *scope) pollAfter() time.Duration {
 	if !changing(s.device.State) {
 		return reconcile.Jitter(min(cmp.Or(s.retry, s.controller.PollInterval), s.controller.PollInterval))

@@ -32,13 +32,13 @@ type Workloads interface {
 	Watch(ctx context.Context, cluster ctrlclient.ObjectKey, watcher clustercache.Watcher) error
 }
 
-// adoptNode does for the machine's node what a cloud controller manager would. It sets the provider ID if
-// the userdata did not, the addresses if the kubelet leaves them to others, and labels for the type and
-// location of the machine; then it removes the taint that keeps Pods out. Cluster API needs the provider
-// ID to match node and Machine.
+// adoptNode does for the machine's node what a cloud controller manager would. It sets the provider
+// ID if the userdata did not, the addresses if the kubelet leaves them to others, and labels for
+// the type and location of the machine; then it removes the taint that keeps Pods out. Cluster API
+// needs the provider ID to match node and Machine.
 //
-// A cluster without a connection is no failure, since connecting is an event, and failures in a workload
-// cluster say nothing about the device. So this step never holds up the others.
+// A cluster without a connection is no failure, since connecting is an event, and failures in a
+// workload cluster say nothing about the device. So this step never holds up the others.
 func (c *Controller) adoptNode(ctx context.Context, s *scope) error {
 	if c.Workloads == nil || s.device.State != string(infrav1.InstanceActive) {
 		return nil
@@ -75,8 +75,8 @@ func (c *Controller) initializeNode(ctx context.Context, s *scope) error {
 	return initialize(ctx, workload, &nodes.Items[i], s)
 }
 
-// runsOn reports whether the node runs on the device: by its provider ID or, without one, by the name or
-// an address of the device.
+// runsOn reports whether the node runs on the device: by its provider ID or, without one, by the
+// name or an address of the device.
 func runsOn(n *corev1.Node, m *infrav1.PacketMachine, d *client.Device) bool {
 	if n.Spec.ProviderID != "" {
 		return n.Spec.ProviderID == ptr.Deref(m.Spec.ProviderID, "")
@@ -107,8 +107,8 @@ func initialize(ctx context.Context, workload ctrlclient.Client, cached *corev1.
 	return nil
 }
 
-// setAddresses sets the addresses of a node without any. The API server can't reach its kubelet, nor
-// anyone its Pods, without them.
+// setAddresses sets the addresses of a node without any. The API server can't reach its kubelet,
+// nor anyone its Pods, without them.
 func setAddresses(ctx context.Context, workload ctrlclient.Client, cached *corev1.Node, d *client.Device) (*corev1.Node, error) {
 	if !lacksInternalIP(cached) {
 		return cached, nil
@@ -164,8 +164,8 @@ func pending(n *corev1.Node) bool {
 	return n.Spec.ProviderID == "" || lacksInternalIP(n) || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == uninitialized })
 }
 
-// matches reports whether the node has the name or an address of the machine, to map events of nodes to
-// machines.
+// matches reports whether the node has the name or an address of the machine, to map events of
+// nodes to machines.
 func matches(n *corev1.Node, m *infrav1.PacketMachine) bool {
 	if n.Name == m.Name {
 		return true

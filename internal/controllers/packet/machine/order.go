@@ -77,8 +77,8 @@ type orders interface {
 	OrderDevice(ctx context.Context, project string, order client.DeviceOrder) (*client.Device, error)
 }
 
-// send tries one reservation after the other until one is free. If the project has no SSH key either, it
-// orders the device without one.
+// send tries one reservation after the other until one is free. If the project has no SSH key
+// either, it orders the device without one.
 func send(ctx context.Context, api orders, project string, order client.DeviceOrder, ids []string) (*client.Device, error) {
 	var err error
 	for _, id := range ids {
@@ -103,8 +103,8 @@ type keys struct {
 	unknown []string
 }
 
-// sortKeys separates public keys, IDs and labels. known are the keys of the project, which only labels
-// require.
+// sortKeys separates public keys, IDs and labels. known are the keys of the project, which only
+// labels require.
 func sortKeys(field []string, hostname string, known []client.SSHKey) keys {
 	var k keys
 	for _, entry := range field {

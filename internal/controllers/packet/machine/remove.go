@@ -42,8 +42,8 @@ func (c *Controller) connectToDelete(ctx context.Context, s *scope) (err error) 
 	return err
 }
 
-// remove deletes the recorded device and all others with the machine's claim, and waits until they are
-// deprovisioned.
+// remove deletes the recorded device and all others with the machine's claim, and waits until they
+// are deprovisioned.
 func (c *Controller) remove(ctx context.Context, s *scope) error {
 	if !s.ordered() {
 		return nil
@@ -75,9 +75,9 @@ func (c *Controller) remove(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// remaining returns the devices that still exist. The recorded device counts even if someone removed its
-// tags. It counts as deprovisioned only if the API says so explicitly, or forbids access and does not
-// list it either.
+// remaining returns the devices that still exist. The recorded device counts even if someone
+// removed its tags. It counts as deprovisioned only if the API says so explicitly, or forbids
+// access and does not list it either.
 func (c *Controller) remaining(ctx context.Context, s *scope) ([]client.Device, error) {
 	own, err := s.ownDevices(ctx)
 	if err != nil {

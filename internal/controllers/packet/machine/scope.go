@@ -97,9 +97,9 @@ func (s *scope) tolerateMissing(kind, name string, err error) error {
 	return fmt.Errorf("reading %s %q: %w", kind, name, err)
 }
 
-// wasUp reports whether the machine was ever active: from then on a node may run on it. Status does not
-// survive a move to another management plane, but the provider ID that Cluster API has copied by then
-// does.
+// wasUp reports whether the machine was ever active: from then on a node may run on it. Status does
+// not survive a move to another management plane, but the provider ID that Cluster API has copied
+// by then does.
 func (s *scope) wasUp() bool {
 	return ptr.Deref(s.machine.Status.Initialization.Provisioned, false) || (s.owner != nil && s.owner.Spec.ProviderID != "")
 }

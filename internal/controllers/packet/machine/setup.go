@@ -24,8 +24,8 @@ import (
 
 const name = "packetmachine"
 
-// SetupWithManager adds the controller to mgr. It watches machines, what they depend on, and the nodes of
-// their clusters.
+// SetupWithManager adds the controller to mgr. It watches machines, what they depend on, and the
+// nodes of their clusters.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, clusters clustercache.ClusterCache, o controller.Options) error {
 	log := mgr.GetLogger().WithValues("controller", name)
 	ofCluster, err := util.ClusterToTypedObjectsMapper(mgr.GetClient(), &infrav1.PacketMachineList{}, mgr.GetScheme())
@@ -75,7 +75,8 @@ func (c *Controller) machines(ctx context.Context, cluster ctrlclient.ObjectKey)
 	return list.Items, err
 }
 
-// nodeWatcher watches the nodes of workload clusters. It has no controller in tests that call Reconcile.
+// nodeWatcher watches the nodes of workload clusters. It has no controller in tests that call
+// Reconcile.
 type nodeWatcher struct{ controller controller.Controller }
 
 // watch may be called again: the connection remembers its watches.

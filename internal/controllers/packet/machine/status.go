@@ -61,8 +61,8 @@ func summarize(m *infrav1.PacketMachine) {
 	}
 }
 
-// instanceCondition returns the condition InstanceReady. If the API does not respond, the state of a
-// machine that was active before is unknown.
+// instanceCondition returns the condition InstanceReady. If the API does not respond, the state of
+// a machine that was active before is unknown.
 func instanceCondition(f facts) metav1.Condition {
 	if f.wait != nil {
 		status := metav1.ConditionFalse
@@ -150,8 +150,8 @@ func bootCondition(f facts) *metav1.Condition {
 	}
 }
 
-// failureOf returns the deprecated fields, which scripts still read. It never reports what may pass by
-// itself, and they disappear with their cause.
+// failureOf returns the deprecated fields, which scripts still read. It never reports what may pass
+// by itself, and they disappear with their cause.
 func failureOf(f facts, message string) (reason, explanation *string) {
 	switch {
 	case f.exhausted:

@@ -1,9 +1,9 @@
-// Package template reconciles PacketMachineTemplates. It reports in their status what a machine of the
-// template offers, so that an autoscaler can size a group that has no machine yet.
+// Package template reconciles PacketMachineTemplates. It reports in their status what a machine of
+// the template offers, so that an autoscaler can size a group that has no machine yet.
 //
-// It reads the plan from the Packet API once per template and machine type, with the credentials of the
-// cluster that uses the template. A template that no cluster uses has no status. Start with Reconcile,
-// then capacity.go.
+// It reads the plan from the Packet API once per template and machine type, with the credentials of
+// the cluster that uses the template. A template that no cluster uses has no status. Start with
+// Reconcile, then capacity.go.
 package template
 
 import (
@@ -29,7 +29,8 @@ type Controller struct {
 	Client ctrlclient.Client
 	// Access returns the Packet API of a cluster.
 	Access *access.Source
-	// WatchFilter limits the controller to objects with this value of the watch label; empty means all.
+	// WatchFilter limits the controller to objects with this value of the watch label; empty means
+	// all.
 	WatchFilter string
 }
 
@@ -70,8 +71,8 @@ func (c *Controller) open(ctx context.Context, key ctrlclient.ObjectKey) (*scope
 	return s, nil
 }
 
-// findCluster returns the PacketCluster whose machines are created from the template, or nil if there is
-// none or it is paused.
+// findCluster returns the PacketCluster whose machines are created from the template, or nil if
+// there is none or it is paused.
 func (c *Controller) findCluster(ctx context.Context, t *infrav1.PacketMachineTemplate) (*infrav1.PacketCluster, error) {
 	owner, err := util.GetOwnerCluster(ctx, c.Client, t.ObjectMeta)
 	if err != nil || owner == nil || annotations.IsPaused(owner, t) {

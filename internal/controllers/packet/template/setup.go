@@ -15,8 +15,8 @@ import (
 
 const name = "packetmachinetemplate"
 
-// SetupWithManager adds the controller to mgr. It watches templates; Cluster API makes the cluster that
-// uses a template its owner, which is an event.
+// SetupWithManager adds the controller to mgr. It watches templates; Cluster API makes the cluster
+// that uses a template its owner, which is an event.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	log := mgr.GetLogger().WithValues("controller", name)
 	err := ctrl.NewControllerManagedBy(mgr).

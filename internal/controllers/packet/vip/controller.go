@@ -1,10 +1,11 @@
-// Package vip keeps the control plane endpoint of a cluster on a machine that answers (vipManager CPEM).
+// Package vip keeps the control plane endpoint of a cluster on a machine that answers (vipManager
+// CPEM).
 //
-// The endpoint is an elastic address. The controller checks the machine that holds it from outside. When
-// that stops answering and another control plane machine answers, it moves the address there. It also
-// moves the address off a machine that is being deleted. No agent runs inside the cluster. The package
-// never reserves or releases addresses; package cluster does. Start with decide, which is the policy;
-// Reconcile gathers its input, and status.go computes the condition.
+// The endpoint is an elastic address. The controller checks the machine that holds it from outside.
+// When that stops answering and another control plane machine answers, it moves the address there.
+// It also moves the address off a machine that is being deleted. No agent runs inside the cluster.
+// The package never reserves or releases addresses; package cluster does. Start with decide, which
+// is the policy; Reconcile gathers its input, and status.go computes the condition.
 package vip
 
 import (
@@ -44,7 +45,8 @@ type Controller struct {
 	Events record.EventRecorder
 	// Clock is the time.
 	Clock clock.PassiveClock
-	// WatchFilter limits the controller to objects with this value of the watch label; empty means all.
+	// WatchFilter limits the controller to objects with this value of the watch label; empty means
+	// all.
 	WatchFilter string
 
 	memory memory
@@ -77,8 +79,8 @@ func (c *Controller) check(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// memory is what is known of clusters beyond their status. Losing it in a restart costs a few checks and
-// requests.
+// memory is what is known of clusters beyond their status. Losing it in a restart costs a few
+// checks and requests.
 type memory struct {
 	mu       sync.Mutex
 	clusters map[types.UID]*recollection

@@ -9,8 +9,8 @@ import (
 const (
 	// patience is after how many failed checks in a row the address moves.
 	patience = 2
-	// cooldown is how long the address stays at least, so that two unstable machines don't pass it back and
-	// forth.
+	// cooldown is how long the address stays at least, so that two unstable machines don't pass it
+	// back and forth.
 	cooldown = 10 * time.Second
 
 	checkHealthy = 3 * time.Second
@@ -91,8 +91,8 @@ func decide(s situation) decision {
 	}
 }
 
-// fill chooses a first holder. It prefers healthy machines, but none is healthy while a control plane
-// starts, and its first machine needs the address to become healthy.
+// fill chooses a first holder. It prefers healthy machines, but none is healthy while a control
+// plane starts, and its first machine needs the address to become healthy.
 func (s situation) fill() decision {
 	up := slices.DeleteFunc(slices.Clone(s.candidates), func(c candidate) bool { return !c.active })
 	if len(up) == 0 {
@@ -125,8 +125,8 @@ func (s situation) leave(h candidate, others []candidate, why string) decision {
 	return decision{to: able[0].device, why: why, next: checkFailing}
 }
 
-// pace is how often to check a holder that keeps the address. If there is no other machine, the result
-// only matters for the condition.
+// pace is how often to check a holder that keeps the address. If there is no other machine, the
+// result only matters for the condition.
 func pace(h candidate, others []candidate) time.Duration {
 	switch {
 	case !slices.ContainsFunc(others, func(c candidate) bool { return c.active && !c.leaving }):

@@ -21,8 +21,8 @@ func deviceOf(m *infrav1.PacketMachine) string {
 	return id
 }
 
-// findHolder finds the device that holds the address. If the API does not respond, that is no reason to
-// doubt the status; only without a holder on record is there no way to go on.
+// findHolder finds the device that holds the address. If the API does not respond, that is no
+// reason to doubt the status; only without a holder on record is there no way to go on.
 func (c *Controller) findHolder(ctx context.Context, s *scope) error {
 	if err := c.verifyHolder(ctx, s); err != nil && s.packetCluster.Status.Endpoint.DeviceID == "" {
 		return err
@@ -71,8 +71,8 @@ func pauseAfter(err error) time.Duration {
 	return 0
 }
 
-// assignments returns the assignments of the address, with their devices. It checks that the reservation
-// is still the cluster's.
+// assignments returns the assignments of the address, with their devices. It checks that the
+// reservation is still the cluster's.
 func (s *scope) assignments(ctx context.Context, api *client.Client) ([]client.IPAssignment, error) {
 	e := s.packetCluster.Status.Endpoint
 	reservation, err := api.ElasticAddress(ctx, e.ReservationID)
@@ -99,8 +99,8 @@ func (s *scope) assignments(ctx context.Context, api *client.Client) ([]client.I
 	return out, nil
 }
 
-// move removes the address from the device that holds it and assigns it to the one that was decided on.
-// If interrupted in between, the next reconcile assigns it.
+// move removes the address from the device that holds it and assigns it to the one that was decided
+// on. If interrupted in between, the next reconcile assigns it.
 func (c *Controller) move(ctx context.Context, s *scope) error {
 	if s.decision.to == "" {
 		return nil

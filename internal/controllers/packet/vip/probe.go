@@ -75,12 +75,13 @@ func (s *scope) target(one candidate) Target {
 
 // HTTPProber checks API servers with HTTPS.
 type HTTPProber struct {
-	// Secrets read the CAs of clusters, in order: a cache, then the API server for those that it lacks.
+	// Secrets read the CAs of clusters, in order: a cache, then the API server for those that it
+	// lacks.
 	Secrets []ctrlclient.Reader
 }
 
-// Healthy reports whether the server answers at one of its addresses, with a certificate of the cluster
-// and without a server error. A server that requires authentication is healthy.
+// Healthy reports whether the server answers at one of its addresses, with a certificate of the
+// cluster and without a server error. A server that requires authentication is healthy.
 func (p HTTPProber) Healthy(ctx context.Context, target Target) bool {
 	pool := p.authority(ctx, target.Cluster)
 	if pool == nil {

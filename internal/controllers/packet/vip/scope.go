@@ -65,7 +65,8 @@ func movable(c *infrav1.PacketCluster) bool {
 		c.Status.Endpoint.Address == c.Spec.ControlPlaneEndpoint.Host
 }
 
-// loadCandidates reads the control plane machines with a device, and forgets the health of all others.
+// loadCandidates reads the control plane machines with a device, and forgets the health of all
+// others.
 func (s *scope) loadCandidates(ctx context.Context) error {
 	c := s.controller.Client
 	owners := &clusterv1.MachineList{}

@@ -22,8 +22,8 @@ import (
 
 const name = "packetendpoint"
 
-// SetupWithManager adds the controller to mgr. It watches the address of a cluster and its control plane
-// machines. Health has no events, so the controller polls it while there is a choice.
+// SetupWithManager adds the controller to mgr. It watches the address of a cluster and its control
+// plane machines. Health has no events, so the controller polls it while there is a choice.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	log := mgr.GetLogger().WithValues("controller", name)
 	scheme := mgr.GetScheme()
