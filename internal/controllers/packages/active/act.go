@@ -2,7 +2,6 @@ package active
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,90 +9,87 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/operation"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
-// act begins what takes time, and does the rest. That credentials can't be written keeps no bundle from being activated.
-func (v *visit) act(ctx context.Context, f *facts, c choice) error {
+// startRequests starts the requests to the cluster and to registries.
+func startRequests(_ context.Context, v *visit) error {
+	f, c := v.facts, v.choice
 	if c.state == packagesv1.ControllerIgnored {
-		return nil
+		return reconcile.Stop
 	}
-	if c.ask {
-		v.ask(*f)
+	if c.queryVersion {
+		v.startVersionQuery(f)
 	}
-	if c.look {
-		v.find(*f, f.place, "")
+	if c.checkLatest {
+		v.startBundleCheck(f, f.place, "")
 	}
-	if c.fetch {
-		v.find(*f, f.activePlace, f.spec.ActiveBundle)
+	if c.checkActive {
+		v.startBundleCheck(f, f.activePlace, f.spec.ActiveBundle)
 	}
 	if c.withdraw {
 		work := &copying{through: f.connected, owner: f.name}
 		v.start(v.copies, f.cluster, work.withdraw)
 	}
-	var failed error
-	if c.sync {
-		if failed = conflictsAside(v.sync(ctx, *f)); failed != nil {
-			f.credentials.failed = failed
-		}
-	}
-	if c.activate != "" {
-		return errors.Join(failed, v.activate(ctx, c.activate))
-	}
-	return failed
+	return nil
 }
 
 func (v *visit) start(r *operation.Runner, lane client.ObjectKey, do func(context.Context) (any, error)) {
-	r.Start(operation.Work{For: v.key(), Cluster: lane, Do: do})
+	r.Start(operation.Work{For: v.Key(), Cluster: lane, Do: do})
 }
 
-// activate writes the spec, if nobody else did meanwhile.
-func (v *visit) activate(ctx context.Context, name string) error {
-	was := v.object.Spec.ActiveBundle
-	base := v.object.DeepCopy()
-	changed := v.object.DeepCopy()
-	changed.Spec.ActiveBundle = name
-	if err := v.Client.Patch(ctx, changed, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		return conflictsAside(fmt.Errorf("activating bundle %q: %w", name, err))
+// activate sets the active bundle in the spec.
+func activate(ctx context.Context, v *visit) error {
+	name := v.choice.activate
+	if name == "" {
+		return nil
 	}
-	v.wrote(changed)
-	if was == "" {
-		v.Events.Eventf(v.object, corev1.EventTypeNormal, "Activated", "Activated bundle %q, since none was chosen", name)
+	previous := v.Object.Spec.ActiveBundle
+	v.Object.Spec.ActiveBundle = name
+	if err := v.Save(ctx); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("activating bundle %q: %w", name, err))
+	}
+	if previous == "" {
+		v.Events.Eventf(v.Object, corev1.EventTypeNormal, "Activated", "Activated bundle %q because none was selected", name)
 	} else {
-		v.Events.Eventf(v.object, corev1.EventTypeNormal, "Activated", "Activated bundle %q in place of %q, as the upgrade policy says", name, was)
+		v.Events.Eventf(v.Object, corev1.EventTypeNormal, "Activated", "Activated bundle %q in place of %q according to the upgrade policy", name, previous)
 	}
 	activations.Inc()
 	return nil
 }
 
-// wrote goes on with what was written. What is told of it in this reconcile is about what was there before, and the next one follows.
-func (v *visit) wrote(written *packagesv1.PackageBundleController) {
-	status := v.object.Status
-	v.writes.Note(written)
-	v.before = written
-	v.object = written.DeepCopy()
-	v.object.Status = status
+// syncCredentials creates the namespace of the cluster's packages, the Secret in it, and its copies
+// on the cluster. A failure is reported in a condition.
+func syncCredentials(ctx context.Context, v *visit) error {
+	if !v.choice.sync {
+		return nil
+	}
+	err := ignoreGone(v.sync(ctx))
+	if err != nil {
+		v.facts.credentials.failed = err
+	}
+	return err
 }
 
-// sync makes the namespace of the cluster's packages, what is in it, and copies of that on the cluster.
-func (v *visit) sync(ctx context.Context, f facts) error {
-	if err := v.makeNamespace(ctx); err != nil {
+func (v *visit) sync(ctx context.Context) error {
+	if err := v.createNamespace(ctx); err != nil {
 		return err
 	}
+	f := &v.facts
 	c := &f.credentials
 	if c.local() == leave && c.plan.empty() {
-		if f.held && nothingLeft(f) {
-			return v.letGo(ctx)
+		if f.hasFinalizer && nothingLeft(*f) {
+			return v.releaseFinalizer(ctx)
 		}
 		return nil
 	}
-	if !f.held {
-		return v.hold(ctx)
+	if !f.hasFinalizer {
+		return v.addFinalizer(ctx)
 	}
-	if err := v.makeLocal(ctx, c); err != nil {
+	if err := v.applyLocal(ctx, c); err != nil {
 		return err
 	}
 	if f.connected == nil || c.plan.empty() || c.after > 0 {
@@ -104,67 +100,70 @@ func (v *visit) sync(ctx context.Context, f facts) error {
 	return nil
 }
 
-func (v *visit) makeNamespace(ctx context.Context) error {
-	name := packagesv1.NamespacePrefix + v.object.Name
-	there, err := v.Secrets.Namespace(ctx, name)
-	if there != nil || err != nil {
+// createNamespace creates the namespace of the cluster's packages.
+func (v *visit) createNamespace(ctx context.Context) error {
+	name := packagesv1.NamespacePrefix + v.Object.Name
+	existing, err := v.Secrets.Namespace(ctx, name)
+	if existing != nil || err != nil {
 		return err
 	}
 	err = v.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	switch {
 	case err == nil || apierrors.IsAlreadyExists(err):
 		return nil
-	case apierrors.IsInvalid(err): // and always will be
-		return reconcile.TerminalError(fmt.Errorf("making namespace %q: %w", name, err))
+	case apierrors.IsInvalid(err): // a retry can't help
+		return &reconcile.Terminal{Reason: packagesv1.SyncFailedReason, Message: fmt.Sprintf("creating namespace %q: %v", name, err)}
 	}
-	return fmt.Errorf("making namespace %q: %w", name, err)
+	return fmt.Errorf("creating namespace %q: %w", name, err)
 }
 
-// hold adds the finalizer before anything is made that must be taken back.
-func (v *visit) hold(ctx context.Context) error {
-	changed := v.object.DeepCopy()
-	controllerutil.AddFinalizer(changed, packagesv1.ControllerFinalizer)
-	return v.patchFinalizer(ctx, changed)
+// addFinalizer adds the finalizer before anything is created that must be deleted later.
+func (v *visit) addFinalizer(ctx context.Context) error {
+	if err := v.AddFinalizer(ctx, packagesv1.ControllerFinalizer); err != nil {
+		return err
+	}
+	v.wake(v.Key()) // a new finalizer triggers no reconcile
+	return nil
 }
 
-// nothingLeft says that all that was made is taken back, and nothing is to be made.
+// nothingLeft reports whether all copies were deleted and none are wanted.
 func nothingLeft(f facts) bool {
 	c := &f.credentials
 	return f.connected != nil && !c.unseen && c.failed == nil && c.mirror == nil && (c.made == nil || c.foreign) && len(c.wanted()) == 0
 }
 
-func (v *visit) letGo(ctx context.Context) error {
-	changed := v.object.DeepCopy()
-	controllerutil.RemoveFinalizer(changed, packagesv1.ControllerFinalizer)
-	return v.patchFinalizer(ctx, changed)
-}
-
-func (v *visit) patchFinalizer(ctx context.Context, changed *packagesv1.PackageBundleController) error {
-	base := v.object.DeepCopy()
-	if err := v.Client.Patch(ctx, changed, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+func (v *visit) releaseFinalizer(ctx context.Context) error {
+	controllerutil.RemoveFinalizer(v.Object, packagesv1.ControllerFinalizer)
+	if err := v.Save(ctx); err != nil {
 		return err
 	}
-	v.wrote(changed)
-	v.wake(v.key())
+	v.wake(v.Key())
 	return nil
 }
 
-// finish takes back what is here, and lets the object go.
-func (v *visit) finish(ctx context.Context, f facts, c choice) error {
-	if !f.held {
+// finish deletes the local Secret and removes the finalizer of a deleted object.
+func finish(ctx context.Context, v *visit) error {
+	if !v.choice.ends {
 		return nil
 	}
+	f := &v.facts
+	if !f.hasFinalizer {
+		return reconcile.Stop
+	}
 	f.credentials.mirror, f.credentials.invalid = nil, nil
-	if err := v.makeLocal(ctx, &f.credentials); err != nil {
+	if err := v.applyLocal(ctx, &f.credentials); err != nil {
 		return err
 	}
-	if err := v.letGo(ctx); err != nil {
-		return err
+	if err := v.releaseFinalizer(ctx); err != nil {
+		return ignoreGone(err)
 	}
-	if c.abandon != "" {
-		v.Events.Eventf(v.object, corev1.EventTypeWarning, "Abandoned",
-			"Credentials that were copied to Cluster %q are left there: %s", f.cluster, c.abandon)
+	if v.choice.abandon != "" {
+		v.Events.Eventf(v.Object, corev1.EventTypeWarning, "Abandoned",
+			"Left copied credentials on Cluster %q: %s", f.cluster, v.choice.abandon)
 		abandoned.Inc()
 	}
-	return nil
+	return reconcile.Stop
 }
+
+// ignoreGone drops the error for an object that was deleted meanwhile.
+func ignoreGone(err error) error { return client.IgnoreNotFound(err) }

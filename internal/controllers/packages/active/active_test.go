@@ -46,7 +46,7 @@ func TestAReconcileThatFindsAllWellAsksNobody(t *testing.T) {
 	w.publish(latest, w.bundle(1), "1.0.0")
 	w.connect()
 	w.start()
-	web := w.room("web")
+	web := w.namespaceExists("web")
 	w.install("hello", web)
 	w.must(w.client.Create(t.Context(), w.mirrored("canary")))
 	w.until("credentials are there", func() bool { return w.copies()[web] == "canary" })
@@ -113,7 +113,7 @@ func TestANewerBundleIsOfferedAndAnOlderOneIsNot(t *testing.T) {
 	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.UpgradePolicy = packagesv1.UpgradeAlways })
 	w.publish(latest, w.bundle(11), "3.0.0")
 	w.active(w.bundle(11))
-	if told := w.events.of(w.name); !strings.Contains(told, "UpgradeAvailable: ") || !strings.Contains(told, "as the upgrade policy says") {
+	if told := w.events.of(w.name); !strings.Contains(told, "UpgradeAvailable: ") || !strings.Contains(told, "according to the upgrade policy") {
 		t.Errorf("events: %s", told)
 	}
 }
@@ -162,7 +162,7 @@ func TestWhatIsNotSignedNeverGetsIn(t *testing.T) {
 	w.active(w.bundle(1))
 	w.publish(latest, "v1-35-1", "1.0.0")
 	w.await("a bundle for another version", func(o *packagesv1.PackageBundleController) bool {
-		return has(o, packagesv1.RegistryReachable, packagesv1.BundleRefusedReason, `stands for a bundle for Kubernetes 1.35`)
+		return has(o, packagesv1.RegistryReachable, packagesv1.BundleRefusedReason, `refers to a bundle for Kubernetes 1.35`)
 	})
 	w.registry.Push(t, forged(w))
 	o := w.await("a bundle with a changed version", func(o *packagesv1.PackageBundleController) bool {
@@ -179,11 +179,11 @@ func TestABundleThatNeedsALaterDroverIsNotActivated(t *testing.T) {
 	w.connect()
 	w.start(every(time.Second))
 	w.await("it is said", func(o *packagesv1.PackageBundleController) bool {
-		return has(o, packagesv1.BundleActive, packagesv1.NotPresentReason, "needs Drover v0.6.0") && o.Spec.ActiveBundle == ""
+		return has(o, packagesv1.BundleActive, packagesv1.NotPresentReason, "requires Drover v0.6.0") && o.Spec.ActiveBundle == ""
 	})
 	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.ActiveBundle = w.bundle(1) })
 	w.await("it is said when a user insists", func(o *packagesv1.PackageBundleController) bool {
-		return has(o, packagesv1.BundleActive, packagesv1.UpgradeRequiredReason, "needs Drover v0.6.0")
+		return has(o, packagesv1.BundleActive, packagesv1.UpgradeRequiredReason, "requires Drover v0.6.0")
 	})
 }
 
@@ -194,7 +194,7 @@ func TestABundleForAnotherKubernetesIsSaid(t *testing.T) {
 	w.connect()
 	w.start(activeBundle("v1-35-7"))
 	w.await("the mismatch", func(o *packagesv1.PackageBundleController) bool {
-		return has(o, packagesv1.BundleActive, packagesv1.VersionMismatchReason, `is for Kubernetes 1.35, and the cluster has 1.36`)
+		return has(o, packagesv1.BundleActive, packagesv1.VersionMismatchReason, `is for Kubernetes 1.35 but the cluster runs 1.36`)
 	})
 }
 
@@ -231,7 +231,7 @@ func TestAClusterThatHangsIsLeftAloneUntilItAnswers(t *testing.T) {
 	w.connect()
 	w.start()
 	w.await("it does not answer", func(o *packagesv1.PackageBundleController) bool {
-		return o.Status.State == packagesv1.ControllerDisconnected && has(o, packagesv1.ClusterReachable, packagesv1.UnreachableReason, "does not answer")
+		return o.Status.State == packagesv1.ControllerDisconnected && has(o, packagesv1.ClusterReachable, packagesv1.UnreachableReason, "is unreachable")
 	})
 	w.front.Resume()
 	w.active(w.bundle(1))
@@ -267,7 +267,7 @@ func TestAnUnknownOrAmbiguousClusterIsNeverGuessed(t *testing.T) {
 	w.publish(latest, w.bundle(1), "1.0.0")
 	w.start()
 	w.await("it is unknown", func(o *packagesv1.PackageBundleController) bool {
-		return has(o, packagesv1.ClusterReachable, packagesv1.TargetUnknownReason, "there is no Cluster")
+		return has(o, packagesv1.ClusterReachable, packagesv1.TargetUnknownReason, "not found")
 	})
 	w.connect()
 	w.active(w.bundle(1))
@@ -334,7 +334,7 @@ func TestAnUpgradeOfTheClusterIsNoticed(t *testing.T) {
 	w.must(w.client.Status().Update(t.Context(), plane))
 	w.await("the bundle no longer fits, and another is offered", func(o *packagesv1.PackageBundleController) bool {
 		return o.Status.KubernetesVersion == "1.37" && strings.HasPrefix(o.Status.Detail, "v1-37-") && strings.HasSuffix(o.Status.Detail, " available") &&
-			has(o, packagesv1.BundleActive, packagesv1.VersionMismatchReason, "is for Kubernetes 1.36, and the cluster has 1.37")
+			has(o, packagesv1.BundleActive, packagesv1.VersionMismatchReason, "is for Kubernetes 1.36 but the cluster runs 1.37")
 	})
 }
 

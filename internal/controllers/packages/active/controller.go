@@ -1,42 +1,43 @@
-// Package active reconciles PackageBundleControllers: it finds out which Kubernetes a cluster runs, looks for the newest bundle for it, keeps
-// the bundle that the cluster uses at hand, and gives the cluster what its packages need to pull images.
+// Package active reconciles PackageBundleControllers: it finds the Kubernetes version of a cluster,
+// checks registries for the newest bundle for it, downloads the active bundle, and copies the
+// credentials that packages need to pull images.
 //
 //	cluster ──version──▶ v1-36-latest ──registry──▶ PackageBundle ──policy──▶ spec.activeBundle
 //
-// What takes time, questions to clusters and registries, happens beside the workers, and is told by waking them. A reconcile that finds
-// everything as it should be makes no request to anybody. What a bundle is worth is package bundles' concern, what becomes of packages that
-// of package install. Start with Reconcile; choices are made in decide.go, conditions in status.go.
+// Requests to clusters and registries run beside the workers and trigger a reconcile when they are
+// done. A reconcile that finds nothing to do makes no request. Package bundles verifies bundles, and
+// package install installs packages. Start with Reconcile; decisions are made in decide.go,
+// conditions in status.go.
 package active
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"sigs.k8s.io/cluster-api/util/annotations"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
-	"github.com/drover-dev/drover/internal/controllers/fresh"
 	"github.com/drover-dev/drover/internal/controllers/operation"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 	"github.com/drover-dev/drover/internal/registry/bundle/source"
 	"github.com/drover-dev/drover/internal/workload"
 )
 
-// Source has bundles. Bundles of package source is one.
+// Source downloads bundles. source.Bundles implements it.
 type Source interface {
 	Get(ctx context.Context, w source.Wanted) (*source.Found, error)
-	// Host is that of a registry.
+	// Host returns the host of a registry and of its mirror.
 	Host(registry string) (own, mirror string)
 }
 
@@ -47,97 +48,89 @@ type Controller struct {
 	// Secrets reads Secrets and the metadata of namespaces.
 	Secrets *Secrets
 	Source  Source
-	// Clusters are connections that are shared with others. Notice must be told what they say.
+	// Clusters are shared connections. Their events must be passed to Notice.
 	Clusters *workload.Clusters
-	// Keys are those that bundles may be signed with.
+	// Keys are the keys that may sign bundles.
 	Keys bundle.Keys
-	// Version is Drover's own.
+	// Version is the version of Drover.
 	Version string
-	// Limits bound what is done at a time: in all, and for one cluster or one registry.
+	// Limits limits concurrent requests, in total and per cluster or registry.
 	Limits operation.Limits
-	// WayOut is how long a cluster that does not answer keeps a PackageBundleController from being deleted, 10 minutes if it is 0.
-	WayOut time.Duration
-	Events record.EventRecorder
-	Clock  clock.PassiveClock
+	// DeletionTimeout is how long an unreachable cluster delays the deletion of a
+	// PackageBundleController. The default is 10 minutes.
+	DeletionTimeout time.Duration
+	Events          record.EventRecorder
+	Clock           clock.PassiveClock
 
-	// asks are questions to clusters, looks those to registries, and copies what is done with credentials.
-	asks, looks, copies *operation.Runner
+	// The runners query versions of clusters, check registries for bundles, and copy credentials.
+	versionQueries, bundleChecks, copies *operation.Runner
 
 	verdicts *lru.Cache // edition → verdict
 
 	memory memory
-	writes fresh.Writes
 	queue  atomic.Pointer[queue]
 }
 
-// queue is that of the controller's workers.
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+// queue is the queue of the controller's workers.
+type queue = workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]
 
 // visit is one reconcile of one object.
 type visit struct {
 	*Controller
+	*reconcile.Visit[*packagesv1.PackageBundleController]
 
-	before *packagesv1.PackageBundleController
-	object *packagesv1.PackageBundleController
+	facts  facts
+	choice choice
+	// decided is set once choice is.
+	decided bool
 }
 
-// Reconcile makes one cluster's bundle as its PackageBundleController says, a step at a time.
+// Reconcile keeps the bundle and the credentials of one cluster up to date.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	v, err := c.open(ctx, request.NamespacedName)
-	if v == nil || err != nil {
+	opened, err := c.opening().Open(ctx, request.NamespacedName, &packagesv1.PackageBundleController{})
+	if opened == nil || err != nil {
 		return ctrl.Result{}, err
 	}
-	if c.writes.Stale(v.before) {
-		return ctrl.Result{RequeueAfter: fresh.Retry}, nil
+	v := &visit{Controller: c, Visit: opened}
+	last := opened.Object.Status.DeepCopy()
+	outcome := reconcile.Run(ctx, v, []reconcile.Step[*visit]{
+		{Run: collectResults},
+		{Run: observe},
+		{Run: chooseActions},
+		{Doing: "releasing the object", Run: finish},
+		{Run: startRequests},
+		{Run: activate},
+		{Doing: "copying credentials", Run: syncCredentials},
+	})
+	if v.decided && !v.choice.ends && v.choice.activate == "" { // a new spec triggers another reconcile
+		report(v.Object, v.facts, v.choice)
 	}
-	v.conclude()
-	f, err := v.observe(ctx)
-	if err != nil {
-		return ctrl.Result{}, err
+	result, err := v.Close(ctx, outcome, v.choice.after)
+	if equality.Semantic.DeepEqual(v.Before().Status, v.Object.Status) { // it was written
+		v.recordEvents(last)
 	}
-	choice := decide(f)
-	if choice.ends {
-		return ctrl.Result{}, conflictsAside(v.finish(ctx, f, choice))
-	}
-	err = v.act(ctx, &f, choice)
-	if choice.activate != "" {
-		return ctrl.Result{}, err // a change of the spec is an event of its own
-	}
-	v.report(f, choice)
-	if err := errors.Join(err, conflictsAside(v.write(ctx))); err != nil {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: choice.after}, nil
+	return result, err
 }
 
-// open reads the object. There is nothing to do for one that is gone or paused.
-func (c *Controller) open(ctx context.Context, key client.ObjectKey) (*visit, error) {
-	o := &packagesv1.PackageBundleController{}
-	if err := c.Client.Get(ctx, key, o); err != nil {
-		c.forget(key)
-		return nil, client.IgnoreNotFound(err)
+func (c *Controller) opening() reconcile.Opening[*packagesv1.PackageBundleController] {
+	return reconcile.Opening[*packagesv1.PackageBundleController]{
+		Client: c.Client, Forget: c.forget,
+		Skip: func(_ context.Context, o *packagesv1.PackageBundleController) (bool, error) {
+			return annotations.HasPaused(o), nil
+		},
 	}
-	if annotations.HasPaused(o) {
-		return nil, nil
-	}
-	return &visit{Controller: c, before: o, object: o.DeepCopy()}, nil
 }
 
-// forget leaves nothing behind of an object that is gone.
+// forget drops everything about an object that is gone.
 func (c *Controller) forget(key client.ObjectKey) {
 	c.memory.forget(key)
-	c.writes.Forget(key)
-	for _, r := range []*operation.Runner{c.asks, c.looks, c.copies} {
+	for _, r := range []*operation.Runner{c.versionQueries, c.bundleChecks, c.copies} {
 		r.Take(key)
 	}
 }
 
-func (v *visit) key() client.ObjectKey { return client.ObjectKeyFromObject(v.object) }
-
-// conflictsAside leaves out what was changed meanwhile, which is an event of its own, or is gone.
-func conflictsAside(err error) error {
-	if apierrors.IsConflict(err) {
-		return nil
-	}
-	return client.IgnoreNotFound(err)
+// chooseActions decides what this reconcile does.
+func chooseActions(_ context.Context, v *visit) error {
+	v.choice, v.decided = decide(v.facts), true
+	return nil
 }

@@ -46,7 +46,7 @@ func (w *world) install(name, namespace string) *packagesv1.Package {
 }
 
 // room makes a namespace on the cluster.
-func (w *world) room(name string) string {
+func (w *world) namespaceExists(name string) string {
 	w.Helper()
 	name += "-" + w.name
 	_, err := w.target.CoreV1().Namespaces().Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
@@ -112,7 +112,7 @@ func running(t *testing.T) *world {
 
 func TestCredentialsGoWherePackagesAreAndNowhereElse(t *testing.T) {
 	w := running(t)
-	web, shop, _ := w.room("web"), w.room("shop"), w.room("idle")
+	web, shop, _ := w.namespaceExists("web"), w.namespaceExists("shop"), w.namespaceExists("idle")
 	first := w.install("hello", web)
 	if len(w.copies()) > 0 {
 		t.Error("credentials are copied before there are any")
@@ -161,13 +161,13 @@ func TestANamespaceThatComesLaterGetsCredentials(t *testing.T) {
 	w.await("they are in sync", func(o *packagesv1.PackageBundleController) bool {
 		return isTrue(o.Status.Conditions, packagesv1.CredentialsSynced)
 	})
-	late := w.room("late")
+	late := w.namespaceExists("late")
 	w.until("they are there", func() bool { return w.copies()[late] == "canary" })
 }
 
 func TestASecretOfSomebodyElseIsLeftAsItIs(t *testing.T) {
 	w := running(t)
-	web := w.room("web")
+	web := w.namespaceExists("web")
 	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: mirror.Credentials}, Data: map[string][]byte{"mine": []byte("yes")}}
 	_, err := w.target.CoreV1().Secrets(web).Create(t.Context(), own, metav1.CreateOptions{})
 	w.must(err)
@@ -202,7 +202,7 @@ func TestTheSecretForTheCloudIsCopiedWhileThereArePackages(t *testing.T) {
 		w.must(client.IgnoreNotFound(err))
 		return string(s.Data["AWS_ACCESS_KEY_ID"])
 	}
-	p := w.install("hello", w.room("web"))
+	p := w.install("hello", w.namespaceExists("web"))
 	w.until("it is there", func() bool { return copied() == "canary" })
 	secret.Data["AWS_ACCESS_KEY_ID"] = []byte("canary-2")
 	w.must(w.client.Update(t.Context(), secret))
@@ -254,7 +254,7 @@ func TestAMirrorThatCanNotBeReadIsACondition(t *testing.T) {
 
 func TestDeletionTakesCredentialsBack(t *testing.T) {
 	w := running(t)
-	web := w.room("web")
+	web := w.namespaceExists("web")
 	w.must(w.client.Create(t.Context(), w.mirrored("canary")))
 	w.install("hello", web)
 	w.until("they are there", func() bool { return w.copies()[web] == "canary" })
@@ -275,7 +275,7 @@ func TestAClusterThatIsGoneOrSilentDoesNotHoldADeletionUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := running(t)
-			web := w.room("web")
+			web := w.namespaceExists("web")
 			w.must(w.client.Create(t.Context(), w.mirrored("canary")))
 			w.install("hello", web)
 			w.until("they are there", func() bool { return w.copies()[web] == "canary" })

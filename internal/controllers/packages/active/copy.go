@@ -14,26 +14,26 @@ import (
 	"github.com/drover-dev/drover/internal/workload"
 )
 
-// copying is the work of a plan on one cluster.
+// copying executes a plan on one cluster.
 type copying struct {
 	through *workload.Cluster
-	// owner is the cluster's name.
+	// owner is the name of the cluster.
 	owner   string
 	client  kubernetes.Interface
 	plan    plan
 	sources map[string]*corev1.Secret
 	now     func() time.Time
 
-	written map[spot]mark
-	others  map[spot]string
-	removed []spot
-	// withdrew says that nothing is left on the cluster.
-	withdrew bool
+	written map[secretKey]writtenCopy
+	others  map[secretKey]string
+	removed []secretKey
+	// withdrawnAll is set after all copies were deleted.
+	withdrawnAll bool
 }
 
-// do goes through the whole plan: what fails in one place does not stop the rest.
+// do executes the whole plan. A failure doesn't stop the rest.
 func (c *copying) do(ctx context.Context) (any, error) {
-	c.client, c.written, c.others = c.through.Kubernetes(), map[spot]mark{}, map[spot]string{}
+	c.client, c.written, c.others = c.through.Kubernetes(), map[secretKey]writtenCopy{}, map[secretKey]string{}
 	failures, first := 0, error(nil)
 	note := func(err error) {
 		if err != nil {
@@ -50,14 +50,14 @@ func (c *copying) do(ctx context.Context) (any, error) {
 		note(c.remove(ctx, at))
 	}
 	if first != nil {
-		first = fmt.Errorf("%d of %d credentials on the cluster could not be written or removed: %w",
+		first = fmt.Errorf("%d of %d Secrets on the cluster could not be updated: %w",
 			failures, len(c.plan.write)+len(c.plan.remove), first)
 	}
 	return c, first
 }
 
-// write puts a copy where there is none, or replaces an older one.
-func (c *copying) write(ctx context.Context, at spot) error {
+// write creates or updates a copy.
+func (c *copying) write(ctx context.Context, at secretKey) error {
 	source := c.sources[at.name]
 	if source == nil {
 		return nil
@@ -83,11 +83,12 @@ func (c *copying) write(ctx context.Context, at spot) error {
 		return nil
 	}
 	copiedTotal.WithLabelValues("cluster", action).Inc()
-	c.written[at] = mark{stamp: stamp(source), version: made.ResourceVersion, at: c.now()}
+	c.written[at] = writtenCopy{stamp: stamp(source), version: made.ResourceVersion, at: c.now()}
 	return nil
 }
 
-// create also makes the namespace that is for packages; others are made by whoever installs something there.
+// create creates a Secret and, if necessary, the shared namespace. Other namespaces are created by
+// releases.
 func (c *copying) create(ctx context.Context, wanted *corev1.Secret) (*corev1.Secret, error) {
 	made, err := c.client.CoreV1().Secrets(wanted.Namespace).Create(ctx, wanted, metav1.CreateOptions{})
 	if !apierrors.IsNotFound(err) || wanted.Namespace != packagesv1.Namespace {
@@ -100,14 +101,14 @@ func (c *copying) create(ctx context.Context, wanted *corev1.Secret) (*corev1.Se
 	return c.client.CoreV1().Secrets(wanted.Namespace).Create(ctx, wanted, metav1.CreateOptions{})
 }
 
-// replace writes over a copy of ours. It returns nil if the Secret is somebody else's.
+// replace updates an existing copy. It returns nil if Drover didn't create the Secret.
 func (c *copying) replace(ctx context.Context, wanted *corev1.Secret) (*corev1.Secret, error) {
 	secrets := c.client.CoreV1().Secrets(wanted.Namespace)
 	there, err := secrets.Get(ctx, wanted.Name, metav1.GetOptions{})
 	if err != nil || there.Labels[copyLabel] != c.owner {
 		return nil, err
 	}
-	if there.Type != wanted.Type { // which can't be changed
+	if there.Type != wanted.Type { // the type is immutable
 		if err := secrets.Delete(ctx, wanted.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(there.UID))}); err != nil {
 			return nil, err
 		}
@@ -117,22 +118,22 @@ func (c *copying) replace(ctx context.Context, wanted *corev1.Secret) (*corev1.S
 	return secrets.Update(ctx, wanted, metav1.UpdateOptions{})
 }
 
-// remove takes a copy of ours back.
-func (c *copying) remove(ctx context.Context, at spot) error {
+// remove deletes a copy.
+func (c *copying) remove(ctx context.Context, at secretKey) error {
 	secrets := c.client.CoreV1().Secrets(at.namespace)
 	there, err := secrets.Get(ctx, at.name, metav1.GetOptions{})
 	if err == nil && there.Labels[copyLabel] == c.owner {
 		err = secrets.Delete(ctx, at.name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(there.UID))})
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("removing Secret %q: %w", at, err)
+		return fmt.Errorf("deleting Secret %q: %w", at, err)
 	}
 	copiedTotal.WithLabelValues("cluster", "delete").Inc()
 	c.removed = append(c.removed, at)
 	return nil
 }
 
-// withdraw takes back all copies, whatever is remembered of them.
+// withdraw deletes all copies on the cluster, including unknown ones.
 func (c *copying) withdraw(ctx context.Context) (any, error) {
 	c.client = c.through.Kubernetes()
 	all, err := c.client.CoreV1().Secrets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: copiesWatch(c.owner).Selector})
@@ -140,10 +141,10 @@ func (c *copying) withdraw(ctx context.Context) (any, error) {
 		return c, fmt.Errorf("listing credentials on the cluster: %w", err)
 	}
 	for i := range all.Items {
-		if err := c.remove(ctx, spot{all.Items[i].Namespace, all.Items[i].Name}); err != nil {
+		if err := c.remove(ctx, secretKey{all.Items[i].Namespace, all.Items[i].Name}); err != nil {
 			return c, err
 		}
 	}
-	c.withdrew = true
+	c.withdrawnAll = true
 	return c, nil
 }

@@ -19,54 +19,55 @@ import (
 )
 
 const (
-	// CloudSecret is copied as it is.
+	// CloudSecret is a Secret that is copied unchanged.
 	CloudSecret = "aws-secret"
-	// madeLabel, on a Secret here, says that it is made and removed by this controller.
+	// madeLabel marks local Secrets that this controller creates and deletes.
 	madeLabel = "packages.eks.amazonaws.com/made-from-mirror-secret"
-	// copyLabel, on a Secret of a cluster, says the same, and for which cluster: the management plane can be one itself.
+	// copyLabel marks copies on a cluster. Its value is the name of the cluster, because the cluster may be
+	// the management cluster itself.
 	copyLabel = "packages.eks.amazonaws.com/credentials-of"
-	// stampAnnotation says which edition of a Secret a copy is of.
+	// stampAnnotation identifies the version of the Secret that was copied.
 	stampAnnotation = "packages.eks.amazonaws.com/copy-of"
-	// settle is how long a watch may lag behind what was written.
-	settle = 5 * time.Second
-	// defaultWayOut is how long a cluster may keep a PackageBundleController from being deleted.
-	defaultWayOut = 10 * time.Minute
+	// watchLag is how long a watch may lag behind a write.
+	watchLag = 5 * time.Second
+	// defaultDeletionTimeout is the default of Controller.DeletionTimeout.
+	defaultDeletionTimeout = 10 * time.Minute
 )
 
-// credentials are what a reconcile found out about them.
+// credentials are the facts about credentials.
 type credentials struct {
-	// namespaces on the cluster have packages in them.
+	// namespaces are the namespaces on the cluster that contain packages.
 	namespaces map[string]bool
-	// mirror is nil if there is none, or if it can't be read, and then invalid says why.
+	// mirror is nil if there is none, or if it is invalid; invalid is the reason.
 	mirror  *mirror.Mirror
 	invalid error
 	access  map[string]artifact.Access
-	// made is what is here, and foreign says that somebody else made it.
+	// made is the local Secret, and foreign is set if Drover didn't create it.
 	made    *corev1.Secret
 	foreign bool
 
-	// sources are the Secrets to be copied, by their names on the cluster.
+	// sources are the Secrets to copy, by their names on the cluster.
 	sources map[string]*corev1.Secret
 	plan    plan
-	// unseen says that the cluster has not told yet what is there.
+	// unseen is set until the watches of the cluster have synced.
 	unseen bool
 	failed error
 
-	withdrawn bool
-	wayOut    time.Duration
-	after     time.Duration
+	withdrawn       bool
+	deletionTimeout time.Duration
+	after           time.Duration
 }
 
-// any says that there is something to be told about credentials.
+// any reports whether there are credentials to report on.
 func (c *credentials) any() bool {
 	return c.mirror != nil || c.invalid != nil || len(c.sources) > 0 || c.failed != nil
 }
 
 func (v *visit) observeCredentials(ctx context.Context, f *facts, known *knowledge) error {
 	c := &f.credentials
-	c.wayOut = v.WayOut
-	if c.wayOut == 0 {
-		c.wayOut = defaultWayOut
+	c.deletionTimeout = v.DeletionTimeout
+	if c.deletionTimeout == 0 {
+		c.deletionTimeout = defaultDeletionTimeout
 	}
 	if err := v.observeMirror(ctx, f); err != nil {
 		return err
@@ -86,7 +87,7 @@ func (v *visit) observeCredentials(ctx context.Context, f *facts, known *knowled
 	return nil
 }
 
-// observeMirror reads what the user says about a mirror, for the cluster or for all, and what was made of it.
+// observeMirror reads the mirror of the cluster, or the shared one, and the Secret created from it.
 func (v *visit) observeMirror(ctx context.Context, f *facts) error {
 	c := &f.credentials
 	c.sources = map[string]*corev1.Secret{}
@@ -99,7 +100,7 @@ func (v *visit) observeMirror(ctx context.Context, f *facts) error {
 		return err
 	}
 	if said != nil {
-		host, _ := v.Source.Host(v.object.Spec.Registry())
+		host, _ := v.Source.Host(v.Object.Spec.Registry())
 		f.access = stamp(said)
 		if c.mirror, c.invalid = mirror.Parse(said.Data, host); c.invalid != nil {
 			c.invalid = fmt.Errorf("reading Secret %s/%s: %w", said.Namespace, said.Name, c.invalid)
@@ -122,10 +123,10 @@ func (v *visit) observeMirror(ctx context.Context, f *facts) error {
 	return err
 }
 
-// stamp names an edition of a Secret without telling anything of what is in it.
+// stamp identifies a version of a Secret without revealing its content.
 func stamp(s *corev1.Secret) string { return string(s.UID) + "/" + s.ResourceVersion }
 
-// local says what to do with the Secret here.
+// local returns the action for the local Secret.
 func (c *credentials) local() localAction {
 	switch {
 	case c.foreign, c.invalid != nil:
@@ -152,11 +153,11 @@ const (
 	remove localAction = "delete"
 )
 
-// makeLocal does it.
-func (v *visit) makeLocal(ctx context.Context, c *credentials) error {
+// applyLocal executes the action for the local Secret.
+func (v *visit) applyLocal(ctx context.Context, c *credentials) error {
 	wanted := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: packagesv1.NamespacePrefix + v.object.Name, Name: mirror.Credentials, Labels: map[string]string{madeLabel: "true"},
+			Namespace: packagesv1.NamespacePrefix + v.Object.Name, Name: mirror.Credentials, Labels: map[string]string{madeLabel: "true"},
 		},
 		Type: corev1.SecretTypeDockerConfigJson,
 	}
@@ -177,7 +178,7 @@ func (v *visit) makeLocal(ctx context.Context, c *credentials) error {
 		err = client.IgnoreNotFound(v.Client.Delete(ctx, c.made, client.Preconditions{UID: &c.made.UID}))
 	}
 	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
-		return nil // the watch will tell
+		return nil // the watch triggers another reconcile
 	}
 	if err != nil {
 		return fmt.Errorf("writing Secret %s/%s: %w", wanted.Namespace, wanted.Name, err)
@@ -186,29 +187,29 @@ func (v *visit) makeLocal(ctx context.Context, c *credentials) error {
 	return nil
 }
 
-// wanted are the copies that should be on the cluster: credentials for images in all namespaces with packages in them, and those for the
-// cloud in one place if there are any packages.
-func (c *credentials) wanted() map[spot]string {
-	out := map[spot]string{}
+// wanted returns the copies that the cluster should have: image credentials in all namespaces with
+// packages, and cloud credentials in the shared namespace if there are packages.
+func (c *credentials) wanted() map[secretKey]string {
+	out := map[secretKey]string{}
 	if len(c.namespaces) == 0 {
 		return out
 	}
 	if s := c.sources[mirror.Credentials]; s != nil {
 		for namespace := range c.namespaces {
-			out[spot{namespace, mirror.Credentials}] = stamp(s)
+			out[secretKey{namespace, mirror.Credentials}] = stamp(s)
 		}
 	}
 	if s := c.sources[CloudSecret]; s != nil {
-		out[spot{packagesv1.Namespace, CloudSecret}] = stamp(s)
+		out[secretKey{packagesv1.Namespace, CloudSecret}] = stamp(s)
 	}
 	return out
 }
 
-// spot is where a copy is on a cluster.
-type spot struct{ namespace, name string }
+// secretKey is the namespace and name of a copy on a cluster.
+type secretKey struct{ namespace, name string }
 
-func (s spot) String() string { return s.namespace + "/" + s.name }
+func (s secretKey) String() string { return s.namespace + "/" + s.name }
 
-func sorted[V any](in map[spot]V) []spot {
-	return slices.SortedFunc(maps.Keys(in), func(a, b spot) int { return compare(a.String(), b.String()) })
+func sorted[V any](in map[secretKey]V) []secretKey {
+	return slices.SortedFunc(maps.Keys(in), func(a, b secretKey) int { return compare(a.String(), b.String()) })
 }

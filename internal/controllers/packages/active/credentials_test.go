@@ -19,44 +19,44 @@ func bytesOf(in map[string]string) map[string][]byte {
 }
 
 func TestMakePlan(t *testing.T) {
-	web, shop, cloud := spot{"web", mirror.Credentials}, spot{"shop", mirror.Credentials}, spot{"eksa-packages", CloudSecret}
+	web, shop, cloud := secretKey{"web", mirror.Credentials}, secretKey{"shop", mirror.Credentials}, secretKey{"eksa-packages", CloudSecret}
 	wrote := func(version string, age time.Duration) copied {
-		return copied{written: map[spot]mark{web: {stamp: "1", version: version, at: noon.Add(-age)}}}
+		return copied{written: map[secretKey]writtenCopy{web: {stamp: "1", version: version, at: noon.Add(-age)}}}
 	}
 	for name, test := range map[string]struct {
-		wanted map[spot]string
-		there  map[spot]present
+		wanted map[secretKey]string
+		there  map[secretKey]present
 		copied copied
 		want   plan
 	}{
 		"nothing":                               {},
-		"new":                                   {wanted: map[spot]string{web: "1"}, want: plan{write: []spot{web}}},
-		"without a namespace":                   {wanted: map[spot]string{shop: "1"}},
-		"the namespace that is made if need be": {wanted: map[spot]string{cloud: "1"}, want: plan{write: []spot{cloud}}},
+		"new":                                   {wanted: map[secretKey]string{web: "1"}, want: plan{write: []secretKey{web}}},
+		"without a namespace":                   {wanted: map[secretKey]string{shop: "1"}},
+		"the namespace that is made if need be": {wanted: map[secretKey]string{cloud: "1"}, want: plan{write: []secretKey{cloud}}},
 		"as it was written": {
-			wanted: map[spot]string{web: "1"}, there: map[spot]present{web: {"1", "10"}}, copied: wrote("10", time.Hour),
+			wanted: map[secretKey]string{web: "1"}, there: map[secretKey]present{web: {"1", "10"}}, copied: wrote("10", time.Hour),
 		},
-		"written, and the watch does not know yet": {wanted: map[spot]string{web: "1"}, copied: wrote("10", time.Second)},
-		"written long ago, and gone":               {wanted: map[spot]string{web: "1"}, copied: wrote("10", time.Hour), want: plan{write: []spot{web}}},
+		"written, and the watch does not know yet": {wanted: map[secretKey]string{web: "1"}, copied: wrote("10", time.Second)},
+		"written long ago, and gone":               {wanted: map[secretKey]string{web: "1"}, copied: wrote("10", time.Hour), want: plan{write: []secretKey{web}}},
 		"rewritten, and the watch tells the one before": {
-			wanted: map[spot]string{web: "1"}, there: map[spot]present{web: {"1", "9"}}, copied: wrote("10", time.Second),
+			wanted: map[secretKey]string{web: "1"}, there: map[secretKey]present{web: {"1", "9"}}, copied: wrote("10", time.Second),
 		},
 		"changed by somebody else": {
-			wanted: map[spot]string{web: "1"}, there: map[spot]present{web: {"1", "11"}}, copied: wrote("10", time.Hour), want: plan{write: []spot{web}},
+			wanted: map[secretKey]string{web: "1"}, there: map[secretKey]present{web: {"1", "11"}}, copied: wrote("10", time.Hour), want: plan{write: []secretKey{web}},
 		},
-		"written by a manager before": {wanted: map[spot]string{web: "1"}, there: map[spot]present{web: {"1", "10"}}, want: plan{write: []spot{web}}},
+		"written by a manager before": {wanted: map[secretKey]string{web: "1"}, there: map[secretKey]present{web: {"1", "10"}}, want: plan{write: []secretKey{web}}},
 		"rotated": {
-			wanted: map[spot]string{web: "2"}, there: map[spot]present{web: {"1", "10"}}, copied: wrote("10", time.Hour), want: plan{write: []spot{web}},
+			wanted: map[secretKey]string{web: "2"}, there: map[secretKey]present{web: {"1", "10"}}, copied: wrote("10", time.Hour), want: plan{write: []secretKey{web}},
 		},
-		"no longer needed": {there: map[spot]present{shop: {"1", "3"}, web: {"1", "2"}}, want: plan{remove: []spot{shop, web}}},
-		"somebody else's":  {wanted: map[spot]string{web: "1"}, copied: copied{others: map[spot]string{web: "1"}}},
+		"no longer needed": {there: map[secretKey]present{shop: {"1", "3"}, web: {"1", "2"}}, want: plan{remove: []secretKey{shop, web}}},
+		"somebody else's":  {wanted: map[secretKey]string{web: "1"}, copied: copied{others: map[secretKey]string{web: "1"}}},
 		"somebody else's, before a rotation": {
-			wanted: map[spot]string{web: "2"}, copied: copied{others: map[spot]string{web: "1"}}, want: plan{write: []spot{web}},
+			wanted: map[secretKey]string{web: "2"}, copied: copied{others: map[secretKey]string{web: "1"}}, want: plan{write: []secretKey{web}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := makePlan(situation{now: noon, wanted: test.wanted, there: test.there, copied: test.copied, exists: func(n string) bool { return n == "web" }})
-			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(plan{}, spot{})); diff != "" {
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(plan{}, secretKey{})); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})

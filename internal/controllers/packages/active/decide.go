@@ -6,58 +6,60 @@ import (
 	"time"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
 const (
 	defaultInterval      = 24 * time.Hour
 	defaultShortInterval = time.Hour
-	// minInterval keeps a slip of the pen from hurting a registry.
+	// minInterval protects registries from a typing error.
 	minInterval = time.Second
-	// firstRetry is how soon a registry is asked again that never answered.
+	// firstRetry is the retry interval for a registry that never responded.
 	firstRetry = 10 * time.Second
-	// askRetry is the same for a cluster that is connected.
+	// askRetry is the retry interval for a connected cluster.
 	askRetry = 5 * time.Second
-	// askAgain is how long an answer stands at least. That Drover has upgraded a cluster is told sooner.
+	// askAgain is the minimum interval between queries. An upgrade by Drover triggers one earlier.
 	askAgain = time.Minute
-	// spread is the part of an interval that questions of many objects are spread over.
+	// spread is the fraction of the interval over which the checks of many objects are spread.
 	spread = 10
 )
 
-// choice is what to do. Several things can be done at once: none of them waits for another.
+// choice lists the actions to take. They are independent of each other.
 type choice struct {
 	state  packagesv1.BundleControllerStateEnum
 	detail string
 
-	// ask the cluster for its version, look for the newest bundle, fetch the active one.
-	ask, look, fetch bool
-	// activate is a bundle to be put into the spec.
+	// queryVersion queries the version of the cluster, checkLatest checks for the newest bundle, and
+	// checkActive downloads the active one.
+	queryVersion, checkLatest, checkActive bool
+	// activate is the bundle to set in the spec.
 	activate string
-	// sync makes credentials as they should be, here and on the cluster.
+	// sync updates credentials, locally and on the cluster.
 	sync bool
 
-	// withdraw takes credentials back from the cluster, and ends says that nothing more is to be done for an object that is deleted.
-	// abandon is why that was given up, if it was.
+	// withdraw deletes the credentials on the cluster, and ends completes a deletion. abandon is the
+	// reason why credentials are left on the cluster.
 	withdraw, ends bool
 	abandon        string
 
-	// after is when to look again, 0 if events will tell.
+	// after is the time until the next reconcile, 0 if only events trigger it.
 	after time.Duration
 }
 
-// decide is the whole of the choice.
+// decide returns the actions for the facts.
 func decide(f facts) choice {
 	switch {
-	case f.elsewhere:
+	case f.ignored:
 		return choice{state: packagesv1.ControllerIgnored}
 	case !f.deleting.IsZero():
 		return decideRemoval(f)
 	}
-	c := choice{ask: f.unasked && f.connected != nil, activate: activation(f), sync: true}
+	c := choice{queryVersion: f.versionStale && f.connected != nil, activate: activation(f), sync: true}
 	c.state, c.detail = state(f)
 	var waits [4]time.Duration
-	c.look, waits[0] = lookDue(f)
-	c.fetch, waits[1] = fetchDue(f)
+	c.checkLatest, waits[0] = latestCheckDue(f)
+	c.checkActive, waits[1] = activeCheckDue(f)
 	if f.unreachable != nil {
 		waits[2] = f.unreachable.after
 	}
@@ -66,20 +68,21 @@ func decide(f facts) choice {
 	return c
 }
 
-// decideRemoval waits for the cluster, but not for ever.
+// decideRemoval waits for the cluster for a limited time.
 //
-//	gone, or taken back ──▶ end          answers ──▶ take back
-//	does not answer for WayOut, or the user gives up ──▶ end, and say so
+//	Cluster gone, or credentials deleted        ──▶ end
+//	reachable                                   ──▶ withdraw
+//	DeletionTimeout elapsed, or user abandons   ──▶ end and record an event
 func decideRemoval(f facts) choice {
 	c := choice{state: f.status.State, detail: f.status.Detail}
-	left := f.credentials.wayOut - f.now.Sub(f.deleting)
+	left := f.credentials.deletionTimeout - f.now.Sub(f.deleting)
 	switch {
-	case !f.held, f.gone, f.credentials.withdrawn:
+	case !f.hasFinalizer, f.gone, f.credentials.withdrawn:
 		c.ends = true
 	case f.abandoned:
-		c.ends, c.abandon = true, "its annotation says so"
+		c.ends, c.abandon = true, "the object is annotated with "+packagesv1.AbandonAnnotation
 	case left <= 0:
-		c.ends, c.abandon = true, fmt.Sprintf("it did not answer for %s", f.credentials.wayOut)
+		c.ends, c.abandon = true, fmt.Sprintf("the cluster was unreachable for %s", f.credentials.deletionTimeout)
 	case f.connected != nil:
 		c.withdraw = f.credentials.after <= 0
 		c.after = soonest(left, f.credentials.after)
@@ -92,7 +95,7 @@ func decideRemoval(f facts) choice {
 	return c
 }
 
-// soonest is the shortest wait, leaving out those that are none.
+// soonest returns the shortest positive duration, or 0.
 func soonest(waits ...time.Duration) time.Duration {
 	var out time.Duration
 	for _, d := range waits {
@@ -103,52 +106,52 @@ func soonest(waits ...time.Duration) time.Duration {
 	return out
 }
 
-// newest is the name of the newest bundle that is known.
+// newest returns the name of the newest known bundle.
 func (f *facts) newest() string {
-	if f.look.place == f.place && f.look.name != "" {
-		return f.look.name
+	if f.latestCheck.place == f.place && f.latestCheck.name != "" {
+		return f.latestCheck.name
 	}
 	return f.status.LatestBundle
 }
 
-// state is what has always been told in one word and a sentence.
+// state returns the state and its detail, in the wording that existing tools expect.
 func state(f facts) (state packagesv1.BundleControllerStateEnum, detail string) {
 	active := f.spec.ActiveBundle
 	switch {
 	case f.unreachable != nil:
 		return packagesv1.ControllerDisconnected, f.unreachable.message
-	case f.look.err != nil && !f.look.refused:
-		return packagesv1.ControllerDisconnected, bound(f.look.err.Error())
-	case f.unasked:
+	case f.latestCheck.err != nil && !f.latestCheck.refused:
+		return packagesv1.ControllerDisconnected, text.Truncate(f.latestCheck.err.Error())
+	case f.versionStale:
 		return f.status.State, f.status.Detail
 	case active == "":
-		return "", problemOf(f.look)
+		return "", problemOf(f.latestCheck)
 	case f.active == nil:
 		return packagesv1.ControllerActive, notPresent(f)
 	case newer(f.newest(), active):
 		return packagesv1.ControllerUpgradeAvailable, f.newest() + " available"
 	default:
-		return packagesv1.ControllerActive, problemOf(f.look)
+		return packagesv1.ControllerActive, problemOf(f.latestCheck)
 	}
 }
 
-func problemOf(l look) string {
+func problemOf(l check) string {
 	if l.err == nil {
 		return ""
 	}
-	return bound(l.err.Error())
+	return text.Truncate(l.err.Error())
 }
 
 func notPresent(f facts) string {
-	text := fmt.Sprintf("activeBundle %q not present on cluster", f.spec.ActiveBundle)
-	if f.fetch.err != nil && f.fetch.place == f.activePlace {
-		text += ": " + f.fetch.err.Error()
+	message := fmt.Sprintf("activeBundle %q not present on cluster", f.spec.ActiveBundle)
+	if f.activeCheck.err != nil && f.activeCheck.place == f.activePlace {
+		message += ": " + f.activeCheck.err.Error()
 	}
-	return bound(text)
+	return text.Truncate(message)
 }
 
-// activation is the bundle to be put into the spec, if the user leaves that to the controller. It must be one that packages can be installed
-// from, and the cluster must have said itself that it has the right version.
+// activation returns the bundle to activate, if the spec leaves that to the controller. The bundle
+// must be usable and match the version that the cluster reported.
 func activation(f facts) string {
 	if !f.ready() || f.latest == nil || f.latestFault != nil {
 		return ""
@@ -173,37 +176,37 @@ func activation(f facts) string {
 	return ""
 }
 
-// lookDue says whether to look for the newest bundle now, or else when.
-func lookDue(f facts) (bool, time.Duration) {
+// latestCheckDue reports whether to check for the newest bundle now, or else when.
+func latestCheckDue(f facts) (bool, time.Duration) {
 	if f.place == "" {
 		return false, 0
 	}
-	if f.look.place != f.place {
+	if f.latestCheck.place != f.place {
 		return true, 0
 	}
 	wait := f.interval() + jitter(f.identity, f.interval())
-	if f.look.err != nil {
-		if f.look.access != f.access {
+	if f.latestCheck.err != nil {
+		if f.latestCheck.access != f.access {
 			return true, 0
 		}
 		wait = f.retry()
 	}
-	return elapsed(f.now, f.look.at, wait)
+	return elapsed(f.now, f.latestCheck.at, wait)
 }
 
-// fetchDue is the same for the active bundle, which is fetched if it is not here.
-func fetchDue(f facts) (bool, time.Duration) {
+// activeCheckDue reports the same for the active bundle, which is downloaded if it is missing.
+func activeCheckDue(f facts) (bool, time.Duration) {
 	if f.spec.ActiveBundle == "" || f.active != nil || f.activePlace == "" {
 		return false, 0
 	}
-	if f.fetch.place != f.activePlace || f.fetch.err != nil && f.fetch.access != f.access {
+	if f.activeCheck.place != f.activePlace || f.activeCheck.err != nil && f.activeCheck.access != f.access {
 		return true, 0
 	}
-	wait := firstRetry // It is here already, and the cache does not know yet.
-	if f.fetch.err != nil {
+	wait := firstRetry // it exists, but the cache lags
+	if f.activeCheck.err != nil {
 		wait = f.retry()
 	}
-	return elapsed(f.now, f.fetch.at, wait)
+	return elapsed(f.now, f.activeCheck.at, wait)
 }
 
 func elapsed(now, since time.Time, wait time.Duration) (bool, time.Duration) {
@@ -211,7 +214,7 @@ func elapsed(now, since time.Time, wait time.Duration) (bool, time.Duration) {
 	return left <= 0, max(left, 0)
 }
 
-// jitter is a part of the interval, the same each time for one object.
+// jitter returns a part of the interval that is constant for an object.
 func jitter(identity string, interval time.Duration) time.Duration {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(identity))

@@ -37,10 +37,10 @@ func quiet(changes ...func(*facts)) facts {
 		},
 		status: &packagesv1.PackageBundleControllerStatus{State: packagesv1.ControllerActive, LastCheck: &metav1.Time{Time: noon.Add(-time.Minute)}},
 		place:  "latest", activePlace: "v1-36-5",
-		look:   look{place: "latest", at: noon.Add(-time.Minute), name: "v1-36-5"},
-		active: at("v1-36-5", "1.0.0"), latest: at("v1-36-5", "1.0.0"),
+		latestCheck: check{place: "latest", at: noon.Add(-time.Minute), name: "v1-36-5"},
+		active:      at("v1-36-5", "1.0.0"), latest: at("v1-36-5", "1.0.0"),
 	}
-	f.credentials.wayOut = defaultWayOut
+	f.credentials.deletionTimeout = defaultDeletionTimeout
 	for _, change := range changes {
 		change(&f)
 	}
@@ -48,7 +48,7 @@ func quiet(changes ...func(*facts)) facts {
 }
 
 func offered(name, version string) func(*facts) {
-	return func(f *facts) { f.look.name, f.latest = name, at(name, version) }
+	return func(f *facts) { f.latestCheck.name, f.latest = name, at(name, version) }
 }
 
 func policy(p packagesv1.UpgradePolicy) func(*facts) {
@@ -62,7 +62,7 @@ func TestDecide(t *testing.T) {
 		want  choice
 	}{
 		"nothing to do":        {quiet(), choice{state: "active", after: rest, sync: true}},
-		"in another namespace": {quiet(func(f *facts) { f.elsewhere = true }), choice{state: "ignored"}},
+		"in another namespace": {quiet(func(f *facts) { f.ignored = true }), choice{state: "ignored"}},
 		"a newer one":          {quiet(offered("v1-36-10", "2.0.0")), choice{state: "upgrade available", detail: "v1-36-10 available", after: rest, sync: true}},
 		"an older one":         {quiet(offered("v1-36-4", "1.0.0")), choice{state: "active", after: rest, sync: true}},
 		"a newer one and policy always": {
@@ -97,35 +97,35 @@ func TestDecide(t *testing.T) {
 		},
 		"the chosen one is not here": {
 			quiet(func(f *facts) { f.active = nil }),
-			choice{state: "active", detail: `activeBundle "v1-36-5" not present on cluster`, fetch: true, after: rest, sync: true},
+			choice{state: "active", detail: `activeBundle "v1-36-5" not present on cluster`, checkActive: true, after: rest, sync: true},
 		},
 		"the chosen one can't be had": {
 			quiet(func(f *facts) {
-				f.active, f.fetch = nil, look{place: "v1-36-5", at: noon.Add(-time.Minute), err: errDown}
+				f.active, f.activeCheck = nil, check{place: "v1-36-5", at: noon.Add(-time.Minute), err: errDown}
 			}),
 			choice{state: "active", detail: `activeBundle "v1-36-5" not present on cluster: ` + errDown.Error(), after: 9 * time.Minute, sync: true},
 		},
 		"the chosen one can't be had, but there are new credentials": {
 			quiet(func(f *facts) {
-				f.active, f.fetch, f.access = nil, look{place: "v1-36-5", at: noon.Add(-time.Minute), err: errDown}, "new"
+				f.active, f.activeCheck, f.access = nil, check{place: "v1-36-5", at: noon.Add(-time.Minute), err: errDown}, "new"
 			}),
-			choice{state: "active", detail: `activeBundle "v1-36-5" not present on cluster: ` + errDown.Error(), fetch: true, after: rest, sync: true},
+			choice{state: "active", detail: `activeBundle "v1-36-5" not present on cluster: ` + errDown.Error(), checkActive: true, after: rest, sync: true},
 		},
-		"time to look again": {quiet(func(f *facts) { f.look.at = noon.Add(-2 * time.Hour) }), choice{state: "active", look: true, sync: true}},
-		"never looked":       {quiet(func(f *facts) { f.look = look{} }), choice{state: "active", look: true, sync: true}},
-		"another registry":   {quiet(func(f *facts) { f.look.place = "other" }), choice{state: "active", look: true, sync: true}},
+		"time to look again": {quiet(func(f *facts) { f.latestCheck.at = noon.Add(-2 * time.Hour) }), choice{state: "active", checkLatest: true, sync: true}},
+		"never looked":       {quiet(func(f *facts) { f.latestCheck = check{} }), choice{state: "active", checkLatest: true, sync: true}},
+		"another registry":   {quiet(func(f *facts) { f.latestCheck.place = "other" }), choice{state: "active", checkLatest: true, sync: true}},
 		"a registry that failed": {
-			quiet(func(f *facts) { f.look.err = errDown }), choice{state: "disconnected", detail: errDown.Error(), after: 9 * time.Minute, sync: true},
+			quiet(func(f *facts) { f.latestCheck.err = errDown }), choice{state: "disconnected", detail: errDown.Error(), after: 9 * time.Minute, sync: true},
 		},
 		"a registry that failed from the start": {
-			quiet(func(f *facts) { f.look.err, f.look.at, f.status.LastCheck = errDown, noon, nil }),
+			quiet(func(f *facts) { f.latestCheck.err, f.latestCheck.at, f.status.LastCheck = errDown, noon, nil }),
 			choice{state: "disconnected", detail: errDown.Error(), after: firstRetry, sync: true},
 		},
 		"a registry that failed, and new credentials": {
-			quiet(func(f *facts) { f.look.err, f.access = errDown, "new" }), choice{state: "disconnected", detail: errDown.Error(), look: true, sync: true},
+			quiet(func(f *facts) { f.latestCheck.err, f.access = errDown, "new" }), choice{state: "disconnected", detail: errDown.Error(), checkLatest: true, sync: true},
 		},
 		"a registry that offered what is not signed": {
-			quiet(func(f *facts) { f.look.err, f.look.refused = errDown, true }), choice{state: "active", detail: errDown.Error(), after: 9 * time.Minute, sync: true},
+			quiet(func(f *facts) { f.latestCheck.err, f.latestCheck.refused = errDown, true }), choice{state: "active", detail: errDown.Error(), after: 9 * time.Minute, sync: true},
 		},
 		"a cluster that was lost while an upgrade was available": {
 			quiet(offered("v1-36-10", "2.0.0"), func(f *facts) { f.unreachable, f.connected = &problem{message: "it is not connected"}, nil }),
@@ -133,12 +133,12 @@ func TestDecide(t *testing.T) {
 		},
 		"a cluster that is back": {
 			quiet(func(f *facts) {
-				f.unasked, f.status.State, f.status.Detail = true, "disconnected", "it is not connected"
+				f.versionStale, f.status.State, f.status.Detail = true, "disconnected", "it is not connected"
 			}),
-			choice{state: "disconnected", detail: "it is not connected", ask: true, after: rest, sync: true},
+			choice{state: "disconnected", detail: "it is not connected", queryVersion: true, after: rest, sync: true},
 		},
 		"nothing is known yet": {
-			quiet(func(f *facts) { f.unasked, f.version, f.place, f.status.State = true, "", "", "" }), choice{ask: true, sync: true},
+			quiet(func(f *facts) { f.versionStale, f.version, f.place, f.status.State = true, "", "", "" }), choice{queryVersion: true, sync: true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestDecide(t *testing.T) {
 func TestDecideRemoval(t *testing.T) {
 	deleted := func(changes ...func(*facts)) facts {
 		f := quiet(changes...)
-		f.held = true
+		f.hasFinalizer = true
 		f.deleting = noon.Add(-time.Minute)
 		for _, change := range changes {
 			change(&f)
@@ -164,16 +164,16 @@ func TestDecideRemoval(t *testing.T) {
 		facts facts
 		want  choice
 	}{
-		"nothing was made":      {deleted(func(f *facts) { f.held = false }), choice{state: "active", ends: true}},
+		"nothing was made":      {deleted(func(f *facts) { f.hasFinalizer = false }), choice{state: "active", ends: true}},
 		"the cluster answers":   {deleted(), choice{state: "active", withdraw: true, after: 9 * time.Minute}},
 		"all is taken back":     {deleted(func(f *facts) { f.credentials.withdrawn = true }), choice{state: "active", ends: true}},
 		"taking back failed":    {deleted(func(f *facts) { f.credentials.after = time.Second }), choice{state: "active", after: time.Second}},
 		"the cluster is gone":   {deleted(silent, func(f *facts) { f.gone = true }), choice{state: "active", ends: true}},
 		"the cluster is silent": {deleted(silent), choice{state: "active", after: time.Second}},
 		"for too long": {
-			deleted(silent, func(f *facts) { f.deleting = noon.Add(-defaultWayOut) }), choice{state: "active", ends: true, abandon: "it did not answer for 10m0s"},
+			deleted(silent, func(f *facts) { f.deleting = noon.Add(-defaultDeletionTimeout) }), choice{state: "active", ends: true, abandon: "the cluster was unreachable for 10m0s"},
 		},
-		"the user gives up": {deleted(silent, func(f *facts) { f.abandoned = true }), choice{state: "active", ends: true, abandon: "its annotation says so"}},
+		"the user gives up": {deleted(silent, func(f *facts) { f.abandoned = true }), choice{state: "active", ends: true, abandon: "the object is annotated with packages.eks.amazonaws.com/abandon"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, decide(test.facts), cmp.AllowUnexported(choice{})); diff != "" {

@@ -10,58 +10,59 @@ import (
 	"github.com/drover-dev/drover/internal/workload"
 )
 
-// facts are what a reconcile found out, and all that its choice depends on.
+// facts are the input of decisions and of the status.
 type facts struct {
 	now  time.Time
 	spec *packagesv1.PackageBundleControllerSpec
-	// status is that of the last reconcile.
+	// status is the status of the last reconcile.
 	status *packagesv1.PackageBundleControllerStatus
 	name   string
-	// identity spreads questions of many objects over time.
+	// identity spreads the checks of many objects over time.
 	identity string
 
-	// elsewhere says that the object is where nobody looks at it.
-	elsewhere bool
-	deleting  time.Time
-	// held says that the object has a finalizer, so that something of it may be on the cluster.
-	held      bool
-	abandoned bool
+	// ignored is set for objects in other namespaces.
+	ignored  bool
+	deleting time.Time
+	// hasFinalizer is set if copies may be on the cluster.
+	hasFinalizer bool
+	abandoned    bool
 
 	cluster   client.ObjectKey
 	connected *workload.Cluster
-	// unreachable is why there is no connection, or why the cluster did not answer; nil if it did.
+	// unreachable is why the cluster can't be reached, nil if it can.
 	unreachable *problem
-	// gone says that the Cluster is not there.
+	// gone is set if the Cluster doesn't exist.
 	gone bool
-	// unasked says that it is not known which version the cluster has now.
-	unasked bool
-	// version is the last that was heard, such as 1.36.
+	// versionStale is set if the version must be queried.
+	versionStale bool
+	// version is the last known version, such as 1.36.
 	version string
 
-	// place is what the newest bundle is looked for under, empty if the version is not known, and access how it is opened.
-	place, access string
-	look, fetch   look
-	// activePlace is the same for the active bundle.
+	// place identifies the newest bundle, and is empty if the version is unknown; access identifies the
+	// credentials for it.
+	place, access            string
+	latestCheck, activeCheck check
+	// activePlace identifies the active bundle.
 	activePlace string
 
-	// active and latest are nil if they are not here.
+	// active and latest are nil if they don't exist.
 	active, latest *packagesv1.PackageBundle
-	// activeFault and latestFault are why they can't be used.
+	// activeFault and latestFault are the reasons why they can't be used.
 	activeFault, latestFault error
-	// installed are the packages on the cluster, by the names that bundles have for them.
+	// installed are the names of the packages on the cluster.
 	installed []string
 
 	credentials credentials
 }
 
-// problem is why something is not as it should be.
+// problem is a reason and message for a condition.
 type problem struct {
 	reason, message string
-	// after is when that may have changed, if nothing will tell.
+	// after is when to retry, if no event triggers it.
 	after time.Duration
 }
 
-// newer says that one bundle comes after another. What has no proper name never does.
+// newer reports whether bundle a is newer than b. An invalid name is never newer.
 func newer(a, b string) bool {
 	x, err := bundle.ParseName(a)
 	if err != nil {
@@ -71,7 +72,7 @@ func newer(a, b string) bool {
 	return err != nil || x.Compare(y) > 0
 }
 
-// interval is how often newer bundles are looked for.
+// interval is the time between checks for newer bundles.
 func (f *facts) interval() time.Duration {
 	if d := f.spec.UpgradeCheckInterval.Duration; d > 0 {
 		return max(d, minInterval)
@@ -79,7 +80,7 @@ func (f *facts) interval() time.Duration {
 	return defaultInterval
 }
 
-// retry is how soon that is tried again. What never worked is tried sooner, since somebody waits for it.
+// retry is the time until a failed check is repeated. It is shorter until the first success.
 func (f *facts) retry() time.Duration {
 	d := f.spec.UpgradeCheckShortInterval.Duration
 	if d <= 0 {
@@ -91,5 +92,5 @@ func (f *facts) retry() time.Duration {
 	return max(d, minInterval)
 }
 
-// ready says that the cluster answered lately and told its version.
-func (f *facts) ready() bool { return f.unreachable == nil && !f.unasked && f.version != "" }
+// ready reports whether the cluster is reachable and its version is known.
+func (f *facts) ready() bool { return f.unreachable == nil && !f.versionStale && f.version != "" }

@@ -42,6 +42,7 @@ import (
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/operation"
+	kit "github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 	"github.com/drover-dev/drover/internal/registry/bundle/source"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
@@ -163,7 +164,7 @@ func startShared(t *testing.T) {
 	}
 	config, requests := rest.CopyConfig(server.Config), &atomic.Int64{}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, requests} })
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	mgr, err := kit.NewManager(config, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 	})
@@ -179,7 +180,7 @@ func startShared(t *testing.T) {
 	}
 	c := &Controller{
 		Client: mgr.GetClient(), Secrets: NewSecrets(mgr.GetCache(), mgr.GetAPIReader()), Source: p.bundles, Keys: keys(t, p.key), Version: "v0.5.0",
-		Limits: operation.Limits{Total: 8, PerCluster: 4}, WayOut: 3 * time.Second, Events: p.events, Clock: clock.RealClock{},
+		Limits: operation.Limits{Total: 8, PerCluster: 4}, DeletionTimeout: 3 * time.Second, Events: p.events, Clock: clock.RealClock{},
 	}
 	p.controller = c
 	c.Clusters = workload.New(p.ways, workload.Options{Notify: c.Notice, RequestTimeout: time.Second})
@@ -442,13 +443,13 @@ func (w *world) pretend() *atomic.Value {
 	w.Helper()
 	minor := &atomic.Value{}
 	minor.Store("36")
-	w.front.Config = workloadtest.Before(w, w.front.Config, func(behind *httputil.ReverseProxy) http.Handler {
+	w.front.Config = workloadtest.Before(w, w.front.Config, func(olderVersion *httputil.ReverseProxy) http.Handler {
 		return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/version" {
 				fmt.Fprintf(out, `{"major": "1", "minor": %q}`, minor.Load())
 				return
 			}
-			behind.ServeHTTP(out, r)
+			olderVersion.ServeHTTP(out, r)
 		})
 	})
 	return minor

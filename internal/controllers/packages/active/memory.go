@@ -11,28 +11,29 @@ import (
 	"github.com/drover-dev/drover/internal/workload"
 )
 
-// knowledge is what was found out about one cluster. It is lost with the process: what matters is in the status, and the rest is asked again.
+// knowledge is what is known about one cluster. It is lost when the process ends: the status contains
+// what matters, and the rest is queried again.
 type knowledge struct {
-	// through is the connection that the version was asked through; nil if it must be asked again.
-	through *workload.Cluster
-	version string
-	unheard error
-	// heard is when it was asked.
-	heard time.Time
+	// through is the connection of the last version query; nil if the version must be queried again.
+	through    *workload.Cluster
+	version    string
+	versionErr error
+	// queriedAt is the time of the query.
+	queriedAt time.Time
 
-	look look
-	// fetch is a look for the active bundle.
-	fetch look
+	latestCheck check
+	// activeCheck is the check for the active bundle.
+	activeCheck check
 
 	copied copied
 }
 
-// look is how a question to a registry ended.
-type look struct {
-	// place is what was asked for, and access with which credentials.
+// check is the result of checking a registry for a bundle.
+type check struct {
+	// place identifies the bundle, and access the credentials.
 	place, access string
 	at            time.Time
-	// name is that of the bundle.
+	// name is the name of the bundle.
 	name    string
 	err     error
 	refused bool
@@ -65,12 +66,12 @@ func (m *memory) update(key client.ObjectKey, change func(*knowledge)) {
 	change(m.known[key])
 }
 
-// lost notes that a copy is gone.
-func (m *memory) lost(key client.ObjectKey, at spot) {
+// lost records that a copy was deleted.
+func (m *memory) lost(key client.ObjectKey, at secretKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if k := m.known[key]; k != nil {
-		k.copied.written = maps.Clone(k.copied.written) // others may be reading it
+		k.copied.written = maps.Clone(k.copied.written) // reconciles may be reading it
 		delete(k.copied.written, at)
 	}
 }
@@ -81,21 +82,21 @@ func (m *memory) forget(key client.ObjectKey) {
 	delete(m.known, key)
 }
 
-// waiting are those who have found out that a bundle is there, and may not have said so yet.
+// waiting returns the objects whose checks found a bundle.
 func (m *memory) waiting(bundle string) []client.ObjectKey {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []client.ObjectKey
 	for key, k := range m.known {
-		if k.look.name == bundle || k.fetch.name == bundle {
+		if k.latestCheck.name == bundle || k.activeCheck.name == bundle {
 			out = append(out, key)
 		}
 	}
 	return out
 }
 
-// behind says that a version is older than another.
-func behind(version, other string) bool {
+// olderVersion reports whether a resource version is older than another.
+func olderVersion(version, other string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, other)
 	return err == nil && order < 0
 }

@@ -14,16 +14,16 @@ import (
 
 var (
 	checks = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "drover_packages_bundle_checks_total", Help: "Looks for bundles on behalf of clusters, by how they ended: known, new, refused, failed.",
+		Name: "drover_packages_bundle_checks_total", Help: "Checks for bundles by result: known, new, refused, failed.",
 	}, []string{"result"})
 	activations = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "drover_packages_bundle_activations_total", Help: "Bundles that were made active without a user asking for them by name.",
+		Name: "drover_packages_bundle_activations_total", Help: "Bundles activated by the upgrade policy or because none was selected.",
 	})
 	copiedTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "drover_packages_credential_writes_total", Help: "Secrets with credentials written and removed, here and on clusters.",
+		Name: "drover_packages_credential_writes_total", Help: "Secrets with credentials written and deleted, locally and on clusters.",
 	}, []string{"where", "action"})
 	abandoned = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "drover_packages_credentials_abandoned_total", Help: "Clusters that credentials were left on because they did not answer.",
+		Name: "drover_packages_credentials_abandoned_total", Help: "Unreachable clusters that credentials were left on.",
 	})
 )
 
@@ -41,7 +41,7 @@ func count(err error, created bool) {
 	}
 }
 
-// states counts PackageBundleControllers when somebody asks, from the cache.
+// states counts PackageBundleControllers by state when metrics are collected.
 type states struct {
 	reader client.Reader
 	info   *prometheus.Desc
@@ -51,10 +51,10 @@ func newStates(reader client.Reader) *states {
 	return &states{reader: reader, info: prometheus.NewDesc("drover_packages_controllers", "PackageBundleControllers by state.", []string{"state"}, nil)}
 }
 
-// Describe is of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (s *states) Describe(to chan<- *prometheus.Desc) { to <- s.info }
 
-// Collect is of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (s *states) Collect(to chan<- prometheus.Metric) {
 	list := &packagesv1.PackageBundleControllerList{}
 	if err := s.reader.List(context.Background(), list, client.InNamespace(packagesv1.Namespace), client.UnsafeDisableDeepCopy); err != nil {

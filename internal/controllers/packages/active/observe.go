@@ -17,40 +17,42 @@ import (
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/model/target"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 	"github.com/drover-dev/drover/internal/workload"
 )
 
-// observe finds out everything that the choice depends on. It makes no request to a cluster or a registry.
-func (v *visit) observe(ctx context.Context) (facts, error) {
-	o := v.object
-	f := facts{
-		now: v.Clock.Now(), spec: &o.Spec, status: v.before.Status.DeepCopy(), name: o.Name, identity: string(o.UID),
-		elsewhere: o.Namespace != packagesv1.Namespace,
-		held:      controllerutil.ContainsFinalizer(o, packagesv1.ControllerFinalizer),
-		abandoned: o.Annotations[packagesv1.AbandonAnnotation] == "true",
+// observe gathers the facts that decisions depend on. It makes no request to a cluster or a registry.
+func observe(ctx context.Context, v *visit) error {
+	o := v.Object
+	f := &v.facts
+	*f = facts{
+		now: v.Clock.Now(), spec: &o.Spec, status: o.Status.DeepCopy(), name: o.Name, identity: string(o.UID),
+		ignored:      o.Namespace != packagesv1.Namespace,
+		hasFinalizer: controllerutil.ContainsFinalizer(o, packagesv1.ControllerFinalizer),
+		abandoned:    o.Annotations[packagesv1.AbandonAnnotation] == "true",
 	}
 	if o.DeletionTimestamp != nil {
 		f.deleting = o.DeletionTimestamp.Time
 	}
-	if f.elsewhere {
-		return f, nil
+	if f.ignored {
+		return nil
 	}
-	known := v.memory.of(v.key())
+	known := v.memory.of(v.Key())
 	for _, step := range []func(context.Context, *facts, *knowledge) error{
 		v.observeCluster, v.observePackages, v.observeCredentials, v.observeBundles,
 	} {
-		if err := step(ctx, &f, &known); err != nil {
-			return f, err
+		if err := step(ctx, f, &known); err != nil {
+			return err
 		}
 	}
-	return f, nil
+	return nil
 }
 
-// observeCluster finds the Cluster, the connection to it, and what it said last.
+// observeCluster finds the Cluster, the connection to it, and its last known version.
 func (v *visit) observeCluster(ctx context.Context, f *facts, known *knowledge) error {
-	f.version = v.before.Status.KubernetesVersion
+	f.version = v.Before().Status.KubernetesVersion
 	cluster, err := v.findCluster(ctx)
 	unknown, ambiguous := (*target.UnknownError)(nil), (*target.AmbiguousError)(nil)
 	switch {
@@ -67,7 +69,7 @@ func (v *visit) observeCluster(ctx context.Context, f *facts, known *knowledge) 
 	}
 	f.cluster = client.ObjectKeyFromObject(cluster)
 	if !ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, true) {
-		f.unreachable = unreachable(0, "the control plane of Cluster %q is not initialized", f.cluster)
+		f.unreachable = unreachable(0, "Control plane of Cluster %q is not initialized", f.cluster)
 		return nil
 	}
 	connection, err := v.Clusters.Get(ctx, f.cluster)
@@ -76,46 +78,48 @@ func (v *visit) observeCluster(ctx context.Context, f *facts, known *knowledge) 
 		return nil
 	}
 	f.connected = connection
-	v.hear(f, known)
+	v.observeVersion(f, known)
 	return nil
 }
 
-// forgetConnection closes what leads to a cluster that is gone.
+// forgetConnection closes the connection to a cluster that is gone.
 func (v *visit) forgetConnection(known *knowledge) {
 	if known.through != nil {
 		v.Clusters.Forget(known.through.Key())
-		v.memory.update(v.key(), func(k *knowledge) { k.through = nil })
+		v.memory.update(v.Key(), func(k *knowledge) { k.through = nil })
 	}
 }
 
-// hear says what is known through the present connection. After a silence somebody must ask, and whoever was given the connection is the one.
-func (v *visit) hear(f *facts, known *knowledge) {
+// observeVersion reports what is known through the current connection. If the connection was silent
+// before, the version must be queried again.
+func (v *visit) observeVersion(f *facts, known *knowledge) {
 	_, silent := f.connected.Busy()
 	switch {
 	case known.through != f.connected || silent:
-		f.unasked = true
-	case known.unheard != nil:
-		f.unreachable = unreachable(0, "Cluster %q does not answer: %v", f.cluster, known.unheard)
+		f.versionStale = true
+	case known.versionErr != nil:
+		f.unreachable = unreachable(0, "Cluster %q is unreachable: %v", f.cluster, known.versionErr)
 		var over bool
-		over, f.unreachable.after = elapsed(f.now, known.heard, askRetry)
-		f.unasked = over
+		over, f.unreachable.after = elapsed(f.now, known.queriedAt, askRetry)
+		f.versionStale = over
 	default:
 		f.version = known.version
-		f.unasked, _ = elapsed(f.now, known.heard, max(f.interval(), askAgain))
+		f.versionStale, _ = elapsed(f.now, known.queriedAt, max(f.interval(), askAgain))
 	}
 }
 
 func unreachable(after time.Duration, format string, args ...any) *problem {
-	return &problem{reason: packagesv1.UnreachableReason, message: bound(fmt.Sprintf(format, args...)), after: after}
+	return &problem{reason: packagesv1.UnreachableReason, message: text.Truncate(fmt.Sprintf(format, args...)), after: after}
 }
 
-// unavailable is why there is no connection. That there is one again is an event, but for a cluster that does not answer.
+// unavailable explains why there is no connection. A new connection triggers a reconcile, except for a
+// cluster that is unreachable.
 func (v *visit) unavailable(key client.ObjectKey, err error) *problem {
 	silent := &workload.UnreachableError{}
 	switch {
 	case errors.As(err, &silent):
-		// A message with a time in it would be a new one each time.
-		return unreachable(max(silent.Until.Sub(v.Clock.Now()), time.Second), "Cluster %q does not answer: %v", key, silent.Cause)
+		// The message must not contain the time, or it would change with every attempt.
+		return unreachable(max(silent.Until.Sub(v.Clock.Now()), time.Second), "Cluster %q is unreachable: %v", key, silent.Cause)
 	case errors.Is(err, clustercache.ErrClusterNotConnected):
 		return unreachable(0, "Cluster %q is not connected", key)
 	default:
@@ -125,14 +129,14 @@ func (v *visit) unavailable(key client.ObjectKey, err error) *problem {
 
 func (v *visit) findCluster(ctx context.Context) (*clusterv1.Cluster, error) {
 	list := &clusterv1.ClusterList{}
-	if err := v.Client.List(ctx, list, client.MatchingFields{byName: v.object.Name}); err != nil {
+	if err := v.Client.List(ctx, list, client.MatchingFields{byName: v.Object.Name}); err != nil {
 		return nil, fmt.Errorf("listing Clusters: %w", err)
 	}
 	found := make([]types.NamespacedName, 0, len(list.Items))
 	for i := range list.Items {
 		found = append(found, client.ObjectKeyFromObject(&list.Items[i]))
 	}
-	key, err := target.Cluster(v.object.Name, v.object.Spec.ClusterNamespace, found)
+	key, err := target.Cluster(v.Object.Name, v.Object.Spec.ClusterNamespace, found)
 	if err != nil {
 		return nil, err
 	}
@@ -141,10 +145,10 @@ func (v *visit) findCluster(ctx context.Context) (*clusterv1.Cluster, error) {
 			return &list.Items[i], nil
 		}
 	}
-	return nil, fmt.Errorf("choosing Cluster %q among %d", key, len(found))
+	return nil, fmt.Errorf("selecting Cluster %q among %d", key, len(found))
 }
 
-// observePackages finds what is installed on the cluster.
+// observePackages lists the packages on the cluster.
 func (v *visit) observePackages(ctx context.Context, f *facts, _ *knowledge) error {
 	if f.cluster.Name == "" {
 		return nil
@@ -162,14 +166,14 @@ func (v *visit) observePackages(ctx context.Context, f *facts, _ *knowledge) err
 	return nil
 }
 
-// observeBundles finds the bundles that are here, and what was found out about others.
+// observeBundles reads the active and latest bundles and the results of earlier checks.
 func (v *visit) observeBundles(ctx context.Context, f *facts, known *knowledge) error {
 	if tag, err := bundle.LatestTag(f.version); err == nil {
 		f.place = v.place(tag)
 	}
-	f.look, f.fetch = known.look, known.fetch
-	if f.look.place == "" {
-		f.look = v.recall(f.place)
+	f.latestCheck, f.activeCheck = known.latestCheck, known.activeCheck
+	if f.latestCheck.place == "" {
+		f.latestCheck = v.recall(f.place)
 	}
 	if f.spec.ActiveBundle != "" {
 		f.activePlace = v.place(f.spec.ActiveBundle)
@@ -182,24 +186,25 @@ func (v *visit) observeBundles(ctx context.Context, f *facts, known *knowledge) 
 	return err
 }
 
-// place names a bundle of the registry that the spec says.
+// place identifies a bundle in the registry of the spec.
 func (v *visit) place(tag string) string {
-	return v.object.Spec.Registry() + " " + v.object.Spec.Repository() + ":" + tag
+	return v.Object.Spec.Registry() + " " + v.Object.Spec.Repository() + ":" + tag
 }
 
-// recall makes a look out of the status, so that a manager that starts does not ask for all that the last one knew. What failed is tried again.
-func (v *visit) recall(place string) look {
-	s := &v.before.Status
+// recall restores the last successful check from the status, so that a restarted manager doesn't check
+// all registries again.
+func (v *visit) recall(place string) check {
+	s := &v.Before().Status
 	if s.Spec == nil || s.LastCheck == nil || s.LatestBundle == "" || !isTrue(s.Conditions, packagesv1.RegistryReachable) {
-		return look{}
+		return check{}
 	}
-	if s.Spec.Registry() != v.object.Spec.Registry() || s.Spec.Repository() != v.object.Spec.Repository() {
-		return look{}
+	if s.Spec.Registry() != v.Object.Spec.Registry() || s.Spec.Repository() != v.Object.Spec.Repository() {
+		return check{}
 	}
-	return look{place: place, at: s.LastCheck.Time, name: s.LatestBundle}
+	return check{place: place, at: s.LastCheck.Time, name: s.LatestBundle}
 }
 
-// bundle returns one that is here, and why it can't be used.
+// bundle returns a PackageBundle and the reason why it can't be used, if there is one.
 func (v *visit) bundle(ctx context.Context, name string) (*packagesv1.PackageBundle, error, error) {
 	if name == "" {
 		return nil, nil, nil
@@ -214,13 +219,13 @@ func (v *visit) bundle(ctx context.Context, name string) (*packagesv1.PackageBun
 	return b, v.usable(b), nil
 }
 
-// edition is a version of a bundle.
+// edition identifies a version of a PackageBundle.
 type edition struct {
 	uid     types.UID
 	version string
 }
 
-// usable says why a bundle can't be used. A signature is checked once for each version of a bundle.
+// usable returns the reason why a bundle can't be used. It verifies the signature once per edition.
 func (c *Controller) usable(b *packagesv1.PackageBundle) error {
 	which := edition{b.UID, b.ResourceVersion}
 	found, ok := c.verdicts.Get(which)
@@ -234,10 +239,11 @@ func (c *Controller) usable(b *packagesv1.PackageBundle) error {
 	return bundle.CheckVersion(b, c.Version)
 }
 
-// verdict is what was found out about a signature.
+// verdict is the cached result of a verification.
 type verdict struct{ err error }
 
-// minor is a version as bundles have it. Some servers put a plus behind the minor, and some say nothing but the whole of it.
+// minor returns the minor version in the notation of bundles. Some servers append a plus to the minor,
+// and some report only the full version.
 func minor(info *version.Info) string {
 	first, second := info.Major, info.Minor
 	if first == "" || second == "" {

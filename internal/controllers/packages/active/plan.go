@@ -14,52 +14,52 @@ import (
 
 var namespacesWatch = workload.Watch{Resource: corev1.SchemeGroupVersion.WithResource("namespaces")}
 
-// copiesWatch is for the copies on one cluster.
+// copiesWatch selects the copies on one cluster.
 func copiesWatch(cluster string) workload.Watch {
 	return workload.Watch{Resource: corev1.SchemeGroupVersion.WithResource("secrets"), Selector: copyLabel + "=" + cluster}
 }
 
-// copied is what was done on a cluster, through one connection.
+// copied is what was done on a cluster through one connection.
 type copied struct {
 	through *workload.Cluster
-	written map[spot]mark
-	// others are places where somebody else has a Secret of that name, with the edition that was to go there.
-	others    map[spot]string
+	written map[secretKey]writtenCopy
+	// others are existing Secrets of others with the name of a copy, and the stamp of that copy.
+	others    map[secretKey]string
 	err       error
 	at        time.Time
 	withdrawn bool
 }
 
-// mark is what was written, and when.
-type mark struct {
+// writtenCopy is a copy that was written, and when.
+type writtenCopy struct {
 	stamp, version string
 	at             time.Time
 }
 
-// present is a copy as the cluster's watch tells it.
+// present is a copy as the watch of the cluster reports it.
 type present struct{ stamp, version string }
 
-// plan is what to do on a cluster.
-type plan struct{ write, remove []spot }
+// plan lists the Secrets to write and delete on a cluster.
+type plan struct{ write, remove []secretKey }
 
 func (p plan) empty() bool { return len(p.write) == 0 && len(p.remove) == 0 }
 
-// situation is all that a plan depends on.
+// situation is the input of a plan.
 type situation struct {
 	now time.Time
-	// wanted are editions by place.
-	wanted map[spot]string
-	there  map[spot]present
+	// wanted are the stamps of the wanted copies.
+	wanted map[secretKey]string
+	there  map[secretKey]present
 	copied copied
-	// exists says that there is such a namespace on the cluster.
+	// exists reports whether a namespace exists on the cluster.
 	exists func(namespace string) bool
 }
 
-// makePlan compares.
+// makePlan compares the wanted with the existing copies.
 func makePlan(s situation) plan {
 	var p plan
 	for _, at := range sorted(s.wanted) {
-		if !s.fine(at) {
+		if !s.upToDate(at) {
 			p.write = append(p.write, at)
 		}
 	}
@@ -71,29 +71,30 @@ func makePlan(s situation) plan {
 	return p
 }
 
-// fine says that a place has what it should have, or can't. What was just written counts, although the watch does not tell it yet; what
-// somebody else has changed since is written again; and what somebody else has made is left alone.
-func (s *situation) fine(at spot) bool {
+// upToDate reports whether a copy needs no write: it exists unchanged, was just written, belongs to
+// others, or its namespace doesn't exist.
+func (s *situation) upToDate(at secretKey) bool {
 	wanted := s.wanted[at]
 	there, is := s.there[at]
 	wrote := s.copied.written[at]
 	was := wrote.stamp == wanted
 	if is {
-		return was && there.stamp == wanted && !behind(wrote.version, there.version)
+		return was && there.stamp == wanted && !olderVersion(wrote.version, there.version)
 	}
-	return was && s.now.Sub(wrote.at) < settle || s.copied.others[at] == wanted || !s.room(at.namespace)
+	return was && s.now.Sub(wrote.at) < watchLag || s.copied.others[at] == wanted || !s.namespaceExists(at.namespace)
 }
 
-// room says that there is a namespace, or that it can be made.
-func (s *situation) room(namespace string) bool {
+// namespaceExists reports whether a namespace exists or can be created.
+func (s *situation) namespaceExists(namespace string) bool {
 	return namespace == packagesv1.Namespace || s.exists(namespace)
 }
 
-// observeCopies looks at what the cluster's watches tell. A cluster that neither needs nor has credentials is not watched.
+// observeCopies plans the copies on the cluster. Clusters that neither need nor have credentials are not
+// watched.
 func (v *visit) observeCopies(f *facts, known *knowledge) {
 	c := &f.credentials
 	wanted := c.wanted()
-	if len(wanted) == 0 && !f.held {
+	if len(wanted) == 0 && !f.hasFinalizer {
 		return
 	}
 	copies, namespaces := f.connected.Follow(copiesWatch(f.name)), f.connected.Follow(namespacesWatch)
@@ -105,9 +106,9 @@ func (v *visit) observeCopies(f *facts, known *knowledge) {
 	if done.through != f.connected {
 		done = copied{}
 	}
-	there := map[spot]present{}
+	there := map[secretKey]present{}
 	for _, o := range copies.All() {
-		there[spot{o.Namespace, o.Name}] = present{stamp: o.Annotations[stampAnnotation], version: o.ResourceVersion}
+		there[secretKey{o.Namespace, o.Name}] = present{stamp: o.Annotations[stampAnnotation], version: o.ResourceVersion}
 	}
 	c.plan = makePlan(situation{now: f.now, wanted: wanted, there: there, copied: done, exists: func(name string) bool {
 		return alive(namespaces.Get("", name))

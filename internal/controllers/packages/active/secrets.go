@@ -12,13 +12,14 @@ import (
 	"github.com/drover-dev/drover/internal/base/contents"
 )
 
-// Secrets reads Secrets of the management plane, each version of one once.
+// Secrets reads Secrets of the management plane, each version once.
 type Secrets struct {
 	metadata client.Reader
 	store    *contents.Store
 }
 
-// NewSecrets returns one that knows which version is the newest from metadata, which comes from watches, and asks live for what is in it.
+// NewSecrets returns Secrets that get the current version from metadata, which is watched, and the
+// content from live.
 func NewSecrets(metadata, live client.Reader) *Secrets {
 	return &Secrets{metadata, contents.New(metadata, live)}
 }
@@ -43,7 +44,7 @@ func (s *Secrets) Namespace(ctx context.Context, name string) (*metav1.PartialOb
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("reading the metadata of namespace %q: %w", name, err)
+		return nil, fmt.Errorf("reading namespace %q: %w", name, err)
 	}
 	return o, nil
 }

@@ -31,18 +31,18 @@ import (
 
 const name = "packagebundlecontroller"
 
-// keepVerdicts is more bundles than a plane has.
+// keepVerdicts is larger than the number of bundles on a plane.
 const keepVerdicts = 256
 
-// Indexes: Clusters by their names, and Packages by the Cluster that they are on.
+// Names of indexes: Clusters by name, and Packages by Cluster.
 const (
 	byName   = "packages.active.name"
 	byTarget = "packages.active.target"
 )
 
-// Connections are what the controller needs of Cluster API's wiring.
+// Connections are the sources of events that Cluster API and the manager provide.
 type Connections struct {
-	// Clusters tells when a cluster was connected to, and when that was lost.
+	// Clusters reports new and lost connections to clusters.
 	Clusters interface {
 		GetClusterSource(name string, to func(context.Context, client.Object) []ctrlreconcile.Request, o ...clustercache.GetClusterSourceOption) crsource.Source
 	}
@@ -61,7 +61,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, con
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &packagesv1.Package{}, byTarget, targetKey); err != nil {
 		return fmt.Errorf("indexing Packages by Cluster: %w", err)
 	}
-	c.asks, c.looks, c.copies = operation.New(ctx, c.Limits, c.wake), operation.New(ctx, c.Limits, c.wake), operation.New(ctx, c.Limits, c.wake)
+	c.versionQueries, c.bundleChecks, c.copies = operation.New(ctx, c.Limits, c.wake), operation.New(ctx, c.Limits, c.wake), operation.New(ctx, c.Limits, c.wake)
 	c.verdicts = lru.New(keepVerdicts)
 	toCluster := handler.EnqueueRequestsFromMapFunc(ofCluster)
 	b := ctrl.NewControllerManagedBy(mgr).
@@ -84,14 +84,14 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, con
 	return b.Complete(c)
 }
 
-// wake makes the controller look at an object again.
+// wake triggers a reconcile.
 func (c *Controller) wake(key client.ObjectKey) {
 	if q := c.queue.Load(); q != nil {
 		(*q).Add(ctrlreconcile.Request{NamespacedName: key})
 	}
 }
 
-// Notice is told what changed on clusters.
+// Notice handles a change on a cluster.
 func (c *Controller) Notice(e workload.Event) {
 	key := client.ObjectKey{Namespace: packagesv1.Namespace, Name: e.Cluster.Name}
 	switch {
@@ -99,7 +99,7 @@ func (c *Controller) Notice(e workload.Event) {
 	case e.Resource == copiesWatch("").Resource && e.Object == nil:
 	case e.Resource == copiesWatch("").Resource && e.Object.Labels[copyLabel] == e.Cluster.Name:
 		if e.Deleted {
-			c.memory.lost(key, spot{e.Object.Namespace, e.Object.Name})
+			c.memory.lost(key, secretKey{e.Object.Namespace, e.Object.Name})
 		}
 	default:
 		return
@@ -120,7 +120,7 @@ func ofPackage(_ context.Context, o client.Object) []ctrlreconcile.Request {
 	return nil
 }
 
-// ofControlPlane also makes the version be asked for again.
+// ofControlPlane also makes the next reconcile query the version again.
 func (c *Controller) ofControlPlane(_ context.Context, o client.Object) []ctrlreconcile.Request {
 	cluster := o.GetLabels()[clusterv1.ClusterNameLabel]
 	if cluster == "" {
@@ -131,7 +131,7 @@ func (c *Controller) ofControlPlane(_ context.Context, o client.Object) []ctrlre
 	return requests
 }
 
-// ofSecret leads from the Secrets that credentials are made of to those who use them.
+// ofSecret maps a Secret with credentials to the PackageBundleControllers that use it.
 func (c *Controller) ofSecret(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 	switch o.GetName() {
 	case mirror.Secret, mirror.Credentials, CloudSecret:
@@ -144,7 +144,7 @@ func (c *Controller) ofSecret(ctx context.Context, o client.Object) []ctrlreconc
 	if o.GetNamespace() != packagesv1.Namespace {
 		return nil
 	}
-	return c.those(ctx, func(*packagesv1.PackageBundleController) bool { return true })
+	return c.selected(ctx, func(*packagesv1.PackageBundleController) bool { return true })
 }
 
 func ofNamespace(_ context.Context, o client.Object) []ctrlreconcile.Request {
@@ -154,12 +154,12 @@ func ofNamespace(_ context.Context, o client.Object) []ctrlreconcile.Request {
 	return nil
 }
 
-// ofBundle leads from a bundle to those who use it, or wait for it.
+// ofBundle maps a bundle to the PackageBundleControllers that use it or wait for it.
 func (c *Controller) ofBundle(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 	if o.GetNamespace() != packagesv1.Namespace {
 		return nil
 	}
-	out := c.those(ctx, func(p *packagesv1.PackageBundleController) bool {
+	out := c.selected(ctx, func(p *packagesv1.PackageBundleController) bool {
 		return p.Spec.ActiveBundle == o.GetName() || p.Status.LatestBundle == o.GetName()
 	})
 	for _, key := range c.memory.waiting(o.GetName()) {
@@ -168,21 +168,21 @@ func (c *Controller) ofBundle(ctx context.Context, o client.Object) []ctrlreconc
 	return out
 }
 
-func (c *Controller) those(ctx context.Context, concerned func(*packagesv1.PackageBundleController) bool) []ctrlreconcile.Request {
+func (c *Controller) selected(ctx context.Context, match func(*packagesv1.PackageBundleController) bool) []ctrlreconcile.Request {
 	list := &packagesv1.PackageBundleControllerList{}
 	if err := c.Client.List(ctx, list, client.InNamespace(packagesv1.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the cache has stopped
 	}
 	var out []ctrlreconcile.Request
 	for i := range list.Items {
-		if concerned(&list.Items[i]) {
+		if match(&list.Items[i]) {
 			out = append(out, ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}
 	return out
 }
 
-// targetKey is where a Package is.
+// targetKey is the index key of a Package: the Cluster that it is on.
 func targetKey(o client.Object) []string {
 	p, ok := o.(*packagesv1.Package)
 	if !ok || p.Status.Target == nil {
@@ -191,7 +191,7 @@ func targetKey(o client.Object) []string {
 	return []string{client.ObjectKey{Namespace: p.Status.Target.ClusterNamespace, Name: p.Status.Target.Cluster}.String()}
 }
 
-// targetChanged lets through what moves a Package, or makes it another.
+// targetChanged passes updates that change the target or the name of a package.
 func targetChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, ok := e.ObjectOld.(*packagesv1.Package)
@@ -204,7 +204,7 @@ func targetChanged() predicate.Predicate {
 	}}
 }
 
-// clusterChanged lets through what can change the choice: whether a Cluster is there, and initialized.
+// clusterChanged passes new and deleted Clusters, and those that are initialized.
 func clusterChanged() predicate.Predicate {
 	initialized := func(o client.Object) bool {
 		c, ok := o.(*clusterv1.Cluster)
@@ -213,7 +213,7 @@ func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return initialized(e.ObjectOld) != initialized(e.ObjectNew) }}
 }
 
-// versionChanged lets through that a control plane was upgraded.
+// versionChanged passes upgrades of control planes.
 func versionChanged() predicate.Predicate {
 	version := func(o client.Object) string {
 		if c, ok := o.(*controlplanev1.KubeadmControlPlane); ok {

@@ -28,6 +28,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
@@ -73,7 +74,7 @@ func downloaded(b *packagesv1.PackageBundle) {
 	b.Annotations[packagesv1.DownloadedAnnotation] = "registry.test/bundles:latest"
 }
 
-func TestJudge(t *testing.T) {
+func TestVerify(t *testing.T) {
 	key, keys := newKey(t)
 	for name, test := range map[string]struct {
 		bundle    *packagesv1.PackageBundle
@@ -88,21 +89,21 @@ func TestJudge(t *testing.T) {
 		},
 		"badly named": {signed(t, key, "newest"), "invalid", "", ""},
 		"too new": {
-			signed(t, key, "v1-36-1", func(b *packagesv1.PackageBundle) { b.Spec.MinVersion = "v9.0.0" }), "controller upgrade required", "", "needs Drover v9.0.0",
+			signed(t, key, "v1-36-1", func(b *packagesv1.PackageBundle) { b.Spec.MinVersion = "v9.0.0" }), "controller upgrade required", "", "requires Drover v9.0.0",
 		},
 		"too new and changed": {
 			signed(t, key, "v1-36-1", func(b *packagesv1.PackageBundle) { b.Spec.MinVersion, b.Spec.Packages[0].Name = "v9.0.0", "bye" }),
-			"controller upgrade required", "The signature is invalid", "needs Drover v9.0.0",
+			"controller upgrade required", "The signature is invalid", "requires Drover v9.0.0",
 		},
 		"elsewhere":     {signed(t, key, "v1-36-1", func(b *packagesv1.PackageBundle) { b.Namespace = "default" }), "ignored", "", ""},
 		"of a download": {signed(t, key, "v1-36-1", downloaded), "available", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := judge(test.bundle, keys, "v1.0.0")
-			if v.state != test.state || !says(v.signature, test.signature) || !says(v.version, test.version) {
-				t.Errorf("judge() = %+v", v)
+			f := verify(test.bundle, keys, "v1.0.0")
+			if f.state() != test.state || !says(f.signature, test.signature) || !says(f.version, test.version) {
+				t.Errorf("verify() = %+v, state %q", f, f.state())
 			}
-			report(test.bundle, v)
+			report(test.bundle, f)
 			ready := meta.IsStatusConditionTrue(test.bundle.Status.Conditions, packagesv1.Ready)
 			if ready != (test.state == packagesv1.BundleAvailable) {
 				t.Errorf("conditions %+v", test.bundle.Status.Conditions)
@@ -111,7 +112,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// says that an error has words in it, or that there is neither.
+// says reports whether an error contains words, or whether both are empty.
 func says(err error, words string) bool {
 	if err == nil || words == "" {
 		return err == nil && words == ""
@@ -132,11 +133,11 @@ func TestSuperseded(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if !superseded("v1-37-1", all, 0) {
-		t.Error("the newest stays although none is to be kept")
+		t.Error("the newest bundle is kept although Keep is 0")
 	}
 }
 
-func TestBundlesThatNobodyUsesAreRemoved(t *testing.T) {
+func TestUnusedBundlesArePruned(t *testing.T) {
 	key, keys := newKey(t)
 	c := start(t, keys, 2)
 	ctx := t.Context()
@@ -175,7 +176,7 @@ func start(t *testing.T, keys bundle.Keys, keep int) client.Client {
 	scheme := runtime.NewScheme()
 	must(t, clientgoscheme.AddToScheme(scheme))
 	must(t, packagesv1.AddToScheme(scheme))
-	mgr, err := ctrl.NewManager(server.Config, ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := reconcile.NewManager(server.Config, ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
 	must(t, err)
 	c := &Controller{Client: mgr.GetClient(), Events: record.NewFakeRecorder(1000), Keys: keys, Version: "v1.0.0", Keep: keep}
 	must(t, c.SetupWithManager(mgr, controller.Options{}))

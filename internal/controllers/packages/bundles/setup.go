@@ -34,7 +34,8 @@ func registerMetrics() error {
 	return err
 }
 
-// SetupWithManager makes the controller listen to bundles and to who uses them.
+// SetupWithManager adds the controller, which watches bundles and the PackageBundleControllers that
+// use them.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	if err := registerMetrics(); err != nil {
 		return fmt.Errorf("registering metrics of controller %q: %w", name, err)
@@ -51,7 +52,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		Complete(c)
 }
 
-// choiceChanged lets through what makes another bundle used or unused.
+// choiceChanged passes updates that change which bundles are used.
 func choiceChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -63,12 +64,12 @@ func choiceChanged() predicate.Predicate {
 	}
 }
 
-// downloaded are the bundles that could be removed.
+// downloaded returns the bundles that may be pruned.
 func (c *Controller) downloaded(ctx context.Context, _ client.Object) []ctrlreconcile.Request {
 	return c.removable(ctx, func(string) bool { return true })
 }
 
-// older are those that a new bundle may supersede.
+// older returns the bundles that a new bundle may supersede.
 func (c *Controller) older(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 	is, err := bundle.ParseName(o.GetName())
 	if err != nil {

@@ -13,36 +13,37 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle/source"
 )
 
-// answer is what a cluster or a registry said.
+// answer is the result of a request to a cluster or a registry.
 type answer struct {
 	knowledge
 
-	// fetched says that the answer is about the active bundle.
+	// fetched is set if the answer is about the active bundle.
 	fetched bool
 }
 
-// ask asks the cluster for its version.
-func (v *visit) ask(f facts) {
+// startVersionQuery queries the version of the cluster.
+func (v *visit) startVersionQuery(f facts) {
 	through := f.connected
-	v.start(v.asks, f.cluster, func(context.Context) (any, error) {
+	v.start(v.versionQueries, f.cluster, func(context.Context) (any, error) {
 		out := &answer{knowledge: knowledge{through: through}}
 		info, err := through.Kubernetes().Discovery().ServerVersion()
-		out.heard, out.unheard = v.Clock.Now(), err
+		out.queriedAt, out.versionErr = v.Clock.Now(), err
 		if err == nil {
 			out.version = minor(info)
 			if known, err := through.Version(); err == nil && minor(known) != out.version {
-				through.Reset() // others ask the connection
+				through.Reset() // other users of the connection cache the version
 			}
 		}
 		return out, nil
 	})
 }
 
-// find gets a bundle and keeps it here: the newest for the cluster's version, or the one that is named.
-func (v *visit) find(f facts, place, named string) {
+// startBundleCheck downloads a bundle and creates its PackageBundle: the named one, or the newest for the
+// version of the cluster.
+func (v *visit) startBundleCheck(f facts, place, named string) {
 	tag := named
 	if named == "" {
-		tag, _ = bundle.LatestTag(f.version) // there is a place, so there is a tag
+		tag, _ = bundle.LatestTag(f.version) // a place implies a valid version
 	}
 	spec := f.spec
 	wanted := source.Wanted{
@@ -50,9 +51,9 @@ func (v *visit) find(f facts, place, named string) {
 	}
 	host, _ := v.Source.Host(spec.Registry())
 	version, access := f.version, f.access
-	v.start(v.looks, client.ObjectKey{Namespace: "registry", Name: host}, func(ctx context.Context) (any, error) {
-		found, created, err := v.keep(ctx, wanted, named, version)
-		l := look{place: place, access: access, at: v.Clock.Now(), err: err}
+	v.start(v.bundleChecks, client.ObjectKey{Namespace: "registry", Name: host}, func(ctx context.Context) (any, error) {
+		found, created, err := v.download(ctx, wanted, named, version)
+		l := check{place: place, access: access, at: v.Clock.Now(), err: err}
 		refused := (*refusedError)(nil)
 		l.refused = errors.As(err, &refused)
 		if found != nil {
@@ -61,22 +62,23 @@ func (v *visit) find(f facts, place, named string) {
 		count(err, created)
 		out := &answer{fetched: named != ""}
 		if out.fetched {
-			out.fetch = l
+			out.activeCheck = l
 		} else {
-			out.look = l
+			out.latestCheck = l
 		}
 		return out, nil
 	})
 }
 
-// refusedError says that there is a bundle, and that it can't be used.
+// refusedError is returned for a bundle that was found but can't be used.
 type refusedError struct{ err error }
 
 func (r *refusedError) Error() string { return r.err.Error() }
 func (r *refusedError) Unwrap() error { return r.err }
 
-// keep gets a bundle and makes it a PackageBundle, unless there is one of its name. Only what is signed gets in.
-func (c *Controller) keep(ctx context.Context, w source.Wanted, named, version string) (found *source.Found, created bool, err error) {
+// download downloads a bundle and creates its PackageBundle, unless it exists. It rejects bundles
+// without a valid signature.
+func (c *Controller) download(ctx context.Context, w source.Wanted, named, version string) (found *source.Found, created bool, err error) {
 	if found, err = c.Source.Get(ctx, w); err != nil {
 		return nil, false, err
 	}
@@ -98,30 +100,30 @@ func (c *Controller) keep(ctx context.Context, w source.Wanted, named, version s
 		return found, false, nil
 	}
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
-		return nil, false, &refusedError{fmt.Errorf("keeping bundle %q: %w", b.Name, err)}
+		return nil, false, &refusedError{fmt.Errorf("creating PackageBundle %q: %w", b.Name, err)}
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("keeping bundle %q: %w", b.Name, err)
+		return nil, false, fmt.Errorf("creating PackageBundle %q: %w", b.Name, err)
 	}
 	return found, true, nil
 }
 
-// admit says why a bundle that was found under a tag is not to be kept.
+// admit returns the reason to reject a bundle that was found at a tag.
 func (c *Controller) admit(b *packagesv1.PackageBundle, tag, named, version string) error {
 	name, err := bundle.ParseName(b.Name)
 	switch {
 	case err != nil:
 		return err
 	case named != "" && b.Name != named:
-		return fmt.Errorf("tag %q stands for a bundle of another name", tag)
+		return fmt.Errorf("tag %q refers to a bundle with another name", tag)
 	case named == "" && name.Kubernetes() != version:
-		return fmt.Errorf("tag %q stands for a bundle for Kubernetes %s", tag, name.Kubernetes())
+		return fmt.Errorf("tag %q refers to a bundle for Kubernetes %s", tag, name.Kubernetes())
 	}
 	if b.Namespace == "" {
 		b.Namespace = packagesv1.Namespace
 	}
 	if b.Namespace != packagesv1.Namespace {
-		return fmt.Errorf("it is for namespace %q, not %q", b.Namespace, packagesv1.Namespace)
+		return fmt.Errorf("bundle is for namespace %q, not %q", b.Namespace, packagesv1.Namespace)
 	}
 	return bundle.Verify(b, c.Keys)
 }
