@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/text"
 )
 
 // Target is a release on a cluster.
@@ -38,7 +39,7 @@ type AmbiguousError struct {
 
 func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("Cluster %q exists in namespaces %s: set clusterNamespace in PackageBundleController %q",
-		e.Cluster, firstThree(e.Namespaces), e.Cluster)
+		e.Cluster, text.FirstN(e.Namespaces, 3), e.Cluster)
 }
 
 // Of returns the target of a Package; exists reports whether a PackageBundleController exists. In the
@@ -124,13 +125,4 @@ func Cluster(name, wanted string, found []types.NamespacedName) (types.Namespace
 	default:
 		return types.NamespacedName{}, &AmbiguousError{Cluster: name, Namespaces: namespaces}
 	}
-}
-
-// firstThree joins the first three names and counts the rest.
-func firstThree(names []string) string {
-	const most = 3
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
