@@ -7,18 +7,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// ControlPlaneConfiguration is what the control planes are.
+// ControlPlaneConfiguration configures the control plane.
 type ControlPlaneConfiguration struct {
-	// count is odd, unless etcd has machines of its own.
+	// count is the number of control plane machines. It must be odd.
 	// +optional
 	Count int `json:"count,omitempty"`
-	// endpoint is where the API servers are reached. It can't be changed.
+	// endpoint is the address of the API servers. It is immutable.
 	// +optional
 	Endpoint *Endpoint `json:"endpoint,omitempty"`
-	// machineGroupRef names the machine config. Local machines have none.
+	// machineGroupRef references the machine config. Local machines have none.
 	// +optional
 	MachineGroupRef *Ref `json:"machineGroupRef,omitempty"`
-	// taints take the place of the taint that control planes have by default.
+	// taints replace the default taint of control plane nodes.
 	// +optional
 	// +listType=atomic
 	Taints []corev1.Taint `json:"taints,omitempty"`
@@ -27,10 +27,10 @@ type ControlPlaneConfiguration struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// +optional
 	UpgradeRolloutStrategy *ControlPlaneUpgradeRolloutStrategy `json:"upgradeRolloutStrategy,omitempty"`
-	// skipLoadBalancerDeployment is refused.
+	// skipLoadBalancerDeployment is not supported.
 	// +optional
 	SkipLoadBalancerDeployment bool `json:"skipLoadBalancerDeployment,omitempty"`
-	// certSans are further names and addresses in the certificates of API servers.
+	// certSans are additional names and addresses in the certificates of API servers.
 	// +optional
 	// +listType=atomic
 	CertSANs []string `json:"certSans,omitempty"`
@@ -45,32 +45,32 @@ type ControlPlaneConfiguration struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
 	KubeletConfiguration *runtime.RawExtension `json:"kubeletConfiguration,omitempty"`
-	// auditPolicyContent is a Policy of audit.k8s.io/v1, as YAML. There is one by default.
+	// auditPolicyContent is a Policy of audit.k8s.io/v1, as YAML. The default records metadata.
 	// +optional
 	AuditPolicyContent string `json:"auditPolicyContent,omitempty"`
-	// skipAdmissionForSystemResources is refused.
+	// skipAdmissionForSystemResources is not supported.
 	// +optional
 	SkipAdmissionForSystemResources *bool `json:"skipAdmissionForSystemResources,omitempty"`
 }
 
-// Endpoint is an address.
+// Endpoint is the address of the API servers.
 type Endpoint struct {
-	// host is an address, or a name that has one.
+	// host is an IP address or a host name.
 	Host string `json:"host"`
 }
 
 // UpgradeRolloutStrategyType is how machines are upgraded.
 type UpgradeRolloutStrategyType string
 
-// Ways to upgrade machines.
+// Upgrade strategies.
 const (
-	// RollingUpdateStrategyType replaces them.
+	// RollingUpdateStrategyType replaces machines.
 	RollingUpdateStrategyType UpgradeRolloutStrategyType = "RollingUpdate"
-	// InPlaceStrategyType is refused.
+	// InPlaceStrategyType is not supported.
 	InPlaceStrategyType UpgradeRolloutStrategyType = "InPlace"
 )
 
-// ControlPlaneUpgradeRolloutStrategy is how control planes are upgraded.
+// ControlPlaneUpgradeRolloutStrategy configures upgrades of the control plane.
 type ControlPlaneUpgradeRolloutStrategy struct {
 	// type is RollingUpdate.
 	// +optional
@@ -79,27 +79,27 @@ type ControlPlaneUpgradeRolloutStrategy struct {
 	RollingUpdate *ControlPlaneRollingUpdateParams `json:"rollingUpdate,omitempty"`
 }
 
-// ControlPlaneRollingUpdateParams is how control planes are replaced.
+// ControlPlaneRollingUpdateParams configures the replacement of control plane machines.
 type ControlPlaneRollingUpdateParams struct {
-	// maxSurge is how many more there may be meanwhile, 0 or 1.
+	// maxSurge is the number of additional machines during an upgrade, 0 or 1.
 	MaxSurge int `json:"maxSurge"`
 }
 
-// WorkerNodeGroupConfiguration is a group of workers.
+// WorkerNodeGroupConfiguration configures a group of workers.
 type WorkerNodeGroupConfiguration struct {
 	// name is md-0 by default for the first group.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// count is 1 by default, or the least of autoscalingConfiguration.
+	// count is 1 by default, or minCount of autoscalingConfiguration.
 	// +optional
 	Count *int `json:"count,omitempty"`
-	// autoscalingConfiguration lets the cluster autoscaler change the count.
+	// autoscalingConfiguration allows the cluster autoscaler to change the count.
 	// +optional
 	AutoScalingConfiguration *AutoScalingConfiguration `json:"autoscalingConfiguration,omitempty"`
-	// machineGroupRef names the machine config. Local machines have none.
+	// machineGroupRef references the machine config. Local machines have none.
 	// +optional
 	MachineGroupRef *Ref `json:"machineGroupRef,omitempty"`
-	// kubernetesVersion is that of the cluster by default. It may be up to two minor versions behind.
+	// kubernetesVersion is that of the cluster by default. It may be up to two minor versions older.
 	// +optional
 	KubernetesVersion *string `json:"kubernetesVersion,omitempty"`
 	// taints of the nodes.
@@ -119,13 +119,13 @@ type WorkerNodeGroupConfiguration struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
 	KubeletConfiguration *runtime.RawExtension `json:"kubeletConfiguration,omitempty"`
-	// failureDomains is refused.
+	// failureDomains is not supported.
 	// +optional
 	// +listType=atomic
 	FailureDomains []string `json:"failureDomains,omitempty"`
 }
 
-// AutoScalingConfiguration is between what numbers of workers the cluster autoscaler may choose.
+// AutoScalingConfiguration bounds the number of workers for the cluster autoscaler.
 type AutoScalingConfiguration struct {
 	// +optional
 	MinCount int `json:"minCount,omitempty"`
@@ -133,7 +133,7 @@ type AutoScalingConfiguration struct {
 	MaxCount int `json:"maxCount,omitempty"`
 }
 
-// WorkerNodesUpgradeRolloutStrategy is how workers are upgraded.
+// WorkerNodesUpgradeRolloutStrategy configures upgrades of workers.
 type WorkerNodesUpgradeRolloutStrategy struct {
 	// type is RollingUpdate.
 	// +optional
@@ -142,34 +142,34 @@ type WorkerNodesUpgradeRolloutStrategy struct {
 	RollingUpdate *WorkerNodesRollingUpdateParams `json:"rollingUpdate,omitempty"`
 }
 
-// WorkerNodesRollingUpdateParams is how workers are replaced. One of the two is above 0.
+// WorkerNodesRollingUpdateParams configures the replacement of workers. At least one field must be positive.
 type WorkerNodesRollingUpdateParams struct {
-	// maxSurge is how many more there may be meanwhile.
+	// maxSurge is the number of additional machines during an upgrade.
 	MaxSurge int `json:"maxSurge"`
-	// maxUnavailable is how many fewer there may be meanwhile.
+	// maxUnavailable is the number of missing machines during an upgrade.
 	MaxUnavailable int `json:"maxUnavailable"`
 }
 
-// ExternalEtcdConfiguration is what the machines of etcd are.
+// ExternalEtcdConfiguration configures machines of etcd.
 type ExternalEtcdConfiguration struct {
 	// count is odd.
 	// +optional
 	Count int `json:"count,omitempty"`
-	// machineGroupRef names the machine config. Local machines have none.
+	// machineGroupRef references the machine config. Local machines have none.
 	// +optional
 	MachineGroupRef *Ref `json:"machineGroupRef,omitempty"`
 }
 
-// MachineHealthCheck says when a machine is replaced.
+// MachineHealthCheck configures when machines are replaced.
 type MachineHealthCheck struct {
-	// nodeStartupTimeout is how long a machine may take to become a node, 10 minutes by default.
+	// nodeStartupTimeout is the maximum time until a new machine has a node, 10 minutes by default.
 	// +optional
 	NodeStartupTimeout *metav1.Duration `json:"nodeStartupTimeout,omitempty"`
-	// unhealthyMachineTimeout is how long a node may be unready, 5 minutes by default.
+	// unhealthyMachineTimeout is how long a node may be unhealthy, 5 minutes by default.
 	// +optional
 	UnhealthyMachineTimeout *metav1.Duration `json:"unhealthyMachineTimeout,omitempty"`
-	// maxUnhealthy is how many may be unhealthy for any to be replaced, a number or a percentage: 100% of control planes and 40% of a worker
-	// group by default.
+	// maxUnhealthy is the number or percentage of unhealthy machines above which none is replaced: 100% of the control plane and 40% of
+	// a worker group by default.
 	// +optional
 	MaxUnhealthy *intstr.IntOrString `json:"maxUnhealthy,omitempty"`
 }

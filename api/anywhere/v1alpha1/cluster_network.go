@@ -2,12 +2,12 @@ package v1alpha1
 
 import "k8s.io/apimachinery/pkg/runtime"
 
-// ClusterNetwork is the network of pods and services. None of it but cniConfig can be changed.
+// ClusterNetwork is the network of Pods and services. Everything except cniConfig is immutable.
 type ClusterNetwork struct {
-	// pods is one block, 192.168.0.0/16 by default.
+	// pods is one CIDR block, 192.168.0.0/16 by default.
 	// +optional
 	Pods Pods `json:"pods,omitempty,omitzero"`
-	// services is one block, 10.96.0.0/12 by default.
+	// services is one CIDR block, 10.96.0.0/12 by default.
 	// +optional
 	Services Services `json:"services,omitempty,omitzero"`
 	// cni is cilium or kindnetd. Deprecated: use cniConfig.
@@ -21,27 +21,27 @@ type ClusterNetwork struct {
 	Nodes *Nodes `json:"nodes,omitempty"`
 }
 
-// Names of networks in cni.
+// Values of cni.
 const (
 	CiliumCNI   = "cilium"
 	KindnetdCNI = "kindnetd"
 )
 
-// Pods is where pods get addresses from.
+// Pods is the range of Pod addresses.
 type Pods struct {
 	// +optional
 	// +listType=atomic
 	CidrBlocks []string `json:"cidrBlocks,omitempty"`
 }
 
-// Services is where services get addresses from.
+// Services is the range of service addresses.
 type Services struct {
 	// +optional
 	// +listType=atomic
 	CidrBlocks []string `json:"cidrBlocks,omitempty"`
 }
 
-// DNS is how names are resolved on machines.
+// DNS configures name resolution.
 type DNS struct {
 	// +optional
 	ResolvConf *ResolvConf `json:"resolvConf,omitempty"`
@@ -49,19 +49,19 @@ type DNS struct {
 
 // ResolvConf is a file on machines.
 type ResolvConf struct {
-	// path is what kubelets give to pods as /etc/resolv.conf.
+	// path is the file that Pods get as /etc/resolv.conf.
 	// +optional
 	Path string `json:"path,omitempty"`
 }
 
-// Nodes is how the pod network is divided.
+// Nodes configures the Pod blocks of nodes.
 type Nodes struct {
-	// cidrMaskSize is the size of the block that each node gets, 24 by default.
+	// cidrMaskSize is the prefix length of the Pod block of each node, 24 by default.
 	// +optional
 	CIDRMaskSize *int `json:"cidrMaskSize,omitempty"`
 }
 
-// CNIConfig is the network that pods get. Either stands for the one that Drover ships.
+// CNIConfig selects the Pod network. Both fields select the one of Drover.
 type CNIConfig struct {
 	// +optional
 	Cilium *CiliumConfig `json:"cilium,omitempty"`
@@ -70,52 +70,52 @@ type CNIConfig struct {
 	Kindnetd *KindnetdConfig `json:"kindnetd,omitempty"`
 }
 
-// KindnetdConfig has nothing to set.
+// KindnetdConfig has no settings.
 type KindnetdConfig struct{}
 
-// CiliumPolicyEnforcementMode is what becomes of traffic that no network policy is about.
+// CiliumPolicyEnforcementMode is how network policies are enforced.
 type CiliumPolicyEnforcementMode string
 
-// Modes of enforcement.
+// Policy enforcement modes.
 const (
 	CiliumPolicyModeDefault CiliumPolicyEnforcementMode = "default"
 	CiliumPolicyModeAlways  CiliumPolicyEnforcementMode = "always"
 	CiliumPolicyModeNever   CiliumPolicyEnforcementMode = "never"
 )
 
-// CiliumRoutingMode is how packets go from node to node.
+// CiliumRoutingMode is how packets are routed between nodes.
 type CiliumRoutingMode string
 
-// Modes of routing.
+// Routing modes.
 const (
 	CiliumRoutingModeOverlay CiliumRoutingMode = "overlay"
 	CiliumRoutingModeDirect  CiliumRoutingMode = "direct"
 )
 
-// CiliumConfig are settings of Cilium. Those that the network that Drover ships does not have are refused.
+// CiliumConfig contains settings of Cilium. Those that the Pod network of Drover does not support are rejected.
 type CiliumConfig struct {
 	// policyEnforcementMode is default, always or never.
 	// +optional
 	PolicyEnforcementMode CiliumPolicyEnforcementMode `json:"policyEnforcementMode,omitempty"`
-	// egressMasqueradeInterfaces is refused.
+	// egressMasqueradeInterfaces is not supported.
 	// +optional
 	EgressMasqueradeInterfaces string `json:"egressMasqueradeInterfaces,omitempty"`
-	// skipUpgrade leaves the network to its user: Drover neither installs nor changes one.
+	// skipUpgrade disables the installation and upgrades of the Pod network.
 	// +optional
 	SkipUpgrade *bool `json:"skipUpgrade,omitempty"`
 	// routingMode is overlay or direct.
 	// +optional
 	RoutingMode CiliumRoutingMode `json:"routingMode,omitempty"`
-	// ipv4NativeRoutingCIDR goes with direct routing.
+	// ipv4NativeRoutingCIDR is not supported.
 	// +optional
 	IPv4NativeRoutingCIDR string `json:"ipv4NativeRoutingCIDR,omitempty"`
-	// ipv6NativeRoutingCIDR goes with direct routing.
+	// ipv6NativeRoutingCIDR is not supported.
 	// +optional
 	IPv6NativeRoutingCIDR string `json:"ipv6NativeRoutingCIDR,omitempty"`
-	// cniExclusive lets no other network configure pods.
+	// cniExclusive is not supported.
 	// +optional
 	CNIExclusive *bool `json:"cniExclusive,omitempty"`
-	// helmValues are values of the chart of the network that Drover ships: image, resources, confDir. Others are refused.
+	// helmValues are values of the chart of the Pod network: image, resources, confDir. Others are rejected.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -123,7 +123,7 @@ type CiliumConfig struct {
 	HelmValues *runtime.RawExtension `json:"helmValues,omitempty"`
 }
 
-// IsSkipUpgrade says whether the network is left to its user.
+// IsSkipUpgrade reports whether Drover does not manage the Pod network.
 func (c *Cluster) IsSkipUpgrade() bool {
 	cni := c.Spec.ClusterNetwork.CNIConfig
 	return cni != nil && cni.Cilium != nil && cni.Cilium.SkipUpgrade != nil && *cni.Cilium.SkipUpgrade

@@ -2,19 +2,19 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ProxyConfiguration is what machines go through to reach the outside.
+// ProxyConfiguration is the proxy of machines.
 type ProxyConfiguration struct {
 	// +optional
 	HTTPProxy string `json:"httpProxy,omitempty"`
 	// +optional
 	HTTPSProxy string `json:"httpsProxy,omitempty"`
-	// noProxy is reached directly, together with the blocks of pods and services and the control plane's endpoint.
+	// noProxy lists destinations that bypass the proxy, in addition to the Pod and service blocks and the endpoint.
 	// +optional
 	// +listType=atomic
 	NoProxy []string `json:"noProxy,omitempty"`
 }
 
-// RegistryMirrorConfiguration is where machines get images from.
+// RegistryMirrorConfiguration is the registry mirror of machines.
 type RegistryMirrorConfiguration struct {
 	// endpoint is an address or a host name.
 	// +optional
@@ -22,40 +22,40 @@ type RegistryMirrorConfiguration struct {
 	// port is 443 by default.
 	// +optional
 	Port string `json:"port,omitempty"`
-	// ociNamespaces says which registries are mirrored, and where in the mirror.
+	// ociNamespaces lists the mirrored registries and their paths in the mirror.
 	// +optional
 	// +listType=atomic
 	OCINamespaces []OCINamespace `json:"ociNamespaces,omitempty"`
-	// caCertContent is what the mirror's certificate is signed with, in PEM.
+	// caCertContent is the certificate authority of the mirror, in PEM.
 	// +optional
 	CACertContent string `json:"caCertContent,omitempty"`
-	// authenticate says that the mirror asks for the credentials in the Secret registry-credentials.
+	// authenticate uses the credentials in the Secret registry-credentials.
 	// +optional
 	Authenticate bool `json:"authenticate,omitempty"`
-	// insecureSkipVerify trusts any certificate.
+	// insecureSkipVerify disables the verification of the certificate.
 	// +optional
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
 }
 
-// OCINamespace is the place of a registry in a mirror.
+// OCINamespace is the path of a registry in a mirror.
 type OCINamespace struct {
 	Registry string `json:"registry"`
 	// +optional
 	Namespace string `json:"namespace"`
 }
 
-// EtcdEncryption is what is encrypted, and how.
+// EtcdEncryption configures the encryption of resources.
 type EtcdEncryption struct {
 	// +listType=atomic
 	Providers []EtcdEncryptionProvider `json:"providers"`
-	// resources are what is encrypted, such as secrets.
+	// resources are the encrypted resources, such as secrets.
 	// +listType=atomic
 	Resources []string `json:"resources"`
 }
 
-// EtcdEncryptionProvider is what encrypts.
+// EtcdEncryptionProvider is an encryption provider.
 type EtcdEncryptionProvider struct {
-	// kms is a plugin that runs on each control plane.
+	// kms is a plugin that runs on each control plane machine.
 	// +optional
 	KMS *KMS `json:"kms,omitempty"`
 }
@@ -63,30 +63,30 @@ type EtcdEncryptionProvider struct {
 // KMS is a plugin of a key management service.
 type KMS struct {
 	Name string `json:"name"`
-	// socketListenAddress is where the plugin listens, as unix:///path.
+	// socketListenAddress is the socket of the plugin, as unix:///path.
 	SocketListenAddress string `json:"socketListenAddress"`
-	// cachesize is how many keys an API server remembers, 1000 by default.
+	// cachesize is the number of cached keys, 1000 by default.
 	// +optional
 	CacheSize *int32 `json:"cachesize,omitempty"`
-	// timeout is how long an API server waits for the plugin, 3 seconds by default.
+	// timeout of requests to the plugin, 3 seconds by default.
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
-// PackageConfiguration says what becomes of curated packages.
+// PackageConfiguration configures curated packages.
 type PackageConfiguration struct {
-	// disable keeps curated packages off the cluster.
+	// disable disables curated packages.
 	// +optional
 	Disable bool `json:"disable,omitempty"`
-	// controller is refused.
+	// controller is not supported.
 	// +optional
 	Controller *PackageControllerConfiguration `json:"controller,omitempty"`
-	// cronjob is refused.
+	// cronjob is not supported.
 	// +optional
 	CronJob *PackageControllerCronJob `json:"cronjob,omitempty"`
 }
 
-// PackageControllerConfiguration was about a process that Drover does not have.
+// PackageControllerConfiguration configures a component that Drover does not have.
 type PackageControllerConfiguration struct {
 	// +optional
 	Repository string `json:"repository,omitempty"`
@@ -103,7 +103,7 @@ type PackageControllerConfiguration struct {
 	Resources PackageControllerResources `json:"resources,omitempty,omitzero"`
 }
 
-// PackageControllerResources are those of that process.
+// PackageControllerResources are the resources of that component.
 type PackageControllerResources struct {
 	// +optional
 	Limits ImageResource `json:"limits,omitempty,omitzero"`
@@ -111,7 +111,7 @@ type PackageControllerResources struct {
 	Requests ImageResource `json:"requests,omitempty,omitzero"`
 }
 
-// ImageResource is processor and memory.
+// ImageResource is CPU and memory.
 type ImageResource struct {
 	// +optional
 	CPU string `json:"cpu,omitempty"`
@@ -119,7 +119,7 @@ type ImageResource struct {
 	Memory string `json:"memory,omitempty"`
 }
 
-// PackageControllerCronJob was about credentials that Drover renews by itself.
+// PackageControllerCronJob configures a component that Drover does not have.
 type PackageControllerCronJob struct {
 	// +optional
 	Repository string `json:"repository,omitempty"`

@@ -2,40 +2,40 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ClusterStatus is what became of a Cluster.
+// ClusterStatus is the observed state of a Cluster.
 type ClusterStatus struct {
-	// failureMessage says what its user has to do something about. It is gone once that is done.
+	// failureMessage is an error that the user must correct.
 	// +optional
 	FailureMessage *string `json:"failureMessage,omitempty"`
-	// failureReason is failureMessage for programs.
+	// failureReason is the machine-readable form of failureMessage.
 	// +optional
 	FailureReason *FailureReason `json:"failureReason,omitempty"`
-	// version is the version of Kubernetes that all control planes have, such as v1.36.3.
+	// version is the Kubernetes version of all control plane machines, such as v1.36.3.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// controlPlane says how many control planes are ready and how many are wanted, such as 2/3.
+	// controlPlane is the number of ready and wanted control plane machines, such as 2/3.
 	// +optional
 	ControlPlane string `json:"controlPlane,omitempty"`
-	// workers says the same of workers, of all groups together.
+	// workers is the number of ready and wanted workers of all groups.
 	// +optional
 	Workers string `json:"workers,omitempty"`
-	// clusterCertificateInfo says when the certificates of control planes end.
+	// clusterCertificateInfo lists when the certificates of control plane machines expire.
 	// +optional
 	// +listType=atomic
 	ClusterCertificateInfo []ClusterCertificateInfo `json:"clusterCertificateInfo,omitempty"`
-	// reconciledGeneration is the last generation of the Cluster that was carried out to the end.
+	// reconciledGeneration is the last generation of the Cluster that was ready.
 	// +optional
 	ReconciledGeneration int64 `json:"reconciledGeneration,omitempty"`
-	// childrenReconciledGeneration is the sum of the generations, at that time, of the objects that the Cluster names.
+	// childrenReconciledGeneration is the sum of the generations of the referenced objects at that time.
 	// +optional
 	ChildrenReconciledGeneration int64 `json:"childrenReconciledGeneration,omitempty"`
-	// observedGeneration is the last generation of the Cluster that was looked at.
+	// observedGeneration is the last generation of the Cluster that the controller observed.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// auditedGeneration is the last generation of which it is on record who asked for it.
+	// auditedGeneration is the last generation with an audit record.
 	// +optional
 	AuditedGeneration int64 `json:"auditedGeneration,omitempty"`
-	// eksdReleaseRef is accepted and not written.
+	// eksdReleaseRef is ignored.
 	// +optional
 	EksdReleaseRef *EksdReleaseRef `json:"eksdReleaseRef,omitempty"`
 	// +optional
@@ -44,13 +44,13 @@ type ClusterStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ClusterCertificateInfo says when certificates of a machine end.
+// ClusterCertificateInfo contains when the certificates of a machine expire.
 type ClusterCertificateInfo struct {
 	Machine       string `json:"machine"`
 	ExpiresInDays int    `json:"expiresInDays"`
 }
 
-// EksdReleaseRef named a distribution of Kubernetes.
+// EksdReleaseRef references a distribution of Kubernetes.
 type EksdReleaseRef struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -58,8 +58,8 @@ type EksdReleaseRef struct {
 	Namespace  string `json:"namespace"`
 }
 
-// GetConditions lets helpers for conditions work on a Cluster.
+// GetConditions returns the conditions.
 func (c *Cluster) GetConditions() []metav1.Condition { return c.Status.Conditions }
 
-// SetConditions lets helpers for conditions work on a Cluster.
+// SetConditions sets the conditions.
 func (c *Cluster) SetConditions(conditions []metav1.Condition) { c.Status.Conditions = conditions }

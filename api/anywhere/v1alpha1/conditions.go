@@ -2,71 +2,71 @@ package v1alpha1
 
 // Conditions of a Cluster.
 const (
-	// Ready sums up the others.
+	// Ready is the summary of the other conditions.
 	Ready = "Ready"
-	// ControlPlaneInitialized says that an API server answered once. It never goes back.
+	// ControlPlaneInitialized means that an API server has been available. It never becomes False again.
 	ControlPlaneInitialized = "ControlPlaneInitialized"
-	// ControlPlaneReady says that all control planes are there, up to date and healthy.
+	// ControlPlaneReady means that all control plane machines exist and are up to date and healthy.
 	ControlPlaneReady = "ControlPlaneReady"
-	// WorkersReady says that all workers are there, up to date and healthy.
+	// WorkersReady means that all workers exist and are up to date and healthy.
 	WorkersReady = "WorkersReady"
-	// DefaultCNIConfigured says that pods have a network.
+	// DefaultCNIConfigured means that the Pod network is installed.
 	DefaultCNIConfigured = "DefaultCNIConfigured"
 )
 
 // Reasons of conditions that are False, or Unknown.
 const (
-	// OutdatedInformationReason: what is known is older than the spec.
+	// OutdatedInformationReason: the status is older than the spec.
 	OutdatedInformationReason = "OutdatedInformation"
-	// ControlPlaneInitializationInProgressReason: the first control plane is being made.
+	// ControlPlaneInitializationInProgressReason: the first control plane machine is being created.
 	ControlPlaneInitializationInProgressReason = "ControlPlaneInitializationInProgress"
-	// ControlPlaneNotReadyReason: workers or the network wait for the control plane.
+	// ControlPlaneNotReadyReason: workers or the Pod network wait for the control plane.
 	ControlPlaneNotReadyReason = "ControlPlaneNotReady"
-	// ControlPlaneNotInitializedReason: workers or the network wait for the first control plane.
+	// ControlPlaneNotInitializedReason: workers or the Pod network wait for the first control plane machine.
 	ControlPlaneNotInitializedReason = "ControlPlaneNotInitialized"
-	// NodesNotReadyReason: machines are there whose nodes are not ready.
+	// NodesNotReadyReason: some nodes are not ready.
 	NodesNotReadyReason = "NodesNotReady"
-	// ControlPlaneComponentsUnhealthyReason: a part of a control plane, such as its etcd, does not work.
+	// ControlPlaneComponentsUnhealthyReason: a component of the control plane, such as etcd, is unhealthy.
 	ControlPlaneComponentsUnhealthyReason = "ControlPlaneComponentsUnhealthy"
 	// ScalingUpReason: machines are being added.
 	ScalingUpReason = "ScalingUp"
-	// ScalingDownReason: machines are being removed.
+	// ScalingDownReason: machines are being deleted.
 	ScalingDownReason = "ScalingDown"
 	// RollingUpgradeInProgressReason: machines are being replaced.
 	RollingUpgradeInProgressReason = "RollingUpgradeInProgress"
-	// InPlaceUpgradeInProgressReason is kept, and never given.
+	// InPlaceUpgradeInProgressReason is never set.
 	InPlaceUpgradeInProgressReason = "InPlaceUpgradeInProgress"
 	// ExternalEtcdNotAvailableReason: the etcd machines are not ready.
 	ExternalEtcdNotAvailableReason = "ExternalEtcdNotAvailable"
-	// AutoscalerConstraintNotMetReason: a group has more or fewer workers than its bounds.
+	// AutoscalerConstraintNotMetReason: the size of a group is outside its bounds.
 	AutoscalerConstraintNotMetReason = "AutoscalerConstraintNotMet"
-	// KubeadmControlPlaneNotReadyReason: the KubeadmControlPlane says so.
+	// KubeadmControlPlaneNotReadyReason: the KubeadmControlPlane is not ready.
 	KubeadmControlPlaneNotReadyReason = "KubeadmControlPlaneNotReady"
-	// MachineDeploymentNotReadyReason: a MachineDeployment says so.
+	// MachineDeploymentNotReadyReason: a MachineDeployment is not ready.
 	MachineDeploymentNotReadyReason = "MachineDeploymentNotReady"
-	// DefaultCNIUpgradeInProgressReason: the network is being installed or changed.
+	// DefaultCNIUpgradeInProgressReason: the Pod network is being installed or upgraded.
 	DefaultCNIUpgradeInProgressReason = "DefaultCNIUpgradeInProgressReason"
-	// SkipUpgradesForDefaultCNIConfiguredReason: the spec leaves the network to its user.
+	// SkipUpgradesForDefaultCNIConfiguredReason: the user manages the Pod network.
 	SkipUpgradesForDefaultCNIConfiguredReason = "SkipUpgradesForDefaultCNIConfigured"
-	// FailedReason: the Cluster can't be worked on; status.failureReason and status.failureMessage say why.
+	// FailedReason: the Cluster can't be reconciled; see status.failureReason and status.failureMessage.
 	FailedReason = "Failed"
 	// PausedReason: the Cluster has PausedAnnotation.
 	PausedReason = "Paused"
-	// DeletingReason: the Cluster is being removed.
+	// DeletingReason: the Cluster is being deleted.
 	DeletingReason = "Deleting"
 )
 
-// Reasons of conditions that are True. The schema of a condition asks for one.
+// Reasons of conditions that are True, because a reason is required.
 const (
 	// ReadyReason: all conditions are True.
 	ReadyReason = "Ready"
-	// InitializedReason: an API server answered.
+	// InitializedReason: an API server has been available.
 	InitializedReason = "Initialized"
-	// ConfiguredReason: the network is installed.
+	// ConfiguredReason: the Pod network is installed.
 	ConfiguredReason = "Configured"
 )
 
-// Messages of conditions. Those with verbs are formats.
+// Messages of conditions, some of them formats.
 const (
 	FirstControlPlaneUnavailableMessage = "The first control plane instance is not available yet"
 	ControlPlaneNotReadyMessage         = "Control plane is not ready yet"
@@ -85,29 +85,29 @@ const (
 	EtcdNotReadyMessage                 = "Etcd is not ready"
 )
 
-// FailureReason says why a Cluster can't be worked on until its user does something.
+// FailureReason is the reason of an error that the user must correct.
 type FailureReason string
 
 // Failure reasons of a Cluster.
 const (
-	// MissingDependentObjectsReason: the Cluster names objects that are not there.
+	// MissingDependentObjectsReason: the Cluster references objects that do not exist.
 	MissingDependentObjectsReason FailureReason = "MissingDependentObjects"
-	// ManagementClusterRefInvalidReason: managementCluster names a cluster that is not here, or is none of management.
+	// ManagementClusterRefInvalidReason: managementCluster names an unknown cluster or a workload cluster.
 	ManagementClusterRefInvalidReason FailureReason = "ManagementClusterRefInvalid"
-	// ClusterInvalidReason: the Cluster breaks a rule.
+	// ClusterInvalidReason: the Cluster violates a rule.
 	ClusterInvalidReason FailureReason = "ClusterInvalid"
-	// DatacenterConfigInvalidReason: the datacenter breaks a rule.
+	// DatacenterConfigInvalidReason: the datacenter config violates a rule.
 	DatacenterConfigInvalidReason FailureReason = "DatacenterConfigInvalid"
-	// MachineConfigInvalidReason: a machine config breaks a rule.
+	// MachineConfigInvalidReason: a machine config violates a rule.
 	MachineConfigInvalidReason FailureReason = "MachineConfigInvalid"
-	// UnavailableControlPlaneIPReason: the endpoint's address is in use.
+	// UnavailableControlPlaneIPReason: the address of the endpoint is in use.
 	UnavailableControlPlaneIPReason FailureReason = "UnavailableControlPlaneIP"
-	// EksaVersionInvalidReason: the version is not one that the management cluster can serve.
+	// EksaVersionInvalidReason: the management cluster does not support the version.
 	EksaVersionInvalidReason FailureReason = "EksaVersionInvalid"
-	// MachineInvalidReason: the machines that are asked for can't be had.
+	// MachineInvalidReason: the machines are not available.
 	MachineInvalidReason FailureReason = "MachineInvalid"
 
-	// Reasons that are kept, and never given.
+	// Reasons that are never set.
 	FailureDomainInvalidReason                         FailureReason = "FailureDomainInvalid"
 	BundleNotFoundForClusterReason                     FailureReason = "BundleNotFoundForCluster"
 	ExtendedKubernetesVersionSupportNotSupportedReason FailureReason = "ExtendedKubernetesVersionSupportNotSupported"

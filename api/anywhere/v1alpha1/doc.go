@@ -1,9 +1,9 @@
-// Package v1alpha1 is the API of whole clusters: a Cluster says which Kubernetes a user wants, on how many machines of which kind, and names
-// the objects beside it that say where the machines come from, who may log in, and which Git repository holds it all.
+// Package v1alpha1 is the API of clusters: a Cluster selects a Kubernetes version and machines, and references configs for the source of
+// machines, authentication and GitOps.
 //
-// It has the kinds, fields, defaults and words that manifests in the wild were written for. PacketDatacenterConfig, PacketMachineConfig and
-// spec.management of a Cluster are ours; an object without them behaves as it did there. The package holds types only: rules that a schema
-// can't express are in internal/model/spec. Start with Cluster; conditions and their words are in conditions.go.
+// Kinds, fields and defaults are compatible with existing specs. PacketDatacenterConfig, PacketMachineConfig and spec.management of a
+// Cluster are additions. The package contains types only: internal/model/spec contains the rules that a schema can't express. Start with
+// Cluster; conditions.go lists conditions and reasons.
 //
 // +kubebuilder:object:generate=true
 // +groupName=anywhere.eks.amazonaws.com

@@ -2,13 +2,13 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// DockerDatacenterConfigSpec has nothing to set.
+// DockerDatacenterConfigSpec is empty.
 type DockerDatacenterConfigSpec struct{}
 
-// DockerDatacenterConfigStatus has nothing to tell.
+// DockerDatacenterConfigStatus is empty.
 type DockerDatacenterConfigStatus struct{}
 
-// DockerDatacenterConfig stands for machines of the host that the management plane runs on.
+// DockerDatacenterConfig selects machines on the host of the management plane.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -23,7 +23,7 @@ type DockerDatacenterConfig struct {
 	Status DockerDatacenterConfigStatus `json:"status,omitempty,omitzero"`
 }
 
-// DockerDatacenterConfigList is a list of them.
+// DockerDatacenterConfigList is a list of DockerDatacenterConfigs.
 //
 // +kubebuilder:object:root=true
 type DockerDatacenterConfigList struct {

@@ -2,12 +2,12 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// FluxConfigSpec is the Git repository that clusters are described in. It has github or git, and can't be changed.
+// FluxConfigSpec is the Git repository of cluster specs, with either github or git. It is immutable.
 type FluxConfigSpec struct {
-	// systemNamespace is where Flux runs, flux-system by default.
+	// systemNamespace is the namespace of Flux, flux-system by default.
 	// +optional
 	SystemNamespace string `json:"systemNamespace,omitempty"`
-	// clusterConfigPath is the folder of the management cluster, clusters/ and its name by default.
+	// clusterConfigPath is the directory of the management cluster, clusters/ and its name by default.
 	// +optional
 	ClusterConfigPath string `json:"clusterConfigPath,omitempty"`
 	// branch is main by default.
@@ -19,28 +19,28 @@ type FluxConfigSpec struct {
 	Git *GitProviderConfig `json:"git,omitempty"`
 }
 
-// GithubProviderConfig is a repository at GitHub.
+// GithubProviderConfig is a repository on GitHub.
 type GithubProviderConfig struct {
 	Owner      string `json:"owner"`
 	Repository string `json:"repository"`
-	// personal says that the owner is a user, and no organisation.
+	// personal means that the owner is a user, not an organization.
 	// +optional
 	Personal bool `json:"personal,omitempty"`
 }
 
-// GitProviderConfig is a repository anywhere.
+// GitProviderConfig is a repository on any Git server.
 type GitProviderConfig struct {
-	// repositoryUrl begins with ssh://.
+	// repositoryUrl starts with ssh://.
 	RepositoryURL string `json:"repositoryUrl"`
 	// sshKeyAlgorithm is rsa, ecdsa or ed25519; ecdsa by default.
 	// +optional
 	SSHKeyAlgorithm string `json:"sshKeyAlgorithm,omitempty"`
 }
 
-// FluxConfigStatus has nothing to tell.
+// FluxConfigStatus is empty.
 type FluxConfigStatus struct{}
 
-// FluxConfig is a Git repository that clusters are described in.
+// FluxConfig is a Git repository of cluster specs.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -56,7 +56,7 @@ type FluxConfig struct {
 	Status FluxConfigStatus `json:"status,omitempty,omitzero"`
 }
 
-// FluxConfigList is a list of them.
+// FluxConfigList is a list of FluxConfigs.
 //
 // +kubebuilder:object:root=true
 type FluxConfigList struct {

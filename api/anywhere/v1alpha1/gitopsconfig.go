@@ -2,40 +2,40 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// GitOpsConfigSpec is the older form of FluxConfigSpec.
+// GitOpsConfigSpec is the deprecated form of FluxConfigSpec.
 type GitOpsConfigSpec struct {
 	// +optional
 	Flux Flux `json:"flux,omitempty,omitzero"`
 }
 
-// Flux is the only choice.
+// Flux configures Flux.
 type Flux struct {
 	// +optional
 	Github Github `json:"github,omitempty,omitzero"`
 }
 
-// Github is a repository at GitHub.
+// Github is a repository on GitHub.
 type Github struct {
 	Owner      string `json:"owner"`
 	Repository string `json:"repository"`
-	// fluxSystemNamespace is where Flux runs, flux-system by default.
+	// fluxSystemNamespace is the namespace of Flux, flux-system by default.
 	// +optional
 	FluxSystemNamespace string `json:"fluxSystemNamespace,omitempty"`
 	// branch is main by default.
 	// +optional
 	Branch string `json:"branch,omitempty"`
-	// clusterConfigPath is the folder of the management cluster, clusters/ and its name by default.
+	// clusterConfigPath is the directory of the management cluster, clusters/ and its name by default.
 	// +optional
 	ClusterConfigPath string `json:"clusterConfigPath,omitempty"`
-	// personal says that the owner is a user, and no organisation.
+	// personal means that the owner is a user, not an organization.
 	// +optional
 	Personal bool `json:"personal,omitempty"`
 }
 
-// GitOpsConfigStatus has nothing to tell.
+// GitOpsConfigStatus is empty.
 type GitOpsConfigStatus struct{}
 
-// GitOpsConfig is a Git repository that clusters are described in. Deprecated: use FluxConfig.
+// GitOpsConfig is a Git repository of cluster specs. Deprecated: use FluxConfig.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -50,7 +50,7 @@ type GitOpsConfig struct {
 	Status GitOpsConfigStatus `json:"status,omitempty,omitzero"`
 }
 
-// FluxConfig returns the same in the newer form.
+// FluxConfig converts it to a FluxConfig.
 func (g *GitOpsConfig) FluxConfig() *FluxConfig {
 	old := g.Spec.Flux.Github
 	return &FluxConfig{
@@ -63,7 +63,7 @@ func (g *GitOpsConfig) FluxConfig() *FluxConfig {
 	}
 }
 
-// GitOpsConfigList is a list of them.
+// GitOpsConfigList is a list of GitOpsConfigs.
 //
 // +kubebuilder:object:root=true
 type GitOpsConfigList struct {

@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is the group and version of all kinds here.
+// GroupVersion is the API group and version.
 var GroupVersion = schema.GroupVersion{Group: "anywhere.eks.amazonaws.com", Version: "v1alpha1"}
 
-// Kinds of the group.
+// Kinds of the API group.
 const (
 	ClusterKind                = "Cluster"
 	DockerDatacenterConfigKind = "DockerDatacenterConfig"
@@ -20,7 +20,7 @@ const (
 	OIDCConfigKind             = "OIDCConfig"
 )
 
-// AddToScheme adds all kinds to a scheme.
+// AddToScheme registers all kinds.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&Cluster{}, &ClusterList{},

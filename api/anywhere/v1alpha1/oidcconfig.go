@@ -2,33 +2,33 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// OIDCConfigSpec is who says who somebody is.
+// OIDCConfigSpec is an OIDC issuer.
 type OIDCConfigSpec struct {
-	// clientId is what tokens are for.
+	// clientId is the client that tokens are issued for.
 	// +optional
 	ClientID string `json:"clientId,omitempty"`
-	// issuerUrl begins with https://.
+	// issuerUrl starts with https://.
 	// +optional
 	IssuerURL string `json:"issuerUrl,omitempty"`
-	// groupsClaim is where tokens name the groups of a user.
+	// groupsClaim is the claim with the groups of a user.
 	// +optional
 	GroupsClaim string `json:"groupsClaim,omitempty"`
-	// groupsPrefix is put before them.
+	// groupsPrefix is the prefix of groups.
 	// +optional
 	GroupsPrefix string `json:"groupsPrefix,omitempty"`
-	// requiredClaims is what tokens must say, one claim at most.
+	// requiredClaims are the claims that tokens must have, at most one.
 	// +optional
 	// +listType=atomic
 	RequiredClaims []OIDCConfigRequiredClaim `json:"requiredClaims,omitempty"`
-	// usernameClaim is where tokens name the user.
+	// usernameClaim is the claim with the user name.
 	// +optional
 	UsernameClaim string `json:"usernameClaim,omitempty"`
-	// usernamePrefix is put before it.
+	// usernamePrefix is the prefix of user names.
 	// +optional
 	UsernamePrefix string `json:"usernamePrefix,omitempty"`
 }
 
-// OIDCConfigRequiredClaim is what a token must say.
+// OIDCConfigRequiredClaim is a claim that tokens must have.
 type OIDCConfigRequiredClaim struct {
 	// +optional
 	Claim string `json:"claim,omitempty"`
@@ -36,10 +36,10 @@ type OIDCConfigRequiredClaim struct {
 	Value string `json:"value,omitempty"`
 }
 
-// OIDCConfigStatus has nothing to tell.
+// OIDCConfigStatus is empty.
 type OIDCConfigStatus struct{}
 
-// OIDCConfig lets users in who log in elsewhere.
+// OIDCConfig configures authentication with OIDC.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -55,7 +55,7 @@ type OIDCConfig struct {
 	Status OIDCConfigStatus `json:"status,omitempty,omitzero"`
 }
 
-// OIDCConfigList is a list of them.
+// OIDCConfigList is a list of OIDCConfigs.
 //
 // +kubebuilder:object:root=true
 type OIDCConfigList struct {

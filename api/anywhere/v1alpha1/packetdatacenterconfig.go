@@ -2,33 +2,33 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PacketDatacenterConfigSpec is where the machines of a cluster come from. None of it can be changed.
+// PacketDatacenterConfigSpec is the location of machines. Everything except credentialsRef is immutable.
 type PacketDatacenterConfigSpec struct {
-	// projectID is the project that devices and addresses belong to.
+	// projectID is the project of devices and addresses.
 	// +optional
 	ProjectID string `json:"projectID,omitempty"`
-	// metro is where devices are made, such as da.
+	// metro is the location of devices, such as da.
 	// +optional
 	Metro string `json:"metro,omitempty"`
 	// facility is a part of a metro. Deprecated: use metro.
 	// +optional
 	Facility string `json:"facility,omitempty"`
-	// credentialsRef names the Secret with the credentials of the API.
+	// credentialsRef references the Secret with the credentials of the API.
 	// +optional
 	CredentialsRef *CredentialsRef `json:"credentialsRef,omitempty"`
 }
 
-// CredentialsRef names a Secret in SystemNamespace.
+// CredentialsRef references a Secret in SystemNamespace.
 type CredentialsRef struct {
 	// name is packet-credentials by default.
 	// +optional
 	Name string `json:"name,omitempty"`
 }
 
-// PacketDatacenterConfigStatus has nothing to tell.
+// PacketDatacenterConfigStatus is empty.
 type PacketDatacenterConfigStatus struct{}
 
-// PacketDatacenterConfig stands for machines behind a Packet HTTP API.
+// PacketDatacenterConfig selects machines of a Packet API.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -45,7 +45,7 @@ type PacketDatacenterConfig struct {
 	Status PacketDatacenterConfigStatus `json:"status,omitempty,omitzero"`
 }
 
-// CredentialsName is the name of the Secret with the credentials of the API.
+// CredentialsName returns the name of the Secret with the credentials of the API.
 func (d *PacketDatacenterConfig) CredentialsName() string {
 	if d.Spec.CredentialsRef == nil || d.Spec.CredentialsRef.Name == "" {
 		return DefaultPacketCredentials
@@ -53,7 +53,7 @@ func (d *PacketDatacenterConfig) CredentialsName() string {
 	return d.Spec.CredentialsRef.Name
 }
 
-// PacketDatacenterConfigList is a list of them.
+// PacketDatacenterConfigList is a list of PacketDatacenterConfigs.
 //
 // +kubebuilder:object:root=true
 type PacketDatacenterConfigList struct {

@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PacketMachineConfigSpec is a kind of device.
+// PacketMachineConfigSpec describes devices.
 type PacketMachineConfigSpec struct {
 	// machineType is the slug of the plan.
 	// +optional
@@ -13,18 +13,18 @@ type PacketMachineConfigSpec struct {
 	// billingCycle is hourly, daily, monthly or yearly; hourly by default.
 	// +optional
 	BillingCycle string `json:"billingCycle,omitempty"`
-	// sshKeys may log in to the device: public keys, or ids or labels of keys of the project.
+	// sshKeys are public keys, or IDs or labels of keys of the project, that can log in.
 	// +optional
 	// +listType=atomic
 	SSHKeys []string `json:"sshKeys,omitempty"`
-	// tags are put on the device.
+	// tags of the device.
 	// +optional
 	// +listType=atomic
 	Tags []string `json:"tags,omitempty"`
-	// hardwareReservationID is the id of a reserved server, several of them separated by commas, or next-available.
+	// hardwareReservationID is the ID of a reserved server, comma-separated IDs, or next-available.
 	// +optional
 	HardwareReservationID string `json:"hardwareReservationID,omitempty"`
-	// users are made on the device.
+	// users are created on the device.
 	// +optional
 	// +listType=atomic
 	Users []UserConfiguration `json:"users,omitempty"`
@@ -33,16 +33,16 @@ type PacketMachineConfigSpec struct {
 // UserConfiguration is a user of machines.
 type UserConfiguration struct {
 	Name string `json:"name"`
-	// sshAuthorizedKeys are public keys that let the user in.
+	// sshAuthorizedKeys are the public keys of the user.
 	// +optional
 	// +listType=atomic
 	SSHAuthorizedKeys []string `json:"sshAuthorizedKeys,omitempty"`
 }
 
-// PacketMachineConfigStatus has nothing to tell.
+// PacketMachineConfigStatus is empty.
 type PacketMachineConfigStatus struct{}
 
-// PacketMachineConfig is what the machines of a group are made of.
+// PacketMachineConfig describes the machines of a group.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -59,7 +59,7 @@ type PacketMachineConfig struct {
 	Status PacketMachineConfigStatus `json:"status,omitempty,omitzero"`
 }
 
-// PacketMachineConfigList is a list of them.
+// PacketMachineConfigList is a list of PacketMachineConfigs.
 //
 // +kubebuilder:object:root=true
 type PacketMachineConfigList struct {

@@ -5,11 +5,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// AuditAction is what was done to a cluster.
+// AuditAction is an action on a Cluster.
 // +kubebuilder:validation:Enum=Created;Upgraded;Scaled;Changed;Deleted
 type AuditAction string
 
-// Actions, the more telling one first: a change of version is an upgrade, whatever else changed with it.
+// Actions in order of precedence: a change of the version is an upgrade, whatever else changed.
 const (
 	Created  AuditAction = "Created"
 	Upgraded AuditAction = "Upgraded"
@@ -18,44 +18,44 @@ const (
 	Deleted  AuditAction = "Deleted"
 )
 
-// Labels of records.
+// Labels of AuditRecords.
 const (
 	ClusterLabel   = "audit.drover.dev/cluster"
 	NamespaceLabel = "audit.drover.dev/namespace"
 )
 
-// AuditRecordSpec is one thing that somebody asked for. It outlives the cluster.
+// AuditRecordSpec is one change. It outlives the cluster.
 type AuditRecordSpec struct {
-	// cluster is what it was done to.
+	// cluster is the changed Cluster.
 	Cluster AuditedCluster `json:"cluster"`
 	Action  AuditAction    `json:"action"`
-	// user is who asked, as the API server knows them.
+	// user is the authenticated user.
 	User string `json:"user"`
-	// groups are those of the user.
+	// groups of the user.
 	// +optional
 	// +listType=atomic
 	Groups []string `json:"groups,omitempty"`
-	// time is when it was asked for.
+	// time of the request.
 	Time metav1.MicroTime `json:"time"`
-	// generation is that of the cluster's spec from then on.
+	// generation of the Cluster after the change.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
-	// changes are the fields that became different.
+	// changes are the changed fields.
 	// +optional
 	// +listType=atomic
 	Changes []AuditedChange `json:"changes,omitempty"`
 }
 
-// AuditedCluster is a Cluster, which may be gone.
+// AuditedCluster identifies a Cluster, which may be deleted.
 type AuditedCluster struct {
 	Name      string    `json:"name"`
 	Namespace string    `json:"namespace"`
 	UID       types.UID `json:"uid"`
 }
 
-// AuditedChange is a field of a Cluster that became different. Values are told where they are versions or numbers; others may hold secrets.
+// AuditedChange is a changed field of a Cluster. It contains the values of versions and counts; others may be secret.
 type AuditedChange struct {
-	// path is that of the field, such as spec.kubernetesVersion.
+	// path of the field, such as spec.kubernetesVersion.
 	Path string `json:"path"`
 	// +optional
 	From string `json:"from,omitempty"`
@@ -63,7 +63,7 @@ type AuditedChange struct {
 	To string `json:"to,omitempty"`
 }
 
-// AuditRecord says who did what to which cluster, and when. Nobody changes one.
+// AuditRecord records who changed which cluster, and when. It is immutable.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=auditrecords,scope=Cluster,singular=auditrecord
@@ -80,7 +80,7 @@ type AuditRecord struct {
 	Spec AuditRecordSpec `json:"spec"`
 }
 
-// AuditRecordList is a list of them.
+// AuditRecordList is a list of AuditRecords.
 //
 // +kubebuilder:object:root=true
 type AuditRecordList struct {

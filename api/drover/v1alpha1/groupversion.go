@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is the group and version of all kinds here.
+// GroupVersion is the API group and version.
 var GroupVersion = schema.GroupVersion{Group: "drover.dev", Version: "v1alpha1"}
 
-// AddToScheme adds all kinds to a scheme.
+// AddToScheme registers all kinds.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &AuditRecord{}, &AuditRecordList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
