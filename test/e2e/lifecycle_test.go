@@ -244,8 +244,8 @@ func testCrashLoop(t *testing.T, p *plane) {
 	if s.Phase != "Degraded" || len(s.component("manager").LogTail) == 0 {
 		t.Errorf("phase %s, log tail %q", s.Phase, s.component("manager").LogTail)
 	}
-	if table := p.must("status").stdout; !strings.Contains(table, "manager ended") || !strings.Contains(table, "CrashLoop") {
-		t.Errorf("status does not tell about the crash loop:\n%s", table)
+	if table := p.must("status").stdout; !strings.Contains(table, "manager exited") || !strings.Contains(table, "CrashLoop") {
+		t.Errorf("status does not show the crash loop:\n%s", table)
 	}
 	if err := os.WriteFile(kubeconfig, good, 0o600); err != nil {
 		t.Fatal(err)

@@ -299,7 +299,7 @@ func TestPurgingLocalMachinesLeavesNothing(t *testing.T) {
 	go func() { served <- serve.Wait() }()
 	withMetal(t, p)
 	f.addMachine("web-1")
-	p.refused("would be removed with 1 machine", "metal", "purge")
+	p.refused("with 1 machine requires confirmation", "metal", "purge")
 	p.must("metal", "stop")
 	if err := <-served; err != nil {
 		t.Errorf("metal ended with %v", err)
