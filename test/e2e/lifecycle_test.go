@@ -153,7 +153,7 @@ func testRegistryKept(t *testing.T, p *plane) {
 	if list := p.must("registry", "list").stdout; !strings.Contains(list, "charts/hello") {
 		t.Errorf("what was pushed is gone:\n%s", list)
 	}
-	if done := p.must("registry", "gc", "--older-than", "0s").stdout; !strings.Contains(done, "Removed 0 unused") {
+	if done := p.must("registry", "gc", "--older-than", "0s").stdout; !strings.Contains(done, "Deleted 0 unreferenced") {
 		t.Errorf("gc of what is in use says:\n%s", done)
 	}
 }
