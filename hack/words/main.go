@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -137,14 +138,11 @@ func parseBaseline(data []byte) (map[string]int, error) {
 }
 
 func formatBaseline(counts map[string]int) []byte {
-	var lines []string
-	for file, n := range counts {
-		if n > 0 {
-			lines = append(lines, fmt.Sprintf("%d %s\n", n, file))
+	var all bytes.Buffer
+	for _, file := range slices.Sorted(maps.Keys(counts)) {
+		if counts[file] > 0 {
+			fmt.Fprintf(&all, "%d %s\n", counts[file], file)
 		}
 	}
-	slices.SortFunc(lines, func(a, b string) int {
-		return strings.Compare(a[strings.Index(a, " "):], b[strings.Index(b, " "):])
-	})
-	return []byte(strings.Join(lines, ""))
+	return all.Bytes()
 }

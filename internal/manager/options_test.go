@@ -78,7 +78,7 @@ func TestCertificatesAreMadeForEveryNameOfTheWebhooks(t *testing.T) {
 func TestCheckVersion(t *testing.T) {
 	for found, want := range map[string]string{
 		"v1.36.3": "", "v1.29.0": "", "v1.30.1-gke.100": "", "v2.0.0": "",
-		"v1.28.15": "needs v1.29.0 or later",
+		"v1.28.15": "requires v1.29.0 or later",
 		"unknown":  "reading the version",
 	} {
 		err := checkVersion("https://x", found)

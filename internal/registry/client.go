@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-
 	"encoding/json"
 	"errors"
 	"fmt"

@@ -154,8 +154,13 @@ func TestTimelineHasStagesAndEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := [][]string{
-		{"STAGE", "AT", "TOOK"}, {"created", "11:59:00", "0.0s"}, {"ready", "12:00:00", "60.0s"}, nil,
-		{"SECONDS", "OBJECT", "WHAT"}, {"+2s", "Machine/one-m", "created"}, {"+60s", "PacketMachine/one-m", "! no server"},
+		{"STAGE", "AT", "TOOK"},
+		{"created", "11:59:00", "0.0s"},
+		{"ready", "12:00:00", "60.0s"},
+		nil,
+		{"SECONDS", "OBJECT", "WHAT"},
+		{"+2s", "Machine/one-m", "created"},
+		{"+60s", "PacketMachine/one-m", "! no server"},
 	}
 	if diff := cmp.Diff(want, cells(out.String())); diff != "" {
 		t.Errorf("timeline (-want +got):\n%s", diff)
@@ -174,8 +179,11 @@ func TestUpgradePlanListsVersionsBeforeFields(t *testing.T) {
 				Changes:    []lifecycle.Difference{{Object: "Cluster/one", Path: "spec.count", From: "1", To: "3"}, {Object: "Cluster/one", Path: "spec.gone", From: "x"}},
 			},
 			[][]string{
-				{"NAME", "CURRENT VERSION", "NEXT VERSION"}, {"kubernetes", "1.35", "1.36"}, {"drover", "-", "v0.6.0"},
-				{"Cluster/one spec.count", "1", "3"}, {"Cluster/one spec.gone", "x", "-"},
+				{"NAME", "CURRENT VERSION", "NEXT VERSION"},
+				{"kubernetes", "1.35", "1.36"},
+				{"drover", "-", "v0.6.0"},
+				{"Cluster/one spec.count", "1", "3"},
+				{"Cluster/one spec.gone", "x", "-"},
 			},
 		},
 	} {

@@ -109,7 +109,7 @@ func unshipped(config *spec.Config) spec.Violations {
 		return nil
 	}
 	if _, err := version.ForMinor(config.Cluster.Spec.KubernetesVersion); err != nil {
-		return spec.Violations{{Path: "spec.kubernetesVersion", Problem: err.Error(), Remedy: "choose one of these"}}
+		return spec.Violations{{Path: "spec.kubernetesVersion", Problem: err.Error(), Remedy: "change the version"}}
 	}
 	return nil
 }

@@ -161,7 +161,7 @@ func TestGeneratedSpecIsValid(t *testing.T) {
 	old := w.spec("old", replacing("management: false", "management: true"), replacing(`"1.36"`, `"1.31"`))
 	for _, command := range [][]string{{"validate"}, {"create", "cluster"}} {
 		got := w.run(t.Context(), append(command, "-f", old)...)
-		if got.code != 1 || !strings.Contains(got.out+got.err, "there is no Kubernetes 1.31 in this Drover") {
+		if got.code != 1 || !strings.Contains(got.out+got.err, "unsupported Kubernetes version 1.31") {
 			t.Errorf("%v of a management cluster that can't be made ends with %d:\n%s%s", command, got.code, got.out, got.err)
 		}
 	}

@@ -22,11 +22,13 @@ func TestCollectedText(t *testing.T) {
 	}{
 		{"nothing", registry.Collected{}, "Deleted 0 unreferenced blobs (0.0 MiB) and 0 abandoned uploads.\n"},
 		{
-			"blobs and uploads", registry.Collected{Removed: 3, Bytes: 3 << 19, Uploads: 2},
+			"blobs and uploads",
+			registry.Collected{Removed: 3, Bytes: 3 << 19, Uploads: 2},
 			"Deleted 3 unreferenced blobs (1.5 MiB) and 2 abandoned uploads.\n",
 		},
 		{
-			"damaged content", registry.Collected{Damaged: []registry.Damaged{{Digest: "sha256:1", Repositories: []string{"a", "b"}}, {Digest: "sha256:2"}}},
+			"damaged content",
+			registry.Collected{Damaged: []registry.Damaged{{Digest: "sha256:1", Repositories: []string{"a", "b"}}, {Digest: "sha256:2"}}},
 			"Deleted damaged content sha256:1: push again to a, b\nDeleted damaged content sha256:2: not referenced\n" +
 				"Deleted 0 unreferenced blobs (0.0 MiB) and 0 abandoned uploads.\n",
 		},

@@ -44,7 +44,7 @@ func TestArchiveIsWrittenWithoutAPlane(t *testing.T) {
 	t.Setenv("DROVER_HOME", t.TempDir())
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	_, told, err := run(t, "--metal-home", t.TempDir(), "--file", file)
-	if err != nil || !strings.Contains(told, "Not collected: there is no management plane") {
+	if err != nil || !strings.Contains(told, "Not collected: no management plane") {
 		t.Errorf("%v: it told\n%s", err, told)
 	}
 	if _, err := os.Stat(file); err != nil {

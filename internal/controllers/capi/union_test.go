@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-const patience = 3 * time.Minute
+const patience = time.Minute
 
 // fixture is a manager with our caches and no reconcilers, so that objects stay as the test makes them.
 type fixture struct {
@@ -56,7 +56,7 @@ func setupBehind(t *testing.T, between func(http.RoundTripper) http.RoundTripper
 	f.live, err = client.New(f.server.Config, client.Options{Scheme: scheme})
 	must(t, err)
 
-	o := Options{Concurrency: 1, SyncPeriod: time.Hour}
+	o := Options{Concurrency: 10, SyncPeriod: time.Hour}
 	m := ManagerOptions(o)
 	m.Scheme = scheme
 	m.Metrics = metricsserver.Options{BindAddress: "0"}
@@ -177,6 +177,11 @@ func TestDefinitionsAreCachedWithoutBallast(t *testing.T) {
 }
 
 func eventually(t *testing.T, f func() error) {
+	t.Helper()
+	within(t, patience, f)
+}
+
+func within(t *testing.T, patience time.Duration, f func() error) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
 	for {

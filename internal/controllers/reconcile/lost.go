@@ -53,12 +53,12 @@ func (t *tracker) lost(r *http.Request, from origin, at place) {
 func (t *tracker) listMetadata(url string) (*metav1.PartialObjectMetadataList, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lostTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody) //nolint:gosec // the API server of the lost request
 	if err != nil {
 		return nil, err
 	}
 	r.Header.Set("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
-	resp, err := t.http.Do(r)
+	resp, err := t.http.Do(r) //nolint:gosec // the API server of the lost request
 	if err != nil {
 		return nil, err
 	}

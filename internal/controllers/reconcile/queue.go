@@ -49,7 +49,8 @@ func (q *heldQueue) GetWithPriority() (item ctrlreconcile.Request, priority int,
 		if q.guard.writes.startHolding(item) {
 			q.held.Inc()
 		}
-		q.PriorityQueue.Done(item)
-		q.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{After: holdInterval, Priority: &priority}, item)
+		q.Done(item)
+		again := priority // the queue keeps the pointer
+		q.AddWithOpts(priorityqueue.AddOpts{After: holdInterval, Priority: &again}, item)
 	}
 }

@@ -46,7 +46,7 @@ func Run[S any](ctx context.Context, s S, steps []Step[S]) error {
 var Stop = errors.New("nothing left to do") //nolint:errname,revive,staticcheck // an outcome, not a failure
 
 // Wait ends a reconcile that can't continue yet.
-type Wait struct {
+type Wait struct { //nolint:errname // an outcome, not a failure
 	// Reason and Message are for a condition.
 	Reason, Message string
 	// After is when to retry; zero if an event will trigger the next reconcile.
@@ -57,7 +57,7 @@ type Wait struct {
 func (w *Wait) Error() string { return w.Message }
 
 // Terminal ends a reconcile that can't succeed until the user changes something.
-type Terminal struct {
+type Terminal struct { //nolint:errname // an outcome, not a failure
 	// Reason and Message are for a condition.
 	Reason, Message string
 }
@@ -97,9 +97,9 @@ func Result(err error, next time.Duration) (ctrl.Result, error) {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return ctrl.Result{RequeueAfter: ConflictRetry}, nil
 	case AsWait(err) != nil:
-		return ctrl.Result{RequeueAfter: Jitter(AsWait(err).After)}, nil
+		return ctrl.Result{RequeueAfter: Jitter(AsWait(err).After)}, nil //nolint:nilerr // a condition reports it
 	case AsTerminal(err) != nil:
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, nil //nolint:nilerr // a condition reports it
 	default:
 		return ctrl.Result{}, err
 	}

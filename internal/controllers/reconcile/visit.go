@@ -47,7 +47,10 @@ func (o Opening[T]) Open(ctx context.Context, key client.ObjectKey, empty T) (*V
 	if o.Finalizer == "" || v.Deleting() {
 		return v, nil
 	}
-	return v, v.AddFinalizer(ctx, o.Finalizer)
+	if err := v.AddFinalizer(ctx, o.Finalizer); err != nil {
+		return nil, err
+	}
+	return v, nil
 }
 
 // Visit is one reconcile of one object. Steps change Object; Save and Close write the difference.

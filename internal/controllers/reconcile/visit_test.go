@@ -107,7 +107,7 @@ func TestOpenSkipsAndForgets(t *testing.T) {
 func TestFinalizerIsWrittenBeforeTheFirstStep(t *testing.T) {
 	writes := 0
 	c, key := newClient(t, &writes, nil)
-	v := open(t, Opening[*clusterv1.Machine]{Client: c, Finalizer: finalizer}, key)
+	open(t, Opening[*clusterv1.Machine]{Client: c, Finalizer: finalizer}, key)
 	stored := &clusterv1.Machine{}
 	if err := c.Get(t.Context(), key, stored); err != nil || len(stored.Finalizers) != 1 {
 		t.Fatalf("stored finalizers: %v, %v", stored.Finalizers, err)
@@ -115,7 +115,7 @@ func TestFinalizerIsWrittenBeforeTheFirstStep(t *testing.T) {
 	if err := c.Delete(t.Context(), stored); err != nil {
 		t.Fatal(err)
 	}
-	v = open(t, Opening[*clusterv1.Machine]{Client: c, Finalizer: finalizer}, key)
+	v := open(t, Opening[*clusterv1.Machine]{Client: c, Finalizer: finalizer}, key)
 	v.Object.Finalizers = nil
 	v.Object.Status.Phase = "Deleted"
 	if !v.Released(finalizer) {

@@ -57,7 +57,10 @@ func decode(data map[string][]byte) (*material, error) {
 		return nil, fmt.Errorf("parsing %q and %q: %w", keyLeaf, keyLeafKey, err)
 	}
 	m := &material{ca: ca, leaf: leaf}
-	return m, m.checkChain()
+	if err := m.checkChain(); err != nil {
+		return m, err
+	}
+	return m, nil
 }
 
 // checkChain makes sure that whoever trusts the bundle accepts the leaf, whatever the time is.

@@ -271,14 +271,14 @@ func (w *world) creator(user string) {
 }
 
 // stamp changes the version of the plane.
-func (w *world) stamp(version string) {
+func (w *world) stamp(other string) {
 	w.Helper()
 	definition := &metav1.PartialObjectMetadata{}
 	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	key := client.ObjectKey{Name: clusterDefinition}
 	w.must(w.client.Get(context.Background(), key, definition))
 	before := definition.DeepCopy()
-	definition.Annotations[install.VersionAnnotation] = version
+	definition.Annotations[install.VersionAnnotation] = other
 	w.must(w.client.Patch(context.Background(), definition, client.MergeFrom(before)))
 }
 

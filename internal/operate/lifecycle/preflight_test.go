@@ -173,8 +173,9 @@ func TestPreflightRunsEveryCheck(t *testing.T) {
 		ran = append(ran, "fails")
 		return []error{errors.New("x")}
 	}
+	failsToo := func(ctx context.Context, p *phase.Progress) []error { return fails(ctx, p) }
 	var failed *PreflightError
-	if err := preflight(t.Context(), nil, fails, passes, fails); !errors.As(err, &failed) || len(failed.Problems) != 2 || len(ran) != 3 {
+	if err := preflight(t.Context(), nil, fails, passes, failsToo); !errors.As(err, &failed) || len(failed.Problems) != 2 || len(ran) != 3 {
 		t.Errorf("error %v after %v", err, ran)
 	}
 	if err := preflight(t.Context(), nil, passes); err != nil {
@@ -182,7 +183,7 @@ func TestPreflightRunsEveryCheck(t *testing.T) {
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := preflight(canceled, nil, fails, fails); !errors.Is(err, context.Canceled) {
+	if err := preflight(canceled, nil, fails, failsToo); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
 }

@@ -34,12 +34,9 @@ func (e *SkewError) Error() string {
 // minor version and of the previous one. Builds that aren't releases promise nothing to each other, so
 // an older one is rejected within a minor version too. A version that can't be parsed isn't compared.
 func checkSkew(own, plane string) error {
-	ours, err := utilversion.ParseSemantic(own)
-	if err != nil {
-		return nil
-	}
-	theirs, err := utilversion.ParseSemantic(plane)
-	if err != nil {
+	ours, ourErr := utilversion.ParseSemantic(own)
+	theirs, theirErr := utilversion.ParseSemantic(plane)
+	if ourErr != nil || theirErr != nil {
 		return nil
 	}
 	released := version.Released(own) && version.Released(plane)

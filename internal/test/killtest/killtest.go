@@ -68,7 +68,7 @@ func Everywhere(t testing.TB, c Command) string {
 
 // KillIn runs the command until it is in a phase and reports an activity, and kills it there. A last
 // phase with nothing to do may have ended before.
-func (c Command) KillIn(t testing.TB, phase, waiting string) (said string, ended bool) {
+func (c Command) KillIn(t testing.TB, name, waiting string) (said string, ended bool) {
 	t.Helper()
 	cmd := c.New()
 	output, err := cmd.StderrPipe()
@@ -85,18 +85,18 @@ func (c Command) KillIn(t testing.TB, phase, waiting string) (said string, ended
 		f := strings.Fields(lines.Text())
 		begins := len(f) == 2 && strings.Contains(f[0], "/")
 		// If the phase reported no such activity, kill it in the next one.
-		if inside && begins || (inside || begins && f[1] == phase) && strings.Contains(lines.Text(), waiting) {
+		if inside && begins || (inside || begins && f[1] == name) && strings.Contains(lines.Text(), waiting) {
 			_ = cmd.Process.Kill()
 			killed = true
 		}
-		inside = inside || begins && f[1] == phase
+		inside = inside || begins && f[1] == name
 	}
 	var exit *exec.ExitError
 	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
 	if !killed || cmd.ProcessState.Exited() && cmd.ProcessState.ExitCode() != 0 {
-		t.Fatalf("it ended with %d before it could be killed in %s:\n%s", cmd.ProcessState.ExitCode(), phase, all.String())
+		t.Fatalf("it ended with %d before it could be killed in %s:\n%s", cmd.ProcessState.ExitCode(), name, all.String())
 	}
 	return all.String(), cmd.ProcessState.Exited()
 }

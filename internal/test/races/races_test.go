@@ -1,6 +1,7 @@
 package races
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -99,7 +100,7 @@ func TestSuppressRemovesTheList(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := strings.TrimPrefix(os.Getenv(variable), "suppressions=")
-	if data, err := os.ReadFile(file); err != nil || string(data) != string(list) {
+	if data, err := os.ReadFile(file); err != nil || !bytes.Equal(data, list) {
 		t.Errorf("the list is not where the variable says: %v", err)
 	}
 	forget()

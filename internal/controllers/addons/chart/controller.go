@@ -98,7 +98,7 @@ func (c *Controller) close(ctx context.Context, s *scope, err error) (ctrl.Resul
 		s.setStatus()
 	}
 	before := s.Before().Status.Rollout
-	if saved := s.Save(ctx); ctrlclient.IgnoreNotFound(saved) != nil {
+	if saved := ctrlclient.IgnoreNotFound(s.Save(ctx)); saved != nil {
 		return reconcile.Result(saved, 0)
 	}
 	c.emitRolloutEvent(s, before)

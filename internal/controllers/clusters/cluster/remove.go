@@ -169,7 +169,7 @@ func (c *Controller) deleteConfig(ctx context.Context, s *scope, ref anywherev1.
 func (c *Controller) release(ctx context.Context, s *scope) error {
 	controllerutil.RemoveFinalizer(s.cluster, anywherev1.ClusterFinalizer)
 	s.cluster.Status = *s.visit.Before().Status.DeepCopy() // Nobody is left to read it.
-	if err := s.visit.Save(ctx); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(s.visit.Save(ctx)); err != nil {
 		return err
 	}
 	s.released = true

@@ -26,22 +26,30 @@ func TestConditions(t *testing.T) {
 	}{
 		{"a usable bundle", facts{}, "available", []string{"SignatureValid=True Valid", "Compatible=True Compatible", "Ready=True Available"}},
 		{
-			"another namespace", facts{ignored: true}, "ignored",
+			"another namespace",
+			facts{ignored: true},
+			"ignored",
 			[]string{"Ready=False Ignored: Bundles are used only in namespace eksa-packages"},
 		},
 		{
-			"no signature", facts{signature: unsigned}, "invalid",
+			"no signature",
+			facts{signature: unsigned},
+			"invalid",
 			[]string{
 				"SignatureValid=False Invalid: Verifying the signature failed: Missing signature", "Compatible=True Compatible",
 				"Ready=False Invalid: Verifying the signature failed: Missing signature",
 			},
 		},
 		{
-			"an invalid name", facts{name: badName}, "invalid",
+			"an invalid name",
+			facts{name: badName},
+			"invalid",
 			[]string{"SignatureValid=True Valid", "Compatible=True Compatible", "Ready=False NameInvalid: Invalid bundle name"},
 		},
 		{
-			"an upgrade takes precedence", facts{name: badName, signature: unsigned, version: tooNew}, "controller upgrade required",
+			"an upgrade takes precedence",
+			facts{name: badName, signature: unsigned, version: tooNew},
+			"controller upgrade required",
 			[]string{
 				"SignatureValid=False Invalid: Verifying the signature failed: Missing signature",
 				"Compatible=False ControllerUpgradeRequired: Upgrade Drover: bundle v1-36-1 requires Drover v9.0.0; this is v1.0.0",

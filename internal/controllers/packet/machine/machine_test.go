@@ -363,7 +363,8 @@ func TestB6ALostAnswerLeadsToASearchNotToASecondDevice(t *testing.T) {
 		}
 	}
 	m := &infrav1.PacketMachine{}
-	if w.Read(t, "m", m); m.Spec.ProviderID != nil || len(w.API.Orders()) != 1 {
+	w.Read(t, "m", m)
+	if m.Spec.ProviderID != nil || len(w.API.Orders()) != 1 {
 		t.Fatalf("recorded %v after %d orders, but the response was lost", m.Spec.ProviderID, len(w.API.Orders()))
 	}
 	m, _ = w.run(t, "m")

@@ -156,7 +156,8 @@ func own(object *addonsv1.HelmReleaseProxy, chart *addonsv1.HelmChartProxy) erro
 		}
 		refs = append(refs, r)
 	}
-	object.OwnerReferences = append(refs, ref)
+	refs = append(refs, ref)
+	object.OwnerReferences = refs
 	return nil
 }
 

@@ -43,14 +43,14 @@ type Template struct {
 }
 
 // Parse parses a template. Errors contain the name, which is that of its field.
-func Parse(name, text string) (*Template, error) {
+func Parse(name, source string) (*Template, error) {
 	all := functions()
 	all[tick] = func() string { return "" }
-	t, err := template.New(name).Funcs(all).Parse(text)
+	t, err := template.New(name).Funcs(all).Parse(source)
 	if err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "template: "))
 	}
-	out := &Template{text: text, calls: map[string]bool{}, functions: template.FuncMap{}}
+	out := &Template{text: source, calls: map[string]bool{}, functions: template.FuncMap{}}
 	for _, part := range t.Templates() {
 		if part.Tree != nil && part.Root != nil {
 			walker{uses: &out.uses, calls: out.calls, root: part.Name() == name}.list(part.Root)
@@ -97,13 +97,13 @@ func (t *Template) Render(d Data) (string, error) { return t.execute(d, nil) }
 // StableDigest returns a digest of the output without random and time-dependent parts. It changes
 // only if the template or the data change.
 func (t *Template) StableDigest(d Data) string {
-	text, err := t.execute(d, standIns)
+	output, err := t.execute(d, standIns)
 	if err != nil {
 		// Stand-ins do not support every operation on certificates. Fall back to the inputs.
 		data, jsonErr := json.Marshal(d)
-		text = t.text + "\x00" + string(data) + fmt.Sprint(jsonErr)
+		output = t.text + "\x00" + string(data) + fmt.Sprint(jsonErr)
 	}
-	sum := sha256.Sum256([]byte(text))
+	sum := sha256.Sum256([]byte(output))
 	return hex.EncodeToString(sum[:16])
 }
 

@@ -84,7 +84,7 @@ func connections(o Options) (http.RoundTripper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the CA: %w", err)
 	}
-	trust.InsecureSkipVerify = o.SkipTLSVerify //nolint:gosec // the user requested it
+	trust.InsecureSkipVerify = o.SkipTLSVerify // the user requested it
 	stall := o.Stall
 	if stall == 0 {
 		stall = defaultStall

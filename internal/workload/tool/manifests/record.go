@@ -149,7 +149,7 @@ func (r records) get(ctx context.Context) (*record, error) {
 		return nil, fmt.Errorf("reading the record of installation %q: %w", r.id.Name, err)
 	}
 	if secret.Labels[tool.OwnerLabel] != tool.OwnerDrover || secret.Type != recordType {
-		return nil, &tool.TerminalError{Err: fmt.Errorf("Secret %q exists but is not an installation record; delete it first", r.name())}
+		return nil, &tool.TerminalError{Err: fmt.Errorf("reading the record of installation %q: Secret %q exists but is not an installation record; delete it first", r.id.Name, r.name())}
 	}
 	return decode(secret), nil
 }
