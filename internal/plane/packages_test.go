@@ -47,7 +47,7 @@ func TestAHomeKeepsTheKeyThatSignsBundles(t *testing.T) {
 	if err := h.makeRest(); err != nil {
 		t.Fatal(err)
 	}
-	for file, want := range map[string]string{garbage: "--bundle-key: no PEM block", filepath.Join(dir, "none"): "no such file", rsaKey: "--bundle-key: reading the public key"} {
+	for file, want := range map[string]string{garbage: "--bundle-key: no PEM block", filepath.Join(dir, "none"): "no such file", rsaKey: "--bundle-key: reading public key"} {
 		if err := h.checkBundleKey(file); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", file, err, want)
 		}
