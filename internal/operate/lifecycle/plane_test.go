@@ -54,7 +54,15 @@ func newWorld(t *testing.T) *world {
 	connected, err := inspect.Connect(server.Config)
 	w.must(err)
 	w.client = connected.Client
+	t.Cleanup(w.deleteClusters)
 	return w
+}
+
+// deleteClusters leaves none for other tests: a management cluster manages those of all namespaces.
+func (w *world) deleteClusters() {
+	if err := w.client.DeleteAllOf(context.Background(), &anywherev1.Cluster{}, client.InNamespace(w.namespace)); err != nil {
+		w.Errorf("deleting clusters: %v", err)
+	}
 }
 
 func (w *world) must(err error) {
@@ -141,7 +149,7 @@ func TestOnlyPausedClustersAreResumed(t *testing.T) {
 	if err := w.run(m.pauseOthers, upgrade, m.resumeOthers); !errors.Is(err, killed) {
 		t.Fatal(err)
 	}
-	all := []string{"ours third", "ours one", "ours two", "theirs third", "theirs one", "theirs two"}
+	all := []string{"ours one", "ours third", "ours two", "theirs one", "theirs third", "theirs two"}
 	if diff := cmp.Diff(all, w.pausedNow()); diff != "" {
 		t.Errorf("paused (-want +got):\n%s", diff)
 	}
