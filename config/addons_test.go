@@ -23,7 +23,7 @@ func definition(t *testing.T, name string) apiextensionsv1.CustomResourceDefinit
 	return apiextensionsv1.CustomResourceDefinition{}
 }
 
-func TestKindsOfAddonsAreThoseThatPeopleHave(t *testing.T) {
+func TestAddonKindsMatchUpstream(t *testing.T) {
 	for name, want := range map[string]struct {
 		short    string
 		labels   []string
@@ -89,7 +89,7 @@ func defaultOf(schema apiextensionsv1.JSONSchemaProps, path string) string {
 	return string(schema.Default.Raw)
 }
 
-func TestWebhooksOfAddonsAreWhereTheyHaveAlwaysBeen(t *testing.T) {
+func TestAddonWebhookPathsMatchUpstream(t *testing.T) {
 	got := map[string]string{}
 	for _, m := range config.Webhooks() {
 		for _, w := range decode[admissionv1.ValidatingWebhookConfiguration](t, m).Webhooks {

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestKindsOfClusters(t *testing.T) {
+func TestClusterKinds(t *testing.T) {
 	for name, want := range map[string]struct {
 		short   []string
 		columns []string

@@ -20,7 +20,7 @@ import (
 // object in one.
 const annotationLimit = 262144
 
-func TestEveryDefinitionFitsIntoTheAnnotationOfClientSideApply(t *testing.T) {
+func TestCRDsFitTheLastAppliedAnnotation(t *testing.T) {
 	for _, m := range config.CRDs() {
 		data, err := yaml.YAMLToJSON(m.Data)
 		if err != nil {
@@ -32,7 +32,7 @@ func TestEveryDefinitionFitsIntoTheAnnotationOfClientSideApply(t *testing.T) {
 	}
 }
 
-func TestDefinitionsAreFoundByFileNameLabelAndContract(t *testing.T) {
+func TestCRDsHaveProviderAndContractLabels(t *testing.T) {
 	for _, m := range config.CRDs() {
 		crd := decode[apiextensionsv1.CustomResourceDefinition](t, m)
 		if crd.Name != m.Name {
@@ -53,7 +53,7 @@ func TestDefinitionsAreFoundByFileNameLabelAndContract(t *testing.T) {
 	}
 }
 
-func TestB14ColumnsShowFieldsThatExist(t *testing.T) {
+func TestPrinterColumnsShowExistingFields(t *testing.T) {
 	for _, m := range config.CRDs() {
 		crd := decode[apiextensionsv1.CustomResourceDefinition](t, m)
 		if crd.Labels["cluster.x-k8s.io/provider"] != "infrastructure-packet" {
@@ -77,7 +77,7 @@ func declares(schema *apiextensionsv1.JSONSchemaProps, path []string) bool {
 	return ok && declares(&child, path[1:])
 }
 
-func TestConversionGoesThroughTheService(t *testing.T) {
+func TestConversionWebhookUsesTheService(t *testing.T) {
 	for _, m := range config.CRDs() {
 		crd := decode[apiextensionsv1.CustomResourceDefinition](t, m)
 		if crd.Labels[config.LabelInjectCA] == "" {
@@ -96,7 +96,7 @@ func TestConversionGoesThroughTheService(t *testing.T) {
 	}
 }
 
-func TestNoRuleHasAWildcard(t *testing.T) {
+func TestRBACRulesHaveNoWildcards(t *testing.T) {
 	for _, m := range config.RBAC() {
 		role := decode[rbacv1.ClusterRole](t, m)
 		for _, rule := range role.Rules {
@@ -109,7 +109,7 @@ func TestNoRuleHasAWildcard(t *testing.T) {
 	}
 }
 
-func TestEveryRuleIsJustifiedByAComment(t *testing.T) {
+func TestEveryRBACRuleHasAComment(t *testing.T) {
 	for _, m := range config.RBAC() {
 		lines := strings.Split(string(m.Data), "\n")
 		for i, line := range lines {
@@ -120,7 +120,7 @@ func TestEveryRuleIsJustifiedByAComment(t *testing.T) {
 	}
 }
 
-func TestTheRoleAllowsWritingExactlyOurOwnDefinitionsAndConfigurations(t *testing.T) {
+func TestRoleAllowsWritingOnlyOwnCRDsAndWebhooks(t *testing.T) {
 	want := map[string][]string{
 		"mutatingwebhookconfigurations":   {config.MutatingWebhooks},
 		"validatingwebhookconfigurations": {config.ValidatingWebhooks},
@@ -171,7 +171,7 @@ func TestEveryServedKindHasAWebhookOrIsReadOnly(t *testing.T) {
 	}
 }
 
-func TestTheDeploymentRunsRestrictedAndTwice(t *testing.T) {
+func TestDeploymentIsRestrictedAndReplicated(t *testing.T) {
 	var d appsv1.Deployment
 	for _, m := range config.Manager() {
 		if m.Name == "deployment" {

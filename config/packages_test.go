@@ -9,7 +9,7 @@ import (
 	"github.com/drover-dev/drover/config"
 )
 
-func TestKindsOfPackagesAreThoseThatPeopleHave(t *testing.T) {
+func TestPackageKindsMatchUpstream(t *testing.T) {
 	for name, want := range map[string]struct {
 		short   []string
 		columns []string
@@ -32,7 +32,7 @@ func TestKindsOfPackagesAreThoseThatPeopleHave(t *testing.T) {
 	}
 }
 
-func TestWebhooksOfPackagesAreWherePeopleLookForThem(t *testing.T) {
+func TestPackageWebhookPathsMatchUpstream(t *testing.T) {
 	got := map[string]string{}
 	for _, m := range config.Webhooks() {
 		for _, w := range decode[admissionv1.ValidatingWebhookConfiguration](t, m).Webhooks {

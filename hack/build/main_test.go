@@ -41,7 +41,7 @@ func source(t *testing.T) string {
 	return dir
 }
 
-func TestRunBuildsTheChosenVersions(t *testing.T) {
+func TestRunBuildsSelectedVersions(t *testing.T) {
 	tests := []struct {
 		name string
 		args []string
@@ -72,7 +72,7 @@ func TestRunBuildsTheChosenVersions(t *testing.T) {
 	}
 }
 
-func TestPayloadIsFoundInTheExecutable(t *testing.T) {
+func TestPayloadIsAttachedToTheExecutable(t *testing.T) {
 	useCache(t)
 	executable := filepath.Join(t.TempDir(), "drover")
 	kubefake.Write(t, executable, "program")
@@ -90,7 +90,7 @@ func TestPayloadIsFoundInTheExecutable(t *testing.T) {
 	}
 }
 
-func TestRunRejects(t *testing.T) {
+func TestRunRejectsInvalidArguments(t *testing.T) {
 	useCache(t)
 	kubernetes := source(t)
 	tests := []struct {

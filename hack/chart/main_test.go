@@ -17,7 +17,7 @@ func network() options {
 	return options{chart: "../../charts/cni", name: "drover-cni", label: "cni=drover"}
 }
 
-func TestTheFileIsWhatTheChartSays(t *testing.T) {
+func TestGeneratedFileMatchesTheChart(t *testing.T) {
 	want, err := network().render()
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func TestTheFileIsWhatTheChartSays(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsRightIsLeftAlone(t *testing.T) {
+func TestCorrectFileIsNotRewritten(t *testing.T) {
 	o := network()
 	o.out = filepath.Join(t.TempDir(), "cni.yaml")
 	long := time.Now().Add(-time.Hour).Truncate(time.Second)
@@ -57,7 +57,7 @@ func TestAFileThatIsRightIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestClustersWithTheLabelGetTheObjects(t *testing.T) {
+func TestLabeledClustersGetTheObjects(t *testing.T) {
 	text, err := network().render()
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestClustersWithTheLabelGetTheObjects(t *testing.T) {
 	}
 }
 
-func TestALabelIsNeeded(t *testing.T) {
+func TestLabelIsRequired(t *testing.T) {
 	for _, o := range []options{{chart: "../../charts/cni", name: "x", label: "x"}, {chart: "../../charts/cni", label: "a=b"}} {
 		if _, err := o.render(); err == nil {
 			t.Errorf("%+v is accepted", o)

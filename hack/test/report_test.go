@@ -56,7 +56,7 @@ FAIL: left behind: link drv01234567
 	}
 }
 
-func TestTablesListTheTenSlowestAndCountCacheHits(t *testing.T) {
+func TestTablesListTenSlowestTestsAndCacheHits(t *testing.T) {
 	results := []events.Result{{Package: "kept", Closing: "ok  \tkept\t(cached)", Cached: true, Took: time.Hour}, {Closing: "?   \tx"}}
 	for i := range 12 {
 		r := events.Result{Package: "p" + string(rune('a'+i)), Closing: "ok  \t", Took: time.Duration(i) * time.Second}

@@ -28,7 +28,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestAppliesToTextOfOurs(t *testing.T) {
+func TestAppliesSkipsGeneratedFiles(t *testing.T) {
 	for file, want := range map[string]bool{
 		"README.md": true, "internal/plane/plane.go": true, "hack/demo.sh": true, "templates/cni.yaml": true,
 		"docs/cli/drover.md": false, "config/crd/x.yaml": false, "api/x/zz_generated.deepcopy.go": false,

@@ -66,8 +66,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestEveryCommandIsDescribed holds the help of all commands to one form.
-func TestEveryCommandIsDescribed(t *testing.T) {
+// TestEveryCommandHasADescription holds the help of all commands to one form.
+func TestEveryCommandHasADescription(t *testing.T) {
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		switch {

@@ -48,7 +48,7 @@ func TestApplyingAgainWritesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingComesBack(t *testing.T) {
+func TestDeletedObjectsAreRestored(t *testing.T) {
 	s := kubetest.Shared(t, install.Options{WebhookURL: url, Version: "v1.2.0"})
 	roles := s.Clientset(t).RbacV1().ClusterRoles()
 	if err := roles.Delete(t.Context(), "drover-manager", metav1.DeleteOptions{}); err != nil {
@@ -60,7 +60,7 @@ func TestWhatIsMissingComesBack(t *testing.T) {
 	}
 }
 
-func TestAnOlderDroverIsRefusedAndChangesNothing(t *testing.T) {
+func TestOlderDroverIsRejected(t *testing.T) {
 	s := kubetest.Shared(t, install.Options{WebhookURL: url, Version: "v1.2.0"})
 	before := versions(t, s)
 	err := install.Apply(t.Context(), s.Config, install.Options{WebhookURL: "https://127.0.0.1:1", Version: "v1.1.9"})
@@ -135,7 +135,7 @@ func versions(t *testing.T, s *kubetest.Server) map[string]string {
 	return found
 }
 
-func TestWhatKubectlAppliedIsTakenOver(t *testing.T) {
+func TestObjectsAppliedByKubectlAreAdopted(t *testing.T) {
 	s := kubetest.Start(t)
 	file := filepath.Join(t.TempDir(), "provider-components.yaml")
 	if err := os.WriteFile(file, config.Render("registry.example/manager:v1"), 0o600); err != nil {

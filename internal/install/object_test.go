@@ -10,7 +10,7 @@ import (
 	"github.com/drover-dev/drover/config"
 )
 
-func TestTheNamespaceIsAmongTheObjects(t *testing.T) {
+func TestObjectsIncludeTheNamespace(t *testing.T) {
 	objects, err := Options{More: []config.Manifest{{Name: "more", Data: []byte("kind: Service\nmetadata: {name: more, namespace: drover-system}\n")}}}.objects()
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-func TestTheHashDependsOnManifestAndURL(t *testing.T) {
+func TestHashDependsOnManifestAndURL(t *testing.T) {
 	base := Options{}.hash([]byte("a"))
 	for name, other := range map[string]string{
 		"another manifest": Options{}.hash([]byte("b")),

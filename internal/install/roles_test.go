@@ -19,7 +19,7 @@ const (
 	secrets  = "eksa-system"
 )
 
-func TestRolesOfPeople(t *testing.T) {
+func TestUserRoles(t *testing.T) {
 	s := kubetest.Shared(t, install.Options{WebhookURL: url, Version: "v1.2.0"})
 	own, foreign := s.Namespace(t), s.Namespace(t)
 	bind(t, s, own, "drover-cluster-creator", "creator")

@@ -68,7 +68,7 @@ func TestFindInTheCache(t *testing.T) {
 	}
 }
 
-func TestFindWithoutAVersionTakesTheNewestThatIsThere(t *testing.T) {
+func TestFindWithoutVersionReturnsTheNewest(t *testing.T) {
 	c := cache.Cache{Dir: t.TempDir()}
 	b := build.Builder{Source: kubefake.Source(t), Cache: c}
 	executable := bare(t)
@@ -111,7 +111,7 @@ func TestFindUnpacksThePayloadOnce(t *testing.T) {
 	}
 }
 
-func TestFindUnpacksAgainWhatWasDamaged(t *testing.T) {
+func TestFindReplacesDamagedEntries(t *testing.T) {
 	_, e := built(t)
 	opts := kube.FindOptions{Cache: cache.Cache{Dir: t.TempDir()}, Executable: carrying(t, e)}
 	if err := os.Truncate(mustFind(t, opts).Path, 10); err != nil {
@@ -122,7 +122,7 @@ func TestFindUnpacksAgainWhatWasDamaged(t *testing.T) {
 	}
 }
 
-func TestFindPrefersTheEntryThatHasThePayloadsContent(t *testing.T) {
+func TestFindPrefersAnEntryWithThePayloadDigest(t *testing.T) {
 	c, e := built(t)
 	b := mustFind(t, kube.FindOptions{Cache: c, Executable: carrying(t, e)})
 	if b.Path != e.Binary() {
@@ -147,7 +147,7 @@ func TestFindPrefersThePayloadOverAnotherBuildOfTheSameVersion(t *testing.T) {
 	}
 }
 
-func TestFindRefusesADamagedPayload(t *testing.T) {
+func TestFindRejectsDamagedPayload(t *testing.T) {
 	_, e := built(t)
 	executable := carrying(t, e)
 	data, err := os.ReadFile(executable)
@@ -203,7 +203,7 @@ func copyOf(t *testing.T, e cache.Entry) string {
 	return dir
 }
 
-func TestFindRefusesADirectoryWithAnotherProgram(t *testing.T) {
+func TestFindRejectsDirectoryWithAnotherProgram(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "kube"), []byte("#!/bin/sh\necho '{}'\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func TestFindRefusesADirectoryWithAnotherProgram(t *testing.T) {
 	}
 }
 
-func TestFindSaysWhereItLookedAndWhatToDo(t *testing.T) {
+func TestFindErrorListsLocationsAndRemedy(t *testing.T) {
 	c, e := built(t)
 	executable, empty := carrying(t, e), t.TempDir()
 	tests := []struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-dev/drover/internal/install/about"
 )
 
-func TestTheManagementPlaneSaysWhatRunsThere(t *testing.T) {
+func TestManagerRecordsItsVersion(t *testing.T) {
 	server, _ := ready(t)
 	c := newClient(t, server.Config)
 	said := func() error {

@@ -65,7 +65,7 @@ write_files:
     kind: InitConfiguration
 `
 
-func TestOddUserdataIsHandledOrRefusedWithAMessageOnTheMachine(t *testing.T) {
+func TestUnusualUserdataIsHandledOrRejected(t *testing.T) {
 	server, _ := ready(t)
 	t.Parallel()
 	sim := newSimulated(t)

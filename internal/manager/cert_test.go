@@ -14,7 +14,7 @@ import (
 	"github.com/drover-dev/drover/internal/manager/webhookcert"
 )
 
-func TestARemovedBundleIsPutBackAtOnce(t *testing.T) {
+func TestRemovedCABundleIsRestored(t *testing.T) {
 	server, _ := ready(t)
 	kube, c := server.Clientset(t), newClient(t, server.Config)
 

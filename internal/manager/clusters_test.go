@@ -33,7 +33,7 @@ spec:
     name: old-control-plane
 `
 
-func TestAClusterOfTheOldVersionIsConverted(t *testing.T) {
+func TestOldClusterVersionIsConverted(t *testing.T) {
 	server, _ := ready(t)
 	c := newClient(t, server.Config)
 	key := client.ObjectKey{Namespace: server.Namespace(t), Name: "old"}
@@ -63,7 +63,7 @@ func TestAClusterOfTheOldVersionIsConverted(t *testing.T) {
 	}
 }
 
-func TestRefusalsSayWhatUpstreamSays(t *testing.T) {
+func TestRejectionsMatchUpstream(t *testing.T) {
 	server, _ := ready(t)
 	c := newClient(t, server.Config)
 	for _, tc := range []struct{ name, manifest, want string }{
@@ -124,7 +124,7 @@ spec:
 	}
 }
 
-func TestAClusterOfAClassIsAcceptedAndReconciled(t *testing.T) {
+func TestClusterClassIsReconciled(t *testing.T) {
 	server, _ := ready(t)
 	c := newClient(t, server.Config)
 	ns := server.Namespace(t)
@@ -146,7 +146,7 @@ spec:
 	})
 }
 
-func TestAClusterWithoutInfrastructureShowsConditions(t *testing.T) {
+func TestClusterWithoutInfrastructureHasConditions(t *testing.T) {
 	server, _ := ready(t)
 	c := newClient(t, server.Config)
 	ns := server.Namespace(t)

@@ -25,10 +25,10 @@ import (
 	"github.com/drover-dev/drover/internal/test/managertest"
 )
 
-// TestProviderComponentsGiveAWorkingInstall plays the parts that a plain API server lacks: the
+// TestProviderComponentsInstall plays the parts that a plain API server lacks: the
 // kubelet that starts the Deployment's command with its service account, and the controller that
 // fills in the Service's endpoints. All else is as shipped.
-func TestProviderComponentsGiveAWorkingInstall(t *testing.T) {
+func TestProviderComponentsInstall(t *testing.T) {
 	server := kubetest.Start(t)
 	file := filepath.Join(t.TempDir(), "provider-components.yaml")
 	if err := os.WriteFile(file, config.Render("registry.example/manager:v1"), 0o600); err != nil {

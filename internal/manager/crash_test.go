@@ -142,10 +142,10 @@ func (c *crashes) createLoneMachine(namespace string) {
 	}
 }
 
-// TestACrashBetweenOrderAndRecordLeavesExactlyOneDevice kills whoever takes part while the order is
+// TestCrashBeforeRecordingLeavesOneDevice kills whoever takes part while the order is
 // carried out and nobody has written down the id of the device yet: metal has made it durable and
 // never answers, so that the manager waits.
-func TestACrashBetweenOrderAndRecordLeavesExactlyOneDevice(t *testing.T) {
+func TestCrashBeforeRecordingLeavesOneDevice(t *testing.T) {
 	c := newCrashes(t)
 	for _, tc := range []struct {
 		name string

@@ -240,7 +240,7 @@ func (f *fleetCluster) answering() []string {
 	return out
 }
 
-func TestAClusterOfTheTemplateLivesItsWholeLifeOnSimulatedMachines(t *testing.T) {
+func TestTemplateClusterLifecycleOnSimulatedMachines(t *testing.T) {
 	const before, after = "v1.35.4", "v1.36.3"
 	f := newFleetCluster(t, 1, 2, before)
 	f.becomes(1, 2, before)
@@ -260,7 +260,7 @@ func TestAClusterOfTheTemplateLivesItsWholeLifeOnSimulatedMachines(t *testing.T)
 	f.vanish()
 }
 
-func TestThreeControlPlanesComeUpAtOnce(t *testing.T) {
+func TestThreeControlPlaneMachinesStartTogether(t *testing.T) {
 	const version = "v1.36.3"
 	f := newFleetCluster(t, 3, 0, version)
 	f.becomes(3, 0, version)

@@ -23,7 +23,7 @@ func packetKinds(t *testing.T) []apiextensionsv1.CustomResourceDefinition {
 	return list.Items
 }
 
-func TestB14EveryColumnShowsAFieldThatExists(t *testing.T) {
+func TestEveryPrinterColumnShowsAnExistingField(t *testing.T) {
 	for _, crd := range packetKinds(t) {
 		for _, column := range crd.Spec.Versions[0].AdditionalPrinterColumns {
 			if strings.HasPrefix(column.JSONPath, ".metadata.") {
@@ -42,7 +42,7 @@ func TestB14EveryColumnShowsAFieldThatExists(t *testing.T) {
 	}
 }
 
-func TestB15EveryKindKeepsBothContractsAndIsKnownToClusterctl(t *testing.T) {
+func TestEveryKindHasContractAndClusterctlLabels(t *testing.T) {
 	for _, crd := range packetKinds(t) {
 		for _, label := range []string{"cluster.x-k8s.io/v1beta1", "cluster.x-k8s.io/v1beta2"} {
 			if got := crd.Labels[label]; got != "v1beta1" {

@@ -46,7 +46,7 @@ func TestOneManagerLeadsAndAnotherTakesOver(t *testing.T) {
 	})
 }
 
-func TestAManagerThatIsAskedToStopGivesUpTheLease(t *testing.T) {
+func TestStoppedManagerReleasesTheLease(t *testing.T) {
 	server, _ := ready(t)
 	m := launch(t, server.Kubeconfig(t), quick...)
 	eventually(t, func() error {

@@ -44,7 +44,7 @@ func TestVerbosity(t *testing.T) {
 	}
 }
 
-func TestTheFrameworkIsQuietUnlessAsked(t *testing.T) {
+func TestFrameworkLogsOnlyWhenVerbose(t *testing.T) {
 	for verbosity, want := range map[int]int{0: 2, 1: 4} {
 		var out bytes.Buffer
 		log := newLogger(&out, logText, verbosity)

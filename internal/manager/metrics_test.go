@@ -15,7 +15,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
-func TestMetricsOnLoopbackAreServedPlainly(t *testing.T) {
+func TestMetricsOnLoopbackNeedNoAuthorization(t *testing.T) {
 	_, m := ready(t)
 	body, err := get("http://"+m.metrics+"/metrics", nil)
 	if err != nil {
@@ -28,7 +28,7 @@ func TestMetricsOnLoopbackAreServedPlainly(t *testing.T) {
 	}
 }
 
-func TestMetricsElsewhereAreServedToTheAuthorizedOnly(t *testing.T) {
+func TestMetricsElsewhereRequireAuthorization(t *testing.T) {
 	server, _ := ready(t)
 	_, port, err := net.SplitHostPort(kubetest.FreeAddress(t))
 	if err != nil {

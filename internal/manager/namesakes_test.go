@@ -78,7 +78,7 @@ func (s simulated) devicesOf(t *testing.T, ns string) map[string]string {
 	return found
 }
 
-func TestTwoClustersOfOneNameInTwoNamespacesShareNothing(t *testing.T) {
+func TestClustersOfTheSameNameShareNothing(t *testing.T) {
 	server, _ := ready(t)
 	t.Parallel()
 	sim := newSimulated(t)

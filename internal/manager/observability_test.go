@@ -30,7 +30,7 @@ type dashboard struct {
 	Templating struct{ List []struct{ Name, Type string } }
 }
 
-func TestAlertsAreOfMetricsThatThereAre(t *testing.T) {
+func TestAlertsUseExistingMetrics(t *testing.T) {
 	groups, errs := rulefmt.ParseFile("../../observability/alerts.yaml", false, model.UTF8Validation)
 	if len(errs) > 0 {
 		t.Fatal(errs)
@@ -53,7 +53,7 @@ func TestAlertsAreOfMetricsThatThereAre(t *testing.T) {
 	}
 }
 
-func TestTheDashboardIsOfMetricsThatThereAre(t *testing.T) {
+func TestDashboardUsesExistingMetrics(t *testing.T) {
 	data, err := os.ReadFile("../../observability/dashboard.json")
 	if err != nil {
 		t.Fatal(err)

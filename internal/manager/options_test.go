@@ -14,7 +14,7 @@ func TestDefaultsAreValid(t *testing.T) {
 	}
 }
 
-func TestSettingsThatMakeNoSenseAreRefusedByTheirFlag(t *testing.T) {
+func TestInvalidOptionsAreRejectedByFlag(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(*Options)
@@ -46,7 +46,7 @@ func TestSettingsThatMakeNoSenseAreRefusedByTheirFlag(t *testing.T) {
 	}
 }
 
-func TestEverythingWrongIsSaidAtOnce(t *testing.T) {
+func TestValidateReportsEveryProblem(t *testing.T) {
 	err := Options{}.Validate()
 	if err == nil || len(strings.Split(err.Error(), "\n")) < 6 {
 		t.Errorf("got %v", err)
@@ -64,7 +64,7 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-func TestCertificatesAreMadeForEveryNameOfTheWebhooks(t *testing.T) {
+func TestCertificatesCoverEveryWebhookName(t *testing.T) {
 	o := DefaultOptions()
 	o.WebhookAddr, o.WebhookURL = "192.0.2.1:9443", "https://example.com:9443"
 	want := []string{

@@ -32,7 +32,7 @@ var optional = map[string]bool{
 	"KUBE_VIP_IMAGE": true, "KUBE_VIP_VERSION": true, "KUBERNETES_REPOSITORY": true,
 }
 
-func TestEveryTemplateIsAcceptedWithTheVariablesThatPeopleHave(t *testing.T) {
+func TestEveryTemplateIsAcceptedWithUpstreamVariables(t *testing.T) {
 	server, _ := ready(t)
 	c := client.NewDryRunClient(newClient(t, server.Config))
 	files, err := filepath.Glob("../../templates/cluster*.yaml")
@@ -85,7 +85,7 @@ func render(t *testing.T, file string, values map[string]string) []unstructured.
 	return objects
 }
 
-func TestB17TemplatesNeedNoNetworkWhereTheImageBringsKubernetes(t *testing.T) {
+func TestTemplatesNeedNoNetworkWithPreloadedImages(t *testing.T) {
 	files, _ := filepath.Glob("../../templates/cluster*.yaml")
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
@@ -275,7 +275,7 @@ kind: PacketMachineTemplate
 metadata: {name: packet}
 spec: {template: {spec: {billingCycle: hourly, machineType: c3.small.x86, os: ubuntu_20_04, sshKeys: [mine]}}}`
 
-func TestOldManifestsBecomeADeviceThatClusterAPITakesForAMachine(t *testing.T) {
+func TestOldManifestsCreateAMachine(t *testing.T) {
 	server, _ := ready(t)
 	api := packettest.New(t)
 	api.AddPlan(`{"slug":"c3.small.x86","specs":{"cpus":[{"count":1,"type":"Intel E-2278G 8-Core Processor @ 3.4GHz"}],"memory":{"total":"32GB"}}}`)

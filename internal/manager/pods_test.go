@@ -13,7 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-func TestAControlPlaneIsLookedAtWhenItsPodsChange(t *testing.T) {
+func TestPodChangesReconcileTheControlPlane(t *testing.T) {
 	f := newFleetCluster(t, 1, 0, "v1.36.3")
 	f.becomes(1, 0, "v1.36.3")
 	pods := workloadOf(t, f.c, f.ns, f.name).CoreV1().Pods(metav1.NamespaceSystem)

@@ -9,7 +9,7 @@ import (
 	"github.com/drover-dev/drover/config"
 )
 
-func TestTheManagerIsDeniedWhatItDoesNotNeed(t *testing.T) {
+func TestManagerPrivilegesAreMinimal(t *testing.T) {
 	type attributes = authorizationv1.ResourceAttributes
 	server, _ := ready(t)
 	for _, tc := range []struct {

@@ -81,7 +81,7 @@ func master(name, config string) string {
 	return strings.NewReplacer("NAME", name, "CONFIG", config).Replace(seedMaster)
 }
 
-func TestLoneMachinesAndAMachineDeploymentBecomeAClusterAsTheSeedWritesIt(t *testing.T) {
+func TestSeedManifestsCreateACluster(t *testing.T) {
 	server, _ := ready(t)
 	t.Parallel()
 	sim := newSimulated(t)

@@ -43,7 +43,7 @@ kind: KubeadmConfigTemplate
 metadata: {name: packet}
 spec: {template: {spec: {}}}`
 
-func TestOldManifestsBecomeAClusterOnSimulatedMachinesAndGoWithoutATrace(t *testing.T) {
+func TestOldManifestsClusterIsCreatedAndDeleted(t *testing.T) {
 	server, _ := ready(t)
 	sim := newSimulated(t)
 	c, ns := newClient(t, server.Config), server.Namespace(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/managertest"
 )
 
-func TestAManagerThatCannotStartSaysWhyAndWhatToDo(t *testing.T) {
+func TestStartErrorsSuggestARemedy(t *testing.T) {
 	server := kubetest.Start(t)
 	nowhere := kubetest.Kubeconfig(t, &rest.Config{Host: "https://" + kubetest.FreeAddress(t)})
 	for _, tc := range []struct {

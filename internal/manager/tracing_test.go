@@ -8,7 +8,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/tracetest"
 )
 
-func TestTheTraceOfAReconcileHasTheIDThatIsInTheLogs(t *testing.T) {
+func TestReconcileTraceHasTheLoggedID(t *testing.T) {
 	server, _ := ready(t)
 	c := tracetest.Start(t)
 	m := launch(t, server.Kubeconfig(t), "--install=false", "--v=4", "--otlp-endpoint="+c.URL)

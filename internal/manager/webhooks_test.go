@@ -65,7 +65,7 @@ func TestEveryAdmissionWebhookAnswers(t *testing.T) {
 	}
 }
 
-func TestAWebhookThatIsNotShippedDoesNotAnswer(t *testing.T) {
+func TestUnknownWebhookIsNotFound(t *testing.T) {
 	server, m := ready(t)
 	resp, err := trusting(t, server).Post("https://"+m.webhook+"/validate-nothing", "application/json", strings.NewReader("{}"))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/driver"
 )
 
-func TestListsComeInPages(t *testing.T) {
+func TestListsArePaginated(t *testing.T) {
 	w := openWorld(t, Options{Home: Home{Dir: t.TempDir()}, Driver: quiet(), DriverName: "fake"})
 	for i := range 25 {
 		w.create(order(fmt.Sprintf("host-%02d", i), "all", fmt.Sprintf("mod:%d", i%5)))
@@ -85,7 +85,7 @@ func TestIndexFollowsChanges(t *testing.T) {
 	}
 }
 
-func TestATokenSeesItsOwnProjectAndTheAdminSeesAll(t *testing.T) {
+func TestTokensSeeOnlyTheirProject(t *testing.T) {
 	w := newWorld(t)
 	var other api.Project
 	if got := w.call(w.admin, "POST", "/projects", map[string]string{"name": "other"}, &other); got != http.StatusCreated || other.Token == "" {
@@ -270,7 +270,7 @@ func TestHardwareReservations(t *testing.T) {
 	}
 }
 
-func TestDeletionIsCareful(t *testing.T) {
+func TestDeletionRejectsUsedObjects(t *testing.T) {
 	fake := newFake()
 	w := openWorld(t, Options{Home: Home{Dir: t.TempDir()}, Driver: fake.new, DriverName: "fake"})
 	d := w.create(order("one"))
@@ -311,7 +311,7 @@ func TestDeletionIsCareful(t *testing.T) {
 	w.gone(d.ID)
 }
 
-func TestUnknownPathsAndBrokenBodies(t *testing.T) {
+func TestUnknownPathsAndInvalidBodies(t *testing.T) {
 	w := newWorld(t)
 	w.refused(http.StatusNotFound, "GET", "/metal/v1/nothing", nil)
 	w.refused(http.StatusNotFound, "GET", "/devices/none", nil)

@@ -70,10 +70,10 @@ func startChild(t *testing.T, home Home) *child {
 	return &child{cmd: cmd, url: strings.TrimSpace(line)}
 }
 
-// TestKilledMetalLosesNothingItAnswered kills a metal in the middle of many
+// TestKilledMetalKeepsAcknowledgedWrites kills a metal in the middle of many
 // writes: what it answered is there afterwards, what it did not answer is
 // there once or not at all, and every device ends up active or gone.
-func TestKilledMetalLosesNothingItAnswered(t *testing.T) {
+func TestKilledMetalKeepsAcknowledgedWrites(t *testing.T) {
 	home := Home{Dir: t.TempDir()}
 	for round := range 3 {
 		c := startChild(t, home)
@@ -194,7 +194,7 @@ func tryDelete(url, token, id string) bool {
 	return true
 }
 
-func TestRestartTakesUpTheWork(t *testing.T) {
+func TestRestartResumesProvisioning(t *testing.T) {
 	home := Home{Dir: t.TempDir()}
 	first := newFake()
 	w := openWorld(t, Options{Home: home, Driver: first.new, DriverName: "fake"})
@@ -227,7 +227,7 @@ func TestRestartTakesUpTheWork(t *testing.T) {
 	}
 }
 
-func TestAHomeHasOneMetal(t *testing.T) {
+func TestHomeIsLocked(t *testing.T) {
 	home := Home{Dir: t.TempDir()}
 	openWorld(t, Options{Home: home, Driver: quiet(), DriverName: "fake"})
 	_, err := Open(t.Context(), Options{Home: home, Driver: quiet(), DriverName: "fake"})

@@ -40,7 +40,7 @@ func (w *world) raw(ctx context.Context, method, path, body string) (answer, []b
 	return answer{resp.StatusCode, resp.Header}, data, err
 }
 
-func TestCallsFailOnDemand(t *testing.T) {
+func TestInjectedFaultsFailCalls(t *testing.T) {
 	w := openWorld(t, Options{Home: Home{Dir: t.TempDir()}, Driver: quiet(), DriverName: "fake"})
 	path := "/metal/v1/projects/" + w.project + "/devices"
 	tests := map[string]struct {
@@ -68,7 +68,7 @@ func TestCallsFailOnDemand(t *testing.T) {
 	}
 }
 
-func TestAnswersAreLostAfterTheCall(t *testing.T) {
+func TestInjectedFaultDropsTheResponse(t *testing.T) {
 	for name, f := range map[string]map[string]any{
 		"cut in half":    {"kind": fault.Truncate, "method": "POST", "count": 1},
 		"never sent":     {"kind": fault.Timeout, "method": "POST", "count": 1, "after": true},
@@ -104,7 +104,7 @@ func TestAnswersAreLostAfterTheCall(t *testing.T) {
 	}
 }
 
-func TestATimeoutDoesNotHoldUpTheEnd(t *testing.T) {
+func TestInjectedTimeoutDoesNotBlockShutdown(t *testing.T) {
 	w := openWorld(t, Options{Home: Home{Dir: t.TempDir()}, Driver: quiet(), DriverName: "fake"})
 	w.fault(map[string]any{"kind": fault.Timeout})
 	ended := make(chan error, 1)
@@ -143,7 +143,7 @@ func TestNoCapacity(t *testing.T) {
 	w.create(order("fits"))
 }
 
-func TestProvisioningFailsOnDemand(t *testing.T) {
+func TestInjectedFaultFailsProvisioning(t *testing.T) {
 	for name, tt := range map[string]struct{ asked, want int }{
 		"a device on demand vanishes with 403":  {0, http.StatusForbidden},
 		"a device on demand vanishes with 404":  {404, http.StatusNotFound},
@@ -164,7 +164,7 @@ func TestProvisioningFailsOnDemand(t *testing.T) {
 	}
 }
 
-func TestAReservedDeviceStaysFailed(t *testing.T) {
+func TestReservedDeviceStaysFailed(t *testing.T) {
 	w := newWorld(t)
 	var h api.HardwareReservation
 	w.call(w.admin, "POST", "/drover/v1/projects/"+w.project+"/hardware-reservations", map[string]string{"plan": "c3.small.x86", "metro": "da"}, &h)
@@ -209,7 +209,7 @@ func TestQuotaAndKeys(t *testing.T) {
 	w.create(order("with-key"))
 }
 
-func TestRateLimitIsKept(t *testing.T) {
+func TestRateLimitIsEnforced(t *testing.T) {
 	w := openWorld(t, Options{Home: Home{Dir: t.TempDir()}, Driver: quiet(), DriverName: "fake", RateLimit: 3})
 	var last answer
 	for range 4 {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestAHomeIsHeldByOneProcess(t *testing.T) {
+func TestHomeIsHeldByOneProcess(t *testing.T) {
 	h := Home{Dir: filepath.Join(t.TempDir(), "metal")}
 	if h.Held() || h.Holder().PID != 0 {
 		t.Error("a home that is not there is held")
@@ -29,7 +29,7 @@ func TestAHomeIsHeldByOneProcess(t *testing.T) {
 	}
 }
 
-func TestAHomeBelongsToOneDriver(t *testing.T) {
+func TestHomeBelongsToOneDriver(t *testing.T) {
 	h := Home{Dir: t.TempDir()}
 	if err := h.CheckDriver("local"); err != nil || h.LastDriver() != "" {
 		t.Errorf("a new home: %v, driver %q", err, h.LastDriver())
@@ -55,7 +55,7 @@ func TestAHomeBelongsToOneDriver(t *testing.T) {
 	}
 }
 
-func TestAHomeWithMachinesIsNotRemoved(t *testing.T) {
+func TestHomeWithMachinesIsNotRemoved(t *testing.T) {
 	h := Home{Dir: filepath.Join(t.TempDir(), "metal")}
 	machine := filepath.Join(h.driverDir("local"), "machines", "8d0c")
 	if err := os.MkdirAll(machine, 0o700); err != nil {

@@ -22,7 +22,7 @@ func (w *world) ask(from, method, path, body string) *httptest.ResponseRecorder 
 	return out
 }
 
-func TestAMachineLearnsAboutItself(t *testing.T) {
+func TestMachineReadsItsMetadata(t *testing.T) {
 	fake := newFake()
 	w := openWorld(t, Options{Home: Home{Dir: t.TempDir()}, Driver: fake.new, DriverName: "fake"})
 	w.must(http.StatusCreated, "POST", "/ssh-keys", map[string]string{"label": "k", "key": testKey}, nil)
@@ -82,7 +82,7 @@ func TestAMachineLearnsAboutItself(t *testing.T) {
 	}
 }
 
-func TestAMachinePhonesHome(t *testing.T) {
+func TestMachinePhonesHome(t *testing.T) {
 	fake := newFake()
 	w := openWorld(t, Options{Home: Home{Dir: t.TempDir()}, Driver: fake.new, DriverName: "fake"})
 	d := w.create(order("node-1"))

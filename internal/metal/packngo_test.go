@@ -8,9 +8,9 @@ import (
 	"github.com/packethost/packngo"
 )
 
-// TestAnOldClientWorksUnchanged drives the server with the client library
+// TestPackngoClientWorks drives the server with the client library
 // that most Packet tools were built on, under both base paths.
-func TestAnOldClientWorksUnchanged(t *testing.T) {
+func TestPackngoClientWorks(t *testing.T) {
 	for _, base := range []string{"/metal/v1/", "/"} {
 		t.Run("under "+base, func(t *testing.T) {
 			w := newWorld(t)

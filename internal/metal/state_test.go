@@ -186,7 +186,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-func TestWhatAMachineSaysOfItselfIsKept(t *testing.T) {
+func TestMachineReportsAreStored(t *testing.T) {
 	for message, want := range map[string]store.UserState{
 		"succeeded":               {State: "succeeded"},
 		"failed: runcmd: exit: 1": {State: "failed", Message: "runcmd: exit: 1"},

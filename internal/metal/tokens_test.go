@@ -156,7 +156,7 @@ func (e estate) paths(route string) []string {
 // looked at the token.
 const body = `{"name":"x","type":"power_off","address":"1.2.3.4","deployment_type":"local","address_family":"ipv4","label":"l","key":"` + testKey + `","kind":"no-capacity"}`
 
-func TestATokenReachesNothingOfAnotherProjectOnAnyRoute(t *testing.T) {
+func TestTokensCannotReachOtherProjects(t *testing.T) {
 	w := newWorld(t)
 	e := w.newEstate()
 	var other api.Project

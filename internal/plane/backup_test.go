@@ -57,7 +57,7 @@ func open(t *testing.T, data []byte, identity age.Identity, dir string) error {
 	return err
 }
 
-func TestABackupHoldsWhatCannotBeMadeAnew(t *testing.T) {
+func TestBackupContainsIrreplaceableFiles(t *testing.T) {
 	data, identity := makeBackup(t, nil)
 	dir := t.TempDir()
 	if err := open(t, data, identity, dir); err != nil {
@@ -79,7 +79,7 @@ func TestABackupHoldsWhatCannotBeMadeAnew(t *testing.T) {
 	}
 }
 
-func TestATruncatedBackupIsRefusedWhereverItEnds(t *testing.T) {
+func TestTruncatedBackupIsRejected(t *testing.T) {
 	data, identity := makeBackup(t, nil)
 	for n := 0; n < len(data); n += 1 + len(data)/200 {
 		if open(t, data[:n], identity, t.TempDir()) == nil {
@@ -88,7 +88,7 @@ func TestATruncatedBackupIsRefusedWhereverItEnds(t *testing.T) {
 	}
 }
 
-func TestAChangedByteIsNoticed(t *testing.T) {
+func TestModifiedBackupIsRejected(t *testing.T) {
 	data, identity := makeBackup(t, nil)
 	for n := 0; n < len(data); n += 1 + len(data)/100 {
 		damaged := bytes.Clone(data)
@@ -99,7 +99,7 @@ func TestAChangedByteIsNoticed(t *testing.T) {
 	}
 }
 
-func TestAnotherKeyDoesNotOpenIt(t *testing.T) {
+func TestBackupRequiresItsKey(t *testing.T) {
 	data, _ := makeBackup(t, nil)
 	other, err := age.GenerateX25519Identity()
 	if err != nil {
@@ -110,7 +110,7 @@ func TestAnotherKeyDoesNotOpenIt(t *testing.T) {
 	}
 }
 
-func TestManifestsThatDoNotFitAreRefused(t *testing.T) {
+func TestInvalidManifestsAreRejected(t *testing.T) {
 	tests := map[string]struct {
 		change  func(*Manifest, *[]source)
 		want    string
@@ -139,7 +139,7 @@ func TestManifestsThatDoNotFitAreRefused(t *testing.T) {
 	}
 }
 
-func TestGarbageIsNoBackup(t *testing.T) {
+func TestInvalidBackupIsRejected(t *testing.T) {
 	_, identity := makeBackup(t, nil)
 	for _, garbage := range []string{"", "garbage", "age-encryption.org/v1\n", strings.Repeat("\x00", 4096)} {
 		var not *NotABackupError
@@ -149,7 +149,7 @@ func TestGarbageIsNoBackup(t *testing.T) {
 	}
 }
 
-func TestAFailedBackupLeavesNoFile(t *testing.T) {
+func TestFailedBackupLeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "plane.backup")
 	identity, err := age.GenerateX25519Identity()

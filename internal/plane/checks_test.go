@@ -32,7 +32,7 @@ func TestKubernetesStep(t *testing.T) {
 	}
 }
 
-func TestSpaceIsAskedForWhereTheHomeWillBe(t *testing.T) {
+func TestFreeSpaceIsMeasuredAtTheHome(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "yet", "there")
 	if err := spaceLeft(dir, 1); err != nil {
 		t.Errorf("one byte is too much: %v", err)
@@ -43,7 +43,7 @@ func TestSpaceIsAskedForWhereTheHomeWillBe(t *testing.T) {
 	}
 }
 
-func TestAHomeBelowAFileIsRefused(t *testing.T) {
+func TestHomeBelowAFileIsRejected(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "file"), "")
 	err := writable(filepath.Join(dir, "file", "home"))

@@ -52,7 +52,7 @@ func waitFor(t *testing.T, what string, cond func() bool) {
 	t.Fatalf("never happened: %s", what)
 }
 
-func TestAComponentThatIsKilledIsStartedAgain(t *testing.T) {
+func TestKilledComponentIsRestarted(t *testing.T) {
 	c := startChild(t, "serve")
 	<-c.served
 	first := c.snapshot().PID
@@ -66,7 +66,7 @@ func TestAComponentThatIsKilledIsStartedAgain(t *testing.T) {
 	}
 }
 
-func TestARestartOnRequestIsNotAFailure(t *testing.T) {
+func TestRequestedRestartIsNotAFailure(t *testing.T) {
 	c := startChild(t, "serve")
 	<-c.served
 	first := c.snapshot().PID
@@ -77,7 +77,7 @@ func TestARestartOnRequestIsNotAFailure(t *testing.T) {
 	}
 }
 
-func TestACrashLoopIsReportedWithTheEndOfTheLog(t *testing.T) {
+func TestCrashLoopIsReportedWithTheLogTail(t *testing.T) {
 	c := startChild(t, "fail")
 	<-c.hopeless
 	s := c.snapshot()
@@ -89,7 +89,7 @@ func TestACrashLoopIsReportedWithTheEndOfTheLog(t *testing.T) {
 	}
 }
 
-func TestStopEndsAProcessThatIgnoresTheRequest(t *testing.T) {
+func TestStopKillsAnUnresponsiveProcess(t *testing.T) {
 	cmd := testComponent("stubborn").Command()
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -17,7 +17,7 @@ func listen(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-func TestCompleteChoosesDistinctPorts(t *testing.T) {
+func TestCompleteSelectsDistinctPorts(t *testing.T) {
 	c, err := Config{}.complete(Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestCompleteChoosesDistinctPorts(t *testing.T) {
 	}
 }
 
-func TestCompleteKeepsWhatWasChosen(t *testing.T) {
+func TestCompleteKeepsRecordedPorts(t *testing.T) {
 	first, err := Config{}.complete(Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestCompleteKeepsWhatWasChosen(t *testing.T) {
 	}
 }
 
-func TestCompleteMovesInternalPortsThatAreTaken(t *testing.T) {
+func TestCompleteReplacesUsedInternalPorts(t *testing.T) {
 	taken := listen(t)
 	c, err := Config{Ports: Ports{EtcdClient: taken}}.complete(Options{})
 	if err != nil {
@@ -62,7 +62,7 @@ func TestCompleteMovesInternalPortsThatAreTaken(t *testing.T) {
 	}
 }
 
-func TestCompleteRefusesTakenPortsThatMustStay(t *testing.T) {
+func TestCompleteRejectsUsedFixedPorts(t *testing.T) {
 	taken := listen(t)
 	for name, tt := range map[string]struct {
 		before Config
@@ -81,7 +81,7 @@ func TestCompleteRefusesTakenPortsThatMustStay(t *testing.T) {
 	}
 }
 
-func TestCompleteRefusesNonsense(t *testing.T) {
+func TestCompleteRejectsInvalidConfig(t *testing.T) {
 	for name, o := range map[string]Options{
 		"a port above 65535":  {APIPort: 65536},
 		"a negative port":     {APIPort: -1},
@@ -106,7 +106,7 @@ func TestAPIURLIsReachableFromThisMachine(t *testing.T) {
 	}
 }
 
-func TestTwoPlanesDoNotChooseTheSamePort(t *testing.T) {
+func TestPlanesSelectDistinctPorts(t *testing.T) {
 	chosen, err := Config{}.complete(Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestTwoPlanesDoNotChooseTheSamePort(t *testing.T) {
 	}
 }
 
-func TestPortsThatWereAskedForAreNotMoved(t *testing.T) {
+func TestRequestedPortsAreKept(t *testing.T) {
 	o := Options{APIPort: 6001, RegistryPort: 6002}
 	p := &Plane{config: Config{APIPort: 6001, RegistryPort: 6002}}
 	if err := p.claimPorts(Config{}.asked(o)); err != nil || len(p.claims) != 0 {

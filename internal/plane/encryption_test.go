@@ -19,7 +19,7 @@ func newEncryptedHome(t *testing.T) (Home, *Encryption) {
 	return p.home, e
 }
 
-func TestTheKeyStaysUntilItIsRotated(t *testing.T) {
+func TestKeyIsKeptUntilRotated(t *testing.T) {
 	h, first := newEncryptedHome(t)
 	second, err := h.ensureEncryption(time.Now())
 	if err != nil {
@@ -33,7 +33,7 @@ func TestTheKeyStaysUntilItIsRotated(t *testing.T) {
 	}
 }
 
-func TestARotationCanBeTakenUpAgain(t *testing.T) {
+func TestInterruptedRotationIsResumed(t *testing.T) {
 	h, e := newEncryptedHome(t)
 	old := e.KeyName()
 	if err := e.addKey(time.Now().Add(time.Second)); err != nil {
@@ -69,7 +69,7 @@ func TestLostKeysAreNotReplaced(t *testing.T) {
 	}
 }
 
-func TestDamagedKeysAreRefused(t *testing.T) {
+func TestDamagedKeysAreRejected(t *testing.T) {
 	for name, content := range map[string]string{
 		"not YAML":     "\x00\x01",
 		"unknown keys": "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresource: []\n",

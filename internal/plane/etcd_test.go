@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAnEtcdThatNeverServedLeavesNothing(t *testing.T) {
+func TestUnservedEtcdDataIsRemoved(t *testing.T) {
 	h := Home{Dir: t.TempDir()}
 	must := func(err error) {
 		t.Helper()
@@ -31,7 +31,7 @@ func TestAnEtcdThatNeverServedLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestDataFromElsewhereIsKept(t *testing.T) {
+func TestForeignEtcdDataIsKept(t *testing.T) {
 	h := Home{Dir: t.TempDir()}
 	log := h.path("etcd", "member", "wal", "0.wal")
 	write(t, log, "of a backup")

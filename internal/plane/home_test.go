@@ -21,7 +21,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-func TestCheckRefusesWhatIsNotOurs(t *testing.T) {
+func TestCheckRejectsForeignDirectories(t *testing.T) {
 	tests := map[string]struct {
 		files map[string]string
 		want  string
@@ -50,7 +50,7 @@ func TestCheckRefusesWhatIsNotOurs(t *testing.T) {
 	}
 }
 
-func TestALaterHomeIsATypedError(t *testing.T) {
+func TestNewerHomeIsATypedError(t *testing.T) {
 	h := Home{Dir: t.TempDir()}
 	write(t, h.metaFile(), `{"format":99,"drover":"v9.0.0"}`)
 	var newer *NewerHomeError
@@ -59,7 +59,7 @@ func TestALaterHomeIsATypedError(t *testing.T) {
 	}
 }
 
-func TestDirectoriesArePrivateEvenIfTheyWereNot(t *testing.T) {
+func TestDirectoriesAreMadePrivate(t *testing.T) {
 	h := Home{Dir: t.TempDir()}
 	if err := os.Mkdir(h.pkiDir(), 0o755); err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestDirectoriesArePrivateEvenIfTheyWereNot(t *testing.T) {
 	}
 }
 
-func TestTheLockHasOneHolder(t *testing.T) {
+func TestLockIsExclusive(t *testing.T) {
 	h := Home{Dir: t.TempDir()}
 	if h.Running() {
 		t.Error("an empty home counts as running")
@@ -99,7 +99,7 @@ func TestTheLockHasOneHolder(t *testing.T) {
 	}
 }
 
-func TestMetaKeepsTheDayOfCreation(t *testing.T) {
+func TestMetaKeepsTheCreationTime(t *testing.T) {
 	h := Home{Dir: t.TempDir()}
 	day := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	if err := h.writeMeta("v1.35.4", day); err != nil {
@@ -117,7 +117,7 @@ func TestMetaKeepsTheDayOfCreation(t *testing.T) {
 	}
 }
 
-func TestEndingLeftoversSparesStrangers(t *testing.T) {
+func TestLeftoverCleanupKeepsForeignProcesses(t *testing.T) {
 	h := Home{Dir: t.TempDir()}
 	stranger := testComponent("serve").Command()
 	ours := testComponent("serve").Command()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestTheTailHoldsTheLastLines(t *testing.T) {
+func TestTailReturnsTheLastLines(t *testing.T) {
 	l := newLogFile(filepath.Join(t.TempDir(), "x.log"))
 	defer l.close()
 	for i := range 200 {
@@ -22,7 +22,7 @@ func TestTheTailHoldsTheLastLines(t *testing.T) {
 	}
 }
 
-func TestALogThatCannotBeWrittenIsNoError(t *testing.T) {
+func TestUnwritableLogIsIgnored(t *testing.T) {
 	l := newLogFile(filepath.Join(os.DevNull, "x.log"))
 	defer l.close()
 	if n, err := fmt.Fprintln(l, "hello"); err != nil || n != 6 {

@@ -27,7 +27,7 @@ func keyIn(t *testing.T, file string) []byte {
 	return key
 }
 
-func TestAHomeKeepsTheKeyThatSignsBundles(t *testing.T) {
+func TestSigningKeyIsKept(t *testing.T) {
 	dir := t.TempDir()
 	given, other, garbage, rsaKey := filepath.Join(dir, "given.key"), filepath.Join(dir, "other.key"), filepath.Join(dir, "garbage.key"), filepath.Join(dir, "rsa.key")
 	key := keyIn(t, given)

@@ -23,7 +23,7 @@ func packetPlane(t *testing.T) *Plane {
 	return &Plane{home: h, log: slog.New(slog.DiscardHandler)}
 }
 
-func TestTheManagerGetsThePacketAPIThatWasFound(t *testing.T) {
+func TestManagerGetsTheDiscoveredPacketAPI(t *testing.T) {
 	found := PacketAPI{Credentials: access.Credentials{URL: "http://127.0.0.1:8800/metal/v1", Token: "secret"}, Project: "p"}
 	boom := errors.New("boom")
 	for name, tt := range map[string]struct {
@@ -65,7 +65,7 @@ func TestTheManagerGetsThePacketAPIThatWasFound(t *testing.T) {
 	}
 }
 
-func TestThePacketAPIOfAPlaneIsPrivate(t *testing.T) {
+func TestPacketAPIFileIsPrivate(t *testing.T) {
 	p := packetPlane(t)
 	if err := p.home.writePacket(PacketAPI{Credentials: access.Credentials{Token: "secret"}}); err != nil {
 		t.Fatal(err)

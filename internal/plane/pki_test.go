@@ -81,7 +81,7 @@ func TestEnsureRenewsBeforeExpiry(t *testing.T) {
 	verify(t, late, p.now.Add(leafLifetime+time.Hour))
 }
 
-func TestEnsureReplacesAnAuthorityWithoutBreakingTrust(t *testing.T) {
+func TestEnsureReplacesACAWithoutBreakingTrust(t *testing.T) {
 	p, c := newPKI(t), Config{APIAddress: "127.0.0.1"}
 	ensure(t, p, c)
 	before, err := pki.LoadCerts(p.home.certFile("ca"))
@@ -101,7 +101,7 @@ func TestEnsureReplacesAnAuthorityWithoutBreakingTrust(t *testing.T) {
 	verify(t, late, late.now)
 }
 
-func TestAnExpiredAuthorityIsNotTrustedAnyMore(t *testing.T) {
+func TestExpiredCAIsNotTrusted(t *testing.T) {
 	p, c := newPKI(t), Config{APIAddress: "127.0.0.1"}
 	ensure(t, p, c)
 	late := p
@@ -112,7 +112,7 @@ func TestAnExpiredAuthorityIsNotTrustedAnyMore(t *testing.T) {
 	}
 }
 
-func TestEnsureRepairsWhatACrashLeft(t *testing.T) {
+func TestEnsureRepairsIncompleteFiles(t *testing.T) {
 	tests := map[string]struct {
 		damage func(Home) error
 		want   []string

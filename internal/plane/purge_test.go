@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestAPurgeThatWasCutShortIsTakenUp(t *testing.T) {
+func TestInterruptedPurgeIsResumed(t *testing.T) {
 	h := Home{Dir: t.TempDir() + "/home"}
 	write(t, h.metaFile(), `{"format":1}`)
 	write(t, h.path("registry", "x"), "")
@@ -38,7 +38,7 @@ func TestAPurgeThatWasCutShortIsTakenUp(t *testing.T) {
 	}
 }
 
-func TestAPlaneIsDiscardedAtOnce(t *testing.T) {
+func TestDiscardDeletesThePlane(t *testing.T) {
 	h := Home{Dir: t.TempDir() + "/home"}
 	write(t, h.metaFile(), `{"format":1}`)
 	write(t, h.stateFile(), "")
@@ -64,7 +64,7 @@ func TestAPlaneIsDiscardedAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoHomeIsNotDiscarded(t *testing.T) {
+func TestDiscardKeepsForeignDirectories(t *testing.T) {
 	h := Home{Dir: t.TempDir()}
 	write(t, h.path("thesis.txt"), "years of work")
 	if err := Discard(t.Context(), h); err == nil {

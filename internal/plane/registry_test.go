@@ -14,7 +14,7 @@ import (
 	"github.com/drover-dev/drover/internal/registry"
 )
 
-func TestWhereTheRegistryListens(t *testing.T) {
+func TestRegistryAddress(t *testing.T) {
 	for address, want := range map[string][]string{
 		"":           {"127.0.0.1:5000"},
 		"127.0.0.1":  {"127.0.0.1:5000"},
@@ -30,7 +30,7 @@ func TestWhereTheRegistryListens(t *testing.T) {
 	}
 }
 
-func TestTheRegistrysCertificateHasItsAddress(t *testing.T) {
+func TestRegistryCertificateHasItsAddress(t *testing.T) {
 	p := newPKI(t)
 	ensure(t, p, Config{APIAddress: "127.0.0.1"})
 	issued := ensure(t, p, Config{APIAddress: "127.0.0.1", RegistryAddress: "198.18.0.1"})
@@ -48,7 +48,7 @@ func TestTheRegistrysCertificateHasItsAddress(t *testing.T) {
 	}
 }
 
-func TestThePasswordOfTheRegistryIsMadeOnce(t *testing.T) {
+func TestRegistryPasswordIsGeneratedOnce(t *testing.T) {
 	h := Home{Dir: t.TempDir()}
 	var passwords []string
 	for range 2 {
@@ -86,7 +86,7 @@ func registryPlane(t *testing.T) *Plane {
 	return &Plane{home: files.home, config: config, probes: newProber(files.home), log: slog.New(slog.DiscardHandler)}
 }
 
-func TestTheRegistryServesTheChartsOfDrover(t *testing.T) {
+func TestRegistryServesDroverCharts(t *testing.T) {
 	p := registryPlane(t)
 	c := p.launch(p.registry())
 	t.Cleanup(c.stop)
@@ -113,7 +113,7 @@ func TestTheRegistryServesTheChartsOfDrover(t *testing.T) {
 	}
 }
 
-func TestARegistryWithoutAPortSaysSo(t *testing.T) {
+func TestRegistryWithoutPortIsReported(t *testing.T) {
 	p := registryPlane(t)
 	p.config.RegistryPort = listen(t)
 	c := p.launch(p.registry())

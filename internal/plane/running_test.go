@@ -21,7 +21,7 @@ func startHere(t *testing.T, run func(context.Context, io.Writer) error, probe f
 func always(context.Context) error { return nil }
 func never(context.Context) error  { return errors.New("nobody there") }
 
-func TestAComponentInThisProcess(t *testing.T) {
+func TestInProcessComponent(t *testing.T) {
 	starts := make(chan struct{}, 2)
 	c := startHere(t, func(ctx context.Context, _ io.Writer) error {
 		starts <- struct{}{}
@@ -41,7 +41,7 @@ func TestAComponentInThisProcess(t *testing.T) {
 	}
 }
 
-func TestAComponentInThisProcessThatFails(t *testing.T) {
+func TestFailingInProcessComponent(t *testing.T) {
 	for name, tt := range map[string]struct {
 		run  func(context.Context, io.Writer) error
 		want string

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTellingLeavesStackTracesOut(t *testing.T) {
+func TestRelevantLinesOmitStackTraces(t *testing.T) {
 	log := strings.Split(`starting
 panic: no space left on device
 
@@ -24,7 +24,7 @@ created by main.run in goroutine 1
 	}
 }
 
-func TestAStartErrorSaysWhatToDo(t *testing.T) {
+func TestStartErrorSuggestsARemedy(t *testing.T) {
 	e := &StartError{Component: "etcd", Reason: "exit status 2", Hint: "free some space", Log: "/x/etcd.log", LogTail: []string{"boom"}}
 	want := "etcd did not start (exit status 2): free some space; its log is /x/etcd.log, which ends with:\n  boom"
 	if got := e.Error(); got != want {

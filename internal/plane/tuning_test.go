@@ -19,7 +19,7 @@ func setting(cmd *exec.Cmd, name string) (value string) {
 	return value
 }
 
-func TestProgramsAreThriftyUnlessTold(t *testing.T) {
+func TestProgramsSaveMemoryByDefault(t *testing.T) {
 	p := &Plane{kube: kube.Binary{Path: "/bin/kube"}}
 	t.Setenv("GOMAXPROCS", "") // has it restored
 	if err := os.Unsetenv("GOMAXPROCS"); err != nil {
@@ -38,13 +38,13 @@ func TestProgramsAreThriftyUnlessTold(t *testing.T) {
 	}
 }
 
-func TestCachesAreTurnedOffKindByKind(t *testing.T) {
+func TestWatchCachesAreDisabledPerKind(t *testing.T) {
 	if got, want := withoutCache([]string{"pods", "jobs.batch"}), "--watch-cache-sizes=pods#0,jobs.batch#0"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
-func TestABriefPlaneIsFastUnlessToldOtherwise(t *testing.T) {
+func TestBootstrapPlaneFavorsSpeedByDefault(t *testing.T) {
 	t.Setenv("GOGC", "")
 	if got := (Options{}).environment(); len(got) > 0 {
 		t.Errorf("one that stays has %v", got)

@@ -14,7 +14,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
-func TestWhatIsNoChartIsRefused(t *testing.T) {
+func TestInvalidChartsAreRejected(t *testing.T) {
 	whole := artifacttest.Chart(t, "hello", "1.0.0", map[string]string{"values.yaml": "a: b\n"})
 	flipped := bytes.Clone(whole)
 	flipped[len(flipped)-6] ^= 1 // In the checksum.
@@ -50,7 +50,7 @@ func TestWhatIsNoChartIsRefused(t *testing.T) {
 	}
 }
 
-func TestPackingGivesTheSameBytes(t *testing.T) {
+func TestPackIsReproducible(t *testing.T) {
 	dir := fstest.MapFS{
 		"hello/Chart.yaml":           {Data: []byte("apiVersion: v2\nname: hello\nversion: 1.0.0\n")},
 		"hello/templates/_help.tpl":  {Data: []byte("{{/* nothing */}}")},
@@ -67,7 +67,7 @@ func TestPackingGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-func TestChartsThatShipAreOfferedFromTheStart(t *testing.T) {
+func TestShippedChartsAreServed(t *testing.T) {
 	w := newWorld(t, charts.Files)
 	archive, err := w.pull("cni", "")
 	must(t, err)
@@ -89,7 +89,7 @@ func shipped(values string) fstest.MapFS {
 	}
 }
 
-func TestPreloadingIsRepeatable(t *testing.T) {
+func TestPreloadIsIdempotent(t *testing.T) {
 	old, err := registry.Pack(shipped("a: 1\n"), "hello")
 	must(t, err)
 	renewed, err := registry.Pack(shipped("a: 2\n"), "hello")
@@ -133,7 +133,7 @@ func (w *world) pushArchive(archive []byte) {
 }
 
 // A second start writes nothing.
-func TestPreloadingWritesWhatIsMissingOnly(t *testing.T) {
+func TestPreloadWritesOnlyMissingCharts(t *testing.T) {
 	w := newWorld(t, shipped("a: 1\n"))
 	before := w.times()
 	w.stop()
@@ -143,7 +143,7 @@ func TestPreloadingWritesWhatIsMissingOnly(t *testing.T) {
 	}
 }
 
-func TestLogsHaveProblemsOnly(t *testing.T) {
+func TestOnlyErrorsAreLogged(t *testing.T) {
 	w := newWorld(t, nil)
 	w.stop()
 	var log bytes.Buffer

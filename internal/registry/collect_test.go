@@ -34,7 +34,7 @@ func (w *world) collect(age time.Duration) registry.Collected {
 	return done
 }
 
-func TestCollectRemovesWhatNothingRefersTo(t *testing.T) {
+func TestCollectRemovesUnreferencedBlobs(t *testing.T) {
 	w := newWorld(t, nil)
 	if done := w.collect(0); done.Removed != 0 {
 		t.Errorf("an empty registry had %+v", done)
@@ -67,7 +67,7 @@ func TestCollectRemovesWhatNothingRefersTo(t *testing.T) {
 	}
 }
 
-func TestCollectIsCarefulWhenAManifestIsDamaged(t *testing.T) {
+func TestCollectKeepsBlobsOfDamagedManifests(t *testing.T) {
 	w := newWorld(t, nil)
 	pushed := w.push("hello", "1.0.0")
 	w.damage(pushed.Digest)
@@ -84,7 +84,7 @@ func TestCollectIsCarefulWhenAManifestIsDamaged(t *testing.T) {
 	}
 }
 
-func TestCollectRemovesUploadsThatWereGivenUp(t *testing.T) {
+func TestCollectRemovesAbandonedUploads(t *testing.T) {
 	w := newWorld(t, nil)
 	for range 2 {
 		if status := w.ask(http.MethodPost, "/v2/charts/hello/blobs/uploads/", "sesame"); status != http.StatusAccepted {
@@ -105,7 +105,7 @@ func TestCollectRemovesUploadsThatWereGivenUp(t *testing.T) {
 	}
 }
 
-func TestCollectWhileOthersPush(t *testing.T) {
+func TestCollectDuringPush(t *testing.T) {
 	w := newWorld(t, nil)
 	ended := make(chan struct{})
 	go func() {

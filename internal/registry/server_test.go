@@ -20,7 +20,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
-func TestWhatWasPushedIsReadByAnybody(t *testing.T) {
+func TestReadingNeedsNoPassword(t *testing.T) {
 	w := newWorld(t, nil)
 	pushed := w.push("hello", "1.2.3+build.4")
 	if want := "oci://" + w.address + "/charts/hello:1.2.3_build.4"; pushed.Reference != want {
@@ -36,7 +36,7 @@ func TestWhatWasPushedIsReadByAnybody(t *testing.T) {
 	}
 }
 
-func TestWritingNeedsThePassword(t *testing.T) {
+func TestWritingRequiresThePassword(t *testing.T) {
 	w := newWorld(t, nil)
 	w.push("hello", "1.0.0")
 	must(t, os.WriteFile(w.access.PasswordFile, []byte("wrong-word"), 0o600))
@@ -80,7 +80,7 @@ func (w *world) ask(method, path, password string) int {
 	return response.StatusCode
 }
 
-func TestARestartKeepsContent(t *testing.T) {
+func TestRestartKeepsContent(t *testing.T) {
 	w := newWorld(t, nil)
 	w.push("hello", "1.0.0")
 	w.stop()
@@ -93,7 +93,7 @@ func TestARestartKeepsContent(t *testing.T) {
 	}
 }
 
-func TestPushesAtOnceAllArrive(t *testing.T) {
+func TestConcurrentPushes(t *testing.T) {
 	w := newWorld(t, nil)
 	const each = 4
 	var wg sync.WaitGroup
@@ -138,7 +138,7 @@ func TestListShowsRepositoriesAndTags(t *testing.T) {
 	}
 }
 
-func TestARenewedCertificateIsShownAtOnce(t *testing.T) {
+func TestRenewedCertificateIsServed(t *testing.T) {
 	w := newWorld(t, nil)
 	if name := w.shown(); name != "registry" {
 		t.Fatalf("certificate %q", name)
@@ -161,7 +161,7 @@ func (w *world) shown() string {
 	return connection.ConnectionState().PeerCertificates[0].Subject.CommonName
 }
 
-func TestARegistryWithoutAPasswordDoesNotStart(t *testing.T) {
+func TestPasswordIsRequired(t *testing.T) {
 	w := newWorld(t, nil)
 	must(t, os.WriteFile(w.options.PasswordFile, []byte("\n"), 0o600))
 	if _, err := registry.Open(t.Context(), w.options); err == nil || !strings.Contains(err.Error(), "drover up") {
@@ -173,7 +173,7 @@ func TestARegistryWithoutAPasswordDoesNotStart(t *testing.T) {
 	}
 }
 
-func TestARegistryThatDoesNotAnswer(t *testing.T) {
+func TestUnreachableRegistry(t *testing.T) {
 	w := newWorld(t, nil)
 	w.stop()
 	for name, run := range map[string]func() error{
@@ -201,7 +201,7 @@ func (w *world) damage(digest string) {
 	must(w.t, os.WriteFile(file, data, 0o600))
 }
 
-func TestDamagedContentIsFoundOutAndReplaced(t *testing.T) {
+func TestDamagedContentIsReplaced(t *testing.T) {
 	w := newWorld(t, nil)
 	w.push("hello", "1.0.0")
 	digest := digestOf(artifacttest.Chart(t, "hello", "1.0.0", nil))

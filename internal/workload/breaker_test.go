@@ -11,7 +11,7 @@ import (
 
 var errRefused = errors.New("connection refused")
 
-func TestAClusterThatDoesNotAnswerIsLeftAlone(t *testing.T) {
+func TestUnresponsiveClusterIsSkipped(t *testing.T) {
 	now := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	b := newBreaker(client.ObjectKey{Name: "c"}, now)
 	refuses := func(want bool) {

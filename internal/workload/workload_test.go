@@ -72,7 +72,7 @@ func await(t *testing.T, events chan workload.Event, what string, is func(worklo
 	}
 }
 
-func TestAWatchTellsWhatChangedAndFindsByLabel(t *testing.T) {
+func TestWatchReportsChangesAndFindsByLabel(t *testing.T) {
 	c, server, events := open(t)
 	ns := server.Namespace(t)
 	put := func(name, release string, labels map[string]string) {
@@ -108,7 +108,7 @@ func TestAWatchTellsWhatChangedAndFindsByLabel(t *testing.T) {
 	}
 }
 
-func TestKindsThatCameLaterAreFound(t *testing.T) {
+func TestNewKindsAreDiscovered(t *testing.T) {
 	c, server, events := open(t)
 	c.Follow(secrets)
 	await(t, events, "the watch of CRDs has told all", func(e workload.Event) bool { return e.Object == nil && e.Resource == workload.CRDs.Resource })
@@ -142,7 +142,7 @@ func TestKindsThatCameLaterAreFound(t *testing.T) {
 	}
 }
 
-func TestWhatIsKnownOfAClusterIsAskedForOnce(t *testing.T) {
+func TestDiscoveryIsCached(t *testing.T) {
 	server := kubetest.Shared(t, install.Options{})
 	var asked atomic.Int32
 	config := rest.CopyConfig(server.Config)
@@ -181,7 +181,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestASilentClusterIsNotWaitedForTwice(t *testing.T) {
+func TestSilentClusterIsAwaitedOnce(t *testing.T) {
 	stop := make(chan struct{})
 	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-stop }))
 	t.Cleanup(silent.Close)
@@ -201,7 +201,7 @@ func TestASilentClusterIsNotWaitedForTwice(t *testing.T) {
 	}
 }
 
-func TestOtherCredentialsMakeAnotherConnection(t *testing.T) {
+func TestNewCredentialsOpenANewConnection(t *testing.T) {
 	c := leadingTo(&rest.Config{Host: "https://127.0.0.1:1", BearerToken: "old"})
 	clusters := workload.New(c, workload.Options{})
 	t.Cleanup(clusters.Close)

@@ -24,10 +24,10 @@ import (
 // team is where a user without any other rights has clusters.
 const team = "team-a"
 
-// TestClustersByCommand is what an administrator and a developer do: a management cluster from nothing, and a workload cluster of it, made,
+// TestClusterCommands is what an administrator and a developer do: a management cluster from nothing, and a workload cluster of it, made,
 // scaled, upgraded and deleted by somebody who sees no credential, while the management cluster is upgraded too, Drover on it included.
 // Whatever is done to the management cluster is killed in each of its phases.
-func TestClustersByCommand(t *testing.T) {
+func TestClusterCommands(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
 	for _, step := range []struct {

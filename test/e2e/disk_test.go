@@ -28,13 +28,13 @@ func mount(t *testing.T, flags uintptr, size string) string {
 	return dir
 }
 
-func TestAHomeThatIsNotWritableIsRefused(t *testing.T) {
+func TestUnwritableHomeIsRejected(t *testing.T) {
 	dir := mount(t, unix.MS_RDONLY, "400m")
 	p := &plane{t: t, home: filepath.Join(dir, "home")}
 	p.refused("is not writable", "up")
 }
 
-func TestASmallDiskIsRefused(t *testing.T) {
+func TestSmallDiskIsRejected(t *testing.T) {
 	p := planeAt(t, filepath.Join(mount(t, 0, "100m"), "home"))
 	p.refused("free some space or choose another --home", "up")
 	if _, err := os.Stat(p.home); !os.IsNotExist(err) {
@@ -42,10 +42,10 @@ func TestASmallDiskIsRefused(t *testing.T) {
 	}
 }
 
-// TestADiskThatFillsUpWhileStarting fills the disk as soon as the home is
+// TestDiskFullDuringStart fills the disk as soon as the home is
 // there. The start fails with the reason, leaves nothing running, and works
 // once there is room.
-func TestADiskThatFillsUpWhileStarting(t *testing.T) {
+func TestDiskFullDuringStart(t *testing.T) {
 	t.Parallel()
 	dir := mount(t, 0, "400m")
 	p := planeAt(t, filepath.Join(dir, "home"))

@@ -26,8 +26,8 @@ spec:
   infrastructureRef: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: PacketCluster, name: first}
 `
 
-// TestLife follows one plane from its first start to its removal.
-func TestLife(t *testing.T) {
+// TestPlaneLifecycle follows one plane from its first start to its removal.
+func TestPlaneLifecycle(t *testing.T) {
 	t.Parallel()
 	p := newPlane(t)
 	first := p.must("up")
@@ -280,7 +280,7 @@ func testPurge(t *testing.T, p *plane) {
 	}
 }
 
-func TestAFirstStartThatIsKilledCanBeRepeated(t *testing.T) {
+func TestKilledFirstStartCanBeRepeated(t *testing.T) {
 	t.Parallel()
 	p := newPlane(t)
 	for _, after := range []int{30, 300, 1500, 4000} {
@@ -296,7 +296,7 @@ func TestAFirstStartThatIsKilledCanBeRepeated(t *testing.T) {
 	keep(t, p, "late", func() {})
 }
 
-func TestTwoUpsAtOnceMakeOnePlane(t *testing.T) {
+func TestConcurrentUpsStartOnePlane(t *testing.T) {
 	t.Parallel()
 	p := newPlane(t)
 	var results [3]result
@@ -319,7 +319,7 @@ func TestTwoUpsAtOnceMakeOnePlane(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedStartStopsWhatItStarted(t *testing.T) {
+func TestInterruptedStartStopsItsProcesses(t *testing.T) {
 	t.Parallel()
 	p := newPlane(t)
 	cmd := p.command("up")

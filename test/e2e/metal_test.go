@@ -213,9 +213,9 @@ func testPurgeBoth(t *testing.T, p *plane) {
 	}
 }
 
-// TestAPlaneGoesWithoutMachinesWhereThereCanBeNone takes away what local
+// TestPlaneStartsWithoutMachineSupport takes away what local
 // machines are made of.
-func TestAPlaneGoesWithoutMachinesWhereThereCanBeNone(t *testing.T) {
+func TestPlaneStartsWithoutMachineSupport(t *testing.T) {
 	t.Setenv("DROVER_NODE_DIR", t.TempDir())
 	p := newPlane(t)
 	why := "machine programs (containerd, runc, …) not found"
@@ -235,7 +235,7 @@ func TestAPlaneGoesWithoutMachinesWhereThereCanBeNone(t *testing.T) {
 	}
 }
 
-func TestAPacketAPIThatIsNamedIsUsed(t *testing.T) {
+func TestConfiguredPacketAPIIsUsed(t *testing.T) {
 	t.Setenv("METAL_API_URL", "http://127.0.0.1:1/metal/v1")
 	t.Setenv("PACKET_API_KEY", "secret")
 	p := newPlane(t)

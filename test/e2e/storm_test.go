@@ -20,9 +20,9 @@ const (
 	stormDeadline = 5 * time.Minute
 )
 
-// TestAWriteStormLosesNothing writes from several clients while etcd and the
+// TestWriteStormLosesNothing writes from several clients while etcd and the
 // API server are killed under them. What was acknowledged must be there.
-func TestAWriteStormLosesNothing(t *testing.T) {
+func TestWriteStormLosesNothing(t *testing.T) {
 	t.Parallel()
 	p := newPlane(t)
 	p.must("up")

@@ -8,9 +8,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestManifestsKeepTheirWords reads what people have and writes it again: nothing may be lost or renamed, least of all what is false
+// TestManifestsRoundTrip reads what people have and writes it again: nothing may be lost or renamed, least of all what is false
 // or zero on purpose.
-func TestManifestsKeepTheirWords(t *testing.T) {
+func TestManifestsRoundTrip(t *testing.T) {
 	const manifest = `
 clusterSelector: {matchLabels: {cni: calico}}
 chartName: tigera-operator

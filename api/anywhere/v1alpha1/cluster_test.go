@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func TestWhoManagesACluster(t *testing.T) {
+func TestManagedBy(t *testing.T) {
 	for name, test := range map[string]struct {
 		management *bool
 		named      string
@@ -32,7 +32,7 @@ func TestWhoManagesACluster(t *testing.T) {
 	}
 }
 
-func TestSwitchesAreOnWithTrueOnly(t *testing.T) {
+func TestOnlyTrueEnablesAnAnnotation(t *testing.T) {
 	for value, want := range map[string]bool{"true": true, "": false, "false": false, "yes": false} {
 		c := &Cluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 			PausedAnnotation: value, ManagedByCLIAnnotation: value,
@@ -46,7 +46,7 @@ func TestSwitchesAreOnWithTrueOnly(t *testing.T) {
 	}
 }
 
-func TestTheOlderFormOfARepositoryIsTheSame(t *testing.T) {
+func TestDeprecatedRepositoryFieldIsEquivalent(t *testing.T) {
 	g := &GitOpsConfig{ObjectMeta: metav1.ObjectMeta{Name: "fleet", Namespace: "team"}, Spec: GitOpsConfigSpec{Flux: Flux{Github: Github{
 		Owner: "o", Repository: "r", FluxSystemNamespace: "s", Branch: "b", ClusterConfigPath: "p", Personal: true,
 	}}}}

@@ -98,7 +98,7 @@ func TestCollector(t *testing.T) {
 	}
 }
 
-func TestReadPassesOnWhatIsNoEvent(t *testing.T) {
+func TestReadForwardsOtherOutput(t *testing.T) {
 	var got []Event
 	if err := Read(strings.NewReader("go: no such module\n"), func(e Event) { got = append(got, e) }); err != nil {
 		t.Fatal(err)

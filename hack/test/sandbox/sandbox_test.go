@@ -49,7 +49,7 @@ func goTest(t *testing.T, dir string) (string, error) {
 	return string(out), err
 }
 
-func TestRunNamesWhatATestLeavesBehind(t *testing.T) {
+func TestRunReportsLeakedResources(t *testing.T) {
 	for name, c := range map[string]struct{ body, want string }{
 		"a file":                {`os.WriteFile(os.TempDir()+"/home", nil, 0o600)`, "--- LEAK: file "},
 		"a process":             {`exec.Command("sleep", "987").Start()`, ": sleep 987"},

@@ -26,7 +26,7 @@ func TestWriteReplacesContentAndMode(t *testing.T) {
 	}
 }
 
-func TestAFailedWriteLeavesTheOldFileAndNothingElse(t *testing.T) {
+func TestFailedWriteKeepsTheOldFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
 	if err := os.Mkdir(path, 0o700); err != nil { // a directory cannot be replaced by a file
@@ -43,7 +43,7 @@ func TestAFailedWriteLeavesTheOldFileAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestWhatKilledWritersLeftIsSwept(t *testing.T) {
+func TestTemporaryFilesOfKilledWritersAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
 	for _, name := range []string{"file", ".file.123", ".file.", ".files.1", "other"} {

@@ -53,7 +53,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-func TestALogThatCannotBeIsAnError(t *testing.T) {
+func TestUnwritableLogIsAnError(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

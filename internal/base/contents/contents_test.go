@@ -27,7 +27,7 @@ func (c *counted) Get(ctx context.Context, key client.ObjectKey, into client.Obj
 	return c.Reader.Get(ctx, key, into, options...)
 }
 
-func TestEachVersionIsReadOnce(t *testing.T) {
+func TestEachFileVersionIsReadOnce(t *testing.T) {
 	server := kubetest.Start(t)
 	c, err := client.New(server.Config, client.Options{})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestOneHolderAtATime(t *testing.T) {
+func TestLockIsExclusive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	if Held(path) {
 		t.Error("a lock that was never made is held")
@@ -51,8 +51,8 @@ func TestWait(t *testing.T) {
 	_ = second.Close()
 }
 
-// TestAFileThatItsHolderRemovesIsNotLocked keeps two from holding two files of one name.
-func TestAFileThatItsHolderRemovesIsNotLocked(t *testing.T) {
+// TestRemovedLockFileIsNotLocked keeps two from holding two files of one name.
+func TestRemovedLockFileIsNotLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	removed, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestAFileThatItsHolderRemovesIsNotLocked(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatIsNotThere(t *testing.T) {
+func TestMissingDirectoryIsAnError(t *testing.T) {
 	if _, err := Wait(t.Context(), filepath.Join(t.TempDir(), "gone", "lock")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error %v", err)
 	}

@@ -24,7 +24,7 @@ func newAuthority(t *testing.T, name string, now time.Time) *Authority {
 	return a
 }
 
-func TestWhatIsIssuedIsTrusted(t *testing.T) {
+func TestIssuedCertificatesAreTrusted(t *testing.T) {
 	a := newAuthority(t, "ca", time.Now())
 	dir := t.TempDir()
 	for name, data := range map[string][]byte{"ca.crt": a.PEM(), "ca.key": a.Key} {
@@ -66,7 +66,7 @@ func TestEarlierAuthoritiesAreTrustedUntilTheyExpire(t *testing.T) {
 	}
 }
 
-func TestKeysInEachFormAreRead(t *testing.T) {
+func TestKeysAreReadInEveryEncoding(t *testing.T) {
 	curve, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestKeysInEachFormAreRead(t *testing.T) {
 	}
 }
 
-func TestACertificateWithAnotherKeyIsNoAuthority(t *testing.T) {
+func TestMismatchedKeyIsRejected(t *testing.T) {
 	a, b := newAuthority(t, "a", time.Now()), newAuthority(t, "b", time.Now())
 	if _, err := ParseAuthority(a.PEM(), b.Key); err == nil {
 		t.Error("they are taken for a pair")

@@ -19,7 +19,7 @@ func TestTemplateSeparatesNamesFromAddresses(t *testing.T) {
 	}
 }
 
-func TestTemplateToleratesClocksThatRunLate(t *testing.T) {
+func TestTemplateToleratesClockSkew(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	got := Template(pkix.Name{}, nil, now, time.Hour)
 	if !got.NotBefore.Before(now) || !got.NotAfter.Equal(now.Add(time.Hour)) {
@@ -50,7 +50,7 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-func TestRenewAtLeavesAThird(t *testing.T) {
+func TestRenewAtLeavesAThirdOfTheLifetime(t *testing.T) {
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	cert := &x509.Certificate{NotBefore: start, NotAfter: start.Add(90 * 24 * time.Hour)}
 	if got, want := RenewAt(cert), start.Add(60*24*time.Hour); !got.Equal(want) {
@@ -58,7 +58,7 @@ func TestRenewAtLeavesAThird(t *testing.T) {
 	}
 }
 
-func TestAnAuthorityIssuesNoAuthorities(t *testing.T) {
+func TestIssuedCertificatesAreNotCAs(t *testing.T) {
 	now := time.Now()
 	a := newAuthority(t, "ca", now)
 	template := Template(pkix.Name{CommonName: "intermediate"}, nil, now, time.Hour)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestAProcessIsNotMistakenForALaterOneWithItsNumber(t *testing.T) {
+func TestReusedPIDIsNotMistakenForTheProcess(t *testing.T) {
 	me := Identify(os.Getpid())
 	if !me.Alive() {
 		t.Fatal("this process is not alive")
@@ -25,7 +25,7 @@ func TestAProcessIsNotMistakenForALaterOneWithItsNumber(t *testing.T) {
 	}
 }
 
-func TestMemoryOfAProcess(t *testing.T) {
+func TestProcessMemory(t *testing.T) {
 	if got := MemoryBytes(os.Getpid()); got < 1<<20 {
 		t.Errorf("memory of this process = %d, want at least a MiB", got)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestWhatIsShippedIsWhatTheModuleFilesPin(t *testing.T) {
+func TestShippedVersionsMatchModuleFiles(t *testing.T) {
 	files, err := filepath.Glob("../../../kube/kubernetes/*.mod")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no module files: %v", err)
@@ -34,7 +34,7 @@ func TestWhatIsShippedIsWhatTheModuleFilesPin(t *testing.T) {
 	}
 }
 
-func TestTheReleaseOfAMinor(t *testing.T) {
+func TestReleaseOfMinor(t *testing.T) {
 	got, err := ForMinor("1.36")
 	if err != nil || got != Kubernetes {
 		t.Errorf("1.36 is %q, %v", got, err)

@@ -59,7 +59,7 @@ func TestSameBuild(t *testing.T) {
 	}
 }
 
-func TestKindsOfVersions(t *testing.T) {
+func TestVersionKinds(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[string]struct{ released, development bool }{
 		"v1.2.0":                 {released: true},

@@ -81,7 +81,7 @@ func (c *checkout) want(pattern string) string {
 	return v
 }
 
-func TestTheVersionOfACheckout(t *testing.T) {
+func TestCheckoutVersion(t *testing.T) {
 	t.Parallel()
 	c := newCheckout(t)
 	c.want(`v0\.1\.0-dev`)
@@ -105,7 +105,7 @@ func TestTheVersionOfACheckout(t *testing.T) {
 	c.want(`v0\.2\.0-rc\.1`)
 }
 
-func TestTheVersionOfAChangedCheckoutDependsOnTheChange(t *testing.T) {
+func TestModifiedCheckoutVersionDependsOnTheChange(t *testing.T) {
 	t.Parallel()
 	c := newCheckout(t)
 	c.git("init", "--quiet")
@@ -127,7 +127,7 @@ func TestTheVersionOfAChangedCheckoutDependsOnTheChange(t *testing.T) {
 	}
 }
 
-func TestAReleasedVersionIsNotUsedAgain(t *testing.T) {
+func TestReleasedVersionIsNotReused(t *testing.T) {
 	t.Parallel()
 	c := newCheckout(t)
 	c.git("init", "--quiet")

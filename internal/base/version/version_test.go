@@ -60,13 +60,13 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-func TestTheFileNamesARelease(t *testing.T) {
+func TestVersionFileNamesARelease(t *testing.T) {
 	if v := strings.TrimSpace(next); !Released(v) {
 		t.Errorf("VERSION holds %q, want the version of the next release", v)
 	}
 }
 
-func TestKubernetesIsTheVersionThatTheModuleFilePins(t *testing.T) {
+func TestKubernetesVersionMatchesModuleFile(t *testing.T) {
 	out, err := exec.Command("go", "mod", "edit", "-json", "../../../kube/kubernetes/go.mod").Output()
 	if err != nil {
 		t.Fatalf("reading the module file: %v", err)

@@ -41,7 +41,7 @@ func TestClusterTextNamesTheFirstClusters(t *testing.T) {
 	}
 }
 
-func TestExitCodeIsThatOfDiff(t *testing.T) {
+func TestExitCodesMatchDiff(t *testing.T) {
 	unchanged, changed, unknown := inspect.Outlook{Action: plan.Unchanged}, inspect.Outlook{Action: plan.Install}, inspect.Outlook{Error: "x"}
 	for name, tc := range map[string]struct {
 		outlook []inspect.Outlook

@@ -234,7 +234,7 @@ func TestUnusableKubeconfigIsExplained(t *testing.T) {
 	}
 }
 
-func TestFlagsOfTheOtherToolAreAcceptedWithAWarning(t *testing.T) {
+func TestLegacyFlagsAreAcceptedWithAWarning(t *testing.T) {
 	w := newWorld(t)
 	file := w.spec("flags")
 	got := w.ok("create", "cluster", "-f", file, "--dry-run", "-z", "hw.csv", "--bundles-override", "x", "--skip-validations", "pod-disruption", "--external-etcd-wait-timeout", "1h", "--no-timeouts")
@@ -271,7 +271,7 @@ func translate(t *testing.T, lines []translation) {
 	}
 }
 
-func TestArgsUnderTheNameOfTheOtherTool(t *testing.T) {
+func TestArgsUnderTheLegacyName(t *testing.T) {
 	translate(t, []translation{
 		{"drover get clusters", "get clusters"},
 		{"drover anywhere create cluster -f x -mc m", "create cluster -f x --kubeconfig m"},

@@ -10,7 +10,7 @@ import (
 	"github.com/drover-dev/drover/internal/operate/lifecycle"
 )
 
-func TestVariablesOfTheOtherToolSetFlags(t *testing.T) {
+func TestLegacyVariablesSetFlags(t *testing.T) {
 	variables := map[string]string{"FILENAME": "x.yaml", "HARDWARE_CSV": "hw.csv", "NO_TIMEOUTS": "true", "PER_MACHINE_WAIT_TIMEOUT": "", "KUBECONFIG": "m", "NAMESPACE": "n"}
 	for name, value := range variables {
 		t.Setenv(name, value)
@@ -47,7 +47,7 @@ func TestFlagsThatVariablesSetExist(t *testing.T) {
 	}
 }
 
-func TestCertificateOfAMirrorIsReadFromAFile(t *testing.T) {
+func TestMirrorCertificateIsReadFromAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ca.crt")
 	if err := os.WriteFile(file, []byte("certificate\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -84,7 +84,7 @@ func TestMachineTableIsSortedByCluster(t *testing.T) {
 	}
 }
 
-func TestStateOfANode(t *testing.T) {
+func TestNodeState(t *testing.T) {
 	ready := metav1.Condition{Type: anywherev1.Ready, Status: metav1.ConditionTrue}
 	for want, n := range map[string]*inspect.Node{
 		"Deleting": {Kind: "Cluster", Deleting: true, Failure: "x", Paused: true},
@@ -124,7 +124,7 @@ func TestTreeShowsUnmetConditionsBelowTheirObject(t *testing.T) {
 	}
 }
 
-func TestAnswerIsPrintedAsAChain(t *testing.T) {
+func TestExplanationIsPrintedAsAChain(t *testing.T) {
 	a := inspect.Answer{Next: "free a server", Chain: []inspect.Link{
 		{Kind: "Cluster", Name: "one", Condition: "Ready", Message: "no workers", Since: earlier()},
 		{Kind: "Machine", Name: "one-m", Condition: "Ready", Message: "no device", Since: earlier()},
@@ -249,7 +249,7 @@ func TestPlanOutputAcceptsText(t *testing.T) {
 	}
 }
 
-func TestRoleOfAClusterIsCompletedByTheKubeconfig(t *testing.T) {
+func TestKubeconfigDeterminesTheRoleOfACluster(t *testing.T) {
 	tests := map[string]struct {
 		management *bool
 		managedBy  string

@@ -80,7 +80,7 @@ func TestPlanIsPrintedWithItsChanges(t *testing.T) {
 	}
 }
 
-func TestTimesSayWhatWasSkipped(t *testing.T) {
+func TestTimesListSkippedPhases(t *testing.T) {
 	var out bytes.Buffer
 	printTimes(&out, []phase.Result{{Name: "A", Seconds: 1, Before: true}, {Name: "B", Skipped: "nothing to do"}, {Name: "C", Seconds: 2.04}}, 3*time.Second)
 	for _, want := range []string{"1.0s  done by an earlier run", "-  nothing to do", "2.0s\n", "3.0s\n"} {

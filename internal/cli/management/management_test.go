@@ -45,7 +45,7 @@ func TestConfigPrefersTheFlagThenTheVariableThenTheHome(t *testing.T) {
 	}
 }
 
-func TestConfigWithoutAPlaneSuggestsWhatToRun(t *testing.T) {
+func TestConfigWithoutAPlaneSuggestsACommand(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("DROVER_HOME", filepath.Join(t.TempDir(), "none"))
 	if _, err := (&Flags{}).Config(); err == nil || !strings.Contains(err.Error(), "drover up") || !strings.Contains(err.Error(), "--kubeconfig") {
@@ -64,7 +64,7 @@ func TestNamespaceIsThatOfTheContext(t *testing.T) {
 	}
 }
 
-func TestFlagIsRepeatedInSuggestions(t *testing.T) {
+func TestSuggestionsRepeatTheFlag(t *testing.T) {
 	for kubeconfig, want := range map[string]string{"": "", "m.kubeconfig": " --kubeconfig m.kubeconfig"} {
 		if got := (&Flags{Kubeconfig: kubeconfig}).Flag(); got != want {
 			t.Errorf("%q is repeated as %q, want %q", kubeconfig, got, want)

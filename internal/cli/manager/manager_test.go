@@ -15,7 +15,7 @@ clusters: [{name: one, cluster: {server: "https://192.0.2.1:6443"}}]
 users: [{name: one, user: {token: secret}}]
 `
 
-func TestTheClusterToManage(t *testing.T) {
+func TestManagedClusterConfig(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -44,7 +44,7 @@ func TestTheClusterToManage(t *testing.T) {
 	}
 }
 
-func TestOptionsAreValidatedBeforeAnythingIsReached(t *testing.T) {
+func TestOptionsAreValidatedBeforeConnecting(t *testing.T) {
 	cmd := NewCommand()
 	cmd.SetArgs([]string{"--concurrency", "0", "--kubeconfig", "/nonexistent"})
 	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "--concurrency is 0") {

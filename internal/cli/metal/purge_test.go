@@ -27,7 +27,7 @@ func TestDescribeNamesTheClusters(t *testing.T) {
 	}
 }
 
-func TestAPurgeGoesOnOnlyAfterAYes(t *testing.T) {
+func TestPurgeRequiresConfirmation(t *testing.T) {
 	for answer, want := range map[string]bool{"yes\n": true, "y\n": false, "no\n": false, "": false, "\n": false} {
 		h := metal.Home{Dir: filepath.Join(t.TempDir(), "metal")}
 		if err := os.MkdirAll(h.Dir, 0o700); err != nil {

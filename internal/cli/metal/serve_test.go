@@ -160,7 +160,7 @@ func look(t *testing.T, home, project string) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestServeRejectsInvalidOptions(t *testing.T) {
 	for name, args := range map[string][]string{
 		"an unknown driver": {"serve", "--driver", "cloud"},
 		"no speed":          {"serve", "--speed", "0"},

@@ -14,7 +14,7 @@ import (
 	"github.com/drover-dev/drover/internal/plane"
 )
 
-func TestCommandsRejectWhatTheyCannotDo(t *testing.T) {
+func TestCommandsRejectInvalidArguments(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args []string
 		code int
@@ -61,7 +61,7 @@ func TestDownWithPurgeDeletesTheHome(t *testing.T) {
 	}
 }
 
-func TestDownLeavesADirectoryOfSomethingElse(t *testing.T) {
+func TestDownKeepsForeignDirectories(t *testing.T) {
 	c := newTerminal(t)
 	c.write("thesis.tex", "text")
 	if got := c.run("down", "--purge"); got.code != ui.ExitFailed || !strings.Contains(got.err, "is not a home of Drover") {
@@ -72,7 +72,7 @@ func TestDownLeavesADirectoryOfSomethingElse(t *testing.T) {
 	}
 }
 
-func TestTheHomeIsAbsolute(t *testing.T) {
+func TestHomeIsAbsolute(t *testing.T) {
 	t.Setenv("DROVER_HOME", "relative/home")
 	for flag, want := range map[string]string{"": "relative/home", "other": "other", "/srv/drover": "/srv/drover"} {
 		got, err := (&homeFlag{dir: flag}).home()
@@ -82,7 +82,7 @@ func TestTheHomeIsAbsolute(t *testing.T) {
 	}
 }
 
-func TestEveryCommandExplainsItself(t *testing.T) {
+func TestEveryCommandHasHelp(t *testing.T) {
 	root := &cobra.Command{Use: "drover"}
 	AddCommands(root, &ui.IO{})
 	var names []string
@@ -133,7 +133,7 @@ func TestEveryStageHasALabel(t *testing.T) {
 	}
 }
 
-func TestSizeOfABackup(t *testing.T) {
+func TestBackupSize(t *testing.T) {
 	m := plane.Manifest{Files: []plane.ManifestFile{{Size: 1 << 20}, {Size: 1 << 19}}}
 	if got := size(m); got != "1.5 MiB" {
 		t.Errorf("got %s", got)

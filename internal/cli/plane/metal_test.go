@@ -11,7 +11,7 @@ import (
 	"github.com/drover-dev/drover/internal/plane"
 )
 
-func TestTheDriverOfMachines(t *testing.T) {
+func TestMachineDriver(t *testing.T) {
 	for name, tt := range map[string]struct{ flag, environment, want, problem string }{
 		"nothing is said":                      {want: service.Auto},
 		"the environment":                      {environment: "none", want: service.None},
@@ -36,7 +36,7 @@ func TestTheDriverOfMachines(t *testing.T) {
 	}
 }
 
-func TestAPlaneWithoutMachinesLooksForNone(t *testing.T) {
+func TestMetalNoneStartsNoService(t *testing.T) {
 	f := &metalFlag{asked: service.None}
 	if f.finder() != nil || f.running(t.Context()) != nil {
 		t.Error("machines are looked for")
@@ -46,7 +46,7 @@ func TestAPlaneWithoutMachinesLooksForNone(t *testing.T) {
 	}
 }
 
-func TestAPacketAPIInTheEnvironmentIsUsed(t *testing.T) {
+func TestPacketAPIFromTheEnvironmentIsUsed(t *testing.T) {
 	t.Setenv("DROVER_METAL_HOME", filepath.Join(t.TempDir(), "metal"))
 	t.Setenv("METAL_API_URL", "https://packet.example/metal/v1")
 	t.Setenv("PACKET_API_KEY", "token")
@@ -61,7 +61,7 @@ func TestAPacketAPIInTheEnvironmentIsUsed(t *testing.T) {
 	}
 }
 
-func TestTheChoicesOfMetal(t *testing.T) {
+func TestMetalOptions(t *testing.T) {
 	choices := metalChoices()
 	if choices[0] != service.Auto || choices[len(choices)-1] != service.None || len(choices) < 4 {
 		t.Errorf("choices are %v", choices)

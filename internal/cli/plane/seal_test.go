@@ -50,7 +50,7 @@ func TestPassphrase(t *testing.T) {
 	}
 }
 
-func TestAMissingPassphraseFile(t *testing.T) {
+func TestMissingPassphraseFile(t *testing.T) {
 	f := &sealFlags{passphraseFile: filepath.Join(t.TempDir(), "none")}
 	if _, err := f.passphrase(&ui.IO{}, nil); err == nil || !strings.Contains(err.Error(), "reading the passphrase") {
 		t.Errorf("error = %v", err)
@@ -87,7 +87,7 @@ func opens(t *testing.T, seal, open sealFlags) bool {
 	return err == nil && string(content) == "content"
 }
 
-func TestWhoMayOpenABackup(t *testing.T) {
+func TestBackupRecipients(t *testing.T) {
 	ours, err := age.GenerateX25519Identity()
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestWhoMayOpenABackup(t *testing.T) {
 	}
 }
 
-func TestRecipientsAreChecked(t *testing.T) {
+func TestInvalidRecipientsAreRejected(t *testing.T) {
 	for name, tt := range map[string]struct {
 		flags sealFlags
 		want  string

@@ -17,7 +17,7 @@ import (
 	"github.com/drover-dev/drover/internal/plane"
 )
 
-func TestStatusOfAPlaneThatIsNotRunning(t *testing.T) {
+func TestStatusOfAStoppedPlane(t *testing.T) {
 	for phase, want := range map[string]string{
 		plane.PhaseStopped: "Plane       Stopped; start it with `drover up`\n",
 		plane.PhaseReady:   "Plane       Killed: the supervisor ended without a shutdown", // Nobody holds the lock.
@@ -129,7 +129,7 @@ func TestStatusTable(t *testing.T) {
 	}
 }
 
-func TestStatusOmitsThePacketAPIThatIsMetals(t *testing.T) {
+func TestStatusOmitsTheLocalPacketAPI(t *testing.T) {
 	const url = "https://127.0.0.1:9000/metal/v1"
 	r := &statusReport{State: plane.State{PacketAPI: url}, Metal: &service.Status{Driver: "memory", URL: url}}
 	var out strings.Builder
@@ -139,14 +139,14 @@ func TestStatusOmitsThePacketAPIThatIsMetals(t *testing.T) {
 	}
 }
 
-func TestStatusSaysWhyClustersAreUnknown(t *testing.T) {
+func TestStatusExplainsUnknownClusters(t *testing.T) {
 	var out strings.Builder
 	if err := (&statusReport{ClustersError: "connection refused"}).clusters(&out); err != nil || out.String() != "\nFailed to list clusters: connection refused\n" {
 		t.Errorf("%v:\n%s", err, &out)
 	}
 }
 
-func TestMemoryIsThatOfAllComponents(t *testing.T) {
+func TestMemoryIsSummedOverComponents(t *testing.T) {
 	r := &statusReport{State: plane.State{Components: []plane.ComponentStatus{{MemoryBytes: 1}, {MemoryBytes: 2}}}}
 	r.addMemory()
 	if r.MemoryBytes != 3 {

@@ -30,7 +30,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errors.New("broken") }
 
-func TestConfirmReportsAStreamThatCannotBeRead(t *testing.T) {
+func TestConfirmReportsReadErrors(t *testing.T) {
 	if _, err := (&IO{In: broken{}, Err: &bytes.Buffer{}}).Confirm("Sure?"); err == nil || !strings.Contains(err.Error(), "broken") {
 		t.Errorf("error = %v", err)
 	}
@@ -50,7 +50,7 @@ func TestManifestsSplitsDocuments(t *testing.T) {
 	}
 }
 
-func TestManifestsReportsWhatCannotBeRead(t *testing.T) {
+func TestManifestsReportsReadErrors(t *testing.T) {
 	if _, _, err := (&IO{}).Manifests(filepath.Join(t.TempDir(), "none.yaml")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that does not exist: %v", err)
 	}

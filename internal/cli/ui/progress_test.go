@@ -62,7 +62,7 @@ func TestPhasesInAPipeAreOneLinePerChange(t *testing.T) {
 	})
 }
 
-func TestProgressInAPipeShowsASignOfLife(t *testing.T) {
+func TestProgressInAPipePrintsHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out lockedBuffer
 		p := NewPhases(&IO{Err: &out}, 1)

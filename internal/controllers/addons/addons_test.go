@@ -25,7 +25,7 @@ import (
 
 type spec = addonsv1.HelmChartProxySpec
 
-func TestAChartFromARepositoryWithPasswordAndOwnCA(t *testing.T) {
+func TestChartFromRepositoryWithPasswordAndCustomCA(t *testing.T) {
 	w := newWorld(t)
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{TLS: true, Username: "drover", Password: "secret"})
 	repository.Publish("greeter", "1.0.0", greeter(t, "1.0.0"))
@@ -82,7 +82,7 @@ func (w *world) relabel(cluster string, labels map[string]string) {
 	}
 }
 
-func TestAChartFromARegistryWithCredentials(t *testing.T) {
+func TestChartFromRegistryWithCredentials(t *testing.T) {
 	w := newWorld(t)
 	registry := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{
 		ServerOptions: artifacttest.ServerOptions{TLS: true, Username: "drover", Password: "secret"},
@@ -105,7 +105,7 @@ func TestAChartFromARegistryWithCredentials(t *testing.T) {
 // canary must not be found anywhere but where it belongs.
 var canary = fmt.Sprintf("canary-%016x", rand.Uint64())
 
-func TestValuesStaySecret(t *testing.T) {
+func TestValuesAreNotDisclosed(t *testing.T) {
 	w := newWorld(t)
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{TLS: true, Username: "drover", Password: canary})
 	repository.Publish("greeter", "1.0.0", greeter(t, "1.0.0"))
@@ -178,7 +178,7 @@ func (w *world) seek() {
 	}
 }
 
-func TestAManagerThatIsKilledAgainAndAgainLosesNothing(t *testing.T) {
+func TestRepeatedlyKilledManagerLosesNothing(t *testing.T) {
 	const proxies = 67 // on three clusters
 	w := newWorld(t)
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{TLS: true})
@@ -217,7 +217,7 @@ func TestAManagerThatIsKilledAgainAndAgainLosesNothing(t *testing.T) {
 	}
 }
 
-func TestNothingIsDoneBesideTheFormerController(t *testing.T) {
+func TestReconcileStopsWhileUpstreamControllerRuns(t *testing.T) {
 	w := newWorld(t)
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: "controller-leader-election-caaph"},

@@ -97,7 +97,7 @@ func (i *idle) byHand() {
 	}})
 }
 
-func TestAPassOverEverythingThatIsAsWantedCostsNothing(t *testing.T) {
+func TestIdleReconcileMakesNoRequests(t *testing.T) {
 	i := newIdle(t)
 	i.install("plainest", "repository", func(*spec) {})
 	i.install("templated", "repository", func(s *spec) { s.ValuesTemplate = "name: {{ .Cluster.metadata.name }}\n" })

@@ -150,7 +150,7 @@ func (l *leaving) checkOrder() {
 	}
 }
 
-func TestReleasesAreUninstalledBeforeClusterAPITakesTheClusterAway(t *testing.T) {
+func TestReleasesAreUninstalledBeforeClusterDeletion(t *testing.T) {
 	l := newLeaving(t, 0)
 	if got := l.text("hello")[0]; got != "hello, x from 1.0.0" {
 		t.Fatalf("on the cluster is %q", got)
@@ -167,7 +167,7 @@ func TestReleasesAreUninstalledBeforeClusterAPITakesTheClusterAway(t *testing.T)
 	}
 }
 
-func TestAClusterThatNeverAnswersAgainGoesInTheEnd(t *testing.T) {
+func TestUnreachableClusterIsFinallyDeleted(t *testing.T) {
 	const bound = 5 * time.Second
 	l := newLeaving(t, bound)
 	l.front.Hang()

@@ -91,7 +91,7 @@ func (w *world) installed(releases []string) []string {
 	return out
 }
 
-func TestClusterctlMovesAddonsAndTheirReleasesStayAsTheyAre(t *testing.T) {
+func TestClusterctlMoveLeavesReleasesUnchanged(t *testing.T) {
 	from := newWorld(t)
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{TLS: true, Username: "drover", Password: "secret"})
 	repository.Publish("greeter", "1.0.0", greeter(t, "1.0.0"))

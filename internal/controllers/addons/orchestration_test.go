@@ -39,7 +39,7 @@ func (w *world) trust(repository *artifacttest.Repository) func(*spec) {
 	}
 }
 
-func TestARolloutThatFailsOnOneClusterGoesNoFurtherAndIsTakenBack(t *testing.T) {
+func TestFailedRolloutStopsAndRollsBack(t *testing.T) {
 	w := newWorld(t)
 	repository := picky(t)
 	p := w.proxy("waves", repository.URL, w.trust(repository))
@@ -70,7 +70,7 @@ func TestARolloutThatFailsOnOneClusterGoesNoFurtherAndIsTakenBack(t *testing.T) 
 	}
 }
 
-func TestDriftOfRealObjectsIsCorrected(t *testing.T) {
+func TestDriftIsCorrected(t *testing.T) {
 	w := newWorld(t)
 	repository := picky(t)
 	p := w.proxy("drifting", repository.URL, w.trust(repository), func(s *spec) {
@@ -105,7 +105,7 @@ func TestDriftOfRealObjectsIsCorrected(t *testing.T) {
 	w.until("what was deleted is back", func() bool { return w.text("drifting")[1] == "hello, b from 1.0.0" })
 }
 
-func TestAnAddonWaitsForWhatItDependsOn(t *testing.T) {
+func TestAddonWaitsForDependencies(t *testing.T) {
 	w := newWorld(t)
 	repository := picky(t)
 	trust := w.trust(repository)
@@ -144,7 +144,7 @@ func TestAnAddonWaitsForWhatItDependsOn(t *testing.T) {
 	}
 }
 
-func TestOneBadClusterStopsNoOther(t *testing.T) {
+func TestFailingClusterDoesNotBlockOtherClusters(t *testing.T) {
 	w := newWorld(t)
 	repository := picky(t)
 	p := w.proxy("picky", repository.URL, w.trust(repository), func(s *spec) { s.Version = "2.0.0" })

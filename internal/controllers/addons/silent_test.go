@@ -17,7 +17,7 @@ import (
 // toldWithin is twice as long as a repository is waited for.
 const toldWithin = time.Minute
 
-func TestARepositoryThatNeverAnswersHoldsUpItsOwnChartsOnly(t *testing.T) {
+func TestSilentRepositoryBlocksOnlyItsCharts(t *testing.T) {
 	for name, part := range map[string]string{"at all": "", "when an archive is asked for": ".tgz"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -144,7 +144,7 @@ func (f *fixture) cluster(t *testing.T, name string) {
 	})
 }
 
-func TestEveryClusterGetsOneFirstMachineWhileWatchesLag(t *testing.T) {
+func TestLaggingWatchesCreateOneFirstMachine(t *testing.T) {
 	must(t, EnableFeatures())
 	f := setupBehind(t, laggingWatches)
 	setAPIVersionGetters(f.wiring.client)

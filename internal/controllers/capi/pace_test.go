@@ -41,7 +41,7 @@ func (q *pacedQueue) look(t *testing.T, want ctrlreconcile.Request) (waited time
 	return time.Since(began)
 }
 
-func TestAFewLooksAreEarlyAndTheOthersWait(t *testing.T) {
+func TestOnlyTheFirstReconcilesAreEarly(t *testing.T) {
 	q, one := newPacedQueue(t, 3), named("one")
 	q.Add(one)
 	q.look(t, one)
@@ -58,7 +58,7 @@ func TestAFewLooksAreEarlyAndTheOthersWait(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatNobodyLookedAtDoesNotWait(t *testing.T) {
+func TestNewObjectsDoNotWait(t *testing.T) {
 	q := newPacedQueue(t, 0)
 	for _, name := range []string{"one", "two"} {
 		q.Add(named(name))
@@ -75,7 +75,7 @@ func TestAnObjectThatNobodyLookedAtDoesNotWait(t *testing.T) {
 	}
 }
 
-func TestWhatWasLookedAtLongAgoIsForgotten(t *testing.T) {
+func TestOldEntriesAreForgotten(t *testing.T) {
 	q := newPacedQueue(t, 0)
 	now := time.Now()
 	q.handedOut(named("old"), now)

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
-func TestOnlyPodsThatBecomeReadyOrCeaseToBeAreLookedAt(t *testing.T) {
+func TestOnlyReadinessChangesTriggerReconciles(t *testing.T) {
 	pod := func(phase corev1.PodPhase, ready corev1.ConditionStatus) *corev1.Pod {
 		return &corev1.Pod{Status: corev1.PodStatus{Phase: phase, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}}}
 	}

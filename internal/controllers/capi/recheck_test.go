@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
-func TestRecheckIntervalsGrowWithTheTimeThatHasPassed(t *testing.T) {
+func TestRecheckIntervalsGrow(t *testing.T) {
 	began := time.Now()
 	for _, tt := range []struct{ passed, interval, want time.Duration }{
 		{0, 20 * time.Second, time.Second},
@@ -23,7 +23,7 @@ func TestRecheckIntervalsGrowWithTheTimeThatHasPassed(t *testing.T) {
 	}
 }
 
-func TestOnlyPollingIsSooner(t *testing.T) {
+func TestOnlyPollingIsAccelerated(t *testing.T) {
 	q, one := newPacedQueue(t, 10), named("one")
 	now := time.Now()
 	for interval, want := range map[time.Duration]time.Duration{
@@ -38,7 +38,7 @@ func TestOnlyPollingIsSooner(t *testing.T) {
 	}
 }
 
-func TestPollingBeginsAgainAfterAPause(t *testing.T) {
+func TestPollingRestartsAfterAPause(t *testing.T) {
 	q, one := newPacedQueue(t, 10), named("one")
 	now := time.Now()
 	q.sooner(one, 20*time.Second, now)
@@ -50,14 +50,14 @@ func TestPollingBeginsAgainAfterAPause(t *testing.T) {
 	}
 }
 
-func TestWithoutEarlyReconcilesPollingIsAsSlowAsUpstream(t *testing.T) {
+func TestDisabledPollingMatchesUpstream(t *testing.T) {
 	q := newPacedQueue(t, 0)
 	if got := q.sooner(named("one"), 20*time.Second, time.Now()); got != 20*time.Second {
 		t.Errorf("the interval is %s", got)
 	}
 }
 
-func TestAReconcilerThatPollsIsAskedSoon(t *testing.T) {
+func TestPollingReconcilerIsRequeuedEarly(t *testing.T) {
 	q, one := newPacedQueue(t, 1), named("one")
 	q.AddWithOpts(priorityqueue.AddOpts{After: 20 * time.Second}, one)
 	if took := q.look(t, one); took < recheckFirst/2 || took > 10*recheckFirst {
@@ -65,7 +65,7 @@ func TestAReconcilerThatPollsIsAskedSoon(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoLongerPolledIsForgotten(t *testing.T) {
+func TestFinishedPollingIsForgotten(t *testing.T) {
 	q := newPacedQueue(t, 10)
 	now := time.Now()
 	q.sooner(named("old"), 20*time.Second, now)

@@ -103,7 +103,7 @@ func await(t *testing.T, reader client.Reader, obj client.Object) {
 	eventually(t, func() error { return reader.Get(t.Context(), client.ObjectKeyFromObject(obj), obj) })
 }
 
-func TestTheSharedCacheHoldsWhatEveryReconcilerNeeds(t *testing.T) {
+func TestSharedCacheServesEveryReconciler(t *testing.T) {
 	f := setup(t)
 	infrastructure := clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "Thing", Name: "x"}
 	spec := clusterv1.MachineSpec{
@@ -166,7 +166,7 @@ func TestTheSharedCacheHoldsWhatEveryReconcilerNeeds(t *testing.T) {
 	})
 }
 
-func TestDefinitionsAreCachedWithoutBallast(t *testing.T) {
+func TestCachedCRDsAreTrimmed(t *testing.T) {
 	f := setup(t)
 	got := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "clusters.cluster.x-k8s.io"}}
 	got.SetGroupVersionKind(definitionKind)

@@ -16,8 +16,8 @@ import (
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
-// TestConnectionsServeDrainsAndControlPlanesAlike uses the API server as a workload cluster of itself.
-func TestConnectionsServeDrainsAndControlPlanesAlike(t *testing.T) {
+// TestConnectionsServeDrainAndControlPlane uses the API server as a workload cluster of itself.
+func TestConnectionsServeDrainAndControlPlane(t *testing.T) {
 	f := setup(t)
 	f.createNode(t)
 	f.createPod(t, f.namespace, "app", nil)
@@ -108,7 +108,7 @@ func (f *fixture) connect(t *testing.T) client.ObjectKey {
 	return key
 }
 
-func TestACutConnectionIsReportedAsSuch(t *testing.T) {
+func TestClosedConnectionIsReported(t *testing.T) {
 	f := setup(t)
 	_, err := f.wiring.workloads.GetClient(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "unknown"})
 	if !errors.Is(err, clustercache.ErrClusterNotConnected) {

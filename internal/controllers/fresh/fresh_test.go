@@ -11,7 +11,7 @@ func at(version string) client.Object {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", ResourceVersion: version}}
 }
 
-func TestACacheIsStaleUntilItTellsWhatWasWritten(t *testing.T) {
+func TestCacheIsStaleUntilItHasTheWrite(t *testing.T) {
 	var w Writes
 	if w.Stale(at("5")) {
 		t.Error("nothing was written, and the cache is stale")
@@ -31,7 +31,7 @@ func TestACacheIsStaleUntilItTellsWhatWasWritten(t *testing.T) {
 	}
 }
 
-func TestOnesOwnWritesAreKnownUntilTheyWereSeen(t *testing.T) {
+func TestWritesAreKeptUntilObserved(t *testing.T) {
 	var w Writes
 	w.Note(at("10"))
 	if !w.Wrote(at("10")) || w.Wrote(at("11")) || w.Wrote(at("")) {
@@ -43,7 +43,7 @@ func TestOnesOwnWritesAreKnownUntilTheyWereSeen(t *testing.T) {
 	}
 }
 
-func TestVersionsThatHaveNoOrderAreFresh(t *testing.T) {
+func TestUnorderedVersionsAreFresh(t *testing.T) {
 	var w Writes
 	w.Note(at("10"))
 	if w.Stale(at("x")) {
@@ -51,7 +51,7 @@ func TestVersionsThatHaveNoOrderAreFresh(t *testing.T) {
 	}
 }
 
-func TestWhatIsForgottenIsNotWaitedFor(t *testing.T) {
+func TestForgottenWritesAreNotAwaited(t *testing.T) {
 	var w Writes
 	w.Note(at("10"))
 	w.Forget(client.ObjectKeyFromObject(at("")))

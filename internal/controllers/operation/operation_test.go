@@ -36,7 +36,7 @@ func (g *gate) work(name, cluster string) operation.Work {
 	}}
 }
 
-func TestASilentClusterHoldsItsOwnSlotsOnly(t *testing.T) {
+func TestSilentClusterHoldsOnlyItsSlots(t *testing.T) {
 	silent, quick := newGate(), newGate()
 	ended := make(chan client.ObjectKey, 100)
 	r := operation.New(t.Context(), operation.Limits{Total: 4, PerCluster: 2}, func(k client.ObjectKey) { ended <- k })
@@ -59,7 +59,7 @@ func TestASilentClusterHoldsItsOwnSlotsOnly(t *testing.T) {
 	r.Wait()
 }
 
-func TestClustersTakeTurns(t *testing.T) {
+func TestSlotsAreSharedFairly(t *testing.T) {
 	g := newGate()
 	r := operation.New(t.Context(), operation.Limits{Total: 1, PerCluster: 1}, func(client.ObjectKey) {})
 	for _, name := range []string{"a1", "a2", "a3", "b1", "c1"} {
@@ -75,7 +75,7 @@ func TestClustersTakeTurns(t *testing.T) {
 	}
 }
 
-func TestAnObjectHasOneOperationUntilItsOutcomeIsTaken(t *testing.T) {
+func TestOneOperationPerObjectUntilTaken(t *testing.T) {
 	g := newGate()
 	ended := make(chan client.ObjectKey, 1)
 	r := operation.New(t.Context(), operation.Limits{Total: 2, PerCluster: 2}, func(k client.ObjectKey) { ended <- k })
@@ -102,7 +102,7 @@ func TestAnObjectHasOneOperationUntilItsOutcomeIsTaken(t *testing.T) {
 	}
 }
 
-func TestCancelEndsWhatRunsAndWhatWaits(t *testing.T) {
+func TestCancelEndsRunningAndWaitingOperations(t *testing.T) {
 	g := newGate()
 	ended := make(chan client.ObjectKey, 2)
 	r := operation.New(t.Context(), operation.Limits{Total: 1, PerCluster: 1}, func(k client.ObjectKey) { ended <- k })
@@ -122,7 +122,7 @@ func TestCancelEndsWhatRunsAndWhatWaits(t *testing.T) {
 	}
 }
 
-func TestNeverMoreThanAllowedRunAtOnce(t *testing.T) {
+func TestConcurrencyIsLimited(t *testing.T) {
 	var now, most atomic.Int32
 	var all sync.WaitGroup
 	all.Add(200)

@@ -77,7 +77,7 @@ var writing = map[string][]fault.Fault{
 	"403 with a page, afterwards, though that says that nothing was done": {{Kind: fault.RateLimitHTML, Count: 1, After: true}},
 }
 
-func TestTheMatrixHasEveryCall(t *testing.T) {
+func TestMatrixCoversEveryCall(t *testing.T) {
 	var want, got []string
 	kind := reflect.TypeFor[*client.Client]()
 	for i := range kind.NumMethod() {
@@ -94,9 +94,9 @@ func TestTheMatrixHasEveryCall(t *testing.T) {
 	}
 }
 
-// TestEveryFaultOnEveryCallPasses takes a cluster through its whole life while one of its calls fails in one way: it comes up, its address
+// TestEveryFaultOnEveryCallRecovers takes a cluster through its whole life while one of its calls fails in one way: it comes up, its address
 // moves, and it goes without a trace.
-func TestEveryFaultOnEveryCallPasses(t *testing.T) {
+func TestEveryFaultOnEveryCallRecovers(t *testing.T) {
 	for name, call := range requests {
 		faults := writing
 		if call.method == http.MethodGet {
@@ -206,8 +206,8 @@ func shorten(body []byte) []byte {
 	return short
 }
 
-// TestDevicesThatCannotBeHadAtOnceAreHadInTheEnd is about faults that strike devices, not calls.
-func TestDevicesThatCannotBeHadAtOnceAreHadInTheEnd(t *testing.T) {
+// TestUnavailableDevicesAreFinallyCreated is about faults that strike devices, not calls.
+func TestUnavailableDevicesAreFinallyCreated(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault    fault.Fault
 		reserved bool

@@ -124,7 +124,7 @@ const created = `{"kind":"Machine","metadata":{"name":"m","uid":"u","resourceVer
 
 const machinesPath = "/apis/cluster.x-k8s.io/v1beta2/namespaces/ns/machines"
 
-func TestReconcileIsHeldBackUntilTheCacheHasSeenItsWrite(t *testing.T) {
+func TestReconcileWaitsForItsOwnWrite(t *testing.T) {
 	w := newWorld(t, func(*http.Request) (string, error) { return created, nil })
 	if err := w.write(t, http.MethodPost, machinesPath); err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestReconcileIsHeldBackUntilTheCacheHasSeenItsWrite(t *testing.T) {
 	}
 }
 
-func TestOtherObjectsAreNotHeldBack(t *testing.T) {
+func TestOtherObjectsDoNotWait(t *testing.T) {
 	w := newWorld(t, func(*http.Request) (string, error) { return created, nil })
 	if err := w.write(t, http.MethodPost, machinesPath); err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func TestOtherObjectsAreNotHeldBack(t *testing.T) {
 	}
 }
 
-func TestALostResponseCountsAsUnseen(t *testing.T) {
+func TestLostResponseCountsAsUnseen(t *testing.T) {
 	var listed chan struct{}
 	w := newWorld(t, func(r *http.Request) (string, error) {
 		if r.Method == http.MethodPost {
@@ -221,7 +221,7 @@ func eventually(t *testing.T, ok func() bool) {
 	}
 }
 
-func TestWritesThatInformersNeedNotSee(t *testing.T) {
+func TestUnwatchedWritesAreIgnored(t *testing.T) {
 	for name, tc := range map[string]struct {
 		write   write
 		prepare func(*fakeInformer)
@@ -248,7 +248,7 @@ func TestWritesThatInformersNeedNotSee(t *testing.T) {
 	}
 }
 
-func TestOnlyWritesToTrackedGroupsAreNoted(t *testing.T) {
+func TestOnlyTrackedGroupsAreRecorded(t *testing.T) {
 	for request, want := range map[string]string{
 		"POST " + machinesPath:                "machines.cluster.x-k8s.io ns/ " + machinesPath,
 		"PATCH " + machinesPath + "/m/status": "machines.cluster.x-k8s.io ns/m " + machinesPath,
@@ -279,7 +279,7 @@ func TestOnlyWritesToTrackedGroupsAreNoted(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreNoObjectAreNotNoted(t *testing.T) {
+func TestResponsesWithoutObjectsAreIgnored(t *testing.T) {
 	at := place{namespace: "n"}
 	for _, body := range []string{"", "{", `[]`, `{"kind":"MachineList","metadata":{"resourceVersion":"5"}}`, `{"kind":"Status"}`} {
 		if w, ok := at.written([]byte(body)); ok {
@@ -288,7 +288,7 @@ func TestAnswersThatAreNoObjectAreNotNoted(t *testing.T) {
 	}
 }
 
-func TestWroteKnowsVersionsOfTheControllerItself(t *testing.T) {
+func TestWroteReportsOwnVersions(t *testing.T) {
 	w := newWorld(t, func(*http.Request) (string, error) { return created, nil })
 	if err := w.write(t, http.MethodPost, machinesPath); err != nil {
 		t.Fatal(err)
@@ -301,7 +301,7 @@ func TestWroteKnowsVersionsOfTheControllerItself(t *testing.T) {
 	}
 }
 
-func TestAGuardWithoutATrackerChangesNothing(t *testing.T) {
+func TestGuardWithoutTrackerIsTransparent(t *testing.T) {
 	g := &Guard{writes: newLedger()}
 	below := priorityqueue.New[ctrlreconcile.Request](t.Name())
 	t.Cleanup(below.ShutDown)

@@ -40,7 +40,7 @@ func TestHas(t *testing.T) {
 	}
 }
 
-func TestWhatIsKeptIsRead(t *testing.T) {
+func TestRecordedVersionIsRead(t *testing.T) {
 	want := Plane{Version: "v0.1.0", Kubernetes: []string{"v1.36.3", "v1.35.4"}, Bundles: []string{"v1-36-1"}}
 	changed := want.configMap()
 	changed.Data = map[string]string{"version": "v9"}
@@ -61,7 +61,7 @@ func TestWhatIsKeptIsRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsRightIsNotWritten(t *testing.T) {
+func TestUnchangedRecordIsNotWritten(t *testing.T) {
 	p := Plane{Version: "v0.1.0"}
 	c := newClient(t, p.configMap())
 	before := &corev1.ConfigMap{}
@@ -77,7 +77,7 @@ func TestWhatIsRightIsNotWritten(t *testing.T) {
 	}
 }
 
-func TestAPlaneOfAnOlderDroverSaysNothing(t *testing.T) {
+func TestOlderPlaneHasNoRecord(t *testing.T) {
 	if _, err := Read(t.Context(), newClient(t)); !apierrors.IsNotFound(err) {
 		t.Errorf("error = %v, want NotFound", err)
 	}

@@ -54,7 +54,7 @@ func mustBuild(t *testing.T, b Builder, wanted string) cache.Entry {
 	return e
 }
 
-func TestBuildLinksTheVersionThatTheModuleFilePins(t *testing.T) {
+func TestBuildLinksThePinnedVersion(t *testing.T) {
 	b := newBuilder(t)
 	for wanted, want := range map[string]string{"": "v1.36.3", "1.35": "v1.35.4"} {
 		e := mustBuild(t, b, wanted)
@@ -197,7 +197,7 @@ func TestBuildersOfTheSameContentBuildOnce(t *testing.T) {
 	}
 }
 
-func TestBuildThatFailsSaysWhyAndLeavesNothing(t *testing.T) {
+func TestFailedBuildReportsTheCauseAndCleansUp(t *testing.T) {
 	tests := []struct {
 		name string
 		with func(t *testing.T, b Builder)
@@ -251,7 +251,7 @@ func wantNoEntries(t *testing.T, c cache.Cache) {
 	}
 }
 
-func TestBuildWithoutGoSaysWhatToInstall(t *testing.T) {
+func TestBuildWithoutGoExplainsWhatToInstall(t *testing.T) {
 	b := newBuilder(t)
 	t.Setenv("PATH", t.TempDir())
 	_, err := b.Releases(t.Context())
@@ -267,7 +267,7 @@ func (p *Progress) begun() bool {
 	return p.line() != ""
 }
 
-func TestBuildThatIsInterruptedLeavesNothing(t *testing.T) {
+func TestInterruptedBuildCleansUp(t *testing.T) {
 	b := newBuilder(t)
 	r := mustRelease(t, b, "")
 	p := b.report()

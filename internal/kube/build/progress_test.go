@@ -97,7 +97,7 @@ func TestProgressIsRewrittenOnATerminalOnly(t *testing.T) {
 	}
 }
 
-func TestRoughly(t *testing.T) {
+func TestApproximateDuration(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "10s", 14 * time.Second: "10s", 95 * time.Second: "1m40s", 150 * time.Second: "3m", 11*time.Minute + 10*time.Second: "11m",
 	} {

@@ -22,7 +22,7 @@ func TestReleasesComeFromTheModuleFiles(t *testing.T) {
 	}
 }
 
-func TestReleasesRefusesAModuleFileWithoutKubernetes(t *testing.T) {
+func TestReleasesRejectsModuleFileWithoutKubernetes(t *testing.T) {
 	b := newBuilder(t)
 	kubefake.Write(t, filepath.Join(b.Source, "v1.34.mod"), "module example.com/kube\n")
 	_, err := b.Releases(t.Context())

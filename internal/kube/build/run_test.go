@@ -28,7 +28,7 @@ func (j *journal) index(name string) int { return slices.Index(j.steps, name) }
 
 func newRunProgress() *Progress { return NewProgress(ProgressOptions{Out: io.Discard}) }
 
-func TestRunKeepsTheOrderOfCompiling(t *testing.T) {
+func TestRunCompilesInOrder(t *testing.T) {
 	var done journal
 	var fetching sync.WaitGroup
 	fetching.Add(2)

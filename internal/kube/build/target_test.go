@@ -40,7 +40,7 @@ func TestCompileNamesProgramsLikeTheirPackages(t *testing.T) {
 	}
 }
 
-func TestCompileRepeatsWhatTheGoCommandSays(t *testing.T) {
+func TestCompileReportsGoErrors(t *testing.T) {
 	tt := target(t)
 	if err := os.WriteFile(filepath.Join(tt.Source, "hello", "main.go"), []byte("package main\n\nfunc main() { undefined() }\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestKeyChangesWithSourceAndFlags(t *testing.T) {
 	}
 }
 
-func TestKeyOfACrowdedModuleFollowsWhatTheProgramsAreMadeOf(t *testing.T) {
+func TestKeyDependsOnlyOnUsedPackages(t *testing.T) {
 	b := Builder{}
 	tt := target(t)
 	tt.Crowded = true

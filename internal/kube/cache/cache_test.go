@@ -62,7 +62,7 @@ func TestCreateDescribesTheBinary(t *testing.T) {
 	}
 }
 
-func TestCreateReusesAWholeEntryAndReplacesADamagedOne(t *testing.T) {
+func TestCreateReplacesDamagedEntries(t *testing.T) {
 	tests := []struct {
 		name   string
 		damage func(e Entry) error
@@ -95,7 +95,7 @@ func TestCreateReusesAWholeEntryAndReplacesADamagedOne(t *testing.T) {
 	}
 }
 
-func TestCreateFillsOnceForAllWhoWait(t *testing.T) {
+func TestConcurrentCreateFillsOnce(t *testing.T) {
 	c := Cache{Dir: t.TempDir()}
 	var fills, waits atomic.Int32
 	started, release := make(chan struct{}), make(chan struct{})
@@ -130,7 +130,7 @@ func TestCreateFillsOnceForAllWhoWait(t *testing.T) {
 	}
 }
 
-func TestCreateGivesUpWaitingWhenInterrupted(t *testing.T) {
+func TestInterruptedCreateStopsWaiting(t *testing.T) {
 	c := Cache{Dir: t.TempDir()}
 	unlock, err := tryLock(c.lockFile("v1.2.3-k"))
 	if err != nil {
@@ -144,7 +144,7 @@ func TestCreateGivesUpWaitingWhenInterrupted(t *testing.T) {
 	}
 }
 
-func TestCreateThatFailsLeavesNothing(t *testing.T) {
+func TestFailedCreateCleansUp(t *testing.T) {
 	c := Cache{Dir: t.TempDir()}
 	broken := errors.New("broken")
 	_, err := c.Create(t.Context(), Request{Name: "v1.2.3-k", Fill: func(ctx context.Context, dir string) (Manifest, error) {
@@ -159,7 +159,7 @@ func TestCreateThatFailsLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestCreateRemovesWhatACrashLeftAndNothingElse(t *testing.T) {
+func TestCreateRemovesLeftoversOfACrash(t *testing.T) {
 	c := Cache{Dir: t.TempDir()}
 	for _, name := range []string{".tmp-v1.2.3-k.111", ".tmp-v1.2.3-crashed.222", ".tmp-v1.2.3-running.333"} {
 		if err := os.MkdirAll(filepath.Join(c.Dir, name), 0o700); err != nil {
@@ -194,7 +194,7 @@ func directories(t *testing.T, c Cache) []string {
 	return names
 }
 
-func TestListHasTheLastUsedFirst(t *testing.T) {
+func TestListSortsByLastUse(t *testing.T) {
 	c := Cache{Dir: t.TempDir()}
 	for i, key := range []string{"a", "b", "c"} {
 		e := mustCreate(t, c, Name("v1.2.3", key), fill("v1.2.3", key))
@@ -219,7 +219,7 @@ func TestListHasTheLastUsedFirst(t *testing.T) {
 	}
 }
 
-func TestCompressedIsMadeOnceAndWhole(t *testing.T) {
+func TestCompressedFileIsWrittenOnce(t *testing.T) {
 	e := mustCreate(t, Cache{Dir: t.TempDir()}, "v1.2.3-k", fill("v1.2.3", "hello"))
 	broken := errors.New("broken")
 	_, err := e.Compressed(t.Context(), func(dst io.Writer, _ io.Reader) error {

@@ -38,7 +38,7 @@ func hang(dir string) {
 	fmt.Println(err)
 }
 
-func TestCreateAfterAProcessWasKilledWhileFilling(t *testing.T) {
+func TestCreateAfterKilledFill(t *testing.T) {
 	c := Cache{Dir: t.TempDir()}
 	other := exec.Command(os.Args[0])
 	other.Env = append(os.Environ(), hangIn+"="+c.Dir)

@@ -19,7 +19,7 @@ func age(t *testing.T, e Entry, days int) {
 	}
 }
 
-func TestCreateRemovesEntriesThatNobodyNeeds(t *testing.T) {
+func TestCreatePrunesUnusedEntries(t *testing.T) {
 	c := Cache{Dir: t.TempDir()}
 	made := map[string]Entry{}
 	for _, key := range []string{"older", "old", "busy", "run", "recent"} {
@@ -69,7 +69,7 @@ func run(t *testing.T, e Entry) {
 	})
 }
 
-func TestAnEntryThatIsTouchedWhileItIsRemovedIsPutBack(t *testing.T) {
+func TestEntryUsedDuringPruneIsKept(t *testing.T) {
 	c := Cache{Dir: t.TempDir()}
 	made := mustCreate(t, c, "v1.2.3-a", fill("v1.2.3", "a"))
 	age(t, made, 9)

@@ -118,7 +118,7 @@ func TestDiffRoutes(t *testing.T) {
 	}
 }
 
-func TestTheConfigurationIsWrittenOnce(t *testing.T) {
+func TestConfigurationIsWrittenOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "net.d")
 	for _, step := range []struct {
 		ranges []netip.Prefix

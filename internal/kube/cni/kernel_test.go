@@ -49,7 +49,7 @@ func inNamespace(t *testing.T) {
 	}
 }
 
-func TestRoutesInTheKernelFollow(t *testing.T) {
+func TestKernelRoutesFollowNodes(t *testing.T) {
 	inNamespace(t)
 	a := Route{To: netip.MustParsePrefix("192.168.1.0/24"), Via: netip.MustParseAddr("10.0.0.2")}
 	b := Route{To: netip.MustParsePrefix("192.168.2.0/24"), Via: netip.MustParseAddr("10.0.0.3")}
@@ -88,7 +88,7 @@ func TestOneUnreachablePeerDoesNotStopTheOthers(t *testing.T) {
 	}
 }
 
-func TestMasqueradeSparesPods(t *testing.T) {
+func TestMasqueradeExcludesPods(t *testing.T) {
 	d := Desired{Ranges: prefixes("192.168.0.0/24", "fd00::/64"), Cluster: prefixes("192.168.0.0/24", "192.168.1.0/24", "fd00::/64")}
 	tests := map[knftables.Family]struct{ direct, rules []string }{
 		knftables.IPv4Family: {
@@ -166,7 +166,7 @@ func made(t *testing.T, a *Agent) (all []string) {
 	return all
 }
 
-func TestWhatOthersRemoveComesBackAndCleaningLeavesNothing(t *testing.T) {
+func TestRemovedRulesAreRestoredUntilCleanup(t *testing.T) {
 	a := nodeAgent(t, node("a", []string{"192.168.0.0/24"}, "10.0.0.1"), node("b", []string{"192.168.1.0/24"}, "10.0.0.2"))
 	want := []string{"table ip drover-cni", "route 192.168.1.0/24", "file " + conflistName}
 	for _, step := range []struct {
@@ -190,7 +190,7 @@ func TestWhatOthersRemoveComesBackAndCleaningLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestCleaningSparesWhatIsNotOurs(t *testing.T) {
+func TestCleanupKeepsForeignRules(t *testing.T) {
 	a := nodeAgent(t)
 	if err := os.MkdirAll(a.ConfDir, 0o755); err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ func TestCleaningSparesWhatIsNotOurs(t *testing.T) {
 	}
 }
 
-func TestANodeWithoutARangeIsLeftAlone(t *testing.T) {
+func TestNodeWithoutPodCIDRIsSkipped(t *testing.T) {
 	a := nodeAgent(t, node("a", nil, "10.0.0.1"), node("b", []string{"192.168.1.0/24"}, "10.0.0.2"))
 	if err := a.sync(t.Context()); err == nil || !strings.Contains(err.Error(), "has no Pod range") {
 		t.Errorf("error %v", err)

@@ -21,7 +21,7 @@ func awaitChange(t *testing.T, a *Agent, what string) {
 	}
 }
 
-func TestOnlyChangesThatMatterAreAnnounced(t *testing.T) {
+func TestOnlyRelevantChangesAreReported(t *testing.T) {
 	source := fakesource.NewFakeControllerSource()
 	n := node("a", []string{"192.168.0.0/24"}, "10.0.0.1")
 	source.Add(n)
@@ -50,7 +50,7 @@ func TestOnlyChangesThatMatterAreAnnounced(t *testing.T) {
 	awaitChange(t, a, "a node that is gone")
 }
 
-func TestWatchingEndsWithItsContext(t *testing.T) {
+func TestWatchEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	a := &Agent{Nodes: &cache.ListWatch{}}

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestCacheMakesAnEntryOnce(t *testing.T) {
+func TestCacheCreatesAnEntryOnce(t *testing.T) {
 	c := Cache{Dir: filepath.Join(t.TempDir(), "cache")}
 	var made atomic.Int32
 	var wg sync.WaitGroup
@@ -37,7 +37,7 @@ func TestCacheMakesAnEntryOnce(t *testing.T) {
 	}
 }
 
-func TestCacheKeepsNothingOfAFailure(t *testing.T) {
+func TestFailedCacheEntryIsRemoved(t *testing.T) {
 	c := Cache{Dir: t.TempDir()}
 	// What a killed process left.
 	if err := os.Mkdir(filepath.Join(c.Dir, tempPrefix+"a"), 0o755); err != nil {
@@ -59,7 +59,7 @@ func TestCacheKeepsNothingOfAFailure(t *testing.T) {
 	}
 }
 
-func TestFindProgramsSaysWhatToDo(t *testing.T) {
+func TestFindProgramsErrorSuggestsARemedy(t *testing.T) {
 	t.Setenv(EnvDir, "")
 	if _, err := FindPrograms("", Cache{Dir: t.TempDir()}); !IsMissing(err) {
 		t.Errorf("error %v", err)
@@ -99,7 +99,7 @@ func entries(t *testing.T, c Cache) (names []string) {
 	return names
 }
 
-func TestPruneKeepsWhatWasUsedLastAndWhatIsInUse(t *testing.T) {
+func TestPruneKeepsRecentAndUsedEntries(t *testing.T) {
 	c := Cache{Dir: t.TempDir()}
 	entry(t, c, "image-recent", 2*time.Hour)
 	entry(t, c, "image-old", 9*time.Hour)
@@ -148,7 +148,7 @@ func TestPruneKeepsWhatWasUsedLastAndWhatIsInUse(t *testing.T) {
 	}
 }
 
-func TestPruneSparesWhatWasJustAskedFor(t *testing.T) {
+func TestPruneKeepsJustRequestedEntries(t *testing.T) {
 	c := Cache{Dir: t.TempDir()}
 	entry(t, c, "image-a", 9*time.Hour)
 	entry(t, c, "image-b", 9*time.Hour)
@@ -163,7 +163,7 @@ func TestPruneSparesWhatWasJustAskedFor(t *testing.T) {
 	}
 }
 
-func TestPruneWhileOthersAskNeverTakesWhatTheyGot(t *testing.T) {
+func TestConcurrentPruneKeepsReturnedEntries(t *testing.T) {
 	c := Cache{Dir: t.TempDir()}
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -198,7 +198,7 @@ func TestPruneWhileOthersAskNeverTakesWhatTheyGot(t *testing.T) {
 	wg.Wait()
 }
 
-func TestOnlyPartsThatChangedAreCompiled(t *testing.T) {
+func TestOnlyChangedPartsAreCompiled(t *testing.T) {
 	c := Cache{Dir: t.TempDir()}
 	compiled := map[string]int{}
 	part := func(key string, names ...string) Part {

@@ -40,7 +40,7 @@ func testImage(t *testing.T) Image {
 	return image
 }
 
-func TestImageHasWhatMachinesNeed(t *testing.T) {
+func TestImageContents(t *testing.T) {
 	image := testImage(t)
 	for _, path := range []string{
 		"usr/bin/bash", "usr/sbin/nft", "usr/sbin/sshd", "usr/bin/containerd", "usr/bin/runc", "usr/lib/drover/kube", "opt/cni/bin/bridge", "opt/cni/bin/ptp",
@@ -51,7 +51,7 @@ func TestImageHasWhatMachinesNeed(t *testing.T) {
 	}
 }
 
-func TestUsersOfAMachineAreNotShutOut(t *testing.T) {
+func TestMachineDirectoriesAreReadable(t *testing.T) {
 	root := t.TempDir()
 	if err := errors.Join(makeDirectories(root), copySkeleton(root, "pause:1"), os.Chmod(filepath.Join(root, "home"), 0o700),
 		os.Chmod(filepath.Join(root, "usr"), 0o700), openDirectories(root)); err != nil {
@@ -128,7 +128,7 @@ func TestParseImageNames(t *testing.T) {
 	}
 }
 
-func TestMachinesKnowCoreDNSByTheTagsOfAllVersions(t *testing.T) {
+func TestCoreDNSHasTheTagsOfAllVersions(t *testing.T) {
 	for _, minor := range version.Minors() {
 		full, err := version.ForMinor(minor)
 		if err != nil {
@@ -148,7 +148,7 @@ func TestMachinesKnowCoreDNSByTheTagsOfAllVersions(t *testing.T) {
 	}
 }
 
-func TestMachinesKnowKubeProxyByTheTagsOfAllVersions(t *testing.T) {
+func TestKubeProxyHasTheTagsOfAllVersions(t *testing.T) {
 	for _, own := range version.Shipped() {
 		tags := append(proxyTags(own), own)
 		slices.Sort(tags)
@@ -176,7 +176,7 @@ func TestStoreSharesProgramsWithTheCache(t *testing.T) {
 	}
 }
 
-func TestTheChartRunsTheImageThatMachinesHave(t *testing.T) {
+func TestChartUsesThePreloadedImage(t *testing.T) {
 	var chart struct{ AppVersion string }
 	var values struct {
 		Image struct{ Repository, Tag string }

@@ -87,7 +87,7 @@ func TestAttachReplacesTheEarlierPayload(t *testing.T) {
 	}
 }
 
-func TestAttachLeavesAProgramThatRuns(t *testing.T) {
+func TestAttachedProgramRuns(t *testing.T) {
 	source := write(t, "main.go", []byte("package main\n\nfunc main() { print(\"still runs\") }\n"))
 	executable := filepath.Join(t.TempDir(), "program")
 	if out, err := exec.Command("go", "build", "-o", executable, source).CombinedOutput(); err != nil {
@@ -100,7 +100,7 @@ func TestAttachLeavesAProgramThatRuns(t *testing.T) {
 	}
 }
 
-func TestAttachThatFailsLeavesTheExecutableAlone(t *testing.T) {
+func TestFailedAttachKeepsTheExecutable(t *testing.T) {
 	executable := write(t, "drover", []byte("program"))
 	if err := Attach(executable, filepath.Join(t.TempDir(), "missing"), Header{}); err == nil {
 		t.Error("attaching a file that is not there succeeded")
@@ -114,7 +114,7 @@ func TestAttachThatFailsLeavesTheExecutableAlone(t *testing.T) {
 	}
 }
 
-func TestOpenTellsABareExecutable(t *testing.T) {
+func TestOpenReportsAMissingPayload(t *testing.T) {
 	for name, content := range map[string]string{"empty": "", "short": "x", "long": strings.Repeat("program", 100)} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Open(write(t, "drover", []byte(content))); !errors.Is(err, ErrNone) {
@@ -124,7 +124,7 @@ func TestOpenTellsABareExecutable(t *testing.T) {
 	}
 }
 
-func TestDamageIsFound(t *testing.T) {
+func TestDamagedPayloadIsDetected(t *testing.T) {
 	const program = "program"
 	tests := []struct {
 		name   string
@@ -165,7 +165,7 @@ func resize(to string) func([]byte) []byte {
 	return func(f []byte) []byte { return bytes.Replace(f, []byte(`"size":20000`), []byte(`"size":`+to), 1) }
 }
 
-func TestUnpackBlamesTheWriterForItsOwnErrors(t *testing.T) {
+func TestUnpackReturnsWriterErrors(t *testing.T) {
 	executable := write(t, "drover", []byte("program"))
 	attach(t, executable, "content")
 	p, err := Open(executable)

@@ -27,7 +27,7 @@ func read(t *testing.T, file string) []byte {
 	return data
 }
 
-func TestBundlesStayGoodAcrossRestarts(t *testing.T) {
+func TestBundlesSurviveRestarts(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	keyFile := filepath.Join(t.TempDir(), "bundles.key")
 	key, err := pki.NewKey()
@@ -57,7 +57,7 @@ func TestBundlesStayGoodAcrossRestarts(t *testing.T) {
 	}
 }
 
-func TestWithoutAKeyThereIsNoOffer(t *testing.T) {
+func TestNoBundlesAreOfferedWithoutAKey(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	_, err := offer.Open(t.Context(), offer.Options{Address: "127.0.0.1:0", KeyFile: filepath.Join(t.TempDir(), "none"), Log: slog.New(slog.DiscardHandler)})
 	if err == nil {

@@ -63,7 +63,7 @@ func (f fixture) secret(t *testing.T) *corev1.Secret {
 	return s
 }
 
-func TestReplicasThatStartAtOnceAgree(t *testing.T) {
+func TestConcurrentReplicasAgreeOnOneCertificate(t *testing.T) {
 	f := setup(t)
 	replicas := make([]*webhookcert.Certs, 2)
 	var wg sync.WaitGroup
@@ -83,7 +83,7 @@ func TestReplicasThatStartAtOnceAgree(t *testing.T) {
 	}
 }
 
-func TestTheBundleIsWrittenWhereItBelongsAndNowhereElse(t *testing.T) {
+func TestCABundleIsWrittenOnlyToOwnObjects(t *testing.T) {
 	f := setup(t)
 	if _, err := f.replica(t).Ensure(t.Context()); err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestTheBundleIsWrittenWhereItBelongsAndNowhereElse(t *testing.T) {
 	}
 }
 
-func TestARemovedBundleComesBack(t *testing.T) {
+func TestRemovedCABundleIsRestored(t *testing.T) {
 	f := setup(t)
 	c := f.replica(t)
 	if _, err := c.Ensure(t.Context()); err != nil {
@@ -125,7 +125,7 @@ func TestARemovedBundleComesBack(t *testing.T) {
 	}
 }
 
-func TestNothingIsWrittenWhenNothingChanged(t *testing.T) {
+func TestUnchangedCertificatesAreNotWritten(t *testing.T) {
 	f := setup(t)
 	c := f.replica(t)
 	if _, err := c.Ensure(t.Context()); err != nil {
@@ -150,7 +150,7 @@ func TestNothingIsWrittenWhenNothingChanged(t *testing.T) {
 	}
 }
 
-func TestRotationWithTime(t *testing.T) {
+func TestCertificatesAreRotated(t *testing.T) {
 	f := setup(t)
 	c := f.replica(t)
 	if _, err := c.Ensure(t.Context()); err != nil {
@@ -191,7 +191,7 @@ func TestRotationWithTime(t *testing.T) {
 	}
 }
 
-func TestADeletedSecretIsRestoredFromMemory(t *testing.T) {
+func TestDeletedSecretIsRestoredFromMemory(t *testing.T) {
 	f := setup(t)
 	c := f.replica(t)
 	if _, err := c.Ensure(t.Context()); err != nil {
@@ -211,7 +211,7 @@ func TestADeletedSecretIsRestoredFromMemory(t *testing.T) {
 	}
 }
 
-func TestADamagedSecretIsReplaced(t *testing.T) {
+func TestDamagedSecretIsReplaced(t *testing.T) {
 	f := setup(t)
 	if _, err := f.replica(t).Ensure(t.Context()); err != nil {
 		t.Fatal(err)
@@ -230,7 +230,7 @@ func TestADamagedSecretIsReplaced(t *testing.T) {
 	}
 }
 
-func TestNothingIsServedBeforeThereIsACertificate(t *testing.T) {
+func TestNothingIsServedWithoutACertificate(t *testing.T) {
 	f := setup(t)
 	if cert, err := f.replica(t).GetCertificate(nil); err == nil {
 		t.Errorf("got %v", cert)

@@ -84,7 +84,7 @@ func TestTrustIsNeverBroken(t *testing.T) {
 	}
 }
 
-func TestMaterialSurvivesItsSecret(t *testing.T) {
+func TestCertificateRoundTripsThroughTheSecret(t *testing.T) {
 	m := applied(t, made(t, epoch), stepAddCA, epoch.Add(500*day))
 	data := m.encode()
 	back, err := decode(data)
@@ -107,7 +107,7 @@ func TestMaterialSurvivesItsSecret(t *testing.T) {
 	}
 }
 
-func TestALeafOfAForeignCAIsRefused(t *testing.T) {
+func TestLeafOfAForeignCAIsRejected(t *testing.T) {
 	m := made(t, epoch)
 	m.leaf = made(t, epoch).leaf
 	data := m.encode()

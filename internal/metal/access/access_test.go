@@ -9,7 +9,7 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-func TestManagersCredentials(t *testing.T) {
+func TestManagerCredentials(t *testing.T) {
 	const api = "http://127.0.0.1:8800/metal/v1"
 	for name, tt := range map[string]struct {
 		manager Credentials

@@ -70,7 +70,7 @@ func TestDoSendsTheTokenAndTheBody(t *testing.T) {
 	}
 }
 
-func TestErrorsOfTheService(t *testing.T) {
+func TestServiceErrors(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status   int
 		body     string
@@ -95,7 +95,7 @@ func TestErrorsOfTheService(t *testing.T) {
 	}
 }
 
-func TestAServiceThatIsNotRunning(t *testing.T) {
+func TestStoppedServiceIsReported(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
 	c := &Client{URL: server.URL}
@@ -105,7 +105,7 @@ func TestAServiceThatIsNotRunning(t *testing.T) {
 	}
 }
 
-func TestAResponseThatIsNotJSON(t *testing.T) {
+func TestInvalidJSONResponse(t *testing.T) {
 	c := open(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
 	var out api.Project
 	if err := c.Do(t.Context(), http.MethodGet, "/projects/p", nil, &out); err == nil || !strings.Contains(err.Error(), "reading the response to GET /projects/p") {

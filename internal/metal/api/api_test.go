@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestStringsAcceptAllFormsOfClients(t *testing.T) {
+func TestStringsAcceptEveryClientEncoding(t *testing.T) {
 	for body, want := range map[string]Strings{
 		`null`:        nil,
 		`"da"`:        {"da"},

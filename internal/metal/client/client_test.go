@@ -109,7 +109,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	return c
 }
 
-func TestLostAnswers(t *testing.T) {
+func TestLostResponses(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"closed": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"truncated": func(w http.ResponseWriter, _ *http.Request) {
@@ -141,7 +141,7 @@ func TestLostAnswers(t *testing.T) {
 	})
 }
 
-func TestErrorsReadTheSameEachTimeAndNeverTellTheToken(t *testing.T) {
+func TestErrorsAreDeterministicAndOmitTheToken(t *testing.T) {
 	c := serve(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	_, first := c.Device(t.Context(), "d")
 	_, second := c.Device(t.Context(), "d")
@@ -209,7 +209,7 @@ func ids(devices []Device) []string {
 	return out
 }
 
-func TestARefusalOfTheTokenKeepsAllItsRequestsBack(t *testing.T) {
+func TestRejectedTokenBlocksFurtherRequests(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		status int
@@ -242,7 +242,7 @@ func TestARefusalOfTheTokenKeepsAllItsRequestsBack(t *testing.T) {
 	}
 }
 
-func TestRequestsCarryWhatTheAPIWants(t *testing.T) {
+func TestRequestHeaders(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		want := map[string]string{"X-Auth-Token": "secret", "Accept": "application/json", "Content-Type": "application/json", "X-Consumer-Token": "drover"}
 		for key, value := range want {
@@ -262,7 +262,7 @@ func TestRequestsCarryWhatTheAPIWants(t *testing.T) {
 	}
 }
 
-func TestNewRefusesWhatIsNoURL(t *testing.T) {
+func TestNewRejectsInvalidURLs(t *testing.T) {
 	for _, url := range []string{"", "api.example", "ftp://x", "http://"} {
 		if _, err := New(Options{URL: url}); err == nil {
 			t.Errorf("%q was taken", url)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestWhichFaultStrikes(t *testing.T) {
+func TestMatchingFault(t *testing.T) {
 	tests := map[string]struct {
 		fault  Fault
 		method string
@@ -63,7 +63,7 @@ func TestCountEndsAFault(t *testing.T) {
 	}
 }
 
-func TestRefusedFaults(t *testing.T) {
+func TestInvalidFaultsAreRejected(t *testing.T) {
 	for name, f := range map[string]Fault{
 		"an unknown kind":        {Kind: "fire"},
 		"a probability over one": {Kind: Timeout, Probability: 1.5},
@@ -76,7 +76,7 @@ func TestRefusedFaults(t *testing.T) {
 	}
 }
 
-func TestFaultsReadAsJSON(t *testing.T) {
+func TestFaultsRoundTripAsJSON(t *testing.T) {
 	var f Fault
 	if err := json.NewDecoder(strings.NewReader(`{"kind":"slow-provisioning","delay":"1.5s"}`)).Decode(&f); err != nil {
 		t.Fatal(err)

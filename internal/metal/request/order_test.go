@@ -11,7 +11,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/api"
 )
 
-func TestOrders(t *testing.T) {
+func TestParseOrder(t *testing.T) {
 	tests := map[string]struct {
 		body     string
 		metro    string

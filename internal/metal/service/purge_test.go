@@ -59,7 +59,7 @@ func TestPurgeRemovesEverything(t *testing.T) {
 	}
 }
 
-func TestPurgeKeepsWhatIsNotOurs(t *testing.T) {
+func TestPurgeKeepsForeignFiles(t *testing.T) {
 	h := newHome(t)
 	ensure(t, h)
 	thesis := filepath.Join(h.Dir, "thesis.tex")
@@ -78,8 +78,8 @@ func TestPurgeKeepsWhatIsNotOurs(t *testing.T) {
 	}
 }
 
-// TestPurgeAndStartAtOnce has one or the other win, and nothing between.
-func TestPurgeAndStartAtOnce(t *testing.T) {
+// TestConcurrentPurgeAndStart has one or the other win, and nothing between.
+func TestConcurrentPurgeAndStart(t *testing.T) {
 	h := newHome(t)
 	ensure(t, h)
 	addDevice(t, h, "node-1")
@@ -107,9 +107,9 @@ func TestPurgeAndStartAtOnce(t *testing.T) {
 	gone(t, h)
 }
 
-// TestAKilledPurgeIsFinishedByTheNext kills the command at moments from its
+// TestKilledPurgeIsResumed kills the command at moments from its
 // beginning to its end.
-func TestAKilledPurgeIsFinishedByTheNext(t *testing.T) {
+func TestKilledPurgeIsResumed(t *testing.T) {
 	h := newHome(t)
 	for after := 20 * time.Millisecond; after < time.Second; after *= 2 {
 		ensure(t, h)

@@ -16,7 +16,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/service"
 )
 
-func TestAMetalThatRunsIsLeftAlone(t *testing.T) {
+func TestRunningMetalIsReused(t *testing.T) {
 	h := newHome(t)
 	first := ensure(t, h)
 	if again := ensure(t, h); !cmp.Equal(first, again) {
@@ -27,7 +27,7 @@ func TestAMetalThatRunsIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAddressAndTokensAreDurable(t *testing.T) {
+func TestAddressAndTokensSurviveRestarts(t *testing.T) {
 	h := newHome(t)
 	before := ensure(t, h)
 	token, err := h.Token(before.Project)
@@ -70,7 +70,7 @@ func TestAddressAndTokensAreDurable(t *testing.T) {
 	}
 }
 
-func TestOfManyWhoStartOneDoes(t *testing.T) {
+func TestConcurrentStartsStartOneMetal(t *testing.T) {
 	h := newHome(t)
 	endpoints := make([]metal.Endpoint, 8)
 	var wg sync.WaitGroup
@@ -93,7 +93,7 @@ func TestOfManyWhoStartOneDoes(t *testing.T) {
 	}
 }
 
-func TestAnotherDriverIsRefused(t *testing.T) {
+func TestAnotherDriverIsRejected(t *testing.T) {
 	h := newHome(t)
 	ensure(t, h)
 	refused := func(when string) {
@@ -133,7 +133,7 @@ func TestStoppingLeavesNoProcess(t *testing.T) {
 	}
 }
 
-func TestAStartThatFailsSaysWhy(t *testing.T) {
+func TestFailedStartReportsTheCause(t *testing.T) {
 	h := newHome(t)
 	if err := os.MkdirAll(h.Dir+"/store.db", 0o700); err != nil {
 		t.Fatal(err)
@@ -147,9 +147,9 @@ func TestAStartThatFailsSaysWhy(t *testing.T) {
 	}
 }
 
-// TestAnInterruptedStartLeavesNoProcess holds metal up by having its store
+// TestInterruptedStartLeavesNoProcess holds metal up by having its store
 // locked by somebody else.
-func TestAnInterruptedStartLeavesNoProcess(t *testing.T) {
+func TestInterruptedStartLeavesNoProcess(t *testing.T) {
 	h := newHome(t)
 	if err := os.MkdirAll(h.Dir, 0o700); err != nil {
 		t.Fatal(err)

@@ -68,7 +68,7 @@ func put(id string) func(*Tx) error {
 	return func(tx *Tx) error { return tx.Devices().Put(&Device{ID: id, Seq: uint64(id[0])}) }
 }
 
-func TestWritesThatWaitShareOneTripToTheDisk(t *testing.T) {
+func TestWaitingWritesAreCommittedTogether(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "store.db"))
 	var writes []func(*Tx) error
 	for i := range 40 {
@@ -86,7 +86,7 @@ func TestWritesThatWaitShareOneTripToTheDisk(t *testing.T) {
 	}
 }
 
-func TestAWriteThatIsRefusedHarmsNoneOfItsGroup(t *testing.T) {
+func TestRejectedWriteDoesNotAffectItsGroup(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "store.db"))
 	refusal := errors.New("no")
 	results, trips := together(t, s,
@@ -120,7 +120,7 @@ func TestAWriteThatIsRefusedHarmsNoneOfItsGroup(t *testing.T) {
 	}
 }
 
-func TestNamesOfRecordsRise(t *testing.T) {
+func TestRecordNamesIncrease(t *testing.T) {
 	var ids []string
 	for range 1000 {
 		ids = append(ids, NewID())

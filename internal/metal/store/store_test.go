@@ -24,9 +24,9 @@ func open(t testing.TB, path string) *Store {
 	return s
 }
 
-// TestTheIndexAgreesWithAScan changes an index at random and compares every
+// TestIndexMatchesAScan changes an index at random and compares every
 // kind of query with what looking at all entries finds.
-func TestTheIndexAgreesWithAScan(t *testing.T) {
+func TestIndexMatchesAScan(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	x, all := newIndex(), map[string]Entry{}
 	term := func() string { return fmt.Sprintf("t%d", r.IntN(4)) }
@@ -78,7 +78,7 @@ func compare(t *testing.T, x *Index, all map[string]Entry, q Query) {
 	}
 }
 
-func TestAddressesAreGivenOutOnce(t *testing.T) {
+func TestAddressesAreAssignedOnce(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "store.db"))
 	pool := Pool{Prefix: netip.MustParsePrefix("198.18.0.0/24")}
 	var mu sync.Mutex
@@ -168,7 +168,7 @@ func TestSkipAndAlign(t *testing.T) {
 	}
 }
 
-func TestRecordsAndIndexesComeBack(t *testing.T) {
+func TestRecordsAndIndexesAreReloaded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := open(t, path)
 	err := s.Update(func(tx *Tx) error {
@@ -209,7 +209,7 @@ func TestRecordsAndIndexesComeBack(t *testing.T) {
 	}
 }
 
-func TestARefusedUpdateChangesNothing(t *testing.T) {
+func TestRejectedUpdateChangesNothing(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "store.db"))
 	refusal := errors.New("no")
 	err := s.Update(func(tx *Tx) error {
@@ -223,7 +223,7 @@ func TestARefusedUpdateChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAStoreHasOneUserAndItsAge(t *testing.T) {
+func TestStoreIsExclusiveAndRejectsNewerFormats(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := open(t, path)
 	if _, err := Open(path); !errors.Is(err, ErrInUse) {

@@ -36,7 +36,7 @@ func TestEncodeDeviceKeepsTheWireFormat(t *testing.T) {
 	}
 }
 
-func TestEncodeDeviceLeavesTheUsersTagsAlone(t *testing.T) {
+func TestEncodeDeviceKeepsUserTags(t *testing.T) {
 	user := make([]string, 1, 8)
 	user[0] = "rack:7"
 	Device{User: user}.Encode()

@@ -56,7 +56,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func TestChecksRepeatNothingOfTheData(t *testing.T) {
+func TestCheckMessagesOmitUserdata(t *testing.T) {
 	const data = "#cloud-config\npassword: *topsecret\n"
 	for name, got := range map[string]string{"Check": Check(data), "Validate": Validate(data)} {
 		if got == "" || strings.Contains(got, "topsecret") {

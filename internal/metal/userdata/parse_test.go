@@ -156,7 +156,7 @@ func TestParseRejects(t *testing.T) {
 	}
 }
 
-func TestParseErrorsDoNotRepeatUserdata(t *testing.T) {
+func TestParseErrorsOmitUserdata(t *testing.T) {
 	_, err := Parse([]byte("some-prefix-that-is-long-enough secret-value"), nil)
 	if err == nil || strings.Contains(err.Error(), "secret-value") {
 		t.Errorf("error %v", err)
@@ -177,7 +177,7 @@ func TestParseLargeUserdata(t *testing.T) {
 	}
 }
 
-func TestShellScriptKeepsWords(t *testing.T) {
+func TestShellScriptQuotesArguments(t *testing.T) {
 	got := ShellScript([]Command{{Words: []string{"echo", "it's", "$HOME"}}, {Line: "cd /tmp\n"}})
 	if want := "'echo' 'it'\\''s' '$HOME'\ncd /tmp\n"; !strings.HasSuffix(got, want) {
 		t.Errorf("script:\n%s\nwant the end:\n%s", got, want)

@@ -34,7 +34,7 @@ func TestNewKnowsTheKindsOfAManagementPlane(t *testing.T) {
 	}
 }
 
-func TestNewReportsWhatCannotBeRegistered(t *testing.T) {
+func TestNewReportsRegistrationErrors(t *testing.T) {
 	broken := errors.New("broken")
 	if _, err := New(func(*runtime.Scheme) error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("error %v, want %v", err, broken)

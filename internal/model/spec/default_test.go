@@ -13,7 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
-func TestDefaultsOfACluster(t *testing.T) {
+func TestClusterDefaults(t *testing.T) {
 	for name, test := range map[string]struct{ given, want anywherev1.ClusterSpec }{
 		"nothing": {
 			anywherev1.ClusterSpec{},
@@ -75,7 +75,7 @@ func defaultNetwork() anywherev1.ClusterNetwork {
 	}
 }
 
-func TestDefaultsOfOtherObjects(t *testing.T) {
+func TestDefaultsOfReferencedObjects(t *testing.T) {
 	c := config(t, base(t, "packet"))
 	if c.Packet.Spec.CredentialsRef.Name != "packet-credentials" || c.Packet.CredentialsName() != "packet-credentials" {
 		t.Errorf("credentials are %q", c.Packet.Spec.CredentialsRef.Name)

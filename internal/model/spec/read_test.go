@@ -110,7 +110,7 @@ func TestVersionsNeedNoQuotes(t *testing.T) {
 	}
 }
 
-func TestFormsOfAFile(t *testing.T) {
+func TestFileFormats(t *testing.T) {
 	want := config(t, base(t, "docker"))
 	var objects []any
 	for text := range bytes.SplitSeq(base(t, "docker"), []byte("\n---\n")) {

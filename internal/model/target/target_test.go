@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestWhatAPackageIsFor(t *testing.T) {
+func TestTargetOfPackage(t *testing.T) {
 	for _, tc := range []struct {
 		name, namespace, pack string
 		controllers           []string
@@ -46,7 +46,7 @@ func TestWhatAPackageIsFor(t *testing.T) {
 	}
 }
 
-func TestATargetThatWasFoundStays(t *testing.T) {
+func TestResolvedTargetIsKept(t *testing.T) {
 	key := types.NamespacedName{Namespace: "eksa-packages", Name: "billy-my-hello"}
 	if !Still(key, Target{"billy", "my-hello"}) {
 		t.Error("a controller with a longer name moved it")
@@ -58,7 +58,7 @@ func TestATargetThatWasFoundStays(t *testing.T) {
 	}
 }
 
-func TestWhichClusterHasTheName(t *testing.T) {
+func TestFindClusterByName(t *testing.T) {
 	at := func(namespaces ...string) []types.NamespacedName {
 		out := []types.NamespacedName{{Namespace: "elsewhere", Name: "other"}}
 		for _, ns := range namespaces {

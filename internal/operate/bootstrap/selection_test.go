@@ -65,7 +65,7 @@ func shared() *selection {
 	}
 }
 
-func TestFateOfEachKindOfObject(t *testing.T) {
+func TestDispositionOfEachKind(t *testing.T) {
 	var (
 		capi   = clusterv1.GroupVersion.String()
 		ours   = anywherev1.GroupVersion.String()
@@ -126,7 +126,7 @@ func TestFateOfEachKindOfObject(t *testing.T) {
 	}
 }
 
-func TestClusterThatIsAloneTakesItsAddOnsAlong(t *testing.T) {
+func TestOnlyClusterMovesItsAddOns(t *testing.T) {
 	s := shared()
 	s.alone = true
 	for _, kind := range []string{"HelmChartProxy", "ClusterResourceSet"} {
@@ -136,7 +136,7 @@ func TestClusterThatIsAloneTakesItsAddOnsAlong(t *testing.T) {
 	}
 }
 
-func TestClusterWithoutPackagesTakesNoBundles(t *testing.T) {
+func TestClusterWithoutPackagesMovesNoBundles(t *testing.T) {
 	s := shared()
 	s.controllers = map[string]bool{"b": true}
 	for _, o := range []*unstructured.Unstructured{

@@ -26,7 +26,7 @@ func bundleOf(name string, packages ...packagesv1.BundlePackage) *packagesv1.Pac
 	return &packagesv1.PackageBundle{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: packagesv1.PackageBundleSpec{Packages: packages}}
 }
 
-func TestTwoBundlesAreCompared(t *testing.T) {
+func TestCompareBundles(t *testing.T) {
 	t.Parallel()
 	rebuilt := version("1.0.0")
 	rebuilt.Digest, rebuilt.Schema, rebuilt.Dependencies = "chart rebuilt", "x", []string{"same"}
@@ -78,7 +78,7 @@ func TestTwoBundlesAreCompared(t *testing.T) {
 	}
 }
 
-func TestPatchesKeepTheMinorVersionOfWhatIsUsed(t *testing.T) {
+func TestPatchesKeepTheMinorVersionInUse(t *testing.T) {
 	t.Parallel()
 	older := bundleOf("v1-36-1", offer("a", version("1.2.3")), offer("b", version("1.2.3")), offer("c", version("v2.0.0-abc")), offer("d", version("main")), offer("e", version("1.0.0")))
 	newer := bundleOf("v1-36-2", offer("a", version("1.2.9")), offer("b", version("1.3.0")), offer("c", version("v2.0.1-def")), offer("d", version("other")), offer("f", version("1.0.0")))

@@ -2,7 +2,7 @@ package bundle
 
 import "testing"
 
-func TestExcludesAreNothingButPaths(t *testing.T) {
+func TestExcludesMustBePaths(t *testing.T) {
 	t.Parallel()
 	tests := map[string]bool{
 		".spec":                             true,
@@ -42,7 +42,7 @@ func TestExcludesAreNothingButPaths(t *testing.T) {
 	}
 }
 
-func TestMoreExcludesThanAnyoneNeedsAreRefused(t *testing.T) {
+func TestTooManyExcludesAreRejected(t *testing.T) {
 	t.Parallel()
 	paths := make([]string, maxExcludes+1)
 	for i := range paths {

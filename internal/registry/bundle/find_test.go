@@ -25,7 +25,7 @@ func world(dependencies map[string]string) *packagesv1.PackageBundle {
 	return b
 }
 
-func TestFindingPackages(t *testing.T) {
+func TestFindPackages(t *testing.T) {
 	t.Parallel()
 	b := parse(t, published)
 	hello := &b.Spec.Packages[0]
@@ -61,7 +61,7 @@ func TestFindingPackages(t *testing.T) {
 	}
 }
 
-func TestDependenciesComeInTheOrderOfInstallation(t *testing.T) {
+func TestDependenciesAreInInstallOrder(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		world map[string]string
@@ -90,7 +90,7 @@ func TestDependenciesComeInTheOrderOfInstallation(t *testing.T) {
 	}
 }
 
-func TestDependenciesThatCannotBeMetAreRefused(t *testing.T) {
+func TestUnsatisfiableDependenciesAreRejected(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		world map[string]string
@@ -120,7 +120,7 @@ func TestDependenciesThatCannotBeMetAreRefused(t *testing.T) {
 	}
 }
 
-func TestABundleMayNeedALaterDrover(t *testing.T) {
+func TestBundleMayRequireANewerDrover(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		needs, have string

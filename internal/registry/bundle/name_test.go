@@ -30,7 +30,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestNamesThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidNamesAreRejected(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "v", "v1", "v1-36", "v1-36-", "vv1-36-1", "v1-36-latest", "v1.36.4", "x1-36-4", "v1-36-4a", "v+1-36-4", "v1--36-4", "v 1-36-4",
@@ -45,7 +45,7 @@ func TestNamesThatAreNoneAreRefused(t *testing.T) {
 }
 
 // Names are made from numbers, which are put in order by other means than those of the package.
-func TestThousandsOfNamesAreInOrder(t *testing.T) {
+func TestNamesAreSortedByNumber(t *testing.T) {
 	t.Parallel()
 	const many = 5000
 	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
@@ -78,7 +78,7 @@ func TestThousandsOfNamesAreInOrder(t *testing.T) {
 
 func sign(n int) int { return max(-1, min(1, n)) }
 
-func TestTheTagOfTheLatestBundle(t *testing.T) {
+func TestLatestTag(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]string{"1.36": "v1-36-latest", "v1.9": "v1-9-latest", "1.27+": "v1-27-latest"} {
 		if got, err := bundle.LatestTag(version); err != nil || got != want {

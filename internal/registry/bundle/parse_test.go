@@ -10,7 +10,7 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
-func TestWhatIsNoBundleIsRefused(t *testing.T) {
+func TestInvalidBundlesAreRejected(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ text, want string }{
 		"empty":         {" \n", "package bundle artifact is empty"},
@@ -29,7 +29,7 @@ func TestWhatIsNoBundleIsRefused(t *testing.T) {
 	}
 }
 
-func TestABundleIsWrittenAsItWasRead(t *testing.T) {
+func TestBundleRoundTrips(t *testing.T) {
 	t.Parallel()
 	b := parse(t, published)
 	b.ResourceVersion, b.Finalizers = "12", []string{"a"}
@@ -47,7 +47,7 @@ func TestABundleIsWrittenAsItWasRead(t *testing.T) {
 	}
 }
 
-func TestABundleIsCheckedBeforeItIsPublished(t *testing.T) {
+func TestBundleIsValidatedBeforePublishing(t *testing.T) {
 	t.Parallel()
 	must(t, bundle.Check(world(map[string]string{"a": "b", "b": ""})))
 	first := func(b *packagesv1.PackageBundle) *packagesv1.SourceVersion {

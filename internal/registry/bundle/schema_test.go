@@ -32,7 +32,7 @@ const helloSchema = `{
   "$defs": {"item": {"type": "object", "required": ["name"]}}
 }`
 
-func TestConfigIsHeldAgainstTheSchema(t *testing.T) {
+func TestConfigIsValidatedAgainstTheSchema(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ config, want string }{
 		"empty":            {"", ""},
@@ -67,7 +67,7 @@ func TestConfigIsHeldAgainstTheSchema(t *testing.T) {
 	}
 }
 
-func TestSeveralProblemsAreAllTold(t *testing.T) {
+func TestEveryProblemIsReported(t *testing.T) {
 	t.Parallel()
 	version := &packagesv1.SourceVersion{Schema: bundle.EncodeSchema([]byte(helloSchema))}
 	err := bundle.ValidateConfig(version, "title: 1\nreplicas: 0\n")
@@ -128,7 +128,7 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-func TestASchemaIsNotFetchedFromElsewhere(t *testing.T) {
+func TestRemoteSchemaReferencesAreRejected(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -150,7 +150,7 @@ func TestASchemaIsNotFetchedFromElsewhere(t *testing.T) {
 	}
 }
 
-func TestASchemaIsPackedAndUnpacked(t *testing.T) {
+func TestSchemaRoundTrips(t *testing.T) {
 	t.Parallel()
 	got, err := bundle.Schema(&packagesv1.SourceVersion{Schema: bundle.EncodeSchema([]byte(helloSchema))})
 	must(t, err)

@@ -92,7 +92,7 @@ func signedBundle(t testing.TB, by *pair) *packagesv1.PackageBundle {
 	return b
 }
 
-func TestTheSignedFormIsTheOneWrittenByHand(t *testing.T) {
+func TestCanonicalFormMatchesTheReference(t *testing.T) {
 	t.Parallel()
 	got, err := bundle.Canonical(parse(t, published))
 	must(t, err)
@@ -101,7 +101,7 @@ func TestTheSignedFormIsTheOneWrittenByHand(t *testing.T) {
 	}
 }
 
-func TestTheSignedFormOfAnObjectThatAClientReadIsTheSame(t *testing.T) {
+func TestCanonicalFormIsStableAcrossClients(t *testing.T) {
 	t.Parallel()
 	b := parse(t, published)
 	b.TypeMeta = metav1.TypeMeta{}
@@ -112,7 +112,7 @@ func TestTheSignedFormOfAnObjectThatAClientReadIsTheSame(t *testing.T) {
 	}
 }
 
-func TestAnnotationsOfOthersLeaveAnEmptyMapAndNoneLeaveNone(t *testing.T) {
+func TestForeignAnnotationsLeaveAnEmptyMap(t *testing.T) {
 	t.Parallel()
 	b := parse(t, published)
 	b.Annotations = map[string]string{"somebody": "else"}
@@ -129,7 +129,7 @@ func TestAnnotationsOfOthersLeaveAnEmptyMapAndNoneLeaveNone(t *testing.T) {
 	}
 }
 
-func TestALongTextWithSpacesIsNotFolded(t *testing.T) {
+func TestLongTextIsNotFolded(t *testing.T) {
 	t.Parallel()
 	b := parse(t, published)
 	long := strings.TrimSpace(strings.Repeat("word ", 100))
@@ -141,7 +141,7 @@ func TestALongTextWithSpacesIsNotFolded(t *testing.T) {
 	}
 }
 
-func TestASignatureOfOpenSSLIsGood(t *testing.T) {
+func TestOpenSSLSignatureIsAccepted(t *testing.T) {
 	t.Parallel()
 	key, other := newPair(t), newPair(t)
 	b := signedBundle(t, key)
@@ -154,7 +154,7 @@ func TestASignatureOfOpenSSLIsGood(t *testing.T) {
 	}
 }
 
-func TestAChangeIsNoticed(t *testing.T) {
+func TestChangedBundleFailsVerification(t *testing.T) {
 	t.Parallel()
 	key, other := newPair(t), newPair(t)
 	version := func(b *packagesv1.PackageBundle) *packagesv1.SourceVersion {
@@ -205,7 +205,7 @@ func TestAChangeIsNoticed(t *testing.T) {
 	}
 }
 
-func TestTheWrongKeyIsNamed(t *testing.T) {
+func TestWrongKeyIsNamed(t *testing.T) {
 	t.Parallel()
 	key, other := newPair(t), newPair(t)
 	err := bundle.Verify(signedBundle(t, key), keys(t, other))
@@ -219,7 +219,7 @@ func TestTheWrongKeyIsNamed(t *testing.T) {
 	}
 }
 
-func TestWhatIsExcludedMayChange(t *testing.T) {
+func TestExcludedFieldsMayChange(t *testing.T) {
 	t.Parallel()
 	key := newPair(t)
 	now := metav1.NewTime(time.Unix(1_000_000, 0))
@@ -264,7 +264,7 @@ func TestWhatIsExcludedMayChange(t *testing.T) {
 	}
 }
 
-func TestLabelsThatWereSignedStaySigned(t *testing.T) {
+func TestSignedLabelsAreVerified(t *testing.T) {
 	t.Parallel()
 	key := newPair(t)
 	b := parse(t, published)
@@ -280,7 +280,7 @@ func TestLabelsThatWereSignedStaySigned(t *testing.T) {
 	}
 }
 
-func TestOpenSSLTakesOurSignature(t *testing.T) {
+func TestOpenSSLVerifiesOurSignature(t *testing.T) {
 	t.Parallel()
 	key := newPair(t)
 	text, err := os.ReadFile(key.private)
@@ -295,7 +295,7 @@ func TestOpenSSLTakesOurSignature(t *testing.T) {
 	must(t, bundle.Verify(b, keys(t, key)))
 }
 
-func TestASignedBundleHasWhatItWillHaveInACluster(t *testing.T) {
+func TestSignedBundleMatchesTheStoredObject(t *testing.T) {
 	t.Parallel()
 	key := newPair(t)
 	text, err := os.ReadFile(key.private)
@@ -312,7 +312,7 @@ func TestASignedBundleHasWhatItWillHaveInACluster(t *testing.T) {
 	must(t, bundle.Verify(parse(t, string(written)), keys(t, key)))
 }
 
-func TestKeysAreReadInAllTheirForms(t *testing.T) {
+func TestPublicKeysAreReadInEveryEncoding(t *testing.T) {
 	t.Parallel()
 	key := newPair(t)
 	block, _ := pem.Decode(key.public)
@@ -332,7 +332,7 @@ func TestKeysAreReadInAllTheirForms(t *testing.T) {
 	}
 }
 
-func TestKeysThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidKeysAreRejected(t *testing.T) {
 	t.Parallel()
 	key := newPair(t)
 	private, err := os.ReadFile(key.private)
@@ -359,7 +359,7 @@ func TestKeysThatAreNoneAreRefused(t *testing.T) {
 	}
 }
 
-func TestPrivateKeysAreReadAsOpenSSLWritesThem(t *testing.T) {
+func TestOpenSSLPrivateKeysAreRead(t *testing.T) {
 	t.Parallel()
 	key := newPair(t)
 	text, err := os.ReadFile(key.private)

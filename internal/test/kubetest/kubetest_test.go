@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-func TestASharedServerServesClusterAPI(t *testing.T) {
+func TestSharedServerServesClusterAPI(t *testing.T) {
 	s := kubetest.Shared(t, install.Options{})
 	groups, err := s.Clientset(t).Discovery().ServerResourcesForGroupVersion("cluster.x-k8s.io/v1beta2")
 	if err != nil || len(groups.APIResources) == 0 {
@@ -23,7 +23,7 @@ func TestASharedServerServesClusterAPI(t *testing.T) {
 	}
 }
 
-func TestNamespacesOfTestsDiffer(t *testing.T) {
+func TestNamespacesAreUnique(t *testing.T) {
 	s := kubetest.Shared(t, install.Options{})
 	a, b := s.Namespace(t), s.Namespace(t)
 	if a == b {

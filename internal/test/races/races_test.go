@@ -73,7 +73,7 @@ func TestEverySuppressionCitesTheUpstreamCodeItCovers(t *testing.T) {
 	}
 }
 
-func TestProblemsOfSuppressions(t *testing.T) {
+func TestInvalidSuppressionsAreReported(t *testing.T) {
 	const good = "# k8s.io/client-go/rest/request.go Do\n# Why.\n"
 	for name, c := range map[string]struct{ text, want string }{
 		"a good one":                 {good + "race:k8s.io/client-go/rest.(*Request).Do", ""},

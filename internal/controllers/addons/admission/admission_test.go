@@ -26,7 +26,7 @@ func good() *addonsv1.HelmChartProxy {
 	}
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestInvalidObjectsAreRejected(t *testing.T) {
 	bad := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "Like"}}}
 	for _, tc := range []struct {
 		name   string
@@ -101,7 +101,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-func TestPlainHTTPIsAllowedWhereTheManagerSaysSo(t *testing.T) {
+func TestPlainHTTPRequiresManagerOption(t *testing.T) {
 	c, r := good(), &addonsv1.HelmReleaseProxy{}
 	c.Spec.RepoURL, r.Spec.RepoURL = "http://charts.example.com", "http://charts.example.com"
 	for _, allowed := range []bool{true, false} {
@@ -113,7 +113,7 @@ func TestPlainHTTPIsAllowedWhereTheManagerSaysSo(t *testing.T) {
 	}
 }
 
-func TestErrorsDoNotRepeatSecrets(t *testing.T) {
+func TestErrorsOmitSecrets(t *testing.T) {
 	c := good()
 	c.Spec.RepoURL = "http://user:canary@charts.example.com"
 	c.Spec.ValuesTemplate = "password: canary\n{{ nothing }}"
@@ -147,7 +147,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeChanged(t *testing.T) {
+func TestImmutableFields(t *testing.T) {
 	was := &addonsv1.HelmReleaseProxy{Spec: addonsv1.HelmReleaseProxySpec{
 		ChartName: "x", RepoURL: "https://charts.example.com", ReleaseNamespace: "default",
 	}}
@@ -198,7 +198,7 @@ func TestWhatCannotBeChanged(t *testing.T) {
 	}
 }
 
-func TestCirclesOfDependenciesAreRefused(t *testing.T) {
+func TestDependencyCyclesAreRejected(t *testing.T) {
 	server := kubetest.SharedWithoutWebhooks(t)
 	scheme := runtime.NewScheme()
 	if err := addonsv1.AddToScheme(scheme); err != nil {

@@ -88,7 +88,7 @@ func shipped(t *testing.T, c ctrlclient.Client, namespace string, to *httptest.S
 	}
 }
 
-func TestWebhooksAreCalledOnlyWhenTheyHaveSomethingToSay(t *testing.T) {
+func TestWebhooksAreCalledOnlyWhenNeeded(t *testing.T) {
 	server := kubetest.SharedWithoutWebhooks(t)
 	scheme := runtime.NewScheme()
 	if err := addonsv1.AddToScheme(scheme); err != nil {

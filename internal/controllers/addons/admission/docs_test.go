@@ -11,8 +11,8 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 )
 
-// TestExamplesInTheDocumentationAreAccepted reads every YAML example of the guide and of the reference: whole objects, and parts of a spec.
-func TestExamplesInTheDocumentationAreAccepted(t *testing.T) {
+// TestDocumentedExamplesAreAccepted reads every YAML example of the guide and of the reference: whole objects, and parts of a spec.
+func TestDocumentedExamplesAreAccepted(t *testing.T) {
 	count := 0
 	for _, file := range []string{"guides/addons.md", "reference/helmchartproxy.md", "reference/helmreleaseproxy.md"} {
 		data, err := os.ReadFile("../../../../docs/" + file)

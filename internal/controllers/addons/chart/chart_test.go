@@ -19,7 +19,7 @@ import (
 	"github.com/drover-dev/drover/internal/model/addons/plan"
 )
 
-func TestEveryChosenClusterGetsARelease(t *testing.T) {
+func TestEverySelectedClusterGetsARelease(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("b", "cni=cilium")
 	w.cluster("a", "cni=cilium")
@@ -72,7 +72,7 @@ func TestEveryChosenClusterGetsARelease(t *testing.T) {
 	w.quiet()
 }
 
-func TestWithoutClustersItIsReady(t *testing.T) {
+func TestChartWithoutClustersIsReady(t *testing.T) {
 	w := newWorld(t)
 	w.chart(nil)
 	c := w.run()
@@ -81,7 +81,7 @@ func TestWithoutClustersItIsReady(t *testing.T) {
 	w.quiet()
 }
 
-func TestB1ChangedOptionsCredentialsAndTLSReachTheRelease(t *testing.T) {
+func TestChangedOptionsCredentialsAndTLSReachTheRelease(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("a")
 	w.chart(nil)
@@ -129,7 +129,7 @@ func TestB1ChangedOptionsCredentialsAndTLSReachTheRelease(t *testing.T) {
 	w.quiet()
 }
 
-func TestB2FalseAndZeroSurvive(t *testing.T) {
+func TestFalseAndZeroValuesAreKept(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("a")
 	w.chart(func(c *addonsv1.HelmChartProxy) {
@@ -143,7 +143,7 @@ func TestB2FalseAndZeroSurvive(t *testing.T) {
 	w.quiet()
 }
 
-func TestB3ManyClustersAreListedInOrderAndWrittenOnce(t *testing.T) {
+func TestMatchingClustersAreSortedAndWrittenOnce(t *testing.T) {
 	w := newWorld(t)
 	names := []string{"f", "b", "h", "a", "d", "g", "c", "e"}
 	for _, name := range names {
@@ -162,7 +162,7 @@ func TestB3ManyClustersAreListedInOrderAndWrittenOnce(t *testing.T) {
 	w.quiet()
 }
 
-func TestB7OneBadClusterDoesNotStopTheOthers(t *testing.T) {
+func TestFailingClusterDoesNotBlockOthers(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("a", "bad=yes")
 	w.cluster("b")
@@ -182,7 +182,7 @@ func TestB7OneBadClusterDoesNotStopTheOthers(t *testing.T) {
 	w.quiet()
 }
 
-func TestAMissingObjectHoldsUpItsClusterOnly(t *testing.T) {
+func TestMissingReferenceBlocksOnlyItsCluster(t *testing.T) {
 	w := newWorld(t)
 	with := w.cluster("a")
 	with.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "PacketCluster", Name: "a"}
@@ -208,7 +208,7 @@ func TestAMissingObjectHoldsUpItsClusterOnly(t *testing.T) {
 	}
 }
 
-func TestTemplatesThatDoNotReferToAnObjectDoNotNeedIt(t *testing.T) {
+func TestUnreferencedObjectsAreNotRequired(t *testing.T) {
 	w := newWorld(t)
 	a := w.cluster("a")
 	a.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "controlplane.cluster.x-k8s.io", Kind: "KubeadmControlPlane", Name: "none"}
@@ -218,7 +218,7 @@ func TestTemplatesThatDoNotReferToAnObjectDoNotNeedIt(t *testing.T) {
 	w.release("a")
 }
 
-func TestB8ReleasesCarryTheWatchLabelAlsoWhenItComesLater(t *testing.T) {
+func TestWatchLabelAddedLaterReachesReleases(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("a")
 	w.chart(nil)
@@ -230,7 +230,7 @@ func TestB8ReleasesCarryTheWatchLabelAlsoWhenItComesLater(t *testing.T) {
 	}
 }
 
-func TestB8AManagerWithAFilterLeavesOthersAlone(t *testing.T) {
+func TestWatchFilterSkipsUnlabeledObjects(t *testing.T) {
 	w := newWorld(t)
 	w.WatchFilter = "blue"
 	w.cluster("a")
@@ -243,7 +243,7 @@ func TestB8AManagerWithAFilterLeavesOthersAlone(t *testing.T) {
 	w.release("a")
 }
 
-func TestB10TheUsersSpecIsNeverWritten(t *testing.T) {
+func TestUserSpecIsNeverWritten(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("a")
 	w.chart(func(c *addonsv1.HelmChartProxy) {
@@ -264,7 +264,7 @@ func TestB10TheUsersSpecIsNeverWritten(t *testing.T) {
 	}
 }
 
-func TestB13ChartNamesMayHaveSlashesAndDots(t *testing.T) {
+func TestChartNamesMayHaveSlashesAndDots(t *testing.T) {
 	w := newWorld(t)
 	long := strings.Repeat("x", 60)
 	w.cluster(long)
@@ -279,7 +279,7 @@ func TestB13ChartNamesMayHaveSlashesAndDots(t *testing.T) {
 	}
 }
 
-func TestB14NamesAreTheSameEachTime(t *testing.T) {
+func TestReleaseNamesAreDeterministic(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("a")
 	w.cluster("b")
@@ -297,7 +297,7 @@ func TestB14NamesAreTheSameEachTime(t *testing.T) {
 	}
 }
 
-func TestReleasesOfTheFormerControllerAreTakenOver(t *testing.T) {
+func TestUpstreamReleasesAreAdopted(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("a")
 	c := w.chart(nil)
@@ -323,7 +323,7 @@ func TestReleasesOfTheFormerControllerAreTakenOver(t *testing.T) {
 	w.quiet()
 }
 
-func TestAReleaseThatIsElsewhereNowIsReinstalled(t *testing.T) {
+func TestImmutableChangeReinstallsTheRelease(t *testing.T) {
 	for name, change := range map[string]func(*addonsv1.HelmChartProxySpec){
 		"chart":        func(s *addonsv1.HelmChartProxySpec) { s.ChartName = "calico" },
 		"repository":   func(s *addonsv1.HelmChartProxySpec) { s.RepoURL = "https://other.example.com" },
@@ -359,7 +359,7 @@ func TestAReleaseThatIsElsewhereNowIsReinstalled(t *testing.T) {
 	}
 }
 
-func TestOrphansGo(t *testing.T) {
+func TestOrphanedReleasesAreDeleted(t *testing.T) {
 	w := newWorld(t)
 	a := w.cluster("a", "cni=cilium")
 	b := w.cluster("b", "cni=cilium")
@@ -377,7 +377,7 @@ func TestOrphansGo(t *testing.T) {
 	}
 }
 
-func TestInstallOnceIsLeftAlone(t *testing.T) {
+func TestInstallOnceIsNotUpgraded(t *testing.T) {
 	w := newWorld(t)
 	a := w.cluster("a")
 	w.chart(func(c *addonsv1.HelmChartProxy) { c.Spec.ReconcileStrategy = addonsv1.InstallOnce })
@@ -407,7 +407,7 @@ func TestInstallOnceIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestWhatIsPausedIsNotTouched(t *testing.T) {
+func TestPausedChartsAreSkipped(t *testing.T) {
 	w := newWorld(t)
 	a := w.cluster("a")
 	w.cluster("b")
@@ -429,7 +429,7 @@ func TestWhatIsPausedIsNotTouched(t *testing.T) {
 	}
 }
 
-func TestAChartThatClusterctlMovesElsewhereKeepsItsReleases(t *testing.T) {
+func TestClusterctlMoveKeepsReleases(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("a")
 	c := w.chart(nil)
@@ -444,7 +444,7 @@ func TestAChartThatClusterctlMovesElsewhereKeepsItsReleases(t *testing.T) {
 	w.release("a")
 }
 
-func TestAClusterThatGoesKeepsItsReleaseUnlessAskedOtherwise(t *testing.T) {
+func TestDeletedClusterKeepsReleaseUnlessConfigured(t *testing.T) {
 	for name, before := range map[string]bool{"keeps": false, "uninstalls": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -468,7 +468,7 @@ func TestAClusterThatGoesKeepsItsReleaseUnlessAskedOtherwise(t *testing.T) {
 	}
 }
 
-func TestDeletionWaitsForTheReleases(t *testing.T) {
+func TestDeletionWaitsForReleases(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("a")
 	c := w.chart(nil)
@@ -490,7 +490,7 @@ func TestDeletionWaitsForTheReleases(t *testing.T) {
 	}
 }
 
-func TestRandomValuesDoNotChangeByThemselves(t *testing.T) {
+func TestRandomValuesAreStable(t *testing.T) {
 	w := newWorld(t)
 	a := w.cluster("a")
 	w.chart(func(c *addonsv1.HelmChartProxy) {
@@ -513,7 +513,7 @@ func TestRandomValuesDoNotChangeByThemselves(t *testing.T) {
 
 func (w *world) key() ctrlclient.ObjectKey { return ctrlclient.ObjectKey{Namespace: w.ns, Name: "cni"} }
 
-func TestOthersReleasesAreNotTaken(t *testing.T) {
+func TestForeignReleasesAreNotAdopted(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("a")
 	w.chart(nil)
@@ -532,7 +532,7 @@ func TestOthersReleasesAreNotTaken(t *testing.T) {
 	w.has(c, addonsv1.SpecsUpToDate, `False HelmReleaseProxyCreationFailed: Cluster a: HelmReleaseProxy "mine" has the label of this HelmChartProxy but is owned by ConfigMap "x"`)
 }
 
-func TestASelectorThatCannotBeUsedIsTold(t *testing.T) {
+func TestInvalidSelectorIsReported(t *testing.T) {
 	w := newWorld(t)
 	w.chart(func(c *addonsv1.HelmChartProxy) {
 		c.Spec.ClusterSelector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}
@@ -548,7 +548,7 @@ func TestASelectorThatCannotBeUsedIsTold(t *testing.T) {
 	}
 }
 
-func TestAChartThatIsGoneIsForgotten(t *testing.T) {
+func TestDeletedChartIsForgotten(t *testing.T) {
 	w := newWorld(t)
 	if _, _, err := w.try(); err != nil && !apierrors.IsNotFound(err) {
 		t.Error(err)

@@ -18,7 +18,7 @@ func (w *world) told() []string {
 	return out
 }
 
-func TestWhatIsDoneForManyClustersIsOneEvent(t *testing.T) {
+func TestEventsAreAggregatedAcrossClusters(t *testing.T) {
 	w := newWorld(t)
 	for i := range 12 {
 		w.cluster(fmt.Sprintf("c%02d", i))

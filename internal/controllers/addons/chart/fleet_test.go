@@ -18,8 +18,8 @@ import (
 	"github.com/drover-dev/drover/internal/model/addons/plan"
 )
 
-// TestB4TheStatusOfALargeFleetIsAccepted has 700 clusters with the longest names, a long message on each and a problem with each.
-func TestB4TheStatusOfALargeFleetIsAccepted(t *testing.T) {
+// TestStatusOfALargeFleetIsAccepted has 700 clusters with the longest names, a long message on each and a problem with each.
+func TestStatusOfALargeFleetIsAccepted(t *testing.T) {
 	for name, fill := range map[string]func(*facts, *addonsv1.HelmReleaseProxy, int){
 		"all is well": func(*facts, *addonsv1.HelmReleaseProxy, int) {},
 		"nothing is well": func(f *facts, r *addonsv1.HelmReleaseProxy, i int) {

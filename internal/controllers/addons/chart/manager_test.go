@@ -61,8 +61,8 @@ func (w *world) await(what string, so func() bool) {
 	}
 }
 
-// TestTheControllerFollowsWhatMattersAndNothingElse changes everything that a release depends on, one after the other.
-func TestTheControllerFollowsWhatMattersAndNothingElse(t *testing.T) {
+// TestControllerReconcilesOnlyRelevantChanges changes everything that a release depends on, one after the other.
+func TestControllerReconcilesOnlyRelevantChanges(t *testing.T) {
 	w := managed(t)
 	a := w.cluster("a", "cni=cilium")
 	w.cluster("b")

@@ -75,7 +75,7 @@ func (w *world) phase(want addonsv1.RolloutPhase) *addonsv1.HelmChartProxy {
 	return c
 }
 
-func TestARolloutGoesWaveByWave(t *testing.T) {
+func TestRolloutProceedsInWaves(t *testing.T) {
 	w := fleet(t, func(r *addonsv1.Rollout) { r.Soak = &metav1.Duration{Duration: 10 * time.Minute} })
 	w.on("2", "a")
 	c := w.phase(addonsv1.RolloutProgressing)
@@ -118,7 +118,7 @@ func TestARolloutGoesWaveByWave(t *testing.T) {
 	}
 }
 
-func TestAFailurePausesUntilItIsResumed(t *testing.T) {
+func TestFailurePausesTheRollout(t *testing.T) {
 	w := fleet(t, func(*addonsv1.Rollout) {})
 	w.becomes("a", false)
 	c := w.phase(addonsv1.RolloutPaused)
@@ -138,7 +138,7 @@ func TestAFailurePausesUntilItIsResumed(t *testing.T) {
 	w.quiet()
 }
 
-func TestAFailureRollsBackToWhatWasGood(t *testing.T) {
+func TestFailureRollsBackToTheLastGoodRevision(t *testing.T) {
 	w := fleet(t, func(r *addonsv1.Rollout) { r.OnFailure = "Rollback" })
 	w.becomes("a", true)
 	w.run()
@@ -160,7 +160,7 @@ func TestAFailureRollsBackToWhatWasGood(t *testing.T) {
 	w.on("3", "a")
 }
 
-func TestHistoryIsKeptAndCanBeRestored(t *testing.T) {
+func TestHistoryCanBeRestored(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("a")
 	w.chart(func(c *addonsv1.HelmChartProxy) { c.Spec.Version = "v0" })

@@ -87,7 +87,7 @@ func TestProxiesCondition(t *testing.T) {
 	}
 }
 
-func TestRetriableReturnsProblemsThatARetryMaySolve(t *testing.T) {
+func TestRetriableSkipsTerminalProblems(t *testing.T) {
 	final := problem{cluster: "a", err: errors.New("final"), final: true}
 	passing := problem{cluster: "b", err: errors.New("timeout")}
 	if err := (&facts{problems: []problem{final}}).retriable(); err != nil {

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-func TestWhenTheHookIsOn(t *testing.T) {
+func TestHookCondition(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		facts
@@ -120,7 +120,7 @@ func (w *world) remove(o ctrlclient.Object) {
 	w.must(w.Delete(w.Context(), o))
 }
 
-func TestAMachineThatGoesAloneIsNotHeldUp(t *testing.T) {
+func TestSingleMachineDeletionIsNotBlocked(t *testing.T) {
 	w := newWorld(t)
 	if w.hooked() {
 		t.Error("hooked without a reason")
@@ -135,7 +135,7 @@ func TestAMachineThatGoesAloneIsNotHeldUp(t *testing.T) {
 	}
 }
 
-func TestMachinesOfAClusterThatGoesWaitUntilAllIsUninstalled(t *testing.T) {
+func TestClusterDeletionWaitsForUninstall(t *testing.T) {
 	w := newWorld(t)
 	r := w.release(true)
 	w.hooked()
@@ -155,7 +155,7 @@ func TestMachinesOfAClusterThatGoesWaitUntilAllIsUninstalled(t *testing.T) {
 	}
 }
 
-func TestReleasesThatDoNotAskHoldUpNothing(t *testing.T) {
+func TestReleasesWithoutUninstallBlockNothing(t *testing.T) {
 	w := newWorld(t)
 	w.release(false)
 	if w.hooked() {

@@ -8,7 +8,7 @@ import (
 	"github.com/drover-dev/drover/internal/workload"
 )
 
-func TestObjectsTellWhoseTheyAre(t *testing.T) {
+func TestOwnerOfObject(t *testing.T) {
 	for name, tt := range map[string]struct {
 		labels, annotations map[string]string
 		want                string

@@ -172,7 +172,7 @@ func TestDecideWaitsForOthers(t *testing.T) {
 	}
 }
 
-func TestFloating(t *testing.T) {
+func TestFloatingVersions(t *testing.T) {
 	for version, want := range map[string]bool{
 		"": true, "1": true, "1.2": true, "^1.2.3": true, ">= 1.0.0": true, "1.x": true, "latest": true,
 		"1.2.3": false, "v1.2.3": false, "1.2.3-rc.1+build": false,
@@ -184,7 +184,7 @@ func TestFloating(t *testing.T) {
 	}
 }
 
-func TestAFirstInstallationIsNotCalledAnUpgrade(t *testing.T) {
+func TestFirstInstallIsNotReportedAsUpgrade(t *testing.T) {
 	for state, want := range map[tool.State]string{
 		{}: "Installing the release",
 		{Found: true, Status: tool.PendingInstall}: "Installing the release",

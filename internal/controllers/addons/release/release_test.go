@@ -20,7 +20,7 @@ import (
 
 type spec = addonsv1.HelmReleaseProxySpec
 
-func TestAReleaseMadeByHandIsInstalledAndRemoved(t *testing.T) {
+func TestManuallyCreatedReleaseIsInstalledAndRemoved(t *testing.T) {
 	w := newWorld(t)
 	cluster := w.cluster("one")
 	r := w.release("web", "one", func(s *spec) { s.ReleaseName, s.Values = "", "replicas: 2\n" })
@@ -57,7 +57,7 @@ func normal(values map[string]any) map[string]any {
 	return values
 }
 
-func TestAReleaseThatIsAsWantedCostsNothing(t *testing.T) {
+func TestIdleReleaseMakesNoRequests(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("one")
 	r := w.release("web", "one")
@@ -76,7 +76,7 @@ func TestAReleaseThatIsAsWantedCostsNothing(t *testing.T) {
 	}
 }
 
-func TestTheStatusOfAnInstallationIsWrittenOnce(t *testing.T) {
+func TestInstallWritesStatusOnce(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("one")
 	writes := w.countStatusWrites()
@@ -137,7 +137,7 @@ func TestChangesAreApplied(t *testing.T) {
 	w.await(r, "revision 10", revision(10))
 }
 
-func TestAFailureIsToldAndNotRepeatedAtOnce(t *testing.T) {
+func TestFailureIsReportedAndRetriedLater(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("one")
 	w.tool.set(func(f *fakeTool) { f.fail["web"] = &tool.TerminalError{Err: errors.New("the chart is broken")} })
@@ -159,7 +159,7 @@ func TestAFailureIsToldAndNotRepeatedAtOnce(t *testing.T) {
 	w.await(r, "the release is ready", isReady)
 }
 
-func TestAChartThatIsNotThereIsTold(t *testing.T) {
+func TestMissingChartIsReported(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("one")
 	r := w.release("unknown", "one")
@@ -171,7 +171,7 @@ func TestAChartThatIsNotThereIsTold(t *testing.T) {
 	}
 }
 
-func TestCredentialsThatAreMissingAreToldAndTakenUpWhenTheyCome(t *testing.T) {
+func TestMissingCredentialsAreReportedAndUsedOnceCreated(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("one")
 	r := w.release("web", "one", func(s *spec) {
@@ -182,7 +182,7 @@ func TestCredentialsThatAreMissingAreToldAndTakenUpWhenTheyCome(t *testing.T) {
 	w.await(r, "the release is ready", isReady)
 }
 
-func TestANewRevisionEndsTheOneThatRuns(t *testing.T) {
+func TestNewRevisionCancelsTheRunningOne(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("one")
 	w.tool.set(func(f *fakeTool) { f.hold["web"] = make(chan struct{}) })
@@ -196,7 +196,7 @@ func TestANewRevisionEndsTheOneThatRuns(t *testing.T) {
 	}
 }
 
-func TestDependenciesComeFirst(t *testing.T) {
+func TestDependenciesAreInstalledFirst(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("one")
 	w.cluster("two")
@@ -216,7 +216,7 @@ func TestDependenciesComeFirst(t *testing.T) {
 	w.await(web, "the release is ready", isReady)
 }
 
-func TestTwoThatWantOneReleaseAreToldAndTheOlderHasIt(t *testing.T) {
+func TestDuplicateClaimGoesToTheOlderRelease(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("one")
 	first := w.release("web", "one")
@@ -240,7 +240,7 @@ func TestTwoThatWantOneReleaseAreToldAndTheOlderHasIt(t *testing.T) {
 	w.await(second, "the second is ready", isReady)
 }
 
-func TestAReleaseThatClusterctlMovesElsewhereStaysOnTheCluster(t *testing.T) {
+func TestMovedReleaseStaysInstalled(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("one")
 	r := w.release("web", "one")
@@ -262,7 +262,7 @@ func TestAReleaseThatClusterctlMovesElsewhereStaysOnTheCluster(t *testing.T) {
 	}
 }
 
-func TestAnUnreachableClusterHoldsUpItsOwnOnly(t *testing.T) {
+func TestUnreachableClusterBlocksOnlyItsReleases(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("lost")
 	w.cluster("one")
@@ -291,7 +291,7 @@ func TestAnUnreachableClusterHoldsUpItsOwnOnly(t *testing.T) {
 	}, func() any { return nil })
 }
 
-func TestReadinessIsWaitedForWithoutAWorker(t *testing.T) {
+func TestWaitingForReadinessHoldsNoWorker(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("one")
 	w.tool.set(func(f *fakeTool) { f.health["web"] = tool.Health{Message: "Deployment web has 0 of 1"} })
@@ -307,7 +307,7 @@ func TestReadinessIsWaitedForWithoutAWorker(t *testing.T) {
 	w.await(r, "the release is ready", isReady)
 }
 
-func TestAnAtomicUpgradeThatDoesNotBecomeReadyIsReverted(t *testing.T) {
+func TestUnreadyAtomicUpgradeIsRolledBack(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("one")
 	w.tool.set(func(f *fakeTool) { f.health["web"] = tool.Health{Ready: true} })
@@ -350,7 +350,7 @@ func TestDriftIsReportedOrCorrected(t *testing.T) {
 	}
 }
 
-func TestStatusOfObjectsIsNoDrift(t *testing.T) {
+func TestObjectStatusIsNotDrift(t *testing.T) {
 	w := newWorld(t)
 	w.cluster("one")
 	r := w.release("web", "one", func(s *spec) { s.Drift = &addonsv1.Drift{Mode: addonsv1.DriftReport} })

@@ -6,7 +6,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 )
 
-func TestAFingerprintIsKeptForTheSameInputsOnly(t *testing.T) {
+func TestFingerprintChangesWithInputs(t *testing.T) {
 	v := &visit{Controller: &Controller{}, release: &addonsv1.HelmReleaseProxy{}}
 	v.release.UID, v.release.Generation = "u", 1
 	documents := [][]byte{[]byte("a: 1"), []byte("b: 2")}

@@ -48,7 +48,7 @@ func odd() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"odd": "true"}}
 }
 
-func TestWavesTakeWhatIsLeft(t *testing.T) {
+func TestLastWaveTakesTheRest(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		count int
@@ -87,7 +87,7 @@ func TestWavesTakeWhatIsLeft(t *testing.T) {
 	}
 }
 
-func TestWhoMayChangeNow(t *testing.T) {
+func TestAllowedClusters(t *testing.T) {
 	waves := []addonsv1.Wave{{Size: number(1)}, {Size: number(2)}}
 	at := func(phase addonsv1.RolloutPhase, wave int32) *addonsv1.RolloutStatus {
 		return &addonsv1.RolloutStatus{Revision: "r", LastGood: "g", Phase: phase, Wave: wave}
@@ -159,14 +159,14 @@ func joined(names map[string]bool) string {
 	return out
 }
 
-func TestWithoutARolloutAllMayChange(t *testing.T) {
+func TestWithoutRolloutAllClustersAreAllowed(t *testing.T) {
 	plan := Decide(Input{Clusters: clusters("-!~+"), Status: &addonsv1.RolloutStatus{Phase: addonsv1.RolloutPaused}, Now: now})
 	if got := joined(plan.Allowed); got != "abcd" || plan.Status != nil || plan.Back || plan.Next != 0 {
 		t.Errorf("plan: %+v", plan)
 	}
 }
 
-func TestWhatWasCompleteIsTheLastGoodOne(t *testing.T) {
+func TestLastGoodIsTheLastCompleteRevision(t *testing.T) {
 	spec := &addonsv1.Rollout{}
 	was := &addonsv1.RolloutStatus{Revision: "1", Phase: addonsv1.RolloutComplete}
 	second := Decide(Input{Clusters: clusters("!"), Spec: spec, Status: was, Revision: "2", Now: now}).Status

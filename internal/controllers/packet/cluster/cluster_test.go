@@ -69,7 +69,7 @@ func begins(t *testing.T, got, want string) {
 	}
 }
 
-func TestAClusterGetsAnAddressAsItsEndpoint(t *testing.T) {
+func TestClusterGetsAnEndpointAddress(t *testing.T) {
 	w := newWorld(t)
 	w.Cluster(t, "c", func(c *infrav1.PacketCluster) {
 		c.Spec.FailureDomains = []infrav1.PacketFailureDomain{{Metro: "da", ControlPlane: ptr.To(true)}, {Metro: "sv"}}
@@ -93,7 +93,7 @@ func TestAClusterGetsAnAddressAsItsEndpoint(t *testing.T) {
 	}
 }
 
-func TestAQuietClusterAsksNobodyAndIsNotWritten(t *testing.T) {
+func TestIdleClusterMakesNoRequests(t *testing.T) {
 	w := newWorld(t)
 	w.Cluster(t, "c", nil)
 	w.run(t, "c")
@@ -105,7 +105,7 @@ func TestAQuietClusterAsksNobodyAndIsNotWritten(t *testing.T) {
 	}
 }
 
-func TestALostAnswerCostsNoSecondAddress(t *testing.T) {
+func TestLostResponseReservesNoSecondAddress(t *testing.T) {
 	for name, fault := range map[string]packettest.Fault{"closed": {After: true}, "truncated": {Truncate: true}, "500": {After: true, Status: 500}} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -121,7 +121,7 @@ func TestALostAnswerCostsNoSecondAddress(t *testing.T) {
 	}
 }
 
-func TestFaultsAreToldAndPass(t *testing.T) {
+func TestFaultsAreReportedAndRecover(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault packettest.Fault
 		want  string
@@ -158,7 +158,7 @@ func TestFaultsAreToldAndPass(t *testing.T) {
 	}
 }
 
-func TestB8B9AnotherClustersAddressIsNeverTaken(t *testing.T) {
+func TestForeignAddressIsNeverUsed(t *testing.T) {
 	w := newWorld(t)
 	other := withController(w.Sibling(t))
 	for _, one := range []*world{w, other} {
@@ -179,7 +179,7 @@ func TestB8B9AnotherClustersAddressIsNeverTaken(t *testing.T) {
 	}
 }
 
-func TestB9TheAddressIsReleasedWithTheCluster(t *testing.T) {
+func TestAddressIsReleasedWithTheCluster(t *testing.T) {
 	for policy, left := range map[infrav1.AddressReclaimPolicy]int{"": 0, infrav1.AddressRelease: 0, infrav1.AddressRetain: 1} {
 		t.Run("policy "+string(policy), func(t *testing.T) {
 			w := newWorld(t)
@@ -218,7 +218,7 @@ func TestB9TheAddressIsReleasedWithTheCluster(t *testing.T) {
 	})
 }
 
-func TestAnAddressFromFormerDaysIsKept(t *testing.T) {
+func TestExistingAddressIsKept(t *testing.T) {
 	old := []string{"cluster-api-provider-packet:cluster-id:c"}
 	t.Run("if it can be no other cluster's", func(t *testing.T) {
 		w := newWorld(t)
@@ -249,7 +249,7 @@ func TestAnAddressFromFormerDaysIsKept(t *testing.T) {
 	})
 }
 
-func TestTheAddressOfARunningClusterIsNotReplaced(t *testing.T) {
+func TestAddressOfARunningClusterIsNotReplaced(t *testing.T) {
 	w := newWorld(t)
 	w.Cluster(t, "c", nil)
 	c, _ := w.run(t, "c")
@@ -269,7 +269,7 @@ func TestTheAddressOfARunningClusterIsNotReplaced(t *testing.T) {
 	}
 }
 
-func TestB11EMLBIsAcceptedAndExplained(t *testing.T) {
+func TestEMLBIsAcceptedAndExplained(t *testing.T) {
 	w := newWorld(t)
 	emlb := func(c *infrav1.PacketCluster) { c.Spec.VIPManager = infrav1.VIPManagerEMLB }
 	w.Cluster(t, "bare", emlb)
@@ -304,7 +304,7 @@ func TestKubeVIPEnablesBGPOnce(t *testing.T) {
 	}
 }
 
-func TestB16CredentialsAreTheClustersOwn(t *testing.T) {
+func TestCredentialsBelongToTheCluster(t *testing.T) {
 	w := newWorld(t)
 	w.World.Access.Default.Token, w.World.Access.Default.URL = "wrong", "http://127.0.0.1:1"
 	secret := &corev1.Secret{
@@ -330,7 +330,7 @@ func TestB16CredentialsAreTheClustersOwn(t *testing.T) {
 	begins(t, condition, "True AddressReserved")
 }
 
-func TestTheManagersTokenIsNotSentToAnAddressOfTheUsersChoice(t *testing.T) {
+func TestManagerTokenIsNotSentToUserURLs(t *testing.T) {
 	w := newWorld(t)
 	thief := packettest.New(t)
 	w.Cluster(t, "c", func(c *infrav1.PacketCluster) { c.Spec.APIURL = thief.URL })

@@ -50,7 +50,7 @@ func TestBootOf(t *testing.T) {
 	}
 }
 
-func TestManyNotesAreCounted(t *testing.T) {
+func TestNotesAreTruncated(t *testing.T) {
 	events := []client.Event{{Type: userState, Body: "succeeded"}}
 	for range 100 {
 		events = append(events, client.Event{Type: userState, Body: stateNote + strings.Repeat("long ", 10)})
@@ -60,7 +60,7 @@ func TestManyNotesAreCounted(t *testing.T) {
 	}
 }
 
-func TestTheMachineTellsHowItsUserdataFared(t *testing.T) {
+func TestMachineReportsUserdataResult(t *testing.T) {
 	for _, tc := range []struct {
 		name, report, condition, ready string
 		// poll is when to ask again at the latest.
@@ -97,7 +97,7 @@ func TestTheMachineTellsHowItsUserdataFared(t *testing.T) {
 	}
 }
 
-func TestAMachineThatIsANodeHasBootedWhateverItSaid(t *testing.T) {
+func TestRegisteredNodeCountsAsBooted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reports []string
 		want    string
@@ -132,7 +132,7 @@ func TestAMachineThatIsANodeHasBootedWhateverItSaid(t *testing.T) {
 	}
 }
 
-func TestANodeWhoseUserdataStillRunsIsLookedAtUntilItIsThrough(t *testing.T) {
+func TestRunningUserdataIsPolledUntilItEnds(t *testing.T) {
 	w := newWorld(t, nil)
 	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
 	m, _ := w.run(t, "m")
@@ -158,7 +158,7 @@ func TestANodeWhoseUserdataStillRunsIsLookedAtUntilItIsThrough(t *testing.T) {
 	}
 }
 
-func TestADeviceThatFailedSaysWhy(t *testing.T) {
+func TestFailedDeviceReportsTheCause(t *testing.T) {
 	w := newWorld(t, nil)
 	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
 	m, _ := w.run(t, "m")
@@ -172,7 +172,7 @@ func TestADeviceThatFailedSaysWhy(t *testing.T) {
 	}
 }
 
-func TestUserdataThatNoMachineCanBootFromIsRefusedBeforeAnythingIsOrdered(t *testing.T) {
+func TestInvalidUserdataIsRejectedBeforeOrdering(t *testing.T) {
 	w := newWorld(t, nil)
 	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c", Userdata: "#cloud-config\nruncmd: [\n"})
 	m, _ := w.run(t, "m")
@@ -192,7 +192,7 @@ func TestUserdataThatNoMachineCanBootFromIsRefusedBeforeAnythingIsOrdered(t *tes
 	}
 }
 
-func TestASecretThatIsNotThereIsWaitedFor(t *testing.T) {
+func TestMissingBootstrapSecretIsWaitedFor(t *testing.T) {
 	w := newWorld(t, nil)
 	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "m"}}

@@ -53,7 +53,7 @@ func (m *mortal) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-func TestB7AManagerThatDiesWithTheAnswerInItsHandsLeavesExactlyOneDevice(t *testing.T) {
+func TestManagerKilledAfterOrderingLeavesOneDevice(t *testing.T) {
 	w := newWorld(t, nil)
 	crowd(w, 25)
 	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})

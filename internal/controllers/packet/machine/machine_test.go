@@ -18,7 +18,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/packettest"
 )
 
-func TestAMachineGetsADeviceAndBecomesReady(t *testing.T) {
+func TestMachineGetsADeviceAndBecomesReady(t *testing.T) {
 	w := newWorld(t, nil)
 	w.Machine(t, "cp", packettest.MachineOptions{
 		Cluster: "c", ControlPlane: true, Userdata: "join {{ .controlPlaneEndpoint }} {{ .kubernetesVersion }}",
@@ -60,7 +60,7 @@ func TestAMachineGetsADeviceAndBecomesReady(t *testing.T) {
 	}
 }
 
-func TestAQuietMachineIsNotWritten(t *testing.T) {
+func TestIdleMachineIsNotWritten(t *testing.T) {
 	w := newWorld(t, nil)
 	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
 	before := w.up(t, "m")
@@ -70,7 +70,7 @@ func TestAQuietMachineIsNotWritten(t *testing.T) {
 	}
 }
 
-func TestWhatAMachineWaitsFor(t *testing.T) {
+func TestMachineWaitConditions(t *testing.T) {
 	t.Run("the cluster's infrastructure", func(t *testing.T) {
 		p := packettest.NewWorld(t)
 		p.Cluster(t, "c", nil)
@@ -107,7 +107,7 @@ func TestWhatAMachineWaitsFor(t *testing.T) {
 	})
 }
 
-func TestStatesOfADeviceThatWasUp(t *testing.T) {
+func TestStatesOfAProvisionedDevice(t *testing.T) {
 	for _, tc := range []struct {
 		state, condition string
 		ready, failed    bool
@@ -151,7 +151,7 @@ func TestStatesOfADeviceThatWasUp(t *testing.T) {
 	}
 }
 
-func TestB1TagsOfTheUserArriveBesideOurs(t *testing.T) {
+func TestUserTagsAreKept(t *testing.T) {
 	w := newWorld(t, nil)
 	w.Machine(t, "cp", packettest.MachineOptions{
 		Cluster: "c", ControlPlane: true, Spec: func(s *infrav1.PacketMachineSpec) { s.Tags = []string{"team:a", "rack:7"} },
@@ -166,7 +166,7 @@ func TestB1TagsOfTheUserArriveBesideOurs(t *testing.T) {
 	}
 }
 
-func TestB2HardwareReservations(t *testing.T) {
+func TestHardwareReservations(t *testing.T) {
 	const one, two = "8c3f5e9c-27b5-4d4e-9d0f-6c1f5b6c0001", "8c3f5e9c-27b5-4d4e-9d0f-6c1f5b6c0002"
 	for _, tc := range []struct {
 		name, field string
@@ -196,7 +196,7 @@ func TestB2HardwareReservations(t *testing.T) {
 	}
 }
 
-func TestB3SSHKeys(t *testing.T) {
+func TestSSHKeys(t *testing.T) {
 	const public = "ssh-ed25519 AAAAC3Nz someone@example"
 	const id = "0b5f4f4e-7d0c-4a37-9b5d-8c9f7e6a0001"
 	t.Run("public keys, ids and labels are all used", func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestB3SSHKeys(t *testing.T) {
 	})
 }
 
-func TestB4B5NoTransientErrorIsTerminal(t *testing.T) {
+func TestTransientErrorsAreNotTerminal(t *testing.T) {
 	const page = "<html><body>Request blocked</body></html>"
 	faults := map[string]packettest.Fault{
 		"rate limit":                    {Status: 429, Header: map[string]string{"Retry-After": "7"}},
@@ -274,7 +274,7 @@ func TestB4B5NoTransientErrorIsTerminal(t *testing.T) {
 	}
 }
 
-func TestFaultsNeverTakeAReadyMachineDown(t *testing.T) {
+func TestFaultsNeverMakeAReadyMachineUnready(t *testing.T) {
 	for name, fault := range map[string]packettest.Fault{
 		"rate limit":                    {Status: 429},
 		"rate limit as 403 with a page": {Status: 403, Body: "<html>"},
@@ -297,7 +297,7 @@ func TestFaultsNeverTakeAReadyMachineDown(t *testing.T) {
 	}
 }
 
-func TestB5AForbiddenDeviceIsBelievedGoneOnlyIfTheProjectDoesNotListIt(t *testing.T) {
+func TestForbiddenDeviceIsLostOnlyIfUnlisted(t *testing.T) {
 	t.Run("listed", func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
@@ -333,7 +333,7 @@ func TestB5AForbiddenDeviceIsBelievedGoneOnlyIfTheProjectDoesNotListIt(t *testin
 	})
 }
 
-func TestAFailedDeviceIsReplacedBeforeItWasEverUp(t *testing.T) {
+func TestFailedDeviceIsReplacedBeforeFirstBoot(t *testing.T) {
 	w := newWorld(t, nil)
 	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
 	m, _ := w.run(t, "m")
@@ -353,7 +353,7 @@ func TestAFailedDeviceIsReplacedBeforeItWasEverUp(t *testing.T) {
 	}
 }
 
-func TestB6ALostAnswerLeadsToASearchNotToASecondDevice(t *testing.T) {
+func TestLostResponseCreatesNoSecondDevice(t *testing.T) {
 	w := newWorld(t, nil)
 	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
 	w.API.Fail(packettest.Fault{Method: "POST", Path: "/devices", Times: 1, Truncate: true})
@@ -374,7 +374,7 @@ func TestB6ALostAnswerLeadsToASearchNotToASecondDevice(t *testing.T) {
 	}
 }
 
-func TestB6ADeviceWithoutLocationsIsNoProblem(t *testing.T) {
+func TestDeviceWithoutLocationIsAccepted(t *testing.T) {
 	w := newWorld(t, nil)
 	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
 	m, _ := w.run(t, "m")
@@ -382,7 +382,7 @@ func TestB6ADeviceWithoutLocationsIsNoProblem(t *testing.T) {
 	w.up(t, "m")
 }
 
-func TestADeviceInTheWrongMetroIsReported(t *testing.T) {
+func TestDeviceInTheWrongMetroIsReported(t *testing.T) {
 	w := newWorld(t, nil)
 	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
 	m, _ := w.run(t, "m")
@@ -391,7 +391,7 @@ func TestADeviceInTheWrongMetroIsReported(t *testing.T) {
 	has(t, m, "False InstanceMisplaced: The device is in metro sv, but the machine requires da")
 }
 
-func TestB7ACrashBetweenOrderAndRecordLeavesExactlyOneDevice(t *testing.T) {
+func TestCrashBeforeRecordingLeavesOneDevice(t *testing.T) {
 	for name, fault := range map[string]packettest.Fault{
 		"the manager is killed when the order was carried out": {After: true},
 		"the manager is killed when the order was sent":        {},
@@ -422,7 +422,7 @@ func TestB7ACrashBetweenOrderAndRecordLeavesExactlyOneDevice(t *testing.T) {
 	}
 }
 
-func TestB7AnOrderCarriedOutLateIsUndone(t *testing.T) {
+func TestLateOrderIsDeleted(t *testing.T) {
 	w := newWorld(t, nil)
 	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
 	w.run(t, "m")
@@ -438,7 +438,7 @@ func TestB7AnOrderCarriedOutLateIsUndone(t *testing.T) {
 	}
 }
 
-func TestB7DeletionFindsADeviceThatWasNeverRecorded(t *testing.T) {
+func TestDeletionFindsUnrecordedDevices(t *testing.T) {
 	w := newWorld(t, nil)
 	crowd(w, 25)
 	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
@@ -460,7 +460,7 @@ func TestB7DeletionFindsADeviceThatWasNeverRecorded(t *testing.T) {
 	}
 }
 
-func TestTheFinalizerStaysUntilTheDeviceIsGone(t *testing.T) {
+func TestFinalizerStaysUntilTheDeviceIsDeleted(t *testing.T) {
 	w := newWorld(t, nil)
 	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
 	id := idOf(t, w.up(t, "m"))
@@ -489,7 +489,7 @@ func TestTheFinalizerStaysUntilTheDeviceIsGone(t *testing.T) {
 	}
 }
 
-func TestAMachineWithoutADeviceIsDeletedWithoutTheAPI(t *testing.T) {
+func TestMachineWithoutDeviceIsDeletedOffline(t *testing.T) {
 	w := newWorld(t, nil)
 	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c", NoUserdata: true})
 	w.run(t, "m")
@@ -501,7 +501,7 @@ func TestAMachineWithoutADeviceIsDeletedWithoutTheAPI(t *testing.T) {
 	}
 }
 
-func TestTwoClustersOfTheSameNameShareNoDevice(t *testing.T) {
+func TestClustersOfTheSameNameShareNoDevice(t *testing.T) {
 	w := newWorld(t, nil)
 	other := w.Sibling(t)
 	other.ReadyCluster(t, "c", nil)
@@ -520,7 +520,7 @@ func TestTwoClustersOfTheSameNameShareNoDevice(t *testing.T) {
 	}
 }
 
-func TestADeviceOfTheFormerProviderIsAdopted(t *testing.T) {
+func TestUpstreamDeviceIsAdopted(t *testing.T) {
 	w := newWorld(t, nil)
 	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
 	const old = "cluster-api-provider-packet:"
@@ -533,7 +533,7 @@ func TestADeviceOfTheFormerProviderIsAdopted(t *testing.T) {
 	}
 }
 
-func TestKubeVIPSessionsAreMadeOnceAndForControlPlanesOnly(t *testing.T) {
+func TestBGPSessionsAreCreatedOnceForControlPlanes(t *testing.T) {
 	w := newWorld(t, func(c *infrav1.PacketCluster) { c.Spec.VIPManager = infrav1.VIPManagerKubeVIP })
 	w.Machine(t, "cp", packettest.MachineOptions{Cluster: "c", ControlPlane: true})
 	w.Machine(t, "worker", packettest.MachineOptions{Cluster: "c"})
@@ -552,7 +552,7 @@ func TestKubeVIPSessionsAreMadeOnceAndForControlPlanesOnly(t *testing.T) {
 	}
 }
 
-func TestAFailureDomainIsAMetro(t *testing.T) {
+func TestFailureDomainSetsTheMetro(t *testing.T) {
 	w := newWorld(t, func(c *infrav1.PacketCluster) {
 		c.Spec.FailureDomains = []infrav1.PacketFailureDomain{{Metro: "da"}, {Metro: "sv"}}
 	})
@@ -563,7 +563,7 @@ func TestAFailureDomainIsAMetro(t *testing.T) {
 	}
 }
 
-func TestPausedMachinesAreLeftAlone(t *testing.T) {
+func TestPausedMachinesAreSkipped(t *testing.T) {
 	w := newWorld(t, nil)
 	m := w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
 	m.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
@@ -576,7 +576,7 @@ func TestPausedMachinesAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestB12TheAPIKeyIsNeverPartOfUserdata(t *testing.T) {
+func TestUserdataNeverContainsTheAPIKey(t *testing.T) {
 	w := newWorld(t, nil)
 	w.Machine(t, "cp", packettest.MachineOptions{Cluster: "c", ControlPlane: true, Userdata: `{"apiKey": "{{ .apiKey }}"}`})
 	w.run(t, "cp")
@@ -588,7 +588,7 @@ func TestB12TheAPIKeyIsNeverPartOfUserdata(t *testing.T) {
 	}
 }
 
-func TestAMachineThatWasMovedHereKeepsItsDeviceWhateverItsState(t *testing.T) {
+func TestMovedMachineKeepsItsDevice(t *testing.T) {
 	for _, state := range []string{"active", "failed", "gone"} {
 		t.Run(state, func(t *testing.T) {
 			w := newWorld(t, nil)

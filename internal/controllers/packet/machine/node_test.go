@@ -29,7 +29,7 @@ func (w *workload) Watch(context.Context, ctrlclient.ObjectKey, clustercache.Wat
 	return nil
 }
 
-func TestANodeGetsTheProviderIDThatUserdataDidNotSet(t *testing.T) {
+func TestMissingProviderIDIsSetOnTheNode(t *testing.T) {
 	w := newWorld(t, nil)
 	remote := &workload{}
 	w.Workloads = remote

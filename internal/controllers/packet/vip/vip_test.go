@@ -103,7 +103,7 @@ func (w *world) holder(t *testing.T) string {
 	return ""
 }
 
-func TestTheFirstMachineGetsTheAddress(t *testing.T) {
+func TestFirstMachineGetsTheAddress(t *testing.T) {
 	w := newWorld(t, 1)
 	c, result := w.look(t)
 	if w.holder(t) != "cp0" || c.Status.Endpoint.Machine != "cp0" || c.Status.Endpoint.MovedAt == nil {
@@ -118,7 +118,7 @@ func TestTheFirstMachineGetsTheAddress(t *testing.T) {
 	}
 }
 
-func TestFailOverTakesSeconds(t *testing.T) {
+func TestFailoverMovesTheAddress(t *testing.T) {
 	w := newWorld(t, 3)
 	w.look(t)
 	if w.holder(t) != "cp0" {
@@ -148,7 +148,7 @@ func TestFailOverTakesSeconds(t *testing.T) {
 	}
 }
 
-func TestAQuietClusterIsNotWrittenAndAsksTheAPINothing(t *testing.T) {
+func TestIdleEndpointMakesNoRequests(t *testing.T) {
 	w := newWorld(t, 3)
 	w.look(t)
 	before, _ := w.look(t)
@@ -164,7 +164,7 @@ func TestAQuietClusterIsNotWrittenAndAsksTheAPINothing(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedMoveIsMended(t *testing.T) {
+func TestInterruptedMoveIsCompleted(t *testing.T) {
 	w := newWorld(t, 2)
 	w.look(t)
 	w.look(t)
@@ -179,7 +179,7 @@ func TestAnInterruptedMoveIsMended(t *testing.T) {
 	}
 }
 
-func TestARestartedManagerAsksWhoHasTheAddress(t *testing.T) {
+func TestRestartedManagerObservesTheHolder(t *testing.T) {
 	w := newWorld(t, 2)
 	w.look(t)
 	w.memory = memory{}
@@ -190,7 +190,7 @@ func TestARestartedManagerAsksWhoHasTheAddress(t *testing.T) {
 	}
 }
 
-func TestNothingIsDoneForOtherVIPManagers(t *testing.T) {
+func TestOtherVIPManagersAreSkipped(t *testing.T) {
 	w := newWorld(t, 1)
 	c := &infrav1.PacketCluster{}
 	w.Read(t, "c", c)
@@ -204,7 +204,7 @@ func TestNothingIsDoneForOtherVIPManagers(t *testing.T) {
 	}
 }
 
-func TestAnAPIThatDoesNotAnswerSaysNothingAboutTheEndpoint(t *testing.T) {
+func TestUnavailableAPIKeepsTheEndpoint(t *testing.T) {
 	w := newWorld(t, 2)
 	w.look(t)
 	w.look(t)
@@ -237,7 +237,7 @@ func TestAnAPIThatDoesNotAnswerSaysNothingAboutTheEndpoint(t *testing.T) {
 	}
 }
 
-func TestWhoHasTheAddressIsNotForgottenWhileTheStatusIsOld(t *testing.T) {
+func TestStaleStatusDoesNotLoseTheHolder(t *testing.T) {
 	w := newWorld(t, 3)
 	w.look(t)
 	w.prober.dead = []string{"10.9.0.0"}
@@ -272,7 +272,7 @@ func TestWhoHasTheAddressIsNotForgottenWhileTheStatusIsOld(t *testing.T) {
 	}
 }
 
-func TestAfterAMoveToAnotherPlaneTheAddressStaysWhereItIs(t *testing.T) {
+func TestMovedClusterKeepsItsAddress(t *testing.T) {
 	w := newWorld(t, 3)
 	w.look(t)
 	w.memory = memory{}

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-func TestCollectedProgramsRunElsewhere(t *testing.T) {
+func TestCollectedProgramsRunInAnotherRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: changes the root directory")
 	}
@@ -34,7 +34,7 @@ func TestCollectedProgramsRunElsewhere(t *testing.T) {
 	}
 }
 
-func TestCollectNamesWhatIsMissing(t *testing.T) {
+func TestCollectReportsMissingPrograms(t *testing.T) {
 	_, err := Collect(Request{Required: []string{"sh", "no-such-program"}, Optional: []string{"no-such-program-either"}})
 	var missing *MissingError
 	if !errors.As(err, &missing) || !slices.Equal(missing.Programs, []string{"no-such-program"}) {

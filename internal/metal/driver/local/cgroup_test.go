@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestLimitsGoIntoTheFilesThatAHierarchyHas(t *testing.T) {
+func TestLimitsUseTheFilesOfTheCgroupVersion(t *testing.T) {
 	two := limits{cpus: 2, memory: 1 << 30}
 	for name, tt := range map[string]struct {
 		limits   limits

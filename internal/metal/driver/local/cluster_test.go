@@ -67,7 +67,7 @@ runcmd:
 
 func indent(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }
 
-func TestKubeadmMakesACluster(t *testing.T) {
+func TestKubeadmCreatesACluster(t *testing.T) {
 	f := newFixture(t)
 	start := time.Now()
 	stage := func(name string) { t.Logf("%6.1f s %s", time.Since(start).Seconds(), name) }

@@ -34,7 +34,7 @@ func written(content string) func(string) error {
 	return func(file string) error { return os.WriteFile(file, []byte(content), 0o600) }
 }
 
-func TestAnArchiveIsMadeOnce(t *testing.T) {
+func TestArchiveIsWrittenOnce(t *testing.T) {
 	home := t.TempDir()
 	if err := Deliver(t.Context(), home, "a", written("first")); err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestAnArchiveIsMadeOnce(t *testing.T) {
 	}
 }
 
-func TestArchivesThatWereDeliveredLastStay(t *testing.T) {
+func TestPruneKeepsTheLatestArchives(t *testing.T) {
 	home := t.TempDir()
 	past := time.Now().Add(-24 * time.Hour)
 	for i, name := range []string{"a", "b", "c", "d", "e"} {
@@ -98,7 +98,7 @@ func saved(t *testing.T, reference string) func(string) error {
 	return func(file string) error { return tarball.WriteToFile(file, tag, img) }
 }
 
-func TestMachinesHaveWhatIsDelivered(t *testing.T) {
+func TestDeliveredImagesArePreloaded(t *testing.T) {
 	f := newFixture(t)
 	early := f.device("early", greeting)
 	f.boot(early)

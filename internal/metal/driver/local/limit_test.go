@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestALimitIsRaisedAndNeverLowered(t *testing.T) {
+func TestLimitIsOnlyRaised(t *testing.T) {
 	for _, tt := range []struct{ was, want string }{{"128\n", "8192"}, {"8192\n", "8192\n"}, {"65536\n", "65536\n"}} {
 		file := filepath.Join(t.TempDir(), "limit")
 		if err := os.WriteFile(file, []byte(tt.was), 0o600); err != nil {

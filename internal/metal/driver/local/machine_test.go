@@ -112,7 +112,7 @@ func TestFailingUserdataIsReported(t *testing.T) {
 	}
 }
 
-func TestMachineSurvivesTheDriverAndLeavesNothing(t *testing.T) {
+func TestMachineSurvivesDriverRestart(t *testing.T) {
 	f := newFixture(t)
 	before := hostState(t)
 	m := f.device("box-1", greeting)

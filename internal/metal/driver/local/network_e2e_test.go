@@ -116,7 +116,7 @@ func (c *podCluster) address(pod string) string {
 	return c.kubectl("get pod " + pod + " -o jsonpath={.status.podIP}")
 }
 
-func TestPodsTalkAcrossNodes(t *testing.T) {
+func TestPodsCommunicateAcrossNodes(t *testing.T) {
 	c := newPodCluster(t)
 	c.apply(c.chart(nil))
 	c.stage("chart applied")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestWorkIsDoneInTurn(t *testing.T) {
+func TestQueueRunsInOrder(t *testing.T) {
 	m := &machine{}
 	first, second, third := m.queue(), m.queue(), m.queue()
 	if err := first.wait(t.Context()); err != nil {

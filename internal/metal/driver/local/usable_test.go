@@ -12,7 +12,7 @@ import (
 	"github.com/drover-dev/drover/internal/kube/node"
 )
 
-func TestUsableNamesWhatIsMissing(t *testing.T) {
+func TestUsableReportsMissingRequirements(t *testing.T) {
 	home := t.TempDir()
 	if os.Geteuid() != 0 {
 		if err := Usable(home); err == nil || !strings.Contains(err.Error(), "need root") {
@@ -51,7 +51,7 @@ func overlay(t *testing.T) string {
 	return merged
 }
 
-func TestTheKernelIsAskedWithoutATrace(t *testing.T) {
+func TestKernelProbesLeaveNothing(t *testing.T) {
 	if err := isRoot(); err != nil {
 		t.Skip(err)
 	}

@@ -221,7 +221,7 @@ func (l *lab) nodes(host string, ca testCA) map[string]corev1.Node {
 	return out
 }
 
-func TestMachinesMakeUpACluster(t *testing.T) {
+func TestMachinesFormACluster(t *testing.T) {
 	l := newLab(t)
 	ca, etcd := newTestCA(t, "kubernetes"), newTestCA(t, "etcd")
 	first := l.machine("cp-1", controlPlaneUserdata(ca, etcd, initConfig))
@@ -319,7 +319,7 @@ func (patient) SetDeadline(time.Time) error      { return nil }
 func (patient) SetReadDeadline(time.Time) error  { return nil }
 func (patient) SetWriteDeadline(time.Time) error { return nil }
 
-func TestAnElasticAddressMovesBetweenControlPlanes(t *testing.T) {
+func TestElasticAddressMovesBetweenControlPlanes(t *testing.T) {
 	l := newLab(t)
 	ca, etcd := newTestCA(t, "kubernetes"), newTestCA(t, "etcd")
 	one := l.machine("cp-1", controlPlaneUserdata(ca, etcd, initConfig))
@@ -355,7 +355,7 @@ func TestAnElasticAddressMovesBetweenControlPlanes(t *testing.T) {
 	}
 }
 
-func TestAnElasticAddressIsNotLost(t *testing.T) {
+func TestElasticAddressIsKept(t *testing.T) {
 	ca, etcd := newTestCA(t, "kubernetes"), newTestCA(t, "etcd")
 	t.Run("given to a machine that boots", func(t *testing.T) {
 		l := newLab(t)
@@ -387,7 +387,7 @@ func TestAnElasticAddressIsNotLost(t *testing.T) {
 	})
 }
 
-func TestEtcdElectsALeaderWhenItsOwnWasRemoved(t *testing.T) {
+func TestEtcdElectsANewLeader(t *testing.T) {
 	l := newLab(t)
 	ca, etcd := newTestCA(t, "kubernetes"), newTestCA(t, "etcd")
 	one := l.machine("cp-1", controlPlaneUserdata(ca, etcd, initConfig))
@@ -417,7 +417,7 @@ func mustDo(t *testing.T, err error) {
 	}
 }
 
-func TestOnlyClientsOfTheClusterAreServed(t *testing.T) {
+func TestForeignClientCertificatesAreDenied(t *testing.T) {
 	l := newLab(t)
 	ca, etcd, stranger := newTestCA(t, "kubernetes"), newTestCA(t, "etcd"), newTestCA(t, "other")
 	m := l.machine("cp-1", controlPlaneUserdata(ca, etcd, initConfig))
@@ -436,7 +436,7 @@ func TestOnlyClientsOfTheClusterAreServed(t *testing.T) {
 	}
 }
 
-func TestTheLastMachineTakesTheClusterWithIt(t *testing.T) {
+func TestLastMachineRemovesTheCluster(t *testing.T) {
 	l := newLab(t)
 	ca, etcd := newTestCA(t, "kubernetes"), newTestCA(t, "etcd")
 	m := l.machine("cp-1", controlPlaneUserdata(ca, etcd, initConfig))

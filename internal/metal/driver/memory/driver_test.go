@@ -11,7 +11,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/driver"
 )
 
-func TestTheLifeOfAMachine(t *testing.T) {
+func TestMachineLifecycle(t *testing.T) {
 	l := newLab(t)
 	m := l.machine("a", "#!/bin/sh\n")
 	mustDo(t, l.d.Ensure(t.Context(), m, driver.On))
@@ -58,7 +58,7 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
-func TestHomesDoNotShareAddresses(t *testing.T) {
+func TestHomesUseDistinctAddresses(t *testing.T) {
 	one := t.TempDir()
 	a, err := openNetwork(one)
 	mustDo(t, err)

@@ -7,7 +7,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/driver"
 )
 
-func TestAGroupIsUsedAgainWhenItsClusterIsGone(t *testing.T) {
+func TestGroupIsReusedAfterItsClusterIsDeleted(t *testing.T) {
 	l := newLab(t)
 	etcd := newTestCA(t, "etcd")
 	stays := l.machine("stays", controlPlaneUserdata(newTestCA(t, "kubernetes"), etcd, initConfig))
@@ -24,7 +24,7 @@ func TestAGroupIsUsedAgainWhenItsClusterIsGone(t *testing.T) {
 	}
 }
 
-func TestAWorkerWhoseClusterNeverCameLeavesNothingBehind(t *testing.T) {
+func TestWorkerWithoutClusterLeavesNothing(t *testing.T) {
 	l := newLab(t)
 	ca := newTestCA(t, "kubernetes")
 	m := l.machine("worker", workerUserdata(ca.hash(t)))

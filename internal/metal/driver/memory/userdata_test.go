@@ -10,7 +10,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/driver"
 )
 
-func TestWhatUserdataSays(t *testing.T) {
+func TestReadUserdata(t *testing.T) {
 	hash := "sha256:" + strings.Repeat("ab", 32)
 	worker := workerUserdata(hash)
 	var zipped bytes.Buffer

@@ -13,10 +13,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestAWatchThatMissedADeletionIsRefused is what a client needs to notice that
+// TestWatchThatMissedADeletionIsRejected is what a client needs to notice that
 // an object is gone when its watch was cut off meanwhile, as it is when the
 // endpoint of a cluster moves.
-func TestAWatchThatMissedADeletionIsRefused(t *testing.T) {
+func TestWatchThatMissedADeletionIsRejected(t *testing.T) {
 	l := newLab(t)
 	ca, etcd := newTestCA(t, "kubernetes"), newTestCA(t, "etcd")
 	cp := l.machine("cp-1", controlPlaneUserdata(ca, etcd, initConfig))
@@ -77,9 +77,9 @@ func next(t *testing.T, w watch.Interface) watch.Event {
 	}
 }
 
-// TestAWatchThatBeginsWithAllThereIsLeavesNothingOut is what a client asks for
+// TestInitialWatchListIsComplete is what a client asks for
 // that has lost its connection: what it is not told of then, it forgets.
-func TestAWatchThatBeginsWithAllThereIsLeavesNothingOut(t *testing.T) {
+func TestInitialWatchListIsComplete(t *testing.T) {
 	l := newLab(t)
 	ca, etcd := newTestCA(t, "kubernetes"), newTestCA(t, "etcd")
 	cp := l.machine("cp-1", controlPlaneUserdata(ca, etcd, initConfig))

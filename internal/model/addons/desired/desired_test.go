@@ -40,7 +40,7 @@ func on(key, value string) metav1.LabelSelector {
 	return metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
 }
 
-func TestWhichVersionAClusterGets(t *testing.T) {
+func TestSelectVersion(t *testing.T) {
 	rules := []addonsv1.VersionRule{{Kubernetes: ">= 1.35, < 1.36", Version: "35"}, {Kubernetes: ">= 1.36", Version: "36"}}
 	overrides := []addonsv1.Override{
 		{ClusterSelector: on("tier", "gold"), Version: "gold"},
@@ -89,7 +89,7 @@ func TestWhichVersionAClusterGets(t *testing.T) {
 	}
 }
 
-func TestValuesAreTheTemplateToTheByteUnlessOverridden(t *testing.T) {
+func TestValuesWithoutOverridesAreTheTemplate(t *testing.T) {
 	spec := addonsv1.HelmChartProxySpec{ChartName: "x", ValuesTemplate: "b:   1 # why\na: {{ .Cluster.metadata.name }}\n\n"}
 	spec.Overrides = []addonsv1.Override{
 		{ClusterSelector: on("tier", "gold"), ValuesTemplate: "replicas: {{ .Variables.replicas }}"},
@@ -107,7 +107,7 @@ func TestValuesAreTheTemplateToTheByteUnlessOverridden(t *testing.T) {
 	}
 }
 
-func TestNamesOfSourcesAreTemplates(t *testing.T) {
+func TestSourceNamesAreTemplates(t *testing.T) {
 	spec := addonsv1.HelmChartProxySpec{ChartName: "x"}
 	spec.ValuesFrom = []addonsv1.ValuesSource{
 		{Kind: "ConfigMap", Name: "all"}, {Kind: "Secret", Name: "{{ .Cluster.metadata.name }}-values", Key: "v", Optional: true},
@@ -122,7 +122,7 @@ func TestNamesOfSourcesAreTemplates(t *testing.T) {
 	}
 }
 
-func TestNothingIsSharedWithTheUsersSpec(t *testing.T) {
+func TestDesiredSpecIsACopy(t *testing.T) {
 	spec := addonsv1.HelmChartProxySpec{
 		ChartName: "x", Credentials: &addonsv1.Credentials{Secret: corev1.SecretReference{Name: "s"}},
 		TLSConfig: &addonsv1.TLSConfig{CASecretRef: &corev1.SecretReference{Name: "ca"}},
@@ -140,7 +140,7 @@ func TestNothingIsSharedWithTheUsersSpec(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatTemplatesReferToIsUsed(t *testing.T) {
+func TestOnlyReferencedObjectsAreRead(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec addonsv1.HelmChartProxySpec
 		want template.Uses
@@ -161,7 +161,7 @@ func TestOnlyWhatTemplatesReferToIsUsed(t *testing.T) {
 	}
 }
 
-func TestNamesAreSafeAndStable(t *testing.T) {
+func TestNamesAreValidAndStable(t *testing.T) {
 	for _, tc := range []struct{ chart, cluster string }{
 		{"cilium", "a"}, {"a/b/c", "a"}, {"UPPER_case.v1", "a"}, {"...", "a"}, {strings.Repeat("x", 200), strings.Repeat("y", 63)},
 	} {

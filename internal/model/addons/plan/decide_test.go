@@ -10,7 +10,7 @@ import (
 	"github.com/drover-dev/drover/internal/model/addons/desired"
 )
 
-func TestWhatIsDoneToARelease(t *testing.T) {
+func TestDecideRelease(t *testing.T) {
 	chart := &addonsv1.HelmChartProxy{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cni", UID: "u"}}
 	named := desired.Release{Name: "x", Spec: addonsv1.HelmReleaseProxySpec{
 		ChartName: "c", RepoURL: "https://r", ReleaseNamespace: "default", ReleaseName: "n", Version: "1",

@@ -163,7 +163,7 @@ func TestPredictRejectsAnInvalidSpec(t *testing.T) {
 	}
 }
 
-func TestRetained(t *testing.T) {
+func TestRetainedValues(t *testing.T) {
 	r := &addonsv1.HelmReleaseProxy{Spec: addonsv1.HelmReleaseProxySpec{ClusterRef: corev1.ObjectReference{Name: "a"}}}
 	for name, tc := range map[string]struct {
 		cluster *clusterv1.Cluster

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestMergePutsLaterDocumentsOnTop(t *testing.T) {
+func TestMergePrefersLaterDocuments(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		docs []string
@@ -38,7 +38,7 @@ func TestMergePutsLaterDocumentsOnTop(t *testing.T) {
 	}
 }
 
-func TestMergeRefusesWhatIsNoMapAndQuotesNothing(t *testing.T) {
+func TestMergeRejectsNonMapsWithoutQuotingValues(t *testing.T) {
 	for _, doc := range []string{"- canary-7", "canary-7", "a: {canary-7", "\tcanary-7: x"} {
 		if _, err := Merge([]byte("a: 1"), []byte(doc)); err == nil || strings.Contains(err.Error(), "canary") || !strings.Contains(err.Error(), "document 2 of 2") {
 			t.Errorf("%q: error is %v", doc, err)
@@ -46,7 +46,7 @@ func TestMergeRefusesWhatIsNoMapAndQuotesNothing(t *testing.T) {
 	}
 }
 
-func TestJoinKeepsASingleTextToTheByte(t *testing.T) {
+func TestJoinKeepsASingleDocumentUnchanged(t *testing.T) {
 	text := "b: 1 # words\n\na:   {c: 0x10}\n"
 	if got, err := Join(text); err != nil || got != text {
 		t.Errorf("joined %q, %v", got, err)

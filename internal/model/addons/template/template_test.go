@@ -53,7 +53,7 @@ func TestTemplatesSeeTheClusterAndItsVariables(t *testing.T) {
 	}
 }
 
-func TestTemplatesCannotLookOutside(t *testing.T) {
+func TestTemplatesCannotAccessTheHost(t *testing.T) {
 	for _, name := range []string{`env "HOME"`, `expandenv "$HOME"`, `getHostByName "localhost"`} {
 		if _, err := Parse("valuesTemplate", "{{ "+name+" }}"); err == nil {
 			t.Errorf("%s can be called", name)
@@ -61,7 +61,7 @@ func TestTemplatesCannotLookOutside(t *testing.T) {
 	}
 }
 
-func TestErrorsNameTheLineAndNoValues(t *testing.T) {
+func TestErrorsNameTheLineButNoValues(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
 		{"broken", "a: 1\nb: {{ .Cluster.", "valuesTemplate:2:"},
 		{"unknown function", "\n\n{{ nothing }}", `valuesTemplate:3: function "nothing" not defined`},
@@ -88,7 +88,7 @@ func TestErrorsNameTheLineAndNoValues(t *testing.T) {
 	}
 }
 
-func TestTemplatesThatGrowOrLoopEnd(t *testing.T) {
+func TestTemplatesAreBounded(t *testing.T) {
 	for name, text := range map[string]string{
 		"a loop without a body":    `{{ range 9223372036854775807 }}{{ end }}`,
 		"a loop with a call":       `{{ range 9223372036854775807 }}{{ $x := add 1 1 }}{{ end }}`,
@@ -138,7 +138,7 @@ func TestOneRenderingDoesNotChangeTheDataOfTheNext(t *testing.T) {
 	}
 }
 
-func TestStillChangesWithTheTemplateAndTheDataOnly(t *testing.T) {
+func TestStableDigestIgnoresRandomValues(t *testing.T) {
 	digest := func(text, name string) string {
 		t.Helper()
 		parsed, err := Parse("valuesTemplate", text)
@@ -180,7 +180,7 @@ func TestStillChangesWithTheTemplateAndTheDataOnly(t *testing.T) {
 	}
 }
 
-func TestTheParseTreeTellsWhatIsUsed(t *testing.T) {
+func TestUsedVariables(t *testing.T) {
 	all := Uses{Use{true, true}, Use{true, true}, Use{true, true}}
 	for text, want := range map[string]Uses{
 		`plain`:                                                               {},
@@ -209,7 +209,7 @@ func TestTheParseTreeTellsWhatIsUsed(t *testing.T) {
 	}
 }
 
-func TestAnEmptyTemplateIsEmpty(t *testing.T) {
+func TestEmptyTemplateIsEmpty(t *testing.T) {
 	for _, text := range []string{"", "   ", "{{/* words */}}", `{{ define "x" }}{{ end }}`} {
 		if got := strings.TrimSpace(render(t, text)); got != "" {
 			t.Errorf("%q is %q", text, got)

@@ -77,7 +77,7 @@ func versions(built *pack.Built) []string {
 	return out
 }
 
-func TestEachKubernetesVersionGetsWhatIsForIt(t *testing.T) {
+func TestPackagesAreSelectedPerKubernetesVersion(t *testing.T) {
 	t.Parallel()
 	dir := workshop(t)
 	for kubernetes, want := range map[string][]string{
@@ -93,7 +93,7 @@ func TestEachKubernetesVersionGetsWhatIsForIt(t *testing.T) {
 	}
 }
 
-func TestABundleHasWhatTheListSays(t *testing.T) {
+func TestBundleMatchesTheList(t *testing.T) {
 	t.Parallel()
 	built := build(t, workshop(t), "")
 	p := built.Bundle.Spec.Packages[0]
@@ -109,7 +109,7 @@ func TestABundleHasWhatTheListSays(t *testing.T) {
 	}
 }
 
-func TestTimesOfFilesDoNotMatter(t *testing.T) {
+func TestFileTimesDoNotChangeTheBundle(t *testing.T) {
 	t.Parallel()
 	dir := workshop(t)
 	first := build(t, dir, "")
@@ -125,7 +125,7 @@ func TestTimesOfFilesDoNotMatter(t *testing.T) {
 	}
 }
 
-func TestChartsOfADirectoryAreRead(t *testing.T) {
+func TestChartsAreReadFromADirectory(t *testing.T) {
 	t.Parallel()
 	dir := workshop(t)
 	built := build(t, dir, "1.35")

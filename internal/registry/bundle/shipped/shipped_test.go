@@ -48,7 +48,7 @@ func fetch(t *testing.T, r *transfer.Registry, tag string) *transfer.Fetched {
 	return b
 }
 
-func TestThereIsASignedBundleForEachKubernetes(t *testing.T) {
+func TestEveryKubernetesVersionHasASignedBundle(t *testing.T) {
 	r, key := newRegistry(t), newKey(t)
 	must(t, Publish(t.Context(), r, key))
 	keys, err := publicKeys(key)
@@ -70,7 +70,7 @@ func TestThereIsASignedBundleForEachKubernetes(t *testing.T) {
 	}
 }
 
-func TestTheCatalogueHasWhatItShould(t *testing.T) {
+func TestCatalogContents(t *testing.T) {
 	all, err := Bundles()
 	must(t, err)
 	for _, built := range all {
@@ -95,7 +95,7 @@ func TestTheCatalogueHasWhatItShould(t *testing.T) {
 	}
 }
 
-func TestTheNamesOfBundlesAreKnownWithoutBuildingThem(t *testing.T) {
+func TestBundleNamesAreKnownWithoutBuilding(t *testing.T) {
 	all, err := Bundles()
 	must(t, err)
 	var built []string
@@ -109,7 +109,7 @@ func TestTheNamesOfBundlesAreKnownWithoutBuildingThem(t *testing.T) {
 	}
 }
 
-func TestTheVersionsAreThoseThatAreBuilt(t *testing.T) {
+func TestVersionsMatchTheBuiltOnes(t *testing.T) {
 	files, err := filepath.Glob("../../../../kube/kubernetes/*.mod")
 	must(t, err)
 	var minors []string
@@ -126,7 +126,7 @@ func TestTheVersionsAreThoseThatAreBuilt(t *testing.T) {
 	}
 }
 
-func TestWhatIsThereStays(t *testing.T) {
+func TestExistingBundlesAreKept(t *testing.T) {
 	r, key := newRegistry(t), newKey(t)
 	must(t, Publish(t.Context(), r, key))
 	before := fetch(t, r, "v1-36-2")
@@ -151,7 +151,7 @@ func TestWhatIsThereStays(t *testing.T) {
 	}
 }
 
-func TestABundleThatChangedIsReplaced(t *testing.T) {
+func TestChangedBundleIsReplaced(t *testing.T) {
 	r, key := newRegistry(t), newKey(t)
 	all, err := Bundles()
 	must(t, err)

@@ -22,7 +22,7 @@ func locked(t *testing.T) (*artifacttest.Registry, source.Wanted) {
 	return r, source.Wanted{Registry: r.Host, Repository: repository, Tag: latest}
 }
 
-func TestRegistriesAreOpenedInEveryWay(t *testing.T) {
+func TestRegistryAuthenticationMethods(t *testing.T) {
 	r, w := locked(t)
 	open := func(access artifact.Access) (source.Options, map[string]artifact.Access) {
 		return source.Options{}, map[string]artifact.Access{r.Host: access}
@@ -49,7 +49,7 @@ func TestRegistriesAreOpenedInEveryWay(t *testing.T) {
 	}
 }
 
-func TestClosedDoorsAreSaidWithoutSecrets(t *testing.T) {
+func TestAccessErrorsOmitSecrets(t *testing.T) {
 	r, w := locked(t)
 	for name, access := range map[string]artifact.Access{
 		"nothing":        {},
@@ -67,7 +67,7 @@ func TestClosedDoorsAreSaidWithoutSecrets(t *testing.T) {
 	}
 }
 
-func TestAnAnswerIsForThoseWhoMaySeeItOnly(t *testing.T) {
+func TestCachedResultsRequireTheSameCredentials(t *testing.T) {
 	r, w := locked(t)
 	b := newBundles(t, source.Options{})
 	w.MaxAge = time.Hour
@@ -81,7 +81,7 @@ func TestAnAnswerIsForThoseWhoMaySeeItOnly(t *testing.T) {
 	}
 }
 
-func TestACertificateThatIsNotTrustedIsSaidAlsoWherePlainHTTPIsAllowed(t *testing.T) {
+func TestUntrustedCertificateIsReportedWithPlainHTTP(t *testing.T) {
 	_, w := locked(t)
 	_, err := newBundles(t, source.Options{PlainHTTP: true}).Get(t.Context(), w)
 	if err == nil || !strings.Contains(err.Error(), "certificate") {
@@ -89,7 +89,7 @@ func TestACertificateThatIsNotTrustedIsSaidAlsoWherePlainHTTPIsAllowed(t *testin
 	}
 }
 
-func TestPlainHTTPNeedsPermission(t *testing.T) {
+func TestPlainHTTPMustBeAllowed(t *testing.T) {
 	r, w := plain(t)
 	before := len(r.Requests())
 	if _, err := newBundles(t, source.Options{}).Get(t.Context(), w); err == nil {
@@ -100,7 +100,7 @@ func TestPlainHTTPNeedsPermission(t *testing.T) {
 	}
 }
 
-func TestAMirrorIsAskedFirst(t *testing.T) {
+func TestMirrorIsTriedFirst(t *testing.T) {
 	original, w := plain(t)
 	mirror := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{})
 	publish(t, mirror, latest, text("v1-36-7"))
@@ -137,7 +137,7 @@ func TestAMirrorIsAskedFirst(t *testing.T) {
 	})
 }
 
-func TestWhereChartsAre(t *testing.T) {
+func TestChartLocations(t *testing.T) {
 	b := newBundles(t, source.Options{Default: "own.test/drover", Mirrors: map[string]string{"far.test": "near.test:5000/far", "*": "own.test"}})
 	for name, test := range map[string]struct{ registry, repository, url, chart string }{
 		"default":       {"", "team/hello", "oci://own.test/drover/team", "hello"},

@@ -62,7 +62,7 @@ func (l *liar) lies(part string, change func(*http.Response, []byte) []byte) {
 	l.change.Store(&f)
 }
 
-func TestARegistryThatLiesIsFoundOutAndThenBelievedAgain(t *testing.T) {
+func TestWrongDigestIsDetectedAndRecovers(t *testing.T) {
 	sized := func(r *http.Response, is []byte) []byte {
 		r.ContentLength = int64(len(is))
 		r.Header.Set("Content-Length", strconv.Itoa(len(is)))
@@ -105,7 +105,7 @@ func TestARegistryThatLiesIsFoundOutAndThenBelievedAgain(t *testing.T) {
 	}
 }
 
-func TestARegistryThatDiesOrStallsIsReportedAndNotAskedByEverybody(t *testing.T) {
+func TestUnavailableRegistryIsQueriedOnce(t *testing.T) {
 	for name, breaks := range map[string]func(*artifacttest.Registry){
 		"is down":      func(r *artifacttest.Registry) { r.Fail(http.StatusServiceUnavailable) },
 		"says nothing": func(r *artifacttest.Registry) { r.Hang() },

@@ -72,7 +72,7 @@ func manifests(r *artifacttest.Registry, method string) int {
 	return count
 }
 
-func TestManyWhoAskAtOnceShareOneLook(t *testing.T) {
+func TestConcurrentRequestsShareOneFetch(t *testing.T) {
 	r, w := plain(t)
 	b := newBundles(t, source.Options{PlainHTTP: true})
 	w.MaxAge = time.Hour
@@ -95,7 +95,7 @@ func TestManyWhoAskAtOnceShareOneLook(t *testing.T) {
 	}
 }
 
-func TestContentComesOnlyIfTheDigestIsNew(t *testing.T) {
+func TestContentIsFetchedOnlyForNewDigests(t *testing.T) {
 	r, w := plain(t)
 	now := clocktesting.NewFakePassiveClock(time.Now())
 	b := newBundles(t, source.Options{PlainHTTP: true, Clock: now})
@@ -131,7 +131,7 @@ func TestContentComesOnlyIfTheDigestIsNew(t *testing.T) {
 	}
 }
 
-func TestWhatIsThereUnderTwoTagsComesOnce(t *testing.T) {
+func TestContentOfTwoTagsIsFetchedOnce(t *testing.T) {
 	r, w := plain(t)
 	publish(t, r, "v1-36-1", text("v1-36-1"))
 	b := newBundles(t, source.Options{PlainHTTP: true})
@@ -174,7 +174,7 @@ func TestBothLayoutsAreRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoBundleIsRefused(t *testing.T) {
+func TestInvalidBundlesAreRejected(t *testing.T) {
 	for name, test := range map[string]struct{ content, want string }{
 		"empty":           {"", "package bundle artifact is empty"},
 		"not YAML":        {"{", "unmarshalling package bundle: "},
@@ -194,7 +194,7 @@ func TestWhatIsNoBundleIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingIsSaid(t *testing.T) {
+func TestMissingContentIsReported(t *testing.T) {
 	r, w := plain(t)
 	b := newBundles(t, source.Options{PlainHTTP: true})
 	w.Tag = "v1-99-latest"
@@ -213,7 +213,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	}
 }
 
-func TestOneWhoGivesUpDoesNotStopTheOthers(t *testing.T) {
+func TestCanceledRequestDoesNotCancelOthers(t *testing.T) {
 	r, w := plain(t)
 	b := newBundles(t, source.Options{PlainHTTP: true})
 	r.Hang()

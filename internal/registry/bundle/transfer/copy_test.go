@@ -25,7 +25,7 @@ func copyTo(t *testing.T, from transfer.Source, to transfer.Target) (*transfer.C
 	return (&transfer.Copier{From: from, To: to, Repository: repository}).Copy(t.Context(), fetch(t, from))
 }
 
-func TestABundleIsCopiedFromRegistryToRegistryAndNothingIsSentTwice(t *testing.T) {
+func TestCopyBetweenRegistriesSendsEachBlobOnce(t *testing.T) {
 	t.Parallel()
 	v := newVendor(t, making{excludes: bundle.DefaultExcludes})
 	to := open(t, newOwn(t))
@@ -45,7 +45,7 @@ func TestABundleIsCopiedFromRegistryToRegistryAndNothingIsSentTwice(t *testing.T
 	}
 }
 
-func TestABundleGoesThroughAnArchive(t *testing.T) {
+func TestBundleIsCopiedThroughAnArchive(t *testing.T) {
 	t.Parallel()
 	v := newVendor(t, making{excludes: bundle.DefaultExcludes})
 	file := filepath.Join(t.TempDir(), "site.tar")
@@ -115,7 +115,7 @@ func checkLayout(t *testing.T, file string) {
 }
 
 // Wherever the writer was killed, the archive becomes the same in the end.
-func TestAnArchiveThatWasCutOffIsContinued(t *testing.T) {
+func TestInterruptedArchiveIsResumed(t *testing.T) {
 	t.Parallel()
 	v := newVendor(t, making{excludes: bundle.DefaultExcludes})
 	from := open(t, v.options)
@@ -145,7 +145,7 @@ func TestAnArchiveThatWasCutOffIsContinued(t *testing.T) {
 	}
 }
 
-func TestACopyThatFailedIsContinued(t *testing.T) {
+func TestFailedCopyIsResumed(t *testing.T) {
 	t.Parallel()
 	v := newVendor(t, making{excludes: bundle.DefaultExcludes})
 	front := newLiar(t, v.Host)
@@ -176,7 +176,7 @@ func TestACopyThatFailedIsContinued(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingIsToldBeforeAnythingIsWritten(t *testing.T) {
+func TestMissingContentIsReportedBeforeWriting(t *testing.T) {
 	t.Parallel()
 	v := newVendor(t, making{excludes: bundle.DefaultExcludes})
 	front := newLiar(t, v.Host)
@@ -211,7 +211,7 @@ func TestWhatIsMissingIsToldBeforeAnythingIsWritten(t *testing.T) {
 	}
 }
 
-func TestADryRunWritesNothing(t *testing.T) {
+func TestDryRunWritesNothing(t *testing.T) {
 	t.Parallel()
 	v := newVendor(t, making{excludes: bundle.DefaultExcludes})
 	to := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{})
@@ -238,7 +238,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 	}
 }
 
-func TestACopyNamesNoRegistryAsFarAsItsSignatureAllows(t *testing.T) {
+func TestCopyOmitsTheSourceRegistryIfUnsigned(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		excludes []string
@@ -262,7 +262,7 @@ func TestACopyNamesNoRegistryAsFarAsItsSignatureAllows(t *testing.T) {
 	}
 }
 
-func TestAnOlderBundleDoesNotBecomeTheLatest(t *testing.T) {
+func TestOlderBundleDoesNotBecomeLatest(t *testing.T) {
 	t.Parallel()
 	v := newVendor(t, making{})
 	to := open(t, newOwn(t))
@@ -278,7 +278,7 @@ func TestAnOlderBundleDoesNotBecomeTheLatest(t *testing.T) {
 	}
 }
 
-func TestPublishingNeedsTheCharts(t *testing.T) {
+func TestPublishRequiresTheCharts(t *testing.T) {
 	t.Parallel()
 	v := newVendor(t, making{})
 	to := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{})
@@ -320,7 +320,7 @@ func largest(t *testing.T, content []byte) int64 {
 	}
 }
 
-func TestADamagedArchiveIsNotCopied(t *testing.T) {
+func TestDamagedArchiveIsRejected(t *testing.T) {
 	t.Parallel()
 	v := newVendor(t, making{excludes: bundle.DefaultExcludes})
 	dir := t.TempDir()

@@ -24,7 +24,7 @@ import (
 )
 
 // The layout is the one that clients of others expect: they take the first layer, whatever it is called.
-func TestABundleInARegistryLooksAsOthersExpect(t *testing.T) {
+func TestPublishedBundleLayout(t *testing.T) {
 	t.Parallel()
 	v := newVendor(t, making{})
 	found := fetch(t, open(t, v.options))
@@ -62,7 +62,7 @@ func TestABundleInARegistryLooksAsOthersExpect(t *testing.T) {
 	}
 }
 
-func TestBundlesOfOtherToolsAreRead(t *testing.T) {
+func TestForeignBundlesAreRead(t *testing.T) {
 	t.Parallel()
 	r := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{})
 	text := []byte("apiVersion: packages.eks.amazonaws.com/v1alpha1\nkind: PackageBundle\nmetadata: {name: v1-36-1}\nspec: {packages: []}\n")
@@ -105,7 +105,7 @@ func TestBundlesOfOtherToolsAreRead(t *testing.T) {
 	}
 }
 
-func TestARegistryThatLiesBreaksOffOrStallsIsFoundOut(t *testing.T) {
+func TestFaultySourceRegistryIsDetected(t *testing.T) {
 	t.Parallel()
 	send := func(w http.ResponseWriter, header http.Header, content []byte) {
 		w.Header().Set("Content-Type", header.Get("Content-Type"))
@@ -182,7 +182,7 @@ func TestARegistryThatLiesBreaksOffOrStallsIsFoundOut(t *testing.T) {
 	}
 }
 
-func TestATargetThatKeepsSomethingElseIsFoundOut(t *testing.T) {
+func TestTargetWithWrongContentIsDetected(t *testing.T) {
 	t.Parallel()
 	v := newVendor(t, making{excludes: bundle.DefaultExcludes})
 	r := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{})
@@ -201,7 +201,7 @@ func TestATargetThatKeepsSomethingElseIsFoundOut(t *testing.T) {
 	}
 }
 
-func TestATargetThatStallsIsGivenUp(t *testing.T) {
+func TestStalledTargetTimesOut(t *testing.T) {
 	t.Parallel()
 	v := newVendor(t, making{excludes: bundle.DefaultExcludes})
 	r := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{})
@@ -212,7 +212,7 @@ func TestATargetThatStallsIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestRegistriesThatWantCredentials(t *testing.T) {
+func TestRegistriesWithCredentials(t *testing.T) {
 	t.Parallel()
 	for name, tokens := range map[string]bool{"password": false, "tokens": true} {
 		t.Run(name, func(t *testing.T) {
@@ -238,7 +238,7 @@ func TestRegistriesThatWantCredentials(t *testing.T) {
 	}
 }
 
-func TestNothingGoesOutInTheClearUnlessAsked(t *testing.T) {
+func TestPlainHTTPRequiresTheOption(t *testing.T) {
 	t.Parallel()
 	r := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{})
 	_, err := transfer.Fetch(t.Context(), open(t, transfer.Options{Address: r.Host}), transfer.Ref{Repository: repository, Tag: tag})
@@ -247,7 +247,7 @@ func TestNothingGoesOutInTheClearUnlessAsked(t *testing.T) {
 	}
 }
 
-func TestAddressesOfRegistries(t *testing.T) {
+func TestRegistryAddresses(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"", "oci://", "/"} {
 		if _, err := transfer.Open(transfer.Options{Address: address}); err == nil {

@@ -48,7 +48,7 @@ func (b *bench) helmInstall(t *testing.T, want tool.Want, serverSide bool) {
 	}
 }
 
-func TestReleasesOfOthersAreAdoptedWithoutANewRevision(t *testing.T) {
+func TestForeignReleasesAreAdoptedWithoutANewRevision(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	chart := b.put(t, "1.0.0", four)
@@ -85,7 +85,7 @@ func TestReleasesOfOthersAreAdoptedWithoutANewRevision(t *testing.T) {
 	}
 }
 
-func TestHelmGoesOnWithReleasesOfOurs(t *testing.T) {
+func TestHelmCanUpgradeOurReleases(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	want := b.want("web", b.put(t, "1.0.0", four))
@@ -144,7 +144,7 @@ func (b *bench) leave(t *testing.T, want tool.Want, revision int, status release
 	}
 }
 
-func TestWhatAKilledHelmLeftIsRecovered(t *testing.T) {
+func TestPendingReleaseOfKilledHelmIsRecovered(t *testing.T) {
 	tests := map[string]struct {
 		left []releasecommon.Status
 		want []string
@@ -186,7 +186,7 @@ func TestWhatAKilledHelmLeftIsRecovered(t *testing.T) {
 	}
 }
 
-func TestOfTwoDeployedRevisionsTheNewestStays(t *testing.T) {
+func TestNewestOfTwoDeployedRevisionsIsKept(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	want := b.want("web", b.put(t, "1.0.0", four))
@@ -202,7 +202,7 @@ func TestOfTwoDeployedRevisionsTheNewestStays(t *testing.T) {
 	}
 }
 
-func TestARecordThatCantBeReadIsPassedOver(t *testing.T) {
+func TestUnreadableRecordIsSkipped(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	want := b.want("web", b.put(t, "1.0.0", four))

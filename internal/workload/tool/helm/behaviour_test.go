@@ -33,7 +33,7 @@ func (b *bench) greeting(t *testing.T, name string) string {
 	return config.Data["greeting"]
 }
 
-func TestValuesAreWhatIsDeclaredUnlessTheyAreReused(t *testing.T) {
+func TestValuesAreReplacedUnlessReused(t *testing.T) {
 	tests := map[string]struct {
 		options addonsv1.HelmUpgradeOptions
 		want    string
@@ -69,7 +69,7 @@ func TestValuesAreWhatIsDeclaredUnlessTheyAreReused(t *testing.T) {
 	}
 }
 
-func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
+func TestForeignObjectsAreNotAdopted(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Data: map[string]string{"greeting": "mine"}}
@@ -104,7 +104,7 @@ func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestHistoryIsAsLongAsWanted(t *testing.T) {
+func TestHistoryIsLimited(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	chart := b.put(t, "1.0.0", four)
@@ -126,7 +126,7 @@ func TestHistoryIsAsLongAsWanted(t *testing.T) {
 	}
 }
 
-func TestKeptHistoryIsReinstalledUpon(t *testing.T) {
+func TestReinstallContinuesKeptHistory(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	want := b.want("web", b.put(t, "1.0.0", four))
@@ -154,7 +154,7 @@ func TestKeptHistoryIsReinstalledUpon(t *testing.T) {
 	}
 }
 
-func TestRevertMakesARevisionOutOfAnEarlierOne(t *testing.T) {
+func TestRollbackCreatesARevision(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	want := b.want("web", b.put(t, "1.0.0", four))
@@ -183,7 +183,7 @@ func TestRevertMakesARevisionOutOfAnEarlierOne(t *testing.T) {
 	}
 }
 
-func TestAMissingNamespaceIsMadeOnlyIfWanted(t *testing.T) {
+func TestNamespaceIsCreatedOnlyIfConfigured(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	want := b.want("web", b.put(t, "1.0.0", four))
@@ -196,7 +196,7 @@ func TestAMissingNamespaceIsMadeOnlyIfWanted(t *testing.T) {
 	b.mustApply(t, want)
 }
 
-func TestForceReplacesWhatOthersAdded(t *testing.T) {
+func TestForceReplacesForeignFields(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	want := b.want("web", b.put(t, "1.0.0", four))
@@ -230,7 +230,7 @@ func TestForceReplacesWhatOthersAdded(t *testing.T) {
 	}
 }
 
-func TestAFailedUpgradeCleansUpOnlyIfWanted(t *testing.T) {
+func TestFailedUpgradeCleansUpOnlyIfConfigured(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	chart := b.put(t, "1.0.0", four)
@@ -265,7 +265,7 @@ func TestAFailedUpgradeCleansUpOnlyIfWanted(t *testing.T) {
 	}
 }
 
-func TestValuesStayOutOfTheLog(t *testing.T) {
+func TestValuesAreNotLogged(t *testing.T) {
 	const canary = "canary-51c9"
 	var out bytes.Buffer
 	previous := log.Writer()
@@ -288,7 +288,7 @@ func TestValuesStayOutOfTheLog(t *testing.T) {
 	}
 }
 
-func TestTemplatesCanLookAtTheCluster(t *testing.T) {
+func TestTemplatesCanUseLookup(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	want := b.want("web", b.put(t, "1.0.0", with(four, map[string]string{
@@ -316,7 +316,7 @@ data:
 	}
 }
 
-func TestALookThatFailsIsNoMistakeOfTheChart(t *testing.T) {
+func TestFailedLookupIsRetriable(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	want := b.want("web", b.put(t, "1.0.0", with(four, map[string]string{
@@ -328,7 +328,7 @@ func TestALookThatFailsIsNoMistakeOfTheChart(t *testing.T) {
 	}
 }
 
-func TestValuesAgainstTheSchemaAreRefused(t *testing.T) {
+func TestValuesAreValidatedAgainstTheSchema(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	want := b.want("web", b.put(t, "1.0.0", with(four, map[string]string{

@@ -14,7 +14,7 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
-func TestAnInstallationCostsAsManyRequestsAsItWritesObjects(t *testing.T) {
+func TestInstallMakesOneRequestPerObject(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	want := b.want("web", b.put(t, "1.0.0", four))
@@ -62,7 +62,7 @@ func TestAnInstallationCostsAsManyRequestsAsItWritesObjects(t *testing.T) {
 	}
 }
 
-func TestAnUpgradeWritesWhatTheChartHasAndPrunesWhatItDropped(t *testing.T) {
+func TestUpgradeAppliesAndPrunes(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	want := b.want("web", b.put(t, "1.0.0", four))
@@ -100,7 +100,7 @@ func TestAnUpgradeWritesWhatTheChartHasAndPrunesWhatItDropped(t *testing.T) {
 	}
 }
 
-func TestRemovalLeavesNothingButWhatIsKept(t *testing.T) {
+func TestUninstallKeepsOnlyAnnotatedObjects(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	want := b.want("web", b.put(t, "1.0.0", with(four, map[string]string{
@@ -124,7 +124,7 @@ func TestRemovalLeavesNothingButWhatIsKept(t *testing.T) {
 }
 
 // Whatever request is the last that a process makes, the next one finishes the job: one deployed revision, and no more than the job needs.
-func TestAnOperationCutShortAtAnyRequestConverges(t *testing.T) {
+func TestInterruptedOperationConverges(t *testing.T) {
 	changed := with(four, map[string]string{
 		"templates/service.yaml": "",
 		"templates/secret.yaml":  "apiVersion: v1\nkind: Secret\nmetadata: {name: '{{ .Release.Name }}'}\nstringData: {a: b}\n",
@@ -208,7 +208,7 @@ func (c cutShort) each(t *testing.T, name string, before func(*testing.T, tool.W
 	}
 }
 
-func TestErrorsNeverQuoteValues(t *testing.T) {
+func TestErrorsOmitValues(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	const canary = "canary-7f3a"

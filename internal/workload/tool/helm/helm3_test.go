@@ -155,7 +155,7 @@ func (h *third) live(t *testing.T) []string {
 	return out
 }
 
-func TestAReleaseOfHelm3IsAdoptedAndGoneOnWith(t *testing.T) {
+func TestHelm3ReleaseIsAdopted(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	h := newThird(b, "third")

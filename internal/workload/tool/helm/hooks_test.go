@@ -60,7 +60,7 @@ func (b *bench) end(t *testing.T, name string, condition batchv1.JobConditionTyp
 	}
 }
 
-func TestHooksRunToTheirEnd(t *testing.T) {
+func TestHooksRunToCompletion(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	want := b.want("web", b.put(t, "1.0.0", with(four, map[string]string{
@@ -86,7 +86,7 @@ func TestHooksRunToTheirEnd(t *testing.T) {
 	}
 }
 
-func TestAFailedHookFailsTheRevisionAndIsTriedAgain(t *testing.T) {
+func TestFailedHookFailsTheRevisionAndIsRetried(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	want := b.want("web", b.put(t, "1.0.0", with(four, map[string]string{"templates/before.yaml": hook("pre-install", "hook-failed,before-hook-creation")})))
@@ -105,7 +105,7 @@ func TestAFailedHookFailsTheRevisionAndIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestAHookThatNeverEndsIsGivenUp(t *testing.T) {
+func TestStalledHookTimesOut(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	want := b.want("web", b.put(t, "1.0.0", with(four, map[string]string{"templates/before.yaml": hook("pre-install", "")})))
@@ -138,7 +138,7 @@ func TestAHookThatNeverEndsIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestRemovalRunsItsHooksAndCostsARequestForEachObject(t *testing.T) {
+func TestUninstallRunsHooksAndMakesOneRequestPerObject(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	want := b.want("web", b.put(t, "1.0.0", with(four, map[string]string{"templates/hook.yaml": hook("pre-delete", "hook-succeeded")})))

@@ -25,7 +25,7 @@ func definition(kind string) string {
 	return strings.NewReplacer("KINDs", kind+"s", "singular: KIND", "singular: "+kind, "KIND", strings.ToUpper(kind[:1])+kind[1:]).Replace(crd)
 }
 
-func TestNewKindsAreServedBeforeTheirObjectsAreMade(t *testing.T) {
+func TestCRDsAreEstablishedBeforeTheirObjects(t *testing.T) {
 	tests := map[string]struct {
 		kind string
 		file string

@@ -30,7 +30,7 @@ func (b *bench) diffOf(t *testing.T, want tool.Want) []string {
 	return out
 }
 
-func TestDiffTellsWhatAnUpgradeWouldChange(t *testing.T) {
+func TestDiffPredictsAnUpgrade(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: '{{ .Release.Name }}'}\nstringData: {password: '{{ .Values.password }}'}\n"
@@ -89,7 +89,7 @@ func sortedBlocks(lines []string) map[string]string {
 	return blocks
 }
 
-func TestDriftIsToldAndCorrectedExceptForWhatOthersMayChange(t *testing.T) {
+func TestDriftIsCorrectedExceptForIgnoredFields(t *testing.T) {
 	b := newBench(t)
 	b.sync(t)
 	want := b.want("web", b.put(t, "1.0.0", four))

@@ -49,7 +49,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestTheWholeRevisionIsTheOneThatWasNotCutShort(t *testing.T) {
+func TestLastCompleteRevision(t *testing.T) {
 	tests := map[string]struct {
 		statuses []string // the newest first
 		want     int
@@ -73,7 +73,7 @@ func TestTheWholeRevisionIsTheOneThatWasNotCutShort(t *testing.T) {
 	}
 }
 
-func TestOverlayPutsOneOnTopOfTheOther(t *testing.T) {
+func TestOverlayMergesValues(t *testing.T) {
 	below := map[string]any{"a": 1, "b": map[string]any{"c": 2, "d": 3}, "e": []any{1}, "f": 4}
 	above := map[string]any{"a": "x", "b": map[string]any{"c": 5}, "e": []any{}, "f": nil}
 	want := map[string]any{"a": "x", "b": map[string]any{"c": 5, "d": 3}, "e": []any{}}
@@ -85,7 +85,7 @@ func TestOverlayPutsOneOnTopOfTheOther(t *testing.T) {
 	}
 }
 
-func TestIgnoredFieldsStayAsTheyAre(t *testing.T) {
+func TestIgnoredFieldsAreKept(t *testing.T) {
 	of := func(fields map[string]any) *unstructured.Unstructured {
 		fields["apiVersion"], fields["kind"] = "v1", "Thing"
 		return &unstructured.Unstructured{Object: fields}
@@ -105,7 +105,7 @@ func TestIgnoredFieldsStayAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestACloneOfAChartCanBeProcessedWithoutHarm(t *testing.T) {
+func TestCloneIsIndependentOfTheChart(t *testing.T) {
 	sub := &chartv2.Chart{Metadata: &chartv2.Metadata{Name: "sub", Version: "1.0.0", APIVersion: "v2"}, Values: map[string]any{"x": 1}}
 	chart := &chartv2.Chart{Metadata: &chartv2.Metadata{Name: "app", Version: "1.0.0", APIVersion: "v2", Dependencies: []*chartv2.Dependency{
 		{Name: "sub", Version: "1.0.0", Alias: "other", Condition: "other.enabled", ImportValues: []any{map[string]any{"child": "x", "parent": "y"}}},

@@ -31,7 +31,7 @@ func chart(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func TestRenderPutsObjectsInTheOrderOfAnInstallation(t *testing.T) {
+func TestRenderSortsObjectsInInstallOrder(t *testing.T) {
 	dir := chart(t, map[string]string{
 		"templates/a.yaml": "kind: Deployment\nname: {{ .Release.Name }}\n---\nkind: Service\nnamespace: {{ .Release.Namespace }}\n",
 		"templates/b.yaml": "kind: ConfigMap\ngreeting: {{ .Values.greeting }} {{ .Values.who }}\napp: {{ .Chart.AppVersion }}\n" +
@@ -59,7 +59,7 @@ func TestRenderPutsObjectsInTheOrderOfAnInstallation(t *testing.T) {
 	}
 }
 
-func TestRenderRefuses(t *testing.T) {
+func TestRenderRejectsInvalidCharts(t *testing.T) {
 	tests := map[string]struct {
 		files      map[string]string
 		kubernetes string

@@ -15,7 +15,7 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
-func TestApplyWritesEachObjectOnceAndTakesAwayWhatIsGone(t *testing.T) {
+func TestApplyWritesEachObjectOnceAndPrunes(t *testing.T) {
 	b := newBench(t)
 	path := func(kind string) string { return "/api/v1/namespaces/" + b.namespace + "/" + kind }
 	want := b.want(t, "web", "1.0.0", three)
@@ -65,7 +65,7 @@ func TestApplyWritesEachObjectOnceAndTakesAwayWhatIsGone(t *testing.T) {
 }
 
 // Whatever request is the last that a process makes, the next one finishes the job.
-func TestAnOperationCutShortAtAnyRequestConverges(t *testing.T) {
+func TestInterruptedOperationConverges(t *testing.T) {
 	changed := with(three, map[string]string{"service.yaml": "", "config.yaml": strings.ReplaceAll(config, "hello", "hi")})
 	for name, how := range map[string]struct {
 		cut     string
@@ -125,7 +125,7 @@ func TestAnOperationCutShortAtAnyRequestConverges(t *testing.T) {
 	}
 }
 
-func TestWhatBelongsToOthersIsLeftAlone(t *testing.T) {
+func TestForeignObjectsAreKept(t *testing.T) {
 	for name, tt := range map[string]struct {
 		labels, annotations map[string]string
 		take                bool
@@ -171,7 +171,7 @@ func TestWhatBelongsToOthersIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestDiffTellsAndMasks(t *testing.T) {
+func TestDiffMasksSecrets(t *testing.T) {
 	b := newBench(t)
 	files := with(three, map[string]string{
 		"secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: web}\nstringData: {password: '${PASSWORD}'}\n",
@@ -198,7 +198,7 @@ func TestDiffTellsAndMasks(t *testing.T) {
 	}
 }
 
-func TestDriftIsToldAndCorrected(t *testing.T) {
+func TestDriftIsReportedAndCorrected(t *testing.T) {
 	b := newBench(t)
 	want := b.want(t, "web", "1.0.0", three)
 	state := b.mustApply(t, want)
@@ -228,7 +228,7 @@ func TestDriftIsToldAndCorrected(t *testing.T) {
 	}
 }
 
-func TestHealthFollowsObjectsAndExpressions(t *testing.T) {
+func TestHealthEvaluatesObjectsAndExpressions(t *testing.T) {
 	b := newBench(t)
 	want := b.want(t, "web", "1.0.0", with(three, map[string]string{"deployment.yaml": `apiVersion: apps/v1
 kind: Deployment
@@ -248,7 +248,7 @@ spec:
 	}
 }
 
-func TestKindsNamespacesAndWhatIsKept(t *testing.T) {
+func TestKindsNamespacesAndKeptObjects(t *testing.T) {
 	b := newBench(t)
 	name := b.namespace + ".example.com"
 	files := map[string]string{
@@ -279,7 +279,7 @@ func TestKindsNamespacesAndWhatIsKept(t *testing.T) {
 	}
 }
 
-func TestErrorsNeverQuoteValues(t *testing.T) {
+func TestErrorsOmitValues(t *testing.T) {
 	b := newBench(t)
 	want := b.want(t, "web", "1.0.0", map[string]string{
 		"s.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {type: '${KIND}', ports: [{port: 1}]}\n",

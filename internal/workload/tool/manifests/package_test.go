@@ -39,7 +39,7 @@ func titles(objects []map[string]any) []string {
 	return out
 }
 
-func TestPackagesBecomeObjects(t *testing.T) {
+func TestPackageIsRendered(t *testing.T) {
 	kustomization := "resources: [../../base]\nnamePrefix: prod-\n"
 	for name, tt := range map[string]struct {
 		files  map[string]string
@@ -89,7 +89,7 @@ func TestPackagesBecomeObjects(t *testing.T) {
 	}
 }
 
-func TestPackagesThatCanNotBeUsedAreRefusedForGood(t *testing.T) {
+func TestInvalidPackagesAreTerminal(t *testing.T) {
 	kustomization := func(text string) map[string]string {
 		return map[string]string{"kustomization.yaml": text, "a.yaml": account, "github.com/x/y/kustomization.yaml": "resources: []", "https:/x/a.yaml": account}
 	}

@@ -95,7 +95,7 @@ func must(t testing.TB, err error) {
 }
 
 // The controller of releases knows nothing of this tool but its interface, and does for it what it does for charts.
-func TestReleasesOfManifestsAreInstalledUpgradedCorrectedAndRemoved(t *testing.T) {
+func TestManifestReleaseLifecycle(t *testing.T) {
 	server := kubetest.SharedWithoutWebhooks(t)
 	namespace, kube := server.Namespace(t), server.Clientset(t)
 	c := orchestrate(t, server, namespace)

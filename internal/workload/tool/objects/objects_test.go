@@ -21,7 +21,7 @@ func parsed(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-func TestObjectsAreWrittenInTheOrderTheyNeedEachOther(t *testing.T) {
+func TestObjectsAreSortedByDependency(t *testing.T) {
 	var all []*Object
 	for _, kind := range []string{"ValidatingWebhookConfiguration", "Deployment", "Widget", "ConfigMap", "Gadget", CRDKind, "Namespace", "ConfigMap"} {
 		all = append(all, &Object{Unstructured: &unstructured.Unstructured{Object: map[string]any{"kind": kind}}})
@@ -40,7 +40,7 @@ func TestObjectsAreWrittenInTheOrderTheyNeedEachOther(t *testing.T) {
 	}
 }
 
-func TestDiffOfFields(t *testing.T) {
+func TestDiffFields(t *testing.T) {
 	before := parsed(t, "kind: Secret\napiVersion: v1\nmetadata: {resourceVersion: '1', labels: {a: b}}\ndata: {x: YQ==, y: YQ==}\nlist: [1, 2]\n")
 	after := parsed(t, "kind: Secret\napiVersion: v1\nmetadata: {resourceVersion: '2', labels: {a: c, d.e: f}}\ndata: {x: Yg==, y: YQ==}\nlist: [1]\n")
 	want := []string{"data.x: *** → ***", "- list[1]: 2", `metadata.labels.a: "b" → "c"`, `+ metadata.labels[d.e]: "f"`}
@@ -52,7 +52,7 @@ func TestDiffOfFields(t *testing.T) {
 	}
 }
 
-func TestFieldsOfOthersStayAsTheyAre(t *testing.T) {
+func TestForeignFieldsAreKept(t *testing.T) {
 	wanted := parsed(t, "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: web, annotations: {a/b: x}}\nspec: {replicas: 1, list: [{a: 1}, {a: 2}]}\n")
 	live := parsed(t, "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: web}\nspec: {replicas: 7, list: [{a: 1}, {a: 3}]}\n")
 	rules := []addonsv1.IgnoreRule{
@@ -69,7 +69,7 @@ func TestFieldsOfOthersStayAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestErrorsLoseValues(t *testing.T) {
+func TestErrorsAreRedacted(t *testing.T) {
 	values := map[string]any{"a": map[string]any{"password": "canary-1", "short": "x"}, "list": []any{"first\nsecond line", 123456}}
 	err := Redact(errors.New(`bad "canary-1" in "Y2FuYXJ5LTE=": second line, 123456, x`), values)
 	if got, want := err.Error(), `bad "***" in "***": ***, ***, x`; got != want {
@@ -77,7 +77,7 @@ func TestErrorsLoseValues(t *testing.T) {
 	}
 }
 
-func TestHealthNamesAFewObjects(t *testing.T) {
+func TestHealthMessageIsBounded(t *testing.T) {
 	health := Summary([]Verdict{
 		{Title: "A", Ready: true}, {Title: "B", Reason: "waits\n for it"}, {Title: "C", Failed: true, Reason: "broke"}, {Title: "D"}, {Title: "E"},
 	})

@@ -9,7 +9,7 @@ import (
 )
 
 // Machines start services while they write the scripts that they run next.
-func TestAScriptCanBeRunWhileOtherProcessesStart(t *testing.T) {
+func TestScriptRunsWhileOtherProcessesStart(t *testing.T) {
 	dir := t.TempDir()
 	done := make(chan struct{})
 	var others sync.WaitGroup

@@ -99,7 +99,7 @@ func TestNeedsProxyPatch(t *testing.T) {
 	}
 }
 
-func TestKubeletSettingsReserveWhatIsNotTheMachines(t *testing.T) {
+func TestKubeletReservesHostResources(t *testing.T) {
 	data, err := kubeletSettings(Spec{CPUs: 2, MemoryBytes: 2 << 30}, 8, 16<<30, cgroupV1)
 	if err != nil {
 		t.Fatal(err)

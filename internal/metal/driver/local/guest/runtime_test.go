@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-func TestARuntimeIsAskedUntilItAnswers(t *testing.T) {
+func TestRuntimeIsPolledUntilReady(t *testing.T) {
 	asked := 0
 	awaitAvailable(t.Context(), func() error {
 		asked++

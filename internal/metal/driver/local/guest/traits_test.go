@@ -19,7 +19,7 @@ func TestNewEnough(t *testing.T) {
 }
 
 // A typo in the rules would look like a kernel that can't do them.
-func TestTheRulesThatAreTriedOutAreRules(t *testing.T) {
+func TestProbedRulesAreValid(t *testing.T) {
 	if _, err := exec.LookPath("nft"); err != nil || os.Geteuid() != 0 {
 		t.Skip("needs nft and root")
 	}

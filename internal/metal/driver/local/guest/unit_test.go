@@ -81,7 +81,7 @@ func TestArgv(t *testing.T) {
 	}
 }
 
-func TestAgain(t *testing.T) {
+func TestRestartPolicy(t *testing.T) {
 	for _, tt := range []struct {
 		restart, kind string
 		ok, want      bool
