@@ -70,7 +70,7 @@ func cause(r events.Result) string {
 
 // tables lists the slowest packages and tests, the CPU time and the cache hits.
 func tables(results []events.Result, cpu time.Duration) string {
-	var packages, tests []events.Test
+	var packages, busiest, tests []events.Test
 	cached, tested := 0, 0
 	for _, r := range results {
 		if strings.HasPrefix(r.Closing, "?") {
@@ -82,10 +82,12 @@ func tables(results []events.Result, cpu time.Duration) string {
 			continue
 		}
 		packages = append(packages, events.Test{Package: r.Package, Took: r.Took})
+		busiest = append(busiest, events.Test{Package: r.Package, Took: r.CPU})
 		tests = append(tests, r.Tests...)
 	}
 	var out strings.Builder
 	table(&out, "Slowest packages", packages)
+	table(&out, "Packages with the most CPU time", busiest)
 	table(&out, "Slowest tests", tests)
 	fmt.Fprintf(&out, "\n%d packages, %d of them cached; CPU time %s\n", tested, cached, cpu.Round(time.Second))
 	return out.String()

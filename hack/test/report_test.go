@@ -59,17 +59,18 @@ FAIL: left behind: link drv01234567
 func TestTablesListTenSlowestTestsAndCacheHits(t *testing.T) {
 	results := []events.Result{{Package: "kept", Closing: "ok  \tkept\t(cached)", Cached: true, Took: time.Hour}, {Closing: "?   \tx"}}
 	for i := range 12 {
-		r := events.Result{Package: "p" + string(rune('a'+i)), Closing: "ok  \t", Took: time.Duration(i) * time.Second}
+		r := events.Result{Package: "p" + string(rune('a'+i)), Closing: "ok  \t", Took: time.Duration(i) * time.Second, CPU: time.Duration(20-i) * time.Second}
 		r.Tests = []events.Test{{Package: r.Package, Name: "TestX", Took: r.Took}}
 		results = append(results, r)
 	}
 	got := tables(results, 90*time.Second)
-	for _, want := range []string{"Slowest packages\n     11.0 s  pl", "Slowest tests\n     11.0 s  pl  TestX", "13 packages, 1 of them cached; CPU time 1m30s\n"} {
+	for _, want := range []string{"Slowest packages\n     11.0 s  pl", "Slowest tests\n     11.0 s  pl  TestX",
+		"Packages with the most CPU time\n     20.0 s  pa", "13 packages, 1 of them cached; CPU time 1m30s\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in:\n%s", want, got)
 		}
 	}
-	for _, not := range []string{"pb", "kept"} {
+	for _, not := range []string{"1.0 s  pb", "kept"} {
 		if strings.Contains(got, not) {
 			t.Errorf("%q is not among the ten slowest:\n%s", not, got)
 		}

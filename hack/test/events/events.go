@@ -65,7 +65,9 @@ type Result struct {
 	Failed  bool
 	Cached  bool
 	Took    time.Duration
-	Tests   []Test
+	// CPU is the CPU time of the package's tests and of all processes that they started.
+	CPU   time.Duration
+	Tests []Test
 	// FailedTests are the tests that failed, subtests included.
 	FailedTests []string
 	// Unfinished are the tests that were running when the package ended.

@@ -28,7 +28,7 @@ func TestCollector(t *testing.T) {
 		lines string
 		want  Result
 	}{
-		"a package that passes keeps its closing line, seed and tests, and drops what tests printed": {
+		"a package that passes keeps its closing line, seed, CPU time and tests, and drops what tests printed": {
 			lines: `{"Action":"start","Package":"p"}
 {"Action":"output","Package":"p","Output":"-test.shuffle 42\n"}
 {"Action":"run","Package":"p","Test":"TestA"}
@@ -36,11 +36,12 @@ func TestCollector(t *testing.T) {
 {"Action":"output","Package":"p","Test":"TestA","Output":"chatter\n"}
 {"Action":"pass","Package":"p","Test":"TestA","Elapsed":1.5}
 {"Action":"output","Package":"p","Output":"PASS\n"}
+{"Action":"output","Package":"p","Output":"sandbox: CPU time 2m3.4s\n"}
 {"Action":"output","Package":"p","Output":"ok  \tp\t1.600s\n"}
 {"Action":"pass","Package":"p","Elapsed":1.6}
 `,
 			want: Result{
-				Package: "p", Closing: "ok  \tp\t1.600s", Seed: "42", Took: 1600 * time.Millisecond,
+				Package: "p", Closing: "ok  \tp\t1.600s", Seed: "42", Took: 1600 * time.Millisecond, CPU: 123400 * time.Millisecond,
 				Tests: []Test{{"p", "TestA", 1500 * time.Millisecond}}, Output: "-test.shuffle 42\nPASS\n",
 			},
 		},

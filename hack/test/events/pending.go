@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/drover-dev/drover/hack/test/sandbox"
 )
 
 // pending is a package that has not ended yet.
@@ -42,6 +44,10 @@ func (p *pending) output(e Event) {
 	case closing(line):
 		p.soFar.Closing = strings.TrimRight(line, "\n")
 		p.soFar.Cached = strings.Contains(line, "\t(cached)")
+		return
+	case strings.HasPrefix(line, sandbox.CPU):
+		// Without a figure, the package is only missing in a table.
+		p.soFar.CPU, _ = time.ParseDuration(strings.TrimSpace(strings.TrimPrefix(line, sandbox.CPU)))
 		return
 	case strings.HasPrefix(line, "-test.shuffle "):
 		p.soFar.Seed = strings.TrimSpace(strings.TrimPrefix(line, "-test.shuffle "))

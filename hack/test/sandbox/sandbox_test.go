@@ -67,7 +67,7 @@ func TestRunReportsLeakedResources(t *testing.T) {
 }
 
 func TestRunKeepsResultsCachedAndShufflesTests(t *testing.T) {
-	dir := module(t, "")
+	dir := module(t, "exec.Command(\"sh\", \"-c\", \"i=0; while [ $i -lt 99999 ]; do i=$((i+1)); done\").Run()")
 	first, err := goTest(t, dir)
 	if err != nil || !strings.Contains(first, "-test.shuffle ") || strings.Contains(first, "(cached)") {
 		t.Fatalf("want a shuffled run, got %v:\n%s", err, first)
@@ -76,14 +76,19 @@ func TestRunKeepsResultsCachedAndShufflesTests(t *testing.T) {
 	if err != nil || !strings.Contains(second, "(cached)") {
 		t.Errorf("want a cached result, got %v:\n%s", err, second)
 	}
-	if seedLine(first) != seedLine(second) {
-		t.Errorf("the seed changed without a change of the code: %q, then %q", seedLine(first), seedLine(second))
+	for _, prefix := range []string{"-test.shuffle ", CPU} {
+		if lineWith(prefix, first) != lineWith(prefix, second) {
+			t.Errorf("a cached result differs: %q, then %q", lineWith(prefix, first), lineWith(prefix, second))
+		}
+	}
+	if used, err := time.ParseDuration(strings.TrimSpace(strings.TrimPrefix(lineWith(CPU, first), CPU))); err != nil || used < 10*time.Millisecond {
+		t.Errorf("%v: want the CPU time of a busy child, got %s", err, used)
 	}
 }
 
-func seedLine(out string) string {
+func lineWith(prefix, out string) string {
 	for line := range strings.Lines(out) {
-		if strings.HasPrefix(line, "-test.shuffle ") {
+		if strings.HasPrefix(line, prefix) {
 			return line
 		}
 	}
