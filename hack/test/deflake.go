@@ -101,7 +101,7 @@ func (d *deflake) run(ctx context.Context) error {
 // compile builds the test binary the way "make test" does.
 func (d *deflake) compile(ctx context.Context, binary string) error {
 	env, args := "CGO_ENABLED=1", []string{"go", "test", "-c", "-o", binary, "-race"}
-	if d.dir == filepath.Join(d.root, program) {
+	if runsProgram(d.dir) {
 		env, args = "CGO_ENABLED=0", args[:len(args)-1]
 	}
 	cmd := command(ctx, d.dir, env, args...)

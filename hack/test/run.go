@@ -19,8 +19,11 @@ import (
 	"github.com/drover-dev/drover/hack/test/sandbox"
 )
 
-// program is the package whose tests run the whole program.
-const program = "test/e2e"
+// runsProgram reports whether the tests of a package run the whole program. The argument is an import
+// path or a directory.
+func runsProgram(pkg string) bool {
+	return strings.HasSuffix(pkg, "/test/e2e") || strings.HasSuffix(pkg, "/test/docs")
+}
 
 // run is one run of all tests.
 type run struct {
@@ -108,14 +111,26 @@ func (r *run) all(ctx context.Context, packages []string) {
 	if r.beside != "" {
 		group.Go(func() { r.background(ctx, strings.Fields(r.beside)) })
 	}
-	isProgram := func(p string) bool { return strings.HasSuffix(p, "/"+program) }
-	if slices.ContainsFunc(packages, isProgram) {
-		group.Go(func() { r.test(ctx, "CGO_ENABLED=0", "-timeout=60m", "./"+program) })
+	whole, rest := split(packages, runsProgram)
+	if len(whole) > 0 {
+		group.Go(func() { r.test(ctx, "CGO_ENABLED=0", append([]string{"-timeout=60m"}, whole...)...) })
 	}
-	if rest := slices.DeleteFunc(packages, isProgram); len(rest) > 0 {
+	if len(rest) > 0 {
 		group.Go(func() { r.testForRaces(ctx, rest) })
 	}
 	group.Wait()
+}
+
+// split returns the packages that match, and the others.
+func split(packages []string, match func(string) bool) (matching, others []string) {
+	for _, p := range packages {
+		if match(p) {
+			matching = append(matching, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	return matching, others
 }
 
 // testForRaces compiles packages with the race detector and then tests them.

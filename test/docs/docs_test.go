@@ -1,0 +1,252 @@
+package docs
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/drover-dev/drover/test/docs/page"
+)
+
+// ownHome lists the pages that start a plane themselves. They get an empty home directory.
+func ownHome() []string {
+	return []string{"README.md"}
+}
+
+// needsRoot lists the pages that use local machines.
+func needsRoot() []string {
+	return []string{"README.md"}
+}
+
+// pending lists the pages that are not executed yet, or the beginnings of their names.
+func pending() []string {
+	return []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "docs/"}
+}
+
+// TestPagesOnASharedPlane executes the pages that need some plane.
+func TestPagesOnASharedPlane(t *testing.T) {
+	t.Parallel()
+	isPending := func(name string) bool {
+		return slices.ContainsFunc(pending(), func(p string) bool { return strings.HasPrefix(name, p) })
+	}
+	shared := slices.DeleteFunc(pages(t), func(name string) bool { return slices.Contains(ownHome(), name) || isPending(name) })
+	if len(shared) == 0 {
+		t.Skip("all pages start a plane themselves")
+	}
+	h := newHome(t)
+	h.start(t)
+	registry := h.registry(t)
+	for _, name := range shared {
+		blocks := parse(t, name)
+		if len(blocks) == 0 {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			(&reader{home: h, session: h.session(t), registry: registry}).read(t, blocks)
+			h.sweep(t)
+		})
+	}
+}
+
+// TestPagesWithTheirOwnPlane executes the pages that start a plane.
+func TestPagesWithTheirOwnPlane(t *testing.T) {
+	t.Parallel()
+	for _, name := range ownHome() {
+		t.Run(name, func(t *testing.T) {
+			if slices.Contains(needsRoot(), name) && (os.Geteuid() != 0 || testing.Short()) {
+				t.Skip("local machines require root, and a minute")
+			}
+			blocks := parse(t, name)
+			h := newHome(t)
+			(&reader{home: h, session: h.session(t)}).read(t, blocks)
+		})
+	}
+}
+
+// pages returns all pages that readers follow. Pages of the command line are generated, and those of
+// decisions are history.
+func pages(t *testing.T) []string {
+	t.Helper()
+	out := []string{"README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"}
+	root := os.DirFS(repository)
+	err := fs.WalkDir(root, "docs", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case path == "docs/cli" || path == "docs/design":
+			return fs.SkipDir
+		case strings.HasSuffix(path, ".md"):
+			out = append(out, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func parse(t *testing.T, name string) []page.Block {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(repository, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := page.Parse(string(data))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return blocks
+}
+
+// reader does what one page says.
+type reader struct {
+	*session
+	home *home
+	// registry is the address of the plane's registry, if it is known.
+	registry string
+	// manifest is the last complete one of the page.
+	manifest map[string]any
+}
+
+// read executes blocks in order, until one fails.
+func (r *reader) read(t *testing.T, blocks []page.Block) {
+	for i, b := range blocks {
+		ok := t.Run(fmt.Sprintf("line_%d", b.Line), func(t *testing.T) {
+			if b.Directive.Name == page.Skip {
+				t.Skip(b.Directive.Argument)
+			}
+			r.execute(t, b, blocks[i+1:])
+		})
+		if !ok {
+			return
+		}
+	}
+}
+
+// execute treats a block as its language and its comment say.
+func (r *reader) execute(t *testing.T, b page.Block, later []page.Block) {
+	if r.registry != "" {
+		b.Text = strings.ReplaceAll(b.Text, "127.0.0.1:5000", r.registry)
+	}
+	switch {
+	case b.Directive.Name == page.File:
+		r.write(t, b, later)
+	case b.Directive.Name == page.Merge:
+		r.merge(t, b)
+	case b.Language == "console":
+		r.console(t, b)
+	case b.Language == "sh":
+		r.command(t, page.Command{Text: b.Text}, 0)
+	case b.Language == "yaml":
+		r.validate(t, b.Text)
+	case !slices.Contains([]string{"text", "ini", "go"}, b.Language):
+		t.Errorf("no test for blocks of language %q", b.Language)
+	case strings.HasPrefix(b.Text, "$ ") || strings.Contains(b.Text, "\n$ "):
+		t.Errorf("the block has commands; its language is console, not %s", b.Language)
+	}
+}
+
+// write saves a block for a command that reads it.
+func (r *reader) write(t *testing.T, b page.Block, later []page.Block) {
+	name := b.Directive.Argument
+	if !slices.ContainsFunc(later, func(l page.Block) bool { return strings.Contains(l.Text, name) }) {
+		t.Errorf("no later block of the page uses %s", name)
+	}
+	file := filepath.Join(r.dir, name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(b.Text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// console runs commands and compares their output with the page, if it shows some.
+func (r *reader) console(t *testing.T, b page.Block) {
+	commands, err := b.Commands()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range commands {
+		code := 0
+		if b.Directive.Name == page.Exit && i == len(commands)-1 {
+			if code, err = strconv.Atoi(b.Directive.Argument); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.command(t, c, code)
+	}
+}
+
+func (r *reader) command(t *testing.T, c page.Command, want int) {
+	t.Helper()
+	output, code, err := r.run(t.Context(), c.Text)
+	output = strings.ReplaceAll(output, r.home.dir, "/root") // Pages show the home of root.
+	if code != want || err != nil {
+		t.Fatalf("%s\nexit code %d instead of %d, error %v:\n%s", c.Text, code, want, err, output)
+	}
+	if len(c.Want) == 0 {
+		return
+	}
+	if err := page.Match(c.Want, output); err != nil {
+		t.Errorf("%s\n%v\nAll of the output:\n%s", c.Text, err, output)
+	}
+}
+
+// validate sends manifests to the plane, which runs all checks and stores nothing.
+func (r *reader) validate(t *testing.T, manifests string) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(manifests), &r.manifest); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(r.state, "manifest.yaml")
+	if err := os.WriteFile(file, []byte(manifests), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := r.home.must(t, "kubectl apply --dry-run=server -f "+file)
+	if !strings.Contains(out, "(server dry run)") {
+		t.Errorf("nothing was validated:\n%s", out)
+	}
+}
+
+// merge puts a part of a manifest into the last one, and validates that.
+func (r *reader) merge(t *testing.T, b page.Block) {
+	part := map[string]any{}
+	if err := yaml.Unmarshal([]byte(b.Text), &part); err != nil {
+		t.Fatal(err)
+	}
+	field, ok := r.manifest[b.Directive.Argument].(map[string]any)
+	if !ok {
+		t.Fatalf("the page has no manifest with %q before", b.Directive.Argument)
+	}
+	whole := map[string]any{}
+	for key, value := range r.manifest {
+		whole[key] = value
+	}
+	whole[b.Directive.Argument] = merged(field, part)
+	text, err := yaml.Marshal(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := r.manifest
+	r.validate(t, string(text))
+	r.manifest = last
+}
+
+func merged(maps ...map[string]any) map[string]any {
+	out := map[string]any{}
+	for _, m := range maps {
+		for key, value := range m {
+			out[key] = value
+		}
+	}
+	return out
+}
