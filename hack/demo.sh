@@ -250,8 +250,7 @@ inspect() {
 	  drover delete cluster -f mgmt.yaml                       # requires that it has no workload clusters
 
 	Service drover-metrics in namespace drover-system serves metrics; observability/ in the checkout has a dashboard
-	and alerts. To use your own specs, HelmChartProxies and Packages, see docs/guides/clusters.md, addons.md and
-	packages.md.
+	and alerts. To use your own specs, HelmChartProxies and Packages, see docs/guides/use-existing-manifests.md.
 
 	make demo-down removes everything.
 	TXT

@@ -14,7 +14,7 @@ import (
 // TestDocumentedExamplesAreAccepted reads every YAML example of the guide and of the reference: whole objects, and parts of a spec.
 func TestDocumentedExamplesAreAccepted(t *testing.T) {
 	count := 0
-	for _, file := range []string{"guides/addons.md", "reference/helmchartproxy.md", "reference/helmreleaseproxy.md"} {
+	for _, file := range []string{"guides/install-addons.md", "reference/helmchartproxy.md", "reference/helmreleaseproxy.md"} {
 		data, err := os.ReadFile("../../../../docs/" + file)
 		if err != nil {
 			t.Fatal(err)

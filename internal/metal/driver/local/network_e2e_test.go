@@ -205,7 +205,7 @@ func (c *podCluster) testProxyMode() {
 // leftovers is what there is of the agent on a machine.
 const leftovers = "ls /etc/cni/net.d; ip route show proto 79; ip -6 route show proto 79; nft list tables | grep drover-cni || true"
 
-// testReplace removes the network as docs/guides/pod-network.md says, and brings another.
+// testReplace removes the network as docs/guides/set-up-pod-network.md says, and brings another.
 func (c *podCluster) testReplace() {
 	t := c.t
 	machines := []driver.Machine{c.cp, c.worker}
