@@ -2,7 +2,6 @@ package docs
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -71,26 +70,12 @@ func TestPagesWithTheirOwnPlane(t *testing.T) {
 }
 
 // pages returns all pages that readers follow. Pages of the command line are generated, and those of
-// decisions are history.
+// decisions and changes are history.
 func pages(t *testing.T) []string {
 	t.Helper()
-	out := []string{"README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"}
-	root := os.DirFS(repository)
-	err := fs.WalkDir(root, "docs", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case path == "docs/cli" || path == "docs/design":
-			return fs.SkipDir
-		case strings.HasSuffix(path, ".md"):
-			out = append(out, path)
-		}
-		return nil
+	return slices.DeleteFunc(markdown(t), func(name string) bool {
+		return name == "CHANGELOG.md" || strings.HasPrefix(name, "docs/cli/") || strings.HasPrefix(name, "docs/design/")
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
 }
 
 func parse(t *testing.T, name string) []page.Block {
