@@ -89,7 +89,7 @@ func TestUnusualUserdataIsHandledOrRejected(t *testing.T) {
 		{name: "unknown keys of a cloud-config", data: "#cloud-config\nfrobnicate: {deeply: [true]}\nruncmd: [ls]\n"},
 		{name: "broken YAML", data: "#cloud-config\nruncmd: [\n", message: "The bootstrap data is not a valid cloud-config: see line"},
 		{name: "nothing", data: " \n", message: "The bootstrap data is empty"},
-		{name: "what only the machine finds out", data: noCA, message: "there is no /etc/kubernetes/pki/ca.crt in the userdata of a control plane"},
+		{name: "what only the machine finds out", data: noCA, message: "the userdata of the control plane lacks /etc/kubernetes/pki/ca.crt"},
 	}
 	for i, tc := range tests {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: odd(i)}, Data: map[string][]byte{"value": []byte(tc.data)}}

@@ -5,7 +5,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
-// actOnDevice changes the power of a device, or installs it again.
+// actOnDevice changes the power state of a device or reinstalls it.
 func actOnDevice(c *call) (*reply, error) {
 	d, err := c.device()
 	if err != nil {
@@ -51,7 +51,7 @@ func (t transition) apply(d *store.Device, req *api.DeviceAction) {
 	}
 }
 
-// listEvents answers with the events of a device, newest first.
+// listEvents lists the events of a device, newest first.
 func listEvents(c *call) (*reply, error) {
 	d, err := c.device()
 	if err != nil {

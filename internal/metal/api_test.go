@@ -176,7 +176,7 @@ func TestElasticAddresses(t *testing.T) {
 		t.Errorf("free parts (-want +got):\n%s", diff)
 	}
 
-	// A move: taken from one, given to the other.
+	// Moving: unassigned from one device, assigned to the other.
 	w.must(http.StatusNoContent, "DELETE", "/ips/"+a.ID, nil, nil)
 	w.must(http.StatusCreated, "POST", "/devices/"+two.ID+"/ips", assign(two.ID, b.Address), nil)
 	w.eventually("the address has moved", func() bool {

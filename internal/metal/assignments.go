@@ -27,7 +27,7 @@ func listAssignments(c *call) (*reply, error) {
 	return ok(out)
 }
 
-// assignAddress puts an address of a reserved block on a device.
+// assignAddress assigns an address of a reserved block to a device.
 func assignAddress(c *call) (*reply, error) {
 	d, err := c.device()
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *call) assign(tx *store.Tx, d *store.Device, want netip.Prefix) (store.A
 	return a, errors.Join(tx.Blocks().Put(b), tx.Assigned().Put(&store.Assigned{ID: a.ID, DeviceID: d.ID, BlockID: b.ID}))
 }
 
-// blockWith finds the block of a project that an address is part of.
+// blockWith returns the block of a project that contains an address.
 func (c *call) blockWith(tx *store.Tx, project string, want netip.Prefix) (*store.Block, error) {
 	for length := want.Bits(); length >= want.Addr().BitLen()-8; length-- {
 		first := netip.PrefixFrom(want.Addr(), length).Masked().Addr()
@@ -89,8 +89,7 @@ func (c *call) blockWith(tx *store.Tx, project string, want netip.Prefix) (*stor
 	return nil, request.Unprocessable(want.Addr().String() + " is not part of an address block of this project")
 }
 
-// ipObject is what an id under /ips stands for: a block, or one address of
-// it that is assigned.
+// ipObject is the object behind an ID below /ips: a block, or one assigned address of a block.
 type ipObject struct {
 	block *store.Block
 	use   *store.Use
@@ -171,7 +170,7 @@ func updateBlock(c *call) (*reply, error) {
 	return ok(c.link().block(o.block))
 }
 
-// deleteIP takes an address from its device, or gives a whole block back.
+// deleteIP unassigns an address from its device or releases a whole block.
 func deleteIP(c *call) (*reply, error) {
 	o, err := c.viewIP()
 	if err != nil {
@@ -219,7 +218,7 @@ func (c *call) release(o ipObject) error {
 	})
 }
 
-// availableAddresses lists the parts of a block that are free, by size.
+// availableAddresses lists the free parts of a block, by size.
 func availableAddresses(c *call) (*reply, error) {
 	o, err := c.viewIP()
 	if err != nil {

@@ -17,7 +17,7 @@ func baseOf(ctx context.Context) string {
 	return base
 }
 
-// linker makes the paths of objects, under the base that the client uses.
+// linker builds the paths of objects below the base that the client uses.
 type linker string
 
 func (l linker) to(kind, id string) string { return string(l) + "/" + kind + "/" + id }

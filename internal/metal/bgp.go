@@ -11,7 +11,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
-// The other end of every session, as it was.
+// The peer of every session, with the values of the original API.
 const peerAS = 65530
 
 var peerIPs = map[int][]string{
@@ -36,7 +36,7 @@ func getBGPConfig(c *call) (*reply, error) {
 	return ok(c.link().bgpConfig(cfg))
 }
 
-// bgpConfig is nil for a project that never enabled BGP.
+// bgpConfig returns the BGP configuration of a project, or nil if BGP was never enabled.
 func (s *Server) bgpConfig(project string) (*store.BGPConfig, error) {
 	var cfg *store.BGPConfig
 	err := s.store.View(func(tx *store.Tx) (err error) {
@@ -49,7 +49,7 @@ func (s *Server) bgpConfig(project string) (*store.BGPConfig, error) {
 	return cfg, err
 }
 
-// enableBGP records how a project speaks BGP. Doing it again changes it.
+// enableBGP stores the BGP configuration of a project, replacing an earlier one.
 func enableBGP(c *call) (*reply, error) {
 	p, err := c.project()
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *call) sessionPage(q store.Query) (*reply, error) {
 	return ok(out)
 }
 
-// createSession records a session of a device; there is one per family.
+// createSession creates a BGP session of a device; a device has one per address family.
 func createSession(c *call) (*reply, error) {
 	d, err := c.device()
 	if err != nil {
@@ -233,7 +233,7 @@ func listNeighbors(c *call) (*reply, error) {
 	return ok(api.BGPNeighbors{BGPNeighbors: neighbors})
 }
 
-// neighbors are the peers that a device is told to speak to.
+// neighbors returns the BGP peers of a device.
 func (s *Server) neighbors(d *store.Device) ([]api.BGPNeighbor, error) {
 	cfg, err := s.bgpConfig(d.ProjectID)
 	if err != nil || cfg == nil {
@@ -251,8 +251,8 @@ func (s *Server) neighbors(d *store.Device) ([]api.BGPNeighbor, error) {
 	return out, err
 }
 
-// neighbor describes the peers of one family; sessions run over the private
-// IPv4 address, or the IPv6 address.
+// neighbor describes the peers of one address family. Sessions use the private IPv4 address or the
+// IPv6 address.
 func neighbor(d *store.Device, cfg *store.BGPConfig, number int) api.BGPNeighbor {
 	n := api.BGPNeighbor{
 		AddressFamily: number, CustomerAS: cfg.ASN, MD5Enabled: cfg.MD5 != "", Multihop: true, PeerAS: peerAS, PeerIPs: peerIPs[number],

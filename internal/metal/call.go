@@ -11,27 +11,27 @@ import (
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
-// call is one request of an authenticated client.
+// call is a request of an authenticated client.
 type call struct {
 	*Server
 	r   *http.Request
 	who identity
-	// base is the path prefix by which the client reaches us.
+	// base is the path prefix that the client uses.
 	base string
 }
 
-// identity is whom a token stands for: one project, or everybody.
+// identity is what a token grants access to: one project, or all of them.
 type identity struct {
 	project string
 	admin   bool
 }
 
-// mayUse tells whether the caller may see a project.
+// mayUse reports whether the caller may access a project.
 func (i identity) mayUse(project string) bool {
 	return i.admin || i.project == project && project != ""
 }
 
-// identify finds out who calls.
+// identify authenticates the caller.
 func (s *Server) identify(r *http.Request) (identity, error) {
 	token := r.Header.Get("X-Auth-Token")
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && token == "" {
@@ -60,10 +60,10 @@ func hashToken(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// decode reads the body into v. A body may be missing.
+// decode reads the request body, if there is one, into v.
 func (c *call) decode(v any) error { return request.Decode(c.r.Body, v) }
 
-// project returns the project that the path names, if the caller may use it.
+// project returns the project named by the path if the caller may access it.
 func (c *call) project() (*store.Project, error) {
 	id := strings.ToLower(c.r.PathValue("project"))
 	if !c.who.mayUse(id) {
@@ -77,8 +77,8 @@ func (c *call) project() (*store.Project, error) {
 	return p, notFound(err)
 }
 
-// device returns the device that the path names, if the caller may see it.
-// Devices of others look as if they did not exist.
+// device returns the device named by the path if the caller may access it. Devices of other
+// projects are reported as not found.
 func (c *call) device() (*store.Device, error) {
 	id := strings.ToLower(c.r.PathValue("device"))
 	var d *store.Device
@@ -98,7 +98,7 @@ func (c *call) device() (*store.Device, error) {
 	return d, nil
 }
 
-// vanished answers for a device that disappeared when it failed to provision.
+// vanished returns the response for a device that was removed after failing to provision.
 func (c *call) vanished(tx *store.Tx, id string) error {
 	g, err := tx.Gone().Get(id)
 	if err != nil {
@@ -110,7 +110,7 @@ func (c *call) vanished(tx *store.Tx, id string) error {
 	return errNotFound
 }
 
-// notFound turns the store's word for it into the API's.
+// notFound translates the store's not-found error into that of the API.
 func notFound(err error) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return errNotFound

@@ -20,8 +20,8 @@ const (
 	retryLast  = 30 * time.Second
 )
 
-// controller makes the driver do what the store says, one device at a time
-// each, several devices side by side.
+// controller drives the driver toward the recorded state. It works on several devices concurrently,
+// and on each device one step at a time.
 type controller struct {
 	*Server
 	workers int
@@ -35,11 +35,11 @@ func newController(s *Server, workers int) *controller {
 	return &controller{Server: s, workers: workers, queue: workqueue.NewTypedRateLimitingQueue(limiter), cancel: func() {}}
 }
 
-// start takes up all devices, and all machines that no device stands for.
+// start enqueues all devices, and all machines of the driver that have no device.
 func (c *controller) start(ctx context.Context) error {
 	known, err := c.driver.Known(ctx)
 	if err != nil {
-		return fmt.Errorf("asking the driver for its machines: %w", err)
+		return fmt.Errorf("listing the driver's machines: %w", err)
 	}
 	for _, id := range append(c.store.Devices().All(store.Query{}), known...) {
 		c.queue.Add(id)
@@ -61,7 +61,7 @@ func (c *controller) stop() {
 	c.running.Wait()
 }
 
-// wake has a device looked at soon.
+// wake enqueues a device for reconciliation.
 func (c *controller) wake(id string) { c.queue.Add(id) }
 
 func (c *controller) next(ctx context.Context) bool {
@@ -85,7 +85,7 @@ func (c *controller) next(ctx context.Context) bool {
 	return true
 }
 
-// reconcile does the next step for a device.
+// reconcile performs the next step for a device.
 func (c *controller) reconcile(ctx context.Context, id string) (time.Duration, error) {
 	d, userdata, keys, err := c.load(id)
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *controller) reconcile(ctx context.Context, id string) (time.Duration, e
 	}
 }
 
-// load reads what a driver needs to know; the device is nil if there is none.
+// load reads what the driver needs to know about a device, which is nil if it does not exist.
 func (c *controller) load(id string) (d *store.Device, userdata []byte, keys []string, err error) {
 	err = c.store.View(func(tx *store.Tx) error {
 		d, err = tx.Devices().Get(id)
@@ -135,7 +135,7 @@ func (c *controller) ensure(ctx context.Context, d *store.Device, m driver.Machi
 		c.Report(d.ID, driver.Event{Phase: driver.Provisioning, Type: stepName(1)})
 	}
 	if err := c.driver.Ensure(ctx, m, power); err != nil {
-		return fmt.Errorf("asking the driver for device %q: %w", d.ID, err)
+		return fmt.Errorf("provisioning device %q: %w", d.ID, err)
 	}
 	if err := c.driver.SetAddresses(ctx, d.ID, elastic(d)); err != nil {
 		return fmt.Errorf("setting the elastic addresses of device %q: %w", d.ID, err)
@@ -160,8 +160,7 @@ func (c *controller) reinstall(ctx context.Context, m driver.Machine) error {
 	})
 }
 
-// remove has the driver remove the machine, and only then forgets the device
-// and gives its addresses to others.
+// remove removes the machine. Only then does it delete the device and release its addresses.
 func (c *controller) remove(ctx context.Context, id string) error {
 	if err := c.driver.Remove(ctx, id); err != nil {
 		return fmt.Errorf("removing device %q: %w", id, err)
@@ -184,8 +183,8 @@ func (c *controller) terminate(id string) error {
 	return c.change(id, func(tx *store.Tx, d *store.Device) error { return c.markDeleted(tx, d) })
 }
 
-// fail carries out a failure of provisioning that was asked for. A reserved
-// device stays, a device on demand vanishes.
+// fail applies an injected provisioning failure. A reserved device is kept, an on-demand device is
+// removed.
 func (c *controller) fail(id string) error {
 	defer c.wake(id)
 	return c.change(id, func(tx *store.Tx, d *store.Device) error {
@@ -202,7 +201,7 @@ func (c *controller) fail(id string) error {
 	})
 }
 
-// trouble records why the driver does not do what is wanted, once per reason.
+// trouble records the driver's error on the device, once per distinct error.
 func (c *controller) trouble(id string, reason error) {
 	err := c.change(id, func(tx *store.Tx, d *store.Device) error {
 		if d.Trouble == reason.Error() {
@@ -212,20 +211,20 @@ func (c *controller) trouble(id string, reason error) {
 		return c.addEvents(tx, d, []store.Event{{Type: "driver.error", Body: d.Trouble, Time: c.now()}})
 	})
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		c.log.Error("recording trouble failed", "device", id, "error", err)
+		c.log.Error("recording the driver's error failed", "device", id, "error", err)
 	}
 }
 
-// errUnchanged says that there is nothing to write.
+// errUnchanged means that there is nothing to write.
 var errUnchanged = errors.New("unchanged")
 
-// change reads a device, lets fn change it, and makes that durable.
+// change reads a device, applies fn and stores the result.
 func (s *Server) change(id string, fn func(*store.Tx, *store.Device) error) error {
 	defer s.store.Lock(id)()
 	return s.changeLocked(id, fn)
 }
 
-// changeLocked is change for those who hold the device's lock.
+// changeLocked is change for callers that hold the device's lock.
 func (s *Server) changeLocked(id string, fn func(*store.Tx, *store.Device) error) error {
 	err := s.store.Update(func(tx *store.Tx) error {
 		d, err := tx.Devices().Get(id)
@@ -244,8 +243,7 @@ func (s *Server) changeLocked(id string, fn func(*store.Tx, *store.Device) error
 	return err
 }
 
-// Report records what the driver says about a machine. It makes Server a
-// driver.Sink.
+// Report records a driver's report about a machine. It makes Server a driver.Sink.
 func (s *Server) Report(id string, e driver.Event) {
 	if e.Time.IsZero() {
 		e.Time = s.now()
@@ -259,8 +257,7 @@ func (s *Server) Report(id string, e driver.Event) {
 	}
 }
 
-// record applies a report. Most repeat what is known, so it looks before it
-// writes.
+// record applies a report. Most reports repeat known facts, so it reads before it writes.
 func (s *Server) record(id string, e driver.Event) error {
 	defer s.store.Lock(id)()
 	var news bool

@@ -20,8 +20,8 @@ import (
 	"github.com/drover-dev/drover/internal/metal/request"
 )
 
-// homeVariable makes the test binary a metal that serves the home it names,
-// so that tests can kill one.
+// homeVariable makes the test binary serve the home that it names, so that tests can kill a metal
+// service.
 const homeVariable = "METAL_TEST_HOME"
 
 func TestMain(m *testing.M) {
@@ -41,7 +41,7 @@ func serveForever(home Home) {
 	select {}
 }
 
-// child is a metal in a process of its own.
+// child is a metal service in a separate process.
 type child struct {
 	cmd *exec.Cmd
 	url string
@@ -70,9 +70,8 @@ func startChild(t *testing.T, home Home) *child {
 	return &child{cmd: cmd, url: strings.TrimSpace(line)}
 }
 
-// TestKilledMetalKeepsAcknowledgedWrites kills a metal in the middle of many
-// writes: what it answered is there afterwards, what it did not answer is
-// there once or not at all, and every device ends up active or gone.
+// TestKilledMetalKeepsAcknowledgedWrites kills the service during many writes. Acknowledged writes
+// must survive, others must exist once or not at all, and every device must end up active or gone.
 func TestKilledMetalKeepsAcknowledgedWrites(t *testing.T) {
 	home := Home{Dir: t.TempDir()}
 	for round := range 3 {
@@ -117,8 +116,8 @@ func TestKilledMetalKeepsAcknowledgedWrites(t *testing.T) {
 	}
 }
 
-// hammer creates and deletes devices until some were answered, kills the
-// child, and returns what was answered.
+// hammer creates and deletes devices until some requests succeeded, kills the child, and returns
+// the successful ones.
 func hammer(t *testing.T, home Home, c *child, round int) (answered, deleted map[string]bool) {
 	t.Helper()
 	admin, err := home.AdminToken()
@@ -180,8 +179,7 @@ func tryCreate(url, token, project, host string) (string, error) {
 	return d.ID, nil
 }
 
-// tryDelete tells whether the device may be gone: also when the answer was
-// lost.
+// tryDelete reports whether the device may be gone, also if the response was lost.
 func tryDelete(url, token, id string) bool {
 	req, err := http.NewRequest(http.MethodDelete, url+"/devices/"+id+"?force_delete=true", http.NoBody)
 	if err != nil {
@@ -207,8 +205,8 @@ func TestRestartResumesProvisioning(t *testing.T) {
 	w.must(http.StatusNoContent, "DELETE", "/devices/"+removed.ID+"?force_delete=true", nil, nil)
 	w.close()
 
-	// The next process finds one machine that it knows, one whose device is
-	// to go, one that nobody knows, and misses one.
+	// The next process finds a known machine, one whose device is being deleted, an unknown one,
+	// and misses one.
 	second := newFake()
 	second.machines[kept.ID] = driver.Machine{ID: kept.ID}
 	second.machines[removed.ID] = driver.Machine{ID: removed.ID}

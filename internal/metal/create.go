@@ -17,7 +17,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
-// createDevice records a device and answers; the driver is asked afterwards.
+// createDevice records a device and responds. The driver acts later.
 func createDevice(c *call) (*reply, error) {
 	p, err := c.project()
 	if err != nil {
@@ -39,7 +39,7 @@ func createDevice(c *call) (*reply, error) {
 	return created(c.link().device(d, req.Userdata))
 }
 
-// place makes the device durable, with all that it holds, or nothing.
+// place stores the device together with everything it claims, or nothing.
 func (c *call) place(p *store.Project, o request.Order, req *api.DeviceCreate) (*store.Device, error) {
 	d := newDevice(p, o, req, c.now())
 	if err := c.strikeDevice(d, o); err != nil {
@@ -78,7 +78,7 @@ func newDevice(p *store.Project, o request.Order, req *api.DeviceCreate, now tim
 	return d
 }
 
-// strikeDevice applies the faults that were asked for to a new device.
+// strikeDevice applies injected faults to a new device.
 func (c *call) strikeDevice(d *store.Device, o request.Order) error {
 	if _, hit := c.faults.StrikeDevice(d.ProjectID, fault.NoCapacity, d.Hostname); hit {
 		return o.Full()
@@ -92,7 +92,7 @@ func (c *call) strikeDevice(d *store.Device, o request.Order) error {
 	return nil
 }
 
-// chooseKeys attaches the keys that were named, or all there are.
+// chooseKeys attaches the requested keys, or all keys of the project.
 func (c *call) chooseKeys(tx *store.Tx, d *store.Device, req *api.DeviceCreate) error {
 	for _, k := range req.SSHKeys {
 		key := c.newSSHKey(d.ProjectID, k)
@@ -121,7 +121,7 @@ func (c *call) chooseKeys(tx *store.Tx, d *store.Device, req *api.DeviceCreate) 
 	return err
 }
 
-// addressDevice gives the device its management addresses.
+// addressDevice assigns the management addresses of a device.
 func (c *call) addressDevice(tx *store.Tx, d *store.Device, req *api.DeviceCreate) error {
 	n := c.networks
 	for _, kind := range []struct {
@@ -153,8 +153,8 @@ func (c *call) addressDevice(tx *store.Tx, d *store.Device, req *api.DeviceCreat
 	return nil
 }
 
-// wantsAddress tells whether a request asks for a kind of address; one that
-// names none wants all.
+// wantsAddress reports whether a request includes a type of address. A request that names no type
+// includes all.
 func wantsAddress(wanted []api.DeviceIPRequest, sample netip.Addr, public bool) bool {
 	family := 4
 	if sample.Is6() {
@@ -165,8 +165,8 @@ func wantsAddress(wanted []api.DeviceIPRequest, sample netip.Addr, public bool) 
 	})
 }
 
-// managementBlock takes addresses for a device: two of its own, with the
-// first as the gateway, or one in the network that all share.
+// managementBlock allocates addresses for a device: two of its own, the first of which is the
+// gateway, or one in the shared network.
 func (c *call) managementBlock(tx *store.Tx, d *store.Device, from netip.Prefix) (*store.Block, error) {
 	count := 2
 	if c.networks.Flat {
@@ -191,8 +191,8 @@ func (c *call) managementBlock(tx *store.Tx, d *store.Device, from netip.Prefix)
 	return b, nil
 }
 
-// pool is where addresses of a prefix are taken from: in a network that all
-// share, the first two are the network's own and its gateway's.
+// pool returns the pool for the addresses of a prefix. In a shared network, the first two addresses
+// are reserved for the network and its gateway.
 func (s *Server) pool(prefix netip.Prefix) store.Pool {
 	if s.networks.Flat {
 		return store.Pool{Prefix: prefix, Reserve: 2}
@@ -200,12 +200,12 @@ func (s *Server) pool(prefix netip.Prefix) store.Pool {
 	return store.Pool{Prefix: prefix}
 }
 
-// blockOf is the prefix of count addresses, a power of two, from first on.
+// blockOf returns the prefix of count addresses, a power of two, starting at first.
 func blockOf(first netip.Addr, count int) netip.Prefix {
 	return netip.PrefixFrom(first, first.BitLen()-bits.Len(uint(count))+1)
 }
 
-// lastOf is the last address of a block of one or two.
+// lastOf returns the last address of a block of one or two addresses.
 func lastOf(p netip.Prefix) netip.Addr {
 	if p.IsSingleIP() {
 		return p.Addr()

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
-// listDevices answers with one page of the devices of a project.
+// listDevices lists one page of the devices of a project.
 func listDevices(c *call) (*reply, error) {
 	p, err := c.project()
 	if err != nil {
@@ -21,7 +21,7 @@ func listDevices(c *call) (*reply, error) {
 	return c.devicePage(p.ID)
 }
 
-// listAllDevices is Drover's own: all devices that the caller may see.
+// listAllDevices lists all devices that the caller may access. It is an extension of the API.
 func listAllDevices(c *call) (*reply, error) { return c.devicePage(c.who.project) }
 
 func (c *call) devicePage(project string) (*reply, error) {
@@ -38,7 +38,7 @@ func (c *call) devicePage(project string) (*reply, error) {
 		for _, id := range ids {
 			d, err := tx.Devices().Get(id)
 			if errors.Is(err, store.ErrNotFound) {
-				continue // Gone since the index was asked.
+				continue // Deleted since the index was read.
 			}
 			if err != nil {
 				return err
@@ -57,7 +57,7 @@ func (c *call) devicePage(project string) (*reply, error) {
 	return ok(out)
 }
 
-// deviceQuery turns the filters of a request into a query of the index.
+// deviceQuery translates the filters of a request into an index query.
 func deviceQuery(v url.Values) store.Query {
 	q := store.Query{Search: v.Get("search")}
 	for _, key := range []string{"hostname", "metro", "facility", "plan", "reserved"} {
@@ -89,7 +89,7 @@ func getDevice(c *call) (*reply, error) {
 	return ok(c.withUserdata(d))
 }
 
-// withUserdata renders a device in full.
+// withUserdata renders a device including its userdata.
 func (c *call) withUserdata(d *store.Device) api.Device {
 	var userdata []byte
 	_ = c.store.View(func(tx *store.Tx) error {
@@ -142,15 +142,15 @@ func applyUpdate(d *store.Device, req *api.DeviceUpdate) {
 	}
 }
 
-// set overwrites what was given.
+// set overwrites a field if the request has a value for it.
 func set[T any](field, value *T) {
 	if value != nil {
 		*field = *value
 	}
 }
 
-// deleteDevice records that the device has to go; its addresses stay its own
-// until the driver has removed the machine.
+// deleteDevice records that the device is to be deleted. It keeps its addresses until the driver
+// has removed the machine.
 func deleteDevice(c *call) (*reply, error) {
 	d, err := c.device()
 	if err != nil {
@@ -173,7 +173,7 @@ func deleteDevice(c *call) (*reply, error) {
 	return noContent()
 }
 
-// forced reads force_delete, which clients send in the query or in the body.
+// forced reports whether force_delete is set in the query or in the body; clients use both.
 func (c *call) forced() (bool, error) {
 	if c.r.URL.Query().Get("force_delete") == "true" {
 		return true, nil

@@ -1,8 +1,7 @@
-// Package metal serves the Packet HTTP API in front of machines that a driver
-// makes. It owns what is wanted of devices, addresses, keys and reservations,
-// keeps that durable before it answers, and sees to it that the driver does
-// it. It never touches a machine itself, and knows nothing of Kubernetes.
-// Start with Open; follow a device from create.go to controller.go.
+// Package metal serves the Packet HTTP API for machines that a driver provides. It owns the desired
+// state of devices, addresses, keys and reservations, stores it before it responds, and makes the
+// driver reach it. It never touches a machine itself and knows nothing about Kubernetes. Start with
+// Open; follow a device from create.go to controller.go.
 //
 //	POST /projects/{id}/devices
 //	  │ recorded, then answered

@@ -11,10 +11,10 @@ import (
 	"github.com/drover-dev/drover/internal/metal/api"
 )
 
-// ec2Root lists what there is in the style of EC2.
+// ec2Root lists the top-level items of EC2-style metadata.
 func (g *guest) ec2Root() { g.text("meta-data\nuser-data\n") }
 
-// ec2 answers for one item, or lists the items below a path.
+// ec2 returns one item, or lists the items below a path.
 func (g *guest) ec2() {
 	items := g.ec2Items()
 	path := strings.Trim(g.r.PathValue("item"), "/")
@@ -35,7 +35,7 @@ func (g *guest) text(s string) {
 	_, _ = io.WriteString(g.w, s) //nolint:gosec // Plain text by its content type, for the machine itself.
 }
 
-// below are the names directly under a path.
+// below returns the names directly below a path.
 func below(items map[string]string, path string) []string {
 	names := map[string]bool{}
 	for item := range items {

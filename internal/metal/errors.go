@@ -6,7 +6,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/request"
 )
 
-// Refusals whose words clients know.
+// Errors whose text clients depend on.
 var (
 	errNotFound  = &request.Error{Status: http.StatusNotFound, Messages: []string{"Not found"}}
 	errDenied    = &request.Error{Status: http.StatusForbidden, Messages: []string{"Access denied for the current authentication token"}}

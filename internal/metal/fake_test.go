@@ -9,7 +9,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/driver"
 )
 
-// fakeDriver records what it is asked for and reports what tests tell it.
+// fakeDriver records calls and sends the reports that tests specify.
 type fakeDriver struct {
 	mu       sync.Mutex
 	sink     driver.Sink

@@ -18,13 +18,13 @@ func (w *world) fault(f map[string]any) {
 	w.must(http.StatusCreated, "POST", "/drover/v1/projects/"+w.project+"/faults", f, nil)
 }
 
-// answer is the head of an answer.
+// answer is the head of a response.
 type answer struct {
 	StatusCode int
 	Header     http.Header
 }
 
-// raw makes a request and returns the answer as it came.
+// raw sends a request and returns the unmodified response.
 func (w *world) raw(ctx context.Context, method, path, body string) (answer, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, w.http.URL+path, strings.NewReader(body))
 	if err != nil {

@@ -16,12 +16,12 @@ import (
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
-// nextAvailable asks for any free reservation that fits.
+// nextAvailable requests any free reservation that matches.
 const nextAvailable = "next-available"
 
-// claimHardware gives the device the reservation it asked for: one of those
-// named, or the next that is free. A reservation is taken in the same
-// transaction that records the device, so two devices never share one.
+// claimHardware gives the device a hardware reservation: one of those it names, or the next free
+// one. The reservation is claimed in the transaction that records the device, so two devices never
+// share one.
 func (c *call) claimHardware(tx *store.Tx, d *store.Device, req *api.DeviceCreate) error {
 	if len(req.HardwareReservationID) == 0 {
 		return nil
@@ -70,8 +70,7 @@ func nextHardware(tx *store.Tx, d *store.Device) (*store.Hardware, error) {
 	return slices.MinFunc(free, func(a, b *store.Hardware) int { return cmp.Compare(a.Seq, b.Seq) }), nil
 }
 
-// fits tells whether a reservation is what the device wants, where it wants
-// it.
+// fits reports whether a reservation has the plan and the location that the device requires.
 func fits(h *store.Hardware, d *store.Device) bool {
 	return h.Plan == d.Plan && (d.Metro == "" || d.Metro == h.Metro)
 }
@@ -127,7 +126,7 @@ func getHardware(c *call) (*reply, error) {
 	return ok(c.link().hardware(h))
 }
 
-// createHardware is Drover's own: it sets a machine aside for a project.
+// createHardware reserves a machine for a project. It is an extension of the API.
 func createHardware(c *call) (*reply, error) {
 	p, err := c.project()
 	if err != nil {
@@ -194,7 +193,7 @@ func (l linker) hardware(h *store.Hardware) api.HardwareReservation {
 	return out
 }
 
-// placed checks a plan and a place as for a device.
+// placed validates a plan and a location as for a device.
 func placed(plan, metro, facilityCode string) (request.Order, error) {
 	req := api.DeviceCreate{Plan: plan, OperatingSystem: catalog.OperatingSystems()[0].Slug}
 	if metro != "" {

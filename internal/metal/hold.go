@@ -15,16 +15,16 @@ import (
 	"github.com/drover-dev/drover/internal/base/process"
 )
 
-// LockFile is locked by whoever starts, stops or removes metal.
+// LockFile is locked by commands that start, stop or remove the metal service.
 func (h Home) LockFile() string { return h.path("lock") }
 
-// servingFile is locked by metal for as long as it lives, and names it.
+// servingFile is locked by the metal service while it runs, and contains its process ID.
 func (h Home) servingFile() string { return h.path("serving") }
 
-// Hold takes the home for the metal that this process is to be.
+// Hold locks the home for the metal service that runs in this process.
 func (h Home) Hold() (release func(), err error) {
 	if err := os.MkdirAll(h.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("home %q cannot be made: %w: choose another --home or fix the permissions", h.Dir, err)
+		return nil, fmt.Errorf("creating home %q: %w: choose another --home or fix the permissions", h.Dir, err)
 	}
 	f, err := filelock.Try(h.servingFile())
 	if errors.Is(err, filelock.ErrHeld) {
@@ -53,11 +53,11 @@ func writeHolder(f *os.File) error {
 	return err
 }
 
-// Held tells whether a metal has the home, also one that does not serve yet.
+// Held reports whether a metal service holds the home, including one that does not serve yet.
 func (h Home) Held() bool { return filelock.Held(h.servingFile()) }
 
-// Holder is the metal that has the home; the zero Process if it has not yet
-// said who it is.
+// Holder returns the metal service that holds the home, or the zero Process if it has not recorded
+// its ID yet.
 func (h Home) Holder() process.Process {
 	var p process.Process
 	data, err := os.ReadFile(h.servingFile())
@@ -67,7 +67,7 @@ func (h Home) Holder() process.Process {
 	return p
 }
 
-// LastDriver is the driver whose machines the home may have, empty for none.
+// LastDriver returns the driver whose machines the home may contain, or "".
 func (h Home) LastDriver() string {
 	if e, err := h.ReadEndpoint(); err == nil && e.Driver != "" {
 		return e.Driver
@@ -79,17 +79,17 @@ func (h Home) LastDriver() string {
 	return strings.TrimPrefix(filepath.Base(dirs[0]), filepath.Base(h.driverDir("")))
 }
 
-// Remove removes a home that has no machines. What is not ours in the directory
-// stays. It can be repeated. Whoever calls it holds both locks.
+// Remove removes a home without machines and keeps foreign files in the directory. It can be
+// repeated. The caller holds both locks.
 func (h Home) Remove() error {
 	if left, _ := filepath.Glob(h.path("driver-*", "machines", "*")); len(left) > 0 {
-		return fmt.Errorf("home %q still has machines, %q for one: run `drover metal purge` again", h.Dir, left[0])
+		return fmt.Errorf("home %q still has machines, such as %q: run `drover metal purge` again", h.Dir, left[0])
 	}
 	ours, err := filepath.Glob(h.driverDir("*"))
 	if err != nil {
-		return fmt.Errorf("looking for drivers in %q: %w", h.Dir, err)
+		return fmt.Errorf("listing drivers in %q: %w", h.Dir, err)
 	}
-	// The locks go last, so that nobody starts a metal in between.
+	// The locks are removed last, so that no metal service starts in between.
 	ours = append(ours, h.storeFile(), h.path("tokens"), h.path("logs"), h.EndpointFile(), h.servingFile(), h.LockFile())
 	for _, path := range ours {
 		if err := os.RemoveAll(path); err != nil {

@@ -19,10 +19,10 @@ import (
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
-// DefaultProject is the name of the project that every home has.
+// DefaultProject is the name of the project that exists in every home.
 const DefaultProject = "default"
 
-// Home is the directory that holds all state of one metal.
+// Home is the directory that holds all state of one metal service.
 type Home struct {
 	Dir string
 }
@@ -31,25 +31,24 @@ type Home struct {
 // directory.
 func DefaultHome() string { return userdir.Find("DROVER_METAL_HOME", ".drover-metal") }
 
-// Endpoint tells other commands where the API is.
+// Endpoint describes where the API is, for other commands.
 type Endpoint struct {
 	URL string `json:"url"`
-	// AdminToken is the file that holds the token for everything.
+	// AdminToken is the path of the file with the administrator's token.
 	AdminToken string `json:"adminToken"`
 	Driver     string `json:"driver,omitempty"`
-	// Project is the one that every home has, by its id.
+	// Project is the ID of the default project.
 	Project string `json:"project,omitempty"`
-	// Machines is the URL at which machines reach the same API, if they can.
+	// Machines is the URL of the API as seen from machines, if they can reach it.
 	Machines string `json:"machines,omitempty"`
-	// Process is the one that serves, or served last.
+	// Process is the process that serves, or served last.
 	process.Process
 }
 
-// APIURL is what clients of the Packet API are given.
+// APIURL is the URL for clients of the Packet API.
 func (e Endpoint) APIURL() string { return e.URL + versionPrefix }
 
-// MachinesAPIURL is what clients on machines are given. It is good on this host
-// too.
+// MachinesAPIURL is the URL for clients on machines. It works on this host, too.
 func (e Endpoint) MachinesAPIURL() string {
 	if e.Machines == "" {
 		return ""
@@ -57,24 +56,24 @@ func (e Endpoint) MachinesAPIURL() string {
 	return e.Machines + versionPrefix
 }
 
-// ErrNoMetal means that no metal has ever run in a home.
+// ErrNoMetal means that no metal service has run in a home.
 var ErrNoMetal = errors.New("no metal service")
 
-// EndpointFile is where the endpoint is written.
+// EndpointFile returns the path of the endpoint file.
 func (h Home) EndpointFile() string { return h.path("endpoint.json") }
 
-// AdminTokenFile holds the token for everything.
+// AdminTokenFile returns the path of the administrator's token.
 func (h Home) AdminTokenFile() string { return h.path("tokens", "admin") }
 
-// TokenFile holds a token of a project.
+// TokenFile returns the path of a project's token.
 func (h Home) TokenFile(project string) string { return h.path("tokens", "project-"+project) }
 
-// LogFile is where a metal in the background logs.
+// LogFile returns the path of the log of a background service.
 func (h Home) LogFile() string { return h.path("logs", "metal.log") }
 
 func (h Home) storeFile() string { return h.path("store.db") }
 
-// LocalDir is where the driver of local machines keeps everything.
+// LocalDir returns the directory of the driver for local machines.
 func (h Home) LocalDir() string { return h.driverDir("local") }
 
 func (h Home) driverDir(name string) string { return h.path("driver-" + strings.ToLower(name)) }
@@ -92,7 +91,7 @@ func (h Home) prepare() error {
 	return os.Chmod(h.Dir, 0o700)
 }
 
-// ReadEndpoint returns where the metal of this home is, or was last.
+// ReadEndpoint returns the current or last endpoint of the metal service of this home.
 func (h Home) ReadEndpoint() (Endpoint, error) {
 	var e Endpoint
 	data, err := os.ReadFile(h.EndpointFile())
@@ -108,7 +107,7 @@ func (h Home) ReadEndpoint() (Endpoint, error) {
 	return e, nil
 }
 
-// WriteEndpoint records it.
+// WriteEndpoint records the endpoint.
 func (h Home) WriteEndpoint(e Endpoint) error {
 	data, err := json.MarshalIndent(e, "", "  ")
 	if err != nil {
@@ -117,8 +116,8 @@ func (h Home) WriteEndpoint(e Endpoint) error {
 	return atomicfile.Write(h.EndpointFile(), append(data, '\n'), 0o600)
 }
 
-// CheckDriver refuses another driver than the one that the home's devices were
-// made with: it would make them anew as machines of its own kind.
+// CheckDriver rejects a driver other than the one that provisioned the home's devices, since it
+// would provision all of them again.
 func (h Home) CheckDriver(name string) error {
 	e, err := h.ReadEndpoint()
 	if errors.Is(err, ErrNoMetal) {
@@ -133,7 +132,7 @@ func (h Home) CheckDriver(name string) error {
 	return nil
 }
 
-// DriverError means that a home belongs to machines of another kind.
+// DriverError means that a home has machines of another driver.
 type DriverError struct{ Home, Has, Wanted string }
 
 func (e *DriverError) Error() string {
@@ -141,7 +140,7 @@ func (e *DriverError) Error() string {
 		e.Home, e.Has, e.Wanted)
 }
 
-// AdminToken reads the token for everything.
+// AdminToken reads the administrator's token.
 func (h Home) AdminToken() (string, error) { return readToken(h.AdminTokenFile()) }
 
 // Token reads the token of a project.
@@ -155,8 +154,8 @@ func readToken(path string) (string, error) {
 	return strings.TrimSpace(string(data)), nil
 }
 
-// ensureTokens makes the admin token and the default project at first start,
-// and finishes what a first start that was cut short left undone.
+// ensureTokens creates the administrator's token and the default project at first start, and
+// completes an interrupted first start.
 func (s *Server) ensureTokens() error {
 	if err := s.ensureToken(s.home.AdminTokenFile(), ""); err != nil {
 		return err
@@ -168,7 +167,7 @@ func (s *Server) ensureTokens() error {
 	return s.ensureToken(s.home.TokenFile(p.ID), p.ID)
 }
 
-// ensureToken makes a token that is both in the file and in the store.
+// ensureToken creates a token that is both in the file and in the store.
 func (s *Server) ensureToken(file, project string) error {
 	token, err := readToken(file)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -19,8 +19,8 @@ const (
 	blockPending = "pending"
 )
 
-// listBlocks answers with the address blocks of a project: first those that
-// were reserved, then those behind the devices' own addresses.
+// listBlocks lists the address blocks of a project: reserved blocks first, then those of the
+// devices' management addresses.
 func listBlocks(c *call) (*reply, error) {
 	p, err := c.project()
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *call) blockQuery(project string) store.Query {
 	return q
 }
 
-// reserveBlock gives a project addresses that can move between its devices.
+// reserveBlock reserves addresses that can move between the devices of a project.
 func reserveBlock(c *call) (*reply, error) {
 	p, err := c.project()
 	if err != nil {
@@ -114,7 +114,7 @@ func reserveBlock(c *call) (*reply, error) {
 	return created(c.link().block(b))
 }
 
-// newBlock makes a block of a valid request.
+// newBlock allocates the block of a valid request.
 func (c *call) newBlock(p *store.Project, req *api.IPReserve) (*store.Block, error) {
 	place, err := request.BlockOf(req, func(kind string) bool { return c.poolOf(kind).IsValid() })
 	if err != nil {
@@ -133,7 +133,7 @@ func (c *call) newBlock(p *store.Project, req *api.IPReserve) (*store.Block, err
 	return b, nil
 }
 
-// poolOf is the prefix that a type of addresses is taken from.
+// poolOf returns the prefix that addresses of a type are taken from.
 func (s *Server) poolOf(kind string) netip.Prefix {
 	switch kind {
 	case "public_ipv4", "global_ipv4":
@@ -161,7 +161,7 @@ func (c *call) fillBlock(tx *store.Tx, b *store.Block, quantity int) error {
 	return nil
 }
 
-// block renders a block with exactly the fields that strict clients know.
+// block renders a block with exactly the fields that strict clients accept.
 func (l linker) block(b *store.Block) api.IPReservation {
 	out := api.IPReservation{
 		ID: b.ID, Type: b.Type, State: b.State, Tags: nonNil(b.Tags), Assignments: []api.IPAssignment{}, Management: b.Management, Manageable: !b.Management,
@@ -185,7 +185,7 @@ func (l linker) block(b *store.Block) api.IPReservation {
 	return out
 }
 
-// addressOf is the address that a use of a block puts on a device.
+// addressOf returns the address that an assignment of a block puts on a device.
 func addressOf(b *store.Block, u store.Use) store.Address {
 	return store.Address{
 		ID: u.ID, BlockID: b.ID, IP: u.Prefix.Addr(), Prefix: u.Prefix, Gateway: b.Gateway,

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// rateWindow is the time that a rate limit is counted over.
+// rateWindow is the period of a rate limit.
 const rateWindow = time.Minute
 
-// limits counts the calls of each project and tells clients how many are
-// left.
+// limits counts the calls of each project and reports the remaining ones to clients.
 type limits struct {
 	perWindow int
 	now       func() time.Time
@@ -21,7 +20,7 @@ type limits struct {
 	used  map[string]int
 }
 
-// admit counts a call, sets the headers, and tells whether it may go on.
+// admit counts a call, sets the headers, and reports whether the call is within the limit.
 func (l *limits) admit(w http.ResponseWriter, project string) bool {
 	l.mu.Lock()
 	l.roll()

@@ -83,7 +83,7 @@ func facilityCapacity(c *call) (*reply, error) {
 	return c.capacity(codes)
 }
 
-// capacity answers with the level of every plan in every place.
+// capacity lists the capacity level of every plan in every location.
 func (c *call) capacity(codes []string) (*reply, error) {
 	level := api.CapacityLevel{Level: "normal"}
 	if c.outOfCapacity() {
@@ -99,7 +99,7 @@ func (c *call) capacity(codes []string) (*reply, error) {
 	return ok(out)
 }
 
-// outOfCapacity tells whether new devices would be refused.
+// outOfCapacity reports whether new devices would be rejected.
 func (c *call) outOfCapacity() bool {
 	for _, f := range c.faults.List(c.who.project) {
 		if f.Kind == fault.NoCapacity && (f.Count == 0 || f.Struck < f.Count) {
@@ -109,7 +109,7 @@ func (c *call) outOfCapacity() bool {
 	return false
 }
 
-// checkCapacity says for each line whether it could be had.
+// checkCapacity reports for each requested item whether it is available.
 func checkCapacity(c *call) (*reply, error) {
 	var req api.CapacityCheck
 	if err := c.decode(&req); err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
-// cloudName is what instance data calls us; cloud-init knows it.
+// cloudName identifies this platform in instance data; cloud-init knows it.
 const cloudName = "equinixmetal"
 
-// machineOf says what a driver is asked to run for a device.
+// machineOf returns the machine that the driver runs for a device.
 func machineOf(d *store.Device, userdata []byte, keys []string) driver.Machine {
 	plan, _ := catalog.FindPlan(d.Plan)
 	os := systemOf(d.OS)
@@ -31,7 +31,7 @@ func machineOf(d *store.Device, userdata []byte, keys []string) driver.Machine {
 	return m
 }
 
-// elastic are the addresses of a device that can move to another.
+// elastic returns the addresses of a device that can move to other devices.
 func elastic(d *store.Device) []netip.Addr {
 	var out []netip.Addr
 	for _, a := range d.Addresses {
@@ -42,8 +42,8 @@ func elastic(d *store.Device) []netip.Addr {
 	return out
 }
 
-// systemOf describes an operating system, also one that is not in the
-// catalog: the slug says what it is.
+// systemOf describes an operating system. For one that is not in the catalog, it derives the
+// description from the slug.
 func systemOf(slug string) catalog.OS {
 	if os, found := catalog.FindOS(slug); found {
 		return os

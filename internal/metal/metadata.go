@@ -14,7 +14,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
-// metadata is what a machine is told about itself.
+// metadata is the document that the metadata service returns to a machine.
 type metadata struct {
 	ID              string            `json:"id"`
 	Hostname        string            `json:"hostname"`
@@ -80,8 +80,8 @@ type metadataAddress struct {
 	ParentBlock   any    `json:"parent_block"`
 }
 
-// MetadataHandler serves the metadata service. Callers are known by their
-// source address, so it must only be reachable from machines.
+// MetadataHandler serves the metadata service. It identifies callers by their source address, so
+// only machines may be able to reach it.
 func (s *Server) MetadataHandler() http.Handler {
 	mux := http.NewServeMux()
 	serve := func(pattern string, handle func(*guest)) {
@@ -106,7 +106,7 @@ func (s *Server) MetadataHandler() http.Handler {
 	return mux
 }
 
-// guest is a request of a machine.
+// guest is a request from a machine.
 type guest struct {
 	*Server
 	w    http.ResponseWriter
@@ -116,7 +116,7 @@ type guest struct {
 	keys []string
 }
 
-// guest finds the machine that asks, or refuses.
+// guest identifies the machine that sent the request, or rejects it.
 func (s *Server) guest(w http.ResponseWriter, r *http.Request) *guest {
 	g := &guest{Server: s, w: w, r: r}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
@@ -198,13 +198,13 @@ func networkOf(d *store.Device) metadataNetwork {
 	return n
 }
 
-// phoneHome is how a machine says that it has booted.
+// phoneHome records that a machine has booted.
 func (g *guest) phoneHome() {
 	g.Report(g.d.ID, driver.Event{Phase: driver.Running, Percent: 100, Type: stepName(len(provisioningSteps))})
 	g.w.WriteHeader(http.StatusOK)
 }
 
-// userState is how a machine says how its own setup goes.
+// userState records the progress of a machine's own setup.
 func (g *guest) userState() {
 	var state store.UserState
 	if err := request.Decode(g.r.Body, &state); err != nil {

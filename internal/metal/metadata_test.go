@@ -13,7 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/driver"
 )
 
-// ask makes a request to the metadata service from an address.
+// ask sends a request to the metadata service from an address.
 func (w *world) ask(from, method, path, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "http://metadata.packet.net"+path, strings.NewReader(body))
 	r.RemoteAddr = from + ":40000"
@@ -75,7 +75,7 @@ func TestMachineReadsItsMetadata(t *testing.T) {
 		t.Errorf("the list of items is %q", list)
 	}
 	if got := w.ask(publicAddress(w, other.ID), "GET", "/2009-04-04/meta-data/instance-id", "").Body.String(); got != other.ID {
-		t.Errorf("the other machine is told that it is %s", got)
+		t.Errorf("the other machine got the identity %s", got)
 	}
 	if got := w.ask("192.0.2.1", "GET", "/metadata", "").Code; got != http.StatusNotFound {
 		t.Errorf("a stranger is answered %d", got)

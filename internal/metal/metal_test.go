@@ -17,7 +17,7 @@ import (
 // fast makes simulated machines ready in milliseconds.
 const fast = 10000
 
-// world is a metal that serves, with its default project.
+// world is a running server with its default project.
 type world struct {
 	t       testing.TB
 	s       *Server
@@ -69,7 +69,7 @@ func (w *world) close() {
 	w.s = nil
 }
 
-// call makes a request and decodes the answer into out, if there is one.
+// call sends a request and decodes the response into out, if any.
 func (w *world) call(token, method, path string, body, out any) int {
 	w.t.Helper()
 	var payload io.Reader
@@ -119,7 +119,7 @@ func (w *world) must(status int, method, path string, body, out any) {
 	}
 }
 
-// refused makes a request that must fail, and returns the first message.
+// refused sends a request that must fail, and returns the first message.
 func (w *world) refused(status int, method, path string, body any) string {
 	w.t.Helper()
 	var e api.Error
@@ -129,7 +129,7 @@ func (w *world) refused(status int, method, path string, body any) string {
 	return e.Errors[0]
 }
 
-// order is a device that can be ordered.
+// order returns a valid device order.
 func order(hostname string, tags ...string) map[string]any {
 	return map[string]any{"hostname": hostname, "plan": "c3.small.x86", "metro": "da", "operating_system": "ubuntu_22_04", "tags": tags}
 }
@@ -148,7 +148,7 @@ func (w *world) device(id string) api.Device {
 	return d
 }
 
-// reaches waits for a device to be in a state.
+// reaches waits until a device is in a state.
 func (w *world) reaches(id, state string) api.Device {
 	w.t.Helper()
 	var d api.Device
@@ -168,7 +168,7 @@ func (w *world) eventually(what string, done func() bool) {
 	}
 }
 
-// gone waits for a device to be forgotten.
+// gone waits until a device is deleted.
 func (w *world) gone(id string) {
 	w.t.Helper()
 	w.eventually("device "+id+" is gone", func() bool {

@@ -10,11 +10,11 @@ import (
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
-// blockedPage is what a firewall in front of an API says.
+// blockedPage is the response of a firewall in front of an API.
 const blockedPage = `<html><head><title>403 Forbidden</title></head><body><h1>Request blocked</h1><p>Too many requests.</p></body></html>`
 
-// strike finds the fault for a call. Calls of Drover's own are never struck,
-// or a fault could not be removed.
+// strike returns the fault to inject into a call. It skips extensions of the API, since otherwise a
+// fault could not be removed.
 func (c *call) strike() (fault.Fault, bool) {
 	if c.r.Pattern == "" || isOwn(c.r.URL.Path) {
 		return fault.Fault{}, false
@@ -28,8 +28,7 @@ func isOwn(path string) bool {
 	return len(path) > len("/drover/") && path[:len("/drover/")] == "/drover/"
 }
 
-// projectOfCall is the project that a call is about; for the admin that is
-// what the path says.
+// projectOfCall returns the project that a call is about; for the administrator, the path names it.
 func (c *call) projectOfCall() string {
 	if c.who.project != "" {
 		return c.who.project
@@ -47,7 +46,7 @@ func (c *call) projectOfCall() string {
 	return project
 }
 
-// misbehave answers a call wrongly without carrying it out.
+// misbehave responds with a fault instead of executing the call.
 func (s *Server) misbehave(w http.ResponseWriter, r *http.Request, f fault.Fault) {
 	switch f.Kind {
 	case fault.RateLimitHTML:
@@ -65,7 +64,7 @@ func (s *Server) misbehave(w http.ResponseWriter, r *http.Request, f fault.Fault
 	}
 }
 
-// misbehaveAfter spoils the answer to a call that was carried out.
+// misbehaveAfter corrupts the response to an executed call.
 func (s *Server) misbehaveAfter(w http.ResponseWriter, r *http.Request, f fault.Fault, out *reply, err error) {
 	if f.Kind != fault.Truncate {
 		s.misbehave(w, r, f)
@@ -80,7 +79,7 @@ func (s *Server) misbehaveAfter(w http.ResponseWriter, r *http.Request, f fault.
 	panic(http.ErrAbortHandler)
 }
 
-// hang keeps the caller waiting until it gives up, or we stop.
+// hang blocks until the caller gives up or the server stops.
 func (s *Server) hang(r *http.Request) {
 	select {
 	case <-r.Context().Done():
@@ -113,7 +112,7 @@ func addFault(c *call) (*reply, error) {
 	return created(f)
 }
 
-// removeFaults ends one fault, or all of a project.
+// removeFaults removes one fault, or all faults of a project.
 func removeFaults(c *call) (*reply, error) {
 	p, err := c.project()
 	if err != nil {

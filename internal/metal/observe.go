@@ -10,8 +10,8 @@ import (
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
-// provisioningSteps are what every device goes through, in order. Step n is
-// reported as provisioning.10n, and done at n tenths.
+// provisioningSteps are the steps of every device, in order. Step n is reported as provisioning.10n
+// and completes n tenths.
 var provisioningSteps = []string{
 	"Provisioning started",
 	"Network configured",
@@ -25,7 +25,7 @@ var provisioningSteps = []string{
 	"Device phoned home and is ready to go",
 }
 
-// stepOf is the number of a provisioning step, or 0.
+// stepOf returns the number of a provisioning step, or 0.
 func stepOf(kind string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(kind, "provisioning."))
 	if err != nil || !strings.HasPrefix(kind, "provisioning.") || n <= 100 || n > 100+len(provisioningSteps) {
@@ -36,8 +36,8 @@ func stepOf(kind string) int {
 
 func stepName(step int) string { return "provisioning." + strconv.Itoa(100+step) }
 
-// observe applies a driver's report to a device and returns the events that
-// are new. It returns false if the report says nothing new.
+// observe applies a driver's report to a device and returns the new events. It returns false if the
+// report contains nothing new.
 func observe(d *store.Device, e driver.Event) (events []store.Event, changed bool) {
 	if d.State == StateDeprovisioning {
 		return nil, false
@@ -67,8 +67,8 @@ func observe(d *store.Device, e driver.Event) (events []store.Event, changed boo
 	return events, changed
 }
 
-// userStateEvent is the type of the events in which a machine tells how its
-// own setup goes: "running", "succeeded" or "failed", and words of its own.
+// userStateEvent is the type of events by which a machine reports its own setup: "running",
+// "succeeded" or "failed", and a message.
 const userStateEvent = "user-state"
 
 func userStateOf(message string) *store.UserState {
@@ -76,7 +76,7 @@ func userStateOf(message string) *store.UserState {
 	return &store.UserState{State: state, Message: strings.TrimSpace(words)}
 }
 
-// reach marks all steps up to one as done, because a driver may skip some.
+// reach marks all steps up to the given one as done, because a driver may skip some.
 func reach(d *store.Device, step int, at time.Time) []store.Event {
 	var events []store.Event
 	for n := len(d.Steps) + 1; n <= step; n++ {
@@ -87,7 +87,7 @@ func reach(d *store.Device, step int, at time.Time) []store.Event {
 	return events
 }
 
-// other is the event for what is not a provisioning step.
+// other returns the event for a report that is not a provisioning step.
 func other(before, after string, e driver.Event) store.Event {
 	kind, body := e.Type, e.Message
 	if stepOf(kind) > 0 {
@@ -106,5 +106,5 @@ func other(before, after string, e driver.Event) store.Event {
 	return store.Event{Type: kind, Body: body, Time: e.Time}
 }
 
-// restart forgets the provisioning of a device that is provisioned anew.
+// restart resets the provisioning of a device that is reinstalled.
 func restart(d *store.Device) { d.Steps, d.Percent, d.UserState = nil, 0, nil }

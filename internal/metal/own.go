@@ -10,13 +10,13 @@ import (
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
-// Machine is a device with what only Drover knows about it.
+// Machine is a device with the fields that extend the API.
 type Machine struct {
 	api.Device
 	ProjectID string           `json:"project_id"`
 	Power     string           `json:"power"`
 	UserState *store.UserState `json:"user_state,omitempty"`
-	// Trouble is why the driver does not do what is wanted.
+	// Trouble is the driver's last error.
 	Trouble string `json:"trouble,omitempty"`
 }
 
@@ -28,7 +28,7 @@ func getMachine(c *call) (*reply, error) {
 	return ok(Machine{Device: c.withUserdata(d), ProjectID: d.ProjectID, Power: d.Power, UserState: d.UserState, Trouble: d.Trouble})
 }
 
-// getConsole streams what the machine wrote to its console.
+// getConsole streams the console output of a machine.
 func getConsole(c *call) (*reply, error) {
 	d, err := c.device()
 	if err != nil {
@@ -49,7 +49,7 @@ func getConsole(c *call) (*reply, error) {
 	}}, nil
 }
 
-// flushing sends each piece at once, for those who follow.
+// flushing flushes after every write, for clients that follow.
 type flushing struct {
 	w  io.Writer
 	rc *http.ResponseController

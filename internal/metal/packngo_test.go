@@ -8,8 +8,7 @@ import (
 	"github.com/packethost/packngo"
 )
 
-// TestPackngoClientWorks drives the server with the client library
-// that most Packet tools were built on, under both base paths.
+// TestPackngoClientWorks uses the client library of most Packet tools with both base paths.
 func TestPackngoClientWorks(t *testing.T) {
 	for _, base := range []string{"/metal/v1/", "/"} {
 		t.Run("under "+base, func(t *testing.T) {

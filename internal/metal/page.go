@@ -15,13 +15,13 @@ const (
 	maxPage        = 100000
 )
 
-// page is the part of a list that was asked for.
+// page is the requested part of a list.
 type page struct {
 	number, size int
 	url          *url.URL
 }
 
-// paged reads page and per_page of a request.
+// paged reads page and per_page from a request.
 func (c *call) paged(size int) (page, error) {
 	q := c.r.URL.Query()
 	p := page{number: 1, size: size, url: c.r.URL}
@@ -46,8 +46,8 @@ func bounded(q url.Values, key string, limit int, v *int) error {
 
 func (p page) offset() int { return (p.number - 1) * p.size }
 
-// meta describes the page, given how many items there are. Its links have no
-// version prefix: clients resolve them against their base URL.
+// meta describes the page, given the total number of items. Its links have no version prefix:
+// clients resolve them against their base URL.
 func (p page) meta(total int) api.Meta {
 	last := max(1, (total+p.size-1)/p.size)
 	m := api.Meta{Total: total, CurrentPage: p.number, LastPage: last, First: p.link(1), Last: p.link(last), Self: p.link(p.number)}
@@ -67,7 +67,7 @@ func (p page) link(number int) *api.Href {
 	return &api.Href{Href: p.url.Path + "?" + q.Encode()}
 }
 
-// slice cuts the page out of a list that is at hand.
+// slice returns the page of a complete list.
 func slice[T any](p page, items []T) []T {
 	from := min(p.offset(), len(items))
 	return items[from:min(from+p.size, len(items))]

@@ -36,7 +36,7 @@ func listProjects(c *call) (*reply, error) {
 	return ok(out)
 }
 
-// createProject makes a project and a token for it, which is told only once.
+// createProject creates a project and a token, which only this response contains.
 func createProject(c *call) (*reply, error) {
 	if !c.who.admin {
 		return nil, errDenied
@@ -56,8 +56,8 @@ func createProject(c *call) (*reply, error) {
 	}
 	p := &store.Project{ID: strings.ToLower(req.ID), Name: req.Name, CustomData: req.CustomData, Created: c.now(), Updated: c.now()}
 	token := newToken()
-	// The file comes first: a token nobody knows is of no use, a file without
-	// a project does no harm.
+	// The file comes first: a token that is in no file is useless, a file without a project is
+	// harmless.
 	if err := c.keepToken(p.ID, token); err != nil {
 		return nil, err
 	}
@@ -78,8 +78,7 @@ func createProject(c *call) (*reply, error) {
 	return created(out)
 }
 
-// keepToken writes a token where `drover metal token` finds it, unless there
-// is one already.
+// keepToken writes a token to the file that `drover metal token` reads, unless the file exists.
 func (s *Server) keepToken(project, token string) error {
 	if _, err := s.home.Token(project); err == nil {
 		return nil
@@ -87,7 +86,7 @@ func (s *Server) keepToken(project, token string) error {
 	return atomicfile.Write(s.home.TokenFile(project), []byte(token+"\n"), 0o600)
 }
 
-// createToken makes one more token for a project.
+// createToken creates another token for a project.
 func createToken(c *call) (*reply, error) {
 	if !c.who.admin {
 		return nil, errDenied
@@ -141,7 +140,7 @@ func updateProject(c *call) (*reply, error) {
 	return ok(c.link().project(p))
 }
 
-// deleteProject removes an empty project.
+// deleteProject deletes an empty project.
 func deleteProject(c *call) (*reply, error) {
 	p, err := c.project()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
-// device renders a device as clients read it. The addresses of a device that
-// is still queued are not told, as nobody answers on them yet.
+// device renders a device for clients. It omits the addresses of a queued device, which no machine
+// serves yet.
 func (l linker) device(d *store.Device, userdata string) api.Device {
 	out := api.Device{
 		ID: d.ID, ShortID: d.ID[:8], Href: l.to("devices", d.ID), Hostname: d.Hostname, Description: d.Description, State: d.State,
@@ -39,7 +39,7 @@ func (l linker) device(d *store.Device, userdata string) api.Device {
 	return out
 }
 
-// provisioningEvents are all steps; those not reached have no time yet.
+// provisioningEvents returns all steps; steps that are not reached have no time.
 func provisioningEvents(d *store.Device) []api.Event {
 	out := make([]api.Event, 0, len(provisioningSteps))
 	for i, body := range provisioningSteps {
@@ -59,7 +59,7 @@ func (l linker) event(d *store.Device, e store.Event) api.Event {
 	}
 }
 
-// ports are one bond of two cards, as most machines had.
+// ports returns a bond of two network cards, as on most Packet machines.
 func (l linker) ports(d *store.Device) []api.Port {
 	bond := api.Port{ID: portID(d.ID, "bond0"), Type: "NetworkBondPort", Name: "bond0", NetworkType: "layer3", Data: api.PortData{Bonded: true}}
 	ports := []api.Port{bond}
@@ -78,7 +78,7 @@ func (l linker) ports(d *store.Device) []api.Port {
 
 func portID(device, name string) string { return catalog.ID("port", device+"/"+name) }
 
-// macOf makes a stable, locally administered address.
+// macOf returns a stable, locally administered address.
 func macOf(device string, n int) string {
 	sum := sha256.Sum256([]byte(device))
 	return fmt.Sprintf("02:%02x:%02x:%02x:%02x:%02x", sum[0], sum[1], sum[2], sum[3], byte(n))
@@ -100,7 +100,7 @@ func family(a netip.Addr) int {
 	return 6
 }
 
-// netmask writes the length of a prefix in the old way.
+// netmask formats a prefix length as a dotted netmask.
 func netmask(p netip.Prefix) string {
 	raw := make([]byte, p.Addr().BitLen()/8)
 	for i := range p.Bits() {
@@ -166,7 +166,7 @@ func nonNil[T any](list []T) []T {
 	return slices.Clone(list)
 }
 
-// orEmpty is an object where nothing was given.
+// orEmpty returns an empty JSON object for missing data.
 func orEmpty(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || string(raw) == "null" {
 		return json.RawMessage("{}")

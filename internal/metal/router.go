@@ -9,15 +9,15 @@ import (
 	"github.com/drover-dev/drover/internal/metal/request"
 )
 
-// versionPrefix is where the API was before it closed; its first address had
-// none. Both work.
+// versionPrefix is the prefix of later versions of the original API; the first version had none.
+// Both work.
 const versionPrefix = "/metal/v1"
 
-// reply is what a handler answers; a nil body is no body.
+// reply is the response of a handler; a nil body is empty.
 type reply struct {
 	status int
 	body   any
-	// stream, if set, takes the place of the body.
+	// stream, if set, replaces the body.
 	stream http.HandlerFunc
 }
 
@@ -27,7 +27,7 @@ func created(body any) (*reply, error) { return &reply{status: http.StatusCreate
 func accepted() (*reply, error)  { return &reply{status: http.StatusAccepted, body: struct{}{}}, nil }
 func noContent() (*reply, error) { return &reply{status: http.StatusNoContent}, nil }
 
-// routes is the whole API, by path and method.
+// routes is the whole API, by method and path.
 func routes() map[string]func(*call) (*reply, error) {
 	return map[string]func(*call) (*reply, error){
 		"GET /projects":              listProjects,
@@ -91,7 +91,7 @@ func routes() map[string]func(*call) (*reply, error) {
 		"POST /capacity/metros":              checkCapacity,
 		"POST /userdata/validate":            validateUserdata,
 
-		// Drover's own.
+		// Extensions of the API.
 		"GET /drover/v1/devices":                                   listAllDevices,
 		"GET /drover/v1/devices/{device}":                          getMachine,
 		"GET /drover/v1/devices/{device}/console":                  getConsole,
@@ -105,7 +105,7 @@ func routes() map[string]func(*call) (*reply, error) {
 	}
 }
 
-// ofProject keeps strangers out of what says the same of every project.
+// ofProject checks access to the project before serving data that is the same for every project.
 func ofProject(handle func(*call) (*reply, error)) func(*call) (*reply, error) {
 	return func(c *call) (*reply, error) {
 		if _, err := c.project(); err != nil {
@@ -115,7 +115,7 @@ func ofProject(handle func(*call) (*reply, error)) func(*call) (*reply, error) {
 	}
 }
 
-// handler serves the API under both of its bases.
+// handler serves the API below both of its bases.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, handle := range routes() {
@@ -146,7 +146,7 @@ func withPath(r *http.Request, path string) *http.Request {
 	return &clone
 }
 
-// serve answers one call: who is it, is it struck by a fault, what do we say.
+// serve handles one call: authenticate, inject faults, dispatch.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, handle func(*call) (*reply, error)) {
 	who, err := s.identify(r)
 	if err != nil {
@@ -172,7 +172,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, handle func(*call
 	s.answer(w, r, out, err)
 }
 
-// answer writes a reply or a refusal.
+// answer writes a response or an error.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, out *reply, err error) {
 	if err == nil && out.stream != nil {
 		out.stream(w, r)
@@ -184,7 +184,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, out *reply, err 
 	_, _ = w.Write(body)
 }
 
-// encode turns a reply or a refusal into what goes over the wire.
+// encode turns a response or an error into its JSON form.
 func (s *Server) encode(r *http.Request, out *reply, err error) (status int, body []byte) {
 	var refusal *request.Error
 	switch {
@@ -199,7 +199,7 @@ func (s *Server) encode(r *http.Request, out *reply, err error) (status int, bod
 		body, _ = json.Marshal(map[string]any{"errors": refusal.Messages})
 		return refusal.Status, body
 	}
-	s.log.Error("a call failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	s.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	body, _ = json.Marshal(map[string]any{"errors": errOhSnap.Messages})
 	return errOhSnap.Status, body
 }

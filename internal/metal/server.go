@@ -18,21 +18,21 @@ import (
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
-// defaultRateLimit is how many calls a project may make in a minute: enough
-// for any honest client, so that only a loop runs into it.
+// defaultRateLimit is the number of calls per project and minute: enough for any well-behaved
+// client, so that only a loop exceeds it.
 const defaultRateLimit = 1_000_000
 
-// Options say where a server keeps its state and what its machines are.
+// Options configure a server.
 type Options struct {
 	Home   Home
 	Driver driver.New
-	// DriverName is shown to people.
+	// DriverName is the name shown to users.
 	DriverName string
-	// Speed is for drivers with a simulated clock; 1 is real time.
+	// Speed is the factor of a simulated clock; 1 is real time.
 	Speed float64
 	// RateLimit is the number of calls per project and minute.
 	RateLimit int
-	// Workers is how many devices are worked on at once.
+	// Workers is the number of devices that are reconciled concurrently.
 	Workers int
 	Log     *slog.Logger
 }
@@ -49,14 +49,14 @@ type Server struct {
 	now      func() time.Time
 	devices  *controller
 	metadata *http.Server
-	// stop ends calls that would never end by themselves.
+	// stop ends calls that never end by themselves.
 	stop    context.CancelFunc
 	stopped context.Context
 	running sync.WaitGroup
 }
 
-// Open starts metal on a home: it opens the store, starts the driver, and
-// takes up the work that an earlier process left.
+// Open starts the server on a home: it opens the store, starts the driver, and resumes the work of
+// an earlier process.
 func Open(ctx context.Context, o Options) (*Server, error) {
 	o.complete()
 	if err := o.Home.prepare(); err != nil {
@@ -97,7 +97,7 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	}
 	home := s.home.driverDir(o.DriverName)
 	if err := os.MkdirAll(home, 0o700); err != nil {
-		return fmt.Errorf("making the driver's directory: %w", err)
+		return fmt.Errorf("creating the driver's directory: %w", err)
 	}
 	unused := s.store.Devices().Count(store.Query{}) == 0 && s.store.Blocks().Count(store.Query{}) == 0
 	d, err := o.Driver(ctx, driver.Config{Home: home, Sink: s, Log: o.Log, Speed: o.Speed, Unused: unused})
@@ -111,7 +111,7 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	return s.devices.start(ctx)
 }
 
-// defaultNetworks are used when the driver does not mind.
+// defaultNetworks are used if the driver has no preference.
 var defaultNetworks = driver.Networks{
 	Public:   netip.MustParsePrefix("198.18.0.0/15"),
 	Private:  netip.MustParsePrefix("10.128.0.0/9"),
@@ -126,7 +126,7 @@ func networksOf(d driver.Driver) driver.Networks {
 	return n
 }
 
-// HostAddress is where machines reach what listens on this host; none if they
+// HostAddress returns the address at which machines reach this host, or the zero value if they
 // can't.
 func (s *Server) HostAddress() netip.Addr {
 	if h, ok := s.driver.(driver.Host); ok {
@@ -135,13 +135,13 @@ func (s *Server) HostAddress() netip.Addr {
 	return netip.Addr{}
 }
 
-// Handler serves the API.
+// Handler returns the API handler.
 func (s *Server) Handler() http.Handler { return s.handler() }
 
-// Faults are the faults that were asked for.
+// Faults returns the injected faults.
 func (s *Server) Faults() *fault.Set { return s.faults }
 
-// serveMetadata serves machines on the driver's listener, if it has one.
+// serveMetadata serves the metadata service on the driver's listener, if it has one.
 func (s *Server) serveMetadata() error {
 	m, ok := s.driver.(driver.Metadata)
 	if !ok {
@@ -154,13 +154,13 @@ func (s *Server) serveMetadata() error {
 	s.metadata = &http.Server{Handler: s.MetadataHandler(), ReadHeaderTimeout: 10 * time.Second}
 	s.running.Go(func() {
 		if err := s.metadata.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-			s.log.Error("the metadata service ended", "error", err)
+			s.log.Error("metadata service failed", "error", err)
 		}
 	})
 	return nil
 }
 
-// Close stops the work and lets go of the home. Devices stay as they are.
+// Close stops reconciling and releases the home. Devices keep their state.
 func (s *Server) Close() error {
 	s.stop()
 	return s.close()
@@ -179,11 +179,10 @@ func (s *Server) close() error {
 	return errors.Join(append(errs, s.store.Close())...)
 }
 
-// EndWaits ends the calls that a fault keeps waiting, so that a server can
-// shut down.
+// EndWaits ends calls that an injected fault keeps waiting, so that the server can shut down.
 func (s *Server) EndWaits() { s.stop() }
 
-// DefaultProject is the id of the project that every home has.
+// DefaultProject returns the ID of the default project.
 func (s *Server) DefaultProject() (string, error) {
 	p, err := s.ensureProject(DefaultProject)
 	if err != nil {

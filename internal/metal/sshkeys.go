@@ -37,7 +37,7 @@ func (c *call) sshKeys(match func(*store.SSHKey) bool) (*reply, error) {
 	return ok(out)
 }
 
-// createSSHKey adds a key for the caller: for its project, or for all.
+// createSSHKey adds a key to the caller's project, or to all projects.
 func createSSHKey(c *call) (*reply, error) { return c.addSSHKey(c.who.project) }
 
 func createProjectSSHKey(c *call) (*reply, error) {
@@ -80,7 +80,7 @@ func (s *Server) newSSHKey(project string, req api.SSHKeyCreate) *store.SSHKey {
 	}
 }
 
-// sshKey finds the key that the path names, if the caller may see it.
+// sshKey returns the key named by the path if the caller may access it.
 func (c *call) sshKey(tx *store.Tx) (*store.SSHKey, error) {
 	k, err := tx.SSHKeys().Get(strings.ToLower(c.r.PathValue("key")))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/request"
 )
 
-// States of a device, as the API names them.
+// States of a device in the API.
 const (
 	StateQueued         = "queued"
 	StateProvisioning   = "provisioning"
@@ -22,8 +22,8 @@ const (
 	StatePoweringOff    = "powering_off"
 )
 
-// advance is the state that follows from what a driver says about a machine.
-// Reports may be late or repeated, so whatever makes no sense changes nothing.
+// advance returns the state that follows from a driver's report. Reports may be late or repeated,
+// so inapplicable ones change nothing.
 func advance(state string, phase driver.Phase) string {
 	if state == StateDeprovisioning {
 		return state
@@ -56,7 +56,7 @@ const (
 	actionReinstall = "reinstall"
 )
 
-// transition is what an action makes of a device.
+// transition is the effect of an action on a device.
 type transition struct {
 	from  []string
 	to    string
@@ -74,8 +74,8 @@ var transitions = map[string]transition{
 	actionReinstall: {[]string{StateActive, StateInactive, StateFailed}, StateReinstalling, driver.On, false, "reinstall.200", "Device reinstall requested"},
 }
 
-// act decides what an action on a device in some state does. An action whose
-// end is already reached, or under way, does nothing.
+// act decides the effect of an action on a device. An action whose result is already reached or in
+// progress has no effect.
 func act(state, action string) (transition, error) {
 	t, ok := transitions[action]
 	if !ok {
@@ -101,7 +101,7 @@ func quoted(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// mayDelete refuses what would lose a device at the wrong time.
+// mayDelete rejects deleting a locked device, and without force a device that is being provisioned.
 func mayDelete(state string, locked, force bool) error {
 	switch {
 	case locked:

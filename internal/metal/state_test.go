@@ -30,7 +30,7 @@ func TestAdvance(t *testing.T) {
 		"a device that goes away listens to nobody":            {StateDeprovisioning, driver.Running, StateDeprovisioning},
 		"a device that goes away cannot fail":                  {StateDeprovisioning, driver.Failed, StateDeprovisioning},
 		"an event without a phase changes nothing":             {StateActive, "", StateActive},
-		"going off during provisioning is no end of it":        {StateProvisioning, driver.Stopped, StateProvisioning},
+		"powering off during provisioning does not end it":     {StateProvisioning, driver.Stopped, StateProvisioning},
 		"a machine that failed and runs after all is active":   {StateFailed, driver.Running, StateActive},
 		"a failed machine stays failed while it tries further": {StateFailed, driver.Provisioning, StateFailed},
 	}
@@ -105,16 +105,16 @@ func TestChoose(t *testing.T) {
 		device *store.Device
 		want   choice
 	}{
-		"a machine without a device is a leftover":      {nil, choice{step: stepRemove}},
-		"a deleted device is removed":                   {&store.Device{Deleting: true, HoldUntil: now.Add(time.Hour)}, choice{step: stepRemove}},
-		"a held device waits":                           {&store.Device{Power: "on", HoldUntil: now.Add(time.Hour)}, choice{step: stepWait, wait: time.Hour}},
-		"a doomed device fails when its time has come":  {&store.Device{Power: "on", Doomed: true, HoldUntil: now}, choice{step: stepFail}},
-		"a failed device is left alone":                 {&store.Device{Power: "on", Doomed: true, State: StateFailed}, choice{step: stepNothing}},
-		"a device is powered as wanted":                 {&store.Device{Power: "off", State: StatePoweringOff}, choice{step: stepEnsure, power: driver.Off}},
-		"a reboot powers off first":                     {&store.Device{Power: "on", Cycle: true}, choice{step: stepEnsure, power: driver.Off}},
-		"a reinstall is asked for before anything else": {&store.Device{Power: "on", Reinstall: true}, choice{step: stepReinstall}},
-		"a device ends when its time is over":           {&store.Device{Power: "on", TerminationTime: now}, choice{step: stepTerminate}},
-		"a device with an end is looked at then":        {&store.Device{Power: "on", TerminationTime: now.Add(time.Minute)}, choice{step: stepEnsure, power: driver.On, wait: time.Minute}},
+		"a machine without a device is a leftover":            {nil, choice{step: stepRemove}},
+		"a deleted device is removed":                         {&store.Device{Deleting: true, HoldUntil: now.Add(time.Hour)}, choice{step: stepRemove}},
+		"a held device waits":                                 {&store.Device{Power: "on", HoldUntil: now.Add(time.Hour)}, choice{step: stepWait, wait: time.Hour}},
+		"a doomed device fails when its time has come":        {&store.Device{Power: "on", Doomed: true, HoldUntil: now}, choice{step: stepFail}},
+		"a failed device is left alone":                       {&store.Device{Power: "on", Doomed: true, State: StateFailed}, choice{step: stepNothing}},
+		"a device is powered as wanted":                       {&store.Device{Power: "off", State: StatePoweringOff}, choice{step: stepEnsure, power: driver.Off}},
+		"a reboot powers off first":                           {&store.Device{Power: "on", Cycle: true}, choice{step: stepEnsure, power: driver.Off}},
+		"a reinstall is asked for before anything else":       {&store.Device{Power: "on", Reinstall: true}, choice{step: stepReinstall}},
+		"a device ends when its time is over":                 {&store.Device{Power: "on", TerminationTime: now}, choice{step: stepTerminate}},
+		"a device with a termination time is reconciled then": {&store.Device{Power: "on", TerminationTime: now.Add(time.Minute)}, choice{step: stepEnsure, power: driver.On, wait: time.Minute}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

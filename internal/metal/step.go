@@ -7,7 +7,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/store"
 )
 
-// step is what is to be done next for a device.
+// step is the next action for a device.
 type step string
 
 const (
@@ -20,16 +20,15 @@ const (
 	stepEnsure    step = "ensure"
 )
 
-// choice is a step with what it needs.
+// choice is a step with its parameters.
 type choice struct {
 	step  step
 	power driver.Power
 	wait  time.Duration
 }
 
-// choose decides what is to be done for a device. It is a function of the
-// record alone, so that a restart continues where the last process stopped.
-// A nil device is a leftover of the driver's.
+// choose decides the next step for a device. It depends only on the record, so a restarted process
+// continues where the last one stopped. A nil device means a leftover machine of the driver.
 func choose(d *store.Device, now time.Time) choice {
 	switch {
 	case d == nil || d.Deleting:

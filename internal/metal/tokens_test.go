@@ -13,20 +13,19 @@ import (
 	"github.com/drover-dev/drover/internal/metal/api"
 )
 
-// Whom a route answers.
+// Audiences of routes.
 const (
-	// owners sees the caller's project only, and says 403 of another.
+	// owners sees only the caller's project, and gets 403 for another.
 	owners = http.StatusForbidden
-	// hidden is about one object, and says of another project's that there is
-	// none.
+	// hidden is about one object; objects of other projects are not found.
 	hidden = http.StatusNotFound
-	// everybody tells every caller the same.
+	// everybody is the same for every caller.
 	everybody = 0
-	// own answers with what the caller may see.
+	// own returns what the caller may access.
 	own = 1
 )
 
-// audience is whom each route answers. A new route needs a line here.
+// audience is the audience of each route. A new route needs a line here.
 var audience = map[string]int{
 	"GET /projects":              own,
 	"POST /projects":             owners,
@@ -108,7 +107,7 @@ func TestEveryRouteHasAnAudience(t *testing.T) {
 	}
 }
 
-// estate is one of everything that a project can have.
+// estate is one of each object that a project can have.
 type estate struct {
 	project, device, assignment, block, session, key, reservation, fault string
 }
@@ -134,12 +133,12 @@ func (w *world) newEstate() estate {
 	return e
 }
 
-// ids are all names by which something of the project could be found.
+// ids returns all names by which an object of the project could be found.
 func (e estate) ids() []string {
 	return []string{e.project, e.device, e.assignment, e.block, e.session, e.key, e.reservation, e.fault, "secret-tag"}
 }
 
-// paths fills in a route; /ips names two kinds of objects.
+// paths fills in a route; /ips identifies two kinds of objects.
 func (e estate) paths(route string) []string {
 	_, path, _ := strings.Cut(route, " ")
 	fill := func(ip string) string {
@@ -152,8 +151,7 @@ func (e estate) paths(route string) []string {
 	return []string{fill("")}
 }
 
-// body is accepted by some routes; no route may look at it before it has
-// looked at the token.
+// body is valid for some routes; no route may read it before checking the token.
 const body = `{"name":"x","type":"power_off","address":"1.2.3.4","deployment_type":"local","address_family":"ipv4","label":"l","key":"` + testKey + `","kind":"no-capacity"}`
 
 func TestTokensCannotReachOtherProjects(t *testing.T) {
@@ -178,7 +176,7 @@ func TestTokensCannotReachOtherProjects(t *testing.T) {
 	}
 }
 
-// denied makes a call with a token that has no business there.
+// denied sends a request with a token that lacks access.
 func (w *world) denied(token, method, path string, e estate, who int) {
 	w.t.Helper()
 	answer, data, err := w.rawAs(token, method, path)
@@ -206,7 +204,7 @@ func (w *world) rawAs(token, method, path string) (status int, data string, err 
 	return answer.StatusCode, string(raw), err
 }
 
-// everything is all that the project's owner sees.
+// everything returns all that the project's owner sees.
 func (w *world) everything(e estate) map[string]string {
 	w.t.Helper()
 	out := map[string]string{}

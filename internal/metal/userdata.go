@@ -5,7 +5,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/request"
 )
 
-// validateUserdata tells whether userdata can be made sense of.
+// validateUserdata reports whether userdata can be parsed.
 func validateUserdata(c *call) (*reply, error) {
 	req := api.UserdataValidate{Userdata: c.r.URL.Query().Get("userdata")}
 	if err := c.decode(&req); err != nil {

@@ -1,6 +1,6 @@
 package api
 
-// BGPConfig is how a project speaks BGP.
+// BGPConfig is the BGP configuration of a project.
 type BGPConfig struct {
 	ID             string       `json:"id,omitempty"`
 	Status         string       `json:"status,omitempty"`
@@ -16,7 +16,7 @@ type BGPConfig struct {
 	Href           string       `json:"href,omitempty"`
 }
 
-// BGPConfigRequest turns BGP on for a project.
+// BGPConfigRequest enables BGP for a project.
 type BGPConfigRequest struct {
 	ASN            int    `json:"asn"`
 	MD5            string `json:"md5"`
@@ -24,7 +24,7 @@ type BGPConfigRequest struct {
 	UseCase        string `json:"use_case"`
 }
 
-// BGPSession is a session of a device.
+// BGPSession is a BGP session of a device.
 type BGPSession struct {
 	ID            string   `json:"id"`
 	Status        string   `json:"status"`
@@ -36,7 +36,7 @@ type BGPSession struct {
 	Href          string   `json:"href"`
 }
 
-// BGPSessions is all sessions of a device or a page of those of a project.
+// BGPSessions lists the sessions of a device, or a page of those of a project.
 type BGPSessions struct {
 	BGPSessions []BGPSession `json:"bgp_sessions"`
 	Meta        Meta         `json:"meta"`
@@ -48,7 +48,7 @@ type BGPSessionRequest struct {
 	DefaultRoute  *bool  `json:"default_route"`
 }
 
-// BGPNeighbor is the other end of a device's sessions of one family.
+// BGPNeighbor is a peer of a device's sessions of one address family.
 type BGPNeighbor struct {
 	AddressFamily int        `json:"address_family"`
 	CustomerAS    int        `json:"customer_as"`
@@ -62,13 +62,13 @@ type BGPNeighbor struct {
 	RoutesOut     []BGPRoute `json:"routes_out"`
 }
 
-// BGPRoute is a route that is accepted or announced.
+// BGPRoute is an accepted or announced route.
 type BGPRoute struct {
 	Route string `json:"route"`
 	Exact bool   `json:"exact"`
 }
 
-// BGPNeighbors is what GET /devices/{id}/bgp/neighbors answers.
+// BGPNeighbors is the response of GET /devices/{id}/bgp/neighbors.
 type BGPNeighbors struct {
 	BGPNeighbors []BGPNeighbor `json:"bgp_neighbors"`
 }

@@ -47,7 +47,7 @@ type Device struct {
 	Volumes                []Href           `json:"volumes"`
 }
 
-// ReservationRef points at the hardware reservation that a device occupies.
+// ReservationRef refers to the hardware reservation of a device.
 type ReservationRef struct {
 	ID   string `json:"id"`
 	Href string `json:"href"`
@@ -82,11 +82,10 @@ type BondRef struct {
 	Name string `json:"name"`
 }
 
-// Strings is a list that may also be written as one string, or as several
-// with commas between them.
+// Strings is a list that may also be encoded as one string, with commas between elements.
 type Strings []string
 
-// UnmarshalJSON accepts both forms; empty elements do not count.
+// UnmarshalJSON accepts both encodings and drops empty elements.
 func (s *Strings) UnmarshalJSON(data []byte) error {
 	if bytes.Equal(data, []byte("null")) {
 		*s = nil
@@ -109,7 +108,7 @@ func (s *Strings) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// DeviceCreate asks for a device.
+// DeviceCreate requests a device.
 type DeviceCreate struct {
 	Hostname              string            `json:"hostname"`
 	Description           string            `json:"description"`
@@ -139,7 +138,7 @@ type DeviceCreate struct {
 	PrivateIPv4SubnetSize int               `json:"private_ipv4_subnet_size"`
 }
 
-// DeviceIPRequest chooses which management addresses a device gets.
+// DeviceIPRequest selects the management addresses of a device.
 type DeviceIPRequest struct {
 	AddressFamily  int      `json:"address_family"`
 	Public         bool     `json:"public"`
@@ -147,10 +146,10 @@ type DeviceIPRequest struct {
 	IPReservations []string `json:"ip_reservations"`
 }
 
-// Number is a number that may also be written as a string.
+// Number is a number that may also be encoded as a string.
 type Number float64
 
-// UnmarshalJSON accepts both forms.
+// UnmarshalJSON accepts both encodings.
 func (n *Number) UnmarshalJSON(data []byte) error {
 	data = bytes.Trim(data, `"`)
 	if len(data) == 0 || bytes.Equal(data, []byte("null")) {
@@ -160,7 +159,7 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*float64)(n))
 }
 
-// DeviceUpdate changes what is set in it.
+// DeviceUpdate changes the fields that are set.
 type DeviceUpdate struct {
 	Hostname      *string         `json:"hostname"`
 	Description   *string         `json:"description"`
@@ -174,7 +173,7 @@ type DeviceUpdate struct {
 	SpotInstance  *bool           `json:"spot_instance"`
 }
 
-// DeviceAction asks for power changes and the like.
+// DeviceAction changes the power state of a device or reinstalls it.
 type DeviceAction struct {
 	Type            string `json:"type"`
 	OperatingSystem string `json:"operating_system"`

@@ -1,6 +1,6 @@
-// Package api holds the JSON bodies of the Packet HTTP API, as clients send
-// and read them, one file per noun. It has no behaviour beyond decoding the
-// forms that old clients use for the same thing. Start with Device.
+// Package api defines the JSON bodies of the Packet HTTP API as clients send and read them, one
+// file per noun. Its only behavior is decoding the different encodings of old clients. Start with
+// Device.
 package api
 
 import "time"
@@ -10,7 +10,7 @@ type Href struct {
 	Href string `json:"href"`
 }
 
-// Meta says which page of how many an answer is.
+// Meta describes the position of a page in a list.
 type Meta struct {
 	First       *Href `json:"first"`
 	Last        *Href `json:"last"`
@@ -22,15 +22,15 @@ type Meta struct {
 	LastPage    int   `json:"last_page"`
 }
 
-// Error is the body of every refusal.
+// Error is the body of every error response.
 type Error struct {
 	Errors []string `json:"errors"`
 }
 
-// Time is a point in time in the API's format, in whole seconds.
+// Time is a point in time in the API's format, with a precision of seconds.
 type Time struct{ time.Time }
 
-// At returns t as the API writes it, nil for the zero time.
+// At returns t in the API's format, or nil for the zero time.
 func At(t time.Time) *Time {
 	if t.IsZero() {
 		return nil

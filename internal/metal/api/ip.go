@@ -2,7 +2,7 @@ package api
 
 import "encoding/json"
 
-// IPAssignment is an address on a device.
+// IPAssignment is an address assigned to a device.
 type IPAssignment struct {
 	ID            string       `json:"id"`
 	Address       string       `json:"address"`
@@ -36,8 +36,8 @@ type IPAssignments struct {
 	Meta        Meta           `json:"meta"`
 }
 
-// IPReservation is a block of addresses of a project. Some clients refuse the
-// whole object for one field that they do not know, so it never grows.
+// IPReservation is a block of addresses of a project. Some clients reject the whole object if it
+// has an unknown field, so no field is ever added.
 type IPReservation struct {
 	ID            string          `json:"id"`
 	Address       string          `json:"address"`
@@ -73,7 +73,7 @@ type IPReservations struct {
 	Meta        Meta            `json:"meta"`
 }
 
-// IPReserve asks for a block.
+// IPReserve requests a block.
 type IPReserve struct {
 	Type                   string          `json:"type"`
 	Quantity               int             `json:"quantity"`
@@ -86,14 +86,14 @@ type IPReserve struct {
 	FailOnApprovalRequired bool            `json:"fail_on_approval_required"`
 }
 
-// IPReservationUpdate changes what is set in it.
+// IPReservationUpdate changes the fields that are set.
 type IPReservationUpdate struct {
 	Tags       *[]string       `json:"tags"`
 	Details    *string         `json:"details"`
 	CustomData json.RawMessage `json:"customdata"`
 }
 
-// IPAssign puts an address of a block on a device.
+// IPAssign assigns an address of a block to a device.
 type IPAssign struct {
 	Address    string `json:"address"`
 	Manageable *bool  `json:"manageable"`

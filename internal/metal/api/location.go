@@ -17,7 +17,7 @@ type Facility struct {
 	Metro    *Metro   `json:"metro,omitempty"`
 }
 
-// Plan is a kind of machine.
+// Plan is a type of machine.
 type Plan struct {
 	ID                string   `json:"id"`
 	Slug              string   `json:"slug"`
@@ -33,7 +33,7 @@ type Plan struct {
 	AvailableInMetros []Href   `json:"available_in_metros"`
 }
 
-// Specs is what a plan is made of.
+// Specs is the hardware of a plan.
 type Specs struct {
 	CPUs   []CPU   `json:"cpus"`
 	Memory Memory  `json:"memory"`
@@ -43,36 +43,36 @@ type Specs struct {
 	Features struct{} `json:"features"`
 }
 
-// CPU is one kind of processor of a plan.
+// CPU is a type of processor of a plan.
 type CPU struct {
 	Count int    `json:"count"`
 	Type  string `json:"type"`
 }
 
-// Memory is how much memory a plan has.
+// Memory is the memory of a plan.
 type Memory struct {
 	Total string `json:"total"`
 }
 
-// Drive is one kind of drive of a plan.
+// Drive is a type of drive of a plan.
 type Drive struct {
 	Count int    `json:"count"`
 	Size  string `json:"size"`
 	Type  string `json:"type"`
 }
 
-// NIC is one kind of network card of a plan.
+// NIC is a type of network card of a plan.
 type NIC struct {
 	Count int    `json:"count"`
 	Type  string `json:"type"`
 }
 
-// Pricing is what a plan costs: your own machines cost nothing per hour.
+// Pricing is the price of a plan: your own machines cost nothing per hour.
 type Pricing struct {
 	Hour float64 `json:"hour"`
 }
 
-// OperatingSystem is what a machine can boot.
+// OperatingSystem is a system that machines can boot.
 type OperatingSystem struct {
 	ID              string   `json:"id"`
 	Slug            string   `json:"slug"`
@@ -84,7 +84,7 @@ type OperatingSystem struct {
 	Licensed        bool     `json:"licensed"`
 }
 
-// Capacity is a level per plan per place.
+// Capacity is the capacity level by location and plan.
 type Capacity struct {
 	Capacity map[string]map[string]CapacityLevel `json:"capacity"`
 }
@@ -94,12 +94,12 @@ type CapacityLevel struct {
 	Level string `json:"level"`
 }
 
-// CapacityCheck asks, and answers, whether servers can be had.
+// CapacityCheck requests, and returns, the availability of servers.
 type CapacityCheck struct {
 	Servers []CapacityServer `json:"servers"`
 }
 
-// CapacityServer is one line of a capacity check.
+// CapacityServer is one item of a capacity check.
 type CapacityServer struct {
 	Facility  string `json:"facility,omitempty"`
 	Metro     string `json:"metro,omitempty"`
@@ -108,7 +108,7 @@ type CapacityServer struct {
 	Available bool   `json:"available"`
 }
 
-// UserdataValidate is what POST /userdata/validate is given.
+// UserdataValidate is the body of POST /userdata/validate.
 type UserdataValidate struct {
 	Userdata string `json:"userdata"`
 }

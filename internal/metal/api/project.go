@@ -15,7 +15,7 @@ type Project struct {
 	Members         []Href          `json:"members"`
 	BackendTransfer bool            `json:"backend_transfer_enabled"`
 	BGPConfig       *Href           `json:"bgp_config,omitempty"`
-	// Token is only in the answer that created the project.
+	// Token is set only in the response that creates the project.
 	Token string `json:"token,omitempty"`
 }
 
@@ -25,15 +25,15 @@ type Projects struct {
 	Meta     Meta      `json:"meta"`
 }
 
-// ProjectCreate asks for a project. ID is Drover's own: it lets a project be
-// made again under the id that manifests name.
+// ProjectCreate requests a project. ID is an extension of the API: it recreates a project with the
+// ID that manifests refer to.
 type ProjectCreate struct {
 	ID         string          `json:"id"`
 	Name       string          `json:"name"`
 	CustomData json.RawMessage `json:"customdata"`
 }
 
-// ProjectUpdate changes what is set in it.
+// ProjectUpdate changes the fields that are set.
 type ProjectUpdate struct {
 	Name            *string         `json:"name"`
 	BackendTransfer *bool           `json:"backend_transfer_enabled"`
@@ -53,7 +53,7 @@ type SSHKey struct {
 	Href        string   `json:"href"`
 }
 
-// SSHKeys is all keys of a project.
+// SSHKeys lists the keys of a project.
 type SSHKeys struct {
 	SSHKeys []SSHKey `json:"ssh_keys"`
 }
@@ -65,14 +65,14 @@ type SSHKeyCreate struct {
 	Tags  []string `json:"tags"`
 }
 
-// SSHKeyUpdate changes what is set in it.
+// SSHKeyUpdate changes the fields that are set.
 type SSHKeyUpdate struct {
 	Label *string   `json:"label"`
 	Key   *string   `json:"key"`
 	Tags  *[]string `json:"tags"`
 }
 
-// HardwareReservation is a machine that is set aside for a project.
+// HardwareReservation is a machine reserved for a project.
 type HardwareReservation struct {
 	ID            string    `json:"id"`
 	ShortID       string    `json:"short_id"`
@@ -93,7 +93,7 @@ type HardwareReservations struct {
 	Meta                 Meta                  `json:"meta"`
 }
 
-// HardwareReservationCreate is Drover's own: it sets a machine aside.
+// HardwareReservationCreate reserves a machine. It is an extension of the API.
 type HardwareReservationCreate struct {
 	ID       string `json:"id"`
 	Plan     string `json:"plan"`

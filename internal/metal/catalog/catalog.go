@@ -1,6 +1,6 @@
-// Package catalog holds what can be ordered and where: metros, facilities,
-// plans and operating systems, by the names that people's manifests use. It
-// is data and lookups; it knows no device. Start with FindPlan.
+// Package catalog lists what can be ordered and where: metros, facilities, plans and operating
+// systems, by the names that existing manifests use. It contains only data and lookups. Start with
+// FindPlan.
 package catalog
 
 import (
@@ -16,7 +16,7 @@ type Metro struct {
 	Facilities          []string
 }
 
-// Plan is a kind of machine and the size it has here.
+// Plan is a type of machine and its size on this host.
 type Plan struct {
 	Slug, Name  string
 	Class, Line string
@@ -25,18 +25,18 @@ type Plan struct {
 	MemoryBytes int64
 }
 
-// OS is an operating system that can be asked for.
+// OS is an operating system that can be ordered.
 type OS struct {
 	Slug, Name, Distro, Version string
 }
 
-// CustomIPXE is the operating system that boots what the user serves.
+// CustomIPXE is the operating system that boots from an iPXE script of the user.
 const CustomIPXE = "custom_ipxe"
 
-// namespace makes ids that are the same on every installation.
+// namespace makes IDs that are the same in every installation.
 var namespace = uuid.MustParse("6f0ed6a4-7c0f-5a64-9e0c-0f6dbd3f6a11")
 
-// ID is the stable id of a thing of the catalog.
+// ID returns the stable ID of an item of the catalog.
 func ID(kind, code string) string { return uuid.NewSHA1(namespace, []byte(kind+"/"+code)).String() }
 
 // Metros returns all metros.
@@ -48,17 +48,17 @@ func Plans() []Plan { return plans }
 // OperatingSystems returns all operating systems.
 func OperatingSystems() []OS { return systems }
 
-// FindMetro finds a metro by its code, in any case.
+// FindMetro returns a metro by its code, ignoring case.
 func FindMetro(code string) (Metro, bool) {
 	return find(metros, func(m Metro) bool { return strings.EqualFold(m.Code, code) })
 }
 
-// MetroOf finds the metro that a facility is in.
+// MetroOf returns the metro of a facility.
 func MetroOf(facility string) (Metro, bool) {
 	return find(metros, func(m Metro) bool { return slices.Contains(m.Facilities, strings.ToLower(facility)) })
 }
 
-// FindPlan finds a plan by slug, also by the names of the first generation.
+// FindPlan returns a plan by its current or first-generation slug.
 func FindPlan(slug string) (Plan, bool) {
 	if modern, ok := oldPlans[slug]; ok {
 		slug = modern
@@ -66,7 +66,7 @@ func FindPlan(slug string) (Plan, bool) {
 	return find(plans, func(p Plan) bool { return p.Slug == slug })
 }
 
-// FindOS finds an operating system by slug.
+// FindOS returns an operating system by its slug.
 func FindOS(slug string) (OS, bool) {
 	return find(systems, func(o OS) bool { return o.Slug == slug })
 }

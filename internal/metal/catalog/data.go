@@ -33,8 +33,8 @@ var metros = []Metro{
 	{"ty", "Tokyo", "JP", []string{"ty11", "nrt1"}},
 }
 
-// plans map the well-known slugs onto sizes that one host can carry, since
-// their names only say which is larger.
+// plans maps well-known slugs to sizes that one host can carry, since their names only indicate
+// which is larger.
 var plans = []Plan{
 	{"local.small", "Local small", "local.small", "baremetal", false, 2, 2 * gib},
 	{"local.medium", "Local medium", "local.medium", "baremetal", false, 4, 4 * gib},
@@ -62,7 +62,7 @@ var plans = []Plan{
 	{"x2.xlarge.x86", "x2.xlarge.x86", "x2.xlarge.x86", "baremetal", true, 8, 16 * gib},
 }
 
-// oldPlans are names of the first generation.
+// oldPlans are the first-generation names.
 var oldPlans = map[string]string{
 	"baremetal_0":  "t1.small.x86",
 	"baremetal_1":  "c1.small.x86",

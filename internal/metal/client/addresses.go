@@ -8,9 +8,9 @@ import (
 	"path"
 )
 
-var errNoID = errors.New("the answer has no id")
+var errNoID = errors.New("the response has no ID")
 
-// IPAssignment is an address on a device.
+// IPAssignment is an address assigned to a device.
 type IPAssignment struct {
 	ID            string    `json:"id"`
 	Href          string    `json:"href"`
@@ -21,7 +21,7 @@ type IPAssignment struct {
 	AssignedTo    *Hyperref `json:"assigned_to"`
 }
 
-// Identity is the assignment's id, which short answers have in their link only.
+// Identity returns the assignment's ID, which short responses contain only in their link.
 func (a IPAssignment) Identity() string {
 	if a.ID != "" {
 		return a.ID
@@ -29,7 +29,7 @@ func (a IPAssignment) Identity() string {
 	return Hyperref{a.Href}.Identity()
 }
 
-// DeviceID is the device that has the address, "" if the answer was too short to tell.
+// DeviceID returns the device that has the address, or "" if the response does not include it.
 func (a IPAssignment) DeviceID() string {
 	if a.AssignedTo == nil {
 		return ""
@@ -42,7 +42,7 @@ type Hyperref struct {
 	Href string `json:"href"`
 }
 
-// Identity is the id at the end of the link.
+// Identity returns the ID at the end of the link.
 func (h Hyperref) Identity() string {
 	if h.Href == "" {
 		return ""
@@ -64,7 +64,7 @@ type IPReservation struct {
 	CreatedAt   string         `json:"created_at"`
 }
 
-// AddressRequest asks for an elastic address.
+// AddressRequest requests an elastic address.
 type AddressRequest struct {
 	Type                   string   `json:"type"`
 	Quantity               int      `json:"quantity"`
@@ -74,8 +74,7 @@ type AddressRequest struct {
 	Tags                   []string `json:"tags,omitempty"`
 }
 
-// ElasticAddresses returns the public IPv4 reservations of a project, those that belong to a device
-// left out.
+// ElasticAddresses returns the public IPv4 reservations of a project, without those of devices.
 func (c *Client) ElasticAddresses(ctx context.Context, project string) ([]IPReservation, error) {
 	r := call{
 		path:  "/projects/" + url.PathEscape(project) + "/ips",
@@ -117,7 +116,7 @@ func (c *Client) Assignment(ctx context.Context, id string) (*IPAssignment, erro
 	return a, nil
 }
 
-// ReserveAddress asks for a new elastic address.
+// ReserveAddress reserves a new elastic address.
 func (c *Client) ReserveAddress(ctx context.Context, project string, request AddressRequest) (*IPReservation, error) {
 	ip := &IPReservation{}
 	r := call{method: http.MethodPost, path: "/projects/" + url.PathEscape(project) + "/ips", body: request}
@@ -130,12 +129,12 @@ func (c *Client) ReserveAddress(ctx context.Context, project string, request Add
 	return ip, nil
 }
 
-// DeleteAddress gives back a reservation, or takes an assignment off its device.
+// DeleteAddress releases a reservation, or unassigns an address from its device.
 func (c *Client) DeleteAddress(ctx context.Context, id string) error {
 	return c.do(ctx, call{method: http.MethodDelete, path: "/ips/" + url.PathEscape(id)}, nil)
 }
 
-// AssignAddress puts an elastic address on a device.
+// AssignAddress assigns an elastic address to a device.
 func (c *Client) AssignAddress(ctx context.Context, device, address string) (*IPAssignment, error) {
 	a := &IPAssignment{}
 	body := struct {

@@ -6,13 +6,13 @@ import (
 	"strconv"
 )
 
-// Demand is a number of devices of one plan in one place.
+// Demand is a number of devices of one plan in one location.
 type Demand struct {
 	Plan, Metro, Facility string
 	Quantity              int
 }
 
-// CanHave says of each demand whether it could be met now. Nothing is reserved.
+// CanHave reports for each demand whether it could be met now. It reserves nothing.
 func (c *Client) CanHave(ctx context.Context, demands []Demand) ([]bool, error) {
 	type server struct {
 		Plan     string `json:"plan"`

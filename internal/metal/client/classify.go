@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// defaultPause is how long to wait where a limit is reached and no time is told.
+// defaultPause is how long to wait if a limit is reached and the response has no time.
 const defaultPause = 30 * time.Second
 
-// maxPause bounds what a server can ask for.
+// maxPause bounds the wait that a server can request.
 const maxPause = 15 * time.Minute
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	method, path string
 	status       int
 	header       http.Header
 	body         []byte
 
-	// messages are what the body says; without any it is not the API's.
+	// messages are the error messages in the body; without any, the response is not from the API.
 	messages []string
 }
 
-// classify turns an answer into an error, or nil if it is a success. The API explains itself in
-// sentences only; this is the one place that reads them.
+// classify turns a response into an error, or nil on success. The API explains errors only in
+// sentences; this is the one place that parses them.
 func classify(a answer, now time.Time) *Error {
 	if a.status >= 200 && a.status < 300 {
 		return nil
@@ -48,7 +48,7 @@ func (a answer) kind() Kind {
 	case http.StatusForbidden:
 		return a.forbidden()
 	case http.StatusNotFound, http.StatusGone:
-		// A proxy or a wrong address answers so too, and must not be believed.
+		// A proxy or a wrong address responds the same way, so don't trust it.
 		if len(a.messages) > 0 {
 			return NotFound
 		}
@@ -66,8 +66,8 @@ func (a answer) kind() Kind {
 	return Unavailable
 }
 
-// forbidden tells the API's refusal from that of a limiter in front of it, which sends a page or an
-// exhausted budget.
+// forbidden distinguishes a denial by the API from one by a rate limiter in front of it, which
+// sends an HTML page or exhausted rate headers.
 func (a answer) forbidden() Kind {
 	if len(a.messages) == 0 || a.header.Get("X-RateLimit-Remaining") == "0" {
 		return RateLimited
@@ -75,7 +75,7 @@ func (a answer) forbidden() Kind {
 	return Forbidden
 }
 
-// refusals are the sentences that mean something else than that the request is wrong.
+// refusals are the sentences that mean something other than an invalid request.
 var refusals = []struct {
 	words string
 	kind  Kind
@@ -102,8 +102,8 @@ func (a answer) refusal() Kind {
 	return Invalid
 }
 
-// decodeMessages reads both forms of error bodies. A body without a message is none: what stands in
-// front of an API speaks JSON too.
+// decodeMessages reads both encodings of error bodies. A body without a message is not from the
+// API: proxies send JSON, too.
 func decodeMessages(body []byte) []string {
 	var e struct{ Errors, Error any }
 	if err := json.Unmarshal(body, &e); err != nil {
@@ -143,7 +143,7 @@ func mentions(messages []string, words string) bool {
 	return false
 }
 
-// pause reads how long a limiter wants to be left alone.
+// pause returns how long a rate limiter asks to wait.
 func pause(h http.Header, now time.Time) time.Duration {
 	if seconds, err := strconv.Atoi(h.Get("Retry-After")); err == nil {
 		return bounded(time.Duration(seconds) * time.Second)

@@ -1,10 +1,10 @@
-// Package client speaks that part of the Packet HTTP API which the provider needs: devices, elastic
-// addresses, BGP, keys and plans.
+// Package client implements the part of the Packet HTTP API that the provider needs: devices,
+// elastic addresses, BGP, keys and plans.
 //
-// It owns what a request is and what its outcome means: every error is an *Error of a Kind on which
-// callers decide, and a request that may have been carried out although no proper answer came says
-// so. It never retries, never logs and never looks at Kubernetes; when to ask again is for the
-// controllers to say. Start with Client, then Kind.
+// It owns requests and the meaning of their outcomes. Every error is an *Error with a Kind for
+// callers to decide on; UnknownOutcome marks a request that may have been executed without a proper
+// response. The package never retries, never logs and never reads Kubernetes objects; controllers
+// decide when to retry. Start with Client, then Kind.
 package client
 
 import (
@@ -23,13 +23,13 @@ import (
 
 const (
 	defaultTimeout = 30 * time.Second
-	// maxBody is far beyond the largest page, and keeps a broken server from filling the memory.
+	// maxBody is far larger than any page, and protects the memory against a broken server.
 	maxBody = 64 << 20
-	// consumer is how the API's operators tell clients apart.
+	// consumer identifies this client to the operators of the API.
 	consumer = "drover"
 )
 
-// Options are what a client needs to know.
+// Options configure a client.
 type Options struct {
 	// URL is the base of all requests, such as "http://127.0.0.1:8800/metal/v1".
 	URL string
@@ -77,7 +77,7 @@ type call struct {
 	body         any
 }
 
-// do sends the call and decodes the answer into out, unless that is nil.
+// do sends the call and decodes the response into out, unless out is nil.
 func (c *Client) do(ctx context.Context, r call, out any) error {
 	if refusal := c.gate.closed(c.Clock.Now()); refusal != nil {
 		return r.fail(refusal)
@@ -102,7 +102,7 @@ func (c *Client) do(ctx context.Context, r call, out any) error {
 		err = json.Unmarshal(body, out)
 	}
 	if err != nil {
-		return r.fail(&Error{Kind: interrupted(r.method), Status: resp.StatusCode, Err: fmt.Errorf("reading the answer: %w", err)})
+		return r.fail(&Error{Kind: interrupted(r.method), Status: resp.StatusCode, Err: fmt.Errorf("reading the response: %w", err)})
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func TestClassify(t *testing.T) {
 		{name: "500 of a removal", answer: answer{method: "DELETE", status: 500}, want: Unavailable},
 		{name: "503 of a read", answer: answer{method: "GET", status: 503}, want: Unavailable},
 		{name: "503 of an order, which a proxy also says of a connection that broke", answer: answer{method: "POST", status: 503}, want: UnknownOutcome},
-		{name: "B4 503 without reservations", answer: answer{method: "POST", status: 503, body: []byte(`{"errors":["There are no available hardware reservations for this plan"]}`)}, want: Capacity},
+		{name: "503 without reservations", answer: answer{method: "POST", status: 503, body: []byte(`{"errors":["There are no available hardware reservations for this plan"]}`)}, want: Capacity},
 		{name: "no capacity in a facility", answer: answer{status: 422, body: []byte(`{"errors":["The facility ewr1 has no provisionable c3.small.x86 servers matching your criteria"]}`)}, want: Capacity},
 		{name: "no capacity in a metro", answer: answer{status: 422, body: []byte(`{"errors":["There aren't available servers in that metro"]}`)}, want: Capacity},
 		{name: "a reservation that is not free yet", answer: answer{status: 422, body: []byte(`{"errors":["Server is not provisionable"]}`)}, want: Capacity},
@@ -53,7 +53,7 @@ func TestClassify(t *testing.T) {
 		{name: "a facility that is none", answer: answer{status: 422, body: []byte(`{"errors":["ewr9 is not a valid facility"]}`)}, want: Invalid},
 		{name: "a device that is provisioning", answer: answer{status: 422, body: []byte(`{"errors":["Cannot delete a device while it is provisioning"]}`)}, want: Busy},
 		{name: "a second BGP session", answer: answer{status: 422, body: []byte(`{"errors":["ipv4 already has session"]}`)}, want: Exists},
-		{name: "B10 too many addresses", answer: answer{path: "/projects/p/ips", status: 422, body: []byte(`{"errors":["limit reached"]}`)}, want: Quota},
+		{name: "too many addresses", answer: answer{path: "/projects/p/ips", status: 422, body: []byte(`{"errors":["limit reached"]}`)}, want: Quota},
 		{name: "too large", answer: answer{status: 413, body: []byte(page)}, want: Invalid},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// FuzzClassify looks for answers that mean nothing to anybody.
+// FuzzClassify searches for responses without a classification.
 func FuzzClassify(f *testing.F) {
 	f.Add(500, `{"errors":["a"]}`, "") // more are in testdata
 	now := time.Unix(1_000_000, 0)
@@ -151,7 +151,7 @@ func TestErrorsAreDeterministicAndOmitTheToken(t *testing.T) {
 }
 
 func TestAllPagesAreRead(t *testing.T) {
-	t.Run("B7 with as many devices as no page holds", func(t *testing.T) {
+	t.Run("with more devices than a page holds", func(t *testing.T) {
 		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintf(w, `{"devices":[{"id":"%s","tags":["x"]}],"meta":{"total":3,"last_page":3}}`, r.URL.Query().Get("page"))
 		})

@@ -25,10 +25,10 @@ type Location struct {
 	Code string `json:"code"`
 }
 
-// MetroCode returns "" if the API did not tell.
+// MetroCode returns the metro's code, or "" if the response has none.
 func (d *Device) MetroCode() string { return d.Metro.code() }
 
-// FacilityCode returns "" if the API did not tell.
+// FacilityCode returns the facility's code, or "" if the response has none.
 func (d *Device) FacilityCode() string { return d.Facility.code() }
 
 func (l *Location) code() string {
@@ -38,7 +38,7 @@ func (l *Location) code() string {
 	return l.Code
 }
 
-// DeviceOrder asks for a device. Fields that are empty are not sent.
+// DeviceOrder requests a device. Empty fields are not sent.
 type DeviceOrder struct {
 	Metro                 string   `json:"metro,omitempty"`
 	Facility              []string `json:"facility,omitempty"`
@@ -68,13 +68,13 @@ func (c *Client) Device(ctx context.Context, id string) (*Device, error) {
 	return d, nil
 }
 
-// Event is something that happened to a device, or that its machine said of itself.
+// Event is an event of a device, reported by the API or by the machine itself.
 type Event struct {
 	Type string `json:"type"`
 	Body string `json:"body"`
 }
 
-// latestEvents is how many events are asked for: more than a machine reports in one boot.
+// latestEvents is the number of events to request: more than a machine reports in one boot.
 const latestEvents = 100
 
 // Events returns the latest events of a device, newest first.
@@ -87,8 +87,8 @@ func (c *Client) Events(ctx context.Context, device string) ([]Event, error) {
 	return out.Events, err
 }
 
-// DevicesWithTag returns all devices of a project that carry the tag. Devices without it are left
-// out here too, as an old server may not know how to.
+// DevicesWithTag returns all devices of a project with the tag. It also filters the response, since
+// old servers ignore the filter.
 func (c *Client) DevicesWithTag(ctx context.Context, project, tag string) ([]Device, error) {
 	r := call{path: "/projects/" + url.PathEscape(project) + "/devices", query: url.Values{"tag": {tag}, "exclude": {"userdata"}}}
 	all, err := list(ctx, r, func(ctx context.Context, r call) (page[Device], error) {
@@ -102,7 +102,7 @@ func (c *Client) DevicesWithTag(ctx context.Context, project, tag string) ([]Dev
 	return having(all, tag, func(d Device) []string { return d.Tags }), err
 }
 
-// OrderDevice asks for a new device.
+// OrderDevice creates a device.
 func (c *Client) OrderDevice(ctx context.Context, project string, order DeviceOrder) (*Device, error) {
 	d := &Device{}
 	path := "/projects/" + url.PathEscape(project) + "/devices"
@@ -116,13 +116,13 @@ func (c *Client) OrderDevice(ctx context.Context, project string, order DeviceOr
 	return d, nil
 }
 
-// DeleteDevice removes a device in whatever state it is. It returns when the removal has begun.
+// DeleteDevice deletes a device in any state. It returns once deletion has started.
 func (c *Client) DeleteDevice(ctx context.Context, id string) error {
 	query := url.Values{"force_delete": {"true"}}
 	return c.do(ctx, call{method: http.MethodDelete, path: "/devices/" + url.PathEscape(id), query: query}, nil)
 }
 
-// having keeps the items with the tag.
+// having returns the items with the tag.
 func having[T any](items []T, tag string, tags func(T) []string) []T {
 	var kept []T
 	for _, item := range items {

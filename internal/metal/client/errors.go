@@ -12,47 +12,47 @@ import (
 	"time"
 )
 
-// Kind is what an error means to the one who sent the request.
+// Kind classifies an error for the caller.
 type Kind string
 
-// The kinds of errors. None of them is final: what is refused now may be granted later.
+// Kinds of errors. None is final: a request that is rejected now may be accepted later.
 const (
-	// Unavailable: nothing was done, and asking again later may help.
+	// Unavailable: nothing was done; retry later.
 	Unavailable Kind = "Unavailable"
-	// RateLimited: nothing was done, and After tells when to ask again.
+	// RateLimited: nothing was done; retry after After.
 	RateLimited Kind = "RateLimited"
-	// Busy: the object is changing its state, and until then can't do what was asked.
+	// Busy: the object is changing its state and can't be changed until then.
 	Busy Kind = "Busy"
-	// UnknownOutcome: it may have been done or not. Look before asking again.
+	// UnknownOutcome: the request may have been executed. Check before retrying.
 	UnknownOutcome Kind = "UnknownOutcome"
-	// Capacity: no server is free that matches.
+	// Capacity: no matching server is available.
 	Capacity Kind = "Capacity"
-	// Quota: the project may not have more.
+	// Quota: the project has reached its limit.
 	Quota Kind = "Quota"
-	// Invalid: the request makes no sense to the API.
+	// Invalid: the API rejects the request.
 	Invalid Kind = "Invalid"
-	// Exists: it was done before.
+	// Exists: the object already exists.
 	Exists Kind = "Exists"
-	// NotFound: there is no such object.
+	// NotFound: the object does not exist.
 	NotFound Kind = "NotFound"
-	// Forbidden: the token may not see the object. The API also says so of a device that failed to
-	// provision and was taken away.
+	// Forbidden: the token may not access the object. The API also reports this for a device that
+	// was removed after failing to provision.
 	Forbidden Kind = "Forbidden"
 	// Unauthorized: the token is not valid.
 	Unauthorized Kind = "Unauthorized"
 )
 
-// Error is what became of a request that did not succeed.
+// Error describes a failed request.
 type Error struct {
 	Kind         Kind
 	Method, Path string
-	// Status is that of the answer, 0 if there was none.
+	// Status is the HTTP status, or 0 without a response.
 	Status int
-	// Messages are the API's own words.
+	// Messages are the API's error messages.
 	Messages []string
-	// After is how long to wait, if the API said so.
+	// After is how long to wait, if the API specifies it.
 	After time.Duration
-	// Err is the cause where there was no proper answer.
+	// Err is the cause if there was no proper response.
 	Err error
 }
 
@@ -60,7 +60,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s %s: %s", e.Method, e.Path, e.Reason())
 }
 
-// Reason is the error without the request, for people who know what was tried.
+// Reason returns the error without the request, for callers that name the operation themselves.
 func (e *Error) Reason() string {
 	switch {
 	case len(e.Messages) > 0:
@@ -72,8 +72,8 @@ func (e *Error) Reason() string {
 	}
 }
 
-// describe leaves out what differs from one time to the next, such as local ports, so that a
-// failure that lasts reads the same as long as it does.
+// describe omits details that vary, such as local ports, so that a lasting failure keeps the same
+// message.
 func describe(err error) string {
 	var op *net.OpError
 	switch {
@@ -99,7 +99,7 @@ func KindOf(err error) Kind {
 	return ""
 }
 
-// Is says whether err is of one of the kinds.
+// Is reports whether err is of one of the kinds.
 func Is(err error, kinds ...Kind) bool {
 	for _, k := range kinds {
 		if KindOf(err) == k {
@@ -109,15 +109,15 @@ func Is(err error, kinds ...Kind) bool {
 	return false
 }
 
-// MissingKeys says that a device was refused because neither the request nor the project has an SSH
-// key.
+// MissingKeys reports whether a device was rejected because neither the request nor the project has
+// an SSH key.
 func MissingKeys(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Kind == Invalid && mentions(e.Messages, "ssh key")
 }
 
-// unsent is the error of a request that got no answer. If not even a connection was made, nothing
-// was done.
+// unsent returns the error of a request without a response. If no connection was made, nothing was
+// done.
 func unsent(method string, err error) *Error {
 	kind := interrupted(method)
 	var op *net.OpError
@@ -131,7 +131,8 @@ func unsent(method string, err error) *Error {
 	return &Error{Kind: kind, Err: err}
 }
 
-// interrupted is the kind of a request whose answer was lost. Only POST can't be repeated at will.
+// interrupted returns the kind of a request whose response was lost. Only POST can't be repeated
+// safely.
 func interrupted(method string) Kind {
 	if method == http.MethodPost {
 		return UnknownOutcome

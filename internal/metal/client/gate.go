@@ -5,20 +5,19 @@ import (
 	"time"
 )
 
-// refusedPause is how long a token that was refused is not tried again. Another token has another
-// client, so that a rotated one is used at once.
+// refusedPause is how long a rejected token is not tried again. Another token has its own client,
+// so a rotated token is used at once.
 const refusedPause = time.Minute
 
-// gate keeps all requests of a client back after the API has turned one away for a reason that is
-// the token's: the machines of a fleet would otherwise find out one by one, and each time make it
-// worse.
+// gate blocks all requests of a client after the API has rejected its token or limited its rate.
+// Otherwise every machine of a fleet would find out with a request of its own and make it worse.
 type gate struct {
 	mu     sync.Mutex
 	until  time.Time
 	reason Error
 }
 
-// closed returns what every request would meet now, or nil.
+// closed returns the error that every request would get now, or nil.
 func (g *gate) closed(now time.Time) *Error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -13,11 +13,11 @@ const (
 	perPage = 250
 	// maxPages is the API's own limit.
 	maxPages = 100000
-	// maxRestarts is how often a list that changed under our hands is read anew.
+	// maxRestarts is how often a list that changes during reading is restarted.
 	maxRestarts = 5
 )
 
-// meta is how the API tells about pages.
+// meta is the position of a page in the list.
 type meta struct {
 	Total       int `json:"total"`
 	CurrentPage int `json:"current_page"`
@@ -30,10 +30,10 @@ type page[T any] struct {
 	meta  *meta
 }
 
-var errMoving = errors.New("the list changed again and again while it was read")
+var errMoving = errors.New("the list kept changing while it was read")
 
-// list reads all pages. Objects that come or go meanwhile shift the rest between pages, so that one
-// could be missed; the list is then read again from the start.
+// list reads all pages. Objects that are created or deleted during reading shift others between
+// pages, so that one could be missed; the list is then read again from the start.
 func list[T any](ctx context.Context, r call, decode func(context.Context, call) (page[T], error)) ([]T, error) {
 	for range maxRestarts {
 		items, moved, err := listOnce(ctx, r, decode)
@@ -52,7 +52,7 @@ func listOnce[T any](ctx context.Context, r call, decode func(context.Context, c
 			return nil, false, err
 		}
 		items = append(items, p.items...)
-		if p.meta == nil { // no pages, or an old server: a full page may have a successor
+		if p.meta == nil { // no pagination, or an old server: a full page may have a successor
 			if len(p.items) < perPage {
 				return items, false, nil
 			}

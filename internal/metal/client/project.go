@@ -22,7 +22,7 @@ func (c *Client) ProjectKeys(ctx context.Context, project string) ([]SSHKey, err
 	return out.SSHKeys, err
 }
 
-// BGPConfig is that of a project; it has no id if BGP was never enabled.
+// BGPConfig is the BGP configuration of a project; it has no ID if BGP was never enabled.
 type BGPConfig struct {
 	ID     string `json:"id"`
 	Status string `json:"status"`
@@ -48,7 +48,7 @@ func (c *Client) EnableBGP(ctx context.Context, project string, request BGPReque
 	return c.do(ctx, call{method: http.MethodPost, path: "/projects/" + url.PathEscape(project) + "/bgp-configs", body: request}, nil)
 }
 
-// StartBGPSession makes the IPv4 session of a device.
+// StartBGPSession creates the IPv4 session of a device.
 func (c *Client) StartBGPSession(ctx context.Context, device string) error {
 	body := struct {
 		AddressFamily string `json:"address_family"`
@@ -74,7 +74,7 @@ type PlanSpecs struct {
 	} `json:"memory"`
 }
 
-// Plans returns what devices of the project can be made of.
+// Plans returns the plans available to the project.
 func (c *Client) Plans(ctx context.Context, project string) ([]Plan, error) {
 	r := call{path: "/projects/" + url.PathEscape(project) + "/plans"}
 	decode := func(ctx context.Context, r call) (page[Plan], error) {
@@ -86,7 +86,7 @@ func (c *Client) Plans(ctx context.Context, project string) ([]Plan, error) {
 		return page[Plan]{out.Plans, out.Meta}, err
 	}
 	plans, err := list(ctx, r, decode)
-	if Is(err, NotFound) { // servers that do not tell plans apart by project
+	if Is(err, NotFound) { // servers without plans per project
 		plans, err = list(ctx, call{path: "/plans"}, decode)
 	}
 	return plans, err

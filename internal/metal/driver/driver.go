@@ -1,8 +1,6 @@
-// Package driver is the seam between the metal API and what its machines are
-// made of. It holds the interface that a kind of machine implements, the
-// interface through which it reports, and the values that pass between them.
-// It has no behaviour of its own and imports nothing of ours. Start with
-// Driver.
+// Package driver defines the interface between the metal API and its machines: the interface that a
+// driver implements, the interface through which it reports, and the values that pass between them.
+// It has no behavior of its own and imports nothing of ours. Start with Driver.
 package driver
 
 import (
@@ -14,54 +12,53 @@ import (
 	"time"
 )
 
-// Driver makes machines exist. Metal owns what is wanted, the driver owns what
-// is there. Every call names a machine by the id of its device and may be
-// repeated any number of times, also after either side was killed half way.
+// Driver runs machines. Metal owns the desired state, the driver owns the machines. Every call
+// names a machine by the ID of its device and may be repeated any number of times, also after
+// either side was killed halfway.
 type Driver interface {
-	// Networks says from which prefixes addresses may be given out. A zero
-	// value leaves the choice to metal.
+	// Networks returns the prefixes that addresses may be allocated from. The zero value leaves the
+	// choice to metal.
 	Networks() Networks
-	// Ensure makes the machine exist and be powered as wanted. It returns
-	// soon; progress comes through the Sink.
+	// Ensure provisions the machine if necessary and sets its power state. It returns soon; the
+	// driver reports progress through the Sink.
 	Ensure(ctx context.Context, m Machine, power Power) error
-	// Reinstall wipes the machine and provisions it anew, and returns soon.
+	// Reinstall wipes the machine, starts provisioning it again, and returns soon.
 	Reinstall(ctx context.Context, m Machine) error
-	// Remove leaves nothing of the machine behind when it returns nil.
-	// Removing what is not there is no error.
+	// Remove removes the machine completely before it returns nil. Removing a missing machine is
+	// not an error.
 	Remove(ctx context.Context, id string) error
-	// SetAddresses makes the machine answer on exactly these elastic
-	// addresses, besides those it was made with.
+	// SetAddresses makes the machine respond on exactly these elastic addresses, in addition to its
+	// management addresses.
 	SetAddresses(ctx context.Context, id string, elastic []netip.Addr) error
-	// Known lists the machines that exist, for finding leftovers at start.
+	// Known lists the existing machines, to find leftovers at start.
 	Known(ctx context.Context) ([]string, error)
-	// Close stops watching. Machines that can go on without us do so.
+	// Close stops watching. Machines keep running where possible.
 	Close() error
 }
 
-// New makes a driver. It may report through the Sink before it returns.
+// New creates a driver. It may report through the Sink before it returns.
 type New func(ctx context.Context, c Config) (Driver, error)
 
-// Config is what every driver is given.
+// Config is the configuration of every driver.
 type Config struct {
-	// Home is a directory for the driver alone; it exists and is private.
+	// Home is a private, existing directory for the driver alone.
 	Home string
 	Sink Sink
 	Log  *slog.Logger
-	// Speed is how many times faster than life a simulated clock runs.
-	// Drivers of real machines ignore it.
+	// Speed is the factor of a simulated clock. Drivers of real machines ignore it.
 	Speed float64
-	// Unused says that nothing has an address yet, so that a driver may choose
-	// other networks than it had before.
+	// Unused means that no address is assigned yet, so the driver may select other networks than
+	// before.
 	Unused bool
 }
 
-// Sink is how a driver reports. Report records the event durably and may be
-// called from any goroutine, also for machines that no longer exist.
+// Sink receives a driver's reports. Report records the event durably and may be called from any
+// goroutine, also for machines that no longer exist.
 type Sink interface {
 	Report(id string, e Event)
 }
 
-// Machine is what a driver is asked to run.
+// Machine is the specification of a machine.
 type Machine struct {
 	ID       string
 	Hostname string
@@ -70,7 +67,7 @@ type Machine struct {
 	// CPUs and MemoryBytes come from the plan.
 	CPUs        int
 	MemoryBytes int64
-	// Userdata is as the user gave it.
+	// Userdata is unmodified.
 	Userdata []byte
 	// Addresses are the management addresses: public IPv4 first, then private
 	// IPv4, then IPv6 where the driver has it.
@@ -81,7 +78,7 @@ type Machine struct {
 	Instance InstanceData
 }
 
-// InstanceData is what cloud-init calls v1 in its templates.
+// InstanceData is v1 in the templates of cloud-init.
 type InstanceData struct {
 	InstanceID       string `json:"instance_id"`
 	LocalHostname    string `json:"local_hostname"`
@@ -93,7 +90,7 @@ type InstanceData struct {
 	DistroVersion    string `json:"distro_version"`
 }
 
-// Address is one address of a machine with the network it lies in.
+// Address is an address of a machine and its network.
 type Address struct {
 	IP         netip.Addr
 	Prefix     netip.Prefix
@@ -102,21 +99,20 @@ type Address struct {
 	Management bool
 }
 
-// Networks are the prefixes that addresses come from. A prefix that is not
-// set is not used, except that metal falls back to its own defaults when
-// neither Public nor Private is.
+// Networks are the prefixes of addresses. An unset prefix is not used, except that metal falls back
+// to its own defaults if neither Public nor Private is set.
 type Networks struct {
-	// Public also holds the elastic addresses.
+	// Public also contains the elastic addresses.
 	Public   netip.Prefix
 	Private  netip.Prefix
 	PublicV6 netip.Prefix
-	// Flat means that each prefix is one network, whose first address is the
-	// gateway of all machines. Otherwise every machine gets a network of two
-	// addresses of its own, the first of which is its gateway.
+	// Flat means that each prefix is one network whose first address is the gateway of all
+	// machines. Otherwise every machine gets its own network of two addresses, the first of which
+	// is its gateway.
 	Flat bool
 }
 
-// Power is the power state that is wanted.
+// Power is the desired power state.
 type Power string
 
 // Power states.
@@ -125,7 +121,7 @@ const (
 	Off Power = "off"
 )
 
-// Phase is where a machine is in its life, as its driver sees it.
+// Phase is the phase of a machine as observed by its driver.
 type Phase string
 
 // Phases.
@@ -136,47 +132,46 @@ const (
 	Failed       Phase = "Failed"
 )
 
-// Event is one report about a machine. An empty Phase leaves the phase as it
-// is, so that an event can just tell something.
+// Event is a report about a machine. An empty Phase keeps the current phase.
 type Event struct {
 	Phase Phase
-	// Percent is how much of provisioning is done.
+	// Percent is the progress of provisioning.
 	Percent int
-	// Type is a Packet event type such as provisioning.104, power.201 or
-	// user-state; empty adds nothing to the device's events.
+	// Type is a Packet event type such as provisioning.104, power.201 or user-state. Empty adds no
+	// event to the device.
 	Type    string
 	Message string
-	// Time is when it happened; zero means now.
+	// Time is when the event happened; zero means now.
 	Time time.Time
 }
 
-// Console is a driver whose machines have a console.
+// Console is implemented by drivers whose machines have a console.
 type Console interface {
-	// Console returns what the machine wrote so far and, if follow is set,
-	// what it goes on to write until the context ends.
+	// Console returns the console output of the machine and, if follow is set, later output until
+	// the context ends.
 	Console(ctx context.Context, id string, follow bool) (io.ReadCloser, error)
 }
 
-// Metadata is a driver whose machines can reach a metadata service. Metal
-// serves on the listener and tells callers apart by their source address.
+// Metadata is implemented by drivers whose machines can reach a metadata service. Metal serves on
+// the listener and identifies callers by their source address.
 type Metadata interface {
 	MetadataListener() (net.Listener, error)
 }
 
-// Host is a driver whose machines share a network with this host.
+// Host is implemented by drivers whose machines share a network with this host.
 type Host interface {
-	// HostAddress is the host's own in that network.
+	// HostAddress returns the host's address in that network.
 	HostAddress() netip.Addr
 }
 
-// Stdio are the streams of a process in a machine.
+// Stdio are the standard streams of a process in a machine.
 type Stdio struct {
 	In       io.Reader
 	Out, Err io.Writer
 	TTY      bool
 }
 
-// Shell is a driver that can run a process inside a machine.
+// Shell is implemented by drivers that can run a process inside a machine.
 type Shell interface {
 	Enter(ctx context.Context, id string, argv []string, stdio Stdio) error
 }

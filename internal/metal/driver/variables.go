@@ -1,6 +1,6 @@
 package driver
 
-// Variables returns what templates in the machine's userdata may use, by cloud-init's names.
+// Variables returns the variables of the machine's userdata templates, by cloud-init's names.
 func (m Machine) Variables() map[string]any {
 	v1 := map[string]any{
 		"instance_id": m.Instance.InstanceID, "local_hostname": m.Instance.LocalHostname, "region": m.Instance.Region,

@@ -1,7 +1,6 @@
-// Package fault makes an API fail on demand, for tests and rehearsals. It owns
-// the faults that were asked for and decides which of them strikes a call; it
-// knows HTTP, but no device. Faults are kept in memory: a restart ends them.
-// Start with Set.
+// Package fault injects failures into an API, for tests and rehearsals. It owns the configured
+// faults and selects the one that applies to a call. It knows HTTP but no devices. Faults are kept
+// in memory: a restart removes them. Start with Set.
 package fault
 
 import (
@@ -17,79 +16,76 @@ import (
 	"github.com/google/uuid"
 )
 
-// Kind is what goes wrong.
+// Kind is the type of a fault.
 type Kind string
 
-// Kinds. The first group answers calls wrongly, the second changes what
-// happens to devices.
+// Kinds of faults. The first group affects responses, the second affects devices.
 const (
-	// RateLimit answers 429 with the usual headers.
+	// RateLimit responds with 429 and the usual headers.
 	RateLimit Kind = "rate-limit"
-	// RateLimitHTML answers 403 with a page of HTML, as firewalls do.
+	// RateLimitHTML responds with 403 and an HTML page, as firewalls do.
 	RateLimitHTML Kind = "rate-limit-html"
-	// ServerError answers Status, 500 if not set.
+	// ServerError responds with Status, by default 500.
 	ServerError Kind = "server-error"
-	// Timeout accepts the call and never answers.
+	// Timeout accepts the call and never responds.
 	Timeout Kind = "timeout"
-	// Truncate carries the call out and cuts the answer in half.
+	// Truncate executes the call and sends half of the response.
 	Truncate Kind = "truncate"
 
-	// NoCapacity refuses new devices as a full metro does.
+	// NoCapacity rejects new devices, as a full metro does.
 	NoCapacity Kind = "no-capacity"
-	// FailProvisioning lets provisioning fail after Delay. An on-demand device
-	// then vanishes: reading it answers Status, 403 if not set. A reserved one
-	// stays, failed.
+	// FailProvisioning fails provisioning after Delay. An on-demand device is then removed, and
+	// reading it returns Status, by default 403. A reserved device is kept in state failed.
 	FailProvisioning Kind = "fail-provisioning"
 	// SlowProvisioning keeps devices queued for Delay.
 	SlowProvisioning Kind = "slow-provisioning"
-	// RequireSSHKeys refuses devices that would have no key.
+	// RequireSSHKeys rejects devices without SSH keys.
 	RequireSSHKeys Kind = "require-ssh-keys"
-	// AddressQuota refuses, or leaves pending, new address blocks.
+	// AddressQuota rejects new address blocks, or leaves them pending.
 	AddressQuota Kind = "address-quota"
 )
 
 var kinds = []Kind{RateLimit, RateLimitHTML, ServerError, Timeout, Truncate, NoCapacity, FailProvisioning, SlowProvisioning, RequireSSHKeys, AddressQuota}
 
-// Fault is one thing that goes wrong, and when.
+// Fault is a failure to inject, and when.
 type Fault struct {
 	ID   string `json:"id"`
 	Kind Kind   `json:"kind"`
-	// Method and Path choose calls: GET, POST, …, and a pattern such as
-	// /devices/* without the version prefix. Empty means all.
+	// Method and Path select calls: an HTTP method, and a pattern such as /devices/* without the
+	// version prefix. Empty selects all.
 	Method string `json:"method,omitempty"`
 	Path   string `json:"path,omitempty"`
-	// Hostname chooses devices, by a pattern; for faults of devices only.
+	// Hostname selects devices by a pattern, for faults of devices only.
 	Hostname string `json:"hostname,omitempty"`
-	// Count is how often it strikes; 0 means until it is removed.
+	// Count is how often the fault is injected; 0 means until it is removed.
 	Count int `json:"count,omitempty"`
-	// Probability is how likely it strikes; 0 means always.
+	// Probability is the probability of injection; 0 means always.
 	Probability float64 `json:"probability,omitempty"`
-	// After lets the call be carried out first, so that only the answer is
-	// lost. Truncate always does.
+	// After executes the call first, so that only the response is lost. Truncate always does.
 	After  bool     `json:"after,omitempty"`
 	Status int      `json:"status,omitempty"`
 	Delay  Duration `json:"delay,omitempty"`
-	// Struck counts how often it did.
+	// Struck counts the injections.
 	Struck int `json:"struck"`
 }
 
-// Duration is a time.Duration that is written as in Go, "1.5s".
+// Duration is a time.Duration encoded as in Go, such as "1.5s".
 type Duration time.Duration
 
-// MarshalText writes it.
+// MarshalText encodes the duration.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// UnmarshalText reads it.
+// UnmarshalText decodes the duration.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	*d = Duration(v)
 	return err
 }
 
-// Validate says what is wrong with a fault.
+// Validate reports what is wrong with a fault.
 func (f Fault) Validate() error {
 	if !slices.Contains(kinds, f.Kind) {
-		return fmt.Errorf("kind %q is not known: use one of %v", f.Kind, kinds)
+		return fmt.Errorf("unknown kind %q: use one of %v", f.Kind, kinds)
 	}
 	if f.Probability < 0 || f.Probability > 1 {
 		return fmt.Errorf("probability %v is not between 0 and 1", f.Probability)
@@ -108,7 +104,7 @@ func (f Fault) Validate() error {
 	return nil
 }
 
-// ofCalls tells whether the fault is about answering calls.
+// ofCalls reports whether the fault affects responses.
 func (f Fault) ofCalls() bool {
 	return slices.Index(kinds, f.Kind) < slices.Index(kinds, NoCapacity)
 }
@@ -123,7 +119,7 @@ type Set struct {
 // NewSet returns a set without faults.
 func NewSet() *Set { return &Set{projects: map[string][]*Fault{}, roll: rand.Float64} }
 
-// Add puts a fault on a project and returns it with its id.
+// Add adds a fault to a project and returns it with its ID.
 func (s *Set) Add(project string, f Fault) (Fault, error) {
 	if err := f.Validate(); err != nil {
 		return Fault{}, err
@@ -135,7 +131,7 @@ func (s *Set) Add(project string, f Fault) (Fault, error) {
 	return f, nil
 }
 
-// List returns the faults of a project, also those that are used up.
+// List returns the faults of a project, including exhausted ones.
 func (s *Set) List(project string) []Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +142,7 @@ func (s *Set) List(project string) []Fault {
 	return out
 }
 
-// Remove ends one fault, or all of a project if id is empty.
+// Remove removes one fault, or all of a project if id is empty.
 func (s *Set) Remove(project, id string) (found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,15 +151,15 @@ func (s *Set) Remove(project, id string) (found bool) {
 	return len(s.projects[project]) < before
 }
 
-// StrikeCall returns the fault that strikes a call of a project, if any. The
-// path is without the version prefix.
+// StrikeCall returns the fault to inject into a call of a project, if any. The path has no version
+// prefix.
 func (s *Set) StrikeCall(project string, r *http.Request, route string) (Fault, bool) {
 	return s.strike(project, func(f *Fault) bool {
 		return f.ofCalls() && (f.Method == "" || strings.EqualFold(f.Method, r.Method)) && (f.Path == "" || matches(f.Path, route))
 	})
 }
 
-// StrikeDevice returns the fault of a kind that strikes a new device, if any.
+// StrikeDevice returns the fault of a kind to inject into a new device, if any.
 func (s *Set) StrikeDevice(project string, kind Kind, hostname string) (Fault, bool) {
 	return s.strike(project, func(f *Fault) bool {
 		return f.Kind == kind && (f.Hostname == "" || matches(f.Hostname, hostname))

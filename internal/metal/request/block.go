@@ -11,11 +11,11 @@ import (
 // maxQuantity is the largest block of addresses.
 const maxQuantity = 256
 
-// Block is what a valid request for addresses asks for.
+// Block is a valid request for addresses.
 type Block struct{ Metro, Facility string }
 
-// BlockOf checks a request, all of it. Known tells which types of addresses
-// there are.
+// BlockOf validates a request and reports every problem. Known reports which types of addresses
+// exist.
 func BlockOf(req *api.IPReserve, known func(kind string) bool) (Block, error) {
 	var b Block
 	var wrong problems
@@ -30,8 +30,7 @@ func BlockOf(req *api.IPReserve, known func(kind string) bool) (Block, error) {
 	return b, Unprocessable(wrong...)
 }
 
-// place settles the metro of a block; clients send both fields, one of them
-// empty.
+// place determines the metro of a block; clients send both fields, one of them empty.
 func (b *Block) place(req *api.IPReserve) string {
 	if strings.HasPrefix(req.Type, "global_") {
 		return ""

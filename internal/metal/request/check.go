@@ -9,7 +9,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/api"
 )
 
-// CheckUpdate says everything that is wrong with a change of a device.
+// CheckUpdate reports every problem of a change of a device.
 func CheckUpdate(req *api.DeviceUpdate) error {
 	var wrong problems
 	if req.Hostname != nil {
@@ -27,7 +27,7 @@ func CheckUpdate(req *api.DeviceUpdate) error {
 	return Unprocessable(wrong...)
 }
 
-// ParseAddress reads an address with or without a length.
+// ParseAddress parses an address with or without a prefix length.
 func ParseAddress(text string) (netip.Prefix, error) {
 	if p, err := netip.ParsePrefix(text); err == nil {
 		return p.Masked(), nil
@@ -39,7 +39,7 @@ func ParseAddress(text string) (netip.Prefix, error) {
 	return netip.PrefixFrom(a, a.BitLen()), nil
 }
 
-// CheckBGP says everything that is wrong with how a project wants to speak BGP.
+// CheckBGP reports every problem of a BGP configuration.
 func CheckBGP(req *api.BGPConfigRequest) error {
 	var wrong []string
 	if req.DeploymentType != "local" && req.DeploymentType != "global" {

@@ -1,8 +1,6 @@
-// Package request reads what clients of the metal API send, and says what is
-// wrong with it in the words that they know. It is pure: whatever bytes come
-// in, what goes out is a value that makes sense or a refusal that a client can
-// be told. It knows no store, no driver and nothing of Kubernetes. Start with
-// Decode and OrderOf.
+// Package request decodes and validates requests to the metal API, with the error messages that
+// clients know. It is pure: every input becomes a valid value or an error that can be sent to the
+// client. It knows no store, no driver and nothing about Kubernetes. Start with Decode and OrderOf.
 package request
 
 import (
@@ -13,11 +11,10 @@ import (
 	"strings"
 )
 
-// maxBody bounds request bodies; userdata of a megabyte may grow sixfold when
-// it is written as JSON.
+// maxBody bounds request bodies; a megabyte of userdata can grow sixfold in JSON.
 const maxBody = 16 << 20
 
-// Error is a refusal that a client is told about.
+// Error is an error response to a client.
 type Error struct {
 	Status   int
 	Messages []string
@@ -27,13 +24,12 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%d %s: %s", e.Status, http.StatusText(e.Status), strings.Join(e.Messages, "; "))
 }
 
-// Refuse makes a refusal with one message.
+// Refuse returns an error with one message.
 func Refuse(status int, format string, args ...any) error {
 	return &Error{Status: status, Messages: []string{fmt.Sprintf(format, args...)}}
 }
 
-// Unprocessable is the refusal of a body that says the wrong things; nil if
-// there are none.
+// Unprocessable returns the error for an invalid body, or nil without messages.
 func Unprocessable(messages ...string) error {
 	if len(messages) == 0 {
 		return nil
@@ -41,7 +37,7 @@ func Unprocessable(messages ...string) error {
 	return &Error{Status: http.StatusUnprocessableEntity, Messages: messages}
 }
 
-// Decode reads a body into v. A body may be missing.
+// Decode reads a request body, if there is one, into v.
 func Decode(r io.Reader, v any) error {
 	data, err := io.ReadAll(io.LimitReader(r, maxBody+1))
 	if err != nil {
@@ -59,10 +55,10 @@ func Decode(r io.Reader, v any) error {
 	return nil
 }
 
-// problems gathers what is wrong.
+// problems collects validation messages.
 type problems []string
 
-// add keeps a message, unless it is empty.
+// add appends a message unless it is empty.
 func (p *problems) add(message string) {
 	if message != "" {
 		*p = append(*p, message)

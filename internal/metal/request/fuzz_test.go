@@ -10,9 +10,8 @@ import (
 	"github.com/drover-dev/drover/internal/metal/catalog"
 )
 
-// FuzzRequests feeds bodies to everything that decodes one: whatever comes, it
-// is taken, and then makes sense, or is refused with a reason that a client can
-// be told.
+// FuzzRequests decodes arbitrary bodies: each is accepted as a valid value or rejected with a
+// reason for the client.
 func FuzzRequests(f *testing.F) {
 	f.Add("")
 	f.Fuzz(func(t *testing.T, body string) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// CheckSSHKey says everything that is wrong with a key.
+// CheckSSHKey reports every problem of a key.
 func CheckSSHKey(label, key string) error {
 	var wrong []string
 	if label == "" {
@@ -19,7 +19,7 @@ func CheckSSHKey(label, key string) error {
 	return Unprocessable(wrong...)
 }
 
-// Fingerprint is the MD5 fingerprint of a public key, or empty if it is none.
+// Fingerprint returns the MD5 fingerprint of a public key, or "" if the key is invalid.
 func Fingerprint(key string) string {
 	fields := strings.Fields(key)
 	if len(fields) < 2 || strings.ContainsAny(key, "\n\r") {

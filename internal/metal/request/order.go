@@ -15,7 +15,7 @@ import (
 
 const (
 	maxUserdata = 4 << 20
-	// anyPlace leaves the choice to us.
+	// anyPlace leaves the location to the server.
 	anyPlace = "any"
 )
 
@@ -25,16 +25,16 @@ var (
 	billingCycles   = []string{"", "hourly", "daily", "monthly", "yearly"}
 )
 
-// Order is what a valid request for a device asks for.
+// Order is a valid request for a device.
 type Order struct {
 	Plan, Metro, Facility string
-	// Termination is when the device is to go by itself, if ever.
+	// Termination is when the device deletes itself, if set.
 	Termination time.Time
 
 	byFacility bool
 }
 
-// OrderOf checks a request, all of it, and says everything that is wrong.
+// OrderOf validates a request and reports every problem.
 func OrderOf(req *api.DeviceCreate) (Order, error) {
 	var o Order
 	var wrong problems
@@ -46,7 +46,7 @@ func OrderOf(req *api.DeviceCreate) (Order, error) {
 	return o, Unprocessable(wrong...)
 }
 
-// Full is the refusal of a place that has no machine left.
+// Full returns the error for a location without available machines.
 func (o Order) Full() error {
 	if o.byFacility {
 		return Refuse(http.StatusUnprocessableEntity, "The facility %s has no provisionable %s servers matching your criteria", o.Facility, o.Plan)
@@ -76,8 +76,8 @@ func checkOS(req *api.DeviceCreate, _ *Order) string {
 	return ""
 }
 
-// checkPlace settles where the device goes. A metro wins over facilities; a
-// hardware reservation brings its own place.
+// checkPlace determines the location of the device. A metro takes precedence over facilities; a
+// hardware reservation has its own location.
 func checkPlace(req *api.DeviceCreate, o *Order) string {
 	switch {
 	case len(req.Metro) > 0:
@@ -91,7 +91,7 @@ func checkPlace(req *api.DeviceCreate, o *Order) string {
 	}
 }
 
-// inMetro takes the first of the metros; all must exist.
+// inMetro selects the first of the metros; all must exist.
 func (o *Order) inMetro(codes []string) string {
 	for _, code := range slices.Backward(codes) {
 		if strings.EqualFold(code, anyPlace) {
@@ -106,7 +106,7 @@ func (o *Order) inMetro(codes []string) string {
 	return ""
 }
 
-// inFacility takes the first of the facilities; all must exist.
+// inFacility selects the first of the facilities; all must exist.
 func (o *Order) inFacility(codes []string) string {
 	for _, code := range slices.Backward(codes) {
 		if strings.EqualFold(code, anyPlace) {

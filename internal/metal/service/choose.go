@@ -8,13 +8,13 @@ import (
 	"github.com/drover-dev/drover/internal/metal"
 )
 
-// What a user may ask for instead of a driver.
+// Values that a user may specify instead of a driver.
 const (
-	Auto = "auto" // the driver of the home, else machines on this host if it can have some
-	None = "none" // no metal
+	Auto = "auto" // the driver of the home, else local machines if the host supports them
+	None = "none" // no metal service
 )
 
-// NoneError says why there is no metal although nobody asked for none.
+// NoneError explains why no metal service runs although it was not disabled.
 type NoneError struct{ Err error }
 
 func (e *NoneError) Error() string {
@@ -23,9 +23,8 @@ func (e *NoneError) Error() string {
 
 func (e *NoneError) Unwrap() error { return e.Err }
 
-// Choose returns the driver that a metal in the home is to have, None if none
-// is to run. Usable says why a driver cannot be used here; a metal that runs
-// has shown that it can.
+// Choose returns the driver for the metal service of the home, or None. Usable returns why a driver
+// can't be used here; a running service has proven that it can.
 func Choose(ctx context.Context, h metal.Home, asked string, usable func(driver string) error) (string, error) {
 	if asked != Auto && asked != None {
 		if err := h.CheckDriver(asked); err != nil {
@@ -58,5 +57,5 @@ func choose(asked, last string, running bool, usable func(string) error) (string
 	return driver, err
 }
 
-// defaultDriver makes real machines.
+// defaultDriver runs real machines.
 const defaultDriver = "local"

@@ -17,11 +17,10 @@ import (
 	"github.com/drover-dev/drover/internal/metal/service"
 )
 
-// driver of all metals here: its machines cost nothing.
+// driver of all services in this package: its machines cost nothing.
 const driver = "memory"
 
-// TestMain lets the test program be drover, so that a metal in the background
-// is a real process.
+// TestMain lets the test binary act as drover, so that a background service is a real process.
 func TestMain(m *testing.M) {
 	if os.Args[0] == "drover" {
 		os.Exit(cli.Main())
@@ -29,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// newHome is gone with its metal when t ends.
+// newHome returns a home that is removed, with its service, when t ends.
 func newHome(t *testing.T) metal.Home {
 	t.Helper()
 	h := metal.Home{Dir: filepath.Join(t.TempDir(), "metal")}
@@ -69,7 +68,7 @@ func addDevice(t *testing.T, h metal.Home, name string) api.Device {
 	return d
 }
 
-// drover prepares the program in a process of its own.
+// drover prepares the program in a separate process.
 func drover(h metal.Home, args ...string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", args...)
 	cmd.Args[0] = "drover"
@@ -77,7 +76,7 @@ func drover(h metal.Home, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// metals counts the processes that serve from a home.
+// metals counts the processes that serve a home.
 func metals(t *testing.T, h metal.Home) int {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")

@@ -13,12 +13,11 @@ import (
 	"github.com/drover-dev/drover/internal/metal/api"
 )
 
-// namesShown is how many machines an error names.
+// namesShown is the number of machines that an error names.
 const namesShown = 5
 
-// Purge deletes every device of every project, waits until their machines are
-// gone, stops metal and removes its home. It can be repeated after a failure,
-// and it is no error if there is nothing.
+// Purge deletes every device of every project, waits until their machines are gone, stops the metal
+// service and removes its home. It can be repeated after a failure and succeeds if nothing exists.
 func Purge(ctx context.Context, h metal.Home) error {
 	if _, err := os.Stat(h.Dir); os.IsNotExist(err) {
 		return nil
@@ -44,8 +43,8 @@ func Purge(ctx context.Context, h metal.Home) error {
 	return h.Remove()
 }
 
-// purgeDevices has metal run at an address that nobody knows: a manager that
-// goes on making machines no longer reaches it.
+// purgeDevices runs the metal service at an unpublished address, so that a manager that keeps
+// creating machines can't reach it.
 func purgeDevices(ctx context.Context, h metal.Home, held *os.File, driver string) error {
 	if _, err := stop(ctx, h); err != nil {
 		return err
@@ -60,7 +59,7 @@ func purgeDevices(ctx context.Context, h metal.Home, held *os.File, driver strin
 	return deleteAll(ctx, c)
 }
 
-// deleteAll returns when no device is left.
+// deleteAll deletes devices until none is left.
 func deleteAll(ctx context.Context, c *admin.Client) error {
 	asked := map[string]bool{}
 	for {
@@ -88,7 +87,7 @@ func deleteAll(ctx context.Context, c *admin.Client) error {
 	}
 }
 
-// deleteDevice also deletes one that is locked: a purge was asked for.
+// deleteDevice also deletes a locked device, since the user requested a purge.
 func deleteDevice(ctx context.Context, c *admin.Client, d api.Device) error {
 	if d.Locked {
 		if err := c.Do(ctx, http.MethodPut, "/devices/"+d.ID, map[string]any{"locked": false}, nil); err != nil {

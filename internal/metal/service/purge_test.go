@@ -11,7 +11,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/service"
 )
 
-// startTime is ample for a process to end.
+// startTime is ample for a process to exit.
 const startTime = 10 * time.Second
 
 func gone(t *testing.T, h metal.Home) {
@@ -78,7 +78,7 @@ func TestPurgeKeepsForeignFiles(t *testing.T) {
 	}
 }
 
-// TestConcurrentPurgeAndStart has one or the other win, and nothing between.
+// TestConcurrentPurgeAndStart checks that either of them wins completely.
 func TestConcurrentPurgeAndStart(t *testing.T) {
 	h := newHome(t)
 	ensure(t, h)
@@ -107,8 +107,7 @@ func TestConcurrentPurgeAndStart(t *testing.T) {
 	gone(t, h)
 }
 
-// TestKilledPurgeIsResumed kills the command at moments from its
-// beginning to its end.
+// TestKilledPurgeIsResumed kills the command at moments from start to end.
 func TestKilledPurgeIsResumed(t *testing.T) {
 	h := newHome(t)
 	for after := 20 * time.Millisecond; after < time.Second; after *= 2 {

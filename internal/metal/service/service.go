@@ -1,9 +1,8 @@
-// Package service keeps metal running in the background, as a service of the
-// host: it belongs to no management plane, and its machines outlive them all.
+// Package service runs metal in the background, as a service of the host: it belongs to no
+// management plane, and its machines outlive all of them.
 //
-// It owns the process and nothing of what metal does. Of several who start and
-// stop the metal of one home at once, one does it while the others wait. Start
-// with Ensure, Stop and Purge.
+// It owns only the process. Concurrent commands that start and stop the service of one home wait
+// for each other. Start with Ensure, Stop and Purge.
 package service
 
 import (
@@ -29,12 +28,12 @@ const (
 	stopTimeout  = 30 * time.Second
 	askTimeout   = 2 * time.Second
 	lookEvery    = 25 * time.Millisecond
-	// logLines is how much of the log an error quotes.
+	// logLines is the number of log lines that an error quotes.
 	logLines = 5
 )
 
-// Ensure returns where the metal of a home is, and starts it with the driver
-// first if it does not run.
+// Ensure returns the endpoint of the metal service of a home, and starts it with the driver if it
+// is not running.
 func Ensure(ctx context.Context, h metal.Home, driver string) (metal.Endpoint, error) {
 	if err := h.CheckDriver(driver); err != nil {
 		return metal.Endpoint{}, err
@@ -55,8 +54,8 @@ func Ensure(ctx context.Context, h metal.Home, driver string) (metal.Endpoint, e
 	return start(ctx, h, held, "--driver", driver)
 }
 
-// awaitHolder waits for a metal that somebody else has started, and that may
-// not serve yet.
+// awaitHolder waits for a metal service that another process has started and that may not serve
+// yet.
 func awaitHolder(ctx context.Context, h metal.Home) (metal.Endpoint, bool) {
 	for h.Held() && ctx.Err() == nil {
 		if e, ok := Running(ctx, h); ok {
@@ -70,8 +69,8 @@ func awaitHolder(ctx context.Context, h metal.Home) (metal.Endpoint, bool) {
 	return metal.Endpoint{}, false
 }
 
-// lock has nobody else start or stop the metal of a home. It makes the home.
-// Closing the file ends that.
+// lock serializes commands that start or stop the metal service of a home. It creates the home.
+// Closing the file releases the lock.
 func lock(ctx context.Context, h metal.Home) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout+stopTimeout)
 	defer cancel()
@@ -95,13 +94,13 @@ func makeAndLock(ctx context.Context, h metal.Home) (*os.File, error) {
 	return filelock.Wait(ctx, h.LockFile())
 }
 
-// removedMeanwhile tells that a purge removed the home right now: after it was
-// found, or after it was made.
+// removedMeanwhile reports whether a purge has just removed the home, after it was found or
+// created.
 func removedMeanwhile(err error) bool {
 	return errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist)
 }
 
-// Running tells where the metal of a home is, if it answers.
+// Running returns the endpoint of the metal service of a home if it responds.
 func Running(ctx context.Context, h metal.Home) (metal.Endpoint, bool) {
 	e, err := h.ReadEndpoint()
 	if err != nil || !e.Alive() {
@@ -120,9 +119,9 @@ func Running(ctx context.Context, h metal.Home) (metal.Endpoint, bool) {
 	return e, res.Body.Close() == nil && res.StatusCode == http.StatusOK
 }
 
-// start runs metal in the background and waits until it answers. A metal that
-// does not come to that is ended. Metal gets the lock too, until it has taken
-// the home: should we be killed in between, nobody overlooks it.
+// start runs the service in the background and waits until it responds; otherwise it stops the
+// service. The service inherits the lock until it holds the home, so that it is not overlooked if
+// this process is killed.
 func start(ctx context.Context, h metal.Home, held *os.File, flags ...string) (metal.Endpoint, error) {
 	args := append([]string{"metal", "serve", "--home", h.Dir, "--lock-fd", "3"}, flags...)
 	cmd, err := background.Start(background.Options{Args: args, Log: h.LogFile(), Files: []*os.File{held}})
@@ -146,7 +145,7 @@ func start(ctx context.Context, h metal.Home, held *os.File, flags ...string) (m
 			return metal.Endpoint{}, fmt.Errorf("waiting for the metal service to respond: %w; see its log %s", ctx.Err(), h.LogFile())
 		case <-ended:
 			if e, ok := awaitHolder(ctx, h); ok {
-				return e, nil // One that somebody else started had the home.
+				return e, nil // Another process started it first.
 			}
 			return metal.Endpoint{}, fmt.Errorf("the metal service did not start; its log %s ends with:\n  %s", h.LogFile(), tail(h.LogFile()))
 		case <-time.After(lookEvery):
@@ -172,8 +171,8 @@ func tail(path string) string {
 	return strings.Join(lines[max(0, len(lines)-logLines):], "\n  ")
 }
 
-// Stop ends the metal of a home and returns when it is gone. Its machines go
-// on. It is no error if none runs.
+// Stop stops the metal service of a home and waits for it to exit. Its machines keep running. It
+// succeeds if no service runs.
 func Stop(ctx context.Context, h metal.Home) (wasRunning bool, err error) {
 	if _, err := os.Stat(h.Dir); os.IsNotExist(err) {
 		return false, nil
@@ -186,13 +185,13 @@ func Stop(ctx context.Context, h metal.Home) (wasRunning bool, err error) {
 	return stop(ctx, h)
 }
 
-// stop ends whoever has the home, also a metal that does not serve yet. Whoever
-// calls it holds the lock.
+// stop stops the process that holds the home, including one that does not serve yet. The caller
+// holds the lock.
 func stop(ctx context.Context, h metal.Home) (wasRunning bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	var asked process.Process
-	// It lets go of the home a moment before it is gone.
+	// The process releases the home just before it exits.
 	for h.Held() || asked.Alive() {
 		wasRunning = true
 		if holder := h.Holder(); h.Held() && holder != asked {

@@ -147,8 +147,7 @@ func TestFailedStartReportsTheCause(t *testing.T) {
 	}
 }
 
-// TestInterruptedStartLeavesNoProcess holds metal up by having its store
-// locked by somebody else.
+// TestInterruptedStartLeavesNoProcess delays the service by locking its store.
 func TestInterruptedStartLeavesNoProcess(t *testing.T) {
 	h := newHome(t)
 	if err := os.MkdirAll(h.Dir, 0o700); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/api"
 )
 
-// Status is what is known about the metal of a home.
+// Status describes the metal service of a home.
 type Status struct {
 	Home    string `json:"home"`
 	Running bool   `json:"running"`
@@ -19,16 +19,16 @@ type Status struct {
 	URL     string `json:"url,omitempty"`
 	Project string `json:"project,omitempty"`
 	PID     int    `json:"pid,omitempty"`
-	// MemoryBytes is what metal itself holds, without its machines.
+	// MemoryBytes is the memory of the service itself, without its machines.
 	MemoryBytes int64 `json:"memoryBytes,omitempty"`
-	// Machines is their number; nil if nobody could be asked.
+	// Machines is the number of machines, or nil if it is unknown.
 	Machines *int `json:"machines,omitempty"`
-	// Error says why nobody could be asked although metal runs.
+	// Error explains why a running service could not be queried.
 	Error string `json:"error,omitempty"`
 }
 
-// ReadStatus looks at the metal of a home. The error is metal.ErrNoMetal if
-// there has never been one.
+// ReadStatus returns the status of the metal service of a home. The error is metal.ErrNoMetal if
+// none has run there.
 func ReadStatus(ctx context.Context, h metal.Home) (Status, error) {
 	s := Status{Home: h.Dir}
 	e, err := h.ReadEndpoint()

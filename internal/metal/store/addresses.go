@@ -10,20 +10,18 @@ import (
 // Pool is a prefix that addresses are taken from.
 type Pool struct {
 	Prefix netip.Prefix
-	// Reserve keeps this many addresses at the start back, and the last one.
+	// Reserve excludes this many addresses at the start, and the last one.
 	Reserve int
 }
 
-// pools remembers, per prefix, where the last search ended, so that taking an
-// address does not look at all that are taken. It is only used by the one
-// write transaction at a time.
+// pools records, per prefix, where the last search ended, so that allocating an address does not
+// scan all allocated ones. Only the single write transaction uses it.
 type pools struct {
 	next map[netip.Prefix]netip.Addr
 }
 
-// Take finds count addresses in a row that are free, aligned to their number,
-// and gives them to owner. Addresses that were given back are used again as
-// late as possible.
+// Take allocates count consecutive free addresses, aligned to count, to owner. Released addresses
+// are reused as late as possible.
 func (t *Tx) Take(p Pool, count int, owner string) (netip.Addr, error) {
 	if t.store.pools.next == nil {
 		t.store.pools.next = map[netip.Prefix]netip.Addr{}
@@ -45,7 +43,7 @@ func (t *Tx) Take(p Pool, count int, owner string) (netip.Addr, error) {
 	return found, t.own(found, count, owner)
 }
 
-// search looks from start up to, but not including, end.
+// search searches from start up to, but not including, end.
 func (t *Tx) search(p Pool, count int, start, end netip.Addr) (netip.Addr, bool) {
 	for a := start; a.IsValid() && a != end; a = skip(a, count) {
 		last := skip(a, count-1)
@@ -81,7 +79,7 @@ func (t *Tx) own(a netip.Addr, count int, owner string) error {
 	return nil
 }
 
-// Release gives the addresses of a prefix back.
+// Release releases the addresses of a prefix.
 func (t *Tx) Release(p netip.Prefix) error {
 	b := t.change(bucketAddresses)
 	for a := p.Masked().Addr(); p.Contains(a); a = a.Next() {
@@ -92,7 +90,7 @@ func (t *Tx) Release(p netip.Prefix) error {
 	return nil
 }
 
-// skip returns the address n after a, or an invalid one beyond the last.
+// skip returns the address n after a, or an invalid one past the last.
 func skip(a netip.Addr, n int) netip.Addr {
 	raw := a.As16()
 	carry := uint(n)
@@ -118,7 +116,7 @@ func aligned(a netip.Addr, count int) netip.Addr {
 	return skip(a, (count-last%count)%count)
 }
 
-// dropAddresses undoes what a device holds.
+// dropAddresses releases the addresses of a device.
 func (t *Tx) dropAddresses(d *Device) error {
 	for _, a := range d.Addresses {
 		if err := t.Assigned().Delete(a.ID); err != nil {
@@ -144,7 +142,7 @@ func (t *Tx) dropAddresses(d *Device) error {
 	return nil
 }
 
-// DropBlock removes a block and frees its addresses.
+// DropBlock deletes a block and releases its addresses.
 func (t *Tx) DropBlock(b *Block) error {
 	if b.Prefix.IsValid() {
 		if err := t.Release(b.Prefix); err != nil {

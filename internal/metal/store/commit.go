@@ -8,29 +8,28 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// commits makes writes durable in groups: all who come while one trip to the
-// disk is under way share the next, so the slower the disk, the larger the
-// groups. (bbolt's own batches wait for a time instead, and then queue up as
-// many small trips.)
+// commits makes writes durable in groups: all writes that arrive during one commit share the next,
+// so a slower disk gets larger groups. (bbolt's own batches wait for a fixed time instead, and then
+// queue many small commits.)
 type commits struct {
 	mu      sync.Mutex
 	waiting []*write
 	busy    bool
 }
 
-// write is what one caller of Update wants.
+// write is a pending call of Update.
 type write struct {
 	fn      func(*Tx) error
 	applied []func()
 	done    chan error
 }
 
-// panicked is how a caller's fn ended, for the caller to hear of.
+// panicked is the panic of a caller's fn, passed back to that caller.
 type panicked struct{ reason any }
 
 func (p panicked) Error() string { return fmt.Sprint("panic: ", p.reason) }
 
-// submit waits until the write is on disk, or refused.
+// submit waits until the write is on disk or rejected.
 func (s *Store) submit(w *write) error {
 	s.commits.mu.Lock()
 	s.commits.waiting = append(s.commits.waiting, w)
@@ -43,7 +42,7 @@ func (s *Store) submit(w *write) error {
 	return <-w.done
 }
 
-// commit goes on until nobody waits.
+// commit runs until no write is pending.
 func (s *Store) commit() {
 	for {
 		s.commits.mu.Lock()
@@ -58,8 +57,8 @@ func (s *Store) commit() {
 	}
 }
 
-// commitGroup makes one trip to the disk. A write that is refused is left out;
-// if it had changed something before, the others begin anew without it.
+// commitGroup commits a group of writes. It drops a failed write; if that had already changed
+// something, the others run again without it.
 func (s *Store) commitGroup(group []*write) {
 	for len(group) > 0 {
 		var rest []*write
@@ -78,8 +77,8 @@ func (s *Store) commitGroup(group []*write) {
 	}
 }
 
-// attemptAll runs writes in a transaction and returns those that it holds now.
-// errAgain means that it must not be kept, and with what to begin anew.
+// attemptAll runs writes in a transaction and returns those that it contains. errAgain means that
+// the transaction must be rolled back and the returned writes run again.
 func (s *Store) attemptAll(tx *bolt.Tx, group []*write) (held, again []*write, err error) {
 	for i, w := range group {
 		changed, err := s.attempt(tx, w)
@@ -98,8 +97,8 @@ func (s *Store) attemptAll(tx *bolt.Tx, group []*write) (held, again []*write, e
 	return held, nil, nil
 }
 
-// errAgain has a transaction rolled back.
-var errAgain = errors.New("begin anew")
+// errAgain rolls back a transaction.
+var errAgain = errors.New("retry the transaction")
 
 func wrote(err error) error {
 	if err != nil {
@@ -108,7 +107,7 @@ func wrote(err error) error {
 	return nil
 }
 
-// attempt runs a write in a transaction and tells whether it changed anything.
+// attempt runs a write in a transaction and reports whether it changed anything.
 func (s *Store) attempt(tx *bolt.Tx, w *write) (changed bool, err error) {
 	t := &Tx{tx: tx, store: s}
 	defer func() {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// together has writes wait for the disk at the same time, so that they become
-// one group, and returns what became of each and how many trips it took.
+// together submits writes concurrently, so that they become one group, and returns the result of
+// each and the number of commits.
 func together(t *testing.T, s *Store, writes ...func(*Tx) error) (results []error, trips int) {
 	t.Helper()
 	before := lastTrip(t, s)

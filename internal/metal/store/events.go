@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// eventsKept bounds how many events a device keeps; the oldest go first.
+// eventsKept is the number of events that a device keeps; the oldest are dropped first.
 const eventsKept = 500
 
-// AddEvent appends an event to a device. The device's record counts them and
-// must be put by the caller.
+// AddEvent appends an event to a device. The device's record counts events, so the caller must
+// store it.
 func (t *Tx) AddEvent(d *Device, e Event) error {
 	b := t.change(bucketEvents)
 	d.Events++
@@ -25,8 +25,7 @@ func (t *Tx) AddEvent(d *Device, e Event) error {
 	return b.Put(eventKey(d.ID, d.Events), data)
 }
 
-// Events returns the events of a device, newest first, from offset on, and
-// how many there are.
+// Events returns the events of a device from offset, newest first, and their total number.
 func (t *Tx) Events(d *Device, offset, limit int) (events []Event, total int, err error) {
 	total = int(min(d.Events, eventsKept))
 	b := t.bucket(bucketEvents)
@@ -44,9 +43,8 @@ func (t *Tx) Events(d *Device, offset, limit int) (events []Event, total int, er
 	return events, total, nil
 }
 
-// DropDevice removes a device with everything that is kept for it alone:
-// userdata, events and management addresses. Elastic addresses go back to
-// their blocks, a hardware reservation becomes free again.
+// DropDevice deletes a device with its userdata, events and management addresses. Elastic addresses
+// return to their blocks, and a hardware reservation becomes free.
 func (t *Tx) DropDevice(d *Device) error {
 	for _, drop := range []func(*Device) error{t.dropEvents, t.dropAddresses, t.freeHardware, t.dropSessions} {
 		if err := drop(d); err != nil {

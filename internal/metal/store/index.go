@@ -7,16 +7,15 @@ import (
 	"sync"
 )
 
-// Entry is what an index knows of a record.
+// Entry is the indexed part of a record.
 type Entry struct {
 	ID      string
 	Project string
-	// Seq orders entries; the oldest comes first, so that pages stay where
-	// they are while records are added.
+	// Seq orders entries, oldest first, so that pages are stable while records are added.
 	Seq uint64
-	// Terms are what records can be looked up by.
+	// Terms are the lookup keys of the record.
 	Terms []string
-	// Text is what is searched.
+	// Text is the searchable text.
 	Text string
 }
 
@@ -26,21 +25,20 @@ type ref struct {
 	id  string
 }
 
-// Query chooses entries. The zero value chooses all.
+// Query selects entries. The zero value selects all.
 type Query struct {
-	// Project limits the choice; empty means all projects.
+	// Project restricts the query; empty means all projects.
 	Project string
 	// Terms must all be present.
 	Terms []string
 	// AnyOf holds groups of terms; one of each group must be present.
 	AnyOf [][]string
-	// Search is looked for in the text of entries, in any case.
+	// Search is a substring of the text of entries, ignoring case.
 	Search string
 }
 
-// Index finds records by project and term without reading them. The cost of
-// a page does not depend on how many records there are, except for a Search
-// or for several terms that are each common.
+// Index finds records by project and term without reading them. The cost of a page does not depend
+// on the number of records, except with Search or with several terms that are each common.
 type Index struct {
 	mu      sync.RWMutex
 	entries map[string]Entry
@@ -49,8 +47,8 @@ type Index struct {
 
 func newIndex() *Index { return &Index{entries: map[string]Entry{}, lists: map[string][]ref{}} }
 
-// keys are the lists that an entry is in: all, its project's, and one per
-// term, with and without the project.
+// keys returns the lists that contain an entry: all, its project's, and one per term, with and
+// without the project.
 func (e Entry) keys() []string {
 	keys := []string{listKey("", ""), listKey(e.Project, "")}
 	for _, term := range e.Terms {
@@ -122,8 +120,7 @@ func position(list []ref, seq uint64) (int, bool) {
 	return slices.BinarySearchFunc(list, seq, func(r ref, seq uint64) int { return cmp.Compare(r.seq, seq) })
 }
 
-// Page returns the ids from offset on, at most limit of them, and how many
-// there are in all.
+// Page returns at most limit IDs starting at offset, and their total number.
 func (x *Index) Page(q Query, offset, limit int) (ids []string, total int) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -148,20 +145,20 @@ func (x *Index) Page(q Query, offset, limit int) (ids []string, total int) {
 	return ids, total
 }
 
-// All returns every id that a query chooses.
+// All returns every ID that a query selects.
 func (x *Index) All(q Query) []string {
 	ids, _ := x.Page(q, 0, int(^uint(0)>>2))
 	return ids
 }
 
-// Count tells how many entries a query chooses.
+// Count returns the number of entries that a query selects.
 func (x *Index) Count(q Query) int {
 	_, total := x.Page(q, 0, 0)
 	return total
 }
 
-// candidates returns the shortest list that holds all of the answer, and
-// whether it is the answer.
+// candidates returns the shortest list that contains the whole result, and whether it is the
+// result.
 func (x *Index) candidates(q Query) (list []ref, exact bool) {
 	list = x.lists[listKey(q.Project, "")]
 	for _, term := range q.Terms {

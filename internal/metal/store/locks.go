@@ -2,7 +2,7 @@ package store
 
 import "sync"
 
-// keyedLocks is a lock per key that exists only while somebody wants it.
+// keyedLocks is a lock per key that exists only while it is used.
 type keyedLocks struct {
 	mu    sync.Mutex
 	locks map[string]*keyedLock

@@ -17,15 +17,14 @@ type Project struct {
 	BackendTransfer bool            `json:"backendTransfer,omitempty"`
 }
 
-// Token lets its holder use one project, or all if Project is empty. Only a
-// hash of it is kept.
+// Token grants access to one project, or to all if Project is empty. Only its hash is stored.
 type Token struct {
 	Hash    string    `json:"hash"`
 	Project string    `json:"project,omitempty"`
 	Created time.Time `json:"created"`
 }
 
-// Device is a record: what is wanted of a machine, and what is known of it.
+// Device is a record: the desired and the observed state of a machine.
 type Device struct {
 	ID          string   `json:"id"`
 	Seq         uint64   `json:"seq"`
@@ -51,13 +50,13 @@ type Device struct {
 	ReservationID   string          `json:"reservationID,omitempty"`
 	Addresses       []Address       `json:"addresses,omitempty"`
 
-	// What is wanted.
+	// Desired state.
 	Power     string `json:"power"`
 	Cycle     bool   `json:"cycle,omitempty"`     // off, then on again
 	Reinstall bool   `json:"reinstall,omitempty"` // not asked of the driver yet
 	Deleting  bool   `json:"deleting,omitempty"`
 
-	// What is known.
+	// Observed state.
 	State     string      `json:"state"`
 	Percent   int         `json:"percent"`
 	Steps     []time.Time `json:"steps,omitempty"` // when each provisioning step was reached
@@ -67,13 +66,13 @@ type Device struct {
 	Created   time.Time   `json:"created"`
 	Updated   time.Time   `json:"updated"`
 
-	// Faults that were asked for.
+	// Injected faults.
 	HoldUntil time.Time `json:"holdUntil,omitzero"` // the driver is not asked before
 	Doomed    bool      `json:"doomed,omitempty"`   // provisioning will fail
 	Vanish    int       `json:"vanish,omitempty"`   // status of GET once an on-demand device failed
 }
 
-// UserState is what a machine said about itself.
+// UserState is a machine's report about its own setup.
 type UserState struct {
 	State   string `json:"state"`
 	Code    int    `json:"code"`
@@ -109,7 +108,7 @@ func (d *Device) entry() Entry {
 	return Entry{ID: d.ID, Project: d.ProjectID, Seq: d.Seq, Terms: terms, Text: text}
 }
 
-// Event is something that happened to a device.
+// Event is an event of a device.
 type Event struct {
 	ID   string    `json:"id"`
 	Type string    `json:"type"`
@@ -117,8 +116,8 @@ type Event struct {
 	Time time.Time `json:"time"`
 }
 
-// Block is a range of addresses of a project: one that was reserved, or the
-// one behind a management address of a device.
+// Block is a range of addresses of a project: a reserved block, or the block of a management
+// address.
 type Block struct {
 	ID         string          `json:"id"`
 	Seq        uint64          `json:"seq"`
@@ -138,7 +137,7 @@ type Block struct {
 	Created    time.Time       `json:"created"`
 }
 
-// Use is an address of a block that is on a device.
+// Use is an address of a block that is assigned to a device.
 type Use struct {
 	ID       string       `json:"id"`
 	DeviceID string       `json:"deviceID"`
@@ -146,8 +145,8 @@ type Use struct {
 	Created  time.Time    `json:"created"`
 }
 
-// managementSeq puts the blocks of devices after all reserved ones in lists,
-// so that old clients that read one page find what they reserved.
+// managementSeq sorts the blocks of devices after all reserved ones, so that old clients that read
+// only one page find their reservations.
 const managementSeq = 1 << 62
 
 func (b *Block) entry() Entry {
@@ -169,7 +168,7 @@ type Assigned struct {
 	BlockID  string `json:"blockID"`
 }
 
-// SSHKey is a record. Without a project it goes onto all devices.
+// SSHKey is a record. Without a project, it applies to all devices.
 type SSHKey struct {
 	ID        string    `json:"id"`
 	ProjectID string    `json:"projectID,omitempty"`
@@ -180,7 +179,7 @@ type SSHKey struct {
 	Updated   time.Time `json:"updated"`
 }
 
-// Hardware is a machine that is set aside for a project.
+// Hardware is a machine reserved for a project.
 type Hardware struct {
 	ID        string    `json:"id"`
 	Seq       uint64    `json:"seq"`
@@ -218,7 +217,7 @@ func (s *BGPSession) entry() Entry {
 	return Entry{ID: s.ID, Project: s.ProjectID, Seq: s.Seq, Terms: []string{"device:" + s.DeviceID}}
 }
 
-// Gone remembers a device that vanished when its provisioning failed.
+// Gone records a device that was removed after failing to provision.
 type Gone struct {
 	ID        string    `json:"id"`
 	ProjectID string    `json:"projectID"`

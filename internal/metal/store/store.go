@@ -1,11 +1,9 @@
-// Package store keeps what metal knows, on disk before anybody is told. It
-// owns the file, the records in it, the addresses that are given out, and the
-// indexes that make a list as cheap as its page. It never decides what a
-// record should say. Start with Open and Store.Update.
+// Package store persists the state of metal before any client sees it. It owns the file, its
+// records, the allocated addresses, and the indexes that make the cost of a list depend only on its
+// page. It never decides the content of a record. Start with Open and Store.Update.
 //
-// The records are in a bbolt file; a write has reached the disk when Update
-// returns. The indexes live in memory only and are made from the records at
-// start, so they can never disagree with them after a crash.
+// The records are in a bbolt file; a write is on disk when Update returns. The indexes are in
+// memory only and built from the records at start, so they can't disagree with them after a crash.
 package store
 
 import (
@@ -19,21 +17,21 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// format is the layout that this Drover writes.
+// format is the file format that this version writes.
 const format = 1
 
-// openTimeout is how long to wait for another process to let go of the file.
+// openTimeout is how long to wait for another process to release the file.
 const openTimeout = 2 * time.Second
 
 // Errors that callers decide on.
 var (
 	ErrNotFound = errors.New("not found")
 	ErrInUse    = errors.New("another process is using this store")
-	ErrNewer    = errors.New("the store was made by a newer Drover")
-	ErrFull     = errors.New("no address is left")
+	ErrNewer    = errors.New("the store was written by a newer version of Drover")
+	ErrFull     = errors.New("no address is available")
 )
 
-// Store is an open store. It is safe for use by many goroutines.
+// Store is an open store. It is safe for concurrent use.
 type Store struct {
 	db       *bolt.DB
 	locks    keyedLocks
@@ -44,7 +42,7 @@ type Store struct {
 	commits  commits
 }
 
-// Open opens the store in path, and makes it if there is none.
+// Open opens or creates the store at path.
 func Open(path string) (*Store, error) {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: openTimeout, FreelistType: bolt.FreelistMapType})
 	if errors.Is(err, bolterrors.ErrTimeout) {
@@ -65,7 +63,7 @@ func Open(path string) (*Store, error) {
 	return s, nil
 }
 
-// Close lets go of the file.
+// Close releases the file.
 func (s *Store) Close() error { return s.db.Close() }
 
 func (s *Store) prepare() error {
@@ -89,7 +87,7 @@ func (s *Store) prepare() error {
 	})
 }
 
-// index makes the indexes from the records.
+// index builds the indexes from the records.
 func (s *Store) index() error {
 	return s.View(func(tx *Tx) error {
 		err := tx.Devices().Each(func(d *Device) error {
@@ -107,13 +105,13 @@ func (s *Store) index() error {
 	})
 }
 
-// View runs fn on a state of the store that does not change meanwhile.
+// View runs fn on a consistent snapshot of the store.
 func (s *Store) View(fn func(*Tx) error) error {
 	return s.db.View(func(tx *bolt.Tx) error { return fn(&Tx{tx: tx, store: s}) })
 }
 
-// Update runs fn and makes what it wrote durable, all of it or nothing. fn may
-// be called more than once, and shares its trip to the disk with others.
+// Update runs fn and commits its writes, all or none. fn may run more than once, and its commit is
+// shared with others.
 func (s *Store) Update(fn func(*Tx) error) error {
 	w := &write{fn: fn, done: make(chan error, 1)}
 	err := s.submit(w)
@@ -129,14 +127,12 @@ func (s *Store) Update(fn func(*Tx) error) error {
 	return nil
 }
 
-// Lock serializes writers of one object; call the returned function to
-// release it. It must be held from before the read until Update returned, so
-// that the indexes see changes in their order.
+// Lock serializes writers of one object; call the returned function to unlock. Hold it from before
+// the read until Update has returned, so that the indexes observe changes in order.
 func (s *Store) Lock(id string) (unlock func()) { return s.locks.lock(id) }
 
-// NewID returns a name for a record. Names rise with time, so that records that
-// are made together lie together: a write of many then touches few pages, also
-// in a large store.
+// NewID returns a name for a record. Names increase with time, so that records created together are
+// stored together: writing many then touches few pages, even in a large store.
 func NewID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // Devices is the index of devices.

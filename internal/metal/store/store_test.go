@@ -24,8 +24,8 @@ func open(t testing.TB, path string) *Store {
 	return s
 }
 
-// TestIndexMatchesAScan changes an index at random and compares every
-// kind of query with what looking at all entries finds.
+// TestIndexMatchesAScan changes an index at random and compares every kind of query with a scan of
+// all entries.
 func TestIndexMatchesAScan(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	x, all := newIndex(), map[string]Entry{}
@@ -126,7 +126,7 @@ func TestAddressesAreAssignedOnce(t *testing.T) {
 	if !errors.Is(full, ErrFull) {
 		t.Fatal(full)
 	}
-	if n := len(taken); n != 257 { // All, and the invalid one of the refusal.
+	if n := len(taken); n != 257 { // all, and the invalid one of the error
 		t.Errorf("%d addresses were given out of 256", n-1)
 	}
 	free := netip.MustParsePrefix("198.18.0.8/29")

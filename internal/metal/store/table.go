@@ -30,7 +30,7 @@ var buckets = []string{
 	bucketAssigned, bucketAddresses, bucketKeys, bucketHardware, bucketBGP, bucketSessions, bucketGone,
 }
 
-// Tx is one transaction. Its tables must not be used after it ended.
+// Tx is a transaction. Its tables must not be used after it has ended.
 type Tx struct {
 	tx      *bolt.Tx
 	store   *Store
@@ -38,27 +38,27 @@ type Tx struct {
 	changed bool
 }
 
-// bucket is for reading.
+// bucket returns a bucket for reading.
 func (t *Tx) bucket(name string) *bolt.Bucket { return t.tx.Bucket([]byte(name)) }
 
-// change is a bucket for writing.
+// change returns a bucket for writing.
 func (t *Tx) change(name string) *bolt.Bucket {
 	t.changed = true
 	return t.bucket(name)
 }
 
-// afterwards runs fn once the transaction is on disk.
+// afterwards runs fn once the transaction is committed.
 func (t *Tx) afterwards(fn func()) { t.applied = append(t.applied, fn) }
 
-// Sequence returns a number that no earlier call returned.
+// Sequence returns a new unique number.
 func (t *Tx) Sequence() (uint64, error) { return t.change(bucketMeta).NextSequence() }
 
-// Table is the records of one kind.
+// Table holds the records of one kind.
 type Table[T any] struct {
 	tx   *Tx
 	kind string
 	id   func(*T) string
-	// put and removed keep the indexes.
+	// put and removed update the indexes.
 	put     func(*T)
 	removed func(id string)
 }
@@ -67,7 +67,7 @@ func table[T any](t *Tx, bucket string, id func(*T) string) Table[T] {
 	return Table[T]{tx: t, kind: bucket, id: id, put: func(*T) {}, removed: func(string) {}}
 }
 
-// Get reads a record; it returns ErrNotFound if there is none.
+// Get reads a record. It returns ErrNotFound if the record does not exist.
 func (t Table[T]) Get(id string) (*T, error) {
 	data := t.tx.bucket(t.kind).Get([]byte(id))
 	if data == nil {
@@ -93,7 +93,7 @@ func (t Table[T]) Put(v *T) error {
 	return nil
 }
 
-// Delete removes a record, if it is there.
+// Delete deletes a record, if it exists.
 func (t Table[T]) Delete(id string) error {
 	if err := t.tx.change(t.kind).Delete([]byte(id)); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (t Table[T]) Delete(id string) error {
 	return nil
 }
 
-// Each calls fn with every record, in the order of ids.
+// Each calls fn with every record, ordered by ID.
 func (t Table[T]) Each(fn func(*T) error) error {
 	return t.tx.bucket(t.kind).ForEach(func(id, data []byte) error {
 		v := new(T)
@@ -125,7 +125,7 @@ func (t Table[T]) All(match func(*T) bool) ([]*T, error) {
 	return out, err
 }
 
-// indexed keeps an index in step with a table.
+// indexed connects an index to a table.
 func indexed[T any](t *Tx, table Table[T], index *Index, entry func(*T) Entry) Table[T] {
 	table.put = func(v *T) {
 		e := entry(v)
@@ -157,7 +157,7 @@ func (t *Tx) Blocks() Table[Block] {
 	return indexed(t, plain, t.store.blocks, (*Block).entry)
 }
 
-// Assigned is the table that finds the device of an assigned address.
+// Assigned maps assigned addresses to devices.
 func (t *Tx) Assigned() Table[Assigned] {
 	return table(t, bucketAssigned, func(a *Assigned) string { return a.ID })
 }
@@ -183,16 +183,16 @@ func (t *Tx) Sessions() Table[BGPSession] {
 	return indexed(t, plain, t.store.sessions, (*BGPSession).entry)
 }
 
-// Gone is the table of devices that vanished.
+// Gone is the table of devices that were removed after failing to provision.
 func (t *Tx) Gone() Table[Gone] { return table(t, bucketGone, func(g *Gone) string { return g.ID }) }
 
-// Userdata returns what the device was given; it is kept apart because it can
-// be large and lists do not need it.
+// Userdata returns the userdata of a device. It is stored separately because it can be large and
+// lists do not need it.
 func (t *Tx) Userdata(device string) []byte {
 	return append([]byte(nil), t.bucket(bucketUserdata).Get([]byte(device))...)
 }
 
-// SetUserdata replaces it.
+// SetUserdata replaces the userdata of a device.
 func (t *Tx) SetUserdata(device string, data []byte) error {
 	b := t.change(bucketUserdata)
 	if len(data) == 0 {

@@ -156,7 +156,7 @@ func TestJoinKeepsLongValuesApart(t *testing.T) {
 	}
 }
 
-// FuzzTags checks the contract between those who write tags and those who read them.
+// FuzzTags checks that tags are read back as they were written.
 func FuzzTags(f *testing.F) {
 	f.Add("farm", "herd", "herd-cp-1", "1234", "v1.36.3", "rack:7")
 	f.Add(strings.Repeat("n", 90), strings.Repeat("c", 90), strings.Repeat("m", 90), "", "", "")

@@ -26,7 +26,7 @@ func TestBootOf(t *testing.T) {
 	}{
 		{name: "nothing was told"},
 		{name: "a device that is up says nothing of its userdata", events: []client.Event{{Type: "provisioning.110", Body: "Device phoned home and is ready to go"}}},
-		{name: "still at it", events: []client.Event{state("running: carrying out the userdata"), state("running: userdata: ntp: skipped")}},
+		{name: "still at it", events: []client.Event{state("running: executing the userdata"), state("running: userdata: ntp: skipped")}},
 		{name: "done", events: []client.Event{state("succeeded: the userdata was carried out"), state("running: x")}, want: &boot{}},
 		{name: "done, in one word", events: []client.Event{state("succeeded")}, want: &boot{}},
 		{name: "failed, with the reason", events: []client.Event{state("failed: runcmd: exit status 1")}, want: &boot{failed: true, message: "runcmd: exit status 1"}},
@@ -66,7 +66,7 @@ func TestMachineReportsUserdataResult(t *testing.T) {
 		// poll is when to ask again at the latest.
 		poll time.Duration
 	}{
-		{name: "not yet", report: "running: carrying out the userdata", ready: "True", poll: 4 * time.Second},
+		{name: "not yet", report: "running: executing the userdata", ready: "True", poll: 4 * time.Second},
 		{name: "well", report: "succeeded", condition: "True BootstrapSucceeded", ready: "True", poll: 6 * time.Minute},
 		{
 			name: "ill", report: "failed: reading the cloud-config: yaml: line 3",
@@ -142,7 +142,7 @@ func TestRunningUserdataIsPolledUntilItEnds(t *testing.T) {
 	if err := w.Status().Update(t.Context(), owner); err != nil {
 		t.Fatal(err)
 	}
-	w.report(idOf(t, m), "running: carrying out the userdata")
+	w.report(idOf(t, m), "running: executing the userdata")
 	w.API.SetState(idOf(t, m), "active")
 	m, result := w.run(t, "m")
 	if got := packettest.Condition(m, infrav1.BootstrapExecSucceeded); got != "True NodeJoined: "+stillRunning || result.RequeueAfter > 2*time.Second {
@@ -151,7 +151,7 @@ func TestRunningUserdataIsPolledUntilItEnds(t *testing.T) {
 	if got := packettest.Condition(m, clusterv1.ReadyCondition); !strings.Contains(got, stillRunning) {
 		t.Errorf("Ready is %q: it must change when the userdata is through, so that the Machine does", got)
 	}
-	w.report(idOf(t, m), "running: carrying out the userdata", "succeeded: the userdata was carried out")
+	w.report(idOf(t, m), "running: executing the userdata", "succeeded: the userdata was carried out")
 	m, result = w.run(t, "m")
 	if got := packettest.Condition(m, infrav1.BootstrapExecSucceeded); got != "True NodeJoined" || result.RequeueAfter < time.Minute {
 		t.Errorf("BootstrapExecSucceeded is %q, looks again after %s", got, result.RequeueAfter)

@@ -36,7 +36,7 @@ type follower struct {
 	file *os.File
 }
 
-// followInterval is how late a line may be shown.
+// followInterval is the maximum delay of followed output.
 const followInterval = 100 * time.Millisecond
 
 func (f *follower) Read(p []byte) (int, error) {

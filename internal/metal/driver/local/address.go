@@ -16,8 +16,8 @@ import (
 
 func addAddress(link netlink.Link, p netip.Prefix) error { return guest.AddAddress(link, p) }
 
-// moveAddresses gives the machine with that first process some addresses and
-// takes others away, then tells the network who has them now.
+// moveAddresses adds and removes addresses of the machine with the given first process, then
+// announces the added ones.
 func moveAddresses(pid int, add, remove []netip.Addr) error {
 	return inNetwork(pid, func() error {
 		link, err := netlink.LinkByName(guest.LinkName)
@@ -42,8 +42,8 @@ func moveAddresses(pid int, add, remove []netip.Addr) error {
 	})
 }
 
-// inNetwork runs f in the network of a process. The thread that does it is
-// given up afterwards, so nothing else ever runs there by mistake.
+// inNetwork runs f in the network namespace of a process. It discards the thread afterwards, so
+// that nothing else runs in that namespace by mistake.
 func inNetwork(pid int, f func() error) error {
 	result := make(chan error, 1)
 	go func() {
@@ -63,11 +63,11 @@ func inNetwork(pid int, f func() error) error {
 	return <-result
 }
 
-// announce tells everyone on the bridge that an address is here now, so that
-// nobody goes on sending to the machine that had it.
+// announce broadcasts the location of an address on the bridge, so that no host keeps sending to
+// the machine that had it before.
 func announce(link netlink.Link, ip netip.Addr) error {
 	if !ip.Is4() {
-		return nil // Neighbours notice by themselves.
+		return nil // IPv6 neighbors notice by themselves.
 	}
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -78,8 +78,8 @@ func announce(link netlink.Link, ip netip.Addr) error {
 	return unix.Sendto(fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index, Protocol: 0x0608, Halen: 6})
 }
 
-// gratuitousARP is a request for the sender's own address, which makes all who
-// know the address note who has it.
+// gratuitousARP returns an ARP request for the sender's own address, which updates the ARP tables
+// of all neighbors.
 func gratuitousARP(mac net.HardwareAddr, ip netip.Addr) []byte {
 	broadcast := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 	frame := append(append([]byte{}, broadcast...), mac...)

@@ -19,14 +19,14 @@ import (
 
 const (
 	cgroupRoot = "/sys/fs/cgroup"
-	// period is that of CPU quotas, in microseconds.
+	// period is the period of CPU quotas, in microseconds.
 	period = 100_000
 )
 
-// cgroupName is the cgroup of a home, below the root of every hierarchy.
+// cgroupName returns the cgroup of a home below the root of every hierarchy.
 func (d *Driver) cgroupName() string { return "drover-" + d.name }
 
-// hierarchies are the directories that hold cgroups.
+// hierarchies returns the directories of the cgroup hierarchies.
 func hierarchies() ([]string, error) {
 	if guest.Unified() {
 		return []string{cgroupRoot}, nil
@@ -42,13 +42,13 @@ func hierarchies() ([]string, error) {
 	return dirs, nil
 }
 
-// limits are what a machine may use at most; zero is all there is.
+// limits are the resource limits of a machine; zero means unlimited.
 type limits struct {
 	cpus   int
 	memory int64
 }
 
-// enterCgroup makes the cgroups of a machine and moves this process into them.
+// enterCgroup creates the cgroups of a machine and moves this process into them.
 func enterCgroup(home, id string, l limits) error {
 	dirs, err := hierarchies()
 	if err != nil {
@@ -58,7 +58,7 @@ func enterCgroup(home, id string, l limits) error {
 		parent := filepath.Join(dir, home)
 		for _, d := range []string{parent, filepath.Join(parent, id)} {
 			if err := makeCgroup(d); err != nil {
-				return fmt.Errorf("making cgroup %q: %w", d, err)
+				return fmt.Errorf("creating cgroup %q: %w", d, err)
 			}
 		}
 		own := filepath.Join(parent, id)
@@ -72,19 +72,19 @@ func enterCgroup(home, id string, l limits) error {
 	return nil
 }
 
-// makeCgroup makes a cgroup that processes can be put into.
+// makeCgroup creates a cgroup that can contain processes.
 func makeCgroup(dir string) error {
 	parent := filepath.Dir(dir)
 	if controllers, err := os.ReadFile(filepath.Join(parent, "cgroup.controllers")); err == nil {
 		for c := range strings.FieldsSeq(string(controllers)) {
-			// One that can't be handed on is missed by the kubelet, which says so.
+			// The kubelet reports a missing controller itself.
 			_ = os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte("+"+c), 0o600)
 		}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	// A cpuset of version 1 starts empty and lets nobody in.
+	// A cgroup v1 cpuset is initially empty and accepts no process.
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		value, err := os.ReadFile(filepath.Join(parent, file))
 		if err != nil || guest.Unified() {
@@ -99,7 +99,7 @@ func makeCgroup(dir string) error {
 	return nil
 }
 
-// apply writes the limits into whatever files this hierarchy has for them.
+// apply writes the limits to the files of this hierarchy.
 func (l limits) apply(dir string, hostCPUs int) error {
 	files := map[string]string{}
 	if l.memory > 0 {
@@ -136,8 +136,8 @@ func (d *Driver) removeCgroup(id string) error {
 	return nil
 }
 
-// removeCgroups removes a tree of cgroups, children first. The kernel keeps
-// one for a moment after its last process has ended.
+// removeCgroups removes a tree of cgroups, children first. The kernel keeps a cgroup for a moment
+// after its last process has exited.
 func removeCgroups(top string) error {
 	var dirs []string
 	err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
@@ -174,7 +174,7 @@ func removeBusy(dir string, deadline time.Time) error {
 	}
 }
 
-// removeLeftovers removes links and cgroups of machines that have no directory.
+// removeLeftovers removes network links and cgroups of machines that have no directory.
 func (d *Driver) removeLeftovers(ids []string) error {
 	dirs, err := hierarchies()
 	if err != nil {
@@ -186,9 +186,9 @@ func (d *Driver) removeLeftovers(ids []string) error {
 			if !e.IsDir() || slices.Contains(ids, e.Name()) {
 				continue
 			}
-			d.log.Info("removing what a killed machine left", "machine", e.Name())
+			d.log.Info("removing leftovers of a killed machine", "machine", e.Name())
 			if err := errors.Join(d.removeLink(e.Name()), d.removeCgroup(e.Name())); err != nil {
-				return fmt.Errorf("removing what machine %q left: %w", e.Name(), err)
+				return fmt.Errorf("removing leftovers of machine %q: %w", e.Name(), err)
 			}
 		}
 	}

@@ -10,16 +10,16 @@ import (
 	"github.com/drover-dev/drover/internal/metal/driver"
 )
 
-// conflist is a network for pods: the bridge plugin with the node's own range.
+// conflist configures a pod network: the bridge plugin with the node's pod CIDR.
 const conflist = `{"cniVersion":"1.0.0","name":"pods","plugins":[
 {"type":"bridge","bridge":"cni0","isGateway":true,"ipMasq":true,"ipam":{"type":"host-local","ranges":[[{"subnet":"%s"}]],"routes":[{"dst":"0.0.0.0/0"}]}},
 {"type":"portmap","capabilities":{"portMappings":true}}]}`
 
 const token = "abcdef.0123456789abcdef"
 
-// clusterUserdata is what Cluster API writes for a control plane, in short, with
-// the commands that templates for Packet have: some of them can't work here, and
-// one breaks the configuration of containerd.
+// clusterUserdata is a short form of Cluster API's userdata for a control plane, with the commands
+// of Packet templates. Some of them can't work here, and one breaks the configuration of
+// containerd.
 func clusterUserdata(address, pods string) string {
 	return fmt.Sprintf(`## template: jinja
 #cloud-config

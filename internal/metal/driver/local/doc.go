@@ -1,16 +1,14 @@
-// Package local makes machines out of Linux namespaces on this host. Each has
-// its own processes, mounts, names, network link and cgroups, a root file
-// system over the image of package node, and a first process of ours, package
-// guest, which boots it as a real machine would.
+// Package local runs machines in Linux namespaces on this host. Each machine has its own processes,
+// mounts, host name, network link and cgroups, a root file system based on the image of package
+// node, and our own first process, package guest, which boots it like a real machine.
 //
 //	metal ──► Driver ──► "drover machine-run" ──► "drover machine-init" (PID 1 of the machine)
 //	             ▲          joins cgroups, clones,        mounts, network, services, userdata
 //	             │          attaches the link, exits
 //	             └── file of events, pidfd ◄──────────────┘
 //
-// Machines are children of nobody here: they go on when metal ends and are
-// found again by the files in their directory. Nearly everything that a machine
-// is made of ends with its first process, and what does not carries the name of
-// the home, so that leftovers are found by name. The package never decides
-// which machines there should be. Start at [New].
+// Machines are not child processes of the driver: they keep running when metal exits, and the
+// driver finds them again by the files in their directories. Nearly all resources of a machine are
+// released with its first process; the others carry the name of the home, so that leftovers can be
+// found by name. The package never decides which machines exist. Start at [New].
 package local

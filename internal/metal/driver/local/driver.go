@@ -22,7 +22,7 @@ import (
 // driver.Shell and driver.Host.
 type Driver struct {
 	home    string
-	name    string // 8 hex digits that all our names carry
+	name    string // 8 hex digits in the names of all kernel objects
 	sink    driver.Sink
 	log     *slog.Logger
 	network network
@@ -45,8 +45,8 @@ var (
 	_ driver.New      = New
 )
 
-// New opens the home, adopts the machines that run, and cleans up after a host
-// or a driver that was killed. It needs root.
+// New opens the home, adopts running machines, and cleans up after a killed host or driver. It
+// requires root.
 func New(ctx context.Context, c driver.Config) (driver.Driver, error) {
 	d, err := open(ctx, c)
 	if err != nil {
@@ -59,7 +59,8 @@ func New(ctx context.Context, c driver.Config) (driver.Driver, error) {
 	return d, nil
 }
 
-// Name is part of the names of all that machines of a home take from the kernel, so that those of two homes can run side by side.
+// Name is part of the names of all kernel objects of a home, so that machines of two homes can
+// coexist.
 func Name(home string) string {
 	sum := sha256.Sum256([]byte(home))
 	return hex.EncodeToString(sum[:4])
@@ -70,12 +71,12 @@ func open(ctx context.Context, c driver.Config) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Said now, not when the first machine is made.
+	// Reported now instead of with the first machine.
 	if err := Usable(home); err != nil {
 		return nil, err
 	}
 	if err := raise(instancesLimit, instances); err != nil {
-		c.Log.Warn("there may be few machines only before their kubelets can't watch files", "error", err)
+		c.Log.Warn("the inotify limit allows only a few machines", "error", err)
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -128,10 +129,10 @@ func (d *Driver) Known(context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// machine returns the one object through which all work on a machine goes.
+// machine returns the single object that serializes the work on a machine.
 func (d *Driver) machine(id string) (*machine, error) {
 	if id == "" || id != filepath.Base(id) || strings.HasPrefix(id, ".") {
-		return nil, fmt.Errorf("machine id %q is not a name", id)
+		return nil, fmt.Errorf("invalid machine ID %q", id)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -163,8 +164,7 @@ func (d *Driver) Reinstall(_ context.Context, want driver.Machine) error {
 	return nil
 }
 
-// background does work on a machine after all that was asked for before. A
-// failure is told to metal.
+// background queues work on a machine and reports a failure to metal.
 func (d *Driver) background(m *machine, work func() error) {
 	turn := m.queue()
 	d.wg.Go(func() {
@@ -174,10 +174,10 @@ func (d *Driver) background(m *machine, work func() error) {
 		}
 		failed := driver.Event{Phase: driver.Failed, Type: "provisioning.failed"}
 		if exists(m.path(guest.SpecFile)) {
-			failed = driver.Event{Phase: driver.Stopped} // It can be switched on again.
+			failed = driver.Event{Phase: driver.Stopped} // It can be powered on again.
 		}
 		if err := work(); err != nil && d.ctx.Err() == nil {
-			d.log.Error("working on a local machine failed", "machine", m.id, "error", err)
+			d.log.Error("local machine operation failed", "machine", m.id, "error", err)
 			failed.Message = err.Error()
 			m.report(failed)
 		}
@@ -201,13 +201,13 @@ func (d *Driver) Remove(ctx context.Context, id string) error {
 func (d *Driver) SetAddresses(ctx context.Context, id string, elastic []netip.Addr) error {
 	return d.inTurn(ctx, id, func(m *machine) error {
 		if err := m.setElastic(elastic); err != nil {
-			return fmt.Errorf("giving local machine %q its elastic addresses: %w", id, err)
+			return fmt.Errorf("assigning elastic addresses to local machine %q: %w", id, err)
 		}
 		return nil
 	})
 }
 
-// inTurn works on a machine when all that was asked of it before is done.
+// inTurn runs work on a machine after all work that was queued before.
 func (d *Driver) inTurn(ctx context.Context, id string, work func(m *machine) error) error {
 	m, err := d.machine(id)
 	if err != nil {
@@ -221,7 +221,7 @@ func (d *Driver) inTurn(ctx context.Context, id string, work func(m *machine) er
 	return work(m)
 }
 
-// Close implements driver.Driver. The bridge goes with the last machine.
+// Close implements driver.Driver. The bridge is removed with the last machine.
 func (d *Driver) Close() error {
 	d.cancel()
 	d.wg.Wait()
@@ -232,7 +232,7 @@ func (d *Driver) Close() error {
 	return errors.Join(d.removeBridge(), d.removeCgroup(""))
 }
 
-// adopt goes on watching machines that run, and removes what belongs to none.
+// adopt resumes watching running machines and removes leftovers.
 func (d *Driver) adopt() error {
 	ids, err := d.Known(d.ctx)
 	if err != nil {
@@ -248,7 +248,7 @@ func (d *Driver) adopt() error {
 			m.watch(p)
 			continue
 		}
-		// It went down to come up again while nobody was there to see it.
+		// The machine was rebooting while no driver was running.
 		if why, _ := os.ReadFile(m.path(guest.ExitFile)); string(why) == guest.ExitReboot {
 			d.background(m, m.reboot)
 		}

@@ -16,23 +16,22 @@ import (
 
 const (
 	imagesDir = "images"
-	// keepArchives is how many stay beside the one that was delivered last:
-	// clusters of an older Drover may get new machines too.
+	// keepArchives is the number of archives kept beside the latest: clusters of an older Drover
+	// may get new machines, too.
 	keepArchives = 3
-	// partTime is how long an unfinished archive may be in the making.
+	// partTime is the maximum age of an unfinished archive.
 	partTime    = time.Hour
 	importTime  = time.Minute
 	importWatch = 50 * time.Millisecond
 )
 
-// Deliver gives all machines of a home an archive of container images: those
-// that run have it when Deliver returns, those that come later import it as
-// they boot. The name says what is in it; an archive of that name that is there
-// already is not made again. It needs no driver to run.
+// Deliver preloads an archive of container images on all machines of a home. Running machines have
+// it when Deliver returns; later machines import it during boot. The name identifies the content;
+// an existing archive of that name is reused. No driver needs to run.
 func Deliver(ctx context.Context, home, name string, write func(file string) error) error {
 	dir := filepath.Join(home, imagesDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("making the directory of images: %w", err)
+		return fmt.Errorf("creating the directory of images: %w", err)
 	}
 	file := filepath.Join(dir, name+guest.ArchiveSuffix)
 	if err := place(file, write); err != nil {
@@ -44,10 +43,10 @@ func Deliver(ctx context.Context, home, name string, write func(file string) err
 	return awaitImport(ctx, home, filepath.Base(file))
 }
 
-// place makes the file if it is not there. Machines never see half of it.
+// place creates the file unless it exists. Machines never see a partial file.
 func place(file string, write func(file string) error) error {
 	now := time.Now()
-	err := os.Chtimes(file, now, now) // It is in use.
+	err := os.Chtimes(file, now, now) // Mark it as used.
 	if !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -69,8 +68,8 @@ func place(file string, write func(file string) error) error {
 	return atomicfile.SyncDir(filepath.Dir(file))
 }
 
-// pruneArchives keeps those that were delivered last. Machines keep what they
-// have imported.
+// pruneArchives deletes all but the latest archives. Machines keep the images that they have
+// imported.
 func pruneArchives(dir, newest string) error {
 	parts, _ := filepath.Glob(filepath.Join(dir, ".part-*"))
 	parts = slices.DeleteFunc(parts, func(file string) bool { return time.Since(delivered(file)) < partTime })
@@ -94,7 +93,7 @@ func delivered(file string) time.Time {
 	return info.ModTime()
 }
 
-// awaitImport returns when every machine that runs has imported the archive.
+// awaitImport waits until every running machine has imported the archive.
 func awaitImport(ctx context.Context, home, archive string) error {
 	ctx, cancel := context.WithTimeout(ctx, importTime)
 	defer cancel()
@@ -113,9 +112,8 @@ func awaitImport(ctx context.Context, home, archive string) error {
 	}
 }
 
-// withoutArchive returns names of machines that run and could have imported it.
-// One that was started by a Drover that knew nothing of archives gets it at its
-// next boot.
+// withoutArchive returns the running machines that lack the archive. A machine started by an older
+// Drover without support for archives is skipped; it imports the archive at its next boot.
 func withoutArchive(home, archive string) ([]string, error) {
 	dirs, err := filepath.Glob(filepath.Join(home, machinesDir, "*"))
 	if err != nil {

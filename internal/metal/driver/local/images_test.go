@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// names of the files in the directory of images.
+// names returns the files in the directory of images.
 func delivery(t *testing.T, home string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(home, imagesDir))
@@ -67,7 +67,7 @@ func TestPruneKeepsTheLatestArchives(t *testing.T) {
 	if err := errors.Join(written("half")(unfinished), os.Chtimes(unfinished, past, past)); err != nil {
 		t.Fatal(err)
 	}
-	if err := Deliver(t.Context(), home, "b", nil); err != nil { // It is in use again.
+	if err := Deliver(t.Context(), home, "b", nil); err != nil { // It is used again.
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"b.tar", "c.tar", "d.tar", "e.tar"}, delivery(t, home)); diff != "" {
@@ -75,7 +75,7 @@ func TestPruneKeepsTheLatestArchives(t *testing.T) {
 	}
 }
 
-// saved writes an image, whose content does not matter.
+// saved writes an image with arbitrary content.
 func saved(t *testing.T, reference string) func(string) error {
 	t.Helper()
 	tag, err := name.NewTag(reference)
@@ -91,7 +91,7 @@ func saved(t *testing.T, reference string) func(string) error {
 		t.Fatal(err)
 	}
 	config = config.DeepCopy()
-	config.OS, config.Architecture = "linux", runtime.GOARCH // containerd takes nothing that it could not run.
+	config.OS, config.Architecture = "linux", runtime.GOARCH // containerd rejects other platforms.
 	if img, err = mutate.ConfigFile(img, config); err != nil {
 		t.Fatal(err)
 	}

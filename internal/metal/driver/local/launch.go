@@ -19,11 +19,11 @@ import (
 	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
 )
 
-// RunCommand is the hidden command that starts a machine and ends.
+// RunCommand is the hidden command that starts a machine and exits.
 const RunCommand = "machine-run"
 
-// Main runs the part of a local machine that this program was started as, if
-// it was: call it first thing in main.
+// Main runs the part of a local machine that this program was started as, if any. Call it first in
+// main.
 func Main(args []string) (code int, ok bool) {
 	if len(args) == 4 && args[1] == RunCommand {
 		if err := run(args[2], args[3]); err != nil {
@@ -35,8 +35,8 @@ func Main(args []string) (code int, ok bool) {
 	return guest.Main(args)
 }
 
-// launch starts the first process of the machine. Another process does it and
-// ends, which makes the machine a child of the host's first process.
+// launch starts the first process of the machine through an intermediate process that exits, which
+// makes the machine a child of the host's first process.
 func (m *machine) launch() (process, error) {
 	if err := m.driver.removeLink(m.id); err != nil {
 		return process{}, err
@@ -52,19 +52,19 @@ func (m *machine) launch() (process, error) {
 	}
 	p, ok := m.process()
 	if !ok {
-		return p, fmt.Errorf("the machine ended at once; its console ends with: %s", m.lastWords())
+		return p, fmt.Errorf("the machine exited immediately; its console ends with: %s", m.lastWords())
 	}
 	return p, nil
 }
 
-// lastWords are the end of the console.
+// lastWords returns the end of the console output.
 func (m *machine) lastWords() string {
 	data, _ := os.ReadFile(m.path(guest.ConsoleFile))
 	return string(bytes.TrimSpace(data[max(0, len(data)-500):]))
 }
 
-// run is the other process. It enters the cgroups, clones the machine's first
-// process into new namespaces, connects it to the bridge and lets it go.
+// run is the intermediate process. It enters the cgroups, clones the machine's first process into
+// new namespaces, connects it to the bridge and releases it.
 func run(name, dir string) error {
 	spec, err := guest.ReadSpec(dir)
 	if err != nil {
@@ -84,7 +84,7 @@ func run(name, dir string) error {
 	}
 	cmd := firstProcess(dir, console, ready)
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("making namespaces: %w", err)
+		return fmt.Errorf("creating namespaces: %w", err)
 	}
 	err = d.connect(spec.ID, dir, cmd.Process.Pid)
 	if err == nil {
@@ -96,7 +96,7 @@ func run(name, dir string) error {
 	return cmd.Process.Release()
 }
 
-// namespaces are those that a machine has of its own.
+// namespaces are the namespaces of a machine.
 const namespaces = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC |
 	syscall.CLONE_NEWNET | syscall.CLONE_NEWCGROUP
 
@@ -110,7 +110,7 @@ func firstProcess(dir string, console, ready *os.File) *exec.Cmd {
 	return cmd
 }
 
-// connect records which process the machine is and attaches its link.
+// connect records the machine's process and attaches its link.
 func (d *Driver) connect(id, dir string, pid int) error {
 	p, err := identify(pid)
 	if err != nil {
@@ -120,22 +120,21 @@ func (d *Driver) connect(id, dir string, pid int) error {
 	if err != nil {
 		return err
 	}
-	// First of all: whatever happens next, the process can be found.
+	// Recorded first, so that the process can be found whatever happens next.
 	if err := atomicfile.Write(filepath.Join(dir, stateFile), data, 0o600); err != nil {
 		return err
 	}
 	return d.attachLink(id, pid)
 }
 
-// hardwareAddr is that of a machine's link. It is the same after every boot, so
-// that its neighbours need not learn anew.
+// hardwareAddr returns the address of a machine's link. It is stable across boots, so that
+// neighbors need not learn a new one.
 func hardwareAddr(id string) net.HardwareAddr {
 	sum := sha256.Sum256([]byte(id))
 	return net.HardwareAddr{0x02, sum[0], sum[1], sum[2], sum[3], sum[4]}
 }
 
-// attachLink makes a pair of links, one end in the bridge, the other in the
-// machine.
+// attachLink creates a pair of links, one end in the bridge, the other in the machine.
 func (d *Driver) attachLink(id string, pid int) error {
 	bridge, err := netlink.LinkByName(d.bridgeName())
 	if err != nil {

@@ -7,15 +7,17 @@ import (
 	"strings"
 )
 
-// Programs of Kubernetes watch files, with some 24 instances of inotify on a control plane and 11 on a worker. The kernel counts them for each
-// user of the host, and root is the user of all machines: the 128 that it allows by default are gone after five or six of them, and kubelets
-// that get none don't start.
+// Kubernetes programs watch files, with about 24 inotify instances on a control plane and 11 on a
+// worker. The kernel counts them per user of the host, and all machines run as root: the default
+// limit of 128 is exhausted after five or six machines, and kubelets without an instance don't
+// start.
 const (
 	instancesLimit = "/proc/sys/fs/inotify/max_user_instances"
 	instances      = 8192
 )
 
-// raise makes a limit of the kernel no lower than it is needed. It stays: others may count on it meanwhile, and it costs nothing.
+// raise raises a kernel limit to the required value if it is lower. The limit is not restored:
+// other processes may depend on it, and it costs nothing.
 func raise(file string, least int) error {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -26,8 +26,8 @@ const (
 	killTimeout = 20 * time.Second
 )
 
-// machine is one machine. Its methods are called one at a time, in turns,
-// except where said otherwise.
+// machine is a machine. Its methods are called one at a time, through the queue, except where
+// noted.
 //
 //	<home>/machines/<id>/
 //	  image          link to what it was made from
@@ -48,16 +48,16 @@ type machine struct {
 
 	watchMu sync.Mutex
 	watched process
-	stopped chan struct{} // closed when the watch of the process has ended
-	// wantOff tells the watch that an end is what was asked for.
+	stopped chan struct{} // closed when watching the process has ended
+	// wantOff marks a requested shutdown for the watch.
 	wantOff bool
 
-	deliverMu sync.Mutex // one at a time reads the file of events
+	deliverMu sync.Mutex // serializes reading the file of events
 }
 
 func (m *machine) path(name string) string { return filepath.Join(m.dir, name) }
 
-// process returns the first process of the machine if it runs.
+// process returns the machine's first process if it is running.
 func (m *machine) process() (process, bool) {
 	data, err := os.ReadFile(m.path(stateFile))
 	if err != nil {
@@ -76,11 +76,11 @@ func (m *machine) ensure(want driver.Machine, power driver.Power) error {
 	case power == driver.Off && running:
 		return m.powerOff(p)
 	case power == driver.Off:
-		m.report(driver.Event{Phase: driver.Stopped, Message: "the machine is off"})
+		m.report(driver.Event{Phase: driver.Stopped, Message: "machine is powered off"})
 		return nil
 	case running:
 		m.watch(p)
-		m.report(driver.Event{Phase: driver.Running, Percent: 100, Message: "the machine runs"})
+		m.report(driver.Event{Phase: driver.Running, Percent: 100, Message: "machine is running"})
 		return nil
 	}
 	return m.powerOn(want)
@@ -104,8 +104,8 @@ func (m *machine) powerOn(want driver.Machine) error {
 	return nil
 }
 
-// provision makes the directory of a new machine. The spec comes last: a
-// directory without one is made anew.
+// provision creates the directory of a new machine. The spec is written last: a directory without
+// one is created again.
 func (m *machine) provision(want driver.Machine, reinstalled int) error {
 	m.progress(10, "provisioning.101", "Provisioning started")
 	builder, err := node.NewBuilder(tags.KubernetesVersion(want.Tags), m.driver.log)
@@ -124,7 +124,7 @@ func (m *machine) provision(want driver.Machine, reinstalled int) error {
 		if err := os.MkdirAll(m.path(dir), 0o755); err != nil {
 			return err
 		}
-		// Users of the machine go through here, whatever the umask of whoever started metal.
+		// Users of the machine traverse this directory, whatever the umask of the caller.
 		if err := os.Chmod(m.path(dir), 0o755); err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func (m *machine) provision(want driver.Machine, reinstalled int) error {
 		return err
 	}
 	if err := image.CopyStore(m.path("data/containerd")); err != nil {
-		return fmt.Errorf("copying the store of images: %w", err)
+		return fmt.Errorf("copying the image store: %w", err)
 	}
 	spec := m.spec(want, image)
 	spec.Reinstalled = reinstalled
@@ -158,7 +158,7 @@ func (m *machine) report(e driver.Event) {
 	m.driver.sink.Report(m.id, e)
 }
 
-// spec is what the first process is told.
+// spec returns the configuration of the first process.
 func (m *machine) spec(want driver.Machine, image node.Image) guest.Spec {
 	s := guest.Spec{
 		ID: m.id, Hostname: want.Hostname, Dir: m.dir, Lower: image.Root(), Program: m.driver.program, Images: m.driver.imagesDir(),
@@ -181,8 +181,8 @@ func (m *machine) writeSpec(s guest.Spec) error {
 	return atomicfile.Write(m.path(guest.SpecFile), data, 0o600)
 }
 
-// refreshSpec brings what belongs to the host up to date: it may have a newer
-// Drover than the one that made the machine.
+// refreshSpec updates the settings that depend on the host, which may run a newer Drover than the
+// one that provisioned the machine.
 func (m *machine) refreshSpec() error {
 	s, err := guest.ReadSpec(m.dir)
 	if err != nil {
@@ -213,12 +213,12 @@ func (m *machine) powerOff(p process) error {
 	if err := m.driver.removeCgroup(m.id); err != nil {
 		return err
 	}
-	m.report(driver.Event{Phase: driver.Stopped, Message: "the machine is off"})
+	m.report(driver.Event{Phase: driver.Stopped, Message: "machine is powered off"})
 	return nil
 }
 
-// reinstall wipes the machine and boots it from nothing. Elastic addresses
-// stay, as they are assigned to the device.
+// reinstall wipes and boots the machine. It keeps elastic addresses, which are assigned to the
+// device.
 func (m *machine) reinstall(want driver.Machine) error {
 	var old guest.Spec
 	if s, err := guest.ReadSpec(m.dir); err == nil {
@@ -244,8 +244,7 @@ func (m *machine) reinstall(want driver.Machine) error {
 	return m.powerOn(want)
 }
 
-// remove ends the machine and everything that is left of it. It may be
-// repeated after a failure.
+// remove stops the machine and removes everything of it. It may be repeated after a failure.
 func (m *machine) remove(ctx context.Context) error {
 	m.endWatch()
 	if p, ok := m.process(); ok {
@@ -265,7 +264,7 @@ func (m *machine) remove(ctx context.Context) error {
 	return os.RemoveAll(m.dir)
 }
 
-// setElastic remembers the addresses and gives them to the machine if it runs.
+// setElastic stores the elastic addresses and configures them if the machine is running.
 func (m *machine) setElastic(elastic []netip.Addr) error {
 	spec, err := guest.ReadSpec(m.dir)
 	if errors.Is(err, os.ErrNotExist) {

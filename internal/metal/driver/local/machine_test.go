@@ -74,8 +74,7 @@ func TestMachineBootsFromItsUserdata(t *testing.T) {
 	conn.Close()
 }
 
-// serveMetadata answers with the address of whoever asks, as metal tells
-// machines apart.
+// serveMetadata responds with the client's address, by which metal identifies machines.
 func (f *fixture) serveMetadata() {
 	f.t.Helper()
 	l, err := f.MetadataListener()
@@ -96,7 +95,7 @@ func TestFailingUserdataIsReported(t *testing.T) {
 		"broken YAML":        {"#cloud-config\nruncmd: [", "failed: reading the cloud-config"},
 		"a failing script":   {"#!/bin/sh\necho about to fail\nexit 3\n", "about to fail"},
 		"an unknown key":     {"#cloud-config\nfrobnicate: 1\nruncmd: [\"true\"]\n", "frobnicate: skipped: unknown key"},
-		"a failing kubeadm":  {"#cloud-config\nruncmd:\n- \"false && echo > /run/cluster-api/bootstrap-success.complete\"\n- \"true\"\n", "kubeadm has failed"},
+		"a failing kubeadm":  {"#cloud-config\nruncmd:\n- \"false && echo > /run/cluster-api/bootstrap-success.complete\"\n- \"true\"\n", "kubeadm failed"},
 		"a missing variable": {"## template: jinja\n#cloud-config\nhostname: '{{ v1.nope }}'\n", "failed: rendering"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +134,7 @@ func TestMachineSurvivesDriverRestart(t *testing.T) {
 	}
 	f.sink.await(t, m.ID, skip, soon, func(e driver.Event) bool { return e.Phase == driver.Running })
 
-	for range 2 { // Removing what is not there is no error.
+	for range 2 { // Removing a missing machine is not an error.
 		if err := f.Remove(t.Context(), m.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -171,8 +170,7 @@ func (f *fixture) mustMachine(id string) *machine {
 	return m
 }
 
-// hostState is what machines could leave behind, apart from what other tests
-// on this host do.
+// hostState returns resources that machines could leak, without those of other tests on this host.
 func hostState(t *testing.T) map[string]string {
 	t.Helper()
 	state := map[string]string{}
@@ -224,7 +222,7 @@ func TestLeftoversOfAKilledHostAreRemoved(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// What remains when a deletion is cut short: no directory, no process.
+	// The state after an interrupted deletion: no directory, no process.
 	if err := p.stop(0); err != nil {
 		t.Fatal(err)
 	}
@@ -315,8 +313,8 @@ func TestElasticAddressMovesBetweenMachines(t *testing.T) {
 	if got := askTCP(t, elastic); got != "a" {
 		t.Fatalf("the address of a is answered by %q", got)
 	}
-	// Scripts put the address on the loopback of every control plane; only the
-	// machine that it is assigned to may answer.
+	// Scripts put the address on the loopback of every control plane; only the machine that it is
+	// assigned to may respond.
 	f.run(b.ID, "ip addr add "+elastic.String()+"/32 dev lo")
 	assign(a)
 	assign(b, elastic)

@@ -19,8 +19,8 @@ import (
 	"github.com/drover-dev/drover/internal/metal/driver"
 )
 
-// TestMain lets the test program be what starts machines and runs in them. It
-// does so with a umask that machines must not inherit.
+// TestMain lets the test binary start machines and run in them, with a umask that machines must not
+// inherit.
 func TestMain(m *testing.M) {
 	if code, ok := Main(os.Args); ok {
 		os.Exit(code)
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// sink remembers what was reported.
+// sink records reports.
 type sink struct {
 	mu     sync.Mutex
 	events map[string][]driver.Event
@@ -74,10 +74,10 @@ func (s *sink) count(id string) int {
 	return len(s.events[id])
 }
 
-// soon is how long something may take on a busy machine that takes a moment on a free one.
+// soon is a timeout that is generous on a busy host.
 const soon = 2 * time.Minute
 
-// fixture is a driver on a home of its own.
+// fixture is a driver with its own home.
 type fixture struct {
 	*Driver
 	t    *testing.T
@@ -93,8 +93,7 @@ func newFixture(t *testing.T) *fixture {
 	if os.Geteuid() != 0 {
 		t.Skip("local machines need root")
 	}
-	// Not t.TempDir: a machine that could not be removed is a failure of
-	// ours, to be told as such.
+	// Not t.TempDir: a machine that can't be removed must be reported as a failure of the driver.
 	home, err := os.MkdirTemp("", "drover-local-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +137,7 @@ func (f *fixture) tearDown() {
 	os.RemoveAll(f.home)
 }
 
-// device describes a machine with the next free addresses.
+// device returns a machine with the next free addresses.
 func (f *fixture) device(hostname, userdata string) driver.Machine {
 	f.next = f.next.Next()
 	public := f.next
@@ -156,7 +155,7 @@ func (f *fixture) device(hostname, userdata string) driver.Machine {
 	}
 }
 
-// boot makes a machine and waits until its userdata is carried out.
+// boot starts a machine and waits until its userdata has been executed.
 func (f *fixture) boot(m driver.Machine) {
 	f.t.Helper()
 	if err := f.Ensure(f.t.Context(), m, driver.On); err != nil {
@@ -175,7 +174,7 @@ func (f *fixture) succeeded(id string, skip int) {
 	}
 }
 
-// run runs a command line in a machine and returns what it prints.
+// run runs a command in a machine and returns its output.
 func (f *fixture) run(id, line string) string {
 	f.t.Helper()
 	out, err := f.try(id, line)
@@ -191,7 +190,7 @@ func (f *fixture) try(id, line string) (string, error) {
 	return strings.TrimSpace(out.String()), err
 }
 
-// eventually runs a command line until it succeeds.
+// eventually runs a command until it succeeds.
 func (f *fixture) eventually(id, line string, timeout time.Duration) string {
 	f.t.Helper()
 	deadline := time.Now().Add(timeout)

@@ -17,25 +17,25 @@ import (
 
 const (
 	networkFile = "network.json"
-	// subnetBits makes networks of a thousand machines.
+	// subnetBits is the size of a network: a thousand machines.
 	subnetBits = 22
-	// metadataPort is where metadata is served if nothing else has the port.
+	// metadataPort is the preferred port of the metadata service.
 	metadataPort = 80
 )
 
-// Where networks are taken from. The first is set aside for tests of network
-// devices, so nothing real has an address there.
+// The address spaces of networks. The first is reserved for benchmarks of network devices, so no
+// real host uses it.
 func publicSpace() netip.Prefix  { return netip.MustParsePrefix("198.18.0.0/15") }
 func privateSpace() netip.Prefix { return netip.MustParsePrefix("10.128.0.0/9") }
 
-// network is the one network of a home. It is chosen once and kept.
+// network is the single network of a home. It is selected once and kept.
 type network struct {
 	Public       netip.Prefix `json:"public"`
 	Private      netip.Prefix `json:"private"`
 	MetadataPort uint16       `json:"metadataPort"`
 }
 
-// gateway is the host's address in a network: the first one.
+// gateway returns the host's address in a network: the first one.
 func gateway(p netip.Prefix) netip.Addr { return p.Masked().Addr().Next() }
 
 func (n network) metadata() netip.AddrPort {
@@ -45,7 +45,7 @@ func (n network) metadata() netip.AddrPort {
 	return netip.AddrPortFrom(gateway(n.Public), n.MetadataPort)
 }
 
-// subnet is the number-th network of that space.
+// subnet returns the n-th network of the space.
 func subnet(space netip.Prefix, number uint32) netip.Prefix {
 	count := uint32(1) << (subnetBits - space.Bits())
 	base := space.Masked().Addr().As4()
@@ -54,8 +54,7 @@ func subnet(space netip.Prefix, number uint32) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}), subnetBits)
 }
 
-// choose takes the first network that nobody uses, counting from one that
-// depends on the name of the home.
+// choose returns the first unused network, starting from one that depends on the name of the home.
 func choose(name string, space netip.Prefix, used []netip.Prefix) (netip.Prefix, error) {
 	h := fnv.New32a()
 	h.Write([]byte(name))
@@ -70,12 +69,12 @@ func choose(name string, space netip.Prefix, used []netip.Prefix) (netip.Prefix,
 			return p, nil
 		}
 	}
-	return netip.Prefix{}, fmt.Errorf("every network in %s is used on this host", space)
+	return netip.Prefix{}, fmt.Errorf("no unused network in %s on this host", space)
 }
 
 func (d *Driver) bridgeName() string { return "drv" + d.name }
 
-// openNetwork reads or chooses the network and makes sure that it is there.
+// openNetwork reads or selects the network and ensures that it exists.
 func (d *Driver) openNetwork() (network, error) {
 	n, err := d.readNetwork()
 	if errors.Is(err, os.ErrNotExist) {
@@ -118,7 +117,7 @@ func (d *Driver) writeNetwork(n network) error {
 	return atomicfile.Write(filepath.Join(d.home, networkFile), data, 0o600)
 }
 
-// usedNetworks are those of the host's links.
+// usedNetworks returns the networks of the host's links.
 func usedNetworks() (used []netip.Prefix, err error) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
@@ -132,7 +131,7 @@ func usedNetworks() (used []netip.Prefix, err error) {
 	return used, nil
 }
 
-// ensureBridge makes the bridge with the host's addresses on it.
+// ensureBridge creates the bridge with the host's addresses.
 func (d *Driver) ensureBridge(n network) error {
 	name := d.bridgeName()
 	link, err := netlink.LinkByName(name)
@@ -157,16 +156,16 @@ func (d *Driver) ensureBridge(n network) error {
 
 func (d *Driver) removeBridge() error { return removeLink(d.bridgeName()) }
 
-// linkName is the host's end of a machine's link. Names of links have at most
-// 15 characters.
+// linkName returns the name of the host's end of a machine's link. Link names have at most 15
+// characters.
 func (d *Driver) linkName(id string) string {
 	h := fnv.New32a()
 	h.Write([]byte(id))
 	return fmt.Sprintf("v%s%06x", d.name, h.Sum32()&0xffffff)
 }
 
-// removeLink removes what a killed machine-run may have left: usually the link
-// goes with the machine.
+// removeLink removes the link that a killed machine-run may have left. Usually the link disappears
+// with the machine.
 func (d *Driver) removeLink(id string) error { return removeLink(d.linkName(id)) }
 
 func removeLink(name string) error {
@@ -179,13 +178,13 @@ func removeLink(name string) error {
 	}
 	err = netlink.LinkDel(link)
 	if _, err := netlink.LinkByName(name); err != nil {
-		return nil //nolint:nilerr // someone was faster
+		return nil //nolint:nilerr // already removed
 	}
 	return err
 }
 
-// MetadataListener implements driver.Metadata. The port is kept, since machines
-// have rules that lead to it.
+// MetadataListener implements driver.Metadata. The port is kept, since the packet filters of
+// machines refer to it.
 func (d *Driver) MetadataListener() (net.Listener, error) {
 	wanted := d.network.MetadataPort
 	if wanted == 0 {

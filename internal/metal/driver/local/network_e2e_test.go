@@ -17,7 +17,7 @@ import (
 
 const kubectl = "kubectl --kubeconfig /etc/kubernetes/admin.conf "
 
-// podCluster is a control plane and a worker, without a network for Pods.
+// podCluster is a control plane and a worker without a pod network.
 type podCluster struct {
 	*fixture
 	cp, worker driver.Machine
@@ -63,7 +63,7 @@ func (c *podCluster) apply(manifest string) {
 	c.kubectl("apply -f - <<'EOF'\n" + manifest + "\nEOF")
 }
 
-// chart is charts/cni as it would be installed.
+// chart returns charts/cni as it is installed.
 func (c *podCluster) chart(values map[string]any) string {
 	c.t.Helper()
 	documents, err := helm.Render("../../../../charts/cni", helm.Release{Name: "drover-cni", Namespace: "kube-system", Kubernetes: "v1.36.3", Values: values})
@@ -73,8 +73,7 @@ func (c *podCluster) chart(values map[string]any) string {
 	return strings.Join(documents, "\n---\n")
 }
 
-// pod is a server that answers with the address of who asks, and has the tools
-// to ask others.
+// pod returns a server that responds with the client's address, and has the tools to query others.
 func pod(name, on string) string {
 	return fmt.Sprintf(`---
 apiVersion: v1
@@ -105,7 +104,7 @@ spec:
 `, name, on, node.ToolsImage)
 }
 
-// ask has one Pod ask a server, and returns the answer.
+// ask queries a server from a pod and returns the response.
 func (c *podCluster) ask(pod, url string) string {
 	c.t.Helper()
 	return c.eventually(c.cp.ID, kubectl+"exec "+pod+" -- curl -sSfk --max-time 5 "+url, soon)
@@ -136,7 +135,7 @@ func TestPodsCommunicateAcrossNodes(t *testing.T) {
 	c.testReplace()
 }
 
-// testPods shows that Pods see the addresses of each other.
+// testPods checks that pods see each other's addresses.
 func (c *podCluster) testPods() {
 	t := c.t
 	for _, pair := range [][2]string{{"a", "b"}, {"b", "a"}} {
@@ -148,13 +147,13 @@ func (c *podCluster) testPods() {
 	}
 }
 
-// testServices shows that Services are reached by address and by name.
+// testServices checks that services are reachable by address and by name.
 func (c *podCluster) testServices() {
 	t := c.t
 	for _, to := range []string{"a", "b"} {
 		service := "service-" + to
 		ip := c.kubectl("get service " + service + " -o jsonpath={.spec.clusterIP}")
-		for _, from := range []string{"a", "b"} { // also from the node that it is on, and from itself
+		for _, from := range []string{"a", "b"} { // including its own node and itself
 			for _, host := range []string{ip, service, service + ".default.svc.cluster.local"} {
 				if got := c.ask(from, host); !strings.HasPrefix(got, to+" ") {
 					t.Errorf("pod %s asks %q as %q: %q", from, service, host, got)
@@ -169,7 +168,8 @@ func (c *podCluster) testServices() {
 	}
 }
 
-// testMasquerade shows that the world sees nodes: it has Pods ask a server outside the cluster, which is this test.
+// testMasquerade checks that external servers see the addresses of nodes: pods query this test,
+// which is outside the cluster.
 func (c *podCluster) testMasquerade() {
 	t := c.t
 	l, err := net.Listen("tcp", netip.AddrPortFrom(gateway(c.network.Public), 0).String())
@@ -189,7 +189,7 @@ func (c *podCluster) testMasquerade() {
 	}
 }
 
-// testProxyMode shows how Services are made here.
+// testProxyMode checks how services are implemented here.
 func (c *podCluster) testProxyMode() {
 	t := c.t
 	for _, m := range []driver.Machine{c.cp, c.worker} {
@@ -202,10 +202,10 @@ func (c *podCluster) testProxyMode() {
 	}
 }
 
-// leftovers is what there is of the agent on a machine.
+// leftovers returns the remains of the agent on a machine.
 const leftovers = "ls /etc/cni/net.d; ip route show proto 79; ip -6 route show proto 79; nft list tables | grep drover-cni || true"
 
-// testReplace removes the network as docs/guides/set-up-pod-network.md says, and brings another.
+// testReplace removes the network as in docs/guides/set-up-pod-network.md and installs another.
 func (c *podCluster) testReplace() {
 	t := c.t
 	machines := []driver.Machine{c.cp, c.worker}
@@ -228,7 +228,7 @@ func (c *podCluster) testReplace() {
 		c.run(m.ID, "cat > /etc/cni/net.d/99-other.conflist <<'EOF'\n"+fmt.Sprintf(conflist, "192.168."+fmt.Sprint(i)+".0/24")+"\nEOF")
 	}
 	c.kubectl("wait --for=condition=Ready node --all --timeout=180s")
-	// Pods of the old network have addresses that the new one may give out.
+	// Pods of the old network have addresses that the new one may assign.
 	c.kubectl("delete pod --all-namespaces --field-selector spec.hostNetwork=false --timeout=180s")
 	c.apply(pod("a", "cp-1") + pod("b", "worker-1"))
 	c.kubectl("wait --for=condition=Ready pod/a pod/b --timeout=180s")

@@ -12,20 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process names one process for good: a number is used again by the kernel, a
-// number with its start time and boot is not.
+// process identifies a process permanently: the kernel reuses process IDs, but not together with
+// start time and boot ID.
 type process struct {
 	PID   int    `json:"pid"`
 	Start string `json:"start"`
 }
 
-// identify describes a process that lives.
+// identify returns the identity of a running process.
 func identify(pid int) (process, error) {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return process{}, err
 	}
-	// The name before the last parenthesis may hold anything.
+	// The name before the last parenthesis may contain anything.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 20 || string(fields[0]) == "Z" {
 		return process{}, os.ErrProcessDone
@@ -42,7 +42,7 @@ func (p process) alive() bool {
 	return err == nil && now == p
 }
 
-// pidfd holds on to the process. It fails if the process has ended.
+// pidfd opens a pidfd of the process. It fails if the process has exited.
 func (p process) pidfd() (int, error) {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err != nil {
@@ -55,7 +55,7 @@ func (p process) pidfd() (int, error) {
 	return fd, nil
 }
 
-// ended waits for the end of a process behind a pidfd.
+// ended waits until the process of a pidfd exits.
 func ended(fd int, timeout time.Duration) bool {
 	deadline := time.Now().Add(timeout)
 	for {
@@ -71,7 +71,7 @@ func ended(fd int, timeout time.Duration) bool {
 	}
 }
 
-// stop asks a process to end, and ends it if it does not within the time.
+// stop terminates a process, and kills it after the timeout.
 func (p process) stop(grace time.Duration) error {
 	fd, err := p.pidfd()
 	if err != nil {
@@ -86,7 +86,7 @@ func (p process) stop(grace time.Duration) error {
 	}
 	_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 	if !ended(fd, killTimeout) {
-		return fmt.Errorf("process %d does not end", p.PID)
+		return fmt.Errorf("process %d does not exit", p.PID)
 	}
 	return nil
 }

@@ -2,14 +2,13 @@ package local
 
 import "context"
 
-// turn is a place in the line of work on one machine. Work is done in the
-// order in which it was asked for.
+// turn is a position in the queue of one machine. Work runs in the order in which it was queued.
 type turn struct {
 	before <-chan struct{}
 	after  chan struct{}
 }
 
-// queue takes the next place in the line.
+// queue takes the next position.
 func (m *machine) queue() turn {
 	m.lineMu.Lock()
 	defer m.lineMu.Unlock()
@@ -18,7 +17,7 @@ func (m *machine) queue() turn {
 	return t
 }
 
-// wait waits for those that came before, unless the context ends.
+// wait waits for all earlier positions, unless the context ends.
 func (t turn) wait(ctx context.Context) error {
 	if t.before == nil {
 		return ctx.Err()
@@ -31,8 +30,7 @@ func (t turn) wait(ctx context.Context) error {
 	}
 }
 
-// done lets the next one start, also if this one has given up its place before
-// it was its turn.
+// done starts the next one, even if this one was given up before its turn.
 func (t turn) done() {
 	go func() {
 		if t.before != nil {

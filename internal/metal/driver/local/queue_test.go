@@ -17,7 +17,7 @@ func TestQueueRunsInOrder(t *testing.T) {
 	if err := second.wait(impatient); !errors.Is(err, context.Canceled) {
 		t.Fatalf("the second got its turn before the first was done: %v", err)
 	}
-	second.done() // It has given up.
+	second.done() // given up
 	if err := third.wait(impatient); !errors.Is(err, context.Canceled) {
 		t.Fatalf("the third got its turn before the first was done: %v", err)
 	}

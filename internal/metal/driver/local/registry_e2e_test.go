@@ -33,13 +33,13 @@ import (
 	"github.com/drover-dev/drover/internal/kube/node"
 )
 
-// registries are two on this host, with one image each.
+// registries are two registries on this host, with one image each.
 type registries struct {
 	plain, secure string // host and port
 	ca            []byte
 }
 
-// mirrored is a name that no name server knows.
+// mirrored is a name that no name server resolves.
 const mirrored = "registry.example.test"
 
 func serveRegistries(t *testing.T, address netip.Addr) registries {
@@ -81,7 +81,7 @@ func serveRegistry(t *testing.T, address netip.Addr, config *tls.Config) (host s
 	return host
 }
 
-// selfSigned is a certificate that is its own authority.
+// selfSigned is a certificate that is its own CA.
 func selfSigned(t *testing.T, address netip.Addr) (certificate tls.Certificate, ca []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -99,7 +99,7 @@ func selfSigned(t *testing.T, address netip.Addr) (certificate tls.Certificate, 
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// pauseImage has one static program that runs until it is told to end.
+// pauseImage contains a static program that runs until it is terminated.
 func pauseImage(t *testing.T) v1.Image {
 	t.Helper()
 	cache, err := node.DefaultCache()
@@ -142,7 +142,7 @@ func pauseImage(t *testing.T) v1.Image {
 	return image
 }
 
-// userdata is the part of a machine's userdata that tells it about both.
+// userdata returns the userdata that configures both registries.
 func (r registries) userdata() string {
 	const certs = "/etc/containerd/certs.d/"
 	file := func(path, content string) string {
@@ -165,8 +165,8 @@ spec:
 `, called, on, image)
 }
 
-// testRegistries shows that a machine pulls from registries that its userdata
-// has set up, and that one without that userdata does not.
+// testRegistries checks that a machine pulls from the registries of its userdata, and that one
+// without that userdata does not.
 func (c *podCluster) testRegistries() {
 	c.apply(appPod("plain", "worker-1", mirrored+"/team/app:v1") + appPod("secure", "worker-1", c.registries.secure+"/team/app:v1") +
 		appPod("stranger", "cp-1", c.registries.secure+"/team/app:v1"))

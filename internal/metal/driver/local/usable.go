@@ -16,8 +16,8 @@ import (
 	"github.com/drover-dev/drover/internal/kube/node"
 )
 
-// Usable says what this host lacks to have local machines in a home, and what
-// to do about it; nil means that it lacks nothing. It leaves no trace.
+// Usable returns what this host lacks to run local machines in a home, and what to do about it, or
+// nil. It changes nothing.
 func Usable(home string) error {
 	for _, check := range []func() error{
 		isRoot,
@@ -40,7 +40,7 @@ func isRoot() error {
 	return nil
 }
 
-// notOverlay refuses a home whose file system can't hold the layers of others.
+// notOverlay rejects a home whose file system can't hold overlay layers.
 func notOverlay(home string) error {
 	var st unix.Statfs_t
 	dir := home
@@ -50,7 +50,7 @@ func notOverlay(home string) error {
 		err = unix.Statfs(dir, &st)
 	}
 	if err != nil {
-		return fmt.Errorf("asking for the file system of %q: %w", home, err)
+		return fmt.Errorf("reading the file system type of %q: %w", home, err)
 	}
 	if st.Type == unix.OVERLAYFS_SUPER_MAGIC {
 		return fmt.Errorf("local machines can't live in %q, which is on overlayfs: choose a metal home on a disk or on tmpfs", home)
@@ -58,11 +58,10 @@ func notOverlay(home string) error {
 	return nil
 }
 
-// feature is tried out by a command, in namespaces that end with it.
+// feature is a kernel feature with a command that tests it in temporary namespaces.
 type feature struct{ name, command string }
 
-// features are what machines need of the kernel. Only a kernel knows what it
-// can do; what is a module is loaded.
+// features are the kernel features that machines need. Testing also loads kernel modules.
 func features() []feature {
 	return []feature{
 		{"private mounts", "mount --make-rprivate /"},
@@ -74,10 +73,10 @@ func features() []feature {
 	}
 }
 
-// kernelHas says which of the features is missing first.
+// kernelHas reports the first missing feature.
 func kernelHas(wanted []feature) error {
 	if dirs, err := hierarchies(); err != nil {
-		return fmt.Errorf("looking for cgroups: %w", err)
+		return fmt.Errorf("detecting cgroups: %w", err)
 	} else if len(dirs) == 0 {
 		return fmt.Errorf("local machines need cgroups, and none are mounted at %s", cgroupRoot)
 	}

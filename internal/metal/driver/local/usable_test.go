@@ -30,7 +30,7 @@ func TestUsableReportsMissingRequirements(t *testing.T) {
 	}
 }
 
-// overlay mounts one for the time of the test.
+// overlay mounts an overlay during the test.
 func overlay(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -68,7 +68,7 @@ func TestKernelProbesLeaveNothing(t *testing.T) {
 	}
 }
 
-// links are those that this package names; others come and go.
+// links returns the links that this package names; others may change.
 func links(t *testing.T) string {
 	t.Helper()
 	all, err := net.Interfaces()
@@ -84,8 +84,8 @@ func links(t *testing.T) string {
 	return strings.Join(out, " ")
 }
 
-// mountinfo lists mounts that the kernel could be asked for; those of tests beside this one come and
-// go below temporary directories.
+// mountinfo lists the mounts that a probe could leak, without those of other tests below temporary
+// directories.
 func mountinfo(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile("/proc/self/mountinfo")

@@ -21,8 +21,8 @@ import (
 
 const offsetFile = "events.offset"
 
-// watch tells metal what the machine reports, and when it ends, until the
-// driver is closed. It does nothing if the process is watched already.
+// watch forwards the machine's reports and its end to metal until the driver is closed. It does
+// nothing if the process is already watched.
 func (m *machine) watch(p process) {
 	m.watchMu.Lock()
 	defer m.watchMu.Unlock()
@@ -44,13 +44,13 @@ func (m *machine) watch(p process) {
 		cancel()
 		<-following
 		if over {
-			m.deliver() // What it said last.
+			m.deliver() // its last reports
 			m.ended(p)
 		}
 	})
 }
 
-// awaitEnd tells whether the process ended before the context did.
+// awaitEnd reports whether the process exited before the context ended.
 func awaitEnd(ctx context.Context, p process) bool {
 	fd, err := p.pidfd()
 	if err != nil {
@@ -78,7 +78,7 @@ func awaitEnd(ctx context.Context, p process) bool {
 	}
 }
 
-// ended acts on the end of a machine that nobody here has asked for.
+// ended handles the unrequested end of a machine.
 func (m *machine) ended(p process) {
 	m.watchMu.Lock()
 	expected := m.wantOff
@@ -94,15 +94,15 @@ func (m *machine) ended(p process) {
 	case guest.ExitReboot:
 		m.driver.background(m, m.reboot)
 	case guest.ExitFailed:
-		// It has said so itself.
+		// Already reported by the machine.
 	case guest.ExitPowerOff:
-		m.report(driver.Event{Phase: driver.Stopped, Message: "the machine was shut down from inside"})
+		m.report(driver.Event{Phase: driver.Stopped, Message: "machine was shut down from inside"})
 	default:
-		m.report(driver.Event{Phase: driver.Stopped, Message: "the machine ended unexpectedly: see its console"})
+		m.report(driver.Event{Phase: driver.Stopped, Message: "machine exited unexpectedly: see its console"})
 	}
 }
 
-// reboot starts a machine that ended to be started again.
+// reboot starts a machine that exited to reboot.
 func (m *machine) reboot() error {
 	if _, running := m.process(); running || !exists(m.path(guest.SpecFile)) {
 		return nil
@@ -110,7 +110,7 @@ func (m *machine) reboot() error {
 	return m.powerOn(driver.Machine{ID: m.id})
 }
 
-// endWatch is called before the process is ended on purpose.
+// endWatch marks the end of the process as requested.
 func (m *machine) endWatch() {
 	m.watchMu.Lock()
 	defer m.watchMu.Unlock()
@@ -143,14 +143,13 @@ func (m *machine) follow(ctx context.Context) {
 	}
 }
 
-// deliver gives metal what it does not know yet. After a crash it may give it
-// the last events again.
+// deliver forwards new events to metal. After a crash it may repeat the last events.
 func (m *machine) deliver() {
 	m.deliverMu.Lock()
 	defer m.deliverMu.Unlock()
 	f, err := os.Open(m.path(guest.EventsFile))
 	if err != nil {
-		return // Not there yet, or removed.
+		return // missing or removed
 	}
 	defer f.Close()
 	offset := m.offset()
@@ -162,7 +161,7 @@ func (m *machine) deliver() {
 	for {
 		line, err := reader.ReadBytes('\n')
 		if err != nil {
-			break // The rest of the line is being written.
+			break // an incomplete line
 		}
 		m.deliverLine(line)
 		delivered += int64(len(line))

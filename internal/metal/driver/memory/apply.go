@@ -14,12 +14,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxApply bounds an object that is applied, as a real API server does.
+// maxApply bounds an applied object, as a real API server does.
 const maxApply = 3 << 20
 
-// apply makes server-side apply out of what the backend can do: an object is
-// created, or what is applied is merged into it. Who owns which field is not
-// kept, so fields that are not applied any more stay.
+// apply implements server-side apply with the operations of the backend: it creates the object or
+// merges the applied fields into it. It does not track field ownership, so fields that are no
+// longer applied stay.
 func (c *clusters) apply(w http.ResponseWriter, r *http.Request) {
 	object, err := readObject(r)
 	if err != nil {
@@ -44,8 +44,7 @@ func (c *clusters) apply(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// create makes an object that is not there. One that has come meanwhile is a
-// conflict, as for those who apply.
+// create creates an object. If it exists by now, the result is a conflict, as in server-side apply.
 func (c *clusters) create(w http.ResponseWriter, r *http.Request, object *unstructured.Unstructured) {
 	made := newRecording()
 	c.api.ServeHTTP(made, request(r, http.MethodPost, path.Dir(r.URL.Path), object))
@@ -71,14 +70,14 @@ func readObject(r *http.Request) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// request is another one to the same cluster, without parameters.
+// request returns another request to the same cluster, without parameters.
 func request(r *http.Request, method, at string, object *unstructured.Unstructured) *http.Request {
 	out := r.Clone(r.Context())
 	out.Method, out.Body, out.ContentLength = method, http.NoBody, 0
 	out.URL.Path, out.URL.RawQuery = at, ""
 	out.Header.Set("Content-Type", "application/json")
 	if object != nil {
-		data, _ := json.Marshal(object.Object) // it came from YAML
+		data, _ := json.Marshal(object.Object) // decoded from YAML
 		out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
 	}
 	return out
@@ -86,11 +85,11 @@ func request(r *http.Request, method, at string, object *unstructured.Unstructur
 
 func versionOf(object []byte) string {
 	var o metav1.PartialObjectMetadata
-	_ = json.Unmarshal(object, &o) // no version if it is none
+	_ = json.Unmarshal(object, &o) // no version if invalid
 	return o.ResourceVersion
 }
 
-// recording is an answer that is looked at before anybody gets it.
+// recording buffers a response so that it can be inspected first.
 type recording struct {
 	header http.Header
 	code   int

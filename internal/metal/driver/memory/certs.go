@@ -11,7 +11,7 @@ import (
 	"github.com/drover-dev/drover/internal/base/pki"
 )
 
-// certLife is longer than any simulated cluster lives.
+// certLife exceeds the lifetime of any simulated cluster.
 const certLife = 10 * 365 * 24 * time.Hour
 
 // authority is a CA of a cluster.
@@ -33,14 +33,14 @@ func parseAuthority(p keyPair) (*authority, error) {
 	return &authority{a}, nil
 }
 
-// identity is who a server is.
+// identity is the identity of a server.
 type identity struct {
 	common string
-	// names are host names and addresses, besides this host's own.
+	// names are additional host names and addresses.
 	names []string
 }
 
-// serving is the TLS configuration of a server.
+// serving returns the TLS configuration of a server.
 func (a *authority) serving(id identity) (*tls.Config, error) {
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: id.common}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
@@ -60,7 +60,7 @@ func (a *authority) serving(id identity) (*tls.Config, error) {
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return nil, fmt.Errorf("using the certificate for %q: %w", id.common, err)
+		return nil, fmt.Errorf("loading the certificate for %q: %w", id.common, err)
 	}
 	return &tls.Config{
 		Certificates: []tls.Certificate{pair},

@@ -78,8 +78,8 @@ func indent(data []byte) string {
 	return "      " + strings.ReplaceAll(strings.TrimSpace(string(data)), "\n", "\n      ")
 }
 
-// controlPlaneUserdata is what the kubeadm bootstrap provider writes, in its
-// form, with the parts that are read here.
+// controlPlaneUserdata is userdata in the form of the kubeadm bootstrap provider, with the parts
+// that the driver reads.
 func controlPlaneUserdata(ca, etcd testCA, kubeadm string) string {
 	var b strings.Builder
 	b.WriteString("## template: jinja\n#cloud-config\n\nwrite_files:\n")
@@ -132,10 +132,10 @@ nodeRegistration: {}
 `)) + "\n"
 }
 
-// recorder is a sink that remembers.
+// recorder is a sink that records reports.
 type recorder struct {
 	events chan string
-	// meanwhile runs before a report is taken.
+	// meanwhile runs before each report is recorded.
 	meanwhile func(id string, e driver.Event)
 }
 
@@ -266,8 +266,7 @@ func TestMachinesFormACluster(t *testing.T) {
 	}
 }
 
-// members asks a member for all members, through the API server, as the
-// control plane's controller does.
+// members lists all etcd members through the API server, as the control plane controller does.
 func (l *lab) members(host string, ca, etcd testCA, pod string) []string {
 	l.t.Helper()
 	dialer, err := inmemoryproxy.NewDialer(inmemoryproxy.Proxy{
@@ -311,8 +310,8 @@ func (l *lab) members(host string, ca, etcd testCA, pod string) []string {
 	return names
 }
 
-// patient keeps deadlines from the connection of the proxy, which cannot be
-// given any from two goroutines.
+// patient suppresses deadlines on the proxy's connection, which does not support setting them from
+// two goroutines.
 type patient struct{ net.Conn }
 
 func (patient) SetDeadline(time.Time) error      { return nil }
@@ -379,7 +378,7 @@ func TestElasticAddressIsKept(t *testing.T) {
 		l.start(one)
 		l.start(two)
 		mustDo(t, l.d.SetAddresses(t.Context(), two.ID, []netip.Addr{vip}))
-		mustDo(t, l.d.SetAddresses(t.Context(), one.ID, []netip.Addr{vip})) // Somebody who is late.
+		mustDo(t, l.d.SetAddresses(t.Context(), one.ID, []netip.Addr{vip})) // a late caller
 		mustDo(t, l.d.SetAddresses(t.Context(), one.ID, nil))
 		if !answers(vip) {
 			t.Error("nobody answers on the address")

@@ -26,16 +26,15 @@ import (
 	"github.com/drover-dev/drover/internal/metal/driver"
 )
 
-// apiPort is where API servers listen unless userdata says otherwise.
+// apiPort is the default port of API servers.
 const apiPort = 6443
 
-// joinTimeout is how long a worker waits for the API of its cluster.
+// joinTimeout is how long a worker waits for its cluster's API.
 const joinTimeout = 5 * time.Minute
 
-// clusters are the workload clusters that simulated machines make up. The
-// objects of a cluster are in a resource group of the in-memory backend of
-// Cluster API; the servers in front of them are ours, because every machine
-// here has an address of its own.
+// clusters are the workload clusters of simulated machines. The objects of a cluster are in a
+// resource group of the in-memory backend of Cluster API; the servers in front are ours, because
+// every machine has its own address.
 type clusters struct {
 	backend inmemory.Manager
 	server  *http.Server
@@ -62,8 +61,8 @@ type cluster struct {
 	version  string
 	up       chan struct{} // closed when the first API server serves
 	nodes    int
-	joining  int                    // workers that wait for the API
-	group    string                 // of the backend
+	joining  int                    // workers waiting for the API
+	group    string                 // resource group of the backend
 	configs  map[string]*tls.Config // by server
 }
 
@@ -72,15 +71,15 @@ type node struct {
 	cluster *cluster
 	boot    *bootstrap
 	machine driver.Machine
-	elastic func() []netip.Addr // that it was told to answer on, as of now
+	elastic func() []netip.Addr // its current elastic addresses
 	on      bool
 }
 
-// front is an address on which a cluster's API is served.
+// front is an address that serves a cluster's API.
 type front struct {
 	cluster  *cluster
 	machine  string
-	names    []string // in its certificate, besides the address
+	names    []string // additional names in its certificate
 	listener *listener
 }
 
@@ -119,7 +118,7 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, errors.Join(errs...)
 }
 
-// boot does what the userdata of a machine says.
+// boot executes the userdata of a machine.
 func (c *clusters) boot(ctx context.Context, m driver.Machine, elastic func() []netip.Addr) error {
 	b, err := parseUserdata(m)
 	if err != nil || b == nil {
@@ -132,9 +131,9 @@ func (c *clusters) boot(ctx context.Context, m driver.Machine, elastic func() []
 	return c.joinWorker(ctx, n)
 }
 
-// startControlPlane brings up an API server and an etcd member. The first of
-// a cluster makes the cluster, whether it was told to init or to join: after
-// a restart of this process the one that was told to init may be long gone.
+// startControlPlane starts an API server and an etcd member. The first machine creates the cluster,
+// whether its userdata says init or join: after a restart of this process, the machine with init
+// may no longer exist.
 func (c *clusters) startControlPlane(ctx context.Context, n *node) error {
 	ca, err := parseAuthority(n.boot.ca)
 	if err != nil {
@@ -142,7 +141,7 @@ func (c *clusters) startControlPlane(ctx context.Context, n *node) error {
 	}
 	etcd, err := parseAuthority(n.boot.etcdCA)
 	if err != nil {
-		etcd = nil // An external etcd: there is no member here.
+		etcd = nil // External etcd has no member here.
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,12 +193,11 @@ func (k *cluster) awaitAPI(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-timeout.C:
-		return fmt.Errorf("joining: no API server of cluster %s came up within %s", k.id, joinTimeout)
+		return fmt.Errorf("joining cluster %s: timed out after %s waiting for an API server", k.id, joinTimeout)
 	}
 }
 
-// enlist makes the machine a part of the cluster; a machine that reboots is
-// one already.
+// enlist adds the machine to the cluster, unless it is a rebooted member.
 func (c *clusters) enlist(k *cluster, n *node) {
 	if _, already := c.nodes[n.machine.ID]; !already {
 		k.nodes++
@@ -211,8 +209,8 @@ func (c *clusters) enlist(k *cluster, n *node) {
 	c.nodes[n.machine.ID] = n
 }
 
-// readdress makes the API server of a machine answer on the addresses that it
-// has now. A machine that is no node yet finds them when it becomes one.
+// readdress serves the API of a machine on its current addresses. A machine that is not a node yet
+// uses them when it becomes one.
 func (c *clusters) readdress(id string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,7 +221,7 @@ func (c *clusters) readdress(id string) error {
 	return c.serveOn(n)
 }
 
-// powerOff takes a node's servers away and leaves its objects, not ready.
+// powerOff stops a node's servers and marks its objects as not ready.
 func (c *clusters) powerOff(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -237,8 +235,7 @@ func (c *clusters) powerOff(id string) {
 	}
 }
 
-// remove takes a machine out of its cluster; the last one takes the cluster
-// with it.
+// remove removes a machine from its cluster; the last machine removes the cluster.
 func (c *clusters) remove(id string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// consoleKept bounds what a console remembers.
+// consoleKept bounds the stored console output.
 const consoleKept = 64 << 10
 
-// console is what a simulated machine wrote.
+// console is the console output of a simulated machine.
 type console struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -29,14 +29,14 @@ func (c *console) printf(format string, args ...any) {
 	fmt.Fprintf(&c.text, "%s "+format+"\n", append([]any{time.Now().UTC().Format(time.RFC3339)}, args...)...)
 }
 
-// Console returns what a machine wrote so far. Simulated machines write so
-// little that following one ends at once.
+// Console returns the console output of a machine. Simulated machines write so little that
+// following ends immediately.
 func (d *Driver) Console(_ context.Context, id string, _ bool) (io.ReadCloser, error) {
 	d.mu.Lock()
 	m, found := d.machines[id]
 	d.mu.Unlock()
 	if !found {
-		return nil, errors.New("there is no such machine")
+		return nil, errors.New("machine not found")
 	}
 	m.log.mu.Lock()
 	defer m.log.mu.Unlock()

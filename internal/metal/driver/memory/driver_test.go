@@ -62,7 +62,7 @@ func TestHomesUseDistinctAddresses(t *testing.T) {
 	one := t.TempDir()
 	a, err := openNetwork(one)
 	mustDo(t, err)
-	b, err := findFrom(int(a.prefix.Addr().As4()[1]) - firstSlot) // Where the first one is.
+	b, err := findFrom(int(a.prefix.Addr().As4()[1]) - firstSlot) // start at the first one
 	mustDo(t, err)
 	defer b.close()
 	if a.prefix == b.prefix {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// members lists the pods of the etcd members that were not removed.
+// members lists the pods of etcd members that have not been removed.
 func members(ctx context.Context, cl inmemory.Client) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	err := cl.List(ctx, &list, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{"component": "etcd", "tier": "control-plane"})
@@ -32,7 +32,7 @@ func members(ctx context.Context, cl inmemory.Client) ([]corev1.Pod, error) {
 	return out, nil
 }
 
-// etcdPod is the pod of a new member. The first member of a cluster leads it.
+// etcdPod returns the pod of a new member. The first member of a cluster is its leader.
 func (c *clusters) etcdPod(ctx context.Context, cl inmemory.Client, nodeName string) (*corev1.Pod, error) {
 	others, err := members(ctx, cl)
 	if err != nil {
@@ -53,8 +53,8 @@ func (c *clusters) etcdPod(ctx context.Context, cl inmemory.Client, nodeName str
 
 func someID() string { return strconv.FormatUint(uint64(rand.Uint32())+1, 10) } //nolint:gosec // A name, no secret.
 
-// elect sees to it that the etcd a request is for has a leader, as etcd does
-// itself when the one it had is gone or was removed.
+// elect ensures that the etcd cluster of a request has a leader, as etcd does when its leader is
+// lost or removed.
 func (c *clusters) elect(r *http.Request) {
 	at, err := netip.ParseAddrPort(localAddress(r))
 	if err != nil {
@@ -71,8 +71,7 @@ func (c *clusters) elect(r *http.Request) {
 	}
 }
 
-// passLeadership elects a leader other than the node that goes away, if that
-// led or nobody does.
+// passLeadership elects another leader if the departing node leads or there is no leader.
 func (c *clusters) passLeadership(ctx context.Context, k *cluster, leaving string) error {
 	cl := c.client(k)
 	all, err := members(ctx, cl)
@@ -96,7 +95,7 @@ func (c *clusters) passLeadership(ctx context.Context, k *cluster, leaving strin
 	})
 }
 
-// leaderOf is the node of the member that became leader last.
+// leaderOf returns the node of the current leader.
 func leaderOf(pods []corev1.Pod) string {
 	var leader string
 	var since time.Time

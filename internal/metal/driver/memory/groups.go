@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// groupPrefix begins the names of the backend's resource groups.
+// groupPrefix is the prefix of the backend's resource groups.
 const groupPrefix = "cluster-"
 
-// groups names resource groups. A name is given out again when its cluster is
-// gone: the backend counts requests by name, and forgets none.
+// groups allocates names of resource groups. It reuses the name of a deleted cluster, because the
+// backend keeps counters per name forever.
 type groups struct {
 	made int
 	free []string
@@ -30,7 +30,7 @@ func (g *groups) take() string {
 	return groupPrefix + strconv.Itoa(g.made)
 }
 
-// find returns the cluster of a node and makes it if it is new.
+// find returns the cluster of a node and creates it if it is new.
 func (c *clusters) find(b *bootstrap) *cluster {
 	if k, found := c.byID[b.clusterID]; found {
 		return k
@@ -41,7 +41,7 @@ func (c *clusters) find(b *bootstrap) *cluster {
 	return k
 }
 
-// dropEmpty forgets a cluster that nobody is part of, or waits for.
+// dropEmpty deletes a cluster without members and without waiting workers.
 func (c *clusters) dropEmpty(k *cluster) bool {
 	if k.nodes > 0 || k.joining > 0 {
 		return false
@@ -55,8 +55,8 @@ func (c *clusters) dropEmpty(k *cluster) bool {
 	return true
 }
 
-// groupOf finds the resource group of a request to the API by its host: the
-// group itself, see serveAPI, or an address.
+// groupOf returns the resource group of an API request by its host: the group itself (see serveAPI)
+// or an address.
 func (c *clusters) groupOf(host string) (string, error) {
 	if strings.HasPrefix(host, groupPrefix) {
 		return host, nil
@@ -64,7 +64,7 @@ func (c *clusters) groupOf(host string) (string, error) {
 	return c.groupAt(host)
 }
 
-// groupAt finds the resource group that is served at an address.
+// groupAt returns the resource group served at an address.
 func (c *clusters) groupAt(address string) (string, error) {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *clusters) groupAt(address string) (string, error) {
 	return f.cluster.group, nil
 }
 
-// localAddress is where a connection came in.
+// localAddress returns the local address of a connection.
 func localAddress(r *http.Request) string {
 	if a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
 		return a.String()

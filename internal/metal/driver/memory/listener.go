@@ -7,8 +7,7 @@ import (
 	"sync"
 )
 
-// listener is a listener that ends its connections with itself, as a machine
-// does that goes down.
+// listener closes its connections when it is closed, like a machine that goes down.
 type listener struct {
 	net.Listener
 	mu     sync.Mutex
@@ -24,7 +23,7 @@ func listen(at netip.AddrPort) (*listener, error) {
 	return &listener{Listener: l, conns: map[net.Conn]bool{}}, nil
 }
 
-// Accept remembers the connection.
+// Accept tracks the connection.
 func (l *listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
@@ -40,8 +39,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	return &trackedConn{Conn: c, l: l}, nil
 }
 
-// Close ends the listener and all its connections; doing it again does
-// nothing.
+// Close closes the listener and all its connections. It may be repeated.
 func (l *listener) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +58,7 @@ type trackedConn struct {
 	l *listener
 }
 
-// Close forgets the connection.
+// Close stops tracking the connection.
 func (c *trackedConn) Close() error {
 	c.l.mu.Lock()
 	delete(c.l.conns, c.Conn)

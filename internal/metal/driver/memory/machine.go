@@ -10,7 +10,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/driver"
 )
 
-// How long things take in simulated time.
+// Durations in simulated time.
 const (
 	stepTime     = 3 * time.Second
 	bootTime     = 5 * time.Second
@@ -19,8 +19,7 @@ const (
 	lastStep     = 109
 )
 
-// machine is one simulated machine. Its fields belong to the driver's lock,
-// except the console.
+// machine is a simulated machine. The driver's lock protects its fields, except the console.
 type machine struct {
 	spec      driver.Machine
 	power     driver.Power
@@ -31,29 +30,28 @@ type machine struct {
 	log       *console
 }
 
-// halt stops what the machine is doing.
+// halt cancels the current activity.
 func (m *machine) halt() {
 	if m.cancel != nil {
 		m.cancel()
 	}
 }
 
-// snapshot reads what a machine is to be.
+// snapshot returns the machine's specification.
 func (d *Driver) snapshot(m *machine) driver.Machine {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return m.spec
 }
 
-// elastic reads the elastic addresses of a machine, which may change at any
-// time.
+// elastic returns the machine's elastic addresses, which may change at any time.
 func (d *Driver) elastic(m *machine) []netip.Addr {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(m.elastic)
 }
 
-// install provisions a machine, step by step, and boots it.
+// install provisions a machine step by step and boots it.
 func (d *Driver) install(ctx context.Context, m *machine) {
 	spec := d.snapshot(m)
 	m.log.printf("installing %s as %s", spec.OS, spec.Hostname)
@@ -74,7 +72,7 @@ func (d *Driver) install(ctx context.Context, m *machine) {
 	d.boot(ctx, m)
 }
 
-// boot brings the machine up and does what its userdata says.
+// boot starts the machine and executes its userdata.
 func (d *Driver) boot(ctx context.Context, m *machine) {
 	if !d.wait(ctx, bootTime) {
 		return
@@ -94,7 +92,7 @@ func (d *Driver) boot(ctx context.Context, m *machine) {
 	}
 }
 
-// shutdown turns the machine off; its node stops answering.
+// shutdown powers the machine off; its node stops responding.
 func (d *Driver) shutdown(ctx context.Context, m *machine) {
 	if !d.wait(ctx, shutdownTime) {
 		return

@@ -1,12 +1,10 @@
-// Package memory is a driver whose machines are simulated. They go through
-// the states of real ones on a clock that can be sped up, and a machine whose
-// userdata says `kubeadm init` or `kubeadm join` brings up, or joins, a
-// workload cluster that lives in this process. Nothing outlives the process:
-// after a restart metal asks for its machines again, and they come back from
-// their userdata.
+// Package memory is a driver with simulated machines. They go through the states of real machines
+// on a clock that can be accelerated. A machine whose userdata runs `kubeadm init` or `kubeadm
+// join` creates or joins a workload cluster inside this process. Nothing outlives the process:
+// after a restart, metal provisions its machines again, and their userdata restores the clusters.
 //
-// Machines have addresses in 127.0.0.0/8, where everything is reachable on
-// this host without any setup. Start with New.
+// Machines have addresses in 127.0.0.0/8, which are reachable on this host without setup. Start
+// with New.
 package memory
 
 import (
@@ -22,7 +20,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/driver"
 )
 
-// Driver holds simulated machines.
+// Driver runs simulated machines.
 type Driver struct {
 	sink     driver.Sink
 	log      *slog.Logger
@@ -36,14 +34,14 @@ type Driver struct {
 	running  sync.WaitGroup
 }
 
-// New makes the driver. It is a driver.New.
+// New creates the driver. It is a driver.New.
 func New(_ context.Context, c driver.Config) (driver.Driver, error) {
 	n, err := openNetwork(c.Home)
 	if err != nil && c.Unused {
 		n, err = newNetwork(c.Home)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("choosing addresses for simulated machines: %w", err)
+		return nil, fmt.Errorf("selecting addresses for simulated machines: %w", err)
 	}
 	log := cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	w, err := newClusters(log)
@@ -54,13 +52,13 @@ func New(_ context.Context, c driver.Config) (driver.Driver, error) {
 	return &Driver{sink: c.Sink, log: log, speed: c.Speed, network: n, clusters: w, machines: map[string]*machine{}}, nil
 }
 
-// Networks are this home's own part of the loopback network, and private
-// addresses that nobody answers on.
+// Networks returns this home's part of the loopback network, and private addresses that nothing
+// serves.
 func (d *Driver) Networks() driver.Networks {
 	return driver.Networks{Public: d.network.prefix, Private: netip.MustParsePrefix("10.128.0.0/9")}
 }
 
-// Ensure starts a machine that is not there, and powers one that is.
+// Ensure provisions a missing machine and sets the power state of an existing one.
 func (d *Driver) Ensure(_ context.Context, spec driver.Machine, power driver.Power) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -86,7 +84,7 @@ func (d *Driver) Ensure(_ context.Context, spec driver.Machine, power driver.Pow
 	return nil
 }
 
-// Reinstall starts over, with what the device says now.
+// Reinstall provisions the machine again with the current specification.
 func (d *Driver) Reinstall(_ context.Context, spec driver.Machine) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -103,7 +101,7 @@ func (d *Driver) Reinstall(_ context.Context, spec driver.Machine) error {
 	return nil
 }
 
-// Remove ends a machine and takes its node out of its cluster.
+// Remove stops a machine and removes its node from its cluster.
 func (d *Driver) Remove(_ context.Context, id string) error {
 	d.mu.Lock()
 	m, found := d.machines[id]
@@ -116,8 +114,7 @@ func (d *Driver) Remove(_ context.Context, id string) error {
 	return d.clusters.remove(id)
 }
 
-// SetAddresses makes the API server of a control plane machine answer on its
-// elastic addresses too.
+// SetAddresses also serves the API of a control plane machine on its elastic addresses.
 func (d *Driver) SetAddresses(_ context.Context, id string, elastic []netip.Addr) error {
 	d.mu.Lock()
 	m, found := d.machines[id]
@@ -142,7 +139,7 @@ func (d *Driver) Known(context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// Close ends all machines.
+// Close stops all machines.
 func (d *Driver) Close() error {
 	d.mu.Lock()
 	d.closed = true
@@ -155,7 +152,7 @@ func (d *Driver) Close() error {
 	return d.clusters.close()
 }
 
-// run replaces what a machine is doing. The caller holds the lock.
+// run replaces the current activity of a machine. The caller holds the lock.
 func (d *Driver) run(m *machine, life func(context.Context, *machine)) {
 	m.halt()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -170,7 +167,7 @@ func (d *Driver) run(m *machine, life func(context.Context, *machine)) {
 	})
 }
 
-// wait lets simulated time pass; it returns false if the machine was halted.
+// wait waits in simulated time. It returns false if the machine was halted.
 func (d *Driver) wait(ctx context.Context, t time.Duration) bool {
 	if d.speed > 0 {
 		t = time.Duration(float64(t) / d.speed)

@@ -14,17 +14,16 @@ import (
 	"github.com/drover-dev/drover/internal/base/atomicfile"
 )
 
-// Second bytes of the part of 127.0.0.0/8 that machines live in: far from
-// what hosts use themselves.
+// Second bytes of the part of 127.0.0.0/8 for machines: far from those that hosts use themselves.
 const (
 	firstSlot = 64
 	slots     = 192
 )
 
-// network is the part of the loopback network that belongs to one home.
+// network is the part of the loopback network of one home.
 type network struct {
 	prefix netip.Prefix
-	// claim is a listener that keeps two processes off one part.
+	// claim is a listener that reserves the part for one process.
 	claim net.Listener
 }
 
@@ -45,9 +44,8 @@ func openNetwork(home string) (*network, error) {
 	return newNetwork(home)
 }
 
-// newNetwork takes a free part. A part is not held while its home is down: if
-// somebody else has the one of before by now, and nothing of this home has an
-// address in it, another one will do.
+// newNetwork claims a free part. A part is not reserved while its home is down: if another process
+// uses the former part, and nothing of this home has an address in it, another one is used.
 func newNetwork(home string) (*network, error) {
 	file := filepath.Join(home, "network")
 	n, err := findNetwork(home)
@@ -57,7 +55,7 @@ func newNetwork(home string) (*network, error) {
 	return n, atomicfile.Write(file, []byte(n.prefix.String()+"\n"), 0o600)
 }
 
-// findNetwork takes the first free part, from one on that depends on the home.
+// findNetwork claims the first free part, starting from one that depends on the home.
 func findNetwork(home string) (*network, error) {
 	sum := sha256.Sum256([]byte(home))
 	return findFrom(int(sum[0]))
@@ -76,7 +74,7 @@ func findFrom(start int) (*network, error) {
 	return nil, last
 }
 
-// claim takes a part for this process; the kernel frees it when we end.
+// claim claims a part for this process; the kernel releases it on exit.
 func claim(prefix netip.Prefix) (*network, error) {
 	raw := prefix.Addr().As4()
 	raw[2], raw[3] = 255, 254

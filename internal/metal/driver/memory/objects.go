@@ -29,7 +29,7 @@ func (c *clusters) client(k *cluster) inmemory.Client {
 	return c.backend.GetResourceGroup(k.group).GetClient()
 }
 
-// create makes objects that are not there yet.
+// create creates missing objects.
 func create(ctx context.Context, cl inmemory.Client, objects ...client.Object) error {
 	for _, o := range objects {
 		if err := cl.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -39,8 +39,8 @@ func create(ctx context.Context, cl inmemory.Client, objects ...client.Object) e
 	return nil
 }
 
-// clusterObjects are what kubeadm leaves in a new cluster and the control
-// plane's controller looks for.
+// clusterObjects returns the objects that kubeadm creates in a new cluster and the control plane
+// controller requires.
 func (c *clusters) clusterObjects(ctx context.Context, k *cluster, n *node) error {
 	var objects []client.Object
 	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespacePublic, metav1.NamespaceSystem, corev1.NamespaceNodeLease} {
@@ -76,14 +76,14 @@ func container(name, image string) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: name, Image: image}}}}
 }
 
-// imageTag writes a version as a tag, which has no plus sign.
+// imageTag converts a version to a tag, which can't contain a plus sign.
 func imageTag(version string) string { return strings.ReplaceAll(version, "+", "_") }
 
 // components are the static pods of a control plane.
 var components = []string{"kube-apiserver", "kube-scheduler", "kube-controller-manager"}
 
-// nodeObjects are a node and its static pods. A machine that boots again finds
-// them and makes them ready.
+// nodeObjects returns a node and its static pods. A rebooted machine finds them and marks them
+// ready.
 func (c *clusters) nodeObjects(ctx context.Context, k *cluster, n *node) error {
 	cl := c.client(k)
 	if err := upsert(ctx, cl, nodeObject(n), func(o, fresh *corev1.Node) { o.Status = fresh.Status }); err != nil {
@@ -111,7 +111,7 @@ func (c *clusters) nodeObjects(ctx context.Context, k *cluster, n *node) error {
 	return nil
 }
 
-// upsert creates an object, or takes over the status of one that is there.
+// upsert creates an object, or updates the status of an existing one.
 func upsert[T client.Object](ctx context.Context, cl inmemory.Client, fresh T, take func(old, fresh T)) error {
 	err := cl.Create(ctx, fresh.DeepCopyObject().(T))
 	if !apierrors.IsAlreadyExists(err) {
@@ -120,7 +120,7 @@ func upsert[T client.Object](ctx context.Context, cl inmemory.Client, fresh T, t
 	return modify(ctx, cl, fresh, func(old T) { take(old, fresh) })
 }
 
-// modify changes an object that may not be there.
+// modify changes an object if it exists.
 func modify[T client.Object](ctx context.Context, cl inmemory.Client, key T, change func(T)) error {
 	old := key.DeepCopyObject().(T)
 	if err := cl.Get(ctx, client.ObjectKeyFromObject(key), old); err != nil {
@@ -194,7 +194,7 @@ func staticPod(component, nodeName string) *corev1.Pod {
 	}
 }
 
-// markDown makes the objects of a node that went off say so.
+// markDown marks the objects of a powered-off node as not ready.
 func (c *clusters) markDown(n *node) error {
 	ctx := context.Background()
 	cl := c.client(n.cluster)
@@ -211,7 +211,7 @@ func (c *clusters) markDown(n *node) error {
 	return errors.Join(errs...)
 }
 
-// dropObjects removes what a machine brought into the cluster.
+// dropObjects removes the objects of a machine from the cluster.
 func (c *clusters) dropObjects(n *node) error {
 	ctx := context.Background()
 	cl := c.client(n.cluster)

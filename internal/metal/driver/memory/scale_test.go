@@ -15,8 +15,8 @@ import (
 	"github.com/drover-dev/drover/internal/metal/driver"
 )
 
-// TestManyClusters runs clusters of one control plane and two workers side by
-// side; MEMORY_CLUSTERS sets how many.
+// TestManyClusters runs clusters of one control plane and two workers concurrently; MEMORY_CLUSTERS
+// sets the number.
 func TestManyClusters(t *testing.T) {
 	count := 5
 	if n, err := strconv.Atoi(os.Getenv("MEMORY_CLUSTERS")); err == nil {
@@ -59,7 +59,7 @@ func TestManyClusters(t *testing.T) {
 	t.Logf("%d clusters after %s, %d MiB of heap", count, time.Since(began).Round(time.Millisecond), m.HeapAlloc>>20)
 }
 
-// answersAll tells whether a cluster serves and has its three nodes.
+// answersAll reports whether a cluster serves and has its three nodes.
 func answersAll(l *lab, host string, ca testCA) bool {
 	list, err := kubernetes.NewForConfigOrDie(config(host, ca)).CoreV1().Nodes().List(l.t.Context(), metav1.ListOptions{})
 	return err == nil && len(list.Items) == 3

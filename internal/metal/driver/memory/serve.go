@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// etcdPrefix begins the names of etcd's pods, by which clients reach a member.
+// etcdPrefix is the prefix of etcd pods, by which clients address a member.
 const etcdPrefix = "etcd-"
 
-// serveOn makes the API be served on exactly the addresses that a machine has
-// now. An address that it no longer has goes to another machine that was told
-// to have it: while one moves, both may be for a moment, in either order.
+// serveOn serves the API on exactly the current addresses of a machine. An address that it no
+// longer has passes to another machine that has it assigned: during a move, both may have it for a
+// moment, in either order.
 func (c *clusters) serveOn(n *node) error {
 	want := c.addresses(n)
 	var errs []error
@@ -35,8 +35,8 @@ func (c *clusters) serveOn(n *node) error {
 	return errors.Join(errs...)
 }
 
-// addresses are where a machine serves the API: nowhere if it is off, or runs
-// no API server.
+// addresses returns the addresses on which a machine serves the API: none if it is off or runs no
+// API server.
 func (c *clusters) addresses(n *node) []netip.AddrPort {
 	if !n.on || !n.boot.controlPlane || c.shutdown {
 		return nil
@@ -53,7 +53,7 @@ func (c *clusters) addresses(n *node) []netip.AddrPort {
 	return out
 }
 
-// inherit gives an address that became free to a machine that has it too.
+// inherit passes a released address to another machine that has it assigned.
 func (c *clusters) inherit(at netip.AddrPort) error {
 	for _, n := range c.nodes {
 		if slices.Contains(c.addresses(n), at) {
@@ -63,8 +63,7 @@ func (c *clusters) inherit(at netip.AddrPort) error {
 	return nil
 }
 
-// open begins to serve at an address. An address that moved here from another
-// machine is taken from it.
+// open starts serving at an address. It takes over an address that moved here from another machine.
 func (c *clusters) open(at netip.AddrPort, n *node) error {
 	if f, found := c.fronts[at]; found {
 		if f.machine == n.machine.ID {
@@ -82,8 +81,8 @@ func (c *clusters) open(at netip.AddrPort, n *node) error {
 	return nil
 }
 
-// tlsConfig chooses the certificate: of an etcd member if the client asks for
-// one by its name, of the API server otherwise.
+// tlsConfig selects the certificate: that of an etcd member if the client requests its name,
+// otherwise that of the API server.
 func (c *clusters) tlsConfig(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	at, err := netip.ParseAddrPort(hello.Conn.LocalAddr().String())
 	if err != nil {
@@ -99,12 +98,12 @@ func (c *clusters) tlsConfig(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		return f.cluster.config(hello.ServerName, f.cluster.etcd, identity{common: strings.TrimPrefix(hello.ServerName, etcdPrefix), names: []string{hello.ServerName, "localhost"}})
 	}
 	return f.cluster.config(at.Addr().String(), f.cluster.ca, identity{
-		common: "kube-apiserver", // as kubeadm calls it, and its users look for it
+		common: "kube-apiserver", // kubeadm's name, which clients expect
 		names:  append([]string{at.Addr().String(), "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}, f.names...),
 	})
 }
 
-// config returns the TLS configuration for a server, which is made once.
+// config returns the TLS configuration of a server, which is created once.
 func (k *cluster) config(server string, a *authority, id identity) (*tls.Config, error) {
 	if cfg, found := k.configs[server]; found {
 		return cfg, nil
@@ -116,8 +115,8 @@ func (k *cluster) config(server string, a *authority, id identity) (*tls.Config,
 	return cfg, err
 }
 
-// ServeHTTP serves the API server and the etcd members of all clusters. Only
-// clients with a certificate of the cluster get beyond its health.
+// ServeHTTP serves the API servers and the etcd members of all clusters. Only clients with a
+// certificate of the cluster can access more than its health.
 func (c *clusters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	known := r.TLS != nil && len(r.TLS.PeerCertificates) > 0
 	switch {

@@ -19,11 +19,11 @@ import (
 	"github.com/drover-dev/drover/internal/metal/userdata"
 )
 
-// bootstrap is what userdata says about the node that a machine becomes.
+// bootstrap is the node configuration in userdata.
 type bootstrap struct {
 	controlPlane bool
-	// clusterID is the hash of the cluster's CA, which control planes know
-	// from the certificate and workers from their join configuration.
+	// clusterID is the hash of the cluster's CA, which control planes know from the certificate and
+	// workers from their join configuration.
 	clusterID     string
 	nodeName      string
 	providerID    string
@@ -32,16 +32,15 @@ type bootstrap struct {
 	taints        []corev1.Taint
 	configuration string
 	port          uint16
-	// names are what clients may call the API server besides the machine's own
-	// addresses: the endpoint of the cluster above all.
+	// names are additional names of the API server, above all the endpoint of the cluster.
 	names      []string
 	ca, etcdCA keyPair
 }
 
-// keyPair is a CA as files.
+// keyPair is the files of a CA.
 type keyPair struct{ cert, key []byte }
 
-// parseUserdata returns the node that a machine becomes; nil means none.
+// parseUserdata returns the node that a machine becomes, or nil if it becomes none.
 func parseUserdata(m driver.Machine) (*bootstrap, error) {
 	plan, err := userdata.Parse(m.Userdata, m.Variables())
 	if err != nil {
@@ -54,7 +53,7 @@ func parseUserdata(m driver.Machine) (*bootstrap, error) {
 	return readKubeadm(files, m)
 }
 
-// kubeadmDocument is the part of kubeadm's configuration that matters here.
+// kubeadmDocument is the supported part of kubeadm's configuration.
 type kubeadmDocument struct {
 	APIVersion        string           `json:"apiVersion"`
 	Kind              string           `json:"kind"`
@@ -112,8 +111,8 @@ func readKubeadm(files map[string]string, m driver.Machine) (*bootstrap, error) 
 	return b, nil
 }
 
-// read takes over one document; it returns false for one that is no part of
-// kubeadm's configuration.
+// read applies one document. It returns false if the document is not part of kubeadm's
+// configuration.
 func (b *bootstrap) read(text string) (bool, error) {
 	var doc kubeadmDocument
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
@@ -157,7 +156,7 @@ func (b *bootstrap) addNames(names ...string) {
 	}
 }
 
-// hostOf is the host of an endpoint whose port may be left out.
+// hostOf returns the host of an endpoint with or without a port.
 func hostOf(endpoint string) string {
 	if host, _, err := net.SplitHostPort(endpoint); err == nil {
 		return host
@@ -193,7 +192,7 @@ func (b *bootstrap) register(r nodeRegistration) error {
 	return nil
 }
 
-// extraArgs reads both forms of arguments: a map, and a list of pairs.
+// extraArgs reads both encodings of arguments: a map, and a list of pairs.
 func extraArgs(raw json.RawMessage) (map[string]string, error) {
 	args := map[string]string{}
 	if len(raw) == 0 || json.Unmarshal(raw, &args) == nil {
@@ -209,7 +208,7 @@ func extraArgs(raw json.RawMessage) (map[string]string, error) {
 	return args, nil
 }
 
-// identify finds the cluster that the node belongs to.
+// identify determines the cluster of the node.
 func (b *bootstrap) identify() error {
 	if block, _ := pem.Decode(b.ca.cert); block != nil {
 		id, err := caHash(block.Bytes)
@@ -217,10 +216,10 @@ func (b *bootstrap) identify() error {
 		return err
 	}
 	if b.controlPlane {
-		return errors.New("there is no /etc/kubernetes/pki/ca.crt in the userdata of a control plane")
+		return errors.New("the userdata of the control plane lacks /etc/kubernetes/pki/ca.crt")
 	}
 	if b.clusterID == "" {
-		return errors.New("the join configuration has no caCertHashes, so its cluster cannot be found")
+		return errors.New("the join configuration has no caCertHashes to identify the cluster")
 	}
 	return nil
 }

@@ -13,31 +13,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// deletions remembers at which version an object of a cluster was deleted
-// last. The backend keeps no history: a watch that resumes from before would
-// never tell that the object is gone, so it has to be refused, as an API
-// server does with versions that it no longer knows.
+// deletions records the version of the last deletion in each cluster. The backend keeps no history:
+// a watch that resumes from an earlier version would never report the deletion, so it must be
+// rejected, as an API server rejects versions that are too old.
 type deletions struct {
 	mu   sync.Mutex
 	last map[string]uint64 // by group
 }
 
-// watchDeletions listens to all kinds that the backend knows.
+// watchDeletions subscribes to all kinds of the backend.
 func (c *clusters) watchDeletions() error {
 	for gvk := range c.backend.GetScheme().AllKnownTypes() {
 		obj, err := c.backend.GetScheme().New(gvk)
 		if err != nil {
-			return fmt.Errorf("making a %s: %w", gvk, err)
+			return fmt.Errorf("creating a %s: %w", gvk, err)
 		}
 		if _, ok := obj.(client.Object); !ok {
 			continue // a list, or options
 		}
 		informer, err := c.backend.GetCache().GetInformerForKind(context.Background(), gvk)
 		if err != nil {
-			return fmt.Errorf("listening to %s: %w", gvk, err)
+			return fmt.Errorf("watching %s: %w", gvk, err)
 		}
 		if err := informer.AddEventHandler(&c.deletions); err != nil {
-			return fmt.Errorf("listening to %s: %w", gvk, err)
+			return fmt.Errorf("watching %s: %w", gvk, err)
 		}
 	}
 	return nil
@@ -54,7 +53,7 @@ func (*deletions) OnUpdate(string, client.Object, client.Object) {}
 // OnGeneric does nothing.
 func (*deletions) OnGeneric(string, client.Object) {}
 
-// OnDelete is called before anybody can see that the object is gone.
+// OnDelete is called before the deletion is visible.
 func (d *deletions) OnDelete(group string, obj client.Object) {
 	version, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64)
 	if err != nil {
@@ -77,18 +76,16 @@ func (d *deletions) forget(group string) {
 	delete(d.last, group)
 }
 
-// resumed returns the version that a watch goes on from; a watch that begins
-// with all there is has none.
+// resumed returns the version that a watch resumes from. A watch that starts with a list has none.
 func resumed(r *http.Request) (uint64, bool) {
 	q := r.URL.Query()
 	version, err := strconv.ParseUint(q.Get("resourceVersion"), 10, 64)
 	return version, q.Get("watch") == "true" && err == nil && version > 0
 }
 
-// fromTheStart is a request for a watch that begins with all there is. Its
-// version only says how old that may be, which is never a question here; the
-// backend would leave out what did not change since, and a client takes what
-// is left out for gone.
+// fromTheStart returns a request for a watch that starts with a list. Its version only limits the
+// age of the list, which is irrelevant here; the backend would omit unchanged objects, and a client
+// treats omitted objects as deleted.
 func fromTheStart(r *http.Request) *http.Request {
 	r = r.Clone(r.Context())
 	q := r.URL.Query()
@@ -97,7 +94,7 @@ func fromTheStart(r *http.Request) *http.Request {
 	return r
 }
 
-// serveAPI has the backend answer a request.
+// serveAPI forwards a request to the backend.
 func (c *clusters) serveAPI(w http.ResponseWriter, r *http.Request) {
 	address := localAddress(r)
 	group, err := c.groupAt(address)
@@ -105,8 +102,7 @@ func (c *clusters) serveAPI(w http.ResponseWriter, r *http.Request) {
 		writeStatus(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
 		return
 	}
-	// The backend forwards ports to the host of a request, and counts all
-	// others by it.
+	// The backend forwards ports to the host of a request, and keeps counters by host.
 	r.Host = group
 	if strings.HasSuffix(r.URL.Path, "/portforward") {
 		r.Host = address
@@ -127,8 +123,8 @@ func (c *clusters) serveAPI(w http.ResponseWriter, r *http.Request) {
 	c.api.ServeHTTP(w, r)
 }
 
-// forgotten tells whether something has been lost since a version: by a
-// deletion, or because the version is one of a process before this one.
+// forgotten reports whether a deletion since the version may be lost: by a recorded deletion, or
+// because the version is from an earlier process.
 func (c *clusters) forgotten(group string, version uint64) bool {
 	text, err := c.backend.GetCache().GetBookmarkResourceVersion(group)
 	if err != nil {
@@ -138,9 +134,8 @@ func (c *clusters) forgotten(group string, version uint64) bool {
 	return err != nil || version > now || c.deletions.since(group, version)
 }
 
-// resumption is the answer to a watch that resumes. The backend has begun to
-// listen for events when it writes the header, so all that was deleted before
-// is known by then, and all that is deleted later is an event.
+// resumption is the response to a watch that resumes. The backend subscribes to events before it
+// writes the header, so every earlier deletion is known by then, and every later one is an event.
 type resumption struct {
 	http.ResponseWriter
 	end     context.CancelFunc
@@ -149,8 +144,8 @@ type resumption struct {
 	over    bool
 }
 
-// WriteHeader refuses the watch if it is too late for it. The backend calls it
-// again with every event.
+// WriteHeader rejects the watch if its version is too old. The backend calls it again with every
+// event.
 func (w *resumption) WriteHeader(code int) {
 	if w.begun {
 		return
@@ -166,7 +161,7 @@ func (w *resumption) WriteHeader(code int) {
 	w.ResponseWriter.WriteHeader(code)
 }
 
-// Write drops what belongs to a watch that was refused.
+// Write drops the output of a rejected watch.
 func (w *resumption) Write(data []byte) (int, error) {
 	if w.over {
 		return len(data), nil
@@ -174,7 +169,7 @@ func (w *resumption) Write(data []byte) (int, error) {
 	return w.ResponseWriter.Write(data)
 }
 
-// Flush sends events on their way.
+// Flush flushes the response.
 func (w *resumption) Flush() {
 	if f, ok := w.ResponseWriter.(http.Flusher); ok {
 		f.Flush()

@@ -13,9 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestWatchThatMissedADeletionIsRejected is what a client needs to notice that
-// an object is gone when its watch was cut off meanwhile, as it is when the
-// endpoint of a cluster moves.
+// TestWatchThatMissedADeletionIsRejected covers a client whose watch was interrupted while an
+// object was deleted, as when the endpoint of a cluster moves.
 func TestWatchThatMissedADeletionIsRejected(t *testing.T) {
 	l := newLab(t)
 	ca, etcd := newTestCA(t, "kubernetes"), newTestCA(t, "etcd")
@@ -61,7 +60,7 @@ func watchFrom(t *testing.T, nodes typedv1.NodeInterface, version string) watch.
 	return w
 }
 
-// next is the next event that is about an object.
+// next returns the next event about an object.
 func next(t *testing.T, w watch.Interface) watch.Event {
 	t.Helper()
 	timeout := time.After(10 * time.Second)
@@ -77,8 +76,8 @@ func next(t *testing.T, w watch.Interface) watch.Event {
 	}
 }
 
-// TestInitialWatchListIsComplete is what a client asks for
-// that has lost its connection: what it is not told of then, it forgets.
+// TestInitialWatchListIsComplete covers a client that has lost its connection: it treats omitted
+// objects as deleted.
 func TestInitialWatchListIsComplete(t *testing.T) {
 	l := newLab(t)
 	ca, etcd := newTestCA(t, "kubernetes"), newTestCA(t, "etcd")

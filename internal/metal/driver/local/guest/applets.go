@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// applets are the programs of a machine that are this program by another name.
+// applets are the programs of a machine that this executable implements under another name.
 func applets() map[string]func(args []string) int {
 	return map[string]func(args []string) int{
 		"systemctl":  systemctl,
@@ -45,7 +45,7 @@ func systemctl(args []string) int {
 		case a == "--quiet" || a == "-q":
 			quiet = true
 		case strings.HasPrefix(a, "-"):
-			// How to print, mostly.
+			// Mostly output options.
 		case r.Verb == "":
 			r.Verb = a
 		default:
@@ -73,7 +73,7 @@ func askTo(out io.Writer, r request) int {
 	var answer response
 	if err := errors.Join(json.NewEncoder(conn).Encode(r), json.NewDecoder(conn).Decode(&answer)); err != nil {
 		if r.Verb == ExitPowerOff || r.Verb == ExitReboot {
-			return 0 // It may be gone before it answers.
+			return 0 // The first process may exit before it responds.
 		}
 		fmt.Fprintln(os.Stderr, "talking to the first process:", err)
 		return codeFailed
@@ -138,7 +138,7 @@ func printLog(path string, lines int, follow bool) int {
 	return 0
 }
 
-// cloudInit answers the question that scripts ask: is the boot over?
+// cloudInit implements the query of scripts whether the boot has finished.
 func cloudInit(args []string) int {
 	if len(args) == 0 || args[0] != "status" {
 		fmt.Fprintln(os.Stderr, "only \"cloud-init status [--wait]\" is there on a local machine")
@@ -164,7 +164,7 @@ func cloudInit(args []string) int {
 	}
 }
 
-// appletOf is the applet that a program of that name is, if any.
+// appletOf returns the applet of that name, if any.
 func appletOf(program string) (func(args []string) int, bool) {
 	run, ok := applets()[filepath.Base(program)]
 	return run, ok

@@ -17,8 +17,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/userdata"
 )
 
-// disksDir is where file systems that userdata asks for live. It is on a real
-// file system of the host.
+// disksDir holds the file systems that userdata creates. It is on a real file system of the host.
 const disksDir = "/var/lib/kubelet/.disks"
 
 func writeFiles(p userdata.Plan) error {
@@ -61,7 +60,7 @@ func putFile(f userdata.File) error {
 	return errors.Join(err, ownerErr, file.Chmod(fileMode(f.Mode)), file.Close())
 }
 
-// fileMode turns the number that people write into Go's.
+// fileMode converts a conventional mode to Go's.
 func fileMode(m fs.FileMode) fs.FileMode {
 	mode := m.Perm()
 	for bit, flag := range map[fs.FileMode]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
@@ -72,7 +71,7 @@ func fileMode(m fs.FileMode) fs.FileMode {
 	return mode
 }
 
-// owner reads user:group.
+// owner parses user:group.
 func owner(name string) (uid, gid int, err error) {
 	if name == "" {
 		return 0, 0, nil
@@ -98,7 +97,7 @@ func owner(name string) (uid, gid int, err error) {
 	return uid, gid, err
 }
 
-// addAccounts makes groups and users by writing the files that hold them.
+// addAccounts creates groups and users by writing the account files.
 func addAccounts(p userdata.Plan) error {
 	for _, g := range p.Groups {
 		if _, err := ensureGroup(g); err != nil {
@@ -160,7 +159,7 @@ func addUser(u userdata.User) error {
 	return errors.Join(os.Chown(home, uid, gid), authorize(home, u.Keys, uid, gid))
 }
 
-// ensureGroup returns the number of a group, which is made if need be.
+// ensureGroup returns the ID of a group and creates it if necessary.
 func ensureGroup(name string) (int, error) {
 	if g, err := user.LookupGroup(name); err == nil {
 		return strconv.Atoi(g.Gid)
@@ -190,7 +189,7 @@ func joinGroup(group, member string) error {
 	return os.WriteFile("/etc/group", []byte(strings.Join(lines, "\n")), 0o644) //nolint:gosec // public
 }
 
-// freeID is the first number from 1000 on that no line of the file has.
+// freeID returns the first ID from 1000 that the file does not contain.
 func freeID(file string) int {
 	data, _ := os.ReadFile(file)
 	var used []int
@@ -208,7 +207,7 @@ func freeID(file string) int {
 	return id
 }
 
-// authorize lets keys log in, each once.
+// authorize adds each key to authorized_keys once.
 func authorize(home string, keys []string, uid, gid int) error {
 	if len(keys) == 0 {
 		return nil
@@ -238,8 +237,8 @@ func appendLine(path, line string, mode fs.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-// mountAll mounts what the userdata asks for. A file system with a label is a
-// directory that lives as long as the machine.
+// mountAll mounts the file systems of the userdata. A file system with a label is a directory that
+// exists as long as the machine.
 func mountAll(p userdata.Plan) error {
 	for _, d := range p.Disks {
 		if err := os.MkdirAll(filepath.Join(disksDir, d.Label), 0o755); err != nil {

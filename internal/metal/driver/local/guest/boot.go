@@ -18,14 +18,13 @@ import (
 )
 
 const (
-	// sentinel is the file by which Cluster API's bootstrap data says that it
-	// is through.
+	// sentinel is the file by which Cluster API's bootstrap data marks success.
 	sentinel        = "/run/cluster-api/bootstrap-success.complete"
 	containerdWait  = time.Minute
 	maxEventMessage = 1000
 )
 
-// boot starts services and carries out the userdata.
+// boot starts services and executes the userdata.
 func (m *machine) boot() {
 	first := !booted()
 	go m.services.startEnabled()
@@ -49,14 +48,14 @@ func (m *machine) boot() {
 		m.finish(nil)
 		return
 	}
-	m.report(Event{Type: "user-state", Message: "running: carrying out the userdata"})
+	m.report(Event{Type: "user-state", Message: "running: executing the userdata"})
 	m.finish(m.carryOut(plan))
 	if plan.Power != "" {
 		m.shutDown(string(plan.Power))
 	}
 }
 
-// again does what every boot does.
+// again performs the steps of every boot.
 func (m *machine) again(plan userdata.Plan) {
 	if err := mountAll(plan); err != nil {
 		m.say("%v", err)
@@ -69,14 +68,14 @@ func (m *machine) again(plan userdata.Plan) {
 	_ = os.WriteFile(resultFile, []byte("done\n"), 0o600)
 }
 
-// tellNotes says what was asked for and will not happen.
+// tellNotes reports the parts of the userdata that have no effect.
 func (m *machine) tellNotes(notes []userdata.Note) {
 	for _, n := range notes {
 		m.report(Event{Type: "user-state", Message: "running: userdata: " + n.String()})
 	}
 }
 
-// carryOut does what the userdata says, in the order of cloud-init.
+// carryOut executes the userdata in the order of cloud-init.
 func (m *machine) carryOut(plan userdata.Plan) error {
 	if len(plan.Boot) > 0 {
 		if err := m.runScript("bootcmd", userdata.ShellScript(plan.Boot)); err != nil {
@@ -100,11 +99,10 @@ func (m *machine) carryOut(plan userdata.Plan) error {
 	return m.runAll(plan)
 }
 
-// containerdConfig is the file that scripts for real machines write.
+// containerdConfig is the configuration file that scripts for real machines write.
 const containerdConfig = "/etc/containerd/config.toml"
 
-// tellContainerd says so if someone has written the file that containerd does
-// not read here.
+// tellContainerd reports a changed configuration file that containerd does not read here.
 func (m *machine) tellContainerd() {
 	data, err := os.ReadFile(containerdConfig)
 	if err == nil && !strings.HasPrefix(string(data), "# Without effect") {
@@ -113,8 +111,7 @@ func (m *machine) tellContainerd() {
 	}
 }
 
-// runAll runs the commands, then the scripts; one that fails doesn't keep the
-// next from running.
+// runAll runs the commands, then the scripts. A failure does not prevent the next from running.
 func (m *machine) runAll(plan userdata.Plan) error {
 	var failed error
 	if len(plan.Commands) > 0 {
@@ -131,20 +128,20 @@ func (m *machine) runAll(plan userdata.Plan) error {
 	return failed
 }
 
-// bootstrapped finds a kubeadm that failed although a later command did not.
+// bootstrapped detects a failed kubeadm even if a later command succeeded.
 func bootstrapped(commands []userdata.Command) error {
 	for _, c := range commands {
 		if !strings.Contains(c.Line, sentinel) {
 			continue
 		}
 		if _, err := os.Stat(sentinel); err != nil {
-			return fmt.Errorf("%s was not written: kubeadm has failed", sentinel)
+			return fmt.Errorf("kubeadm failed: %s was not written", sentinel)
 		}
 	}
 	return nil
 }
 
-// finish records how the boot went.
+// finish records the result of the boot.
 func (m *machine) finish(err error) {
 	state, message := "done", "succeeded: the userdata was carried out"
 	if err != nil {
@@ -162,7 +159,7 @@ func (m *machine) finish(err error) {
 	m.report(Event{Type: "user-state", Message: message})
 }
 
-// awaitContainerd waits until kubeadm can use it.
+// awaitContainerd waits until kubeadm can use containerd.
 func (m *machine) awaitContainerd() error {
 	deadline := time.Now().Add(containerdWait)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -180,8 +177,8 @@ func (m *machine) awaitContainerd() error {
 	}
 }
 
-// runScript runs a script with its output on the console and in the log. The
-// error holds the last lines.
+// runScript runs a script with its output on the console and in the log. The error includes the
+// last lines.
 func (m *machine) runScript(name, content string) error {
 	path := filepath.Join("/var/lib/cloud/instance/scripts", name)
 	if err := writeProgram(path, content); err != nil {
@@ -208,7 +205,7 @@ func (m *machine) runScript(name, content string) error {
 	w.Close()
 	select {
 	case <-copied:
-	case <-time.After(200 * time.Millisecond): // A process in the background has it open.
+	case <-time.After(200 * time.Millisecond): // A background process holds it open.
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, last)
@@ -216,15 +213,16 @@ func (m *machine) runScript(name, content string) error {
 	return nil
 }
 
-// writeProgram writes what is to be run. A process that is started meanwhile must not inherit the file that is written to: until it has
-// become another program, this one would be busy and could not be run.
+// writeProgram writes an executable file. A process started concurrently must not inherit the file
+// descriptor: until that process executes another program, the file would be busy and could not be
+// executed.
 func writeProgram(path, content string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	return os.WriteFile(path, []byte(content), 0o700) //nolint:gosec // a script is a program
 }
 
-// lastWriter keeps the last lines that were written to it.
+// lastWriter keeps the last lines written to it.
 type lastWriter struct {
 	mu   sync.Mutex
 	text []byte
@@ -244,7 +242,7 @@ func (w *lastWriter) String() string {
 	return lastLines(string(w.text), 8)
 }
 
-// writeIdentity gives the machine what tells it from others, and lets people in.
+// writeIdentity writes the machine's identity files and the SSH keys of its users.
 func writeIdentity(s Spec) error {
 	sum := sha256.Sum256([]byte(fmt.Sprintf("%s/%d", s.ID, s.Reinstalled)))
 	if err := os.WriteFile("/etc/machine-id", []byte(hex.EncodeToString(sum[:16])+"\n"), 0o644); err != nil { //nolint:gosec // public

@@ -12,8 +12,7 @@ import (
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// mountCgroups shows the machine its own part of the hierarchies, in the
-// version that the host uses.
+// mountCgroups mounts the machine's own part of the hierarchies, in the cgroup version of the host.
 func mountCgroups(root string) error {
 	if unified(cgroupRoot) {
 		if err := (mount{source: "cgroup2", target: cgroupRoot, kind: "cgroup2", flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC}).do(root); err != nil {
@@ -43,7 +42,7 @@ func mountCgroups(root string) error {
 	return nil
 }
 
-// linkControllers lets "cpu" lead to "cpu,cpuacct" where they are mounted together.
+// linkControllers links "cpu" to "cpu,cpuacct" where they are mounted together.
 func linkControllers(dir string, h Hierarchy) error {
 	controllers := strings.Split(h.Name, ",")
 	if len(controllers) < 2 {
@@ -57,8 +56,8 @@ func linkControllers(dir string, h Hierarchy) error {
 	return nil
 }
 
-// delegate moves this process out of the root of a unified hierarchy, whose
-// controllers can only be handed on to children when it is empty.
+// delegate moves this process out of the root of a unified hierarchy, which can delegate
+// controllers to children only while it contains no process.
 func delegate(dir string) error {
 	leaf := filepath.Join(dir, "init.scope")
 	if err := os.MkdirAll(leaf, 0o755); err != nil {
@@ -73,22 +72,22 @@ func delegate(dir string) error {
 	}
 	for c := range bytes.FieldsSeq(available) {
 		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), append([]byte("+"), c...), 0o600); err != nil {
-			return fmt.Errorf("handing on controller %q: %w", c, err)
+			return fmt.Errorf("delegating controller %q: %w", c, err)
 		}
 	}
 	return nil
 }
 
-// unified tells whether the host uses version 2 alone.
+// unified reports whether the host uses only cgroup v2.
 func unified(root string) bool {
 	_, err := os.Stat(filepath.Join(root, "cgroup.controllers"))
 	return err == nil
 }
 
-// Unified tells whether this system uses cgroups of version 2 alone.
+// Unified reports whether this system uses only cgroup v2.
 func Unified() bool { return unified(cgroupRoot) }
 
-// cgroupVersion is 1 also where both are mounted.
+// cgroupVersion returns 1 also where both versions are mounted.
 type cgroupVersion int
 
 const (
@@ -103,14 +102,13 @@ func hostCgroups() cgroupVersion {
 	return cgroupV1
 }
 
-// Hierarchy is one hierarchy of cgroups of version 1.
+// Hierarchy is a cgroup v1 hierarchy.
 type Hierarchy struct {
 	Name   string // of the directory it is mounted on
 	Option string // of mount(2)
 }
 
-// Hierarchies reads /proc/PID/cgroup. Version 2 beside others is left out: no
-// controller is in it.
+// Hierarchies parses /proc/PID/cgroup. It omits cgroup v2 beside v1, which has no controllers.
 func Hierarchies(procCgroup string) []Hierarchy {
 	var all []Hierarchy
 	for line := range strings.Lines(procCgroup) {

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestDelegate works on plain files: the kernel of a test machine may have
-// version 1 only.
+// TestDelegate uses plain files: the host of a test may support only cgroup v1.
 func TestDelegate(t *testing.T) {
 	dir := t.TempDir()
 	if unified(dir) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// console is where the first process tells what it does: to people on the
-// console, to the driver in the file of events.
+// console is the output of the first process: for people on the console, for the driver in the file
+// of events.
 type console struct {
 	mu     sync.Mutex
 	begin  time.Time

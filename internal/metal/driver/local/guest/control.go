@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// controlSocket is where the first process answers systemctl.
+// controlSocket is where the first process serves systemctl.
 const controlSocket = "/run/drover/control.sock"
 
-// request is one line that systemctl sends, response the line it gets back.
+// request is a line from systemctl, response the line sent back.
 type request struct {
 	Verb  string
 	Units []string
@@ -33,7 +33,7 @@ const (
 	codeNotLoaded = 5
 )
 
-// serveControl answers until the listener is closed.
+// serveControl serves until the listener is closed.
 func (m *machine) serveControl(l net.Listener) {
 	for {
 		conn, err := l.Accept()
@@ -51,11 +51,11 @@ func (m *machine) serveControl(l net.Listener) {
 	}
 }
 
-// control does what systemctl was asked for.
+// control executes a request of systemctl.
 func (m *machine) control(r request) response {
 	switch r.Verb {
 	case "daemon-reload", "daemon-reexec", "reset-failed", "preset", "mask", "unmask":
-		return response{} // Units are read anew whenever they are started.
+		return response{} // Units are read again whenever they are started.
 	case ExitPowerOff, ExitReboot:
 		m.shutDown(r.Verb)
 		return response{}
@@ -101,7 +101,7 @@ func (m *machine) controlUnit(r request, unit string) response {
 	case "status", "show", "cat":
 		return m.status(unit)
 	}
-	return response{Out: fmt.Sprintf("systemctl %s is not known on a local machine\n", r.Verb), Code: codeFailed}
+	return response{Out: fmt.Sprintf("systemctl %s is not supported on a local machine\n", r.Verb), Code: codeFailed}
 }
 
 func failure(err error) response {

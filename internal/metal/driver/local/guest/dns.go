@@ -9,9 +9,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// serveDNS answers from the file of hosts and refuses the rest at once. A
-// machine has no other name server, and without one resolvers wait for seconds
-// and CoreDNS does not start.
+// serveDNS resolves names from the hosts file and rejects all others at once. A machine has no
+// other name server; without one, resolvers wait for seconds and CoreDNS does not start.
 func serveDNS(conn net.PacketConn) {
 	buffer := make([]byte, 1500)
 	for {
@@ -21,12 +20,12 @@ func serveDNS(conn net.PacketConn) {
 		}
 		hosts, _ := os.ReadFile("/etc/hosts")
 		if reply, err := answer(buffer[:n], string(hosts)); err == nil {
-			conn.WriteTo(reply, from) //nolint:errcheck // it asks again
+			conn.WriteTo(reply, from) //nolint:errcheck // the client retries
 		}
 	}
 }
 
-// answer makes the reply to a query.
+// answer returns the reply to a query.
 func answer(query []byte, hosts string) ([]byte, error) {
 	var p dnsmessage.Parser
 	header, err := p.Start(query)
@@ -77,7 +76,7 @@ func addAnswers(b *dnsmessage.Builder, q dnsmessage.Question, addresses []netip.
 	return nil
 }
 
-// lookup reads a file of hosts.
+// lookup searches a hosts file.
 func lookup(hosts, name string) (addresses []netip.Addr) {
 	for line := range strings.Lines(hosts) {
 		line, _, _ = strings.Cut(line, "#")

@@ -11,23 +11,22 @@ import (
 )
 
 const (
-	// imagesMount is where archives of images are seen that the host has for
-	// every machine.
+	// imagesMount is where a machine sees the host's image archives.
 	imagesMount = "/run/drover/images"
-	// imported has an empty file for each archive that containerd has taken. It
-	// lies beside what came of it, so that both go together.
+	// imported has an empty file for each archive that containerd has imported. It is stored beside
+	// the images, so that both are deleted together.
 	imported = "drover-images"
-	// ArchiveSuffix ends the names of archives; all else is on its way.
+	// ArchiveSuffix is the suffix of complete archives; other files are still being written.
 	ArchiveSuffix = ".tar"
 )
 
-// ImportedFile is where the host sees, in the directory of a machine, that an
-// archive was imported.
+// ImportedFile returns the path, in the directory of a machine, of the file that marks an archive
+// as imported.
 func ImportedFile(dir, archive string) string {
 	return filepath.Join(dir, "data", "containerd", imported, archive)
 }
 
-// mountImages shows the host's archives, which a machine can't change.
+// mountImages mounts the host's archives read-only.
 func (s Spec) mountImages(root string) error {
 	if s.Images == "" {
 		return nil
@@ -41,8 +40,7 @@ func (s Spec) mountImages(root string) error {
 	return mount{target: imagesMount, flags: unix.MS_BIND | unix.MS_REMOUNT | unix.MS_RDONLY}.do(root)
 }
 
-// importImages has containerd take every archive that the host has, now and
-// later.
+// importImages imports every archive of the host into containerd, now and later.
 func (m *machine) importImages() {
 	if m.spec.Images == "" {
 		return
@@ -61,13 +59,12 @@ func (m *machine) importImages() {
 		m.importNew()
 		select {
 		case <-watcher.Events:
-		case <-watcher.Errors: // Some events may have been lost.
+		case <-watcher.Errors: // Events may have been lost.
 		}
 	}
 }
 
-// importNew imports what was not imported yet. An archive that can't be is
-// tried again at the next chance.
+// importNew imports new archives. A failed archive is retried at the next event.
 func (m *machine) importNew() {
 	archives, _ := filepath.Glob(filepath.Join(imagesMount, "*"+ArchiveSuffix))
 	for _, archive := range archives {
@@ -81,8 +78,7 @@ func (m *machine) importNew() {
 	}
 }
 
-// importArchive leaves unpacking to whoever first runs one of the images: most
-// machines never do.
+// importArchive imports without unpacking, since most machines never run most of the images.
 func (m *machine) importArchive(archive, mark string) error {
 	err := m.processes.run(command{
 		argv: []string{"ctr", "--namespace", "k8s.io", "images", "import", "--no-unpack", archive},
@@ -96,7 +92,7 @@ func (m *machine) importArchive(archive, mark string) error {
 		return err
 	}
 	if err := os.WriteFile(mark, nil, 0o600); err != nil {
-		return fmt.Errorf("remembering it: %w", err)
+		return fmt.Errorf("recording the import: %w", err)
 	}
 	return nil
 }

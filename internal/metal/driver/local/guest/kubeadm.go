@@ -15,17 +15,17 @@ import (
 	"github.com/drover-dev/drover/internal/kube/node"
 )
 
-// kubeadm runs the real one, with what a machine in namespaces needs added to
-// the configuration, so that manifests for real machines work unchanged:
+// kubeadm runs the real kubeadm with a configuration completed for a machine in namespaces, so that
+// manifests for real machines work unchanged:
 //
 //   - kube-proxy may not set the size of the connection table, which is the
 //     host's, and uses nftables where the host's kernel can do that
-//   - a kubelet on a host with cgroups of version 1 is told that this is fine
+//   - the kubelet accepts cgroup v1 if the host uses it
 //   - kube-controller-manager starts sooner: with its own limit on requests it
 //     takes five seconds to start the controllers of a new cluster, and with its
 //     own period between attempts to lead it comes up to four seconds late
 //
-// What a configuration says itself about these is left as it is.
+// Settings that the configuration contains take precedence.
 func kubeadm(args []string) int {
 	h := traits{cgroups: hostCgroups(), nftables: hasNftables()}
 	patched, err := patchArguments(args, h)
@@ -45,7 +45,7 @@ func kubeadm(args []string) int {
 	return codeFailed
 }
 
-// verb is the subcommand: the first word that is no flag.
+// verb returns the subcommand: the first argument that is not a flag.
 func verb(args []string) string {
 	for _, a := range args {
 		if !strings.HasPrefix(a, "-") {
@@ -59,8 +59,8 @@ func patches(args []string) bool {
 	return slices.Contains([]string{"init", "join", "reset", "upgrade"}, verb(args))
 }
 
-// patchArguments replaces the configuration file by a completed copy and lets
-// kubeadm pass its check of cgroups.
+// patchArguments replaces the configuration file with a completed copy and skips kubeadm's check of
+// cgroups.
 func patchArguments(args []string, h traits) ([]string, error) {
 	if name := verb(args); name != "init" && name != "join" {
 		return args, nil
@@ -103,15 +103,14 @@ func patchFile(path string, h traits) (string, error) {
 	return f.Name(), errors.Join(err, f.Close())
 }
 
-// needsProxyPatch is true for an init that has flags instead of a file, where
-// there is no place for the settings of kube-proxy.
+// needsProxyPatch reports whether init is called with flags instead of a file, which leaves no
+// place for the settings of kube-proxy.
 func needsProxyPatch(args []string) bool {
 	return patches(args) && verb(args) == "init" && !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--config") }) &&
 		!slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--dry-run") || a == "phase" })
 }
 
-// initThenPatchProxy changes the settings of kube-proxy right after kubeadm
-// has stored them.
+// initThenPatchProxy changes the settings of kube-proxy right after kubeadm has stored them.
 func initThenPatchProxy(argv []string, h traits) int {
 	cmd := exec.Command(node.KubeProgram, argv[1:]...)
 	cmd.Args[0] = argv[0]
@@ -140,8 +139,8 @@ kubectl -n kube-system delete pod -l k8s-app=kube-proxy --wait=false >/dev/null`
 	return 0
 }
 
-// kubeletSettings is what the kubelet of this machine must know: how much of
-// the host is its own, and how cgroups work here.
+// kubeletSettings returns the kubelet settings of this machine: its share of the host's resources,
+// and the cgroup version.
 func kubeletSettings(s Spec, hostCPUs int, hostMemory int64, v cgroupVersion) ([]byte, error) {
 	settings := map[string]any{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "cgroupDriver": "cgroupfs"}
 	if v == cgroupV1 {

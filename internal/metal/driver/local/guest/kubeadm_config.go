@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// patchConfig completes a configuration for "init"; one for "join" gets its
-// other halves from the cluster.
+// patchConfig completes a configuration for "init". For "join", the other parts come from the
+// cluster.
 func patchConfig(data []byte, h traits) ([]byte, error) {
 	documents, err := readDocuments(data)
 	if err != nil {
@@ -61,8 +61,8 @@ func setDefault(m map[string]any, key string, value any) {
 	}
 }
 
-// setDefaultArguments adds arguments of a component that are not given. They are
-// a list of pairs since v1beta4 of the configuration, a map before.
+// setDefaultArguments adds arguments of a component that are not set. They are a list of pairs
+// since v1beta4 of the configuration, a map before.
 func setDefaultArguments(cluster map[string]any, component string, defaults map[string]string) {
 	setDefault(cluster, component, map[string]any{})
 	settings, ok := cluster[component].(map[string]any)

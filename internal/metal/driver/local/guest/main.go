@@ -22,18 +22,18 @@ const (
 	bootLog    = "/var/log/cloud-init-output.log"
 	resultFile = "/run/cloud-init/result"
 	bootedFile = "/var/lib/cloud/instance/boot-finished"
-	// killTimeout is how long processes have to end when a machine is shut down.
+	// killTimeout is how long processes have to exit when a machine is shut down.
 	killTimeout = 5 * time.Second
 )
 
-// Main runs the part that this program was started as, if it is one of a
-// machine's: call it before anything else.
+// Main runs the part of a machine that this program was started as, if any. Call it before anything
+// else.
 func Main(args []string) (code int, ok bool) {
 	if len(args) == 3 && args[1] == InitCommand {
 		return initialize(args[2]), true
 	}
-	// Only the name under which the driver has mounted it counts: on a host, a
-	// link to drover by one of these names is something else.
+	// Only the name under which the driver has mounted the program counts: on a host, a link to
+	// drover by one of these names means something else.
 	if program, err := os.Executable(); err != nil || program != node.MachineProgram {
 		return 0, false
 	}
@@ -54,19 +54,19 @@ type machine struct {
 	off       chan string
 }
 
-// ordinaryUmask is the one that machines boot with: what root makes, others may read.
+// ordinaryUmask is the umask of a booting machine: files of root are readable by others.
 const ordinaryUmask = 0o022
 
-// initialize is the life of a machine.
+// initialize runs the whole life of a machine.
 func initialize(dir string) int {
-	syscall.Umask(ordinaryUmask) // not that of whoever started metal
+	syscall.Umask(ordinaryUmask) // instead of the caller's
 	m := &machine{console: console{begin: time.Now()}, off: make(chan string, 1)}
 	if err := m.open(dir); err != nil {
 		m.say("%v", err)
 		return 1
 	}
 	if !hostIsReady() {
-		return 1 // It gave up, or was killed.
+		return 1 // The host gave up or was killed.
 	}
 	if err := m.setUp(); err != nil {
 		m.report(Event{Phase: "Failed", Type: "provisioning.failed", Message: "setting the machine up: " + err.Error()})
@@ -77,7 +77,7 @@ func initialize(dir string) int {
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	go m.boot()
 	go rotateLogs()
-	// What the rest of Drover has made ready at its start is not needed here.
+	// Release memory that the rest of Drover allocated at start.
 	debug.FreeOSMemory()
 	select {
 	case <-signals:
@@ -88,7 +88,7 @@ func initialize(dir string) int {
 	return 0
 }
 
-// open reads the spec and opens files of the host, which soon can't be seen.
+// open reads the spec and opens files of the host, which become inaccessible later.
 func (m *machine) open(dir string) (err error) {
 	if m.spec, err = ReadSpec(dir); err != nil {
 		return err
@@ -109,7 +109,7 @@ func hostIsReady() bool {
 	return n == 1
 }
 
-// setUp makes the namespaces into a machine.
+// setUp turns the namespaces into a machine.
 func (m *machine) setUp() error {
 	if err := enterRoot(m.spec); err != nil {
 		return err
@@ -139,8 +139,7 @@ func (m *machine) setUp() error {
 	return nil
 }
 
-// name sets the names of the machine. Later boots keep what the first one, or
-// someone after it, has written.
+// name sets the host name of the machine. Later boots keep the current one.
 func (m *machine) name() error {
 	if kept, err := os.ReadFile("/etc/hostname"); err == nil && booted() {
 		m.spec.Hostname = strings.TrimSpace(string(kept))
@@ -149,13 +148,13 @@ func (m *machine) name() error {
 	return writeNames(m.spec)
 }
 
-// booted tells whether the machine has booted to the end before.
+// booted reports whether the machine has completed a boot before.
 func booted() bool {
 	_, err := os.Stat(bootedFile)
 	return err == nil
 }
 
-// listen opens the sockets that the first process answers on.
+// listen opens the sockets of the first process.
 func (m *machine) listen() error {
 	control, err := net.Listen("unix", controlSocket)
 	if err != nil {
@@ -165,14 +164,14 @@ func (m *machine) listen() error {
 	for _, a := range m.spec.Addresses {
 		conn, err := net.ListenPacket("udp", netip.AddrPortFrom(a.IP, 53).String())
 		if err != nil {
-			return fmt.Errorf("listening for names: %w", err)
+			return fmt.Errorf("listening for DNS queries: %w", err)
 		}
 		go serveDNS(conn)
 	}
 	return nil
 }
 
-// shutDown asks for the end of the machine; the first reason counts.
+// shutDown requests the shutdown of the machine; the first reason counts.
 func (m *machine) shutDown(why string) {
 	select {
 	case m.off <- why:
@@ -194,7 +193,7 @@ func (m *machine) end(why string) {
 	m.say("off")
 }
 
-// recordExit tells the driver what comes next.
+// recordExit records for the driver what to do next.
 func (m *machine) recordExit(why string) {
 	if _, err := m.exit.WriteString(why); err != nil {
 		m.say("recording the end: %v", err)
@@ -221,11 +220,10 @@ func (m *machine) alone(timeout time.Duration) bool {
 
 func numCPU() int { return runtime.NumCPU() }
 
-// maxLog is how large the log of a unit may grow.
+// maxLog is the maximum size of a unit's log.
 const maxLog = 16 << 20
 
-// rotateLogs keeps logs from filling the host's disk. Writers append, so that
-// a log can be cut under them.
+// rotateLogs bounds the size of logs. Writers append, so a log can be truncated while it is in use.
 func rotateLogs() {
 	for range time.Tick(time.Minute) {
 		logs, _ := filepath.Glob(filepath.Join(logDir, "*.log"))

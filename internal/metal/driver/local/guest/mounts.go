@@ -27,11 +27,11 @@ func (m mount) do(root string) error {
 	return nil
 }
 
-// enterRoot makes the machine's root file system from its layers and makes it
-// the root of this process. Nothing of the host can be seen afterwards.
+// enterRoot mounts the machine's root file system and makes it the root of this process. Nothing of
+// the host is visible afterwards.
 func enterRoot(s Spec) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("leaving the host's mounts alone: %w", err)
+		return fmt.Errorf("making mounts private: %w", err)
 	}
 	root := filepath.Join(s.Dir, "root")
 	overlay := mount{source: "overlay", kind: "overlay", data: overlayOptions(s)}
@@ -48,7 +48,7 @@ func enterRoot(s Spec) error {
 	return pivot(root)
 }
 
-// overlayOptions escapes what separates options and layers.
+// overlayOptions escapes the separators of options and layers.
 func overlayOptions(s Spec) string {
 	escape := strings.NewReplacer(`\`, `\\`, ",", `\,`, ":", `\:`)
 	return fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s",
@@ -64,7 +64,7 @@ func (s Spec) mountData(root string) error {
 	return nil
 }
 
-// mountKernel mounts what the kernel shows of itself.
+// mountKernel mounts the kernel's file systems.
 func mountKernel(root string) error {
 	for _, m := range []mount{
 		{source: "proc", target: "/proc", kind: "proc", flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
@@ -88,8 +88,8 @@ func mountKernel(root string) error {
 	return mount{source: modules, target: "/usr/lib/modules", flags: unix.MS_BIND | unix.MS_REC}.do(root)
 }
 
-// tunables are settings that a kubelet insists on, with the values it wants.
-// They are the host's, so a machine gets files instead.
+// tunables are settings that the kubelet requires, with their values. They belong to the host, so a
+// machine gets files instead.
 func tunables() map[string]string {
 	return map[string]string{
 		"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
@@ -108,7 +108,7 @@ func mountTunables(root string) error {
 		}
 		target := filepath.Join("/proc/sys", name)
 		if _, err := os.Stat(filepath.Join(root, target)); err != nil {
-			continue // A kernel without it.
+			continue // The kernel lacks it.
 		}
 		if err := (mount{source: file, target: target, flags: unix.MS_BIND}).do(root); err != nil {
 			return err
@@ -131,7 +131,7 @@ func mountDevices(root string) error {
 		{source: "tmpfs", target: "/dev/shm", kind: "tmpfs", flags: unix.MS_NOSUID | unix.MS_NODEV, data: "mode=1777"},
 		{source: "mqueue", target: "/dev/mqueue", kind: "mqueue", flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
 	} {
-		// A kernel can be built without message queues.
+		// Message queues are an optional kernel feature.
 		if err := m.do(root); err != nil && !errors.Is(err, unix.ENODEV) {
 			return err
 		}
@@ -150,7 +150,7 @@ func mountDevices(root string) error {
 	return nil
 }
 
-// bindFile shows a file of the host in the machine.
+// bindFile mounts a file of the host in the machine.
 func bindFile(source, root, target string) error {
 	if _, err := os.Stat(source); err != nil {
 		return err
@@ -163,21 +163,21 @@ func bindFile(source, root, target string) error {
 	return mount{source: source, target: target, flags: unix.MS_BIND}.do(root)
 }
 
-// pivot makes root the root of the process and lets go of the host's.
+// pivot makes root the root of the process and unmounts the host's root.
 func pivot(root string) error {
 	if err := os.Chdir(root); err != nil {
 		return err
 	}
-	// The old root lands on top of the new one, from where it is taken away.
+	// The old root is mounted on top of the new one and then unmounted.
 	if err := unix.PivotRoot(".", "."); err != nil {
 		return fmt.Errorf("changing the root: %w", err)
 	}
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("letting go of the host's root: %w", err)
+		return fmt.Errorf("unmounting the host's root: %w", err)
 	}
 	if err := os.Chdir("/"); err != nil {
 		return err
 	}
-	// Mounts that containers make must reach other containers.
+	// Mounts of containers must propagate to other containers.
 	return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, "")
 }

@@ -13,16 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MetadataIP is where programs on Packet machines look for metadata.
+// MetadataIP is the address of the metadata service on Packet machines.
 const MetadataIP = "169.254.169.254"
 
-// metadataNames are the names of the metadata service, then and now.
+// metadataNames are the former and current names of the metadata service.
 func metadataNames() []string {
 	return []string{"metadata.platformequinix.com", "metadata.packet.net", "metadata"}
 }
 
-// setUpNetwork gives the links their addresses and the machine its routes. It
-// may be repeated.
+// setUpNetwork configures the addresses and routes of the machine. It may be repeated.
 func setUpNetwork(s Spec) error {
 	loopback, err := netlink.LinkByName("lo")
 	if err != nil {
@@ -54,7 +53,7 @@ func setUpNetwork(s Spec) error {
 	return setSysctls(networkSysctls())
 }
 
-// AddAddress gives a link an address; it is no error if it has it.
+// AddAddress adds an address to a link, unless the link has it.
 func AddAddress(link netlink.Link, p netip.Prefix) error {
 	ip := p.Addr().Unmap()
 	addr := &netlink.Addr{IPNet: &net.IPNet{IP: ip.AsSlice(), Mask: net.CIDRMask(p.Bits(), ip.BitLen())}}
@@ -67,7 +66,7 @@ func AddAddress(link netlink.Link, p netip.Prefix) error {
 	return nil
 }
 
-// addDefaultRoute goes through the first gateway there is.
+// addDefaultRoute adds a route through the first gateway.
 func addDefaultRoute(link netlink.Link, addresses []Address) error {
 	for _, a := range addresses {
 		if !a.Gateway.IsValid() || a.Gateway.Is6() {
@@ -82,9 +81,9 @@ func addDefaultRoute(link netlink.Link, addresses []Address) error {
 	return nil
 }
 
-// networkSysctls are what nodes need, and that a machine answers only for
-// addresses of the link that is asked: an elastic address that scripts put on
-// the loopback of several machines belongs to the one it is assigned to.
+// networkSysctls are settings that nodes need. A machine answers ARP only for addresses of the link
+// that receives the request: an elastic address that scripts put on the loopback of several
+// machines belongs to the one it is assigned to.
 func networkSysctls() map[string]string {
 	return map[string]string{
 		"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1",
@@ -94,7 +93,7 @@ func networkSysctls() map[string]string {
 	}
 }
 
-// setSysctls skips what the kernel doesn't have.
+// setSysctls skips settings that the kernel lacks.
 func setSysctls(values map[string]string) error {
 	for name, value := range values {
 		err := os.WriteFile(filepath.Join("/proc/sys", name), []byte(value), 0o600)
@@ -105,8 +104,7 @@ func setSysctls(values map[string]string) error {
 	return nil
 }
 
-// loadRules loads the machine's own packet filter, in a table that nobody else
-// touches.
+// loadRules loads the machine's packet filter into its own table.
 func loadRules(p *processes, s Spec) error {
 	file := "/run/drover/machine.nft"
 	if err := os.WriteFile(file, []byte(rules(s)), 0o600); err != nil {
@@ -115,10 +113,9 @@ func loadRules(p *processes, s Spec) error {
 	return p.run(command{argv: []string{"nft", "-f", file}, env: baseEnv(), out: os.Stdout})
 }
 
-// rules make the well-known address lead to the metadata service, and refuse
-// what the host would have to forward. It does not, and a sender that is told
-// so tries again at once, where silence costs half a minute: CoreDNS, for one,
-// starts before the addresses of services work.
+// rules redirect the well-known address to the metadata service and reject traffic that the host
+// would have to forward. The host drops it, and a rejected sender retries at once instead of timing
+// out after half a minute: CoreDNS, for example, starts before the addresses of services work.
 func rules(s Spec) string {
 	var b strings.Builder
 	b.WriteString("table ip drover\ndelete table ip drover\ntable ip drover {\n")
@@ -142,7 +139,7 @@ func rules(s Spec) string {
 	return b.String()
 }
 
-// writeNames writes the files that turn names into addresses.
+// writeNames writes the files for name resolution.
 func writeNames(s Spec) error {
 	var hosts strings.Builder
 	hosts.WriteString("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n")

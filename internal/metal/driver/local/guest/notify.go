@@ -9,18 +9,17 @@ import (
 	"time"
 )
 
-// notifyDir holds the sockets on which services say that they are ready.
+// notifyDir holds the sockets on which services report readiness.
 const notifyDir = "/run/drover/notify"
 
-// readiness is how a service tells that it is ready. One without a socket is
-// ready as soon as it runs.
+// readiness receives a service's readiness notification. A service without a socket is ready as
+// soon as it runs.
 type readiness struct {
 	conn *net.UnixConn
 	path string
 }
 
-// notifications prepares for a service to tell that it is ready, if its type is
-// one that does.
+// notifications opens the readiness socket of a service, if its type uses one.
 func (u *unit) notifications(env []string) (readiness, []string, error) {
 	if u.kind != "notify" {
 		return readiness{}, env, nil
@@ -39,8 +38,8 @@ func (u *unit) notifications(env []string) (readiness, []string, error) {
 	return readiness{conn: conn, path: path}, append(env, "NOTIFY_SOCKET="+path), nil
 }
 
-// await waits until the service says that it is ready. It returns false when
-// that does not happen, in time or before the service ends.
+// await waits until the service reports readiness. It returns false on a timeout or if the service
+// ends.
 func (r readiness) await(timeout time.Duration) bool {
 	if r.conn == nil {
 		return true

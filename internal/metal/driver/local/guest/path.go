@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// defaultPath is the search path of everything that the first process starts.
+// defaultPath is the search path of all processes that the first process starts.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Environment is that of processes in a machine.
+// Environment returns the environment of processes in a machine.
 func Environment() []string { return baseEnv() }
 
 func baseEnv() []string {
 	return []string{"PATH=" + defaultPath, "HOME=/root", "LANG=C.UTF-8", "TERM=linux", "USER=root", "SHELL=/bin/bash"}
 }
 
-// lookPath finds a program in the search path of the child, not in our own.
+// lookPath finds a program in the search path of the child, not in that of this process.
 func lookPath(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil

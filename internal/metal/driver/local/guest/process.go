@@ -8,10 +8,9 @@ import (
 	"syscall"
 )
 
-// processes starts children and collects everything that ends: a first
-// process inherits the orphans of all others. The standard library can't be
-// used for that, since it and the collector would take exit codes from each
-// other.
+// processes starts children and reaps all processes that exit: the first process inherits all
+// orphans. The standard library can't be used, since it and the reaper would take exit codes from
+// each other.
 type processes struct {
 	mu      sync.Mutex
 	waiting map[int]chan syscall.WaitStatus
@@ -55,8 +54,7 @@ type command struct {
 	cred *syscall.Credential
 }
 
-// start runs the command in a session of its own. The channel delivers how it
-// ended.
+// start runs the command in its own session. The channel delivers the exit status.
 func (p *processes) start(c command) (pid int, ended <-chan syscall.WaitStatus, err error) {
 	path, err := lookPath(c.argv[0], c.env)
 	if err != nil {
@@ -71,7 +69,7 @@ func (p *processes) start(c command) (pid int, ended <-chan syscall.WaitStatus, 
 	if in == nil {
 		in = null
 	}
-	// Held until the child is known, so that its end can't be missed.
+	// Locked until the child is registered, so that its exit can't be missed.
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pid, err = syscall.ForkExec(path, c.argv, &syscall.ProcAttr{
@@ -98,7 +96,7 @@ func (p *processes) run(c command) error {
 	return nil
 }
 
-// exitError is a command that could not be started or did not end well.
+// exitError is a command that could not be started or failed.
 type exitError struct {
 	argv   []string
 	status syscall.WaitStatus

@@ -17,9 +17,9 @@ const (
 	runtimeLook    = 100 * time.Millisecond
 )
 
-// awaitRuntime waits until containerd serves the kubelet's interface, which it
-// does some time after it says that it is up; on a busy host that may be seconds,
-// and kubeadm gives up at once. What goes wrong beyond that, kubeadm tells better.
+// awaitRuntime waits until containerd serves the kubelet's interface, some time after it reports
+// readiness. On a busy host that takes seconds, and kubeadm fails immediately without it. kubeadm
+// reports other problems better.
 func awaitRuntime() {
 	ctx, cancel := context.WithTimeout(context.Background(), runtimeTimeout)
 	defer cancel()
@@ -33,7 +33,7 @@ func awaitRuntime() {
 	})
 }
 
-// awaitAvailable asks until somebody is there to answer, whatever the answer.
+// awaitAvailable polls until there is any response.
 func awaitAvailable(ctx context.Context, ask func() error) {
 	for status.Code(ask()) == codes.Unavailable {
 		select {

@@ -20,7 +20,7 @@ const (
 	stopTimeout = 10 * time.Second
 	// readyTimeout is how long a service of Type=notify may take to start.
 	readyTimeout = time.Minute
-	// A service that keeps failing is started less and less often.
+	// A service that keeps failing is restarted with increasing delays.
 	maxRestartDelay = 10 * time.Second
 )
 
@@ -51,12 +51,12 @@ type service struct {
 	state string
 	pid   int
 	since time.Time
-	last  string // how it ended
+	last  string // the result of its last run
 	stop  chan struct{}
 	done  chan struct{}
 }
 
-// start starts a unit, or does nothing if it runs.
+// start starts a unit unless it is running.
 func (s *services) start(name string) error {
 	u, err := loadUnit("/", name)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *services) start(name string) error {
 	return <-started
 }
 
-// unmet is the first condition that does not hold.
+// unmet returns the first condition that is not met.
 func (u *unit) unmet() string {
 	for _, path := range u.conditions {
 		path, negated := strings.CutPrefix(path, "!")
@@ -101,8 +101,7 @@ func (s *service) alive() bool {
 	}
 }
 
-// supervise runs a unit until it ends for good. The first outcome of its start
-// goes to started.
+// supervise runs a unit until it ends for good. The result of the first start is sent to started.
 func (s *services) supervise(svc *service, started chan<- error) {
 	defer close(svc.done)
 	delay := svc.unit.restartDelay
@@ -131,7 +130,7 @@ func (s *services) supervise(svc *service, started chan<- error) {
 	}
 }
 
-// again tells whether a unit that ended is started once more.
+// again reports whether a unit that ended is restarted.
 func (u *unit) again(ok bool) bool {
 	if u.kind == "oneshot" {
 		return false
@@ -147,7 +146,7 @@ func (u *unit) again(ok bool) bool {
 	return false
 }
 
-// settle records the end of a unit that stays as it is.
+// settle records the final state of a unit.
 func (s *service) settle(ok bool, err error) {
 	switch {
 	case !ok:
@@ -159,8 +158,8 @@ func (s *service) settle(ok bool, err error) {
 	}
 }
 
-// runOnce runs the commands of a unit. Those of a oneshot run one after the
-// other and are waited for, otherwise the last one is the service.
+// runOnce runs the commands of a unit. Those of a oneshot run one after the other to completion;
+// otherwise the last one is the service.
 func (s *services) runOnce(svc *service, started chan<- error) (ok bool, err error) {
 	var once sync.Once
 	report := func(err error) {
@@ -204,7 +203,7 @@ func (s *services) runOnce(svc *service, started chan<- error) (ok bool, err err
 		if i == len(lines)-1 && u.kind != "oneshot" {
 			go func() {
 				if !ready.await(readyTimeout) {
-					return // It has ended, or is still at it.
+					return // It has ended, or is still stopping.
 				}
 				svc.set(stateActive, pid, "")
 				s.runPost(u, env, log)
@@ -230,7 +229,7 @@ func (s *services) runPost(u *unit, env []string, log *os.File) {
 	}
 }
 
-// await waits for a process, and ends it when the service is stopped.
+// await waits for a process, and terminates it when the service is stopped.
 func (s *service) await(pid int, ended <-chan syscall.WaitStatus) syscall.WaitStatus {
 	select {
 	case status := <-ended:
@@ -297,7 +296,7 @@ func (s *services) endAll() {
 	wg.Wait()
 }
 
-// state says how a unit is doing.
+// state returns the state of a unit.
 func (s *services) state(name string) (state string, svc *service) {
 	s.mu.Lock()
 	svc = s.running[unitName(name)]

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Names by which the drover program is called as something else. The first
-// argument counts, or the name of the program inside a machine.
+// Names under which the drover program acts as something else: the first argument, or the name of
+// the program inside a machine.
 const (
 	InitCommand = "machine-init"
-	// ReadyFD is where the first process waits for the host to say that the
-	// machine's network is there.
+	// ReadyFD is the file descriptor on which the first process waits until the host has connected
+	// the machine's network.
 	ReadyFD = 3
 	// LinkName is the name of the machine's only link to the host.
 	LinkName = "eth0"
 )
 
-// Spec is all that the first process needs to know. It may hold secrets.
+// Spec is the configuration of the first process. It may contain secrets.
 type Spec struct {
 	ID       string
 	Hostname string
@@ -31,14 +31,13 @@ type Spec struct {
 	MemoryBytes         int64
 	Addresses           []Address
 	Elastic             []netip.Addr
-	// Images is the host's directory of archives of container images, if there is
-	// one.
+	// Images is the host's directory of image archives, if any.
 	Images string
-	// Metadata is where the metadata service listens, if there is one.
+	// Metadata is the address of the metadata service, if any.
 	Metadata netip.AddrPort
 	SSHKeys  []string
 	Userdata []byte
-	// Variables are what templates in userdata can use.
+	// Variables are the variables of userdata templates.
 	Variables map[string]any
 	// Reinstalled counts how often the machine was wiped.
 	Reinstalled int
@@ -56,8 +55,8 @@ const (
 	SpecFile    = "spec.json"
 	EventsFile  = "events.jsonl"
 	ConsoleFile = "console.log"
-	// ExitFile says why the first process ended: one of the words below, or
-	// nothing if it was killed.
+	// ExitFile contains why the first process exited: one of the words below, or nothing if it was
+	// killed.
 	ExitFile = "exit"
 
 	ExitPowerOff = "poweroff"
@@ -65,13 +64,13 @@ const (
 	ExitFailed   = "failed" // It has reported why.
 )
 
-// DataDirs are directories that can't be on an overlay. Each lies in the
-// directory "data" of the machine.
+// DataDirs are directories that can't be on an overlay. Each is stored in the directory "data" of
+// the machine.
 func DataDirs() map[string]string {
 	return map[string]string{"containerd": "/var/lib/containerd", "kubelet": "/var/lib/kubelet", "etcd": "/var/lib/etcd"}
 }
 
-// ReadSpec reads what the driver wrote.
+// ReadSpec reads the spec that the driver wrote.
 func ReadSpec(dir string) (Spec, error) {
 	var s Spec
 	data, err := os.ReadFile(filepath.Join(dir, SpecFile))

@@ -8,19 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// traits are what the configuration of Kubernetes depends on, and a machine has
-// from its host.
+// traits are the properties of the host that the configuration of Kubernetes depends on.
 type traits struct {
 	cgroups  cgroupVersion
 	nftables bool
 }
 
-// proxyMode is how kube-proxy works where traits allow it.
+// proxyMode is the mode of kube-proxy where traits allow it.
 const proxyMode = "nftables"
 
-// hasNftables tells whether kube-proxy can use nftables here. It insists on a
-// kernel of at least 5.13, and a kernel may be built without some of what its
-// rules need, so that is tried out on rules of the same kinds.
+// hasNftables reports whether kube-proxy can use nftables here. It requires kernel 5.13, and a
+// kernel may lack features that its rules need, so hasNftables loads rules of the same kinds.
 func hasNftables() bool {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil || !newEnough(unix.ByteSliceToString(name.Release[:])) {
@@ -31,7 +29,7 @@ func hasNftables() bool {
 	return cmd.Run() == nil
 }
 
-// proxyRules has each of the features that kube-proxy's tables use.
+// proxyRules uses each feature that kube-proxy's tables need.
 const proxyRules = `table ip drover-probe {
   comment "never made"
   set nodes { type ipv4_addr; }
@@ -62,7 +60,7 @@ const proxyRules = `table ip drover-probe {
 }
 `
 
-// newEnough takes what uname says, such as 6.18.44-fc.
+// newEnough parses a kernel release such as 6.18.44-fc.
 func newEnough(release string) bool {
 	v, err := version.ParseGeneric(release)
 	return err == nil && v.AtLeast(version.MustParseGeneric("5.13"))

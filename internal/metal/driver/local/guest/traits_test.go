@@ -18,7 +18,7 @@ func TestNewEnough(t *testing.T) {
 	}
 }
 
-// A typo in the rules would look like a kernel that can't do them.
+// A typo in the rules would look like a kernel without support.
 func TestProbedRulesAreValid(t *testing.T) {
 	if _, err := exec.LookPath("nft"); err != nil || os.Geteuid() != 0 {
 		t.Skip("needs nft and root")

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// unit is a systemd service, as far as a machine understands it.
+// unit is a systemd service, as far as machines support it.
 type unit struct {
 	name         string
 	path         string
@@ -30,11 +30,11 @@ type unit struct {
 	remain       bool
 	wantedBy     []string
 	aliases      []string
-	// ignored are settings that have no effect here.
+	// ignored are settings without effect.
 	ignored []string
 }
 
-// unitDirs are the directories of units, the ones that win first.
+// unitDirs are the directories of units, in order of precedence.
 func unitDirs() []string {
 	return []string{"/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system"}
 }
@@ -79,8 +79,8 @@ type unitMissingError struct{ name string }
 
 func (e *unitMissingError) Error() string { return "Unit " + e.name + " could not be found." }
 
-// loadDropIns reads them in the order of their names; a file hides one of the
-// same name in a directory that comes later.
+// loadDropIns reads drop-ins sorted by name; a file hides one of the same name in a later
+// directory.
 func (u *unit) loadDropIns(root string) error {
 	files := map[string]string{}
 	for _, dir := range slices.Backward(unitDirs()) {
@@ -121,14 +121,14 @@ func (u *unit) parse(text string) error {
 			if !ok {
 				return fmt.Errorf("line %q is neither a section nor a setting", line)
 			}
-			// Units of machines here have no use for the values that a single percent sign stands for.
+			// Units of machines do not use systemd's specifiers.
 			u.set(section, strings.TrimSpace(key), strings.ReplaceAll(strings.TrimSpace(value), "%%", "%"))
 		}
 	}
 	return nil
 }
 
-// harmless settings change nothing that a machine could do.
+// harmless settings have no effect on a machine.
 func harmless() []string {
 	return []string{
 		"Documentation", "After", "Before", "Wants", "Requires", "DefaultDependencies", "StartLimitIntervalSec", "StartLimitInterval",
@@ -137,7 +137,7 @@ func harmless() []string {
 	}
 }
 
-// settings are those that have an effect, by section and name.
+// settings are the supported settings, by section and name.
 var settings = map[string]func(u *unit, value string){
 	"Unit.Description":         func(u *unit, v string) { u.description = v },
 	"Unit.ConditionPathExists": func(u *unit, v string) { u.conditions = appendOrReset(u.conditions, v) },
@@ -166,7 +166,7 @@ func (u *unit) set(section, key, value string) {
 	}
 }
 
-// appendOrReset follows the rule that an empty value forgets earlier ones.
+// appendOrReset implements the rule that an empty value clears earlier ones.
 func appendOrReset(list []string, values ...string) []string {
 	if len(values) == 0 || (len(values) == 1 && values[0] == "") {
 		return nil
@@ -174,7 +174,7 @@ func appendOrReset(list []string, values ...string) []string {
 	return append(list, values...)
 }
 
-// seconds reads "10", "10s", "500ms" or "1min".
+// seconds parses "10", "10s", "500ms" or "1min".
 func seconds(value string) time.Duration {
 	if n, err := strconv.ParseFloat(value, 64); err == nil {
 		return time.Duration(n * float64(time.Second))
@@ -186,7 +186,7 @@ func seconds(value string) time.Duration {
 	return d
 }
 
-// environment is what the unit's processes get.
+// environment returns the environment of the unit's processes.
 func (u *unit) environment() ([]string, error) {
 	env := append(baseEnv(), u.env...)
 	for _, file := range u.envFiles {
@@ -208,9 +208,8 @@ func (u *unit) environment() ([]string, error) {
 	return env, nil
 }
 
-// argv expands a command line. "$A" as a word of its own becomes as many words
-// as the variable has, "${A}" stays one. A leading minus, which means that a
-// failure doesn't matter, is reported.
+// argv expands a command line. "$A" as a separate word becomes as many words as the variable has,
+// "${A}" stays one. It also reports a leading minus, which means that failures are ignored.
 func argv(line string, env []string) (words []string, mayFail bool) {
 	for line != "" && strings.ContainsRune("-@+!:", rune(line[0])) {
 		mayFail = mayFail || line[0] == '-'
@@ -267,7 +266,7 @@ type wordSplitter struct {
 	words   []string
 	word    strings.Builder
 	inWord  bool
-	quote   rune // that the word is in, or 0
+	quote   rune // the current quote, or 0
 	escaped bool
 }
 

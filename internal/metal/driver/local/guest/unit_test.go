@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// writeUnits makes a root with these files below the directories of units.
+// writeUnits creates a root directory with these unit files.
 func writeUnits(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
