@@ -10,7 +10,7 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle/shipped"
 )
 
-// addAbout has the management plane say what runs here.
+// addAbout records the running version on the management plane.
 func addAbout(_ context.Context, mgr ctrl.Manager) error {
 	runs := about.Plane{Version: version.Get().Version}
 	for _, minor := range version.Minors() {

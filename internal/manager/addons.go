@@ -25,7 +25,7 @@ func (o Options) addonsOptions(c *connections) addons.Options {
 	}
 }
 
-// chartOptions say where charts are kept, and which repositories are allowed.
+// chartOptions configure the chart cache and the allowed repositories.
 func (o Options) chartOptions(trust map[string]artifact.Access) artifact.Options {
 	return artifact.Options{
 		Dir: cmp.Or(o.ChartCache, defaultChartCache()), MaxBytes: int64(o.ChartCacheMiB) << 20, PlainHTTP: o.PlainHTTP, ResolveEvery: o.ResolveInterval, Trust: trust,
@@ -33,7 +33,8 @@ func (o Options) chartOptions(trust map[string]artifact.Access) artifact.Options
 	}
 }
 
-// defaultChartCache is the user's, or in a container without one, a directory of its own.
+// defaultChartCache returns the user's cache directory, or its own directory in a container without
+// one.
 func defaultChartCache() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {

@@ -13,21 +13,20 @@ import (
 	"github.com/drover-dev/drover/internal/workload"
 )
 
-// connections are what add-ons and packages share: one connection to each cluster, and one store of
-// charts.
+// connections are shared by add-ons and packages: one connection per cluster, and one chart store.
 type connections struct {
 	capi.Shared
 
 	clusters *workload.Clusters
 	charts   *artifact.Store
-	// trust is how to get into registries that need no settings by those who name them.
+	// trust configures access to registries without settings of their own.
 	trust map[string]artifact.Access
 
 	mu        sync.RWMutex
 	listeners []func(workload.Event)
 }
 
-// connect prepares connections. They end with the manager.
+// connect prepares connections. They are closed with the manager.
 func (o Options) connect(mgr ctrl.Manager, shared capi.Shared) (*connections, error) {
 	trust, err := artifact.TrustRegistry(o.RegistryURL, o.RegistryCA)
 	if err != nil {
@@ -49,7 +48,7 @@ func (o Options) connect(mgr ctrl.Manager, shared capi.Shared) (*connections, er
 	}))
 }
 
-// listen makes somebody be told what changes on clusters.
+// listen subscribes to changes on clusters.
 func (c *connections) listen(to func(workload.Event)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,8 +23,8 @@ import (
 
 const probeTimeout = 5 * time.Second
 
-// addHealth serves /healthz, which says that the process lives, and /readyz, which says that caches
-// are synced and that webhooks answer under a certificate the API server accepts.
+// addHealth serves /healthz, which reports that the process is alive, and /readyz, which reports
+// that caches are synced and that webhooks respond with a certificate the API server accepts.
 func (o Options) addHealth(ctx context.Context, mgr ctrl.Manager, certs *webhookcert.Certs) error {
 	synced := &cachesSynced{}
 	if err := capi.WarmCaches(ctx, mgr); err != nil {
@@ -46,7 +46,7 @@ func (o Options) addHealth(ctx context.Context, mgr ctrl.Manager, certs *webhook
 	return nil
 }
 
-// cachesSynced is a runnable, as the manager starts those after its caches are filled.
+// cachesSynced is a runnable, since the manager starts runnables after its caches are synced.
 type cachesSynced struct{ done atomic.Bool }
 
 func (c *cachesSynced) Start(context.Context) error {
@@ -54,7 +54,7 @@ func (c *cachesSynced) Start(context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection makes it run in replicas that stand by too.
+// NeedLeaderElection makes it run in standby replicas, too.
 func (c *cachesSynced) NeedLeaderElection() bool { return false }
 
 func (c *cachesSynced) check(*http.Request) error {
@@ -64,8 +64,7 @@ func (c *cachesSynced) check(*http.Request) error {
 	return nil
 }
 
-// webhookProbe sends the webhook server what the API server sends, and trusts only what the API
-// server trusts.
+// webhookProbe sends a request to the webhook server as the API server does, with the same trust.
 type webhookProbe struct {
 	address, name string
 	certs         *webhookcert.Certs
@@ -80,18 +79,17 @@ func (p webhookProbe) check(req *http.Request) error {
 	}
 	answer, err := p.convert(ctx, &http.Client{Transport: transport})
 	if err != nil {
-		return fmt.Errorf("webhooks don't answer: %w", err)
+		return fmt.Errorf("webhooks don't respond: %w", err)
 	}
 	if answer.Response == nil || answer.Response.UID != probeUID {
-		return errors.New("webhooks don't answer: an empty conversion failed")
+		return errors.New("webhooks don't respond: an empty conversion failed")
 	}
 	return nil
 }
 
 const probeUID = "drover-readiness"
 
-// convert asks for no objects to be converted, which takes the whole path of a request and does
-// nothing.
+// convert requests the conversion of no objects, which exercises the whole path and has no effect.
 func (p webhookProbe) convert(ctx context.Context, c *http.Client) (*apiextensionsv1.ConversionReview, error) {
 	review := apiextensionsv1.ConversionReview{Request: &apiextensionsv1.ConversionRequest{
 		UID: probeUID, DesiredAPIVersion: "cluster.x-k8s.io/v1beta2",
@@ -118,7 +116,7 @@ func (p webhookProbe) convert(ctx context.Context, c *http.Client) (*apiextensio
 	return answer, json.NewDecoder(resp.Body).Decode(answer)
 }
 
-// probeAddress is where this process reaches its own webhooks.
+// probeAddress returns the address of this process's own webhooks.
 func (o Options) probeAddress() string {
 	host, port, _ := splitAddress(o.WebhookAddr) // validated before
 	if ip := net.ParseIP(host); host == "" || (ip != nil && ip.IsUnspecified()) {

@@ -25,19 +25,18 @@ const (
 	logJSON = "json"
 )
 
-// setLogger makes one logger and gives it to everything in the process that logs.
+// setLogger installs one logger for everything in the process that logs.
 func (o Options) setLogger() logr.Logger {
 	log := newLogger(os.Stderr, o.format(), o.Verbosity)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log.WithName("client-go"))
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(flags)
-	_ = flags.Set("v", strconv.Itoa(o.Verbosity)) // an integer is what the flag takes
+	_ = flags.Set("v", strconv.Itoa(o.Verbosity)) // the flag accepts an integer
 	return log
 }
 
-// newLogger logs what has verbosity or less; logr's verbosity is slog's level with the sign
-// reversed.
+// newLogger logs up to a verbosity; logr's verbosity is slog's level with the sign reversed.
 func newLogger(w io.Writer, format string, verbosity int) logr.Logger {
 	options := &slog.HandlerOptions{Level: slog.Level(-verbosity), ReplaceAttr: nameLevel}
 	var handler slog.Handler = slog.NewJSONHandler(w, options)
@@ -50,9 +49,9 @@ func newLogger(w io.Writer, format string, verbosity int) logr.Logger {
 	return logr.FromSlogHandler(handler)
 }
 
-// quieter drops what the framework tells about itself: a hundred lines at every start, of no use
-// unless one looks for them. It knows controller-runtime by its logger's name, and the watches of a
-// controller by the source that they name.
+// quieter drops what the framework logs about itself: a hundred lines at every start that matter
+// only for debugging. It identifies controller-runtime by its logger's name, and the watches of a
+// controller by their source.
 type quieter struct {
 	slog.Handler
 	watch bool
@@ -83,7 +82,7 @@ func fromFramework(record slog.Record) bool {
 	return found
 }
 
-// nameLevel writes INFO for every verbosity, where slog would invent names such as "DEBUG+3".
+// nameLevel writes INFO for every verbosity instead of slog's names such as "DEBUG+3".
 func nameLevel(groups []string, attr slog.Attr) slog.Attr {
 	if len(groups) > 0 || attr.Key != slog.LevelKey {
 		return attr
@@ -104,7 +103,8 @@ func (o Options) format() string {
 	return logJSON
 }
 
-// etcdLogger is for the etcd clients of kubeadm control planes, which know no other kind of logger.
+// etcdLogger returns the logger of the etcd clients of kubeadm control planes, which support no
+// other kind.
 func (o Options) etcdLogger() *zap.Logger {
 	encoding := zapcore.EncoderConfig{
 		TimeKey: "time", LevelKey: "level", NameKey: "logger", MessageKey: "msg",

@@ -1,9 +1,8 @@
-// Package manager is the composition root of `drover manager`: one controller-runtime manager that
-// holds every controller and every webhook of the product, with its certificates, health, metrics,
-// logs and traces.
+// Package manager is the composition root of `drover manager`: one controller-runtime manager with
+// every controller and every webhook of the product, with its certificates, health, metrics, logs
+// and traces.
 //
-// It owns the order in which things start and nothing of what they do. Start with Run, which reads
-// as that order.
+// It owns only the start order. Start with Run, which reads as that order.
 package manager
 
 import (
@@ -37,16 +36,16 @@ import (
 	"github.com/drover-dev/drover/internal/manager/webhookcert"
 )
 
-// leaseName is the lease that replicas compete for; the manager's role allows this name only.
+// leaseName is the lease of the leader election; the manager's role allows only this name.
 const leaseName = config.ServiceAccount
 
-// stopTimeout bounds how long reconciles are waited for at the end. They are cancelled and can be
-// repeated, but upstream's ClusterCache may block for good when it tells a controller that has
-// stopped already about a connection.
+// stopTimeout bounds the wait for reconciles at shutdown. They are canceled and can be repeated,
+// but upstream's ClusterCache may block forever when it notifies a stopped controller of a
+// connection.
 const stopTimeout = 5 * time.Second
 
-// Run starts the manager against the cluster of cfg and returns when ctx ends or the manager can't
-// go on. A process can run one manager only: upstream's feature gates and metrics are global.
+// Run starts the manager against the cluster of cfg and returns when ctx ends or the manager fails.
+// A process can run only one manager: upstream's feature gates and metrics are global.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -104,8 +103,8 @@ func (o Options) install(ctx context.Context, cfg *rest.Config, log logr.Logger)
 	return nil
 }
 
-// newManager returns a manager with everything in it, ready to start. Certificates are obtained
-// meanwhile, as both mostly wait for the API server.
+// newManager returns a complete manager, ready to start. It obtains certificates concurrently,
+// since both mostly wait for the API server.
 func (o Options) newManager(ctx context.Context, cfg *rest.Config, certs *webhookcert.Certs) (ctrl.Manager, error) {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error {

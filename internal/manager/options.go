@@ -16,7 +16,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/access"
 )
 
-// Options are the settings of a manager. The zero value is not usable, start from DefaultOptions.
+// Options configure a manager. The zero value is not usable; start from DefaultOptions.
 type Options struct {
 	Install        bool
 	Namespace      string
@@ -64,7 +64,8 @@ type Options struct {
 	OTLPEndpoint string
 }
 
-// DefaultOptions suit a manager on its own machine: everything but the webhooks on loopback.
+// DefaultOptions returns options for a manager on its own machine: everything but the webhooks on
+// loopback.
 func DefaultOptions() Options {
 	return Options{
 		Install:       true,
@@ -95,7 +96,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// AddFlags binds the options to flags, with their present values as defaults.
+// AddFlags binds the options to flags, with their current values as defaults.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.Install, "install", o.Install, "install or upgrade definitions, roles and webhook configurations before starting")
 	fs.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace of the lease and of the webhook certificate")
@@ -143,7 +144,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.OTLPEndpoint, "otlp-endpoint", o.OTLPEndpoint, "URL to send traces to (default $OTEL_EXPORTER_OTLP_ENDPOINT, or none)")
 }
 
-// Validate returns every setting that makes no sense, each with the flag it came from.
+// Validate reports every invalid setting with its flag.
 func (o Options) Validate() error {
 	var errs []error
 	refuse := func(bad bool, format string, args ...any) {

@@ -13,7 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle/source"
 )
 
-// publicKeyVariable is where deployments of the former controller have a key.
+// publicKeyVariable is the variable that deployments of the upstream controller use for the key.
 const publicKeyVariable = "EKSA_PUBLIC_KEY"
 
 func (o Options) packagesOptions(c *connections) (packages.Options, error) {
@@ -37,7 +37,7 @@ func (o Options) packagesOptions(c *connections) (packages.Options, error) {
 	}, err
 }
 
-// packageKeys are those of files, named by them, and the one of the environment.
+// packageKeys returns the keys of files, named after them, and the one of the environment.
 func (o Options) packageKeys() (bundle.Keys, error) {
 	texts := map[string][]byte{}
 	for _, file := range o.PackageKeys {
@@ -53,7 +53,7 @@ func (o Options) packageKeys() (bundle.Keys, error) {
 	return bundle.ParseKeys(texts)
 }
 
-// registryHost is host and port of a registry's address, empty if there is none.
+// registryHost returns host and port of a registry's address, or "".
 func registryHost(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

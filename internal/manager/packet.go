@@ -13,12 +13,12 @@ import (
 	"github.com/drover-dev/drover/internal/metal/access"
 )
 
-// defaultASN is the private autonomous system that projects announce addresses from.
+// defaultASN is the private autonomous system number of projects.
 const defaultASN = 65000
 
-// packetOptions takes secrets from the environment only: arguments of a process can be read by
-// everybody on the machine. The names of the variables are those that operators of the former
-// provider have in their manifests.
+// packetOptions reads secrets only from the environment: arguments of a process are visible to
+// every user of the machine. The variables have the names that manifests of the upstream provider
+// use.
 func (o Options) packetOptions(shared capi.Shared, secrets client.Reader) packet.Options {
 	return packet.Options{
 		Credentials:  access.Credentials{Token: os.Getenv(access.TokenKey), URL: o.MetalAPIURL},

@@ -9,14 +9,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// oldestServer is the first release in which the validation rules of our definitions are generally
+// oldestServer is the first release in which the validation rules of our CRDs are generally
 // available.
 const oldestServer = "v1.29.0"
 
-// serverTimeout bounds the first request, so that a wrong address is reported and not waited for.
+// serverTimeout bounds the first request, so that a wrong address is reported soon.
 const serverTimeout = 15 * time.Second
 
-// checkServer fails early, and with a hint, when there is no API server that can be worked with.
+// checkServer fails early, with a hint, if the API server is unreachable or too old.
 func checkServer(cfg *rest.Config) error {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = serverTimeout

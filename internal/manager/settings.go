@@ -33,7 +33,7 @@ func (o Options) capiOptions() capi.Options {
 	}
 }
 
-// managerOptions starts from what upstream's reconcilers need and adds what is ours.
+// managerOptions adds our options to those that upstream's reconcilers need.
 func (o Options) managerOptions(scheme *runtime.Scheme, certs *webhookcert.Certs) ctrl.Options {
 	m := capi.ManagerOptions(o.capiOptions())
 	for obj, narrowed := range webhookcert.CacheByObject() {
@@ -54,8 +54,8 @@ func (o Options) managerOptions(scheme *runtime.Scheme, certs *webhookcert.Certs
 	return m
 }
 
-// metricsOptions serves plainly to whoever is on this machine, and to nobody else unless the API
-// server vouches for them.
+// metricsOptions serves metrics without authorization on loopback, and elsewhere only to clients
+// that the API server authorizes.
 func (o Options) metricsOptions(certs *webhookcert.Certs) metricsserver.Options {
 	m := metricsserver.Options{BindAddress: o.MetricsAddr}
 	if o.MetricsAddr == "0" || loopback(o.MetricsAddr) {
@@ -81,10 +81,10 @@ func serveWith(certs *webhookcert.Certs) func(*tls.Config) {
 	}
 }
 
-// webhookName is what the API server calls the webhooks when it goes through the Service.
+// webhookName is the host name of the webhooks' Service.
 func (o Options) webhookName() string { return config.WebhookService + "." + o.Namespace + ".svc" }
 
-// webhookNames are all names that certificates are made for.
+// webhookNames returns all names in the webhook certificates.
 func (o Options) webhookNames() []string {
 	names := []string{o.webhookName(), "drover-metrics." + o.Namespace + ".svc", "localhost", "127.0.0.1", "::1"}
 	if host, _, _ := splitAddress(o.WebhookAddr); host != "" && host != "0.0.0.0" && host != "::" {

@@ -16,14 +16,14 @@ import (
 	"github.com/drover-dev/drover/internal/base/tracing"
 )
 
-// traces says where spans of API requests and webhook calls go.
+// traces exports spans of API requests and webhook calls.
 func (o Options) traces() tracing.Options {
 	return tracing.Options{Service: "drover-manager", Endpoint: o.OTLPEndpoint, IDs: reconcileIDs{}}
 }
 
-// reconcileIDs makes every API request of one reconcile part of one trace, whose ID is the
-// reconcileID found in the logs. Upstream's reconcilers can't be wrapped to open a span of their
-// own, but their context carries that ID.
+// reconcileIDs puts all API requests of a reconcile into one trace, whose ID is the reconcileID in
+// the logs. Upstream's reconcilers can't be wrapped to open a span, but their context carries that
+// ID.
 type reconcileIDs struct{}
 
 var _ sdktrace.IDGenerator = reconcileIDs{}
@@ -46,15 +46,15 @@ func (reconcileIDs) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
 	return id
 }
 
-// traceRequests makes a span of every request to the API server.
+// traceRequests creates a span for every request to the API server.
 func traceRequests(next http.RoundTripper) http.RoundTripper {
 	return otelhttp.NewTransport(next, otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string {
 		return r.Method + " " + r.URL.Path
 	}))
 }
 
-// tracedServer makes a span of every webhook call, as a child of the API server's if that traces
-// too. Without a tracer provider such spans cost nothing.
+// tracedServer creates a span for every webhook call, as a child of the API server's span if there
+// is one. Without a tracer provider, spans cost nothing.
 type tracedServer struct{ webhook.Server }
 
 // Register wraps the hook and passes it on.

@@ -58,7 +58,7 @@ func (p *Plane) apiserverArgs() []string {
 	}
 }
 
-// advertised gives the flag a value that does not make the server look for a default route, which a
+// advertised returns a value that keeps the server from searching for a default route, which a
 // machine without a network lacks.
 func advertised(address string) string {
 	if address == "0.0.0.0" || address == "::" {
@@ -93,7 +93,7 @@ func (h Home) writeAPIServerFiles() error {
 	return f.Close()
 }
 
-// authentication lets the nameless ask for health and nothing else.
+// authentication allows anonymous requests only for health endpoints.
 func authentication() apiserverv1.AuthenticationConfiguration {
 	return apiserverv1.AuthenticationConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: apiserverv1.SchemeGroupVersion.String(), Kind: "AuthenticationConfiguration"},

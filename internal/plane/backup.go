@@ -81,7 +81,7 @@ func Backup(ctx context.Context, h Home, path string, to ...age.Recipient) (Mani
 	return manifest, writeBackup(path, manifest, sources, to)
 }
 
-// snapshot asks etcd for one, which is consistent however busy it is.
+// snapshot requests a snapshot from etcd, which is consistent under load.
 func (h Home) snapshot(ctx context.Context, path string) error {
 	config, err := h.readConfig()
 	if err != nil {
@@ -94,7 +94,7 @@ func (h Home) snapshot(ctx context.Context, path string) error {
 	defer client.Close()
 	stream, err := client.Snapshot(ctx)
 	if err != nil {
-		return fmt.Errorf("asking etcd for a snapshot: %w", err)
+		return fmt.Errorf("requesting a snapshot from etcd: %w", err)
 	}
 	defer stream.Close()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -225,7 +225,8 @@ func entry(name string, size int64, at time.Time) *tar.Header {
 	return &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600, ModTime: at}
 }
 
-// allowed keeps a crafted archive from writing anywhere but where a backup's files belong.
+// allowed restricts the paths of an archive, so that a crafted one can't write outside the
+// directories of a backup.
 func (m Manifest) allowed(name string) bool {
 	if !fs.ValidPath(name) {
 		return false

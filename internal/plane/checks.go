@@ -17,8 +17,8 @@ import (
 // grows slowly.
 const minFree = 256 << 20
 
-// Preflight rejects what can't work before anything is changed. It returns the binary that the
-// plane will run.
+// Preflight rejects an unusable configuration before anything is changed. It returns the binary
+// that the plane will run.
 func Preflight(o Options) (kube.Binary, error) {
 	for _, check := range []func() error{
 		o.Home.Check,
@@ -45,8 +45,8 @@ func Preflight(o Options) (kube.Binary, error) {
 	return binary, kubernetesStep(meta.Kubernetes, binary.Version)
 }
 
-// portsFree refuses ports that are taken, unless it is our own plane that has them. Children of a
-// supervisor that was killed a moment ago still hold them and are waited for.
+// portsFree rejects ports in use by other programs. It waits for the children of a supervisor that
+// was just killed, which still hold them.
 func (o Options) portsFree() error {
 	if o.Home.Running() {
 		return nil
@@ -62,7 +62,7 @@ func (o Options) portsFree() error {
 	return err
 }
 
-// existing is the nearest directory of path that is there already.
+// existing returns the nearest existing parent directory of path.
 func existing(path string) string {
 	for {
 		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
@@ -95,8 +95,8 @@ func spaceLeft(dir string, need uint64) error {
 	return nil
 }
 
-// kubernetesStep allows what Kubernetes supports between the version that last wrote the data and
-// the one that is to read it.
+// kubernetesStep rejects version changes that Kubernetes does not support between the version that
+// last wrote the data and the one that will read it.
 func kubernetesStep(from, to string) error {
 	was, err := utilversion.ParseSemantic(from)
 	if err != nil {

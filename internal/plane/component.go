@@ -9,18 +9,17 @@ import (
 	"time"
 )
 
-// Component is a program that the plane keeps running, or a part of this one.
+// Component is a supervised process, or a supervised part of this process.
 type Component struct {
 	Name    string
 	Version string
-	// Command makes a fresh command for each start.
+	// Command returns a new command for each start.
 	Command func() *exec.Cmd
-	// Run, if set, is called instead: the component is part of this process, until its context
-	// ends.
+	// Run, if set, runs the component in this process until its context ends.
 	Run func(ctx context.Context, log io.Writer) error
 	// Probe returns nil when the component serves.
 	Probe func(context.Context) error
-	// AskVersion, if set, finds the version once the component serves.
+	// AskVersion, if set, returns the version once the component serves.
 	AskVersion func(context.Context) (string, error)
 }
 
@@ -32,18 +31,18 @@ const (
 
 	backoffFirst = 250 * time.Millisecond
 	backoffLimit = 30 * time.Second
-	// A component that served this long starts with a short backoff again.
+	// A component that served this long restarts with a short backoff.
 	backoffForget = time.Minute
 
-	// So many exits before it ever served mean that it never will.
+	// After this many exits before it first served, a component has failed to start.
 	startFailures = 3
-	// So many lines of its log are shown with it then.
+	// The number of log lines shown with that failure.
 	statusLines = 20
-	// So many exits in a row are a crash loop.
+	// The number of consecutive exits that count as a crash loop.
 	crashLoopAfter = 3
 )
 
-// child keeps one component alive, from start until stop:
+// child supervises one component, from start until stop:
 //
 //	Stopped ──▶ Starting ──probe──▶ Ready ◀──probe──▶ Unready
 //	   ▲            │ ▲               │                  │
@@ -51,7 +50,7 @@ const (
 //	 stop           ▼             │   ▼                  ▼
 //	   └──────── Backoff / CrashLoop ◀───────────────────┘
 //
-// After several exits in a row it stays in CrashLoop, also while it is tried again, until it
+// After several consecutive exits it stays in CrashLoop, even while it is restarted, until it
 // serves.
 type child struct {
 	Component
@@ -80,15 +79,14 @@ func newChild(c Component, log *logFile, changed func()) *child {
 	}
 }
 
-// start begins to supervise. The plane stops its children itself, in order, so they do not share a
-// context.
+// start starts supervision. The plane stops its children in order, so they do not share a context.
 func (c *child) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
 	go c.run(ctx)
 }
 
-// stop ends the process and returns when it has exited.
+// stop stops the process and waits until it has exited.
 func (c *child) stop() {
 	if c.cancel == nil {
 		return
@@ -98,7 +96,7 @@ func (c *child) stop() {
 	c.log.close()
 }
 
-// restart replaces the process by a new one, which is no failure of it.
+// restart restarts the process, without counting that as a failure.
 func (c *child) restart() {
 	select {
 	case c.restartc <- struct{}{}:
@@ -128,8 +126,8 @@ func (c *child) update(change func(*ComponentStatus)) {
 }
 
 func (c *child) run(ctx context.Context) {
-	// The kernel kills a child when the thread that forked it ends, so that no child outlives us.
-	// This pins the thread for as long as we supervise.
+	// The kernel kills a child when the thread that started it ends, so that no child outlives the
+	// supervisor. Supervision therefore pins its thread.
 	runtime.LockOSThread()
 	defer close(c.done)
 	for ctx.Err() == nil {
@@ -143,8 +141,7 @@ func (c *child) run(ctx context.Context) {
 	c.update(func(s *ComponentStatus) { s.State, s.PID = Stopped, 0 })
 }
 
-// runOnce starts the component, waits for its end and returns how long to wait before the next
-// start.
+// runOnce runs the component once and returns how long to wait before the next start.
 func (c *child) runOnce(ctx context.Context) time.Duration {
 	r, err := c.begin()
 	if err != nil {
@@ -152,7 +149,7 @@ func (c *child) runOnce(ctx context.Context) time.Duration {
 	}
 	c.update(func(s *ComponentStatus) {
 		s.PID, s.Started = r.pid, time.Now()
-		// A crash loop is one until the component serves, not only in between.
+		// A crash loop lasts until the component serves, not only between restarts.
 		if s.State != CrashLoop {
 			s.State = Starting
 		}
@@ -190,7 +187,7 @@ func (c *child) failed(how string) time.Duration {
 	return wait
 }
 
-// backoff doubles with each exit in a row.
+// backoff doubles with each consecutive exit.
 func backoff(streak int) time.Duration {
 	d := backoffFirst
 	for i := 1; i < streak && d < backoffLimit; i++ {
@@ -199,7 +196,7 @@ func backoff(streak int) time.Duration {
 	return min(d, backoffLimit)
 }
 
-// probe keeps the state up to date while the process lives.
+// probe updates the state while the process runs.
 func (c *child) probe(ctx context.Context) {
 	for {
 		probeCtx, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -228,7 +225,7 @@ func (c *child) askVersion(ctx context.Context) {
 	}
 }
 
-// probed records the answer of a probe and returns when to ask again.
+// probed records the result of a probe and returns when to probe again.
 func (c *child) probed(err error) time.Duration {
 	c.mu.Lock()
 	c.answer = err

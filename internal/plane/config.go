@@ -12,27 +12,26 @@ import (
 	"syscall"
 )
 
-// Ports that are tried first for a new home, since people know them. Those of registries are
-// several, so that planes side by side get one below those that the kernel gives to outgoing
-// connections.
+// Preferred ports of a new home, since users know them. Registries have several, so that concurrent
+// planes get one below the kernel's range for outgoing connections.
 var (
 	preferredAPIPorts      = []int{6443}
 	preferredRegistryPorts = []int{5000, 5001, 5002, 5003, 5004, 5005, 5006, 5007, 5008, 5009}
 )
 
-// Config is what is chosen once and must stay, because kubeconfigs and references to charts that
-// have been handed out depend on it, and the ports that only we use.
+// Config holds settings that must not change once selected, because issued kubeconfigs and chart
+// references depend on them, and internal ports.
 type Config struct {
 	APIAddress string   `json:"apiAddress"`
 	APIPort    int      `json:"apiPort"`
 	SANs       []string `json:"sans,omitempty"`
-	// RegistryAddress is where the registry listens besides loopback, if it does.
+	// RegistryAddress is an additional listen address of the registry, if set.
 	RegistryAddress string `json:"registryAddress,omitempty"`
 	RegistryPort    int    `json:"registryPort"`
 	Ports           Ports  `json:"ports"`
 }
 
-// Ports are used between our own processes on loopback. They may change at any start.
+// Ports are used between Drover's own processes on loopback. They may change at any start.
 type Ports struct {
 	EtcdClient        int `json:"etcdClient"`
 	EtcdPeer          int `json:"etcdPeer"`
@@ -42,12 +41,12 @@ type Ports struct {
 	ManagerWebhook    int `json:"managerWebhook"`
 }
 
-// all lists the ports so that they can be checked and filled in one way.
+// all lists the ports for checking and filling them.
 func (p *Ports) all() []*int {
 	return []*int{&p.EtcdClient, &p.EtcdPeer, &p.ControllerManager, &p.ManagerHealth, &p.ManagerMetrics, &p.ManagerWebhook}
 }
 
-// APIURL is where clients on this machine reach the API server.
+// APIURL returns the URL of the API server on this machine.
 func (c Config) APIURL() string {
 	host := c.APIAddress
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
@@ -76,7 +75,7 @@ func (h Home) readConfig() (Config, error) {
 type PortTakenError struct {
 	Address string
 	Port    int
-	// Flag chooses another.
+	// Flag is the flag that selects another port.
 	Flag string
 	Err  error
 }
@@ -87,7 +86,7 @@ func (e *PortTakenError) Error() string {
 
 func (e *PortTakenError) Unwrap() error { return e.Err }
 
-// complete merges what the user asks for into what was chosen before, and chooses the rest. It
+// complete merges the user's options into the stored settings and selects the missing ones. It
 // changes nothing outside c.
 func (c Config) complete(o Options) (Config, error) {
 	if o.APIAddress != "" {
@@ -123,7 +122,7 @@ func (c Config) complete(o Options) (Config, error) {
 	return c, err
 }
 
-// portChoice chooses a port that stays.
+// portChoice selects a port that must not change later.
 type portChoice struct {
 	port      *int
 	address   string
@@ -159,14 +158,13 @@ func (p portChoice) firstFree() (int, error) {
 	return freePort(p.address)
 }
 
-// asked is c with the ports that a user asks for.
+// asked returns c with the ports that the user requested.
 func (c Config) asked(o Options) Config {
 	c.APIPort, c.RegistryPort = cmp.Or(o.APIPort, c.APIPort), cmp.Or(o.RegistryPort, c.RegistryPort)
 	return c
 }
 
-// claimPorts keeps another plane from choosing the ports that were just found free, in the seconds
-// until they are in use.
+// claimPorts prevents another plane from selecting the same free ports before they are in use.
 func (p *Plane) claimPorts(before Config) error {
 	if before.APIPort != p.config.APIPort {
 		if err := p.claimPort(p.config.APIAddress, &p.config.APIPort); err != nil {
@@ -190,8 +188,8 @@ func (p *Plane) claimPort(address string, port *int) error {
 	return err
 }
 
-// choosePorts keeps the ports of the last start where they are still free, so that a restart
-// changes nothing that is written down elsewhere.
+// choosePorts keeps the ports of the last start if they are still free, so that a restart doesn't
+// invalidate stored references.
 func (c *Config) choosePorts() error {
 	seen := map[int]bool{c.APIPort: true, c.RegistryPort: true, 0: true}
 	for _, p := range c.Ports.all() {

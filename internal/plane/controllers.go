@@ -12,7 +12,7 @@ import (
 	"github.com/drover-dev/drover/internal/base/version"
 )
 
-// controllers are the few of Kubernetes' own that a management cluster needs; those of Pods, nodes
+// controllers are the Kubernetes controllers that a management cluster needs. Those for Pods, nodes
 // and volumes have nothing to do here.
 var controllers = []string{
 	"clusterrole-aggregation-controller",
@@ -39,7 +39,7 @@ func (p *Plane) controllerManagerArgs() []string {
 	h := p.home
 	return []string{
 		"--kubeconfig=" + h.componentKubeconfig("controller-manager"),
-		// Its own port serves health to the supervisor and nothing to anybody.
+		// Its port serves only health, to the supervisor.
 		"--authentication-skip-lookup=true",
 		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", p.config.Ports.ControllerManager),
@@ -86,13 +86,13 @@ func (p *Plane) managerArgs() []string {
 		"--kube-api-burst=2000",
 		"--registry-url=" + p.config.RegistryURL(),
 		"--registry-ca=" + p.home.certFile("ca"),
-		// Manifests that name a registry elsewhere find what is here first.
+		// References to other registries are resolved here first.
 		"--package-mirror=*=" + p.config.registryHost(),
 		"--package-key=" + p.home.BundlePublicKey(),
 	}
 }
 
-// loopbackAddress is where our own processes meet.
+// loopbackAddress is the address of internal connections.
 const loopbackAddress = "127.0.0.1"
 
 func loopback(port int) string { return net.JoinHostPort(loopbackAddress, strconv.Itoa(port)) }

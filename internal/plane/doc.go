@@ -2,8 +2,8 @@
 // and Drover's manager, as supervised children of one process, with everything they need in one
 // directory, the home. That process is also the registry.
 //
-// It owns the home and every process started from it. It never reconciles: that is the manager's
-// work, in a process of its own.
+// It owns the home and every process started from it. It never reconciles: the manager does that in
+// a separate process.
 //
 //	Home       the directory: layout, format, lock          home.go
 //	Config     what was chosen at the first start           config.go

@@ -21,8 +21,7 @@ import (
 //
 //	[A]  ──rotate──▶  [B A]  ──all Secrets rewritten──▶  [B]
 //
-// Two keys in the file therefore mean a rotation that has not ended, and it can be taken up again
-// from there.
+// Two keys in the file therefore mean an unfinished rotation, which can be resumed.
 type Encryption struct {
 	path string
 	keys []apiserverv1.Key
@@ -71,7 +70,7 @@ func (h Home) loadEncryption() (*Encryption, error) {
 // Rotating reports whether an earlier rotation was interrupted.
 func (e *Encryption) Rotating() bool { return len(e.keys) > 1 }
 
-// KeyName is the name of the key that writes; it is no secret.
+// KeyName returns the name of the key that writes. It is not secret.
 func (e *Encryption) KeyName() string { return e.keys[0].Name }
 
 // addKey puts a new key in front.

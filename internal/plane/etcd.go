@@ -62,15 +62,15 @@ func (p *Plane) etcdArgs() []string {
 	}
 }
 
-// unbornFile is there from before etcd's first start until it serves. An etcd that was killed in
-// between may have written its log but not that it is the only member, and then it waits for others
-// for ever.
+// unbornFile exists from before etcd's first start until it serves. An etcd that was killed in
+// between may have written its log but not its membership, and would wait for other members
+// forever.
 func (h Home) unbornFile() string { return h.path("etcd-unborn") }
 
 func (h Home) etcdMember() string { return filepath.Join(h.etcdDir(), "member") }
 
-// clearUnborn takes away what an etcd left that never served, and marks one that has not started
-// yet. Nobody was told of a write to it.
+// clearUnborn removes the data of an etcd that never served, and marks one that has not started
+// yet. No write to it was acknowledged.
 func (h Home) clearUnborn() error {
 	_, err := os.Stat(h.unbornFile())
 	if err == nil {
@@ -85,7 +85,7 @@ func (h Home) clearUnborn() error {
 	return atomicfile.Write(h.unbornFile(), nil, 0o600)
 }
 
-// born keeps the data from now on.
+// born marks the data as permanent.
 func (h Home) born() error {
 	if err := os.Remove(h.unbornFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("recording that etcd started: %w", err)

@@ -14,8 +14,8 @@ import (
 	"github.com/drover-dev/drover/internal/base/version"
 )
 
-// homeFormat is the layout that this Drover writes. It grows when an older Drover could no longer
-// work on what a newer one left behind.
+// homeFormat is the format that this version writes. It increases when an older Drover can't use
+// what a newer one wrote.
 const homeFormat = 1
 
 // Home is the directory that holds all state of one plane. Two homes share nothing and can be used
@@ -27,10 +27,11 @@ type Home struct {
 // DefaultHome is $DROVER_HOME, or .drover in the user's home directory.
 func DefaultHome() string { return userdir.Find("DROVER_HOME", ".drover") }
 
-// Kubeconfig is the administrator's kubeconfig, the one file here that is meant for people.
+// Kubeconfig returns the path of the administrator's kubeconfig, the only file in the home meant
+// for users.
 func (h Home) Kubeconfig() string { return h.path("kubeconfig") }
 
-// LogFile is where the output of a component goes.
+// LogFile returns the path of a component's log.
 func (h Home) LogFile(component string) string { return h.path("logs", component+".log") }
 
 func (h Home) metaFile() string   { return h.path("home.json") }
@@ -57,7 +58,7 @@ type HomeMeta struct {
 	Kubernetes string    `json:"kubernetes"`
 }
 
-// NewerHomeError means that the home belongs to a later Drover.
+// NewerHomeError means that the home was written by a newer Drover.
 type NewerHomeError struct {
 	Dir   string
 	Meta  HomeMeta
@@ -120,8 +121,8 @@ func (h Home) refuseForeign() error {
 	return nil
 }
 
-// makeRoot creates what is needed to lock the home and to log. These names do not make it a home
-// yet; home.json does, and comes before all others.
+// makeRoot creates what is needed to lock the home and to log. home.json, which identifies a home,
+// is written before everything else.
 func (h Home) makeRoot() error { return h.makeDirs(h.Dir, h.path("logs"), h.runDir()) }
 
 // makeRest creates the other directories.

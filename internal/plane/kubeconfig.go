@@ -11,8 +11,9 @@ import (
 	"github.com/drover-dev/drover/internal/base/atomicfile"
 )
 
-// writeKubeconfigs writes the administrator's kubeconfig, complete in itself, and those of our own
-// processes, which name files so that a renewed certificate is picked up without a restart.
+// writeKubeconfigs writes the administrator's kubeconfig, which is self-contained, and those of
+// internal processes, which refer to files so that renewed certificates are picked up without a
+// restart.
 func (h Home) writeKubeconfigs(c Config) error {
 	for _, name := range []string{"controller-manager", "manager"} {
 		user := &clientcmdapi.AuthInfo{ClientCertificate: h.certFile(name), ClientKey: h.keyFile(name)}
@@ -51,8 +52,8 @@ func writeKubeconfig(path, server, caFile string, user *clientcmdapi.AuthInfo) e
 	return atomicfile.Write(path, data, 0o600)
 }
 
-// clientConfig is how the supervisor itself reaches the API server: with rights that do not depend
-// on any object in it.
+// clientConfig returns the supervisor's client configuration, whose privileges do not depend on
+// objects in the API server.
 func (h Home) clientConfig(c Config) *rest.Config {
 	return &rest.Config{
 		Host: c.APIURL(),

@@ -33,7 +33,7 @@ func Launch(ctx context.Context, o Options) error {
 	}
 	err := launch(ctx, o)
 	if err != nil && o.Home.Running() && ctx.Err() == nil {
-		// Another one took the home between our look and our start.
+		// Another process took the home after the check.
 		return awaitOther(ctx, o)
 	}
 	return err
@@ -56,7 +56,7 @@ func launch(ctx context.Context, o Options) error {
 	return follow(ctx, cmd, events, o.Progress)
 }
 
-// supervisorArgs passes the options on to the supervisor.
+// supervisorArgs returns the arguments of the supervisor.
 func supervisorArgs(o Options) []string {
 	args := []string{"up", "--foreground", "--home", o.Home.Dir, "--progress-fd", strconv.Itoa(ProgressFD)}
 	if o.APIAddress != "" {
@@ -140,7 +140,7 @@ func awaitOther(ctx context.Context, o Options) error {
 	return errOtherGone
 }
 
-// errOtherGone means that the plane we were waiting for is no longer there.
+// errOtherGone means that the awaited plane no longer exists.
 var errOtherGone = errors.New("another process failed to start the embedded plane: run `drover up` again to see why")
 
 // Shutdown stops the plane in h and returns when all of its processes have exited. It is not an
@@ -149,8 +149,8 @@ func Shutdown(ctx context.Context, h Home) (wasRunning bool, err error) {
 	return h.end(ctx, syscall.SIGTERM)
 }
 
-// Discard ends the plane in h, if it runs, and removes its home. Nothing of it is wanted any more,
-// so nothing is stopped in order: the children end with their supervisor.
+// Discard kills the plane in h, if it is running, and removes its home. Nothing is stopped in
+// order: the children end with their supervisor.
 func Discard(ctx context.Context, h Home) error {
 	if err := h.Check(); err != nil {
 		return err
@@ -161,7 +161,7 @@ func Discard(ctx context.Context, h Home) error {
 	return Purge(h)
 }
 
-// end sends the supervisor a signal and returns when all processes of the plane have exited.
+// end signals the supervisor and waits until all processes of the plane have exited.
 func (h Home) end(ctx context.Context, signal syscall.Signal) (wasRunning bool, err error) {
 	if !h.Running() {
 		return false, h.endLeftovers()
@@ -185,7 +185,7 @@ func (h Home) end(ctx context.Context, signal syscall.Signal) (wasRunning bool, 
 	return true, h.endLeftovers()
 }
 
-// Purge removes the home of a plane that is stopped.
+// Purge removes the home of a stopped plane.
 func Purge(h Home) error {
 	if err := h.Check(); err != nil {
 		return err

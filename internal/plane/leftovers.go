@@ -2,16 +2,16 @@ package plane
 
 import "time"
 
-// leftoverTimeout is long for a process that has been killed: a large one needs a moment to give
-// its memory back.
+// leftoverTimeout is generous for a killed process: a large one needs a moment to release its
+// memory.
 const leftoverTimeout = 10 * time.Second
 
-// endLeftovers kills children that outlived their supervisor. The kernel does that by itself, a
-// moment after the supervisor's end at the latest.
+// endLeftovers kills children that outlived their supervisor. Usually the kernel has done so,
+// shortly after the supervisor's exit.
 func (h Home) endLeftovers() error {
 	last, err := h.readState()
 	if err != nil {
-		return nil //nolint:nilerr // without a readable state there is nobody to look for
+		return nil //nolint:nilerr // an unreadable state names no processes
 	}
 	for _, process := range last.Children {
 		if err := process.Kill(leftoverTimeout); err != nil {

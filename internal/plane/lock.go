@@ -11,7 +11,7 @@ import (
 // errLocked means that another process holds the home.
 var errLocked = errors.New("another process is using this home")
 
-// lock takes the home for this process.
+// lock locks the home for this process.
 func (h Home) lock() (*os.File, error) {
 	f, err := filelock.Try(h.lockFile())
 	if errors.Is(err, filelock.ErrHeld) {

@@ -14,9 +14,8 @@ const (
 	tailLineMax  = 400
 )
 
-// logFile takes the output of one component: into a file that is rotated, and its last lines into
-// memory for status. It never reports an error to the writer, because a full disk must not end a
-// component that could live on.
+// logFile writes the output of a component to a rotated file and keeps the last lines in memory for
+// status. It never returns an error to the writer, because a full disk must not end a component.
 type logFile struct {
 	path string
 	file *lumberjack.Logger

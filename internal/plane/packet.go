@@ -18,7 +18,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/access"
 )
 
-// usePacketAPI has a supervisor look for the Packet API anew.
+// usePacketAPI is the signal that makes a supervisor search for the Packet API again.
 const usePacketAPI = unix.SIGUSR1
 
 // SkippedError explains why the plane runs without something optional.
@@ -26,18 +26,17 @@ type SkippedError struct{ Reason string }
 
 func (e *SkippedError) Error() string { return e.Reason }
 
-// PacketAPI is where machines come from.
+// PacketAPI is the source of machines.
 type PacketAPI struct {
 	access.Credentials
 
-	// Project is what machines of clusters are ordered in that say nothing of it; empty if nobody
-	// knows one.
+	// Project is the default project for machines of clusters, or "" if unknown.
 	Project string
-	// Anywhere is the URL that is good on this host and on its machines.
+	// Anywhere is a URL that works on this host and on its machines.
 	Anywhere string
 }
 
-// findPacket starts to search for the Packet API and returns a function that waits for it.
+// findPacket starts searching for the Packet API and returns a function that waits for the result.
 func (p *Plane) findPacket(ctx context.Context, find func(context.Context) (PacketAPI, error)) func(Progress) error {
 	if find == nil {
 		return p.forgetPacket
@@ -63,7 +62,7 @@ func (p *Plane) findPacket(ctx context.Context, find func(context.Context) (Pack
 	}
 }
 
-// forgetPacket has the manager go without a Packet API.
+// forgetPacket runs the manager without a Packet API.
 func (p *Plane) forgetPacket(progress Progress) error {
 	if err := p.home.writePacket(PacketAPI{}); err != nil {
 		return progress.stage("metal").failed(err)
@@ -74,7 +73,7 @@ func (p *Plane) forgetPacket(progress Progress) error {
 // shareTimeout bounds how long the API server may take to store a Secret.
 const shareTimeout = 30 * time.Second
 
-// shareMachines makes the machines known to Clusters that are to run on this host. Only the manager
+// shareMachines stores the credentials for Clusters on machines of this host. Only the manager
 // reads the Secret.
 func (p *Plane) shareMachines(ctx context.Context) error {
 	found, err := p.home.readPacket()
@@ -114,7 +113,7 @@ func (p *Plane) managerEnvironment() []string {
 	return env
 }
 
-// renewPacket restarts the manager if it has other credentials than it should.
+// renewPacket restarts the manager if its credentials are outdated.
 func (p *Plane) renewPacket() {
 	wanted, err := p.home.readPacket()
 	p.stateMu.Lock()
@@ -149,7 +148,7 @@ func (h Home) readPacket() (PacketAPI, error) {
 	return c, nil
 }
 
-// UsePacketAPI has a plane that is up use this API, and returns when its manager does.
+// UsePacketAPI makes a running plane use this API, and returns once its manager does.
 func UsePacketAPI(ctx context.Context, h Home, c PacketAPI) error {
 	state, err := h.readState()
 	if err != nil {

@@ -21,19 +21,18 @@ const (
 // binding serves it here and in a Pod.
 const managerUser = "system:serviceaccount:drover-system:drover-manager"
 
-// adminGroup may do everything. Unlike system:masters, which no authorizer can refuse, its rights
-// come from a binding and can be taken away.
+// adminGroup has full access. Unlike system:masters, which no authorizer can deny, its privileges
+// come from a binding and can be revoked.
 const adminGroup = "drover:admins"
 
-// PKI is the set of certificates of one home. Ensure makes the files agree with what is wanted and
-// can be called as often as one likes: at each start, and daily while running. All readers load the
-// files anew when they change.
+// PKI is the set of certificates of one home. Ensure issues the missing ones and can be called at
+// any time: at each start, and daily while running. All readers load changed files again.
 type PKI struct {
 	home Home
 	now  time.Time
 }
 
-// leaf describes one certificate that is wanted.
+// leaf describes a required certificate.
 type leaf struct {
 	name   string
 	ca     string
@@ -73,7 +72,7 @@ func (h Home) keyFile(name string) string  { return h.path("pki", name+".key") }
 
 func (h Home) serviceAccountPublicKey() string { return h.path("pki", "service-account.pub") }
 
-// Ensure issues certificates that are missing, damaged, about to expire or for other names, and
+// Ensure issues certificates that are missing, damaged, about to expire or have other names, and
 // returns the names of those it issued.
 func (p PKI) Ensure(c Config) ([]string, error) {
 	authorities := map[string]*pki.Authority{}
@@ -100,8 +99,8 @@ func (p PKI) Ensure(c Config) ([]string, error) {
 	return issued, nil
 }
 
-// ensureCA loads an authority. One that nears its end is followed by a new one, which signs from
-// then on, while both are trusted.
+// ensureCA loads a CA. A CA that is about to expire is replaced by a new one that signs from then
+// on, while both are trusted.
 func (p PKI) ensureCA(name string) (*pki.Authority, error) {
 	a, err := pki.LoadAuthority(p.home.certFile(name), p.home.keyFile(name))
 	if err == nil && p.now.Before(pki.RenewAt(a.Certs[0])) {

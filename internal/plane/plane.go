@@ -23,37 +23,37 @@ const (
 	startTimeout  = 3 * time.Minute
 	renewalPeriod = 12 * time.Hour
 
-	// Less free space than this explains why something does not start.
+	// Less free space than this is reported as the likely cause of a failed start.
 	fullDisk = 8 << 20
 )
 
-// Options are what a user may decide about a plane.
+// Options are the user's options for a plane.
 type Options struct {
 	Home       Home
 	APIAddress string
 	APIPort    int
 	SANs       []string
 	KubeDir    string
-	// RegistryAddress is where the registry listens besides loopback.
+	// RegistryAddress is an additional listen address of the registry.
 	RegistryAddress string
 	RegistryPort    int
-	// BundleKey is a file with the key that bundles of packages are signed with. Without, a new
-	// home gets one of its own.
+	// BundleKey is a file with the key that signs package bundles. By default, a new home generates
+	// one.
 	BundleKey string
-	// Packet, if set, finds the Packet API for clusters that name none, and may start it. It is
-	// called beside the start of the plane; only the manager waits for it. A SkippedError means
-	// that the plane goes without.
+	// Packet, if set, finds the Packet API for clusters that name none, and may start it. It runs
+	// concurrently with the start of the plane; only the manager waits for it. After a SkippedError
+	// the plane runs without it.
 	Packet func(context.Context) (PacketAPI, error)
-	// Brief is for a plane that lives for minutes and is thrown away: it takes memory to be fast.
+	// Brief trades memory for speed, for a plane that exists only for minutes.
 	Brief bool
-	// Flags have a supervisor in the background set Packet as it is here.
+	// Flags make a background supervisor set Packet as in this process.
 	Flags    []string
 	Progress Progress
 	Log      *slog.Logger
 }
 
-// Plane is a running management plane. Its parts start from left to right and stop from right to
-// left, so that nothing ever misses what it depends on:
+// Plane is a running management plane. Its components start from left to right and stop from right
+// to left, so that none misses its dependencies:
 //
 //	etcd ◀── kube-apiserver ◀── kube-controller-manager
 //	                        ◀── manager ──▶ registry
@@ -68,7 +68,7 @@ type Plane struct {
 
 	stateMu sync.Mutex
 	phase   string
-	// packet is what the manager was started with.
+	// packet is the Packet API that the manager was started with.
 	packet PacketAPI
 }
 
@@ -94,10 +94,10 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// ErrRunning means that the home's plane is up already, or coming up.
+// ErrRunning means that the home's plane is already running or starting.
 var ErrRunning = errors.New("the embedded plane is already running")
 
-// prepare does everything that needs no process.
+// prepare performs all steps that need no process.
 func prepare(o Options) (*Plane, func(), error) {
 	stage := o.Progress.stage("checks")
 	binary, err := Preflight(o)
@@ -115,7 +115,7 @@ func prepare(o Options) (*Plane, func(), error) {
 		return nil, nil, stage.failed(err)
 	}
 	unlock := func() { _ = lock.Close() }
-	// Some of what writes here leaves it to the process who may read it.
+	// Some writers rely on the umask for the mode of their files.
 	syscall.Umask(0o077)
 	p := &Plane{home: o.Home, kube: binary, probes: newProber(o.Home), log: o.Log, phase: PhaseStarting}
 	if err := p.fill(o, stage); err != nil {
@@ -137,7 +137,7 @@ func (p *Plane) fill(o Options, stage *stage) error {
 	if p.config, err = config.complete(o); err != nil {
 		return stage.failed(err)
 	}
-	// Ports that somebody asked for are theirs to keep apart.
+	// Requested ports are not claimed: the user keeps them distinct.
 	if err := p.claimPorts(config.asked(o)); err != nil {
 		return stage.failed(err)
 	}
@@ -178,7 +178,7 @@ func (p *Plane) start(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	progress, packet := o.Progress, p.findPacket(ctx, o.Packet)
-	// The API server spends its first second on itself, so etcd can come up meanwhile.
+	// The API server needs a second before it connects, so etcd can start concurrently.
 	etcd, apiserver, registry := p.launch(p.etcd()), p.launch(p.apiserver()), p.launch(p.registry())
 	if err := p.await(ctx, etcd, progress.stage(etcd.Name)); err != nil {
 		return err
@@ -244,7 +244,7 @@ func (p *Plane) await(ctx context.Context, c *child, s *stage) error {
 	return s.failed(failure)
 }
 
-// install puts Drover's own kinds, roles and webhooks into the API.
+// install installs Drover's CRDs, roles and webhooks.
 func (p *Plane) install(ctx context.Context) error {
 	cfg := p.home.clientConfig(p.config)
 	if err := bindAdmins(ctx, cfg); err != nil {
@@ -253,8 +253,8 @@ func (p *Plane) install(ctx context.Context) error {
 	return install.Apply(ctx, cfg, install.Options{WebhookURL: "https://" + loopback(p.config.Ports.ManagerWebhook)})
 }
 
-// stop ends the components in reverse order: etcd last, because the others write to it until they
-// end.
+// stop stops the components in reverse order: etcd last, because the others write to it until they
+// exit.
 func (p *Plane) stop() {
 	p.setPhase(PhaseStopping)
 	for _, c := range slices.Backward(p.children) {
@@ -271,8 +271,7 @@ func (p *Plane) setPhase(phase string) {
 	p.writeState()
 }
 
-// writeState publishes the state. That it cannot be written, on a full disk for example, must not
-// end the plane.
+// writeState publishes the state. A failure, such as a full disk, must not end the plane.
 func (p *Plane) writeState() {
 	p.stateMu.Lock()
 	defer p.stateMu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"net/http"
 )
 
-// prober asks health endpoints on loopback. It does not verify certificates: it sends nothing
-// secret and the answer decides nothing but a wait, and a certificate that is renewed must not make
-// a component look dead.
+// prober queries health endpoints on loopback. It does not verify certificates: it sends no
+// secrets, the result only ends a wait, and a renewed certificate must not make a component look
+// dead.
 type prober struct {
 	client *http.Client
 }
@@ -53,7 +53,7 @@ func (p *prober) read(ctx context.Context, url string, body func(io.Reader) erro
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", url, res.Status)
+		return fmt.Errorf("%s responded with %s", url, res.Status)
 	}
 	return body(io.LimitReader(res.Body, 1<<16))
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Event reports on one stage of a start.
+// Event is the progress of one stage of a start.
 type Event struct {
 	Stage    string        `json:"stage"`
 	Status   string        `json:"status"`
@@ -14,8 +14,8 @@ type Event struct {
 	Error    string        `json:"error,omitempty"`
 }
 
-// What can be said about a stage. AllReady comes once, at the end. Error says why a stage failed or
-// was skipped.
+// States of a stage. AllReady is sent once, at the end. Error explains why a stage failed or was
+// skipped.
 const (
 	StageStarted = "started"
 	StageDone    = "done"
@@ -68,7 +68,7 @@ func (s *stage) ok() {
 	s.progress.tell(Event{Stage: s.name, Status: StageDone, Duration: time.Since(s.began)})
 }
 
-// skipped reports why the plane goes without what the stage is about.
+// skipped reports why the plane runs without the stage's feature.
 func (s *stage) skipped(reason string) {
 	s.progress.tell(Event{Stage: s.name, Status: StageSkipped, Duration: time.Since(s.began), Error: reason})
 }

@@ -21,8 +21,7 @@ import (
 	"github.com/drover-dev/drover/internal/registry"
 )
 
-// registry is part of the supervisor: a process of its own would cost several times the memory of
-// what it does.
+// registry runs inside the supervisor: a separate process would need several times the memory.
 func (p *Plane) registry() Component {
 	return Component{
 		Name:    "registry",
@@ -61,8 +60,8 @@ func closeAll(listeners []net.Listener) {
 	}
 }
 
-// freeBind lets the registry listen on an address that is not there yet: that of the bridge to local
-// machines comes with the first of them.
+// freeBind lets the registry listen on an address that does not exist yet: the bridge of local
+// machines is created with the first machine.
 func freeBind(_, _ string, socket syscall.RawConn) error {
 	var set error
 	err := socket.Control(func(fd uintptr) {
@@ -71,7 +70,7 @@ func freeBind(_, _ string, socket syscall.RawConn) error {
 	return errors.Join(err, set)
 }
 
-// RegistryURL is where clients on this machine reach the registry.
+// RegistryURL returns the URL of the registry on this machine.
 func (c Config) RegistryURL() string { return loopbackURL(c.RegistryPort) }
 
 // registryListens returns all addresses. An unspecified address includes loopback.
@@ -96,15 +95,15 @@ func (h Home) ensureRegistryPassword() error {
 	return atomicfile.Write(h.registryPasswordFile(), []byte(rand.Text()+"\n"), 0o600)
 }
 
-// Registry describes how the owner of a home uses its registry.
+// Registry describes the registry of a home to its owner.
 type Registry struct {
 	URL string `json:"url"`
-	// Address is where it listens besides loopback, host:port.
+	// Address is the additional listen address, host:port.
 	Address      string `json:"address,omitempty"`
 	CAFile       string `json:"caFile"`
 	PasswordFile string `json:"passwordFile"`
 	Dir          string `json:"dir"`
-	// State is that of the component.
+	// State is the state of the component.
 	State string `json:"state"`
 }
 

@@ -21,8 +21,8 @@ import (
 	"github.com/drover-dev/drover/internal/kube"
 )
 
-// NotABackupError means that the file cannot be read as a backup: damaged, cut short, or something
-// else.
+// NotABackupError means that the file is not a readable backup: damaged, truncated, or another
+// format.
 type NotABackupError struct {
 	Path string
 	Err  error
@@ -94,8 +94,8 @@ func refuseExisting(h Home) error {
 	return os.MkdirAll(filepath.Dir(h.Dir), 0o700)
 }
 
-// unseal decrypts. Age authenticates each block as it is read, so what comes out is what went in,
-// or an error.
+// unseal decrypts a backup. Age authenticates each block as it is read, so the output is either
+// authentic or an error.
 func unseal(f io.Reader, o RestoreOptions) (io.Reader, error) {
 	plain, err := age.Decrypt(f, o.Identities...)
 	var noMatch *age.NoIdentityMatchError
@@ -130,7 +130,7 @@ func unpack(r io.Reader, dir, kubernetes string) (Manifest, error) {
 	if _, err := archive.Next(); !errors.Is(err, io.EOF) {
 		return m, errors.Join(errors.New("data after the last file of the manifest"), err)
 	}
-	// Only the end of the stream proves that nothing is missing from it.
+	// Only the end of the stream proves that it is complete.
 	_, err = io.Copy(io.Discard, packed)
 	return m, err
 }
@@ -148,7 +148,7 @@ func readManifest(archive *tar.Reader) (Manifest, error) {
 	return m, err
 }
 
-// VersionRefusedError means that a backup is sound but too new for us.
+// VersionRefusedError means that a backup is intact but written by a newer version.
 type VersionRefusedError struct{ Message string }
 
 func (e *VersionRefusedError) Error() string { return e.Message }
@@ -197,8 +197,7 @@ func unpackFile(archive *tar.Reader, dir string, want ManifestFile) error {
 	return nil
 }
 
-// restoreEtcd makes a data directory out of the snapshot, whose own checksum is verified by the
-// way.
+// restoreEtcd creates a data directory from the snapshot and verifies the snapshot's checksum.
 func restoreEtcd(ctx context.Context, binary kube.Binary, dir string) error {
 	snapshot := filepath.Join(dir, snapshotName)
 	out, err := binary.Command(ctx, "etcdutl", "snapshot", "restore", snapshot,

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// ErrNotRunning means that the plane must be up for what was asked.
+// ErrNotRunning means that the operation requires a running plane.
 var ErrNotRunning = errors.New("the embedded plane is not running: run `drover up` first")
 
 const secretsPerPage = 500

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// running is a component that has been started, as a process or within this one.
+// running is a started component, as a process or inside this one.
 type running struct {
-	pid int // 0 in this one
-	// exited says how it ended.
+	pid int // 0 inside this process
+	// exited is the result.
 	exited <-chan string
-	// end has it end and returns when it has.
+	// end stops the component and waits until it has ended.
 	end func()
 }
 
@@ -36,7 +36,7 @@ func (c *child) begin() (running, error) {
 	return running{pid: cmd.Process.Pid, exited: exited, end: func() { terminate(cmd, exited, stopGrace) }}, nil
 }
 
-// terminate asks first and insists after the grace period.
+// terminate sends SIGTERM, and SIGKILL after the grace period.
 func terminate(cmd *exec.Cmd, exited <-chan string, grace time.Duration) {
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -54,8 +54,8 @@ func (c *child) beginHere() running {
 	return running{exited: exited, end: func() { cancel(); <-exited }}
 }
 
-// runHere has a panic end the component and not the plane. What went wrong is in its log, as with
-// others.
+// runHere converts a panic into a failure of the component, which does not end the plane. The cause
+// is in its log.
 func (c *child) runHere(ctx context.Context) (how string) {
 	defer func() {
 		if problem := recover(); problem != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// StartError means that a component never came to serve.
+// StartError means that a component failed before it served.
 type StartError struct {
 	Component string
 	Reason    string
@@ -15,7 +15,7 @@ type StartError struct {
 	LogTail   []string
 }
 
-// startErrorLines is how much of the log fits under an error message.
+// startErrorLines is the number of log lines in an error message.
 const startErrorLines = 5
 
 func (e *StartError) Error() string {
@@ -30,7 +30,7 @@ func (e *StartError) Error() string {
 	return msg
 }
 
-// frame is a line of a stack trace: where the program was, not what is wrong.
+// frame matches a line of a stack trace: it shows where the program was, not what is wrong.
 var frame = regexp.MustCompile(`^\s|^goroutine \d+ |^created by |^[\w./*()\[\]@-]+\(.*\)$|^$`)
 
 // meaningfulLines returns the last lines that are useful to a person.

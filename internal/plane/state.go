@@ -17,9 +17,9 @@ const (
 	Stopped   = "Stopped"
 	Starting  = "Starting"
 	Ready     = "Ready"
-	Unready   = "Unready"   // it served and does not answer now
-	Backoff   = "Backoff"   // it ended and will be started again
-	CrashLoop = "CrashLoop" // it ended several times in a row
+	Unready   = "Unready"   // it served before and does not respond now
+	Backoff   = "Backoff"   // it exited and will be restarted
+	CrashLoop = "CrashLoop" // it exited several times in a row
 )
 
 // ComponentStatus describes one component.
@@ -34,7 +34,7 @@ type ComponentStatus struct {
 	LastExit string    `json:"lastExit,omitempty"`
 	LogTail  []string  `json:"logTail,omitempty"`
 	Log      string    `json:"log"`
-	// MemoryBytes is filled in by readers; it changes all the time.
+	// MemoryBytes is filled in by readers, since it keeps changing.
 	MemoryBytes int64 `json:"memoryBytes,omitempty"`
 }
 
@@ -50,20 +50,19 @@ type State struct {
 	Drover     string `json:"drover"`
 	Kubernetes string `json:"kubernetes"`
 	ClusterAPI string `json:"clusterAPI"`
-	// PacketAPI is where the manager looks for machines of clusters that name no API of their own;
-	// empty if nowhere.
+	// PacketAPI is the manager's default Packet API, or "".
 	PacketAPI string `json:"packetAPI,omitempty"`
-	// Registry is where the registry is for clients on this machine.
+	// Registry is the URL of the registry on this machine.
 	Registry   string            `json:"registry,omitempty"`
 	Supervisor process.Process   `json:"supervisor"`
 	Components []ComponentStatus `json:"components"`
-	// Children identifies the processes of the components, so that a later start can end them
-	// should they have outlived the supervisor.
+	// Children identifies the processes of the components, so that a later start can kill those
+	// that outlived the supervisor.
 	Children []process.Process `json:"children,omitempty"`
 }
 
-// Phases of a plane, as State.Phase. A plane whose supervisor was killed says Killed; nobody writes
-// that, readers conclude it.
+// Phases of a plane, as State.Phase. Killed is never written: readers infer it if the supervisor
+// was killed.
 const (
 	PhaseStarting = "Starting"
 	PhaseReady    = "Ready"
@@ -73,7 +72,7 @@ const (
 	PhaseKilled   = "Killed"
 )
 
-// ErrNoPlane means that there has never been a plane in the home.
+// ErrNoPlane means that the home never had a plane.
 var ErrNoPlane = errors.New("no plane in this home")
 
 // ReadState reads the state of the plane in h.
@@ -117,7 +116,7 @@ func (h Home) readState() (State, error) {
 	return s, nil
 }
 
-// ended corrects a state that its supervisor can no longer update.
+// ended corrects the state of a supervisor that can no longer update it.
 func (s State) ended() State {
 	if s.Phase != PhaseStopped {
 		s.Phase = PhaseKilled

@@ -9,14 +9,14 @@ import (
 )
 
 // steadyGOGC makes Kubernetes collect garbage twice as often as by default, which saves a fifth of
-// the plane's memory. A busy API server pays for it with a quarter more CPU.
+// the plane's memory and costs a busy API server a quarter more CPU.
 const steadyGOGC = "50"
 
-// briefGOGC makes a plane that lives for minutes collect garbage half as often as by default, which
-// saves a quarter of the CPU of its start.
+// briefGOGC makes a short-lived plane collect garbage half as often as by default, which saves a
+// quarter of the CPU of its start.
 const briefGOGC = "200"
 
-// environment returns additional variables for a supervisor in the background.
+// environment returns additional variables for a background supervisor.
 func (o Options) environment() []string {
 	if !o.Brief || os.Getenv("GOGC") != "" {
 		return nil
@@ -24,11 +24,11 @@ func (o Options) environment() []string {
 	return []string{"GOGC=" + briefGOGC}
 }
 
-// singleCore lists programs for which one core is enough. With more, Go wakes others each time a
-// timer fires.
+// singleCore lists programs for which one core is enough. With more, Go wakes other threads each
+// time a timer fires.
 var singleCore = []string{"etcd", "kube-controller-manager"}
 
-// program prepares one of the programs in the Kubernetes binary. A user's GOGC or GOMAXPROCS takes
+// program prepares a program of the Kubernetes binary. A user's GOGC or GOMAXPROCS takes
 // precedence.
 func (p *Plane) program(name string, args ...string) *exec.Cmd {
 	cmd := p.kube.Command(context.Background(), name, args...)
@@ -40,10 +40,9 @@ func (p *Plane) program(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// workloadKinds are what only nodes and their workloads need, and a plane has neither. The API
-// server serves them all the same, from etcd: a cache costs a timer that fires every second, for
-// each kind and whether there are objects or not, which added up to a fifth of what an idle plane
-// used.
+// workloadKinds are the kinds that only nodes and their workloads need; a plane has neither. The
+// API server still serves them from etcd: a cache costs a timer that fires every second per kind,
+// with or without objects, which added up to a fifth of an idle plane's CPU.
 var workloadKinds = []string{
 	"endpoints", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates", "replicationcontrollers", "services",
 	"controllerrevisions.apps", "daemonsets.apps", "deployments.apps", "replicasets.apps", "statefulsets.apps",

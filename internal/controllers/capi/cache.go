@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/secret"
 )
 
-// cacheOptions is the union of what upstream's three managers keep:
+// cacheOptions returns the union of what upstream's three managers cache:
 //
 //	                 core            bootstrap       control plane    here
 //	Secret           by label        by label        by label         by label
@@ -24,16 +24,16 @@ import (
 //	KubeadmConfig    whole           whole           control planes'  whole
 //	managedFields    kept            dropped         kept             kept
 //
-// managedFields stay because server-side apply of topologies and control planes looks at those of cached objects. They are
-// dropped where nobody does: on Secrets and definitions.
+// managedFields are kept because server-side apply of topologies and control planes reads those of
+// cached objects. They are dropped from Secrets and CRDs, where they are unused.
 func cacheOptions(o Options) ctrlcache.Options {
 	return ctrlcache.Options{
 		DefaultNamespaces: namespaces(o.WatchNamespace),
 		SyncPeriod:        &o.SyncPeriod,
 		ByObject: map[client.Object]ctrlcache.ByObject{
 			&corev1.Secret{}: {Label: ofCluster(), Transform: trimSecret},
-			// Only the metadata of definitions is ever cached; the copy of the whole definition that
-			// client-side apply leaves in an annotation would outweigh everything else in it.
+			// Only the metadata of CRDs is cached; the annotation of client-side apply with a copy
+			// of the whole CRD would outweigh everything else.
 			&apiextensionsv1.CustomResourceDefinition{}: {Transform: trimDefinition},
 		},
 	}
@@ -47,7 +47,7 @@ func clientOptions() client.Options {
 	}}
 }
 
-// secretClient reads Secrets from the shared cache, which the manager's own client does not.
+// secretClient reads Secrets from the shared cache, unlike the manager's own client.
 func secretClient(mgr ctrl.Manager) (client.Client, error) {
 	return client.New(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(),
@@ -57,7 +57,8 @@ func secretClient(mgr ctrl.Manager) (client.Client, error) {
 	})
 }
 
-// secretMetadataCache sees every Secret, not only those of clusters, and never their data.
+// secretMetadataCache caches the metadata of every Secret, not only those of clusters, and never
+// their data.
 func secretMetadataCache(mgr ctrl.Manager, o Options) (ctrlcache.Cache, error) {
 	c, err := ctrlcache.New(mgr.GetConfig(), ctrlcache.Options{
 		Scheme:            mgr.GetScheme(),
@@ -88,7 +89,7 @@ func ofCluster() labels.Selector {
 	return labels.NewSelector().Add(*named)
 }
 
-// trimSecret keeps the data of those Secrets only that a reconciler reads from the cache.
+// trimSecret drops the data of Secrets that no reconciler reads from the cache.
 func trimSecret(in any) (any, error) {
 	s, ok := in.(*corev1.Secret)
 	if !ok {
@@ -104,7 +105,7 @@ func trimSecret(in any) (any, error) {
 func trimDefinition(in any) (any, error) {
 	obj, err := meta.Accessor(in)
 	if err != nil {
-		return in, nil //nolint:nilerr // a tombstone has no metadata and is kept as it is
+		return in, nil //nolint:nilerr // a tombstone has no metadata
 	}
 	obj.SetManagedFields(nil)
 	if annotations := obj.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {

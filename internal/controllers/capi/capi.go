@@ -1,10 +1,10 @@
 // Package capi wires upstream Cluster API into one controller-runtime manager: the core, kubeadm bootstrap and kubeadm
 // control plane reconcilers with their webhooks, one cache and one set of connections to workload clusters.
 //
-// It owns the wiring, and how fast reconcilers look at objects. No object is reconciled by code of its own, and nothing
-// upstream is changed. Upstream runs three managers that each narrow their cache to what they read; cache.go and
-// workload.go hold the union, which is the one thing to get right here. Start with Setup, then the two tables:
-// controllers.go and webhooks.go.
+// It owns the wiring and the pace of reconcilers. It reconciles nothing itself and changes nothing
+// upstream. Upstream runs three managers that each restrict their cache to what they read; cache.go
+// and workload.go contain the union, which is the critical part. Start with Setup, then the two
+// tables: controllers.go and webhooks.go.
 package capi
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
-// Defaults of upstream that are not worth a flag here.
+// Upstream defaults that need no flag here.
 const (
 	remoteConnectionGracePeriod = 50 * time.Second
 	remoteConditionsGracePeriod = 5 * time.Minute
@@ -38,22 +38,23 @@ const (
 	cacheSyncTimeout            = 5 * time.Minute
 )
 
-// Options are what the wiring needs to know.
+// Options configure the wiring.
 type Options struct {
 	// WatchNamespace limits the reconcilers to one namespace; empty means all.
 	WatchNamespace string
 	// WatchFilter limits the reconcilers to objects with this value of the watch label; empty means all.
 	WatchFilter string
-	// Concurrency is the number of objects of one kind that are reconciled at a time.
+	// Concurrency is the number of objects of one kind that are reconciled concurrently.
 	Concurrency int
-	// SyncPeriod is how often every object is reconciled even though nothing changed.
+	// SyncPeriod is how often every object is reconciled without a change.
 	SyncPeriod time.Duration
-	// EtcdLogger receives what the etcd clients of kubeadm control planes have to say.
+	// EtcdLogger is the logger of the etcd clients of kubeadm control planes.
 	EtcdLogger *zap.Logger
 }
 
-// EnableFeatures sets the feature gates of this process. RuntimeSDK and InPlaceUpdates stay off: the client that they need is
-// not public upstream. So does ReconcilerRateLimiting: package reconcile and pace do what it is for. It must run before ManagerOptions and Setup.
+// EnableFeatures sets the feature gates of this process. RuntimeSDK and InPlaceUpdates stay off:
+// the client that they need is not public upstream. ReconcilerRateLimiting also stays off: package
+// reconcile and pace replace it. It must run before ManagerOptions and Setup.
 func EnableFeatures() error {
 	err := feature.MutableGates.SetFromMap(map[string]bool{string(feature.ClusterTopology): true, string(feature.ReconcilerRateLimiting): false})
 	if err != nil {
@@ -62,7 +63,7 @@ func EnableFeatures() error {
 	return nil
 }
 
-// ManagerOptions returns those options of a manager on which upstream's reconcilers depend.
+// ManagerOptions returns the options of a manager that upstream's reconcilers depend on.
 func ManagerOptions(o Options) ctrl.Options {
 	usePriorityQueue := feature.Gates.Enabled(feature.PriorityQueue)
 	return ctrl.Options{
@@ -72,15 +73,16 @@ func ManagerOptions(o Options) ctrl.Options {
 	}
 }
 
-// Shared is what controllers that are not upstream's can build on.
+// Shared is available to other controllers.
 type Shared struct {
 	// Workloads connects to workload clusters.
 	Workloads clustercache.ClusterCache
-	// Metadata watches the metadata of whatever it is asked for, such as all Secrets.
+	// Metadata watches the metadata of any requested kind, such as all Secrets.
 	Metadata ctrlcache.Cache
 }
 
-// Setup adds every reconciler and webhook to mgr, which must have been made by reconcile.NewManager with ManagerOptions.
+// Setup adds every reconciler and webhook to mgr, which must have been created by
+// reconcile.NewManager with ManagerOptions.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (Shared, error) {
 	if err := index.AddDefaultIndexes(ctx, mgr); err != nil {
 		return Shared{}, fmt.Errorf("adding indexes: %w", err)
@@ -106,7 +108,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (Shared, error) {
 	return Shared{Workloads: w.workloads, Metadata: w.secretMetadata}, nil
 }
 
-// wiring is what the entries of both tables draw on.
+// wiring is the input of both tables.
 type wiring struct {
 	Options
 	mgr  ctrl.Manager
@@ -119,9 +121,9 @@ type wiring struct {
 	secrets client.Client
 	// secretMetadata watches the metadata of all Secrets, for those that belong to no single cluster.
 	secretMetadata ctrlcache.Cache
-	// workloads connects to workload clusters and never answers for a Pod from a cache.
+	// workloads connects to workload clusters and never reads Pods from a cache.
 	workloads clustercache.ClusterCache
-	// controlPlanes is the same, but answers for static Pods of the control plane from its cache.
+	// controlPlanes is the same, but reads static Pods of the control plane from its cache.
 	controlPlanes clustercache.ClusterCache
 }
 
@@ -129,20 +131,20 @@ func newWiring(ctx context.Context, mgr ctrl.Manager, o Options) (*wiring, error
 	w := &wiring{Options: o, mgr: mgr, pace: newPace(), client: mgr.GetClient(), reader: mgr.GetAPIReader()}
 	var err error
 	if w.secrets, err = secretClient(mgr); err != nil {
-		return nil, fmt.Errorf("making the client for secrets: %w", err)
+		return nil, fmt.Errorf("creating the client for Secrets: %w", err)
 	}
 	if w.secretMetadata, err = secretMetadataCache(mgr, o); err != nil {
-		return nil, fmt.Errorf("making the cache for metadata of secrets: %w", err)
+		return nil, fmt.Errorf("creating the metadata cache for Secrets: %w", err)
 	}
 	if w.controlPlanes, err = clustercache.SetupWithManager(ctx, mgr, w.workloadOptions(), w.options("ClusterCache")); err != nil {
-		return nil, fmt.Errorf("making the connections to workload clusters: %w", err)
+		return nil, fmt.Errorf("creating connections to workload clusters: %w", err)
 	}
 	retrySoon(w.controlPlanes)
 	w.workloads = livePods{w.controlPlanes}
 	return w, nil
 }
 
-// options are those of one reconciler.
+// options returns the options of a reconciler.
 func (w *wiring) options(name string) controller.Options {
 	guard := reconcile.NewGuard(w.mgr, name)
 	o := guard.Options(controller.Options{MaxConcurrentReconciles: w.Concurrency})

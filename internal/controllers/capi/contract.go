@@ -19,26 +19,26 @@ import (
 	"sigs.k8s.io/cluster-api/util/contract"
 )
 
-// contracts are the contract versions that can be worked with, the preferred one first.
+// contracts are the supported contract versions, the preferred one first.
 var contracts = []string{"v1beta2", "v1beta1"}
 
-// definitionKind is for reading definitions by their metadata, which is all of them that is ever cached.
+// definitionKind is the kind for reading CRDs by their metadata, the only part that is cached.
 var definitionKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
 
-// setAPIVersionGetters tells the conversion webhooks which API version to write where v1beta1 wants one and v1beta2 has only
-// group and kind.
+// setAPIVersionGetters configures the API versions that conversion webhooks write where v1beta1 has
+// a version and v1beta2 has only group and kind.
 func setAPIVersionGetters(reader client.Reader) {
 	get := func(ctx context.Context, kind schema.GroupKind) (string, error) { return apiVersion(ctx, reader, kind) }
 	coreconversion.SetAPIVersionGetter(get)
 	controlplaneconversion.SetAPIVersionGetter(get)
 }
 
-// fallbackVersion stands in for a kind whose provider is not installed yet. The version is only shown to readers of v1beta1,
-// and an object that can be applied before its provider, and then says in a condition what it waits for, serves them better
-// than one that cannot be read at all.
+// fallbackVersion is used for a kind whose provider is not installed yet. Only readers of v1beta1
+// see the version, and an object that can be applied before its provider and reports what it waits
+// for is more useful than one that can't be read.
 const fallbackVersion = "v1beta1"
 
-// apiVersion returns the API version of kind that fulfils the best contract its definition declares.
+// apiVersion returns the API version of kind for the best contract that its CRD declares.
 func apiVersion(ctx context.Context, reader client.Reader, kind schema.GroupKind) (string, error) {
 	definition := &metav1.PartialObjectMetadata{}
 	definition.SetGroupVersionKind(definitionKind)
@@ -58,8 +58,8 @@ func apiVersion(ctx context.Context, reader client.Reader, kind schema.GroupKind
 	return schema.GroupVersion{Group: kind.Group, Version: v}.String(), nil
 }
 
-// contractVersion picks the newest version from the label of the best contract. A label's value lists versions separated by
-// underscores, as label values can't hold commas.
+// contractVersion returns the newest version in the label of the best contract. A label lists
+// versions separated by underscores, as label values can't contain commas.
 func contractVersion(labels map[string]string) (string, bool) {
 	for _, c := range contracts {
 		value := labels[clusterv1.GroupVersion.Group+"/"+c]

@@ -28,7 +28,7 @@ import (
 // controlPlaneTimeout is longer than that of other reconcilers: one reconcile may have to wait for several etcd members.
 const controlPlaneTimeout = 3 * time.Minute
 
-// controllers is every reconciler of Cluster API that runs here.
+// controllers are all reconcilers of Cluster API.
 var controllers = []struct {
 	name  string
 	setup func(context.Context, *wiring) error
@@ -114,8 +114,8 @@ var controllers = []struct {
 	}},
 }
 
-// migrator rewrites stored objects when a definition's storage version changes, one at a time so that the API server is not
-// flooded.
+// migrator rewrites stored objects when a CRD's storage version changes, one at a time to limit the
+// load on the API server.
 func migrator(ctx context.Context, w *wiring) error {
 	return (&crdmigrator.CRDMigrator{
 		Client: w.client, APIReader: w.reader, Config: migrations(),

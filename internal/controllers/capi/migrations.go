@@ -11,8 +11,9 @@ import (
 	"sigs.k8s.io/cluster-api/controllers/crdmigrator"
 )
 
-// migrations lists every kind whose stored objects are kept at the current version. Kinds with a status are rewritten through
-// it, past the admission webhooks, which could refuse an old object for reasons that have nothing to do with its version.
+// migrations lists every kind whose stored objects are kept at the current version. Kinds with a
+// status are rewritten through it, bypassing the admission webhooks, which could reject an old
+// object for unrelated reasons.
 func migrations() map[client.Object]crdmigrator.ByObjectConfig {
 	withStatus := crdmigrator.ByObjectConfig{UseStatusForStorageVersionMigration: true}
 	plain := crdmigrator.ByObjectConfig{}

@@ -14,22 +14,23 @@ import (
 )
 
 const (
-	// paceInterval is the least time between two reconciles of an object when many are busy.
+	// paceInterval is the minimum time between two reconciles of an object under load.
 	paceInterval = time.Second
-	// earlyRate is how many reconciles per second may come earlier than that, of all objects and
-	// reconcilers together, and earlyBurst how many at once. A new cluster takes about fifty.
+	// earlyRate is the number of reconciles per second that may run earlier, of all objects and
+	// reconcilers together, and earlyBurst the number at once. A new cluster takes about fifty.
 	earlyRate, earlyBurst = 20, 100
 )
 
 // pace limits how often reconcilers visit an object. A new cluster is a chain of objects that wait
-// for one another, and each link is reconciled several times within milliseconds. That makes one
-// cluster fast and a hundred at once slow: they gain from changes that are handled together. So a
-// few early reconciles are free, and the others wait until paceInterval has passed.
+// for each other, and each is reconciled several times within milliseconds. That makes one cluster
+// fast but a hundred concurrent ones slow, which benefit from handling changes together. So a
+// limited number of early reconciles run at once, and the others wait until paceInterval has
+// passed.
 //
-// Upstream's own limit, ReconcilerRateLimiting, knows the second case only.
+// Upstream's own limit, ReconcilerRateLimiting, covers only the second case.
 type pace struct {
 	early *rate.Limiter
-	// queues are those of reconcilers that have started, by name.
+	// queues are the queues of started reconcilers, by name.
 	queues sync.Map
 }
 
@@ -38,7 +39,7 @@ type queue = workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]
 
 func newPace() *pace { return &pace{early: rate.NewLimiter(earlyRate, earlyBurst)} }
 
-// newQueue makes queues for controller.Options.
+// newQueue implements NewQueue of controller.Options.
 func (p *pace) newQueue(guard *reconcile.Guard) func(string, workqueue.TypedRateLimiter[ctrlreconcile.Request]) queue {
 	return func(name string, limiter workqueue.TypedRateLimiter[ctrlreconcile.Request]) queue {
 		below := priorityqueue.New(name, func(o *priorityqueue.Opts[ctrlreconcile.Request]) { o.RateLimiter = limiter })
@@ -52,7 +53,7 @@ func (p *pace) newQueue(guard *reconcile.Guard) func(string, workqueue.TypedRate
 	}
 }
 
-// queue is that of a reconciler; nil if it has not started.
+// queue returns the queue of a reconciler, or nil if it has not started.
 func (p *pace) queue(name string) queue {
 	q, ok := p.queues.Load(name)
 	if !ok {
@@ -61,18 +62,18 @@ func (p *pace) queue(name string) queue {
 	return q.(*pacedQueue)
 }
 
-// pacedQueue delays requests that were handed out a moment ago.
+// pacedQueue delays requests that were handed out recently.
 type pacedQueue struct {
 	priorityqueue.PriorityQueue[ctrlreconcile.Request]
 
 	pace *pace
 
 	mu sync.Mutex
-	// last is when a request was handed out last.
+	// last is when each request was last handed out.
 	last map[ctrlreconcile.Request]time.Time
-	// pending has the requests that will be handed out early.
+	// pending contains the requests that will be handed out early.
 	pending map[ctrlreconcile.Request]bool
-	// polled has the requests that a reconciler polls.
+	// polled contains the requests that a reconciler polls.
 	polled map[ctrlreconcile.Request]polling
 	pruned time.Time
 }
@@ -99,7 +100,7 @@ func (q *pacedQueue) AddWithOpts(o priorityqueue.AddOpts, items ...ctrlreconcile
 	}
 }
 
-// delay is how long to wait before a request is handed out.
+// delay returns how long to delay a request.
 func (q *pacedQueue) delay(item ctrlreconcile.Request, now time.Time) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -21,13 +21,13 @@ import (
 
 const (
 	podWatch = "controlplanepods"
-	// controlPlaneQueue is what upstream calls the queue of its reconciler of control planes.
+	// controlPlaneQueue is upstream's name for the queue of its control plane reconciler.
 	controlPlaneQueue = "kubeadmcontrolplane"
 	controlPlaneKind  = "KubeadmControlPlane"
 )
 
-// watchPods has the reconciler of control planes look at one whose Pods become ready, or cease to be. By itself it asks again after twenty
-// seconds for Pods that were not, and not at all for those that were.
+// watchPods reconciles a control plane when its Pods become ready or unready. Upstream only polls
+// unready Pods every twenty seconds, and does not notice when ready ones become unready.
 func watchPods(ctx context.Context, w *wiring) error {
 	connected := w.controlPlanes.GetClusterSource(podWatch, func(_ context.Context, cluster client.Object) []ctrl.Request {
 		return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(cluster)}}
@@ -41,7 +41,7 @@ func watchPods(ctx context.Context, w *wiring) error {
 // watchPodsOf watches the Pods of one cluster's control plane, if its connection does not do so already.
 func (w *wiring) watchPodsOf(ctx context.Context, key client.ObjectKey, into intoQueue) error {
 	if into.queue == nil {
-		return errors.New("the reconciler of control planes has not started yet")
+		return errors.New("the control plane reconciler has not started yet")
 	}
 	cluster := &clusterv1.Cluster{}
 	if err := w.client.Get(ctx, key, cluster); err != nil {
@@ -56,13 +56,13 @@ func (w *wiring) watchPodsOf(ctx context.Context, key client.ObjectKey, into int
 		Name: podWatch, Watcher: into, Kind: &corev1.Pod{}, Predicates: []predicate.Predicate{readiness()},
 		EventHandler: handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []ctrl.Request { return controlPlane }),
 	}))
-	if err != nil && !errors.Is(err, clustercache.ErrClusterNotConnected) { // It is told of the next connection.
+	if err != nil && !errors.Is(err, clustercache.ErrClusterNotConnected) { // The next connection triggers another attempt.
 		return fmt.Errorf("watching the control plane of cluster %q: %w", key, err)
 	}
 	return nil
 }
 
-// intoQueue has what a source tells go into a queue, until ctx ends.
+// intoQueue sends the events of a source to a queue until ctx ends.
 type intoQueue struct {
 	ctx   context.Context // sources outlive the reconcile that starts them
 	queue queue
@@ -71,7 +71,7 @@ type intoQueue struct {
 // Watch implements clustercache.SourceWatcher.
 func (i intoQueue) Watch(s source.Source) error { return s.Start(i.ctx, i.queue) }
 
-// readiness lets through what may change the health of a control plane.
+// readiness selects changes that may affect the health of a control plane.
 func readiness() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return podReady(e.ObjectOld) != podReady(e.ObjectNew) }}
 }

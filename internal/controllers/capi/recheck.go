@@ -9,19 +9,19 @@ import (
 
 const (
 	// recheckLimit is the longest interval at which upstream's reconcilers poll something that they
-	// cannot watch, such as the Pods of a node that is drained. Longer ones are deadlines.
+	// can't watch, such as the Pods of a node that is drained. Longer ones are deadlines.
 	recheckLimit = 30 * time.Second
-	// recheckFirst is the first interval here. The next ones are a tenth of the time that has
-	// passed, so that nothing is noticed much later than it happens.
+	// recheckFirst is the first interval. Later ones are a tenth of the elapsed time, so that the
+	// delay stays proportionate.
 	recheckFirst    = time.Second
 	recheckFraction = 10
 )
 
-// polling is something that a reconciler polls.
+// polling is an object that a reconciler polls.
 type polling struct{ began, last time.Time }
 
-// recheck returns when to poll, for a reconciler that wants to do so after an interval. Upstream's
-// intervals of 15 to 30 seconds suit a Pod that takes minutes to end, but a small cluster spends most
+// recheck returns when to poll for a reconciler that requests an interval. Upstream's intervals of
+// 15 to 30 seconds suit a Pod that takes minutes to terminate, but a small cluster would spend most
 // of a rollout waiting for them: each machine is drained within seconds.
 //
 //	time passed     0s … 10s … 20s … 1m … 200s and more
@@ -30,7 +30,7 @@ func recheck(p polling, now time.Time, interval time.Duration) time.Duration {
 	return min(max(recheckFirst, now.Sub(p.began)/recheckFraction), interval)
 }
 
-// sooner shortens an interval that a reconciler asks for, as long as early reconciles are left.
+// sooner shortens a requested interval while early reconciles are available.
 func (q *pacedQueue) sooner(item ctrlreconcile.Request, interval time.Duration, now time.Time) time.Duration {
 	if interval <= recheckFirst || interval > recheckLimit {
 		return interval

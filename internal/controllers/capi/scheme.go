@@ -19,8 +19,8 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 )
 
-// AddToScheme registers every version of every kind that is reconciled or converted here. The built-in kinds of Kubernetes
-// are the caller's to register.
+// AddToScheme registers every version of every kind that is reconciled or converted here. The
+// caller registers the built-in kinds of Kubernetes.
 func AddToScheme(scheme *runtime.Scheme) error {
 	builder := runtime.NewSchemeBuilder(
 		apiextensionsv1.AddToScheme,

@@ -15,8 +15,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// WarmCaches makes the manager's cache fetch what the reconcilers read as soon as it starts. Otherwise a replica that stands by has
-// empty caches: its webhooks would stall on the first request, and taking over would begin with listing the world.
+// WarmCaches makes the manager's cache fetch what the reconcilers read as soon as it starts.
+// Otherwise the caches of a standby replica are empty: its webhooks would stall on the first
+// request, and a takeover would start with listing everything.
 func WarmCaches(ctx context.Context, mgr ctrl.Manager) error {
 	definition := &metav1.PartialObjectMetadata{}
 	definition.SetGroupVersionKind(definitionKind)

@@ -8,12 +8,12 @@ import (
 	coreadmission "sigs.k8s.io/cluster-api/core/webhooks/admission"
 )
 
-// admission is what each of upstream's webhooks looks like. Setting one up registers its conversion too.
+// admission is the interface of upstream's webhooks. Setup also registers conversion.
 type admission interface {
 	SetupWebhookWithManager(ctrl.Manager) error
 }
 
-// webhooks is every admission and conversion webhook of Cluster API.
+// webhooks are all admission and conversion webhooks of Cluster API.
 var webhooks = []webhook{
 	{"Cluster", func(w *wiring) admission {
 		return &coreadmission.Cluster{Client: w.client, ClusterCacheReader: w.workloads}
@@ -28,7 +28,7 @@ var webhooks = []webhook{
 	{"ClusterResourceSet", func(*wiring) admission { return &coreadmission.ClusterResourceSet{} }},
 	{"ClusterResourceSetBinding", func(*wiring) admission { return &coreadmission.ClusterResourceSetBinding{} }},
 	{"ExtensionConfig", func(*wiring) admission { return &coreadmission.ExtensionConfig{} }},
-	// Claims are looked up so rarely that a cache of all of them would not pay.
+	// Claims are read so rarely that caching all of them would not pay off.
 	{"IPAddress", func(w *wiring) admission { return &coreadmission.IPAddress{Client: w.reader} }},
 	{"IPAddressClaim", func(*wiring) admission { return &coreadmission.IPAddressClaim{} }},
 	{"KubeadmConfig", func(*wiring) admission { return &bootstrapadmission.KubeadmConfig{} }},

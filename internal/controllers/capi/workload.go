@@ -16,15 +16,16 @@ import (
 	"sigs.k8s.io/cluster-api/controllers/remote"
 )
 
-// userAgent is how the manager names itself to workload clusters.
+// userAgent identifies the manager to workload clusters.
 const userAgent = "drover-manager"
 
-// staticPods selects the Pods whose health makes up that of a kubeadm control plane.
+// staticPods selects the Pods that determine the health of a kubeadm control plane.
 const staticPods = "tier=control-plane,component in (etcd,kube-apiserver,kube-controller-manager,kube-scheduler)"
 
-// workloadOptions is the union of upstream's three sets of connections. Nodes are whole, as the Machine controller copies
-// from their status. Pods are the one kind on which upstream's managers disagree: the control plane provider reads a
-// few static Pods from a narrow cache, draining lists all Pods of a node. Both get their way, see livePods.
+// workloadOptions returns the union of upstream's three sets of connections. Nodes are complete, as
+// the Machine controller copies from their status. Upstream's managers disagree only on Pods: the
+// control plane provider reads a few static Pods from a narrow cache, draining lists all Pods of a
+// node. livePods serves both.
 func (w *wiring) workloadOptions() clustercache.Options {
 	return clustercache.Options{
 		SecretClient:     w.secrets,
@@ -43,11 +44,12 @@ func (w *wiring) workloadOptions() clustercache.Options {
 	}
 }
 
-// retryEvery is how long after a failed attempt a workload cluster is tried again. Upstream waits half a minute, and
-// a new cluster always fails once: its control plane machine boots at that time, and workers wait for the outcome.
+// retryEvery is the retry interval for unreachable workload clusters. Upstream waits half a minute,
+// and a new cluster always fails once: its control plane machine is booting at that time, and
+// workers wait for the result.
 const retryEvery = 2 * time.Second
 
-// retryInterval is a setting that upstream has no option for.
+// retryInterval sets a field that upstream has no option for.
 type retryInterval interface {
 	SetConnectionCreationRetryInterval(interval time.Duration)
 }
@@ -68,7 +70,7 @@ func staticPodsOnly() ctrlcache.ByObject {
 	}}
 }
 
-// neverCached lists what is read rarely, changes often or is large.
+// neverCached lists objects that are read rarely, change often or are large.
 func neverCached() []client.Object {
 	return []client.Object{
 		&corev1.ConfigMap{},
@@ -89,8 +91,9 @@ func trimPod(in any) (any, error) {
 	return in, nil
 }
 
-// livePods is a ClusterCache whose clients ask the workload cluster itself for Pods. The cache below holds static Pods of the
-// control plane only, so answering from it would tell a drain that a node is empty.
+// livePods is a ClusterCache whose clients read Pods from the workload cluster itself. The cache
+// below holds only static Pods of the control plane, so a drain that reads it would find nodes
+// empty.
 type livePods struct{ clustercache.ClusterCache }
 
 // GetClient returns a client that is cached for everything but Pods.

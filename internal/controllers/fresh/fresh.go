@@ -1,5 +1,5 @@
-// Package fresh tells a cache that is behind what its own controller has written from one that is not: to decide on old facts would do
-// things twice, or end in a conflict. It asks nobody. Start with Writes.
+// Package fresh detects a cache that lacks the writes of its own controller: acting on stale data
+// would repeat work or end in a conflict. It makes no requests. Start with Writes.
 package fresh
 
 import (
@@ -10,16 +10,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Retry is when a cache that was behind is looked at again. Most are not behind for long; a busy API server may keep them waiting.
+// Retry is when to reconcile again after a stale read. Most caches catch up soon; a busy API server
+// may delay them.
 const Retry = 100 * time.Millisecond
 
-// Writes are the versions of objects of one kind that a controller wrote last. The zero value has none.
+// Writes records the last written versions of objects of one kind. The zero value is empty.
 type Writes struct {
 	mu   sync.Mutex
 	last map[client.ObjectKey]string
 }
 
-// Note remembers a version, as an API server has answered with it.
+// Note records a version that an API server returned.
 func (w *Writes) Note(o client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -29,7 +30,7 @@ func (w *Writes) Note(o client.Object) {
 	w.last[client.ObjectKeyFromObject(o)] = o.GetResourceVersion()
 }
 
-// Stale says that a cache has not told yet what was written.
+// Stale reports whether a cached object is older than the last write.
 func (w *Writes) Stale(cached client.Object) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -46,14 +47,15 @@ func (w *Writes) Stale(cached client.Object) bool {
 	return true
 }
 
-// Wrote says that a version is the one that was written last: that it is there is no news to who wrote it.
+// Wrote reports whether a version is the one that was written last, so that its event is no news to
+// the writer.
 func (w *Writes) Wrote(o client.Object) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return o.GetResourceVersion() != "" && w.last[client.ObjectKeyFromObject(o)] == o.GetResourceVersion()
 }
 
-// Forget is for an object that is gone.
+// Forget drops a deleted object.
 func (w *Writes) Forget(key client.ObjectKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

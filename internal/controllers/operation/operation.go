@@ -41,7 +41,7 @@ type Limits struct {
 
 // Runner runs operations.
 //
-//	Start ──▶ waiting for a slot ──▶ running ──▶ ended ──Ended is told──▶ Take
+//	Start ──▶ waiting for a slot ──▶ running ──▶ ended ──ended is called──▶ Take
 type Runner struct {
 	limits Limits
 	ended  func(client.ObjectKey)

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Options say where certificates are kept and whom they are for.
+// Options configure the storage and the names of certificates.
 type Options struct {
 	// Namespace holds the Secret.
 	Namespace string
@@ -25,7 +25,7 @@ type Options struct {
 }
 
 // Certs is the certificate of one manager process: Ensure obtains it, GetCertificate serves it, and
-// a controller keeps it, and the bundle in the API, up to date from then on.
+// a controller keeps it and the CA bundle in the API up to date.
 type Certs struct {
 	store    store
 	injector *injector
@@ -34,8 +34,7 @@ type Certs struct {
 	current  atomic.Pointer[material]
 }
 
-// New returns Certs that work with live requests only, as they are needed before any cache is
-// filled.
+// New returns Certs that only use live requests, as they are needed before any cache is synced.
 func New(cfg *rest.Config, o Options) (*Certs, error) {
 	c, err := client.New(cfg, client.Options{})
 	if err != nil {
@@ -53,7 +52,7 @@ func New(cfg *rest.Config, o Options) (*Certs, error) {
 }
 
 // Ensure obtains a valid certificate, makes the API server trust it, and only then serves it. It
-// returns after how long it wants to be called again.
+// returns when to call it again.
 //
 // It must have succeeded once before the manager starts: listing an object of an old version needs
 // the conversion webhook, so caches would wait for certificates that wait for caches.
@@ -70,7 +69,7 @@ func (c *Certs) Ensure(ctx context.Context) (time.Duration, error) {
 	return next.Sub(now), nil
 }
 
-// GetCertificate is for a tls.Config.
+// GetCertificate implements tls.Config.GetCertificate.
 func (c *Certs) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	m := c.current.Load()
 	if m == nil {

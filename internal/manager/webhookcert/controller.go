@@ -53,7 +53,7 @@ func (c *Certs) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(c)
 }
 
-// foreignChange lets through what somebody else did to a target.
+// foreignChange selects changes of a target by others.
 func (c *Certs) foreignChange() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
 		return obj.GetLabels()[config.LabelInjectCA] == "true" && c.injector.changed(obj)

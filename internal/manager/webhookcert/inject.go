@@ -19,7 +19,7 @@ import (
 
 const fieldManager = "drover-webhookcert"
 
-// injector writes the CA bundle into everything the API server calls us by.
+// injector writes the CA bundle into all objects that refer to our webhooks.
 type injector struct {
 	rest rest.Interface
 
@@ -40,8 +40,7 @@ func newInjector(cfg *rest.Config) (*injector, error) {
 	return &injector{rest: c, seen: map[types.UID]int64{}}, nil
 }
 
-// inject makes sure that every target carries the bundle. A failure on one target does not stop the
-// others.
+// inject writes the bundle to every target. A failure on one target does not stop the others.
 func (i *injector) inject(ctx context.Context, bundle []byte) error {
 	i.forget()
 	definitions, err := i.definitions(ctx)
@@ -61,7 +60,7 @@ func (i *injector) configurations(ctx context.Context, errs *[]error) map[string
 	for _, path := range []string{mutatingPath + "/" + config.MutatingWebhooks, validatingPath + "/" + config.ValidatingWebhooks} {
 		t, err := i.get(ctx, path)
 		if apierrors.IsNotFound(err) {
-			continue // it is created by an install, and then the watch brings us back here
+			continue // created by an install, which triggers the watch
 		}
 		if err != nil {
 			*errs = append(*errs, fmt.Errorf("reading %q: %w", path, err))
@@ -86,7 +85,7 @@ func (i *injector) injectOne(ctx context.Context, path string, t *target, bundle
 	return nil
 }
 
-// changed says whether obj was written by somebody else since it was last injected.
+// changed reports whether obj was written by others since it was last injected.
 func (i *injector) changed(obj client.Object) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

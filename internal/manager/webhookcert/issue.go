@@ -15,7 +15,7 @@ const (
 	leafLifetime = 90 * 24 * time.Hour
 )
 
-// create makes material from nothing.
+// create creates new material.
 func create(now time.Time, names []string) (*material, error) {
 	m := &material{}
 	if err := m.addCA(now); err != nil {
@@ -27,9 +27,9 @@ func create(now time.Time, names []string) (*material, error) {
 	return m, nil
 }
 
-// addCA puts a new CA in front of those that are trusted already. The leaf stays as it is.
+// addCA puts a new CA in front of the trusted ones. The leaf is unchanged.
 func (m *material) addCA(now time.Time) error {
-	// The name tells CAs apart: a verifier picks candidates by name before it tries keys.
+	// Names must differ: a verifier selects candidates by name before it tries keys.
 	next, err := pki.NewAuthority(fmt.Sprintf("drover-webhook-ca-%d", now.Unix()), now, caLifetime)
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (m *material) dropCAs() {
 	m.ca = &newest
 }
 
-// issueLeaf replaces the serving certificate by one of the newest CA.
+// issueLeaf replaces the serving certificate with one of the newest CA.
 func (m *material) issueLeaf(now time.Time, names []string) error {
 	template := pki.Template(pkix.Name{CommonName: "drover-webhook"}, names, now, leafLifetime)
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}

@@ -1,15 +1,15 @@
 // Package webhookcert issues, serves and rotates the certificates of Drover's webhooks, so that no
 // cert-manager is needed.
 //
-// It owns one Secret, which all replicas of a manager share, and the caBundle fields of those
-// definitions and webhook configurations that carry the inject-ca label. It never touches another
-// field of them, and keeps no file.
+// It owns one Secret, which all replicas of a manager share, and the caBundle fields of those CRDs
+// and webhook configurations that carry the inject-ca label. It never touches another field of
+// them, and keeps no files.
 //
 //	          create                   CA due                1h later              1h later
 //	(nothing) ──────► CA1, leaf by CA1 ──────► CA2+CA1, leaf by CA1 ──► CA2+CA1, leaf by CA2 ──► CA2, leaf by CA2
 //
-// The API server hence trusts a CA for an hour before it meets a certificate of it. Start with
-// Certs in certs.go; the pure decision about what to do next is in plan.go.
+// The API server therefore trusts a CA for an hour before it sees a certificate of it. Start with
+// Certs in certs.go; the pure decision about the next step is in plan.go.
 package webhookcert
 
 import (
@@ -29,7 +29,7 @@ const (
 	keyLeafKey  = corev1.TLSPrivateKeyKey
 )
 
-// material is everything the Secret holds.
+// material is the content of the Secret.
 type material struct {
 	// ca issues certificates. It trusts itself and those before it, the newest first.
 	ca   *pki.Authority
@@ -46,7 +46,7 @@ func (m *material) encode() map[string][]byte {
 	}
 }
 
-// decode is the reverse of encode. It fails on anything that could not be served or issued from.
+// decode is the reverse of encode. It rejects material that can't be served or issued from.
 func decode(data map[string][]byte) (*material, error) {
 	ca, err := pki.ParseAuthority(data[keyCABundle], data[keyCAKey])
 	if err != nil {
@@ -63,7 +63,7 @@ func decode(data map[string][]byte) (*material, error) {
 	return m, nil
 }
 
-// checkChain makes sure that whoever trusts the bundle accepts the leaf, whatever the time is.
+// checkChain verifies that clients that trust the bundle accept the leaf, regardless of the time.
 func (m *material) checkChain() error {
 	for _, ca := range m.ca.Certs {
 		if m.leaf.Leaf.CheckSignatureFrom(ca) == nil {

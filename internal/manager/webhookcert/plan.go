@@ -21,7 +21,8 @@ const (
 	stepDropCAs   step = "DropCAs"
 )
 
-// plan decides what to do now and when to look again. It is called until it returns stepNone.
+// plan returns the next step, or stepNone and when to call it again. It is called until it returns
+// stepNone.
 func plan(now time.Time, m *material, names []string) (step, time.Time) {
 	if m == nil || !now.Before(m.ca.Certs[0].NotAfter) {
 		return stepCreate, now
@@ -38,9 +39,8 @@ func plan(now time.Time, m *material, names []string) (step, time.Time) {
 	return stepNone, wake(m)
 }
 
-// leafDue says whether the serving certificate must be replaced by one of the newest CA. While that
-// CA is too young to be trusted everywhere, only a certificate that serves nobody any more is
-// replaced.
+// leafDue reports whether the serving certificate must be replaced by one of the newest CA. While
+// that CA is too new to be trusted everywhere, only an invalid certificate is replaced.
 func leafDue(now time.Time, m *material, names []string) bool {
 	useless := !now.Before(m.leaf.Leaf.NotAfter) || !pki.Covers(m.leaf.Leaf, names)
 	if useless {
@@ -52,11 +52,11 @@ func leafDue(now time.Time, m *material, names []string) bool {
 	return !m.byNewestCA() || !now.Before(pki.RenewAt(m.leaf.Leaf))
 }
 
-// wake is the next time at which plan may return something else.
+// wake returns the next time at which plan may return another step.
 func wake(m *material) time.Time {
 	times := []time.Time{pki.RenewAt(m.ca.Certs[0])}
 	switch {
-	case !m.byNewestCA(): // the leaf is replaced as soon as that CA can do it, however long it has still to live
+	case !m.byNewestCA(): // the leaf is replaced as soon as that CA may issue, regardless of its remaining lifetime
 		times = append(times, usable(m), m.leaf.Leaf.NotAfter)
 	case len(m.ca.Certs) > 1:
 		times = append(times, pki.RenewAt(m.leaf.Leaf), droppable(m))
@@ -66,10 +66,10 @@ func wake(m *material) time.Time {
 	return slices.MinFunc(times, time.Time.Compare)
 }
 
-// droppable is when nobody can need an old CA any more, once the leaf is of the newest.
+// droppable returns when an old CA is no longer needed, once the leaf is of the newest.
 func droppable(m *material) time.Time { return pki.IssuedAt(m.leaf.Leaf).Add(overlap) }
 
-// usable is when the newest CA may start to issue: at once if it is the only one.
+// usable returns when the newest CA may start to issue: at once if it is the only one.
 func usable(m *material) time.Time {
 	if len(m.ca.Certs) == 1 {
 		return pki.IssuedAt(m.ca.Certs[0])

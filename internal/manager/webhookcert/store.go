@@ -18,14 +18,14 @@ import (
 const SecretName = "drover-webhook-tls"
 
 // store reads and advances the Secret. Replicas agree because every write is either a creation or
-// an update of the version that was read: whoever comes second reads again.
+// an update of the version that was read: the second writer reads again.
 type store struct {
 	client client.Client
 	key    client.ObjectKey
 }
 
-// settle brings the Secret to where plan wants it and returns its content with the time to look
-// again. spare is what this process serves now; it restores a Secret that somebody deleted.
+// settle advances the Secret until plan has no step left, and returns its content and the next time
+// to check. spare is what this process serves now; it restores a deleted Secret.
 func (s store) settle(ctx context.Context, now time.Time, names []string, spare *material) (*material, time.Time, error) {
 	var m *material
 	var next time.Time
@@ -65,8 +65,8 @@ func (s store) attempt(ctx context.Context, now time.Time, names []string, spare
 	}
 }
 
-// read returns the Secret, or an empty one to be created, and its content. Content that can't be
-// used counts as none.
+// read returns the Secret, or an empty one to be created, and its content. Unusable content counts
+// as none.
 func (s store) read(ctx context.Context, spare *material) (*corev1.Secret, *material, error) {
 	secret := &corev1.Secret{}
 	err := s.client.Get(ctx, s.key, secret)
@@ -78,7 +78,7 @@ func (s store) read(ctx context.Context, spare *material) (*corev1.Secret, *mate
 	}
 	m, err := decode(secret.Data)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Replacing webhook certificates that can't be used", "secret", s.key)
+		ctrl.LoggerFrom(ctx).Error(err, "Replacing unusable webhook certificates", "secret", s.key)
 		return secret, nil, nil
 	}
 	return secret, m, nil
@@ -99,8 +99,7 @@ func (s store) write(ctx context.Context, secret *corev1.Secret, m *material) er
 	return s.client.Update(ctx, secret)
 }
 
-// apply returns the material after one step. The material it is called on may be shared and is not
-// changed.
+// apply returns the material after one step. It does not change its input, which may be shared.
 func (m *material) apply(todo step, now time.Time, names []string) (*material, error) {
 	if todo == stepCreate {
 		return create(now, names)

@@ -13,16 +13,16 @@ import (
 	"github.com/drover-dev/drover/config"
 )
 
-// Where the targets live. Definitions are found by label, the two webhook configurations by name,
-// since the manager may read no others.
+// Paths of the targets. CRDs are found by label, the two webhook configurations by name, since the
+// manager may read no others.
 const (
 	definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	mutatingPath    = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 	validatingPath  = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 )
 
-// target is the part of a definition or a webhook configuration that concerns us. Definitions are
-// large; decoding only this much of them keeps the manager's memory small.
+// target is the relevant part of a CRD or a webhook configuration. CRDs are large; decoding only
+// this part saves memory.
 type target struct {
 	metav1.ObjectMeta `json:"metadata"`
 
@@ -45,8 +45,8 @@ type clientConfig struct {
 	CABundle []byte `json:"caBundle"`
 }
 
-// patch returns the smallest change that gives t the bundle, or nil if it has it. Positions in the
-// list are guarded by the name found there, so that a patch never lands on another webhook.
+// patch returns the smallest change that sets the bundle, or nil if it is set. It checks the name
+// at each list position, so that a patch never affects another webhook.
 func (t *target) patch(bundle []byte) ([]byte, error) {
 	if t.Webhooks == nil {
 		return t.conversionPatch(bundle)
@@ -86,7 +86,7 @@ func (i *injector) definitions(ctx context.Context) ([]target, error) {
 	}{}
 	request := i.rest.Get().AbsPath(definitionsPath).Param("labelSelector", config.LabelInjectCA+"=true")
 	if err := send(ctx, request, &list); err != nil {
-		return nil, fmt.Errorf("listing definitions: %w", err)
+		return nil, fmt.Errorf("listing CRDs: %w", err)
 	}
 	return list.Items, nil
 }
@@ -99,7 +99,7 @@ func (i *injector) get(ctx context.Context, path string) (*target, error) {
 	return t, nil
 }
 
-// write sends the patch and returns the target as it is afterwards.
+// write sends the patch and returns the resulting target.
 func (i *injector) write(ctx context.Context, path string, patch []byte) (*target, error) {
 	t := &target{}
 	request := i.rest.Patch(types.JSONPatchType).AbsPath(path).Param("fieldManager", fieldManager).Body(patch)
@@ -109,7 +109,7 @@ func (i *injector) write(ctx context.Context, path string, patch []byte) (*targe
 	return t, nil
 }
 
-// send decodes the answer by itself, as the client would insist on whole objects.
+// send decodes the response itself, as the client would require whole objects.
 func send(ctx context.Context, request *rest.Request, into any) error {
 	data, err := request.DoRaw(ctx)
 	if err != nil {
