@@ -72,7 +72,7 @@ func newRun(args []string, out io.Writer) (*run, error) {
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	flags.StringVar(&seed, "seed", "", "order of the tests (default: one that follows from each test binary)")
 	flags.StringVar(&patterns, "package", "", "packages to test (default: all)")
-	flags.IntVar(&r.atOnce, "p", min(2*runtime.NumCPU(), 8), "how many packages to test at once")
+	flags.IntVar(&r.atOnce, "p", runtime.NumCPU(), "how many packages to test at once")
 	flags.StringVar(&r.beside, "beside", "", "command to run beside the tests, with low priority")
 	if err := flags.Parse(args); err != nil {
 		return nil, err

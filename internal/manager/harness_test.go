@@ -28,9 +28,6 @@ import (
 // asDrover makes this test binary behave as the whole of drover.
 const asDrover = "DROVER_TEST_AS_DROVER"
 
-// patience is for things that take well under a second on a free machine.
-const patience = time.Minute
-
 func TestMain(m *testing.M) {
 	if os.Getenv(asDrover) != "" {
 		os.Exit(cli.Main())
@@ -117,14 +114,14 @@ func newClient(t testing.TB, cfg *rest.Config) client.Client {
 // eventually retries until f succeeds.
 func eventually(t testing.TB, f func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(kubetest.Patience)
 	for {
 		err := f()
 		if err == nil {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("after %s: %v", patience, err)
+			t.Fatalf("after %s: %v", kubetest.Patience, err)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

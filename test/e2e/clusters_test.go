@@ -286,6 +286,27 @@ func watching(ctx context.Context, c kubernetes.Interface) (asked, failed *atomi
 	return asked, failed
 }
 
+// awaitKubeProxy waits until kube-proxy runs everywhere in the version of the cluster: Cluster API
+// replaces its Pods after the control plane, and doesn't wait for them.
+func awaitKubeProxy(t *testing.T, c kubernetes.Interface) {
+	t.Helper()
+	var last string
+	for range 300 {
+		d, err := c.AppsV1().DaemonSets("kube-system").Get(t.Context(), "kube-proxy", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		image, s := d.Spec.Template.Spec.Containers[0].Image, d.Status
+		if strings.HasSuffix(image, ":"+newKubernetes) && s.ObservedGeneration == d.Generation &&
+			s.UpdatedNumberScheduled == s.DesiredNumberScheduled && s.NumberAvailable == s.DesiredNumberScheduled {
+			return
+		}
+		last = fmt.Sprintf("%s: %+v", image, s)
+		time.Sleep(time.Second)
+	}
+	t.Fatalf("kube-proxy was not replaced: %s", last)
+}
+
 // containers are how often each on a node of a cluster was restarted, by its identity. Pods of nodes that are gone stay for a while.
 func containers(t *testing.T, c kubernetes.Interface) map[string]int32 {
 	t.Helper()
@@ -299,7 +320,7 @@ func containers(t *testing.T, c kubernetes.Interface) map[string]int32 {
 	}
 	out := map[string]int32{}
 	for _, p := range pods.Items {
-		if !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return n.Name == p.Spec.NodeName }) {
+		if p.DeletionTimestamp != nil || !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return n.Name == p.Spec.NodeName }) {
 			continue
 		}
 		for _, s := range p.Status.ContainerStatuses {
@@ -311,6 +332,7 @@ func containers(t *testing.T, c kubernetes.Interface) map[string]int32 {
 
 func testManagementUpgrade(t *testing.T, s *story) {
 	one, _ := s.client(filepath.Join(s.dir, "one", "one-eks-a-cluster.kubeconfig"))
+	awaitKubeProxy(t, one)
 	before := containers(t, one)
 	ctx, stop := context.WithCancel(t.Context())
 	asked, failed := watching(ctx, one)

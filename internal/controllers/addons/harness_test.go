@@ -28,9 +28,6 @@ import (
 	"github.com/drover-dev/drover/internal/test/managertest"
 )
 
-// patience is for a loaded machine.
-const patience = 3 * time.Minute
-
 func TestMain(m *testing.M) {
 	managertest.Main(m, func() {
 		for _, s := range workloads.servers {
@@ -172,12 +169,12 @@ func (w *world) until(what string, is func() bool) {
 	w.Helper()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
-	late := time.After(patience)
+	late := time.After(kubetest.Patience)
 	for !is() {
 		select {
 		case <-ticker.C:
 		case <-late:
-			w.Fatalf("not seen in %s: %s%s", patience, what, w.describe())
+			w.Fatalf("not seen in %s: %s%s", kubetest.Patience, what, w.describe())
 		}
 	}
 }

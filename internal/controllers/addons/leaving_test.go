@@ -21,6 +21,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/addons/holdback"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 	"github.com/drover-dev/drover/internal/test/clustertest"
+	"github.com/drover-dev/drover/internal/test/kubetest"
 	"github.com/drover-dev/drover/internal/test/workloadtest"
 )
 
@@ -135,7 +136,7 @@ func (l *leaving) awaitEnd() map[string]int {
 		select {
 		case g := <-l.ended:
 			out[g.kind] = g.version
-		case <-time.After(patience):
+		case <-time.After(kubetest.Patience):
 			l.Fatalf("not all is gone, only %v", out)
 		}
 	}

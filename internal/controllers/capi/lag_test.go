@@ -16,13 +16,13 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
 const (
 	// lag is how much later than the API server the manager learns of a change.
 	lag = 5 * time.Second
-	// lagPatience is how long all of them may take on a busy machine.
-	lagPatience = 10 * time.Minute
 	// laggingClusters is how many clusters are created meanwhile.
 	laggingClusters = 50
 	infraGroup      = "infrastructure.cluster.x-k8s.io"
@@ -153,7 +153,7 @@ func TestLaggingWatchesCreateOneFirstMachine(t *testing.T) {
 		f.cluster(t, fmt.Sprintf("lagging-%d", i))
 	}
 	// A control plane that counts its Machine has been reconciled with all it has created.
-	within(t, lagPatience, func() error {
+	within(t, 2*kubetest.Patience, func() error {
 		all := &controlplanev1.KubeadmControlPlaneList{}
 		must(t, f.live.List(t.Context(), all, client.InNamespace(f.namespace)))
 		counted := 0

@@ -28,8 +28,6 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-const patience = time.Minute
-
 // fixture is a manager with our caches and no reconcilers, so that objects stay as the test makes them.
 type fixture struct {
 	server    *kubetest.Server
@@ -60,6 +58,7 @@ func setupBehind(t *testing.T, between func(http.RoundTripper) http.RoundTripper
 	m := ManagerOptions(o)
 	m.Scheme = scheme
 	m.Metrics = metricsserver.Options{BindAddress: "0"}
+	m.GracefulShutdownTimeout = ptr.To(kubetest.Patience)
 	m.Controller.SkipNameValidation = ptr.To(true)
 	cfg := rest.CopyConfig(f.server.Config)
 	if between != nil {
@@ -178,7 +177,7 @@ func TestCachedCRDsAreTrimmed(t *testing.T) {
 
 func eventually(t *testing.T, f func() error) {
 	t.Helper()
-	within(t, patience, f)
+	within(t, kubetest.Patience, f)
 }
 
 func within(t *testing.T, patience time.Duration, f func() error) {

@@ -32,9 +32,6 @@ import (
 	"github.com/drover-dev/drover/internal/test/metaltest"
 )
 
-// patience is for changes that replace one machine after the other, on a loaded machine.
-const patience = 3 * time.Minute
-
 func TestMain(m *testing.M) {
 	beDrover()
 	managertest.Main(m, func() {})
@@ -176,8 +173,8 @@ func (w *world) until(what string, is func() error) {
 			w.Logf("%s after %s", what, time.Since(began).Round(10*time.Millisecond))
 			return
 		}
-		if time.Since(began) > patience {
-			w.Fatalf("%s: not after %s: %v", what, patience, err)
+		if time.Since(began) > kubetest.Patience {
+			w.Fatalf("%s: not after %s: %v", what, kubetest.Patience, err)
 		}
 		select {
 		case <-tick.C:

@@ -26,6 +26,10 @@ import (
 	"github.com/drover-dev/drover/internal/kube"
 )
 
+// Patience is how long tests wait for what takes seconds on a free machine. It only tells a test that
+// hangs from one that is slow, so it is long.
+const Patience = 5 * time.Minute
+
 // startTimeout covers a loaded machine; a free one needs three seconds.
 const startTimeout = 3 * time.Minute
 
