@@ -2,9 +2,6 @@ package capi
 
 import (
 	"fmt"
-	"io"
-	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/drover-dev/drover/internal/test/kubetest"
+	"github.com/drover-dev/drover/internal/test/lagtest"
 )
 
 const (
@@ -27,71 +25,6 @@ const (
 	laggingClusters = 50
 	infraGroup      = "infrastructure.cluster.x-k8s.io"
 )
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// laggingWatches delays what watches tell of Machines by lag, in order and without slowing it down.
-// Events of other kinds come at once, so that a control plane is reconciled before its Machine is in
-// the cache. If all kinds lagged alike, none would be missing.
-func laggingWatches(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		resp, err := next.RoundTrip(r)
-		if err == nil && r.URL.Query().Has("watch") && strings.HasSuffix(r.URL.Path, "/machines") {
-			resp.Body = newLaggingBody(resp.Body)
-		}
-		return resp, err
-	})
-}
-
-// laggingBody hands out what it reads when lag has passed.
-type laggingBody struct {
-	io.Closer
-
-	chunks chan chunk
-	done   chan struct{}
-	rest   []byte
-	err    error
-}
-
-type chunk struct {
-	due  time.Time
-	data []byte
-	err  error
-}
-
-func newLaggingBody(below io.ReadCloser) *laggingBody {
-	b := &laggingBody{Closer: below, chunks: make(chan chunk, 1<<16), done: make(chan struct{})}
-	go func() {
-		defer close(b.done)
-		for {
-			data := make([]byte, 32<<10)
-			n, err := below.Read(data)
-			b.chunks <- chunk{time.Now().Add(lag), data[:n], err}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	return b
-}
-
-func (b *laggingBody) Read(p []byte) (int, error) {
-	for len(b.rest) == 0 {
-		if b.err != nil {
-			return 0, b.err
-		}
-		c := <-b.chunks
-		if c.err == nil {
-			time.Sleep(time.Until(c.due))
-		}
-		b.rest, b.err = c.data, c.err
-	}
-	n := copy(p, b.rest)
-	b.rest = b.rest[n:]
-	return n, nil
-}
 
 // startControllers adds reconcilers of the table by name.
 func (f *fixture) startControllers(t *testing.T, names ...string) {
@@ -146,7 +79,10 @@ func (f *fixture) cluster(t *testing.T, name string) {
 
 func TestLaggingWatchesCreateOneFirstMachine(t *testing.T) {
 	must(t, EnableFeatures())
-	f := setupBehind(t, laggingWatches)
+	// Only Machines lag, so that a control plane is reconciled before its Machine is in the cache.
+	watches := &lagtest.Watches{Resources: []string{"machines"}}
+	watches.Set(lag)
+	f := setupBehind(t, watches.Wrap)
 	setAPIVersionGetters(f.wiring.client)
 	f.startControllers(t, "Cluster", "Machine", "KubeadmConfig", "KubeadmControlPlane")
 	for i := range laggingClusters {
