@@ -143,7 +143,7 @@ func TestARegistryThatStallsHoldsUpItsOwnPackageOnly(t *testing.T) {
 	w.until("the registry is asked", func() bool { return w.registry.Count("/charts/slow/") > 1 })
 	w.awaitInstalled(w.install(0, "other", "other"), "0.1.0")
 	w.must(w.Get(t.Context(), client.ObjectKeyFromObject(slow), slow))
-	if slow.Status.State != packagesv1.StateInstalling || slow.Status.Detail != "getting the chart of version 0.1.0" {
+	if slow.Status.State != packagesv1.StateInstalling || slow.Status.Detail != "Downloading the chart of version 0.1.0" {
 		t.Errorf("it is said: %s, %q", slow.Status.State, slow.Status.Detail)
 	}
 	w.registry.Resume()
@@ -214,7 +214,7 @@ func TestAClusterThatSwallowsEverythingHoldsUpNobodyElse(t *testing.T) {
 	for _, p := range dead {
 		w.gone(p)
 	}
-	w.until("that is recorded", func() bool { return w.events("PackageAbandoned", "did not answer") == lost })
+	w.until("that is recorded", func() bool { return w.events("PackageAbandoned", "was unreachable") == lost })
 	w.must(w.Patch(t.Context(), &packagesv1.PackageBundleController{ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: w.clusters[1]}},
 		client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, packagesv1.AbandonAnnotation))))
 }

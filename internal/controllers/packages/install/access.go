@@ -15,7 +15,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/packages/mirror"
 )
 
-// access points the release to the Secret that opens the mirror, where there is one for it: the cluster's own, or the one for all.
+// access sets the Secret with the credentials of the mirror: the one of the cluster, or the shared one.
 func (c *Controller) access(ctx context.Context, s *scope, wanted *addonsv1.HelmReleaseProxySpec) error {
 	own, behind := c.Places.Host(s.registry())
 	for _, namespace := range []string{packagesv1.NamespacePrefix + s.target.Cluster, packagesv1.Namespace} {
@@ -28,11 +28,11 @@ func (c *Controller) access(ctx context.Context, s *scope, wanted *addonsv1.Helm
 			return fmt.Errorf("reading Secret %q: %w", key, err)
 		}
 		if mirror.Serves(data, own) {
-			point(wanted, key, data)
+			useSecret(wanted, key, data)
 			return nil
 		}
 		if mirror.Serves(data, behind) {
-			point(wanted, key, data)
+			useSecret(wanted, key, data)
 			trustOnly(wanted)
 			return nil
 		}
@@ -40,8 +40,8 @@ func (c *Controller) access(ctx context.Context, s *scope, wanted *addonsv1.Helm
 	return nil
 }
 
-// point uses what is in the Secret.
-func point(wanted *addonsv1.HelmReleaseProxySpec, key client.ObjectKey, data map[string][]byte) {
+// useSecret sets the credentials and the TLS settings in a Secret.
+func useSecret(wanted *addonsv1.HelmReleaseProxySpec, key client.ObjectKey, data map[string][]byte) {
 	ref := corev1.SecretReference{Namespace: key.Namespace, Name: key.Name}
 	for _, name := range []string{addonsv1.DefaultCredentialsKey, corev1.DockerConfigJsonKey} {
 		if len(data[name]) > 0 {
@@ -58,7 +58,8 @@ func point(wanted *addonsv1.HelmReleaseProxySpec, key client.ObjectKey, data map
 	}
 }
 
-// trustOnly is for a mirror that is asked before the registry, which goes by the same settings: its certificate is checked all the same.
+// trustOnly keeps the verification of certificates, because the settings of a mirror also apply to the
+// registry behind it.
 func trustOnly(wanted *addonsv1.HelmReleaseProxySpec) {
 	if wanted.TLSConfig == nil {
 		return
@@ -69,7 +70,7 @@ func trustOnly(wanted *addonsv1.HelmReleaseProxySpec) {
 	}
 }
 
-// ofMirror are the Packages whose charts are opened with a Secret.
+// ofMirror returns the Packages whose charts are pulled with a Secret.
 func (c *Controller) ofMirror(ctx context.Context, o client.Object) []reconcile.Request {
 	if o.GetName() != mirror.Credentials {
 		return nil

@@ -12,14 +12,14 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/packages/mirror"
 )
 
-// at is a package whose chart is in a registry.
+// at returns a package whose chart is in a registry.
 func at(registry, name string) packagesv1.BundlePackage {
 	p := pack(name, "0.1.0")
 	p.Source.Registry = registry
 	return p
 }
 
-func TestASecretForAMirrorIsUsedForItsEndpointOnly(t *testing.T) {
+func TestMirrorCredentialsAreUsedForTheirEndpointOnly(t *testing.T) {
 	w := newWorld(t)
 	w.bundle(1, at("mirror.example.com", "mirrored"), at("far.example.com", "far"), at("other.example.com", "other"), at("", "own"))
 	w.controller(w.bundleName(1))
@@ -45,18 +45,18 @@ func TestASecretForAMirrorIsUsedForItsEndpointOnly(t *testing.T) {
 			packs[name] = w.install(name, packagesv1.PackageSpec{PackageName: name, TargetNamespace: "x"})
 		}
 		var got access
-		w.eventually(name+" is opened as it should be", func() bool {
+		w.eventually(name+" has the right credentials", func() bool {
 			r := w.release(packs[name], digest(name+"0.1.0"))
 			got = access{r.Spec.Credentials, r.Spec.TLSConfig}
 			return cmp.Equal(want, got)
 		}, func() string { return cmp.Diff(want, got) })
 	}
 	check("mirrored", all)
-	check("far", access{credentials, &addonsv1.TLSConfig{CASecretRef: &ref}}) // the mirror is asked first
+	check("far", access{credentials, &addonsv1.TLSConfig{CASecretRef: &ref}}) // the mirror is tried first
 	check("other", access{})
 	check("own", access{})
 
-	t.Log("the mirror moves")
+	t.Log("the endpoint of the mirror changes")
 	secret.Data[mirror.EndpointKey] = []byte("other.example.com")
 	must(t, w.Update(t.Context(), secret))
 	check("other", all)

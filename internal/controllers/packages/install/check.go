@@ -8,13 +8,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
-// verdicts remembers which bundles are good, by what can't change: a version of an object.
+// verdicts caches the verification of bundles by edition, which never changes.
 type verdicts struct {
 	mu    sync.Mutex
 	known map[edition]error
@@ -25,11 +25,11 @@ type edition struct {
 	version string
 }
 
-// keepVerdicts is more than there are bundles that clusters use at a time.
+// keepVerdicts is larger than the number of bundles in use.
 const keepVerdicts = 256
 
-// of is why a bundle can't be used, nil if it can.
-func (v *verdicts) of(b *packagesv1.PackageBundle, judge func() error) error {
+// of returns the reason why a bundle can't be used, nil if it can.
+func (v *verdicts) of(b *packagesv1.PackageBundle, verify func() error) error {
 	key := edition{b.UID, b.ResourceVersion}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -39,14 +39,14 @@ func (v *verdicts) of(b *packagesv1.PackageBundle, judge func() error) error {
 	if v.known == nil || len(v.known) >= keepVerdicts {
 		v.known = map[edition]error{}
 	}
-	err := judge()
+	err := verify()
 	v.known[key] = err
 	return err
 }
 
-// checkBundle looks at the signature again: admission may have been off, or a key be trusted no longer.
-func (c *Controller) checkBundle(_ context.Context, s *scope) (bool, error) {
-	err := c.verdicts.of(s.bundle, func() error {
+// checkBundle verifies the bundle again: admission may have been disabled, or a key revoked.
+func (c *Controller) checkBundle(_ context.Context, s *scope) error {
+	s.verifyErr = c.verdicts.of(s.bundle, func() error {
 		if _, err := bundle.ParseName(s.bundle.Name); err != nil {
 			return err
 		}
@@ -55,13 +55,13 @@ func (c *Controller) checkBundle(_ context.Context, s *scope) (bool, error) {
 		}
 		return bundle.Verify(s.bundle, c.Keys)
 	})
-	if err != nil {
-		s.unsourced = &problem{packagesv1.BundleRefusedReason, fmt.Sprintf("PackageBundle %q: %v", s.bundle.Name, err)}
+	if s.verifyErr != nil {
+		return reconcile.Stop
 	}
-	return err == nil, nil
+	return nil
 }
 
-// configs remembers what schemas say of configs. It holds digests and nothing of what they say.
+// configs caches the validation of configs by digest. It stores no values.
 type configs struct {
 	once  sync.Once
 	known *lru.Cache // [sha256.Size]byte → finding
@@ -69,10 +69,10 @@ type configs struct {
 
 type finding struct{ err error }
 
-// keepConfigs is more than there are packages with a config of their own on a large fleet.
+// keepConfigs is larger than the number of distinct configs on a large fleet.
 const keepConfigs = 4096
 
-// validate is ValidateConfig, once for each schema and config: a schema is compiled for that.
+// validate calls ValidateConfig once per schema and config, because it compiles the schema.
 func (c *configs) validate(v *packagesv1.SourceVersion, config string) error {
 	c.once.Do(func() { c.known = lru.New(keepConfigs) })
 	key := sha256.Sum256(fmt.Appendf(nil, "%d %s %s", len(v.Schema), v.Schema, config))
@@ -85,34 +85,16 @@ func (c *configs) validate(v *packagesv1.SourceVersion, config string) error {
 	return err
 }
 
-// checkConfig holds config against the schema of the version, which may be another one than when it was admitted.
-func (c *Controller) checkConfig(_ context.Context, s *scope) (bool, error) {
-	check := func() error { return c.configs.validate(s.found.Version, s.pack.Spec.Config) }
+// checkConfig validates the config against the schema of the version, which may have changed since
+// admission.
+func (c *Controller) checkConfig(_ context.Context, s *scope) error {
 	if s.internal() {
-		check = func() error {
-			_, err := bundle.ParseConfig(s.pack.Spec.Config)
-			return err
-		}
+		_, s.configErr = bundle.ParseConfig(s.pack.Spec.Config)
+	} else {
+		s.configErr = c.configs.validate(s.found.Version, s.pack.Spec.Config)
 	}
-	if err := check(); err != nil {
-		s.unsourced = &problem{packagesv1.ConfigInvalidReason, bound(err.Error())}
-		return false, nil
+	if s.configErr != nil {
+		return reconcile.Stop
 	}
-	return true, nil
-}
-
-// maxMessage bounds what is told in a condition.
-const maxMessage = 1000
-
-func bound(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	return message[:maxMessage] + "…"
-}
-
-// noSuch says that an object is not there.
-func noSuch(ctx context.Context, reader client.Reader, key client.ObjectKey, into client.Object) (bool, error) {
-	err := reader.Get(ctx, key, into)
-	return err != nil, client.IgnoreNotFound(err)
+	return nil
 }

@@ -2,7 +2,6 @@ package install
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,46 +12,40 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/target"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
-// depend sees to the packages that this one needs: those that nobody has made are made for it. What is installed and stays as it is does not
+// ensureDependencies creates missing dependencies. An installed release that doesn't change doesn't
 // wait for them.
-func (c *Controller) depend(ctx context.Context, s *scope) (bool, error) {
-	if _, err := bundle.Dependencies(s.bundle, s.found); err != nil {
-		s.undependable = &problem{packagesv1.DependenciesInvalidReason, invalid(s, err)}
-		return false, nil
+func (c *Controller) ensureDependencies(ctx context.Context, s *scope) error {
+	if _, s.graphErr = bundle.Dependencies(s.bundle, s.found); s.graphErr != nil {
+		return reconcile.Stop
 	}
 	needed := s.found.Version.Dependencies
-	c.memory.needs(s.key(), s.target.Cluster, needed)
+	c.memory.needs(s.Key(), s.target.Cluster, needed)
 	siblings, err := c.siblings(ctx, s)
 	if err != nil {
-		return false, err
+		return err
 	}
 	for _, name := range needed {
-		if err := c.dependOn(ctx, s, name, siblings); err != nil {
-			return false, err
+		if err := c.ensureDependency(ctx, s, name, siblings); err != nil {
+			return err
 		}
 	}
-	if err := c.letGo(ctx, s, needed, siblings); err != nil {
-		return false, err
+	if err := c.releaseUnneeded(ctx, s, needed, siblings); err != nil {
+		return err
 	}
 	slices.Sort(s.missing)
-	s.looked = true
-	return s.undependable == nil, nil
-}
-
-// invalid is in the words that people know, and says what is wrong.
-func invalid(s *scope, err error) string {
-	text := fmt.Sprintf("invalid package bundle. (%s@%s bundle: %s)", s.found.Package.Name, s.found.Version.Name, s.bundle.Name)
-	if circle := new(*bundle.CycleError); errors.As(err, circle) {
-		return bound(text + ": " + err.Error())
+	s.dependenciesKnown = true
+	if s.dependencyErr != nil {
+		return reconcile.Stop
 	}
-	return text
+	return nil
 }
 
-// siblings are the other packages of the same cluster in the same namespace.
+// siblings returns the other packages of the cluster in the same namespace.
 func (c *Controller) siblings(ctx context.Context, s *scope) ([]*packagesv1.Package, error) {
 	list := &packagesv1.PackageList{}
 	err := c.Client.List(ctx, list, client.InNamespace(s.pack.Namespace), client.MatchingFields{packagesByCluster: s.target.Cluster}, client.UnsafeDisableDeepCopy)
@@ -72,9 +65,9 @@ func (c *Controller) siblings(ctx context.Context, s *scope) ([]*packagesv1.Pack
 	return out, nil
 }
 
-// dependOn looks for one dependency, notes whether it is missing, and makes it if nobody has.
-func (c *Controller) dependOn(ctx context.Context, s *scope, name string, siblings []*packagesv1.Package) error {
-	var there *packagesv1.Package
+// ensureDependency finds a dependency, records whether it is missing, and creates it if necessary.
+func (c *Controller) ensureDependency(ctx context.Context, s *scope, name string, siblings []*packagesv1.Package) error {
+	var existing *packagesv1.Package
 	for _, other := range siblings {
 		if !strings.EqualFold(other.Spec.PackageName, name) {
 			continue
@@ -82,26 +75,26 @@ func (c *Controller) dependOn(ctx context.Context, s *scope, name string, siblin
 		if upToDate(other, s.bundle) {
 			return c.join(ctx, s, other)
 		}
-		if there == nil || there.Name > other.Name {
-			there = other
+		if existing == nil || existing.Name > other.Name {
+			existing = other
 		}
 	}
 	s.missing = append(s.missing, name)
-	if there == nil {
-		return c.make(ctx, s, name)
+	if existing == nil {
+		return c.createDependency(ctx, s, name)
 	}
-	return c.join(ctx, s, there)
+	return c.join(ctx, s, existing)
 }
 
-// upToDate says that a package is installed as the bundle has it.
+// upToDate reports whether the version in the bundle is installed.
 func upToDate(p *packagesv1.Package, b *packagesv1.PackageBundle) bool {
 	found, err := bundle.Find(b, p.Spec.PackageName, p.Spec.PackageVersion)
 	return err == nil && p.DeletionTimestamp.IsZero() && p.Status.State == packagesv1.StateInstalled &&
 		p.Status.ObservedGeneration == p.Generation && p.Status.Source == sourceOf(found)
 }
 
-// make makes a package for this one. It has the config of this one if its schema accepts that.
-func (c *Controller) make(ctx context.Context, s *scope, name string) error {
+// createDependency creates a dependency, with the config of this Package if its schema accepts it.
+func (c *Controller) createDependency(ctx context.Context, s *scope, name string) error {
 	made := &packagesv1.Package{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.pack.Namespace, Name: target.Name(s.pack.Namespace, s.target.Cluster, strings.ToLower(name)),
@@ -115,26 +108,26 @@ func (c *Controller) make(ctx context.Context, s *scope, name string) error {
 	err := c.Client.Create(ctx, made)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return c.taken(ctx, s, name, made)
+		return c.checkExisting(ctx, s, name, made)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		s.undependable = &problem{packagesv1.DependenciesInvalidReason, bound(fmt.Sprintf("Package %q can't be made: %v", made.Name, err))}
+		s.dependencyErr = &dependencyError{made.Name, err}
 		return nil
 	case err != nil:
-		return fmt.Errorf("making Package %q, which %q depends on: %w", made.Name, s.pack.Name, err)
+		return fmt.Errorf("creating Package %q: %w", made.Name, err)
 	}
-	c.Events.Eventf(s.pack, corev1.EventTypeNormal, dependencyMadeReason, "Made Package %q, which this one depends on", made.Name)
+	c.Events.Eventf(s.pack, corev1.EventTypeNormal, dependencyMadeReason, "Created Package %q as a dependency", made.Name)
 	return nil
 }
 
-// taken looks at what has the name already: most likely a package that the cache does not know about yet, which will be an event.
-func (c *Controller) taken(ctx context.Context, s *scope, name string, made *packagesv1.Package) error {
-	there := &packagesv1.Package{}
-	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(made), there); err != nil {
+// checkExisting checks the Package that has the name of a dependency: usually one that the cache
+// doesn't contain yet.
+func (c *Controller) checkExisting(ctx context.Context, s *scope, name string, made *packagesv1.Package) error {
+	existing := &packagesv1.Package{}
+	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(made), existing); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if !strings.EqualFold(there.Spec.PackageName, name) {
-		s.undependable = &problem{packagesv1.DependenciesInvalidReason, fmt.Sprintf(
-			"a Package of %s is needed, but Package %q is one of %s", name, there.Name, there.Spec.PackageName)}
+	if !strings.EqualFold(existing.Spec.PackageName, name) {
+		s.dependencyErr = &dependencyError{existing.Name, fmt.Errorf("it exists and installs %s instead of %s", existing.Spec.PackageName, name)}
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 )
 
-// named is a Package in the cluster's own namespace.
+// named returns a Package in the namespace of the cluster.
 func (w *world) named(name string) *packagesv1.Package {
 	return &packagesv1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 }
@@ -31,7 +31,7 @@ func (w *world) finish(p *packagesv1.Package, digest string) *packagesv1.Package
 	})
 }
 
-func TestDependenciesComeFirstAndGoWithTheLastOfTheirUsers(t *testing.T) {
+func TestDependenciesAreInstalledFirstAndDeletedWithTheirLastDependent(t *testing.T) {
 	w := newWorld(t)
 	w.bundle(1, pack("app", "1.0.0", "lib", "base"), pack("lib", "1.0.0", "base"), pack("base", "1.0.0"), pack("tool", "1.0.0", "LIB"))
 	w.bundle(2, pack("app", "2.0.0", "lib", "base"), pack("lib", "2.0.0", "base"), pack("base", "2.0.0"), pack("tool", "1.0.0", "lib"))
@@ -39,24 +39,24 @@ func TestDependenciesComeFirstAndGoWithTheLastOfTheirUsers(t *testing.T) {
 	base := w.install("mine", packagesv1.PackageSpec{PackageName: "base", TargetNamespace: "x"})
 	w.release(base, digest("base1.0.0"))
 	app := w.install("app", packagesv1.PackageSpec{PackageName: "app", TargetNamespace: "y", Config: "a: b"})
-	now := w.until(app, "it waits", func(p *packagesv1.Package) bool { return p.Status.Detail == "Waiting for dependencies: base, lib" })
+	now := w.until(app, "it waits for dependencies", func(p *packagesv1.Package) bool { return p.Status.Detail == "Waiting for dependencies: base, lib" })
 	if now.Status.State != packagesv1.StateInstallingDependencies || reason(now, packagesv1.DependenciesReady) != "False Pending" {
 		t.Errorf("status: %+v", now.Status)
 	}
-	lib := w.until(w.named("lib"), "it is made", func(p *packagesv1.Package) bool { return p.Status.State == packagesv1.StateInstallingDependencies })
+	lib := w.until(w.named("lib"), "it is created", func(p *packagesv1.Package) bool { return p.Status.State == packagesv1.StateInstallingDependencies })
 	want := packagesv1.PackageSpec{PackageName: "lib", TargetNamespace: "y", Config: "a: b"}
 	if diff := cmp.Diff(want, lib.Spec); diff != "" || lib.Annotations[packagesv1.DependentsAnnotation] != "app" {
-		t.Errorf("made for %q (-want +got):\n%s", lib.Annotations[packagesv1.DependentsAnnotation], diff)
+		t.Errorf("created for %q (-want +got):\n%s", lib.Annotations[packagesv1.DependentsAnnotation], diff)
 	}
 	w.finish(base, digest("base1.0.0"))
-	w.until(app, "base is there", func(p *packagesv1.Package) bool { return p.Status.Detail == "Waiting for dependencies: lib" })
+	w.until(app, "base is installed", func(p *packagesv1.Package) bool { return p.Status.Detail == "Waiting for dependencies: lib" })
 	w.finish(lib, digest("lib1.0.0"))
 	w.finish(app, digest("app1.0.0"))
 
-	t.Log("a second user, and an upgrade in the right order")
+	t.Log("a second dependent, and an upgrade in the right order")
 	tool := w.install("tool", packagesv1.PackageSpec{PackageName: "tool", TargetNamespace: "x"})
 	w.finish(tool, digest("tool1.0.0"))
-	w.until(lib, "it has two users", func(p *packagesv1.Package) bool { return p.Annotations[packagesv1.DependentsAnnotation] == "app,tool" })
+	w.until(lib, "it has two dependents", func(p *packagesv1.Package) bool { return p.Annotations[packagesv1.DependentsAnnotation] == "app,tool" })
 	w.activate(w.bundleName(2))
 	w.release(base, digest("base2.0.0"))
 	for _, waiting := range []*packagesv1.Package{lib, app} {
@@ -71,13 +71,13 @@ func TestDependenciesComeFirstAndGoWithTheLastOfTheirUsers(t *testing.T) {
 	w.finish(lib, digest("lib2.0.0"))
 	w.finish(app, digest("app2.0.0"))
 
-	t.Log("users go one after the other")
+	t.Log("dependents are deleted one after the other")
 	must(t, w.Delete(t.Context(), app))
 	w.uninstalled(app)
 	w.gone(app)
-	now = w.until(lib, "one user is left", func(p *packagesv1.Package) bool { return p.Annotations[packagesv1.DependentsAnnotation] == "tool" })
+	now = w.until(lib, "one dependent is left", func(p *packagesv1.Package) bool { return p.Annotations[packagesv1.DependentsAnnotation] == "tool" })
 	if !now.DeletionTimestamp.IsZero() {
-		t.Error("it goes before its last user")
+		t.Error("it is deleted before its last dependent")
 	}
 	must(t, w.Delete(t.Context(), tool))
 	w.uninstalled(tool)
@@ -86,11 +86,11 @@ func TestDependenciesComeFirstAndGoWithTheLastOfTheirUsers(t *testing.T) {
 	w.gone(lib)
 	must(t, w.Get(t.Context(), client.ObjectKeyFromObject(base), base))
 	if !base.DeletionTimestamp.IsZero() {
-		t.Error("what a user made goes with those who needed it")
+		t.Error("a Package of the user is deleted with its dependents")
 	}
 }
 
-func TestADependencyThatIsNotNeededAnyMoreGoes(t *testing.T) {
+func TestUnneededDependencyIsDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.bundle(1, pack("app", "1.0.0", "lib"), pack("lib", "1.0.0"))
 	w.bundle(2, pack("app", "2.0.0"), pack("lib", "1.0.0"))
@@ -98,12 +98,12 @@ func TestADependencyThatIsNotNeededAnyMoreGoes(t *testing.T) {
 	app := w.install("app", packagesv1.PackageSpec{PackageName: "app", TargetNamespace: "x"})
 	w.finish(w.named("lib"), digest("lib1.0.0"))
 	w.finish(app, digest("app1.0.0"))
-	t.Log("somebody deletes it, and it comes back")
+	t.Log("it is created again after it was deleted")
 	must(t, w.Delete(t.Context(), w.named("lib")))
 	w.uninstalled(w.named("lib"))
-	w.until(w.named("lib"), "it is back", func(p *packagesv1.Package) bool { return p.DeletionTimestamp.IsZero() })
+	w.until(w.named("lib"), "it is created again", func(p *packagesv1.Package) bool { return p.DeletionTimestamp.IsZero() })
 	w.finish(w.named("lib"), digest("lib1.0.0"))
-	if now := w.until(app, "nothing is missing", func(p *packagesv1.Package) bool { return reason(p, packagesv1.Ready) == "True Installed" }); now.Status.State != packagesv1.StateInstalled {
+	if now := w.until(app, "no dependency is missing", func(p *packagesv1.Package) bool { return reason(p, packagesv1.Ready) == "True Installed" }); now.Status.State != packagesv1.StateInstalled {
 		t.Errorf("status: %+v", now.Status)
 	}
 	w.activate(w.bundleName(2))
@@ -112,56 +112,56 @@ func TestADependencyThatIsNotNeededAnyMoreGoes(t *testing.T) {
 	w.gone(w.named("lib"))
 }
 
-func TestAPackageStaysUntilItsReleaseIsGone(t *testing.T) {
+func TestPackageIsKeptUntilItsReleaseIsUninstalled(t *testing.T) {
 	w := newWorld(t)
 	w.bundle(1, pack("hello", "0.1.0"))
 	c := w.controller(w.bundleName(1))
 	p := w.install("my", packagesv1.PackageSpec{PackageName: "hello", TargetNamespace: "x"})
 	w.finish(p, digest("hello0.1.0"))
-	must(t, w.Delete(t.Context(), c)) // a package can go although nobody knows its bundle any more
+	must(t, w.Delete(t.Context(), c)) // a package can be deleted without its bundle
 	must(t, w.Delete(t.Context(), p))
 	now := w.state(p, packagesv1.StateUninstalling)
 	if reason(now, packagesv1.Installed) != "False Uninstalling" {
 		t.Errorf("status: %+v", now.Status)
 	}
 	w.becomes(p, addonsv1.ReleaseReady, addonsv1.ReleaseDeletionFailedReason, "hook pre-delete failed")
-	w.until(p, "the failure is told", func(p *packagesv1.Package) bool { return p.Status.Detail == "hook pre-delete failed" })
+	w.until(p, "the failure is reported", func(p *packagesv1.Package) bool { return p.Status.Detail == "hook pre-delete failed" })
 	w.uninstalled(p)
 	w.gone(p)
 }
 
-func TestAClusterThatNeverComesBackIsGivenUp(t *testing.T) {
+func TestUnreachableClusterIsAbandonedOnRequest(t *testing.T) {
 	w := newWorld(t)
 	w.bundle(1, pack("hello", "0.1.0"))
 	w.controller(w.bundleName(1))
 	p := w.install("my", packagesv1.PackageSpec{PackageName: "hello", TargetNamespace: "x"})
 	now := w.finish(p, digest("hello0.1.0"))
 	before := now.DeepCopy()
-	now.Finalizers = append(now.Finalizers, "test/hold") // so that the end can be looked at
+	now.Finalizers = append(now.Finalizers, "test/hold") // keeps the Package, so that its last status can be read
 	must(t, w.Patch(t.Context(), now, client.MergeFrom(before)))
 	must(t, w.Delete(t.Context(), p))
 	w.state(p, packagesv1.StateUninstalling)
-	w.becomes(p, addonsv1.ClusterAvailable, addonsv1.NotAvailableReason, "the cluster does not answer")
-	now = w.until(p, "it is told", func(p *packagesv1.Package) bool { return reason(p, packagesv1.Installed) == "Unknown Uninstalling" })
+	w.becomes(p, addonsv1.ClusterAvailable, addonsv1.NotAvailableReason, "the cluster is unreachable")
+	now = w.until(p, "the cluster is reported as unreachable", func(p *packagesv1.Package) bool { return reason(p, packagesv1.Installed) == "Unknown Uninstalling" })
 	before = now.DeepCopy()
 	now.Annotations = map[string]string{packagesv1.AbandonAnnotation: "true"}
 	must(t, w.Patch(t.Context(), now, client.MergeFrom(before)))
 	r := &addonsv1.HelmReleaseProxy{}
-	w.eventually("the release is given up", func() bool {
+	w.eventually("the release is abandoned", func() bool {
 		return w.Get(t.Context(), client.ObjectKeyFromObject(p), r) == nil && r.Spec.Options.Uninstall.GiveUpAfter.Duration == atOnce
 	}, func() string { return "" })
-	w.becomes(p, addonsv1.ClusterAvailable, addonsv1.NotAvailableReason, "the cluster does not answer")
+	w.becomes(p, addonsv1.ClusterAvailable, addonsv1.NotAvailableReason, "the cluster is unreachable")
 	w.uninstalled(p)
-	now = w.until(p, "it is let go", func(p *packagesv1.Package) bool { return len(p.Finalizers) == 1 })
+	now = w.until(p, "the finalizer is removed", func(p *packagesv1.Package) bool { return len(p.Finalizers) == 1 })
 	if got := reason(now, packagesv1.Installed); got != "False Abandoned" {
 		t.Errorf("Installed is %q", got)
 	}
 }
 
-func TestAClusterThatIsSilentForLongIsGivenUpByItself(t *testing.T) {
+func TestUnreachableClusterIsAbandonedAfterTimeout(t *testing.T) {
 	w := newWorld(t)
 	p := &packagesv1.Package{
-		ObjectMeta: metav1.ObjectMeta{ // the running controller leaves it alone
+		ObjectMeta: metav1.ObjectMeta{ // paused: the running controller skips it
 			Namespace: w.namespace, Name: "my", Annotations: map[string]string{clusterv1.PausedAnnotation: ""}, Finalizers: []string{"test/hold"},
 		},
 		Spec: packagesv1.PackageSpec{PackageName: "hello"},
@@ -169,7 +169,7 @@ func TestAClusterThatIsSilentForLongIsGivenUpByItself(t *testing.T) {
 	w.create(p)
 	p.Status.Target = &packagesv1.PackageTarget{Cluster: w.cluster, ClusterNamespace: packagesv1.KubeconfigNamespace, Release: "my", Namespace: "x"}
 	meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{
-		Type: packagesv1.Installed, Status: metav1.ConditionUnknown, Reason: packagesv1.UninstallingReason, Message: "the cluster does not answer",
+		Type: packagesv1.Installed, Status: metav1.ConditionUnknown, Reason: packagesv1.UninstallingReason, Message: "the cluster is unreachable",
 	})
 	must(t, w.Status().Update(t.Context(), p))
 	must(t, w.Delete(t.Context(), p))
@@ -179,11 +179,12 @@ func TestAClusterThatIsSilentForLongIsGivenUpByItself(t *testing.T) {
 		want  bool
 	}{{giveUpAfter - time.Second, false}, {giveUpAfter, true}} {
 		c := &Controller{Client: w.Client, Live: w.Client, Clock: clocktesting.NewFakePassiveClock(p.DeletionTimestamp.Add(tc.after))}
-		if got, err := c.giveUp(t.Context(), &scope{facts: facts{pack: p}}); err != nil || got != tc.want {
-			t.Errorf("after %s it is given up: %t, %v", tc.after, got, err)
+		s := &scope{facts: facts{pack: p}}
+		if err := c.findAbandoned(t.Context(), s); err != nil || s.abandoned != tc.want {
+			t.Errorf("after %s it is abandoned: %t, %v", tc.after, s.abandoned, err)
 		}
 	}
-	must(t, w.Get(t.Context(), client.ObjectKeyFromObject(p), p))
+	reportAbandoned(p)
 	if got := reason(p, packagesv1.Installed); got != "False Abandoned" {
 		t.Errorf("Installed is %q", got)
 	}

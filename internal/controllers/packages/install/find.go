@@ -13,47 +13,42 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/target"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
-// errStale says that the cache does not know yet what this controller has written.
-var errStale = errors.New("the cache is behind")
-
-// findRelease looks for the HelmReleaseProxy, which has the name of the Package.
-func (c *Controller) findRelease(ctx context.Context, s *scope) (bool, error) {
-	there := &addonsv1.HelmReleaseProxy{}
-	err := c.Client.Get(ctx, s.key(), there)
+// findRelease reads the HelmReleaseProxy, which has the name of the Package.
+func (c *Controller) findRelease(ctx context.Context, s *scope) error {
+	existing := &addonsv1.HelmReleaseProxy{}
+	err := c.Client.Get(ctx, s.Key(), existing)
 	switch {
 	case apierrors.IsNotFound(err):
-		return true, nil
+		return nil
 	case err != nil:
-		return false, fmt.Errorf("reading HelmReleaseProxy %q: %w", s.key(), err)
-	case c.releases.Stale(there):
-		return false, errStale
-	case metav1.IsControlledBy(there, s.pack):
-		s.release = there
+		return fmt.Errorf("reading HelmReleaseProxy %q: %w", s.Key(), err)
+	case metav1.IsControlledBy(existing, s.pack):
+		s.release = existing
 	default:
-		s.stuck = &problem{packagesv1.InstallFailedReason, fmt.Sprintf("HelmReleaseProxy %q belongs to somebody else", s.key())}
+		s.foreign = true
 	}
-	return true, nil
+	return nil
 }
 
-// findTarget finds out which cluster the Package is for.
-func (c *Controller) findTarget(ctx context.Context, s *scope) (bool, error) {
+// findTarget determines the cluster of the Package.
+func (c *Controller) findTarget(ctx context.Context, s *scope) error {
 	t, err := c.targetOf(ctx, s.pack)
 	if err == nil {
 		err = c.findCluster(ctx, s, t)
 	}
-	unknown, ambiguous := new(*target.UnknownError), new(*target.AmbiguousError)
-	if errors.Is(err, target.ErrNamespace) || errors.As(err, unknown) || errors.As(err, ambiguous) {
-		s.untargeted = err
-		return false, nil
+	if errors.Is(err, target.ErrNamespace) || errors.As(err, new(*target.UnknownError)) || errors.As(err, new(*target.AmbiguousError)) {
+		s.targetErr = err
+		return reconcile.Stop
 	}
-	return err == nil, err
+	return err
 }
 
-// targetOf is what a Package is for by its name. What was found before stays.
+// targetOf returns the target of a Package by its name. A known target doesn't change.
 func (c *Controller) targetOf(ctx context.Context, pack *packagesv1.Package) (target.Target, error) {
 	key := client.ObjectKeyFromObject(pack)
 	var failed error
@@ -74,7 +69,7 @@ func (c *Controller) targetOf(ctx context.Context, pack *packagesv1.Package) (ta
 	return t, errors.Join(failed, err)
 }
 
-// findCluster finds the Cluster of a target. A release does not move to another of the same name as long as its own is there.
+// findCluster finds the Cluster of a target. A release stays on its Cluster as long as that exists.
 func (c *Controller) findCluster(ctx context.Context, s *scope, t target.Target) error {
 	s.controller = &packagesv1.PackageBundleController{}
 	if err := c.Client.Get(ctx, client.ObjectKey{Namespace: packagesv1.Namespace, Name: t.Cluster}, s.controller); err != nil {
@@ -107,27 +102,27 @@ func (f *facts) aim(t target.Target, cluster client.ObjectKey) {
 	}
 }
 
-// findSource finds what the active bundle has.
-func (c *Controller) findSource(ctx context.Context, s *scope) (bool, error) {
+// findSource finds the version of the package in the active bundle.
+func (c *Controller) findSource(ctx context.Context, s *scope) error {
 	name := s.controller.Spec.ActiveBundle
 	if name == "" {
-		s.unsourced = &problem{packagesv1.NoActiveBundleReason, "no activeBundle set in PackageBundleController"}
-		return false, nil
+		return reconcile.Stop
 	}
 	var err error
-	if s.bundle, err = c.bundleNamed(ctx, name); err != nil {
-		if apierrors.IsNotFound(err) {
-			s.unsourced = &problem{packagesv1.NoActiveBundleReason, err.Error()}
-			return false, nil
-		}
-		return false, fmt.Errorf("reading PackageBundle %q: %w", name, err)
+	s.bundle, err = c.bundleNamed(ctx, name)
+	if apierrors.IsNotFound(err) {
+		s.bundleErr = err
+		return reconcile.Stop
 	}
-	if s.found, err = bundle.Find(s.bundle, s.pack.Spec.PackageName, s.pack.Spec.PackageVersion); err != nil {
-		s.unsourced = &problem{packagesv1.NotInBundleReason, notThere(s.pack, s.bundle, err)}
-		return false, nil
+	if err != nil {
+		return fmt.Errorf("reading PackageBundle %q: %w", name, err)
+	}
+	s.found, s.findErr = bundle.Find(s.bundle, s.pack.Spec.PackageName, s.pack.Spec.PackageVersion)
+	if s.findErr != nil {
+		return reconcile.Stop
 	}
 	s.upgrades, err = c.findUpgrades(ctx, s)
-	return err == nil, err
+	return err
 }
 
 func (c *Controller) bundleNamed(ctx context.Context, name string) (*packagesv1.PackageBundle, error) {
@@ -135,15 +130,7 @@ func (c *Controller) bundleNamed(ctx context.Context, name string) (*packagesv1.
 	return b, c.Client.Get(ctx, client.ObjectKey{Namespace: packagesv1.Namespace, Name: name}, b)
 }
 
-// notThere is in the words that people know.
-func notThere(p *packagesv1.Package, b *packagesv1.PackageBundle, err error) string {
-	if noVersion := new(*bundle.NoVersionError); errors.As(err, noVersion) {
-		return fmt.Sprintf("Package %s@%s is not in the active bundle (%s).", p.Spec.PackageName, p.Spec.PackageVersion, b.Name)
-	}
-	return fmt.Sprintf("Package %s is not in the active bundle (%s).", p.Spec.PackageName, b.Name)
-}
-
-// findUpgrades looks into the newest bundle that is known for the cluster, if it is here.
+// findUpgrades returns the upgrade in the newest bundle for the cluster, if there is one.
 func (c *Controller) findUpgrades(ctx context.Context, s *scope) ([]packagesv1.PackageAvailableUpgrade, error) {
 	latest := s.controller.Status.LatestBundle
 	if !newer(latest, s.bundle.Name) {
@@ -155,7 +142,7 @@ func (c *Controller) findUpgrades(ctx context.Context, s *scope) ([]packagesv1.P
 	}
 	found, err := bundle.Find(b, s.pack.Spec.PackageName, "")
 	if err != nil || found.Version.Digest == s.found.Version.Digest {
-		return nil, nil //nolint:nilerr // a package that is gone from the newest bundle has no upgrade
+		return nil, nil //nolint:nilerr // a package that the newest bundle lacks has no upgrade
 	}
 	return []packagesv1.PackageAvailableUpgrade{{Version: found.Version.Name, Tag: latest}}, nil
 }
@@ -167,4 +154,10 @@ func newer(a, than string) bool {
 	}
 	y, err := bundle.ParseName(than)
 	return err == nil && x.Compare(y) > 0
+}
+
+// isMissing reports whether an object doesn't exist.
+func isMissing(ctx context.Context, reader client.Reader, key client.ObjectKey, into client.Object) (bool, error) {
+	err := reader.Get(ctx, key, into)
+	return err != nil, client.IgnoreNotFound(err)
 }

@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,26 +35,32 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/addons/sources"
 	"github.com/drover-dev/drover/internal/registry/artifact"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 	"github.com/drover-dev/drover/internal/test/kubetest"
+	"github.com/drover-dev/drover/internal/test/lagtest"
 )
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-// patience is for a loaded machine.
+// patience allows for a loaded machine.
 const patience = time.Minute
 
-// plane is an API server on which the controller runs, for all tests: the namespace of bundles is the same for everybody.
+// plane is an API server with the controller. All tests share it, because the namespace of bundles is
+// fixed.
 var plane struct {
 	sync.Once
 	client client.Client
 	signer *ecdsa.PrivateKey
 	charts *charts
-	err    error
-	number atomic.Int32
+	// watches are those of the objects that the controller writes, and writes what it wrote.
+	watches *lagtest.Watches
+	writes  *writes
+	err     error
+	number  atomic.Int32
 }
 
 func startPlane(t *testing.T) {
@@ -64,7 +71,11 @@ func startPlane(t *testing.T) {
 	} {
 		must(t, add(scheme))
 	}
-	mgr, err := ctrl.NewManager(server.Config, ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
+	plane.watches, plane.writes = &lagtest.Watches{Resources: []string{"packages", "helmreleaseproxies"}}, &writes{}
+	config := rest.CopyConfig(server.Config)
+	config.Wrap(plane.watches.Wrap)
+	config.Wrap(plane.writes.record)
+	mgr, err := reconcile.NewManager(config, ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
 	must(t, err)
 	plane.client, err = client.New(server.Config, client.Options{Scheme: scheme})
 	must(t, err)
@@ -80,14 +91,14 @@ func startPlane(t *testing.T) {
 		Places: places{}, Registry: "images.example.com", Keys: keys, Version: "v1.0.0", Clock: clock.RealClock{},
 		Events: mgr.GetEventRecorderFor("drover"), //nolint:staticcheck // as the manager does
 	}
-	ctx := context.Background() // it ends with the process
+	ctx := context.Background() // until the process ends
 	must(t, c.SetupWithManager(ctx, mgr, mgr.GetCache(), controller.Options{MaxConcurrentReconciles: 4}))
 	for _, name := range []string{packagesv1.Namespace, packagesv1.KubeconfigNamespace} {
 		must(t, client.IgnoreAlreadyExists(plane.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
 	}
 	go func() { plane.err = mgr.Start(ctx) }()
 	if !mgr.GetCache().WaitForCacheSync(ctx) {
-		t.Fatal("the cache did not start")
+		t.Fatal("the cache was not synced")
 	}
 }
 
@@ -98,7 +109,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// places has all charts in one registry.
+// places locates all charts in one registry.
 type places struct{}
 
 func (places) ChartPlace(registry, repository string) (string, string) {
@@ -119,7 +130,7 @@ func (places) Host(registry string) (string, string) {
 	}
 }
 
-// charts has one chart.
+// charts is a registry with one chart.
 type charts struct {
 	archive []byte
 	asked   atomic.Int32
@@ -137,7 +148,7 @@ func (c *charts) Fetch(context.Context, artifact.Ref, artifact.Resolved) ([]byte
 	return c.archive, nil
 }
 
-// world is a cluster with a name of its own, and bundles that nobody else uses.
+// world is a cluster and bundles with names that no other test uses.
 type world struct {
 	*testing.T
 	client.Client
@@ -150,7 +161,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	plane.Do(func() { startPlane(t) })
 	if plane.client == nil || plane.err != nil {
-		t.Fatalf("there is no plane: %v", plane.err)
+		t.Fatalf("starting the plane failed: %v", plane.err)
 	}
 	number := int(plane.number.Add(1))
 	w := &world{T: t, Client: plane.client, cluster: fmt.Sprintf("billy%d", number), minor: number}
@@ -172,10 +183,10 @@ func (w *world) create(o client.Object) {
 	must(w.T, w.Create(w.Context(), o))
 }
 
-// bundleName is that of a build.
+// bundleName returns the name of a build.
 func (w *world) bundleName(build int) string { return fmt.Sprintf("v1-%d-%d", w.minor, build) }
 
-// bundle makes a signed one with packages that differ between builds.
+// bundle creates a signed bundle.
 func (w *world) bundle(build int, packages ...packagesv1.BundlePackage) *packagesv1.PackageBundle {
 	w.Helper()
 	b := w.unsigned(build, packages...)
@@ -192,7 +203,7 @@ func (w *world) unsigned(build int, packages ...packagesv1.BundlePackage) *packa
 	}
 }
 
-// pack is a package of a bundle in one version.
+// pack returns a package of a bundle with one version.
 func pack(name, version string, dependencies ...string) packagesv1.BundlePackage {
 	return packagesv1.BundlePackage{Name: name, Source: packagesv1.BundlePackageSource{
 		Repository: name, Versions: []packagesv1.SourceVersion{{Name: version, Digest: digest(name + version), Dependencies: dependencies}},
@@ -201,7 +212,7 @@ func pack(name, version string, dependencies ...string) packagesv1.BundlePackage
 
 func digest(text string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text))) }
 
-// controller makes the cluster use a bundle.
+// controller creates a PackageBundleController with an active bundle.
 func (w *world) controller(active string) *packagesv1.PackageBundleController {
 	w.Helper()
 	c := &packagesv1.PackageBundleController{
@@ -221,7 +232,7 @@ func (w *world) activate(name string) {
 	must(w.T, w.Patch(w.Context(), c, client.MergeFrom(before)))
 }
 
-// install makes a Package in the cluster's own namespace.
+// install creates a Package in the namespace of the cluster.
 func (w *world) install(name string, spec packagesv1.PackageSpec) *packagesv1.Package {
 	w.Helper()
 	p := &packagesv1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}, Spec: spec}
@@ -229,7 +240,7 @@ func (w *world) install(name string, spec packagesv1.PackageSpec) *packagesv1.Pa
 	return p
 }
 
-// until waits for a Package to be as wanted, and returns it.
+// until waits for a state of a Package and returns it.
 func (w *world) until(p *packagesv1.Package, what string, is func(*packagesv1.Package) bool) *packagesv1.Package {
 	w.Helper()
 	now := &packagesv1.Package{}
@@ -250,7 +261,7 @@ func (w *world) eventually(what string, is func() bool, describe func() string) 
 		select {
 		case <-ticker.C:
 		case <-late:
-			w.Fatalf("not seen in %s: %s: %s", patience, what, describe())
+			w.Fatalf("timed out after %s waiting until %s: %s", patience, what, describe())
 		}
 	}
 }
@@ -260,11 +271,11 @@ func (w *world) state(p *packagesv1.Package, state packagesv1.StateEnum) *packag
 	return w.until(p, p.Name+" is "+string(state), func(now *packagesv1.Package) bool { return now.Status.State == state })
 }
 
-// release waits for the HelmReleaseProxy of a Package to ask for a version.
+// release waits until the HelmReleaseProxy of a Package has a version.
 func (w *world) release(p *packagesv1.Package, digest string) *addonsv1.HelmReleaseProxy {
 	w.Helper()
 	r := &addonsv1.HelmReleaseProxy{}
-	w.eventually("the release of "+p.Name, func() bool {
+	w.eventually("the release of "+p.Name+" has the version", func() bool {
 		return w.Get(w.Context(), client.ObjectKeyFromObject(p), r) == nil && r.Spec.Version == digest
 	}, func() string {
 		now := &packagesv1.Package{}
@@ -274,7 +285,8 @@ func (w *world) release(p *packagesv1.Package, digest string) *addonsv1.HelmRele
 	return r
 }
 
-// becomes plays the release controller: a release is ready, or something is wrong with it.
+// becomes acts as the release controller and sets the conditions of a release. An empty message means
+// that it is ready.
 func (w *world) becomes(p *packagesv1.Package, name, reason, message string) {
 	w.Helper()
 	r := &addonsv1.HelmReleaseProxy{}
@@ -292,7 +304,7 @@ func (w *world) becomes(p *packagesv1.Package, name, reason, message string) {
 
 func (w *world) ready(p *packagesv1.Package) { w.Helper(); w.becomes(p, "", "", "") }
 
-// uninstalled plays the release controller's part when a release goes.
+// uninstalled acts as the release controller after it uninstalled a release.
 func (w *world) uninstalled(p *packagesv1.Package) {
 	w.Helper()
 	r := &addonsv1.HelmReleaseProxy{}
@@ -310,7 +322,7 @@ func (w *world) gone(o client.Object) {
 	}, func() string { return fmt.Sprintf("%+v", o) })
 }
 
-// lint checks what holds for every status.
+// lint checks rules that hold for every status.
 func lint(t *testing.T, p *packagesv1.Package) {
 	t.Helper()
 	for _, c := range p.Status.Conditions {

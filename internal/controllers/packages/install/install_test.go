@@ -16,7 +16,7 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
-func TestTheSeedsExample(t *testing.T) {
+func TestInstallFromBundle(t *testing.T) {
 	w := newWorld(t)
 	w.bundle(1, pack("hello-eks-anywhere", "0.1.0"))
 	w.controller(w.bundleName(1))
@@ -43,7 +43,7 @@ func TestTheSeedsExample(t *testing.T) {
 	}
 	now := w.state(p, packagesv1.StateInstalling)
 	if !metav1.IsControlledBy(r, now) || r.Labels[packagesv1.PackageLabel] != p.Name {
-		t.Errorf("the release is not the package's: %+v", r.ObjectMeta)
+		t.Errorf("the release does not belong to the Package: %+v", r.ObjectMeta)
 	}
 	w.ready(p)
 	now = w.state(p, packagesv1.StateInstalled)
@@ -67,7 +67,7 @@ func TestTheSeedsExample(t *testing.T) {
 	}
 }
 
-func TestAnActivationStartsThePackagesOfOneClusterOnly(t *testing.T) {
+func TestActivationUpdatesThePackagesOfOneCluster(t *testing.T) {
 	a, b := newWorld(t), newWorld(t)
 	a.bundle(1, pack("hello", "0.1.0"))
 	a.bundle(2, pack("hello", "0.2.0"))
@@ -90,18 +90,18 @@ func TestAnActivationStartsThePackagesOfOneClusterOnly(t *testing.T) {
 			t.Errorf("status: %+v", now.Status)
 		}
 		a.ready(packs[0])
-		a.until(packs[0], "it is updated", func(p *packagesv1.Package) bool {
+		a.until(packs[0], "the update is finished", func(p *packagesv1.Package) bool {
 			return p.Status.State == packagesv1.StateInstalled && p.Status.CurrentVersion == step.version && p.Status.Source.Version == step.version
 		})
 	}
 	now := &packagesv1.Package{}
 	must(t, b.Get(t.Context(), client.ObjectKeyFromObject(packs[1]), now))
 	if now.ResourceVersion != packs[1].ResourceVersion {
-		t.Errorf("the other cluster's package was written: %+v", now.Status)
+		t.Errorf("the package of the other cluster was written: %+v", now.Status)
 	}
 }
 
-func TestWhatKeepsAPackageFromBeingInstalled(t *testing.T) {
+func TestBlockedPackageReportsTheReason(t *testing.T) {
 	schema := bundle.EncodeSchema([]byte(`{"type":"object","properties":{"title":{"type":"string"}},"additionalProperties":false}`))
 	strict := pack("strict", "0.1.0")
 	strict.Source.Versions[0].Schema = schema
@@ -151,22 +151,22 @@ func TestWhatKeepsAPackageFromBeingInstalled(t *testing.T) {
 		{"chart", packagesv1.PackageSpec{PackageName: "missing"}, "installing", packagesv1.Installed, "False Failed", "not found"},
 	} {
 		p := w.install(tc.name, tc.spec)
-		now := w.until(p, tc.name+" is refused", func(p *packagesv1.Package) bool { return reason(p, tc.condition) == tc.reason })
+		now := w.until(p, tc.name+" is blocked", func(p *packagesv1.Package) bool { return reason(p, tc.condition) == tc.reason })
 		if now.Status.State != tc.state || !strings.Contains(now.Status.Detail, tc.detail) || reason(now, packagesv1.Ready) != tc.reason {
 			t.Errorf("%s: state %q, detail %q, want %q, %q; Ready is %q", tc.name, now.Status.State, now.Status.Detail, tc.state, tc.detail, reason(now, packagesv1.Ready))
 		}
 		if w.Get(t.Context(), client.ObjectKeyFromObject(p), &addonsv1.HelmReleaseProxy{}) == nil {
-			t.Errorf("%s: there is a release", tc.name)
+			t.Errorf("%s: a release was created", tc.name)
 		}
 	}
-	t.Log("what is installed stays so when its bundle is not there any more")
+	t.Log("an installed package stays installed without its bundle")
 	p := w.install("good", packagesv1.PackageSpec{PackageName: "hello", TargetNamespace: "x"})
 	w.release(p, digest("hello0.1.0"))
 	w.ready(p)
 	w.state(p, packagesv1.StateInstalled)
 	for name, detail := range map[string]string{"": "no activeBundle set in PackageBundleController", "v9-9-9": `packagebundles.packages.eks.amazonaws.com "v9-9-9" not found`} {
 		w.activate(name)
-		now := w.until(p, "the bundle is missed", func(p *packagesv1.Package) bool {
+		now := w.until(p, "the missing bundle is reported", func(p *packagesv1.Package) bool {
 			return p.Status.Detail == detail || strings.Contains(p.Status.Detail, `"v9-9-9" not found`) && name != ""
 		})
 		if now.Status.State != packagesv1.StateInstalled || reason(now, packagesv1.SourceFound) != "False NoActiveBundle" || reason(now, packagesv1.Installed) != "True Installed" {
@@ -174,10 +174,10 @@ func TestWhatKeepsAPackageFromBeingInstalled(t *testing.T) {
 		}
 	}
 	must(t, w.Delete(t.Context(), c))
-	w.until(p, "the target is missed", func(p *packagesv1.Package) bool { return reason(p, packagesv1.TargetFound) == "False Unknown" })
+	w.until(p, "the missing target is reported", func(p *packagesv1.Package) bool { return reason(p, packagesv1.TargetFound) == "False Unknown" })
 }
 
-func TestBundlesThatNobodyShouldTrust(t *testing.T) {
+func TestUntrustedBundleIsNotUsed(t *testing.T) {
 	w := newWorld(t)
 	changed := w.unsigned(1, pack("hello", "0.1.0"))
 	must(t, bundle.Sign(changed, plane.signer))
@@ -199,13 +199,13 @@ func TestBundlesThatNobodyShouldTrust(t *testing.T) {
 		}
 	}
 	if w.Get(t.Context(), client.ObjectKeyFromObject(p), &addonsv1.HelmReleaseProxy{}) == nil {
-		t.Fatal("there is a release")
+		t.Fatal("a release was created")
 	}
 	w.activate(w.bundleName(4))
 	w.release(p, digest("hello0.1.0"))
 }
 
-func TestTargetsThatAreNotClear(t *testing.T) {
+func TestTargetIsFoundByName(t *testing.T) {
 	w := newWorld(t)
 	w.bundle(1, pack("hello", "0.1.0"))
 	outside := &packagesv1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: w.cluster + "-x"}, Spec: packagesv1.PackageSpec{PackageName: "hello"}}
@@ -218,20 +218,20 @@ func TestTargetsThatAreNotClear(t *testing.T) {
 		Spec:       packagesv1.PackageSpec{PackageName: "hello", TargetNamespace: "x"},
 	}
 	w.create(p)
-	w.until(p, "nobody is known", func(p *packagesv1.Package) bool { return reason(p, packagesv1.TargetFound) == "False Unknown" })
+	w.until(p, "the target is unknown", func(p *packagesv1.Package) bool { return reason(p, packagesv1.TargetFound) == "False Unknown" })
 
-	t.Log("two clusters of the name, neither in the usual place")
+	t.Log("two clusters have the name, neither in the default namespace")
 	must(t, w.Delete(t.Context(), w.clusterIn(packagesv1.KubeconfigNamespace)))
 	w.create(w.clusterIn("default"))
 	w.create(w.clusterIn(w.namespace))
 	w.controller(w.bundleName(1))
-	w.until(p, "it is ambiguous", func(p *packagesv1.Package) bool { return reason(p, packagesv1.TargetFound) == "False Ambiguous" })
+	w.until(p, "the target is ambiguous", func(p *packagesv1.Package) bool { return reason(p, packagesv1.TargetFound) == "False Ambiguous" })
 	must(t, w.Delete(t.Context(), w.clusterIn("default")))
 	w.release(p, digest("hello0.1.0"))
 	w.ready(p)
 	w.state(p, packagesv1.StateInstalled)
 
-	t.Log("a controller with a longer name moves nothing")
+	t.Log("a controller with a longer name doesn't change the target")
 	longer := &packagesv1.PackageBundleController{
 		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: w.cluster + "-my"}, Spec: packagesv1.PackageBundleControllerSpec{ActiveBundle: w.bundleName(2)},
 	}
@@ -243,7 +243,7 @@ func TestTargetsThatAreNotClear(t *testing.T) {
 	}
 }
 
-func TestFailuresAreToldAndDoNotChangeWhatIsInstalled(t *testing.T) {
+func TestFailedReleaseIsReported(t *testing.T) {
 	w := newWorld(t)
 	w.bundle(1, pack("hello", "0.1.0"))
 	w.controller(w.bundleName(1))
@@ -253,18 +253,18 @@ func TestFailuresAreToldAndDoNotChangeWhatIsInstalled(t *testing.T) {
 		t.Errorf("options: %+v", r.Spec.Options)
 	}
 	w.becomes(p, addonsv1.ReleaseReady, addonsv1.InstallOrUpgradeFailedReason, "Deployment my: no pod is ready")
-	now := w.until(p, "the failure", func(p *packagesv1.Package) bool { return reason(p, packagesv1.Installed) == "False Failed" })
+	now := w.until(p, "the failure is reported", func(p *packagesv1.Package) bool { return reason(p, packagesv1.Installed) == "False Failed" })
 	if now.Status.State != packagesv1.StateInstalling || now.Status.Detail != "Deployment my: no pod is ready" || now.Status.CurrentVersion != "" {
 		t.Errorf("status: %+v", now.Status)
 	}
 	w.ready(p)
 	w.state(p, packagesv1.StateInstalled)
 	w.becomes(p, addonsv1.ReleaseReady, addonsv1.PendingReason, "Deployment my: one of two pods is ready")
-	now = w.until(p, "it is not ready", func(p *packagesv1.Package) bool { return reason(p, packagesv1.Ready) == "False Installing" })
+	now = w.until(p, "the release is not ready", func(p *packagesv1.Package) bool { return reason(p, packagesv1.Ready) == "False Installing" })
 	if now.Status.State != packagesv1.StateInstalled || now.Status.Detail == "" {
 		t.Errorf("status: %+v", now.Status)
 	}
-	t.Log("config is changed")
+	t.Log("the config changes")
 	before := now.DeepCopy()
 	now.Spec.Config = "a: b"
 	must(t, w.Patch(t.Context(), now, client.MergeFrom(before)))
@@ -276,26 +276,26 @@ func TestFailuresAreToldAndDoNotChangeWhatIsInstalled(t *testing.T) {
 	}
 }
 
-func TestUpgradesOfTheNewestBundleAreOffered(t *testing.T) {
+func TestUpgradeInTheNewestBundleIsReported(t *testing.T) {
 	w := newWorld(t)
 	w.bundle(1, pack("hello", "0.1.0"))
 	c := w.controller(w.bundleName(1))
 	p := w.install("my", packagesv1.PackageSpec{PackageName: "hello", TargetNamespace: "x"})
 	now := w.finish(p, digest("hello0.1.0"))
 	if len(now.Status.UpgradesAvailable) != 0 {
-		t.Errorf("offered: %+v", now.Status.UpgradesAvailable)
+		t.Errorf("available upgrades: %+v", now.Status.UpgradesAvailable)
 	}
 	c.Status.LatestBundle = w.bundleName(10)
 	must(t, w.Status().Update(t.Context(), c))
 	w.bundle(10, pack("hello", "0.2.0"))
-	now = w.until(p, "an upgrade is offered", func(p *packagesv1.Package) bool { return len(p.Status.UpgradesAvailable) > 0 })
+	now = w.until(p, "an upgrade is available", func(p *packagesv1.Package) bool { return len(p.Status.UpgradesAvailable) > 0 })
 	want := []packagesv1.PackageAvailableUpgrade{{Version: "0.2.0", Tag: w.bundleName(10)}}
 	if diff := cmp.Diff(want, now.Status.UpgradesAvailable); diff != "" {
-		t.Errorf("offered (-want +got):\n%s", diff)
+		t.Errorf("available upgrades (-want +got):\n%s", diff)
 	}
 	w.activate(w.bundleName(10))
 	now = w.finish(p, digest("hello0.2.0"))
 	if len(now.Status.UpgradesAvailable) != 0 {
-		t.Errorf("still offered: %+v", now.Status.UpgradesAvailable)
+		t.Errorf("available upgrades after the upgrade: %+v", now.Status.UpgradesAvailable)
 	}
 }

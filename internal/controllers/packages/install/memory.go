@@ -9,11 +9,11 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 )
 
-// memory is what the controller knows of Packages besides what they say. It is lost with the process, and found again by reconciling, which
-// happens to all of them when the process starts.
+// memory holds what the controller knows about Packages besides their content. It is rebuilt by the
+// reconciles after a restart.
 type memory struct {
 	mu sync.Mutex
-	// users are those who need a package, and needed what each of them needs.
+	// users are the dependents of a package, and needed the dependencies of a dependent.
 	users  map[need]map[client.ObjectKey]bool
 	needed map[client.ObjectKey][]need
 	states map[client.ObjectKey]packagesv1.StateEnum
@@ -26,7 +26,7 @@ func needFor(namespace, cluster, name string) need {
 	return need{namespace, cluster, strings.ToLower(name)}
 }
 
-// needs notes what a Package needs now.
+// needs records the dependencies of a Package.
 func (m *memory) needs(who client.ObjectKey, cluster string, names []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -44,7 +44,7 @@ func (m *memory) needs(who client.ObjectKey, cluster string, names []string) {
 	}
 }
 
-// usersOf are those who need a package.
+// usersOf returns the dependents of a package.
 func (m *memory) usersOf(n need) []client.ObjectKey {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,7 +65,7 @@ func (m *memory) forgetNeeds(who client.ObjectKey) {
 	delete(m.needed, who)
 }
 
-// state notes how far a Package has come.
+// state records the state of a Package.
 func (m *memory) state(who client.ObjectKey, s packagesv1.StateEnum) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,7 +75,7 @@ func (m *memory) state(who client.ObjectKey, s packagesv1.StateEnum) {
 	m.states[who] = s
 }
 
-// counts says how many Packages are in each state.
+// counts returns the number of Packages in each state.
 func (m *memory) counts() map[packagesv1.StateEnum]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/drover-dev/drover/internal/base/counter"
 )
 
-// written counts what was done to HelmReleaseProxies. A quiet fleet leaves it alone.
+// written counts writes to HelmReleaseProxies. It is constant on a quiet fleet.
 var written = counter.ByAction("drover_packages_release_writes_total", "HelmReleaseProxies created, updated and deleted for Packages.",
 	"create", "update", "delete")
 
@@ -19,12 +19,13 @@ var states = []packagesv1.StateEnum{
 	packagesv1.StateUpdating, packagesv1.StateUninstalling, packagesv1.StateUnknown,
 }
 
-// stateMetrics tells how many Packages are in each state.
+// stateMetrics exports the number of Packages in each state.
 type stateMetrics struct{ *memory }
 
 func (stateMetrics) Describe(out chan<- *prometheus.Desc) { out <- byState }
 
-// Collect tells of all states, also of those that no Package is in, or a rule could not tell none from unknown.
+// Collect exports all states, including those without Packages, so that alerts can distinguish zero from
+// missing.
 func (s stateMetrics) Collect(out chan<- prometheus.Metric) {
 	counts := s.counts()
 	for _, state := range states {

@@ -11,46 +11,45 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/drover-dev/drover/internal/controllers/packages/values"
 	"github.com/drover-dev/drover/internal/registry/artifact"
 )
 
-// Charts finds and gets charts. An artifact.Store does. It may take long.
+// Charts resolves and downloads charts. artifact.Store implements it.
 type Charts interface {
 	Resolve(ctx context.Context, ref artifact.Ref) (artifact.Resolved, error)
 	Fetch(ctx context.Context, ref artifact.Ref, resolved artifact.Resolved) ([]byte, error)
 }
 
-// How long to wait after failures in a row, and for a registry.
+// Retry intervals and the timeout of a download.
 const (
 	firstRetry   = 5 * time.Second
 	maxRetry     = 5 * time.Minute
 	fetchTimeout = time.Minute
-	// keepCharts is how many are remembered before all are forgotten, which costs a look at a file each.
+	// keepCharts is the size of the cache, which is cleared when it is full.
 	keepCharts = 1000
 )
 
-// namespaces knows where charts want to go. It asks beside the controller's workers, so that a registry that does not answer holds up nobody
-// else, and once, however many packages are of the same chart.
+// namespaces caches the default namespaces of charts. It downloads charts beside the controller's
+// workers, so that a slow registry blocks no other Package, and each chart once.
 type namespaces struct {
 	charts Charts
 	clock  clock.PassiveClock
-	// wake tells those who waited for an answer.
+	// wake triggers a reconcile of a waiting Package.
 	wake func(client.ObjectKey)
-	// stop ends what is under way.
+	// stop is the context of downloads.
 	stop context.Context
 
 	mu    sync.Mutex
 	known map[place]*question
 }
 
-// place is a chart in a registry. It is named by its digest, so that the answer stands for good.
+// place identifies a chart by digest, so that its default namespace never changes.
 type place struct{ url, name, digest string }
 
 type question struct {
 	answer *string
 	err    error
-	// access is how the registry was entered when it was asked last.
+	// access identifies the credentials of the last request.
 	access   string
 	at       time.Time
 	failures int
@@ -58,8 +57,8 @@ type question struct {
 	waiting  map[client.ObjectKey]bool
 }
 
-// of is the answer, nil if it is not known yet: then the one who asks is woken. A failure is told until it is time to try again, or somebody
-// comes with other credentials.
+// of returns the default namespace, or nil and wakes the caller later. It returns a failure until the
+// next retry, or until the credentials change.
 func (n *namespaces) of(ref artifact.Ref, who client.ObjectKey) (*string, time.Duration, error) {
 	key := place{ref.URL, ref.Name, ref.Version}
 	n.mu.Lock()
@@ -87,7 +86,7 @@ func (n *namespaces) of(ref artifact.Ref, who client.ObjectKey) (*string, time.D
 	return nil, 0, q.err
 }
 
-// fingerprint is the same for the same access, and tells nothing of it.
+// fingerprint identifies an Access without revealing it.
 func fingerprint(a artifact.Access) string {
 	sum := sha256.New()
 	for _, part := range []string{a.Username, a.Password, string(a.DockerConfig), string(a.CA), strconv.FormatBool(a.SkipTLSVerify)} {
@@ -118,7 +117,7 @@ func (n *namespaces) read(ctx context.Context, ref artifact.Ref) (string, error)
 	if err != nil {
 		return "", err
 	}
-	return values.DefaultNamespace(archive)
+	return defaultNamespace(archive)
 }
 
 func (n *namespaces) note(q *question, answer string, err error) map[client.ObjectKey]bool {

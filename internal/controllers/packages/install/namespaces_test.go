@@ -12,7 +12,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
-// locked has a chart for those who know the password.
+// locked is a registry that requires a password.
 type locked struct {
 	charts
 	password string
@@ -26,7 +26,7 @@ func (l *locked) Resolve(ctx context.Context, ref artifact.Ref) (artifact.Resolv
 	return resolved, err
 }
 
-func TestAChartThatWasRefusedIsAskedForAgainWithOtherCredentials(t *testing.T) {
+func TestChartIsRequestedAgainWithOtherCredentials(t *testing.T) {
 	woken := make(chan client.ObjectKey, 1)
 	registry := &locked{password: "canary"}
 	registry.archive = artifacttest.Chart(t, "hello", "1.0.0", map[string]string{"values.yaml": "defaultNamespace: from-chart\n"})
@@ -37,20 +37,20 @@ func TestAChartThatWasRefusedIsAskedForAgainWithOtherCredentials(t *testing.T) {
 	who := client.ObjectKey{Name: "my"}
 	ref := artifact.Ref{URL: "oci://charts.example.com", Name: "hello", Version: "sha256:1"}
 	if answer, _, err := n.of(ref, who); answer != nil || err != nil {
-		t.Fatalf("of() = %v, %v before anybody was asked", answer, err)
+		t.Fatalf("of() = %v, %v before the registry was queried", answer, err)
 	}
 	<-woken
 	for range 2 {
 		if _, pause, err := n.of(ref, who); err == nil || pause != firstRetry {
-			t.Errorf("of() = %s, %v after it was refused", pause, err)
+			t.Errorf("of() = %s, %v after access was denied", pause, err)
 		}
 	}
 	if got := registry.asked.Load(); got != 1 {
-		t.Errorf("the registry was asked %d times in vain, want once", got)
+		t.Errorf("the registry was queried %d times, want once", got)
 	}
 	ref.Access.Password = "canary"
 	if _, pause, _ := n.of(ref, who); pause != 0 {
-		t.Errorf("with another password it is asked in %s only", pause)
+		t.Errorf("with another password it is queried after %s, want at once", pause)
 	}
 	<-woken
 	if answer, _, err := n.of(ref, who); err != nil || answer == nil || *answer != "from-chart" {

@@ -15,22 +15,41 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
-	"github.com/drover-dev/drover/internal/controllers/fresh"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
-// install writes the HelmReleaseProxy, unless it says what it should, or something has to come first.
-func (c *Controller) install(ctx context.Context, s *scope) (bool, error) {
+// applyRelease creates or updates the HelmReleaseProxy.
+func (c *Controller) applyRelease(ctx context.Context, s *scope) error {
 	s.changed = s.release == nil || !equality.Semantic.DeepEqual(s.release.Spec, *s.wanted)
-	switch {
-	case !s.changed, s.stuck != nil, len(s.missing) > 0:
-		return true, nil
-	case s.release == nil:
-		return true, c.createRelease(ctx, s)
-	case !s.release.DeletionTimestamp.IsZero():
-		s.stuck = &problem{packagesv1.InstallingReason, fmt.Sprintf("HelmReleaseProxy %q was deleted, and is made anew when it is gone", s.release.Name)}
-		return true, nil
+	switch chooseWrite(&s.facts) {
+	case createRelease:
+		return c.createRelease(ctx, s)
+	case updateRelease:
+		return c.updateRelease(ctx, s)
 	default:
-		return true, c.updateRelease(ctx, s)
+		return nil
+	}
+}
+
+// write is what to do with the HelmReleaseProxy.
+type write int
+
+const (
+	keepRelease write = iota
+	createRelease
+	updateRelease
+)
+
+// chooseWrite decides what to do with the HelmReleaseProxy. A change waits for missing dependencies
+// and for everything else that keeps the release from being written.
+func chooseWrite(f *facts) write {
+	switch {
+	case !f.changed, len(f.missing) > 0, releaseProblem(f) != nil:
+		return keepRelease
+	case f.release == nil:
+		return createRelease
+	default:
+		return updateRelease
 	}
 }
 
@@ -41,20 +60,19 @@ func (c *Controller) createRelease(ctx context.Context, s *scope) error {
 	}
 	object.Labels[packagesv1.PackageLabel] = format.MustFormatValue(s.pack.Name)
 	object.Labels[clusterv1.ClusterNameLabel] = s.target.Cluster
-	// The release controller would put it on before anything else.
+	// The release controller would add it first.
 	controllerutil.AddFinalizer(object, addonsv1.HelmReleaseProxyFinalizer)
 	if err := controllerutil.SetControllerReference(s.pack, object, c.Client.Scheme()); err != nil {
-		return fmt.Errorf("owning HelmReleaseProxy %q: %w", object.Name, err)
+		return fmt.Errorf("setting the owner of HelmReleaseProxy %q: %w", object.Name, err)
 	}
 	err := c.Client.Create(ctx, object)
 	if apierrors.IsAlreadyExists(err) {
-		s.after = fresh.Retry // the cache is behind
+		s.after = reconcile.ConflictRetry // the cache lags
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("making HelmReleaseProxy %q: %w", object.Name, err)
+		return fmt.Errorf("creating HelmReleaseProxy %q: %w", object.Name, err)
 	}
-	c.releases.Note(object)
 	s.release = object
 	written.WithLabelValues("create").Inc()
 	return nil
@@ -64,15 +82,14 @@ func (c *Controller) updateRelease(ctx context.Context, s *scope) error {
 	after := s.release.DeepCopy()
 	after.Spec = *s.wanted.DeepCopy()
 	if err := c.Client.Patch(ctx, after, client.MergeFrom(s.release)); err != nil {
-		return fmt.Errorf("changing HelmReleaseProxy %q: %w", after.Name, err)
+		return fmt.Errorf("updating HelmReleaseProxy %q: %w", after.Name, err)
 	}
-	c.releases.Note(after)
 	s.release = after
 	written.WithLabelValues("update").Inc()
 	return nil
 }
 
-// labels are on everything that is made for a Package.
+// labels returns the labels of all objects that are created for a Package.
 func (c *Controller) labels() map[string]string {
 	out := map[string]string{}
 	if c.WatchFilter != "" {

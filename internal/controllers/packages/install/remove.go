@@ -3,8 +3,8 @@ package install
 import (
 	"context"
 	"fmt"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,47 +14,49 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
-	"github.com/drover-dev/drover/internal/controllers/fresh"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
-// uninstall deletes the HelmReleaseProxy and waits until it is gone, which is an event.
-func (c *Controller) uninstall(ctx context.Context, s *scope) (bool, error) {
+// uninstall deletes the HelmReleaseProxy. The steps continue once it is gone, which is an event.
+func (c *Controller) uninstall(ctx context.Context, s *scope) error {
 	if !controllerutil.ContainsFinalizer(s.pack, packagesv1.PackageFinalizer) {
-		return false, nil
+		return reconcile.Stop
 	}
 	if s.release == nil {
-		return c.confirm(ctx, s)
+		return c.confirmGone(ctx, s)
 	}
-	if err := c.abandon(ctx, s); err != nil {
-		return false, err
+	if err := c.abandonRelease(ctx, s); err != nil {
+		return err
 	}
 	if !s.release.DeletionTimestamp.IsZero() {
-		return false, nil
+		return reconcile.Stop
 	}
 	err := c.Client.Delete(ctx, s.release.DeepCopy(), client.Preconditions{UID: &s.release.UID})
 	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("deleting HelmReleaseProxy %q: %w", s.release.Name, err)
+		return fmt.Errorf("deleting HelmReleaseProxy %q: %w", s.release.Name, err)
 	}
 	written.WithLabelValues("delete").Inc()
-	return false, nil
+	return reconcile.Stop
 }
 
-// confirm asks the API server whether the HelmReleaseProxy is gone: the cache may not know yet of one that was just made.
-func (c *Controller) confirm(ctx context.Context, s *scope) (bool, error) {
-	there := &addonsv1.HelmReleaseProxy{}
-	gone, err := noSuch(ctx, c.Live, s.key(), there)
+// confirmGone reads the HelmReleaseProxy from the API server, because the cache may not contain a new
+// one yet.
+func (c *Controller) confirmGone(ctx context.Context, s *scope) error {
+	existing := &addonsv1.HelmReleaseProxy{}
+	gone, err := isMissing(ctx, c.Live, s.Key(), existing)
 	if err != nil {
-		return false, fmt.Errorf("reading HelmReleaseProxy %q: %w", s.key(), err)
+		return fmt.Errorf("reading HelmReleaseProxy %q: %w", s.Key(), err)
 	}
-	if gone || !metav1.IsControlledBy(there, s.pack) {
-		return true, nil
+	if gone || !metav1.IsControlledBy(existing, s.pack) {
+		return nil
 	}
-	s.after = fresh.Retry
-	return false, nil
+	s.after = reconcile.ConflictRetry
+	return reconcile.Stop
 }
 
-// abandon makes the release controller give up on a cluster that does not answer.
-func (c *Controller) abandon(ctx context.Context, s *scope) error {
+// abandonRelease makes the release controller give up on an unreachable cluster at once, if the user
+// requested it.
+func (c *Controller) abandonRelease(ctx context.Context, s *scope) error {
 	if s.pack.Annotations[packagesv1.AbandonAnnotation] != "true" {
 		return nil
 	}
@@ -66,68 +68,62 @@ func (c *Controller) abandon(ctx context.Context, s *scope) error {
 		return nil
 	}
 	after.Spec.Options.Uninstall.GiveUpAfter = &metav1.Duration{Duration: atOnce}
-	err := c.Client.Patch(ctx, after, client.MergeFrom(s.release))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("giving up HelmReleaseProxy %q: %w", after.Name, err)
-	}
-	if err == nil {
-		c.releases.Note(after)
+	if err := client.IgnoreNotFound(c.Client.Patch(ctx, after, client.MergeFrom(s.release))); err != nil {
+		return fmt.Errorf("abandoning HelmReleaseProxy %q: %w", after.Name, err)
 	}
 	s.release = after
 	return nil
 }
 
-// finish lets the Package go, and records what became of what was on the cluster.
-func (c *Controller) finish(ctx context.Context, s *scope) (bool, error) {
-	given, err := c.giveUp(ctx, s)
-	if err != nil {
-		return false, err
+// findAbandoned finds out whether the release controller has given up on the cluster. The release is
+// gone, so the only evidence is the last condition, the time since the deletion, and the Cluster.
+func (c *Controller) findAbandoned(ctx context.Context, s *scope) error {
+	if alreadyAbandoned(s.pack) {
+		s.abandoned = true
+		return nil
 	}
-	before := s.pack.DeepCopy()
-	controllerutil.RemoveFinalizer(s.pack, packagesv1.PackageFinalizer)
-	err = c.Client.Patch(ctx, s.pack, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("letting go of Package %q: %w", s.key(), err)
+	if !mayBeAbandoned(s.pack, c.Clock.Now()) {
+		return nil
 	}
-	c.forget(s.key())
 	t := s.pack.Status.Target
-	switch {
-	case t == nil:
-		c.Events.Event(s.pack, corev1.EventTypeNormal, uninstalledReason, "Nothing was installed")
-	case given:
-		c.Events.Eventf(s.pack, corev1.EventTypeWarning, abandonedReason,
-			"Gave up on release %q in namespace %q: Cluster %q did not answer", t.Release, t.Namespace, t.Cluster)
-	default:
-		c.Events.Eventf(s.pack, corev1.EventTypeNormal, uninstalledReason, "Release %q is gone from Cluster %q, or the Cluster is", t.Release, t.Cluster)
+	key := client.ObjectKey{Namespace: t.ClusterNamespace, Name: t.Cluster}
+	gone, err := isMissing(ctx, c.Live, key, &clusterv1.Cluster{})
+	if err != nil {
+		return fmt.Errorf("reading Cluster %q: %w", key, err)
 	}
-	return false, nil
+	s.abandoned = !gone
+	return nil
 }
 
-// giveUp says whether the release controller has given up on a cluster, and records it. All that is left to tell it by is the last that was
-// heard of the cluster, and the time.
-func (c *Controller) giveUp(ctx context.Context, s *scope) (bool, error) {
-	last := meta.FindStatusCondition(s.pack.Status.Conditions, packagesv1.Installed)
-	asked := s.pack.Annotations[packagesv1.AbandonAnnotation] == "true"
-	switch {
-	case last == nil, s.pack.Status.Target == nil:
-		return false, nil
-	case last.Reason == packagesv1.AbandonedReason:
-		return true, nil
-	case last.Status != metav1.ConditionUnknown || !asked && c.Clock.Since(s.pack.DeletionTimestamp.Time) < giveUpAfter:
-		return false, nil
+// alreadyAbandoned reports whether an earlier reconcile recorded that the release was abandoned.
+func alreadyAbandoned(p *packagesv1.Package) bool {
+	last := meta.FindStatusCondition(p.Status.Conditions, packagesv1.Installed)
+	return last != nil && last.Reason == packagesv1.AbandonedReason && p.Status.Target != nil
+}
+
+// mayBeAbandoned reports whether the cluster was unreachable until the release controller gave up, at
+// once if the user requested it. A Cluster that was deleted looks the same.
+func mayBeAbandoned(p *packagesv1.Package, now time.Time) bool {
+	last := meta.FindStatusCondition(p.Status.Conditions, packagesv1.Installed)
+	if last == nil || last.Status != metav1.ConditionUnknown || p.Status.Target == nil {
+		return false
 	}
-	t := s.pack.Status.Target
-	gone, err := noSuch(ctx, c.Live, client.ObjectKey{Namespace: t.ClusterNamespace, Name: t.Cluster}, &clusterv1.Cluster{})
-	if gone || err != nil {
-		return false, err
+	return p.Annotations[packagesv1.AbandonAnnotation] == "true" || now.Sub(p.DeletionTimestamp.Time) >= giveUpAfter
+}
+
+// removeFinalizer removes the finalizer, after the status says whether the release was abandoned.
+func (c *Controller) removeFinalizer(ctx context.Context, s *scope) error {
+	if s.abandoned {
+		reportAbandoned(s.pack)
+		if err := client.IgnoreNotFound(s.Save(ctx)); err != nil {
+			return err
+		}
 	}
-	meta.SetStatusCondition(&s.pack.Status.Conditions, metav1.Condition{
-		Type: packagesv1.Installed, Status: metav1.ConditionFalse, Reason: packagesv1.AbandonedReason, ObservedGeneration: s.pack.Generation,
-		Message: fmt.Sprintf("Cluster %q did not answer; what release %q left on it was given up", t.Cluster, t.Release),
-	})
-	err = c.Client.Status().Update(ctx, s.pack)
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("recording that Package %q is given up: %w", s.key(), err)
+	controllerutil.RemoveFinalizer(s.pack, packagesv1.PackageFinalizer)
+	if err := client.IgnoreNotFound(s.Save(ctx)); err != nil {
+		return err
 	}
-	return true, nil
+	c.memory.forget(s.Key())
+	c.recordRemoval(&s.facts)
+	return reconcile.Stop
 }

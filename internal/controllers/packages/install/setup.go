@@ -29,7 +29,8 @@ import (
 
 const name = "package"
 
-// Indexes: Packages by the clusters that they may be for, PackageBundleControllers by the bundles that matter to them, Clusters by name.
+// Names of indexes: Packages by possible clusters, PackageBundleControllers by their active and latest
+// bundles, and Clusters by name.
 const (
 	packagesByCluster   = "packages.install.cluster"
 	controllersByBundle = "packages.install.bundle"
@@ -44,6 +45,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sec
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	guard := reconcile.NewGuard(mgr, "Package")
 	queue := &atomic.Pointer[requests]{}
 	c.start(ctx, queue)
 	meta := &metav1.PartialObjectMetadata{}
@@ -52,7 +54,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sec
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		For(&packagesv1.Package{}, builder.WithPredicates(filter, predicate.Funcs{UpdateFunc: userChanged})).
-		Owns(&addonsv1.HelmReleaseProxy{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: releaseChanged}, c.byOthers())).
+		Owns(&addonsv1.HelmReleaseProxy{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: releaseChanged}, byOthers(guard.Wrote))).
 		Watches(&packagesv1.Package{}, handler.EnqueueRequestsFromMapFunc(c.usersOf), builder.WithPredicates(filter, predicate.Funcs{UpdateFunc: stateChanged})).
 		Watches(&packagesv1.PackageBundleController{}, handler.EnqueueRequestsFromMapFunc(c.ofController), builder.WithPredicates(predicate.Funcs{UpdateFunc: controllerChanged})).
 		Watches(&packagesv1.PackageBundle{}, handler.EnqueueRequestsFromMapFunc(c.ofBundle), builder.WithPredicates(predicate.Funcs{UpdateFunc: bundleChanged})).
@@ -62,10 +64,10 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sec
 			queue.Store(&q)
 			return nil
 		})).
-		WithOptions(reconcile.NewGuard(mgr, "Package").Options(o)).
+		WithOptions(guard.Options(o)).
 		Complete(c)
 	if err != nil {
-		return fmt.Errorf("making controller %q: %w", name, err)
+		return fmt.Errorf("creating controller %q: %w", name, err)
 	}
 	return nil
 }
@@ -73,7 +75,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sec
 // requests is the queue of the controller's workers.
 type requests = workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]
 
-// start prepares what runs beside the workers. It ends with ctx.
+// start prepares the downloads that run beside the workers. They end with ctx.
 func (c *Controller) start(ctx context.Context, queue *atomic.Pointer[requests]) {
 	c.namespaces = &namespaces{charts: c.Charts, clock: c.Clock, stop: ctx, wake: func(key client.ObjectKey) {
 		if q := queue.Load(); q != nil {

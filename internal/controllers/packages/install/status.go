@@ -1,52 +1,59 @@
 package install
 
 import (
-	"errors"
 	"fmt"
-	"reflect"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/conditions"
-
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
-	"github.com/drover-dev/drover/internal/model/target"
+	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
-// report turns the facts of this reconcile into status. Each part is left as it was where there is nothing new to say: a package that is
-// installed stays so when its bundle is gone.
-func (s *scope) report() {
-	status := &s.pack.Status
+// report writes the facts to the status. Facts that are unknown keep the previous values: an installed
+// package stays installed when its bundle is deleted.
+func report(p *packagesv1.Package, f *facts) {
+	status := &p.Status
 	was := status.DeepCopy()
-	status.State, status.Detail = state(&s.facts, was), detail(&s.facts)
-	status.ObservedGeneration = s.pack.Generation
-	for _, c := range []*metav1.Condition{targetCondition(&s.facts), sourceCondition(&s.facts), dependenciesCondition(&s.facts), installedCondition(&s.facts)} {
-		if c != nil {
-			c.ObservedGeneration = s.pack.Generation
-			meta.SetStatusCondition(&status.Conditions, *c)
-		}
+	status.State, status.Detail = state(f, was), detail(f)
+	status.ObservedGeneration = p.Generation
+	for _, c := range []*metav1.Condition{targetCondition(f), sourceCondition(f), dependenciesCondition(f), installedCondition(f)} {
+		set(p, c)
 	}
-	ready := readyCondition(s.pack)
-	meta.SetStatusCondition(&status.Conditions, ready)
-	if s.target != nil && s.target.Namespace != "" {
-		status.Target = s.target
+	set(p, readyCondition(status.Conditions))
+	if f.target != nil && f.target.Namespace != "" {
+		status.Target = f.target
 	}
-	if s.found.Version == nil || s.deleting() {
+	if f.found.Version == nil || f.deleting() {
 		return
 	}
-	status.UpgradesAvailable = s.upgrades
-	status.TargetVersion = targetVersion(&s.facts)
-	if s.unsourced == nil {
-		status.Source, status.Spec = sourceOf(s.found), *s.pack.Spec.DeepCopy()
+	status.UpgradesAvailable = f.upgrades
+	status.TargetVersion = targetVersion(f)
+	if sourceProblem(f) == nil {
+		status.Source, status.Spec = sourceOf(f.found), *p.Spec.DeepCopy()
 	}
-	if status.State == packagesv1.StateInstalled && s.settled(was) {
-		status.CurrentVersion = s.found.Version.Name
+	if status.State == packagesv1.StateInstalled && f.settled(was) {
+		status.CurrentVersion = f.found.Version.Name
 	}
+}
+
+// reportAbandoned records that the release was left on an unreachable cluster.
+func reportAbandoned(p *packagesv1.Package) {
+	t := p.Status.Target
+	set(p, condition(packagesv1.Installed, metav1.ConditionFalse, problem{
+		packagesv1.AbandonedReason, fmt.Sprintf("Cluster %q was unreachable; release %q was abandoned", t.Cluster, t.Release),
+	}))
+}
+
+// set sets a condition. A nil condition keeps the previous one.
+func set(p *packagesv1.Package, c *metav1.Condition) {
+	if c == nil {
+		return
+	}
+	c.ObservedGeneration = p.Generation
+	meta.SetStatusCondition(&p.Status.Conditions, *c)
 }
 
 func sourceOf(f bundle.Found) packagesv1.PackageOCISource {
@@ -62,158 +69,75 @@ func targetVersion(f *facts) string {
 	return f.pack.Spec.PackageVersion
 }
 
-// state is how far the package has come. What can't be gone on with does not change it.
-func state(f *facts, was *packagesv1.PackageStatus) packagesv1.StateEnum {
-	switch {
-	case f.deleting():
-		return packagesv1.StateUninstalling
-	case errors.Is(f.untargeted, target.ErrNamespace):
-		return packagesv1.StateUnknown
-	case f.untargeted != nil, f.unsourced != nil:
-		return stays(was)
-	case f.changed && len(f.missing) > 0, f.undependable != nil && was.State != packagesv1.StateInstalled:
-		return packagesv1.StateInstallingDependencies
-	case f.undependable != nil, f.settled(was):
-		return packagesv1.StateInstalled
-	case was.CurrentVersion == "":
-		return packagesv1.StateInstalling
-	default:
-		return packagesv1.StateUpdating
-	}
-}
-
-// stays is the state of before. One that no longer fits, from before the Package was moved for one, counts for nothing.
-func stays(was *packagesv1.PackageStatus) packagesv1.StateEnum {
-	if was.State == "" || was.State == packagesv1.StateUnknown {
-		return packagesv1.StateInitializing
-	}
-	return was.State
-}
-
-// settled says that what is wanted is installed, and was seen ready once since.
-func (f *facts) settled(was *packagesv1.PackageStatus) bool {
-	if f.changed || f.stuck != nil || f.release == nil || f.release.Status.ObservedGeneration != f.release.Generation {
-		return false
-	}
-	if f.ready() {
-		return true
-	}
-	same := was.Source == sourceOf(f.found) && reflect.DeepEqual(was.Spec, f.pack.Spec)
-	return same && was.State == packagesv1.StateInstalled && f.release.Status.Attempt == nil
-}
-
-func (f *facts) ready() bool { return conditions.IsTrue(f.release, clusterv1.ReadyCondition) }
-
-// detail is the last error, or what is waited for.
-func detail(f *facts) string {
-	switch {
-	case f.untargeted != nil && !errors.Is(f.untargeted, target.ErrNamespace):
-		return "getting PackageBundleController: " + f.untargeted.Error()
-	case f.untargeted != nil:
-		return f.untargeted.Error()
-	case f.unsourced != nil:
-		return f.unsourced.message
-	case f.undependable != nil:
-		return f.undependable.message
-	case f.changed && len(f.missing) > 0:
-		return "Waiting for dependencies: " + strings.Join(f.missing, ", ")
-	case f.stuck != nil:
-		return f.stuck.message
-	case f.release == nil || !f.told() || f.ready() && !f.deleting():
-		return ""
-	default:
-		_, message := obstacle(f.release)
-		return message
-	}
-}
-
-// told says that the HelmReleaseProxy's status is about what it says now.
-func (f *facts) told() bool { return f.release.Status.ObservedGeneration == f.release.Generation }
-
-// obstacle is which condition of a HelmReleaseProxy is not as it should be, and why.
-func obstacle(r *addonsv1.HelmReleaseProxy) (*metav1.Condition, string) {
-	for _, name := range []string{addonsv1.ClusterAvailable, addonsv1.ReleaseReady} {
-		if c := conditions.Get(r, name); c != nil && c.Status != metav1.ConditionTrue {
-			return c, c.Message
-		}
-	}
-	return nil, ""
-}
-
 func targetCondition(f *facts) *metav1.Condition {
-	switch {
-	case f.untargeted == nil && f.target == nil:
+	if p := targetProblem(f); p != nil {
+		return condition(packagesv1.TargetFound, metav1.ConditionFalse, *p)
+	}
+	if f.target == nil {
 		return nil
-	case f.untargeted == nil:
-		message := fmt.Sprintf("release %q on Cluster %q in namespace %q", f.target.Release, f.target.Cluster, f.target.ClusterNamespace)
-		return condition(packagesv1.TargetFound, metav1.ConditionTrue, problem{packagesv1.TargetKnownReason, message})
 	}
-	reason := packagesv1.TargetUnknownReason
-	if errors.Is(f.untargeted, target.ErrNamespace) {
-		reason = packagesv1.NamespaceInvalidReason
-	} else if errors.As(f.untargeted, new(*target.AmbiguousError)) {
-		reason = packagesv1.TargetAmbiguousReason
-	}
-	return condition(packagesv1.TargetFound, metav1.ConditionFalse, problem{reason, f.untargeted.Error()})
+	message := fmt.Sprintf("Release %q on Cluster %q in namespace %q", f.target.Release, f.target.Cluster, f.target.ClusterNamespace)
+	return condition(packagesv1.TargetFound, metav1.ConditionTrue, problem{packagesv1.TargetKnownReason, message})
 }
 
 func sourceCondition(f *facts) *metav1.Condition {
-	switch {
-	case f.unsourced != nil:
-		return condition(packagesv1.SourceFound, metav1.ConditionFalse, *f.unsourced)
-	case f.found.Version == nil:
-		return nil
-	default:
-		message := fmt.Sprintf("version %s of bundle %s", f.found.Version.Name, f.bundle.Name)
-		return condition(packagesv1.SourceFound, metav1.ConditionTrue, problem{packagesv1.SourceKnownReason, message})
+	if p := sourceProblem(f); p != nil {
+		return condition(packagesv1.SourceFound, metav1.ConditionFalse, *p)
 	}
+	if f.found.Version == nil {
+		return nil
+	}
+	message := fmt.Sprintf("Version %s of bundle %s", f.found.Version.Name, f.bundle.Name)
+	return condition(packagesv1.SourceFound, metav1.ConditionTrue, problem{packagesv1.SourceKnownReason, message})
 }
 
 func dependenciesCondition(f *facts) *metav1.Condition {
+	if p := dependencyProblem(f); p != nil {
+		return condition(packagesv1.DependenciesReady, metav1.ConditionFalse, *p)
+	}
 	switch {
-	case f.undependable != nil:
-		return condition(packagesv1.DependenciesReady, metav1.ConditionFalse, *f.undependable)
-	case !f.looked:
+	case !f.dependenciesKnown:
 		return nil
 	case len(f.missing) > 0:
-		message := "Waiting for dependencies: " + strings.Join(f.missing, ", ")
-		return condition(packagesv1.DependenciesReady, metav1.ConditionFalse, problem{packagesv1.DependenciesPendingReason, message})
+		return condition(packagesv1.DependenciesReady, metav1.ConditionFalse, problem{packagesv1.DependenciesPendingReason, waitingFor(f.missing)})
 	default:
 		return condition(packagesv1.DependenciesReady, metav1.ConditionTrue, problem{packagesv1.DependenciesInstalledReason, ""})
 	}
 }
 
-// installedCondition is nil if nothing is known of the release that was not known before.
+// installedCondition returns nil if nothing new is known about the release.
 func installedCondition(f *facts) *metav1.Condition {
-	switch {
-	case f.deleting():
+	if f.deleting() {
 		return removalCondition(f)
-	case f.stuck != nil:
-		return condition(packagesv1.Installed, metav1.ConditionFalse, *f.stuck)
+	}
+	if p := releaseProblem(f); p != nil {
+		return condition(packagesv1.Installed, metav1.ConditionFalse, *p)
+	}
+	switch {
 	case f.release == nil:
 		return nil
-	case f.told() && f.ready() && !f.changed:
+	case f.ready() && !f.changed:
 		return condition(packagesv1.Installed, metav1.ConditionTrue, problem{packagesv1.InstalledReason, ""})
 	}
-	reason, message := packagesv1.InstallingReason, ""
-	if c, text := obstacle(f.release); c != nil && f.told() {
-		message = text
+	why := problem{reason: packagesv1.InstallingReason}
+	if c := obstacle(f.release); c != nil && f.observed() {
+		why.message = c.Message
 		if c.Reason == addonsv1.InstallOrUpgradeFailedReason {
-			reason = packagesv1.InstallFailedReason
+			why.reason = packagesv1.InstallFailedReason
 		}
 	}
-	return condition(packagesv1.Installed, metav1.ConditionFalse, problem{reason, message})
+	return condition(packagesv1.Installed, metav1.ConditionFalse, why)
 }
 
-// removalCondition is not known, rather than false, while the cluster does not answer.
+// removalCondition is Unknown while the cluster is unreachable.
 func removalCondition(f *facts) *metav1.Condition {
-	why := problem{reason: packagesv1.UninstallingReason, message: "the release is being uninstalled"}
+	why := problem{reason: packagesv1.UninstallingReason, message: "Uninstalling the release"}
 	if f.release == nil {
 		return condition(packagesv1.Installed, metav1.ConditionFalse, why)
 	}
 	status := metav1.ConditionFalse
-	if c, text := obstacle(f.release); c != nil && text != "" {
-		why.message = text
+	if c := obstacle(f.release); c != nil && c.Message != "" {
+		why.message = c.Message
 		if c.Type == addonsv1.ClusterAvailable {
 			status = metav1.ConditionUnknown
 		}
@@ -221,24 +145,20 @@ func removalCondition(f *facts) *metav1.Condition {
 	return condition(packagesv1.Installed, status, why)
 }
 
-// readyCondition is the first of the others that is not true.
-func readyCondition(p *packagesv1.Package) metav1.Condition {
-	ready := condition(packagesv1.Ready, metav1.ConditionTrue, problem{packagesv1.InstalledReason, ""})
+// readyCondition returns the first of the other conditions that is not True.
+func readyCondition(conditions []metav1.Condition) *metav1.Condition {
 	for _, name := range []string{packagesv1.TargetFound, packagesv1.SourceFound, packagesv1.DependenciesReady, packagesv1.Installed} {
-		c := meta.FindStatusCondition(p.Status.Conditions, name)
+		c := meta.FindStatusCondition(conditions, name)
 		if c == nil {
-			ready = condition(packagesv1.Ready, metav1.ConditionUnknown, problem{packagesv1.InstallingReason, "nothing is known yet of " + name})
-			break
+			return condition(packagesv1.Ready, metav1.ConditionUnknown, problem{packagesv1.InstallingReason, "Waiting for condition " + name})
 		}
 		if c.Status != metav1.ConditionTrue {
-			ready = condition(packagesv1.Ready, c.Status, problem{c.Reason, c.Message})
-			break
+			return condition(packagesv1.Ready, c.Status, problem{c.Reason, c.Message})
 		}
 	}
-	ready.ObservedGeneration = p.Generation
-	return *ready
+	return condition(packagesv1.Ready, metav1.ConditionTrue, problem{packagesv1.InstalledReason, ""})
 }
 
 func condition(name string, status metav1.ConditionStatus, why problem) *metav1.Condition {
-	return &metav1.Condition{Type: name, Status: status, Reason: why.reason, Message: bound(why.message)}
+	return &metav1.Condition{Type: name, Status: status, Reason: why.reason, Message: text.Truncate(why.message)}
 }

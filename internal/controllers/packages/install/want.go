@@ -3,7 +3,6 @@ package install
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,37 +13,32 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
-	"github.com/drover-dev/drover/internal/controllers/packages/values"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
 const (
-	// giveUpAfter bounds how long a cluster that does not answer holds up the end of a Package, and atOnce is for one that was given up.
+	// giveUpAfter is how long an unreachable cluster delays the deletion of a Package, and atOnce is used
+	// if the user abandons it.
 	giveUpAfter = 30 * time.Minute
 	atOnce      = time.Second
-	// maxHistory is how many revisions are kept: what is there, and what to go back to.
+	// maxHistory is the number of revisions to keep: the current one and one to roll back to.
 	maxHistory = 2
 )
 
-// want works out what the HelmReleaseProxy should say.
-func (c *Controller) want(ctx context.Context, s *scope) (bool, error) {
-	text, err := c.values(s)
-	if err != nil {
-		s.unsourced = &problem{packagesv1.ConfigInvalidReason, bound(err.Error())}
-		return false, nil
-	}
+// renderRelease computes the wanted spec of the HelmReleaseProxy, except for its namespace.
+func (c *Controller) renderRelease(ctx context.Context, s *scope) error {
 	wanted := c.chart(s)
-	wanted.Values = text
+	if wanted.Values, s.configErr = c.values(s); s.configErr != nil {
+		return reconcile.Stop
+	}
 	wanted.Options = options(s.pack, s.controller)
 	if err := c.access(ctx, s, &wanted); err != nil {
-		return false, err
-	}
-	if known := c.place(ctx, s, &wanted); !known {
-		return false, nil
+		return err
 	}
 	s.wanted = &wanted
-	return true, nil
+	return nil
 }
 
 func (c *Controller) values(s *scope) (string, error) {
@@ -52,15 +46,16 @@ func (c *Controller) values(s *scope) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return values.Compose(config, cmp.Or(s.controller.Spec.DefaultImageRegistry, s.controller.Spec.Registry(), c.Registry))
+	return composeValues(config, cmp.Or(s.controller.Spec.DefaultImageRegistry, s.controller.Spec.Registry(), c.Registry))
 }
 
-// registry is what the bundle says, or the cluster's.
+// registry returns the registry of the package in the bundle, or that of the cluster.
 func (s *scope) registry() string {
 	return cmp.Or(s.found.Package.Source.Registry, s.controller.Spec.Registry())
 }
 
-// chart is where the chart comes from and goes to. It is named by the digest in the bundle, so that what is installed is what was signed.
+// chart returns a spec with the location of the chart and its target. The version is the digest in the
+// bundle, so that the signed chart is installed.
 func (c *Controller) chart(s *scope) addonsv1.HelmReleaseProxySpec {
 	source := s.found.Package.Source
 	url, name := c.Places.ChartPlace(s.registry(), source.Repository)
@@ -72,7 +67,7 @@ func (c *Controller) chart(s *scope) addonsv1.HelmReleaseProxySpec {
 	}
 }
 
-// options make "installed" mean that workloads are ready.
+// options waits for workloads to become ready.
 func options(p *packagesv1.Package, c *packagesv1.PackageBundleController) addonsv1.HelmOptions {
 	timeout := metav1.Duration{Duration: addonsv1.DefaultTimeout}
 	if t := p.Spec.Timeout; t != nil && t.Duration > 0 {
@@ -88,35 +83,31 @@ func options(p *packagesv1.Package, c *packagesv1.PackageBundleController) addon
 	}
 }
 
-// place finds out the namespace on the cluster. It says whether that is known: only a chart may know, and has to come first.
-func (c *Controller) place(ctx context.Context, s *scope, wanted *addonsv1.HelmReleaseProxySpec) bool {
-	known := cmp.Or(s.target.Namespace, s.pack.Spec.TargetNamespace)
-	if known == "" {
-		var p *problem
-		if known, p = c.chartsNamespace(ctx, s, wanted); p != nil {
-			s.stuck = p
-			return false
+// findNamespace determines the namespace on the cluster. A release keeps its namespace; a new one
+// gets that of the Package, or the default namespace of the chart.
+func (c *Controller) findNamespace(ctx context.Context, s *scope) error {
+	name := cmp.Or(s.target.Namespace, s.pack.Spec.TargetNamespace)
+	if name == "" {
+		inChart, err := c.chartsNamespace(ctx, s)
+		s.namespaceErr, s.namespaceUnknown = err, inChart == nil
+		if s.namespaceUnknown {
+			return reconcile.Stop
 		}
+		name = cmp.Or(*inChart, metav1.NamespaceDefault)
 	}
-	s.target.Namespace, wanted.ReleaseNamespace = known, known
-	return true
+	s.target.Namespace, s.wanted.ReleaseNamespace = name, name
+	return nil
 }
 
-// chartsNamespace is what the chart says.
-func (c *Controller) chartsNamespace(ctx context.Context, s *scope, wanted *addonsv1.HelmReleaseProxySpec) (string, *problem) {
-	draft := &addonsv1.HelmReleaseProxy{ObjectMeta: metav1.ObjectMeta{Namespace: s.pack.Namespace, Name: s.pack.Name}, Spec: *wanted}
-	open, err := tool.Input{Sources: c.Values}.Want(ctx, draft)
+// chartsNamespace returns the default namespace of the chart, which may be empty. It returns nil until
+// the chart is downloaded.
+func (c *Controller) chartsNamespace(ctx context.Context, s *scope) (*string, error) {
+	draft := &addonsv1.HelmReleaseProxy{ObjectMeta: metav1.ObjectMeta{Namespace: s.pack.Namespace, Name: s.pack.Name}, Spec: *s.wanted}
+	input, err := tool.Input{Sources: c.Values}.Want(ctx, draft)
 	if err != nil {
-		return "", &problem{packagesv1.InstallFailedReason, bound(err.Error())}
+		return nil, err
 	}
-	said, after, err := c.namespaces.of(open.Package, s.key())
+	inChart, after, err := c.namespaces.of(input.Package, s.Key())
 	s.after = after
-	switch {
-	case err != nil:
-		return "", &problem{packagesv1.InstallFailedReason, bound(err.Error())}
-	case said == nil:
-		return "", &problem{packagesv1.InstallingReason, fmt.Sprintf("getting the chart of version %s", s.found.Version.Name)}
-	default:
-		return cmp.Or(*said, metav1.NamespaceDefault), nil
-	}
+	return inChart, err
 }

@@ -21,55 +21,55 @@ import (
 
 func never(event.UpdateEvent) bool { return false }
 
-// userChanged says that somebody else than this controller has changed a Package.
+// userChanged reports whether a Package changed other than in its status and finalizers.
 func userChanged(e event.UpdateEvent) bool {
 	was, is := e.ObjectOld, e.ObjectNew
 	return was.GetGeneration() != is.GetGeneration() || was.GetDeletionTimestamp().IsZero() != is.GetDeletionTimestamp().IsZero() ||
 		!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) || !maps.Equal(was.GetLabels(), is.GetLabels())
 }
 
-// releaseChanged says that something has changed that the status of a Package is made of.
+// releaseChanged reports whether a change affects the status of a Package.
 func releaseChanged(e event.UpdateEvent) bool {
 	was, ok := e.ObjectOld.(*addonsv1.HelmReleaseProxy)
 	is, ok2 := e.ObjectNew.(*addonsv1.HelmReleaseProxy)
-	return !ok || !ok2 || was.Generation != is.Generation || told(was) != told(is)
+	return !ok || !ok2 || was.Generation != is.Generation || summaryOf(was) != summaryOf(is)
 }
 
-// account is all that the status of a Package has from a HelmReleaseProxy.
-type account struct {
+// summary is the part of a HelmReleaseProxy that the status of a Package depends on.
+type summary struct {
 	observed                  int64
 	attempted                 bool
-	available, release, ready verdict
+	available, release, ready conditionValue
 }
 
-type verdict struct {
+type conditionValue struct {
 	status          metav1.ConditionStatus
 	reason, message string
 }
 
-func told(r *addonsv1.HelmReleaseProxy) account {
-	of := func(name string) verdict {
+func summaryOf(r *addonsv1.HelmReleaseProxy) summary {
+	of := func(name string) conditionValue {
 		c := conditions.Get(r, name)
 		if c == nil {
-			return verdict{}
+			return conditionValue{}
 		}
-		return verdict{c.Status, c.Reason, c.Message}
+		return conditionValue{c.Status, c.Reason, c.Message}
 	}
-	return account{
+	return summary{
 		observed: r.Status.ObservedGeneration, attempted: r.Status.Attempt != nil,
 		available: of(addonsv1.ClusterAvailable), release: of(addonsv1.ReleaseReady), ready: of(clusterv1.ReadyCondition),
 	}
 }
 
-// byOthers leaves out what this controller has written itself.
-func (c *Controller) byOthers() predicate.Predicate {
+// byOthers drops events of the controller's own writes.
+func byOthers(wrote func(client.Object) bool) predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return !c.releases.Wrote(e.Object) },
-		UpdateFunc: func(e event.UpdateEvent) bool { return !c.releases.Wrote(e.ObjectNew) },
+		CreateFunc: func(e event.CreateEvent) bool { return !wrote(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return !wrote(e.ObjectNew) },
 	}
 }
 
-// stateChanged says that others may have waited for that.
+// stateChanged reports whether a change may unblock other Packages.
 func stateChanged(e event.UpdateEvent) bool {
 	was, ok := e.ObjectOld.(*packagesv1.Package)
 	is, ok2 := e.ObjectNew.(*packagesv1.Package)
@@ -87,7 +87,7 @@ func bundleChanged(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations())
 }
 
-// usersOf are the Packages that need another.
+// usersOf returns the Packages that depend on another.
 func (c *Controller) usersOf(_ context.Context, o client.Object) []reconcile.Request {
 	p, ok := o.(*packagesv1.Package)
 	if !ok {
@@ -102,7 +102,7 @@ func (c *Controller) usersOf(_ context.Context, o client.Object) []reconcile.Req
 	return out
 }
 
-// ofController are the Packages of a cluster. Those that are known to be another's are not.
+// ofController returns the Packages of a cluster.
 func (c *Controller) ofController(ctx context.Context, o client.Object) []reconcile.Request {
 	if o.GetNamespace() != packagesv1.Namespace {
 		return nil
@@ -135,13 +135,13 @@ func (c *Controller) all(ctx context.Context) []reconcile.Request {
 func (c *Controller) list(ctx context.Context, o ...client.ListOption) []packagesv1.Package {
 	list := &packagesv1.PackageList{}
 	if err := c.Client.List(ctx, list, append(o, client.UnsafeDisableDeepCopy)...); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Could not list packages")
+		ctrl.LoggerFrom(ctx).Error(err, "Listing packages failed")
 		return nil
 	}
 	return list.Items
 }
 
-// ofBundle are the Packages of all clusters that use a bundle, or could upgrade to it.
+// ofBundle returns the Packages of all clusters that use a bundle or could upgrade to it.
 func (c *Controller) ofBundle(ctx context.Context, o client.Object) []reconcile.Request {
 	list := &packagesv1.PackageBundleControllerList{}
 	err := c.Client.List(ctx, list, client.InNamespace(packagesv1.Namespace), client.MatchingFields{controllersByBundle: o.GetName()}, client.UnsafeDisableDeepCopy)

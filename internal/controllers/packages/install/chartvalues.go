@@ -1,4 +1,4 @@
-package values
+package install
 
 import (
 	"archive/tar"
@@ -13,15 +13,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Bounds of what is read of a chart, which somebody else has packed.
+// Limits for reading a chart.
 const (
 	maxUnpacked = 256 << 20
 	maxValues   = 8 << 20
 )
 
-// DefaultNamespace is where a chart wants to go if nobody says: its value defaultNamespace, which may be empty.
-func DefaultNamespace(archive []byte) (string, error) {
-	text, err := file(archive, "values.yaml")
+// defaultNamespace returns the value defaultNamespace of a chart, which may be empty.
+func defaultNamespace(archive []byte) (string, error) {
+	text, err := chartFile(archive, "values.yaml")
 	if err != nil {
 		return "", fmt.Errorf("reading the chart's values: %w", err)
 	}
@@ -34,8 +34,8 @@ func DefaultNamespace(archive []byte) (string, error) {
 	return values.DefaultNamespace, nil
 }
 
-// file is what is in a file of the chart itself, not of one in it. It is empty if there is none.
-func file(archive []byte, name string) ([]byte, error) {
+// chartFile returns a file of the chart, not of its subcharts, or nil if it doesn't exist.
+func chartFile(archive []byte, name string) ([]byte, error) {
 	unpacked, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {
 		return nil, err
