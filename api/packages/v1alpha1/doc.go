@@ -1,9 +1,10 @@
-// Package v1alpha1 is the API of curated packages: a PackageBundle is a signed list of packages that go together, a
-// PackageBundleController says which bundle a cluster uses, and a Package is one of them on one cluster.
+// Package v1alpha1 is the API of curated packages. A PackageBundle is a signed list of packages that
+// were tested together, a PackageBundleController selects the bundle of a cluster, and a Package
+// installs one package of the bundle on one cluster.
 //
-// It has the kinds, fields, defaults and words of the controller that manifests in the wild were written for. Fields that it did not have
-// are optional, and an object without them behaves as it did there. The package holds types only; conditions, annotations and names are all
-// in names.go.
+// Kinds, fields, defaults and messages are compatible with manifests written for the original
+// controller. Additional fields are optional and don't change the behavior of existing objects. The
+// package contains only types; names.go lists conditions, annotations and names.
 //
 // +kubebuilder:object:generate=true
 // +groupName=packages.eks.amazonaws.com

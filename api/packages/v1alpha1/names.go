@@ -2,149 +2,154 @@ package v1alpha1
 
 // Namespaces on the management cluster.
 const (
-	// Namespace is where bundles and their controllers are, and packages whose name begins with that of their cluster.
+	// Namespace contains bundles, PackageBundleControllers, and Packages whose name starts with the name
+	// of their cluster.
 	Namespace = "eksa-packages"
-	// NamespacePrefix and the name of a cluster are the namespace of that cluster's packages.
+	// NamespacePrefix is followed by the name of a cluster in the namespace of its Packages.
 	NamespacePrefix = Namespace + "-"
-	// KubeconfigNamespace is where a Cluster is looked for first.
+	// KubeconfigNamespace is searched for a Cluster before all other namespaces.
 	KubeconfigNamespace = "eksa-system"
 )
 
 // Finalizers, labels and annotations.
 const (
-	// PackageFinalizer stays until the package is gone from its cluster.
+	// PackageFinalizer keeps a Package until it is uninstalled from its cluster.
 	PackageFinalizer = "packages.eks.amazonaws.com/package"
-	// ControllerFinalizer stays until what a cluster was given for its packages is taken back.
+	// ControllerFinalizer keeps a PackageBundleController until the credentials that were copied to its
+	// cluster are deleted.
 	ControllerFinalizer = "packages.eks.amazonaws.com/packagebundlecontroller"
-	// PackageLabel names the Package that a HelmReleaseProxy belongs to.
+	// PackageLabel is the name of the Package of a HelmReleaseProxy.
 	PackageLabel = "packages.eks.amazonaws.com/package"
-	// InternalAnnotation, if it is "true", keeps admission from looking at a Package.
+	// InternalAnnotation exempts a Package from validation if it is "true".
 	InternalAnnotation = "anywhere.eks.aws.com/internal"
-	// SignatureAnnotation is the signature of a bundle: base64 of ASN.1 ECDSA.
+	// SignatureAnnotation is the ECDSA signature of a bundle: ASN.1, base64.
 	SignatureAnnotation = "eksa.aws.com/signature"
-	// ExcludesAnnotation is base64 of the paths that the signature leaves out, one a line.
+	// ExcludesAnnotation lists the paths that the signature excludes, one per line, in base64.
 	ExcludesAnnotation = "eksa.aws.com/excludes"
-	// IncludesAnnotation is part of what is signed, and nothing else.
+	// IncludesAnnotation is signed and has no other effect.
 	IncludesAnnotation = "eksa.aws.com/includes"
-	// DownloadedAnnotation says where a bundle was found. Only such bundles are removed when nobody uses them.
+	// DownloadedAnnotation is the source of a downloaded bundle. Only downloaded bundles are pruned.
 	DownloadedAnnotation = "packages.eks.amazonaws.com/downloaded-from"
-	// DependentsAnnotation names the packages that a package was made for, separated by commas. It goes with the last of them.
+	// DependentsAnnotation lists the Packages that a dependency was created for, separated by commas. The
+	// dependency is deleted with the last of them.
 	DependentsAnnotation = "packages.eks.amazonaws.com/made-for"
-	// AbandonAnnotation on a Package that is deleted, if it is "true", gives up on a cluster that does not come back.
+	// AbandonAnnotation abandons the release of a deleted Package on an unreachable cluster if it is
+	// "true".
 	AbandonAnnotation = "packages.eks.amazonaws.com/abandon"
 )
 
-// LatestVersion is what packageVersion says, or leaves out, to follow the bundle.
+// LatestVersion as packageVersion follows the bundle. It is the default.
 const LatestVersion = "latest"
 
-// Ready sums up the other conditions. All kinds have it.
+// Ready summarizes the other conditions of each kind.
 const Ready = "Ready"
 
 // Conditions of a Package.
 const (
-	// TargetFound says that it is known which cluster the package is for.
+	// TargetFound is True if the cluster of the Package is known.
 	TargetFound = "TargetFound"
 
-	// TargetKnownReason: it is.
+	// TargetKnownReason: the cluster is known.
 	TargetKnownReason = "Known"
-	// TargetUnknownReason: no PackageBundleController, or no Cluster, has the name.
+	// TargetUnknownReason: no PackageBundleController or no Cluster has the name.
 	TargetUnknownReason = "Unknown"
 	// TargetAmbiguousReason: several Clusters have the name.
 	TargetAmbiguousReason = "Ambiguous"
-	// NamespaceInvalidReason: packages don't belong in this namespace.
+	// NamespaceInvalidReason: the namespace is not one for Packages.
 	NamespaceInvalidReason = "NamespaceInvalid"
 
-	// SourceFound says that the active bundle has the package, in the wanted version, and accepts its config.
+	// SourceFound is True if the active bundle contains the version of the package and accepts its config.
 	SourceFound = "SourceFound"
 
-	// SourceKnownReason: it has.
+	// SourceKnownReason: the active bundle contains the version.
 	SourceKnownReason = "Found"
-	// NoActiveBundleReason: the cluster has no active bundle, or the bundle is not here.
+	// NoActiveBundleReason: the cluster has no active bundle, or the bundle doesn't exist.
 	NoActiveBundleReason = "NoActiveBundle"
-	// BundleRefusedReason: the bundle's signature is not good, or it needs a later Drover.
+	// BundleRefusedReason: the signature of the bundle is invalid, or it requires a newer Drover.
 	BundleRefusedReason = "BundleRefused"
-	// NotInBundleReason: the package or the version is not in the bundle.
+	// NotInBundleReason: the bundle doesn't contain the package or the version.
 	NotInBundleReason = "NotInBundle"
-	// ConfigInvalidReason: config is not YAML, or not what the schema asks for.
+	// ConfigInvalidReason: the config is not valid YAML or doesn't match the schema.
 	ConfigInvalidReason = "ConfigInvalid"
 
-	// DependenciesReady says that all packages that this one needs are installed.
+	// DependenciesReady is True if all dependencies are installed.
 	DependenciesReady = "DependenciesReady"
 
-	// DependenciesInstalledReason: they are.
+	// DependenciesInstalledReason: all dependencies are installed.
 	DependenciesInstalledReason = "Installed"
-	// DependenciesPendingReason: some are not yet.
+	// DependenciesPendingReason: some dependencies are not installed yet.
 	DependenciesPendingReason = "Pending"
-	// DependenciesInvalidReason: the bundle does not have them, or they depend on each other in a circle.
+	// DependenciesInvalidReason: the bundle lacks a dependency, the dependencies form a cycle, or one
+	// can't be created.
 	DependenciesInvalidReason = "Invalid"
 
-	// Installed says that the release is on the cluster and its objects are ready.
+	// Installed is True if the release is installed and its objects are ready.
 	Installed = "Installed"
 
-	// InstalledReason: it is.
+	// InstalledReason: the release is installed and ready.
 	InstalledReason = "Installed"
-	// InstallingReason: it is under way.
+	// InstallingReason: the release is being installed or upgraded.
 	InstallingReason = "Installing"
-	// InstallFailedReason: it failed. It is tried again if that may help.
+	// InstallFailedReason: the installation failed. It is retried if a retry may succeed.
 	InstallFailedReason = "Failed"
-	// UninstallingReason: it is being removed.
+	// UninstallingReason: the release is being uninstalled.
 	UninstallingReason = "Uninstalling"
-	// AbandonedReason: the cluster never came back, and what is on it was given up.
+	// AbandonedReason: the cluster stayed unreachable, and the release was left on it.
 	AbandonedReason = "Abandoned"
 )
 
 // Conditions of a PackageBundleController.
 const (
-	// ClusterReachable says that the cluster is here and answers.
+	// ClusterReachable is True if the cluster exists and responds.
 	ClusterReachable = "ClusterReachable"
 
-	// ReachableReason: it does.
+	// ReachableReason: the cluster or the registry responds.
 	ReachableReason = "Reachable"
-	// UnreachableReason: it does not.
+	// UnreachableReason: the cluster or the registry doesn't respond.
 	UnreachableReason = "Unreachable"
 
-	// RegistryReachable says that bundles can be looked for.
+	// RegistryReachable is True if the last check for bundles succeeded.
 	RegistryReachable = "RegistryReachable"
 
-	// BundleActive says that the active bundle is here and can be used.
+	// BundleActive is True if the active bundle exists and can be used.
 	BundleActive = "BundleActive"
 
-	// ActiveReason: it is.
+	// ActiveReason: the active bundle can be used.
 	ActiveReason = "Active"
-	// NotPresentReason: it is not here.
+	// NotPresentReason: the bundle doesn't exist.
 	NotPresentReason = "NotPresent"
-	// VersionMismatchReason: it is for another Kubernetes version than the cluster's.
+	// VersionMismatchReason: the bundle is for another version of Kubernetes.
 	VersionMismatchReason = "VersionMismatch"
 )
 
-// CredentialsSynced, on a PackageBundleController, says that the credentials of its registry mirror are where packages need them. It is there
-// if the cluster has such credentials.
+// CredentialsSynced is True if the credentials of the registry mirror were copied to all namespaces with
+// packages. Only PackageBundleControllers with a registry mirror have it.
 const (
 	CredentialsSynced = "CredentialsSynced"
 
-	// SyncedReason: they are.
+	// SyncedReason: all copies are up to date.
 	SyncedReason = "Synced"
-	// SyncPendingReason: they will be.
+	// SyncPendingReason: some copies are missing or outdated.
 	SyncPendingReason = "Pending"
-	// SyncFailedReason: they could not be copied, or can't be read.
+	// SyncFailedReason: the credentials are invalid, or copying them failed.
 	SyncFailedReason = "Failed"
 )
 
 // Conditions of a PackageBundle.
 const (
-	// SignatureValid says that a key that is trusted signed the bundle.
+	// SignatureValid is True if the bundle was signed with a trusted key.
 	SignatureValid = "SignatureValid"
 
-	// SignatureGoodReason: one did.
+	// SignatureGoodReason: the bundle was signed with a trusted key.
 	SignatureGoodReason = "Valid"
-	// SignatureBadReason: none did.
+	// SignatureBadReason: the signature is missing or invalid, or its key is not trusted.
 	SignatureBadReason = "Invalid"
 
-	// Compatible says that this Drover can use the bundle.
+	// Compatible is True if this version of Drover can use the bundle.
 	Compatible = "Compatible"
 
-	// CompatibleReason: it can.
+	// CompatibleReason: this version of Drover can use the bundle.
 	CompatibleReason = "Compatible"
-	// UpgradeRequiredReason: it is too old.
+	// UpgradeRequiredReason: the bundle requires a newer version of Drover.
 	UpgradeRequiredReason = "ControllerUpgradeRequired"
 )

@@ -2,28 +2,29 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PackageSpec is a package of the active bundle.
+// PackageSpec selects a package of the active bundle.
 type PackageSpec struct {
-	// packageName is what the bundle calls it, in any case.
+	// packageName is the name of the package in the bundle. Case is ignored.
 	PackageName string `json:"packageName"`
-	// packageVersion is a name or a digest of the bundle. Without it the package follows the bundle.
+	// packageVersion is the name or the digest of a version in the bundle. By default, the package
+	// follows the bundle.
 	// +optional
 	PackageVersion string `json:"packageVersion,omitempty"`
-	// config is YAML, as a string.
+	// config contains the values of the chart, as YAML in a string.
 	// +optional
 	Config string `json:"config,omitempty"`
-	// targetNamespace is the namespace on the cluster. It can't be changed.
+	// targetNamespace is the namespace on the cluster. It is immutable.
 	// +optional
 	TargetNamespace string `json:"targetNamespace,omitempty"`
-	// timeout is how long the objects of the package may take to become ready, 10 minutes if it is not set.
+	// timeout is how long the objects of the package may take to become ready. The default is 10 minutes.
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
-	// rollbackOnFailure goes back to what was installed if an upgrade fails.
+	// rollbackOnFailure rolls back failed upgrades.
 	// +optional
 	RollbackOnFailure bool `json:"rollbackOnFailure,omitempty"`
 }
 
-// StateEnum is how far a package has come.
+// StateEnum is the state of a Package.
 //
 // +kubebuilder:validation:Enum=initializing;installing;installing dependencies;installed;updating;uninstalling;unknown
 type StateEnum string
@@ -39,13 +40,13 @@ const (
 	StateUnknown                StateEnum = "unknown"
 )
 
-// PackageStatus is what became of a Package.
+// PackageStatus is the observed state of a Package.
 type PackageStatus struct {
-	// source is where the chart is, as the bundle says.
+	// source is the location of the chart in the bundle.
 	Source PackageOCISource `json:"source"`
-	// currentVersion was installed last.
+	// currentVersion is the version that was installed last.
 	CurrentVersion string `json:"currentVersion"`
-	// targetVersion is what is wanted, with " (latest)" if it follows the bundle.
+	// targetVersion is the requested version, with " (latest)" if the package follows the bundle.
 	// +optional
 	TargetVersion string `json:"targetVersion,omitempty"`
 	// +optional
@@ -53,14 +54,14 @@ type PackageStatus struct {
 	// detail is the last error or a hint.
 	// +optional
 	Detail string `json:"detail,omitempty"`
-	// upgradesAvailable are later versions in the newest bundle that is known for the cluster.
+	// upgradesAvailable lists newer versions in the newest bundle for the cluster.
 	// +optional
 	// +listType=atomic
 	UpgradesAvailable []PackageAvailableUpgrade `json:"upgradesAvailable,omitempty"`
-	// spec was accepted last.
+	// spec is the last accepted spec.
 	// +optional
 	Spec PackageSpec `json:"spec,omitempty"`
-	// target is where the package goes.
+	// target is the release on the cluster.
 	// +optional
 	Target *PackageTarget `json:"target,omitempty"`
 	// +optional
@@ -74,30 +75,30 @@ type PackageStatus struct {
 // PackageTarget is the release of a package.
 type PackageTarget struct {
 	Cluster string `json:"cluster"`
-	// clusterNamespace is that of the Cluster here.
+	// clusterNamespace is the namespace of the Cluster object.
 	ClusterNamespace string `json:"clusterNamespace"`
 	Release          string `json:"release"`
-	// namespace is that of the release on the cluster.
+	// namespace is the namespace of the release on the cluster.
 	Namespace string `json:"namespace"`
 }
 
 // PackageOCISource is a chart in a registry.
 type PackageOCISource struct {
 	Version string `json:"version"`
-	// registry is empty if the bundle leaves it to the cluster's PackageBundleController.
+	// registry is empty if the registry of the PackageBundleController is used.
 	Registry   string `json:"registry"`
 	Repository string `json:"repository"`
 	Digest     string `json:"digest"`
 }
 
-// PackageAvailableUpgrade is a later version.
+// PackageAvailableUpgrade is a newer version of a package.
 type PackageAvailableUpgrade struct {
 	Version string `json:"version"`
-	// tag is the bundle that has it.
+	// tag is the name of the bundle with the version.
 	Tag string `json:"tag"`
 }
 
-// Package is a package of a bundle on one cluster.
+// Package installs a package of a bundle on one cluster.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -116,7 +117,7 @@ type Package struct {
 	Status PackageStatus `json:"status,omitempty"`
 }
 
-// PackageList is a list of them.
+// PackageList is a list of Packages.
 //
 // +kubebuilder:object:root=true
 type PackageList struct {

@@ -2,11 +2,12 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PackageBundleSpec is what is signed.
+// PackageBundleSpec is the signed content of a bundle.
 type PackageBundleSpec struct {
 	// +listType=atomic
 	Packages []BundlePackage `json:"packages"`
-	// minControllerVersion is the oldest Drover that can use the bundle, such as v0.1.0. It is not signed.
+	// minControllerVersion is the oldest version of Drover that can use the bundle, such as v0.1.0. It is
+	// not signed.
 	// +optional
 	MinVersion string `json:"minControllerVersion"`
 }
@@ -14,21 +15,21 @@ type PackageBundleSpec struct {
 // BundlePackage is a package of a bundle.
 type BundlePackage struct {
 	Name string `json:"name"`
-	// workloadonly keeps the package off the management cluster.
+	// workloadonly excludes the package from the management cluster.
 	// +optional
 	WorkloadOnly bool `json:"workloadonly,omitempty"`
 	// +optional
 	Source BundlePackageSource `json:"source,omitempty"`
 }
 
-// BundlePackageSource is where the versions of a package are.
+// BundlePackageSource locates the versions of a package.
 type BundlePackageSource struct {
-	// registry is that of the cluster's PackageBundleController if it is empty.
+	// registry defaults to the registry of the PackageBundleController.
 	// +optional
 	Registry string `json:"registry,omitempty"`
-	// repository of the charts.
+	// repository contains the charts.
 	Repository string `json:"repository"`
-	// versions has the latest first.
+	// versions lists the latest version first.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +listType=atomic
@@ -37,18 +38,19 @@ type BundlePackageSource struct {
 
 // SourceVersion is one version of a package.
 type SourceVersion struct {
-	// name is also the chart's tag.
+	// name is the version and the tag of the chart.
 	Name string `json:"name"`
-	// digest is that of the chart's manifest.
+	// digest is the digest of the manifest of the chart.
 	Digest string `json:"digest"`
-	// images are what the chart needs.
+	// images lists the images of the chart.
 	// +optional
 	// +listType=atomic
 	Images []VersionImages `json:"images,omitempty"`
-	// schema is base64 of gzip of a JSON schema for config. An empty one accepts anything.
+	// schema is a JSON schema for config, compressed with gzip, in base64. An empty schema accepts any
+	// config.
 	// +optional
 	Schema string `json:"schema,omitempty"`
-	// dependencies are packages of the same bundle that must be installed first.
+	// dependencies lists packages of the same bundle that are installed first.
 	// +optional
 	// +listType=atomic
 	Dependencies []string `json:"dependencies,omitempty"`
@@ -60,12 +62,12 @@ type VersionImages struct {
 	Digest     string `json:"digest"`
 }
 
-// PackageBundleStateEnum says whether a bundle can be used.
+// PackageBundleStateEnum is the state of a PackageBundle.
 //
 // +kubebuilder:validation:Enum=available;ignored;invalid;controller upgrade required
 type PackageBundleStateEnum string
 
-// States of a PackageBundle. None of them is "active": clusters share bundles, and each has its own active one.
+// States of a PackageBundle. There is no state "active", because each cluster has its own active bundle.
 const (
 	BundleAvailable       PackageBundleStateEnum = "available"
 	BundleIgnored         PackageBundleStateEnum = "ignored"
@@ -73,9 +75,9 @@ const (
 	BundleUpgradeRequired PackageBundleStateEnum = "controller upgrade required"
 )
 
-// PackageBundleStatus is what became of a PackageBundle.
+// PackageBundleStatus is the observed state of a PackageBundle.
 type PackageBundleStatus struct {
-	// spec is accepted and not written: it would double the object.
+	// spec is accepted but never written, because it would double the size of the object.
 	// +optional
 	Spec  *PackageBundleSpec     `json:"spec,omitempty"`
 	State PackageBundleStateEnum `json:"state"`
@@ -87,7 +89,8 @@ type PackageBundleStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// PackageBundle is a signed list of packages for one minor version of Kubernetes. Its name is v<major>-<minor>-<build>.
+// PackageBundle is a signed list of packages for one minor version of Kubernetes. Its name is
+// v<major>-<minor>-<build>.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -101,7 +104,7 @@ type PackageBundle struct {
 	Status PackageBundleStatus `json:"status,omitempty"`
 }
 
-// PackageBundleList is a list of them.
+// PackageBundleList is a list of PackageBundles.
 //
 // +kubebuilder:object:root=true
 type PackageBundleList struct {

@@ -2,53 +2,56 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PackageBundleControllerSpec says which bundle a cluster uses, and where bundles and charts come from.
+// PackageBundleControllerSpec selects the bundle of a cluster and the registry of bundles and charts.
 type PackageBundleControllerSpec struct {
 	// logLevel has no effect.
 	// +optional
 	LogLevel *int32 `json:"logLevel,omitempty"`
-	// upgradeCheckInterval is how often newer bundles are looked for.
+	// upgradeCheckInterval is the interval of checks for newer bundles.
 	//
 	// +kubebuilder:default="24h"
 	// +optional
 	UpgradeCheckInterval metav1.Duration `json:"upgradeCheckInterval,omitempty"`
-	// upgradeCheckShortInterval is how soon that is tried again after it failed.
+	// upgradeCheckShortInterval is the interval of retries after a failed check.
 	//
 	// +kubebuilder:default="1h"
 	// +optional
 	UpgradeCheckShortInterval metav1.Duration `json:"upgradeCheckShortInterval,omitempty"`
-	// activeBundle is a PackageBundle. If it is empty, it becomes the latest.
+	// activeBundle is the name of a PackageBundle. If it is empty, the controller sets it to the latest.
 	// +optional
 	ActiveBundle string `json:"activeBundle,omitempty"`
 	// privateRegistry has no effect.
 	// +optional
 	PrivateRegistry string `json:"privateRegistry,omitempty"`
-	// defaultRegistry has the bundles, and the charts whose bundle does not name another. It is the manager's if it is empty.
+	// defaultRegistry contains bundles, and charts without a registry in the bundle. It defaults to the
+	// registry of the manager.
 	// +optional
 	DefaultRegistry string `json:"defaultRegistry,omitempty"`
-	// defaultImageRegistry is told to charts as sourceRegistry. It is defaultRegistry if it is empty.
+	// defaultImageRegistry is passed to charts as the value sourceRegistry. It defaults to
+	// defaultRegistry.
 	// +optional
 	DefaultImageRegistry string `json:"defaultImageRegistry,omitempty"`
-	// bundleRepository has the bundles.
+	// bundleRepository is the repository of the bundles.
 	//
 	// +kubebuilder:default="eks-anywhere-packages-bundles"
 	// +optional
 	BundleRepository string `json:"bundleRepository,omitempty"`
-	// source is another way to write defaultRegistry and bundleRepository, and comes before them.
+	// source overrides defaultRegistry and bundleRepository.
 	// +optional
 	Source *BundleSource `json:"source,omitempty"`
-	// createNamespace lets packages make their target namespace.
+	// createNamespace creates the target namespaces of packages.
 	//
 	// +kubebuilder:default=false
 	// +optional
 	CreateNamespace bool `json:"createNamespace,omitempty"`
-	// upgradePolicy says which newer bundles are activated without asking: never any; patch only those that keep each package of the cluster
-	// in its minor version; or always all.
+	// upgradePolicy selects the newer bundles that are activated automatically: none (never), bundles
+	// that keep the minor version of every package on the cluster (patch), or all (always).
 	//
 	// +kubebuilder:default=never
 	// +optional
 	UpgradePolicy UpgradePolicy `json:"upgradePolicy,omitempty"`
-	// clusterNamespace is that of the Cluster. Without it, it is looked for in eksa-system and then everywhere.
+	// clusterNamespace is the namespace of the Cluster. By default, eksa-system is searched, and then all
+	// namespaces.
 	// +optional
 	ClusterNamespace string `json:"clusterNamespace,omitempty"`
 }
@@ -65,7 +68,7 @@ const (
 	UpgradeAlways UpgradePolicy = "always"
 )
 
-// BundleSource is where bundles are.
+// BundleSource locates bundles.
 type BundleSource struct {
 	// +optional
 	Registry string `json:"registry,omitempty"`
@@ -86,22 +89,22 @@ const (
 	ControllerUpgradeAvailable BundleControllerStateEnum = "upgrade available"
 )
 
-// PackageBundleControllerStatus is what became of a PackageBundleController.
+// PackageBundleControllerStatus is the observed state of a PackageBundleController.
 type PackageBundleControllerStatus struct {
 	// +optional
 	State BundleControllerStateEnum `json:"state,omitempty"`
 	// +optional
 	Detail string `json:"detail,omitempty"`
-	// spec was looked at last.
+	// spec is the last observed spec.
 	// +optional
 	Spec *PackageBundleControllerSpec `json:"spec,omitempty"`
-	// latestBundle is the newest that is known for the cluster's Kubernetes version.
+	// latestBundle is the newest known bundle for the cluster's version of Kubernetes.
 	// +optional
 	LatestBundle string `json:"latestBundle,omitempty"`
-	// kubernetesVersion is the cluster's, such as 1.36.
+	// kubernetesVersion is the version of the cluster, such as 1.36.
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
-	// lastCheck is when newer bundles were last looked for.
+	// lastCheck is the time of the last successful check for newer bundles.
 	// +optional
 	LastCheck *metav1.Time `json:"lastCheck,omitempty"`
 	// +optional
@@ -112,7 +115,7 @@ type PackageBundleControllerStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// PackageBundleController says which bundle a cluster uses. It has the name of the cluster.
+// PackageBundleController selects the bundle of the cluster with the same name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -124,13 +127,13 @@ type PackageBundleController struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec may be left out: its defaults hold all the same.
+	// spec is optional.
 	// +kubebuilder:default={}
 	Spec   PackageBundleControllerSpec   `json:"spec,omitempty"`
 	Status PackageBundleControllerStatus `json:"status,omitempty"`
 }
 
-// Registry is where the bundles are, empty if that is left to the manager.
+// Registry returns the registry of the bundles, empty for the registry of the manager.
 func (s *PackageBundleControllerSpec) Registry() string {
 	if s.Source != nil && s.Source.Registry != "" {
 		return s.Source.Registry
@@ -138,7 +141,7 @@ func (s *PackageBundleControllerSpec) Registry() string {
 	return s.DefaultRegistry
 }
 
-// Repository is where the bundles are in their registry.
+// Repository returns the repository of the bundles.
 func (s *PackageBundleControllerSpec) Repository() string {
 	if s.Source != nil && s.Source.Repository != "" {
 		return s.Source.Repository
@@ -146,7 +149,7 @@ func (s *PackageBundleControllerSpec) Repository() string {
 	return s.BundleRepository
 }
 
-// PackageBundleControllerList is a list of them.
+// PackageBundleControllerList is a list of PackageBundleControllers.
 //
 // +kubebuilder:object:root=true
 type PackageBundleControllerList struct {
