@@ -36,14 +36,20 @@ func shutdown(args []string) int {
 
 // systemctl sends its arguments to the first process.
 func systemctl(args []string) int {
+	r, out := systemctlRequest(args)
+	return askTo(out, r)
+}
+
+// systemctlRequest reads the arguments of systemctl, and where its output goes.
+func systemctlRequest(args []string) (request, io.Writer) {
 	var r request
-	quiet := false
+	var out io.Writer = os.Stdout
 	for _, a := range args {
 		switch {
 		case a == "--now":
 			r.Now = true
 		case a == "--quiet" || a == "-q":
-			quiet = true
+			out = io.Discard
 		case strings.HasPrefix(a, "-"):
 			// Mostly output options.
 		case r.Verb == "":
@@ -55,10 +61,7 @@ func systemctl(args []string) int {
 	if r.Verb == "" {
 		r.Verb = "list-units"
 	}
-	if quiet {
-		return askTo(io.Discard, r)
-	}
-	return ask(r)
+	return r, out
 }
 
 func ask(r request) int { return askTo(os.Stdout, r) }
@@ -83,8 +86,18 @@ func askTo(out io.Writer, r request) int {
 }
 
 // journalctl prints the log of a unit, or of the boot.
-func journalctl(args []string) int {
-	path, lines, follow := bootLog, 0, false
+func journalctl(args []string) int { return journalOptions(args).print() }
+
+// journal is which log to print, and how.
+type journal struct {
+	path   string
+	lines  int // the last ones, or 0 for all
+	follow bool
+}
+
+// journalOptions reads the arguments of journalctl.
+func journalOptions(args []string) journal {
+	j := journal{path: bootLog}
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		next := func() string {
@@ -96,22 +109,22 @@ func journalctl(args []string) int {
 		}
 		switch {
 		case a == "-u" || a == "--unit":
-			path = logPath(next())
+			j.path = logPath(next())
 		case strings.HasPrefix(a, "-u"), strings.HasPrefix(a, "--unit="):
-			path = logPath(strings.TrimPrefix(strings.TrimPrefix(a, "--unit="), "-u"))
+			j.path = logPath(strings.TrimPrefix(strings.TrimPrefix(a, "--unit="), "-u"))
 		case a == "-n" || a == "--lines":
-			fmt.Sscan(next(), &lines) //nolint:errcheck // no number: all lines
+			fmt.Sscan(next(), &j.lines) //nolint:errcheck // no number: all lines
 		case strings.HasPrefix(a, "-n"):
-			fmt.Sscan(a[2:], &lines) //nolint:errcheck // no number: all lines
+			fmt.Sscan(a[2:], &j.lines) //nolint:errcheck // no number: all lines
 		case a == "-f" || a == "--follow":
-			follow = true
+			j.follow = true
 		}
 	}
-	return printLog(path, lines, follow)
+	return j
 }
 
-func printLog(path string, lines int, follow bool) int {
-	f, err := os.Open(path)
+func (j journal) print() int {
+	f, err := os.Open(j.path)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "-- No entries --")
 		return 0
@@ -122,20 +135,24 @@ func printLog(path string, lines int, follow bool) int {
 		fmt.Fprintln(os.Stderr, err)
 		return codeFailed
 	}
-	text := string(data)
-	if lines > 0 {
-		text = lastLines(text, lines) + "\n"
-	}
-	fmt.Fprint(os.Stdout, text)
+	fmt.Fprint(os.Stdout, j.selected(string(data)))
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	for follow {
+	for j.follow {
 		<-tick.C
 		if _, err := io.Copy(os.Stdout, f); err != nil {
 			return codeFailed
 		}
 	}
 	return 0
+}
+
+// selected returns the lines to print.
+func (j journal) selected(log string) string {
+	if j.lines <= 0 {
+		return log
+	}
+	return lastLines(log, j.lines) + "\n"
 }
 
 // cloudInit implements the query of scripts whether the boot has finished.

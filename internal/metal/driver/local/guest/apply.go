@@ -1,7 +1,7 @@
 package guest
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -128,35 +128,38 @@ func addUser(u userdata.User) error {
 	if uid == 0 {
 		uid = freeID("/etc/passwd")
 	}
-	home, shell := u.Home, u.Shell
-	if home == "" {
-		home = "/home/" + u.Name
-	}
-	if shell == "" {
-		shell = "/bin/bash"
-	}
-	password := u.Password
-	if password == "" {
-		password = "*"
-	}
+	u.Home = cmp.Or(u.Home, "/home/"+u.Name)
 	err = errors.Join(
-		appendLine("/etc/passwd", fmt.Sprintf("%s:x:%d:%d:%s:%s:%s", u.Name, uid, gid, u.Comment, home, shell), 0o644),
-		appendLine("/etc/shadow", fmt.Sprintf("%s:%s:20000:0:99999:7:::", u.Name, password), 0o600),
+		appendLine("/etc/passwd", passwdLine(u, uid, gid), 0o644),
+		appendLine("/etc/shadow", shadowLine(u), 0o600),
 	)
 	for _, g := range u.Groups {
 		err = errors.Join(err, joinGroup(g, u.Name))
 	}
 	if u.Sudo != "" {
-		err = errors.Join(err, os.MkdirAll("/etc/sudoers.d", 0o750),
-			appendLine(filepath.Join("/etc/sudoers.d", "90-cloud-init-users"), u.Name+" "+strings.ReplaceAll(u.Sudo, "\n", "\n"+u.Name+" "), 0o440))
+		err = errors.Join(err, os.MkdirAll("/etc/sudoers.d", 0o750), appendLine("/etc/sudoers.d/90-cloud-init-users", sudoLines(u), 0o440))
 	}
 	if err != nil || u.NoHome {
 		return err
 	}
-	if err := os.MkdirAll(home, 0o700); err != nil {
+	if err := os.MkdirAll(u.Home, 0o700); err != nil {
 		return err
 	}
-	return errors.Join(os.Chown(home, uid, gid), authorize(home, u.Keys, uid, gid))
+	return errors.Join(os.Chown(u.Home, uid, gid), authorize(u.Home, u.Keys, uid, gid))
+}
+
+func passwdLine(u userdata.User, uid, gid int) string {
+	return fmt.Sprintf("%s:x:%d:%d:%s:%s:%s", u.Name, uid, gid, u.Comment, u.Home, cmp.Or(u.Shell, "/bin/bash"))
+}
+
+// shadowLine lets nobody log in with a password if the user has none.
+func shadowLine(u userdata.User) string {
+	return fmt.Sprintf("%s:%s:20000:0:99999:7:::", u.Name, cmp.Or(u.Password, "*"))
+}
+
+// sudoLines are the rules of a user, one per line.
+func sudoLines(u userdata.User) string {
+	return u.Name + " " + strings.ReplaceAll(u.Sudo, "\n", "\n"+u.Name+" ")
 }
 
 // ensureGroup returns the ID of a group and creates it if necessary.
@@ -176,24 +179,35 @@ func joinGroup(group, member string) error {
 	if err != nil {
 		return err
 	}
-	lines := strings.Split(string(data), "\n")
+	return os.WriteFile("/etc/group", []byte(withMember(string(data), group, member)), 0o644) //nolint:gosec // public
+}
+
+// withMember adds a member to a group of a file of groups, once.
+func withMember(groups, group, member string) string {
+	lines := strings.Split(groups, "\n")
 	for i, line := range lines {
 		if !strings.HasPrefix(line, group+":") {
 			continue
 		}
-		if !strings.HasSuffix(line, ":") {
-			line += ","
+		head, members := line[:strings.LastIndex(line, ":")+1], line[strings.LastIndex(line, ":")+1:]
+		all := strings.FieldsFunc(members, func(r rune) bool { return r == ',' })
+		if !slices.Contains(all, member) {
+			all = append(all, member)
 		}
-		lines[i] = line + member
+		lines[i] = head + strings.Join(all, ",")
 	}
-	return os.WriteFile("/etc/group", []byte(strings.Join(lines, "\n")), 0o644) //nolint:gosec // public
+	return strings.Join(lines, "\n")
 }
 
 // freeID returns the first ID from 1000 that the file does not contain.
 func freeID(file string) int {
 	data, _ := os.ReadFile(file)
+	return unusedID(string(data))
+}
+
+func unusedID(entries string) int {
 	var used []int
-	for line := range strings.Lines(string(data)) {
+	for line := range strings.Lines(entries) {
 		if fields := strings.Split(line, ":"); len(fields) > 2 {
 			if id, err := strconv.Atoi(fields[2]); err == nil {
 				used = append(used, id)
@@ -218,14 +232,23 @@ func authorize(home string, keys []string, uid, gid int) error {
 		return err
 	}
 	have, _ := os.ReadFile(file)
-	for _, key := range keys {
-		if key = strings.TrimSpace(key); key != "" && !bytes.Contains(have, []byte(key)) {
-			if err := appendLine(file, key, 0o600); err != nil {
-				return err
-			}
+	for _, key := range missingKeys(string(have), keys) {
+		if err := appendLine(file, key, 0o600); err != nil {
+			return err
 		}
 	}
 	return errors.Join(os.Chown(dir, uid, gid), os.Chown(file, uid, gid))
+}
+
+// missingKeys are those that a file of keys lacks, each once.
+func missingKeys(have string, keys []string) []string {
+	var missing []string
+	for _, key := range keys {
+		if key = strings.TrimSpace(key); key != "" && !strings.Contains(have, key) && !slices.Contains(missing, key) {
+			missing = append(missing, key)
+		}
+	}
+	return missing
 }
 
 func appendLine(path, line string, mode fs.FileMode) error {
@@ -249,21 +272,29 @@ func mountAll(p userdata.Plan) error {
 		if err := os.MkdirAll(m.Target, 0o755); err != nil {
 			return err
 		}
-		source, flags, kind := m.Source, uintptr(unix.MS_BIND), ""
-		if label, ok := strings.CutPrefix(m.Source, "LABEL="); ok {
-			source = filepath.Join(disksDir, filepath.Base(label))
-			if err := os.MkdirAll(source, 0o755); err != nil {
+		call := mountCall(m)
+		if strings.HasPrefix(m.Source, "LABEL=") {
+			if err := os.MkdirAll(call.source, 0o755); err != nil {
 				return err
 			}
 		}
-		if m.Source == "tmpfs" || m.Kind == "tmpfs" {
-			flags, kind = 0, "tmpfs"
-		}
-		if err := unix.Mount(source, m.Target, kind, flags, ""); err != nil {
+		if err := unix.Mount(call.source, call.target, call.kind, call.flags, ""); err != nil {
 			return fmt.Errorf("mounting %q on %q: %w", m.Source, m.Target, err)
 		}
 	}
 	return nil
+}
+
+// mountCall is the call of mount(2) for an entry of a file system table. A label can't name a directory outside of disksDir.
+func mountCall(m userdata.Mount) mount {
+	call := mount{source: m.Source, target: m.Target, flags: unix.MS_BIND}
+	if label, ok := strings.CutPrefix(m.Source, "LABEL="); ok {
+		call.source = filepath.Join(disksDir, filepath.Base(label))
+	}
+	if m.Source == "tmpfs" || m.Kind == "tmpfs" {
+		call.flags, call.kind = 0, "tmpfs"
+	}
+	return call
 }
 
 func setTimezone(p userdata.Plan) error {

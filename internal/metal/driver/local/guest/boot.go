@@ -147,9 +147,7 @@ func (m *machine) finish(err error) {
 	if err != nil {
 		state, message = "error", "failed: "+err.Error()
 	}
-	if len(message) > maxEventMessage {
-		message = message[:maxEventMessage/2] + " … " + message[len(message)-maxEventMessage/2:]
-	}
+	message = withoutMiddle(message, maxEventMessage)
 	if err := os.WriteFile(bootedFile, []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o600); err != nil {
 		m.say("recording that the boot is over: %v", err)
 	}
@@ -157,6 +155,14 @@ func (m *machine) finish(err error) {
 		m.say("recording that the boot is over: %v", err)
 	}
 	m.report(Event{Type: "user-state", Message: message})
+}
+
+// withoutMiddle shortens a text to about limit bytes: its beginning names what failed, its end says why.
+func withoutMiddle(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit/2], "") + " … " + strings.ToValidUTF8(text[len(text)-limit/2:], "")
 }
 
 // awaitContainerd waits until kubeadm can use containerd.
@@ -239,17 +245,22 @@ func (w *lastWriter) Write(p []byte) (int, error) {
 func (w *lastWriter) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return lastLines(string(w.text), 8)
+	return lastLines(strings.ToValidUTF8(string(w.text), ""), 8)
 }
 
 // writeIdentity writes the machine's identity files and the SSH keys of its users.
 func writeIdentity(s Spec) error {
-	sum := sha256.Sum256([]byte(fmt.Sprintf("%s/%d", s.ID, s.Reinstalled)))
-	if err := os.WriteFile("/etc/machine-id", []byte(hex.EncodeToString(sum[:16])+"\n"), 0o644); err != nil { //nolint:gosec // public
+	if err := os.WriteFile("/etc/machine-id", []byte(s.machineID()+"\n"), 0o644); err != nil { //nolint:gosec // public
 		return err
 	}
 	if err := os.WriteFile("/var/lib/cloud/instance/instance-id", []byte(s.ID+"\n"), 0o644); err != nil { //nolint:gosec // public
 		return err
 	}
 	return authorize("/root", s.SSHKeys, 0, 0)
+}
+
+// machineID changes when the machine is wiped, and only then.
+func (s Spec) machineID() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", s.ID, s.Reinstalled))
+	return hex.EncodeToString(sum[:16])
 }

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -126,12 +128,14 @@ func isEnabled(unit string) response {
 
 func (m *machine) isActive(verb, unit string) response {
 	state, _ := m.services.state(unit)
+	return stateAnswer(verb, state)
+}
+
+// stateAnswer succeeds only in the state that the verb asks about.
+func stateAnswer(verb, state string) response {
 	r := response{Out: state + "\n"}
-	if (verb == "is-active") != (state == stateActive) {
+	if wanted := map[string]string{"is-active": stateActive, "is-failed": stateFailed}[verb]; state != wanted {
 		r.Code = codeInactive
-	}
-	if verb == "is-failed" && state == stateFailed {
-		r.Code = 0
 	}
 	return r
 }
@@ -167,8 +171,8 @@ func (m *machine) listUnits() response {
 	m.services.mu.Lock()
 	defer m.services.mu.Unlock()
 	var b strings.Builder
-	for name, svc := range m.services.running {
-		fmt.Fprintf(&b, "%-30s loaded %s\n", name, svc.state)
+	for _, name := range slices.Sorted(maps.Keys(m.services.running)) {
+		fmt.Fprintf(&b, "%-30s loaded %s\n", name, m.services.running[name].state)
 	}
 	return response{Out: b.String()}
 }

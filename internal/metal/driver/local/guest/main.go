@@ -226,16 +226,21 @@ const maxLog = 16 << 20
 // rotateLogs bounds the size of logs. Writers append, so a log can be truncated while it is in use.
 func rotateLogs() {
 	for range time.Tick(time.Minute) {
-		logs, _ := filepath.Glob(filepath.Join(logDir, "*.log"))
-		for _, log := range logs {
-			info, err := os.Stat(log)
-			if err != nil || info.Size() < maxLog {
-				continue
-			}
-			if data, err := os.ReadFile(log); err == nil {
-				_ = os.WriteFile(log+".1", data, 0o600)
-			}
-			_ = os.Truncate(log, 0)
+		rotate(logDir, maxLog)
+	}
+}
+
+// rotate keeps one former log of each that has reached the size.
+func rotate(dir string, size int64) {
+	logs, _ := filepath.Glob(filepath.Join(dir, "*.log"))
+	for _, log := range logs {
+		info, err := os.Stat(log)
+		if err != nil || info.Size() < size {
+			continue
 		}
+		if data, err := os.ReadFile(log); err == nil {
+			_ = os.WriteFile(log+".1", data, 0o600)
+		}
+		_ = os.Truncate(log, 0)
 	}
 }

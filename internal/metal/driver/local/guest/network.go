@@ -141,6 +141,16 @@ func rules(s Spec) string {
 
 // writeNames writes the files for name resolution.
 func writeNames(s Spec) error {
+	for name, content := range map[string]string{"hosts": s.hosts(), "resolv.conf": s.resolvers(), "hostname": s.Hostname + "\n"} {
+		if err := os.WriteFile(filepath.Join("/etc", name), []byte(content), 0o644); err != nil { //nolint:gosec // all may resolve names
+			return err
+		}
+	}
+	return unix.Sethostname([]byte(s.Hostname))
+}
+
+// hosts is the content of /etc/hosts.
+func (s Spec) hosts() string {
 	var hosts strings.Builder
 	hosts.WriteString("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n")
 	if s.Metadata.IsValid() {
@@ -154,14 +164,14 @@ func writeNames(s Spec) error {
 		}
 		fmt.Fprintf(&hosts, "%s %s\n", a.IP, names)
 	}
+	return hosts.String()
+}
+
+// resolvers is the content of /etc/resolv.conf.
+func (s Spec) resolvers() string {
 	resolv := "# The first process of the machine answers, from the file hosts.\n"
 	if len(s.Addresses) > 0 {
 		resolv += fmt.Sprintf("nameserver %s\n", s.Addresses[0].IP)
 	}
-	for name, content := range map[string]string{"hosts": hosts.String(), "resolv.conf": resolv, "hostname": s.Hostname + "\n"} {
-		if err := os.WriteFile(filepath.Join("/etc", name), []byte(content), 0o644); err != nil { //nolint:gosec // all may resolve names
-			return err
-		}
-	}
-	return unix.Sethostname([]byte(s.Hostname))
+	return resolv
 }

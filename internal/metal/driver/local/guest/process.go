@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/drover-dev/drover/internal/base/text"
 )
 
 // processes starts children and reaps all processes that exit: the first process inherits all
@@ -96,6 +98,9 @@ func (p *processes) run(c command) error {
 	return nil
 }
 
+// maxCommand limits how much of a command an error repeats.
+const maxCommand = 120
+
 // exitError is a command that could not be started or failed.
 type exitError struct {
 	argv   []string
@@ -104,11 +109,7 @@ type exitError struct {
 }
 
 func (e *exitError) Error() string {
-	name := strings.Join(e.argv, " ")
-	if len(name) > 120 {
-		name = name[:117] + "…"
-	}
-	return name + ": " + describe(e.status, e.err)
+	return text.TruncateTo(strings.Join(e.argv, " "), maxCommand) + ": " + describe(e.status, e.err)
 }
 
 func (e *exitError) Unwrap() error { return e.err }

@@ -161,14 +161,7 @@ func (s *service) settle(ok bool, err error) {
 // runOnce runs the commands of a unit. Those of a oneshot run one after the other to completion;
 // otherwise the last one is the service.
 func (s *services) runOnce(svc *service, started chan<- error) (ok bool, err error) {
-	var once sync.Once
-	report := func(err error) {
-		once.Do(func() {
-			if started != nil {
-				started <- err
-			}
-		})
-	}
+	report := firstOutcome(started)
 	defer func() { report(err) }()
 	u := svc.unit
 	env, err := u.environment()
@@ -189,32 +182,61 @@ func (s *services) runOnce(svc *service, started chan<- error) (ok bool, err err
 		return false, err
 	}
 	defer ready.close()
-	lines := slices.Concat(u.pre, u.start)
+	r := &run{services: s, svc: svc, command: command{env: env, dir: u.dir, out: log, cred: cred}, ready: ready, report: report}
+	return r.lines(slices.Concat(u.pre, u.start))
+}
+
+// firstOutcome passes on the first outcome that it is called with.
+func firstOutcome(started chan<- error) func(error) {
+	var once sync.Once
+	return func(err error) {
+		once.Do(func() {
+			if started != nil {
+				started <- err
+			}
+		})
+	}
+}
+
+// run is one run of the commands of a unit.
+type run struct {
+	services *services
+	svc      *service
+	command  command // without the arguments
+	ready    readiness
+	report   func(error)
+}
+
+func (r *run) lines(lines []string) (ok bool, err error) {
 	for i, line := range lines {
-		words, mayFail := argv(line, env)
+		words, mayFail := argv(line, r.command.env)
 		if len(words) == 0 {
 			continue
 		}
-		pid, ended, err := s.processes.start(command{argv: words, env: env, dir: u.dir, out: log, cred: cred})
+		r.command.argv = words
+		pid, ended, err := r.services.processes.start(r.command)
 		if err != nil {
 			return false, &exitError{argv: words, err: err}
 		}
-		svc.set(stateActivating, pid, "")
-		if i == len(lines)-1 && u.kind != "oneshot" {
-			go func() {
-				if !ready.await(readyTimeout) {
-					return // It has ended, or is still stopping.
-				}
-				svc.set(stateActive, pid, "")
-				s.runPost(u, env, log)
-				report(nil)
-			}()
+		r.svc.set(stateActivating, pid, "")
+		if i == len(lines)-1 && r.svc.unit.kind != "oneshot" {
+			go r.activate(pid)
 		}
-		if status := svc.await(pid, ended); status != 0 && !mayFail {
+		if status := r.svc.await(pid, ended); status != 0 && !mayFail {
 			return false, &exitError{argv: words[:1], status: status}
 		}
 	}
 	return true, errors.New("ended")
+}
+
+// activate makes the service active once it is ready, which it may never be.
+func (r *run) activate(pid int) {
+	if !r.ready.await(readyTimeout) {
+		return
+	}
+	r.svc.set(stateActive, pid, "")
+	r.services.runPost(r.svc.unit, r.command.env, r.command.out)
+	r.report(nil)
 }
 
 func (s *services) runPost(u *unit, env []string, log *os.File) {

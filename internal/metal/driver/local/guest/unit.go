@@ -174,8 +174,9 @@ func appendOrReset(list []string, values ...string) []string {
 	return append(list, values...)
 }
 
-// seconds parses "10", "10s", "500ms" or "1min".
+// seconds parses "10", "10s", "500ms" or "1min 30s".
 func seconds(value string) time.Duration {
+	value = strings.ReplaceAll(value, " ", "")
 	if n, err := strconv.ParseFloat(value, 64); err == nil {
 		return time.Duration(n * float64(time.Second))
 	}
