@@ -146,7 +146,7 @@ func mentions(messages []string, words string) bool {
 // pause returns how long a rate limiter asks to wait.
 func pause(h http.Header, now time.Time) time.Duration {
 	if seconds, err := strconv.Atoi(h.Get("Retry-After")); err == nil {
-		return bounded(time.Duration(seconds) * time.Second)
+		return bounded(time.Duration(min(seconds, int(maxPause/time.Second))) * time.Second)
 	}
 	if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
 		return bounded(at.Sub(now))

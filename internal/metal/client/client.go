@@ -116,8 +116,10 @@ func (c *Client) request(ctx context.Context, r call) (*http.Request, error) {
 		}
 		body = bytes.NewReader(data)
 	}
-	target := *c.base
-	target.Path += r.path
+	target, err := url.Parse(c.base.String() + r.path) // Parts of the path are escaped already.
+	if err != nil {
+		return nil, err
+	}
 	target.RawQuery = r.query.Encode()
 	req, err := http.NewRequestWithContext(ctx, r.method, target.String(), body)
 	if err != nil {
