@@ -75,7 +75,7 @@ func TestReason(t *testing.T) {
 		"no response in time":                                        {Err: context.DeadlineExceeded},
 		"the connection was closed before the response was complete": {Err: fmt.Errorf("reading: %w", io.ErrUnexpectedEOF)},
 		"dial: connection refused":                                   {Err: &url.Error{Op: "Get", URL: "http://127.0.0.1:31337", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}}},
-		"the answer has no id":                                       {Err: errNoID},
+		"the response has no ID":                                     {Err: errNoID},
 	} {
 		if got := err.Reason(); got != want {
 			t.Errorf("reason %q, want %q", got, want)

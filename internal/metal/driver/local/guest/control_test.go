@@ -36,7 +36,7 @@ func TestControl(t *testing.T) {
 		{"the worst of two counts", request{Verb: "is-active", Units: []string{"a", "b.service"}}, response{Out: "active\nfailed\n", Code: codeInactive}},
 		{"a failed unit", request{Verb: "is-failed", Units: []string{"b"}}, response{Out: "failed\n"}},
 		{"a unit that never ran has not failed", request{Verb: "is-failed", Units: []string{"c"}}, response{Out: "inactive\n", Code: codeInactive}},
-		{"a verb that is not known", request{Verb: "isolate", Units: []string{"a"}}, response{Out: "systemctl isolate is not known on a local machine\n", Code: codeFailed}},
+		{"a verb that is not known", request{Verb: "isolate", Units: []string{"a"}}, response{Out: "systemctl isolate is not supported on a local machine\n", Code: codeFailed}},
 		{"stopping what does not run", request{Verb: "stop", Units: []string{"c"}}, response{}},
 		{"stopping what has failed", request{Verb: "stop", Units: []string{"b"}}, response{}},
 		{"which is inactive then", request{Verb: "is-active", Units: []string{"b"}}, response{Out: "inactive\n", Code: codeInactive}},
