@@ -19,7 +19,7 @@ import (
 
 const fieldManager = "drover-install"
 
-// cluster is the API server that is installed into.
+// cluster is the API server to install into.
 type cluster struct {
 	metadata metadata.Interface
 	dynamic  dynamic.Interface
@@ -27,7 +27,7 @@ type cluster struct {
 
 func newCluster(cfg *rest.Config) (*cluster, error) {
 	cfg = rest.CopyConfig(cfg)
-	cfg.QPS = -1 // a burst of a few dozen requests once is what an install is
+	cfg.QPS = -1 // an install is one burst of a few dozen requests
 	m, err := metadata.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)
@@ -39,8 +39,8 @@ func newCluster(cfg *rest.Config) (*cluster, error) {
 	return &cluster{metadata: m, dynamic: d}, nil
 }
 
-// stale returns the objects that are missing or differ, and the version of the API from which on to
-// watch definitions. It reads metadata only.
+// stale returns the objects that are missing or differ, and the resource version to watch CRDs
+// from. It reads only metadata.
 func (c *cluster) stale(ctx context.Context, objects []object, own string) (stale []object, since string, err error) {
 	installed, since, err := c.definitions(ctx)
 	if err != nil {
@@ -61,12 +61,12 @@ func (c *cluster) stale(ctx context.Context, objects []object, own string) (stal
 	return stale, since, nil
 }
 
-// definitions lists all of ours at once, as they are most of what there is.
+// definitions lists all our CRDs with one request, as they are most of the objects.
 func (c *cluster) definitions(ctx context.Context) (map[string]*metav1.PartialObjectMetadata, string, error) {
 	ours := metav1.ListOptions{LabelSelector: config.LabelPartOf + "=" + config.PartOf}
 	list, err := c.metadata.Resource(definitionsKind).List(ctx, ours)
 	if err != nil {
-		return nil, "", fmt.Errorf("listing definitions: %w", err)
+		return nil, "", fmt.Errorf("listing CRDs: %w", err)
 	}
 	installed := map[string]*metav1.PartialObjectMetadata{}
 	for i := range list.Items {
@@ -75,7 +75,7 @@ func (c *cluster) definitions(ctx context.Context) (map[string]*metav1.PartialOb
 	return installed, list.ResourceVersion, nil
 }
 
-// others adds the objects that are not definitions, each with its own request.
+// others adds the objects that are not CRDs, each with its own request.
 func (c *cluster) others(ctx context.Context, objects []object, installed map[string]*metav1.PartialObjectMetadata) error {
 	found := make([]*metav1.PartialObjectMetadata, len(objects))
 	group, ctx := errgroup.WithContext(ctx)
@@ -130,8 +130,8 @@ func (c *cluster) patch(ctx context.Context, obj object, body []byte) error {
 	return err
 }
 
-// readdress turns the webhook addresses of an object that kubectl applied from Service to URL.
-// Applying can't do it: it leaves the Service, which it does not own, and an address must not have
+// readdress changes the webhooks of an object that kubectl applied from a Service to a URL.
+// Server-side apply can't: it keeps the Service, which it does not own, and a webhook must not have
 // both.
 func (c *cluster) readdress(ctx context.Context, obj object, o Options) error {
 	resource := c.dynamic.Resource(obj.kind).Namespace(obj.namespace)

@@ -14,9 +14,9 @@ import (
 	"github.com/drover-dev/drover/config"
 )
 
-// watchEstablished starts to watch for the given definitions to be served, from before they are
-// written so that no event is lost. The returned function waits for them, or, called with false,
-// just ends the watch.
+// watchEstablished starts to watch the given CRDs before they are written, so that no event is
+// lost. The returned function waits until they are established, or, called with false, only ends
+// the watch.
 func (c *cluster) watchEstablished(ctx context.Context, definitions []object, since string) func(wait bool) error {
 	if len(definitions) == 0 {
 		return func(bool) error { return nil }
@@ -31,7 +31,7 @@ func (c *cluster) watchEstablished(ctx context.Context, definitions []object, si
 	})
 	return func(wait bool) error {
 		if err != nil {
-			return fmt.Errorf("watching definitions: %w", err)
+			return fmt.Errorf("watching CRDs: %w", err)
 		}
 		defer w.Stop()
 		if !wait {

@@ -1,10 +1,10 @@
-// Package install puts Drover's API into a cluster: namespace, definitions, permissions and webhook
-// configurations, all from the manifests embedded by package config.
+// Package install installs Drover's API in a cluster: namespace, CRDs, roles and webhook
+// configurations, from the manifests embedded by package config.
 //
 // It runs as an administrator, never as the manager. It never starts the manager, never deletes
-// anything, and never touches a caBundle, which belongs to package webhookcert. Applying twice
-// costs a few reads: every object carries the hash of the manifest it came from, and an object
-// whose hash matches is left alone. Start with Apply.
+// anything, and never touches a caBundle, which belongs to package webhookcert. Repeating it costs
+// a few reads: every object carries the hash of its manifest, and an object whose hash matches is
+// skipped. Start with Apply.
 package install
 
 import (
@@ -20,26 +20,26 @@ import (
 	"github.com/drover-dev/drover/internal/base/version"
 )
 
-// parallel is how many objects are written at a time.
+// parallel is the number of objects that are written concurrently.
 const parallel = 8
 
 // Options select what to install and how.
 type Options struct {
-	// WebhookURL is where the API server reaches the webhooks, such as "https://127.0.0.1:9443".
-	// Empty means through the Service that comes with the Deployment.
+	// WebhookURL is the URL of the webhooks for the API server, such as "https://127.0.0.1:9443".
+	// Empty means the Service of the Deployment.
 	WebhookURL string
-	// Namespace is where the manager lives; config.Namespace if empty, which is the only one
-	// supported so far.
+	// Namespace is the manager's namespace; by default config.Namespace, the only one supported so
+	// far.
 	Namespace string
-	// Version is that of the installing Drover; the running build's if empty.
+	// Version is the version of the installing Drover; by default the running build's.
 	Version string
-	// More is installed too, after all else: what runs the manager, if it is to run in the cluster.
+	// More is installed last: the Deployment of the manager, if it runs in the cluster.
 	More []config.Manifest
-	// Log receives one line per object that is written.
+	// Log receives one line per written object.
 	Log logr.Logger
 }
 
-// Apply installs or upgrades Drover's API, and returns when every definition is served. If the
+// Apply installs or upgrades Drover's API, and returns when every CRD is established. If the
 // installed objects are of a newer Drover, it changes nothing and returns *NewerError.
 func Apply(ctx context.Context, cfg *rest.Config, o Options) error {
 	o, err := o.complete()
@@ -74,8 +74,8 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// write applies the namespace first, as others live in it, then all else side by side, waits for
-// the definitions, and comes to More.
+// write applies the namespace first, then the other objects concurrently, waits for the CRDs, and
+// finally applies More.
 func (c *cluster) write(ctx context.Context, stale []object, since string, o Options) error {
 	var later, last, definitions []object
 	for _, obj := range stale {

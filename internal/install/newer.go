@@ -2,10 +2,10 @@ package install
 
 import "fmt"
 
-// NewerError means that a cluster holds objects of a newer Drover, which an older one must not
+// NewerError means that a cluster has objects of a newer Drover, which an older one must not
 // overwrite.
 type NewerError struct {
-	// Object is one that is newer.
+	// Object is a newer object.
 	Object string
 	// Installed and Own are the two versions.
 	Installed, Own string

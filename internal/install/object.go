@@ -15,14 +15,13 @@ import (
 
 // Annotations that every installed object carries.
 const (
-	// HashAnnotation is the hash of the manifest, and of the webhook URL, that the object was made
-	// from.
+	// HashAnnotation is the hash of the object's manifest and of the webhook URL.
 	HashAnnotation = "drover.dev/manifest-hash"
 	// VersionAnnotation is the version of the Drover that wrote the object.
 	VersionAnnotation = "drover.dev/installed-by"
 )
 
-// Kinds that need more than to be applied.
+// Kinds with special handling.
 var (
 	namespaces      = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	definitionsKind = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -44,21 +43,20 @@ var resources = map[string]schema.GroupVersionResource{
 	"ValidatingWebhookConfiguration": {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
 }
 
-// object is one manifest, with as much of it decoded as is needed to tell whether it has to be
-// written. Decoding the definitions would take longer than all the rest of a start at which nothing
-// changed.
+// object is a manifest, decoded only as far as needed to decide whether to write it. Decoding all
+// CRDs would take longer than the rest of an unchanged start.
 type object struct {
 	kind            schema.GroupVersionResource
 	namespace, name string
 	manifest        []byte
 	hash            string
-	// last says that it needs all others.
+	// last marks an object that depends on all others.
 	last bool
 }
 
 func (o object) String() string { return o.kind.Resource + "/" + o.name }
 
-// objects lists what to install, the namespace first.
+// objects returns the objects to install, the namespace first.
 func (o Options) objects() ([]object, error) {
 	var objects []object
 	for _, m := range config.CRDs() {
@@ -128,7 +126,7 @@ func (o Options) render(obj object) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// retarget turns references to the webhook Service into URLs, wherever in the object they are.
+// retarget replaces references to the webhook Service with URLs, anywhere in the object.
 func (o Options) retarget(value any) {
 	switch v := value.(type) {
 	case map[string]any:

@@ -1,7 +1,6 @@
 // Package kube finds the Kubernetes that Drover runs: one multi-call binary with etcd, the control
-// plane, kubelet, kubeadm and kubectl inside. It says where the binary is and starts programs from
-// it. It never builds one, which is the work of package build, and never decides what runs, which
-// is the work of package plane. Start at [Find].
+// plane, kubelet, kubeadm and kubectl. It locates the binary and starts programs from it. It never
+// builds one (see package build) and never decides what runs (see package plane). Start at [Find].
 package kube
 
 import (
@@ -16,7 +15,7 @@ import (
 	"strings"
 )
 
-// Programs are the names by which the binary can be called.
+// Programs are the names under which the binary can be called.
 func Programs() []string {
 	return []string{
 		"etcd", "etcdutl", "kube-apiserver", "kube-controller-manager", "kube-proxy",
@@ -37,7 +36,7 @@ func (b Binary) Command(ctx context.Context, program string, args ...string) *ex
 	return cmd
 }
 
-// Probe asks the binary for its version instead of trusting its manifest.
+// Probe runs the binary to get its version instead of trusting its manifest.
 func (b Binary) Probe(ctx context.Context) (string, error) {
 	cmd := b.Command(ctx, "kubectl", "version", "--client", "--output=json")
 	var stderr strings.Builder
@@ -55,9 +54,8 @@ func (b Binary) Probe(ctx context.Context) (string, error) {
 	return answer.ClientVersion.GitVersion, nil
 }
 
-// Link makes a symbolic link in dir for each of the Programs, for callers that know them only as
-// files of their own, like envtest and the shell. target is the binary, relative to dir or
-// absolute.
+// Link creates a symbolic link in dir for each of the Programs, for callers that need separate
+// files, such as envtest and shells. target is the binary, relative to dir or absolute.
 func Link(dir, target string) error {
 	for _, program := range Programs() {
 		err := os.Symlink(target, filepath.Join(dir, program))

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// MissingError means that there is no Kubernetes binary of the wanted version.
+// MissingError means that no Kubernetes binary of the wanted version was found.
 type MissingError struct {
 	Version string
-	Looked  []string // the places, in the order they were tried
+	Looked  []string // the searched locations in order
 }
 
 func (e *MissingError) Error() string {
@@ -17,8 +17,7 @@ func (e *MissingError) Error() string {
 		e.Version, strings.Join(e.Looked, "\n  "), e.Version, EnvDir)
 }
 
-// VersionError means that a place that was asked for by name holds another version than the wanted
-// one.
+// VersionError means that a user-specified location has another version than the wanted one.
 type VersionError struct {
 	Path string
 	Want string

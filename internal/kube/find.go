@@ -14,21 +14,21 @@ import (
 	"github.com/drover-dev/drover/internal/kube/payload"
 )
 
-// EnvDir names the environment variable that stands in for FindOptions.Dir.
+// EnvDir is the environment variable that replaces FindOptions.Dir.
 const EnvDir = "DROVER_KUBE_DIR"
 
-// probeTimeout bounds how long a binary may take to tell its version. A cold start of so large a
-// file from a slow disk takes seconds.
+// probeTimeout bounds how long a binary may take to report its version. A cold start of such a
+// large file from a slow disk takes seconds.
 const probeTimeout = 30 * time.Second
 
 // FindOptions select a version and where to search for it. The zero value accepts any release that
 // Drover supports.
 type FindOptions struct {
-	// Dir is the only place searched when it, or else $DROVER_KUBE_DIR, is set.
+	// Dir, or else $DROVER_KUBE_DIR, is the only location to search if it is set.
 	Dir string
-	// Version is the wanted release, such as v1.36.3. Empty means the default one, or else the
-	// newest that is there: a plane runs on every release that Drover ships. A directory that the
-	// user names must have the default one.
+	// Version is the wanted release, such as v1.36.3. Empty means the default, or else the newest
+	// one found: a plane runs on every release that Drover ships. A user-specified directory must
+	// have the default one.
 	Version string
 	// Executable is the file that may carry a payload: the running one if empty.
 	Executable string
@@ -97,8 +97,7 @@ func (o FindOptions) complete() (FindOptions, error) {
 	return o, err
 }
 
-// findInDir accepts an entry of the cache, a copy of one, or any directory with the bare binary in
-// it.
+// findInDir accepts a cache entry, a copy of one, or any directory with the bare binary.
 func findInDir(dir, want string) (Binary, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -129,8 +128,8 @@ func versionOf(b Binary) (string, error) {
 	return m.Version, err
 }
 
-// findInExecutable uses the payload if it has the wanted version: another one is no error, as the
-// cache may still have what is wanted.
+// findInExecutable uses the payload if it has the wanted version. Another version is not an error,
+// as the cache may have the wanted one.
 func findInExecutable(opts FindOptions) (Binary, bool, error) {
 	p, err := payload.Open(opts.Executable)
 	if errors.Is(err, payload.ErrNone) || (err == nil && p.Version != opts.Version) {

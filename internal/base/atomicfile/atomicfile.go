@@ -1,5 +1,5 @@
-// Package atomicfile writes files that are either the old content or the new one, never a mixture,
-// also after a power cut. Start with Write.
+// Package atomicfile writes files atomically: they contain either the old or the new content, even
+// after a power failure. Start with Write.
 package atomicfile
 
 import (
@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// Write replaces the file at path with data. When it returns nil, the content and the name have
-// reached the disk.
+// Write replaces the file at path with data. When it returns nil, content and name are on disk.
 func Write(path string, data []byte, mode os.FileMode) error {
 	return Stream(path, mode, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -21,8 +20,7 @@ func Write(path string, data []byte, mode os.FileMode) error {
 	})
 }
 
-// Stream is Write for content that is not at hand in one piece. If fill fails, the file stays as it
-// was.
+// Stream is Write for content that is not in memory. If fill fails, the file is unchanged.
 func Stream(path string, mode os.FileMode, fill func(io.Writer) error) error {
 	dir := filepath.Dir(path)
 	tmp, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
@@ -40,8 +38,8 @@ func Stream(path string, mode os.FileMode, fill func(io.Writer) error) error {
 	return SyncDir(dir)
 }
 
-// Sweep removes what writers of the file at path have left that were killed. Nobody may be writing
-// it meanwhile.
+// Sweep removes temporary files of killed writers of the file at path. There must be no concurrent
+// writer.
 func Sweep(path string) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -1,5 +1,5 @@
-// Package background starts this program again, as a process that outlives the command and its
-// terminal. It owns how that is done and nothing of what the process does. Start with Start.
+// Package background starts this program again as a process that outlives the command and its
+// terminal. Start with Start.
 package background
 
 import (
@@ -10,19 +10,19 @@ import (
 	"syscall"
 )
 
-// Options select how the process is started.
+// Options configure the process.
 type Options struct {
-	// Args are those of the program, without its name.
+	// Args are the arguments, without the program name.
 	Args []string
-	// Log takes all that the process says; its directory is made.
+	// Log is the file for the process's output; its directory is created.
 	Log string
-	// Files are passed on, from file descriptor 3.
+	// Files are inherited, starting at file descriptor 3.
 	Files []*os.File
-	// Env is what the process finds in its environment besides what is there.
+	// Env adds variables to the inherited environment.
 	Env []string
 }
 
-// Start runs this program in the background. Whoever starts it waits for it, or releases it.
+// Start runs this program in the background. The caller waits for the process or releases it.
 func Start(o Options) (*exec.Cmd, error) {
 	if err := os.MkdirAll(filepath.Dir(o.Log), 0o700); err != nil {
 		return nil, fmt.Errorf("creating the log directory: %w", err)
@@ -43,8 +43,8 @@ func Start(o Options) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// Self is this program, also if its file has been replaced by a newer release since it was started:
-// the link in /proc still leads to the one that runs.
+// Self returns the path of this program, even if its file has been replaced by a newer release: the
+// link in /proc still refers to the running one.
 func Self() string {
 	const link = "/proc/self/exe"
 	path, err := os.Executable()

@@ -1,6 +1,6 @@
-// Package contents reads Secrets and ConfigMaps, each version once: watches announce the newest
-// version, and the API server is asked for its content only if that isn't cached yet. A change is
-// visible as soon as it is announced, and unchanged objects cost nothing. Start with New.
+// Package contents reads each version of Secrets and ConfigMaps once: watches report the newest
+// version, and its content is read from the API server only if it isn't cached. A change is visible
+// as soon as it is reported, and unchanged objects cost nothing. Start with New.
 package contents
 
 import (
@@ -13,32 +13,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// most bounds how many objects are kept in memory.
+// most is the number of cached objects.
 const most = 512
 
-// Store keeps what was read last.
+// Store caches the objects that were read last.
 type Store struct {
 	metadata, live client.Reader
 	read           *lru.Cache // edition → client.Object
 }
 
-// edition is a version of an object, and of no other that has the same name after it.
+// edition identifies a version of an object, but not of a later one with the same name.
 type edition struct {
 	uid     types.UID
 	version string
 }
 
-// New returns one that knows versions from metadata, which watches, and asks live.
+// New returns a store that reads versions from metadata, which watches, and contents from live.
 func New(metadata, live client.Reader) *Store {
 	return &Store{metadata: metadata, live: live, read: lru.New(most)}
 }
 
-// Secret returns a Secret, which nobody may change. The error is NotFound if there is none.
+// Secret returns a Secret, which must not be modified. The error is NotFound if it doesn't exist.
 func (s *Store) Secret(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
 	return get(ctx, s, key, &corev1.Secret{TypeMeta: typeOf("Secret")})
 }
 
-// ConfigMap returns a ConfigMap, which nobody may change. The error is NotFound if there is none.
+// ConfigMap returns a ConfigMap, which must not be modified. The error is NotFound if it doesn't
+// exist.
 func (s *Store) ConfigMap(ctx context.Context, key client.ObjectKey) (*corev1.ConfigMap, error) {
 	return get(ctx, s, key, &corev1.ConfigMap{TypeMeta: typeOf("ConfigMap")})
 }

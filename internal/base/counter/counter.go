@@ -1,4 +1,4 @@
-// Package counter publishes counters of controllers and clients as metrics of one form.
+// Package counter publishes counters of controllers and clients as uniform metrics.
 package counter
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Counter is a number that only grows.
+// Counter is a number that only increases.
 type Counter struct {
 	Name, Help string
 	Value      *atomic.Int64

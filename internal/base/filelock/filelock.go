@@ -1,6 +1,6 @@
-// Package filelock lets one process at a time have a directory, by a lock on a file in it. The
-// kernel releases a lock when its holder ends, however it ends, so a lock never outlives its
-// holder; the file stays and means nothing by itself. Start with Try.
+// Package filelock locks a directory for one process, through a file in it. The kernel releases a
+// lock when its holder exits for any reason, so a lock never outlives its holder; the file remains
+// and has no meaning by itself. Start with Try.
 package filelock
 
 import (
@@ -15,11 +15,11 @@ import (
 // ErrHeld means that another process has the lock.
 var ErrHeld = errors.New("another process holds the lock")
 
-// lookEvery is how often one who waits looks again.
+// lookEvery is the polling interval of Wait.
 const lookEvery = 20 * time.Millisecond
 
-// Try takes the lock if nobody has it. Closing the file releases it. It is an open file description
-// lock because that kind can be asked about without being taken.
+// Try takes the lock if it is free. Closing the file releases it. It is an open file description
+// lock because that kind can be queried without being taken.
 func Try(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -38,8 +38,8 @@ func Try(path string) (*os.File, error) {
 	return nil, err
 }
 
-// stillThere refuses the lock on a file that its last holder has removed: the next one would lock
-// another file of that name.
+// stillThere rejects the lock on a file that its last holder has removed: the next process would
+// lock another file of that name.
 func stillThere(f *os.File, path string) error {
 	ours, err := f.Stat()
 	if err != nil {

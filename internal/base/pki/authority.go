@@ -1,6 +1,6 @@
-// Package pki issues and reads certificates and keys, for the embedded plane, the webhooks and the
-// registry alike. It decides neither who gets a certificate nor for how long, and it writes no
-// files. Start with NewAuthority.
+// Package pki issues and reads certificates and keys for the embedded plane, the webhooks and the
+// registry. It decides neither who gets a certificate nor for how long, and it writes no files.
+// Start with NewAuthority.
 package pki
 
 import (
@@ -17,18 +17,17 @@ import (
 	"time"
 )
 
-// Authority signs certificates.
+// Authority is a CA.
 type Authority struct {
-	// Certs holds its own certificate, first, and those of earlier authorities that are still
-	// trusted.
+	// Certs contains its own certificate, followed by those of earlier CAs that are still trusted.
 	Certs []*x509.Certificate
 	// Key is its private key in PEM.
 	Key    []byte
 	signer crypto.Signer
 }
 
-// NewAuthority creates a self-signed authority that issues certificates of servers and clients, not
-// of other authorities.
+// NewAuthority creates a self-signed CA that issues certificates for servers and clients, not for
+// other CAs.
 func NewAuthority(name string, now time.Time, life time.Duration) (*Authority, error) {
 	key, err := NewKey()
 	if err != nil {
@@ -56,7 +55,7 @@ func NewAuthority(name string, now time.Time, life time.Duration) (*Authority, e
 	return &Authority{Certs: []*x509.Certificate{cert}, Key: key, signer: signer}, err
 }
 
-// ParseAuthority reads an authority from PEM. The key must be that of the first certificate.
+// ParseAuthority parses a CA from PEM. The key must be that of the first certificate.
 func ParseAuthority(cert, key []byte) (*Authority, error) {
 	if _, err := tls.X509KeyPair(cert, key); err != nil {
 		return nil, err
@@ -72,7 +71,7 @@ func ParseAuthority(cert, key []byte) (*Authority, error) {
 	return &Authority{Certs: certs, Key: key, signer: signer}, err
 }
 
-// LoadAuthority reads an authority from two files.
+// LoadAuthority reads a CA from two files.
 func LoadAuthority(certFile, keyFile string) (*Authority, error) {
 	cert, err := os.ReadFile(certFile)
 	if err != nil {
@@ -85,7 +84,7 @@ func LoadAuthority(certFile, keyFile string) (*Authority, error) {
 	return ParseAuthority(cert, key)
 }
 
-// Trust adds earlier authorities that have not expired.
+// Trust adds earlier CAs that have not expired.
 func (a *Authority) Trust(earlier []*x509.Certificate, now time.Time) {
 	for _, c := range earlier {
 		if now.Before(c.NotAfter) {
@@ -138,7 +137,7 @@ func encodeCert(der []byte) []byte {
 func serial() *big.Int {
 	n, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
-		panic(err) // The system's source of randomness never fails on Linux.
+		panic(err) // the system's randomness never fails on Linux
 	}
 	return n.Add(n, big.NewInt(1))
 }

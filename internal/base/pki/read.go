@@ -36,7 +36,7 @@ func LoadKey(path string) (crypto.Signer, error) {
 	return ParseKey(data)
 }
 
-// ParseKey reads a private key from PEM, in each of the forms that Kubernetes' tools write.
+// ParseKey parses a private key from PEM, in any encoding that Kubernetes tools write.
 func ParseKey(data []byte) (crypto.Signer, error) {
 	block, _ := pem.Decode(data)
 	if block == nil {
@@ -50,7 +50,7 @@ func ParseKey(data []byte) (crypto.Signer, error) {
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("unknown form of private key: %w", err)
+		return nil, fmt.Errorf("unknown encoding of private key: %w", err)
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
@@ -59,7 +59,7 @@ func ParseKey(data []byte) (crypto.Signer, error) {
 	return signer, nil
 }
 
-// LoadPair reads the certificate of a pair of files, and fails if the key is that of another.
+// LoadPair reads the certificate of a pair of files, and fails if the key does not match.
 func LoadPair(certFile, keyFile string) (*x509.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// skew is how late the clock of a peer may run: validity begins this long before issuance.
+// skew is the tolerated clock skew of peers: validity begins this long before issuance.
 const skew = 5 * time.Minute
 
-// Template describes a certificate that is valid from now on, for hosts that are names or
+// Template returns the template of a certificate that is valid from now on, for host names or
 // addresses. The caller adds the extended key usage.
 func Template(subject pkix.Name, hosts []string, now time.Time, life time.Duration) *x509.Certificate {
 	template := &x509.Certificate{
@@ -42,8 +42,8 @@ func Covers(cert *x509.Certificate, hosts []string) bool {
 // IssuedAt returns when an authority of this package issued a certificate.
 func IssuedAt(cert *x509.Certificate) time.Time { return cert.NotBefore.Add(skew) }
 
-// RenewAt returns when to replace a certificate: with a third of its life left, so that a program
-// that was stopped for weeks starts with valid certificates.
+// RenewAt returns when to replace a certificate: with a third of its lifetime left, so that a
+// program that was stopped for weeks starts with valid certificates.
 func RenewAt(cert *x509.Certificate) time.Time {
 	return cert.NotBefore.Add(cert.NotAfter.Sub(cert.NotBefore) * 2 / 3)
 }

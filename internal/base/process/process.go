@@ -1,6 +1,5 @@
-// Package process names processes for good and ends them. A number is used again by the kernel
-// after a while or a reboot; a number with its start time and boot is not. It starts nothing. Start
-// with Identify.
+// Package process identifies processes permanently and terminates them. The kernel reuses process
+// IDs, but not together with start time and boot ID. It starts nothing. Start with Identify.
 package process
 
 import (
@@ -20,7 +19,7 @@ type Process struct {
 	Start string `json:"start,omitempty"`
 }
 
-// Identify describes a living process.
+// Identify returns the identity of a running process.
 func Identify(pid int) Process {
 	start, err := startTime(pid)
 	if err != nil {
@@ -29,14 +28,14 @@ func Identify(pid int) Process {
 	return Process{PID: pid, Start: start}
 }
 
-// Alive tells whether any thread of the process still runs. A process that was killed holds its
-// ports and locks until the last one has ended, long after /proc shows its first thread as a
+// Alive reports whether any thread of the process is still running. A killed process holds its
+// ports and locks until its last thread has ended, long after /proc shows the first thread as a
 // zombie.
 func (p Process) Alive() bool {
 	return p.PID > 0 && p == Identify(p.PID) && !p.Wait(0)
 }
 
-// Signal sends a signal, to this process and no other that has its number.
+// Signal sends a signal to this process, and to no other with the same ID.
 func (p Process) Signal(signal unix.Signal) error {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err != nil {
@@ -73,8 +72,8 @@ func (p Process) Wait(timeout time.Duration) (ended bool) {
 	return n > 0 && err == nil
 }
 
-// startTime joins the boot id and the 22nd field of /proc/PID/stat. The second field is the name in
-// parentheses and may hold anything, so fields are counted from its end.
+// startTime joins the boot ID and the 22nd field of /proc/PID/stat. The second field is the name in
+// parentheses and may contain anything, so fields are counted from its end.
 func startTime(pid int) (string, error) {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
@@ -91,9 +90,8 @@ func startTime(pid int) (string, error) {
 	return string(bytes.TrimSpace(boot)) + "/" + string(fields[19]), nil
 }
 
-// MemoryBytes counts the pages that a process holds, those that it shares with others by its share,
-// so that the figures of several processes of the same program add up to what they really use. It
-// is 0 if the process is gone.
+// MemoryBytes returns the memory of a process, with shared pages counted proportionally, so that
+// the figures of several processes add up. It is 0 if the process has exited.
 func MemoryBytes(pid int) int64 {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "smaps_rollup"))
 	if err != nil {

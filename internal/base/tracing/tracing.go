@@ -1,5 +1,5 @@
-// Package tracing sends spans to an OpenTelemetry collector, if there is one: that of a flag, or of
-// OpenTelemetry's own variables. Without one, spans cost nothing.
+// Package tracing exports spans to an OpenTelemetry collector, configured by a flag or by
+// OpenTelemetry's own variables. Without a collector, spans cost nothing.
 package tracing
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/drover-dev/drover/internal/base/version"
 )
 
-// flushTimeout bounds how long an unreachable collector can hold up the end of the process.
+// flushTimeout bounds how long an unreachable collector can delay the exit of the process.
 const flushTimeout = 2 * time.Second
 
-// endpointVariables are OpenTelemetry's own names for where a collector is.
+// endpointVariables are OpenTelemetry's variables for the address of a collector.
 var endpointVariables = []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}
 
 // Options select the sender and the destination of spans.
@@ -30,11 +30,11 @@ type Options struct {
 	Service string
 	// Endpoint is the URL of a collector; if it is empty, the environment decides.
 	Endpoint string
-	// IDs makes the identities of traces and spans; nil for random ones.
+	// IDs generates the IDs of traces and spans; nil means random ones.
 	IDs sdktrace.IDGenerator
 }
 
-// Enabled reports whether there is a collector.
+// Enabled reports whether a collector is configured.
 func (o Options) Enabled() bool {
 	for _, name := range endpointVariables {
 		if os.Getenv(name) != "" {
@@ -44,8 +44,7 @@ func (o Options) Enabled() bool {
 	return o.Endpoint != ""
 }
 
-// Start has spans sent, if there is a collector, until stop is called, which waits for the last of
-// them.
+// Start exports spans, if a collector is configured, until stop is called, which flushes them.
 func Start(ctx context.Context, o Options) (stop func(), err error) {
 	if !o.Enabled() {
 		return func() {}, nil
@@ -79,15 +78,14 @@ func (o Options) provider(exporter sdktrace.SpanExporter) *sdktrace.TracerProvid
 	return sdktrace.NewTracerProvider(options...)
 }
 
-// Parent is the span of a context as the value of the header traceparent; empty if there is none.
+// Parent returns the span of a context as the value of the header traceparent, or "".
 func Parent(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	return carrier.Get("traceparent")
 }
 
-// Within is the context of the span that such a value stands for. One that can't be read changes
-// nothing.
+// Within returns a context with the span of such a value. An invalid value changes nothing.
 func Within(ctx context.Context, parent string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": parent})
 }

@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// shipped are the releases of Kubernetes that clusters can have, the newest first. A test holds
-// them equal to what the module files of kube/kubernetes pin.
+// shipped are the Kubernetes releases for clusters, newest first. A test compares them with the
+// module files of kube/kubernetes.
 var shipped = []string{Kubernetes, "v1.35.4"}
 
-// Shipped lists the releases of Kubernetes that clusters can have, the newest first.
+// Shipped returns the Kubernetes releases for clusters, newest first.
 func Shipped() []string { return slices.Clone(shipped) }
 
-// Minors are the minor versions of Kubernetes that clusters can have, such as "1.36", the newest
-// first.
+// Minors returns the Kubernetes minor versions for clusters, such as "1.36", newest first.
 func Minors() []string {
 	out := make([]string, 0, len(shipped))
 	for _, v := range shipped {
@@ -23,7 +22,7 @@ func Minors() []string {
 	return out
 }
 
-// ForMinor is the release that is shipped for a minor version.
+// ForMinor returns the release that is shipped for a minor version.
 func ForMinor(minor string) (string, error) {
 	for _, v := range shipped {
 		if minorOf(v) == minor {

@@ -33,14 +33,14 @@ func SameBuild(a, b string) bool {
 	return err == nil && a == b && !unnumbered(v)
 }
 
-// Released reports whether a version is that of a release. Between builds that aren't, nothing is
-// promised.
+// Released reports whether a version is a release. Other builds come without compatibility
+// promises.
 func Released(v string) bool {
 	parsed, err := utilversion.ParseSemantic(v)
 	return err == nil && parsed.PreRelease() == ""
 }
 
-// Development reports whether a version is that of an untagged commit, or of no commit at all.
+// Development reports whether a version is of an untagged commit or of no commit at all.
 func Development(v string) bool {
 	parsed, err := utilversion.ParseSemantic(v)
 	return err == nil && isDevelopment(parsed)

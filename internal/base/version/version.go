@@ -1,6 +1,6 @@
-// Package version describes this build: its own version and those of the Kubernetes and Cluster API
-// that it carries, and the order of Drover's versions. It holds facts only; whoever makes a
-// connection decides which versions work together. Start at [Get].
+// Package version describes this build: its own version, those of the Kubernetes and Cluster API
+// that it contains, and the order of Drover's versions. It only contains facts; callers decide
+// which versions are compatible. Start at [Get].
 //
 // The file VERSION names the next release. hack/version.sh derives the version of a commit from it.
 package version
@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Kubernetes is the release that a Drover of this version runs by default. A test holds it equal to
-// the pin in kube/kubernetes/go.mod.
+// Kubernetes is the release that this version of Drover runs by default. A test compares it with
+// kube/kubernetes/go.mod.
 const Kubernetes = "v1.36.3"
 
 const clusterAPIModule = "sigs.k8s.io/cluster-api"
@@ -21,8 +21,7 @@ const clusterAPIModule = "sigs.k8s.io/cluster-api"
 //go:embed VERSION
 var next string
 
-// Set by the linker, see the Makefile. They are empty in a program that was built by a bare "go
-// build" or "go test".
+// Set by the linker, see the Makefile. They are empty after a bare "go build" or "go test".
 var (
 	version string
 	commit  string

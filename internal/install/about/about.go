@@ -2,8 +2,8 @@
 // and the package bundles that it offers. Every user of the plane may read the description, so that
 // a command can check compatibility before it changes anything.
 //
-// The manager keeps it (Keeper), commands read it (Read). It says nothing that is a secret and
-// nothing of any cluster.
+// The manager writes it (Keeper), commands read it (Read). It contains no secrets and nothing about
+// clusters.
 package about
 
 import (
@@ -20,11 +20,10 @@ import (
 	"github.com/drover-dev/drover/config"
 )
 
-// Name is that of the ConfigMap, which a Role that comes with Drover lets everybody read who is
-// known to the API server.
+// Name is the name of the ConfigMap, which a shipped Role lets every authenticated user read.
 const Name = "drover-about"
 
-// Keys of the ConfigMap. Of several values each has a line.
+// Keys of the ConfigMap. Lists have one value per line.
 const (
 	versionKey    = "version"
 	kubernetesKey = "kubernetes"
@@ -33,11 +32,11 @@ const (
 
 // Plane describes a management plane.
 type Plane struct {
-	// Version is that of the Drover that runs there.
+	// Version is the version of Drover that runs there.
 	Version string
-	// Kubernetes are the releases that clusters can have, the newest first.
+	// Kubernetes are the releases for clusters, newest first.
 	Kubernetes []string
-	// Bundles are those of packages that come with it.
+	// Bundles are the package bundles that ship with it.
 	Bundles []string
 }
 
@@ -45,19 +44,19 @@ func key() client.ObjectKey {
 	return client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: Name}
 }
 
-// Read reads the description of a management plane. The error is NotFound if an older Drover runs
-// there, which writes none.
+// Read reads the description of a management plane. The error is NotFound for an older Drover,
+// which writes none.
 func Read(ctx context.Context, reader client.Reader) (Plane, error) {
 	found := &corev1.ConfigMap{}
 	if err := reader.Get(ctx, key(), found); err != nil {
-		return Plane{}, fmt.Errorf("reading what runs on the management plane: %w", err)
+		return Plane{}, fmt.Errorf("reading the version of the management plane: %w", err)
 	}
 	return Plane{
 		Version: found.Data[versionKey], Kubernetes: strings.Fields(found.Data[kubernetesKey]), Bundles: strings.Fields(found.Data[bundlesKey]),
 	}, nil
 }
 
-// data is what is written.
+// data returns the content of the ConfigMap.
 func (p Plane) data() map[string]string {
 	return map[string]string{
 		versionKey: p.Version, kubernetesKey: strings.Join(p.Kubernetes, "\n"), bundlesKey: strings.Join(p.Bundles, "\n"),
@@ -71,8 +70,8 @@ func (p Plane) configMap() *corev1.ConfigMap {
 	}
 }
 
-// Has reports whether clusters can have a minor version of Kubernetes, such as 1.36. A plane that
-// lists none may have it.
+// Has reports whether clusters can use a minor version of Kubernetes, such as 1.36. It is true for
+// a plane that lists no versions.
 func (p Plane) Has(minor string) bool {
 	return len(p.Kubernetes) == 0 || slices.ContainsFunc(p.Kubernetes, func(release string) bool {
 		return strings.HasPrefix(release, "v"+minor+".")

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Keeper writes the description, and restores it when it is changed. Only the leading manager does,
-// so that an older one that is being replaced doesn't revert it.
+// Keeper writes the description and restores it when it is changed. Only the leading manager does
+// so, so that an older one that is being replaced doesn't revert it.
 type Keeper struct {
 	Client client.Client
 	// Live reads from the API server.

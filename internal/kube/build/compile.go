@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// unit is what one run of the go command compiles.
+// unit is the input of one run of the go command.
 type unit struct {
 	label    string
 	flags    []string
@@ -16,7 +16,7 @@ type unit struct {
 	command func(ctx context.Context, args ...string) goCommand
 }
 
-// listedPackage is a package that a unit is made of.
+// listedPackage is a package of a unit.
 type listedPackage struct {
 	path string
 	// identity is the same for packages that the go command compiles only once.
@@ -61,7 +61,7 @@ func parseList(text string) []listedPackage {
 	return listed
 }
 
-// compile compiles what the go command's own cache lacks, and links the programs into output.
+// compile compiles what is missing from the go command's cache, and links the programs into output.
 func (u unit) compile(ctx context.Context, t *Task, output string) error {
 	t.Doing("Compiling")
 	listed, err := u.list(ctx, t)

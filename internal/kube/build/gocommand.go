@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// tailLines is how many lines of the go command's output an error repeats.
+	// tailLines is the number of lines of the go command's output in an error.
 	tailLines = 20
 	// compilerGC makes compilers collect garbage less often: they take a fifth less CPU time for some
 	// hundred MiB more memory. It does not change what they produce.
@@ -79,7 +79,7 @@ func follow(r io.Reader, progressed func(line string) bool) (said []string) {
 		said = append(said, s.Text())
 		said = said[max(0, len(said)-tailLines):]
 	}
-	io.Copy(io.Discard, r) //nolint:errcheck // Only so that the command never blocks on us.
+	io.Copy(io.Discard, r) //nolint:errcheck // keeps the command from blocking
 	return said
 }
 

@@ -19,7 +19,7 @@ import (
 // keyLen is enough of a sha256 to avoid collisions and short enough for a path.
 const keyLen = 16
 
-// inputs are everything that the content of the binary depends on.
+// inputs are all inputs of the build.
 type inputs struct {
 	release Release
 	flags   []string          // of go build
@@ -48,8 +48,8 @@ func (b Builder) inputs(ctx context.Context, r Release) (inputs, error) {
 	return in, nil
 }
 
-// flags are those of go build. Those that make the result independent of the
-// directory and the commit it is built in come first, then the version.
+// flags returns the flags of go build: first those that make the result independent of directory
+// and commit, then the version.
 func flags(r Release) []string {
 	major, minor := r.numbers()
 	ldflags := []string{"-s", "-w"}

@@ -11,14 +11,14 @@ import (
 const (
 	terminalInterval = 500 * time.Millisecond
 	logInterval      = 30 * time.Second
-	// enoughPackages is how many packages must be compiled before their rate predicts anything.
+	// enoughPackages is the number of compiled packages that an estimate requires.
 	enoughPackages = 50
 )
 
 // ProgressOptions configures a Progress.
 type ProgressOptions struct {
 	Out io.Writer
-	// Terminal rewrites one line in place instead of printing one now and then.
+	// Terminal updates one line in place instead of printing lines periodically.
 	Terminal bool
 	// Interval overrides how often a line is printed.
 	Interval time.Duration
@@ -77,7 +77,7 @@ func (p *Progress) Start() (stop func()) {
 	}
 }
 
-// Print writes a line that stays.
+// Print prints a permanent line.
 func (p *Progress) Print(format string, args ...any) {
 	p.clear()
 	p.mu.Lock()
@@ -109,7 +109,7 @@ func (p *Progress) refresh() {
 	fmt.Fprintln(p.Out, line)
 }
 
-// line is the current state, empty before anything happens.
+// line returns the current state, or "" before anything happens.
 func (p *Progress) line() string {
 	if p.text == "" && p.modules == 0 {
 		return ""
@@ -152,7 +152,7 @@ func (p *Progress) estimate() (left time.Duration, ok bool) {
 	return perPackage * time.Duration(p.remaining()), true
 }
 
-// roughly rounds an estimate to what it is worth.
+// roughly rounds an estimate to its precision.
 func roughly(d time.Duration) string {
 	switch {
 	case d > 2*time.Minute:

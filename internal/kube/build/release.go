@@ -22,7 +22,7 @@ type Release struct {
 
 func (r Release) String() string { return "Kubernetes " + r.Version }
 
-// Minor is the release without its patch number: "1.36" for v1.36.3.
+// Minor returns the release without its patch number: "1.36" for v1.36.3.
 func (r Release) Minor() string {
 	major, minor := r.numbers()
 	return major + "." + minor
@@ -36,7 +36,7 @@ func (r Release) numbers() (major, minor string) {
 	return parts[0], parts[1]
 }
 
-// Releases returns what the source directory can build, the default one first.
+// Releases returns the releases that the source directory can build, the default one first.
 func (b Builder) Releases(ctx context.Context) ([]Release, error) {
 	files, _ := filepath.Glob(filepath.Join(b.Source, "v*.mod"))
 	slices.Sort(files)
@@ -73,8 +73,8 @@ func (b Builder) release(ctx context.Context, modFile string) (Release, error) {
 	return Release{}, fmt.Errorf("reading %q: it does not require %s", filepath.Join(b.Source, modFile), kubernetesModule)
 }
 
-// Select returns the release that a user means by a version or a minor, with or
-// without the leading v. The empty string means the default one.
+// Select returns the release for a version or a minor version, with or without the leading v. The
+// empty string selects the default.
 func Select(releases []Release, wanted string) (Release, error) {
 	bare := strings.TrimPrefix(wanted, "v")
 	var known []string

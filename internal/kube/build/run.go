@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Job is one thing to build. Jobs overlap so that no core waits for the network or a linker:
+// Job is a unit of work. Jobs overlap so that no core waits for the network or a linker:
 //
 //	job 1   Fetch ── Compile ─┬─ (linking) ── Finish
 //	job 2   Fetch ─────────── └─ Compile ─┬── (linking) ── Finish
@@ -51,7 +51,7 @@ func closed() <-chan struct{} {
 	return c
 }
 
-// slot is a job's place among the others.
+// slot is a job's position in the order.
 type slot struct {
 	task *Task
 	// turn is closed when the job may compile, before when all earlier jobs are complete.

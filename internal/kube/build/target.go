@@ -14,16 +14,16 @@ import (
 
 // Target is a set of programs of one module that are compiled together.
 type Target struct {
-	// Label names the target to people.
+	// Label is the name shown to users.
 	Label string
 	// Source is the directory of the module, Packages the main packages.
 	Source   string
 	Packages []string
 	// Flags are those of go build, besides those that every build has.
 	Flags []string
-	// C is whether the programs have parts in C.
+	// C reports whether the programs use cgo.
 	C bool
-	// Crowded is whether the module has many packages that the programs do not use. Their key then
+	// Crowded reports whether the module has many packages that the programs do not use; the key
 	// ignores those.
 	Crowded bool
 }
@@ -37,7 +37,7 @@ func (b Builder) command(ctx context.Context, t Target, args ...string) goComman
 	b.Source = t.Source
 	g := b.goCommand(ctx, args...)
 	if t.C {
-		g.cmd.Env = append(g.cmd.Env, "CGO_ENABLED=1") // The last value counts.
+		g.cmd.Env = append(g.cmd.Env, "CGO_ENABLED=1") // the last value wins
 	}
 	return g
 }

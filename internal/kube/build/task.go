@@ -2,12 +2,12 @@ package build
 
 import "sync"
 
-// Task reports one thing that is being built. A nil *Task is silent.
+// Task reports the progress of one build. A nil *Task is silent.
 type Task struct {
 	progress *Progress
 	label    string
 	listed   bool
-	// packages maps the import paths of what the task is made of to their identities in progress.
+	// packages maps the import paths of the task's packages to their identities in progress.
 	packages map[string]string
 	// programs are the main packages that are not compiled yet.
 	programs map[string]bool
@@ -43,7 +43,7 @@ func (t *Task) downloaded() {
 	t.update(func(p *Progress) { p.modules++ })
 }
 
-// list adds the packages that the task is made of.
+// list adds the packages of the task.
 func (t *Task) list(packages []listedPackage) {
 	t.update(func(p *Progress) {
 		t.known(p)
@@ -67,7 +67,7 @@ func (t *Task) known(p *Progress) {
 	}
 }
 
-// compiled marks a package that the go command has begun to compile.
+// compiled marks a package that the go command has started to compile.
 func (t *Task) compiled(path string) {
 	linking := false
 	t.update(func(p *Progress) {
@@ -95,7 +95,7 @@ func (t *Task) yield() {
 	}
 }
 
-// done marks everything that the task is made of: the rest was in the go command's cache.
+// done marks all packages of the task: the others were in the go command's cache.
 func (t *Task) done() {
 	t.update(func(p *Progress) {
 		t.known(p)

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// retryAfter is how long a failed attempt waits for the next; any change of a node comes first.
+	// retryAfter is the delay after a failed attempt; any change of a node triggers an earlier one.
 	retryAfter = 5 * time.Second
-	// repairAfter is how long something may stay away that others have removed: the kernel tells
-	// nobody about routes that go with a link.
+	// repairAfter is the interval of repairs: the kernel sends no notification for routes that
+	// disappear with a link.
 	repairAfter = time.Minute
 )
 
 // Agent configures the network of one node from the nodes of its cluster.
 type Agent struct {
-	// Node is the name of the node it runs on.
+	// Node is the name of the agent's node.
 	Node string
-	// ConfDir is where the container runtime looks for networks.
+	// ConfDir is the container runtime's directory of network configurations.
 	ConfDir string
 	// Nodes lists and watches the nodes of the cluster.
 	Nodes cache.ListerWatcher
@@ -37,7 +37,7 @@ type Agent struct {
 	tables  map[knftables.Family]knftables.Interface
 }
 
-// Run works until ctx ends, and leaves the configuration in place.
+// Run runs until ctx ends, and leaves the configuration in place.
 func (a *Agent) Run(ctx context.Context) error {
 	if err := forwardPackets(); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// sync compares and corrects. It does as much as possible and reports the rest.
+// sync configures as much as possible and reports the rest.
 func (a *Agent) sync(ctx context.Context) error {
 	var nodes []*corev1.Node
 	for _, obj := range a.store.List() {
@@ -76,7 +76,7 @@ func (a *Agent) sync(ctx context.Context) error {
 	errs := problems
 	routes, err := syncRoutes(desired.Routes)
 	errs = append(errs, err, a.masquerade(ctx, desired))
-	// The file comes last: the node is Ready once it is there.
+	// The file is written last: it makes the node Ready.
 	written, err := writeConflist(a.ConfDir, desired.Ranges)
 	errs = append(errs, err)
 	if routes > 0 || written {
@@ -85,7 +85,7 @@ func (a *Agent) sync(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// masquerade sets the table of each family that Pods here have addresses of.
+// masquerade sets the table of each address family of the local Pods.
 func (a *Agent) masquerade(ctx context.Context, d Desired) error {
 	var errs []error
 	for _, family := range families() {

@@ -16,7 +16,7 @@ import (
 // running Pods keep their addresses.
 func Clean(ctx context.Context, confDir string) error {
 	var errs []error
-	// First, so that no Pod is started on a network that is being taken away.
+	// First, so that no Pod starts on a network that is being removed.
 	if err := os.Remove(filepath.Join(confDir, conflistName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		errs = append(errs, fmt.Errorf("removing the network configuration: %w", err))
 	}
@@ -31,7 +31,7 @@ func Clean(ctx context.Context, confDir string) error {
 func cleanTable(ctx context.Context, family knftables.Family) error {
 	nft, err := knftables.New(family, tableName)
 	if err != nil && family == knftables.IPv6Family {
-		return nil // A kernel without IPv6 has no such table.
+		return nil // a kernel without IPv6 has no table
 	}
 	if err != nil {
 		return fmt.Errorf("using nftables for family %s: %w", family, err)

@@ -18,10 +18,10 @@ const conflistName = "10-drover.conflist"
 
 type object = map[string]any
 
-// conflist is what the container runtime reads: a link between each Pod and its node, addresses
-// from the node's ranges, and host ports. There is no bridge, so that all packets are routed:
-// answers of a Service whose Pod is on the same node as the client come back through the node,
-// which must undo what it did to the request, without help from the kernel's bridge filter.
+// conflist is the configuration of the container runtime: a link between each Pod and its node,
+// addresses from the node's ranges, and host ports. Without a bridge, all packets are routed:
+// responses of a Service whose Pod is on the client's node return through the node, which must undo
+// its translation of the request without the kernel's bridge filter.
 func conflist(ranges []netip.Prefix) ([]byte, error) {
 	addresses, routes := [][]object{}, []object{}
 	for _, r := range ranges {

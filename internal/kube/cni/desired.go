@@ -9,18 +9,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Desired is the network that one node should have.
+// Desired is the desired network of one node.
 type Desired struct {
-	// Ranges are the node's own Pod ranges. Empty means that none was given out yet, and that there
-	// is nothing to do.
+	// Ranges are the node's own Pod ranges. Empty means that none is allocated yet and there is
+	// nothing to do.
 	Ranges []netip.Prefix
 	// Routes lead to the Pods of the other nodes.
 	Routes []Route
-	// Cluster are the Pod ranges of all nodes: traffic between them keeps its addresses.
+	// Cluster are the Pod ranges of all nodes: traffic between them is not masqueraded.
 	Cluster []netip.Prefix
 }
 
-// Route is a Pod range and the address of the node to reach it through.
+// Route is a Pod range and the address of its node.
 type Route struct {
 	To  netip.Prefix
 	Via netip.Addr

@@ -11,7 +11,7 @@ import (
 const (
 	tableName = "drover-cni"
 	chainName = "postrouting"
-	// directSet are the destinations that see the addresses of Pods.
+	// directSet contains the destinations that see Pod addresses.
 	directSet = "direct"
 )
 
@@ -19,13 +19,13 @@ func families() []knftables.Family {
 	return []knftables.Family{knftables.IPv4Family, knftables.IPv6Family}
 }
 
-// masquerade gives traffic from Pods to anything but Pods the address of their node. The table is
-// replaced in one transaction.
+// masquerade translates traffic from Pods to other destinations to the address of their node. It
+// replaces the table in one transaction.
 func masquerade(ctx context.Context, nft knftables.Interface, family knftables.Family, d Desired) error {
 	tx := nft.NewTransaction()
 	dropTable(tx)
 	tx.Add(&knftables.Table{Comment: knftables.PtrTo("Pods of this node talking to the world")})
-	// Merging keeps a cluster with ranges that overlap from having no rules at all.
+	// Overlapping ranges are merged, since they would make the whole transaction fail.
 	tx.Add(&knftables.Set{Name: directSet, Type: addressType(family), Flags: []knftables.SetFlag{knftables.IntervalFlag}, AutoMerge: knftables.PtrTo(true)})
 	for _, direct := range append(ofFamily(d.Cluster, family), multicast(family)) {
 		tx.Add(&knftables.Element{Set: directSet, Key: []string{direct.String()}})
@@ -43,7 +43,7 @@ func masquerade(ctx context.Context, nft knftables.Interface, family knftables.F
 	return nil
 }
 
-// dropTable also works where there is no table.
+// dropTable succeeds if the table does not exist.
 func dropTable(tx *knftables.Transaction) {
 	tx.Add(&knftables.Table{})
 	tx.Delete(&knftables.Table{})

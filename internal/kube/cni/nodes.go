@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// dialTimeout bounds one attempt to reach the API. It is short because the address is that of a
-	// Service: a connection that was begun before kube-proxy had set that up stays without an
-	// answer for good.
+	// dialTimeout bounds one attempt to connect to the API. It is short because the address is that
+	// of a Service: a connection that was opened before kube-proxy configured it never gets a
+	// response.
 	dialTimeout = 500 * time.Millisecond
 	dialAgain   = 100 * time.Millisecond
-	// dialGiveUp is when a failure is told and left to the watch's own retries.
+	// dialGiveUp is when a failure is reported and left to the watch's own retries.
 	dialGiveUp = 10 * time.Second
 )
 
-// Nodes lists and watches the nodes of the cluster that cfg leads to. A client for one kind halves
-// the size of the program.
+// Nodes lists and watches the nodes of a cluster. A client for a single kind halves the size of the
+// program.
 func Nodes(cfg *rest.Config) (cache.ListerWatcher, error) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
@@ -45,7 +45,7 @@ func Nodes(cfg *rest.Config) (cache.ListerWatcher, error) {
 	return cache.NewListWatchFromClient(client, "nodes", metav1.NamespaceAll, fields.Everything()), nil
 }
 
-// dial tries again and again, so that the node is Ready soon after the API can be reached.
+// dial retries, so that the node is Ready soon after the API is reachable.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialGiveUp)
 	defer cancel()
@@ -63,8 +63,8 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	}
 }
 
-// watch fills the store and turns every change that matters into a token in a channel of one: any
-// number of changes need one look.
+// watch fills the store and sends a token for every relevant change to a channel of size one, which
+// combines pending changes.
 func (a *Agent) watch(ctx context.Context) error {
 	a.changes = make(chan struct{}, 1)
 	informer := cache.NewSharedIndexInformer(a.Nodes, &corev1.Node{}, 0, cache.Indexers{})
@@ -87,7 +87,7 @@ func (a *Agent) watch(ctx context.Context) error {
 	return nil
 }
 
-// trim keeps of a node what Plan reads; the rest changes every few seconds.
+// trim keeps only the fields that Plan reads; the others change every few seconds.
 func trim(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {

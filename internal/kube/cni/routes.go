@@ -10,12 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routeOwner marks routes as ours in the kernel. The number is one that no routing daemon has
-// registered.
+// routeOwner marks our routes in the kernel. No routing daemon has registered the number.
 const routeOwner netlink.RouteProtocol = 79
 
-// syncRoutes makes the routes that we own exactly those wanted. A route that can't be set doesn't
-// stop the others.
+// syncRoutes replaces our routes with the wanted ones. A failed route doesn't stop the others.
 func syncRoutes(want []Route) (changed int, err error) {
 	have, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Protocol: routeOwner, Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_PROTOCOL|netlink.RT_FILTER_TABLE)
 	if err != nil {
@@ -32,8 +30,8 @@ func syncRoutes(want []Route) (changed int, err error) {
 	return len(stale) + len(missing), errors.Join(errs...)
 }
 
-// diffRoutes returns the routes to remove and to add. A route whose gateway changes is only added:
-// adding replaces.
+// diffRoutes returns the routes to remove and to add. A route with a new gateway is only added,
+// which replaces it.
 func diffRoutes(have, want []Route) (stale, missing []Route) {
 	wanted, there := map[netip.Prefix]bool{}, map[Route]bool{}
 	for _, r := range want {

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// imagePrefix starts the names of cache entries with images.
+	// imagePrefix is the prefix of cache entries with images.
 	imagePrefix = "image-"
 
 	rootDir  = "root"
 	storeDir = "containerd"
-	// format is part of the key. Change it when the code below produces something else from the same
-	// inputs.
+	// format is part of the key. Change it when the code below produces another result from the
+	// same inputs.
 	format = "13"
 )
 
-// Image is what machines boot from. They share it, so it must never change.
+// Image is the boot image of machines. They share it, so it must never change.
 type Image struct {
 	Dir        string
 	Kubernetes string
@@ -44,8 +44,8 @@ type Builder struct {
 	Log      *slog.Logger
 }
 
-// NewBuilder finds everything that goes into an image of that Kubernetes version. Its error says how to
-// provide what is missing.
+// NewBuilder finds all inputs of an image for that Kubernetes version. Its error explains how to
+// provide missing ones.
 func NewBuilder(version string, log *slog.Logger) (Builder, error) {
 	c, err := DefaultCache()
 	if err != nil {
@@ -62,7 +62,7 @@ func NewBuilder(version string, log *slog.Logger) (Builder, error) {
 	return Builder{Cache: c, Programs: programs, Kube: binary, Log: log}, nil
 }
 
-// Image returns the image, building it if it is not cached. That takes some seconds.
+// Image returns the image and builds it if it is not cached, which takes some seconds.
 func (b Builder) Image(ctx context.Context) (Image, error) {
 	tools, err := host.Collect(machineTools())
 	if err != nil {
@@ -92,7 +92,7 @@ func (b Builder) Image(ctx context.Context) (Image, error) {
 func (b Builder) prune() {
 	err := errors.Join(b.Cache.prune(imagePrefix, keepImages), b.Cache.prune(programsPrefix, keepPrograms), b.Cache.prune(partPrefix, keepParts))
 	if err != nil {
-		b.Log.Warn("old machine images could not be removed", "error", err)
+		b.Log.Warn("removing old machine images failed", "error", err)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/drover-dev/drover/internal/kube/node/host"
 )
 
-// layerSet has the layers by name.
+// layerSet contains the layers by name.
 type layerSet map[string]v1.Layer
 
 func (b Builder) layers(dir string) (layerSet, error) {
@@ -50,8 +50,8 @@ func (b Builder) layers(dir string) (layerSet, error) {
 	return set, nil
 }
 
-// layer is a layer in a file. It is compressed, though it never leaves this
-// host, because containerd wants to keep it after it is unpacked.
+// layer is a layer in a file. It is compressed although it never leaves this host, because
+// containerd keeps only compressed layers after unpacking.
 type layer struct {
 	path           string
 	digest, diffID v1.Hash

@@ -20,18 +20,17 @@ import (
 	"github.com/drover-dev/drover/internal/kube"
 )
 
-// imageSet maps the last word of a repository to the whole name that kubeadm
-// asks for.
+// imageSet maps the last component of a repository to the full name that kubeadm uses.
 type imageSet map[string]string
 
-// imageNames asks kubeadm, so that names and tags are right for every version.
+// imageNames runs kubeadm, so that names and tags are right for every version.
 func imageNames(ctx context.Context, binary kube.Binary) (imageSet, error) {
 	cmd := binary.Command(ctx, "kubeadm", "config", "images", "list", "--kubernetes-version", binary.Version)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("asking kubeadm for its images: %w: %s", err, strings.TrimSpace(stderr.String()))
+		return nil, fmt.Errorf("listing kubeadm's images: %w: %s", err, strings.TrimSpace(stderr.String()))
 	}
 	return parseImageNames(string(out))
 }
@@ -41,7 +40,7 @@ func parseImageNames(list string) (imageSet, error) {
 	for image := range strings.FieldsSeq(list) {
 		tag, err := name.NewTag(image)
 		if err != nil {
-			return nil, fmt.Errorf("kubeadm asks for %q: %w", image, err)
+			return nil, fmt.Errorf("kubeadm requires %q: %w", image, err)
 		}
 		set[filepath.Base(tag.RepositoryStr())] = image
 	}
@@ -53,26 +52,27 @@ func parseImageNames(list string) (imageSet, error) {
 	return set, nil
 }
 
-// ToolsImage is an image with a shell, curl and socat that every machine has,
-// for trying things out where nothing can be pulled.
+// ToolsImage is an image with a shell, curl and socat on every machine, for experiments without a
+// registry.
 const ToolsImage = "drover.local/tools:v1"
 
-// NetworkImage is the agent that charts/cni runs on every node.
+// NetworkImage is the image of the agent that charts/cni runs on every node.
 const NetworkImage = "drover-dev/cni:0.1.0"
 
-// coreDNSTags are those that kubeadm has for the versions of Kubernetes that Drover ships. An upgrade leaves a cluster the CoreDNS that it has,
-// under the tag of the version that it began with: machines of any version must know it by all of them.
+// coreDNSTags are kubeadm's tags for the versions of Kubernetes that Drover ships. An upgrade keeps
+// the CoreDNS of a cluster under the tag of its first version, so machines of any version must have
+// it under all tags.
 func coreDNSTags() []string { return []string{"v1.13.1", "v1.14.2"} }
 
-// proxyTags are those of the other versions that Drover ships. A cluster asks for one kube-proxy on all
-// nodes: for a newer one on workers that stay behind, for an older one on the first machine of a new
-// control plane, whose network would otherwise wait until the upgrade of the control plane is complete.
-// A machine answers with its own, which matches its kubelet.
+// proxyTags are the tags of the other versions that Drover ships. A cluster uses one kube-proxy tag
+// on all nodes: a newer one on workers that are not upgraded yet, an older one on the first machine
+// of a new control plane, whose network would otherwise wait until the control plane is upgraded. A
+// machine runs its own version, which matches its kubelet.
 func proxyTags(kubernetes string) []string {
 	return slices.DeleteFunc(version.Shipped(), func(release string) bool { return release == kubernetes })
 }
 
-// otherTags are further ones of a component's image.
+// otherTags returns additional tags of a component's image.
 func (b Builder) otherTags(component string) []string {
 	switch component {
 	case CoreDNS:
@@ -84,7 +84,7 @@ func (b Builder) otherTags(component string) []string {
 	}
 }
 
-// sandbox is the image that every pod starts with.
+// sandbox is the pause image of every pod.
 func (s imageSet) sandbox() string { return s[Pause] }
 
 // proxy is a component that runs on all nodes.
@@ -112,7 +112,7 @@ func (b Builder) writeImages(path string, names imageSet) error {
 	for _, component := range append(components(), shellLayer, Network) {
 		img, err := layers.image(component)
 		if err != nil {
-			return fmt.Errorf("making image %q: %w", all[component], err)
+			return fmt.Errorf("building image %q: %w", all[component], err)
 		}
 		tag, err := name.NewTag(all[component])
 		if err != nil {
@@ -129,7 +129,7 @@ func (b Builder) writeImages(path string, names imageSet) error {
 // shellLayer is the layer, and the component, of ToolsImage.
 const shellLayer = "shell"
 
-// image puts the layers of a component together.
+// image combines the layers of a component.
 func (s layerSet) image(component string) (v1.Image, error) {
 	layers, config := []v1.Layer{s["base"]}, v1.Config{
 		Env: []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, WorkingDir: "/",
@@ -140,15 +140,14 @@ func (s layerSet) image(component string) (v1.Image, error) {
 		config.Entrypoint = []string{"/" + component}
 		config.User = "65532:65532"
 	case Network:
-		// It calls nft, as kube-proxy does, and changes what only root may.
+		// It runs nft, as kube-proxy does, and requires root.
 		layers = append(layers, s["tools"], s[Network])
 		config.Entrypoint = []string{"/" + Network}
 	case shellLayer:
 		layers = append(layers, s[shellLayer])
 		config.Cmd = []string{"/bin/bash"}
 	case proxy:
-		// Tools come last, so that the layer with the binary is unpacked once
-		// for all.
+		// Tools come last, so that the layer with the binary is unpacked only once.
 		layers = append(layers, s["kube"], s["tools"])
 	default:
 		layers = append(layers, s["kube"])

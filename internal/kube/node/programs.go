@@ -10,13 +10,13 @@ import (
 	"path/filepath"
 )
 
-// EnvDir names a directory with the programs instead of the cache.
+// EnvDir is the environment variable of a directory with the programs, which replaces the cache.
 const EnvDir = "DROVER_NODE_DIR"
 
 const (
-	// programsPrefix starts the names of cache entries with all programs.
+	// programsPrefix is the prefix of cache entries with all programs.
 	programsPrefix = "programs-"
-	// partPrefix starts those with the programs of one Part.
+	// partPrefix is the prefix of cache entries with the programs of one Part.
 	partPrefix = "part-"
 )
 
@@ -47,13 +47,14 @@ type Programs struct {
 
 // Part is a set of programs that are compiled together.
 type Part struct {
-	// Key identifies what the programs are made of.
+	// Key identifies the inputs of the programs.
 	Key string
-	// Compile leaves them in the directory.
+	// Compile compiles them into the directory.
 	Compile func(ctx context.Context, dir string) error
 }
 
-// MakePrograms puts all programs into one directory of the cache. Cached parts are not compiled again.
+// MakePrograms combines all programs in one directory of the cache. Cached parts are not compiled
+// again.
 func (c Cache) MakePrograms(ctx context.Context, parts []Part) (Programs, error) {
 	h := sha256.New()
 	for _, p := range parts {
@@ -99,8 +100,8 @@ func linkAll(from, to string) error {
 	return nil
 }
 
-// FindPrograms returns the programs in dir, or else in the directory that the environment names, or
-// else the most recently used ones in the cache.
+// FindPrograms returns the programs in dir, in the directory of the environment variable, or the
+// most recently used ones in the cache.
 func FindPrograms(dir string, c Cache) (Programs, error) {
 	if dir == "" {
 		dir = os.Getenv(EnvDir)
@@ -120,7 +121,7 @@ func FindPrograms(dir string, c Cache) (Programs, error) {
 	return p, nil
 }
 
-// Path is where a program is.
+// Path returns the path of a program.
 func (p Programs) Path(name string) string { return filepath.Join(p.Dir, name) }
 
 // MissingError means that the programs of a node have not been built.

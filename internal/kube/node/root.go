@@ -13,19 +13,19 @@ import (
 	"github.com/drover-dev/drover/internal/kube/node/host"
 )
 
-// skeleton is the part of the root file system that is ours.
+// skeleton contains our files of the root file system.
 //
 //go:embed all:skel
 var skeleton embed.FS
 
-// MachineProgram is where a machine finds the program that is its first
-// process, systemctl, and whatever else is in Applets. The driver mounts it.
+// MachineProgram is the path of a machine's first process, which is also systemctl and all other
+// Applets. The driver mounts it.
 const MachineProgram = "/usr/lib/drover/machine"
 
-// KubeProgram is the multi-call Kubernetes binary of a machine.
+// KubeProgram is the path of a machine's multi-call Kubernetes binary.
 const KubeProgram = "/usr/lib/drover/kube"
 
-// Applets are the names by which MachineProgram is called inside a machine.
+// Applets are the names of MachineProgram inside a machine.
 func Applets() []string {
 	return []string{
 		"/usr/bin/systemctl", "/usr/bin/journalctl", "/usr/bin/kubeadm", "/usr/bin/cloud-init",
@@ -33,8 +33,7 @@ func Applets() []string {
 	}
 }
 
-// makeRoot assembles the root file system: tools of the host, our skeleton,
-// then programs that we have built.
+// makeRoot assembles the root file system: tools of the host, our skeleton, then our programs.
 func (b Builder) makeRoot(root string, tools host.Files, names imageSet) error {
 	if err := makeDirectories(root); err != nil {
 		return err
@@ -51,7 +50,8 @@ func (b Builder) makeRoot(root string, tools host.Files, names imageSet) error {
 	return openDirectories(root)
 }
 
-// openDirectories lets users of a machine find programs and their homes: what metal makes is by default for itself alone.
+// openDirectories makes directories readable for users of a machine, since metal creates private
+// ones by default.
 func openDirectories(root string) error {
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() || path == filepath.Join(root, "root") {
@@ -65,8 +65,7 @@ func openDirectories(root string) error {
 	})
 }
 
-// makeDirectories makes those that every system has, and the links that a
-// merged one has instead of some.
+// makeDirectories creates the standard directories, and the links of a merged system.
 func makeDirectories(root string) error {
 	for _, dir := range []string{
 		"usr/bin", "usr/sbin", "usr/lib/drover", "usr/lib64", "usr/local/bin", "usr/local/sbin", "usr/libexec/kubernetes", "usr/share",
@@ -114,8 +113,8 @@ func copySkeleton(root, sandbox string) error {
 	})
 }
 
-// addPrograms puts in what makes a machine a node. Big files are second names
-// of those in the cache, so that images share them.
+// addPrograms adds the programs of a node. Large files are hard links to the cache, so that images
+// share them.
 func (b Builder) addPrograms(root string) error {
 	files := map[string]string{KubeProgram: b.Kube.Path}
 	for _, name := range []string{Containerd, Shim, Ctr, Runc} {
@@ -144,6 +143,6 @@ func (b Builder) addPrograms(root string) error {
 			return err
 		}
 	}
-	// A mount needs a file to be mounted on.
-	return os.WriteFile(filepath.Join(root, MachineProgram), nil, 0o755) //nolint:gosec // a program is for all to run
+	// A bind mount needs an existing file.
+	return os.WriteFile(filepath.Join(root, MachineProgram), nil, 0o755) //nolint:gosec // executable by all users
 }

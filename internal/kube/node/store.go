@@ -16,16 +16,15 @@ import (
 )
 
 const (
-	// kubeNamespace is where containerd keeps what belongs to a kubelet.
+	// kubeNamespace is containerd's namespace for the kubelet.
 	kubeNamespace = "k8s.io"
 	startTimeout  = 30 * time.Second
 )
 
-// fillStore runs a containerd on an empty directory, imports the archive into
-// it and stops it again. What is left is a store that any containerd can
-// start with, in which every image is unpacked.
+// fillStore runs containerd on an empty directory, imports the archive and stops containerd. The
+// result is a store with all images unpacked that any containerd can start with.
 func (b Builder) fillStore(ctx context.Context, dir, archive string) error {
-	// Not below dir: the path of a socket is short.
+	// Not below dir, since the path of a socket is limited.
 	run, err := os.MkdirTemp("", "drover-store-")
 	if err != nil {
 		return err
@@ -64,7 +63,7 @@ func (b Builder) startContainerd(ctx context.Context, dir, run string) (stop fun
 	if err := b.awaitContainerd(ctx, run); err != nil {
 		_ = stop()
 		said, _ := os.ReadFile(log.Name())
-		return nil, fmt.Errorf("%w; containerd said:\n%s", err, tail(string(said), 10))
+		return nil, fmt.Errorf("%w; output of containerd:\n%s", err, tail(string(said), 10))
 	}
 	return stop, nil
 }
@@ -108,9 +107,9 @@ func (b Builder) ctr(ctx context.Context, run string, args ...string) (string, e
 	return string(out), err
 }
 
-// shareFiles makes the big files in a store second names of those in the cache.
-// That saves disk, and memory and time on every machine: its kubelet and its
-// containers then run the same file, whose pages are read once for all.
+// shareFiles replaces large files in a store with hard links to the cache. That saves disk, memory
+// and time on every machine: its kubelet and its containers run the same file, whose pages are
+// loaded once.
 func (b Builder) shareFiles(store string) error {
 	for name, from := range map[string]string{
 		"usr/local/bin/kube": b.Kube.Path, CoreDNS: b.Programs.Path(CoreDNS), Network: b.Programs.Path(Network), Pause: b.Programs.Path(Pause),
@@ -132,9 +131,8 @@ func (b Builder) shareFiles(store string) error {
 	return nil
 }
 
-// CopyStore gives a machine a store of its own in dir, which must not exist.
-// Blobs and unpacked files never change, so the copy shares them with the
-// image; databases are copied.
+// CopyStore copies the store for a machine to dir, which must not exist. Blobs and unpacked files
+// never change, so the copy shares them with the image; databases are copied.
 func (i Image) CopyStore(dir string) error {
 	src := filepath.Join(i.Dir, storeDir)
 	return filepath.WalkDir(src, func(path string, d fs.DirEntry, err error) error {
@@ -165,7 +163,7 @@ func immutable(path string) bool {
 	return strings.Contains(path, "/blobs/") || strings.Contains(path, "/snapshots/")
 }
 
-// tail is the end of a text, for an error.
+// tail returns the end of a text for an error.
 func tail(text string, lines int) string {
 	all := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")

@@ -2,8 +2,7 @@ package node
 
 import "github.com/drover-dev/drover/internal/kube/node/host"
 
-// machineTools is what people and their scripts find on a machine, besides
-// what Drover brings.
+// machineTools are the tools of the host on every machine.
 func machineTools() host.Request {
 	return host.Request{
 		Required: []string{
@@ -12,7 +11,7 @@ func machineTools() host.Request {
 			"conntrack", "ethtool", "socat", "modprobe", "sshd", "ssh-keygen", "curl", "jq", "ping",
 		},
 		Optional: []string{
-			// Of coreutils.
+			// coreutils
 			"[", "arch", "b2sum", "base32", "base64", "basename", "cat", "chgrp", "chmod", "chown", "chroot", "cksum", "comm", "cp", "csplit",
 			"cut", "date", "dd", "df", "dir", "dirname", "du", "echo", "env", "expand", "expr", "factor", "false", "fmt", "fold", "groups",
 			"head", "hostid", "id", "install", "join", "link", "ln", "logname", "ls", "md5sum", "mkdir", "mkfifo", "mknod", "mktemp", "mv",
@@ -20,7 +19,7 @@ func machineTools() host.Request {
 			"rm", "rmdir", "seq", "sha1sum", "sha256sum", "sha512sum", "shred", "shuf", "sleep", "sort", "split", "stat", "stdbuf", "stty",
 			"sum", "sync", "tac", "tail", "tee", "test", "timeout", "touch", "tr", "true", "truncate", "tsort", "tty", "uname", "unexpand",
 			"uniq", "unlink", "users", "wc", "who", "whoami", "yes",
-			// Of util-linux, procps and kin.
+			// util-linux, procps and similar
 			"blkid", "blockdev", "dmesg", "fallocate", "findmnt", "flock", "getopt", "hostname", "ionice", "kill", "logger", "losetup",
 			"lsblk", "lscpu", "mkfs", "mkswap", "more", "mountpoint", "nsenter", "prlimit", "rev", "runuser", "setpriv", "setsid", "su",
 			"swapoff", "swapon", "taskset", "unshare", "uuidgen", "wipefs", "free", "pgrep", "pidof", "pkill", "pmap", "top", "uptime",
@@ -40,13 +39,13 @@ func machineTools() host.Request {
 	}
 }
 
-// CheckTools says which programs of the host an image cannot be made without.
+// CheckTools reports which programs of the host are missing for an image.
 func CheckTools() error {
 	_, err := host.Collect(host.Request{Required: machineTools().Required})
 	return err
 }
 
-// proxyTools is what kube-proxy calls, in either of its modes.
+// proxyTools are the tools that kube-proxy uses in either mode.
 func proxyTools() host.Request {
 	return host.Request{
 		Required: []string{"nft", "iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore", "conntrack"},
@@ -59,7 +58,7 @@ func proxyTools() host.Request {
 	}
 }
 
-// shellTools is what ToolsImage has.
+// shellTools are the tools in ToolsImage.
 func shellTools() host.Request {
 	return host.Request{
 		Required: []string{"bash", "sh", "socat", "getent", "ip", "grep", "sed", "awk", "curl", "ping"},
@@ -71,8 +70,7 @@ func shellTools() host.Request {
 	}
 }
 
-// libraryGlobs are libraries that are opened by name at run time, so that no
-// file says that it needs them.
+// libraryGlobs are libraries that are loaded by name at run time, so that no file depends on them.
 func libraryGlobs() []string {
 	return []string{
 		"/usr/lib/*/xtables/*.so", "/usr/lib64/xtables/*.so",

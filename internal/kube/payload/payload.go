@@ -1,11 +1,10 @@
-// Package payload carries a compressed Kubernetes binary at the end of an
-// executable, so that a released Drover is a single file:
+// Package payload stores a compressed Kubernetes binary at the end of an executable, so that a
+// released Drover is a single file:
 //
 //	executable | zstd stream | header (JSON) | lengths (2 × 8 bytes) | magic
 //
-// Loaders of executables ignore what follows the last section, so the program
-// runs as before. The package knows this format and nothing else: where the
-// binary is unpacked to is decided by package kube. Start at [Attach] and [Open].
+// Loaders ignore data after the last section, so the program still runs. The package knows only
+// this format; package kube decides where to unpack. Start at [Attach] and [Open].
 package payload
 
 import (
@@ -25,7 +24,7 @@ import (
 const (
 	magic     = "drover-kube-pay1"
 	footerLen = 16 + len(magic)
-	// maxHeader bounds what is read on the word of a possibly damaged file.
+	// maxHeader bounds the size of a header in a possibly damaged file.
 	maxHeader = 64 << 10
 )
 
@@ -50,7 +49,7 @@ type Header struct {
 	Size    int64  `json:"size"`
 }
 
-// Payload is what Open found in an executable.
+// Payload is the payload of an executable.
 type Payload struct {
 	Header
 	file   string
@@ -58,8 +57,7 @@ type Payload struct {
 	length int64 // of the zstd stream
 }
 
-// Open reads the description of the payload that an executable carries. It
-// returns ErrNone if there is none.
+// Open reads the header of an executable's payload. It returns ErrNone if there is none.
 func Open(file string) (Payload, error) {
 	f, err := os.Open(file)
 	if err != nil {

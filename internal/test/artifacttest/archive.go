@@ -1,5 +1,6 @@
-// Package artifacttest runs places to publish packages at, for tests: HTTP chart repositories and OCI registries, which speak TLS and ask
-// for credentials if told to, count what they are asked, and fail on command. It also packs and signs packages, without any tool for it.
+// Package artifacttest runs package sources for tests: HTTP chart repositories and OCI registries,
+// optionally with TLS and credentials, that count requests and fail on demand. It also packs and
+// signs packages without external tools.
 //
 // Start with NewRepository or NewRegistry, and Chart.
 package artifacttest
@@ -15,8 +16,8 @@ import (
 	"testing"
 )
 
-// Chart packs a chart. Names of files are relative to the chart, templates/a.yaml for one; Chart.yaml is written unless it is among them.
-// The same input gives the same bytes.
+// Chart packs a chart. File names are relative to the chart, such as templates/a.yaml; Chart.yaml
+// is generated unless given. The result is reproducible.
 func Chart(t testing.TB, name, version string, files map[string]string) []byte {
 	t.Helper()
 	base := path.Base(name)
@@ -31,7 +32,7 @@ func chartYAML(name, version string) string {
 	return fmt.Sprintf("apiVersion: v2\nname: %s\nversion: %q\n", name, version)
 }
 
-// Archive packs files into a compressed tar. The same input gives the same bytes.
+// Archive packs files into a compressed tar. The result is reproducible.
 func Archive(t testing.TB, files map[string]string) []byte {
 	t.Helper()
 	var packed bytes.Buffer

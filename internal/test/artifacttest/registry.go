@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Media types of what is in a package.
+// Media types of package content.
 const (
 	HelmChart      = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 	HelmConfig     = "application/vnd.cncf.helm.config.v1+json"
@@ -28,38 +28,38 @@ const (
 	FluxContent    = "application/vnd.cncf.flux.content.v1.tar+gzip"
 )
 
-// token is what the registry gives for credentials, if tokens are exchanged.
+// token is the token that the registry issues for credentials.
 const token = "a-token-of-the-registry"
 
 // Registry is an OCI registry.
 type Registry struct {
 	server
 
-	// URL is what a HelmChartProxy has as its repoURL.
+	// URL is the repoURL of a HelmChartProxy.
 	URL string
 
 	transport http.RoundTripper
 }
 
-// RegistryOptions are those of a registry.
+// RegistryOptions configure a registry.
 type RegistryOptions struct {
 	ServerOptions
 
-	// Tokens makes the registry take tokens only, which it gives for credentials.
+	// Tokens makes the registry accept only tokens, which it issues for credentials.
 	Tokens bool
 }
 
-// Package is what is pushed.
+// Package is a package to push.
 type Package struct {
 	Name, Version string
 	Archive       []byte
-	// MediaType is that of the archive, HelmChart if it is empty.
+	// MediaType is the media type of the archive; it defaults to HelmChart.
 	MediaType types.MediaType
-	// Provenance is a provenance file, if there is one.
+	// Provenance is an optional provenance file.
 	Provenance []byte
 }
 
-// NewRegistry starts an empty registry. It ends with the test.
+// NewRegistry starts an empty registry that stops with the test.
 func NewRegistry(t testing.TB, options RegistryOptions) *Registry {
 	t.Helper()
 	r := &Registry{server: server{options: options.ServerOptions}}
@@ -114,7 +114,7 @@ func (p Package) mediaType() types.MediaType {
 	return p.MediaType
 }
 
-// Tag is where a version of a package is, in the terms of the client library.
+// Tag returns the reference of a version of a package.
 func (r *Registry) Tag(t testing.TB, packageName, version string) name.Tag {
 	t.Helper()
 	tag, err := name.NewTag(path.Join(r.Host, "charts", packageName) + ":" + strings.ReplaceAll(version, "+", "_"))

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// Repository is an HTTP chart repository. Its index has an ETag and is sent only if it changed.
+// Repository is an HTTP chart repository. Its index has an ETag and is sent only if it has changed.
 type Repository struct {
 	server
 
-	// URL is what a HelmChartProxy has as its repoURL.
+	// URL is the repoURL of a HelmChartProxy.
 	URL string
 
 	published sync.Mutex
@@ -33,7 +33,7 @@ type entry struct {
 	URLs    []string `json:"urls"`
 }
 
-// NewRepository starts a repository without charts. It ends with the test.
+// NewRepository starts an empty repository that stops with the test.
 func NewRepository(t testing.TB, options ServerOptions) *Repository {
 	t.Helper()
 	r := &Repository{server: server{options: options}, entries: map[string][]entry{}, files: map[string][]byte{}}
@@ -49,10 +49,11 @@ func (r *Repository) Publish(name, version string, archive []byte) {
 	r.PutFile(ArchiveName(name, version), archive)
 }
 
-// ArchiveName is what the archive of a chart is called.
+// ArchiveName returns the name of a chart's archive.
 func ArchiveName(name, version string) string { return path.Base(name) + "-" + version + ".tgz" }
 
-// PublishAs adds a version to the index only, with any digest, or none, and any address. A version that is there is replaced.
+// PublishAs adds a version only to the index, with an arbitrary digest and URL. It replaces an
+// existing version.
 func (r *Repository) PublishAs(name, version, digest, address string) {
 	r.Withdraw(name, version)
 	r.published.Lock()
@@ -60,14 +61,14 @@ func (r *Repository) PublishAs(name, version, digest, address string) {
 	r.entries[name] = append(r.entries[name], entry{Name: name, Version: version, Digest: digest, URLs: []string{address}})
 }
 
-// PutFile makes a file, whose name is relative to the repository. Provenance files are such.
+// PutFile creates a file relative to the repository, such as a provenance file.
 func (r *Repository) PutFile(name string, content []byte) {
 	r.published.Lock()
 	defer r.published.Unlock()
 	r.files[name] = content
 }
 
-// Withdraw takes a version out of the index. The archive stays.
+// Withdraw removes a version from the index. The archive stays.
 func (r *Repository) Withdraw(name, version string) {
 	r.published.Lock()
 	defer r.published.Unlock()
@@ -102,13 +103,13 @@ func (r *Repository) handle(w http.ResponseWriter, request *http.Request) {
 	http.ServeContent(w, request, "", time.Time{}, bytes.NewReader(content))
 }
 
-// index is in JSON, which is YAML.
+// index returns the index as JSON, which is valid YAML.
 func (r *Repository) index() []byte {
 	r.published.Lock()
 	defer r.published.Unlock()
 	index, err := json.MarshalIndent(map[string]any{"apiVersion": "v1", "entries": r.entries}, "", "  ")
 	if err != nil {
-		panic(err) // Nothing in it can fail to be written.
+		panic(err) // encoding can't fail
 	}
 	return index
 }

@@ -17,19 +17,19 @@ import (
 	"github.com/drover-dev/drover/internal/registry/artifact"
 )
 
-// ServerOptions are what repositories and registries have in common.
+// ServerOptions configure repositories and registries.
 type ServerOptions struct {
-	// TLS makes the server speak it, with a certificate that only CA vouches for.
+	// TLS serves with a certificate that is signed by CA.
 	TLS bool
-	// Username and Password are asked for if they are set.
+	// Username and Password are required if they are set.
 	Username, Password string
 }
 
-// server is an HTTP server that counts, and fails on command.
+// server is an HTTP server that counts requests and fails on demand.
 type server struct {
 	// Host is host:port.
 	Host string
-	// CA is in PEM, if the server speaks TLS.
+	// CA is the PEM-encoded CA, if the server uses TLS.
 	CA []byte
 
 	options ServerOptions
@@ -38,15 +38,15 @@ type server struct {
 	requests []string
 	status   int
 	hanging  chan struct{}
-	// hangAt is the part of a path that is not answered.
+	// hangAt is a part of the paths that get no response.
 	hangAt string
 }
 
-// serve starts the server. It ends with the test.
+// serve starts the server, which stops with the test.
 func (s *server) serve(t testing.TB, handler http.Handler) {
 	t.Helper()
 	web := httptest.NewUnstartedServer(s.counted(handler))
-	web.Config.ErrorLog = log.New(io.Discard, "", 0) // Clients that don't trust it are part of tests.
+	web.Config.ErrorLog = log.New(io.Discard, "", 0) // tests include clients that don't trust it
 	if s.options.TLS {
 		web.StartTLS()
 		s.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})
@@ -95,7 +95,7 @@ func (s *server) arrived(r *http.Request) (int, chan struct{}) {
 	return s.status, s.hanging
 }
 
-// authorized tells whether a request has the credentials that are asked for.
+// authorized reports whether a request has the required credentials.
 func (s *server) authorized(r *http.Request) bool {
 	if s.options.Username == "" {
 		return true
@@ -104,14 +104,14 @@ func (s *server) authorized(r *http.Request) bool {
 	return username == s.options.Username && password == s.options.Password
 }
 
-// Requests are those that came until now, like "GET /index.yaml".
+// Requests returns all requests so far, such as "GET /index.yaml".
 func (s *server) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.requests...)
 }
 
-// Count says how many requests came whose path has the part.
+// Count returns the number of requests whose path contains part.
 func (s *server) Count(part string) int {
 	count := 0
 	for _, request := range s.Requests() {
@@ -122,17 +122,17 @@ func (s *server) Count(part string) int {
 	return count
 }
 
-// Fail makes the server answer everything with the status, until Resume.
+// Fail responds to all requests with the status, until Resume.
 func (s *server) Fail(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status = status
 }
 
-// Hang makes the server take requests and not answer them, until Resume.
+// Hang accepts requests without responding, until Resume.
 func (s *server) Hang() { s.HangAt("") }
 
-// HangAt does so for requests whose path has the part only.
+// HangAt is Hang for requests whose path contains part.
 func (s *server) HangAt(part string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *server) HangAt(part string) {
 	}
 }
 
-// Resume makes the server work again. Requests that hang are answered.
+// Resume ends Fail and Hang. Pending requests get a response.
 func (s *server) Resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,12 +153,12 @@ func (s *server) Resume() {
 	}
 }
 
-// Access opens the server.
+// Access returns the credentials and CA of the server.
 func (s *server) Access() artifact.Access {
 	return artifact.Access{Username: s.options.Username, Password: s.options.Password, CA: s.CA}
 }
 
-// DockerConfig opens the server as well, with a config.json.
+// DockerConfig returns the same as a config.json.
 func (s *server) DockerConfig(t testing.TB) []byte {
 	t.Helper()
 	auth := base64.StdEncoding.EncodeToString([]byte(s.options.Username + ":" + s.options.Password))

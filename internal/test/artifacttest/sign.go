@@ -27,16 +27,16 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// simpleSigning is the media type of what cosign signs.
+// simpleSigning is the media type of cosign's payload.
 const simpleSigning types.MediaType = "application/vnd.dev.cosign.simplesigning.v1+json"
 
-// sigstoreBundle is that of signatures which refer to what they are about.
+// sigstoreBundle is the media type of signatures that refer to their subject.
 const sigstoreBundle types.MediaType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
 // PGPKey signs provenance files.
 type PGPKey struct{ entity *openpgp.Entity }
 
-// NewPGPKey makes a key.
+// NewPGPKey generates a key.
 func NewPGPKey(t testing.TB) *PGPKey {
 	t.Helper()
 	entity, err := openpgp.NewEntity("Publisher", "", "publisher@example.com", nil)
@@ -44,7 +44,7 @@ func NewPGPKey(t testing.TB) *PGPKey {
 	return &PGPKey{entity: entity}
 }
 
-// Keyring has the public key, as gpg --export writes it.
+// Keyring returns the public key as gpg --export writes it.
 func (k *PGPKey) Keyring(t testing.TB) []byte {
 	t.Helper()
 	var ring bytes.Buffer
@@ -52,7 +52,7 @@ func (k *PGPKey) Keyring(t testing.TB) []byte {
 	return ring.Bytes()
 }
 
-// Provenance is the provenance file of a chart's archive.
+// Provenance returns the provenance file of a chart archive.
 func (k *PGPKey) Provenance(t testing.TB, name, version string, archive []byte) []byte {
 	t.Helper()
 	var signed bytes.Buffer
@@ -67,7 +67,7 @@ func (k *PGPKey) Provenance(t testing.TB, name, version string, archive []byte) 
 // CosignKey signs packages in registries.
 type CosignKey struct{ private crypto.Signer }
 
-// NewCosignKey makes a key of a kind: ecdsa, ed25519 or rsa.
+// NewCosignKey generates a key of a type: ecdsa, ed25519 or rsa.
 func NewCosignKey(t testing.TB, kind string) *CosignKey {
 	t.Helper()
 	var private crypto.Signer
@@ -86,7 +86,7 @@ func NewCosignKey(t testing.TB, kind string) *CosignKey {
 	return &CosignKey{private: private}
 }
 
-// Public is the public key in PEM, as cosign writes it.
+// Public returns the public key in PEM, as cosign writes it.
 func (k *CosignKey) Public(t testing.TB) []byte {
 	t.Helper()
 	der, err := x509.MarshalPKIXPublicKey(k.private.Public())
@@ -94,7 +94,7 @@ func (k *CosignKey) Public(t testing.TB) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 }
 
-// SignBase64 signs anything, as cosign does.
+// SignBase64 signs data as cosign does.
 func (k *CosignKey) SignBase64(t testing.TB, message []byte) string {
 	t.Helper()
 	hash, signed := crypto.Hash(0), message
@@ -107,19 +107,20 @@ func (k *CosignKey) SignBase64(t testing.TB, message []byte) string {
 	return base64.StdEncoding.EncodeToString(signature)
 }
 
-// Sign puts a signature beside a package, as cosign does. The digest is that of its manifest, which Push returned.
+// Sign stores a signature beside a package, as cosign does. The digest is that of the manifest, as
+// returned by Push.
 func (r *Registry) Sign(t testing.TB, key *CosignKey, packageName, digest string) {
 	t.Helper()
 	r.PutSignature(t, packageName, digest, SigningPayload(digest), key.SignBase64(t, SigningPayload(digest)))
 }
 
-// SigningPayload is what cosign signs for a manifest.
+// SigningPayload returns cosign's payload for a manifest.
 func SigningPayload(digest string) []byte {
 	return fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":""},"image":{"docker-manifest-digest":%q},`+
 		`"type":"cosign container image signature"},"optional":null}`, digest)
 }
 
-// PutSignature puts any payload and signature beside a package.
+// PutSignature stores an arbitrary payload and signature beside a package.
 func (r *Registry) PutSignature(t testing.TB, packageName, digest string, payload []byte, signature string) {
 	t.Helper()
 	image, err := mutate.Append(mutate.MediaType(empty.Image, types.OCIManifestSchema1), mutate.Addendum{
@@ -131,13 +132,13 @@ func (r *Registry) PutSignature(t testing.TB, packageName, digest string, payloa
 	must(t, remote.Write(tag, image, r.client(t)...))
 }
 
-// SigningStatement is what cosign 3 signs for a manifest.
+// SigningStatement returns the statement that cosign 3 signs for a manifest.
 func SigningStatement(digest string) string {
 	return fmt.Sprintf(`{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":%q}}],`+
 		`"predicateType":"https://sigstore.dev/cosign/sign/v1","predicate":{}}`, strings.TrimPrefix(digest, "sha256:"))
 }
 
-// Attach signs a statement and puts it beside a package, as cosign 3 does.
+// Attach signs a statement and stores it beside a package, as cosign 3 does.
 func (r *Registry) Attach(t testing.TB, key *CosignKey, packageName, digest, statement string) {
 	t.Helper()
 	const kind = "application/vnd.in-toto+json"

@@ -1,9 +1,7 @@
-// Package clustertest looks at workload clusters from outside, for tests and
-// benchmarks that make real ones: what the management plane says of them, and
-// what they say themselves.
+// Package clustertest observes real workload clusters from outside, for tests and benchmarks: their
+// status on the management plane, and their own API.
 //
-// It never waits and never fails a test: what is not there yet is not there.
-// Start with Cluster.
+// It never waits and never fails a test: missing objects are returned as empty. Start with Cluster.
 package clustertest
 
 import (
@@ -31,7 +29,7 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 )
 
-// Render fills in a template as clusterctl does.
+// Render renders a template as clusterctl does.
 func Render(template string, variables map[string]string) ([]byte, error) {
 	raw, err := os.ReadFile(template)
 	if err != nil {
@@ -59,25 +57,25 @@ type Cluster struct {
 	direct kubernetes.Interface
 }
 
-// Object returns the Cluster, an empty one if it can't be read.
+// Object returns the Cluster, or an empty one if it can't be read.
 func (c *Cluster) Object(ctx context.Context) *clusterv1.Cluster {
 	out := &clusterv1.Cluster{}
 	_ = c.Client.Get(ctx, c.key(""), out)
 	return out
 }
 
-// Is tells whether a condition of the Cluster is true.
+// Is reports whether a condition of the Cluster is true.
 func (c *Cluster) Is(ctx context.Context, condition string) bool {
 	return conditions.IsTrue(c.Object(ctx), condition)
 }
 
-// Available tells whether all that makes up the cluster is as it should be.
+// Available reports whether the cluster is completely available.
 func (c *Cluster) Available(ctx context.Context) bool {
 	nodes := c.Nodes(ctx)
 	return c.Is(ctx, clusterv1.ClusterAvailableCondition) && len(nodes) > 0 && !slices.ContainsFunc(nodes, NotReady)
 }
 
-// Machines are those of the cluster, in the order of their creation.
+// Machines returns the machines of the cluster in order of creation.
 func (c *Cluster) Machines(ctx context.Context) []clusterv1.Machine {
 	list := &clusterv1.MachineList{}
 	_ = c.Client.List(ctx, list, client.InNamespace(metav1.NamespaceDefault), client.MatchingLabels{clusterv1.ClusterNameLabel: c.Name})
@@ -85,7 +83,7 @@ func (c *Cluster) Machines(ctx context.Context) []clusterv1.Machine {
 	return list.Items
 }
 
-// Nodes are those that the cluster tells, none while it does not answer.
+// Nodes returns the nodes of the cluster, or none while it does not respond.
 func (c *Cluster) Nodes(ctx context.Context) []corev1.Node {
 	direct, err := c.Direct(ctx)
 	if err != nil {
@@ -98,7 +96,7 @@ func (c *Cluster) Nodes(ctx context.Context) []corev1.Node {
 	return list.Items
 }
 
-// NotReady tells whether a node does not say that it is ready.
+// NotReady reports whether a node is not ready.
 func NotReady(n corev1.Node) bool {
 	return !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue

@@ -21,8 +21,8 @@ import (
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
-// Register makes a Cluster out of an API server that nobody manages, so that add-ons and packages can be put onto it. It has no machines,
-// and an infrastructure that is said to be managed by others.
+// Register creates a Cluster for an unmanaged API server, so that add-ons and packages can be
+// installed on it. It has no machines and an externally managed infrastructure.
 func Register(ctx context.Context, c client.Client, cluster *clusterv1.Cluster, config *rest.Config) error {
 	u, err := url.Parse(config.Host)
 	if err != nil {
@@ -57,7 +57,8 @@ func Register(ctx context.Context, c client.Client, cluster *clusterv1.Cluster, 
 	return Announce(ctx, c, cluster)
 }
 
-// Announce says of a registered Cluster that it is up, which nobody else does. After a move that has to be said again.
+// Announce marks a registered Cluster as ready, since no controller does. It must be repeated after
+// a move.
 func Announce(ctx context.Context, c client.Client, cluster *clusterv1.Cluster) error {
 	infrastructure := &infrav1.PacketCluster{}
 	if err := c.Get(ctx, client.ObjectKeyFromObject(cluster), infrastructure); err != nil {

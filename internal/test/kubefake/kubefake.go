@@ -1,7 +1,6 @@
-// Package kubefake stands in for Kubernetes in tests of how it is built, kept
-// and found: a module that compiles in a second to a program that answers for
-// its version, with the version set by the linker in the same place as in the
-// real one. Start at [Source].
+// Package kubefake replaces Kubernetes in tests of building, caching and finding it: a module that
+// compiles in a second to a program that reports its version, which the linker sets in the same
+// place as in the real one. Start at [Source].
 package kubefake
 
 import (
@@ -36,8 +35,8 @@ var gitVersion = "v0.0.0"
 func Get() string { return gitVersion }
 `
 
-// Source writes a source directory of the shape of kube/kubernetes: go.mod pins
-// v1.36.3 and v1.35.mod pins v1.35.4. It returns the directory.
+// Source writes a source directory with the layout of kube/kubernetes: go.mod pins v1.36.3 and
+// v1.35.mod pins v1.35.4. It returns the directory.
 func Source(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()

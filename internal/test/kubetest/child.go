@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// grace is how long a child may take to end by itself.
+// grace is how long a child may take to exit after SIGTERM.
 const grace = 10 * time.Second
 
 // child is a process that can't outlive this one.
@@ -47,8 +47,8 @@ func newChild(cmd *exec.Cmd, log string) (*child, error) {
 	return c, <-started
 }
 
-// supervise starts the process and waits for it on one thread: the kernel ends a child with the thread that made it, not with the
-// process.
+// supervise starts the process and waits for it on one thread: the kernel kills a child with the
+// thread that started it, not with the process.
 func (c *child) supervise(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -56,11 +56,11 @@ func (c *child) supervise(started chan<- error) {
 	err := c.cmd.Start()
 	started <- err
 	if err == nil {
-		_ = c.cmd.Wait() // how it ended shows in its log
+		_ = c.cmd.Wait() // its log shows the result
 	}
 }
 
-// stop says whether the process ended when it was asked to. If not, its log ends with what it was doing.
+// stop reports whether the process exited on request. If not, its log ends with what it was doing.
 func (c *child) stop() bool {
 	select {
 	case <-c.done:
@@ -78,7 +78,7 @@ func (c *child) stop() bool {
 	}
 }
 
-// anyExit yields the name of a child that has ended.
+// anyExit delivers the name of a child that has exited.
 func (s *Server) anyExit() <-chan string {
 	exits := make(chan string, 1)
 	for _, c := range s.children {
@@ -92,7 +92,7 @@ func (s *Server) anyExit() <-chan string {
 	return exits
 }
 
-// logs returns the end of what the children wrote.
+// logs returns the end of the children's logs.
 func (s *Server) logs() string {
 	var out strings.Builder
 	for _, c := range s.children {

@@ -1,8 +1,9 @@
-// Package kubetest gives tests a real API server: etcd and kube-apiserver from Drover's own Kubernetes binary.
+// Package kubetest provides tests with a real API server: etcd and kube-apiserver from Drover's own
+// Kubernetes binary.
 //
-// A test package has one server, started by the first test that asks for it and stopped by Main; tests keep apart by namespaces.
-// Nothing here is faked and nothing is left behind: the children die with the test process, however that ends. Start with
-// Main and Shared.
+// A test package has one server, which the first test that needs it starts and Main stops; tests
+// use separate namespaces. Nothing is faked or left behind: the children exit with the test
+// process, even if it is killed. Start with Main and Shared.
 package kubetest
 
 import (
@@ -40,8 +41,8 @@ var shared struct {
 	err    error
 }
 
-// Main runs the tests of a package and then stops its server. What controllers log is of interest only where they are processes of their own,
-// and goes nowhere. Call it from TestMain:
+// Main runs the tests of a package and then stops its server. It discards the logs of controllers
+// that run in the test process. Call it from TestMain:
 //
 //	func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 func Main(m *testing.M) int {
@@ -69,8 +70,8 @@ func Shared(t testing.TB, opts install.Options) *Server {
 	return shared.server
 }
 
-// SharedWithoutWebhooks returns the package's server without the admission webhooks, for tests of reconcilers that run without a manager
-// to answer them.
+// SharedWithoutWebhooks returns the package's server without the admission webhooks, for tests of
+// reconcilers without a manager to serve them.
 func SharedWithoutWebhooks(t testing.TB) *Server {
 	t.Helper()
 	server := Shared(t, install.Options{})
@@ -100,7 +101,7 @@ func startInstalled(opts install.Options) (*Server, error) {
 	return s, nil
 }
 
-// Start returns an empty server of the test's own, for tests about installing.
+// Start returns an empty server for one test, for tests of installation.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
@@ -113,7 +114,8 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// Namespace makes a namespace for one test. It is not deleted, as nothing here would finish that; it goes with the server.
+// Namespace creates a namespace for one test. It is not deleted, since no controller would complete
+// that; it disappears with the server.
 func (s *Server) Namespace(t testing.TB) string {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
@@ -136,16 +138,16 @@ func (s *Server) Clientset(t testing.TB) kubernetes.Interface {
 
 // Server is a running API server with its etcd.
 type Server struct {
-	// Config is an administrator's.
+	// Config has administrator privileges.
 	Config *rest.Config
-	// Kube is the binary that the server runs from; its kubectl is at hand for tests.
+	// Kube is the binary that the server runs from; tests can use its kubectl.
 	Kube kube.Binary
 
 	dir      string
 	children []*child
 }
 
-// Stop ends the processes, etcd last, and removes their files.
+// Stop stops the processes, etcd last, and removes their files.
 func (s *Server) Stop() {
 	for i := len(s.children) - 1; i >= 0; i-- {
 		s.children[i].stop()
@@ -153,7 +155,7 @@ func (s *Server) Stop() {
 	os.RemoveAll(s.dir)
 }
 
-// Run starts an empty server outside of a test, such as for a benchmark. The caller stops it.
+// Run starts an empty server outside a test, for example for a benchmark. The caller stops it.
 func Run(ctx context.Context) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

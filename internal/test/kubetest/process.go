@@ -16,14 +16,14 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// raceWarning is how the race detector begins a report.
+// raceWarning is the start of a report of the race detector.
 const raceWarning = "WARNING: DATA RACE"
 
 // Process is a program under test that runs beside the API server.
 type Process struct{ child *child }
 
-// StartProcess starts cmd with its output in a file. It ends with the test, and must have no data
-// races. If the test failed, its output is shown: all of it with -v, and warnings and errors without.
+// StartProcess starts cmd with its output in a file. It stops with the test and must have no data
+// races. If the test fails, its output is shown: all of it with -v, otherwise warnings and errors.
 func StartProcess(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
 	c, err := newChild(cmd, filepath.Join(t.TempDir(), "log"))
@@ -43,7 +43,7 @@ func StartProcess(t testing.TB, cmd *exec.Cmd) *Process {
 	return p
 }
 
-// StartProcess starts cmd beside the server; it ends with the server.
+// StartProcess starts cmd beside the server and stops it with the server.
 func (s *Server) StartProcess(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
 	c, err := newChild(cmd, filepath.Join(s.dir, fmt.Sprintf("process-%d.log", len(s.children))))
@@ -55,36 +55,36 @@ func (s *Server) StartProcess(t testing.TB, cmd *exec.Cmd) *Process {
 	return &Process{child: c}
 }
 
-// Stop asks the process to end and waits for it. One that does not end fails the test.
+// Stop terminates the process and waits for it. The test fails if it does not exit.
 func (p *Process) Stop(t testing.TB) {
 	t.Helper()
 	if !p.child.stop() {
-		t.Errorf("%s did not end within %s of being asked to", p.child.cmd.Path, grace)
+		t.Errorf("%s did not exit within %s of SIGTERM", p.child.cmd.Path, grace)
 	}
 }
 
-// Kill ends the process without asking.
+// Kill kills the process.
 func (p *Process) Kill() {
 	_ = p.child.cmd.Process.Kill()
 	<-p.child.done
 }
 
-// Done is closed when the process has ended.
+// Done is closed when the process has exited.
 func (p *Process) Done() <-chan struct{} { return p.child.done }
 
 // ExitCode is valid after Done.
 func (p *Process) ExitCode() int { return p.child.cmd.ProcessState.ExitCode() }
 
-// Log returns what the process wrote so far.
+// Log returns the output of the process so far.
 func (p *Process) Log() string {
 	data, _ := os.ReadFile(p.child.log)
 	return string(data)
 }
 
-// lastLines is how much of a process' output is shown without being asked for.
+// lastLines is the number of output lines shown without -v.
 const lastLines = 20
 
-// shown is the part of an output that helps to see why a test failed.
+// shown returns the part of an output that helps to diagnose a failure.
 func shown(output string) string {
 	if testing.Verbose() {
 		return output
@@ -98,13 +98,13 @@ func shown(output string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Kubeconfig returns an administrator's kubeconfig file that stays as long as the server.
+// Kubeconfig returns an administrator's kubeconfig file that exists as long as the server.
 func (s *Server) Kubeconfig(t testing.TB) string {
 	t.Helper()
 	return writeKubeconfig(t, filepath.Join(s.dir, "kubeconfig"), s.Config)
 }
 
-// Kubeconfig writes cfg to a file, for programs that are given one.
+// Kubeconfig writes cfg to a file for other programs.
 func Kubeconfig(t testing.TB, cfg *rest.Config) string {
 	t.Helper()
 	return writeKubeconfig(t, filepath.Join(t.TempDir(), "kubeconfig"), cfg)
@@ -118,7 +118,7 @@ func writeKubeconfig(t testing.TB, file string, cfg *rest.Config) string {
 	return file
 }
 
-// AsKubeconfig returns cfg, which must be that of a Server, in the form of a kubeconfig.
+// AsKubeconfig returns cfg, which must be that of a Server, as a kubeconfig.
 func AsKubeconfig(cfg *rest.Config) *clientcmdapi.Config {
 	const name = "kubetest"
 	c := clientcmdapi.NewConfig()

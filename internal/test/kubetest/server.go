@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// run starts etcd and the API server side by side; the latter waits for the former by itself.
+// run starts etcd and the API server concurrently; the latter waits for the former.
 func (s *Server) run(ctx context.Context) error {
 	ports, err := freePorts(3)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Server) run(ctx context.Context) error {
 	return s.awaitReady(ctx)
 }
 
-// etcdArgs turn off fsync: a test's data need not survive the machine.
+// etcdArgs disable fsync: data of a test need not survive a crash.
 func etcdArgs(dir, clientURL string, peerPort int) []string {
 	peerURL := fmt.Sprintf("http://127.0.0.1:%d", peerPort)
 	return []string{
@@ -65,12 +65,13 @@ func apiserverArgs(dir, etcdURL string, port int) []string {
 		"--service-account-issuer=https://kubetest.invalid",
 		"--service-account-key-file=" + key, "--service-account-signing-key-file=" + key,
 		"--service-cluster-ip-range=10.0.0.0/24",
-		// Services are reached through their endpoints, as there is no kube-proxy.
+		// Services are reached through their endpoints, since there is no kube-proxy.
 		"--enable-aggregator-routing=true",
 	}
 }
 
-// writeCredentials makes the administrator's token, which it returns, and the key that service account tokens are signed with.
+// writeCredentials creates the administrator's token, which it returns, and the key that signs
+// service account tokens.
 func (s *Server) writeCredentials() (string, error) {
 	random := make([]byte, 16)
 	if _, err := rand.Read(random); err != nil {
@@ -93,7 +94,7 @@ func (s *Server) writeCredentials() (string, error) {
 	return token, os.WriteFile(filepath.Join(s.dir, "sa.key"), encoded, 0o600)
 }
 
-// awaitReady waits for the certificate that the API server makes for itself, and then for the API server.
+// awaitReady waits for the certificate that the API server generates, and then for the API server.
 func (s *Server) awaitReady(ctx context.Context) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -113,7 +114,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 }
 
 func (s *Server) ready(ctx context.Context) error {
-	// Read each time: the file may have been half written at the last.
+	// Read each time, since the file may have been incomplete.
 	ca, err := os.ReadFile(filepath.Join(s.dir, "certs", "apiserver.crt"))
 	if err != nil {
 		return err
@@ -126,9 +127,9 @@ func (s *Server) ready(ctx context.Context) error {
 	return c.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
-// freePorts returns ports that nothing listens on. Test packages run side by side, so each port is
-// claimed, as planes do it, until this process ends: another one could be given it otherwise before
-// the server that it is for has started.
+// freePorts returns unused ports. Test packages run concurrently, so each port is claimed, as
+// planes do, until this process exits: another process could otherwise get it before the server has
+// started.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	for len(ports) < n {
@@ -151,7 +152,7 @@ func freePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-// claims keeps listeners from being collected, and so closed.
+// claims keeps listeners from being garbage collected, and thereby closed.
 var claims struct {
 	sync.Mutex
 	held []net.Listener

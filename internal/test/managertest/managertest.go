@@ -1,5 +1,6 @@
-// Package managertest runs the whole manager as a process of its own, so that tests can kill it, with the rights that it has in a cluster and
-// no others. The process is the test binary, started again. Start with Main.
+// Package managertest runs the whole manager as a separate process, so that tests can kill it, with
+// exactly the privileges that it has in a cluster. The process is the test binary, started again.
+// Start with Main.
 package managertest
 
 import (
@@ -25,10 +26,10 @@ import (
 // asManager makes the test binary behave as the manager.
 const asManager = "DROVER_TEST_AS_MANAGER"
 
-// day is how long a token is good, which is longer than any test.
+// day is the lifetime of a token, longer than any test.
 const day = 24 * 60 * 60
 
-// Main is what TestMain of a package calls. It never returns; end is called when all tests have ended.
+// Main is called by TestMain of a package. It never returns; it calls end after all tests.
 func Main(m *testing.M, end func()) {
 	if os.Getenv(asManager) != "" {
 		cmd := climanager.NewCommand()
@@ -50,7 +51,7 @@ func Main(m *testing.M, end func()) {
 	os.Exit(code)
 }
 
-// Identity is the manager's own service account, which has the roles that are shipped and no others.
+// Identity is the manager's service account, which has exactly the shipped roles.
 func Identity(t testing.TB, server *kubetest.Server) *rest.Config {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](day)}}
@@ -71,7 +72,7 @@ func Command(flags []string, variables ...string) *exec.Cmd {
 	return cmd
 }
 
-// Start starts a manager. It must never ask for what its roles don't allow.
+// Start starts a manager. The test fails if its roles deny a request.
 func Start(t testing.TB, cmd *exec.Cmd) *kubetest.Process {
 	t.Helper()
 	process := kubetest.StartProcess(t, cmd)
@@ -86,7 +87,7 @@ func Start(t testing.TB, cmd *exec.Cmd) *kubetest.Process {
 	return process
 }
 
-// Ready asks the manager whether it is.
+// Ready reports whether the manager is ready.
 func Ready(health string) bool {
 	response, err := http.Get("http://" + health + "/readyz")
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package metalbench measures a metal with many devices: how fast it takes
-// them in, how fast it answers while it has them, and what a list costs. It
-// measures and returns figures; it judges nothing. Start with Run.
+// Package metalbench measures a metal service with many devices: how fast it creates them, its
+// latency while it has them, and the cost of lists. It returns figures without judging them. Start
+// with Run.
 package metalbench
 
 import (
@@ -21,21 +21,20 @@ import (
 	"github.com/drover-dev/drover/internal/metal/driver"
 )
 
-// instant makes simulated machines ready at once, so that what is measured is
-// the API and not how machines are made.
+// instant makes simulated machines ready at once, so that only the API is measured.
 const instant = 1e6
 
-// Options say what is measured.
+// Options configure a measurement.
 type Options struct {
 	Home    string
 	Driver  driver.New
 	Devices int
 	Clients int
-	// Each is how long each kind of call is made.
+	// Each is the duration of each kind of call.
 	Each time.Duration
 }
 
-// Figure is what was measured for one kind of call.
+// Figure is the measurement of one kind of call.
 type Figure struct {
 	Name        string
 	Calls       int
@@ -44,7 +43,7 @@ type Figure struct {
 	Max         time.Duration
 }
 
-// String writes a figure for people.
+// String formats a figure for people.
 func (f Figure) String() string {
 	return fmt.Sprintf("%-34s %8.0f/s   median %8s   p99 %8s   max %8s", f.Name, f.PerSecond, round(f.Median), round(f.P99), round(f.Max))
 }
@@ -60,8 +59,8 @@ type bench struct {
 	client  *http.Client
 }
 
-// Run fills a metal and measures it: with a hundredth of the devices, a tenth
-// and all, so that one can see what the fleet costs.
+// Run fills a metal service and measures it with a hundredth, a tenth and all of the devices, to
+// show how cost depends on the size of the fleet.
 func Run(ctx context.Context, o Options) ([]Figure, error) {
 	home := metal.Home{Dir: o.Home}
 	s, err := metal.Open(ctx, metal.Options{Home: home, Driver: o.Driver, DriverName: "bench", Speed: instant})
@@ -164,7 +163,7 @@ func (b *bench) settle(ctx context.Context) error {
 	return nil
 }
 
-// repeat makes one kind of call for a while.
+// repeat repeats one kind of call for a while.
 func (b *bench) repeat(ctx context.Context, name string, call func(int) (string, string, any)) (Figure, error) {
 	end := time.Now().Add(b.Each)
 	return b.run(ctx, name, 0, func(i int) error {
@@ -176,8 +175,8 @@ func (b *bench) repeat(ctx context.Context, name string, call func(int) (string,
 	})
 }
 
-// run makes calls from all clients at once, count of them, or until one says
-// io.EOF if count is 0.
+// run makes calls from all clients concurrently: count of them, or until one returns io.EOF if
+// count is 0.
 func (b *bench) run(ctx context.Context, name string, count int, call func(int) error) (Figure, error) {
 	var next atomic.Int64
 	var mu sync.Mutex
@@ -246,7 +245,7 @@ func (b *bench) do(ctx context.Context, method, path string, body, out any) erro
 		return err
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
-		return fmt.Errorf("%s %s answered %d %s", method, path, resp.StatusCode, data)
+		return fmt.Errorf("%s %s responded with %d %s", method, path, resp.StatusCode, data)
 	}
 	if out == nil {
 		return nil

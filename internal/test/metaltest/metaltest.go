@@ -1,4 +1,4 @@
-// Package metaltest is a metal for tests whose machines exist in memory only. Start with New.
+// Package metaltest runs a metal service with simulated machines for tests. Start with New.
 package metaltest
 
 import (
@@ -11,13 +11,13 @@ import (
 	"github.com/drover-dev/drover/internal/metal/driver/memory"
 )
 
-// speed is how much faster than real ones the machines are.
+// speed is the factor by which machines are faster than real ones.
 const speed = 100
 
 // Metal is a Packet API with a project.
 type Metal struct {
 	URL, Project string
-	// Token is the project's, Admin that of whoever runs metal.
+	// Token is the project's token, Admin the administrator's.
 	Token, Admin string
 }
 
@@ -68,7 +68,7 @@ func (m Metal) Get(t testing.TB, path string, into any) {
 	}
 }
 
-// Left says how many devices and reserved addresses the project has.
+// Left returns the number of devices and reserved addresses of the project.
 func (m Metal) Left(t testing.TB) (devices, addresses int) {
 	t.Helper()
 	var d struct{ Devices []struct{ ID string } }

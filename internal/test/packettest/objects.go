@@ -55,7 +55,7 @@ func (a *API) getDevice(w http.ResponseWriter, id string) {
 	}
 }
 
-// listEvents answers with the newest first.
+// listEvents lists the newest first.
 func (a *API) listEvents(w http.ResponseWriter, r *http.Request, id string) {
 	d := a.device(id)
 	if d == nil || d.Hidden {
@@ -82,7 +82,7 @@ func (a *API) deleteDevice(w http.ResponseWriter, id string) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// render leaves out the locations that are not known, as the API does.
+// render omits unknown locations, as the API does.
 func (a *API) render(d *Device) map[string]any {
 	out := map[string]any{
 		"id": d.ID, "hostname": d.Hostname, "state": d.State, "tags": d.Tags, "created_at": d.created.Format(time.RFC3339),
@@ -137,7 +137,7 @@ func (a *API) bgpConfig(w http.ResponseWriter, project string) {
 
 func (a *API) listAddresses(w http.ResponseWriter, r *http.Request, project string) {
 	items := []any{}
-	for _, d := range a.devices { // the blocks of devices are in the list too
+	for _, d := range a.devices { // the list includes the blocks of devices
 		items = append(items, map[string]any{"id": d.ID + "-block", "type": "public_ipv4", "management": true, "address": "198.51.100.0"})
 	}
 	for _, ip := range a.addresses {
@@ -165,7 +165,7 @@ func (a *API) add(ip *Address) *Address {
 
 func (ip *Address) render() map[string]any {
 	assignments := []any{}
-	if ip.Assignment != "" { // short, as many answers are
+	if ip.Assignment != "" { // short, like many responses
 		assignments = append(assignments, map[string]any{"href": "/metal/v1/ips/" + ip.Assignment})
 	}
 	return map[string]any{
@@ -226,7 +226,7 @@ func (a *API) assign(w http.ResponseWriter, r *http.Request, device string) {
 	refuse(w, http.StatusUnprocessableEntity, "Address is not in the project")
 }
 
-// AddDevice puts a device there that no client has ordered.
+// AddDevice adds a device that no client has ordered.
 func (a *API) AddDevice(d Device) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -235,21 +235,21 @@ func (a *API) AddDevice(d Device) string {
 	return d.ID
 }
 
-// AddAddress puts an address there that no client has asked for.
+// AddAddress adds an address that no client has reserved.
 func (a *API) AddAddress(ip Address) Address {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return *a.add(&ip)
 }
 
-// AddKey gives all projects an SSH key.
+// AddKey adds an SSH key to all projects.
 func (a *API) AddKey(k Key) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.keys = append(a.keys, k)
 }
 
-// AddPlan offers a plan, given as JSON.
+// AddPlan adds a plan, given as JSON.
 func (a *API) AddPlan(plan string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -267,14 +267,14 @@ func (a *API) SetState(id, state string) {
 	a.device(id).State = state
 }
 
-// Change lets a test alter a device.
+// Change modifies a device.
 func (a *API) Change(id string, f func(*Device)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	f(a.device(id))
 }
 
-// Devices returns the devices of a project, in the order in which they were made.
+// Devices returns the devices of a project in order of creation.
 func (a *API) Devices(project string) []Device {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -300,14 +300,14 @@ func (a *API) Addresses(project string) []Address {
 	return out
 }
 
-// Orders returns the bodies of all requests for devices that were carried out.
+// Orders returns the bodies of all executed requests for devices.
 func (a *API) Orders() []map[string]any {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.orders)
 }
 
-// BGP says whether BGP is enabled for a project.
+// BGP reports whether BGP is enabled for a project.
 func (a *API) BGP(project string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

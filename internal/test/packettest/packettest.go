@@ -1,8 +1,9 @@
-// Package packettest is a Packet API for tests of those who call it: small, in memory, and as unreliable as a test asks for.
+// Package packettest is a small in-memory Packet API for tests of its clients, as unreliable as a
+// test requires.
 //
-// It keeps what the real API keeps and checks what clients depend on: pages of ten unless asked otherwise, short references, error bodies.
-// Devices change their state only when a test says so. Faults come before a request is carried out, or after, when only the answer is
-// lost. Start with New and API.Fail.
+// It implements the behavior that clients depend on: pages of ten by default, short references,
+// error bodies. Devices change their state only when a test requests it. Faults are injected before
+// a request is executed, or after, when only the response is lost. Start with New and API.Fail.
 package packettest
 
 import (
@@ -20,7 +21,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Token is the one that the API accepts.
+// Token is the accepted token.
 const Token = "packettest-token"
 
 // API is a running server.
@@ -39,18 +40,18 @@ type API struct {
 	serial    int
 }
 
-// Device is what the server keeps of a device.
+// Device is the stored state of a device.
 type Device struct {
 	ID, Project, Hostname, State, Metro, Facility, Plan string
 	Tags                                                []string
 	Sessions                                            int
-	Hidden                                              bool // answered with 403, and not listed
+	Hidden                                              bool // responds with 403, and is not listed
 	Events                                              []Event
 	created                                             time.Time
 	private                                             string
 }
 
-// Event is something that happened to a device.
+// Event is an event of a device.
 type Event struct {
 	Type string `json:"type"`
 	Body string `json:"body"`
@@ -71,27 +72,27 @@ type Key struct {
 	Key   string `json:"key"`
 }
 
-// Fault is something that goes wrong with requests.
+// Fault is a failure of requests.
 type Fault struct {
-	// Method and Path select requests: the path by its end, empty means any.
+	// Method and Path select requests, the path by its suffix; empty selects all.
 	Method, Path string
-	// Times is how often; 0 means until the test ends.
+	// Times is the number of failures; 0 means until the test ends.
 	Times int
-	// Status and Body are the answer. Status 0 closes the connection.
+	// Status and Body are the response. Status 0 closes the connection.
 	Status int
 	Body   string
 	Header map[string]string
-	// After lets the request be carried out first.
+	// After executes the request first.
 	After bool
-	// Truncate sends half of the true answer; it implies After.
+	// Truncate sends half of the real response; it implies After.
 	Truncate bool
-	// Do is called at each fault.
+	// Do is called at each failure.
 	Do func()
 
 	used int
 }
 
-// New starts a server that ends with the test.
+// New starts a server that stops with the test.
 func New(t testing.TB) *API {
 	t.Helper()
 	a := &API{bgp: map[string]bool{}}
@@ -100,14 +101,14 @@ func New(t testing.TB) *API {
 	return a
 }
 
-// Fail makes requests fail from now on. Earlier faults that still apply come first.
+// Fail adds a fault. Earlier faults that still apply take precedence.
 func (a *API) Fail(f Fault) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.faults = append(a.faults, &f)
 }
 
-// Heal ends all faults.
+// Heal removes all faults.
 func (a *API) Heal() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -209,7 +210,7 @@ func (a *API) handle(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// now gives each object its own time, so that the order in which they were made shows.
+// now returns a different time for each object, which shows the order of creation.
 func (a *API) now() time.Time {
 	a.serial++
 	return time.Date(2026, 1, 1, 0, 0, a.serial, 0, time.UTC)
@@ -261,7 +262,7 @@ func texts(body map[string]any, key string) []string {
 
 func newID() string { return uuid.NewString() }
 
-// Requests returns what was asked since the last call, as "GET /path".
+// Requests returns the requests since the last call, as "GET /path".
 func (a *API) Requests() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

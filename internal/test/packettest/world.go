@@ -27,7 +27,8 @@ import (
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
-// World is a namespace on a real API server, with a Packet API and a clock: all that a reconcile of the provider can see.
+// World is a namespace on a real API server, with a Packet API and a clock: everything that a
+// reconcile of the provider can observe.
 type World struct {
 	client.Client
 	API       *API
@@ -38,7 +39,8 @@ type World struct {
 	Project   string
 }
 
-// NewWorld returns a world of the test's own on the API server of the test package. Tests with a world each may run side by side.
+// NewWorld returns a world for one test on the API server of the test package. Tests with separate
+// worlds may run in parallel.
 func NewWorld(t testing.TB) *World {
 	t.Helper()
 	server := kubetest.SharedWithoutWebhooks(t)
@@ -54,7 +56,7 @@ func NewWorld(t testing.TB) *World {
 	return w
 }
 
-// Scheme knows the kinds that the provider deals with.
+// Scheme has the kinds that the provider uses.
 func Scheme(t testing.TB) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -66,7 +68,7 @@ func Scheme(t testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-// Pass lets time go by.
+// Pass advances the clock.
 func (w *World) Pass(d time.Duration) { w.Clock.SetTime(w.Clock.Now().Add(d)) }
 
 // Sibling is another namespace of the same world.
@@ -77,7 +79,8 @@ func (w *World) Sibling(t testing.TB) *World {
 	return &other
 }
 
-// Cluster makes a Cluster and its PacketCluster. Cluster API would have made it the owner.
+// Cluster creates a Cluster and its PacketCluster, with the owner reference that Cluster API would
+// set.
 func (w *World) Cluster(t testing.TB, name string, change func(*infrav1.PacketCluster)) *infrav1.PacketCluster {
 	t.Helper()
 	cluster := &clusterv1.Cluster{
@@ -103,7 +106,7 @@ func (w *World) Cluster(t testing.TB, name string, change func(*infrav1.PacketCl
 	return packet
 }
 
-// ReadyCluster is a cluster whose infrastructure is there.
+// ReadyCluster creates a cluster with ready infrastructure.
 func (w *World) ReadyCluster(t testing.TB, name string, change func(*infrav1.PacketCluster)) *infrav1.PacketCluster {
 	t.Helper()
 	packet := w.Cluster(t, name, func(c *infrav1.PacketCluster) {
@@ -121,19 +124,20 @@ func (w *World) ReadyCluster(t testing.TB, name string, change func(*infrav1.Pac
 	return packet
 }
 
-// MachineOptions say how a machine differs from a plain worker.
+// MachineOptions are the differences to a plain worker.
 type MachineOptions struct {
 	Cluster      string
 	ControlPlane bool
-	// Userdata is the bootstrap data; a short script if empty.
+	// Userdata is the bootstrap data; by default a short script.
 	Userdata string
-	// NoUserdata leaves the machine without any.
+	// NoUserdata creates no bootstrap data.
 	NoUserdata bool
 	Spec       func(*infrav1.PacketMachineSpec)
 	Owner      func(*clusterv1.Machine)
 }
 
-// Machine makes a Machine named "m-NAME" and its PacketMachine named NAME; that the names differ is on purpose.
+// Machine creates a Machine named "m-NAME" and its PacketMachine named NAME. The names differ on
+// purpose.
 func (w *World) Machine(t testing.TB, name string, o MachineOptions) *infrav1.PacketMachine {
 	t.Helper()
 	labels := map[string]string{clusterv1.ClusterNameLabel: o.Cluster}
@@ -184,7 +188,7 @@ func (w *World) create(t testing.TB, obj client.Object) {
 	}
 }
 
-// Read gets an object of the world's namespace.
+// Read reads an object of the world's namespace.
 func (w *World) Read(t testing.TB, name string, obj client.Object) {
 	t.Helper()
 	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, obj); err != nil {
@@ -192,7 +196,7 @@ func (w *World) Read(t testing.TB, name string, obj client.Object) {
 	}
 }
 
-// Gone says whether an object is not there any more.
+// Gone reports whether an object no longer exists.
 func (w *World) Gone(t testing.TB, name string, obj client.Object) bool {
 	t.Helper()
 	err := w.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, obj)
@@ -202,7 +206,8 @@ func (w *World) Gone(t testing.TB, name string, obj client.Object) bool {
 	return err != nil
 }
 
-// Reconcile runs a reconciler on one object until it comes to rest: its steps that only write, such as adding a finalizer, end early.
+// Reconcile runs a reconciler on one object until it settles: steps that only write, such as adding
+// a finalizer, end early.
 func (w *World) Reconcile(t testing.TB, r reconcile.Reconciler, name string) ctrl.Result {
 	t.Helper()
 	var last ctrl.Result

@@ -1,5 +1,5 @@
-// Package tracetest is a collector of spans for tests: it speaks OTLP over gRPC, as real ones do, and remembers what it is sent. Start with
-// Start.
+// Package tracetest is a collector of spans for tests: it implements OTLP over gRPC and records the
+// received spans. Start with Start.
 package tracetest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Span is what is of interest of one.
+// Span is the relevant part of a span.
 type Span struct {
 	Trace, ID, Parent string
 	Name              string
@@ -23,18 +23,18 @@ type Span struct {
 	Service string
 }
 
-// Collector remembers spans.
+// Collector records spans.
 type Collector struct {
 	collector.UnimplementedTraceServiceServer
 
-	// URL is where spans are sent.
+	// URL is the address of the collector.
 	URL string
 
 	mu    sync.Mutex
 	spans []Span
 }
 
-// Start returns a collector that ends with the test.
+// Start returns a collector that stops with the test.
 func Start(t testing.TB) *Collector {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -75,7 +75,7 @@ func service(r *resource.Resource) string {
 	return ""
 }
 
-// Spans are those that were sent so far.
+// Spans returns the spans received so far.
 func (c *Collector) Spans() []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Before puts something before an API server, until the test ends, and returns the way to it. What around makes of the way to the server is
-// served; a server that can't be reached looks like a connection that broke.
+// Before puts a proxy before an API server until the test ends, and returns a configuration for it.
+// around wraps the transport to the server; an unreachable server looks like a broken connection.
 func Before(t testing.TB, to *rest.Config, around func(*httputil.ReverseProxy) http.Handler) *rest.Config {
 	t.Helper()
 	target, err := url.Parse(to.Host)
@@ -27,10 +27,10 @@ func Before(t testing.TB, to *rest.Config, around func(*httputil.ReverseProxy) h
 	if err != nil {
 		t.Fatal(err)
 	}
-	silent := log.New(io.Discard, "", 0) // A client that goes away is part of tests.
+	silent := log.New(io.Discard, "", 0) // tests include clients that disconnect
 	web := httptest.NewUnstartedServer(around(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: transport,
-		FlushInterval: -1, // What a watch tells goes on at once.
+		FlushInterval: -1, // flush watch events immediately
 		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		ErrorLog:      silent,
 	}))
@@ -40,7 +40,7 @@ func Before(t testing.TB, to *rest.Config, around func(*httputil.ReverseProxy) h
 	web.Config.BaseContext = func(net.Listener) context.Context { return ctx }
 	web.StartTLS()
 	t.Cleanup(func() {
-		end() // A client that comes back meanwhile, and watches, would keep the server from ending.
+		end() // a client that reconnects and watches would keep the server from stopping
 		web.CloseClientConnections()
 		web.Close()
 	})

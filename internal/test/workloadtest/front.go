@@ -9,10 +9,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Front stands before an API server, for clients that run in another process. It counts every request, those that begin a watch as well,
-// and can stop to answer.
+// Front is a proxy before an API server for clients in another process. It counts every request,
+// including watches, and can stop responding.
 type Front struct {
-	// Config leads to the server by way of the front, for the one whom the front was made for.
+	// Config connects to the server through the front, with the credentials of its user.
 	Config *rest.Config
 
 	mu       sync.Mutex
@@ -20,7 +20,7 @@ type Front struct {
 	hanging  chan struct{}
 }
 
-// NewFront starts one. It ends with the test.
+// NewFront starts a front that stops with the test.
 func NewFront(t testing.TB, to *rest.Config) *Front {
 	t.Helper()
 	f := &Front{}
@@ -49,7 +49,7 @@ func (f *Front) arrived(r *http.Request) chan struct{} {
 	return f.hanging
 }
 
-// Requests are those that came since the last call, such as "GET /api/v1/namespaces?watch=true".
+// Requests returns the requests since the last call, such as "GET /api/v1/namespaces?watch=true".
 func (f *Front) Requests() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -58,8 +58,8 @@ func (f *Front) Requests() []string {
 	return out
 }
 
-// Hang makes the front take requests and answer none of them, until Resume. Watches that are open stay silent only as long as nothing
-// happens.
+// Hang accepts requests without responding, until Resume. Open watches stay silent only while
+// nothing changes.
 func (f *Front) Hang() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,7 +68,7 @@ func (f *Front) Hang() {
 	}
 }
 
-// Resume makes it work again. Requests that hang are answered.
+// Resume ends Hang. Pending requests get a response.
 func (f *Front) Resume() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package workloadtest connects tests of package tools to a real API server, as a manager would be connected to a workload cluster, over a
-// wire that counts requests and can be cut at any of them.
+// Package workloadtest connects tests of package tools to a real API server, as a manager connects
+// to a workload cluster, through a wire that counts requests and can be cut at any of them.
 //
 // Start with Connect.
 package workloadtest
@@ -20,7 +20,7 @@ import (
 	"github.com/drover-dev/drover/internal/workload"
 )
 
-// Connection is one to a cluster. It ends with the test.
+// Connection is a connection to a cluster that is closed with the test.
 type Connection struct {
 	*workload.Cluster
 	*Wire
@@ -29,7 +29,7 @@ type Connection struct {
 	close  func()
 }
 
-// Connect makes a connection.
+// Connect opens a connection.
 func Connect(t testing.TB, to *rest.Config) *Connection {
 	t.Helper()
 	c := &Connection{Wire: &Wire{}, events: make(chan workload.Event, 10000)}
@@ -45,7 +45,7 @@ func Connect(t testing.TB, to *rest.Config) *Connection {
 	return c
 }
 
-// Close ends it before the test does. It may be called twice.
+// Close closes the connection before the test ends. It may be repeated.
 func (c *Connection) Close() { c.close() }
 
 type configs struct{ config *rest.Config }
@@ -54,7 +54,7 @@ func (c configs) GetRESTConfig(context.Context, client.ObjectKey) (*rest.Config,
 	return c.config, nil
 }
 
-// Until waits for events of the cluster until a condition holds.
+// Until waits for events of the cluster until a condition is met.
 func (c *Connection) Until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	timeout := time.After(90 * time.Second)
@@ -62,15 +62,15 @@ func (c *Connection) Until(t testing.TB, what string, holds func() bool) {
 		select {
 		case <-c.events:
 		case <-timeout:
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
 
-// ErrCut is what a request that is cut off fails with.
+// ErrCut is the error of a request that was cut off.
 var ErrCut = errors.New("cut off")
 
-// Wire counts requests, and cuts them off on demand. Those of watches are neither counted nor cut.
+// Wire counts requests and cuts them off on demand. Watches are neither counted nor cut.
 type Wire struct {
 	mu       sync.Mutex
 	requests []string
@@ -113,27 +113,27 @@ func (w *Wire) arrived(r *http.Request) (cut, lost bool) {
 	return cut, w.lost && n == w.cutAt
 }
 
-// Restart lets all requests pass and begins to count anew.
+// Restart lets all requests pass and resets the count.
 func (w *Wire) Restart() { w.Cut(0, "") }
 
-// Lost is a way to cut that lets the first request that is cut reach the server, but not its answer.
+// Lost lets the first request that is cut reach the server, but drops its response.
 const Lost = "lost"
 
-// Cut makes all requests from the nth on fail, 0 none.
+// Cut fails all requests from the nth on; 0 fails none.
 func (w *Wire) Cut(n int, how string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.requests, w.cutAt, w.lost, w.was = nil, n, how == Lost, false
 }
 
-// WasCut says that there was a request to be cut.
+// WasCut reports whether a request was cut.
 func (w *Wire) WasCut() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.was
 }
 
-// Requests are those that came, such as "GET /api/v1/namespaces/x", without discovery.
+// Requests returns the requests so far, such as "GET /api/v1/namespaces/x", without discovery.
 func (w *Wire) Requests() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

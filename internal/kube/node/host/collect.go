@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// collector gathers files until there is nothing more that one of them needs.
+// collector collects files and their dependencies recursively.
 type collector struct {
 	files     Files
 	libraries []string // directories
 	err       error
 }
 
-// program takes the program that a shell would run, and tells whether there is one.
+// program adds the program that a shell would run, and reports whether it exists.
 func (c *collector) program(name string) bool {
 	for _, dir := range []string{"/usr/sbin", "/usr/bin", "/sbin", "/bin"} {
 		path := filepath.Join(dir, name)
@@ -30,9 +30,9 @@ func (c *collector) program(name string) bool {
 	return false
 }
 
-// path takes a file, the links that lead to it and what it needs.
+// path adds a file, the links that lead to it and its dependencies.
 func (c *collector) path(path string) bool {
-	for range 16 { // More links than that are a loop.
+	for range 16 { // more links mean a loop
 		path = top(path)
 		info, err := os.Lstat(path)
 		if err != nil {
@@ -56,13 +56,13 @@ func (c *collector) path(path string) bool {
 			}
 			path = target
 		default:
-			return false // A directory, from a pattern.
+			return false // a directory that matches a pattern
 		}
 	}
 	return false
 }
 
-// needs takes what a program or library can't run without.
+// needs adds the dependencies of a program or library.
 func (c *collector) needs(path string) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *collector) elf(path string, f *os.File) {
 	}
 	needed, err := file.ImportedLibraries()
 	if err != nil {
-		return // Static: it has no dynamic section.
+		return // static: no dynamic section
 	}
 	dirs := slices.Concat(runPath(file, filepath.Dir(path)), c.libraries)
 	for _, library := range needed {
@@ -112,7 +112,7 @@ func (c *collector) findLibrary(name string, dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return c.path(filepath.Join(dir, name)) })
 }
 
-// runPath is where the file itself says that its libraries are.
+// runPath returns the library directories that the file specifies.
 func runPath(file *elf.File, origin string) (dirs []string) {
 	for _, tag := range []elf.DynTag{elf.DT_RPATH, elf.DT_RUNPATH} {
 		values, _ := file.DynString(tag)
@@ -125,7 +125,7 @@ func runPath(file *elf.File, origin string) (dirs []string) {
 	return dirs
 }
 
-// libraryPath is where the dynamic linker looks by itself.
+// libraryPath is the default path of the dynamic linker.
 func libraryPath() []string {
 	var dirs []string
 	configs, _ := filepath.Glob("/etc/ld.so.conf.d/*.conf")

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// CopyTo copies the files below root, under the paths they have on the host.
+// CopyTo copies the files below root, under their paths on the host.
 func (f Files) CopyTo(root string) error {
 	for _, dir := range f.Directories() {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
@@ -33,7 +33,7 @@ func (f File) copyTo(path string) error {
 	return CopyFile(f.Path, path, f.Info.Mode())
 }
 
-// CopyFile copies the content of a regular file and gives the copy that mode.
+// CopyFile copies the content of a regular file and sets the mode of the copy.
 func CopyFile(from, to string, mode fs.FileMode) error {
 	src, err := os.Open(from)
 	if err != nil {
@@ -45,12 +45,11 @@ func CopyFile(from, to string, mode fs.FileMode) error {
 		return err
 	}
 	_, err = io.Copy(dst, src)
-	// The mode comes after the content: a set-user-id bit doesn't survive a write.
+	// The mode is set last: a set-user-ID bit doesn't survive a write.
 	return errors.Join(err, dst.Chmod(mode), dst.Close())
 }
 
-// WriteTar writes the files as the entries of an archive that depends on
-// nothing but their names, modes and contents.
+// WriteTar writes the files to an archive that depends only on their names, modes and contents.
 func (f Files) WriteTar(w *tar.Writer) error {
 	for _, dir := range f.Directories() {
 		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir[1:] + "/", Mode: 0o755, ModTime: time.Unix(0, 0)}); err != nil {

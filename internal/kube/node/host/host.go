@@ -1,8 +1,6 @@
-// Package host collects programs of the machine that Drover runs on together
-// with everything they need to run elsewhere: shared libraries, the dynamic
-// linker, interpreters of scripts, and the symbolic links on the way. It reads
-// ELF files itself and runs nothing, so it works on any distribution. Start at
-// [Collect].
+// Package host collects programs of the host with everything they need to run elsewhere: shared
+// libraries, the dynamic linker, script interpreters, and symbolic links. It reads ELF files itself
+// and runs nothing, so it works on any distribution. Start at [Collect].
 package host
 
 import (
@@ -18,18 +16,18 @@ import (
 	"strings"
 )
 
-// Request says what to collect.
+// Request selects what to collect.
 type Request struct {
-	// Required programs must be there, Optional ones are taken if they are.
+	// Required programs must exist; Optional ones are added if they exist.
 	Required, Optional []string
-	// Globs are more files to take; those that are ELF bring their libraries.
+	// Globs select more files; ELF files are added with their libraries.
 	Globs []string
 }
 
 // MissingError lists required programs that the host doesn't have.
 type MissingError struct {
 	Programs []string
-	Packages []string // of Debian and its kin
+	Packages []string // of Debian-based systems
 }
 
 func (e *MissingError) Error() string {
@@ -37,9 +35,8 @@ func (e *MissingError) Error() string {
 		strings.Join(e.Programs, ", "), strings.Join(e.Packages, " "))
 }
 
-// Files is a set of files and links, by their absolute path on the host. No
-// path leads through a symbolic link, except for links to the top directories
-// that merged systems have, such as /lib.
+// Files is a set of files and links, by absolute path on the host. No path contains a symbolic
+// link, except for links to top-level directories such as /lib on merged systems.
 type Files struct {
 	regular map[string]fs.FileInfo
 	links   map[string]string
@@ -76,7 +73,7 @@ type File struct {
 	Info   fs.FileInfo
 }
 
-// Sorted lists all files in the order of their paths.
+// Sorted lists all files sorted by path.
 func (f Files) Sorted() []File {
 	var all []File
 	for path, info := range f.regular {
@@ -89,7 +86,7 @@ func (f Files) Sorted() []File {
 	return all
 }
 
-// Key changes whenever a file does, as far as its name, size and time tell.
+// Key changes whenever the name, size or time of a file changes.
 func (f Files) Key() string {
 	h := sha256.New()
 	for _, file := range f.Sorted() {
@@ -113,7 +110,7 @@ func (f Files) Directories() []string {
 	return slices.Sorted(maps.Keys(dirs))
 }
 
-// packagesOf names the Debian packages that have the programs.
+// packagesOf returns the Debian packages of the programs.
 func packagesOf(programs []string) []string {
 	packages := map[string]bool{}
 	for _, p := range programs {
@@ -122,7 +119,7 @@ func packagesOf(programs []string) []string {
 	return slices.Sorted(maps.Keys(packages))
 }
 
-// debianPackage has the programs whose package has another name.
+// debianPackage maps programs to packages of another name.
 var debianPackage = map[string]string{
 	"nft": "nftables", "ip": "iproute2", "ss": "iproute2", "tc": "iproute2", "sshd": "openssh-server", "ssh-keygen": "openssh-client",
 	"iptables-save": "iptables", "iptables-restore": "iptables", "ip6tables": "iptables", "ip6tables-save": "iptables", "ip6tables-restore": "iptables",
