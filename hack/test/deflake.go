@@ -100,10 +100,11 @@ func (d *deflake) run(ctx context.Context) error {
 
 // compile builds the test binary the way "make test" does.
 func (d *deflake) compile(ctx context.Context, binary string) error {
-	env, args := "CGO_ENABLED=1", []string{"go", "test", "-c", "-o", binary, "-race"}
+	env, args := "CGO_ENABLED=1", []string{"-race"}
 	if runsProgram(d.dir) {
-		env, args = "CGO_ENABLED=0", args[:len(args)-1]
+		env, args = "CGO_ENABLED=0", nil
 	}
+	args = slices.Concat([]string{"go", "test"}, compiling(), []string{"-c", "-o", binary}, args)
 	cmd := command(ctx, d.dir, env, args...)
 	cmd.Stdout, cmd.Stderr = d.out, d.out
 	if err := cmd.Run(); err != nil {

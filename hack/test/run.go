@@ -146,7 +146,7 @@ func (r *run) test(ctx context.Context, env string, args ...string) {
 	if ctx.Err() != nil {
 		return
 	}
-	all := slices.Concat([]string{"go", "test", "-json", "-exec=" + r.exec}, r.flags, args)
+	all := slices.Concat([]string{"go", "test"}, compiling(), []string{"-json", "-exec=" + r.exec}, r.flags, args)
 	cmd := r.command(ctx, env, all...)
 	cmd.Stderr = &locked{r}
 	output, err := cmd.StdoutPipe()
