@@ -87,9 +87,10 @@ func (m *machines) restart(commands ...string) {
 	}
 }
 
+// address returns the host of the mirror as it stands in a URL, where IPv6 addresses have brackets.
 func address(mirror *anywherev1.RegistryMirrorConfiguration) string {
 	if mirror.Port == "" || mirror.Port == "443" {
-		return mirror.Endpoint
+		return strings.TrimSuffix(net.JoinHostPort(mirror.Endpoint, ""), ":")
 	}
 	return net.JoinHostPort(mirror.Endpoint, mirror.Port)
 }
