@@ -31,7 +31,7 @@ func TestClusterKinds(t *testing.T) {
 			t.Errorf("%s: short names (-want +got):\n%s", name, diff)
 		}
 		if crd.Spec.Versions[0].Subresources == nil || crd.Spec.Versions[0].Subresources.Status == nil {
-			t.Errorf("%s: the status is no resource of its own", name)
+			t.Errorf("%s: the status is not a subresource", name)
 		}
 	}
 }

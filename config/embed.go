@@ -1,5 +1,5 @@
-// Package config owns the Kubernetes manifests that make up an installation of Drover's manager:
-// definitions, webhook configurations, permissions and the Deployment.
+// Package config owns the Kubernetes manifests of an installation of Drover's manager: CRDs,
+// webhook configurations, roles and the Deployment.
 //
 // The files under crd/ and webhook/ are derived from the pinned Cluster API module and from api/ by
 // "go generate"; those under rbac/ and manager/ are written by hand. The package only holds the
@@ -24,22 +24,23 @@ const (
 	MutatingWebhooks   = "drover-mutating-webhook-configuration"
 	ValidatingWebhooks = "drover-validating-webhook-configuration"
 
-	// BundleKeySecret may have the key that bundles of packages are signed with, as BundleKeyFile,
-	// and CredentialsSecret those for the Packet API that clusters use which name no others.
+	// BundleKeySecret may contain the key that signs package bundles, as BundleKeyFile, and
+	// CredentialsSecret the default credentials for the Packet API.
 	BundleKeySecret   = "drover-bundle-key"
 	BundleKeyFile     = "bundles.key"
 	CredentialsSecret = "drover-packet-credentials"
-	// OfferAddress is where the manager serves what ships with Drover, to itself alone.
+	// OfferAddress is the loopback address at which the manager serves the charts and bundles that
+	// ship with Drover.
 	OfferAddress = "127.0.0.1:5000"
 
-	// LabelPartOf marks everything an installation consists of.
+	// LabelPartOf marks all objects of an installation.
 	LabelPartOf = "app.kubernetes.io/part-of"
 	PartOf      = "drover"
 
-	// LabelInjectCA marks the objects whose caBundle the manager fills in and keeps.
+	// LabelInjectCA marks the objects whose caBundle the manager maintains.
 	LabelInjectCA = "drover.dev/inject-ca"
 
-	// ImagePlaceholder stands in the Deployment where the image goes.
+	// ImagePlaceholder is replaced with the image in the Deployment.
 	ImagePlaceholder = "drover.invalid/manager:unset"
 )
 
@@ -48,12 +49,12 @@ var files embed.FS
 
 // Manifest is one object of the installation, as YAML.
 type Manifest struct {
-	// Name is the file's name without extension; for a definition it is the definition's own name.
+	// Name is the file's name without extension; for a CRD it is the name of the CRD.
 	Name string
 	Data []byte
 }
 
-// CRDs returns the definitions of every kind the manager serves.
+// CRDs returns the CRDs of every kind that the manager serves.
 func CRDs() []Manifest { return read("crd") }
 
 // Webhooks returns the mutating and the validating webhook configuration.
@@ -62,13 +63,14 @@ func Webhooks() []Manifest { return read("webhook") }
 // RBAC returns the service account, its roles and their bindings.
 func RBAC() []Manifest { return read("rbac") }
 
-// Manager returns what runs and exposes the manager inside a cluster, the namespace excepted.
+// Manager returns the objects that run and expose the manager inside a cluster, except the
+// namespace.
 func Manager() []Manifest { return read("manager") }
 
 //go:embed namespace.yaml
 var namespace []byte
 
-// NamespaceManifest returns the namespace that all namespaced objects of an installation live in.
+// NamespaceManifest returns the namespace of an installation.
 func NamespaceManifest() Manifest { return Manifest{Name: Namespace, Data: namespace} }
 
 // read never fails: the directory was embedded when the program was built.

@@ -6,7 +6,7 @@ import (
 )
 
 // Render returns provider-components.yaml: everything that runs the manager in a cluster, with its
-// image filled in. Objects come in an order in which each finds what it refers to.
+// image. Objects come after those they refer to.
 func Render(image string) []byte {
 	manifests := []Manifest{NamespaceManifest()}
 	for _, part := range [][]Manifest{CRDs(), RBAC(), Manager(), Webhooks()} {

@@ -24,7 +24,7 @@ func (o options) builder() (build.Builder, error) {
 	return build.Builder{Source: source, Cache: c}, err
 }
 
-// releases returns those that the flags ask for.
+// releases returns the releases that the flags select.
 func (o options) releases(ctx context.Context, b build.Builder) ([]build.Release, error) {
 	known, err := b.Releases(ctx)
 	if err != nil || o.kubernetes == "all" {

@@ -1,5 +1,5 @@
-// Command build builds what a make target needs. It downloads everything at once, keeps the cores
-// busy with one compilation after the other, and reports all of it in one line.
+// Command build builds what a make target needs. It downloads everything concurrently, compiles one
+// program after the other, and reports progress in one line.
 //
 //	go run ./hack/build drover payload          bin/drover, with Kubernetes inside
 //	go run ./hack/build manager clusterctl      other programs in bin/
@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// targetNames lists what can be built, in the order of building.
+// targetNames lists the targets in build order.
 func targetNames() []string {
 	return []string{"kube", "node", "drover", "payload", "manager", "clusterctl"}
 }
@@ -120,7 +120,7 @@ func whileRunning(ctx context.Context, pid int) (context.Context, func()) {
 	return ctx, cancel
 }
 
-// jobs are in the order of building: images are assembled while the programs after them compile.
+// jobs returns the jobs in build order: images are assembled while later programs compile.
 func (o options) jobs(ctx context.Context) ([]build.Job, error) {
 	makers := map[string]func(context.Context) ([]build.Job, error){
 		"kube": o.kubeJobs, "node": o.nodeJobs, "payload": o.payloadJobs,

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-dev/drover/internal/kube/node"
 )
 
-// nodeJobs build the programs of a machine, then the image that machines boot from.
+// nodeJobs build the programs of a machine, then the machine image.
 func (o options) nodeJobs(ctx context.Context) ([]build.Job, error) {
 	all, err := nodeTargets(o.source)
 	if err != nil {
@@ -66,7 +66,8 @@ func partJob(c node.Cache, t build.Target, part *node.Part) build.Job {
 	}
 }
 
-// imageJobs build an image for the first of the chosen versions of Kubernetes, which must be built by then.
+// imageJobs build an image for the first selected version of Kubernetes, which must be built by
+// then.
 func (o options) imageJobs(ctx context.Context) ([]build.Job, error) {
 	b, err := o.builder()
 	if err != nil {
@@ -93,7 +94,7 @@ func (o options) imageJobs(ctx context.Context) ([]build.Job, error) {
 	}}, nil
 }
 
-// nodeTargets are the programs, with the versions that they report.
+// nodeTargets returns the programs with the versions that they report.
 func nodeTargets(source string) ([]build.Target, error) {
 	if _, err := os.Stat(source); err != nil {
 		return nil, fmt.Errorf("finding the source: %w: run this in the root of the checkout, or set --source", err)

@@ -42,7 +42,7 @@ func missing(exists func(path string) bool) []string {
 	return names
 }
 
-// ensurePackages installs what is missing, or fails with the command that does.
+// ensurePackages installs missing packages, or fails with the command that does.
 func (o options) ensurePackages(ctx context.Context) error {
 	names := missing(func(path string) bool { _, err := os.Stat(path); return err == nil })
 	if len(names) == 0 {
@@ -64,7 +64,7 @@ func (o options) ensurePackages(ctx context.Context) error {
 
 func execute(ctx context.Context, command ...string) error {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	// A server that is installed only to be copied into machines must not start here.
+	// Servers are installed only to be copied into machines and must not start here.
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("running %q: %w:\n%s", strings.Join(command, " "), err, lastLines(string(out)))

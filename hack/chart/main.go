@@ -22,7 +22,7 @@ import (
 
 type options struct {
 	chart string
-	// name is that of the release, and of the objects on the management plane.
+	// name is the name of the release and of the objects on the management plane.
 	name  string
 	label string
 	out   string
@@ -47,7 +47,7 @@ func (o options) run() error {
 		return err
 	}
 	if there, err := os.ReadFile(o.out); err == nil && string(there) == text {
-		return nil // An unchanged file keeps the test results that depend on it.
+		return nil // an unchanged file keeps cached test results valid
 	}
 	return os.WriteFile(o.out, []byte(text), 0o644)
 }
@@ -68,7 +68,7 @@ func (o options) render() (string, error) {
 	return out.String(), err
 }
 
-// manifest has the objects as text, for people to read.
+// manifest contains the objects as readable text.
 var manifest = template.Must(template.New("manifest").Parse(`# Made from charts/{{.Chart}} by "go generate ./hack/chart"; do not edit. Clusters with
 # the label "{{.Label}}" in the namespace that this is applied to get the chart.
 apiVersion: addons.cluster.x-k8s.io/v1beta2

@@ -23,7 +23,7 @@ func main() {
 	}
 }
 
-// write replaces the pages, so that those of removed commands go too.
+// write replaces all pages, which also removes those of removed commands.
 func write(dir string) error {
 	old, err := filepath.Glob(filepath.Join(dir, "drover*.md"))
 	if err != nil {

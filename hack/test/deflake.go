@@ -50,7 +50,7 @@ func runDeflake(ctx context.Context, args []string, out io.Writer) error {
 	return d.run(ctx)
 }
 
-// findTest returns the directory, below root, of the package that has a test.
+// findTest returns the directory, below root, of the package with a test.
 func findTest(root, test string) (string, error) {
 	name, _, _ := strings.Cut(test, "/")
 	declaration := regexp.MustCompile(`(?m)^func ` + regexp.QuoteMeta(name) + `\(`)
@@ -68,7 +68,7 @@ func findTest(root, test string) (string, error) {
 	})
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("looking for test %q: %w", name, err)
+		return "", fmt.Errorf("finding test %q: %w", name, err)
 	case len(found) == 0:
 		return "", fmt.Errorf("test %q not found", name)
 	case len(found) > 1:
@@ -113,7 +113,7 @@ func (d *deflake) compile(ctx context.Context, binary string) error {
 	return nil
 }
 
-// keepBusy starts the processes that compete with the test. They end with ctx.
+// keepBusy starts processes that compete with the test. They end with ctx.
 func (d *deflake) keepBusy(ctx context.Context) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -129,7 +129,7 @@ func (d *deflake) keepBusy(ctx context.Context) error {
 	return nil
 }
 
-// repeat runs the test to the end of the count, and prints how often it failed.
+// repeat runs the test count times, and prints the number of failures.
 func (d *deflake) repeat(ctx context.Context, binary string) error {
 	failed := 0
 	for i := 1; i <= d.count && ctx.Err() == nil; i++ {
@@ -162,7 +162,7 @@ func (d *deflake) repeat(ctx context.Context, binary string) error {
 	return nil
 }
 
-// exactly is the pattern that matches one test, or one subtest.
+// exactly returns the pattern that matches one test or subtest.
 func exactly(test string) string {
 	parts := strings.Split(test, "/")
 	for i, p := range parts {

@@ -4,10 +4,10 @@
 //	make test SEED=42                      in the order of an earlier run
 //	make deflake RUN=TestName COUNT=50     one test, again and again, on a busy machine
 //
-// Packages are tested with the race detector. The tests of the whole program run beside them and
-// without it: they wait for machines more than they compute, and see the program that users get.
-// A result that passed is kept by the go command until the code or its inputs change. A failure, a
-// panic and anything left behind fail the run; nothing is tried twice.
+// Packages are tested with the race detector. End-to-end tests run concurrently without it: they
+// mostly wait for machines, and test the program that users get. The go command caches passing
+// results until the code or its inputs change. A failure, a panic and any leak fail the run;
+// nothing is retried.
 package main
 
 import (
@@ -26,9 +26,9 @@ import (
 )
 
 const (
-	// suppressions lists the data races that are not ours.
+	// suppressions lists the data races of other projects.
 	suppressions = "internal/test/races/suppressions.txt"
-	// grace is how long processes may take to end after their tests.
+	// grace is how long processes may take to exit after their tests.
 	grace = 10 * time.Second
 )
 
@@ -40,7 +40,7 @@ func main() {
 	if len(args) == 0 {
 		args = []string{"run"}
 	}
-	if args[0] == "sandbox" { // It handles signals in its own way.
+	if args[0] == "sandbox" { // it handles signals itself
 		os.Exit(runSandbox(args[1:]))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -66,7 +66,7 @@ func dispatch(ctx context.Context, args []string, out io.Writer) error {
 	return fmt.Errorf("unknown command %q: use run, deflake or sandbox", args[0])
 }
 
-// runSandbox is what the go command starts each test binary with.
+// runSandbox is the -exec program of the go command.
 func runSandbox(args []string) int {
 	o := sandbox.Options{Grace: grace, Out: os.Stdout}
 	flags := flag.NewFlagSet("sandbox", flag.ContinueOnError)
@@ -81,8 +81,8 @@ func runSandbox(args []string) int {
 	return sandbox.Run(o)
 }
 
-// sandboxed is the command line that test binaries are started with. It is part of the key under
-// which the go command keeps a result, so it must be the same for the same settings.
+// sandboxed returns the command line of test binaries. It is part of the go command's cache key, so
+// it must be the same for the same settings.
 func sandboxed(root, seed string) ([]string, error) {
 	self, err := os.Executable()
 	if err != nil {

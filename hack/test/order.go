@@ -23,7 +23,7 @@ func (r *run) list(ctx context.Context) ([]string, error) {
 	return longestFirst(strings.Fields(string(out)), slow()), nil
 }
 
-// slow returns the packages that take longest, longest first.
+// slow returns the slowest packages, slowest first.
 func slow() []string {
 	var out []string
 	for line := range strings.Lines(slowText) {
@@ -34,8 +34,7 @@ func slow() []string {
 	return out
 }
 
-// longestFirst puts the packages that are known to be slow first, so that none of them is left to run
-// alone at the end.
+// longestFirst sorts known slow packages first, so that none of them runs alone at the end.
 func longestFirst(packages, slow []string) []string {
 	var first []string
 	for _, s := range slow {

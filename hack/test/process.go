@@ -18,14 +18,14 @@ func (r *run) command(ctx context.Context, env string, args ...string) *exec.Cmd
 	return command(ctx, r.root, env, args...)
 }
 
-// command prepares a command in a process group of its own, all of which is interrupted with ctx.
+// command prepares a command in its own process group, which is interrupted with ctx.
 func command(ctx context.Context, dir, env string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), env)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
-	// Long enough for tests to end their processes.
+	// Long enough for tests to stop their processes.
 	cmd.WaitDelay = 3 * grace
 	return cmd
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/drover-dev/drover/hack/test/events"
 )
 
-// shown is how many of the slowest packages and tests are listed.
+// shown is the number of slowest packages and tests in the tables.
 const shown = 10
 
-// describe returns the text to print when a package ends.
+// describe returns the text about a finished package.
 func describe(r events.Result) string {
 	if !r.Failed {
 		if strings.HasPrefix(r.Closing, "?") {
@@ -48,7 +48,7 @@ func failures(results []events.Result, broken []string) string {
 	return out.String()
 }
 
-// cause returns one line with the reason why a package failed.
+// cause returns why a package failed, in one line.
 func cause(r events.Result) string {
 	names := slices.Concat(r.FailedTests, r.Unfinished)
 	what := strings.Join(names, ", ")
@@ -105,10 +105,10 @@ func table(out *strings.Builder, title string, rows []events.Test) {
 	for _, r := range rows[:min(shown, len(rows))] {
 		fmt.Fprintf(w, "  %7.1f s\t%s\t%s\n", r.Took.Seconds(), short(r.Package), r.Name)
 	}
-	_ = w.Flush() // A strings.Builder takes everything.
+	_ = w.Flush() // a strings.Builder never fails
 }
 
-// short is a package's path in its module.
+// short returns a package's path in its module.
 func short(pkg string) string {
 	return strings.TrimPrefix(pkg, "github.com/drover-dev/drover/")
 }

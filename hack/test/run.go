@@ -19,8 +19,8 @@ import (
 	"github.com/drover-dev/drover/hack/test/sandbox"
 )
 
-// runsProgram reports whether the tests of a package run the whole program. The argument is an import
-// path or a directory.
+// runsProgram reports whether a package contains end-to-end tests. The argument is an import path
+// or a directory.
 func runsProgram(pkg string) bool {
 	return strings.HasSuffix(pkg, "/test/e2e") || strings.HasSuffix(pkg, "/test/docs")
 }
@@ -100,7 +100,7 @@ func quote(args []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// all runs the linters and the tests side by side.
+// all runs the linters and the tests concurrently.
 //
 //	beside (linters)     ──────────▶            low priority
 //	compile for race     ────▶                  low priority
@@ -137,7 +137,7 @@ func split(packages []string, match func(string) bool) (matching, others []strin
 func (r *run) testForRaces(ctx context.Context, packages []string) {
 	const env = "CGO_ENABLED=1"
 	build := r.command(ctx, env, slices.Concat(low(), []string{"go", "build", "-race"}, packages)...)
-	_ = build.Run() // The tests report what does not compile.
+	_ = build.Run() // the tests report compile errors
 	r.test(ctx, env, slices.Concat([]string{"-race", "-timeout=40m", "-p=" + strconv.Itoa(r.atOnce)}, packages)...)
 }
 
@@ -158,7 +158,7 @@ func (r *run) test(ctx context.Context, env string, args ...string) {
 		return
 	}
 	failed := r.follow(output)
-	// It also fails with its packages, which are reported already.
+	// It also fails if a package failed, which is already reported.
 	if err := cmd.Wait(); err != nil && !failed && ctx.Err() == nil {
 		r.breaks(fmt.Sprintf("go test: %v", err))
 	}

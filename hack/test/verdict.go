@@ -14,7 +14,7 @@ import (
 func (r *run) conclude() error {
 	failed := failures(r.results, r.broken)
 	var used syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_CHILDREN, &used) // The figure is then zero.
+	_ = syscall.Getrusage(syscall.RUSAGE_CHILDREN, &used) // the figure is zero then
 	fmt.Fprint(r.out, tables(r.results, time.Duration(used.Utime.Nano()+used.Stime.Nano())))
 	fmt.Fprint(r.out, failed)
 	verdict := fmt.Sprintf("in %.0f s on %d cores", time.Since(r.begun).Seconds(), runtime.NumCPU())
@@ -26,8 +26,8 @@ func (r *run) conclude() error {
 	return nil
 }
 
-// kernelLeaks names what the run left in the kernel. The kernel takes a moment to remove what ended
-// processes held.
+// kernelLeaks returns what the run leaked in the kernel. The kernel takes a moment to release what
+// exited processes held.
 func kernelLeaks(ctx context.Context, before sandbox.Kernel) []string {
 	tick := time.NewTicker(grace / 10)
 	defer tick.Stop()

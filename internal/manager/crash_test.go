@@ -142,9 +142,9 @@ func (c *crashes) createLoneMachine(namespace string) {
 	}
 }
 
-// TestCrashBeforeRecordingLeavesOneDevice kills whoever takes part while the order is
-// carried out and nobody has written down the id of the device yet: metal has made it durable and
-// never answers, so that the manager waits.
+// TestCrashBeforeRecordingLeavesOneDevice kills the manager, metal or both after metal has stored
+// the order and before the manager has recorded the ID of the device: metal never responds, so that
+// the manager waits.
 func TestCrashBeforeRecordingLeavesOneDevice(t *testing.T) {
 	c := newCrashes(t)
 	for _, tc := range []struct {

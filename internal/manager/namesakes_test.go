@@ -133,7 +133,7 @@ func (s simulated) settled(t *testing.T, c client.Client, ns string) error {
 		return err
 	}
 	if packet.Status.Endpoint == nil || packet.Status.Endpoint.Machine == "" {
-		return fmt.Errorf("nobody has the endpoint: %+v", packet.Status)
+		return fmt.Errorf("no machine holds the endpoint: %+v", packet.Status)
 	}
 	var out struct{ Devices []device }
 	s.Get(t, "/projects/"+s.Project+"/devices?per_page=1000", &out)

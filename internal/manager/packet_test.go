@@ -151,7 +151,7 @@ func packetRules(s samples) []packetRule {
 		{name: "a cluster without a location", want: "spec.metro: Required", make: func(n string) client.Object {
 			return s.cluster(n, func(p *infrav1.PacketClusterSpec) { p.Metro = "" })
 		}},
-		{name: "B14 a cluster with two locations", want: "set either metro or facility", make: func(n string) client.Object {
+		{name: "a cluster with two locations", want: "set either metro or facility", make: func(n string) client.Object {
 			return s.cluster(n, func(p *infrav1.PacketClusterSpec) { p.Facility = "da11" })
 		}},
 		{name: "control planes where the address can't follow", want: "can't move to", make: func(n string) client.Object {
@@ -172,7 +172,7 @@ func packetRules(s samples) []packetRule {
 			make:   func(n string) client.Object { return s.cluster(n, keepCluster) },
 			change: func(o client.Object) { o.(*infrav1.PacketCluster).Spec.VIPManager = infrav1.VIPManagerKubeVIP },
 		},
-		{name: "B14 a machine with two locations", want: "set either metro or facility", make: func(n string) client.Object {
+		{name: "a machine with two locations", want: "set either metro or facility", make: func(n string) client.Object {
 			return s.machine(n, func(p *infrav1.PacketMachineSpec) { p.Metro, p.Facility = "da", "da11" })
 		}},
 		{name: "a boot script for an image", want: "requires os to be custom_ipxe", make: func(n string) client.Object {
@@ -191,7 +191,7 @@ func packetRules(s samples) []packetRule {
 			},
 		},
 		{
-			name: "B14 a machine template", want: "PacketMachineTemplate is immutable",
+			name: "a machine template", want: "PacketMachineTemplate is immutable",
 			make:   func(n string) client.Object { return s.machineTemplate(n, keepMachine) },
 			change: func(o client.Object) { o.(*infrav1.PacketMachineTemplate).Spec.Template.Spec.OS = "other" },
 		},

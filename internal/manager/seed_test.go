@@ -56,7 +56,7 @@ kind: PacketMachineTemplate
 metadata: {name: seed}
 spec: {template: {spec: {machineType: c3.small.x86, os: ubuntu_20_04}}}`
 
-// seedMaster is one master; CONFIG is what kubeadm is told.
+// seedMaster is one master; CONFIG is the configuration of kubeadm.
 const seedMaster = `
 apiVersion: cluster.x-k8s.io/v1beta1
 kind: Machine

@@ -58,7 +58,7 @@ func TestOldManifestsClusterIsCreatedAndDeleted(t *testing.T) {
 			return err
 		}
 		if served.Status.Endpoint.Machine == "" {
-			return fmt.Errorf("nobody has the endpoint: %+v", served.Status)
+			return fmt.Errorf("no machine holds the endpoint: %+v", served.Status)
 		}
 		return nil
 	})

@@ -50,7 +50,7 @@ func TestInterruptedRotationIsResumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if done, err := h.loadEncryption(); err != nil || done.Rotating() || done.KeyName() == old {
-		t.Errorf("in the end: %v, %v; want only the new key", done, err)
+		t.Errorf("after the rotation: %v, %v; want only the new key", done, err)
 	}
 }
 

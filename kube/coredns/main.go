@@ -51,8 +51,7 @@ func main() {
 	coremain.Run()
 }
 
-// order is the order in which plugins see a query, whatever the order in the
-// configuration.
+// order is the order in which plugins handle a query, regardless of the configuration.
 var order = []string{
 	"root", "metadata", "cancel", "timeouts", "multisocket", "reload", "nsid", "bufsize", "bind", "debug", "ready", "health", "pprof",
 	"prometheus", "errors", "log", "local", "dns64", "any", "loadbalance", "rewrite", "autopath", "acl", "cache", "header", "tls", "minimal",

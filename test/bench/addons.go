@@ -11,12 +11,12 @@ import (
 const (
 	// addonServers is the number of workload clusters, each a real API server.
 	addonServers = 8
-	// addonWriters is what the manager does at a time by default, so the floor does as much.
+	// addonWriters is the manager's default concurrency, which the floor uses as well.
 	addonWriters = 32
 )
 
-// measureAddons installs releases on real API servers, beside a bare client that writes the same objects, and then does to them what
-// happens to releases.
+// measureAddons installs releases on real API servers, compared with a bare client that writes the
+// same objects, and then measures typical operations.
 func measureAddons(ctx context.Context, b *bench) error {
 	f := &bench{drover: b.drover, work: b.work, idle: b.idle, home: filepath.Join(b.work, "addons")}
 	defer f.remove(context.WithoutCancel(ctx))
@@ -42,7 +42,7 @@ func measureAddons(ctx context.Context, b *bench) error {
 	return w.blackHole(ctx, b.releases[0]/addonServers)
 }
 
-// lifecycle measures one number of proxies from nothing to nothing.
+// lifecycle measures the whole life of a number of proxies.
 func (w *addonWorld) lifecycle(ctx context.Context, proxies int) error {
 	if err := w.install(ctx, proxies); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (w *addonWorld) lifecycle(ctx context.Context, proxies int) error {
 	return nil
 }
 
-// install measures what it takes to install releases, beside what it takes at least.
+// install measures installing releases, compared with the floor.
 func (w *addonWorld) install(ctx context.Context, proxies int) error {
 	n := proxies * addonServers
 	floor, err := w.floor(ctx, n, bare)
@@ -101,7 +101,7 @@ func (w *addonWorld) install(ctx context.Context, proxies int) error {
 	return nil
 }
 
-// blackHole measures what two silent clusters cost the others.
+// blackHole measures the effect of two silent clusters on the others.
 func (w *addonWorld) blackHole(ctx context.Context, proxies int) error {
 	const silent = 2
 	n := proxies * (addonServers - silent)

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// spent is CPU time by who used it. On few cores all of them share what there is, so seconds on the clock follow from the sum.
+// spent is CPU time by process. On few cores all processes share them, so elapsed time follows from
+// the sum.
 type spent struct {
 	manager, server, store, rest, workload, bench time.Duration
 }
@@ -33,7 +34,7 @@ func (s spent) String() string {
 		s.manager.Seconds(), s.server.Seconds(), s.store.Seconds(), s.rest.Seconds(), s.workload.Seconds(), s.bench.Seconds())
 }
 
-// spent is what everybody has used so far.
+// spent returns the CPU time used so far.
 func (w *addonWorld) spent(ctx context.Context) (s spent, err error) {
 	state, err := w.bench.status(ctx)
 	if err != nil {
@@ -52,7 +53,7 @@ func (w *addonWorld) spent(ctx context.Context) (s spent, err error) {
 		*into += t
 	}
 	for _, pid := range children() {
-		if t, err := cpuTime(pid); err == nil { // some end at any time
+		if t, err := cpuTime(pid); err == nil { // processes may exit at any time
 			s.workload += t
 		}
 	}
@@ -60,14 +61,14 @@ func (w *addonWorld) spent(ctx context.Context) (s spent, err error) {
 	return s, err
 }
 
-// children are the processes that this one has started: workload clusters, while nothing else runs.
+// children returns the child processes: the workload clusters, while nothing else runs.
 func children() []int {
 	var out []int
-	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is right
+	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is valid
 	for _, file := range files {
 		stat, err := os.ReadFile(file)
 		if err != nil {
-			continue // it has ended
+			continue // it has exited
 		}
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// figures are what a step cost.
+// figures are the costs of a step.
 type figures struct {
 	releases int
 	took     time.Duration
-	// cpu is the manager's, and all everybody's.
+	// cpu is the manager's CPU time, and all that of all processes.
 	cpu time.Duration
 	all spent
 	// reconciles are those of HelmChartProxies and HelmReleaseProxies.
@@ -30,12 +30,13 @@ func (f figures) print(name string) {
 	row("· CPU", "%s", f.all)
 }
 
-// beside compares with others of the same number of releases. Where cores are shared with others, CPU is what to look at.
+// beside compares with figures for the same number of releases. Compare CPU time where cores are
+// shared.
 func (f figures) beside(o figures) string {
 	return fmt.Sprintf("%.1f times as long, %.1f times the CPU of all", f.took.Seconds()/o.took.Seconds(), f.all.total().Seconds()/o.all.total().Seconds())
 }
 
-// step measures something that the manager does.
+// step measures an operation of the manager.
 func (w *addonWorld) step(ctx context.Context, releases int, do func() error) (figures, error) {
 	f, err := w.measure(ctx, func() error {
 		w.follower.restart()
@@ -53,7 +54,8 @@ func (w *addonWorld) step(ctx context.Context, releases int, do func() error) (f
 	return f, nil
 }
 
-// measure counts what happens meanwhile. To count costs something itself, so CPU is looked at last before and first after.
+// measure measures an operation. Counting has a cost, so CPU time is read last before and first
+// after it.
 func (w *addonWorld) measure(ctx context.Context, do func() error) (figures, error) {
 	before, err := w.count(ctx)
 	if err != nil {
@@ -78,7 +80,7 @@ func (w *addonWorld) measure(ctx context.Context, do func() error) (figures, err
 	}, err
 }
 
-// listen finds out how many requests in a second API servers have when nothing happens, as they talk to themselves, and what everybody uses.
+// listen measures the requests per second and the CPU time of idle API servers.
 func (w *addonWorld) listen(ctx context.Context) error {
 	const long = 10 * time.Second
 	f, err := w.measure(ctx, func() error { return wait(ctx, long) })

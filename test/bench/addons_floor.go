@@ -19,13 +19,13 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 )
 
-// floorNamespace is where the floor's objects are, on every cluster and on the plane.
+// floorNamespace is the namespace of the floor's objects on every cluster and on the plane.
 const floorNamespace = "floor"
 
-// releaseBytes is about what the record of such a release holds.
+// releaseBytes is the approximate size of a release record.
 const releaseBytes = 3000
 
-// floorObjects are those of benchChart, as one would write them by hand.
+// floorObjects returns the objects of benchChart, written by hand.
 var floorObjects = []struct{ path, body string }{
 	{"/api/v1/namespaces/floor/serviceaccounts/NAME", `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"NAME"}}`},
 	{"/api/v1/namespaces/floor/configmaps/NAME", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"NAME"},"data":{"values":"{}"}}`},
@@ -34,8 +34,8 @@ var floorObjects = []struct{ path, body string }{
 		"selector":{"matchLabels":{"app":"NAME"}},"template":{"metadata":{"labels":{"app":"NAME"}},"spec":{"containers":[{"name":"main","image":"bench"}]}}}}`},
 }
 
-// floor writes the same objects and records with a bare client that does as much at a time. What else is to be done for each release is
-// begun before and ended after it.
+// floor writes the same objects and records with a bare client of the same concurrency. The keeper
+// runs before and after each release.
 func (w *addonWorld) floor(ctx context.Context, releases int, keeper floorKeeper) (figures, error) {
 	clients := make([]kubeclient.Interface, len(w.servers))
 	for i, s := range w.servers {
@@ -59,17 +59,17 @@ func (w *addonWorld) floor(ctx context.Context, releases int, keeper floorKeeper
 	})
 }
 
-// floorKeeper does something on the management plane for a release that write writes.
+// floorKeeper does the work on the management plane for a release.
 type floorKeeper struct {
 	name string
 	keep func(ctx context.Context, name string, write func() error) error
 }
 
-// bare keeps nothing.
+// bare does nothing on the management plane.
 var bare = floorKeeper{"floor", func(_ context.Context, _ string, write func() error) error { return write() }}
 
-// keeping makes a HelmReleaseProxy for each release and writes its status when it is begun and when it is done: the least that somebody
-// needs who shows the state of releases in objects. The manager leaves the objects alone, as they are paused.
+// keeping creates a HelmReleaseProxy for each release and writes its status at start and end: the
+// minimum for showing the state of releases in objects. The manager skips them, as they are paused.
 func (w *addonWorld) keeping() floorKeeper {
 	return floorKeeper{"kept", func(ctx context.Context, name string, write func() error) error {
 		p := w.chart(name).Spec
@@ -101,7 +101,7 @@ func (w *addonWorld) keep(ctx context.Context, r *addonsv1.HelmReleaseProxy, rea
 	return w.client.Status().Patch(ctx, r, client.MergeFrom(before))
 }
 
-// dropKept removes what keeping made.
+// dropKept deletes the objects of keeping.
 func (w *addonWorld) dropKept(ctx context.Context) error {
 	return w.client.DeleteAllOf(ctx, &addonsv1.HelmReleaseProxy{}, client.InNamespace(floorNamespace))
 }

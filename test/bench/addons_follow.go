@@ -20,26 +20,27 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 )
 
-// follower knows the releases of a plane from one watch. Asking for all of them over and over would cost the plane as much as what is
-// measured.
+// follower tracks the releases of a plane with one watch. Listing them repeatedly would cost the
+// plane as much as the measured operation.
 type follower struct {
 	mu       sync.Mutex
 	releases map[string]seen
-	// began is when the timeline did, first and made when the first and the last release came, ready when the last became so.
+	// began is the start of the timeline, first and made when the first and the last release were
+	// created, ready when the last became ready.
 	began, first, made, ready time.Time
 	changed                   chan struct{}
 	stop                      context.CancelFunc
 }
 
-// seen is what is to be known of a release.
+// seen is the tracked state of a release.
 type seen struct {
 	ready    bool
 	revision int
 }
 
-// follow begins to watch.
+// follow starts the watch.
 func follow(ctx context.Context, cfg *rest.Config, c client.Client) (*follower, error) {
-	ctrllog.SetLogger(logr.Discard()) // otherwise it complains about none
+	ctrllog.SetLogger(logr.Discard()) // avoids a warning
 	watch, err := cache.New(cfg, cache.Options{
 		Scheme: c.Scheme(), Mapper: c.RESTMapper(), DefaultNamespaces: map[string]cache.Config{metav1.NamespaceDefault: {}},
 	})
@@ -103,14 +104,14 @@ func (f *follower) tell() {
 	}
 }
 
-// restart begins a new timeline.
+// restart starts a new timeline.
 func (f *follower) restart() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.began, f.first, f.made, f.ready = time.Now(), time.Time{}, time.Time{}, time.Time{}
 }
 
-// timeline says when releases were there, and when they were ready.
+// timeline describes when releases were created and became ready.
 func (f *follower) timeline() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,7 +119,7 @@ func (f *follower) timeline() string {
 	return fmt.Sprintf("first object after %.1f s, the last after %.1f s, the last one ready after %.1f s", after(f.first), after(f.made), after(f.ready))
 }
 
-// count is how many releases are so.
+// count returns the number of matching releases.
 func (f *follower) count(so func(seen) bool) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,7 +132,7 @@ func (f *follower) count(so func(seen) bool) int {
 	return n
 }
 
-// await returns when as many releases as wanted are so.
+// await waits for a number of matching releases.
 func (f *follower) await(ctx context.Context, what string, enough func() bool) error {
 	deadline := time.After(patience)
 	for !enough() {
@@ -139,7 +140,7 @@ func (f *follower) await(ctx context.Context, what string, enough func() bool) e
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-deadline:
-			return fmt.Errorf("waited %s in vain for: %s", patience, what)
+			return fmt.Errorf("timed out after %s waiting for: %s", patience, what)
 		case <-f.changed:
 		}
 	}

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// held is the manager's memory: what is live after a collection of garbage, and what the process has. The second depends on when Go
-// collects and gives back, and so on what happened before.
+// held is the manager's memory: the live heap after a garbage collection, and the resident memory.
+// The latter depends on when Go collects and releases memory, and so on what happened before.
 type held struct{ live, resident int64 }
 
-// since says what so many releases have added.
+// since describes the memory per release.
 func (h held) since(before held, releases int) string {
 	each := func(now, then int64) int64 { return (now - then) >> 10 / int64(releases) }
 	return fmt.Sprintf("live %d MiB before, %d MiB after, %d KiB per release; resident %d MiB, %d MiB, %d KiB", before.live>>20, h.live>>20,
 		each(h.live, before.live), before.resident>>20, h.resident>>20, each(h.resident, before.resident))
 }
 
-// memory is what the manager holds when it has been left alone for a while.
+// memory returns the manager's memory after an idle period.
 func (w *addonWorld) memory(ctx context.Context) (h held, err error) {
 	if err := wait(ctx, settle); err != nil {
 		return h, err
@@ -34,7 +34,8 @@ func (w *addonWorld) memory(ctx context.Context) (h held, err error) {
 	return h, err
 }
 
-// live asks for metrics until garbage was collected, which asking brings about: what was live then is among them.
+// live reads metrics until garbage was collected, which reading causes: they include the live heap
+// then.
 func (w *addonWorld) live(ctx context.Context) (int64, error) {
 	began := -1.0
 	for range int(patience / time.Second) {
@@ -49,17 +50,17 @@ func (w *addonWorld) live(ctx context.Context) (int64, error) {
 		if began < 0 {
 			began = cycles
 		}
-		if cycles >= began+2 { // the first may have begun before all was quiet
+		if cycles >= began+2 { // the first may have started before the idle period
 			live, err := sum(raw, "go_gc_heap_live_bytes", anyLabel)
 			return int64(live), err
 		}
 	}
-	return 0, fmt.Errorf("the manager has collected no garbage while it answered %d times", int(patience/time.Second))
+	return 0, fmt.Errorf("the manager did not collect garbage during %d requests", int(patience/time.Second))
 }
 
 func anyLabel(map[string]string) bool { return true }
 
-// many measures what a large number of releases holds, and nothing else.
+// many measures only the memory of a large number of releases.
 func (w *addonWorld) many(ctx context.Context, proxies int) error {
 	if proxies == 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 	kubeclient "k8s.io/client-go/kubernetes"
 )
 
-// sum adds up the values of a metric whose labels are so.
+// sum adds up the values of a metric with matching labels.
 func sum(raw []byte, name string, so func(label map[string]string) bool) (float64, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(raw))
@@ -39,7 +39,7 @@ func labelsOf(m *dto.Metric) map[string]string {
 	return labels
 }
 
-// requests is how many a server has answered about objects, without watches.
+// requests returns the number of requests to a server about objects, without watches.
 func requests(ctx context.Context, c kubeclient.Interface) (float64, error) {
 	raw, err := c.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func requests(ctx context.Context, c kubeclient.Interface) (float64, error) {
 	})
 }
 
-// reconciles is how often the manager has looked at a HelmChartProxy or a HelmReleaseProxy.
+// reconciles returns the number of reconciles of HelmChartProxies and HelmReleaseProxies.
 func (w *addonWorld) reconciles(ctx context.Context) (float64, error) {
 	raw, err := w.metrics(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ func (w *addonWorld) reconciles(ctx context.Context) (float64, error) {
 	})
 }
 
-// metrics are the manager's. Where they are is among its arguments.
+// metrics reads the manager's metrics. Their address is among its arguments.
 func (w *addonWorld) metrics(ctx context.Context) ([]byte, error) {
 	pid, err := w.manager(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (w *addonWorld) metrics(ctx context.Context) ([]byte, error) {
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("asking the manager for metrics: %w", err)
+		return nil, fmt.Errorf("reading the manager's metrics: %w", err)
 	}
 	defer response.Body.Close()
 	return io.ReadAll(response.Body)

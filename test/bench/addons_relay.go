@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// relay passes connections on, or keeps silent.
+// relay forwards connections, or stays silent.
 type relay struct {
 	listener net.Listener
 	target   string
@@ -56,7 +56,7 @@ func (r *relay) pass(from net.Conn) {
 	<-done
 }
 
-// copy passes bytes on while the relay is not silent.
+// copy forwards bytes while the relay is not silent.
 func (r *relay) copy(to io.Writer, from io.Reader) {
 	buffer := make([]byte, 32<<10)
 	for {

@@ -15,7 +15,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 )
 
-// create makes proxies, each for all clusters, and waits until they are ready.
+// create creates proxies, each for all clusters, and waits until they are ready.
 func (w *addonWorld) create(ctx context.Context, proxies int) error {
 	for i := range proxies {
 		if err := w.client.Create(ctx, w.chart(fmt.Sprintf("addon-%03d", i))); err != nil {
@@ -37,14 +37,14 @@ func (w *addonWorld) chart(name string) *addonsv1.HelmChartProxy {
 	}
 }
 
-// awaitReady returns when so many proxies are ready on so many clusters each.
+// awaitReady waits until a number of proxies are ready on a number of clusters each.
 func (w *addonWorld) awaitReady(ctx context.Context, proxies, clusters int) error {
 	return w.follower.await(ctx, "add-ons to be ready", func() bool {
 		return w.follower.count(func(r seen) bool { return r.ready }) >= proxies*clusters
 	})
 }
 
-// each changes every proxy.
+// each updates every proxy.
 func (w *addonWorld) each(ctx context.Context, change func(*addonsv1.HelmChartProxy)) error {
 	list := &addonsv1.HelmChartProxyList{}
 	if err := w.client.List(ctx, list); err != nil {
@@ -60,11 +60,11 @@ func (w *addonWorld) each(ctx context.Context, change func(*addonsv1.HelmChartPr
 	return nil
 }
 
-// passes is how often everything is looked at when there is nothing to do.
+// passes is the number of idle reconciles of every object.
 const passes = 2
 
-// touch makes the manager look at every HelmReleaseProxy and every HelmChartProxy: the CA of the repository, which all of them use, and the
-// HelmChartProxies themselves get another annotation.
+// touch triggers a reconcile of every HelmReleaseProxy and every HelmChartProxy by changing an
+// annotation of the repository's CA, which all of them use, and of the HelmChartProxies.
 func (w *addonWorld) touch(ctx context.Context, proxies int) error {
 	before, err := w.reconciles(ctx)
 	if err != nil {
@@ -88,7 +88,8 @@ func (w *addonWorld) touch(ctx context.Context, proxies int) error {
 	return nil
 }
 
-// awaitReconciles returns when there were as many. It asks rarely, for to answer costs the manager something too.
+// awaitReconciles waits for a number of reconciles. It polls rarely, since responding costs the
+// manager CPU time.
 func (w *addonWorld) awaitReconciles(ctx context.Context, wanted float64) error {
 	for range int(patience / settleReconciles) {
 		if err := wait(ctx, settleReconciles); err != nil {
@@ -98,12 +99,13 @@ func (w *addonWorld) awaitReconciles(ctx context.Context, wanted float64) error 
 			return err
 		}
 	}
-	return fmt.Errorf("waited %s in vain for everything to be looked at", patience)
+	return fmt.Errorf("timed out after %s waiting for every object to be reconciled", patience)
 }
 
 const settleReconciles = 2 * time.Second
 
-// hold pauses all clusters and sets them free again, which concerns Cluster API's own reconcilers more than those of add-ons.
+// hold pauses and resumes all clusters, which affects Cluster API's own reconcilers more than those
+// of add-ons.
 func (w *addonWorld) hold(ctx context.Context) error {
 	clusters := &clusterv1.ClusterList{}
 	if err := w.client.List(ctx, clusters); err != nil {

@@ -22,7 +22,8 @@ import (
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
-// addonWorld is a plane with workload clusters that are API servers and nothing else, and a repository with one chart.
+// addonWorld is a plane with bare API servers as workload clusters, and a repository with one
+// chart.
 type addonWorld struct {
 	bench    *bench
 	client   client.Client
@@ -33,11 +34,11 @@ type addonWorld struct {
 	charts   *artifacttest.Repository
 	ca       corev1.SecretReference
 	cleanups *cleanups
-	// idle is what a second costs when nothing happens.
+	// idle is the cost of an idle second.
 	idle figures
 }
 
-// cleanups lets servers that are made for tests serve a benchmark.
+// cleanups adapts test servers to a benchmark.
 type cleanups struct {
 	testing.TB
 	all []func()
@@ -104,7 +105,7 @@ func newAddonWorld(ctx context.Context, b *bench) (*addonWorld, error) {
 	return w, nil
 }
 
-// start brings up the workload clusters and registers them.
+// start starts and registers the workload clusters.
 func (w *addonWorld) start(ctx context.Context) error {
 	w.servers = make([]*kubetest.Server, addonServers)
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -152,7 +153,7 @@ func makeFloor(ctx context.Context, c kubeclient.Interface) error {
 
 func (c *cleanups) Context() context.Context { return context.Background() }
 
-// behindRelay puts something before a server that can fall silent.
+// behindRelay puts a relay before a server.
 func (w *addonWorld) behindRelay(config *rest.Config) (*rest.Config, error) {
 	u, err := url.Parse(config.Host)
 	if err != nil {

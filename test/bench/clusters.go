@@ -18,8 +18,8 @@ import (
 	"github.com/drover-dev/drover/internal/test/clustertest"
 )
 
-// measureClusters makes a management cluster of one machine by command, and on it workload clusters of two, one after the other: by command,
-// and out of plain objects of Cluster API.
+// measureClusters creates a management cluster of one machine by command, and on it workload
+// clusters of two machines, one after the other: by command, and from plain Cluster API objects.
 func measureClusters(ctx context.Context, b *bench) error {
 	if os.Geteuid() != 0 {
 		return errors.New("local machines need root")
@@ -42,7 +42,7 @@ func measureClusters(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// removeBootstrap removes the plane that a creation has left which was cut short.
+// removeBootstrap removes the bootstrap plane of an interrupted creation.
 func (b *bench) removeBootstrap(ctx context.Context) {
 	left, _ := filepath.Glob(filepath.Join(b.home+"-bootstrap", "*"))
 	for _, home := range left {
@@ -52,7 +52,7 @@ func (b *bench) removeBootstrap(ctx context.Context) {
 	}
 }
 
-// commands run in a directory of their own.
+// commands runs commands in its own directory.
 type commands struct {
 	*bench
 
@@ -63,7 +63,7 @@ func (c *commands) file(name string) string { return filepath.Join(c.dir, name) 
 
 func (c *commands) kubeconfig() string { return c.file("mgmt/mgmt-eks-a-cluster.kubeconfig") }
 
-// here runs a command in the directory, and says how long it took.
+// here runs a command in the directory and returns its duration.
 func (c *commands) here(ctx context.Context, args ...string) (time.Duration, error) {
 	cmd := exec.CommandContext(ctx, c.drover, args...)
 	cmd.Dir = c.dir
@@ -92,7 +92,8 @@ func (c *commands) makeManagement(ctx context.Context) error {
 	return nil
 }
 
-// machineTime is how long machines took, from the order to the end of what they were told to do at their first boot.
+// machineTime returns the provisioning time of machines, from the order to the end of their
+// userdata.
 func (c *commands) machineTime(ctx context.Context) (time.Duration, error) {
 	m, err := admin.Open(metal.Home{Dir: c.metalHome()})
 	if err != nil {
@@ -126,7 +127,8 @@ func span(events []api.Event) time.Duration {
 	return done.Sub(first)
 }
 
-// makeWorkloads makes a cluster in both ways, and in the other order again, as the machine warms up. The last is left.
+// makeWorkloads creates a cluster in both ways, and again in reverse order, as the host warms up.
+// The last one is kept.
 func (c *commands) makeWorkloads(ctx context.Context) error {
 	var command, plain time.Duration
 	for _, part := range []struct {
@@ -164,7 +166,7 @@ func (c *commands) byCommand(ctx context.Context, name string) (time.Duration, e
 	return c.here(ctx, "create", "cluster", "-f", name+".yaml", "-k", c.kubeconfig())
 }
 
-// changeNothing upgrades clusters to what they are.
+// changeNothing upgrades clusters to their current spec.
 func (c *commands) changeNothing(ctx context.Context) error {
 	took, err := c.here(ctx, "upgrade", "cluster", "-f", "one.yaml", "-k", c.kubeconfig())
 	if err != nil {
@@ -182,7 +184,7 @@ func (c *commands) kubectl(args ...string) []string {
 	return append([]string{"kubectl", "--kubeconfig", c.kubeconfig()}, args...)
 }
 
-// plainly makes a cluster out of the shipped template.
+// plainly creates a cluster from the shipped template.
 func (c *commands) plainly(ctx context.Context, name string) (time.Duration, error) {
 	project, err := c.project(ctx)
 	if err != nil {
@@ -210,7 +212,7 @@ func (c *commands) plainly(ctx context.Context, name string) (time.Duration, err
 	return time.Since(began), nil
 }
 
-// networkText is the network of the cluster, from where the manager offers it.
+// networkText returns the network add-on of the cluster, from the manager's registry.
 const networkText = `
 ---
 apiVersion: addons.cluster.x-k8s.io/v1alpha1
@@ -237,7 +239,7 @@ func (c *commands) deleteAll(ctx context.Context) error {
 	return nil
 }
 
-// charts is where the plane's registry has the charts that ship with Drover.
+// charts returns the location of shipped charts in the plane's registry.
 func (b *bench) charts(ctx context.Context) (string, error) {
 	out, err := b.run(ctx, "registry", "status", "-o", "json")
 	if err != nil {

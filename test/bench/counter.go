@@ -20,7 +20,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/clustertest"
 )
 
-// counter follows the clusters of a plane and knows how many are available.
+// counter watches the clusters of a plane and counts the available ones.
 type counter struct {
 	changes chan change
 	stop    context.CancelFunc
@@ -31,18 +31,18 @@ type change struct {
 	available bool
 }
 
-// countClusters begins to follow clusters of Cluster API.
+// countClusters starts to watch Cluster API clusters.
 func (b *bench) countClusters(ctx context.Context) (*counter, error) {
 	return b.count(ctx, &clusterv1.Cluster{}, clusterv1.ClusterAvailableCondition)
 }
 
-// conditioned is a cluster that says how it is.
+// conditioned is a cluster with conditions.
 type conditioned interface {
 	client.Object
 	conditions.Getter
 }
 
-// count begins to follow clusters of a kind, which are available when they have a condition.
+// count starts to watch clusters of a kind, which are available if a condition is true.
 func (b *bench) count(ctx context.Context, kind client.Object, condition string) (*counter, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", filepath.Join(b.home, "kubeconfig"))
 	if err != nil {
@@ -55,7 +55,7 @@ func (b *bench) count(ctx context.Context, kind client.Object, condition string)
 	if err := anywherev1.AddToScheme(cl.Scheme()); err != nil {
 		return nil, err
 	}
-	ctrllog.SetLogger(logr.Discard()) // Otherwise it complains about none.
+	ctrllog.SetLogger(logr.Discard()) // avoids a warning
 	watch, err := cache.New(cfg, cache.Options{Scheme: cl.Scheme(), Mapper: cl.RESTMapper()})
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (b *bench) count(ctx context.Context, kind client.Object, condition string)
 	return c, err
 }
 
-// await returns when this many clusters are available at once.
+// await waits until this many clusters are available at once.
 func (c *counter) await(ctx context.Context, n int) error {
 	available := map[string]bool{}
 	deadline := time.After(fleetPatience)

@@ -22,7 +22,7 @@ import (
 
 const threeControlPlanes = 3
 
-// healthCheck replaces control plane machines whose node is silent.
+// healthCheck replaces control plane machines with an unresponsive node.
 const healthCheck = `apiVersion: cluster.x-k8s.io/v1beta2
 kind: MachineHealthCheck
 metadata: {name: %[1]s}
@@ -34,8 +34,8 @@ spec:
     - {type: Ready, status: Unknown, timeoutSeconds: 5}
 `
 
-// measureFailover powers off the machine that has the endpoint of a cluster
-// with three control planes.
+// measureFailover powers off the machine that holds the endpoint of a cluster with three control
+// plane machines.
 func measureFailover(ctx context.Context, b *bench) error {
 	c, began, err := b.localCluster(ctx, "failover", threeControlPlanes, 0)
 	if err != nil {
@@ -70,7 +70,7 @@ func measureFailover(ctx context.Context, b *bench) error {
 	return err
 }
 
-// healthy tells whether three control planes are ready and no fourth is there.
+// healthy reports whether exactly three control plane machines are ready.
 func healthy(ctx context.Context, c *clustertest.Cluster) bool {
 	kcp := &controlplanev1.KubeadmControlPlane{}
 	if err := c.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: c.Name + "-control-plane"}, kcp); err != nil {
@@ -89,7 +89,7 @@ func hasDevice(ctx context.Context, c *clustertest.Cluster, id string) bool {
 	return false
 }
 
-// endpoint is the device that has the address of the API, and the API's URL.
+// endpoint returns the device that holds the address of the API, and the API's URL.
 func endpoint(ctx context.Context, c *clustertest.Cluster) (device, api string, err error) {
 	cluster := &unstructured.Unstructured{}
 	cluster.SetAPIVersion("infrastructure.cluster.x-k8s.io/v1beta1")
@@ -100,12 +100,12 @@ func endpoint(ctx context.Context, c *clustertest.Cluster) (device, api string, 
 	device, _, _ = unstructured.NestedString(cluster.Object, "status", "endpoint", "deviceID")
 	host, _, _ := unstructured.NestedString(cluster.Object, "spec", "controlPlaneEndpoint", "host")
 	if device == "" || host == "" {
-		return "", "", fmt.Errorf("PacketCluster %q does not tell who has its endpoint", c.Name)
+		return "", "", fmt.Errorf("PacketCluster %q does not report the holder of its endpoint", c.Name)
 	}
 	return device, "https://" + host + ":6443/readyz", nil
 }
 
-// powerOff asks metal to cut the power of a device.
+// powerOff powers off a device.
 func (b *bench) powerOff(ctx context.Context, device string) error {
 	c, err := admin.Open(metal.Home{Dir: b.metalHome()})
 	if err != nil {
@@ -114,11 +114,11 @@ func (b *bench) powerOff(ctx context.Context, device string) error {
 	return c.Do(ctx, http.MethodPost, "/metal/v1/devices/"+device+"/actions", map[string]string{"type": "power_off"}, nil)
 }
 
-// measureOutage asks until the API has failed and then answered again.
+// measureOutage polls until the API has failed and recovered.
 func measureOutage(ctx context.Context, api string) (time.Duration, error) {
 	probe := &http.Client{Timeout: time.Second, Transport: &http.Transport{
-		DisableKeepAlives: true,                                  // a new connection each time, as new clients make it
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // only whether it answers matters
+		DisableKeepAlives: true,                                  // a new connection each time, like new clients
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // any response counts
 	}}
 	var down time.Time
 	for {

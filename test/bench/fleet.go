@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// fleetSpeed makes simulated machines ready in half a second, so that what
-	// is measured is not how long they pretend to install.
+	// fleetSpeed makes simulated machines ready in half a second, so that their simulated
+	// installation does not dominate.
 	fleetSpeed = 60
-	// fleetWriters create objects side by side, as a pipeline would.
+	// fleetWriters create objects concurrently, as a pipeline would.
 	fleetWriters = 8
-	// fleetSettle is how long a new fleet is left alone before it counts as
-	// idle: the last reconciles after a change come within a minute.
+	// fleetSettle is how long a new fleet settles before it counts as idle: the last reconciles
+	// after a change run within a minute.
 	fleetSettle = 90 * time.Second
-	// fleetPatience is for the largest fleet on the slowest machine.
+	// fleetPatience is the timeout for the largest fleet on the slowest host.
 	fleetPatience = time.Hour
 )
 
-// measureFleet makes fleets of clusters of one control plane and two workers
-// on simulated machines, each on a plane of its own.
+// measureFleet creates fleets of clusters with one control plane machine and two workers on
+// simulated machines, each on its own plane.
 func measureFleet(ctx context.Context, b *bench) error {
 	if _, err := b.run(ctx, "down"); err != nil {
 		return err
@@ -56,7 +56,7 @@ func measureFleet(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// runFleet measures one fleet; the last one is watched while it is idle.
+// runFleet measures one fleet; the last one is also measured while it is idle.
 func (b *bench) runFleet(ctx context.Context, n int, watch bool) (fleetRun, error) {
 	f := &bench{drover: b.drover, work: b.work, idle: b.idle, home: filepath.Join(b.work, fmt.Sprintf("fleet-%d", n))}
 	r := fleetRun{clusters: n}
@@ -70,7 +70,8 @@ func (b *bench) runFleet(ctx context.Context, n int, watch bool) (fleetRun, erro
 	return r, err
 }
 
-// onOwnPlane brings up a plane and a metal with simulated machines, measures them while they are empty, and removes them after use.
+// onOwnPlane starts a plane and a metal service with simulated machines, measures them while they
+// are empty, and removes them after use.
 func (b *bench) onOwnPlane(ctx context.Context, r *fleetRun, use func() error) error {
 	stop, err := b.startMetal(ctx)
 	if err != nil {
@@ -92,7 +93,7 @@ func (b *bench) onOwnPlane(ctx context.Context, r *fleetRun, use func() error) e
 	return use()
 }
 
-// fill makes the clusters and waits until all are available, which follow counts.
+// fill creates the clusters and waits until follow has counted all as available.
 func (b *bench) fill(ctx context.Context, r *fleetRun, follow func(context.Context) (*counter, error), create func(context.Context) error) error {
 	counter, err := follow(ctx)
 	if err != nil {
@@ -155,7 +156,7 @@ func createCluster(ctx context.Context, cl client.Client, project, name string) 
 	return nil
 }
 
-// watchIdle measures what a fleet costs when nothing happens.
+// watchIdle measures the cost of an idle fleet.
 func (b *bench) watchIdle(ctx context.Context, r *fleetRun) error {
 	if err := wait(ctx, b.idle); err != nil {
 		return err
@@ -172,7 +173,7 @@ func (b *bench) watchIdle(ctx context.Context, r *fleetRun) error {
 	return nil
 }
 
-// startMetal runs a metal in a hurry, which the plane will find.
+// startMetal starts an accelerated metal service, which the plane will find.
 func (b *bench) startMetal(ctx context.Context) (stop func(), err error) {
 	if err := os.MkdirAll(b.metalHome(), 0o700); err != nil {
 		return nil, err

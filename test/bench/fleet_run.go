@@ -11,14 +11,13 @@ import (
 	"github.com/drover-dev/drover/internal/metal"
 )
 
-// fleetRun is what was measured with one number of clusters; usages are by
-// process.
+// fleetRun is the measurement of one fleet size; usages are by process.
 type fleetRun struct {
 	clusters int
 	empty    map[string]usage // before the first cluster
 	made     map[string]usage // when all were available
-	settled  map[string]usage // when it had become quiet
-	idle     map[string]usage // a while later, with the CPU of that while; only for the last fleet
+	settled  map[string]usage // when it had settled
+	idle     map[string]usage // a while later, with the CPU time in between; only for the last fleet
 	ready    time.Duration
 	watched  time.Duration
 }
@@ -53,13 +52,13 @@ func total(all map[string]usage) (sum usage) {
 	return sum
 }
 
-// used is the CPU time that making the fleet took.
+// used returns the CPU time of creating the fleet.
 func (r fleetRun) used() time.Duration { return total(r.made).cpu - total(r.empty).cpu }
 
-// grown is the memory that the fleet takes.
+// grown returns the memory of the fleet.
 func (r fleetRun) grown() int64 { return total(r.settled).proportional - total(r.empty).proportional }
 
-// ofManager is the part of that which the manager takes for one cluster.
+// ofManager returns the manager's memory per cluster.
 func (r fleetRun) ofManager() int64 {
 	return (r.settled["manager"].proportional - r.empty["manager"].proportional) / int64(r.clusters)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// settle is how long a plane is left alone before it counts as idle.
+// settle is how long a plane settles before it counts as idle.
 const settle = 20 * time.Second
 
 func measureIdle(ctx context.Context, b *bench) error {

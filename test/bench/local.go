@@ -22,7 +22,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/clustertest"
 )
 
-// stage is a step on the way to a cluster that works.
+// stage is a step toward a working cluster.
 type stage struct {
 	name string
 	done func(context.Context, *clustertest.Cluster) bool
@@ -57,8 +57,7 @@ func machinesUp(ctx context.Context, c *clustertest.Cluster) int {
 	return n
 }
 
-// createPod makes the first pod as soon as the cluster takes it; it waits for
-// the worker.
+// createPod creates the first pod as soon as the cluster accepts it; it waits for the worker.
 func createPod(ctx context.Context, c *clustertest.Cluster) error {
 	direct, err := c.Direct(ctx)
 	if err != nil {
@@ -83,8 +82,8 @@ func podReady(ctx context.Context, c *clustertest.Cluster) bool {
 	})
 }
 
-// measureLocal makes a cluster of two machines on this host, and tells how
-// long each stage took and what a machine costs.
+// measureLocal creates a cluster of two machines on this host, and reports the duration of each
+// stage and the cost of a machine.
 func measureLocal(ctx context.Context, b *bench) error {
 	c, began, err := b.localCluster(ctx, "bench", 1, 1)
 	if err != nil {
@@ -110,7 +109,7 @@ func measureLocal(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// localCluster brings up a plane with local machines, and applies a cluster.
+// localCluster starts a plane with local machines, and applies a cluster.
 func (b *bench) localCluster(ctx context.Context, name string, controlPlanes, workers int) (*clustertest.Cluster, time.Time, error) {
 	if os.Geteuid() != 0 {
 		return nil, time.Time{}, errors.New("local machines need root")
@@ -145,8 +144,8 @@ func (b *bench) localCluster(ctx context.Context, name string, controlPlanes, wo
 	return &clustertest.Cluster{Client: cl, Name: name}, began, err
 }
 
-// machineCosts tells what the machines hold of memory, with shared pages
-// counted once, and of disk beyond the image that they share.
+// machineCosts reports the memory of machines, with shared pages counted once, and their disk usage
+// beyond the shared image.
 func (b *bench) machineCosts(ctx context.Context, c *clustertest.Cluster) error {
 	for i, m := range c.Machines(ctx) {
 		id := strings.TrimPrefix(m.Spec.ProviderID, "equinixmetal://")
@@ -187,15 +186,14 @@ func groupMemory(group string) (int64, error) {
 	return sum, nil
 }
 
-// diskUsage counts blocks of one file system, so that what is mounted below
-// does not count, and neither does what is linked from the image.
+// diskUsage counts blocks of one file system, without mounts below it and hard links to the image.
 func diskUsage(dir string) int64 {
 	var sum int64
 	var root syscall.Stat_t
 	if syscall.Stat(dir, &root) != nil {
 		return 0
 	}
-	// Files come and go while a machine runs: what can't be read does not count.
+	// Files change while a machine runs: unreadable ones are skipped.
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
 		var st syscall.Stat_t
 		if syscall.Lstat(path, &st) == nil && st.Dev == root.Dev {

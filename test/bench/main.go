@@ -1,6 +1,6 @@
-// Command bench measures what Drover promises: how soon a plane is ready, what
-// it costs when idle, how one manager compares with three, how a fleet grows,
-// and how soon each part comes back. It prints figures and never judges them.
+// Command bench measures what Drover promises: how soon a plane is ready, its idle cost, how one
+// manager compares with three, how cost grows with a fleet, and how soon each part recovers. It
+// prints figures without judging them.
 //
 // A part is a file with a function, and a line in parts.
 //
@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// part is one thing to measure. Parts run in order on the same plane.
+// part is one measurement. Parts run in order on the same plane.
 type part struct {
 	name  string
 	title string
@@ -45,7 +45,7 @@ var parts = []part{
 	{"recovery", "SIGKILL of each component until all are ready again", measureRecovery},
 }
 
-// bench is what the parts share.
+// bench is shared by the parts.
 type bench struct {
 	drover string
 	home   string
@@ -53,13 +53,14 @@ type bench struct {
 	rounds int
 	idle   time.Duration
 	fleet  sizes
-	// devices is how many metal is measured with at last.
+	// devices is the largest number of devices for metal.
 	devices int
-	// releases is how many are installed, and many how many memory is measured with at last.
+	// releases is the number of installed releases, and many the largest number for measuring
+	// memory.
 	releases sizes
 	many     int
 	herd     herd
-	// specs is how many clusters are made out of specs.
+	// specs is the number of clusters created from specs.
 	specs int
 }
 
@@ -76,7 +77,7 @@ func (s *sizes) Set(text string) error {
 	for word := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 1 {
-			return fmt.Errorf("%q is no number to measure with", word)
+			return fmt.Errorf("invalid number %q", word)
 		}
 		*s = append(*s, n)
 	}
@@ -134,7 +135,7 @@ func names() string {
 	return strings.Join(all, ",")
 }
 
-// choose returns the parts that are named, in their own order.
+// choose returns the named parts in their order.
 func choose(only string) ([]part, error) {
 	if only == "" {
 		return parts, nil
@@ -147,7 +148,7 @@ func choose(only string) ([]part, error) {
 		}
 	}
 	if len(wanted) > 0 {
-		return nil, fmt.Errorf("there is no part %q, only %s", wanted[0], names())
+		return nil, fmt.Errorf("unknown part %q: use one of %s", wanted[0], names())
 	}
 	return chosen, nil
 }
@@ -162,7 +163,7 @@ func (b *bench) measure(ctx context.Context, chosen []part) error {
 	return nil
 }
 
-// remove leaves nothing of what was measured.
+// remove removes everything that was created.
 func (b *bench) remove(ctx context.Context) {
 	for _, args := range [][]string{{"down", "--purge"}, {"metal", "purge", "--yes"}} {
 		if out, err := b.run(ctx, args...); err != nil {

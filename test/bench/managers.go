@@ -17,15 +17,15 @@ import (
 
 const capiModule = "sigs.k8s.io/cluster-api"
 
-// upstream are the three programs that one manager of ours replaces, each a
-// main package of the module that we build ours from.
+// upstream are the three programs that our manager replaces, each a main package of the same
+// module.
 var upstream = []string{"core", "bootstrap/kubeadm", "controlplane/kubeadm"}
 
-// benchClusters are there so that caches hold something.
+// benchClusters is the number of clusters that fill the caches.
 const benchClusters = 20
 
-// measureManagers runs upstream's managers beside ours, on the same API server
-// with the same objects, and compares what they hold.
+// measureManagers runs upstream's managers beside ours, on the same API server with the same
+// objects, and compares their memory.
 func measureManagers(ctx context.Context, b *bench) error {
 	if err := b.up(ctx); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (b *bench) compare(ctx context.Context, running []*exec.Cmd) error {
 	return nil
 }
 
-// makeClusters applies the cluster of the examples under many names.
+// makeClusters applies the example cluster under many names.
 func (b *bench) makeClusters(ctx context.Context) error {
 	example, err := os.ReadFile("docs/examples/first-cluster.yaml")
 	if err != nil {
@@ -101,7 +101,7 @@ func (b *bench) makeClusters(ctx context.Context) error {
 	return err
 }
 
-// webhookCerts makes what upstream expects cert-manager to have made.
+// webhookCerts creates the certificates that upstream expects from cert-manager.
 func (b *bench) webhookCerts() (string, error) {
 	dir := filepath.Join(b.work, "certs")
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/drover-dev/drover/internal/test/clustertest"
 )
 
-// metalHome is where metal keeps what it has to know, apart from the plane.
+// metalHome is the home of the metal service, separate from the plane.
 func (b *bench) metalHome() string { return b.home + "-metal" }
 
-// project is the one that metal makes by itself.
+// project returns the default project.
 func (b *bench) project(ctx context.Context) (string, error) {
 	out, err := b.run(ctx, "metal", "project", "list", "-o", "json")
 	if err != nil {
@@ -28,12 +28,12 @@ func (b *bench) project(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if len(projects) == 0 {
-		return "", fmt.Errorf("metal has no project")
+		return "", fmt.Errorf("the metal service has no project")
 	}
 	return projects[0].ID, nil
 }
 
-// client talks to the plane.
+// client returns a client for the plane.
 func (b *bench) client() (client.Client, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", filepath.Join(b.home, "kubeconfig"))
 	if err != nil {
@@ -43,10 +43,10 @@ func (b *bench) client() (client.Client, error) {
 	return clustertest.NewClient(cfg)
 }
 
-// kubernetes is the version that clusters are made with.
+// kubernetes is the version of the created clusters.
 func kubernetes() string { return version.Get().Kubernetes }
 
-// await asks until the answer is yes.
+// await polls until the condition is true.
 func await(ctx context.Context, what string, done func() bool) error {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		if done() {
@@ -56,7 +56,7 @@ func await(ctx context.Context, what string, done func() bool) error {
 			return err
 		}
 	}
-	return fmt.Errorf("waited %s in vain for: %s", patience, what)
+	return fmt.Errorf("timed out after %s waiting for: %s", patience, what)
 }
 
 const patience = 15 * time.Minute

@@ -7,27 +7,30 @@ import (
 	"time"
 )
 
-// packageServers is how many API servers all clusters share: so many whole ones would not fit on a machine.
+// packageServers is the number of API servers that all clusters share: one per cluster would not
+// fit on a machine.
 const packageServers = 4
 
-// Builds of the bundle. Each has other charts, so that to activate one changes every package and has something to download.
+// Builds of the bundle. Each has other charts, so that activating one changes every package and
+// requires downloads.
 const (
 	firstBuild = 101 + iota
 	secondBuild
 	thirdBuild
 )
 
-// herd says how many packages there are.
+// herd returns the number of packages.
 type herd struct {
 	clusters, packages int
-	// idle is how long they are left alone.
+	// idle is the duration of the idle measurement.
 	idle time.Duration
 }
 
-// measurePackages installs bundles of packages on many clusters, leaves them alone, and activates others.
+// measurePackages installs package bundles on many clusters, measures them idle, and activates
+// others.
 func measurePackages(ctx context.Context, b *bench) error {
 	if b.herd.clusters < packageServers {
-		return fmt.Errorf("packages need %d clusters or more", packageServers)
+		return fmt.Errorf("packages require at least %d clusters", packageServers)
 	}
 	f := &bench{drover: b.drover, work: b.work, herd: b.herd, home: filepath.Join(b.work, "packages")}
 	defer f.remove(context.WithoutCancel(ctx))
@@ -61,7 +64,7 @@ func measurePackages(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// installAll makes all packages and waits until they are installed.
+// installAll creates all packages and waits until they are installed.
 func (w *packageWorld) installAll(ctx context.Context) error {
 	before, err := w.memory(ctx)
 	if err != nil {
@@ -87,12 +90,12 @@ func (w *packageWorld) installAll(ctx context.Context) error {
 	return nil
 }
 
-// beIdle counts what happens when there is nothing to do.
+// beIdle measures the idle cost.
 func (w *packageWorld) beIdle(ctx context.Context) error {
 	return w.leaveAlone(ctx, "idle with all packages", w.herd.idle)
 }
 
-// beEmpty is what there is to compare with: all clusters are connected, and have no package yet.
+// beEmpty measures the baseline: all clusters are connected, and have no package yet.
 func (w *packageWorld) beEmpty(ctx context.Context) error {
 	if err := wait(ctx, settle); err != nil {
 		return err
@@ -113,7 +116,7 @@ func (w *packageWorld) leaveAlone(ctx context.Context, name string, long time.Du
 	return nil
 }
 
-// activateOne changes the bundle of one cluster.
+// activateOne activates a bundle on one cluster.
 func (w *packageWorld) activateOne(ctx context.Context) error {
 	one := w.clusters[:1]
 	first, stop, err := w.firstAction(ctx, one[0])
@@ -141,7 +144,7 @@ func (w *packageWorld) activateOne(ctx context.Context) error {
 	return nil
 }
 
-// activateAll changes the bundle of all clusters at once.
+// activateAll activates a bundle on all clusters at once.
 func (w *packageWorld) activateAll(ctx context.Context) error {
 	got, err := w.activated(ctx, thirdBuild, w.clusters, w.clusters)
 	if err != nil {
@@ -152,7 +155,7 @@ func (w *packageWorld) activateAll(ctx context.Context) error {
 	return nil
 }
 
-// activated changes the bundle of some clusters, and waits for some of them.
+// activated activates a bundle on some clusters, and waits for some of them.
 func (w *packageWorld) activated(ctx context.Context, build int, on, awaited []string) (packageFigures, error) {
 	return w.step(ctx, len(awaited)*w.herd.packages, func() error {
 		if err := w.activate(ctx, build, on); err != nil {

@@ -15,11 +15,12 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle/transfer"
 )
 
-// bundleRepository keeps bundles of the benchmark apart from those that ship with Drover.
+// bundleRepository separates the benchmark's bundles from those that ship with Drover.
 const bundleRepository = "bench-bundles"
 
-// packageChart has nothing that must become ready, as nobody runs Pods on a bare API server, and no address, as a server has few of them for
-// the Services of so many clusters. Nobody runs the Job either, so that the hook of a package that is told to stall never ends.
+// packageChart contains nothing that must become ready, as a bare API server runs no Pods, and no
+// Service with an address, as a server has too few for so many clusters. Jobs don't run either, so
+// that the hook of a stalled package never ends.
 var packageChart = map[string]string{
 	"values.yaml": "stall: false\n",
 	"templates/all.yaml": `apiVersion: v1
@@ -55,13 +56,13 @@ func bundleName(build int) string {
 	return fmt.Sprintf("v%s-%d", strings.ReplaceAll(minorVersion(), ".", "-"), build)
 }
 
-// minorVersion is that of the Kubernetes that all API servers here are of.
+// minorVersion is the Kubernetes minor version of all API servers.
 func minorVersion() string {
 	parts := strings.SplitN(strings.TrimPrefix(kubernetes(), "v"), ".", 3)
 	return strings.Join(parts[:2], ".")
 }
 
-// publish puts all builds of the bundle into the plane's registry.
+// publish pushes all builds of the bundle to the plane's registry.
 func (w *packageWorld) publish(ctx context.Context) error {
 	home := plane.Home{Dir: w.bench.home}
 	key, err := pki.LoadKey(home.BundleKey())

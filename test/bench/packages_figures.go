@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// packageFigures are what a step cost. All requests are those that the manager counted itself.
+// packageFigures are the costs of a step. The manager counts all requests itself.
 type packageFigures struct {
 	packages   int
 	took       time.Duration
 	all        spent
 	reconciles float64
-	// downloads are of charts, and registry all questions to registries.
+	// downloads are chart downloads, and registry all requests to registries.
 	downloads, registry, management float64
 	workload                        calls
 }
 
-// calls are requests to workload clusters. Cluster API asks each of them every ten seconds whether it is there.
+// calls are requests to workload clusters. Cluster API probes each of them every ten seconds.
 type calls struct{ writes, reads float64 }
 
 func (c calls) all() float64 { return c.writes + c.reads }
@@ -28,7 +28,8 @@ func (f packageFigures) String() string {
 		f.took.Seconds(), f.all.manager.Seconds()*1000/n, f.reconciles/n, f.workload.all()/n, f.management/n, f.downloads, f.registry)
 }
 
-// step measures something that the manager does. To count costs something itself, so CPU is looked at last before and first after.
+// step measures an operation of the manager. Counting has a cost, so CPU time is read last before
+// and first after it.
 func (w *packageWorld) step(ctx context.Context, packages int, do func() error) (packageFigures, error) {
 	before, err := w.counted(ctx)
 	if err != nil {
@@ -55,7 +56,7 @@ func (w *packageWorld) step(ctx context.Context, packages int, do func() error) 
 	}, err
 }
 
-// counted is what the manager has counted so far.
+// counted returns the manager's counters.
 func (w *packageWorld) counted(ctx context.Context) (f packageFigures, err error) {
 	raw, err := w.metrics(ctx)
 	if err != nil {

@@ -18,9 +18,10 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 )
 
-// followPackages begins to watch all packages. What it knows as the revision of a release is the build of the bundle that is installed.
+// followPackages starts to watch all packages. The revision of a release is the build of the
+// installed bundle.
 func followPackages(ctx context.Context, cfg *rest.Config, c client.Client) (*follower, error) {
-	ctrllog.SetLogger(logr.Discard()) // otherwise it complains about none
+	ctrllog.SetLogger(logr.Discard()) // avoids a warning
 	all, err := cache.New(cfg, cache.Options{Scheme: c.Scheme(), Mapper: c.RESTMapper()})
 	if err != nil {
 		return nil, err
@@ -43,14 +44,14 @@ func (f *follower) notePackage(o any) {
 		return
 	}
 	is := seen{ready: p.Status.State == packagesv1.StateInstalled}
-	_, _ = fmt.Sscanf(p.Status.CurrentVersion, "1.0.%d", &is.revision) // nothing is installed of a version that can't be read
+	_, _ = fmt.Sscanf(p.Status.CurrentVersion, "1.0.%d", &is.revision) // an unreadable version means that nothing is installed
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.releases[p.Name] = is
 	f.tell()
 }
 
-// awaitBuild returns when all packages of some clusters are installed from a build of the bundle.
+// awaitBuild waits until all packages of some clusters are installed from a build of the bundle.
 func (w *packageWorld) awaitBuild(ctx context.Context, build int, clusters []string) error {
 	var names []string
 	for _, cluster := range clusters {
@@ -70,7 +71,7 @@ func (w *packageWorld) awaitBuild(ctx context.Context, build int, clusters []str
 	})
 }
 
-// firstAction tells when Helm begins to upgrade something on a cluster: when there is a record that says so.
+// firstAction returns when Helm starts an upgrade on a cluster, according to its record.
 func (w *packageWorld) firstAction(ctx context.Context, cluster string) (<-chan time.Time, func(), error) {
 	secrets := w.serverOf(cluster).Clientset(w.cleanups).CoreV1().Secrets(metav1.NamespaceAll)
 	records, err := secrets.Watch(ctx, metav1.ListOptions{LabelSelector: "owner=helm,status=pending-upgrade"})

@@ -10,12 +10,13 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 )
 
-// besideSick is how many clusters are looked at beside those that hang, at most.
+// besideSick is the maximum number of measured clusters beside those that hang.
 const besideSick = 20
 
-// activateBesideSick changes the bundle of clusters while one has hooks that never end, as nobody runs Jobs on a bare API server, and
-// another accepts connections and never answers. What counts is the others, beside the same with all in good health. That is measured
-// twice, to tell how much two runs differ anyway.
+// activateBesideSick activates a bundle while one cluster has hooks that never end, as a bare API
+// server runs no Jobs, and another accepts connections without responding. It compares the other
+// clusters with the same operation on a healthy fleet, which is measured twice to show the
+// variance.
 func (w *packageWorld) activateBesideSick(ctx context.Context) error {
 	hanging, silent := w.clusters[0], 1
 	some := w.clusters[:min(besideSick+2, len(w.clusters))]
@@ -44,7 +45,8 @@ func (w *packageWorld) activateBesideSick(ctx context.Context) error {
 	return nil
 }
 
-// stall gives all packages of a cluster a config with a hook that never ends, and waits until Helm is at it.
+// stall configures all packages of a cluster with a hook that never ends, and waits until Helm runs
+// it.
 func (w *packageWorld) stall(ctx context.Context, cluster string) error {
 	first, stop, err := w.firstAction(ctx, cluster)
 	if err != nil {
@@ -70,7 +72,7 @@ func (w *packageWorld) stall(ctx context.Context, cluster string) error {
 	}
 }
 
-// hanging is how many packages of a cluster are not done.
+// hanging returns the number of unfinished packages of a cluster.
 func (w *packageWorld) hanging(ctx context.Context, cluster string) int {
 	n := 0
 	for i := range w.herd.packages {

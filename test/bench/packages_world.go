@@ -25,14 +25,14 @@ const (
 	mergePatch     = types.MergePatchType
 )
 
-// packageWorld is a plane with many clusters, each with a PackageBundleController and a relay of its own. Several share an API server;
-// their releases have different names there.
+// packageWorld is a plane with many clusters, each with its own PackageBundleController and relay.
+// Several share an API server; their releases have different names there.
 type packageWorld struct {
 	*addonWorld
 
 	herd     herd
 	clusters []string
-	// hosts are those of the relays.
+	// hosts are the hosts of the relays.
 	hosts map[string]bool
 }
 
@@ -74,7 +74,7 @@ func (w *packageWorld) startServers(ctx context.Context) error {
 	return group.Wait()
 }
 
-// register makes the Clusters.
+// register creates the Clusters.
 func (w *packageWorld) register(ctx context.Context) error {
 	for i := range w.herd.clusters {
 		config, err := w.behindRelay(w.servers[i%packageServers].Config)
@@ -92,7 +92,7 @@ func (w *packageWorld) register(ctx context.Context) error {
 	return nil
 }
 
-// control gives each cluster a PackageBundleController and waits until all of them have their bundle.
+// control creates a PackageBundleController for each cluster and waits until all have their bundle.
 func (w *packageWorld) control(ctx context.Context) error {
 	for _, name := range w.clusters {
 		controller := &packagesv1.PackageBundleController{
@@ -100,7 +100,7 @@ func (w *packageWorld) control(ctx context.Context) error {
 			Spec:       packagesv1.PackageBundleControllerSpec{ActiveBundle: bundleName(firstBuild), BundleRepository: bundleRepository},
 		}
 		if err := w.client.Create(ctx, controller); err != nil {
-			return fmt.Errorf("making PackageBundleController %q: %w", name, err)
+			return fmt.Errorf("creating PackageBundleController %q: %w", name, err)
 		}
 	}
 	return await(ctx, "all clusters to have a bundle", func() bool {
@@ -112,7 +112,7 @@ func (w *packageWorld) control(ctx context.Context) error {
 	})
 }
 
-// createPackages makes all of them.
+// createPackages creates all packages.
 func (w *packageWorld) createPackages(ctx context.Context) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(packageWriters)
@@ -124,7 +124,7 @@ func (w *packageWorld) createPackages(ctx context.Context) error {
 	return group.Wait()
 }
 
-// pack is one of a cluster.
+// pack returns a package of a cluster.
 func (w *packageWorld) pack(cluster string, i int) *packagesv1.Package {
 	return &packagesv1.Package{
 		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: fmt.Sprintf("%s-%s%02d", cluster, releasePrefix(cluster), i)},
@@ -132,10 +132,10 @@ func (w *packageWorld) pack(cluster string, i int) *packagesv1.Package {
 	}
 }
 
-// releasePrefix is what names of releases of a cluster begin with.
+// releasePrefix returns the prefix of a cluster's releases.
 func releasePrefix(cluster string) string { return "on-" + cluster + "-" }
 
-// activate makes a build of the bundle the active one of some clusters.
+// activate activates a build of the bundle on some clusters.
 func (w *packageWorld) activate(ctx context.Context, build int, clusters []string) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(packageWriters)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// status is the part of `drover status -o json` that is measured.
+// status is the measured part of `drover status -o json`.
 type status struct {
 	Phase      string
 	Supervisor struct{ PID int }
@@ -20,11 +20,11 @@ type status struct {
 	}
 }
 
-// processes maps the names of the plane's processes to their pids.
+// processes maps the names of the plane's processes to their PIDs.
 func (s status) processes() map[string]int {
 	out := map[string]int{"supervisor": s.Supervisor.PID}
 	for _, c := range s.Components {
-		if c.PID != 0 { // The registry is part of the supervisor.
+		if c.PID != 0 { // the registry runs in the supervisor
 			out[c.Name] = c.PID
 		}
 	}
@@ -57,8 +57,7 @@ func (b *bench) status(ctx context.Context) (status, error) {
 	return s, err
 }
 
-// awaitReady polls until every component serves and the one named has a new
-// process.
+// awaitReady polls until every component serves and the named one has a new process.
 func (b *bench) awaitReady(ctx context.Context, name string, not int) error {
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
 		s, err := b.status(ctx)
@@ -74,5 +73,5 @@ func (b *bench) awaitReady(ctx context.Context, name string, not int) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	return fmt.Errorf("%s did not come back in two minutes", name)
+	return fmt.Errorf("timed out after 2m waiting for %s to recover", name)
 }

@@ -32,8 +32,8 @@ func measureRecovery(ctx context.Context, b *bench) error {
 	return b.recoverSupervisor(ctx)
 }
 
-// recoverSupervisor kills the one process that nobody restarts: its children
-// end with it, and the next up brings all back.
+// recoverSupervisor kills the one process that is not restarted: its children exit with it, and the
+// next up restores all.
 func (b *bench) recoverSupervisor(ctx context.Context) error {
 	s, err := b.status(ctx)
 	if err != nil {

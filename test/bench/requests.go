@@ -9,8 +9,8 @@ import (
 	"github.com/drover-dev/drover/internal/test/metalbench"
 )
 
-// measureMetal fills a metal with devices and asks it from many clients. It
-// runs in this process, so the figures are with the clients' share of the CPU.
+// measureMetal fills a metal service with devices and queries it from many clients. It runs in this
+// process, so the figures include the clients' CPU time.
 func measureMetal(ctx context.Context, b *bench) error {
 	figures, err := metalbench.Run(ctx, metalbench.Options{
 		Home: filepath.Join(b.work, "requests"), Driver: memory.New, Devices: b.devices, Clients: 16, Each: 3 * time.Second,

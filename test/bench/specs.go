@@ -19,7 +19,7 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
-// specText is a workload cluster of one control plane and some workers.
+// specText is a workload cluster of one control plane machine and some workers.
 const specText = `apiVersion: anywhere.eks.amazonaws.com/v1alpha1
 kind: DockerDatacenterConfig
 metadata: {name: NAME, namespace: default}
@@ -40,7 +40,7 @@ spec:
   datacenterRef: {kind: DockerDatacenterConfig, name: NAME}
 `
 
-// specOf is such a spec. The owner says whether it is of management, and whose.
+// specOf returns such a spec. The owner determines its role and its management cluster.
 func specOf(name, owner string, workers int) string {
 	group := ""
 	if workers > 0 {
@@ -50,8 +50,8 @@ func specOf(name, owner string, workers int) string {
 	return strings.NewReplacer("NAME", name, "MINOR", minor, "OWNER", owner, "WORKERS", group).Replace(specText)
 }
 
-// measureSpecs makes as many clusters at once out of the objects that specs become and out of specs, each on a plane of its own: the
-// difference is the controller's.
+// measureSpecs creates the same number of clusters from plain objects and from specs, each on its
+// own plane: the difference is the cost of the controller.
 func measureSpecs(ctx context.Context, b *bench) error {
 	if _, err := b.run(ctx, "down"); err != nil {
 		return err
@@ -71,7 +71,7 @@ func measureSpecs(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// runSpecs makes clusters on a plane of their own, and says what they took.
+// runSpecs creates clusters on their own plane, and returns the cost.
 func (b *bench) runSpecs(ctx context.Context, name string, follow func(*bench, context.Context) (*counter, error), create func(*bench, context.Context) error) (fleetRun, error) {
 	f := &bench{drover: b.drover, work: b.work, specs: b.specs, home: filepath.Join(b.work, name)}
 	r := fleetRun{clusters: b.specs}
@@ -81,7 +81,7 @@ func (b *bench) runSpecs(ctx context.Context, name string, follow func(*bench, c
 	return r, err
 }
 
-// createPlain creates the objects that specs become, as somebody would who writes those by hand.
+// createPlain creates the objects that specs become, as if written by hand.
 func (b *bench) createPlain(ctx context.Context) error {
 	registry, err := b.charts(ctx)
 	if err != nil {
@@ -105,7 +105,7 @@ func (b *bench) createPlain(ctx context.Context) error {
 	})
 }
 
-// countSpecs begins to follow the Clusters of specs.
+// countSpecs starts to watch the Clusters of specs.
 func (b *bench) countSpecs(ctx context.Context) (*counter, error) {
 	return b.count(ctx, &anywherev1.Cluster{}, anywherev1.Ready)
 }
@@ -114,7 +114,7 @@ func (b *bench) createSpecs(ctx context.Context) error {
 	return b.createEach(ctx, func(config *spec.Config) ([]client.Object, error) { return config.Objects(), nil })
 }
 
-// createEach creates what a spec is made into for each cluster, some clusters at a time.
+// createEach creates the objects of a spec for each cluster, several clusters at a time.
 func (b *bench) createEach(ctx context.Context, objects func(*spec.Config) ([]client.Object, error)) error {
 	cl, err := b.client()
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// stageLine is how `drover up` reports a stage.
+// stageLine matches a stage in the output of `drover up`.
 var stageLine = regexp.MustCompile(`(?m)^ ✓ (.+?) +([\d.]+)s$`)
 
-// measureUp starts a plane that has been up before, several times.
+// measureUp repeatedly starts a plane that has been started before.
 func measureUp(ctx context.Context, b *bench) error {
 	if err := b.up(ctx); err != nil {
 		return err

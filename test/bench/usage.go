@@ -12,7 +12,7 @@ import (
 // clockTick is the unit of CPU time in /proc, fixed on Linux.
 const clockTick = 10 * time.Millisecond
 
-// usage is what one process holds and has used.
+// usage is the memory and CPU time of one process.
 type usage struct {
 	resident     int64
 	proportional int64
@@ -45,8 +45,8 @@ func usageOf(pid int) (usage, error) {
 	return u, err
 }
 
-// cpuTime adds the 14th and 15th field of /proc/PID/stat, counted from the end
-// of the second, which may hold anything.
+// cpuTime adds the 14th and 15th field of /proc/PID/stat, counted from the end of the second, which
+// may contain anything.
 func cpuTime(pid int) (time.Duration, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

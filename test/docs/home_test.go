@@ -87,7 +87,7 @@ func (h *home) session(t *testing.T) *session {
 	return s
 }
 
-// must runs a script that is no part of a page.
+// must runs a script that is not from a page.
 func (h *home) must(t *testing.T, script string) string {
 	t.Helper()
 	out, code, err := newSession(t, h.env).run(t.Context(), script)

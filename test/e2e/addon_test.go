@@ -29,8 +29,8 @@ spec:
       containers: [{name: main, image: ` + node.ToolsImage + `, command: [sleep, infinity]}]
 `
 
-// testAddon puts a chart from the plane's own registry onto the cluster, and
-// follows it to the end of its life.
+// testAddon installs a chart from the plane's own registry on the cluster, and follows it until it
+// is removed.
 func testAddon(t *testing.T, c *workload) {
 	archive := filepath.Join(t.TempDir(), "sleeper-1.0.0.tgz")
 	chart := artifacttest.Chart(t, "sleeper", "1.0.0", map[string]string{"values.yaml": "replicas: 1\n", "templates/all.yaml": sleeper})
@@ -103,7 +103,7 @@ func isReady(d *appsv1.Deployment, replicas int32) bool {
 	return *d.Spec.Replicas == replicas && d.Status.ReadyReplicas == replicas && d.Status.ObservedGeneration == d.Generation
 }
 
-// charts is where a HelmChartProxy finds the plane's charts.
+// charts returns the location of the plane's charts for a HelmChartProxy.
 func (p *plane) charts() string {
 	p.t.Helper()
 	for line := range strings.Lines(p.must("registry", "status", "-o", "yaml").stdout) {

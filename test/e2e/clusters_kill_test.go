@@ -18,7 +18,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/metaltest"
 )
 
-// killedEverywhere runs a command again and again, kills it in one phase after the other, and then lets it end.
+// killedEverywhere runs a command repeatedly, kills it in each phase, and then lets it finish.
 func (s *story) killedEverywhere(cluster string, phases []string, args ...string) result {
 	s.t.Helper()
 	began := time.Now()
@@ -44,14 +44,14 @@ func (s *story) killable(cluster string, phases []string, args ...string) killte
 	}
 }
 
-// record is where what is done to a cluster is recorded.
+// record is the file that records the progress of a cluster operation.
 func (s *story) record(cluster string) phase.Record {
 	return phase.Record{Dir: filepath.Join(s.dir, cluster, "generated"), Cluster: cluster}
 }
 
 func (s *story) bootstrap(cluster string) string { return filepath.Join(s.home+"-bootstrap", cluster) }
 
-// supervisors are the processes that run planes for a cluster on this machine.
+// supervisors returns the supervisors of planes for a cluster on this machine.
 func (s *story) supervisors(cluster string) []int {
 	return slices.DeleteFunc(processes(s.bootstrap(cluster)), func(pid int) bool {
 		line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
@@ -59,7 +59,7 @@ func (s *story) supervisors(cluster string) []int {
 	})
 }
 
-// noBootstrap says that nothing is left of the plane for a cluster.
+// noBootstrap checks that nothing is left of the bootstrap plane of a cluster.
 func (s *story) noBootstrap(cluster string) {
 	s.t.Helper()
 	if _, err := os.Stat(s.bootstrap(cluster)); err == nil {
@@ -70,11 +70,11 @@ func (s *story) noBootstrap(cluster string) {
 	}
 }
 
-// had is how many machines and addresses there are.
+// had is the number of machines and addresses.
 func (s *story) had() [2]int {
 	s.t.Helper()
 	if _, err := os.Stat(s.metalHome()); err != nil {
-		return [2]int{} // Nobody asked for a machine yet.
+		return [2]int{} // no machine was ordered yet
 	}
 	at, err := bootstrap.ReadMetal(metal.Home{Dir: s.metalHome()})
 	if err != nil {
@@ -84,14 +84,14 @@ func (s *story) had() [2]int {
 	return [2]int{machines, addresses}
 }
 
-// testUndone has a creation be undone. Nobody writes on the management cluster meanwhile.
+// testUndone undoes a creation. Nothing may be written on the management cluster during it.
 func testUndone(_ *testing.T, s *story) {
 	quiet := s.stands()
 	s.undone("half")
 	quiet()
 }
 
-// undone kills the creation of a management cluster while its machine boots, and has it cleaned up.
+// undone kills the creation of a management cluster while its machine boots, and cleans it up.
 func (s *story) undone(cluster string) {
 	s.t.Helper()
 	before := s.had()

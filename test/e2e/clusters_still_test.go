@@ -12,14 +12,15 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// stillFor is how long nothing is written on a management cluster where nothing happens.
+// stillFor is how long an idle management cluster is checked for writes.
 const stillFor = time.Minute
 
-// ownGroups are those of Drover and of Cluster API.
+// ownGroups are the API groups of Drover and of Cluster API.
 var ownGroups = []string{"cluster.x-k8s.io", "drover.dev", "eks.amazonaws.com"}
 
-// stands begins to watch that the management cluster stands still. What it returns fails the test if anything was written until then, or
-// in the rest of a minute. The last writes of what came before may still be on their way at first.
+// stands starts to check that the management cluster is idle. The returned function fails the test
+// if anything was written until then, or in the rest of a minute. The last writes of earlier
+// operations may still arrive at first.
 func (s *story) stands() func() {
 	s.t.Helper()
 	before, began := s.versions(), time.Now()
@@ -43,7 +44,7 @@ func (s *story) stands() func() {
 	}
 }
 
-// versions are those of all objects of ours on the management cluster.
+// versions returns the resource versions of all our objects on the management cluster.
 func (s *story) versions() map[string]string {
 	s.t.Helper()
 	_, config := s.client(s.mgmt)
@@ -80,7 +81,8 @@ func (s *story) versions() map[string]string {
 	return out
 }
 
-// ours says whether objects of a kind are Drover's or Cluster API's. Secrets and ConfigMaps of everybody count too.
+// ours reports whether objects of a kind are Drover's or Cluster API's. It includes all Secrets and
+// ConfigMaps.
 func ours(group, kind string) bool {
 	return group == "" && (kind == "secrets" || kind == "configmaps") || slices.ContainsFunc(ownGroups, func(own string) bool {
 		return group == own || strings.HasSuffix(group, "."+own)

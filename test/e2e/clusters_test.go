@@ -21,12 +21,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// team is where a user without any other rights has clusters.
+// team is the namespace of a creator without other privileges.
 const team = "team-a"
 
-// TestClusterCommands is what an administrator and a developer do: a management cluster from nothing, and a workload cluster of it, made,
-// scaled, upgraded and deleted by somebody who sees no credential, while the management cluster is upgraded too, Drover on it included.
-// Whatever is done to the management cluster is killed in each of its phases.
+// TestClusterCommands covers the tasks of an administrator and a creator: creating a management
+// cluster from nothing, and creating, scaling, upgrading and deleting a workload cluster without
+// access to credentials, while the management cluster is upgraded, including Drover. Every command
+// for the management cluster is killed in each of its phases.
 func TestClusterCommands(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
@@ -48,18 +49,18 @@ func TestClusterCommands(t *testing.T) {
 	}
 }
 
-// story is what the steps share.
+// story is shared by the steps.
 type story struct {
 	*fleet
-	dir  string // where commands run and leave their files
-	mgmt string // kubeconfig of the management cluster
-	ann  string // that of the restricted user
+	dir     string // working directory of commands
+	mgmt    string // kubeconfig of the management cluster
+	creator string // kubeconfig of the restricted user
 
-	// versions of the program, and the one that commands are given to
+	// versions of the program, and the one that runs commands
 	older, newer, program string
 }
 
-// Phases of what is done to a management cluster.
+// Phases of commands for a management cluster.
 var (
 	createPhases = []string{
 		"SetupAndValidate", "CreateBootstrapCluster", "CreateWorkloadCluster", "MoveManagementCluster", "InstallEKSAComponents", "InstallAddOns", "DeleteBootstrap",
@@ -86,7 +87,7 @@ func newStory(t *testing.T) *story {
 	s := &story{fleet: &fleet{plane: newPlane(t)}, dir: t.TempDir()}
 	s.older, s.newer = stamped(t, oldDrover), stamped(t, newDrover)
 	s.program = s.older
-	s.mgmt, s.ann = filepath.Join(s.dir, "mgmt", "mgmt-eks-a-cluster.kubeconfig"), filepath.Join(s.dir, "ann.kubeconfig")
+	s.mgmt, s.creator = filepath.Join(s.dir, "mgmt", "mgmt-eks-a-cluster.kubeconfig"), filepath.Join(s.dir, "creator.kubeconfig")
 	s.name()
 	t.Cleanup(func() {
 		s.t = t
@@ -105,7 +106,7 @@ func (s *story) in(t *testing.T) *story {
 	return s
 }
 
-// command is given to the version of the program whose turn it is.
+// command runs the selected version of the program.
 func (s *story) command(args ...string) *exec.Cmd {
 	cmd := s.fleet.command(args...)
 	cmd.Path = s.program
@@ -137,7 +138,7 @@ func (s *story) spec(name, version string, workers int, more string) string {
 	s.t.Helper()
 	manager := "mgmt"
 	if more == "" {
-		manager = name // It has no namespace of a team.
+		manager = name // it has no team namespace
 	}
 	text := fmt.Sprintf(`apiVersion: anywhere.eks.amazonaws.com/v1alpha1
 kind: Cluster
@@ -171,7 +172,7 @@ func workersText(n int) string {
 	return fmt.Sprintf("{name: md-0, count: %d}", n)
 }
 
-// phases are those that a command says it will go through.
+// phases returns the phases that a command announces.
 func phases(r result) []string {
 	var out []string
 	for _, line := range strings.Split(r.stderr, "\n") {
@@ -223,22 +224,22 @@ func testManagementFromNothing(t *testing.T, s *story) {
 
 func testWorkloadByRestrictedUser(t *testing.T, s *story) {
 	s.program = s.newer
-	s.mustHere("create", "user", "ann", "-n", team, "-o", s.ann, "-k", s.mgmt)
-	r := s.mustHere("create", "cluster", "-f", s.spec("one", "1.35", 1, ", namespace: "+team), "--kubeconfig", s.ann)
+	s.mustHere("create", "user", "creator", "-n", team, "-o", s.creator, "-k", s.mgmt)
+	r := s.mustHere("create", "cluster", "-f", s.spec("one", "1.35", 1, ", namespace: "+team), "--kubeconfig", s.creator)
 	s.wentThrough(r, "SetupAndValidate", "CreateWorkloadCluster", "InstallAddOns")
 	one, _ := s.client(filepath.Join(s.dir, "one", "one-eks-a-cluster.kubeconfig"))
 	nodes, err := one.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(nodes.Items) != 2 {
 		t.Fatalf("%v: the cluster has %d nodes", err, len(nodes.Items))
 	}
-	ann, _ := s.client(s.ann)
+	creator, _ := s.client(s.creator)
 	for namespace, names := range map[string][]string{"eksa-system": {"local-metal", "one-kubeconfig", "one-ca", "mgmt-kubeconfig"}, "drover-system": {"drover-bundle-key"}, team: {"other"}} {
 		for _, name := range names {
-			if _, err := ann.CoreV1().Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsForbidden(err) {
+			if _, err := creator.CoreV1().Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsForbidden(err) {
 				t.Errorf("the user is not kept from Secret %s/%s: %v", namespace, name, err)
 			}
 		}
-		if _, err := ann.CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		if _, err := creator.CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 			t.Errorf("the user is not kept from the Secrets of %s: %v", namespace, err)
 		}
 	}
@@ -246,9 +247,9 @@ func testWorkloadByRestrictedUser(t *testing.T, s *story) {
 
 func testWorkloadChanges(t *testing.T, s *story) {
 	again := time.Now()
-	s.mustHere("upgrade", "cluster", "-f", s.spec("one", "1.35", 1, ", namespace: "+team), "-k", s.ann)
+	s.mustHere("upgrade", "cluster", "-f", s.spec("one", "1.35", 1, ", namespace: "+team), "-k", s.creator)
 	t.Logf("an upgrade to what is there took %s", time.Since(again).Round(10*time.Millisecond))
-	r := s.mustHere("upgrade", "cluster", "-f", s.spec("one", "1.36", 2, ", namespace: "+team), "-mc", s.ann)
+	r := s.mustHere("upgrade", "cluster", "-f", s.spec("one", "1.36", 2, ", namespace: "+team), "-mc", s.creator)
 	s.wentThrough(r, "SetupAndValidate", "PauseEksAAndFluxReconcile", "UpgradeWorkloadCluster", "UpdateClusterAndGitResources", "ResumeFluxReconcile")
 	one, _ := s.client(filepath.Join(s.dir, "one", "one-eks-a-cluster.kubeconfig"))
 	nodes, err := one.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
@@ -260,12 +261,12 @@ func testWorkloadChanges(t *testing.T, s *story) {
 			t.Errorf("node %s has %s", n.Name, n.Status.NodeInfo.KubeletVersion)
 		}
 	}
-	if r := s.here("upgrade", "cluster", "-f", s.spec("one", "1.35", 2, ", namespace: "+team), "-k", s.ann); r.code == 0 || !strings.Contains(r.stderr, "downgrade") {
+	if r := s.here("upgrade", "cluster", "-f", s.spec("one", "1.35", 2, ", namespace: "+team), "-k", s.creator); r.code == 0 || !strings.Contains(r.stderr, "downgrade") {
 		t.Errorf("a downgrade ended with %d:\n%s", r.code, r.stderr)
 	}
 }
 
-// watching counts how often the API of a cluster did not answer, until the context ends.
+// watching counts failed requests to the API of a cluster until the context ends.
 func watching(ctx context.Context, c kubernetes.Interface) (asked, failed *atomic.Int64) {
 	asked, failed = new(atomic.Int64), new(atomic.Int64)
 	go func() {
@@ -307,7 +308,8 @@ func awaitKubeProxy(t *testing.T, c kubernetes.Interface) {
 	t.Fatalf("kube-proxy was not replaced: %s", last)
 }
 
-// containers are how often each on a node of a cluster was restarted, by its identity. Pods of nodes that are gone stay for a while.
+// containers returns the restarts of each container on a node of a cluster, by ID. Pods of deleted
+// nodes remain for a while.
 func containers(t *testing.T, c kubernetes.Interface) map[string]int32 {
 	t.Helper()
 	nodes, err := c.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
@@ -359,15 +361,16 @@ func testManagementUpgrade(t *testing.T, s *story) {
 	}
 }
 
-// testOlderIsRefused has the Drover that made the management cluster meet the one that is on it by now.
+// testOlderIsRefused checks that the Drover that created the management cluster is rejected after
+// its upgrade.
 func testOlderIsRefused(t *testing.T, s *story) {
 	s.program = s.older
 	defer func() { s.program = s.newer }()
 	for _, args := range [][]string{
 		{"upgrade", "cluster", "-f", s.spec("mgmt", "1.36", 1, "")},
-		{"upgrade", "cluster", "-f", s.spec("one", "1.36", 1, ", namespace: "+team), "-k", s.ann},
-		{"create", "cluster", "-f", s.spec("two", "1.36", 1, ", namespace: "+team), "-k", s.ann},
-		{"delete", "cluster", "-f", filepath.Join(s.dir, "one.yaml"), "-k", s.ann},
+		{"upgrade", "cluster", "-f", s.spec("one", "1.36", 1, ", namespace: "+team), "-k", s.creator},
+		{"create", "cluster", "-f", s.spec("two", "1.36", 1, ", namespace: "+team), "-k", s.creator},
+		{"delete", "cluster", "-f", filepath.Join(s.dir, "one.yaml"), "-k", s.creator},
 	} {
 		r := s.here(args...)
 		if r.code == 0 || !strings.Contains(r.stderr, "use Drover "+newDrover) || !strings.Contains(r.stderr, "Nothing was changed") {
@@ -380,7 +383,7 @@ func testClustersAreDeleted(t *testing.T, s *story) {
 	if r := s.here("delete", "cluster", "-f", filepath.Join(s.dir, "mgmt.yaml")); r.code == 0 || !strings.Contains(r.stderr, "one") {
 		t.Errorf("a management cluster with work was deleted, %d:\n%s", r.code, r.stderr)
 	}
-	r := s.mustHere("delete", "cluster", "-f", filepath.Join(s.dir, "one.yaml"), "-k", s.ann)
+	r := s.mustHere("delete", "cluster", "-f", filepath.Join(s.dir, "one.yaml"), "-k", s.creator)
 	s.wentThrough(r, "SetupAndValidate", "DeleteWorkloadCluster", "CleanupGitRepo")
 	var records struct {
 		Items []struct {
@@ -393,7 +396,7 @@ func testClustersAreDeleted(t *testing.T, s *story) {
 	}
 	var did []string
 	for _, r := range records.Items {
-		if r.Spec.User == "system:serviceaccount:"+team+":ann" {
+		if r.Spec.User == "system:serviceaccount:"+team+":creator" {
 			did = append(did, r.Spec.Action)
 		}
 	}

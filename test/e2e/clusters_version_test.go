@@ -10,21 +10,22 @@ import (
 	_ "unsafe" // for the name of a variable elsewhere
 )
 
-// Versions of Drover that the story is about.
+// Versions of Drover in the test.
 const (
 	oldDrover = "v0.5.0"
 	newDrover = "v0.6.0"
 )
 
-// stampRoom is where a copy of this program has its version. It is as long as any, and only once in the file.
+// stampRoom is the place for the version in a copy of this program. It is as long as any version,
+// and occurs once in the file.
 var stampRoom = "version of this program:                "
 
-// linkedVersion is what the linker sets when a release is built.
+// linkedVersion is the variable that the linker sets in a release build.
 //
 //go:linkname linkedVersion github.com/drover-dev/drover/internal/base/version.version
 var linkedVersion string
 
-// beOfVersion has a stamped copy be what it is stamped with, wherever it runs.
+// beOfVersion makes a stamped copy report its stamp as its version.
 func beOfVersion() {
 	_, version, _ := strings.Cut(stampRoom, ":")
 	if version = strings.TrimSpace(version); version != "" {
@@ -32,7 +33,7 @@ func beOfVersion() {
 	}
 }
 
-// stamped copies this program as one of another version, as it would be built from another tag.
+// stamped copies this program with another version, as if it were built from another tag.
 func stamped(t *testing.T, version string) string {
 	t.Helper()
 	program, err := os.ReadFile("/proc/self/exe")

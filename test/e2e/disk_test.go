@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mount puts a file system of the given size into a directory for one test.
+// mount mounts a file system of the given size on a directory for one test.
 func mount(t *testing.T, flags uintptr, size string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -42,9 +42,8 @@ func TestSmallDiskIsRejected(t *testing.T) {
 	}
 }
 
-// TestDiskFullDuringStart fills the disk as soon as the home is
-// there. The start fails with the reason, leaves nothing running, and works
-// once there is room.
+// TestDiskFullDuringStart fills the disk as soon as the home exists. The start fails with the
+// reason, leaves nothing running, and succeeds once there is space.
 func TestDiskFullDuringStart(t *testing.T) {
 	t.Parallel()
 	dir := mount(t, 0, "400m")
@@ -69,8 +68,8 @@ func TestDiskFullDuringStart(t *testing.T) {
 	p.must("up")
 }
 
-// fillWhen fills the disk once the file is there, and keeps it full until all
-// is over: a program that fails gives back what it had.
+// fillWhen fills the disk once the file exists, and keeps it full: a failing program releases its
+// space.
 func fillWhen(file, filler string, over <-chan struct{}) error {
 	began := false
 	for deadline := time.Now().Add(time.Minute); began || time.Now().Before(deadline); {

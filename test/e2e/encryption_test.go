@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// canary is a word that must never be on the disk.
+// canary is a word that must never be on disk.
 const canary = "canary-b1f7c0de-in-the-coal-mine"
 
 // TestSecretsAtRest follows one Secret through encryption, rotation, backup
@@ -105,7 +105,7 @@ func keysOf(t *testing.T, p *plane) string {
 	return string(data)
 }
 
-// noPlaintext looks into every file of etcd: its log and its database.
+// noPlaintext searches every file of etcd, its log and its database.
 func noPlaintext(t *testing.T, p *plane) {
 	t.Helper()
 	read := 0

@@ -13,15 +13,14 @@ import (
 	"github.com/drover-dev/drover/internal/test/clustertest"
 )
 
-// fleet is a plane with machines of its own on this host.
+// fleet is a plane with its own local machines.
 type fleet struct {
 	*plane
-	id      string // part of the name of all that the machines take from the kernel
+	id      string // part of the names of the machines' kernel objects
 	project string
 }
 
-// newFleet brings up a plane with local machines, all of which are gone when
-// t ends.
+// newFleet starts a plane with local machines, which are removed when t ends.
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	if os.Geteuid() != 0 || testing.Short() {
@@ -38,10 +37,10 @@ func newFleet(t *testing.T) *fleet {
 	return f
 }
 
-// name finds out what the machines are called by the kernel.
+// name returns the name in the machines' kernel objects.
 func (f *fleet) name() { f.id = local.Name(filepath.Join(f.metalHome(), "driver-local")) }
 
-// checkPurge removes the machines and shows what the kernel still has of them.
+// checkPurge removes the machines and checks that the kernel has nothing left of them.
 func (f *fleet) checkPurge(t *testing.T) {
 	if t.Failed() {
 		f.showMachines(t)
@@ -54,7 +53,7 @@ func (f *fleet) checkPurge(t *testing.T) {
 	}
 }
 
-// showMachines tells how far machines came.
+// showMachines prints the progress of machines.
 func (f *fleet) showMachines(t *testing.T) {
 	t.Log(f.drover("kubectl", "get", "clusters.cluster.x-k8s.io,machines,packetmachines", "-A").stdout)
 	for _, name := range f.devices() {
@@ -78,7 +77,7 @@ func (f *fleet) defaultProject() string {
 	return ""
 }
 
-// apply fills in a template as clusterctl does, and applies it.
+// apply renders a template as clusterctl does, and applies it.
 func (f *fleet) apply(template string, variables map[string]string) *workload {
 	f.t.Helper()
 	variables["PROJECT_ID"] = f.project
@@ -98,7 +97,7 @@ func (f *fleet) apply(template string, variables map[string]string) *workload {
 	return &workload{fleet: f, Cluster: &clustertest.Cluster{Client: c, Name: variables["CLUSTER_NAME"]}}
 }
 
-// devices are the machines that metal has, by name.
+// devices returns the devices of the metal service, by name.
 func (f *fleet) devices() []string {
 	f.t.Helper()
 	var devices []struct{ Hostname string }
@@ -112,7 +111,7 @@ func (f *fleet) devices() []string {
 	return out
 }
 
-// leftovers are what the kernel has of the machines, by kind.
+// leftovers returns the machines' kernel objects, by kind.
 func (f *fleet) leftovers() map[string][]string {
 	out := map[string][]string{"processes": nil}
 	for name := range interfaces(f.t) {

@@ -73,7 +73,7 @@ func testSecondUp(t *testing.T, p *plane) {
 func testPrivateFiles(t *testing.T, p *plane) {
 	err := filepath.WalkDir(p.home, func(path string, d os.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // etcd removes files while we look
+			return nil //nolint:nilerr // etcd may remove files concurrently
 		}
 		info, err := d.Info()
 		if err == nil && info.Mode().Perm()&0o077 != 0 {
@@ -158,7 +158,7 @@ func testRegistryKept(t *testing.T, p *plane) {
 	}
 }
 
-// keep makes a Secret, runs change, and expects the same Secret afterwards.
+// keep creates a Secret, runs change, and checks that the Secret is unchanged.
 func keep(t *testing.T, p *plane, name string, change func()) {
 	t.Helper()
 	secrets := p.kubernetes().CoreV1().Secrets("default")
@@ -208,7 +208,7 @@ func testKillAll(t *testing.T, p *plane) {
 		p.must("up")
 	})
 	keep(t, p, "beheaded", func() {
-		// Only the supervisor: its children must not live on without it.
+		// Only the supervisor: its children must not outlive it.
 		kill(t, p.status().Supervisor.PID)
 		p.must("up")
 	})

@@ -23,12 +23,12 @@ import (
 const (
 	oldKubernetes = "v1.35.4"
 	newKubernetes = "v1.36.3"
-	// sshKey is one whose other half nobody has.
+	// sshKey is a public key without a private key.
 	sshKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMK9QNgHbzUxz9x16/jhrqHh1MUIOuN8yg/AtPV/DTMA herder"
 )
 
-// TestClusterOnLocalMachines follows one cluster of real machines from the
-// manifests that people have to nothing.
+// TestClusterOnLocalMachines follows a cluster of real machines from existing manifests to its
+// deletion.
 func TestClusterOnLocalMachines(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -129,12 +129,12 @@ func testUpgrade(t *testing.T, c *workload) {
 	}
 }
 
-// testQuiet looks twice at everything that a user can see of the cluster.
+// testQuiet checks that nothing that a user can see of the cluster changes.
 func testQuiet(t *testing.T, c *workload) {
 	before := c.versions()
 	var after map[string]string
-	for range 3 { // The last writes of the upgrade may still be on their way.
-		time.Sleep(quietFor) // Nothing happens: that is what is waited for.
+	for range 3 { // the last writes of the upgrade may still arrive
+		time.Sleep(quietFor) // nothing must happen
 		if after = c.versions(); fmt.Sprint(after) == fmt.Sprint(before) {
 			return
 		}
@@ -161,7 +161,7 @@ func testDeletion(t *testing.T, c *workload) {
 		left = slices.DeleteFunc(left, func(name string) bool {
 			return strings.HasSuffix(name, "drv"+c.id) || strings.HasSuffix(name, "drover-"+c.id)
 		})
-		if len(left) > 0 { // Apart from the bridge and the control groups that all machines share.
+		if len(left) > 0 { // except the bridge and the cgroups that all machines share
 			t.Errorf("%s are left: %v", what, left)
 		}
 	}
@@ -181,8 +181,7 @@ func (c *workload) in(t *testing.T) *workload {
 	return &out
 }
 
-// await has the patience that real machines need, on a host that builds
-// something else at the same time.
+// await has a timeout for real machines on a busy host.
 func (c *workload) await(what string, cond func() bool) {
 	c.t.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(250 * time.Millisecond) {
@@ -219,7 +218,7 @@ func (c *workload) patch(suffix string, obj client.Object, change func()) {
 	}
 }
 
-// versions are the resource versions of all objects that make up a cluster.
+// versions returns the resource versions of all objects of a cluster.
 func (c *workload) versions() map[string]string {
 	out := map[string]string{}
 	for _, kind := range []string{

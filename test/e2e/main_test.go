@@ -1,6 +1,6 @@
 // Package e2e tests the program as its users run it: real processes, real etcd, a real API server.
-// The test binary is drover when it is called so. Each test has a home of its own and runs beside
-// others.
+// The test binary acts as drover if it is called by that name. Each test has its own home and runs
+// in parallel with others.
 package e2e
 
 import (
@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) {
 	beOfVersion()
-	// Local machines are started by this program and run it as their first.
+	// Local machines are started by this program and run it as their first process.
 	if code, ok := local.Main(os.Args); ok {
 		os.Exit(code)
 	}
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		keepApart()
 	}
 	drover := func() { os.Exit(cli.Main()) }
-	// It is the manager where it is started from an image of itself.
+	// An image of this program runs the manager.
 	commands := map[string]func(){"drover": drover, "manager": drover}
 	if commands[filepath.Base(os.Args[0])] == nil {
 		heldPorts = holdPorts()
@@ -34,22 +34,21 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, commands)
 }
 
-// keepApart keeps tests away from the user's machines: they have none unless
-// they ask for some, and never in the user's home.
+// keepApart separates tests from the user's machines: they have none unless requested, and never in
+// the user's home.
 func keepApart() {
 	for name, value := range map[string]string{"DROVER_METAL": "none", "DROVER_METAL_HOME": "/nonexistent/metal"} {
 		if err := os.Setenv(name, value); err != nil {
-			panic(err) // Names and values are constants.
+			panic(err) // names and values are constants
 		}
 	}
 }
 
-// heldPorts stay taken until the tests have ended.
+// heldPorts stay in use until the tests have ended.
 var heldPorts []net.Listener
 
-// holdPorts takes the ports that a plane asks for first, so that each plane has ports that no other
-// one would choose while it is down: tests run side by side. A port that is taken already serves as
-// well.
+// holdPorts occupies the preferred ports of planes, so that each plane has ports that no other one
+// selects while it is down: tests run in parallel. A port that is already in use is fine.
 func holdPorts() []net.Listener {
 	ports := []int{6443}
 	for port := 5000; port < 5010; port++ {

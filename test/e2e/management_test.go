@@ -18,8 +18,9 @@ import (
 	"github.com/drover-dev/drover/internal/test/clustertest"
 )
 
-// TestManagementCluster makes a cluster of one real machine a management cluster, has it make another while no plane is there, and takes its
-// own objects back to a plane to be deleted.
+// TestManagementCluster turns a cluster of one real machine into a management cluster, creates
+// another cluster with it while no plane exists, and moves its objects back to a plane for
+// deletion.
 func TestManagementCluster(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -45,10 +46,10 @@ func TestManagementCluster(t *testing.T) {
 	}
 }
 
-// managed is a cluster that becomes one that manages others.
+// managed is a cluster that becomes a management cluster.
 type managed struct {
 	chief *workload
-	// file is its kubeconfig, and config what is in it.
+	// file is its kubeconfig, and config the content.
 	file   string
 	config *rest.Config
 }
@@ -58,7 +59,7 @@ func (m *managed) in(t *testing.T) *managed {
 	return m
 }
 
-// inside is a cluster as the manager on the management cluster sees it.
+// inside is a cluster as seen by the manager on the management cluster.
 func (m *managed) inside(t *testing.T, name string) *workload {
 	t.Helper()
 	c, err := clustertest.NewClient(m.config)
@@ -68,13 +69,13 @@ func (m *managed) inside(t *testing.T, name string) *workload {
 	return &workload{fleet: m.chief.fleet, Cluster: &clustertest.Cluster{Client: c, Name: name}}
 }
 
-// kubectl talks to the management cluster.
+// kubectl runs on the management cluster.
 func (m *managed) kubectl(args ...string) string {
 	m.chief.t.Helper()
 	return m.chief.must(append([]string{"kubectl", "--kubeconfig", m.file}, args...)...).stdout
 }
 
-// show tells what the cluster itself has to say.
+// show prints the cluster's own state.
 func (m *managed) show() {
 	for _, args := range [][]string{
 		{"get", "pods", "-A", "-o", "wide"},
@@ -86,7 +87,7 @@ func (m *managed) show() {
 	}
 }
 
-// network is an add-on that brings the Pod network from the registry of whoever manages the cluster.
+// network is an add-on that installs the Pod network from the registry of the managing plane.
 func (f *fleet) network() {
 	f.t.Helper()
 	f.must("kubectl", "apply", "-f", file(f.t, `apiVersion: addons.cluster.x-k8s.io/v1alpha1
@@ -102,7 +103,7 @@ spec:
 `))
 }
 
-// registry is host and port of the plane's own.
+// registry returns host and port of the plane's registry.
 func (f *fleet) registry() string {
 	f.t.Helper()
 	r, err := planes.ReadRegistry(planes.Home{Dir: f.home})
@@ -114,7 +115,7 @@ func (f *fleet) registry() string {
 
 func (m *managed) home() metal.Home { return metal.Home{Dir: m.chief.metalHome()} }
 
-// install is all that a command does to make the cluster a management cluster.
+// install performs all steps of a command that turns the cluster into a management cluster.
 func (m *managed) install(ctx context.Context) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -149,7 +150,7 @@ func testManagerOnCluster(t *testing.T, m *managed) {
 	if m.config, err = clientcmd.BuildConfigFromFlags("", m.file); err != nil {
 		t.Fatal(err)
 	}
-	for _, run := range []string{"first", "second"} { // The second finds nothing to do.
+	for _, run := range []string{"first", "second"} { // the second has nothing to do
 		begin := time.Now()
 		if err := m.install(t.Context()); err != nil {
 			t.Fatal(err)
@@ -178,7 +179,7 @@ spec: {packageName: hello-eks-anywhere, config: "title: %s"}
 `
 
 func testMoveToCluster(t *testing.T, m *managed) {
-	m.kubectl("taint", "nodes", "--all", "node-role.kubernetes.io/control-plane-") // There is no other machine for packages.
+	m.kubectl("taint", "nodes", "--all", "node-role.kubernetes.io/control-plane-") // packages have no other machine
 	m.chief.must("apply", "packages", "-f", file(t, fmt.Sprintf(chiefPackages, "Before")), "--wait", "5m")
 	begin := time.Now()
 	if err := bootstrap.Move(t.Context(), m.chief.config(), m.config, "chief"); err != nil {

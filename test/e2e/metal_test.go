@@ -20,7 +20,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/driver/local"
 )
 
-// metalStatus is the part of `drover status -o json` about metal.
+// metalStatus is the metal part of `drover status -o json`.
 type metalStatus struct {
 	PacketAPI string
 	Metal     *struct {
@@ -43,14 +43,14 @@ func (p *plane) metalStatus() metalStatus {
 	return s
 }
 
-// withMetal has the metal of a plane gone when t ends.
+// withMetal removes the metal service of a plane when t ends.
 func withMetal(t *testing.T, p *plane) *plane {
 	t.Helper()
 	t.Cleanup(func() { p.must("metal", "purge", "--yes") })
 	return p
 }
 
-// managerVariable is one of the variables that the manager was started with.
+// managerVariable returns an environment variable of the manager.
 func (p *plane) managerVariable(name string) string {
 	p.t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.status().component("manager").PID))
@@ -60,13 +60,13 @@ func (p *plane) managerVariable(name string) string {
 	value := ""
 	for line := range bytes.SplitSeq(data, []byte{0}) {
 		if v, ok := bytes.CutPrefix(line, []byte(name+"=")); ok {
-			value = string(v) // The last one counts.
+			value = string(v) // the last one wins
 		}
 	}
 	return value
 }
 
-// metals are the processes that serve from the plane's metal home.
+// metals returns the processes that serve the plane's metal home.
 func (p *plane) metals() []int {
 	var out []int
 	for _, pid := range processes(p.metalHome()) {
@@ -77,7 +77,7 @@ func (p *plane) metals() []int {
 	return out
 }
 
-// TestMetalBesideAPlane follows metal through the life of a plane that uses it.
+// TestMetalBesideAPlane follows the metal service through the life of a plane that uses it.
 func TestMetalBesideAPlane(t *testing.T) {
 	t.Parallel()
 	p := withMetal(t, newPlane(t))
@@ -124,7 +124,7 @@ func testMetalJoins(t *testing.T, p *plane) {
 	}
 }
 
-// usesMetal expects that the manager was told where metal is.
+// usesMetal checks that the manager uses the metal service.
 func usesMetal(t *testing.T, p *plane) {
 	t.Helper()
 	s := p.metalStatus()
@@ -213,8 +213,7 @@ func testPurgeBoth(t *testing.T, p *plane) {
 	}
 }
 
-// TestPlaneStartsWithoutMachineSupport takes away what local
-// machines are made of.
+// TestPlaneStartsWithoutMachineSupport removes what local machines require.
 func TestPlaneStartsWithoutMachineSupport(t *testing.T) {
 	t.Setenv("DROVER_NODE_DIR", t.TempDir())
 	p := newPlane(t)
@@ -248,7 +247,7 @@ func TestConfiguredPacketAPIIsUsed(t *testing.T) {
 	}
 }
 
-// TestTwoPlanesStartOneMetal brings two planes up at once on one metal home.
+// TestTwoPlanesStartOneMetal starts two planes concurrently with one metal home.
 func TestTwoPlanesStartOneMetal(t *testing.T) {
 	t.Parallel()
 	planes := []*plane{withMetal(t, newPlane(t)), newPlane(t)}
@@ -281,8 +280,8 @@ func (p *plane) with(variable string, args ...string) result {
 	return p.run(cmd)
 }
 
-// TestPurgingLocalMachinesLeavesNothing makes a real machine and looks for what
-// the kernel still has of it afterwards.
+// TestPurgingLocalMachinesLeavesNothing creates a real machine and checks that a purge leaves
+// nothing in the kernel.
 func TestPurgingLocalMachinesLeavesNothing(t *testing.T) {
 	t.Parallel()
 	p := &plane{t: t, home: filepath.Join(t.TempDir(), "home")}
@@ -318,7 +317,7 @@ func TestPurgingLocalMachinesLeavesNothing(t *testing.T) {
 	}
 }
 
-// addMachine orders a machine and waits until it runs.
+// addMachine orders a machine and waits until it is running.
 func (f *fleet) addMachine(name string) {
 	f.t.Helper()
 	home := metal.Home{Dir: f.metalHome()}

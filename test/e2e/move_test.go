@@ -32,8 +32,8 @@ import (
 	"github.com/drover-dev/drover/internal/metal/driver/memory"
 )
 
-// movable is a cluster with everything in it that can go wrong on the way: a control plane of three, of which one has the endpoint, workers,
-// and credentials of its own.
+// movable is a cluster with everything that can go wrong in a move: three control plane machines,
+// one of which holds the endpoint, workers, and its own credentials.
 const movable = `
 apiVersion: v1
 kind: Secret
@@ -89,7 +89,8 @@ metadata: {name: nomad}
 spec: {template: {spec: {machineType: c3.small.x86, os: ubuntu_24_04}}}
 `
 
-// sharedMetal is a metal that belongs to no plane. It keeps a list of all calls that were meant to change something.
+// sharedMetal is a metal service that belongs to no plane. It records all calls that change
+// something.
 type sharedMetal struct {
 	t                   *testing.T
 	url, project, token string
@@ -162,7 +163,7 @@ func (m *sharedMetal) get(path string, into any) {
 	}
 }
 
-// devices are all that there are, each with what changes when somebody touches it.
+// devices returns all devices, each with what changes when it is modified.
 func (m *sharedMetal) devices() map[string]string {
 	m.t.Helper()
 	var list struct {
@@ -208,7 +209,7 @@ func (s *side) kubeconfig() clusterctl.Kubeconfig {
 	return clusterctl.Kubeconfig{Path: filepath.Join(s.home, "kubeconfig")}
 }
 
-// well says what is missing until the cluster and all of its machines are as they should be.
+// well returns what is missing until the cluster and all its machines are ready.
 func (s *side) well(machines int) string {
 	cluster, packet := &clusterv1.Cluster{}, &infrav1.PacketCluster{}
 	key := client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "nomad"}
@@ -256,7 +257,7 @@ func (s *side) awaitWell(machines int) {
 	})
 }
 
-// providerIDs are what the machines say that they run on.
+// providerIDs returns the provider IDs of the machines.
 func (s *side) providerIDs() []string {
 	s.t.Helper()
 	list := &infrav1.PacketMachineList{}
@@ -271,14 +272,14 @@ func (s *side) providerIDs() []string {
 	return out
 }
 
-// left are the objects of the cluster that are there.
+// left returns the existing objects of the cluster.
 func (s *side) left() []string {
 	s.t.Helper()
 	kinds := "clusters,machines,machinesets,machinedeployments,kubeadmcontrolplanes,kubeadmconfigs,kubeadmconfigtemplates,packetclusters,packetmachines,packetmachinetemplates,secrets"
 	return strings.Fields(s.must("kubectl", "get", kinds, "-o", "name").stdout)
 }
 
-// up brings planes up side by side.
+// up starts planes concurrently.
 func up(t *testing.T, planes ...*plane) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -294,10 +295,11 @@ func up(t *testing.T, planes ...*plane) {
 	}
 }
 
-// TestMove moves a running cluster from one plane to another with clusterctl. Its machines must not notice.
+// TestMove moves a running cluster from one plane to another with clusterctl. Its machines must not
+// be affected.
 func TestMove(t *testing.T) {
 	t.Parallel()
-	ctrl.SetLogger(logr.Discard()) // clusterctl's client complains otherwise
+	ctrl.SetLogger(logr.Discard()) // avoids a warning of clusterctl's client
 	m := newSharedMetal(t)
 	from, to := newPlane(t), newPlane(t)
 	up(t, from, to)
@@ -341,7 +343,7 @@ func (s *side) apply(manifests string) {
 	}
 }
 
-// opens gets into the cluster with what clusterctl hands out.
+// opens connects to the cluster with the kubeconfig from clusterctl.
 func (s *side) opens(ctx context.Context, c clusterctl.Client, nodes int) {
 	s.t.Helper()
 	kubeconfig, err := c.GetKubeconfig(ctx, clusterctl.GetKubeconfigOptions{Kubeconfig: s.kubeconfig(), Namespace: metav1.NamespaceDefault, WorkloadClusterName: "nomad"})
@@ -361,7 +363,7 @@ func (s *side) opens(ctx context.Context, c clusterctl.Client, nodes int) {
 	}
 }
 
-// goesOn changes the cluster at its new place, and then deletes it.
+// goesOn changes the moved cluster, and then deletes it.
 func (s *side) goesOn(m *sharedMetal) {
 	s.t.Helper()
 	s.must("kubectl", "scale", "machinedeployment", "nomad", "--replicas=2")

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// controllers say which bundle each cluster uses. The registry that they name
-// is nowhere: the plane's own stands for it.
+// controllers select the bundle of each cluster. The registry that they name does not exist: the
+// plane's own replaces it.
 const controllers = `apiVersion: packages.eks.amazonaws.com/v1alpha1
 kind: PackageBundleController
 metadata: {name: billy, namespace: eksa-packages}
@@ -27,7 +27,7 @@ metadata: {name: tlhowe, namespace: eksa-packages}
 spec: {activeBundle: "v1-36-1"}
 `
 
-// hellos are named after the clusters that they go to.
+// hellos are named after their clusters.
 const hellos = `apiVersion: packages.eks.amazonaws.com/v1alpha1
 kind: Package
 metadata: {name: billy-my, namespace: eksa-packages}
@@ -39,8 +39,8 @@ metadata: {name: tlhowe-my, namespace: eksa-packages}
 spec: {packageName: hello-eks-anywhere}
 `
 
-// TestPackagesOnTwoClusters has two clusters of real machines share a catalogue
-// that ships with Drover, each with a bundle of its own.
+// TestPackagesOnTwoClusters installs packages of the shipped catalog on two clusters of real
+// machines, each with its own bundle.
 func TestPackagesOnTwoClusters(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -75,7 +75,7 @@ func (f *fleet) showPackages(t *testing.T) {
 	t.Log(f.drover("kubectl", "get", "pbc,packagebundles,packages,helmreleaseproxies", "-A", "-o", "yaml").stdout)
 }
 
-// file has a text for a command to read.
+// file writes a text for a command to read.
 func file(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "manifest.yaml")
@@ -85,7 +85,7 @@ func file(t *testing.T, text string) string {
 	return name
 }
 
-// page is what a Service of the cluster answers.
+// page returns the response of a Service of the cluster.
 func (c *workload) page(service string) string {
 	direct, err := c.Direct(c.t.Context())
 	if err != nil {
@@ -113,7 +113,7 @@ func testPackagesInstalled(t *testing.T, h *herds) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// What helm list looks for.
+		// The labels that helm list uses.
 		records, err := direct.CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{LabelSelector: "owner=helm,name=my,status=deployed"})
 		if err != nil || len(records.Items) != 1 || records.Items[0].Type != "helm.sh/release.v1" {
 			t.Errorf("Helm would not find the release on %s: %v, %v", c.Name, records, err)

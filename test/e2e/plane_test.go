@@ -20,20 +20,20 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// plane is a home and the drover that works on it.
+// plane is a home and the drover that uses it.
 type plane struct {
 	t    *testing.T
 	home string
 }
 
-// newPlane makes a home that is gone, with all its processes, when t ends.
+// newPlane creates a home that is removed, with all its processes, when t ends.
 func newPlane(t *testing.T) *plane {
 	t.Helper()
 	return planeAt(t, filepath.Join(t.TempDir(), "home"))
 }
 
-// dependOn has the go command see that a test depends on what is built from a directory, so that it is run again when that changes: what a
-// test opens is noted.
+// dependOn opens the files of a directory, so that the go command runs the test again when they
+// change.
 func dependOn(t *testing.T, dir string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -83,7 +83,7 @@ func (p *plane) showLogs() {
 	}
 }
 
-// result is what a command left.
+// result is the result of a command.
 type result struct {
 	stdout, stderr string
 	code           int
@@ -97,7 +97,7 @@ func (p *plane) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// metalHome is a home for metal that no other plane uses.
+// metalHome returns a metal home that no other plane uses.
 func (p *plane) metalHome() string { return p.home + "-metal" }
 
 func (p *plane) drover(args ...string) result {
@@ -117,7 +117,7 @@ func (p *plane) run(cmd *exec.Cmd) result {
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// must runs drover and expects that all goes well.
+// must runs drover and fails the test on an error.
 func (p *plane) must(args ...string) result {
 	p.t.Helper()
 	r := p.drover(args...)
@@ -127,7 +127,7 @@ func (p *plane) must(args ...string) result {
 	return r
 }
 
-// refused runs drover and expects an error that says want.
+// refused runs drover and expects an error that contains want.
 func (p *plane) refused(want string, args ...string) result {
 	p.t.Helper()
 	r := p.drover(args...)
@@ -137,7 +137,7 @@ func (p *plane) refused(want string, args ...string) result {
 	return r
 }
 
-// status is the part of `drover status -o json` that tests look at.
+// status is the tested part of `drover status -o json`.
 type status struct {
 	Phase      string
 	API        string
@@ -176,11 +176,11 @@ func (s status) component(name string) component {
 	return component{}
 }
 
-// pids are all processes of the plane, the supervisor first.
+// pids returns all processes of the plane, the supervisor first.
 func (s status) pids() []int {
 	out := []int{s.Supervisor.PID}
 	for _, c := range s.Components {
-		if c.PID != 0 { // The registry is part of the supervisor.
+		if c.PID != 0 { // the registry runs in the supervisor
 			out = append(out, c.PID)
 		}
 	}
@@ -205,7 +205,7 @@ func (p *plane) awaitReady() {
 	p.await("the plane is ready", func() bool { return p.status().Phase == "Ready" })
 }
 
-// patience is how long anything may take on a busy machine before it counts as stuck.
+// patience is the timeout for any step on a busy machine.
 const patience = 5 * time.Minute
 
 // await waits until a condition is met.
@@ -238,7 +238,7 @@ func (p *plane) kubernetes() kubernetes.Interface {
 	return c
 }
 
-// processes are those whose command line names the home.
+// processes returns the processes whose command line contains the home.
 func processes(home string) []int {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	var out []int

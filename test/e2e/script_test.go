@@ -11,7 +11,7 @@ import (
 	"github.com/drover-dev/drover/internal/kube"
 )
 
-// TestScripts runs the program as scripts do. None of them brings a plane up.
+// TestScripts runs the program as scripts do. None of them starts a plane.
 func TestScripts(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -32,23 +32,24 @@ import (
 	"github.com/drover-dev/drover/internal/metal"
 )
 
-// outside is what machines of the test go to: a mirror of registries and a proxy, both on this host, both for those who know the password.
+// outside provides the external services of the test's machines: a registry mirror and a proxy on
+// this host, both with a password.
 type outside struct {
 	mirror    *net.TCPAddr
 	authority *pki.Authority
 
 	proxy  *net.TCPAddr
 	mu     sync.Mutex
-	tunnel []string // what the proxy was asked for
+	tunnel []string // requested destinations
 }
 
-// Percent signs have a meaning in addresses and once more in units of systemd.
+// Percent signs have a meaning in URLs and in systemd units.
 const (
 	outsideUser     = "herder"
 	outsidePassword = "100% wool@home"
 )
 
-// newOutside serves at an address of this host that machines reach.
+// newOutside serves at an address of this host that machines can reach.
 func newOutside(t *testing.T, address net.IP) *outside {
 	t.Helper()
 	authority, err := pki.NewAuthority("mirror", time.Now(), time.Hour)
@@ -95,7 +96,7 @@ func serve(t *testing.T, address net.IP, config *tls.Config, handler http.Handle
 	return at
 }
 
-// push puts an image there that has something in it, and nothing to run.
+// push pushes an image with content but no program.
 func (o *outside) push(t *testing.T, image string) {
 	t.Helper()
 	ref, err := name.ParseReference(o.mirror.String() + "/" + image)
@@ -112,12 +113,12 @@ func (o *outside) push(t *testing.T, image string) {
 	}
 }
 
-// proxyURL is the proxy's address as people write it.
+// proxyURL returns the proxy's address in its usual form.
 func (o *outside) proxyURL() string {
 	return (&url.URL{Scheme: "http", User: url.UserPassword(outsideUser, outsidePassword), Host: o.proxy.String()}).String()
 }
 
-// connect is the proxy: it notes where somebody wants to go. There is nothing behind it.
+// connect implements the proxy: it records the destination and connects to nothing.
 func (o *outside) connect(w http.ResponseWriter, r *http.Request) {
 	want := "Basic " + base64.StdEncoding.EncodeToString([]byte(outsideUser+":"+outsidePassword))
 	if r.Header.Get("Proxy-Authorization") != want {
@@ -137,17 +138,17 @@ func (o *outside) note(what string) {
 	}
 }
 
-// tunnels are what the proxy was asked for, each once.
+// tunnels returns the distinct destinations.
 func (o *outside) tunnels() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.tunnel)
 }
 
-// keySocket is where the plugin is on each machine.
+// keySocket is the path of the plugin's socket on each machine.
 const keySocket = "/run/keys/socket.sock"
 
-// keys is a plugin that API servers ask to encrypt their keys. It only turns bits around: what counts is that it is asked.
+// keys is a KMS plugin for API servers. It only flips bits: the test checks that it is used.
 type keys struct{}
 
 func (keys) Status(context.Context) (*service.StatusResponse, error) {
@@ -170,12 +171,13 @@ func turn(data []byte) []byte {
 	return out
 }
 
-// serveKeys has the plugin run on every machine that there is or will be, until ctx ends: its sockets are on the machines, it is here.
+// serveKeys runs the plugin for every current and future machine until ctx ends: its sockets are on
+// the machines, it runs here.
 func (f *fleet) serveKeys(ctx context.Context) {
 	served := map[string]bool{}
 	for ctx.Err() == nil {
 		for _, m := range f.machines() {
-			// Where containerd runs, all file systems are there, and kubeadm is still to come.
+			// Once containerd runs, all file systems are mounted, and kubeadm has not started.
 			if _, err := os.Stat(m.path("/run/containerd/containerd.sock")); err == nil && !served[m.root] {
 				served[m.root] = m.serveKeys(ctx)
 			}
@@ -184,10 +186,10 @@ func (f *fleet) serveKeys(ctx context.Context) {
 	}
 }
 
-// machine is one, seen from the host.
+// machine is a machine as seen from the host.
 type machine struct{ root string }
 
-// machines are those of the fleet that run.
+// machines returns the running machines of the fleet.
 func (f *fleet) machines() []machine {
 	files, _ := filepath.Glob(filepath.Join(metal.Home{Dir: f.metalHome()}.LocalDir(), "machines", "*", "state.json"))
 	var out []machine
@@ -199,7 +201,7 @@ func (f *fleet) machines() []machine {
 		}
 		m := machine{root: fmt.Sprintf("/proc/%d/root", process.PID)}
 		host, err := os.Stat("/")
-		if own, ownErr := os.Stat(m.root + "/"); err == nil && ownErr == nil && !os.SameFile(host, own) { // One that starts has none of its own yet.
+		if own, ownErr := os.Stat(m.root + "/"); err == nil && ownErr == nil && !os.SameFile(host, own) { // a starting machine has none of its own yet
 			out = append(out, m)
 		}
 	}
@@ -208,7 +210,7 @@ func (f *fleet) machines() []machine {
 
 func (m machine) path(file string) string { return filepath.Join(m.root, file) }
 
-// read is a file of the machine, empty if it is not there.
+// read returns a file of the machine, or "" if it does not exist.
 func (m machine) read(file string) string {
 	data, _ := os.ReadFile(m.path(file))
 	return string(data)

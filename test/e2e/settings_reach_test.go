@@ -33,7 +33,7 @@ func testSettledNodes(t *testing.T, s *settled) {
 		{"control", newKubernetes, "dedicated=control:NoSchedule", 50, map[string]any{"maxPods": 50.0}},
 		{"front", oldKubernetes, "dedicated=front:PreferNoSchedule", 40, map[string]any{"maxPods": 40.0, "registryPullQPS": 7.0}},
 	} {
-		// Kubernetes takes its own away a moment after a node is ready.
+		// Kubernetes removes its own taint a moment after a node is ready.
 		s.await("the node of tier "+want.tier+" has the taint "+want.taint+" alone", func() bool {
 			taints := s.node(want.tier).Spec.Taints
 			return len(taints) == 1 && taints[0].ToString() == want.taint
@@ -57,7 +57,7 @@ func testSettledNodes(t *testing.T, s *settled) {
 	s.checkDeployment()
 }
 
-// kubelet is what the kubelet of a node runs with.
+// kubelet returns the configuration of a node's kubelet.
 func (s *settled) kubelet(node string) map[string]any {
 	s.t.Helper()
 	data, err := s.direct.CoreV1().RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("configz").DoRaw(s.t.Context())
@@ -71,7 +71,7 @@ func (s *settled) kubelet(node string) map[string]any {
 	return out.KubeletConfig
 }
 
-// deployment is what an autoscaler looks at.
+// deployment is the object that an autoscaler reads.
 func (s *settled) deployment() *clusterv1.MachineDeployment {
 	s.t.Helper()
 	out := &clusterv1.MachineDeployment{}
@@ -124,7 +124,7 @@ func testSettledAPIServer(t *testing.T, s *settled) {
 	}
 }
 
-// on is the machine of a node.
+// on returns the machine of a node.
 func (s *settled) on(node *corev1.Node) machine {
 	s.t.Helper()
 	for _, m := range s.machines() {
@@ -136,7 +136,7 @@ func (s *settled) on(node *corev1.Node) machine {
 	return machine{}
 }
 
-// secret makes one on the cluster.
+// secret creates a Secret on the cluster.
 func (s *settled) secret(name, word string) {
 	s.t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"word": word}}
@@ -201,7 +201,7 @@ func testSettledImages(t *testing.T, s *settled) {
 	}
 }
 
-// runApp has a node pull an image. The scheduler, which knows taints, is not asked.
+// runApp makes a node pull an image. It bypasses the scheduler, which respects taints.
 func (s *settled) runApp(name, tier, image string) {
 	s.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
@@ -213,7 +213,7 @@ func (s *settled) runApp(name, tier, image string) {
 	}
 }
 
-// inEtcd tells whether a text is in a file of a control plane's etcd.
+// inEtcd reports whether a file of a control plane's etcd contains a text.
 func (s *settled) inEtcd(m machine, text string) bool {
 	s.t.Helper()
 	found, read := false, 0

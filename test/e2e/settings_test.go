@@ -28,8 +28,8 @@ import (
 	"github.com/drover-dev/drover/internal/test/clustertest"
 )
 
-// TestSettingsReachMachines makes one cluster behind the Packet API with all that a spec can say, and looks for each of it on the machines and
-// in the running cluster.
+// TestSettingsReachMachines creates one cluster with every setting of a spec, and checks each of
+// them on the machines and in the running cluster.
 func TestSettingsReachMachines(t *testing.T) {
 	t.Parallel()
 	s := newSettled(t)
@@ -55,13 +55,13 @@ func TestSettingsReachMachines(t *testing.T) {
 	}
 }
 
-// settled is the cluster, and what its machines find outside.
+// settled is the cluster and the external services of its machines.
 type settled struct {
 	*fleet
 	*outside
 
 	spec     []byte
-	identity string // file with the private key that opens its machines
+	identity string // file with the private SSH key of its machines
 	config   *rest.Config
 	direct   kubernetes.Interface
 }
@@ -73,7 +73,7 @@ func (s *settled) in(t *testing.T) *settled {
 	return s
 }
 
-// await has the patience that machines need.
+// await has a timeout for real machines.
 func (s *settled) await(what string, cond func() bool) {
 	s.t.Helper()
 	(&workload{fleet: s.fleet}).await(what, cond)
@@ -99,7 +99,7 @@ func newSettled(t *testing.T) *settled {
 	return s
 }
 
-// gateway is the host's address on the network of its machines.
+// gateway returns the host's address in the network of its machines.
 func (f *fleet) gateway() net.IP {
 	f.t.Helper()
 	bridge, err := net.InterfaceByName("drv" + f.id)
@@ -113,7 +113,7 @@ func (f *fleet) gateway() net.IP {
 	return addresses[0].(*net.IPNet).IP
 }
 
-// newIdentity makes a pair of keys and returns the public one as people have it in files.
+// newIdentity generates a key pair and returns the public key in its usual form.
 func (s *settled) newIdentity() string {
 	s.t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
@@ -134,7 +134,8 @@ func (s *settled) newIdentity() string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
-// credentials are the administrator's part: those of the Packet API, under the name that is the default, and those of the mirror.
+// credentials creates what an administrator provides: the default credentials of the Packet API,
+// and those of the mirror.
 func (s *settled) credentials() {
 	s.t.Helper()
 	secrets := s.kubernetes().CoreV1().Secrets("eksa-system")
@@ -184,12 +185,12 @@ func testSettledReady(t *testing.T, s *settled) {
 	}
 }
 
-// node is the first with that label.
+// node returns the first node with that label.
 func (s *settled) node(tier string) *corev1.Node {
 	s.t.Helper()
 	list, err := s.direct.CoreV1().Nodes().List(s.t.Context(), metav1.ListOptions{LabelSelector: "tier=" + tier})
 	if err != nil || len(list.Items) == 0 {
-		s.t.Fatalf("there is no node of tier %s: %v", tier, err)
+		s.t.Fatalf("node of tier %s not found: %v", tier, err)
 	}
 	return &list.Items[0]
 }
@@ -205,7 +206,7 @@ func testSettledScaleDown(t *testing.T, s *settled) {
 	}
 }
 
-// addresses is how many are reserved, apart from the blocks that devices get theirs from.
+// addresses returns the number of reserved addresses, without the blocks of devices.
 func (s *settled) addresses() int {
 	s.t.Helper()
 	var out api.IPReservations

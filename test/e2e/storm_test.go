@@ -15,13 +15,13 @@ import (
 
 const (
 	stormClients  = 6
-	stormWrites   = 400 // by each client, at least
+	stormWrites   = 400 // per client, at least
 	stormKills    = 6
 	stormDeadline = 5 * time.Minute
 )
 
-// TestWriteStormLosesNothing writes from several clients while etcd and the
-// API server are killed under them. What was acknowledged must be there.
+// TestWriteStormLosesNothing writes from several clients while etcd and the API server are killed.
+// Acknowledged writes must survive.
 func TestWriteStormLosesNothing(t *testing.T) {
 	t.Parallel()
 	p := newPlane(t)
@@ -63,8 +63,8 @@ func TestWriteStormLosesNothing(t *testing.T) {
 	t.Logf("%d writes by %d clients, %d kills, all there", total, stormClients, stormKills)
 }
 
-// writeUntil writes until it is calm and enough was acknowledged. A write that
-// fails is repeated, which may find it there already.
+// writeUntil writes until the storm is over and enough writes were acknowledged. It repeats a
+// failed write, which may already exist.
 func writeUntil(storm context.Context, calm <-chan struct{}, p *plane, id int) map[string]string {
 	configMaps := p.kubernetes().CoreV1().ConfigMaps("default")
 	acknowledged := map[string]string{}
@@ -96,8 +96,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// killSome kills etcd and the API server in turn, each a random moment after
-// both serve.
+// killSome kills etcd and the API server in turn, each a random moment after both serve.
 func killSome(t *testing.T, p *plane) {
 	t.Helper()
 	victims := []string{"etcd", "kube-apiserver"}

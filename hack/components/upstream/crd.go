@@ -12,8 +12,8 @@ import (
 	"github.com/drover-dev/drover/config"
 )
 
-// providerInventory is the kind in which clusterctl keeps its list of installed providers; clusterctl wants it to
-// exist before it moves objects, and it has no webhooks.
+// providerInventory is the kind of clusterctl's list of installed providers; clusterctl requires it
+// before it moves objects, and it has no webhooks.
 const providerInventory = "cmd/clusterctl/config/manifest/clusterctl-api.yaml"
 
 func generateCRDs(root, out string) error {
@@ -24,7 +24,7 @@ func generateCRDs(root, out string) error {
 			return err
 		}
 		if len(files) == 0 {
-			return fmt.Errorf("no definitions of %q in %q", p.label, root)
+			return fmt.Errorf("no CRDs of %q in %q", p.label, root)
 		}
 		for _, file := range files {
 			name, err := convertCRD(file, out, fromModule, p.adaptCRD)
@@ -49,7 +49,7 @@ func generateCRDs(root, out string) error {
 	return pruneDir(out, written)
 }
 
-// convertCRD adapts one definition and returns the name of the file that it wrote.
+// convertCRD adapts one CRD and returns the name of the written file.
 func convertCRD(file, out, source string, adapt func(*apiextensionsv1.CustomResourceDefinition)) (string, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

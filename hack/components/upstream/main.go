@@ -1,8 +1,8 @@
 // Command upstream derives config/crd and config/webhook from the pinned Cluster API module and from the types in api/.
 //
-// It copies nothing by hand: the module directory is asked from the go command, so a version bump in go.mod followed
-// by "go generate ./config" is all an upgrade of the API takes. What it changes is small: names that point at
-// Drover's own webhook service, and the labels that clusterctl and the contract lookup need.
+// It copies nothing by hand: the go command locates the module, so updating the version in go.mod
+// and running "go generate ./config" upgrades the API. It only changes names that refer to Drover's
+// own webhook service, and labels that clusterctl and the contract lookup need.
 package main
 
 import (
@@ -16,11 +16,11 @@ import (
 
 const module = "sigs.k8s.io/cluster-api"
 
-// provider is one of the upstream managers whose API Drover serves.
+// provider is an upstream manager whose API Drover serves.
 type provider struct {
 	dir       string // below the module's root
-	label     string // value of cluster.x-k8s.io/provider, as clusterctl knows it
-	contracts bool   // whether its kinds are referenced through contract versions
+	label     string // value of cluster.x-k8s.io/provider for clusterctl
+	contracts bool   // its kinds are referenced through contract versions
 }
 
 var providers = []provider{

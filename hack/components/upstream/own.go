@@ -16,23 +16,25 @@ import (
 	"github.com/drover-dev/drover/config"
 )
 
-// ownAPI is a group of kinds that are ours.
+// ownAPI is one of our API groups.
 type ownAPI struct {
 	dir       string // below our module's root
 	group     string
 	version   string
 	label     string            // value of cluster.x-k8s.io/provider
 	contracts map[string]string // contract version to API version
-	validated []string          // resources that have a validating webhook
-	// named gives webhooks other names than those made of kind and group, where there are configurations in the wild to replace.
+	validated []string          // resources with a validating webhook
+	// named sets the names of webhooks that replace existing configurations instead of the names
+	// derived from kind and group.
 	named bool
-	// defaults says that the resources that are validated have a defaulting webhook too, mutated which of them if not all.
+	// defaults adds defaulting webhooks for the validated resources, or only for those in mutated.
 	defaults bool
 	mutated  []string
-	// deleted are the resources whose deletion is validated too.
+	// deleted are the resources whose deletion is validated.
 	deleted []string
-	// changes says that the webhooks have nothing to say about updates that leave the spec alone, and defaulted which objects need defaults,
-	// by resource; all do if nothing is said. The manager writes such objects all the time, and a webhook is a request.
+	// changes restricts webhooks to updates that change the spec, and defaulted, by resource, to
+	// objects that need defaults. The manager writes such objects often, and each webhook call is a
+	// request.
 	changes   bool
 	defaulted map[string]string
 }
@@ -42,7 +44,7 @@ var ownAPIs = []ownAPI{{
 	group:   "infrastructure.cluster.x-k8s.io",
 	version: "v1beta1",
 	label:   "infrastructure-packet",
-	// One version fulfils both contracts.
+	// One version implements both contracts.
 	contracts: map[string]string{"v1beta1": "v1beta1", "v1beta2": "v1beta1"},
 	validated: []string{"packetclusters", "packetclustertemplates", "packetmachines", "packetmachinetemplates"},
 }, {
@@ -82,7 +84,7 @@ var ownAPIs = []ownAPI{{
 	label:   "drover",
 }}
 
-// generateOwnCRDs derives definitions from our types and returns the names of the files that it wrote.
+// generateOwnCRDs generates CRDs from our types and returns the names of the written files.
 func generateOwnCRDs(out string) ([]string, error) {
 	root, err := goCommand("list", "-m", "-f", "{{.Dir}}")
 	if err != nil {
@@ -125,7 +127,7 @@ func (a ownAPI) generate(root, out string) ([]string, error) {
 	return written, nil
 }
 
-// adaptCRD adds to the labels that the types ask for.
+// adaptCRD adds labels to those of the types.
 func (a ownAPI) adaptCRD(crd *apiextensionsv1.CustomResourceDefinition) {
 	labels := map[string]string{
 		"cluster.x-k8s.io/provider":   a.label,
@@ -157,10 +159,10 @@ func (a ownAPI) validating() []admissionv1.ValidatingWebhook {
 	return hooks
 }
 
-// unlessTheSame holds if there is a new spec. An expression that fails refuses the object.
+// unlessTheSame is true if the spec has changed. An expression that fails rejects the object.
 const unlessTheSame = "request.operation != 'UPDATE' || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec"
 
-// changed is when there is something to validate.
+// changed is true if there is something to validate.
 func (a ownAPI) changed() []admissionv1.MatchCondition {
 	if !a.changes {
 		return nil
@@ -168,7 +170,7 @@ func (a ownAPI) changed() []admissionv1.MatchCondition {
 	return []admissionv1.MatchCondition{{Name: "spec-changed", Expression: unlessTheSame}}
 }
 
-// incomplete is when there is something to fill in.
+// incomplete is true if defaults are missing.
 func (a ownAPI) incomplete(resource string) []admissionv1.MatchCondition {
 	if a.defaulted[resource] == "" {
 		return a.changed()
@@ -223,7 +225,7 @@ func (a ownAPI) rules(resource string) []admissionv1.RuleWithOperations {
 	}}
 }
 
-// singular is the kind in lower case.
+// singular returns the kind in lower case.
 func singular(resource string) string {
 	if stem, ok := strings.CutSuffix(resource, "ies"); ok {
 		return stem + "y"

@@ -16,7 +16,7 @@ import (
 	"github.com/drover-dev/drover/config"
 )
 
-// configurations gathers the webhooks of all providers into one object of each kind.
+// configurations merges the webhooks of all providers into one object of each kind.
 type configurations struct {
 	mutating   admissionv1.MutatingWebhookConfiguration
 	validating admissionv1.ValidatingWebhookConfiguration

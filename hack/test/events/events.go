@@ -1,5 +1,5 @@
-// Package events reads what "go test -json" prints and turns it into one result per package. It runs
-// nothing and prints nothing by itself. Start with Collector.
+// Package events parses the output of "go test -json" into one result per package. It runs and
+// prints nothing. Start with Collector.
 package events
 
 import (
@@ -25,8 +25,8 @@ type Event struct {
 	FailedBuild string
 }
 
-// Read calls each for every event. A line that is not an event, such as an error of the go command
-// itself, is passed on as output without a package.
+// Read calls each for every event. It forwards other lines, such as errors of the go command, as
+// output without a package.
 func Read(r io.Reader, each func(Event)) error {
 	lines := bufio.NewReader(r)
 	for {
@@ -60,7 +60,7 @@ type Test struct {
 // Result is the outcome of a package.
 type Result struct {
 	Package string
-	// Closing is the line that the go command ends a package with: "ok", "FAIL" or "no test files".
+	// Closing is the go command's last line about a package: "ok", "FAIL" or "no test files".
 	Closing string
 	Failed  bool
 	Cached  bool
@@ -68,19 +68,19 @@ type Result struct {
 	// CPU is the CPU time of the package's tests and of all processes that they started.
 	CPU   time.Duration
 	Tests []Test
-	// FailedTests are the tests that failed, subtests included.
+	// FailedTests are the failed tests, including subtests.
 	FailedTests []string
 	// Unfinished are the tests that were running when the package ended.
 	Unfinished []string
 	// Panicked reports whether a panic or a fatal error ended the package.
 	Panicked bool
-	// Seed is that of the order in which the tests ran.
+	// Seed is the seed of the test order.
 	Seed string
-	// Output is that of the failed and unfinished tests and of the package itself.
+	// Output is the output of failed and unfinished tests and of the package itself.
 	Output string
 }
 
-// Collector gathers events until a package has ended.
+// Collector collects events until a package has ended.
 type Collector struct {
 	packages map[string]*pending
 	builds   map[string]*strings.Builder
@@ -91,7 +91,7 @@ func NewCollector() *Collector {
 	return &Collector{packages: map[string]*pending{}, builds: map[string]*strings.Builder{}}
 }
 
-// Add takes one event, and returns the result of the package that ended with it, if one did.
+// Add adds an event and returns the result of the package that ended with it, if any.
 func (c *Collector) Add(e Event) (Result, bool) {
 	switch {
 	case e.Action == "build-output":

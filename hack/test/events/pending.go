@@ -11,10 +11,10 @@ import (
 // pending is a package that has not ended yet.
 type pending struct {
 	soFar Result
-	// running are the tests that have begun and not ended, in that order.
+	// running are the running tests in start order.
 	running []string
-	// chunks hold the output by top-level test, in the order in which they began to print; that of
-	// the package itself has no test.
+	// chunks hold the output by top-level test, in the order of first output; the package's own
+	// output has no test.
 	chunks []*chunk
 }
 
@@ -39,14 +39,14 @@ func (p *pending) add(e Event) {
 func (p *pending) output(e Event) {
 	line := e.Output
 	switch {
-	case strings.HasPrefix(line, "=== "): // Progress of the test binary.
+	case strings.HasPrefix(line, "=== "): // progress of the test binary
 		return
 	case closing(line):
 		p.soFar.Closing = strings.TrimRight(line, "\n")
 		p.soFar.Cached = strings.Contains(line, "\t(cached)")
 		return
 	case strings.HasPrefix(line, sandbox.CPU):
-		// Without a figure, the package is only missing in a table.
+		// Without a figure, the package is only missing from a table.
 		p.soFar.CPU, _ = time.ParseDuration(strings.TrimSpace(strings.TrimPrefix(line, sandbox.CPU)))
 		return
 	case strings.HasPrefix(line, "-test.shuffle "):
@@ -69,7 +69,7 @@ func (p *pending) endTest(e Event) {
 	case e.Action == "fail":
 		p.soFar.FailedTests = append(p.soFar.FailedTests, e.Test)
 	case isTop:
-		// The output of a passing test is of no interest.
+		// The output of a passing test is dropped.
 		p.chunks = slices.DeleteFunc(p.chunks, func(c *chunk) bool { return c.test == e.Test })
 	}
 	if isTop {
@@ -107,7 +107,7 @@ func (p *pending) result(e Event, build *strings.Builder) Result {
 	return r
 }
 
-// top is the test that a subtest belongs to.
+// top returns the top-level test of a subtest.
 func top(test string) string {
 	name, _, _ := strings.Cut(test, "/")
 	return name

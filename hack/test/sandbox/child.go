@@ -19,16 +19,16 @@ type child struct {
 	signals chan os.Signal
 }
 
-// start makes this process the parent of everything that the test binary orphans, and starts it.
+// start makes this process the reaper of orphans, and starts the test binary.
 func start(o Options, temp string) (*child, error) {
 	args, err := o.command()
 	if err != nil {
 		return nil, err
 	}
-	// The kernel ends the child with the thread that started it.
+	// The kernel kills the child with the thread that started it.
 	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("becoming the parent of orphans: %w", err)
+		return nil, fmt.Errorf("becoming the reaper of orphans: %w", err)
 	}
 	c := &child{signals: make(chan os.Signal, 1)}
 	signal.Notify(c.signals, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGHUP)
@@ -42,17 +42,17 @@ func start(o Options, temp string) (*child, error) {
 	return c, nil
 }
 
-// forward hands signals on to the test binary: the go command asks for the stacks of one that takes
-// too long.
+// forward forwards signals to the test binary: the go command requests stack traces of one that
+// times out.
 func (c *child) forward() {
 	for s := range c.signals {
 		if number, ok := s.(syscall.Signal); ok {
-			_ = syscall.Kill(c.pid, number) // It may have ended.
+			_ = syscall.Kill(c.pid, number) // it may have exited
 		}
 	}
 }
 
-// wait reaps orphans until the test binary has ended, and returns its exit code.
+// wait reaps orphans until the test binary has exited, and returns its exit code.
 func (c *child) wait() int {
 	for {
 		var status unix.WaitStatus
@@ -69,7 +69,7 @@ func (c *child) wait() int {
 	}
 }
 
-// leaks ends and removes what the test binary left, and returns a line for each.
+// leaks kills and removes what the test binary left, and returns a line for each.
 func leaks(temp string, grace time.Duration) []string {
 	var out []string
 	for _, p := range killOrphans(grace) {
@@ -80,8 +80,8 @@ func leaks(temp string, grace time.Duration) []string {
 	return append(out, leftovers(temp)...)
 }
 
-// killOrphans waits until no process is left that the test binary started, and then kills and names
-// those that are.
+// killOrphans waits for the processes of the test binary to exit, then kills and names the
+// remaining ones.
 func killOrphans(wait time.Duration) []string {
 	deadline := time.After(wait)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -95,7 +95,7 @@ func killOrphans(wait time.Duration) []string {
 		break
 	}
 	var named []string
-	for range 100 { // Who is killed may leave children, which are then ours.
+	for range 100 { // killed processes may leave children, which become ours
 		pids := children(os.Getpid())
 		if len(pids) == 0 {
 			break
@@ -109,7 +109,7 @@ func killOrphans(wait time.Duration) []string {
 	return named
 }
 
-// reap takes the exit status of every child that has ended, and reports whether any is left.
+// reap collects the exit status of every exited child, and reports whether any is left.
 func reap() bool {
 	for {
 		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
@@ -123,7 +123,7 @@ func reap() bool {
 	}
 }
 
-// describe returns the number and the start of the command line of a process.
+// describe returns the ID and the start of the command line of a process.
 func describe(pid int) string {
 	const width = 200
 	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))

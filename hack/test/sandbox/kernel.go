@@ -8,10 +8,11 @@ import (
 	"slices"
 )
 
-// Kernel is what tests may leave in the kernel without a process that holds it, by kind and name.
+// Kernel lists the kernel objects that tests may leak without a process that holds them, by kind
+// and name.
 type Kernel map[string]bool
 
-// ours matches the names that local machines give to links and cgroups: see internal/metal/driver/local.
+// ours matches the names of links and cgroups of local machines: see internal/metal/driver/local.
 func ours() *regexp.Regexp {
 	return regexp.MustCompile(`^(drv[0-9a-f]{8}|v[0-9a-f]{14}|drover-[0-9a-f]{8})$`)
 }
@@ -39,8 +40,8 @@ func kernelAt(root string) Kernel {
 	return k
 }
 
-// inUse reports whether a bridge has machines or a cgroup has processes. Those are of another run: the
-// processes of this one have ended.
+// inUse reports whether a bridge has machines or a cgroup has processes. Those belong to another
+// run: the processes of this one have exited.
 func inUse(path string) bool {
 	if ports, err := os.ReadDir(filepath.Join(path, "brif")); err == nil && len(ports) > 0 {
 		return true
@@ -51,12 +52,12 @@ func inUse(path string) bool {
 			pids, _ := os.ReadFile(file)
 			used = used || len(pids) > 0
 		}
-		return nil // It may be removed while we read.
+		return nil // it may be removed concurrently
 	})
 	return used
 }
 
-// Since returns what is in k and was not before, in order.
+// Since returns what is in k but not in before, sorted.
 func (k Kernel) Since(before Kernel) []string {
 	var out []string
 	for name := range k {

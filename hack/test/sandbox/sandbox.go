@@ -1,9 +1,9 @@
-// Package sandbox runs one test binary and names what it leaves behind: processes, mounts, files and
-// data races of its child processes. The go command starts it for each package ("go test -exec"), so
-// that results are still cached by the go command.
+// Package sandbox runs one test binary and reports leaks: processes, mounts, files, and data races
+// of its child processes. The go command starts it for each package ("go test -exec"), so that
+// results are still cached by the go command.
 //
-// It never decides what to test. Start with Run; Kernel has what only a look at the whole machine
-// can find.
+// It never decides what to test. Start with Run; Kernel covers leaks that only the whole machine
+// shows.
 package sandbox
 
 import (
@@ -20,26 +20,26 @@ import (
 	"time"
 )
 
-// CPU starts the line that Run prints last: the CPU time of the test binary and all its processes. As
-// it is part of the output, the go command caches it with the result.
+// CPU is the prefix of the last line that Run prints: the CPU time of the test binary and all its
+// processes. As part of the output, the go command caches it with the result.
 const CPU = "sandbox: CPU time "
 
-// Options are how a test binary is run.
+// Options configure a run of a test binary.
 type Options struct {
 	// Args are the test binary and its arguments.
 	Args []string
-	// Seed orders the tests; if it is empty, the binary's contents do.
+	// Seed is the seed of the test order; by default it is derived from the binary.
 	Seed string
-	// Suppressions is the file that lists the data races of others.
+	// Suppressions is the file that lists the data races of other projects.
 	Suppressions string
-	// Grace is how long processes may take to end after the test binary.
+	// Grace is how long processes may take to exit after the test binary.
 	Grace time.Duration
-	// Out is where leaks are reported.
+	// Out receives the reports of leaks.
 	Out io.Writer
 }
 
-// Run runs a test binary with a temporary directory of its own, and returns its exit code, or 1 if it
-// passed and left something behind.
+// Run runs a test binary with its own temporary directory, and returns its exit code, or 1 if it
+// passed but leaked something.
 func Run(o Options) int {
 	temp, err := shortTemp()
 	if err != nil {
@@ -67,12 +67,12 @@ func Run(o Options) int {
 // cpuTime returns the CPU time of the test binary and of all processes that it started.
 func cpuTime() time.Duration {
 	var used syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_CHILDREN, &used) // The figure is then zero.
+	_ = syscall.Getrusage(syscall.RUSAGE_CHILDREN, &used) // the figure is zero then
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// shortTemp makes a temporary directory with a short name, as there are limits to the length of a
-// socket's path.
+// shortTemp creates a temporary directory with a short name, since the paths of sockets are
+// limited.
 func shortTemp() (string, error) {
 	for i := os.Getpid(); ; i++ {
 		dir := filepath.Join(os.TempDir(), "t"+strconv.FormatInt(int64(i), 36))
@@ -93,28 +93,28 @@ func (o Options) command() ([]string, error) {
 			return nil, err
 		}
 	}
-	// The go command keeps a result if it finds the list of what the test has read where it would
-	// have asked for it without -exec.
+	// The go command caches a result if it finds the list of files that the test has read where it
+	// expects it without -exec.
 	inputs := "-test.testlogfile=" + filepath.Join(filepath.Dir(binary), "testlog.txt")
 	return append([]string{binary, inputs, "-test.shuffle=" + seed}, o.Args[1:]...), nil
 }
 
-// environment is the one of the go command, with the temporary directory and with data races in a
-// file, so that those of child processes are seen too.
+// environment returns the environment of the go command, with the temporary directory and a file
+// for data races, which includes those of child processes.
 func (o Options) environment(temp string) []string {
 	race := "log_path=" + filepath.Join(temp, raceFile)
 	if o.Suppressions != "" {
 		race += " suppressions=" + o.Suppressions
 	}
-	// Of two values of a variable, the first would count.
+	// The first of two values of a variable would count.
 	others := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "TMPDIR=") || strings.HasPrefix(v, "GORACE=")
 	})
 	return append(others, "TMPDIR="+temp, "GORACE="+race)
 }
 
-// seedOf derives the order of tests from the identity of their binary: another order for each change
-// of the code, and the same for the same code, whose result the go command keeps.
+// seedOf derives the test order from the identity of the binary: it changes with the code, and
+// stays the same for the same code, whose result the go command caches.
 func seedOf(binary string) (string, error) {
 	f, err := elf.Open(binary)
 	if err != nil {
@@ -135,6 +135,6 @@ func seedOf(binary string) (string, error) {
 // Seed turns any text into a seed that is easy to type.
 func Seed(text string) string {
 	h := fnv.New32a()
-	_, _ = io.Copy(h, strings.NewReader(text)) // A hash takes everything.
+	_, _ = io.Copy(h, strings.NewReader(text)) // a hash never fails
 	return strconv.FormatUint(uint64(h.Sum32()), 10)
 }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// raceFile is the start of the names of the files that the race detector writes.
+// raceFile is the prefix of the race detector's files.
 const raceFile = "race"
 
 // children returns the processes that have a parent.
@@ -21,7 +21,7 @@ func children(parent int) []int {
 	for _, path := range stats {
 		data, err := os.ReadFile(path)
 		if err != nil {
-			continue // It has ended.
+			continue // it has exited
 		}
 		if pid, ppid, ok := parseStat(string(data)); ok && ppid == parent {
 			out = append(out, pid)
@@ -30,7 +30,7 @@ func children(parent int) []int {
 	return out
 }
 
-// parseStat reads "pid (name) state ppid ...", where the name may hold anything.
+// parseStat parses "pid (name) state ppid ...", where the name may contain anything.
 func parseStat(line string) (pid, ppid int, ok bool) {
 	opening, closing := strings.IndexByte(line, '('), strings.LastIndexByte(line, ')')
 	if opening < 1 || closing < opening {
@@ -48,7 +48,7 @@ func parseStat(line string) (pid, ppid int, ok bool) {
 	return pid, ppid, err == nil
 }
 
-// unmount detaches what is mounted below a directory and names it.
+// unmount detaches and names the mounts below a directory.
 func unmount(dir string) []string {
 	data, _ := os.ReadFile("/proc/self/mountinfo")
 	var out []string
@@ -59,7 +59,7 @@ func unmount(dir string) []string {
 	return out
 }
 
-// mountsBelow returns the mount points below a directory, in the order in which they were mounted.
+// mountsBelow returns the mount points below a directory in mount order.
 func mountsBelow(mountinfo, dir string) []string {
 	const pointField = 4
 	var out []string
@@ -85,7 +85,7 @@ func races(dir string) []string {
 	return out
 }
 
-// leftovers names what is in a temporary directory.
+// leftovers returns the files in a temporary directory.
 func leftovers(dir string) []string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

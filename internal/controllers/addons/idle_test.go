@@ -152,7 +152,8 @@ func (i *idle) asked() []string {
 	return out
 }
 
-// touch changes an annotation of every object, so that all are looked at again. It returns the versions that this made.
+// touch changes an annotation of every object to trigger reconciles. It returns the resulting
+// versions.
 func (i *idle) touch() map[string]string {
 	i.Helper()
 	versions := map[string]string{}
@@ -203,11 +204,11 @@ func (r reconciles) plus(o reconciles) reconciles {
 	return reconciles{r.charts + o.charts, r.releases + o.releases}
 }
 
-// pass waits until there were so many, then until every HelmChartProxy was looked at once more because time has passed, and until nobody
-// is at work any more.
+// pass waits for at least that many reconciles, then until every HelmChartProxy was reconciled once
+// more by its timer, and until all workers are idle.
 func (i *idle) pass(least reconciles) {
 	i.Helper()
-	i.until("all was looked at", func() bool {
+	i.until("every object was reconciled", func() bool {
 		now := i.reconciled()
 		return now.charts >= least.charts+len(i.proxies) && now.releases >= least.releases &&
 			i.metric("workqueue_depth") == 0 && i.metric("controller_runtime_active_workers") == 0

@@ -153,7 +153,7 @@ func TestFailingClusterDoesNotBlockOtherClusters(t *testing.T) {
 		text := w.text("picky")
 		return text[0] == "a from 2.0.0" && text[1] == "" && text[2] == "c from 2.0.0"
 	})
-	w.until("the bad one is told", func() bool {
+	w.until("the failure is reported", func() bool {
 		for _, r := range w.releases() {
 			if r.Spec.ClusterRef.Name == "b" && r.Status.Attempt != nil && r.Status.Attempt.Terminal {
 				return true

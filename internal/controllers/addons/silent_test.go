@@ -48,7 +48,7 @@ func TestSilentRepositoryBlocksOnlyItsCharts(t *testing.T) {
 				t.Errorf("a chart of another repository had to wait until %d of the silent one were given up", n)
 			}
 
-			w.until("all are told", func() bool { return w.told(silent.Host) == 3*len(proxies) })
+			w.until("all charts report the failure", func() bool { return w.told(silent.Host) == 3*len(proxies) })
 			if took := time.Since(began); took > toldWithin {
 				t.Errorf("it took %s until all were told, want at most %s", took, toldWithin)
 			}

@@ -106,10 +106,10 @@ func (s *side) newHerd(name string) *herd {
 	ours.Spec.DatacenterRef = anywherev1.Ref{Kind: "DockerDatacenterConfig", Name: name}
 	ours.Spec.IdentityProviderRefs = []anywherev1.Ref{{Kind: "OIDCConfig", Name: "sso"}}
 	// What the controller has not recorded yet.
-	ours.Annotations = map[string]string{audit.Annotation: `[{"generation":1,"action":"Scaled","user":"ann","time":"2026-05-01T12:00:00.000000Z"}]`}
+	ours.Annotations = map[string]string{audit.Annotation: `[{"generation":1,"action":"Scaled","user":"creator","time":"2026-05-01T12:00:00.000000Z"}]`}
 	s.create(datacenter, ours)
 	record := &droverv1.AuditRecord{ObjectMeta: metav1.ObjectMeta{Name: name + "-created", Labels: map[string]string{droverv1.ClusterLabel: name}}}
-	record.Spec = droverv1.AuditRecordSpec{Cluster: droverv1.AuditedCluster{Name: name, Namespace: team}, Action: droverv1.Created, User: "ann", Time: metav1.NowMicro()}
+	record.Spec = droverv1.AuditRecordSpec{Cluster: droverv1.AuditedCluster{Name: name, Namespace: team}, Action: droverv1.Created, User: "creator", Time: metav1.NowMicro()}
 	s.create(record)
 	h.pending = string(ours.UID) + "-1"
 	h.objects = []client.Object{h.cluster, h.infra, ca, chart, release, controller, pack, packRelease, login, datacenter, ours}
@@ -204,7 +204,7 @@ func TestMoveMovesOneClusterOnly(t *testing.T) {
 	t.Log("who did what goes along, and nothing of other clusters")
 	record := &droverv1.AuditRecord{}
 	must(t, to.Get(t.Context(), client.ObjectKey{Name: a.pending}, record))
-	if record.Spec.User != "ann" || record.Spec.Action != droverv1.Scaled || record.Labels[droverv1.ClusterLabel] != "a" {
+	if record.Spec.User != "creator" || record.Spec.Action != droverv1.Scaled || record.Labels[droverv1.ClusterLabel] != "a" {
 		t.Errorf("what was noted on the Cluster became %+v", record)
 	}
 	records := &droverv1.AuditRecordList{}

@@ -398,7 +398,7 @@ func TestChangesOfOutlooks(t *testing.T) {
 	}
 }
 
-// script is a source whose reads return what they are told, in order.
+// script is a source whose reads return the given results in order.
 type script struct {
 	results []error
 	reads   int

@@ -20,8 +20,8 @@ func main() {
 	}
 }
 
-// reap collects every child that has ended: signals of the same kind that
-// arrive close together are delivered as one.
+// reap collects every exited child: signals of the same kind that arrive close together are
+// delivered as one.
 func reap() {
 	for {
 		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 || err != nil {

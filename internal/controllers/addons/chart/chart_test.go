@@ -293,7 +293,7 @@ func TestReleaseNamesAreDeterministic(t *testing.T) {
 	w.run()
 	after := w.release("a")
 	if after.UID == before["a"].UID || after.Name != before["a"].Name || after.Spec.ReleaseName != before["a"].Spec.ReleaseName {
-		t.Errorf("made anew as %s/%s, was %s/%s", after.Name, after.Spec.ReleaseName, before["a"].Name, before["a"].Spec.ReleaseName)
+		t.Errorf("created again as %s/%s, was %s/%s", after.Name, after.Spec.ReleaseName, before["a"].Name, before["a"].Spec.ReleaseName)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestEventsAreAggregatedAcrossClusters(t *testing.T) {
 		{"elsewhere", func() {
 			w.change(func(c *addonsv1.HelmChartProxy) { c.Spec.ReleaseNamespace = "cni" })
 		}, []string{"Normal ReleaseReinstalling Deleted HelmReleaseProxies to reinstall on clusters " + ten}},
-		{"made anew", func() {}, []string{"Normal ReleaseCreated Created HelmReleaseProxies for clusters " + ten}},
+		{"created again", func() {}, []string{"Normal ReleaseCreated Created HelmReleaseProxies for clusters " + ten}},
 		{"gone", func() { w.must(w.Delete(t.Context(), c)) }, []string{"Normal ReleaseDeleted Deleted HelmReleaseProxies for clusters " + ten}},
 	} {
 		tc.do()

@@ -79,7 +79,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// meta has a finalizer, so that what is deleted stays to be looked at.
+// meta has a finalizer, so that deleted objects can still be read.
 func (w *world) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: w.ns, Name: name, Finalizers: []string{"test/hold"}, Labels: map[string]string{clusterv1.ClusterNameLabel: "c"},

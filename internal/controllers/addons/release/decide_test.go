@@ -45,7 +45,7 @@ func TestDecide(t *testing.T) {
 		{"what a killed Helm left behind is recovered", func(f *facts) { f.state.Status = tool.PendingUpgrade }, choice{do: apply}},
 
 		{"an operation is left to run", func(f *facts) { f.running, f.since = "f", noon.Add(-time.Hour) }, choice{do: nothing}},
-		{"an operation that takes long is told of", func(f *facts) { f.running, f.since = "f", noon }, choice{do: nothing, after: patience}},
+		{"a long operation is reported", func(f *facts) { f.running, f.since = "f", noon }, choice{do: nothing, after: patience}},
 		{"an operation that nobody wants any more is ended", func(f *facts) { f.running = "old" }, choice{do: abort}},
 		{"an installation is ended when it is to be removed", func(f *facts) { f.running = "f"; f.deleting = noon }, choice{do: abort}},
 
@@ -70,7 +70,7 @@ func TestDecide(t *testing.T) {
 			f.fingerprint = "g"
 			failedBefore(f, 2*time.Second, addonsv1.FailedAttempt{Fingerprint: "g", Failures: 3})
 		}, choice{do: nothing, after: 18 * time.Second}},
-		{"a failure is repeated in the end", func(f *facts) {
+		{"a failure is retried after the backoff", func(f *facts) {
 			f.fingerprint = "g"
 			failedBefore(f, 10*time.Minute, addonsv1.FailedAttempt{Fingerprint: "g", Failures: 30})
 		}, choice{do: apply}},
@@ -87,14 +87,14 @@ func TestDecide(t *testing.T) {
 			failedBefore(f, time.Hour, addonsv1.FailedAttempt{Fingerprint: "g", Failures: 1, Reverted: true})
 		}, choice{do: nothing}},
 
-		{"readiness is looked at if somebody waits for it", func(f *facts) { f.spec.Options.Wait = true }, choice{do: check}},
-		{"readiness is not looked at again until something changes", func(f *facts) {
+		{"readiness is checked if wait is set", func(f *facts) { f.spec.Options.Wait = true }, choice{do: check}},
+		{"readiness is not checked again without a change", func(f *facts) {
 			f.spec.Options.Wait, f.known.health = true, &tool.Health{Ready: true}
 		}, choice{do: nothing}},
-		{"readiness is looked at when something changed", func(f *facts) {
+		{"readiness is checked after a change", func(f *facts) {
 			f.spec.Options.Wait, f.known.health, f.known.changed, f.known.checked = true, &tool.Health{}, true, noon.Add(-time.Minute)
 		}, choice{do: check}},
-		{"readiness is not looked at all the time", func(f *facts) {
+		{"readiness checks are rate limited", func(f *facts) {
 			f.spec.Options.Wait, f.known.health, f.known.changed, f.known.checked = true, &tool.Health{}, true, noon.Add(-500*time.Millisecond)
 		}, choice{do: nothing, after: 1500 * time.Millisecond}},
 		{"waiting for readiness ends", func(f *facts) {
@@ -191,7 +191,7 @@ func TestFirstInstallIsNotReportedAsUpgrade(t *testing.T) {
 		{Found: true, Status: tool.Deployed}:       "Upgrading the release",
 	} {
 		if got := progressCondition(facts{status: &addonsv1.HelmReleaseProxyStatus{}, state: state}); got.Message != want {
-			t.Errorf("of %+v is told %q, want %q", state, got.Message, want)
+			t.Errorf("message for %+v is %q, want %q", state, got.Message, want)
 		}
 	}
 }

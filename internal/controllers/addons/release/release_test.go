@@ -142,7 +142,7 @@ func TestFailureIsReportedAndRetriedLater(t *testing.T) {
 	w.cluster("one")
 	w.tool.set(func(f *fakeTool) { f.fail["web"] = &tool.TerminalError{Err: errors.New("the chart is broken")} })
 	r := w.release("web", "one")
-	got := w.await(r, "the failure is told", reason(addonsv1.ReleaseReady, addonsv1.InstallOrUpgradeFailedReason))
+	got := w.await(r, "the failure is reported", reason(addonsv1.ReleaseReady, addonsv1.InstallOrUpgradeFailedReason))
 	if c := condition(got, addonsv1.ReleaseReady); c.Message != "The chart is broken" {
 		t.Errorf("message = %q", c.Message)
 	}
@@ -222,11 +222,11 @@ func TestDuplicateClaimGoesToTheOlderRelease(t *testing.T) {
 	first := w.release("web", "one")
 	w.await(first, "the first is ready", isReady)
 	second := w.release("clone", "one", func(s *spec) { s.ReleaseName = "web" })
-	told := w.await(second, "the second is told", reason(addonsv1.ReleaseReady, addonsv1.ReleaseClaimedReason))
+	told := w.await(second, "the second reports the claim", reason(addonsv1.ReleaseReady, addonsv1.ReleaseClaimedReason))
 	if told.Status.Status != "" || told.Status.Revision != 0 {
 		t.Errorf("the second shows revision %d that is %q, which is the first's", told.Status.Revision, told.Status.Status)
 	}
-	w.await(first, "the first is told", reason(addonsv1.ReleaseExclusive, addonsv1.ReleaseClaimedReason))
+	w.await(first, "the first reports the claim", reason(addonsv1.ReleaseExclusive, addonsv1.ReleaseClaimedReason))
 	if got := w.get(first); !isReady(got) {
 		t.Error("the first is not ready any more")
 	}
@@ -270,7 +270,7 @@ func TestUnreachableClusterBlocksOnlyItsReleases(t *testing.T) {
 	lost := w.release("web", "lost", func(s *spec) { s.Options.Uninstall = &addonsv1.HelmUninstallOptions{GiveUpAfter: &bound} })
 	r := w.release("web", "one")
 	w.await(r, "the other is ready", isReady)
-	w.await(lost, "it is told", reason(addonsv1.ClusterAvailable, addonsv1.NotAvailableReason))
+	w.await(lost, "the lost cluster is reported", reason(addonsv1.ClusterAvailable, addonsv1.NotAvailableReason))
 	t.Log("what was installed before the cluster was lost can't be uninstalled")
 	status := w.get(lost)
 	before := status.DeepCopy()

@@ -126,7 +126,7 @@ func TestAllowedClusters(t *testing.T) {
 		{name: "has nothing to roll back to", states: "!----", spec: addonsv1.Rollout{Waves: waves, OnFailure: Rollback}, allowed: "", phase: addonsv1.RolloutPaused, wave: 1},
 		{name: "lets newcomers in when complete", states: "++++-", spec: addonsv1.Rollout{Waves: waves}, status: at(addonsv1.RolloutComplete, 3), allowed: "abcde", phase: addonsv1.RolloutComplete, wave: 3},
 		{name: "does not go back to a wave that broke", states: "~++--", spec: addonsv1.Rollout{Waves: waves}, status: at(addonsv1.RolloutProgressing, 3), allowed: "abcde", phase: addonsv1.RolloutProgressing, wave: 3},
-		{name: "begins anew", states: "+----", spec: addonsv1.Rollout{Waves: waves}, status: &addonsv1.RolloutStatus{Revision: "old", Phase: addonsv1.RolloutPaused, Wave: 3}, allowed: "abc", phase: addonsv1.RolloutProgressing, wave: 2},
+		{name: "restarts", states: "+----", spec: addonsv1.Rollout{Waves: waves}, status: &addonsv1.RolloutStatus{Revision: "old", Phase: addonsv1.RolloutPaused, Wave: 3}, allowed: "abc", phase: addonsv1.RolloutProgressing, wave: 2},
 		{name: "has no clusters", states: "", spec: addonsv1.Rollout{Waves: waves}, allowed: "", phase: addonsv1.RolloutComplete, wave: 2},
 		{name: "has fewer waves than before", states: "+-", spec: addonsv1.Rollout{}, status: at(addonsv1.RolloutProgressing, 3), allowed: "ab", phase: addonsv1.RolloutProgressing, wave: 1},
 	} {

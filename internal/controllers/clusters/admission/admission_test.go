@@ -189,10 +189,10 @@ func TestClusterDeleteRules(t *testing.T) {
 	w.expect("one that is moved away", "", w.delete(manages("busy", map[string]string{anywherev1.PausedAnnotation: "true"})))
 }
 
-// delete asks whether kim may delete a Cluster.
+// delete asks whether developer may delete a Cluster.
 func (w *world) delete(c *anywherev1.Cluster) error {
 	c.UID = types.UID(c.Name)
-	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Delete, UserInfo: authenticationv1.UserInfo{Username: "kim"}}}
+	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Delete, UserInfo: authenticationv1.UserInfo{Username: "developer"}}}
 	_, err := w.ValidateDelete(admission.NewContextWithRequest(w.Context(), request), c)
 	return err
 }
@@ -249,7 +249,7 @@ func TestConfigUpdateRules(t *testing.T) {
 
 func TestCreatorIsImmutable(t *testing.T) {
 	w := newWorld(t)
-	kim := authenticationv1.UserInfo{Username: "kim", Groups: []string{"system:authenticated"}}
+	developer := authenticationv1.UserInfo{Username: "developer", Groups: []string{"system:authenticated"}}
 	admin := authenticationv1.UserInfo{Username: "admin", Groups: []string{"system:masters", "system:authenticated"}}
 	for _, tc := range []struct {
 		name         string
@@ -258,13 +258,13 @@ func TestCreatorIsImmutable(t *testing.T) {
 		was, claimed string
 		want         string
 	}{
-		{"a new one", admissionv1.Create, kim, "", "", "kim"},
-		{"somebody else's name", admissionv1.Create, kim, "", "admin", "kim"},
-		{"somebody who may act as others", admissionv1.Create, admin, "", "kim", "kim"},
-		{"an update by another", admissionv1.Update, admin, "kim", "kim", "kim"},
-		{"an update that takes the name away", admissionv1.Update, kim, "kim", "", "kim"},
-		{"an update that puts another name in", admissionv1.Update, admin, "kim", "eve", "kim"},
-		{"an update that puts a name in where there was none", admissionv1.Update, kim, "", "kim", ""},
+		{"a new one", admissionv1.Create, developer, "", "", "developer"},
+		{"somebody else's name", admissionv1.Create, developer, "", "admin", "developer"},
+		{"somebody who may act as others", admissionv1.Create, admin, "", "developer", "developer"},
+		{"an update by another", admissionv1.Update, admin, "developer", "developer", "developer"},
+		{"an update that takes the name away", admissionv1.Update, developer, "developer", "", "developer"},
+		{"an update that puts another name in", admissionv1.Update, admin, "developer", "other", "developer"},
+		{"an update that puts a name in where there was none", admissionv1.Update, developer, "", "developer", ""},
 	} {
 		was, is := w.workload("signed"), w.workload("signed")
 		was.Annotations = map[string]string{cluster.CreatedByAnnotation: tc.was}
@@ -305,19 +305,19 @@ func TestCredentialsRules(t *testing.T) {
 
 func TestMovesAreNotRecorded(t *testing.T) {
 	w := newWorld(t)
-	kim := authenticationv1.UserInfo{Username: "kim", Groups: []string{"system:authenticated"}}
+	developer := authenticationv1.UserInfo{Username: "developer", Groups: []string{"system:authenticated"}}
 	admin := authenticationv1.UserInfo{Username: "admin", Groups: []string{"system:masters", "system:authenticated"}}
 	for name, tc := range map[string]struct {
 		by       authenticationv1.UserInfo
 		recorded bool
-	}{"who-may": {admin, false}, "who-may-not": {kim, true}} {
+	}{"who-may": {admin, false}, "who-may-not": {developer, true}} {
 		c := w.workload(name)
 		c.UID = types.UID(name)
-		c.Annotations = map[string]string{cluster.CreatedByAnnotation: "ann", anywherev1.PausedAnnotation: "true", audit.Annotation: `[{"user":"ann"}]`}
+		c.Annotations = map[string]string{cluster.CreatedByAnnotation: "creator", anywherev1.PausedAnnotation: "true", audit.Annotation: `[{"user":"creator"}]`}
 		request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, UserInfo: tc.by}}
 		ctx := admission.NewContextWithRequest(t.Context(), request)
 		w.must(w.Default(ctx, c))
-		if noted := strings.Contains(c.Annotations[audit.Annotation], tc.by.Username); noted != tc.recorded || strings.Contains(c.Annotations[audit.Annotation], "ann") {
+		if noted := strings.Contains(c.Annotations[audit.Annotation], tc.by.Username); noted != tc.recorded || strings.Contains(c.Annotations[audit.Annotation], "creator") {
 			t.Errorf("%s: it is noted that %q made it", name, c.Annotations[audit.Annotation])
 		}
 		c.Annotations[clusterctlv1.DeleteForMoveAnnotation] = ""

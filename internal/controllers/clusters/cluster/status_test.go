@@ -97,7 +97,7 @@ func TestConditions(t *testing.T) {
 			}, anywherev1.ControlPlaneInitialized, "True Initialized", "True Ready",
 		},
 		{
-			"the control plane has not been looked at", func(f *facts) { f.controlPlane.Generation++ }, anywherev1.ControlPlaneReady,
+			"the control plane has not been observed", func(f *facts) { f.controlPlane.Generation++ }, anywherev1.ControlPlaneReady,
 			"False OutdatedInformation Kubeadm control plane c not ready yet", "False OutdatedInformation Kubeadm control plane c not ready yet",
 		},
 		{
@@ -150,7 +150,7 @@ func TestConditions(t *testing.T) {
 			"False ScalingUp Scaling up worker nodes, 2 expected (0 actual)", "False ScalingUp Scaling up worker nodes, 2 expected (0 actual)",
 		},
 		{
-			"a group has not been looked at", func(f *facts) { f.workers[0].Generation++ }, anywherev1.WorkersReady,
+			"a group has not been observed", func(f *facts) { f.workers[0].Generation++ }, anywherev1.WorkersReady,
 			"False OutdatedInformation Machine deployment c-md-0 not ready yet", "False OutdatedInformation Machine deployment c-md-0 not ready yet",
 		},
 		{

@@ -126,14 +126,14 @@ func TestFaultsAreReportedAndRecover(t *testing.T) {
 		fault packettest.Fault
 		want  string
 	}{
-		"rate limit":                     {packettest.Fault{Status: 429}, "False APIRateLimited"},
-		"B5 403 with a page":             {packettest.Fault{Status: 403, Body: "<html>"}, "False APIRateLimited"},
-		"500":                            {packettest.Fault{Status: 500}, "False APIUnavailable"},
-		"closed connection":              {packettest.Fault{}, "False APIUnavailable"},
-		"401":                            {packettest.Fault{Status: 401, Body: `{"error":"Invalid authentication token"}`}, "False CredentialsInvalid"},
-		"B10 the quota":                  {packettest.Fault{Method: "POST", Path: "/ips", Status: 422, Body: `{"errors":["Request exceeds the quota of elastic addresses"]}`}, "False QuotaExceeded: Reserving an address failed: Request exceeds the quota"},
-		"B10 an approval is required":    {packettest.Fault{Method: "POST", Path: "/ips", Status: 422, Body: `{"errors":["Manual approval is required"]}`}, "False QuotaExceeded"},
-		"B8 a lookup that fails is told": {packettest.Fault{Method: "GET", Path: "/ips", Status: 500}, "False APIUnavailable"},
+		"rate limit":            {packettest.Fault{Status: 429}, "False APIRateLimited"},
+		"403 with an HTML page": {packettest.Fault{Status: 403, Body: "<html>"}, "False APIRateLimited"},
+		"500":                   {packettest.Fault{Status: 500}, "False APIUnavailable"},
+		"closed connection":     {packettest.Fault{}, "False APIUnavailable"},
+		"401":                   {packettest.Fault{Status: 401, Body: `{"error":"Invalid authentication token"}`}, "False CredentialsInvalid"},
+		"quota exceeded":        {packettest.Fault{Method: "POST", Path: "/ips", Status: 422, Body: `{"errors":["Request exceeds the quota of elastic addresses"]}`}, "False QuotaExceeded: Reserving an address failed: Request exceeds the quota"},
+		"approval required":     {packettest.Fault{Method: "POST", Path: "/ips", Status: 422, Body: `{"errors":["Manual approval is required"]}`}, "False QuotaExceeded"},
+		"failed lookup":         {packettest.Fault{Method: "GET", Path: "/ips", Status: 500}, "False APIUnavailable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -27,7 +27,7 @@ func TestMachineGetsADeviceAndBecomesReady(t *testing.T) {
 	m, result := w.run(t, "cp")
 	has(t, m, "False InstanceProvisionStarted: Provisioning device")
 	if result.RequeueAfter == 0 || result.RequeueAfter > 2*time.Second {
-		t.Errorf("a new device is looked at again after %s", result.RequeueAfter)
+		t.Errorf("a new device is reconciled again after %s", result.RequeueAfter)
 	}
 	order := w.API.Orders()[0]
 	delete(order, "tags")
@@ -56,7 +56,7 @@ func TestMachineGetsADeviceAndBecomesReady(t *testing.T) {
 		}
 	}
 	if result.RequeueAfter < 5*time.Minute || result.RequeueAfter > 6*time.Minute {
-		t.Errorf("a device that is up is looked at again after %s", result.RequeueAfter)
+		t.Errorf("an active device is reconciled again after %s", result.RequeueAfter)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestStatesOfAProvisionedDevice(t *testing.T) {
 		{state: "gone", condition: "False InstanceNotFound", failed: true},
 		{state: "active", condition: "True InstanceActive", ready: true},
 	} {
-		t.Run("B13 "+tc.state, func(t *testing.T) {
+		t.Run(tc.state, func(t *testing.T) {
 			w := newWorld(t, nil)
 			w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
 			id := idOf(t, w.up(t, "m"))

@@ -114,7 +114,7 @@ func checkLayout(t *testing.T, file string) {
 	}
 }
 
-// Wherever the writer was killed, the archive becomes the same in the end.
+// Wherever the writer was killed, the resumed archive is the same.
 func TestInterruptedArchiveIsResumed(t *testing.T) {
 	t.Parallel()
 	v := newVendor(t, making{excludes: bundle.DefaultExcludes})

@@ -66,7 +66,7 @@ func newBench(t testing.TB) *bench {
 	return b
 }
 
-// restart is what a manager that starts anew begins with.
+// restart returns the state of a restarted manager.
 func (b *bench) restart(t testing.TB) {
 	t.Helper()
 	b.Engine = New(b.archives)

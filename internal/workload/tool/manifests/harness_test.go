@@ -62,7 +62,7 @@ func newBench(t testing.TB) *bench {
 	return b
 }
 
-// restart is what a manager that starts anew begins with.
+// restart returns the state of a restarted manager.
 func (b *bench) restart(t testing.TB) {
 	t.Helper()
 	b.Tool, b.cluster = New(b.archives), workloadtest.Connect(t, b.server.Config)
