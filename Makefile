@@ -147,7 +147,7 @@ docs: ## Generate the reference pages of the commands
 .PHONY: lint
 lint: ## Run the linters
 	$(LINT) run ./...
-	for module in kubernetes node coredns; do go vet -C kube/$$module ./...; done
+	@unformatted=$$(gofmt -l kube); [ -z "$$unformatted" ] || { echo "not formatted: $$unformatted"; exit 1; }
 
 .PHONY: fmt
 fmt: ## Format the code
