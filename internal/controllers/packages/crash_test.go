@@ -21,35 +21,36 @@ import (
 	"github.com/drover-dev/drover/internal/test/workloadtest"
 )
 
-// trap stands before API servers and kills who writes to them: a write is carried out, and nobody is left to hear of it. It does so once for
-// each step, and takes the first that it did not take before.
+// trap is a proxy in front of API servers that kills the writer after a write, before the response. It
+// does so once per step, at the first step that it has not tried before.
 type trap struct {
 	*testing.T
 
 	mu sync.Mutex
-	// tried are the steps that somebody was killed at, and seen how often there was which since the trap was set.
+	// tried are the steps at which a writer was killed, and seen counts the steps since the trap was set.
 	tried map[string]bool
 	seen  map[string]int
-	// story and release are what the writer is at, kill ends it, nil if the trap is not set, and struck is where it was killed.
+	// story and release identify the current operation, kill kills the writer (nil if the trap is not
+	// set), and struck is the step at which it was killed.
 	story, release, struck string
 	kill                   func()
 }
 
-// set makes the next step that was not tried yet the last.
+// set kills the writer at the next step that was not tried before.
 func (t *trap) set(story, release string, kill func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.story, t.release, t.kill, t.struck, t.seen = story, release, kill, "", map[string]int{}
 }
 
-// sprung says that somebody was killed.
+// sprung reports whether the writer was killed.
 func (t *trap) sprung() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.struck != ""
 }
 
-// disarm says which step has killed, empty if none has.
+// disarm returns the step at which the writer was killed, empty if it was not.
 func (t *trap) disarm() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -59,7 +60,7 @@ func (t *trap) disarm() string {
 
 var errStruck = errors.New("the writer is dead")
 
-// answered is called when a server has done what it was asked for.
+// answered runs after a server has handled a request.
 func (t *trap) answered(r *http.Response) error {
 	if !step(r.Request) {
 		return nil
@@ -80,7 +81,8 @@ func (t *trap) answered(r *http.Response) error {
 	return errStruck
 }
 
-// step says that a request is one of what makes an installation: packages and releases on the management plane, anything on a cluster.
+// step reports whether a request is part of an installation: writes to packages and releases on the
+// management plane, and all writes to a cluster.
 func step(r *http.Request) bool {
 	if r.Method == http.MethodGet || strings.Contains(r.URL.Path, "/events") || strings.Contains(r.URL.Path, "/leases") {
 		return false
@@ -89,7 +91,7 @@ func step(r *http.Request) bool {
 		strings.Contains(r.URL.Path, "/api/v1/") && !strings.Contains(r.URL.Path, packagesv1.KubeconfigNamespace)
 }
 
-// front leads to a server by way of the trap.
+// front returns a config that connects through the trap.
 func (t *trap) front(to *rest.Config) *rest.Config {
 	t.Helper()
 	return workloadtest.Before(t.T, to, func(behind *httputil.ReverseProxy) http.Handler {
@@ -98,7 +100,7 @@ func (t *trap) front(to *rest.Config) *rest.Config {
 	})
 }
 
-// story is one part of a package's life, and what must be true in the end, whatever happened to the manager.
+// story is an operation on a package, with checks that must pass even if the manager was killed.
 type story struct {
 	name  string
 	begin func(*packagesv1.Package)
@@ -106,7 +108,7 @@ type story struct {
 	check func(*packagesv1.Package)
 }
 
-func TestAManagerThatIsKilledBetweenAnyTwoStepsOfAPackageGoesOn(t *testing.T) {
+func TestManagerKilledAtAnyStepFinishesTheOperation(t *testing.T) {
 	w := newWorld(t)
 	trap := &trap{T: t, tried: map[string]bool{}}
 	w.through = trap.front
@@ -118,7 +120,7 @@ func TestAManagerThatIsKilledBetweenAnyTwoStepsOfAPackageGoesOn(t *testing.T) {
 		bundles[i] = w.publish(i+1, pack("hello", version, w.chart("hello", version))).Name
 	}
 	w.use(0, bundles[0])
-	w.until("both bundles are here", func() bool { return w.here(bundles[0]) && w.here(bundles[1]) })
+	w.until("both bundles are stored", func() bool { return w.isStored(bundles[0]) && w.isStored(bundles[1]) })
 
 	active := 0
 	installed := func(p *packagesv1.Package) bool { return w.isInstalled(p, versions[active]) }
@@ -159,11 +161,11 @@ func (w *world) run(s story, p *packagesv1.Package) {
 	s.check(p)
 }
 
-// interrupt runs a story, and starts another manager when the first one is killed. It says whether that happened.
+// interrupt runs a story and restarts the manager if it is killed. It reports whether it was.
 func (w *world) interrupt(trap *trap, s story, p *packagesv1.Package) bool {
 	w.Helper()
 	s.begin(p)
-	w.until(s.name+" of "+p.Name+", or the end of the manager", func() bool { return trap.sprung() || s.ended(p) })
+	w.until(s.name+" of "+p.Name+", or the manager is killed", func() bool { return trap.sprung() || s.ended(p) })
 	fatal := trap.disarm()
 	if fatal != "" {
 		w.start()
@@ -173,7 +175,7 @@ func (w *world) interrupt(trap *trap, s story, p *packagesv1.Package) bool {
 	return fatal != ""
 }
 
-func (w *world) here(bundle string) bool {
+func (w *world) isStored(bundle string) bool {
 	return w.Get(w.Context(), client.ObjectKey{Namespace: packagesv1.Namespace, Name: bundle}, &packagesv1.PackageBundle{}) == nil
 }
 
@@ -186,7 +188,7 @@ func (w *world) isGone(p *packagesv1.Package) bool {
 	return apierrors.IsNotFound(w.Get(w.Context(), client.ObjectKeyFromObject(p), &packagesv1.Package{}))
 }
 
-// hasOneRelease says that a Package has one, of which Helm knows no more than it should.
+// hasOneRelease checks that a Package has one deployed release and no leftovers.
 func (w *world) hasOneRelease(p *packagesv1.Package) {
 	w.Helper()
 	release := p.Status.Target.Release
@@ -207,11 +209,11 @@ func (w *world) hasOneRelease(p *packagesv1.Package) {
 		w.Errorf("the cluster has %q of %s, want %q", got, release, want)
 	}
 	if got := w.releases(); len(got) != 1 || got[0] != p.Name {
-		w.Errorf("there are HelmReleaseProxies %v, want that of %s", got, p.Name)
+		w.Errorf("HelmReleaseProxies are %v, want that of %s", got, p.Name)
 	}
 }
 
-// hasNothingLeft says that nothing is left of a Package, on the cluster or here.
+// hasNothingLeft checks that nothing is left of a Package on the cluster and the management plane.
 func (w *world) hasNothingLeft(p *packagesv1.Package) {
 	w.Helper()
 	release := p.Status.Target.Release
@@ -231,7 +233,7 @@ func (w *world) hasNothingLeft(p *packagesv1.Package) {
 	}
 }
 
-// releases are the HelmReleaseProxies that there are for Packages.
+// releases returns the names of all HelmReleaseProxies of Packages.
 func (w *world) releases() []string {
 	w.Helper()
 	list := &addonsv1.HelmReleaseProxyList{}

@@ -38,7 +38,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/managertest"
 )
 
-// patience is for a loaded machine.
+// patience allows for a loaded machine.
 const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -49,7 +49,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// servers are one management plane and two workload clusters, which are API servers and nothing else, for all tests.
+// servers are a management plane and two workload clusters, shared by all tests. They are API servers
+// without controllers.
 var servers struct {
 	sync.Once
 	management *kubetest.Server
@@ -79,22 +80,22 @@ func startServers(t *testing.T) {
 	}
 }
 
-// world is two clusters with names of their own, a registry, and a manager that trusts one key.
+// world is two clusters, a registry, and a manager that trusts one key.
 type world struct {
 	*testing.T
 	client.Client
 
 	registry *artifacttest.Registry
 	signer   *ecdsa.PrivateKey
-	// clusters are their names, in the order of the servers.
+	// clusters are the names of the clusters, in the order of the servers.
 	clusters []string
-	// number tells the bundles of tests apart, which all are for the same Kubernetes.
+	// number distinguishes the bundles of tests.
 	number  int
 	minor   string
 	flags   []string
 	manager *kubetest.Process
 	health  string
-	// through is what the manager reaches API servers through, the management plane's and those of the clusters; nil if nothing is between.
+	// through returns a config that connects the manager to an API server through a proxy; may be nil.
 	through func(*rest.Config) *rest.Config
 }
 
@@ -118,7 +119,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// settings make the manager use a registry and trust the key.
+// settings returns flags of the manager that configure a registry and trust the key.
 func (w *world) settings(host string, ca []byte) []string {
 	w.Helper()
 	dir := w.TempDir()
@@ -160,7 +161,7 @@ func (w *world) reach(config *rest.Config) *rest.Config {
 	return w.through(config)
 }
 
-// start runs the manager as its own service account, which must suffice, and waits until it is ready.
+// start runs the manager with the permissions of its service account and waits until it is ready.
 func (w *world) start() {
 	w.Helper()
 	w.health = kubetest.FreeAddress(w)
@@ -171,14 +172,15 @@ func (w *world) start() {
 	w.until("the manager is ready", func() bool { return managertest.Ready(w.health) })
 }
 
-// clean takes away what the next test's manager would look after. The manager of this test, which must still run, lets go of it.
+// clean deletes all objects that the manager of the next test would reconcile. The manager must be
+// running, because it removes finalizers.
 func (w *world) clean() {
 	ctx := w.Context()
 	for _, kind := range []client.Object{&packagesv1.Package{}, &packagesv1.PackageBundleController{}, &packagesv1.PackageBundle{}} {
 		if err := w.DeleteAllOf(ctx, kind, client.InNamespace(packagesv1.Namespace)); err != nil {
 			w.Errorf("cleaning up: %v", err)
 		}
-		w.until("all are gone", func() bool {
+		w.until("all objects are deleted", func() bool {
 			left := &metav1.PartialObjectMetadataList{}
 			kinds, _, err := w.Scheme().ObjectKinds(kind)
 			w.must(err)
@@ -197,12 +199,12 @@ func (w *world) until(what string, is func() bool) {
 		select {
 		case <-ticker.C:
 		case <-late:
-			w.Fatalf("not seen in %s: %s%s", patience, what, w.describe())
+			w.Fatalf("timed out after %s waiting until %s%s", patience, what, w.describe())
 		}
 	}
 }
 
-// describe tells how things stand.
+// describe returns the status of all objects.
 func (w *world) describe() string {
 	var out strings.Builder
 	packs, controllers, bundles := &packagesv1.PackageList{}, &packagesv1.PackageBundleControllerList{}, &packagesv1.PackageBundleList{}
@@ -229,7 +231,7 @@ func (w *world) describe() string {
 	return out.String()
 }
 
-// chart publishes one with a ConfigMap and whatever else it is to have, and returns the digest of its manifest.
+// chart pushes a chart with a ConfigMap and other templates, and returns the digest of its manifest.
 func (w *world) chart(name, version string, templates ...string) string {
 	w.Helper()
 	files := map[string]string{
@@ -246,7 +248,7 @@ data: {title: {{ .Values.title | quote }}, version: {{ .Chart.Version | quote }}
 	return w.registry.Push(w, artifacttest.Package{Name: name, Version: version, Archive: artifacttest.Chart(w, name, version, files)})
 }
 
-// layer is the digest of a chart's archive.
+// layer returns the digest of the archive of a chart.
 func (w *world) layer(name, manifest string) string {
 	w.Helper()
 	repository := w.registry.Tag(w, name, "any").Repository
@@ -259,15 +261,15 @@ func (w *world) layer(name, manifest string) string {
 	return layers.Layers[0].Digest.String()
 }
 
-// bundleName is that of a build, for the version of the clusters.
+// bundleName returns the name of a build.
 func (w *world) bundleName(build int) string {
 	return fmt.Sprintf("v%s-%d", w.minor, w.number*100+build)
 }
 
-// bundleRepository is where the registry has bundles.
+// bundleRepository is the repository of bundles.
 const bundleRepository = "charts/bundles"
 
-// publish signs a bundle and puts it into the registry, also as the latest.
+// publish signs a bundle and pushes it with its own tag and the latest tag.
 func (w *world) publish(build int, packages ...packagesv1.BundlePackage) *packagesv1.PackageBundle {
 	w.Helper()
 	b := &packagesv1.PackageBundle{
@@ -290,7 +292,7 @@ func pack(name, version, digest string, dependencies ...string) packagesv1.Bundl
 	}}
 }
 
-// use makes a cluster use a bundle.
+// use creates the PackageBundleController of a cluster.
 func (w *world) use(cluster int, active string) {
 	w.Helper()
 	w.must(w.Create(w.Context(), &packagesv1.PackageBundleController{
@@ -307,7 +309,7 @@ func (w *world) activate(cluster int, active string) {
 	w.must(w.Patch(w.Context(), c, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"activeBundle":%q}}`, active))))
 }
 
-// install makes a Package in the namespace for all, for a cluster.
+// install creates a Package for a cluster in the shared namespace.
 func (w *world) install(cluster int, release, name string) *packagesv1.Package {
 	w.Helper()
 	p := &packagesv1.Package{
@@ -329,7 +331,7 @@ func (w *world) gone(o client.Object) {
 	w.until(o.GetName()+" is gone", func() bool { return apierrors.IsNotFound(w.Get(w.Context(), client.ObjectKeyFromObject(o), o)) })
 }
 
-// text is what the ConfigMap of a release says on a cluster.
+// text returns the content of the ConfigMap of a release, empty if it does not exist.
 func (w *world) text(cluster int, release string) string {
 	m, err := servers.workloads[cluster].Clientset(w).CoreV1().ConfigMaps("from-chart").Get(w.Context(), release, metav1.GetOptions{})
 	if err != nil {
@@ -338,7 +340,7 @@ func (w *world) text(cluster int, release string) string {
 	return m.Data["title"] + " " + m.Data["version"] + " " + m.Data["registry"]
 }
 
-// records are the revisions that Helm would list on a cluster, with their states.
+// records returns the revisions of a release and their states.
 func (w *world) records(cluster int, release string) []string {
 	w.Helper()
 	secrets := servers.workloads[cluster].Clientset(w).CoreV1().Secrets("from-chart")
@@ -352,7 +354,7 @@ func (w *world) records(cluster int, release string) []string {
 	return out
 }
 
-// reached says that Helm has begun a revision of a release on a cluster.
+// reached reports whether Helm has started a revision of a release.
 func (w *world) reached(cluster int, release, revision string) bool {
 	w.Helper()
 	return slices.ContainsFunc(w.records(cluster, release), func(r string) bool { return strings.HasPrefix(r, revision+" ") })

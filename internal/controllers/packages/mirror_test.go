@@ -13,7 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
-// copied is the password for the registry that is in a namespace of a cluster, empty if there is none.
+// copied returns the password for the registry in a namespace of a cluster, empty if there is none.
 func (w *world) copied(cluster int, namespace string) string {
 	w.Helper()
 	secret, err := servers.workloads[cluster].Clientset(w).CoreV1().Secrets(namespace).Get(w.Context(), mirror.Credentials, metav1.GetOptions{})
@@ -25,25 +25,25 @@ func (w *world) copied(cluster int, namespace string) string {
 		Auths map[string]struct{ Password string }
 	}
 	if json.Unmarshal(secret.Data[corev1.DockerConfigJsonKey], &config) != nil || secret.Type != corev1.SecretTypeDockerConfigJson {
-		w.Errorf("what is in %q can't be read", namespace)
+		w.Errorf("the Secret in %q is invalid", namespace)
 	}
 	return config.Auths[w.registry.Host].Password
 }
 
-func TestAMirrorsCredentialsOpenItAndAreWherePackagesAre(t *testing.T) {
+func TestMirrorCredentialsAreUsedAndCopied(t *testing.T) {
 	w := newWorld(t)
-	w.begin() // the manager does not know of the registry that is made now
+	w.begin() // the registry of the manager is another one
 	defer w.clean()
 	w.registry = artifacttest.NewRegistry(t, artifacttest.RegistryOptions{
 		ServerOptions: artifacttest.ServerOptions{TLS: true, Username: "drover", Password: "canary-1"},
 	})
-	said := &corev1.Secret{
+	configured := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: mirror.Secret},
 		Data: map[string][]byte{
 			"ENDPOINT": []byte("https://" + w.registry.Host), "USERNAME": []byte("drover"), "PASSWORD": []byte("canary-1"), "CACERTCONTENT": w.registry.CA,
 		},
 	}
-	w.must(w.Create(t.Context(), said))
+	w.must(w.Create(t.Context(), configured))
 	b := w.publish(1, pack("hello", "0.1.0", w.chart("hello", "0.1.0")))
 	for cluster := range 2 {
 		w.must(w.Create(t.Context(), &packagesv1.PackageBundleController{
@@ -59,34 +59,34 @@ func TestAMirrorsCredentialsOpenItAndAreWherePackagesAre(t *testing.T) {
 		Spec:       packagesv1.PackageSpec{PackageName: "hello", TargetNamespace: "elsewhere"},
 	}
 	w.must(w.Create(t.Context(), two))
-	w.awaitInstalled(one, "0.1.0") // with a chart that only the credentials and the CA open
+	w.awaitInstalled(one, "0.1.0") // requires the credentials and the CA
 	w.awaitInstalled(two, "0.1.0")
 	if _, err := servers.workloads[0].Clientset(t).CoreV1().ConfigMaps("elsewhere").Get(t.Context(), "two", metav1.GetOptions{}); err != nil {
-		t.Errorf("an object that names no namespace is not in that of the Package: %v", err)
+		t.Errorf("reading an object in the target namespace: %v", err)
 	}
 	has := func(password string) func() bool {
 		return func() bool { return w.copied(0, "from-chart") == password && w.copied(0, "elsewhere") == password }
 	}
-	w.until("both namespaces have them", has("canary-1"))
+	w.until("both namespaces have the credentials", has("canary-1"))
 
-	t.Log("the password is another one")
-	said.Data["PASSWORD"] = []byte("canary-2")
-	w.must(w.Update(t.Context(), said))
-	w.until("both namespaces have the new one", has("canary-2"))
+	t.Log("the password changes")
+	configured.Data["PASSWORD"] = []byte("canary-2")
+	w.must(w.Update(t.Context(), configured))
+	w.until("both namespaces have the new password", has("canary-2"))
 	if got := w.copied(1, "from-chart") + w.copied(1, "elsewhere"); got != "" {
 		t.Error("a cluster without packages has credentials")
 	}
 
 	w.must(w.Delete(t.Context(), two))
 	w.gone(two)
-	w.until("they go with the last package of a namespace", func() bool { return w.copied(0, "elsewhere") == "" })
+	w.until("the credentials are deleted with the last package of a namespace", func() bool { return w.copied(0, "elsewhere") == "" })
 	if w.copied(0, "from-chart") != "canary-2" {
-		t.Error("they are gone where there still is a package")
+		t.Error("the credentials of a namespace with a package were deleted")
 	}
 	w.must(w.Delete(t.Context(), one))
 	w.gone(one)
-	w.until("they go with the last of all", func() bool { return w.copied(0, "from-chart") == "" })
-	w.must(w.Delete(t.Context(), said))
+	w.until("the credentials are deleted with the last package", func() bool { return w.copied(0, "from-chart") == "" })
+	w.must(w.Delete(t.Context(), configured))
 	here := client.ObjectKey{Namespace: packagesv1.NamespacePrefix + w.clusters[0], Name: mirror.Credentials}
-	w.until("what was made of the Secret goes with it", func() bool { return w.Get(t.Context(), here, &corev1.Secret{}) != nil })
+	w.until("the converted Secret is deleted", func() bool { return w.Get(t.Context(), here, &corev1.Secret{}) != nil })
 }

@@ -1,5 +1,5 @@
-// Package packages installs curated packages from signed bundles onto clusters. It puts its parts together and holds no logic of its own:
-// the map of it is the list in Setup.
+// Package packages installs curated packages from signed bundles on clusters. It only assembles the
+// controllers and webhooks in the packages below; the list in Setup is their map.
 package packages
 
 import (
@@ -27,36 +27,37 @@ import (
 	"github.com/drover-dev/drover/internal/workload"
 )
 
-// Options are what packages need to know.
+// Options configure the controllers and webhooks of packages.
 type Options struct {
-	// Workloads tells when a cluster was connected to.
+	// Workloads reports connections to clusters.
 	Workloads clustercache.ClusterCache
-	// Clusters are connections to workload clusters, which others may share, and Listen makes somebody be told what they say.
+	// Clusters are shared connections to workload clusters, and Listen subscribes to their events.
 	Clusters *workload.Clusters
 	Listen   func(func(workload.Event))
 	// Metadata watches the metadata of Secrets.
 	Metadata ctrlcache.Cache
-	// Charts gets charts.
+	// Charts downloads charts.
 	Charts *artifact.Store
-	// Source is where bundles come from.
+	// Source configures the registries of bundles.
 	Source source.Options
-	// Keys are those that bundles may be signed with. Without any, no bundle is good.
+	// Keys are the keys that may sign bundles. Without keys, all bundles are rejected.
 	Keys bundle.Keys
-	// Version is Drover's own.
+	// Version is the version of Drover.
 	Version string
-	// KeepBundles is how many bundles that nobody uses stay, for each minor version of Kubernetes; all if it is negative.
+	// KeepBundles is the number of unused bundles to keep per minor version of Kubernetes; all if it is
+	// negative.
 	KeepBundles int
-	// ManagementCluster is the name of the cluster that some packages must not be on.
+	// ManagementCluster is the name of the cluster that some packages are excluded from.
 	ManagementCluster string
-	// Limits bound what happens on clusters and in registries at a time.
+	// Limits limits concurrent requests to clusters and registries.
 	Limits operation.Limits
 	// WatchFilter limits the controllers to objects with this value of the watch label; empty means all.
 	WatchFilter string
-	// Concurrency is the number of objects of one kind that are reconciled at a time.
+	// Concurrency is the number of concurrent reconciles per kind.
 	Concurrency int
 }
 
-// Setup adds the controllers and webhooks to mgr. What becomes of releases is up to the controllers of add-ons.
+// Setup adds the controllers and webhooks to mgr. The controllers of add-ons install the releases.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	o.Source.Metrics = metrics.Registry
 	from, err := source.New(o.Source)
@@ -64,10 +65,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	var (
-		events = mgr.GetEventRecorderFor("drover") //nolint:staticcheck // Cluster API's reconcilers write events of the same kind
-		// A Package is looked at whenever its release moves: as many at a time as releases, or its state lags behind.
+		events = mgr.GetEventRecorderFor("drover") //nolint:staticcheck // Cluster API's reconcilers write events of the same API
+		// A Package is reconciled whenever its release changes. Fewer workers than releases would delay its
+		// status.
 		limits   = controller.Options{MaxConcurrentReconciles: max(o.Concurrency, o.Limits.Total)}
-		judging  = &bundles.Controller{Client: mgr.GetClient(), Events: events, Keys: o.Keys, Version: o.Version, Keep: o.KeepBundles}
+		bundler  = &bundles.Controller{Client: mgr.GetClient(), Events: events, Keys: o.Keys, Version: o.Version, Keep: o.KeepBundles}
 		clusters = &active.Controller{
 			Client: mgr.GetClient(), Secrets: active.NewSecrets(o.Metadata, mgr.GetAPIReader()), Source: from, Clusters: o.Clusters,
 			Keys: o.Keys, Version: o.Version, Limits: o.Limits, Events: events, Clock: clock.RealClock{},
@@ -83,7 +85,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		name  string
 		setup func() error
 	}{
-		{"PackageBundle", func() error { return judging.SetupWithManager(mgr, limits) }},
+		{"PackageBundle", func() error { return bundler.SetupWithManager(mgr, limits) }},
 		{"PackageBundleController", func() error {
 			return clusters.SetupWithManager(ctx, mgr, active.Connections{Clusters: o.Workloads, Metadata: o.Metadata}, limits)
 		}},
@@ -91,16 +93,16 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		{"webhooks", func() error {
 			return admission.Setup(mgr, admission.Options{Keys: o.Keys, ManagementCluster: o.ManagementCluster})
 		}},
-		{"the end", func() error { return mgr.Add(closing(from)) }},
+		{"shutdown", func() error { return mgr.Add(closing(from)) }},
 	} {
 		if err := part.setup(); err != nil {
-			return fmt.Errorf("adding %s of packages: %w", part.name, err)
+			return fmt.Errorf("setting up %s of packages: %w", part.name, err)
 		}
 	}
 	return nil
 }
 
-// closing ends what is asked of registries with the manager.
+// closing ends requests to registries when the manager stops.
 func closing(from *source.Bundles) manager.RunnableFunc {
 	return func(ctx context.Context) error {
 		<-ctx.Done()

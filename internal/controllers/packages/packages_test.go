@@ -27,7 +27,7 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
-func TestTheSeedsExampleOnTwoClusters(t *testing.T) {
+func TestPackageOnTwoClusters(t *testing.T) {
 	w := newWorld(t)
 	w.begin()
 	defer w.clean()
@@ -46,19 +46,19 @@ func TestTheSeedsExampleOnTwoClusters(t *testing.T) {
 		t.Errorf("the chart was downloaded %d times for two clusters, want once", n)
 	}
 
-	t.Log("config is changed on one")
+	t.Log("the config of one cluster changes")
 	w.must(w.Patch(t.Context(), billy, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"config":"title: welcome\n"}}`))))
-	w.until("values arrive", func() bool { return w.text(0, "my") == "welcome 0.1.0 images.example.com" })
+	w.until("the new values are installed", func() bool { return w.text(0, "my") == "welcome 0.1.0 images.example.com" })
 	w.awaitInstalled(billy, "0.1.0")
 
-	t.Log("a bundle that is not here yet, and has the chart elsewhere, is activated on one")
+	t.Log("a missing bundle with another repository is activated on one cluster")
 	moved := pack("hello-eks-anywhere", "0.2.0", w.chart("elsewhere/hello-eks-anywhere", "0.2.0"))
 	moved.Source.Repository = "charts/elsewhere/hello-eks-anywhere"
 	second := w.publish(2, moved)
 	began := time.Now()
 	w.activate(0, second.Name)
-	w.until("Helm begins", func() bool { return w.reached(0, "my", "3") })
-	t.Logf("from the activation of a bundle in the registry to the first Helm action: %s", time.Since(began).Round(time.Millisecond))
+	w.until("Helm starts", func() bool { return w.reached(0, "my", "3") })
+	t.Logf("time from the activation of a bundle in the registry to the first Helm action: %s", time.Since(began).Round(time.Millisecond))
 	w.awaitInstalled(billy, "0.2.0")
 	if got := w.text(0, "my") + ", " + w.text(1, "my"); got != "welcome 0.2.0 images.example.com, hello 0.1.0 images.example.com" {
 		t.Errorf("clusters have %q", got)
@@ -67,11 +67,11 @@ func TestTheSeedsExampleOnTwoClusters(t *testing.T) {
 		t.Errorf("records of the other cluster (-want +got):\n%s", diff)
 	}
 
-	t.Log("and back")
+	t.Log("the first bundle is activated again")
 	began = time.Now()
 	w.activate(0, first.Name)
-	w.until("Helm begins", func() bool { return w.reached(0, "my", "4") })
-	t.Logf("from the activation of a bundle that is here to the first Helm action: %s", time.Since(began).Round(time.Millisecond))
+	w.until("Helm starts", func() bool { return w.reached(0, "my", "4") })
+	t.Logf("time from the activation of a stored bundle to the first Helm action: %s", time.Since(began).Round(time.Millisecond))
 	w.awaitInstalled(billy, "0.1.0")
 	if diff := cmp.Diff([]string{"3 superseded", "4 deployed"}, w.records(0, "my")); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)
@@ -86,13 +86,13 @@ func TestTheSeedsExampleOnTwoClusters(t *testing.T) {
 	}
 }
 
-func TestAdmissionSaysWhatItAlwaysSaid(t *testing.T) {
+func TestAdmissionRejectsInvalidObjects(t *testing.T) {
 	w := newWorld(t)
 	w.begin()
 	defer w.clean()
 	b := w.publish(1, pack("hello", "0.1.0", w.chart("hello", "0.1.0")), pack("round", "1", "sha256:"+strings.Repeat("0", 64), "round"))
 	w.use(0, b.Name)
-	w.until("the bundle is here", func() bool { return w.Get(t.Context(), client.ObjectKeyFromObject(b), b) == nil })
+	w.until("the bundle is stored", func() bool { return w.Get(t.Context(), client.ObjectKeyFromObject(b), b) == nil })
 	named := func(p packagesv1.PackageSpec) *packagesv1.Package {
 		return &packagesv1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: w.clusters[0] + "-x"}, Spec: p}
 	}
@@ -109,7 +109,7 @@ func TestAdmissionSaysWhatItAlwaysSaid(t *testing.T) {
 	w.must(bundle.Sign(stranger, other))
 	w.must(bundle.Sign(garbage, w.signer))
 	garbage.Annotations[packagesv1.SignatureAnnotation] = "!"
-	refused := func(b *packagesv1.PackageBundle, why string) string {
+	rejected := func(b *packagesv1.PackageBundle, why string) string {
 		return fmt.Sprintf("package %s failed validation with error: %s", b.Name, why)
 	}
 	for _, tc := range []struct {
@@ -122,10 +122,10 @@ func TestAdmissionSaysWhatItAlwaysSaid(t *testing.T) {
 			fmt.Sprintf("package %s-x failed validation with error: package version not found in bundle (%s): hello @ 7", w.clusters[0], b.Name),
 		},
 		{named(packagesv1.PackageSpec{PackageName: "round"}), "dependency cycle"},
-		{unsigned, refused(unsigned, "Missing signature")},
-		{changed, refused(changed, "The signature is invalid for the configured public key: ")},
-		{stranger, refused(stranger, "The signature is invalid for the configured public key: ")},
-		{garbage, refused(garbage, "signature in metadata isn't base64 encoded")},
+		{unsigned, rejected(unsigned, "Missing signature")},
+		{changed, rejected(changed, "The signature is invalid for the configured public key: ")},
+		{stranger, rejected(stranger, "The signature is invalid for the configured public key: ")},
+		{garbage, rejected(garbage, "signature in metadata isn't base64 encoded")},
 		{&packagesv1.PackageBundleController{
 			ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: "z"}, Spec: packagesv1.PackageBundleControllerSpec{ActiveBundle: "latest"},
 		}, `activeBundle "latest" not present on cluster`},
@@ -142,11 +142,11 @@ func TestAdmissionSaysWhatItAlwaysSaid(t *testing.T) {
 	forged := b.DeepCopy()
 	forged.Spec.Packages[0].Name = "evil"
 	if err := w.Patch(t.Context(), forged, client.MergeFrom(b)); err == nil || !strings.Contains(err.Error(), "The signature is invalid") {
-		t.Errorf("a bundle that is there could be changed: %v", err)
+		t.Errorf("a stored bundle was changed: %v", err)
 	}
 }
 
-func TestABundleForAnotherKubernetesIsRefusedBeforeTheClusterAnswers(t *testing.T) {
+func TestBundleForAnotherKubernetesIsRejectedBeforeTheClusterIsReachable(t *testing.T) {
 	w := newWorld(t)
 	w.begin()
 	defer w.clean()
@@ -171,18 +171,18 @@ func TestABundleForAnotherKubernetesIsRefusedBeforeTheClusterAnswers(t *testing.
 			ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: cluster}, Spec: packagesv1.PackageBundleControllerSpec{ActiveBundle: bundle},
 		}, client.DryRunAll)
 	}
-	w.until("it is refused", func() bool {
+	w.until("the bundle is rejected", func() bool {
 		err := activate(key.Name, "v1-29-7")
 		return err != nil && strings.Contains(err.Error(), "kuberneetes version v1-30 does not match v1-29-7")
 	})
-	for cluster, bundle := range map[string]string{key.Name: "v1-30-7", w.clusters[0]: "v1-29-7", "nobody": "v1-29-7"} {
+	for cluster, bundle := range map[string]string{key.Name: "v1-30-7", w.clusters[0]: "v1-29-7", "unknown": "v1-29-7"} {
 		if err := activate(cluster, bundle); err != nil {
 			t.Errorf("%s on %s: %v", bundle, cluster, err)
 		}
 	}
 }
 
-func TestAManagerThatIsKilledAgainAndAgainInstallsOnce(t *testing.T) {
+func TestKilledManagerInstallsOnce(t *testing.T) {
 	w := newWorld(t)
 	w.begin()
 	defer w.clean()
@@ -247,7 +247,7 @@ func TestAManagerThatIsKilledAgainAndAgainInstallsOnce(t *testing.T) {
 		return len(list.Items)
 	}
 	interrupt(func() int { return len(packs) - min(left(), len(packs)) })
-	w.until("all packages are gone, also those that they needed", func() bool { return left() == 0 })
+	w.until("all packages and their dependencies are deleted", func() bool { return left() == 0 })
 	for cluster := range 2 {
 		maps, err := servers.workloads[cluster].Clientset(t).CoreV1().ConfigMaps("from-chart").List(t.Context(), metav1.ListOptions{})
 		w.must(err)

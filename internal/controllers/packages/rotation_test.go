@@ -17,7 +17,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/workloadtest"
 )
 
-// kubeconfig replaces the one that a cluster is reached with.
+// kubeconfig replaces the kubeconfig of a cluster.
 func (w *world) kubeconfig(cluster int, config *rest.Config) {
 	w.Helper()
 	text, err := clientcmd.Write(*kubetest.AsKubeconfig(config))
@@ -28,7 +28,7 @@ func (w *world) kubeconfig(cluster int, config *rest.Config) {
 	w.must(w.Update(w.Context(), secret))
 }
 
-func TestAKubeconfigThatIsReplacedBeforeItIsRevokedIsTakenUp(t *testing.T) {
+func TestReplacedKubeconfigIsUsedAfterTheOldOneIsRevoked(t *testing.T) {
 	w := newWorld(t)
 	revoked := &atomic.Bool{}
 	w.through = func(to *rest.Config) *rest.Config {
@@ -38,7 +38,7 @@ func TestAKubeconfigThatIsReplacedBeforeItIsRevokedIsTakenUp(t *testing.T) {
 		return workloadtest.Before(t, to, func(behind *httputil.ReverseProxy) http.Handler {
 			return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 				if revoked.Load() {
-					http.Error(out, "who are you?", http.StatusUnauthorized)
+					http.Error(out, "revoked", http.StatusUnauthorized)
 					return
 				}
 				behind.ServeHTTP(out, r)
@@ -55,7 +55,7 @@ func TestAKubeconfigThatIsReplacedBeforeItIsRevokedIsTakenUp(t *testing.T) {
 	revoked.Store(true)
 	began := time.Now()
 	w.must(w.Patch(t.Context(), p, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"config":"title: welcome\n"}}`))))
-	w.until("values arrive", func() bool { return w.text(1, "my") == "welcome 0.1.0 images.example.com" })
-	t.Logf("it was taken up after %s", time.Since(began).Round(time.Millisecond))
+	w.until("the new values are installed", func() bool { return w.text(1, "my") == "welcome 0.1.0 images.example.com" })
+	t.Logf("the new kubeconfig was used after %s", time.Since(began).Round(time.Millisecond))
 	w.awaitInstalled(p, "0.1.0")
 }

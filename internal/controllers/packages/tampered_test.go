@@ -20,19 +20,19 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 )
 
-// liar stands before the registry and answers some requests with what is asked for elsewhere.
-type liar struct {
+// forger is a proxy in front of the registry that returns other content for some paths.
+type forger struct {
 	host string
 	ca   []byte
-	// instead has paths that are answered with what is at others.
+	// instead maps paths to the paths whose content is returned.
 	instead map[string]string
-	// spoil changes answers, if it is set.
+	// spoil changes responses if it is set.
 	spoil atomic.Pointer[func(*http.Response) error]
 }
 
-func (w *world) liar() *liar {
+func (w *world) forger() *forger {
 	w.Helper()
-	l := &liar{instead: map[string]string{}}
+	l := &forger{instead: map[string]string{}}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(w.registry.CA)
 	behind := &url.URL{Scheme: "https", Host: w.registry.Host}
@@ -47,10 +47,10 @@ func (w *world) liar() *liar {
 		ModifyResponse: func(r *http.Response) error {
 			for _, to := range l.instead {
 				if r.Request.URL.Path == to {
-					r.Header.Del("Docker-Content-Digest") // it would give the lie away
+					r.Header.Del("Docker-Content-Digest") // it would reveal the change
 				}
 			}
-			if spoil := l.spoil.Load(); spoil != nil { //nolint:bodyclose // that is up to whom the answer is for
+			if spoil := l.spoil.Load(); spoil != nil { //nolint:bodyclose // the receiver closes it
 				return (*spoil)(r)
 			}
 			return nil
@@ -64,9 +64,9 @@ func (w *world) liar() *liar {
 	return l
 }
 
-func TestAChartThatIsNotWhatTheBundleSaysIsNeverInstalled(t *testing.T) {
+func TestChartWithAnotherDigestIsNotInstalled(t *testing.T) {
 	w := newWorld(t)
-	l := w.liar()
+	l := w.forger()
 	w.flags = w.settings(l.host, l.ca)
 	good, evil := w.chart("hello", "0.1.0"), w.chart("hello", "6.6.6")
 	blob := func(manifest string) string { return w.layer("hello", manifest) }
@@ -86,7 +86,7 @@ func TestAChartThatIsNotWhatTheBundleSaysIsNeverInstalled(t *testing.T) {
 		packs = append(packs, p)
 	}
 	for i, text := range []string{"error verifying sha256 checksum", "does not match requested digest", "not found"} {
-		w.until(packs[i].Name+" is refused", func() bool {
+		w.until(packs[i].Name+" is rejected", func() bool {
 			return w.Get(t.Context(), client.ObjectKeyFromObject(packs[i]), packs[i]) == nil && strings.Contains(packs[i].Status.Detail, text)
 		})
 		t.Logf("%s: %s", packs[i].Name, packs[i].Status.Detail)

@@ -21,7 +21,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/workloadtest"
 )
 
-// neverReady is a Deployment. The clusters of these tests have nobody who would make pods for it.
+// neverReady is a Deployment. The test clusters have no controllers that create its Pods.
 const neverReady = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: {{ .Release.Name }}}
@@ -32,7 +32,7 @@ spec:
     spec: {containers: [{name: c, image: nowhere.example.com/c}]}
 `
 
-// awaitFailure waits until a Package says that it could not be installed.
+// awaitFailure waits until a Package reports a failed installation.
 func (w *world) awaitFailure(p *packagesv1.Package, words string) {
 	w.Helper()
 	w.until(p.Name+" fails with "+words, func() bool {
@@ -44,7 +44,7 @@ func (w *world) awaitFailure(p *packagesv1.Package, words string) {
 	})
 }
 
-func TestAnUpgradeThatFailsIsRolledBackIfThatIsAskedFor(t *testing.T) {
+func TestFailedUpgradeIsRolledBackOnRequest(t *testing.T) {
 	w := newWorld(t)
 	w.begin()
 	defer w.clean()
@@ -67,10 +67,10 @@ func TestAnUpgradeThatFailsIsRolledBackIfThatIsAskedFor(t *testing.T) {
 	for release, want := range map[string]string{"back": "hello 0.1.0 images.example.com", "stays": "hello 0.2.0 images.example.com"} {
 		p := packs[release]
 		w.awaitFailure(p, "")
-		w.until(release+" has what it should", func() bool { return w.text(0, release) == want })
+		w.until(release+" has the right version", func() bool { return w.text(0, release) == want })
 		_, err := servers.workloads[0].Clientset(t).AppsV1().Deployments("from-chart").Get(t.Context(), release, metav1.GetOptions{})
-		if there := err == nil; there != (release == "stays") {
-			t.Errorf("%s: the Deployment is there: %t, %v", release, there, err)
+		if exists := err == nil; exists != (release == "stays") {
+			t.Errorf("%s: the Deployment exists: %t, %v", release, exists, err)
 		}
 		if p.Status.State != packagesv1.StateUpdating || p.Status.CurrentVersion != "0.1.0" || p.Status.Detail == "" {
 			t.Errorf("%s: %+v", release, p.Status)
@@ -83,9 +83,9 @@ func TestAnUpgradeThatFailsIsRolledBackIfThatIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestARegistryInTroubleIsToldByThePackageAndSurvived(t *testing.T) {
+func TestFailedRegistryIsReportedAndRetried(t *testing.T) {
 	w := newWorld(t)
-	l := w.liar()
+	l := w.forger()
 	w.flags = w.settings(l.host, l.ca)
 	w.begin()
 	defer w.clean()
@@ -96,7 +96,7 @@ func TestARegistryInTroubleIsToldByThePackageAndSurvived(t *testing.T) {
 	}{
 		"dead": {func(r *http.Response) error {
 			if charts(r) {
-				return errors.New("nobody is there")
+				return errors.New("connection refused")
 			}
 			return nil
 		}, "502"},
@@ -105,7 +105,7 @@ func TestARegistryInTroubleIsToldByThePackageAndSurvived(t *testing.T) {
 				return nil
 			}
 			text, err := io.ReadAll(r.Body)
-			r.Body = io.NopCloser(bytes.NewReader(text[:len(text)/2])) // of what the header says
+			r.Body = io.NopCloser(bytes.NewReader(text[:len(text)/2])) // shorter than the header says
 			return err
 		}, "unexpected EOF"},
 	}
@@ -115,7 +115,7 @@ func TestARegistryInTroubleIsToldByThePackageAndSurvived(t *testing.T) {
 	}
 	b := w.publish(1, append(all, pack("other", "0.1.0", w.chart("other", "0.1.0")))...)
 	w.use(0, b.Name)
-	w.until("the bundle is here", func() bool { return w.here(b.Name) })
+	w.until("the bundle is stored", func() bool { return w.isStored(b.Name) })
 	for name, trouble := range troubles {
 		l.spoil.Store(&trouble.spoil)
 		p := w.install(0, "hello-"+name, "hello-"+name)
@@ -124,33 +124,33 @@ func TestARegistryInTroubleIsToldByThePackageAndSurvived(t *testing.T) {
 		other := w.install(0, "beside-"+name, "other")
 		w.awaitInstalled(other, "0.1.0")
 		if got := w.text(0, "hello-"+name); got != "" {
-			t.Errorf("%s: there is %q", name, got)
+			t.Errorf("%s was installed: %q", name, got)
 		}
 		l.spoil.Store(nil)
 		w.awaitInstalled(p, "0.1.0")
 	}
 }
 
-func TestARegistryThatStallsHoldsUpItsOwnPackageOnly(t *testing.T) {
+func TestHangingRegistryDelaysOnlyItsPackage(t *testing.T) {
 	w := newWorld(t)
 	w.begin()
 	defer w.clean()
 	b := w.publish(1, pack("slow", "0.1.0", w.chart("slow", "0.1.0")), pack("other", "0.1.0", w.chart("other", "0.1.0")))
 	w.use(0, b.Name)
-	w.until("the bundle is here", func() bool { return w.here(b.Name) })
+	w.until("the bundle is stored", func() bool { return w.isStored(b.Name) })
 	w.registry.HangAt("/charts/slow")
 	slow := w.install(0, "slow", "slow")
-	w.until("the registry is asked", func() bool { return w.registry.Count("/charts/slow/") > 1 })
+	w.until("the registry gets a request", func() bool { return w.registry.Count("/charts/slow/") > 1 })
 	w.awaitInstalled(w.install(0, "other", "other"), "0.1.0")
 	w.must(w.Get(t.Context(), client.ObjectKeyFromObject(slow), slow))
 	if slow.Status.State != packagesv1.StateInstalling || slow.Status.Detail != "Downloading the chart of version 0.1.0" {
-		t.Errorf("it is said: %s, %q", slow.Status.State, slow.Status.Detail)
+		t.Errorf("the Package reports %s, %q", slow.Status.State, slow.Status.Detail)
 	}
 	w.registry.Resume()
 	w.awaitInstalled(slow, "0.1.0")
 }
 
-// swallow makes the manager reach the second cluster through something that can stop to answer.
+// swallow connects the manager to the second cluster through a proxy that can hang.
 func (w *world) swallow() *workloadtest.Front {
 	w.Helper()
 	hole := workloadtest.NewFront(w, servers.workloads[1].Config)
@@ -163,14 +163,14 @@ func (w *world) swallow() *workloadtest.Front {
 	return hole
 }
 
-func TestAClusterThatSwallowsEverythingHoldsUpNobodyElse(t *testing.T) {
+func TestHangingClusterDelaysOnlyItsPackages(t *testing.T) {
 	w := newWorld(t)
 	hole := w.swallow()
 	w.begin()
 	defer w.clean()
 	first := w.publish(1, pack("hello", "0.1.0", w.chart("hello", "0.1.0")))
 	second := w.publish(2, pack("hello", "0.2.0", w.chart("hello", "0.2.0")))
-	const lost = 12 // more than a cluster has slots, and than there are workers
+	const lost = 12 // more than the limits per cluster and the workers
 	w.use(0, first.Name)
 	w.use(1, first.Name)
 	good := w.install(0, "my", "hello")
@@ -183,11 +183,11 @@ func TestAClusterThatSwallowsEverythingHoldsUpNobodyElse(t *testing.T) {
 	}
 	hole.Hang()
 	w.activate(1, second.Name)
-	w.until("the dead one is asked for something", func() bool { return len(hole.Requests()) > 0 })
+	w.until("the hanging cluster gets a request", func() bool { return len(hole.Requests()) > 0 })
 	began := time.Now()
 	w.activate(0, second.Name)
 	w.awaitInstalled(good, "0.2.0")
-	t.Logf("an upgrade beside the dead cluster took %s", time.Since(began).Round(time.Millisecond))
+	t.Logf("an upgrade beside the hanging cluster took %s", time.Since(began).Round(time.Millisecond))
 	for _, p := range dead {
 		w.must(w.Get(t.Context(), client.ObjectKeyFromObject(p), p))
 		if p.Status.CurrentVersion != "0.1.0" {
@@ -199,11 +199,11 @@ func TestAClusterThatSwallowsEverythingHoldsUpNobodyElse(t *testing.T) {
 	w.gone(good)
 	t.Logf("an uninstallation took %s", time.Since(began).Round(time.Millisecond))
 
-	t.Log("packages on the dead cluster are given up")
+	t.Log("packages on the hanging cluster are abandoned")
 	for _, p := range dead {
 		w.must(w.Delete(t.Context(), p))
 	}
-	w.until("it is said that the cluster does not answer", func() bool {
+	w.until("the cluster is reported as unreachable", func() bool {
 		c := meta.FindStatusCondition(w.reread(dead[0]).Status.Conditions, packagesv1.Installed)
 		return c != nil && c.Status == metav1.ConditionUnknown && c.Reason == packagesv1.UninstallingReason
 	})
@@ -214,7 +214,7 @@ func TestAClusterThatSwallowsEverythingHoldsUpNobodyElse(t *testing.T) {
 	for _, p := range dead {
 		w.gone(p)
 	}
-	w.until("that is recorded", func() bool { return w.events("PackageAbandoned", "was unreachable") == lost })
+	w.until("events are recorded", func() bool { return w.events("PackageAbandoned", "was unreachable") == lost })
 	w.must(w.Patch(t.Context(), &packagesv1.PackageBundleController{ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: w.clusters[1]}},
 		client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, packagesv1.AbandonAnnotation))))
 }
@@ -226,7 +226,7 @@ func (w *world) reread(p *packagesv1.Package) *packagesv1.Package {
 	return p
 }
 
-// events are those of a reason about this test's Packages.
+// events counts the events of this test's Packages.
 func (w *world) events(reason, words string) int {
 	w.Helper()
 	list := &corev1.EventList{}

@@ -18,7 +18,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
-func TestTheNewestBundleIsFoundKeptAndActivated(t *testing.T) {
+func TestNewestBundleIsDownloadedAndActivated(t *testing.T) {
 	w := newWorld(t)
 	w.publish(latest, w.bundle(1), "1.0.0")
 	w.connect()
@@ -32,16 +32,16 @@ func TestTheNewestBundleIsFoundKeptAndActivated(t *testing.T) {
 		t.Errorf("downloaded from %q", got)
 	}
 	if err := bundle.Verify(b, keys(t, w.key)); err != nil {
-		t.Errorf("the bundle that is kept: %v", err)
+		t.Errorf("verifying the stored bundle: %v", err)
 	}
 	namespace := &corev1.Namespace{}
 	w.must(w.client.Get(t.Context(), client.ObjectKey{Name: packagesv1.NamespacePrefix + w.name}, namespace))
-	if told := w.events.of(w.name); !strings.Contains(told, "Activated: ") {
-		t.Errorf("events: %s", told)
+	if recorded := w.events.of(w.name); !strings.Contains(recorded, "Activated: ") {
+		t.Errorf("events: %s", recorded)
 	}
 }
 
-func TestAReconcileThatFindsAllWellAsksNobody(t *testing.T) {
+func TestUnchangedObjectMakesNoRequest(t *testing.T) {
 	w := newWorldAlone(t)
 	w.publish(latest, w.bundle(1), "1.0.0")
 	w.connect()
@@ -49,8 +49,8 @@ func TestAReconcileThatFindsAllWellAsksNobody(t *testing.T) {
 	web := w.namespaceExists("web")
 	w.install("hello", web)
 	w.must(w.client.Create(t.Context(), w.mirrored("canary")))
-	w.until("credentials are there", func() bool { return w.copies()[web] == "canary" })
-	w.await("they are in sync", func(o *packagesv1.PackageBundleController) bool {
+	w.until("the credentials are copied", func() bool { return w.copies()[web] == "canary" })
+	w.await("the credentials are synced", func(o *packagesv1.PackageBundleController) bool {
 		return isTrue(o.Status.Conditions, packagesv1.CredentialsSynced)
 	})
 	before := w.active(w.bundle(1))
@@ -63,7 +63,7 @@ func TestAReconcileThatFindsAllWellAsksNobody(t *testing.T) {
 		}
 	}
 	if got := w.front.Requests(); len(got) > 0 {
-		t.Errorf("the cluster was asked: %q", got)
+		t.Errorf("requests to the cluster: %q", got)
 	}
 	if got := len(w.registry.Requests()) - registry; got > 0 {
 		t.Errorf("%d requests to the registry", got)
@@ -76,96 +76,96 @@ func TestAReconcileThatFindsAllWellAsksNobody(t *testing.T) {
 	}
 }
 
-func TestAManagerThatStartsAsksNoRegistry(t *testing.T) {
+func TestRestartMakesNoRequestToTheRegistry(t *testing.T) {
 	w := newWorldAlone(t)
 	w.publish(latest, w.bundle(1), "1.0.0")
 	w.connect()
 	w.start()
 	before := w.active(w.bundle(1))
 	asked := len(w.registry.Requests())
-	w.controller.memory.forget(named(w.name)[0].NamespacedName) // as if the process had ended
+	w.controller.memory.forget(named(w.name)[0].NamespacedName) // as a restart does
 	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.LogLevel = new(int32) })
-	w.await("the change was looked at", func(o *packagesv1.PackageBundleController) bool {
+	w.await("the change is observed", func(o *packagesv1.PackageBundleController) bool {
 		return o.Status.ObservedGeneration == o.Generation && o.Status.State == packagesv1.ControllerActive
 	})
 	if got := len(w.registry.Requests()) - asked; got > 0 {
 		t.Errorf("%d requests to the registry", got)
 	}
 	if after := w.get(); !after.Status.LastCheck.Equal(before.Status.LastCheck) {
-		t.Error("it says that it looked again")
+		t.Error("lastCheck changed")
 	}
 }
 
-func TestANewerBundleIsOfferedAndAnOlderOneIsNot(t *testing.T) {
+func TestOnlyNewerBundleIsReportedAsUpgrade(t *testing.T) {
 	w := newWorld(t)
 	w.publish(w.bundle(5), w.bundle(5), "1.0.0")
 	w.publish(latest, w.bundle(10), "2.0.0")
 	w.connect()
 	w.start(activeBundle(w.bundle(5)), every(time.Second))
-	w.await("an upgrade is offered", func(o *packagesv1.PackageBundleController) bool {
+	w.await("an upgrade is available", func(o *packagesv1.PackageBundleController) bool {
 		return o.Status.State == packagesv1.ControllerUpgradeAvailable && o.Status.Detail == w.bundle(10)+" available" && o.Spec.ActiveBundle == w.bundle(5) &&
 			isTrue(o.Status.Conditions, packagesv1.Ready)
 	})
 	w.publish(latest, w.bundle(4), "2.0.0")
-	w.await("the offer is withdrawn", func(o *packagesv1.PackageBundleController) bool {
+	w.await("no upgrade is available", func(o *packagesv1.PackageBundleController) bool {
 		return o.Status.State == packagesv1.ControllerActive && o.Status.LatestBundle == w.bundle(4) && o.Status.Detail == ""
 	})
 	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.UpgradePolicy = packagesv1.UpgradeAlways })
 	w.publish(latest, w.bundle(11), "3.0.0")
 	w.active(w.bundle(11))
-	if told := w.events.of(w.name); !strings.Contains(told, "UpgradeAvailable: ") || !strings.Contains(told, "according to the upgrade policy") {
-		t.Errorf("events: %s", told)
+	if recorded := w.events.of(w.name); !strings.Contains(recorded, "UpgradeAvailable: ") || !strings.Contains(recorded, "according to the upgrade policy") {
+		t.Errorf("events: %s", recorded)
 	}
 }
 
-func TestPolicyPatchLooksAtWhatIsInstalled(t *testing.T) {
+func TestPatchPolicyKeepsTheMinorVersionOfInstalledPackages(t *testing.T) {
 	w := newWorld(t)
 	w.publish(w.bundle(1), w.bundle(1), "1.0.0")
 	w.publish(latest, w.bundle(2), "1.1.0")
 	w.connect()
 	w.install("hello", "web")
 	w.start(activeBundle(w.bundle(1)), every(time.Second), func(s *packagesv1.PackageBundleControllerSpec) { s.UpgradePolicy = packagesv1.UpgradePatch })
-	w.await("a minor version is only offered", func(o *packagesv1.PackageBundleController) bool {
+	w.await("a minor version is available but not activated", func(o *packagesv1.PackageBundleController) bool {
 		return o.Status.Detail == w.bundle(2)+" available" && o.Spec.ActiveBundle == w.bundle(1)
 	})
 	w.publish(latest, w.bundle(3), "1.0.9")
 	w.active(w.bundle(3))
 }
 
-func TestAChosenBundleIsDownloadedByItsName(t *testing.T) {
+func TestActiveBundleIsDownloadedByName(t *testing.T) {
 	w := newWorld(t)
 	w.publish(latest, w.bundle(1), "1.0.0")
 	w.connect()
 	w.start(activeBundle(w.bundle(1)), every(time.Second))
 	w.active(w.bundle(1))
 	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.ActiveBundle = w.bundle(0) })
-	w.await("it is said that the bundle is not there", func(o *packagesv1.PackageBundleController) bool {
+	w.await("the missing bundle is reported", func(o *packagesv1.PackageBundleController) bool {
 		return strings.HasPrefix(o.Status.Detail, `activeBundle "`+w.bundle(0)+`" not present on cluster: pulling package bundle: fetch manifest: `) &&
 			has(o, packagesv1.BundleActive, packagesv1.NotPresentReason, "404")
 	})
 	w.publish(w.bundle(0), w.bundle(0), "0.9.0")
-	w.await("it is used", func(o *packagesv1.PackageBundleController) bool {
+	w.await("the bundle is active", func(o *packagesv1.PackageBundleController) bool {
 		return isTrue(o.Status.Conditions, packagesv1.BundleActive) && o.Status.Detail == w.bundle(1)+" available"
 	})
 	if from := w.stored(w.bundle(0)).Annotations[packagesv1.DownloadedAnnotation]; !strings.HasSuffix(from, ":"+w.bundle(0)) {
 		t.Errorf("downloaded from %q", from)
 	}
 	w.must(w.client.Delete(t.Context(), w.stored(w.bundle(0))))
-	w.until("a bundle that somebody removed is got again", func() bool { b := w.stored(w.bundle(0)); return b != nil && b.DeletionTimestamp == nil })
+	w.until("a deleted bundle is downloaded again", func() bool { b := w.stored(w.bundle(0)); return b != nil && b.DeletionTimestamp == nil })
 }
 
-func TestWhatIsNotSignedNeverGetsIn(t *testing.T) {
+func TestUntrustedBundleIsNotStored(t *testing.T) {
 	w := newWorld(t)
 	w.publish(latest, w.bundle(1), "1.0.0")
 	w.connect()
 	w.start(every(time.Second))
 	w.active(w.bundle(1))
 	w.publish(latest, "v1-35-1", "1.0.0")
-	w.await("a bundle for another version", func(o *packagesv1.PackageBundleController) bool {
+	w.await("a bundle for another version is rejected", func(o *packagesv1.PackageBundleController) bool {
 		return has(o, packagesv1.RegistryReachable, packagesv1.BundleRefusedReason, `refers to a bundle for Kubernetes 1.35`)
 	})
 	w.registry.Push(t, forged(w))
-	o := w.await("a bundle with a changed version", func(o *packagesv1.PackageBundleController) bool {
+	o := w.await("a bundle with an invalid signature is rejected", func(o *packagesv1.PackageBundleController) bool {
 		return has(o, packagesv1.RegistryReachable, packagesv1.BundleRefusedReason, "The signature is invalid")
 	})
 	if o.Status.State != packagesv1.ControllerActive || o.Spec.ActiveBundle != w.bundle(1) || w.stored(w.bundle(2)) != nil {
@@ -173,43 +173,43 @@ func TestWhatIsNotSignedNeverGetsIn(t *testing.T) {
 	}
 }
 
-func TestABundleThatNeedsALaterDroverIsNotActivated(t *testing.T) {
+func TestBundleForNewerDroverIsNotActivated(t *testing.T) {
 	w := newWorld(t)
 	w.publish(latest, w.bundle(1), "1.0.0", func(b *packagesv1.PackageBundle) { b.Spec.MinVersion = "v0.6.0" })
 	w.connect()
 	w.start(every(time.Second))
-	w.await("it is said", func(o *packagesv1.PackageBundleController) bool {
+	w.await("the required version is reported", func(o *packagesv1.PackageBundleController) bool {
 		return has(o, packagesv1.BundleActive, packagesv1.NotPresentReason, "requires Drover v0.6.0") && o.Spec.ActiveBundle == ""
 	})
 	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.ActiveBundle = w.bundle(1) })
-	w.await("it is said when a user insists", func(o *packagesv1.PackageBundleController) bool {
+	w.await("the required version of the active bundle is reported", func(o *packagesv1.PackageBundleController) bool {
 		return has(o, packagesv1.BundleActive, packagesv1.UpgradeRequiredReason, "requires Drover v0.6.0")
 	})
 }
 
-func TestABundleForAnotherKubernetesIsSaid(t *testing.T) {
+func TestBundleForAnotherKubernetesIsReported(t *testing.T) {
 	w := newWorld(t)
 	w.publish(latest, w.bundle(1), "1.0.0")
 	w.publish("v1-35-7", "v1-35-7", "1.0.0")
 	w.connect()
 	w.start(activeBundle("v1-35-7"))
-	w.await("the mismatch", func(o *packagesv1.PackageBundleController) bool {
+	w.await("the mismatch is reported", func(o *packagesv1.PackageBundleController) bool {
 		return has(o, packagesv1.BundleActive, packagesv1.VersionMismatchReason, `is for Kubernetes 1.35 but the cluster runs 1.36`)
 	})
 }
 
-func TestDisconnectedEndsAtOnce(t *testing.T) {
+func TestReconnectedClusterIsReportedAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.publish(w.bundle(1), w.bundle(1), "1.0.0")
 	w.publish(latest, w.bundle(2), "1.0.0")
 	w.connect()
 	w.start(activeBundle(w.bundle(1)))
-	offered := func(o *packagesv1.PackageBundleController) bool {
+	upgradable := func(o *packagesv1.PackageBundleController) bool {
 		return o.Status.State == packagesv1.ControllerUpgradeAvailable
 	}
-	w.await("an upgrade is offered", offered)
+	w.await("an upgrade is available", upgradable)
 	w.ways.set(w.cluster(), nil)
-	o := w.await("it is lost", func(o *packagesv1.PackageBundleController) bool {
+	o := w.await("the cluster is disconnected", func(o *packagesv1.PackageBundleController) bool {
 		return o.Status.State == packagesv1.ControllerDisconnected
 	})
 	if !has(o, packagesv1.ClusterReachable, packagesv1.UnreachableReason, "is not connected") || !isTrue(o.Status.Conditions, packagesv1.BundleActive) {
@@ -217,33 +217,33 @@ func TestDisconnectedEndsAtOnce(t *testing.T) {
 	}
 	back := time.Now()
 	w.ways.set(w.cluster(), w.front.Config)
-	w.await("it is back", offered)
-	t.Logf("back after %s", time.Since(back))
-	if told := w.events.of(w.name); !strings.Contains(told, "Disconnected: ") {
-		t.Errorf("events: %s", told)
+	w.await("the cluster is connected again", upgradable)
+	t.Logf("reported after %s", time.Since(back))
+	if recorded := w.events.of(w.name); !strings.Contains(recorded, "Disconnected: ") {
+		t.Errorf("events: %s", recorded)
 	}
 }
 
-func TestAClusterThatHangsIsLeftAloneUntilItAnswers(t *testing.T) {
+func TestHangingClusterIsReportedAsUnreachable(t *testing.T) {
 	w := newWorld(t)
 	w.publish(latest, w.bundle(1), "1.0.0")
 	w.front.Hang()
 	w.connect()
 	w.start()
-	w.await("it does not answer", func(o *packagesv1.PackageBundleController) bool {
+	w.await("the cluster is unreachable", func(o *packagesv1.PackageBundleController) bool {
 		return o.Status.State == packagesv1.ControllerDisconnected && has(o, packagesv1.ClusterReachable, packagesv1.UnreachableReason, "is unreachable")
 	})
 	w.front.Resume()
 	w.active(w.bundle(1))
 }
 
-func TestARegistryThatFailsIsTriedAgain(t *testing.T) {
+func TestFailedRegistryIsRetried(t *testing.T) {
 	w := newWorld(t)
 	w.publish(latest, w.bundle(1), "1.0.0")
 	w.registry.Fail(http.StatusServiceUnavailable)
 	w.connect()
 	w.start(every(time.Second))
-	w.await("it is down", func(o *packagesv1.PackageBundleController) bool {
+	w.await("the failure is reported", func(o *packagesv1.PackageBundleController) bool {
 		return o.Status.State == packagesv1.ControllerDisconnected && strings.HasPrefix(o.Status.Detail, "pulling package bundle: fetch manifest: ") &&
 			has(o, packagesv1.RegistryReachable, packagesv1.UnreachableReason, "503") && isTrue(o.Status.Conditions, packagesv1.ClusterReachable)
 	})
@@ -251,7 +251,7 @@ func TestARegistryThatFailsIsTriedAgain(t *testing.T) {
 	w.active(w.bundle(1))
 }
 
-func TestWhatIsElsewhereIsIgnored(t *testing.T) {
+func TestObjectInAnotherNamespaceIsIgnored(t *testing.T) {
 	w := newWorld(t)
 	o := &packagesv1.PackageBundleController{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: w.name}}
 	w.must(w.client.Create(t.Context(), o))
@@ -262,11 +262,11 @@ func TestWhatIsElsewhereIsIgnored(t *testing.T) {
 	lint(t, o)
 }
 
-func TestAnUnknownOrAmbiguousClusterIsNeverGuessed(t *testing.T) {
+func TestUnknownAndAmbiguousClustersAreReported(t *testing.T) {
 	w := newWorld(t)
 	w.publish(latest, w.bundle(1), "1.0.0")
 	w.start()
-	w.await("it is unknown", func(o *packagesv1.PackageBundleController) bool {
+	w.await("the cluster is unknown", func(o *packagesv1.PackageBundleController) bool {
 		return has(o, packagesv1.ClusterReachable, packagesv1.TargetUnknownReason, "not found")
 	})
 	w.connect()
@@ -275,14 +275,14 @@ func TestAnUnknownOrAmbiguousClusterIsNeverGuessed(t *testing.T) {
 		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "PacketCluster", Name: w.name},
 	}}
 	w.must(w.client.Create(t.Context(), other))
-	w.await("it is ambiguous", func(o *packagesv1.PackageBundleController) bool {
+	w.await("the cluster is ambiguous", func(o *packagesv1.PackageBundleController) bool {
 		return has(o, packagesv1.ClusterReachable, packagesv1.TargetAmbiguousReason, "in namespaces default, fleet")
 	})
 	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.ClusterNamespace = "fleet" })
 	w.active(w.bundle(1))
 }
 
-func TestAFleetSharesOneLook(t *testing.T) {
+func TestFleetSharesOneCheck(t *testing.T) {
 	w := newWorld(t)
 	w.publish(latest, w.bundle(1), "1.0.0")
 	before := len(w.registry.Requests())
@@ -308,11 +308,11 @@ func TestAFleetSharesOneLook(t *testing.T) {
 		}
 	}
 	if heads != 1 || bodies != 2 {
-		t.Errorf("%d clusters made %d looks and got %d documents, want 1 and 2", fleet, heads, bodies)
+		t.Errorf("%d clusters made %d checks and %d downloads, want 1 and 2", fleet, heads, bodies)
 	}
 }
 
-func TestAnUpgradeOfTheClusterIsNoticed(t *testing.T) {
+func TestKubernetesUpgradeIsReported(t *testing.T) {
 	w := newWorld(t)
 	w.publish(latest, w.bundle(1), "1.0.0")
 	w.publish("v1-37-latest", "v1-37-"+strings.TrimPrefix(w.bundle(1), "v1-36-"), "1.0.0")
@@ -332,13 +332,13 @@ func TestAnUpgradeOfTheClusterIsNoticed(t *testing.T) {
 	version.Store("37+")
 	plane.Status.Version = "v1.37.0"
 	w.must(w.client.Status().Update(t.Context(), plane))
-	w.await("the bundle no longer fits, and another is offered", func(o *packagesv1.PackageBundleController) bool {
+	w.await("the mismatch and the bundle for the new version are reported", func(o *packagesv1.PackageBundleController) bool {
 		return o.Status.KubernetesVersion == "1.37" && strings.HasPrefix(o.Status.Detail, "v1-37-") && strings.HasSuffix(o.Status.Detail, " available") &&
 			has(o, packagesv1.BundleActive, packagesv1.VersionMismatchReason, "is for Kubernetes 1.36 but the cluster runs 1.37")
 	})
 }
 
-func TestAnotherRegistryOrRepositoryIsLookedAtAtOnce(t *testing.T) {
+func TestChangedRegistryOrRepositoryIsCheckedAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.publish(latest, w.bundle(1), "1.0.0")
 	w.connect()
@@ -346,7 +346,7 @@ func TestAnotherRegistryOrRepositoryIsLookedAtAtOnce(t *testing.T) {
 	w.active(w.bundle(1))
 	newest := func(n int) {
 		t.Helper()
-		w.await("the newest bundle of where the spec points", func(o *packagesv1.PackageBundleController) bool {
+		w.await("the newest bundle of the new location is reported", func(o *packagesv1.PackageBundleController) bool {
 			return o.Status.LatestBundle == w.bundle(n) && o.Status.State == packagesv1.ControllerUpgradeAvailable
 		})
 	}
@@ -357,24 +357,24 @@ func TestAnotherRegistryOrRepositoryIsLookedAtAtOnce(t *testing.T) {
 	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.Source.Registry = w.registry.Host })
 	newest(2)
 	if got := len(was.Requests()); got != asked {
-		t.Errorf("the former registry was asked %d times", got-asked)
+		t.Errorf("the previous registry got %d requests", got-asked)
 	}
 	w.push("more/bundles", latest, w.signed(w.bundle(3), "1.2.0"))
 	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.Source.Repository = "charts/more/bundles" })
 	newest(3)
 }
 
-func TestABundleThatIsChosenByNameAndIsTheNewestComesOnce(t *testing.T) {
+func TestActiveBundleThatIsTheNewestIsDownloadedOnce(t *testing.T) {
 	w := newWorld(t)
 	text := w.signed(w.bundle(1), "1.0.0")
 	w.push("bundles", latest, text)
 	w.push("bundles", w.bundle(1), text)
 	w.connect()
 	w.start(activeBundle(w.bundle(1)))
-	w.await("it is the newest, too", func(o *packagesv1.PackageBundleController) bool {
+	w.await("it is active and the newest", func(o *packagesv1.PackageBundleController) bool {
 		return o.Status.LatestBundle == w.bundle(1) && has(o, packagesv1.BundleActive, packagesv1.ActiveReason, "")
 	})
 	if got := w.registry.Count("GET /v2/charts/bundles/blobs/"); got != 1 {
-		t.Errorf("it came %d times, want once", got)
+		t.Errorf("it was downloaded %d times, want once", got)
 	}
 }

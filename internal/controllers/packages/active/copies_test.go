@@ -20,7 +20,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
-// forged is a bundle that was changed after it was signed.
+// forged returns a bundle that was changed after it was signed.
 func forged(w *world) artifacttest.Package {
 	b := at(w.bundle(2), "1.0.0")
 	b.Namespace = packagesv1.Namespace
@@ -31,7 +31,7 @@ func forged(w *world) artifacttest.Package {
 	return artifacttest.Package{Name: "bundles", Version: latest, Archive: text, MediaType: "application/yaml"}
 }
 
-// install makes a Package that is in a namespace of the cluster.
+// install creates a Package that is installed in a namespace of the cluster.
 func (w *world) install(name, namespace string) *packagesv1.Package {
 	w.Helper()
 	here := packagesv1.NamespacePrefix + w.name
@@ -45,7 +45,7 @@ func (w *world) install(name, namespace string) *packagesv1.Package {
 	return p
 }
 
-// room makes a namespace on the cluster.
+// namespaceExists creates a namespace on the cluster and returns its name.
 func (w *world) namespaceExists(name string) string {
 	w.Helper()
 	name += "-" + w.name
@@ -54,7 +54,7 @@ func (w *world) namespaceExists(name string) string {
 	return name
 }
 
-// mirrored is what a user says about a mirror of the cluster.
+// mirrored returns the Secret in which a user configures a mirror.
 func (w *world) mirrored(password string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.NamespacePrefix + w.name, Name: mirror.Secret},
@@ -62,7 +62,7 @@ func (w *world) mirrored(password string) *corev1.Secret {
 	}
 }
 
-// copies are the passwords that are on the cluster, by namespace.
+// copies returns the passwords on the cluster by namespace.
 func (w *world) copies() map[string]string {
 	w.Helper()
 	list, err := w.target.CoreV1().Secrets("").List(w.Context(), metav1.ListOptions{LabelSelector: copyLabel + "=" + w.name})
@@ -83,12 +83,12 @@ func password(t *testing.T, config []byte) string {
 		Auths map[string]struct{ Password string }
 	}
 	if err := json.Unmarshal(config, &parsed); err != nil {
-		t.Error("the docker config can't be read")
+		t.Error("the Docker config is invalid")
 	}
 	return parsed.Auths["mirror.test"].Password
 }
 
-// made is the Secret here, nil if there is none.
+// made returns the Secret on the management plane, nil if it does not exist.
 func (w *world) made() *corev1.Secret {
 	w.Helper()
 	s := &corev1.Secret{}
@@ -100,7 +100,7 @@ func (w *world) made() *corev1.Secret {
 	return s
 }
 
-// running is a cluster with an active bundle.
+// running returns a cluster with an active bundle.
 func running(t *testing.T) *world {
 	w := newWorld(t)
 	w.publish(latest, w.bundle(1), "1.0.0")
@@ -110,62 +110,62 @@ func running(t *testing.T) *world {
 	return w
 }
 
-func TestCredentialsGoWherePackagesAreAndNowhereElse(t *testing.T) {
+func TestCredentialsAreCopiedOnlyToNamespacesWithPackages(t *testing.T) {
 	w := running(t)
 	web, shop, _ := w.namespaceExists("web"), w.namespaceExists("shop"), w.namespaceExists("idle")
 	first := w.install("hello", web)
 	if len(w.copies()) > 0 {
-		t.Error("credentials are copied before there are any")
+		t.Error("credentials were copied without a mirror")
 	}
 	secret := w.mirrored("canary-1")
 	w.must(w.client.Create(t.Context(), secret))
-	w.until("the namespace with a package has them", func() bool { return w.copies()[web] == "canary-1" && len(w.copies()) == 1 })
+	w.until("the namespace with a package has credentials", func() bool { return w.copies()[web] == "canary-1" && len(w.copies()) == 1 })
 	s := w.made()
 	if string(s.Data["insecure"]) != "true" || password(t, s.Data["config.json"]) != "canary-1" || password(t, s.Data[".dockerconfigjson"]) != "canary-1" {
 		t.Error("the Secret for HelmReleaseProxies is not complete")
 	}
 
 	second := w.install("world", shop)
-	w.until("another namespace has them", func() bool { return w.copies()[shop] == "canary-1" })
+	w.until("the second namespace has credentials", func() bool { return w.copies()[shop] == "canary-1" })
 
 	w.must(w.client.Get(t.Context(), client.ObjectKeyFromObject(secret), secret))
 	secret.Data["PASSWORD"] = []byte("canary-2")
 	w.must(w.client.Update(t.Context(), secret))
-	w.until("they are rotated", func() bool {
+	w.until("the credentials are rotated", func() bool {
 		return w.copies()[web] == "canary-2" && w.copies()[shop] == "canary-2" && password(t, w.made().Data["config.json"]) == "canary-2"
 	})
 	w.active(w.bundle(1))
 
 	w.must(w.target.CoreV1().Secrets(web).Delete(t.Context(), mirror.Credentials, metav1.DeleteOptions{}))
-	w.until("what somebody removed is put back", func() bool { return w.copies()[web] == "canary-2" })
+	w.until("a deleted copy is created again", func() bool { return w.copies()[web] == "canary-2" })
 
 	w.must(w.client.Delete(t.Context(), second))
-	w.until("they go with the last package of a namespace", func() bool { c := w.copies(); return len(c) == 1 && c[web] == "canary-2" })
+	w.until("they are deleted with the last package of a namespace", func() bool { c := w.copies(); return len(c) == 1 && c[web] == "canary-2" })
 	w.must(w.client.Delete(t.Context(), first))
-	w.until("none are left", func() bool { return len(w.copies()) == 0 })
+	w.until("no copies are left", func() bool { return len(w.copies()) == 0 })
 
 	w.must(w.client.Delete(t.Context(), secret))
-	w.until("the Secret here goes with what it was made of", func() bool { return w.made() == nil })
-	w.await("nothing holds the object any more", func(o *packagesv1.PackageBundleController) bool {
+	w.until("the Secret on the management plane is deleted", func() bool { return w.made() == nil })
+	w.await("the finalizer is removed", func(o *packagesv1.PackageBundleController) bool {
 		return len(o.Finalizers) == 0 && meta.FindStatusCondition(o.Status.Conditions, packagesv1.CredentialsSynced) == nil
 	})
-	if told := w.events.of(w.name); strings.Contains(told, "canary") {
-		t.Error("an event tells a password")
+	if recorded := w.events.of(w.name); strings.Contains(recorded, "canary") {
+		t.Error("an event contains a password")
 	}
 }
 
-func TestANamespaceThatComesLaterGetsCredentials(t *testing.T) {
+func TestNewNamespaceGetsCredentials(t *testing.T) {
 	w := running(t)
 	w.must(w.client.Create(t.Context(), w.mirrored("canary")))
 	w.install("hello", "late-"+w.name)
-	w.await("they are in sync", func(o *packagesv1.PackageBundleController) bool {
+	w.await("the credentials are synced", func(o *packagesv1.PackageBundleController) bool {
 		return isTrue(o.Status.Conditions, packagesv1.CredentialsSynced)
 	})
 	late := w.namespaceExists("late")
-	w.until("they are there", func() bool { return w.copies()[late] == "canary" })
+	w.until("the credentials are copied", func() bool { return w.copies()[late] == "canary" })
 }
 
-func TestASecretOfSomebodyElseIsLeftAsItIs(t *testing.T) {
+func TestForeignSecretIsNotOverwritten(t *testing.T) {
 	w := running(t)
 	web := w.namespaceExists("web")
 	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: mirror.Credentials}, Data: map[string][]byte{"mine": []byte("yes")}}
@@ -173,21 +173,21 @@ func TestASecretOfSomebodyElseIsLeftAsItIs(t *testing.T) {
 	w.must(err)
 	w.must(w.client.Create(t.Context(), w.mirrored("canary")))
 	w.install("hello", web)
-	w.until("it is said", func() bool { return strings.Contains(w.events.of(w.name), "CredentialsNotOurs: ") })
+	w.until("the conflict is reported", func() bool { return strings.Contains(w.events.of(w.name), "CredentialsNotOurs: ") })
 	got, err := w.target.CoreV1().Secrets(web).Get(t.Context(), mirror.Credentials, metav1.GetOptions{})
 	w.must(err)
 	if string(got.Data["mine"]) != "yes" || len(got.Data) != 1 {
-		t.Errorf("it has %d keys now", len(got.Data))
+		t.Errorf("the Secret has %d keys", len(got.Data))
 	}
 	w.front.Requests()
 	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.LogLevel = new(int32) })
-	w.await("the change was looked at", func(o *packagesv1.PackageBundleController) bool { return o.Status.ObservedGeneration == o.Generation })
+	w.await("the change is observed", func(o *packagesv1.PackageBundleController) bool { return o.Status.ObservedGeneration == o.Generation })
 	if got := w.front.Requests(); slices.ContainsFunc(got, func(r string) bool { return strings.Contains(r, "/secrets/") }) {
-		t.Errorf("it is tried again and again: %q", got)
+		t.Errorf("the copy was retried: %q", got)
 	}
 }
 
-func TestTheSecretForTheCloudIsCopiedWhileThereArePackages(t *testing.T) {
+func TestCloudSecretIsCopiedWhilePackagesExist(t *testing.T) {
 	w := newWorldAlone(t)
 	w.publish(latest, w.bundle(1), "1.0.0")
 	w.connect()
@@ -203,19 +203,19 @@ func TestTheSecretForTheCloudIsCopiedWhileThereArePackages(t *testing.T) {
 		return string(s.Data["AWS_ACCESS_KEY_ID"])
 	}
 	p := w.install("hello", w.namespaceExists("web"))
-	w.until("it is there", func() bool { return copied() == "canary" })
+	w.until("the Secret is copied", func() bool { return copied() == "canary" })
 	secret.Data["AWS_ACCESS_KEY_ID"] = []byte("canary-2")
 	w.must(w.client.Update(t.Context(), secret))
-	w.until("it is rotated", func() bool { return copied() == "canary-2" })
+	w.until("the copy is rotated", func() bool { return copied() == "canary-2" })
 	w.must(w.client.Delete(t.Context(), p))
-	w.until("it went with the last package", func() bool { return copied() == "" })
+	w.until("the copy is deleted with the last package", func() bool { return copied() == "" })
 	w.must(w.client.Delete(t.Context(), secret))
 }
 
-func TestWhatIsSaidAboutAMirrorOpensTheRegistryAndRotates(t *testing.T) {
+func TestMirrorCredentialsAreUsedForTheRegistry(t *testing.T) {
 	for name, trust := range map[string]func(*world, *corev1.Secret){
-		"with a CA":      func(w *world, s *corev1.Secret) { s.Data["CACERTCONTENT"] = w.registry.CA },
-		"insecure alone": func(_ *world, s *corev1.Secret) { s.Data["INSECURE"] = []byte("true") },
+		"CA":       func(w *world, s *corev1.Secret) { s.Data["CACERTCONTENT"] = w.registry.CA },
+		"insecure": func(_ *world, s *corev1.Secret) { s.Data["INSECURE"] = []byte("true") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -232,7 +232,7 @@ func TestWhatIsSaidAboutAMirrorOpensTheRegistryAndRotates(t *testing.T) {
 			secret.Data["ENDPOINT"], secret.Data["INSECURE"] = []byte(w.registry.Host), nil
 			trust(w, secret)
 			w.must(w.client.Create(t.Context(), secret))
-			w.await("the password is wrong", func(o *packagesv1.PackageBundleController) bool {
+			w.await("access is denied", func(o *packagesv1.PackageBundleController) bool {
 				return has(o, packagesv1.RegistryReachable, "AccessDenied", "401")
 			})
 			secret.Data["PASSWORD"] = []byte("canary-2")
@@ -242,33 +242,33 @@ func TestWhatIsSaidAboutAMirrorOpensTheRegistryAndRotates(t *testing.T) {
 	}
 }
 
-func TestAMirrorThatCanNotBeReadIsACondition(t *testing.T) {
+func TestInvalidMirrorIsReported(t *testing.T) {
 	w := running(t)
 	secret := w.mirrored("canary")
 	secret.Data["CACERTCONTENT"] = []byte("canary")
 	w.must(w.client.Create(t.Context(), secret))
-	w.await("it is said", func(o *packagesv1.PackageBundleController) bool {
-		return has(o, packagesv1.CredentialsSynced, packagesv1.SyncFailedReason, "CACERTCONTENT has no certificate in it")
+	w.await("the problem is reported", func(o *packagesv1.PackageBundleController) bool {
+		return has(o, packagesv1.CredentialsSynced, packagesv1.SyncFailedReason, "CACERTCONTENT contains no certificate")
 	})
 }
 
-func TestDeletionTakesCredentialsBack(t *testing.T) {
+func TestDeletionRemovesCredentials(t *testing.T) {
 	w := running(t)
 	web := w.namespaceExists("web")
 	w.must(w.client.Create(t.Context(), w.mirrored("canary")))
 	w.install("hello", web)
-	w.until("they are there", func() bool { return w.copies()[web] == "canary" })
+	w.until("the credentials are copied", func() bool { return w.copies()[web] == "canary" })
 	w.must(w.client.Delete(t.Context(), w.get()))
-	w.until("it is gone", func() bool { return w.get() == nil })
+	w.until("the object is deleted", func() bool { return w.get() == nil })
 	if len(w.copies()) > 0 || w.made() != nil {
 		t.Error("credentials are left")
 	}
 }
 
-func TestAClusterThatIsGoneOrSilentDoesNotHoldADeletionUp(t *testing.T) {
+func TestUnreachableClusterDoesNotBlockDeletion(t *testing.T) {
 	for name, lose := range map[string]func(*world){
-		"silent": func(w *world) { w.ways.set(w.cluster(), nil) },
-		"gone": func(w *world) {
+		"unreachable": func(w *world) { w.ways.set(w.cluster(), nil) },
+		"deleted": func(w *world) {
 			cluster := clusterOf(w)
 			w.must(w.client.Delete(w.Context(), cluster))
 		},
@@ -278,21 +278,21 @@ func TestAClusterThatIsGoneOrSilentDoesNotHoldADeletionUp(t *testing.T) {
 			web := w.namespaceExists("web")
 			w.must(w.client.Create(t.Context(), w.mirrored("canary")))
 			w.install("hello", web)
-			w.until("they are there", func() bool { return w.copies()[web] == "canary" })
+			w.until("the credentials are copied", func() bool { return w.copies()[web] == "canary" })
 			lose(w)
-			w.await("it is lost", func(o *packagesv1.PackageBundleController) bool {
+			w.await("the cluster is disconnected", func(o *packagesv1.PackageBundleController) bool {
 				return o.Status.State == packagesv1.ControllerDisconnected
 			})
 			w.must(w.client.Delete(t.Context(), w.get()))
-			w.until("it is gone", func() bool { return w.get() == nil })
-			told := func() bool { return strings.Contains(w.events.of(w.name), "Abandoned: ") }
-			if name == "silent" {
-				w.until("that it was given up is told", told)
-			} else if told() {
-				t.Error("nothing was given up, and yet that is told")
+			w.until("the object is deleted", func() bool { return w.get() == nil })
+			abandoned := func() bool { return strings.Contains(w.events.of(w.name), "Abandoned: ") }
+			if name == "unreachable" {
+				w.until("the event is recorded", abandoned)
+			} else if abandoned() {
+				t.Error("an event reports that credentials were abandoned")
 			}
 			if w.made() != nil {
-				t.Error("the Secret here is left")
+				t.Error("the Secret on the management plane is left")
 			}
 		})
 	}

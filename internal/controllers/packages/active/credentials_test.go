@@ -29,28 +29,28 @@ func TestMakePlan(t *testing.T) {
 		copied copied
 		want   plan
 	}{
-		"nothing":                               {},
-		"new":                                   {wanted: map[secretKey]string{web: "1"}, want: plan{write: []secretKey{web}}},
-		"without a namespace":                   {wanted: map[secretKey]string{shop: "1"}},
-		"the namespace that is made if need be": {wanted: map[secretKey]string{cloud: "1"}, want: plan{write: []secretKey{cloud}}},
-		"as it was written": {
+		"nothing":             {},
+		"new":                 {wanted: map[secretKey]string{web: "1"}, want: plan{write: []secretKey{web}}},
+		"without a namespace": {wanted: map[secretKey]string{shop: "1"}},
+		"in a namespace that is created on demand": {wanted: map[secretKey]string{cloud: "1"}, want: plan{write: []secretKey{cloud}}},
+		"up to date": {
 			wanted: map[secretKey]string{web: "1"}, there: map[secretKey]present{web: {"1", "10"}}, copied: wrote("10", time.Hour),
 		},
-		"written, and the watch does not know yet": {wanted: map[secretKey]string{web: "1"}, copied: wrote("10", time.Second)},
-		"written long ago, and gone":               {wanted: map[secretKey]string{web: "1"}, copied: wrote("10", time.Hour), want: plan{write: []secretKey{web}}},
-		"rewritten, and the watch tells the one before": {
+		"written, but not observed yet": {wanted: map[secretKey]string{web: "1"}, copied: wrote("10", time.Second)},
+		"written long ago and deleted":  {wanted: map[secretKey]string{web: "1"}, copied: wrote("10", time.Hour), want: plan{write: []secretKey{web}}},
+		"rewritten, but the old version is observed": {
 			wanted: map[secretKey]string{web: "1"}, there: map[secretKey]present{web: {"1", "9"}}, copied: wrote("10", time.Second),
 		},
-		"changed by somebody else": {
+		"changed by another client": {
 			wanted: map[secretKey]string{web: "1"}, there: map[secretKey]present{web: {"1", "11"}}, copied: wrote("10", time.Hour), want: plan{write: []secretKey{web}},
 		},
-		"written by a manager before": {wanted: map[secretKey]string{web: "1"}, there: map[secretKey]present{web: {"1", "10"}}, want: plan{write: []secretKey{web}}},
+		"written before a restart": {wanted: map[secretKey]string{web: "1"}, there: map[secretKey]present{web: {"1", "10"}}, want: plan{write: []secretKey{web}}},
 		"rotated": {
 			wanted: map[secretKey]string{web: "2"}, there: map[secretKey]present{web: {"1", "10"}}, copied: wrote("10", time.Hour), want: plan{write: []secretKey{web}},
 		},
 		"no longer needed": {there: map[secretKey]present{shop: {"1", "3"}, web: {"1", "2"}}, want: plan{remove: []secretKey{shop, web}}},
-		"somebody else's":  {wanted: map[secretKey]string{web: "1"}, copied: copied{others: map[secretKey]string{web: "1"}}},
-		"somebody else's, before a rotation": {
+		"foreign":          {wanted: map[secretKey]string{web: "1"}, copied: copied{others: map[secretKey]string{web: "1"}}},
+		"foreign, after a rotation": {
 			wanted: map[secretKey]string{web: "2"}, copied: copied{others: map[secretKey]string{web: "1"}}, want: plan{write: []secretKey{web}},
 		},
 	} {
@@ -63,7 +63,7 @@ func TestMakePlan(t *testing.T) {
 	}
 }
 
-func TestVersionsOfServersAreUnderstood(t *testing.T) {
+func TestMinorVersionOfServers(t *testing.T) {
 	for want, info := range map[string]version.Info{
 		"1.36": {Major: "1", Minor: "36"}, "1.27": {Major: "1", Minor: "27+"}, "1.35": {GitVersion: "v1.35.2-some+build"},
 	} {

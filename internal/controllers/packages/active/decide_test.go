@@ -18,7 +18,7 @@ var (
 	errDown    = errors.New("pulling package bundle: fetch manifest: no answer")
 )
 
-// at is a bundle with a package in some version.
+// at returns a bundle with one version of a package.
 func at(name, version string) *packagesv1.PackageBundle {
 	return &packagesv1.PackageBundle{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -28,7 +28,7 @@ func at(name, version string) *packagesv1.PackageBundle {
 	}
 }
 
-// quiet is a cluster that uses the newest bundle, a minute after that was found out.
+// quiet returns the facts of a cluster with the newest bundle, a minute after a check.
 func quiet(changes ...func(*facts)) facts {
 	f := facts{
 		now: noon, name: "billy", identity: "a", connected: connection, version: "1.36",
@@ -88,50 +88,50 @@ func TestDecide(t *testing.T) {
 		"none chosen and none found": {
 			quiet(func(f *facts) { f.spec.ActiveBundle, f.active, f.latest = "", nil, nil }), choice{after: rest, sync: true},
 		},
-		"none chosen, on a cluster that does not answer": {
+		"none chosen, on an unreachable cluster": {
 			quiet(func(f *facts) {
 				f.spec.ActiveBundle, f.active, f.connected = "", nil, nil
 				f.unreachable = &problem{message: "it is silent", after: time.Second}
 			}),
 			choice{state: "disconnected", detail: "it is silent", after: time.Second, sync: true},
 		},
-		"the chosen one is not here": {
+		"the chosen one is missing": {
 			quiet(func(f *facts) { f.active = nil }),
 			choice{state: "active", detail: `activeBundle "v1-36-5" not present on cluster`, checkActive: true, after: rest, sync: true},
 		},
-		"the chosen one can't be had": {
+		"the chosen one could not be downloaded": {
 			quiet(func(f *facts) {
 				f.active, f.activeCheck = nil, check{place: "v1-36-5", at: noon.Add(-time.Minute), err: errDown}
 			}),
 			choice{state: "active", detail: `activeBundle "v1-36-5" not present on cluster: ` + errDown.Error(), after: 9 * time.Minute, sync: true},
 		},
-		"the chosen one can't be had, but there are new credentials": {
+		"the chosen one could not be downloaded, and new credentials": {
 			quiet(func(f *facts) {
 				f.active, f.activeCheck, f.access = nil, check{place: "v1-36-5", at: noon.Add(-time.Minute), err: errDown}, "new"
 			}),
 			choice{state: "active", detail: `activeBundle "v1-36-5" not present on cluster: ` + errDown.Error(), checkActive: true, after: rest, sync: true},
 		},
-		"time to look again": {quiet(func(f *facts) { f.latestCheck.at = noon.Add(-2 * time.Hour) }), choice{state: "active", checkLatest: true, sync: true}},
-		"never looked":       {quiet(func(f *facts) { f.latestCheck = check{} }), choice{state: "active", checkLatest: true, sync: true}},
-		"another registry":   {quiet(func(f *facts) { f.latestCheck.place = "other" }), choice{state: "active", checkLatest: true, sync: true}},
+		"check is due":     {quiet(func(f *facts) { f.latestCheck.at = noon.Add(-2 * time.Hour) }), choice{state: "active", checkLatest: true, sync: true}},
+		"never checked":    {quiet(func(f *facts) { f.latestCheck = check{} }), choice{state: "active", checkLatest: true, sync: true}},
+		"another registry": {quiet(func(f *facts) { f.latestCheck.place = "other" }), choice{state: "active", checkLatest: true, sync: true}},
 		"a registry that failed": {
 			quiet(func(f *facts) { f.latestCheck.err = errDown }), choice{state: "disconnected", detail: errDown.Error(), after: 9 * time.Minute, sync: true},
 		},
-		"a registry that failed from the start": {
+		"a registry that never worked": {
 			quiet(func(f *facts) { f.latestCheck.err, f.latestCheck.at, f.status.LastCheck = errDown, noon, nil }),
 			choice{state: "disconnected", detail: errDown.Error(), after: firstRetry, sync: true},
 		},
 		"a registry that failed, and new credentials": {
 			quiet(func(f *facts) { f.latestCheck.err, f.access = errDown, "new" }), choice{state: "disconnected", detail: errDown.Error(), checkLatest: true, sync: true},
 		},
-		"a registry that offered what is not signed": {
+		"a registry with an unsigned bundle": {
 			quiet(func(f *facts) { f.latestCheck.err, f.latestCheck.refused = errDown, true }), choice{state: "active", detail: errDown.Error(), after: 9 * time.Minute, sync: true},
 		},
-		"a cluster that was lost while an upgrade was available": {
+		"a cluster that became unreachable while an upgrade was available": {
 			quiet(offered("v1-36-10", "2.0.0"), func(f *facts) { f.unreachable, f.connected = &problem{message: "it is not connected"}, nil }),
 			choice{state: "disconnected", detail: "it is not connected", after: rest, sync: true},
 		},
-		"a cluster that is back": {
+		"a cluster that is reachable again": {
 			quiet(func(f *facts) {
 				f.versionStale, f.status.State, f.status.Detail = true, "disconnected", "it is not connected"
 			}),
@@ -164,16 +164,16 @@ func TestDecideRemoval(t *testing.T) {
 		facts facts
 		want  choice
 	}{
-		"nothing was made":      {deleted(func(f *facts) { f.hasFinalizer = false }), choice{state: "active", ends: true}},
-		"the cluster answers":   {deleted(), choice{state: "active", withdraw: true, after: 9 * time.Minute}},
-		"all is taken back":     {deleted(func(f *facts) { f.credentials.withdrawn = true }), choice{state: "active", ends: true}},
-		"taking back failed":    {deleted(func(f *facts) { f.credentials.after = time.Second }), choice{state: "active", after: time.Second}},
-		"the cluster is gone":   {deleted(silent, func(f *facts) { f.gone = true }), choice{state: "active", ends: true}},
-		"the cluster is silent": {deleted(silent), choice{state: "active", after: time.Second}},
-		"for too long": {
+		"no finalizer":              {deleted(func(f *facts) { f.hasFinalizer = false }), choice{state: "active", ends: true}},
+		"reachable cluster":         {deleted(), choice{state: "active", withdraw: true, after: 9 * time.Minute}},
+		"all copies deleted":        {deleted(func(f *facts) { f.credentials.withdrawn = true }), choice{state: "active", ends: true}},
+		"deletion of copies failed": {deleted(func(f *facts) { f.credentials.after = time.Second }), choice{state: "active", after: time.Second}},
+		"deleted cluster":           {deleted(silent, func(f *facts) { f.gone = true }), choice{state: "active", ends: true}},
+		"unreachable cluster":       {deleted(silent), choice{state: "active", after: time.Second}},
+		"unreachable for too long": {
 			deleted(silent, func(f *facts) { f.deleting = noon.Add(-defaultDeletionTimeout) }), choice{state: "active", ends: true, abandon: "the cluster was unreachable for 10m0s"},
 		},
-		"the user gives up": {deleted(silent, func(f *facts) { f.abandoned = true }), choice{state: "active", ends: true, abandon: "the object is annotated with packages.eks.amazonaws.com/abandon"}},
+		"abandoned by the user": {deleted(silent, func(f *facts) { f.abandoned = true }), choice{state: "active", ends: true, abandon: "the object is annotated with packages.eks.amazonaws.com/abandon"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, decide(test.facts), cmp.AllowUnexported(choice{})); diff != "" {
@@ -183,7 +183,7 @@ func TestDecideRemoval(t *testing.T) {
 	}
 }
 
-func TestQuestionsAreSpreadAndKeepTheirTime(t *testing.T) {
+func TestChecksAreSpreadOverTheInterval(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	for _, identity := range []string{"a", "b", "c", "d", "e"} {
 		j := jitter(identity, time.Hour)

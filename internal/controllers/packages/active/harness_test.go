@@ -51,7 +51,7 @@ import (
 	"github.com/drover-dev/drover/internal/workload"
 )
 
-// patience is for a loaded machine.
+// patience allows for a loaded machine.
 const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -62,7 +62,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shared is a management plane with one controller, and a cluster. Objects are where they must be, so tests keep apart by names.
+// shared is a management plane with the controller, and a cluster. Namespaces are fixed, so each test
+// uses its own names.
 var shared struct {
 	sync.Once
 	*plane
@@ -78,12 +79,12 @@ type plane struct {
 	ways    *ways
 	events  *events
 	key     *ecdsa.PrivateKey
-	// controller is the one that runs, and requests counts what the management plane is asked.
+	// requests counts the requests of the controller to the management plane.
 	controller *Controller
 	requests   *atomic.Int64
 }
 
-// number is one that no other test has.
+// number returns a number that no other test has.
 func number() int {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
@@ -91,7 +92,7 @@ func number() int {
 	return shared.number
 }
 
-// ways lead to clusters that are connected, and tell when one is or is no longer.
+// ways are connections to clusters. A change triggers a reconcile.
 type ways struct {
 	mu    sync.Mutex
 	open  map[client.ObjectKey]*rest.Config
@@ -116,7 +117,7 @@ func (w *ways) GetClusterSource(string, func(context.Context, client.Object) []r
 	})
 }
 
-// set connects to a cluster, or loses it if there is no configuration.
+// set connects to a cluster, or disconnects it if config is nil.
 func (w *ways) set(key client.ObjectKey, config *rest.Config) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,12 +125,12 @@ func (w *ways) set(key client.ObjectKey, config *rest.Config) {
 	w.queue.Add(named(key.Name)[0])
 }
 
-// events are kept by the name of their object.
+// events are recorded by the name of their object.
 type events struct {
 	record.EventRecorder
 
-	mu   sync.Mutex
-	told map[string][]string
+	mu       sync.Mutex
+	recorded map[string][]string
 }
 
 func (e *events) Event(o runtime.Object, kind, reason, message string) {
@@ -140,13 +141,13 @@ func (e *events) Eventf(o runtime.Object, _, reason, format string, args ...any)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	name := o.(client.Object).GetName()
-	e.told[name] = append(e.told[name], reason+": "+fmt.Sprintf(format, args...))
+	e.recorded[name] = append(e.recorded[name], reason+": "+fmt.Sprintf(format, args...))
 }
 
 func (e *events) of(name string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return strings.Join(e.told[name], "\n")
+	return strings.Join(e.recorded[name], "\n")
 }
 
 func startShared(t *testing.T) {
@@ -171,7 +172,7 @@ func startShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &plane{client: mgr.GetClient(), requests: requests, ways: &ways{open: map[client.ObjectKey]*rest.Config{}}, events: &events{told: map[string][]string{}}}
+	p := &plane{client: mgr.GetClient(), requests: requests, ways: &ways{open: map[client.ObjectKey]*rest.Config{}}, events: &events{recorded: map[string][]string{}}}
 	if p.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		t.Fatal(err)
 	}
@@ -223,13 +224,13 @@ func keys(t *testing.T, key *ecdsa.PrivateKey) bundle.Keys {
 	return parsed
 }
 
-// world is a registry and a cluster, with names that no other test has.
+// world is a registry and a cluster with names that no other test has.
 type world struct {
 	*testing.T
 	*plane
 
 	registry *artifacttest.Registry
-	// name is that of the cluster.
+	// name is the name of the cluster.
 	name   string
 	number int
 	front  *workloadtest.Front
@@ -242,7 +243,7 @@ func newWorld(t *testing.T) *world {
 	return newWorldAlone(t)
 }
 
-// newWorldAlone is for tests that others would disturb.
+// newWorldAlone is for tests that can't run in parallel.
 func newWorldAlone(t *testing.T) *world {
 	t.Helper()
 	shared.Do(func() { startShared(t) })
@@ -259,18 +260,18 @@ func newWorldAlone(t *testing.T) *world {
 
 func (w *world) cluster() client.ObjectKey { return client.ObjectKey{Namespace: "fleet", Name: w.name} }
 
-// bundle is the name of the nth bundle of the test.
+// bundle returns the name of the nth bundle of the test.
 func (w *world) bundle(n int) string { return fmt.Sprintf("v1-36-%d", w.number+n) }
 
 const latest = "v1-36-latest"
 
-// publish signs a bundle with hello in a version and puts it under a tag.
+// publish pushes a signed bundle with a version of the package hello.
 func (w *world) publish(tag, name, version string, changes ...func(*packagesv1.PackageBundle)) {
 	w.Helper()
 	w.push("bundles", tag, w.signed(name, version, changes...))
 }
 
-// signed is the text of a bundle, another one each time.
+// signed returns a signed bundle. Each signature is different.
 func (w *world) signed(name, version string, changes ...func(*packagesv1.PackageBundle)) []byte {
 	w.Helper()
 	b := at(name, version)
@@ -296,7 +297,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// connect makes the Cluster, and a way to it.
+// connect creates the Cluster and connects to it.
 func (w *world) connect() {
 	w.Helper()
 	c := &clusterv1.Cluster{
@@ -313,7 +314,7 @@ func (w *world) connect() {
 	w.ways.set(w.cluster(), w.front.Config)
 }
 
-// start makes the PackageBundleController.
+// start creates the PackageBundleController.
 func (w *world) start(changes ...func(*packagesv1.PackageBundleControllerSpec)) {
 	w.Helper()
 	o := &packagesv1.PackageBundleController{
@@ -336,7 +337,7 @@ func every(d time.Duration) func(*packagesv1.PackageBundleControllerSpec) {
 	}
 }
 
-// get reads the object; nil if it is gone.
+// get returns the object, nil if it does not exist.
 func (w *world) get() *packagesv1.PackageBundleController {
 	w.Helper()
 	o := &packagesv1.PackageBundleController{}
@@ -348,7 +349,7 @@ func (w *world) get() *packagesv1.PackageBundleController {
 	return o
 }
 
-// change patches it.
+// change patches the object.
 func (w *world) change(change func(*packagesv1.PackageBundleController)) {
 	w.Helper()
 	o := w.get()
@@ -370,12 +371,12 @@ func (w *world) until(what string, is func() bool) {
 			if o == nil {
 				o = &packagesv1.PackageBundleController{}
 			}
-			w.Fatalf("not seen in %s: %s\nspec %+v\nstatus %+v\nevents %s", patience, what, o.Spec, o.Status, w.events.of(w.name))
+			w.Fatalf("timed out after %s waiting until %s\nspec %+v\nstatus %+v\nevents %s", patience, what, o.Spec, o.Status, w.events.of(w.name))
 		}
 	}
 }
 
-// await waits until the object is as wanted, and checks what holds always.
+// await waits for a state of the object and checks its conditions.
 func (w *world) await(what string, is func(*packagesv1.PackageBundleController) bool) *packagesv1.PackageBundleController {
 	w.Helper()
 	var o *packagesv1.PackageBundleController
@@ -392,19 +393,19 @@ func lint(t *testing.T, o *packagesv1.PackageBundleController) {
 	for _, c := range o.Status.Conditions {
 		switch {
 		case c.Status == "" || c.Reason == "" || c.LastTransitionTime.IsZero():
-			t.Errorf("condition %s is not complete: %+v", c.Type, c)
+			t.Errorf("condition %s is incomplete: %+v", c.Type, c)
 		case c.Status != metav1.ConditionTrue && c.Message == "":
 			t.Errorf("condition %s is %s without a message", c.Type, c.Status)
 		case strings.Contains(c.Message, "canary"):
-			t.Errorf("condition %s tells a secret", c.Type)
+			t.Errorf("condition %s contains a secret", c.Type)
 		}
 	}
 	if strings.Contains(o.Status.Detail, "canary") {
-		t.Error("the detail tells a secret")
+		t.Error("the detail contains a secret")
 	}
 }
 
-// active waits until a bundle is, and all is well.
+// active waits until a bundle is active and the object is ready.
 func (w *world) active(name string) *packagesv1.PackageBundleController {
 	w.Helper()
 	return w.await(name+" is active", func(o *packagesv1.PackageBundleController) bool {
@@ -413,13 +414,13 @@ func (w *world) active(name string) *packagesv1.PackageBundleController {
 	})
 }
 
-// has says that a condition has a reason, and words in its message.
+// has reports whether a condition has a reason and its message contains words.
 func has(o *packagesv1.PackageBundleController, kind, reason, words string) bool {
 	c := meta.FindStatusCondition(o.Status.Conditions, kind)
 	return c != nil && c.Reason == reason && strings.Contains(c.Message, words)
 }
 
-// stored is a bundle, nil if there is none.
+// stored returns a bundle, nil if it does not exist.
 func (w *world) stored(name string) *packagesv1.PackageBundle {
 	w.Helper()
 	b := &packagesv1.PackageBundle{}
@@ -438,7 +439,7 @@ func clusterOf(w *world) *clusterv1.Cluster {
 	return c
 }
 
-// pretend puts something before the cluster that says which minor version it has.
+// pretend puts a proxy in front of the cluster and returns the minor version that it reports.
 func (w *world) pretend() *atomic.Value {
 	w.Helper()
 	minor := &atomic.Value{}

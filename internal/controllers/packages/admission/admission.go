@@ -1,8 +1,9 @@
-// Package admission holds the rules for packages that a schema can't express. Their texts, their order and where they are asked are those
-// that people's scripts know; only what kept good objects out is different.
+// Package admission validates packages, bundles and PackageBundleControllers beyond their schemas. The
+// messages and the order of the rules are those of the original controller, because existing scripts
+// match them.
 //
-// Each rule looks at what is in the manager's cache and asks nobody. An update that leaves alone what a rule is about is never refused:
-// finalizers must come off. Start with Setup.
+// Rules read only the manager's cache. An update that doesn't change the validated fields is always
+// accepted, so that finalizers can be removed. Start with Setup.
 package admission
 
 import (
@@ -21,11 +22,11 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
-// Options are what the rules depend on.
+// Options configure the rules.
 type Options struct {
-	// Keys are those that bundles may be signed with.
+	// Keys are the keys that may sign bundles.
 	Keys bundle.Keys
-	// ManagementCluster is the name of the cluster that some packages must not be on; empty if it has none.
+	// ManagementCluster is the name of the cluster that some packages are excluded from; may be empty.
 	ManagementCluster string
 }
 
@@ -45,22 +46,24 @@ func add[T client.Object](mgr ctrl.Manager, object T, rules admission.Validator[
 	return nil
 }
 
-// refusal is an answer with one text in all places where it has always been.
-func refusal(text string) error { return answer(http.StatusBadRequest, text) }
+// rejection returns an error with the message as its reason too, where existing scripts expect it.
+func rejection(text string) error { return statusError(http.StatusBadRequest, text) }
 
-// fault is an answer for what the user can't help.
-func fault(text string) error { return answer(http.StatusInternalServerError, text) }
+// internalError returns an error that the user can't fix.
+func internalError(text string) error {
+	return statusError(http.StatusInternalServerError, text)
+}
 
-func answer(code int32, text string) error {
+func statusError(code int32, text string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: code, Message: text, Reason: metav1.StatusReason(text),
 	}}
 }
 
-// failed wraps what is wrong with an object, of whatever kind, the way it always was.
-func failed(name string, err error) error {
-	return refusal(fmt.Sprintf("package %s failed validation with error: %v", name, err))
+// invalid rejects an object. The message says "package" for all kinds, which existing scripts expect.
+func invalid(name string, err error) error {
+	return rejection(fmt.Sprintf("package %s failed validation with error: %v", name, err))
 }
 
-// ignored is what ValidateDelete answers: nothing is refused.
+// ignored accepts all deletions.
 func ignored(context.Context) (admission.Warnings, error) { return nil, nil }

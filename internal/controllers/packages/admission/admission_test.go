@@ -25,7 +25,7 @@ func pack(name string, v packagesv1.SourceVersion) packagesv1.BundlePackage {
 	return packagesv1.BundlePackage{Name: name, Source: packagesv1.BundlePackageSource{Repository: name, Versions: []packagesv1.SourceVersion{v}}}
 }
 
-func TestWhatPackagesAreRefused(t *testing.T) {
+func TestPackageRules(t *testing.T) {
 	garbage := version("1.0.0", "")
 	garbage.Schema = "!"
 	workload := pack("workload", version("1.0.0", ""))
@@ -41,23 +41,23 @@ func TestWhatPackagesAreRefused(t *testing.T) {
 		spec    packagesv1.PackageSpec
 		want    string
 	}{
-		{"a package without a schema takes any config", "billy", packagesv1.PackageSpec{PackageName: "hello", Config: "any: thing"}, ""},
-		{"names are known in any case", "billy", packagesv1.PackageSpec{PackageName: "HELLO"}, ""},
-		{"no such package", "billy", packagesv1.PackageSpec{PackageName: "none"}, "package not found in bundle (v1-36-1): none"},
-		{"no such version", "billy", packagesv1.PackageSpec{PackageName: "hello", PackageVersion: "9"}, "package version not found in bundle (v1-36-1): hello @ 9"},
-		{"for workload clusters", "mgmt", packagesv1.PackageSpec{PackageName: "workload"}, "package my should only be installed on a workload cluster"},
-		{"on a workload cluster", "billy", packagesv1.PackageSpec{PackageName: "workload"}, ""},
-		{"a schema that can't be read", "billy", packagesv1.PackageSpec{PackageName: "garbage"}, "illegal base64"},
-		{"config that is no YAML", "billy", packagesv1.PackageSpec{PackageName: "hello", Config: "a: b: c"}, "yaml"},
-		{"config that the schema accepts", "billy", packagesv1.PackageSpec{PackageName: "strict", Config: "title: hi"}, ""},
+		{"any config without a schema", "billy", packagesv1.PackageSpec{PackageName: "hello", Config: "any: thing"}, ""},
+		{"case of the name is ignored", "billy", packagesv1.PackageSpec{PackageName: "HELLO"}, ""},
+		{"unknown package", "billy", packagesv1.PackageSpec{PackageName: "none"}, "package not found in bundle (v1-36-1): none"},
+		{"unknown version", "billy", packagesv1.PackageSpec{PackageName: "hello", PackageVersion: "9"}, "package version not found in bundle (v1-36-1): hello @ 9"},
+		{"workload-only package on the management cluster", "mgmt", packagesv1.PackageSpec{PackageName: "workload"}, "package my should only be installed on a workload cluster"},
+		{"workload-only package on a workload cluster", "billy", packagesv1.PackageSpec{PackageName: "workload"}, ""},
+		{"invalid schema", "billy", packagesv1.PackageSpec{PackageName: "garbage"}, "illegal base64"},
+		{"invalid YAML", "billy", packagesv1.PackageSpec{PackageName: "hello", Config: "a: b: c"}, "yaml"},
+		{"valid config", "billy", packagesv1.PackageSpec{PackageName: "strict", Config: "title: hi"}, ""},
 		{"no config", "billy", packagesv1.PackageSpec{PackageName: "strict"}, ""},
 		{
-			"config that the schema refuses", "billy",
+			"invalid config", "billy",
 			packagesv1.PackageSpec{PackageName: "strict", Config: "fakeConfig: x"},
 			"error validating configurations - (root): Additional property fakeConfig is not allowed\n",
 		},
-		{"a circle", "billy", packagesv1.PackageSpec{PackageName: "a"}, "dependency cycle"},
-		{"a dependency that is not there is for its conditions to tell", "billy", packagesv1.PackageSpec{PackageName: "lost"}, ""},
+		{"dependency cycle", "billy", packagesv1.PackageSpec{PackageName: "a"}, "dependency cycle"},
+		{"missing dependency, which a condition reports", "billy", packagesv1.PackageSpec{PackageName: "lost"}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			rules := &packageRules{Options: Options{ManagementCluster: "mgmt"}}
@@ -70,19 +70,19 @@ func TestWhatPackagesAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheTargetNamespaceStays(t *testing.T) {
+func TestTargetNamespaceIsImmutable(t *testing.T) {
 	for _, tc := range []struct {
 		name, spec, status, target, wanted string
-		refused                            bool
+		rejected                           bool
 	}{
-		{name: "nothing is installed yet", spec: "a", wanted: "b"},
-		{name: "it is the same", spec: "a", status: "a", target: "a", wanted: "a"},
-		{name: "it is another", spec: "a", status: "a", target: "a", wanted: "b", refused: true},
-		{name: "it is taken out", spec: "a", status: "a", target: "a", refused: true},
-		{name: "another than the chart chose", target: "chosen", wanted: "b", refused: true},
-		{name: "the one that the chart chose", target: "chosen", wanted: "chosen"},
-		{name: "nobody says", target: "chosen"},
-		{name: "a status from before there was a target", spec: "a", status: "a", wanted: "b", refused: true},
+		{name: "not installed yet", spec: "a", wanted: "b"},
+		{name: "unchanged", spec: "a", status: "a", target: "a", wanted: "a"},
+		{name: "changed", spec: "a", status: "a", target: "a", wanted: "b", rejected: true},
+		{name: "removed", spec: "a", status: "a", target: "a", rejected: true},
+		{name: "another than that of the chart", target: "chosen", wanted: "b", rejected: true},
+		{name: "that of the chart", target: "chosen", wanted: "chosen"},
+		{name: "never set", target: "chosen"},
+		{name: "changed, with a status without a target", spec: "a", status: "a", wanted: "b", rejected: true},
 	} {
 		was := &packagesv1.Package{ObjectMeta: metav1.ObjectMeta{Name: "my"}, Spec: packagesv1.PackageSpec{TargetNamespace: tc.spec}}
 		was.Status.Spec.TargetNamespace = tc.status
@@ -92,32 +92,32 @@ func TestTheTargetNamespaceStays(t *testing.T) {
 		is := was.DeepCopy()
 		is.Spec.TargetNamespace = tc.wanted
 		err := immutable(was, is)
-		if (err != nil) != tc.refused || err != nil && err.Error() != "package my targetNamespace is immutable" {
+		if (err != nil) != tc.rejected || err != nil && err.Error() != "package my targetNamespace is immutable" {
 			t.Errorf("%s: error is %v", tc.name, err)
 		}
 	}
 }
 
-// nowhere has nothing.
-type nowhere struct{ client.Reader }
+// emptyReader finds no objects.
+type emptyReader struct{ client.Reader }
 
-func (nowhere) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+func (emptyReader) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
 
-func TestWhichBundlesCanBeActivated(t *testing.T) {
+func TestActiveBundleRules(t *testing.T) {
 	for _, tc := range []struct{ name, was, is, kubernetes, want string }{
 		{"none", "", "", "1.36", ""},
-		{"one that is not here", "", "v1-36-7", "", ""},
-		{"one for the cluster", "v1-36-7", "v1-36-8", "1.36", ""},
-		{"an older one", "v1-36-8", "v1-36-7", "1.36", ""},
-		{"one for another Kubernetes", "v1-36-7", "v1-35-8", "1.36", "kuberneetes version v1-36 does not match v1-35-8"},
-		{"something else is changed after the cluster was upgraded", "v1-35-7", "v1-35-7", "1.36", ""},
-		{"what can't be a bundle", "", "latest", "", `activeBundle "latest" not present on cluster`},
+		{"missing bundle", "", "v1-36-7", "", ""},
+		{"newer bundle", "v1-36-7", "v1-36-8", "1.36", ""},
+		{"older bundle", "v1-36-8", "v1-36-7", "1.36", ""},
+		{"bundle for another Kubernetes", "v1-36-7", "v1-35-8", "1.36", "kuberneetes version v1-36 does not match v1-35-8"},
+		{"unchanged after an upgrade of Kubernetes", "v1-35-7", "v1-35-7", "1.36", ""},
+		{"invalid name", "", "latest", "", `activeBundle "latest" not present on cluster`},
 	} {
 		was := &packagesv1.PackageBundleController{Spec: packagesv1.PackageBundleControllerSpec{ActiveBundle: tc.was}}
 		was.Status.KubernetesVersion = tc.kubernetes
 		is := was.DeepCopy()
 		is.Spec.ActiveBundle = tc.is
-		_, err := (&controllerRules{reader: nowhere{}}).ValidateUpdate(t.Context(), was, is)
+		_, err := (&controllerRules{reader: emptyReader{}}).ValidateUpdate(t.Context(), was, is)
 		if tc.want == "" {
 			if err != nil {
 				t.Errorf("%s: %v", tc.name, err)
@@ -131,8 +131,8 @@ func TestWhichBundlesCanBeActivated(t *testing.T) {
 	}
 }
 
-func TestAnUpdateThatLeavesThingsAloneIsNeverRefused(t *testing.T) {
-	b := &packagesv1.PackageBundle{ObjectMeta: metav1.ObjectMeta{Name: "never-good"}}
+func TestUnrelatedUpdateIsAccepted(t *testing.T) {
+	b := &packagesv1.PackageBundle{ObjectMeta: metav1.ObjectMeta{Name: "invalid"}}
 	labelled := b.DeepCopy()
 	labelled.Labels = map[string]string{"a": "b"}
 	if _, err := (&bundleRules{}).ValidateUpdate(t.Context(), b, labelled); err != nil {
@@ -140,7 +140,7 @@ func TestAnUpdateThatLeavesThingsAloneIsNeverRefused(t *testing.T) {
 	}
 	labelled.Annotations = map[string]string{packagesv1.SignatureAnnotation: "x"}
 	if _, err := (&bundleRules{}).ValidateUpdate(t.Context(), b, labelled); err == nil {
-		t.Error("a signature could be changed without being looked at")
+		t.Error("a changed signature was not verified")
 	}
 	p := &packagesv1.Package{ObjectMeta: metav1.ObjectMeta{Name: "my", Namespace: "eksa-packages-x"}}
 	free := p.DeepCopy()

@@ -20,19 +20,19 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
-// controllerRules are those for PackageBundleControllers. They never ask the cluster: one that does not answer must not keep anybody from
-// changing what it is told.
+// controllerRules validates PackageBundleControllers. It never connects to the cluster, because an
+// unreachable cluster must not block changes.
 type controllerRules struct {
 	// reader is the manager's cache.
 	reader client.Reader
 }
 
-// ValidateCreate checks a new object.
+// ValidateCreate checks the active bundle.
 func (r *controllerRules) ValidateCreate(ctx context.Context, c *packagesv1.PackageBundleController) (admission.Warnings, error) {
 	return nil, r.check(ctx, c, c.Status.KubernetesVersion)
 }
 
-// ValidateUpdate checks a changed object, if another bundle is to be active.
+// ValidateUpdate checks the active bundle if it changed.
 func (r *controllerRules) ValidateUpdate(ctx context.Context, was, is *packagesv1.PackageBundleController) (admission.Warnings, error) {
 	if was.Spec.ActiveBundle == is.Spec.ActiveBundle {
 		return nil, nil
@@ -40,13 +40,14 @@ func (r *controllerRules) ValidateUpdate(ctx context.Context, was, is *packagesv
 	return nil, r.check(ctx, is, was.Status.KubernetesVersion)
 }
 
-// ValidateDelete refuses nothing.
+// ValidateDelete accepts all deletions.
 func (r *controllerRules) ValidateDelete(ctx context.Context, _ *packagesv1.PackageBundleController) (admission.Warnings, error) {
 	return ignored(ctx)
 }
 
-// check looks at the name of the active bundle. One that is not here is downloaded, if it can be one. Which Kubernetes the cluster has is
-// known if it answered before, or if Cluster API knows. Else a condition will tell.
+// check validates the name of the active bundle, which may be downloaded later. The Kubernetes version
+// of the cluster comes from the last status or from Cluster API; if it is unknown, a condition reports a
+// mismatch later.
 func (r *controllerRules) check(ctx context.Context, c *packagesv1.PackageBundleController, kubernetes string) error {
 	active := c.Spec.ActiveBundle
 	if active == "" {
@@ -54,18 +55,18 @@ func (r *controllerRules) check(ctx context.Context, c *packagesv1.PackageBundle
 	}
 	name, err := bundle.ParseName(active)
 	if err != nil {
-		return refusal(fmt.Sprintf("activeBundle %q not present on cluster", active))
+		return rejection(fmt.Sprintf("activeBundle %q not present on cluster", active))
 	}
 	if kubernetes == "" {
 		kubernetes = r.planned(ctx, c)
 	}
 	if kubernetes != "" && name.Kubernetes() != kubernetes {
-		return refusal(fmt.Sprintf("kuberneetes version v%s does not match %s", strings.ReplaceAll(kubernetes, ".", "-"), active))
+		return rejection(fmt.Sprintf("kuberneetes version v%s does not match %s", strings.ReplaceAll(kubernetes, ".", "-"), active))
 	}
 	return nil
 }
 
-// planned is the minor version of the control plane that Cluster API makes, empty if it makes none that can be read.
+// planned returns the minor version of the cluster's control plane in Cluster API, empty if it is unknown.
 func (r *controllerRules) planned(ctx context.Context, c *packagesv1.PackageBundleController) string {
 	clusters := &clusterv1.ClusterList{}
 	if err := r.reader.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {

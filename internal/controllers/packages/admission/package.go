@@ -15,19 +15,19 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
-// packageRules are those for Packages.
+// packageRules validates Packages.
 type packageRules struct {
 	Options
 
 	reader client.Reader
 }
 
-// ValidateCreate checks a new object.
+// ValidateCreate checks a Package against the active bundle.
 func (r *packageRules) ValidateCreate(ctx context.Context, p *packagesv1.Package) (admission.Warnings, error) {
 	return r.validate(ctx, &packagesv1.Package{}, p)
 }
 
-// ValidateUpdate checks a changed object.
+// ValidateUpdate checks a changed spec against the active bundle.
 func (r *packageRules) ValidateUpdate(ctx context.Context, was, is *packagesv1.Package) (admission.Warnings, error) {
 	if reflect.DeepEqual(was.Spec, is.Spec) {
 		return nil, nil
@@ -35,7 +35,7 @@ func (r *packageRules) ValidateUpdate(ctx context.Context, was, is *packagesv1.P
 	return r.validate(ctx, was, is)
 }
 
-// ValidateDelete refuses nothing.
+// ValidateDelete accepts all deletions.
 func (r *packageRules) ValidateDelete(ctx context.Context, _ *packagesv1.Package) (admission.Warnings, error) {
 	return ignored(ctx)
 }
@@ -45,25 +45,26 @@ func (r *packageRules) validate(ctx context.Context, was, is *packagesv1.Package
 		return nil, nil
 	}
 	cluster, b, err := r.active(ctx, is)
-	if unready := new(*notYetError); errors.As(err, unready) {
+	if errors.As(err, new(*notYetError)) {
 		if err := immutable(was, is); err != nil {
-			return nil, failed(is.Name, err)
+			return nil, invalid(is.Name, err)
 		}
 		return admission.Warnings{"getting PackageBundle: " + err.Error()}, nil
 	}
 	if err != nil {
-		return nil, fault("getting PackageBundle: " + err.Error())
+		return nil, internalError("getting PackageBundle: " + err.Error())
 	}
 	if err := r.check(was, is, b, cluster); err != nil {
-		return nil, failed(is.Name, err)
+		return nil, invalid(is.Name, err)
 	}
 	return nil, nil
 }
 
-// notYetError says that a Package can't be looked at because what it needs may still come. Its conditions will tell.
+// notYetError is returned if a Package can't be validated because its bundle may be created later. Its
+// conditions report problems then.
 type notYetError struct{ error }
 
-// active is the bundle that a Package would be installed from, and on which cluster.
+// active returns the cluster of a Package and its active bundle.
 func (r *packageRules) active(ctx context.Context, p *packagesv1.Package) (string, *packagesv1.PackageBundle, error) {
 	var failed error
 	controller := &packagesv1.PackageBundleController{}
@@ -88,10 +89,10 @@ func (r *packageRules) active(ctx context.Context, p *packagesv1.Package) (strin
 	return t.Cluster, b, err
 }
 
-// check asks all there is to ask, in the order that it has always been asked in.
+// check applies all rules, in the order of the original controller.
 func (r *packageRules) check(was, is *packagesv1.Package, b *packagesv1.PackageBundle, cluster string) error {
 	found, err := bundle.Find(b, is.Spec.PackageName, is.Spec.PackageVersion)
-	if noVersion := new(*bundle.NoVersionError); errors.As(err, noVersion) {
+	if errors.As(err, new(*bundle.NoVersionError)) {
 		return fmt.Errorf("package version not found in bundle (%s): %s @ %s", b.Name, is.Spec.PackageName, is.Spec.PackageVersion)
 	}
 	if err != nil {
@@ -113,13 +114,13 @@ func (r *packageRules) check(was, is *packagesv1.Package, b *packagesv1.PackageB
 		return err
 	}
 	_, err = bundle.Dependencies(b, found)
-	if circle := new(*bundle.CycleError); errors.As(err, circle) {
+	if errors.As(err, new(*bundle.CycleError)) {
 		return err
 	}
 	return nil
 }
 
-// immutable refuses another namespace than the one that the package is in. To name that one is no change.
+// immutable rejects a change of the namespace. Setting the namespace that the chart chose is accepted.
 func immutable(was, is *packagesv1.Package) error {
 	wanted := is.Spec.TargetNamespace
 	in := was.Status.Spec.TargetNamespace

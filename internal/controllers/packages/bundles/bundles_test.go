@@ -52,7 +52,7 @@ func newKey(t *testing.T) (*ecdsa.PrivateKey, bundle.Keys) {
 	return key, keys
 }
 
-// signed is a bundle as it is before it is on a cluster.
+// signed returns a signed bundle.
 func signed(t *testing.T, key *ecdsa.PrivateKey, name string, changes ...func(*packagesv1.PackageBundle)) *packagesv1.PackageBundle {
 	t.Helper()
 	b := &packagesv1.PackageBundle{
@@ -95,8 +95,8 @@ func TestVerify(t *testing.T) {
 			signed(t, key, "v1-36-1", func(b *packagesv1.PackageBundle) { b.Spec.MinVersion, b.Spec.Packages[0].Name = "v9.0.0", "bye" }),
 			"controller upgrade required", "The signature is invalid", "requires Drover v9.0.0",
 		},
-		"elsewhere":     {signed(t, key, "v1-36-1", func(b *packagesv1.PackageBundle) { b.Namespace = "default" }), "ignored", "", ""},
-		"of a download": {signed(t, key, "v1-36-1", downloaded), "available", "", ""},
+		"other namespace": {signed(t, key, "v1-36-1", func(b *packagesv1.PackageBundle) { b.Namespace = "default" }), "ignored", "", ""},
+		"downloaded":      {signed(t, key, "v1-36-1", downloaded), "available", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := verify(test.bundle, keys, "v1.0.0")
@@ -214,7 +214,7 @@ func until(t *testing.T, c client.Client, what string, is func(map[string]packag
 		select {
 		case <-ticker.C:
 		case <-late:
-			t.Fatalf("not seen: %s; there are %v", what, all)
+			t.Fatalf("timed out waiting until %s; bundles: %v", what, all)
 		}
 	}
 }

@@ -1,7 +1,8 @@
-// Package mirror knows registry mirrors: what users say about one, the Secret that is made of it, and which hosts that Secret opens. A mirror's
-// credentials, its CA and that its certificate is not looked at are for its own endpoint and for nobody else.
+// Package mirror parses the Secret in which users configure a registry mirror, and converts it to the
+// Secret that add-ons and pods use. Credentials, the CA and InsecureKey apply only to the endpoint of the
+// mirror.
 //
-// It reads and writes no objects. Start with Parse, or with Serves for a Secret that was made.
+// It reads and writes no objects. Start with Parse, or with Serves for the converted Secret.
 package mirror
 
 import (
@@ -21,27 +22,28 @@ import (
 	"github.com/drover-dev/drover/internal/registry/artifact"
 )
 
-// Names of Secrets that users and charts know.
+// Names of Secrets that users and charts refer to.
 const (
-	// Secret is what a user says about a registry mirror, in the namespace of a cluster's packages or in the one for all.
+	// Secret configures a registry mirror for one cluster, or for all clusters, depending on its
+	// namespace.
 	Secret = "registry-mirror-secret"
-	// Credentials is made of it, for HelmReleaseProxies here and for pods on clusters.
+	// Credentials is created from Secret, for HelmReleaseProxies and for pods on clusters.
 	Credentials = "registry-mirror-cred"
 )
 
-// Keys of Credentials besides those that all Secrets for registries have.
+// Keys of Credentials besides those of all Secrets for registries.
 const (
-	// InsecureKey is true if the mirror's certificate is not to be checked.
+	// InsecureKey is true to skip the verification of the certificate.
 	InsecureKey = "insecure"
 	// EndpointKey is the host of the mirror.
 	EndpointKey = "endpoint"
 )
 
-// Mirror is a registry mirror, and how it is opened.
+// Mirror is a registry mirror with its credentials.
 type Mirror struct {
-	// Host has the port, if one is said.
+	// Host includes the port, if one is set.
 	Host string
-	// Config is a docker config. It may have nobody in it.
+	// Config is a Docker config, which may be empty.
 	Config   []byte
 	CA       []byte
 	Insecure bool
@@ -49,7 +51,7 @@ type Mirror struct {
 	login bool
 }
 
-// Parse reads what a user said. Errors never repeat it. A mirror without an address is the registry itself.
+// Parse parses the data of Secret. The endpoint defaults to the registry. Errors never contain values.
 func Parse(data map[string][]byte, registry string) (*Mirror, error) {
 	value := func(key string) string { return strings.TrimSpace(string(data[key])) }
 	m := &Mirror{}
@@ -67,7 +69,7 @@ func Parse(data map[string][]byte, registry string) (*Mirror, error) {
 	var err error
 	if text := value("INSECURE"); text != "" {
 		if m.Insecure, err = strconv.ParseBool(strings.ToLower(text)); err != nil {
-			return nil, errors.New("INSECURE is neither true nor false")
+			return nil, errors.New("INSECURE must be true or false")
 		}
 	}
 	if m.CA, err = certificates(value("CACERTCONTENT")); err != nil {
@@ -79,7 +81,7 @@ func Parse(data map[string][]byte, registry string) (*Mirror, error) {
 	return m, err
 }
 
-// certificates takes them as they are, or once more encoded.
+// certificates parses PEM, which may be encoded in base64.
 func certificates(text string) ([]byte, error) {
 	if text == "" {
 		return nil, nil
@@ -91,7 +93,7 @@ func certificates(text string) ([]byte, error) {
 	for rest := content; ; {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
-			return nil, errors.New("CACERTCONTENT has no certificate in it")
+			return nil, errors.New("CACERTCONTENT contains no certificate")
 		}
 		if _, err := x509.ParseCertificate(block.Bytes); err == nil {
 			return append(bytes.TrimSpace(content), '\n'), nil
@@ -99,7 +101,8 @@ func certificates(text string) ([]byte, error) {
 	}
 }
 
-// dockerConfig has what opens the host, also under the name that images have if the port is the usual one.
+// dockerConfig returns a Docker config for a host. For port 443, it also contains the host without the
+// port, which is how images refer to it.
 func dockerConfig(host, username, password string) ([]byte, error) {
 	auths := map[string]map[string]string{}
 	if username != "" || password != "" {
@@ -113,12 +116,12 @@ func dockerConfig(host, username, password string) ([]byte, error) {
 	}
 	config, err := json.Marshal(map[string]any{"auths": auths})
 	if err != nil {
-		return nil, fmt.Errorf("writing a docker config: %w", err)
+		return nil, fmt.Errorf("encoding a Docker config: %w", err)
 	}
 	return config, nil
 }
 
-// Data is what Credentials has on the management plane.
+// Data returns the data of Credentials on the management plane.
 func (m *Mirror) Data() map[string][]byte {
 	out := map[string][]byte{
 		corev1.DockerConfigJsonKey: m.Config, addonsv1.DefaultCredentialsKey: m.Config, InsecureKey: []byte(strconv.FormatBool(m.Insecure)),
@@ -130,7 +133,7 @@ func (m *Mirror) Data() map[string][]byte {
 	return out
 }
 
-// Access opens the mirror and nothing else.
+// Access returns the credentials by host. The mirror is the only host.
 func (m *Mirror) Access() map[string]artifact.Access {
 	access := artifact.Access{CA: m.CA, SkipTLSVerify: m.Insecure}
 	if m.login {
@@ -139,14 +142,14 @@ func (m *Mirror) Access() map[string]artifact.Access {
 	return map[string]artifact.Access{m.Host: access}
 }
 
-// Serves says that the data of Credentials is for a host. Where a user has made the Secret, and no endpoint is said, those are its hosts that
-// its docker config names.
+// Serves reports whether the data of Credentials applies to a host. Without an endpoint, as in a Secret
+// created by a user, it applies to the hosts of the Docker config.
 func Serves(data map[string][]byte, host string) bool {
 	if host == "" {
 		return false
 	}
 	if endpoint := strings.TrimSpace(string(data[EndpointKey])); endpoint != "" {
-		return usual(endpoint) == usual(host)
+		return canonical(endpoint) == canonical(host)
 	}
 	for _, key := range []string{addonsv1.DefaultCredentialsKey, corev1.DockerConfigJsonKey} {
 		var config struct {
@@ -156,7 +159,7 @@ func Serves(data map[string][]byte, host string) bool {
 			continue
 		}
 		for name := range config.Auths {
-			if usual(name) == usual(host) {
+			if canonical(name) == canonical(host) {
 				return true
 			}
 		}
@@ -164,8 +167,8 @@ func Serves(data map[string][]byte, host string) bool {
 	return false
 }
 
-// usual is the host of an address, without the port that everybody uses.
-func usual(address string) string {
+// canonical returns the host of an address in lower case, without the default port.
+func canonical(address string) string {
 	if _, rest, found := strings.Cut(address, "://"); found {
 		address = rest
 	}

@@ -25,7 +25,7 @@ func bytesOf(in map[string]string) map[string][]byte {
 	return out
 }
 
-func TestAMirrorIsReadAsUsersWriteIt(t *testing.T) {
+func TestParse(t *testing.T) {
 	ca := certificate(t)
 	m, err := Parse(bytesOf(map[string]string{
 		"ENDPOINT": "https://mirror.test:443/proxy", "USERNAME": "drover", "PASSWORD": "p:w\n", "CACERTCONTENT": ca, "INSECURE": "True",
@@ -44,7 +44,7 @@ func TestAMirrorIsReadAsUsersWriteIt(t *testing.T) {
 	}
 	for _, host := range []string{"mirror.test:443", "mirror.test"} {
 		if got, _ := base64.StdEncoding.DecodeString(config.Auths[host].Auth); string(got) != "drover:p:w" {
-			t.Errorf("%q is opened with %q", host, got)
+			t.Errorf("credentials of %q are %q", host, got)
 		}
 	}
 	if a := m.Access()["mirror.test:443"]; !a.SkipTLSVerify || string(a.CA) != ca || len(m.Access()) != 1 {
@@ -52,18 +52,18 @@ func TestAMirrorIsReadAsUsersWriteIt(t *testing.T) {
 	}
 	again, err := Parse(bytesOf(map[string]string{"CACERTCONTENT": base64.StdEncoding.EncodeToString([]byte(ca))}), "registry.test")
 	if err != nil || again.Host != "registry.test" || string(again.CA) != ca {
-		t.Errorf("encoded once more: %v, %v", again, err)
+		t.Errorf("CA in base64: %v, %v", again, err)
 	}
 	if got := string(again.Config); got != `{"auths":{}}` {
-		t.Errorf("without a password: %s", got)
+		t.Errorf("config without credentials: %s", got)
 	}
 }
 
-func TestAMirrorThatCanNotBeReadIsSaidWithoutSecrets(t *testing.T) {
+func TestParseErrorsContainNoSecrets(t *testing.T) {
 	for name, data := range map[string]map[string]string{
-		"no address":        {"PASSWORD": "canary"},
+		"no endpoint":       {"PASSWORD": "canary"},
 		"not a certificate": {"ENDPOINT": "m.test", "CACERTCONTENT": "canary"},
-		"neither":           {"ENDPOINT": "m.test", "INSECURE": "canary"},
+		"not a bool":        {"ENDPOINT": "m.test", "INSECURE": "canary"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Parse(bytesOf(data), ""); err == nil || strings.Contains(err.Error(), "canary") {
@@ -73,7 +73,7 @@ func TestAMirrorThatCanNotBeReadIsSaidWithoutSecrets(t *testing.T) {
 	}
 }
 
-func TestASecretOpensItsOwnEndpointOnly(t *testing.T) {
+func TestServes(t *testing.T) {
 	m, err := Parse(bytesOf(map[string]string{"ENDPOINT": "https://mirror.test:443/proxy"}), "")
 	if err != nil {
 		t.Fatal(err)
@@ -85,24 +85,24 @@ func TestASecretOpensItsOwnEndpointOnly(t *testing.T) {
 		host string
 		want bool
 	}{
-		{"its endpoint", m.Data(), "mirror.test:443", true},
-		{"its endpoint with the usual port left out", m.Data(), "mirror.test", true},
-		{"its endpoint at another port", m.Data(), "mirror.test:5000", false},
+		{"endpoint", m.Data(), "mirror.test:443", true},
+		{"endpoint without the default port", m.Data(), "mirror.test", true},
+		{"endpoint with another port", m.Data(), "mirror.test:5000", false},
 		{"another host", m.Data(), "registry.test", false},
 		{"no host", m.Data(), "", false},
-		{"a host of a docker config", byHand, "other.test:5000", true},
-		{"one that has more than a host", byHand, "hub.test", true},
-		{"a host that no docker config has", byHand, "mirror.test", false},
-		{"a docker config that can't be read", bytesOf(map[string]string{".dockerconfigjson": "canary"}), "mirror.test", false},
-		{"nothing", nil, "mirror.test", false},
+		{"host of the Docker config", byHand, "other.test:5000", true},
+		{"host of a URL in the Docker config", byHand, "hub.test", true},
+		{"host that is not in the Docker config", byHand, "mirror.test", false},
+		{"invalid Docker config", bytesOf(map[string]string{".dockerconfigjson": "canary"}), "mirror.test", false},
+		{"no data", nil, "mirror.test", false},
 	} {
 		if got := Serves(tc.data, tc.host); got != tc.want {
-			t.Errorf("%s: it is said to be for %q: %t", tc.name, tc.host, got)
+			t.Errorf("%s: Serves(%q) = %t", tc.name, tc.host, got)
 		}
 	}
 }
 
-func TestAMirrorWithoutAPasswordLeavesTheCredentialsOfOthersAlone(t *testing.T) {
+func TestAccessWithoutPasswordHasNoDockerConfig(t *testing.T) {
 	m, err := Parse(bytesOf(map[string]string{"ENDPOINT": "mirror.test", "INSECURE": "true"}), "")
 	if err != nil {
 		t.Fatal(err)
