@@ -11,7 +11,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
-func TestWaysIntoARepository(t *testing.T) {
+func TestRepositoryAccess(t *testing.T) {
 	secured := artifacttest.ServerOptions{TLS: true, Username: "me", Password: "my-secret"}
 	repository := artifacttest.NewRepository(t, secured)
 	chart := artifacttest.Chart(t, "cni", "1.0.0", nil)
@@ -32,12 +32,12 @@ func TestWaysIntoARepository(t *testing.T) {
 			ref := artifact.Ref{URL: repository.URL, Name: "team/cni", Version: "1.0.0", Access: c.access}
 			if c.fails != nil {
 				if err := store.fails(t, ref, c.fails); strings.Contains(err.Error(), "secret") {
-					t.Errorf("a password is in %q", err)
+					t.Errorf("error %q contains a password", err)
 				}
 				return
 			}
 			if _, data := store.get(t, ref); !bytes.Equal(data, chart) {
-				t.Error("got something else")
+				t.Error("the content differs")
 			}
 		})
 	}
@@ -53,7 +53,7 @@ func TestWaysIntoARepository(t *testing.T) {
 	})
 }
 
-func TestPlainHTTPMustBeAllowed(t *testing.T) {
+func TestPlainHTTPIsRejectedByDefault(t *testing.T) {
 	plain := artifacttest.NewRepository(t, artifacttest.ServerOptions{})
 	store := open(t, func(o *artifact.Options) { o.PlainHTTP = false })
 	store.fails(t, artifact.Ref{URL: plain.URL, Name: "cni"}, artifact.ErrInvalid)
@@ -61,11 +61,11 @@ func TestPlainHTTPMustBeAllowed(t *testing.T) {
 	defer redirecting.Close()
 	store.fails(t, artifact.Ref{URL: redirecting.URL, Name: "cni", Access: artifact.Access{SkipTLSVerify: true}}, artifact.ErrInvalid)
 	if n := len(plain.Requests()); n != 0 {
-		t.Errorf("%d requests went out in the clear", n)
+		t.Errorf("%d requests over plain HTTP", n)
 	}
 }
 
-// thief is a server that remembers credentials which it was sent.
+// thief is a server that records the credentials of requests.
 func thief(t *testing.T, archive []byte) (*httptest.Server, *[]string) {
 	t.Helper()
 	var stolen []string
@@ -79,7 +79,7 @@ func thief(t *testing.T, archive []byte) (*httptest.Server, *[]string) {
 	return server, &stolen
 }
 
-func TestCredentialsStayWithTheirHost(t *testing.T) {
+func TestCredentialsAreSentOnlyToTheirHost(t *testing.T) {
 	chart := artifacttest.Chart(t, "cni", "1.0.0", nil)
 	other, stolen := thief(t, chart)
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{Username: "me", Password: "my-secret"})
@@ -96,11 +96,11 @@ func TestCredentialsStayWithTheirHost(t *testing.T) {
 	store.get(t, artifact.Ref{URL: repository.URL, Name: "absolute", Access: repository.Access()})
 	store.get(t, artifact.Ref{URL: redirecting.URL, Name: "redirected", Access: repository.Access()})
 	if len(*stolen) != 0 {
-		t.Errorf("another server was sent %q", *stolen)
+		t.Errorf("another server received %q", *stolen)
 	}
 }
 
-func TestATokenInTheQueryIsNotShown(t *testing.T) {
+func TestErrorsContainNoQuery(t *testing.T) {
 	other, _ := thief(t, nil)
 	var queries []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -113,6 +113,6 @@ func TestATokenInTheQueryIsNotShown(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if len(queries) != 1 || queries[0] != "token=hidden" {
-		t.Errorf("the server was asked with %q", queries)
+		t.Errorf("queries of requests are %q", queries)
 	}
 }

@@ -1,58 +1,61 @@
-// Package artifact gets packages from where people publish them, HTTP chart repositories and OCI registries, and keeps them on disk by the
-// digest of their content, so that each is downloaded once, whoever asks for it and however often.
+// Package artifact downloads packages from HTTP chart repositories and OCI registries, and caches them on
+// disk by the digest of their content, so that each is downloaded once.
 //
-// It knows nothing of what is in a package. Credentials stay in memory. Start with Store.Resolve, then Store.Fetch.
+// It doesn't interpret the content of packages. Credentials are kept in memory only. Start with
+// Store.Resolve, then Store.Fetch.
 package artifact
 
 import "errors"
 
-// Ref names a package.
+// Ref identifies a package.
 type Ref struct {
-	// URL is that of a repository, https:// or http://, or oci:// and everything of the package's name but its last part.
+	// URL is the URL of a chart repository (https:// or http://), or oci:// with a registry and the parent
+	// repository.
 	URL string
-	// Name is what the repository calls it. It may have slashes.
+	// Name is the name in the repository. It may contain slashes.
 	Name string
-	// Version is exact, or a range, or empty for the newest. A registry also knows digests, sha256:….
+	// Version is an exact version, a range, or empty for the newest. Registries also support digests,
+	// sha256:….
 	Version string
 	Access  Access
-	// Verify is nil if unsigned packages will do.
+	// Verify is nil if unsigned packages are accepted.
 	Verify *Verification
 }
 
-// Access opens a repository or a registry. All of it is optional.
+// Access contains the credentials and TLS settings of a repository or registry. All fields are optional.
 type Access struct {
 	Username, Password string
-	// DockerConfig is a config.json, for registries and repositories alike: what it has for the host is used.
+	// DockerConfig is a config.json of Docker. Its entry for the host is used, also for repositories.
 	DockerConfig []byte
-	// CA is trusted besides the system's.
+	// CA is trusted in addition to the CAs of the system.
 	CA []byte
-	// SkipTLSVerify trusts everybody.
+	// SkipTLSVerify disables the verification of certificates.
 	SkipTLSVerify bool
 }
 
-// Verification is what a signature must match.
+// Verification configures the verification of signatures.
 type Verification struct {
 	// Provider is cosign or helm.
 	Provider string
-	// Keys are public keys, or a keyring, by the name that messages use.
+	// Keys are public keys or keyrings by the name that messages use.
 	Keys map[string][]byte
 }
 
-// Resolved is what a Ref stands for at the moment.
+// Resolved is the version and the content that a Ref currently refers to.
 type Resolved struct {
 	Version string
-	// Digest is that of the archive, sha256:….
+	// Digest is the digest of the archive, sha256:….
 	Digest string
 }
 
-// Errors that a retry does not mend. They are wrapped with what was asked for.
+// Errors that a retry doesn't fix. They are wrapped with the reference.
 var (
-	// ErrNotFound says that there is no such package or version.
+	// ErrNotFound is returned if the package or version doesn't exist.
 	ErrNotFound = errors.New("not found")
-	// ErrForbidden says that the credentials don't open it.
+	// ErrForbidden is returned if the credentials are missing or insufficient.
 	ErrForbidden = errors.New("access denied")
-	// ErrUnverified says that no key matches a signature, or that there is none.
-	ErrUnverified = errors.New("not signed by a key that is trusted")
-	// ErrInvalid says that the reference can't be used, or that what came is not what its digest says.
+	// ErrUnverified is returned if no signature matches a key.
+	ErrUnverified = errors.New("not signed with a trusted key")
+	// ErrInvalid is returned for invalid references, and for content that doesn't match its digest.
 	ErrInvalid = errors.New("invalid")
 )

@@ -17,11 +17,12 @@ import (
 	"github.com/drover-dev/drover/internal/base/filelock"
 )
 
-// abandonedAfter is when a file that was not finished belongs to nobody any more.
+// abandonedAfter is the age at which an incomplete file is deleted.
 const abandonedAfter = time.Hour
 
-// cache is a directory of files named by their digests. When one was used is its modification time, so that all who share the directory
-// know it. A file is read as a whole, therefore one that is removed meanwhile is still read to its end.
+// cache is a directory of files named by their digests. The modification time of a file is its last use,
+// so that all processes that share the directory see it. Files are read at once, so a file may be deleted
+// while it is read.
 type cache struct {
 	dir   string
 	max   int64
@@ -41,7 +42,7 @@ func (c *cache) path(digest string) string {
 	return filepath.Join(c.files(), strings.TrimPrefix(digest, digestPrefix))
 }
 
-// get returns nil if the content is not there, with an error if the file was damaged.
+// get returns nil if the file doesn't exist, and an error if it is damaged.
 func (c *cache) get(digest string) ([]byte, error) {
 	path := c.path(digest)
 	data, err := os.ReadFile(path)
@@ -57,7 +58,7 @@ func (c *cache) get(digest string) ([]byte, error) {
 	return data, nil
 }
 
-// touch may fail: the file then looks older than it is.
+// touch ignores errors: the file is then deleted earlier than others.
 func (c *cache) touch(path string) {
 	now := c.clock.Now()
 	_ = os.Chtimes(path, now, now)
@@ -74,7 +75,8 @@ func (c *cache) put(digest string, data []byte) error {
 	return c.shrink()
 }
 
-// shrink removes what was not used for longest until the rest fits. One does it at a time; the others' files are seen by the next.
+// shrink deletes the least recently used files until the rest fits. Only one process does it at a time;
+// files of other processes are considered the next time.
 func (c *cache) shrink() error {
 	lock, err := filelock.Try(filepath.Join(c.dir, "lock"))
 	if errors.Is(err, filelock.ErrHeld) {
@@ -107,23 +109,23 @@ func (c *cache) shrink() error {
 	return nil
 }
 
-// list returns the files that are whole, and removes what writers that were killed have left.
+// list returns the complete files, and deletes the leftovers of killed writers.
 func (c *cache) list() ([]fs.FileInfo, error) {
 	entries, err := os.ReadDir(c.files())
 	if err != nil {
 		return nil, err
 	}
-	var whole []fs.FileInfo
+	var complete []fs.FileInfo
 	for _, entry := range entries {
 		info, err := entry.Info()
-		if err != nil { // Another one removed it.
+		if err != nil { // another process deleted it
 			continue
 		}
 		if _, ok := parseDigest(entry.Name()); ok {
-			whole = append(whole, info)
+			complete = append(complete, info)
 		} else if c.clock.Since(info.ModTime()) > abandonedAfter {
 			_ = os.Remove(filepath.Join(c.files(), entry.Name()))
 		}
 	}
-	return whole, nil
+	return complete, nil
 }

@@ -21,7 +21,7 @@ func newCache(t *testing.T, dir string, limit int64) (*cache, *clocktesting.Fake
 	return c, clock
 }
 
-// has tells whether the content is kept, without using it.
+// has reports whether the content is cached, without using it.
 func (c *cache) has(content string) bool {
 	_, err := os.Stat(c.path(contentDigest([]byte(content))))
 	return err == nil
@@ -36,7 +36,7 @@ func putAll(t *testing.T, c *cache, contents ...string) {
 	}
 }
 
-func TestTheLeastRecentlyUsedGoesFirst(t *testing.T) {
+func TestLeastRecentlyUsedFileIsDeletedFirst(t *testing.T) {
 	c, clock := newCache(t, t.TempDir(), 30)
 	for _, content := range []string{"first 10 b", "second 10 ", "third 10 b"} {
 		putAll(t, c, content)
@@ -49,20 +49,20 @@ func TestTheLeastRecentlyUsedGoesFirst(t *testing.T) {
 	putAll(t, c, "fourth ten")
 	for content, kept := range map[string]bool{"first 10 b": true, "second 10 ": false, "third 10 b": true, "fourth ten": true} {
 		if c.has(content) != kept {
-			t.Errorf("%q is kept: %v", content, !kept)
+			t.Errorf("%q is cached: %v", content, !kept)
 		}
 	}
 }
 
-func TestWhatIsLargerThanTheCacheIsNotKept(t *testing.T) {
+func TestFileLargerThanTheCacheIsNotCached(t *testing.T) {
 	c, _ := newCache(t, t.TempDir(), 10)
 	putAll(t, c, "small", "much too large")
 	if !c.has("small") || c.has("much too large") {
-		t.Error("the large one is kept, or has driven out the small one")
+		t.Error("the large file was cached, or the small one deleted")
 	}
 }
 
-func TestADamagedFileIsRemoved(t *testing.T) {
+func TestDamagedFileIsDeleted(t *testing.T) {
 	c, _ := newCache(t, t.TempDir(), 100)
 	putAll(t, c, "content")
 	digest := contentDigest([]byte("content"))
@@ -77,7 +77,7 @@ func TestADamagedFileIsRemoved(t *testing.T) {
 	}
 }
 
-func TestTwoCachesShareADirectory(t *testing.T) {
+func TestCachesShareADirectory(t *testing.T) {
 	dir := t.TempDir()
 	one, clock := newCache(t, dir, 20)
 	putAll(t, one, "of the one")
@@ -85,16 +85,16 @@ func TestTwoCachesShareADirectory(t *testing.T) {
 	otherClock.SetTime(clock.Now().Add(time.Minute))
 	putAll(t, other, "the other ")
 	if data, _ := other.get(contentDigest([]byte("of the one"))); data == nil {
-		t.Error("what the one has kept is not there for the other")
+		t.Error("the file of one cache is missing in the other")
 	}
 	clock.SetTime(clock.Now().Add(2 * time.Minute))
 	putAll(t, one, "of the 1st")
 	if one.has("the other ") == one.has("of the one") {
-		t.Error("the bound of both is not kept")
+		t.Error("the directory exceeds the limit")
 	}
 }
 
-func TestOnlyTheOwnerReadsTheCache(t *testing.T) {
+func TestCacheIsReadableOnlyByItsOwner(t *testing.T) {
 	c, _ := newCache(t, filepath.Join(t.TempDir(), "new"), 100)
 	putAll(t, c, "content")
 	for path, want := range map[string]fs.FileMode{
@@ -106,7 +106,7 @@ func TestOnlyTheOwnerReadsTheCache(t *testing.T) {
 	}
 }
 
-func TestWhatAKilledWriterLeftIsRemoved(t *testing.T) {
+func TestLeftoverOfKilledWriterIsDeleted(t *testing.T) {
 	c, clock := newCache(t, t.TempDir(), 100)
 	left := filepath.Join(c.files(), ".half.123")
 	if err := os.WriteFile(left, []byte("half"), 0o600); err != nil {
@@ -114,11 +114,11 @@ func TestWhatAKilledWriterLeftIsRemoved(t *testing.T) {
 	}
 	putAll(t, c, "one")
 	if _, err := os.Stat(left); err != nil {
-		t.Error("a file that may be of a writer at work is removed")
+		t.Error("the file of an active writer was deleted")
 	}
 	clock.SetTime(clock.Now().Add(2 * abandonedAfter))
 	putAll(t, c, "two")
 	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it is still there: %v", err)
+		t.Errorf("the file was not deleted: %v", err)
 	}
 }

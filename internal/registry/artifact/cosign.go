@@ -13,34 +13,34 @@ import (
 	"slices"
 )
 
-// signature is one of cosign's, in either of its formats.
+// signature is a signature of cosign in one of its two formats.
 type signature struct {
-	// covers is the text that was signed, and about the digests of manifests that it speaks of.
+	// covers is the signed text, and about lists the digests of the manifests in it.
 	covers    []byte
 	about     []string
 	signature []byte
 }
 
-// simple reads the format of cosign 1 and 2: the signature is beside a text that names the manifest.
+// simple parses the format of cosign 1 and 2: a text with the digest of the manifest, and its signature.
 func simple(text, signed []byte) signature {
-	var said struct {
+	var statement struct {
 		Critical struct {
 			Image struct {
 				Digest string `json:"docker-manifest-digest"`
 			} `json:"image"`
 		} `json:"critical"`
 	}
-	_ = json.Unmarshal(text, &said) // What can't be read is about nothing.
-	return signature{covers: text, signature: signed, about: []string{said.Critical.Image.Digest}}
+	_ = json.Unmarshal(text, &statement) // an invalid text is about no manifest
+	return signature{covers: text, signature: signed, about: []string{statement.Critical.Image.Digest}}
 }
 
-// What a bundle must have in it to be a signature of an artifact. Statements of other types say something else about it.
+// Types of a bundle that signs an artifact. Other types are attestations.
 const (
 	inToto        = "application/vnd.in-toto+json"
 	signPredicate = "https://sigstore.dev/cosign/sign/v1"
 )
 
-// bundle is the format of cosign 3, as far as signatures with keys need it.
+// bundle is the part of the format of cosign 3 that signatures with keys use.
 type bundle struct {
 	Envelope struct {
 		Type       string `json:"payloadType"`
@@ -51,23 +51,23 @@ type bundle struct {
 	} `json:"dsseEnvelope"`
 }
 
-// bundled reads a bundle: an envelope around a statement about manifests.
+// bundled parses a bundle, which is an envelope with a statement about manifests.
 func bundled(text []byte) []signature {
 	var b bundle
-	var said struct {
+	var statement struct {
 		Type    string `json:"predicateType"`
 		Subject []struct {
 			Digest map[string]string `json:"digest"`
 		} `json:"subject"`
 	}
-	if json.Unmarshal(text, &b) != nil || json.Unmarshal(b.Envelope.Payload, &said) != nil {
+	if json.Unmarshal(text, &b) != nil || json.Unmarshal(b.Envelope.Payload, &statement) != nil {
 		return nil
 	}
-	if b.Envelope.Type != inToto || said.Type != signPredicate {
+	if b.Envelope.Type != inToto || statement.Type != signPredicate {
 		return nil
 	}
 	var about []string
-	for _, subject := range said.Subject {
+	for _, subject := range statement.Subject {
 		about = append(about, digestPrefix+subject.Digest["sha256"])
 	}
 	covers := fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(b.Envelope.Type), b.Envelope.Type, len(b.Envelope.Payload), b.Envelope.Payload)
@@ -78,22 +78,22 @@ func bundled(text []byte) []signature {
 	return found
 }
 
-// checkSignatures makes sure that one of them is by a key of ours, and about what has the digest.
+// checkSignatures checks that a signature was made with one of the keys for the digest.
 func checkSignatures(digest string, signatures []signature, keys map[string][]byte) error {
 	public, err := publicKeys(keys)
 	if err != nil {
 		return err
 	}
-	ours := slices.DeleteFunc(slices.Clone(signatures), func(s signature) bool { return !s.byAny(public) })
+	trusted := slices.DeleteFunc(slices.Clone(signatures), func(s signature) bool { return !s.byAny(public) })
 	switch {
-	case slices.ContainsFunc(ours, func(s signature) bool { return slices.Contains(s.about, digest) }):
+	case slices.ContainsFunc(trusted, func(s signature) bool { return slices.Contains(s.about, digest) }):
 		return nil
 	case len(signatures) == 0:
-		return fmt.Errorf("%w: there is no signature of %s", ErrUnverified, digest)
-	case len(ours) == 0:
+		return fmt.Errorf("%w: %s has no signature", ErrUnverified, digest)
+	case len(trusted) == 0:
 		return fmt.Errorf("%w: none of %d signatures of %s was made with %s", ErrUnverified, len(signatures), digest, names(keys))
 	default:
-		return fmt.Errorf("%w: the signature was made for something else than %s", ErrUnverified, digest)
+		return fmt.Errorf("%w: no signature is for %s", ErrUnverified, digest)
 	}
 }
 

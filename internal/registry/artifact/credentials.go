@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// dockerConfig is the part of a config.json that has credentials in it. Helpers are programs, and are not run.
+// dockerConfig is the part of a config.json with credentials. Credential helpers are not supported.
 type dockerConfig struct {
 	Auths map[string]dockerLogin `json:"auths"`
 }
@@ -23,8 +23,8 @@ type dockerLogin struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// credentials are those for a host and a path on it: the user name and password that are given, or else what the config has for the
-// longest part of the path.
+// credentials returns the credentials for a host and a path: the user name and password, or the entry of
+// the Docker config with the longest matching prefix.
 func (a *Access) credentials(host, path string) (authn.AuthConfig, error) {
 	if a.Username != "" || a.Password != "" {
 		return authn.AuthConfig{Username: a.Username, Password: a.Password}, nil
@@ -33,8 +33,8 @@ func (a *Access) credentials(host, path string) (authn.AuthConfig, error) {
 		return authn.AuthConfig{}, nil
 	}
 	var config dockerConfig
-	if err := json.Unmarshal(a.DockerConfig, &config); err != nil { // The error may quote what it does not understand.
-		return authn.AuthConfig{}, fmt.Errorf("%w: the docker config is not JSON of that kind", ErrInvalid)
+	if err := json.Unmarshal(a.DockerConfig, &config); err != nil { // the error may contain credentials
+		return authn.AuthConfig{}, fmt.Errorf("%w: the Docker config is invalid", ErrInvalid)
 	}
 	where := hub(host) + "/" + strings.Trim(path, "/") + "/"
 	best, login := "", dockerLogin{}
@@ -47,7 +47,8 @@ func (a *Access) credentials(host, path string) (authn.AuthConfig, error) {
 	return login.config()
 }
 
-// loginPrefix is what a key of a config stands for, host/ or host/path/. Keys may be URLs, with a version of the API behind them.
+// loginPrefix returns the prefix host/ or host/path/ of a key. Keys may be URLs that end with the version
+// of the API.
 func loginPrefix(key string) string {
 	if _, rest, found := strings.Cut(key, "://"); found {
 		key = rest
@@ -63,7 +64,7 @@ func loginPrefix(key string) string {
 	return hub(host) + "/" + path + "/"
 }
 
-// hub gives the default registry its one name.
+// hub returns the canonical name of a host. The default registry has several names.
 func hub(host string) string {
 	registry, err := name.NewRegistry(host)
 	if err != nil {
@@ -82,7 +83,7 @@ func (l dockerLogin) config() (authn.AuthConfig, error) {
 	decoded, err := base64.StdEncoding.DecodeString(l.Auth)
 	username, password, found := strings.Cut(strings.TrimRight(string(decoded), "\x00"), ":")
 	if err != nil || !found {
-		return authn.AuthConfig{}, fmt.Errorf("%w: an entry of the docker config is not a user name and a password", ErrInvalid)
+		return authn.AuthConfig{}, fmt.Errorf("%w: an entry of the Docker config is not a user name and a password", ErrInvalid)
 	}
 	config.Username, config.Password = username, password
 	return config, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
-func TestStoresShareWhatIsOnDisk(t *testing.T) {
+func TestStoresShareTheCache(t *testing.T) {
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{})
 	chart := artifacttest.Chart(t, "cni", "1.0.0", nil)
 	repository.Publish("cni", "1.0.0", chart)
@@ -27,7 +27,7 @@ func TestStoresShareWhatIsOnDisk(t *testing.T) {
 	}
 }
 
-func TestADamagedArchiveIsFetchedAnew(t *testing.T) {
+func TestDamagedArchiveIsDownloadedAgain(t *testing.T) {
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{})
 	chart := artifacttest.Chart(t, "cni", "1.0.0", nil)
 	repository.Publish("cni", "1.0.0", chart)
@@ -42,12 +42,12 @@ func TestADamagedArchiveIsFetchedAnew(t *testing.T) {
 		t.Errorf("%d bytes after %d downloads", len(data), repository.Count(".tgz"))
 	}
 	if data, err := os.ReadFile(file); err != nil || !bytes.Equal(data, chart) {
-		t.Errorf("the file is not mended: %v", err)
+		t.Errorf("the file was not replaced: %v", err)
 	}
 }
 
-// TestADiskThatTakesNothing stands for a full one: no file can be made where the files should be.
-func TestADiskThatTakesNothing(t *testing.T) {
+// A file in place of the directory simulates a full disk.
+func TestFullDiskOnlyDisablesTheCache(t *testing.T) {
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{})
 	chart := artifacttest.Chart(t, "cni", "1.0.0", nil)
 	repository.Publish("cni", "1.0.0", chart)
@@ -60,21 +60,21 @@ func TestADiskThatTakesNothing(t *testing.T) {
 		t.Errorf("got %d bytes", len(data))
 	}
 	if store.Stats().CacheFailures == 0 {
-		t.Error("nobody counted it")
+		t.Error("the failure was not counted")
 	}
 	if _, err := artifact.Open(artifact.Options{Dir: store.dir}); err == nil {
-		t.Error("a cache is opened where there can't be one")
+		t.Error("opening a cache in place of a file succeeded")
 	}
 }
 
-func TestTwoRepositoriesWithTheSameChartAndVersionDoNotCross(t *testing.T) {
+func TestSameChartAndVersionInTwoRepositories(t *testing.T) {
 	store := open(t)
 	for _, content := range []string{"one", "other"} {
 		repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{})
 		chart := artifacttest.Chart(t, "cni", "1.0.0", map[string]string{"values.yaml": content})
 		repository.Publish("cni", "1.0.0", chart)
 		if _, data := store.get(t, artifact.Ref{URL: repository.URL, Name: "cni", Version: "1.0.0"}); !bytes.Equal(data, chart) {
-			t.Errorf("the chart of the %s repository is not its own", content)
+			t.Errorf("the chart of the %s repository has other content", content)
 		}
 	}
 }

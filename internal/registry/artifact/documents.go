@@ -10,25 +10,26 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// maxManifest bounds what a registry may call a manifest.
+// maxManifest is the maximum size of a manifest.
 const maxManifest = 4 << 20
 
-// Documents reads single files from registries, which are not packages. It opens them as a Store does, and remembers nothing but
-// connections: what to ask for, and when, is up to the caller. It takes PlainHTTP and Trust of the Options.
+// Documents reads single files that are not packages from registries. It connects as a Store does, but
+// caches only connections. It uses PlainHTTP and Trust of the Options.
 type Documents struct {
 	registries *registries
 	trust      map[string]Access
 }
 
-// NewDocuments connects to nothing yet.
+// NewDocuments makes no connection.
 func NewDocuments(o Options) *Documents {
 	return &Documents{registries: &registries{clients: newClients(o.PlainHTTP), pullers: lru.New(keepClients)}, trust: o.Trust}
 }
 
-// Close ends connections that nobody uses.
+// Close closes idle connections.
 func (d *Documents) Close() { d.registries.clients.close() }
 
-// Digest asks which manifest a tag, the Version of an oci:// Ref, stands for. That is one request without an answer's body.
+// Digest returns the digest of the manifest of a tag, which is the Version of an oci:// Ref. It makes one
+// HEAD request.
 func (d *Documents) Digest(ctx context.Context, ref Ref) (string, error) {
 	p, r, err := d.open(ref)
 	if err != nil {
@@ -47,7 +48,7 @@ func (d *Documents) Digest(ctx context.Context, ref Ref) (string, error) {
 	return head.Digest.String(), nil
 }
 
-// Manifest gets a manifest by its digest, which is checked.
+// Manifest downloads a manifest and verifies its digest.
 func (d *Documents) Manifest(ctx context.Context, ref Ref, digest string) ([]byte, error) {
 	p, _, err := d.open(ref)
 	if err != nil {
@@ -63,7 +64,7 @@ func (d *Documents) Manifest(ctx context.Context, ref Ref, digest string) ([]byt
 	return got.Manifest, nil
 }
 
-// Blob gets what a manifest names, if it is not larger than the limit. Its digest is checked.
+// Blob downloads a layer of a manifest, of at most limit bytes, and verifies its digest.
 func (d *Documents) Blob(ctx context.Context, ref Ref, layer v1.Descriptor, limit int64) ([]byte, error) {
 	p, _, err := d.open(ref)
 	if err != nil {

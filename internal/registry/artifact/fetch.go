@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// fetch asks one place.
+// fetch downloads from one location, without mirrors.
 func (s *Store) fetch(ctx context.Context, ref Ref, resolved Resolved) ([]byte, error) {
 	r, err := parse(trusting(s.options.Trust, ref))
 	if err != nil {
@@ -14,7 +14,7 @@ func (s *Store) fetch(ctx context.Context, ref Ref, resolved Resolved) ([]byte, 
 	}
 	digest, ok := parseDigest(resolved.Digest)
 	if !ok || resolved.Version == "" {
-		return nil, fmt.Errorf("getting %s: %w: it was not resolved", r, ErrInvalid)
+		return nil, fmt.Errorf("downloading %s: %w: not resolved", r, ErrInvalid)
 	}
 	resolved.Digest = digest
 	data, err := s.archive(ctx, r, resolved)
@@ -22,7 +22,7 @@ func (s *Store) fetch(ctx context.Context, ref Ref, resolved Resolved) ([]byte, 
 		err = s.verify(ctx, r, resolved)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("getting %s: %w", r, err)
+		return nil, fmt.Errorf("downloading %s: %w", r, err)
 	}
 	return data, nil
 }
@@ -31,10 +31,10 @@ func (s *Store) archive(ctx context.Context, r *reference, resolved Resolved) ([
 	if data, ok := s.cached(resolved.Digest); ok {
 		return data, nil
 	}
-	// The place is in the key because others may not be let in where this one is.
+	// The key includes the place, because others may have no access to it.
 	key := digestOf(r.place, r.Name, resolved.Version, resolved.Digest)
 	return share(ctx, s, "fetch "+key, func(ctx context.Context) ([]byte, error) {
-		if data, ok := s.cached(resolved.Digest); ok { // Somebody else was faster.
+		if data, ok := s.cached(resolved.Digest); ok { // another caller was faster
 			return data, nil
 		}
 		return s.download(ctx, r, resolved)
@@ -71,7 +71,7 @@ func (s *Store) cached(digest string) ([]byte, bool) {
 	return data, true
 }
 
-// keep does its best. Who asked has the bytes, so that a full disk costs another download and nothing else.
+// keep ignores errors: the caller has the content, so a full disk only costs another download.
 func (s *Store) keep(digest string, data []byte) {
 	if err := s.cache.put(digest, data); err != nil {
 		s.counts.cacheFailures.Add(1)

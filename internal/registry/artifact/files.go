@@ -24,7 +24,8 @@ func (r *repositories) client(ref *reference) (*http.Client, error) {
 	}}, nil
 }
 
-// download gets the archive. If the index and the archive don't agree, the one that is known may be too old, and is asked for next time.
+// download downloads the archive. If it doesn't match the index, the cached index may be outdated, and is
+// requested again next time.
 func (r *repositories) download(ctx context.Context, ref *reference, resolved Resolved) ([]byte, error) {
 	e, err := r.entry(ctx, ref, resolved)
 	if err != nil {
@@ -35,7 +36,7 @@ func (r *repositories) download(ctx context.Context, ref *reference, resolved Re
 	}
 	data, err := r.file(ctx, ref, e.addresses(ref, ""), maxArchive)
 	if err == nil && e.digest != "" && contentDigest(data) != e.digest {
-		err = fmt.Errorf("%w: the archive is %s, and %s in the index", ErrInvalid, contentDigest(data), e.digest)
+		err = fmt.Errorf("%w: the digest of the archive is %s, but %s in the index", ErrInvalid, contentDigest(data), e.digest)
 	}
 	if errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) {
 		r.outdated(ref)
@@ -52,7 +53,7 @@ func (r *repositories) provenance(ctx context.Context, ref *reference, resolved 
 }
 
 func (*repositories) signatures(context.Context, *reference, Resolved) (string, []signature, error) {
-	return "", nil, fmt.Errorf("%w: cosign signs what is in registries, a chart repository has provenance files", ErrInvalid)
+	return "", nil, fmt.Errorf("%w: cosign requires a registry; chart repositories use provenance files", ErrInvalid)
 }
 
 func (r *repositories) entry(ctx context.Context, ref *reference, resolved Resolved) (entry, error) {
@@ -60,7 +61,7 @@ func (r *repositories) entry(ctx context.Context, ref *reference, resolved Resol
 	return e, err
 }
 
-// outdated makes the index one that is asked for when it is needed, and sent if it changed.
+// outdated makes the next use of the index request it again.
 func (r *repositories) outdated(ref *reference) {
 	if k := r.have(ref); k != nil {
 		old := *k
@@ -69,7 +70,7 @@ func (r *repositories) outdated(ref *reference) {
 	}
 }
 
-// file gets what is at the first address that has it.
+// file downloads from the first address that works.
 func (r *repositories) file(ctx context.Context, ref *reference, addresses []*url.URL, limit int64) ([]byte, error) {
 	client, err := r.client(ref)
 	if err != nil {
@@ -77,7 +78,7 @@ func (r *repositories) file(ctx context.Context, ref *reference, addresses []*ur
 	}
 	var failed error
 	for _, address := range addresses {
-		// Some servers say that an archive is encoded with gzip, and the client would unpack it.
+		// Some servers report gzip as the encoding of an archive, and the client would decompress it.
 		got, err := get(ctx, client, request{address: address, header: http.Header{"Accept-Encoding": {"identity"}}, limit: limit})
 		if err == nil {
 			return got.body, nil
@@ -87,7 +88,7 @@ func (r *repositories) file(ctx context.Context, ref *reference, addresses []*ur
 	return nil, failed
 }
 
-// addresses are those of an entry's archive, or of a file beside it, whose name has the suffix.
+// addresses returns the URLs of the archive of an entry, or of the file with the suffix beside it.
 func (e entry) addresses(ref *reference, suffix string) []*url.URL {
 	var all []*url.URL
 	for _, named := range e.urls {
@@ -101,8 +102,8 @@ func (e entry) addresses(ref *reference, suffix string) []*url.URL {
 	return all
 }
 
-// address is that of a file which is named relative to the repository, or by a URL of its own. The query of the repository's URL, which
-// opens some of them, goes to files of the repository only.
+// address returns the URL of a file, which may be relative to the repository. The query of the
+// repository's URL, which may contain credentials, is added only for files of the repository.
 func address(ref *reference, file string) *url.URL {
 	directory := *ref.base
 	directory.Path = strings.TrimSuffix(directory.Path, "/") + "/"

@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// index is what is kept of a repository's index.yaml: its versions and where they are. The text, which may be a hundred times as large,
-// is not.
+// index contains the versions of an index.yaml and their URLs. The text may be a hundred times as large
+// and is not kept.
 type index map[string][]entry
 
 // entry is a version of a package.
@@ -20,7 +20,7 @@ type entry struct {
 	urls []string
 }
 
-// indexFile is the part of an index.yaml that is of use.
+// indexFile is the part of an index.yaml that is used.
 type indexFile struct {
 	Entries map[string][]*indexEntry `json:"entries" yaml:"entries"`
 }
@@ -31,24 +31,24 @@ type indexEntry struct {
 	URLs    []string `json:"urls"    yaml:"urls"`
 }
 
-// parseIndex reads an index, in YAML or JSON. Entries that can't be used are left out, as Helm does. A digest of another kind than
-// sha256 is as good as none.
+// parseIndex parses an index in YAML or JSON. It skips invalid entries, as Helm does, and ignores digests
+// other than sha256.
 func parseIndex(text []byte) (index, error) {
 	if read := parsePieces(text); read != nil {
 		return read, nil
 	}
 	var file indexFile
 	var err error
-	if json.Valid(text) { // Much faster.
+	if json.Valid(text) { // much faster
 		err = json.Unmarshal(text, &file)
 	} else {
 		err = yaml.Unmarshal(text, &file)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: the index can't be read: %w", ErrInvalid, err)
+		return nil, fmt.Errorf("%w: parsing the index: %w", ErrInvalid, err)
 	}
 	if file.Entries == nil {
-		return nil, fmt.Errorf("%w: there are no entries in the index", ErrInvalid)
+		return nil, fmt.Errorf("%w: the index has no entries", ErrInvalid)
 	}
 	read := make(index, len(file.Entries))
 	read.add(file.Entries)
@@ -67,11 +67,11 @@ func (i index) add(entries map[string][]*indexEntry) {
 	}
 }
 
-// choose returns the entry of the version that is wanted.
+// choose returns the entry of the wanted version.
 func (i index) choose(name, version string) (entry, error) {
 	entries := i[name]
 	if len(entries) == 0 {
-		return entry{}, fmt.Errorf("%w: no package has that name", ErrNotFound)
+		return entry{}, fmt.Errorf("%w: no package with this name", ErrNotFound)
 	}
 	versions := make([]string, len(entries))
 	for n, e := range entries {
@@ -84,12 +84,12 @@ func (i index) choose(name, version string) (entry, error) {
 	return i.exactly(name, chosen)
 }
 
-// exactly returns the entry of a version that is written like this.
+// exactly returns the entry with exactly this version.
 func (i index) exactly(name, version string) (entry, error) {
 	for _, e := range i[name] {
 		if e.version == version {
 			return e, nil
 		}
 	}
-	return entry{}, fmt.Errorf("%w: there is no version %q", ErrNotFound, version)
+	return entry{}, fmt.Errorf("%w: version %q", ErrNotFound, version)
 }

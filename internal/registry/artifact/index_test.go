@@ -53,8 +53,8 @@ func TestParseIndex(t *testing.T) {
 	}
 }
 
-// TestAnIndexInPieces compares both ways to read the same index.
-func TestAnIndexInPieces(t *testing.T) {
+// Both ways to parse an index have the same result.
+func TestParsePieces(t *testing.T) {
 	const tidy = "apiVersion: v1\r\n# entries:\nentries:\n\n  # of the network\n  cni:\n  - version: 1.0.0\n    description: |\n      entries:\n" +
 		"        csi:\n    urls:\n    - a\n  - version: 1.1.0\n    description: \"two\n      lines\"\n    urls: [b]\n  \"quoted/csi\":\n    - version: 2.0.0\n" +
 		"      urls:\n        - c\n  none: []\n\ngenerated: 2026-01-01T00:00:00Z\nmore:\n  key: value\n"
@@ -66,14 +66,14 @@ func TestAnIndexInPieces(t *testing.T) {
 		"quoted/csi": {{version: "2.0.0", urls: []string{"c"}}},
 	}
 	for name, text := range map[string]string{
-		"tidy":                  tidy,
+		"in pieces":             tidy,
 		"as a whole, in braces": "{entries: {cni: [{version: 1.0.0, urls: [a]}, {version: 1.1.0, urls: [b]}], quoted/csi: [{version: 2.0.0, urls: [c]}]}}",
 		"as a whole, because of an anchor": "entries:\n  none: &none []\n  csi: *none\n  cni:\n  - {version: 1.0.0, urls: [a]}\n" +
 			"  - {version: 1.1.0, urls: [b]}\n  quoted/csi:\n  - {version: 2.0.0, urls: [c]}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			if whole := strings.Contains(name, "whole"); whole != (parsePieces([]byte(text)) == nil) {
-				t.Errorf("read as a whole: %v", !whole)
+				t.Errorf("parsed as a whole: %v", !whole)
 			}
 			got, err := parseIndex([]byte(text))
 			if err != nil {
@@ -86,7 +86,7 @@ func TestAnIndexInPieces(t *testing.T) {
 	}
 }
 
-// FuzzParseIndex looks for texts that crash, and for entries that are of no use and get through.
+// FuzzParseIndex finds texts that crash the parser, and invalid entries that it accepts.
 func FuzzParseIndex(f *testing.F) {
 	f.Add([]byte("entries:\n  a:\n  - version: 1.0.0\n    digest: " + sum + "\n    urls: [a.tgz]\n"))
 	f.Add([]byte(`{"entries":{"a":[null,{"version":"1","urls":[""]}]}}`))

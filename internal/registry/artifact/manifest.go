@@ -16,9 +16,9 @@ const (
 	fluxContent    types.MediaType = "application/vnd.cncf.flux.content.v1.tar+gzip"
 )
 
-// manifest is what is kept of one: where the archive is, and what is beside it.
+// manifest contains the layers of a manifest that are used.
 type manifest struct {
-	// digest is the manifest's own, which is what gets signed.
+	// digest is the digest of the manifest, which is signed.
 	digest  string
 	archive v1.Descriptor
 	// provenance is the digest of the provenance file, if there is one.
@@ -28,7 +28,7 @@ type manifest struct {
 func parseManifest(digest string, text []byte) (*manifest, error) {
 	parsed, err := v1.ParseManifest(bytes.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("%w: the manifest can't be read: %w", ErrInvalid, err)
+		return nil, fmt.Errorf("%w: parsing the manifest: %w", ErrInvalid, err)
 	}
 	m := &manifest{digest: digest}
 	var charts, archives []v1.Descriptor
@@ -48,11 +48,11 @@ func parseManifest(digest string, text []byte) (*manifest, error) {
 	case len(charts) == 0 && len(archives) == 1:
 		m.archive = archives[0]
 	default:
-		return nil, fmt.Errorf("%w: of the manifest's %d layers, %d are charts and %d archives; one is wanted",
-			ErrInvalid, len(parsed.Layers), len(charts), len(archives))
+		return nil, fmt.Errorf("%w: %d of the %d layers of the manifest are charts and %d are archives, want one",
+			ErrInvalid, len(charts), len(parsed.Layers), len(archives))
 	}
 	if _, ok := parseDigest(m.archive.Digest.String()); !ok {
-		return nil, fmt.Errorf("%w: the archive's digest is not a sha256", ErrInvalid)
+		return nil, fmt.Errorf("%w: the digest of the archive is not a sha256", ErrInvalid)
 	}
 	m.archive = v1.Descriptor{MediaType: m.archive.MediaType, Digest: m.archive.Digest, Size: m.archive.Size}
 	return m, nil

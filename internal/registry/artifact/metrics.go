@@ -10,15 +10,15 @@ import (
 
 // Stats are counters of a store since it was opened.
 type Stats struct {
-	// IndexRequests were made to find versions: for indexes, also those that had not changed, lists of tags, and manifests.
+	// IndexRequests counts requests for indexes (including unchanged ones), lists of tags and manifests.
 	IndexRequests int64
-	// Downloads are of archives, and Bytes what they brought.
+	// Downloads counts downloads of archives, and Bytes their size.
 	Downloads, Bytes int64
-	// CacheHits are archives that were read from disk.
+	// CacheHits counts archives that were read from disk.
 	CacheHits int64
-	// CacheFailures are archives that were handed out but could not be kept, and damaged files that were removed.
+	// CacheFailures counts archives that could not be cached, and damaged files that were deleted.
 	CacheFailures int64
-	// StaleAnswers are versions that were given as they had been known, because the repository did not answer.
+	// StaleAnswers counts versions from the cache that were used because the repository was unreachable.
 	StaleAnswers int64
 }
 
@@ -44,7 +44,7 @@ func (c *counts) register(metrics prometheus.Registerer) error {
 		counter.Counter{Name: "downloads_total", Help: "Packages downloaded.", Value: &c.downloads},
 		counter.Counter{Name: "downloaded_bytes_total", Help: "Size of all packages downloaded.", Value: &c.bytes},
 		counter.Counter{Name: "cache_hits_total", Help: "Packages read from the cache on disk.", Value: &c.cacheHits},
-		counter.Counter{Name: "cache_failures_total", Help: "Packages that could not be kept on disk, or were damaged there.", Value: &c.cacheFailures},
-		counter.Counter{Name: "stale_answers_total", Help: "Versions given as known before, because the repository did not answer.", Value: &c.staleAnswers},
+		counter.Counter{Name: "cache_failures_total", Help: "Packages that could not be cached on disk, or were damaged there.", Value: &c.cacheFailures},
+		counter.Counter{Name: "stale_answers_total", Help: "Cached versions used because the repository was unreachable.", Value: &c.staleAnswers},
 	)
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// mirrored is the same package in the mirror of its registry. Only what is named by its digest is looked for there: whoever has it, it is the
-// same, while a mirror may be behind with versions.
+// mirrored returns the reference to the package in the mirror of its registry. Mirrors are used only for
+// digests, because their tags may be outdated.
 func (s *Store) mirrored(ref Ref) (Ref, bool) {
 	base, err := url.Parse(ref.URL)
 	if err != nil || !strings.EqualFold(base.Scheme, "oci") || !isDigest(ref.Version) {
@@ -24,7 +24,7 @@ func (s *Store) mirrored(ref Ref) (Ref, bool) {
 		return ref, false
 	}
 	trusted, ok := s.options.Trust[host]
-	if !ok { // What opens the registry is none of the mirror's business, but for what a docker config has for the mirror itself.
+	if !ok { // the credentials of the registry are not for the mirror, except for its own entry in a Docker config
 		trusted = Access{DockerConfig: ref.Access.DockerConfig, CA: ref.Access.CA}
 	}
 	ref.Access = trusted
@@ -32,20 +32,20 @@ func (s *Store) mirrored(ref Ref) (Ref, bool) {
 	return ref, true
 }
 
-// Resolve says which version and which content a Ref stands for. The answer to an exact version or a digest is final, others are looked
-// for again every ResolveEvery; in between no request is made. If the repository can't be reached, the last answer stands for six times
-// that long. A mirror is asked before the registry that it stands for.
+// Resolve returns the version and the digest that a Ref refers to. Exact versions and digests are resolved
+// once, others again every ResolveEvery, without requests in between. If the repository is unreachable,
+// the last result is used for six times that long. Mirrors are tried before their registry.
 func (s *Store) Resolve(ctx context.Context, ref Ref) (Resolved, error) {
 	if r, err := parse(trusting(s.options.Trust, ref)); err == nil {
-		if known, ok := s.known(r); ok { // The mirror did not have it.
+		if known, ok := s.known(r); ok { // the mirror didn't have it
 			return known, nil
 		}
 	}
 	return firstOf(ctx, s, ref, s.resolve)
 }
 
-// Fetch returns the archive that Resolve named, from disk if it is there. It is verified if the Ref asks for that. Callers may share the
-// bytes and must not change them. A mirror is asked before the registry that it stands for.
+// Fetch returns the archive of a resolved Ref, from the cache if possible, and verifies it if the Ref
+// requires it. Callers share the bytes and must not change them. Mirrors are tried before their registry.
 func (s *Store) Fetch(ctx context.Context, ref Ref, resolved Resolved) ([]byte, error) {
 	return firstOf(ctx, s, ref, func(ctx context.Context, ref Ref) ([]byte, error) { return s.fetch(ctx, ref, resolved) })
 }
@@ -61,7 +61,7 @@ func firstOf[T any](ctx context.Context, s *Store, ref Ref, get func(context.Con
 	}
 	found, err := get(ctx, ref)
 	if err != nil {
-		return found, fmt.Errorf("%w; mirror: %v", err, failed) //nolint:errorlint // what is wrong with a mirror does not decide
+		return found, fmt.Errorf("%w; mirror: %v", err, failed) //nolint:errorlint // callers decide by the error of the registry
 	}
 	return found, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
-func TestAMirrorIsAskedFirstForWhatIsNamedByItsDigest(t *testing.T) {
+func TestMirrorIsTriedFirstForDigests(t *testing.T) {
 	tls := artifacttest.RegistryOptions{ServerOptions: artifacttest.ServerOptions{TLS: true}}
 	far, near := artifacttest.NewRegistry(t, tls), artifacttest.NewRegistry(t, tls)
 	push := func(r *artifacttest.Registry, version string) string {
@@ -38,26 +38,26 @@ func TestAMirrorIsAskedFirstForWhatIsNamedByItsDigest(t *testing.T) {
 	}
 	s, before := open(), len(far.Requests())
 	if err := get(s, both); err != nil || len(far.Requests()) != before {
-		t.Errorf("%v, and the registry was asked %d times", err, len(far.Requests())-before)
+		t.Errorf("error %v, %d requests to the registry", err, len(far.Requests())-before)
 	}
 	if err := get(s, only); err != nil || len(far.Requests()) == before {
-		t.Errorf("what the mirror does not have: %v", err)
+		t.Errorf("missing in the mirror: %v", err)
 	}
 	asked := len(near.Requests())
 	if err := get(s, only); err != nil || len(near.Requests()) != asked {
-		t.Errorf("%v, and the mirror was asked again", err)
+		t.Errorf("error %v, and the mirror got another request", err)
 	}
 	if err := get(s, "1.0.0"); err != nil || len(near.Requests()) != asked {
-		t.Errorf("%v, and the mirror was asked for a version", err)
+		t.Errorf("error %v, and the mirror got a request for a version", err)
 	}
 	s = open()
 	near.Fail(http.StatusBadGateway)
 	if err := get(s, both); err != nil {
-		t.Errorf("a mirror that fails: %v", err)
+		t.Errorf("failing mirror: %v", err)
 	}
 	far.Fail(http.StatusNotFound)
 	err := get(open(), both)
 	if !errors.Is(err, artifact.ErrNotFound) || !strings.Contains(err.Error(), "502") {
-		t.Errorf("error is %v, want what both said", err)
+		t.Errorf("error is %v, want the errors of both", err)
 	}
 }

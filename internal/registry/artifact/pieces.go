@@ -6,8 +6,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// parsePieces reads an index as Helm writes it, one package after the other: the tree of a whole index takes many times the
-// memory of its text. It returns nil for what is written in another way, which is then read as a whole.
+// parsePieces parses an index in the format of Helm package by package, because the tree of a whole index
+// takes many times the memory of its text. It returns nil for other formats.
 func parsePieces(text []byte) index {
 	pieces := cut(text)
 	if len(pieces) == 0 {
@@ -24,8 +24,9 @@ func parsePieces(text []byte) index {
 	return read
 }
 
-// cut returns the text below each key of the entries. A piece starts at a line that is indented like the first one: nothing else can be,
-// since what belongs to a key is indented further, unless it is a list. In YAML that is not as tidy as that, a piece can't be parsed.
+// cut returns the text of each key of the entries. A piece starts at a line with the indentation of the
+// first one: the content of a key is indented further, unless it is a list. In YAML with another layout,
+// parsing a piece fails.
 func cut(text []byte) [][]byte {
 	var pieces [][]byte
 	inside, start, indent, end := false, -1, 0, 0

@@ -11,19 +11,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// statement is what a provenance file says, in two YAML documents: the chart's metadata, and digests of files.
+// statement is the content of a provenance file: the metadata of the chart and the digests of files, in
+// two YAML documents.
 type statement struct {
 	Name    string            `yaml:"name"`
 	Version string            `yaml:"version"`
 	Files   map[string]string `yaml:"files"`
 }
 
-// checkProvenance makes sure that a provenance file is signed by a key of ours and speaks of this chart, in this version, with this
-// content. Without the version, an old chart could be passed off as a new one.
+// checkProvenance checks that a provenance file is signed with one of the keys for the name, the version
+// and the content of the chart. Without the version, an old chart could replace a new one.
 func checkProvenance(file []byte, r *reference, resolved Resolved) error {
 	block, _ := clearsign.Decode(file)
 	if block == nil {
-		return fmt.Errorf("%w: the provenance file is not signed text", ErrUnverified)
+		return fmt.Errorf("%w: the provenance file is not signed", ErrUnverified)
 	}
 	ring, err := keyring(r.Verify.Keys)
 	if err != nil {
@@ -32,27 +33,27 @@ func checkProvenance(file []byte, r *reference, resolved Resolved) error {
 	if _, err := block.VerifySignature(ring, nil); err != nil {
 		return fmt.Errorf("%w: the provenance file is not signed by any key of %s", ErrUnverified, names(r.Verify.Keys))
 	}
-	said, err := parseStatement(block.Plaintext)
+	claim, err := parseStatement(block.Plaintext)
 	if err != nil {
 		return err
 	}
-	if said.Name != path.Base(r.Name) || !sameVersion(said.Version, resolved.Version) {
-		return fmt.Errorf("%w: the provenance file is about %s %s", ErrUnverified, said.Name, said.Version)
+	if claim.Name != path.Base(r.Name) || !sameVersion(claim.Version, resolved.Version) {
+		return fmt.Errorf("%w: the provenance file is for %s %s", ErrUnverified, claim.Name, claim.Version)
 	}
-	for _, digest := range said.Files {
+	for _, digest := range claim.Files {
 		if digest == resolved.Digest {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: the archive is not the one that the provenance file was made for", ErrUnverified)
+	return fmt.Errorf("%w: the provenance file is for another archive", ErrUnverified)
 }
 
-// sameVersion is for versions that are numbers: a tag may be any word, and its content is what the digest says.
-func sameVersion(said, wanted string) bool {
-	return !isExact(wanted) || strings.TrimPrefix(said, "v") == strings.TrimPrefix(wanted, "v")
+// sameVersion compares exact versions. A tag may have any name; its content is verified by digest.
+func sameVersion(claim, wanted string) bool {
+	return !isExact(wanted) || strings.TrimPrefix(claim, "v") == strings.TrimPrefix(wanted, "v")
 }
 
-// keyring has the keys of all, in the binary form of gpg --export or in its armoured one.
+// keyring returns all keys, which are in the binary or armored format of gpg --export.
 func keyring(keys map[string][]byte) (openpgp.EntityList, error) {
 	var all openpgp.EntityList
 	for name, data := range keys {
@@ -70,10 +71,10 @@ func keyring(keys map[string][]byte) (openpgp.EntityList, error) {
 
 func parseStatement(text []byte) (statement, error) {
 	metadata, files, found := bytes.Cut(text, []byte("\n...\n"))
-	var said, sums statement
-	if !found || yaml.Unmarshal(metadata, &said) != nil || yaml.Unmarshal(files, &sums) != nil {
-		return statement{}, fmt.Errorf("%w: the provenance file can't be read", ErrUnverified)
+	var claim, sums statement
+	if !found || yaml.Unmarshal(metadata, &claim) != nil || yaml.Unmarshal(files, &sums) != nil {
+		return statement{}, fmt.Errorf("%w: the provenance file is invalid", ErrUnverified)
 	}
-	said.Files = sums.Files
-	return said, nil
+	claim.Files = sums.Files
+	return claim, nil
 }

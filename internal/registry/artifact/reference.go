@@ -10,26 +10,26 @@ import (
 	"strings"
 )
 
-// reference is a Ref that was looked at.
+// reference is a parsed Ref.
 type reference struct {
 	Ref
 
 	// base has no userinfo.
 	base *url.URL
 	oci  bool
-	// place is the same for all packages of a repository that are opened the same way.
+	// place identifies a repository together with the credentials for it.
 	place string
-	// key is the same for all that stand for the same.
+	// key identifies a package and its version in a place.
 	key string
 }
 
 func parse(ref Ref) (*reference, error) {
 	base, err := url.Parse(ref.URL)
-	if err != nil || base.Host == "" { // The error has the whole text in it, perhaps with a password.
+	if err != nil || base.Host == "" { // the error may contain a password
 		return nil, fmt.Errorf("%w: the address of the repository is not a URL", ErrInvalid)
 	}
 	if ref.Name == "" {
-		return nil, fmt.Errorf("%w: no package is named in %q", ErrInvalid, redact(base))
+		return nil, fmt.Errorf("%w: the name of the package in %q is empty", ErrInvalid, redact(base))
 	}
 	if ref.Access.Username == "" && base.User != nil {
 		ref.Access.Username = base.User.Username()
@@ -43,14 +43,14 @@ func parse(ref Ref) (*reference, error) {
 		r.oci = true
 	case "http", "https":
 	default:
-		return nil, fmt.Errorf("%w: %q is neither https:// nor oci://", ErrInvalid, redact(base))
+		return nil, fmt.Errorf("%w: the scheme of %q must be https:// or oci://", ErrInvalid, redact(base))
 	}
 	r.place = digestOf(base.String(), ref.Access.Username, ref.Access.Password, string(ref.Access.DockerConfig), ref.Access.tls())
 	r.key = digestOf(r.place, ref.Name, ref.Version)
 	return r, nil
 }
 
-// tls tells apart ways to trust a server.
+// tls identifies the TLS settings.
 func (a *Access) tls() string { return strconv.FormatBool(a.SkipTLSVerify) + digestOf(string(a.CA)) }
 
 // String names the package in errors.
@@ -62,12 +62,12 @@ func (r *reference) String() string {
 	return text + " from " + strconv.Quote(redact(r.base))
 }
 
-// redact leaves what may be shown of a URL: queries and userinfo may be credentials.
+// redact removes the query and the userinfo of a URL, which may contain credentials.
 func redact(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// digestOf is the same for the same parts only: their lengths go in as well.
+// digestOf returns a digest of the parts and their lengths.
 func digestOf(parts ...string) string {
 	sum := sha256.New()
 	for _, part := range parts {
@@ -82,13 +82,13 @@ func writePart(sum hash.Hash, part string) {
 
 const digestPrefix = "sha256:"
 
-// contentDigest is that of an archive.
+// contentDigest returns the digest of an archive.
 func contentDigest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return digestPrefix + hex.EncodeToString(sum[:])
 }
 
-// parseDigest takes digests with and without what says their kind. It returns false for anything but a sha256.
+// parseDigest parses a sha256 digest, with or without the prefix.
 func parseDigest(text string) (string, bool) {
 	text = strings.ToLower(strings.TrimPrefix(text, digestPrefix))
 	if raw, err := hex.DecodeString(text); err != nil || len(raw) != sha256.Size {

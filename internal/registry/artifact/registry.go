@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// registries keep packages as OCI artifacts.
+// registries is the source for packages that are OCI artifacts.
 type registries struct {
 	store     *Store
 	clients   *clients
@@ -39,7 +39,7 @@ func (r *registries) resolve(ctx context.Context, ref *reference) (Resolved, tim
 
 func manifestKey(ref *reference, digest string) string { return digestOf(ref.place, ref.Name, digest) }
 
-// version chooses from the tags, if it is not known which is wanted.
+// version chooses a tag, unless the version is exact.
 func (r *registries) version(ctx context.Context, p *puller, wanted string) (string, error) {
 	if isFinal(wanted) {
 		return wanted, nil
@@ -51,10 +51,10 @@ func (r *registries) version(ctx context.Context, p *puller, wanted string) (str
 	}
 	var versions []string
 	for _, tag := range tags {
-		if tag == wanted { // Any tag may be asked for by its name.
+		if tag == wanted { // any tag can be requested by name
 			return wanted, nil
 		}
-		// The short name of a commit, which many tags are, may look like a large number.
+		// A tag may be the short name of a commit that looks like a number.
 		if version := strings.ReplaceAll(tag, "_", "+"); isExact(version) {
 			versions = append(versions, version)
 		}
@@ -62,7 +62,7 @@ func (r *registries) version(ctx context.Context, p *puller, wanted string) (str
 	return choose(wanted, versions)
 }
 
-// spelled gets the manifest of a version, which may be written with a v or without.
+// spelled downloads the manifest of a version, with or without the prefix v.
 func (r *registries) spelled(ctx context.Context, p *puller, version string) (*manifest, string, error) {
 	var missing error
 	for _, spelled := range spellings(version) {
@@ -77,7 +77,7 @@ func (r *registries) spelled(ctx context.Context, p *puller, version string) (*m
 	return nil, "", missing
 }
 
-// manifest gets that of a version or of a digest.
+// manifest downloads the manifest of a version or a digest.
 func (r *registries) manifest(ctx context.Context, p *puller, version string) (*manifest, error) {
 	var ref name.Reference = p.repository.Tag(strings.ReplaceAll(version, "+", "_"))
 	if isDigest(version) {
@@ -89,12 +89,12 @@ func (r *registries) manifest(ctx context.Context, p *puller, version string) (*
 	r.store.counts.indexRequests.Add(1)
 	got, err := p.Get(ctx, ref)
 	if err != nil {
-		return nil, fmt.Errorf("asking for the manifest of %q: %w", ref, registryError(err))
+		return nil, fmt.Errorf("requesting the manifest of %q: %w", ref, registryError(err))
 	}
 	return parseManifest(got.Digest.String(), got.Manifest)
 }
 
-// described gets the manifest that an archive was resolved from. It must still be that.
+// described returns the manifest that an archive was resolved from. It fails if the manifest changed.
 func (r *registries) described(ctx context.Context, p *puller, ref *reference, resolved Resolved) (*manifest, error) {
 	key := manifestKey(ref, resolved.Digest)
 	if found, ok := r.manifests.Get(key); ok {
@@ -133,7 +133,7 @@ func (r *registries) provenance(ctx context.Context, ref *reference, resolved Re
 		return nil, err
 	}
 	if m.provenance == "" {
-		return nil, fmt.Errorf("%w: there is no provenance file beside the chart", ErrNotFound)
+		return nil, fmt.Errorf("%w: the chart has no provenance file", ErrNotFound)
 	}
 	return p.blob(ctx, m.provenance, maxProvenance)
 }

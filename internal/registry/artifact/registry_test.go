@@ -12,7 +12,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
-func TestWaysIntoARegistry(t *testing.T) {
+func TestRegistryAccess(t *testing.T) {
 	chart := artifacttest.Chart(t, "cni", "1.0.0", nil)
 	for _, c := range []struct {
 		name    string
@@ -38,19 +38,19 @@ func TestWaysIntoARegistry(t *testing.T) {
 			ref := artifact.Ref{URL: registry.URL, Name: "team/cni", Version: "1.0.0", Access: c.access(registry)}
 			if c.fails != nil {
 				if err := store.fails(t, ref, c.fails); strings.Contains(err.Error(), "secret") {
-					t.Errorf("a password is in %q", err)
+					t.Errorf("error %q contains a password", err)
 				}
 				return
 			}
 			if _, data := store.get(t, ref); !bytes.Equal(data, chart) {
-				t.Error("got something else")
+				t.Error("the content differs")
 			}
 		})
 	}
 }
 
-// The library would take plain HTTP for good enough on this machine and in private networks.
-func TestPlainHTTPToARegistryMustBeAllowed(t *testing.T) {
+// The library uses plain HTTP for this machine and private networks by default.
+func TestPlainHTTPToRegistryIsRejectedByDefault(t *testing.T) {
 	registry := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{})
 	registry.Push(t, artifacttest.Package{Name: "cni", Version: "1.0.0", Archive: artifacttest.Chart(t, "cni", "1.0.0", nil)})
 	before := len(registry.Requests())
@@ -60,7 +60,7 @@ func TestPlainHTTPToARegistryMustBeAllowed(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if n := len(registry.Requests()) - before; n != 0 {
-		t.Errorf("%d requests went out in the clear", n)
+		t.Errorf("%d requests over plain HTTP", n)
 	}
 }
 
@@ -90,7 +90,7 @@ func wrongPassword(r *artifacttest.Registry) artifact.Access {
 	return access
 }
 
-func TestVersionsInARegistry(t *testing.T) {
+func TestResolveInRegistry(t *testing.T) {
 	registry := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{})
 	for _, version := range []string{"1.0.0", "1.1.0+build.7", "v1.2.0", "2.0.0-rc.1", "latest", "7654321"} {
 		registry.Push(t, artifacttest.Package{
@@ -137,7 +137,7 @@ func TestVersionsInARegistry(t *testing.T) {
 	open(t).fails(t, artifact.Ref{URL: registry.URL, Name: "csi"}, artifact.ErrNotFound)
 }
 
-func TestATagThatMoves(t *testing.T) {
+func TestMovedTagIsResolvedAgain(t *testing.T) {
 	registry := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{})
 	old, moved := artifacttest.Chart(t, "cni", "1.0.0", nil), artifacttest.Chart(t, "cni", "1.1.0", nil)
 	registry.Push(t, artifacttest.Package{Name: "cni", Version: "latest", Archive: old})
@@ -147,14 +147,14 @@ func TestATagThatMoves(t *testing.T) {
 	registry.Push(t, artifacttest.Package{Name: "cni", Version: "latest", Archive: moved})
 	store.pass(every)
 	if _, data := store.get(t, ref); !bytes.Equal(data, moved) {
-		t.Error("the tag still stands for the old content")
+		t.Error("the tag was resolved to the old content")
 	}
 	if data, err := open(t).Fetch(t.Context(), ref, before); err != nil || !bytes.Equal(data, old) {
-		t.Errorf("what was resolved before can't be fetched any more: %v", err)
+		t.Errorf("fetching the old content: %v", err)
 	}
 }
 
-func TestKindsOfPackages(t *testing.T) {
+func TestMediaTypes(t *testing.T) {
 	registry := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{})
 	archive := artifacttest.Archive(t, map[string]string{"kustomization.yaml": "resources: []"})
 	for name, c := range map[string]struct {
@@ -170,13 +170,13 @@ func TestKindsOfPackages(t *testing.T) {
 			if c.fails != nil {
 				open(t).fails(t, ref, c.fails)
 			} else if _, data := open(t).get(t, ref); !bytes.Equal(data, archive) {
-				t.Error("got something else")
+				t.Error("the content differs")
 			}
 		})
 	}
 }
 
-func TestARegistryThatIsDown(t *testing.T) {
+func TestUnreachableRegistry(t *testing.T) {
 	registry := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{})
 	registry.Push(t, artifacttest.Package{Name: "cni", Version: "1.0.0", Archive: artifacttest.Chart(t, "cni", "1.0.0", nil)})
 	store := open(t)
@@ -194,6 +194,6 @@ func TestARegistryThatIsDown(t *testing.T) {
 	}
 	store.pass(5 * every)
 	if _, err := store.Resolve(t.Context(), newest); err == nil {
-		t.Error("an old answer stands for ever")
+		t.Error("a stale answer was used too long")
 	}
 }

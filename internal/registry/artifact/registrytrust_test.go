@@ -11,7 +11,7 @@ import (
 	"github.com/drover-dev/drover/internal/registry/artifact"
 )
 
-func TestTheRegistryThatNeedsNoSettings(t *testing.T) {
+func TestTrustRegistry(t *testing.T) {
 	ca := filepath.Join(t.TempDir(), "ca.crt")
 	if err := os.WriteFile(ca, []byte("a CA"), 0o600); err != nil {
 		t.Fatal(err)

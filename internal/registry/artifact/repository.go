@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// What is larger is refused.
+// Maximum sizes.
 const (
 	maxIndex      = 64 << 20
 	maxArchive    = 64 << 20
@@ -24,31 +24,32 @@ type repositories struct {
 	store   *Store
 	clients *clients
 	indexes *lru.Cache // place → *known
-	parsing sync.Mutex // A large index takes a multiple of its size while it is read.
+	parsing sync.Mutex // parsing an index takes a multiple of its size
 }
 
-// known is an index as it was when it was last asked for.
+// known is a cached index.
 type known struct {
 	index index
 	at    time.Time
-	// etag and modified are what the server said about the text, and text is its digest, for servers that say nothing.
+	// etag and modified are headers of the response, and text is the digest of its body, for servers
+	// without these headers.
 	etag, modified string
 	text           [sha256.Size]byte
 }
 
 func (r *repositories) resolve(ctx context.Context, ref *reference) (Resolved, time.Time, error) {
 	if isDigest(ref.Version) {
-		return Resolved{}, time.Time{}, fmt.Errorf("%w: only registries know digests", ErrInvalid)
+		return Resolved{}, time.Time{}, fmt.Errorf("%w: digests require a registry", ErrInvalid)
 	}
 	e, at, err := r.find(ctx, ref, func(i index) (entry, error) { return i.choose(ref.Name, ref.Version) })
 	return Resolved{Version: e.version, Digest: e.digest}, at, err
 }
 
-// find looks for an entry in the index as it is known, and then as it is now.
-func (r *repositories) find(ctx context.Context, ref *reference, look func(index) (entry, error)) (entry, time.Time, error) {
+// find finds an entry in the cached index, or else in the current one.
+func (r *repositories) find(ctx context.Context, ref *reference, pick func(index) (entry, error)) (entry, time.Time, error) {
 	before := r.have(ref)
 	if r.fresh(before) {
-		if e, err := look(before.index); !errors.Is(err, ErrNotFound) {
+		if e, err := pick(before.index); !errors.Is(err, ErrNotFound) {
 			return e, before.at, err
 		}
 	}
@@ -56,7 +57,7 @@ func (r *repositories) find(ctx context.Context, ref *reference, look func(index
 	if err != nil {
 		return entry{}, time.Time{}, err
 	}
-	e, err := look(k.index)
+	e, err := pick(k.index)
 	return e, k.at, err
 }
 
@@ -64,9 +65,9 @@ func (r *repositories) fresh(k *known) bool {
 	return k != nil && r.store.options.Clock.Since(k.at) < r.store.options.ResolveEvery
 }
 
-// renew asks for an index that is newer than the one before, and remembers it.
+// renew requests the index unless another caller has renewed it.
 func (r *repositories) renew(ctx context.Context, ref *reference, before *known) (*known, error) {
-	if k := r.have(ref); k != before && r.fresh(k) { // Somebody else was faster.
+	if k := r.have(ref); k != before && r.fresh(k) { // another caller was faster
 		return k, nil
 	}
 	now := r.store.options.Clock.Now()
@@ -86,7 +87,7 @@ func (r *repositories) have(ref *reference) *known {
 	return nil
 }
 
-// request asks for the index if it changed since it was known.
+// request requests the index if it has changed.
 func (r *repositories) request(ctx context.Context, ref *reference, before *known) (*known, error) {
 	client, err := r.client(ref)
 	if err != nil {
@@ -106,7 +107,7 @@ func (r *repositories) request(ctx context.Context, ref *reference, before *know
 	}
 	if got.unchanged {
 		if before == nil {
-			return nil, fmt.Errorf("%w: the server says that an index which it never sent has not changed", ErrInvalid)
+			return nil, fmt.Errorf("%w: the server reports an unchanged index without a conditional request", ErrInvalid)
 		}
 		return &known{index: before.index, etag: before.etag, modified: before.modified, text: before.text}, nil
 	}

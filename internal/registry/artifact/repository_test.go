@@ -16,7 +16,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
-func TestAnIndexIsSentOnlyIfItChanged(t *testing.T) {
+func TestIndexIsDownloadedOnlyIfItChanged(t *testing.T) {
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{})
 	repository.Publish("cni", "1.0.0", artifacttest.Chart(t, "cni", "1.0.0", nil))
 	statuses := make(chan int, 10)
@@ -29,7 +29,7 @@ func TestAnIndexIsSentOnlyIfItChanged(t *testing.T) {
 			t.Errorf("version %q, want %q", got.Version, version)
 		}
 		if got := <-statuses; got != status {
-			t.Errorf("the server answered %d, want %d", got, status)
+			t.Errorf("the server responded %d, want %d", got, status)
 		}
 	}
 	expect("1.0.0", http.StatusOK)
@@ -40,7 +40,7 @@ func TestAnIndexIsSentOnlyIfItChanged(t *testing.T) {
 	expect("1.1.0", http.StatusOK)
 }
 
-// recordStatuses passes requests on and tells how they were answered.
+// recordStatuses forwards requests and records the status of responses.
 func recordStatuses(t *testing.T, to string, statuses chan<- int) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -63,7 +63,7 @@ func recordStatuses(t *testing.T, to string, statuses chan<- int) string {
 	return server.URL
 }
 
-func TestAVersionThatWasJustPublishedIsFound(t *testing.T) {
+func TestNewVersionIsFound(t *testing.T) {
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{})
 	repository.Publish("cni", "1.0.0", artifacttest.Chart(t, "cni", "1.0.0", nil))
 	store := open(t)
@@ -75,7 +75,7 @@ func TestAVersionThatWasJustPublishedIsFound(t *testing.T) {
 	store.get(t, ref)
 }
 
-func TestARepositoryThatIsDown(t *testing.T) {
+func TestUnreachableRepository(t *testing.T) {
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{})
 	repository.Publish("cni", "1.0.0", artifacttest.Chart(t, "cni", "1.0.0", nil))
 	store := open(t)
@@ -90,20 +90,20 @@ func TestARepositoryThatIsDown(t *testing.T) {
 		}
 	}
 	if n := repository.Count("index.yaml") - asked; n != 1 {
-		t.Errorf("%d requests to a server that is down", n)
+		t.Errorf("%d requests to an unreachable server", n)
 	}
-	store.pass(5*every - time.Second) // The last moment at which it stands.
+	store.pass(5*every - time.Second) // the last moment at which it is used
 	store.resolve(t, newest)
 	if n := store.Stats().StaleAnswers; n != 2 {
 		t.Errorf("%d stale answers", n)
 	}
 	store.pass(time.Second)
 	if _, err := store.Resolve(t.Context(), newest); err == nil {
-		t.Error("an old answer stands for ever")
+		t.Error("a stale answer was used too long")
 	}
 }
 
-func TestARefusalIsAnAnswer(t *testing.T) {
+func TestErrorResponseReplacesTheAnswer(t *testing.T) {
 	for status, want := range map[int]error{http.StatusForbidden: artifact.ErrForbidden, http.StatusNotFound: artifact.ErrNotFound} {
 		repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{})
 		repository.Publish("cni", "1.0.0", artifacttest.Chart(t, "cni", "1.0.0", nil))
@@ -118,7 +118,7 @@ func TestARefusalIsAnAnswer(t *testing.T) {
 	}
 }
 
-func TestAnIndexWithoutDigests(t *testing.T) {
+func TestIndexWithoutDigests(t *testing.T) {
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{})
 	chart := artifacttest.Chart(t, "cni", "1.0.0", nil)
 	repository.Publish("cni", "1.0.0", chart)
@@ -137,7 +137,7 @@ func TestAnIndexWithoutDigests(t *testing.T) {
 	}
 }
 
-func TestAnArchiveThatIsNotWhatTheIndexSays(t *testing.T) {
+func TestArchiveThatDoesNotMatchTheIndex(t *testing.T) {
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{})
 	repository.Publish("cni", "1.0.0", artifacttest.Chart(t, "cni", "1.0.0", nil))
 	store := open(t)
@@ -148,7 +148,7 @@ func TestAnArchiveThatIsNotWhatTheIndexSays(t *testing.T) {
 		replaced := artifacttest.Chart(t, "cni", "1.0.0", map[string]string{"values.yaml": "new: true"})
 		repository.Publish("cni", "1.0.0", replaced)
 		if _, data := store.get(t, ref); !bytes.Equal(data, replaced) {
-			t.Error("got something else")
+			t.Error("the content differs")
 		}
 	})
 	t.Run("or is gone", func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestAnArchiveThatIsNotWhatTheIndexSays(t *testing.T) {
 	})
 }
 
-func TestAVersionThatWasReplacedIsFoundOutWithoutADownload(t *testing.T) {
+func TestReplacedVersionIsDetectedWithoutDownload(t *testing.T) {
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{})
 	repository.Publish("cni", "1.0.0", artifacttest.Chart(t, "cni", "1.0.0", nil))
 	ref := artifact.Ref{URL: repository.URL, Name: "cni", Version: "1.0.0"}
@@ -171,7 +171,7 @@ func TestAVersionThatWasReplacedIsFoundOutWithoutADownload(t *testing.T) {
 	}
 }
 
-func TestAddressesOfArchives(t *testing.T) {
+func TestArchiveAddresses(t *testing.T) {
 	chart := artifacttest.Chart(t, "cni", "1.0.0", nil)
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -207,7 +207,7 @@ func TestAddressesOfArchives(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatNeverEnds(t *testing.T) {
+func TestEndlessResponseIsRejected(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		chunk := bytes.Repeat([]byte("#"), 1<<20)
 		for r.Context().Err() == nil {

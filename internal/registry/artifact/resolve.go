@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// staleFor is for how many times ResolveEvery an answer is good while nobody can be asked for a newer one, and retryPart which part of
-// ResolveEvery goes by between tries to ask.
+// staleFor times ResolveEvery is how long an answer is used while the source is unreachable, and
+// ResolveEvery divided by retryPart is the interval of retries.
 const (
 	staleFor  = 6
 	retryPart = 10
 )
 
-// answer is what a Ref stood for at a time.
+// answer is the result of resolving a Ref.
 type answer struct {
 	resolved Resolved
 	at       time.Time
-	// failed is when it was last asked for in vain.
+	// failed is the time of the last failed retry.
 	failed time.Time
 }
 
-// resolve asks one place.
+// resolve resolves a Ref at one location, without mirrors.
 func (s *Store) resolve(ctx context.Context, ref Ref) (Resolved, error) {
 	r, err := parse(trusting(s.options.Trust, ref))
 	if err != nil {
@@ -33,12 +33,12 @@ func (s *Store) resolve(ctx context.Context, ref Ref) (Resolved, error) {
 	}
 	resolved, err := share(ctx, s, "resolve "+r.key, func(ctx context.Context) (Resolved, error) { return s.renew(ctx, r) })
 	if err != nil {
-		return Resolved{}, fmt.Errorf("finding %s: %w", r, err)
+		return Resolved{}, fmt.Errorf("resolving %s: %w", r, err)
 	}
 	return resolved, nil
 }
 
-// known is the answer that needs no request.
+// known returns a cached answer that needs no request.
 func (s *Store) known(r *reference) (Resolved, bool) {
 	found, ok := s.answers.Get(r.key)
 	if !ok {
@@ -53,13 +53,13 @@ func (s *Store) known(r *reference) (Resolved, bool) {
 	}
 }
 
-// usable says that an answer may stand for want of a newer one.
+// usable reports whether an answer may be used while the source is unreachable.
 func (s *Store) usable(a answer) bool {
 	return s.options.Clock.Since(a.at) < staleFor*s.options.ResolveEvery
 }
 
 func (s *Store) renew(ctx context.Context, r *reference) (Resolved, error) {
-	if known, ok := s.known(r); ok { // Somebody else was faster.
+	if known, ok := s.known(r); ok { // another caller was faster
 		return known, nil
 	}
 	resolved, at, err := s.source(r).resolve(ctx, r)
@@ -84,12 +84,13 @@ func (s *Store) renew(ctx context.Context, r *reference) (Resolved, error) {
 	return Resolved{}, err
 }
 
-// isAnswer tells a repository's refusal from one that can't be reached.
+// isAnswer reports whether an error is a response of the source, which was reachable.
 func isAnswer(err error) bool {
 	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrForbidden) || errors.Is(err, ErrInvalid)
 }
 
-// digestByDownload is for indexes that don't have it. What a version's archive is, is asked once.
+// digestByDownload returns the digest of a version for indexes without digests. It downloads each version
+// once.
 func (s *Store) digestByDownload(ctx context.Context, r *reference, resolved Resolved) (string, error) {
 	key := digestOf(r.place, r.Name, "exactly", resolved.Version)
 	if found, ok := s.answers.Get(key); ok {
@@ -113,7 +114,7 @@ func (s *Store) source(r *reference) source {
 	return s.repositories
 }
 
-// forget makes the next Resolve ask again, because the repository no longer has what it said.
+// forget drops an answer, because the source no longer has this content.
 func (s *Store) forget(r *reference, resolved Resolved) {
 	s.answers.Remove(r.key)
 	s.answers.Remove(digestOf(r.place, r.Name, "exactly", resolved.Version))

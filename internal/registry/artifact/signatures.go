@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// What cosign puts beside an artifact.
+// Media types, annotations and limits of signatures.
 const (
 	simpleSigning       types.MediaType = "application/vnd.dev.cosign.simplesigning.v1+json"
 	sigstoreBundle                      = "application/vnd.dev.sigstore.bundle."
@@ -23,8 +23,8 @@ const (
 	maxSignatures                       = 50
 )
 
-// signatures are in manifests of their own: under a tag that is made of the digest of what is signed, and, since cosign 3, in manifests
-// that refer to it.
+// signatures downloads the signatures of a package: from the manifest with a tag derived from the signed
+// digest and, since cosign 3, from the manifests that refer to it.
 func (r *registries) signatures(ctx context.Context, ref *reference, resolved Resolved) (string, []signature, error) {
 	p, err := r.puller(ref)
 	if err != nil {
@@ -40,21 +40,21 @@ func (r *registries) signatures(ctx context.Context, ref *reference, resolved Re
 		return "", nil, err
 	}
 	referring, err := p.referring(ctx, p.repository.Digest(signed.digest))
-	if err != nil && len(tagged) == 0 && !errors.Is(err, ErrNotFound) { // Not every registry knows what refers to what.
+	if err != nil && len(tagged) == 0 && !errors.Is(err, ErrNotFound) { // not every registry supports referrers
 		return "", nil, err
 	}
 	return signed.digest, append(tagged, referring...), nil
 }
 
-// referring gets the signatures in all manifests that refer to one.
+// referring downloads the signatures in all manifests that refer to another.
 func (p *puller) referring(ctx context.Context, to name.Digest) ([]signature, error) {
 	index, err := remote.Referrers(to, remote.Reuse(p.Puller), remote.WithContext(ctx))
 	if err != nil {
-		return nil, fmt.Errorf("asking what refers to %q: %w", to, registryError(err))
+		return nil, fmt.Errorf("requesting the referrers of %q: %w", to, registryError(err))
 	}
 	list, err := index.IndexManifest()
 	if err != nil {
-		return nil, fmt.Errorf("asking what refers to %q: %w", to, registryError(err))
+		return nil, fmt.Errorf("requesting the referrers of %q: %w", to, registryError(err))
 	}
 	var found []signature
 	for _, manifest := range list.Manifests[:min(len(list.Manifests), maxSignatures)] {
@@ -67,15 +67,15 @@ func (p *puller) referring(ctx context.Context, to name.Digest) ([]signature, er
 	return found, nil
 }
 
-// manifestSignatures gets the signatures in a manifest.
+// manifestSignatures downloads the signatures in a manifest.
 func (p *puller) manifestSignatures(ctx context.Context, ref name.Reference) ([]signature, error) {
 	got, err := p.Get(ctx, ref)
 	if err != nil {
-		return nil, fmt.Errorf("asking for the signatures in %q: %w", ref, registryError(err))
+		return nil, fmt.Errorf("requesting the signatures in %q: %w", ref, registryError(err))
 	}
 	list, err := v1.ParseManifest(bytes.NewReader(got.Manifest))
 	if err != nil {
-		return nil, fmt.Errorf("%w: the manifest of a signature can't be read", ErrUnverified)
+		return nil, fmt.Errorf("%w: the manifest of a signature is invalid", ErrUnverified)
 	}
 	var found []signature
 	for _, layer := range list.Layers[:min(len(list.Layers), maxSignatures)] {
@@ -102,7 +102,7 @@ func (p *puller) layerSignatures(ctx context.Context, layer v1.Descriptor) ([]si
 	}
 	signed, err := base64.StdEncoding.DecodeString(layer.Annotations[signatureAnnotation])
 	if err != nil {
-		return nil, nil //nolint:nilerr // It is no signature then.
+		return nil, nil //nolint:nilerr // an invalid signature is ignored
 	}
 	return []signature{simple(text, signed)}, nil
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// How much is kept in memory. An entry of any of them is small but for an index, which has a line for each version in a repository.
+// Sizes of the caches in memory. Entries are small, except for indexes.
 const (
 	keepAnswers  = 8192
 	keepVerified = 4096
@@ -22,25 +22,25 @@ const (
 	keepClients  = 256
 )
 
-// Options of a Store. Dir is the only one without a default.
+// Options configure a Store. Only Dir is required.
 type Options struct {
-	// Dir is for the cache. Several stores, also of several processes, may share it.
+	// Dir is the directory of the cache. Several stores and processes may share it.
 	Dir string
-	// MaxBytes bounds the cache, 1 GiB if it is 0.
+	// MaxBytes is the maximum size of the cache. The default is 1 GiB.
 	MaxBytes int64
 	// PlainHTTP allows http:// repositories, and registries without TLS.
 	PlainHTTP bool
-	// ResolveEvery is how long the answer for a range, or for the newest version, stands. 10 minutes if it is 0.
+	// ResolveEvery is how long ranges and newest versions are cached. The default is 10 minutes.
 	ResolveEvery time.Duration
-	// Timeout bounds what is done for one call, 2 minutes if it is 0. Whoever calls may give up sooner.
+	// Timeout limits the work for one call. The default is 2 minutes.
 	Timeout time.Duration
-	// Trust is how to get into places that need no settings by those who name them, by host and port.
+	// Trust is the default access by host and port.
 	Trust map[string]Access
-	// Mirrors are asked for what is named by its digest before the registry that they stand for. A key is host and port, or * for all others; a
-	// value is host[:port][/path].
+	// Mirrors are tried before their registry for references by digest. A key is host[:port], or * for all
+	// other registries; a value is host[:port][/path].
 	Mirrors map[string]string
 	Clock   clock.PassiveClock
-	// Metrics, if set, gets the counters. A registry takes those of one store.
+	// Metrics receives the counters if it is set. A registry accepts those of one store.
 	Metrics prometheus.Registerer
 }
 
@@ -60,7 +60,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Store finds and gets packages, and keeps them. Its methods are safe for concurrent use, and callers that want the same share the work.
+// Store resolves, downloads and caches packages. Its methods are safe for concurrent use, and concurrent
+// callers with the same request share the work.
 type Store struct {
 	options Options
 	cache   *cache
@@ -73,25 +74,26 @@ type Store struct {
 	verified *lru.Cache // key of a verification → struct{}
 	flights  singleflight.Group
 
-	ctx     context.Context // Work that callers share is bound to the store, not to the one who came first.
+	ctx     context.Context // shared work ends with the store, not with its first caller
 	stop    context.CancelFunc
 	mu      sync.Mutex
 	running sync.WaitGroup
 }
 
-// source is a way to publish packages. Versions are as the source writes them.
+// source is a kind of repository. Versions are as the source spells them.
 type source interface {
-	// resolve finds the version that is wanted, as known at a time. The digest is empty if only a download can tell.
+	// resolve returns the wanted version and the time of this information. The digest is empty if it
+	// requires a download.
 	resolve(ctx context.Context, ref *reference) (Resolved, time.Time, error)
-	// download gets the archive. Whether it is the right one is for the caller to check.
+	// download downloads the archive. The caller verifies it.
 	download(ctx context.Context, ref *reference, resolved Resolved) ([]byte, error)
-	// provenance gets the provenance file.
+	// provenance downloads the provenance file.
 	provenance(ctx context.Context, ref *reference, resolved Resolved) ([]byte, error)
-	// signatures gets what cosign put beside the package, and the digest of what it signed.
+	// signatures downloads the signatures of cosign, and returns the signed digest.
 	signatures(ctx context.Context, ref *reference, resolved Resolved) (string, []signature, error)
 }
 
-// Open makes a store over a directory, which is made if it is not there.
+// Open opens a store and creates its directory if necessary.
 func Open(options Options) (*Store, error) {
 	options = options.withDefaults()
 	dir, err := filepath.Abs(options.Dir)
@@ -115,7 +117,7 @@ func Open(options Options) (*Store, error) {
 	return s, nil
 }
 
-// Close ends what is under way and waits for it. The store can't be used afterwards, what it keeps on disk can.
+// Close cancels all work and waits for its end. The store can't be used afterwards; its files can.
 func (s *Store) Close() {
 	s.mu.Lock()
 	s.stop()
@@ -124,10 +126,10 @@ func (s *Store) Close() {
 	s.clients.close()
 }
 
-// Stats says what the store did so far.
+// Stats returns the counters since the store was opened.
 func (s *Store) Stats() Stats { return s.counts.stats() }
 
-// share does the work of a key once for all who ask for it at the same time. It goes on when one of them gives up.
+// share does the work of a key once for all concurrent callers. It continues if one of them gives up.
 func share[T any](ctx context.Context, s *Store, key string, work func(context.Context) (T, error)) (T, error) {
 	results := s.flights.DoChan(key, func() (any, error) {
 		if !s.enter() {

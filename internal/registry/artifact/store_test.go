@@ -18,7 +18,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
-// every is how long answers stand in tests.
+// every is how long answers are cached in tests.
 const every = 10 * time.Minute
 
 // opened is a store with its clock.
@@ -29,7 +29,7 @@ type opened struct {
 	dir   string
 }
 
-// open makes a store that may speak plain HTTP, unless it is told otherwise.
+// open opens a store that allows plain HTTP, unless a change disables it.
 func open(t *testing.T, change ...func(*artifact.Options)) *opened {
 	t.Helper()
 	clock := clocktesting.NewFakePassiveClock(time.Now())
@@ -47,7 +47,7 @@ func open(t *testing.T, change ...func(*artifact.Options)) *opened {
 
 func (o *opened) pass(d time.Duration) { o.clock.SetTime(o.clock.Now().Add(d)) }
 
-// get resolves and fetches.
+// get resolves and fetches a package.
 func (o *opened) get(t *testing.T, ref artifact.Ref) (artifact.Resolved, []byte) {
 	t.Helper()
 	resolved := o.resolve(t, ref)
@@ -79,7 +79,7 @@ func (o *opened) fails(t *testing.T, ref artifact.Ref, want error) error {
 	return err
 }
 
-func TestNothingIsAskedForTwice(t *testing.T) {
+func TestRequestsAreNotRepeated(t *testing.T) {
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{})
 	registry := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{})
 	chart := artifacttest.Chart(t, "cni", "1.0.0", nil)
@@ -113,11 +113,11 @@ func TestNothingIsAskedForTwice(t *testing.T) {
 	store.get(t, refs[0])
 	store.get(t, refs[2])
 	if diff := cmp.Diff(before, append(repository.Requests(), registry.Requests()...)); diff != "" {
-		t.Errorf("exact versions are asked for again:\n%s", diff)
+		t.Errorf("exact versions were requested again:\n%s", diff)
 	}
 }
 
-func TestOneDownloadHoweverManyAsk(t *testing.T) {
+func TestConcurrentCallersShareOneDownload(t *testing.T) {
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{})
 	repository.Publish("cni", "1.0.0", artifacttest.Chart(t, "cni", "1.0.0", nil))
 	store := open(t)
@@ -145,7 +145,7 @@ func TestOneDownloadHoweverManyAsk(t *testing.T) {
 	}
 }
 
-func TestWhoGivesUpDoesNotEndItForOthers(t *testing.T) {
+func TestCanceledCallerDoesNotCancelOthers(t *testing.T) {
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{})
 	repository.Publish("cni", "1.0.0", artifacttest.Chart(t, "cni", "1.0.0", nil))
 	store := open(t)
@@ -168,35 +168,35 @@ func TestWhoGivesUpDoesNotEndItForOthers(t *testing.T) {
 	}
 }
 
-func TestAServerThatNeverAnswersIsGivenUp(t *testing.T) {
+func TestHangingServerTimesOut(t *testing.T) {
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{})
 	store := open(t, func(o *artifact.Options) { o.Timeout = 50 * time.Millisecond })
 	repository.Hang()
 	store.fails(t, artifact.Ref{URL: repository.URL, Name: "cni"}, context.DeadlineExceeded)
 }
 
-func TestReferencesThatCannotBeUsed(t *testing.T) {
+func TestInvalidReferences(t *testing.T) {
 	store := open(t)
 	for name, ref := range map[string]artifact.Ref{
-		"no URL":                 {URL: "charts", Name: "cni"},
-		"a URL that is broken":   {URL: "https://me:hidden@[::1", Name: "cni"},
-		"another scheme":         {URL: "file:///charts", Name: "cni"},
-		"an unknown scheme":      {URL: "ftp://me:hidden@example.com/charts", Name: "cni"},
-		"no name":                {URL: "https://me:hidden@example.com/charts"},
-		"a name for no registry": {URL: "oci://example.com/charts", Name: "CNI!"},
-		"a CA that is none":      {URL: "https://example.com/charts", Name: "cni", Access: artifact.Access{CA: []byte("hidden")}},
-		"a digest over HTTP":     {URL: "https://example.com/charts", Name: "cni", Version: "sha256:00"},
-		"a digest that is none":  {URL: "oci://example.com/charts", Name: "cni", Version: "sha256:00"},
+		"no URL":               {URL: "charts", Name: "cni"},
+		"a URL that is broken": {URL: "https://me:hidden@[::1", Name: "cni"},
+		"another scheme":       {URL: "file:///charts", Name: "cni"},
+		"unknown scheme":       {URL: "ftp://me:hidden@example.com/charts", Name: "cni"},
+		"no name":              {URL: "https://me:hidden@example.com/charts"},
+		"invalid name":         {URL: "oci://example.com/charts", Name: "CNI!"},
+		"a CA that is none":    {URL: "https://example.com/charts", Name: "cni", Access: artifact.Access{CA: []byte("hidden")}},
+		"a digest over HTTP":   {URL: "https://example.com/charts", Name: "cni", Version: "sha256:00"},
+		"invalid digest":       {URL: "oci://example.com/charts", Name: "cni", Version: "sha256:00"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := store.fails(t, ref, artifact.ErrInvalid); strings.Contains(err.Error(), "hidden") {
-				t.Errorf("credentials are in %q", err)
+				t.Errorf("error %q contains credentials", err)
 			}
 		})
 	}
 	_, err := store.Fetch(t.Context(), artifact.Ref{URL: "https://example.com", Name: "cni"}, artifact.Resolved{})
 	if !errors.Is(err, artifact.ErrInvalid) {
-		t.Errorf("what was not resolved is fetched: %v", err)
+		t.Errorf("fetching an unresolved reference: %v", err)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-func TestAClosedStoreDoesNothing(t *testing.T) {
+func TestClosedStoreFails(t *testing.T) {
 	store := open(t)
 	store.Close()
 	store.fails(t, artifact.Ref{URL: "https://example.com/charts", Name: "cni"}, context.Canceled)

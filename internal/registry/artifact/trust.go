@@ -6,25 +6,26 @@ import (
 	"os"
 )
 
-// TrustRegistry is Options.Trust for a registry with a CA of its own in a file; the system's if the file is not named.
+// TrustRegistry returns Options.Trust for a registry with a CA in a file. An empty file name means the CAs
+// of the system.
 func TrustRegistry(address, caFile string) (map[string]Access, error) {
 	if address == "" {
 		return nil, nil
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, fmt.Errorf("reading the registry's address %q: %w", address, err)
+		return nil, fmt.Errorf("parsing the address %q of the registry: %w", address, err)
 	}
 	var access Access
 	if caFile != "" {
 		if access.CA, err = os.ReadFile(caFile); err != nil {
-			return nil, fmt.Errorf("reading the registry's CA: %w", err)
+			return nil, fmt.Errorf("reading the CA of the registry: %w", err)
 		}
 	}
 	return map[string]Access{u.Host: access}, nil
 }
 
-// trusting adds what is needed to get into a place that is trusted. What a Ref says itself goes first.
+// trusting adds the default access for the host to a Ref. Settings of the Ref take precedence.
 func trusting(trust map[string]Access, ref Ref) Ref {
 	base, err := url.Parse(ref.URL)
 	if err != nil {

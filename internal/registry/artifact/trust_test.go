@@ -7,7 +7,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
-func TestPlacesThatAreTrustedNeedNoSettings(t *testing.T) {
+func TestTrustIsTheDefaultAccess(t *testing.T) {
 	chart := artifacttest.Chart(t, "cni", "1.0.0", nil)
 	registry := artifacttest.NewRegistry(t, secured("me", false))
 	registry.Push(t, artifacttest.Package{Name: "cni", Version: "1.0.0", Archive: chart})

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 )
 
-// UserAccess is what the person who runs the program has logged in to, nothing if there is no such file.
+// UserAccess returns the Docker config of the user, or no credentials if there is none.
 func UserAccess() Access {
 	dir := os.Getenv("DOCKER_CONFIG")
 	if dir == "" {

@@ -15,10 +15,10 @@ const (
 	ProviderCosign = "cosign"
 )
 
-// verify makes sure that a signature covers the archive. What was found good is not looked at again for the same keys.
+// verify checks that a signature covers the archive. Successful checks are cached by keys.
 func (s *Store) verify(ctx context.Context, r *reference, resolved Resolved) error {
 	if len(r.Verify.Keys) == 0 {
-		return fmt.Errorf("%w: there are no public keys to verify with, and signing without keys is not supported", ErrInvalid)
+		return fmt.Errorf("%w: verification requires public keys; keyless signatures are not supported", ErrInvalid)
 	}
 	key := verificationKey(r, resolved)
 	if _, ok := s.verified.Get(key); ok {
@@ -34,7 +34,7 @@ func (s *Store) verify(ctx context.Context, r *reference, resolved Resolved) err
 	return nil
 }
 
-// verificationKey covers all that a verification depends on: what is signed is the content, under a name and a version.
+// verificationKey identifies everything that a verification depends on.
 func verificationKey(r *reference, resolved Resolved) string {
 	parts := []string{r.Verify.Provider, r.Name, resolved.Version, resolved.Digest}
 	for _, name := range slices.Sorted(maps.Keys(r.Verify.Keys)) {
@@ -48,21 +48,21 @@ func (s *Store) check(ctx context.Context, r *reference, resolved Resolved) erro
 	case ProviderHelm:
 		file, err := s.source(r).provenance(ctx, r, resolved)
 		if err != nil {
-			return unsigned(err, "there is no provenance file")
+			return unsigned(err, "no provenance file found")
 		}
 		return checkProvenance(file, r, resolved)
 	case ProviderCosign:
 		digest, signatures, err := s.source(r).signatures(ctx, r, resolved)
 		if err != nil {
-			return unsigned(err, "there is no signature")
+			return unsigned(err, "no signature found")
 		}
 		return checkSignatures(digest, signatures, r.Verify.Keys)
 	default:
-		return fmt.Errorf("%w: %q is not a way to verify, %s and %s are", ErrInvalid, r.Verify.Provider, ProviderCosign, ProviderHelm)
+		return fmt.Errorf("%w: unknown provider %q of signatures, want %s or %s", ErrInvalid, r.Verify.Provider, ProviderCosign, ProviderHelm)
 	}
 }
 
-// unsigned turns the absence of a signature into what it means.
+// unsigned converts a missing signature to ErrUnverified.
 func unsigned(err error, what string) error {
 	if errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("%w: %s", ErrUnverified, what)

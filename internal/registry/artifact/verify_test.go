@@ -35,23 +35,23 @@ func TestProvenance(t *testing.T) {
 		{name: "no provenance", verify: verification("helm", ring), fails: artifact.ErrUnverified, says: "no provenance"},
 		{
 			name: "of another archive", provenance: trusted.Provenance(t, "cni", "1.0.0", []byte("other")),
-			verify: verification("helm", ring), fails: artifact.ErrUnverified, says: "not the one",
+			verify: verification("helm", ring), fails: artifact.ErrUnverified, says: "another archive",
 		},
 		{
 			name: "of another version", provenance: trusted.Provenance(t, "cni", "0.9.0", chart),
-			verify: verification("helm", ring), fails: artifact.ErrUnverified, says: "about cni 0.9.0",
+			verify: verification("helm", ring), fails: artifact.ErrUnverified, says: "for cni 0.9.0",
 		},
 		{
 			name: "of another chart", provenance: trusted.Provenance(t, "csi", "1.0.0", chart),
-			verify: verification("helm", ring), fails: artifact.ErrUnverified, says: "about csi",
+			verify: verification("helm", ring), fails: artifact.ErrUnverified, says: "for csi",
 		},
 		{
 			name: "changed after it was signed", provenance: []byte(strings.Replace(string(good), "apiVersion: v2", "apiVersion: v1", 1)),
 			verify: verification("helm", ring), fails: artifact.ErrUnverified, says: "not signed by",
 		},
-		{name: "not signed at all", provenance: []byte("text"), verify: verification("helm", ring), fails: artifact.ErrUnverified, says: "not signed text"},
+		{name: "not signed at all", provenance: []byte("text"), verify: verification("helm", ring), fails: artifact.ErrUnverified, says: "file is not signed"},
 		{name: "a keyring that is none", provenance: good, verify: verification("helm", []byte("text")), fails: artifact.ErrInvalid, says: "key-a"},
-		{name: "no keys", provenance: good, verify: verification("helm"), fails: artifact.ErrInvalid, says: "without keys"},
+		{name: "no keys", provenance: good, verify: verification("helm"), fails: artifact.ErrInvalid, says: "requires public keys"},
 		{name: "an unknown way", provenance: good, verify: verification("notary", ring), fails: artifact.ErrInvalid, says: "notary"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestProvenance(t *testing.T) {
 	}
 }
 
-// verifies gets a package and expects that it is handed out, or an error that says why not. In either case it is in the cache before.
+// verifies fetches a cached package and expects success, or an error that contains says.
 func verifies(t *testing.T, ref artifact.Ref, fails error, says string) {
 	t.Helper()
 	store := open(t)
@@ -81,7 +81,7 @@ func verifies(t *testing.T, ref artifact.Ref, fails error, says string) {
 		return
 	}
 	if err := store.fails(t, ref, fails); !strings.Contains(err.Error(), says) {
-		t.Errorf("the error %q does not say %q", err, says)
+		t.Errorf("error %q does not contain %q", err, says)
 	}
 }
 
@@ -115,40 +115,40 @@ func TestCosignBundles(t *testing.T) {
 			registry.Attach(t, other, "cni", digest, artifacttest.SigningStatement(digest))
 			verifies(t, ref, artifact.ErrUnverified, "key-a")
 			registry.Attach(t, trusted, "cni", digest, artifacttest.SigningStatement(strings.Repeat("0", 64)))
-			verifies(t, ref, artifact.ErrUnverified, "something else")
+			verifies(t, ref, artifact.ErrUnverified, "no signature is for sha256:")
 			attestation := strings.Replace(artifacttest.SigningStatement(digest), "cosign/sign/v1", "other", 1)
 			registry.Attach(t, trusted, "cni", digest, attestation)
-			verifies(t, ref, artifact.ErrUnverified, "something else")
+			verifies(t, ref, artifact.ErrUnverified, "no signature is for sha256:")
 			registry.Attach(t, trusted, "cni", digest, artifacttest.SigningStatement(digest))
 			verifies(t, ref, nil, "")
 		})
 	}
 }
 
-func TestCosignSignaturesOfSomethingElse(t *testing.T) {
+func TestCosignSignatureOfAnotherDigestIsRejected(t *testing.T) {
 	key := artifacttest.NewCosignKey(t, "ecdsa")
 	registry := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{})
 	older := registry.Push(t, artifacttest.Package{Name: "cni", Version: "0.9.0", Archive: artifacttest.Chart(t, "cni", "0.9.0", nil)})
 	digest := registry.Push(t, artifacttest.Package{Name: "cni", Version: "1.0.0", Archive: artifacttest.Chart(t, "cni", "1.0.0", nil)})
 	ref := artifact.Ref{URL: registry.URL, Name: "cni", Version: "1.0.0", Verify: verification("cosign", key.Public(t))}
 	registry.PutSignature(t, "cni", digest, artifacttest.SigningPayload(older), key.SignBase64(t, artifacttest.SigningPayload(older)))
-	verifies(t, ref, artifact.ErrUnverified, "something else")
+	verifies(t, ref, artifact.ErrUnverified, "no signature is for sha256:")
 	registry.PutSignature(t, "cni", digest, artifacttest.SigningPayload(digest), base64.StdEncoding.EncodeToString([]byte("scribble")))
 	verifies(t, ref, artifact.ErrUnverified, "none of 1 signatures")
 	ref.Verify = verification("cosign", []byte("text"))
 	verifies(t, ref, artifact.ErrInvalid, "PEM")
 	ref.Verify = verification("cosign")
-	verifies(t, ref, artifact.ErrInvalid, "without keys")
+	verifies(t, ref, artifact.ErrInvalid, "requires public keys")
 }
 
-func TestCosignIsForRegistries(t *testing.T) {
+func TestCosignRequiresARegistry(t *testing.T) {
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{})
 	repository.Publish("cni", "1.0.0", artifacttest.Chart(t, "cni", "1.0.0", nil))
 	key := artifacttest.NewCosignKey(t, "ecdsa")
-	verifies(t, artifact.Ref{URL: repository.URL, Name: "cni", Verify: verification("cosign", key.Public(t))}, artifact.ErrInvalid, "registries")
+	verifies(t, artifact.Ref{URL: repository.URL, Name: "cni", Verify: verification("cosign", key.Public(t))}, artifact.ErrInvalid, "requires a registry")
 }
 
-func TestWhatWasVerifiedIsNotVerifiedAgain(t *testing.T) {
+func TestVerificationIsCached(t *testing.T) {
 	trusted, other := artifacttest.NewPGPKey(t), artifacttest.NewPGPKey(t)
 	chart := artifacttest.Chart(t, "cni", "1.0.0", nil)
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{})
@@ -160,7 +160,7 @@ func TestWhatWasVerifiedIsNotVerifiedAgain(t *testing.T) {
 		store.get(t, ref)
 	}
 	if n := repository.Count(".prov"); n != 1 {
-		t.Errorf("the provenance file was asked for %d times", n)
+		t.Errorf("%d requests for the provenance file", n)
 	}
 	ref.Verify = verification("helm", other.Keyring(t))
 	store.fails(t, ref, artifact.ErrUnverified)

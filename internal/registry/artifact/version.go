@@ -7,7 +7,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// isExact tells versions from ranges: 1.2.3 and v1.2.3-rc.1 are versions, 1.2 is any 1.2.x.
+// isExact reports whether text is a version, such as 1.2.3 or v1.2.3-rc.1. 1.2 is a range.
 func isExact(version string) bool {
 	_, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v"))
 	return err == nil
@@ -15,11 +15,11 @@ func isExact(version string) bool {
 
 func isDigest(version string) bool { return strings.HasPrefix(version, digestPrefix) }
 
-// isFinal says that a version stands for the same for good. Tags that are no versions, latest for one, don't.
+// isFinal reports whether a version always refers to the same content, unlike tags such as latest.
 func isFinal(version string) bool { return isExact(version) || isDigest(version) }
 
-// choose returns the version that is wanted out of those there are: one that is written the same, or means the same, or else the newest
-// that a range allows. Pre-releases are for ranges that name one. Versions that are none are never chosen but by name.
+// choose returns the published version that is spelled like the wanted one, or equal to it, or else the
+// newest one in a range. Pre-releases match only ranges that contain one. Other tags match only by name.
 func choose(wanted string, published []string) (string, error) {
 	constraint := wanted
 	if constraint == "" {
@@ -34,7 +34,7 @@ func choose(wanted string, published []string) (string, error) {
 	}
 	allowed, err := semver.NewConstraint(constraint)
 	if err != nil {
-		return "", fmt.Errorf("%w: %q is neither a version that is there nor a range", ErrInvalid, wanted)
+		return "", fmt.Errorf("%w: %q is neither a published version nor a range", ErrInvalid, wanted)
 	}
 	var newest *semver.Version
 	chosen := ""
@@ -54,10 +54,10 @@ func lacking(wanted string, published int) string {
 	if wanted == "" {
 		return fmt.Sprintf("none of %d versions is stable", published)
 	}
-	return fmt.Sprintf("none of %d versions is the one", published)
+	return fmt.Sprintf("none of %d versions matches", published)
 }
 
-// spellings are the ways to write a version, with the one that was used first.
+// spellings returns the version as it is spelled, and with or without the prefix v.
 func spellings(version string) []string {
 	switch {
 	case !isExact(version):

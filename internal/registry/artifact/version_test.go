@@ -37,11 +37,11 @@ func TestChoose(t *testing.T) {
 		})
 	}
 	if _, err := choose("", []string{"1.0.0-alpha"}); !errors.Is(err, ErrNotFound) {
-		t.Errorf("a pre-release is taken for stable: %v", err)
+		t.Errorf("a pre-release was chosen as stable: %v", err)
 	}
 }
 
-func TestWhatStandsForTheSameForGood(t *testing.T) {
+func TestIsFinal(t *testing.T) {
 	for version, final := range map[string]bool{
 		"1.2.3": true, "v1.2.3": true, "1.2.3-rc.1+b": true, digestPrefix + "ab": true,
 		"": false, "1.2": false, "1": false, "^1.2.3": false, "=1.2.3": false, "latest": false, "*": false,
