@@ -161,7 +161,7 @@ func testSettledAudit(t *testing.T, s *settled) {
 }
 
 func testSettledKeys(t *testing.T, s *settled) {
-	for user, tier := range map[string]string{"root": "control", "kim": "front"} {
+	for user, tier := range map[string]string{"root": "control", "developer": "front"} {
 		node := s.node(tier).Name
 		if got := s.must("machine", "ssh", "-l", user, "-i", s.identity, node, "id", "-un").stdout; strings.TrimSpace(got) != user {
 			t.Errorf("on %s the key is for %q, want %s", node, got, user)

@@ -23,7 +23,7 @@ func (w *world) drover(args ...string) {
 	for _, who := range kubeconfig.AuthInfos {
 		who.Impersonate, who.ImpersonateGroups = userName, []string{"system:authenticated"}
 	}
-	file := filepath.Join(w.TempDir(), "kim.kubeconfig")
+	file := filepath.Join(w.TempDir(), "developer.kubeconfig")
 	w.must(clientcmd.WriteToFile(*kubeconfig, file))
 	var out bytes.Buffer
 	root := cli.NewCommand(&ui.IO{In: strings.NewReader(""), Out: &out, Err: &out})

@@ -57,7 +57,7 @@ type world struct {
 }
 
 // userName is who uses the plane.
-const userName = "kim"
+const userName = "developer"
 
 func newWorld(t *testing.T) *world {
 	t.Helper()

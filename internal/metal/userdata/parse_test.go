@@ -94,13 +94,13 @@ func TestParse(t *testing.T) {
 			Plan{Hostname: "one", Commands: []Command{{Line: "second"}}, Scripts: []Script{{Name: "part-001", Content: []byte("#!/bin/sh\necho hi\n")}}},
 		},
 		"users": {
-			[]byte("#cloud-config\nusers:\n- default\n- name: kim\n  gecos: Kim\n  groups: sudo, adm\n  sudo: ['ALL=(ALL) NOPASSWD:ALL']\n  shell: /bin/sh\n  ssh_authorized_keys: [k1]\n  lock_passwd: true\n  ssh_import_id: [x]\n- name: root\n  ssh_authorized_keys: [k2]\nssh_authorized_keys: [k3]\n"),
+			[]byte("#cloud-config\nusers:\n- default\n- name: developer\n  gecos: Developer\n  groups: sudo, adm\n  sudo: ['ALL=(ALL) NOPASSWD:ALL']\n  shell: /bin/sh\n  ssh_authorized_keys: [k1]\n  lock_passwd: true\n  ssh_import_id: [x]\n- name: root\n  ssh_authorized_keys: [k2]\nssh_authorized_keys: [k3]\n"),
 			Plan{
 				Users: []User{{
-					Name: "kim", Comment: "Kim", Shell: "/bin/sh", Groups: []string{"sudo", "adm"}, Sudo: "ALL=(ALL) NOPASSWD:ALL", Keys: []string{"k1"},
+					Name: "developer", Comment: "Developer", Shell: "/bin/sh", Groups: []string{"sudo", "adm"}, Sudo: "ALL=(ALL) NOPASSWD:ALL", Keys: []string{"k1"},
 				}},
 				RootKeys: []string{"k3", "k2"},
-				Notes:    []Note{{Key: "users.kim.ssh_import_id", Text: "skipped: unknown key"}},
+				Notes:    []Note{{Key: "users.developer.ssh_import_id", Text: "skipped: unknown key"}},
 			},
 		},
 		"disks become directories": {

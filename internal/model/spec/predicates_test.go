@@ -78,7 +78,7 @@ func TestIsCertificate(t *testing.T) {
 func TestIsPublicKey(t *testing.T) {
 	const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
 	sorted(t, isPublicKey,
-		[]string{key, key + " kim@laptop", key + "\n", `command="ls" ` + key},
+		[]string{key, key + " developer@laptop", key + "\n", `command="ls" ` + key},
 		[]string{"", "ssh-ed25519", "ssh-ed25519 AAAA", key + "\n" + key, "# " + key, "-----BEGIN OPENSSH PRIVATE KEY-----"})
 }
 
@@ -94,8 +94,8 @@ func TestNames(t *testing.T) {
 		},
 		"users": {
 			userName.MatchString,
-			[]string{"a", "_svc", "kim-2", "a" + strings.Repeat("b", 31)},
-			[]string{"", "1a", "-a", "Kim", "a.b", "a" + strings.Repeat("b", 32), "a\n"},
+			[]string{"a", "_svc", "developer-2", "a" + strings.Repeat("b", 31)},
+			[]string{"", "1a", "-a", "Developer", "a.b", "a" + strings.Repeat("b", 32), "a\n"},
 		},
 		"flags": {
 			flagName.MatchString,
@@ -175,24 +175,24 @@ func TestFolderProblems(t *testing.T) {
 
 func TestProxyProblems(t *testing.T) {
 	for proxy, want := range map[string]string{
-		"http://proxy.example.com:3128":           "",
-		"https://kim:secret@proxy.example.com:80": "",
-		"http://proxy.example.com:3128/":          "",
-		"192.0.2.1:3128":                          "",
-		"[2001:db8::1]:3128":                      "",
-		"":                                        "is not set",
-		"ftp://proxy.example.com:21":              "is not a valid proxy address",
-		"http://proxy.example.com:3128/path":      "is not a valid proxy address",
-		"http://proxy.example.com:3128?a=b":       "is not a valid proxy address",
-		"http://proxy.example.com:3128#a":         "is not a valid proxy address",
-		"http://%zz:3128":                         "is not a valid proxy address",
-		"proxy.example.com":                       "must be a host and a port",
-		"http://proxy.example.com":                "must be a host and a port",
-		"2001:db8::1:3128":                        "must be a host and a port",
-		":3128":                                   "must be a host and a port",
-		"proxy.example.com:0":                     "has an invalid port",
-		"proxy.example.com:65536":                 "has an invalid port",
-		"proxy.example.com:http":                  "has an invalid port",
+		"http://proxy.example.com:3128":                 "",
+		"https://developer:secret@proxy.example.com:80": "",
+		"http://proxy.example.com:3128/":                "",
+		"192.0.2.1:3128":                                "",
+		"[2001:db8::1]:3128":                            "",
+		"":                                              "is not set",
+		"ftp://proxy.example.com:21":                    "is not a valid proxy address",
+		"http://proxy.example.com:3128/path":            "is not a valid proxy address",
+		"http://proxy.example.com:3128?a=b":             "is not a valid proxy address",
+		"http://proxy.example.com:3128#a":               "is not a valid proxy address",
+		"http://%zz:3128":                               "is not a valid proxy address",
+		"proxy.example.com":                             "must be a host and a port",
+		"http://proxy.example.com":                      "must be a host and a port",
+		"2001:db8::1:3128":                              "must be a host and a port",
+		":3128":                                         "must be a host and a port",
+		"proxy.example.com:0":                           "has an invalid port",
+		"proxy.example.com:65536":                       "has an invalid port",
+		"proxy.example.com:http":                        "has an invalid port",
 	} {
 		got := ""
 		if problems := proxyProblems(proxy, "p"); len(problems) > 0 {
@@ -202,7 +202,7 @@ func TestProxyProblems(t *testing.T) {
 			t.Errorf("proxy %q: %q, want %q", proxy, got, want)
 		}
 	}
-	if text := proxyProblems("http://kim:secret@", "p").Error(); strings.Contains(text, "secret") {
+	if text := proxyProblems("http://developer:secret@", "p").Error(); strings.Contains(text, "secret") {
 		t.Errorf("the password is quoted: %s", text)
 	}
 }

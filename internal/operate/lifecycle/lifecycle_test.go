@@ -199,10 +199,10 @@ func TestMirrorCredentialsComeFromTheEnvironment(t *testing.T) {
 		authenticate             bool
 		refused, written         bool
 	}{
-		{name: "no mirror", username: "kim", password: "x"},
-		{name: "a mirror that asks for nothing", mirror: mirror, username: "kim", password: "x"},
-		{name: "a mirror that asks", mirror: mirror, authenticate: true, username: "kim", password: "x", written: true},
-		{name: "half of it", mirror: mirror, authenticate: true, username: "kim", refused: true},
+		{name: "no mirror", username: "developer", password: "x"},
+		{name: "a mirror that asks for nothing", mirror: mirror, username: "developer", password: "x"},
+		{name: "a mirror that asks", mirror: mirror, authenticate: true, username: "developer", password: "x", written: true},
+		{name: "half of it", mirror: mirror, authenticate: true, username: "developer", refused: true},
 	} {
 		t.Setenv(registryUsername, tt.username)
 		t.Setenv(registryPassword, tt.password)
@@ -213,7 +213,7 @@ func TestMirrorCredentialsComeFromTheEnvironment(t *testing.T) {
 		if (len(problems) > 0) != tt.refused || (secret != nil) != tt.written {
 			t.Errorf("%s: %v, and credentials: %t", tt.name, problems, secret != nil)
 		}
-		if secret != nil && (secret.Name != anywherev1.RegistryCredentials || string(secret.Data["username"]) != "kim" || string(secret.Data["password"]) != "x") {
+		if secret != nil && (secret.Name != anywherev1.RegistryCredentials || string(secret.Data["username"]) != "developer" || string(secret.Data["password"]) != "x") {
 			t.Errorf("%s: Secret %q with %d keys", tt.name, secret.Name, len(secret.Data))
 		}
 	}

@@ -49,7 +49,7 @@ func input(t testing.TB, name string) Input {
 	spec.Default(config)
 	return Input{
 		Config: config, Version: versions, Project: "project-1", Charts: "oci://registry.example.com/charts", CNIVersion: "0.1.0",
-		Registry: &Credentials{Username: "kim", Password: "sesame"},
+		Registry: &Credentials{Username: "developer", Password: "sesame"},
 	}
 }
 

@@ -239,7 +239,7 @@ func TestKubeconfigIsCopiedForTheCreator(t *testing.T) {
 	w.must(w.Get(t.Context(), key, copied))
 	w.must(w.Get(t.Context(), key, role))
 	w.must(w.Get(t.Context(), key, binding))
-	if string(copied.Data["value"]) != "one" || binding.Subjects[0].Name != "kim" || binding.RoleRef.Name != role.Name {
+	if string(copied.Data["value"]) != "one" || binding.Subjects[0].Name != "developer" || binding.RoleRef.Name != role.Name {
 		t.Errorf("got %q, %+v", copied.Data, binding)
 	}
 	want := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"copy-kubeconfig"}}}

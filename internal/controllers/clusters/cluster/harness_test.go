@@ -98,7 +98,7 @@ spec: {}
 ---
 apiVersion: anywhere.eks.amazonaws.com/v1alpha1
 kind: Cluster
-metadata: {name: NAME, annotations: {drover.dev/created-by: kim}}
+metadata: {name: NAME, annotations: {drover.dev/created-by: developer}}
 spec:
   kubernetesVersion: "1.36"
   management: false

@@ -44,7 +44,7 @@ func TestPackagesAreEnabledOnInitializedClusters(t *testing.T) {
 	}
 	binding := &rbacv1.RoleBinding{}
 	w.must(w.Get(t.Context(), client.ObjectKey{Namespace: "eksa-packages-shop", Name: "shop-packages"}, binding))
-	if binding.Subjects[0].Name != "kim" {
+	if binding.Subjects[0].Name != "developer" {
 		t.Errorf("%+v may install packages", binding.Subjects)
 	}
 

@@ -130,14 +130,14 @@ func TestAccountLines(t *testing.T) {
 }
 
 func TestWithMember(t *testing.T) {
-	const groups = "root:x:0:\nwheel:x:10:kim\nwheelers:x:11:\n"
+	const groups = "root:x:0:\nwheel:x:10:developer\nwheelers:x:11:\n"
 	for name, tt := range map[string]struct{ group, member, want string }{
-		"the first member":               {"root", "ops", "root:x:0:ops\nwheel:x:10:kim\nwheelers:x:11:\n"},
-		"another member":                 {"wheel", "ops", "root:x:0:\nwheel:x:10:kim,ops\nwheelers:x:11:\n"},
-		"a member is listed once":        {"wheel", "kim", groups},
+		"the first member":               {"root", "ops", "root:x:0:ops\nwheel:x:10:developer\nwheelers:x:11:\n"},
+		"another member":                 {"wheel", "ops", "root:x:0:\nwheel:x:10:developer,ops\nwheelers:x:11:\n"},
+		"a member is listed once":        {"wheel", "developer", groups},
 		"a prefix is another group":      {"whee", "ops", groups},
 		"a group that does not exist":    {"docker", "ops", groups},
-		"a member that contains another": {"wheel", "ki", "root:x:0:\nwheel:x:10:kim,ki\nwheelers:x:11:\n"},
+		"a member that contains another": {"wheel", "ki", "root:x:0:\nwheel:x:10:developer,ki\nwheelers:x:11:\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := withMember(groups, tt.group, tt.member); got != tt.want {
@@ -173,11 +173,11 @@ func TestUnusedID(t *testing.T) {
 }
 
 func TestMissingKeys(t *testing.T) {
-	const have = "ssh-ed25519 AAAA kim@laptop\n"
+	const have = "ssh-ed25519 AAAA developer@laptop\n"
 	for name, tt := range map[string]struct{ keys, want []string }{
 		"none":                              {nil, nil},
 		"blank ones":                        {[]string{"", " \n"}, nil},
-		"one that is there":                 {[]string{"ssh-ed25519 AAAA kim@laptop"}, nil},
+		"one that is there":                 {[]string{"ssh-ed25519 AAAA developer@laptop"}, nil},
 		"one that is there without comment": {[]string{"ssh-ed25519 AAAA"}, nil},
 		"a new one, trimmed":                {[]string{" ssh-ed25519 BBBB\n"}, []string{"ssh-ed25519 BBBB"}},
 		"a new one that is given twice":     {[]string{"ssh-rsa C", "ssh-rsa D", "ssh-rsa C\n"}, []string{"ssh-rsa C", "ssh-rsa D"}},

@@ -30,7 +30,7 @@ func TestLoadUnit(t *testing.T) {
 		"usr/lib/systemd/system/a.service":              "[Unit]\nDescription=A\nConditionPathExists=/x\n[Service]\nExecStart=/bin/old\nRestartSec=500ms\nRestart=always\nPrivateTmp=yes\n",
 		"usr/lib/systemd/system/a.service.d/10-x.conf":  "[Service]\nEnvironment=\"A=1 2\" B=3%%\nExecStart=\nExecStart=/bin/new $A \\\n  ${B}\n",
 		"usr/lib/systemd/system/a.service.d/20-y.conf":  "[Service]\nUser=hidden\n",
-		"etc/systemd/system/a.service.d/20-y.conf":      "[Service]\nUser=kim\n",
+		"etc/systemd/system/a.service.d/20-y.conf":      "[Service]\nUser=developer\n",
 		"etc/systemd/system/b.service":                  "[Service]\nExecStart=/bin/etc\n",
 		"usr/lib/systemd/system/b.service":              "[Service]\nExecStart=/bin/usr\n",
 		"etc/systemd/system/broken.service":             "[Service]\nnonsense\n",
@@ -42,7 +42,7 @@ func TestLoadUnit(t *testing.T) {
 	}
 	want := &unit{
 		name: "a.service", path: filepath.Join(root, "usr/lib/systemd/system/a.service"), description: "A", kind: "simple", conditions: []string{"/x"},
-		env: []string{"A=1 2", "B=3%"}, start: []string{"/bin/new $A    ${B}"}, restart: "always", restartDelay: 500 * time.Millisecond, user: "kim",
+		env: []string{"A=1 2", "B=3%"}, start: []string{"/bin/new $A    ${B}"}, restart: "always", restartDelay: 500 * time.Millisecond, user: "developer",
 		ignored: []string{"Service.PrivateTmp"},
 	}
 	if diff := cmp.Diff(want, a, cmp.AllowUnexported(unit{})); diff != "" {
