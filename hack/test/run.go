@@ -154,13 +154,13 @@ func (r *run) test(ctx context.Context, env string, args ...string) {
 		err = cmd.Start()
 	}
 	if err != nil {
-		r.breaks(fmt.Sprintf("starting go test: %v", err))
+		r.addFailure(fmt.Sprintf("starting go test: %v", err))
 		return
 	}
 	failed := r.follow(output)
 	// It also fails if a package failed, which is already reported.
 	if err := cmd.Wait(); err != nil && !failed && ctx.Err() == nil {
-		r.breaks(fmt.Sprintf("go test: %v", err))
+		r.addFailure(fmt.Sprintf("go test: %v", err))
 	}
 }
 
@@ -178,7 +178,7 @@ func (r *run) follow(output io.Reader) (failed bool) {
 		}
 	})
 	if err != nil {
-		r.breaks(fmt.Sprintf("reading what go test prints: %v", err))
+		r.addFailure(fmt.Sprintf("reading what go test prints: %v", err))
 	}
 	for _, result := range c.Pending() {
 		report(result)
@@ -206,7 +206,7 @@ func (r *run) print(text string) {
 	fmt.Fprint(r.out, text)
 }
 
-func (r *run) breaks(what string) {
+func (r *run) addFailure(what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.broken = append(r.broken, what)
@@ -219,7 +219,7 @@ func (r *run) background(ctx context.Context, args []string) {
 	said, err := r.command(ctx, "CGO_ENABLED=0", append(low(), args...)...).CombinedOutput()
 	if err != nil {
 		r.print(fmt.Sprintf("%s\nFAIL: %s: %v\n", said, name, err))
-		r.breaks(name)
+		r.addFailure(name)
 		return
 	}
 	r.print(fmt.Sprintf("%s: passed in %.0f s\n", name, time.Since(begun).Seconds()))

@@ -39,7 +39,7 @@ func (o Options) connect(mgr ctrl.Manager, shared capi.Shared) (*connections, er
 		return nil, err
 	}
 	c := &connections{Shared: shared, charts: store, trust: trust}
-	c.clusters = workload.New(shared.Workloads, workload.Options{Notify: c.tell})
+	c.clusters = workload.New(shared.Workloads, workload.Options{Notify: c.notify})
 	return c, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		<-ctx.Done()
 		c.clusters.Close()
@@ -55,7 +55,7 @@ func (c *connections) listen(to func(workload.Event)) {
 	c.listeners = append(c.listeners, to)
 }
 
-func (c *connections) tell(e workload.Event) {
+func (c *connections) notify(e workload.Event) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for _, to := range c.listeners {

@@ -44,33 +44,33 @@ func newLogger(w io.Writer, format string, verbosity int) logr.Logger {
 		handler = slog.NewTextHandler(w, options)
 	}
 	if verbosity == 0 {
-		handler = quieter{Handler: handler}
+		handler = frameworkFilter{Handler: handler}
 	}
 	return logr.FromSlogHandler(handler)
 }
 
-// quieter drops what the framework logs about itself: a hundred lines at every start that matter
+// frameworkFilter drops what the framework logs about itself: a hundred lines at every start that matter
 // only for debugging. It identifies controller-runtime by its logger's name, and the watches of a
 // controller by their source.
-type quieter struct {
+type frameworkFilter struct {
 	slog.Handler
 	watch bool
 }
 
-func (q quieter) Handle(ctx context.Context, record slog.Record) error {
+func (q frameworkFilter) Handle(ctx context.Context, record slog.Record) error {
 	if record.Level <= slog.LevelInfo && (q.watch || fromFramework(record)) {
 		return nil
 	}
 	return q.Handler.Handle(ctx, record)
 }
 
-func (q quieter) WithAttrs(attrs []slog.Attr) slog.Handler {
+func (q frameworkFilter) WithAttrs(attrs []slog.Attr) slog.Handler {
 	watch := slices.ContainsFunc(attrs, func(attr slog.Attr) bool { return attr.Key == "source" })
-	return quieter{Handler: q.Handler.WithAttrs(attrs), watch: q.watch || watch}
+	return frameworkFilter{Handler: q.Handler.WithAttrs(attrs), watch: q.watch || watch}
 }
 
-func (q quieter) WithGroup(name string) slog.Handler {
-	return quieter{Handler: q.Handler.WithGroup(name), watch: q.watch}
+func (q frameworkFilter) WithGroup(name string) slog.Handler {
+	return frameworkFilter{Handler: q.Handler.WithGroup(name), watch: q.watch}
 }
 
 func fromFramework(record slog.Record) bool {

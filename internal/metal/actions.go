@@ -32,7 +32,7 @@ func actOnDevice(c *call) (*reply, error) {
 	if err != nil {
 		return nil, notFound(err)
 	}
-	c.devices.wake(d.ID)
+	c.devices.enqueue(d.ID)
 	return accepted()
 }
 

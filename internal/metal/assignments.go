@@ -49,7 +49,7 @@ func assignAddress(c *call) (*reply, error) {
 	if err != nil {
 		return nil, notFound(err)
 	}
-	c.devices.wake(d.ID)
+	c.devices.enqueue(d.ID)
 	return created(c.link().assignment(a, d.ID))
 }
 
@@ -191,7 +191,7 @@ func deleteIP(c *call) (*reply, error) {
 }
 
 func (c *call) unassign(o ipObject) error {
-	defer c.devices.wake(o.use.DeviceID)
+	defer c.devices.enqueue(o.use.DeviceID)
 	err := c.change(o.use.DeviceID, func(tx *store.Tx, d *store.Device) error {
 		b, err := tx.Blocks().Get(o.block.ID)
 		if err != nil {

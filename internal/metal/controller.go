@@ -61,8 +61,8 @@ func (c *controller) stop() {
 	c.running.Wait()
 }
 
-// wake enqueues a device for reconciliation.
-func (c *controller) wake(id string) { c.queue.Add(id) }
+// enqueue enqueues a device for reconciliation.
+func (c *controller) enqueue(id string) { c.queue.Add(id) }
 
 func (c *controller) next(ctx context.Context) bool {
 	id, shutdown := c.queue.Get()
@@ -74,7 +74,7 @@ func (c *controller) next(ctx context.Context) bool {
 	switch {
 	case err != nil && ctx.Err() == nil:
 		c.log.Warn("a device is not as wanted yet", "device", id, "error", err)
-		c.trouble(id, err)
+		c.recordDriverError(id, err)
 		c.queue.AddRateLimited(id)
 	case err == nil:
 		c.queue.Forget(id)
@@ -153,7 +153,7 @@ func (c *controller) reinstall(ctx context.Context, m driver.Machine) error {
 	if err := c.driver.Reinstall(ctx, m); err != nil {
 		return fmt.Errorf("reinstalling device %q: %w", m.ID, err)
 	}
-	defer c.wake(m.ID)
+	defer c.enqueue(m.ID)
 	return c.change(m.ID, func(_ *store.Tx, d *store.Device) error {
 		d.Reinstall = false
 		return nil
@@ -179,14 +179,14 @@ func (c *controller) remove(ctx context.Context, id string) error {
 }
 
 func (c *controller) terminate(id string) error {
-	defer c.wake(id)
+	defer c.enqueue(id)
 	return c.change(id, func(tx *store.Tx, d *store.Device) error { return c.markDeleted(tx, d) })
 }
 
 // fail applies an injected provisioning failure. A reserved device is kept, an on-demand device is
 // removed.
 func (c *controller) fail(id string) error {
-	defer c.wake(id)
+	defer c.enqueue(id)
 	return c.change(id, func(tx *store.Tx, d *store.Device) error {
 		events, _ := observe(d, driver.Event{Phase: driver.Failed, Time: c.now()})
 		if err := c.addEvents(tx, d, events); err != nil || d.ReservationID != "" {
@@ -201,8 +201,8 @@ func (c *controller) fail(id string) error {
 	})
 }
 
-// trouble records the driver's error on the device, once per distinct error.
-func (c *controller) trouble(id string, reason error) {
+// recordDriverError records the driver's error on the device, once per distinct error.
+func (c *controller) recordDriverError(id string, reason error) {
 	err := c.change(id, func(tx *store.Tx, d *store.Device) error {
 		if d.Trouble == reason.Error() {
 			return errUnchanged
@@ -253,7 +253,7 @@ func (s *Server) Report(id string, e driver.Event) {
 		s.log.Error("recording a report failed", "device", id, "error", err)
 	}
 	if e.Phase == driver.Stopped || errors.Is(err, store.ErrNotFound) {
-		s.devices.wake(id)
+		s.devices.enqueue(id)
 	}
 }
 

@@ -35,14 +35,14 @@ func createDevice(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.devices.wake(d.ID)
+	c.devices.enqueue(d.ID)
 	return created(c.link().device(d, req.Userdata))
 }
 
 // place stores the device together with everything it claims, or nothing.
 func (c *call) place(p *store.Project, o request.Order, req *api.DeviceCreate) (*store.Device, error) {
 	d := newDevice(p, o, req, c.now())
-	if err := c.strikeDevice(d, o); err != nil {
+	if err := c.applyDeviceFaults(d, o); err != nil {
 		return nil, err
 	}
 	template := *d
@@ -78,8 +78,8 @@ func newDevice(p *store.Project, o request.Order, req *api.DeviceCreate, now tim
 	return d
 }
 
-// strikeDevice applies injected faults to a new device.
-func (c *call) strikeDevice(d *store.Device, o request.Order) error {
+// applyDeviceFaults applies injected faults to a new device.
+func (c *call) applyDeviceFaults(d *store.Device, o request.Order) error {
 	if _, hit := c.faults.StrikeDevice(d.ProjectID, fault.NoCapacity, d.Hostname); hit {
 		return o.Full()
 	}

@@ -124,7 +124,7 @@ func updateDevice(c *call) (*reply, error) {
 	if err != nil {
 		return nil, notFound(err)
 	}
-	c.devices.wake(d.ID)
+	c.devices.enqueue(d.ID)
 	return ok(c.withUserdata(d))
 }
 
@@ -169,7 +169,7 @@ func deleteDevice(c *call) (*reply, error) {
 	if err != nil {
 		return nil, notFound(err)
 	}
-	c.devices.wake(d.ID)
+	c.devices.enqueue(d.ID)
 	return noContent()
 }
 

@@ -13,9 +13,9 @@ import (
 // blockedPage is the response of a firewall in front of an API.
 const blockedPage = `<html><head><title>403 Forbidden</title></head><body><h1>Request blocked</h1><p>Too many requests.</p></body></html>`
 
-// strike returns the fault to inject into a call. It skips extensions of the API, since otherwise a
+// injectedFault returns the fault to inject into a call. It skips extensions of the API, since otherwise a
 // fault could not be removed.
-func (c *call) strike() (fault.Fault, bool) {
+func (c *call) injectedFault() (fault.Fault, bool) {
 	if c.r.Pattern == "" || isOwn(c.r.URL.Path) {
 		return fault.Fault{}, false
 	}
@@ -46,8 +46,8 @@ func (c *call) projectOfCall() string {
 	return project
 }
 
-// misbehave responds with a fault instead of executing the call.
-func (s *Server) misbehave(w http.ResponseWriter, r *http.Request, f fault.Fault) {
+// respondWithFault responds with a fault instead of executing the call.
+func (s *Server) respondWithFault(w http.ResponseWriter, r *http.Request, f fault.Fault) {
 	switch f.Kind {
 	case fault.RateLimitHTML:
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -58,16 +58,16 @@ func (s *Server) misbehave(w http.ResponseWriter, r *http.Request, f fault.Fault
 		w.Header().Set("Retry-After", "1")
 		s.answer(w, r, nil, errRateLimit)
 	case fault.Timeout:
-		s.hang(r)
+		s.blockUntilDone(r)
 	default:
 		s.answer(w, r, nil, &request.Error{Status: cmp.Or(f.Status, errOhSnap.Status), Messages: errOhSnap.Messages})
 	}
 }
 
-// misbehaveAfter corrupts the response to an executed call.
-func (s *Server) misbehaveAfter(w http.ResponseWriter, r *http.Request, f fault.Fault, out *reply, err error) {
+// corruptResponse corrupts the response to an executed call.
+func (s *Server) corruptResponse(w http.ResponseWriter, r *http.Request, f fault.Fault, out *reply, err error) {
 	if f.Kind != fault.Truncate {
-		s.misbehave(w, r, f)
+		s.respondWithFault(w, r, f)
 		return
 	}
 	status, body := s.encode(r, out, err)
@@ -79,8 +79,8 @@ func (s *Server) misbehaveAfter(w http.ResponseWriter, r *http.Request, f fault.
 	panic(http.ErrAbortHandler)
 }
 
-// hang blocks until the caller gives up or the server stops.
-func (s *Server) hang(r *http.Request) {
+// blockUntilDone blocks until the caller gives up or the server stops.
+func (s *Server) blockUntilDone(r *http.Request) {
 	select {
 	case <-r.Context().Done():
 	case <-s.stopped.Done():

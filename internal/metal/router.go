@@ -159,14 +159,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, handle func(*call
 		return
 	}
 	c := &call{Server: s, r: r, who: who, base: baseOf(r.Context())}
-	strike, struck := c.strike()
+	strike, struck := c.injectedFault()
 	if struck && !strike.After {
-		s.misbehave(w, r, strike)
+		s.respondWithFault(w, r, strike)
 		return
 	}
 	out, err := handle(c)
 	if struck {
-		s.misbehaveAfter(w, r, strike, out, err)
+		s.corruptResponse(w, r, strike, out, err)
 		return
 	}
 	s.answer(w, r, out, err)

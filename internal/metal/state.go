@@ -84,13 +84,13 @@ func act(state, action string) (transition, error) {
 	if slices.Contains(t.from, state) {
 		return t, nil
 	}
-	if state == t.to || endsIn(action, state) {
+	if state == t.to || isReached(action, state) {
 		return transition{}, nil
 	}
 	return t, request.Refuse(http.StatusUnprocessableEntity, "Cannot %s a device while it is %s", action, state)
 }
 
-func endsIn(action, state string) bool {
+func isReached(action, state string) bool {
 	return action == actionPowerOn && state == StateActive || action == actionPowerOff && state == StateInactive
 }
 

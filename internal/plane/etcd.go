@@ -25,7 +25,7 @@ func (p *Plane) etcd() Component {
 	return Component{
 		Name: "etcd",
 		Command: func() *exec.Cmd {
-			if err := p.home.clearUnborn(); err != nil {
+			if err := p.home.clearUnserved(); err != nil {
 				p.log.Error("Failed to remove an incomplete etcd directory", "error", err)
 			}
 			return p.program("etcd", p.etcdArgs()...)
@@ -62,17 +62,17 @@ func (p *Plane) etcdArgs() []string {
 	}
 }
 
-// unbornFile exists from before etcd's first start until it serves. An etcd that was killed in
+// unservedFile exists from before etcd's first start until it serves. An etcd that was killed in
 // between may have written its log but not its membership, and would wait for other members
 // forever.
-func (h Home) unbornFile() string { return h.path("etcd-unborn") }
+func (h Home) unservedFile() string { return h.path("etcd-unborn") }
 
 func (h Home) etcdMember() string { return filepath.Join(h.etcdDir(), "member") }
 
-// clearUnborn removes the data of an etcd that never served, and marks one that has not started
+// clearUnserved removes the data of an etcd that never served, and marks one that has not started
 // yet. No write to it was acknowledged.
-func (h Home) clearUnborn() error {
-	_, err := os.Stat(h.unbornFile())
+func (h Home) clearUnserved() error {
+	_, err := os.Stat(h.unservedFile())
 	if err == nil {
 		return os.RemoveAll(h.etcdMember())
 	}
@@ -82,12 +82,12 @@ func (h Home) clearUnborn() error {
 	if _, err := os.Stat(h.etcdMember()); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return atomicfile.Write(h.unbornFile(), nil, 0o600)
+	return atomicfile.Write(h.unservedFile(), nil, 0o600)
 }
 
-// born marks the data as permanent.
-func (h Home) born() error {
-	if err := os.Remove(h.unbornFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// markServed marks the data as permanent.
+func (h Home) markServed() error {
+	if err := os.Remove(h.unservedFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("recording that etcd started: %w", err)
 	}
 	return atomicfile.SyncDir(h.Dir)

@@ -16,16 +16,16 @@ func TestUnservedEtcdDataIsRemoved(t *testing.T) {
 	log := h.path("etcd", "member", "wal", "0.wal")
 	has := func() bool { _, err := os.Stat(log); return err == nil }
 
-	must(h.clearUnborn())
+	must(h.clearUnserved())
 	write(t, log, "a log without a member")
-	must(h.clearUnborn())
+	must(h.clearUnserved())
 	if has() {
 		t.Error("the log of a start that was cut short is kept: etcd would wait for its members for ever")
 	}
 
 	write(t, log, "data")
-	must(h.born())
-	must(h.clearUnborn())
+	must(h.markServed())
+	must(h.clearUnserved())
 	if !has() {
 		t.Error("the data of an etcd that has served is gone")
 	}
@@ -36,7 +36,7 @@ func TestForeignEtcdDataIsKept(t *testing.T) {
 	log := h.path("etcd", "member", "wal", "0.wal")
 	write(t, log, "of a backup")
 	for range 2 {
-		if err := h.clearUnborn(); err != nil {
+		if err := h.clearUnserved(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -96,7 +96,7 @@ func follow(ctx context.Context, cmd *exec.Cmd, events *os.File, progress Progre
 			if e.Status == StageFailed {
 				failure = e.Error
 			}
-			progress.tell(e)
+			progress.send(e)
 			if ready {
 				_ = events.Close()
 			}

@@ -183,7 +183,7 @@ func (p *Plane) start(ctx context.Context, o Options) error {
 	if err := p.await(ctx, etcd, progress.stage(etcd.Name)); err != nil {
 		return err
 	}
-	if err := p.home.born(); err != nil {
+	if err := p.home.markServed(); err != nil {
 		return err
 	}
 	if err := p.await(ctx, apiserver, progress.stage(apiserver.Name)); err != nil {

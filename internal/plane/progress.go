@@ -45,13 +45,13 @@ func ReadProgress(r io.Reader, p Progress) {
 	}
 }
 
-func (p Progress) tell(e Event) {
+func (p Progress) send(e Event) {
 	if p != nil {
 		p(e)
 	}
 }
 
-func (p Progress) done() { p.tell(Event{Status: AllReady}) }
+func (p Progress) done() { p.send(Event{Status: AllReady}) }
 
 type stage struct {
 	progress Progress
@@ -60,21 +60,21 @@ type stage struct {
 }
 
 func (p Progress) stage(name string) *stage {
-	p.tell(Event{Stage: name, Status: StageStarted})
+	p.send(Event{Stage: name, Status: StageStarted})
 	return &stage{progress: p, name: name, began: time.Now()}
 }
 
 func (s *stage) ok() {
-	s.progress.tell(Event{Stage: s.name, Status: StageDone, Duration: time.Since(s.began)})
+	s.progress.send(Event{Stage: s.name, Status: StageDone, Duration: time.Since(s.began)})
 }
 
 // skipped reports why the plane runs without the stage's feature.
 func (s *stage) skipped(reason string) {
-	s.progress.tell(Event{Stage: s.name, Status: StageSkipped, Duration: time.Since(s.began), Error: reason})
+	s.progress.send(Event{Stage: s.name, Status: StageSkipped, Duration: time.Since(s.began), Error: reason})
 }
 
 // failed reports err and returns it.
 func (s *stage) failed(err error) error {
-	s.progress.tell(Event{Stage: s.name, Status: StageFailed, Duration: time.Since(s.began), Error: err.Error()})
+	s.progress.send(Event{Stage: s.name, Status: StageFailed, Duration: time.Since(s.began), Error: err.Error()})
 	return err
 }

@@ -20,7 +20,7 @@ type running struct {
 
 func (c *child) begin() (running, error) {
 	if c.Run != nil {
-		return c.beginHere(), nil
+		return c.startInProcess(), nil
 	}
 	cmd := c.Command()
 	cmd.Stdout, cmd.Stderr = c.log, c.log
@@ -47,7 +47,7 @@ func terminate(cmd *exec.Cmd, exited <-chan string, grace time.Duration) {
 	}
 }
 
-func (c *child) beginHere() running {
+func (c *child) startInProcess() running {
 	ctx, cancel := context.WithCancel(context.Background())
 	exited := make(chan string, 1)
 	go func() { exited <- c.runHere(ctx) }()

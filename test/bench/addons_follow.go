@@ -80,7 +80,7 @@ func (f *follower) note(obj any) {
 		f.ready = now
 	}
 	f.releases[r.Name] = is
-	f.tell()
+	f.notify()
 }
 
 func (f *follower) gone(obj any) {
@@ -94,10 +94,10 @@ func (f *follower) gone(obj any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.releases, r.Name)
-	f.tell()
+	f.notify()
 }
 
-func (f *follower) tell() {
+func (f *follower) notify() {
 	select {
 	case f.changed <- struct{}{}:
 	default:

@@ -138,8 +138,8 @@ func (c *commands) makeWorkloads(ctx context.Context) error {
 		undo []string
 	}{
 		{"first", c.byCommand, &command, []string{"delete", "cluster", "-f", "first.yaml", "-k", c.kubeconfig()}},
-		{"second", c.plainly, &plain, c.kubectl("delete", "clusters.cluster.x-k8s.io", "second", "--timeout=5m")},
-		{"third", c.plainly, &plain, c.kubectl("delete", "clusters.cluster.x-k8s.io", "third", "--timeout=5m")},
+		{"second", c.createFromTemplate, &plain, c.kubectl("delete", "clusters.cluster.x-k8s.io", "second", "--timeout=5m")},
+		{"third", c.createFromTemplate, &plain, c.kubectl("delete", "clusters.cluster.x-k8s.io", "third", "--timeout=5m")},
 		{"one", c.byCommand, &command, nil},
 	} {
 		took, err := part.make(ctx, part.name)
@@ -184,8 +184,8 @@ func (c *commands) kubectl(args ...string) []string {
 	return append([]string{"kubectl", "--kubeconfig", c.kubeconfig()}, args...)
 }
 
-// plainly creates a cluster from the shipped template.
-func (c *commands) plainly(ctx context.Context, name string) (time.Duration, error) {
+// createFromTemplate creates a cluster from the shipped template.
+func (c *commands) createFromTemplate(ctx context.Context, name string) (time.Duration, error) {
 	project, err := c.project(ctx)
 	if err != nil {
 		return 0, err

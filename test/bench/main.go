@@ -59,7 +59,7 @@ type bench struct {
 	// memory.
 	releases sizes
 	many     int
-	herd     herd
+	herd     packageLoad
 	// specs is the number of clusters created from specs.
 	specs int
 }

@@ -19,8 +19,8 @@ const (
 	thirdBuild
 )
 
-// herd returns the number of packages.
-type herd struct {
+// packageLoad returns the number of packages.
+type packageLoad struct {
 	clusters, packages int
 	// idle is the duration of the idle measurement.
 	idle time.Duration
@@ -50,9 +50,9 @@ func measurePackages(ctx context.Context, b *bench) error {
 		name string
 		do   func(context.Context) error
 	}{
-		{"being empty", w.beEmpty},
+		{"being empty", w.measureEmpty},
 		{"installing", w.installAll},
-		{"being idle", w.beIdle},
+		{"being idle", w.measureIdle},
 		{"activating on one cluster", w.activateOne},
 		{"activating on all", w.activateAll},
 		{"activating beside clusters that hang", w.activateBesideSick},
@@ -90,20 +90,20 @@ func (w *packageWorld) installAll(ctx context.Context) error {
 	return nil
 }
 
-// beIdle measures the idle cost.
-func (w *packageWorld) beIdle(ctx context.Context) error {
-	return w.leaveAlone(ctx, "idle with all packages", w.herd.idle)
+// measureIdle measures the idle cost.
+func (w *packageWorld) measureIdle(ctx context.Context) error {
+	return w.measureQuiet(ctx, "idle with all packages", w.herd.idle)
 }
 
-// beEmpty measures the baseline: all clusters are connected, and have no package yet.
-func (w *packageWorld) beEmpty(ctx context.Context) error {
+// measureEmpty measures the baseline: all clusters are connected, and have no package yet.
+func (w *packageWorld) measureEmpty(ctx context.Context) error {
 	if err := wait(ctx, settle); err != nil {
 		return err
 	}
-	return w.leaveAlone(ctx, "idle without packages", min(time.Minute, w.herd.idle))
+	return w.measureQuiet(ctx, "idle without packages", min(time.Minute, w.herd.idle))
 }
 
-func (w *packageWorld) leaveAlone(ctx context.Context, name string, long time.Duration) error {
+func (w *packageWorld) measureQuiet(ctx context.Context, name string, long time.Duration) error {
 	got, err := w.step(ctx, 1, func() error { return wait(ctx, long) })
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ func (f *follower) notePackage(o any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.releases[p.Name] = is
-	f.tell()
+	f.notify()
 }
 
 // awaitBuild waits until all packages of some clusters are installed from a build of the bundle.

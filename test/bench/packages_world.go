@@ -30,7 +30,7 @@ const (
 type packageWorld struct {
 	*addonWorld
 
-	herd     herd
+	herd     packageLoad
 	clusters []string
 	// hosts are the hosts of the relays.
 	hosts map[string]bool

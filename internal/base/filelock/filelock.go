@@ -15,8 +15,8 @@ import (
 // ErrHeld means that another process has the lock.
 var ErrHeld = errors.New("another process holds the lock")
 
-// lookEvery is the polling interval of Wait.
-const lookEvery = 20 * time.Millisecond
+// pollInterval is the polling interval of Wait.
+const pollInterval = 20 * time.Millisecond
 
 // Try takes the lock if it is free. Closing the file releases it. It is an open file description
 // lock because that kind can be queried without being taken.
@@ -27,7 +27,7 @@ func Try(path string) (*os.File, error) {
 	}
 	err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
 	if err == nil {
-		if err = stillThere(f, path); err == nil {
+		if err = checkNotRemoved(f, path); err == nil {
 			return f, nil
 		}
 	}
@@ -38,9 +38,9 @@ func Try(path string) (*os.File, error) {
 	return nil, err
 }
 
-// stillThere rejects the lock on a file that its last holder has removed: the next process would
+// checkNotRemoved rejects the lock on a file that its last holder has removed: the next process would
 // lock another file of that name.
-func stillThere(f *os.File, path string) error {
+func checkNotRemoved(f *os.File, path string) error {
 	ours, err := f.Stat()
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func Wait(ctx context.Context, path string) (*os.File, error) {
 		select {
 		case <-ctx.Done():
 			return nil, errors.Join(ErrHeld, ctx.Err())
-		case <-time.After(lookEvery):
+		case <-time.After(pollInterval):
 		}
 	}
 }

@@ -38,12 +38,12 @@ func TestWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	short, cancel := context.WithTimeout(t.Context(), 2*lookEvery)
+	short, cancel := context.WithTimeout(t.Context(), 2*pollInterval)
 	defer cancel()
 	if _, err := Wait(short, path); !errors.Is(err, ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a wait in vain ends with %v", err)
 	}
-	time.AfterFunc(2*lookEvery, func() { _ = first.Close() })
+	time.AfterFunc(2*pollInterval, func() { _ = first.Close() })
 	second, err := Wait(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestRemovedLockFileIsNotLocked(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if err := stillThere(removed, path); !errors.Is(err, ErrHeld) {
+	if err := checkNotRemoved(removed, path); !errors.Is(err, ErrHeld) {
 		t.Errorf("the lock on a file without a name: %v", err)
 	}
 	next, err := Try(path)
@@ -70,7 +70,7 @@ func TestRemovedLockFileIsNotLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer next.Close()
-	if err := stillThere(removed, path); !errors.Is(err, ErrHeld) {
+	if err := checkNotRemoved(removed, path); !errors.Is(err, ErrHeld) {
 		t.Errorf("the lock on a file whose name another has: %v", err)
 	}
 }

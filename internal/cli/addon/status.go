@@ -123,7 +123,7 @@ func (o *options) status(ctx context.Context, io *ui.IO, args []string, wait tim
 		return nil, err
 	}
 	if wait > 0 {
-		status, err := waitReady(ctx, io, plane, goal{hcp, wait})
+		status, err := waitReady(ctx, io, plane, readinessGoal{hcp, wait})
 		return []inspect.AddOn{status}, err
 	}
 	status, err := plane.AddOnStatus(ctx, hcp)
@@ -133,14 +133,14 @@ func (o *options) status(ctx context.Context, io *ui.IO, args []string, wait tim
 	return []inspect.AddOn{status}, nil
 }
 
-// goal is the add-on to wait for, and how long.
-type goal struct {
+// readinessGoal is the add-on to wait for, and how long.
+type readinessGoal struct {
 	hcp   *addonsv1.HelmChartProxy
 	limit time.Duration
 }
 
 // waitReady waits until an add-on is ready or its rollout pauses. It prints a line for each change.
-func waitReady(ctx context.Context, io *ui.IO, plane *inspect.Plane, w goal) (inspect.AddOn, error) {
+func waitReady(ctx context.Context, io *ui.IO, plane *inspect.Plane, w readinessGoal) (inspect.AddOn, error) {
 	last, err := plane.AddOnStatus(ctx, w.hcp)
 	if err != nil {
 		return last, err

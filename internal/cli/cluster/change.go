@@ -112,7 +112,7 @@ func (c *change) options() (lifecycle.Options, error) {
 	if err != nil {
 		return lifecycle.Options{}, fmt.Errorf("finding the working directory: %w", err)
 	}
-	o := lifecycle.Options{Dir: dir, Again: c.again(), Version: c.version, Kubeconfig: c.kubeconfig}
+	o := lifecycle.Options{Dir: dir, Again: c.retryCommand(), Version: c.version, Kubeconfig: c.kubeconfig}
 	if !c.noTimeouts {
 		o.Limits = lifecycle.Limits{ControlPlane: c.controlPlane, Machine: c.machine, Delete: deleteTimeout}
 	}
@@ -122,8 +122,8 @@ func (c *change) options() (lifecycle.Options, error) {
 	return o, nil
 }
 
-// again returns the command line that resumes an interrupted run.
-func (c *change) again() string {
+// retryCommand returns the command line that resumes an interrupted run.
+func (c *change) retryCommand() string {
 	words := []string{c.cmd.CommandPath()}
 	words = append(words, c.cmd.Flags().Args()...)
 	if c.file != "" {

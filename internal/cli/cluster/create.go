@@ -84,7 +84,7 @@ func (c *change) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.carryOut(ctx, plan); err != nil || c.dryRun || c.output != "" {
+	if err := c.execute(ctx, plan); err != nil || c.dryRun || c.output != "" {
 		return err
 	}
 	fmt.Fprintf(c.io.Err, "\nCluster %s is ready. Try:\n\n  drover kubectl --kubeconfig %s get nodes\n", config.Cluster.Name, files(config.Cluster.Name).Kubeconfig())

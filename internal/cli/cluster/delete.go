@@ -82,7 +82,7 @@ func (c *change) delete(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.carryOut(ctx, plan); err != nil || c.dryRun || c.output != "" {
+	if err := c.execute(ctx, plan); err != nil || c.dryRun || c.output != "" {
 		return err
 	}
 	fmt.Fprintf(c.io.Err, "\nCluster %s is deleted.\n", config.Cluster.Name)

@@ -36,8 +36,8 @@ type ended struct {
 	Phases  []phase.Result `json:"phases"`
 }
 
-// carryOut prints the plan and runs it, unless this is a dry run.
-func (c *change) carryOut(ctx context.Context, plan *phase.Plan) error {
+// execute prints the plan and runs it, unless this is a dry run.
+func (c *change) execute(ctx context.Context, plan *phase.Plan) error {
 	if c.dryRun {
 		return c.output.Print(c.io.Out, describePlan(plan), func(w stdio.Writer) error { return printPlan(w, plan, phaseWithChanges) })
 	}

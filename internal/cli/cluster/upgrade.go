@@ -60,7 +60,7 @@ func (c *change) upgrade(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.carryOut(ctx, plan); err != nil || c.dryRun || c.output != "" {
+	if err := c.execute(ctx, plan); err != nil || c.dryRun || c.output != "" {
 		return err
 	}
 	fmt.Fprintf(c.io.Err, "\nCluster %s is up to date.\n", config.Cluster.Name)

@@ -41,7 +41,7 @@ the machine.`,
 			if len(d.SSHKeys) == 0 {
 				fmt.Fprintf(io.Err, "The project of %s had no SSH key when the machine was created; it accepts only keys from its userdata.\n", d.Hostname)
 			}
-			return become(argv)
+			return execProcess(argv)
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
@@ -66,8 +66,8 @@ func (o sshOptions) arguments(d api.Device, command []string) ([]string, error) 
 	return append(argv, command...), nil
 }
 
-// become replaces this process, so that ssh has the terminal to itself.
-func become(argv []string) error {
+// execProcess replaces this process, so that ssh has the terminal to itself.
+func execProcess(argv []string) error {
 	for _, dir := range strings.Split(os.Getenv("PATH"), string(os.PathListSeparator)) {
 		path := dir + "/" + argv[0]
 		if info, err := os.Stat(path); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {

@@ -48,7 +48,7 @@ func (o *backupOptions) run(ctx context.Context, io *ui.IO, path string) error {
 	if !home.Running() {
 		return plane.ErrNotRunning
 	}
-	recipients, err := o.keys.toSeal(io)
+	recipients, err := o.keys.encryptionRecipients(io)
 	if err != nil {
 		return err
 	}

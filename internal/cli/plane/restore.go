@@ -42,7 +42,7 @@ func (o *restoreOptions) run(ctx context.Context, io *ui.IO, path string) error 
 	if err != nil {
 		return err
 	}
-	identities, err := o.keys.toOpen(io)
+	identities, err := o.keys.decryptionIdentities(io)
 	if err != nil {
 		return err
 	}

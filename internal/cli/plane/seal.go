@@ -24,14 +24,14 @@ func (f *sealFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.passphraseFile, "passphrase-file", "", "`file` that holds the passphrase in its first line")
 }
 
-func (f *sealFlags) toSeal(io *ui.IO) ([]age.Recipient, error) {
+func (f *sealFlags) encryptionRecipients(io *ui.IO) ([]age.Recipient, error) {
 	if len(f.recipients) > 0 {
 		if f.passphraseFile != "" {
 			return nil, ui.Usagef("--recipient and --passphrase-file are mutually exclusive")
 		}
 		return parseRecipients(f.recipients)
 	}
-	passphrase, err := f.passphrase(io, askTwice)
+	passphrase, err := f.passphrase(io, readNewPassphrase)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func parseRecipients(names []string) ([]age.Recipient, error) {
 	return out, nil
 }
 
-func (f *sealFlags) toOpen(io *ui.IO) ([]age.Identity, error) {
+func (f *sealFlags) decryptionIdentities(io *ui.IO) ([]age.Identity, error) {
 	if f.identityFile != "" {
 		file, err := os.Open(f.identityFile)
 		if err != nil {
@@ -63,7 +63,7 @@ func (f *sealFlags) toOpen(io *ui.IO) ([]age.Identity, error) {
 		defer file.Close()
 		return age.ParseIdentities(file)
 	}
-	passphrase, err := f.passphrase(io, askOnce)
+	passphrase, err := f.passphrase(io, readPassphrase)
 	if err != nil {
 		return nil, err
 	}
@@ -94,10 +94,10 @@ func (f *sealFlags) passphrase(io *ui.IO, ask func(*ui.IO) (string, error)) (str
 	return ask(io)
 }
 
-func askOnce(io *ui.IO) (string, error) { return readHidden(io, "Passphrase: ") }
+func readPassphrase(io *ui.IO) (string, error) { return readHidden(io, "Passphrase: ") }
 
-func askTwice(io *ui.IO) (string, error) {
-	first, err := askOnce(io)
+func readNewPassphrase(io *ui.IO) (string, error) {
+	first, err := readPassphrase(io)
 	if err != nil {
 		return "", err
 	}

@@ -60,7 +60,7 @@ func TestMissingPassphraseFile(t *testing.T) {
 // opens reports whether the flags of restore open what those of backup have sealed.
 func opens(t *testing.T, seal, open sealFlags) bool {
 	t.Helper()
-	recipients, err := seal.toSeal(&ui.IO{})
+	recipients, err := seal.encryptionRecipients(&ui.IO{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func opens(t *testing.T, seal, open sealFlags) bool {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	identities, err := open.toOpen(&ui.IO{})
+	identities, err := open.decryptionIdentities(&ui.IO{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestInvalidRecipientsAreRejected(t *testing.T) {
 		"a recipient and a passphrase": {sealFlags{recipients: []string{"age1"}, passphraseFile: "file"}, "--recipient and --passphrase-file are mutually exclusive"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := tt.flags.toSeal(&ui.IO{})
+			_, err := tt.flags.encryptionRecipients(&ui.IO{})
 			if err == nil || !strings.Contains(err.Error(), tt.want) || ui.Report(stdio.Discard, err) != ui.ExitUsage {
 				t.Errorf("error = %v, want a usage error with %q", err, tt.want)
 			}

@@ -52,7 +52,7 @@ type Runner struct {
 	mu      sync.Mutex
 	running int
 	jobs    map[client.ObjectKey]*job
-	lanes   map[client.ObjectKey]*lane
+	lanes   map[client.ObjectKey]*clusterQueue
 	// turns are the clusters with waiting operations, next first.
 	turns []client.ObjectKey
 }
@@ -65,7 +65,7 @@ type job struct {
 	outcome *Outcome
 }
 
-type lane struct {
+type clusterQueue struct {
 	waiting []*job
 	running int
 }
@@ -73,7 +73,7 @@ type lane struct {
 // New returns a runner whose operations end with ctx. It calls ended, which must not block, after
 // each operation.
 func New(ctx context.Context, limits Limits, ended func(client.ObjectKey)) *Runner {
-	return &Runner{ctx: ctx, limits: limits, ended: ended, jobs: map[client.ObjectKey]*job{}, lanes: map[client.ObjectKey]*lane{}}
+	return &Runner{ctx: ctx, limits: limits, ended: ended, jobs: map[client.ObjectKey]*job{}, lanes: map[client.ObjectKey]*clusterQueue{}}
 }
 
 // Start starts or queues an operation. It returns false and does nothing if the object already has
@@ -89,7 +89,7 @@ func (r *Runner) Start(w Work) bool {
 	r.jobs[w.For] = j
 	l := r.lanes[w.Cluster]
 	if l == nil {
-		l = &lane{}
+		l = &clusterQueue{}
 		r.lanes[w.Cluster] = l
 	}
 	l.waiting = append(l.waiting, j)

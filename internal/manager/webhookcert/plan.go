@@ -36,7 +36,7 @@ func plan(now time.Time, m *material, names []string) (step, time.Time) {
 	if len(m.ca.Certs) > 1 && m.byNewestCA() && !now.Before(droppable(m)) {
 		return stepDropCAs, now
 	}
-	return stepNone, wake(m)
+	return stepNone, nextChange(m)
 }
 
 // leafDue reports whether the serving certificate must be replaced by one of the newest CA. While
@@ -52,8 +52,8 @@ func leafDue(now time.Time, m *material, names []string) bool {
 	return !m.byNewestCA() || !now.Before(pki.RenewAt(m.leaf.Leaf))
 }
 
-// wake returns the next time at which plan may return another step.
-func wake(m *material) time.Time {
+// nextChange returns the next time at which plan may return another step.
+func nextChange(m *material) time.Time {
 	times := []time.Time{pki.RenewAt(m.ca.Certs[0])}
 	switch {
 	case !m.byNewestCA(): // the leaf is replaced as soon as that CA may issue, regardless of its remaining lifetime

@@ -154,19 +154,19 @@ func (s *Set) Remove(project, id string) (found bool) {
 // StrikeCall returns the fault to inject into a call of a project, if any. The path has no version
 // prefix.
 func (s *Set) StrikeCall(project string, r *http.Request, route string) (Fault, bool) {
-	return s.strike(project, func(f *Fault) bool {
+	return s.selectFault(project, func(f *Fault) bool {
 		return f.ofCalls() && (f.Method == "" || strings.EqualFold(f.Method, r.Method)) && (f.Path == "" || matches(f.Path, route))
 	})
 }
 
 // StrikeDevice returns the fault of a kind to inject into a new device, if any.
 func (s *Set) StrikeDevice(project string, kind Kind, hostname string) (Fault, bool) {
-	return s.strike(project, func(f *Fault) bool {
+	return s.selectFault(project, func(f *Fault) bool {
 		return f.Kind == kind && (f.Hostname == "" || matches(f.Hostname, hostname))
 	})
 }
 
-func (s *Set) strike(project string, match func(*Fault) bool) (Fault, bool) {
+func (s *Set) selectFault(project string, match func(*Fault) bool) (Fault, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.projects[project] {

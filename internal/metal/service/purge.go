@@ -82,7 +82,7 @@ func deleteAll(ctx context.Context, c *admin.Client) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %d machines to be deprovisioned (%s): %w: see `drover machine logs NAME`, then run the command again", len(left), names(left), ctx.Err())
-		case <-time.After(4 * lookEvery):
+		case <-time.After(4 * pollInterval):
 		}
 	}
 }

@@ -27,7 +27,7 @@ const (
 	startTimeout = time.Minute
 	stopTimeout  = 30 * time.Second
 	askTimeout   = 2 * time.Second
-	lookEvery    = 25 * time.Millisecond
+	pollInterval = 25 * time.Millisecond
 	// logLines is the number of log lines that an error quotes.
 	logLines = 5
 )
@@ -63,7 +63,7 @@ func awaitHolder(ctx context.Context, h metal.Home) (metal.Endpoint, bool) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(lookEvery):
+		case <-time.After(pollInterval):
 		}
 	}
 	return metal.Endpoint{}, false
@@ -75,7 +75,7 @@ func lock(ctx context.Context, h metal.Home) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout+stopTimeout)
 	defer cancel()
 	f, err := makeAndLock(ctx, h)
-	for removedMeanwhile(err) && ctx.Err() == nil {
+	for purgedConcurrently(err) && ctx.Err() == nil {
 		f, err = makeAndLock(ctx, h)
 	}
 	if errors.Is(err, filelock.ErrHeld) {
@@ -94,9 +94,9 @@ func makeAndLock(ctx context.Context, h metal.Home) (*os.File, error) {
 	return filelock.Wait(ctx, h.LockFile())
 }
 
-// removedMeanwhile reports whether a purge has just removed the home, after it was found or
+// purgedConcurrently reports whether a purge has just removed the home, after it was found or
 // created.
-func removedMeanwhile(err error) bool {
+func purgedConcurrently(err error) bool {
 	return errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist)
 }
 
@@ -148,7 +148,7 @@ func start(ctx context.Context, h metal.Home, held *os.File, flags ...string) (m
 				return e, nil // Another process started it first.
 			}
 			return metal.Endpoint{}, fmt.Errorf("the metal service did not start; its log %s ends with:\n  %s", h.LogFile(), tail(h.LogFile()))
-		case <-time.After(lookEvery):
+		case <-time.After(pollInterval):
 		}
 	}
 }
@@ -203,7 +203,7 @@ func stop(ctx context.Context, h metal.Home) (wasRunning bool, err error) {
 		select {
 		case <-ctx.Done():
 			return true, fmt.Errorf("waiting for the metal service (process %d) to stop: %w", asked.PID, ctx.Err())
-		case <-time.After(lookEvery):
+		case <-time.After(pollInterval):
 		}
 	}
 	return wasRunning, nil

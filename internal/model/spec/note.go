@@ -10,16 +10,16 @@ import (
 func Notes(c *anywherev1.Cluster) Violations {
 	var notes Violations
 	if count := c.Spec.ControlPlaneConfiguration.Count; !local(c) && count > 0 && !slices.Contains([]int{3, 5}, count) {
-		notes = append(notes, one(controlPlane+".count", "use 3 or 5", "production clusters need 3 or 5 control plane machines, this one has %d", count)...)
+		notes = append(notes, violation(controlPlane+".count", "use 3 or 5", "production clusters need 3 or 5 control plane machines, this one has %d", count)...)
 	}
 	if len(c.Spec.WorkerNodeGroupConfigurations) == 0 {
-		notes = append(notes, one(workers, "add a worker group to run Pods on separate machines", "no worker groups: Pods run on control plane machines")...)
+		notes = append(notes, violation(workers, "add a worker group to run Pods on separate machines", "no worker groups: Pods run on control plane machines")...)
 	}
 	if c.Spec.LicenseToken != "" {
-		notes = append(notes, one("spec.licenseToken", "remove it", "a license is not required and has no effect")...)
+		notes = append(notes, violation("spec.licenseToken", "remove it", "a license is not required and has no effect")...)
 	}
 	if m := c.Spec.RegistryMirrorConfiguration; m != nil && m.InsecureSkipVerify {
-		notes = append(notes, one("spec.registryMirrorConfiguration.insecureSkipVerify", "set caCertContent instead", "machines do not verify the certificate of the mirror")...)
+		notes = append(notes, violation("spec.registryMirrorConfiguration.insecureSkipVerify", "set caCertContent instead", "machines do not verify the certificate of the mirror")...)
 	}
 	return notes
 }

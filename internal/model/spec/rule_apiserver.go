@@ -21,7 +21,7 @@ func certSANsRule(c *anywherev1.Cluster) Violations {
 	var problems Violations
 	for i, name := range c.Spec.ControlPlaneConfiguration.CertSANs {
 		if !isSAN(name) {
-			problems = append(problems, one(fmt.Sprintf("%s.certSans[%d]", controlPlane, i), "use an IP address or a domain", "%q is neither an IP address nor a domain", printable(name))...)
+			problems = append(problems, violation(fmt.Sprintf("%s.certSans[%d]", controlPlane, i), "use an IP address or a domain", "%q is neither an IP address nor a domain", printable(name))...)
 		}
 	}
 	return problems
@@ -45,9 +45,9 @@ func apiServerArgsRule(c *anywherev1.Cluster) Violations {
 		at := controlPlane + ".apiServerExtraArgs[" + printable(flag) + "]"
 		switch {
 		case !flagName.MatchString(flag):
-			problems = append(problems, one(at, "write the flag without leading dashes, such as audit-log-maxage", "is not a valid flag name")...)
+			problems = append(problems, violation(at, "write the flag without leading dashes, such as audit-log-maxage", "is not a valid flag name")...)
 		case issuer && strings.HasPrefix(flag, "oidc-"):
-			problems = append(problems, one(at, "remove the flag, or the OIDCConfig from identityProviderRefs", "can't be set together with an OIDCConfig")...)
+			problems = append(problems, violation(at, "remove the flag, or the OIDCConfig from identityProviderRefs", "can't be set together with an OIDCConfig")...)
 		}
 	}
 	return problems
@@ -62,14 +62,14 @@ func auditPolicyRule(c *anywherev1.Cluster) Violations {
 	}
 	var node yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &node); err != nil {
-		return one(at, "correct the YAML", "%s", parserText(err))
+		return violation(at, "correct the YAML", "%s", parserText(err))
 	}
 	policy, problem := objectOf(&node)
 	switch {
 	case problem != "":
-		return one(at, "use a Policy of audit.k8s.io/v1", "%s", problem)
+		return violation(at, "use a Policy of audit.k8s.io/v1", "%s", problem)
 	case policy["apiVersion"] != auditv1.SchemeGroupVersion.String() || policy["kind"] != "Policy":
-		return one(at, "begin with apiVersion: audit.k8s.io/v1 and kind: Policy", "is not a Policy of audit.k8s.io/v1")
+		return violation(at, "begin with apiVersion: audit.k8s.io/v1 and kind: Policy", "is not a Policy of audit.k8s.io/v1")
 	}
 	f := &fitting{prefix: at + ": "}
 	f.fit(policy, reflect.TypeFor[auditv1.Policy](), "")
@@ -83,15 +83,15 @@ func auditPolicyRule(c *anywherev1.Cluster) Violations {
 func encryptionRule(c *anywherev1.Cluster) Violations {
 	var problems Violations
 	if len(c.Spec.EtcdEncryption) > 1 {
-		problems = one("spec.etcdEncryption", "list all resources in one entry", "only one entry is supported")
+		problems = violation("spec.etcdEncryption", "list all resources in one entry", "only one entry is supported")
 	}
 	for i, e := range c.Spec.EtcdEncryption {
 		at := fmt.Sprintf("spec.etcdEncryption[%d]", i)
 		if len(e.Resources) == 0 || slices.Contains(e.Resources, "") {
-			problems = append(problems, one(at+".resources", "list the resources to encrypt, such as secrets", "is empty or contains an empty entry")...)
+			problems = append(problems, violation(at+".resources", "list the resources to encrypt, such as secrets", "is empty or contains an empty entry")...)
 		}
 		if len(e.Providers) != 1 || e.Providers[0].KMS == nil {
-			problems = append(problems, one(at+".providers", "configure one kms provider", "exactly one kms provider is required")...)
+			problems = append(problems, violation(at+".providers", "configure one kms provider", "exactly one kms provider is required")...)
 			continue
 		}
 		problems = append(problems, kmsProblems(e.Providers[0].KMS, at+".providers[0].kms")...)
@@ -102,13 +102,13 @@ func encryptionRule(c *anywherev1.Cluster) Violations {
 func kmsProblems(k *anywherev1.KMS, at string) Violations {
 	var problems Violations
 	if k.Name == "" {
-		problems = one(at+".name", "name the plugin", "is not set")
+		problems = violation(at+".name", "name the plugin", "is not set")
 	}
 	if socket, ok := strings.CutPrefix(k.SocketListenAddress, "unix://"); !ok || !path.IsAbs(socket) || path.Clean(socket) != socket {
-		problems = append(problems, one(at+".socketListenAddress", "write it as unix:///var/run/kmsplugin/socket.sock", "is not a socket address")...)
+		problems = append(problems, violation(at+".socketListenAddress", "write it as unix:///var/run/kmsplugin/socket.sock", "is not a socket address")...)
 	}
 	if k.CacheSize != nil && *k.CacheSize < 0 {
-		problems = append(problems, one(at+".cachesize", "use 1000, or leave it out", "must not be negative")...)
+		problems = append(problems, violation(at+".cachesize", "use 1000, or leave it out", "must not be negative")...)
 	}
 	return append(problems, durationProblems(k.Timeout, time.Millisecond, at+".timeout")...)
 }

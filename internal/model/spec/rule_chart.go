@@ -38,11 +38,11 @@ func helmValuesProblems(cilium *anywherev1.CiliumConfig, at string) Violations {
 		return nil
 	}
 	if cilium.SkipUpgrade != nil && *cilium.SkipUpgrade {
-		return one(at, "pass them to the chart that you install", "helmValues must not be set with skipUpgrade, because Drover then installs no Pod network")
+		return violation(at, "pass them to the chart that you install", "helmValues must not be set with skipUpgrade, because Drover then installs no Pod network")
 	}
 	var values map[string]any
 	if err := json.Unmarshal(cilium.HelmValues.Raw, &values); err != nil {
-		return one(at, "write it as an object such as {resources: {limits: {memory: 256Mi}}}", "is not an object")
+		return violation(at, "write it as an object such as {resources: {limits: {memory: 256Mi}}}", "is not an object")
 	}
 	return chartProblems(at, values, networkValues)
 }
@@ -54,17 +54,17 @@ func chartProblems(at string, values, known map[string]any) Violations {
 		switch rule := known[key].(type) {
 		case check:
 			if must := rule(values[key]); must != "" {
-				problems = append(problems, one(where, "write "+must, "the value must be %s", must)...)
+				problems = append(problems, violation(where, "write "+must, "the value must be %s", must)...)
 			}
 		case map[string]any:
 			below, ok := values[key].(map[string]any)
 			if !ok {
-				problems = append(problems, one(where, "write an object with "+settings(rule), "the value must be an object")...)
+				problems = append(problems, violation(where, "write an object with "+settings(rule), "the value must be an object")...)
 				continue
 			}
 			problems = append(problems, chartProblems(where, below, rule)...)
 		default:
-			problems = append(problems, one(where, fmt.Sprintf("use %s here, or %s", settings(known), installOwnNetwork), "the Pod network that Drover installs does not support this setting")...)
+			problems = append(problems, violation(where, fmt.Sprintf("use %s here, or %s", settings(known), installOwnNetwork), "the Pod network that Drover installs does not support this setting")...)
 		}
 	}
 	return problems

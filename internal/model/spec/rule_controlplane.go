@@ -13,9 +13,9 @@ func controlPlaneCountRule(c *anywherev1.Cluster) Violations {
 	count := c.Spec.ControlPlaneConfiguration.Count
 	switch {
 	case count <= 0:
-		return one(controlPlane+".count", "use 1, or 3 or 5 to tolerate the loss of a machine", "control plane node count must be positive")
+		return violation(controlPlane+".count", "use 1, or 3 or 5 to tolerate the loss of a machine", "control plane node count must be positive")
 	case count%2 == 0 && c.Spec.ExternalEtcdConfiguration == nil:
-		return one(controlPlane+".count", "use an odd number: 1, 3 or 5",
+		return violation(controlPlane+".count", "use an odd number: 1, 3 or 5",
 			"control plane node count cannot be an even number when using stacked etcd topology")
 	}
 	return nil
@@ -28,12 +28,12 @@ func endpointRule(c *anywherev1.Cluster) Violations {
 	case endpoint == nil || local(c) && endpoint.Host == "":
 		return nil
 	case local(c):
-		return one(controlPlane+".endpoint", "remove it: Drover chooses the address of local machines", "specifying endpoint host configuration in Cluster is not supported")
+		return violation(controlPlane+".endpoint", "remove it: Drover chooses the address of local machines", "specifying endpoint host configuration in Cluster is not supported")
 	case endpoint.Host == "":
-		return one(controlPlane+".endpoint.host", "set an address, or remove endpoint to reserve one automatically",
+		return violation(controlPlane+".endpoint.host", "set an address, or remove endpoint to reserve one automatically",
 			"cluster controlPlaneConfiguration.Endpoint.Host is not set or is empty")
 	case !isHost(endpoint.Host):
-		return one(controlPlane+".endpoint.host", "use an IP address or a host name without a port", "%q is not a valid address", printable(endpoint.Host))
+		return violation(controlPlane+".endpoint.host", "use an IP address or a host name without a port", "%q is not a valid address", printable(endpoint.Host))
 	}
 	return nil
 }
@@ -45,7 +45,7 @@ func controlPlaneMachinesRule(c *anywherev1.Cluster) Violations {
 func controlPlaneTaintsRule(c *anywherev1.Cluster) Violations {
 	taints := c.Spec.ControlPlaneConfiguration.Taints
 	if len(taints) > 0 && len(c.Spec.WorkerNodeGroupConfigurations) == 0 {
-		return one(controlPlane+".taints", "add a group of workers, or remove the taints", "cannot taint control plane when there is no worker node")
+		return violation(controlPlane+".taints", "add a group of workers, or remove the taints", "cannot taint control plane when there is no worker node")
 	}
 	return taintProblems(taints, controlPlane+".taints")
 }
@@ -65,7 +65,7 @@ func controlPlaneRolloutRule(c *anywherev1.Cluster) Violations {
 		return problems
 	}
 	if r := strategy.RollingUpdate; r != nil && r.MaxSurge != 0 && r.MaxSurge != 1 {
-		return one(path+".rollingUpdate.maxSurge", "use 1, or 0 without a spare machine", "maxSurge must be 0 or 1 for control planes")
+		return violation(path+".rollingUpdate.maxSurge", "use 1, or 0 without a spare machine", "maxSurge must be 0 or 1 for control planes")
 	}
 	return surgeProblems(c, path)
 }
@@ -76,7 +76,7 @@ func surgeProblems(c *anywherev1.Cluster, path string) Violations {
 	if r == nil || r.MaxSurge != 0 || c.Spec.ControlPlaneConfiguration.Count >= 3 {
 		return nil
 	}
-	return one(path+".rollingUpdate.maxSurge", "use 1, or at least 3 control plane machines", "maxSurge 0 requires at least 3 control plane machines")
+	return violation(path+".rollingUpdate.maxSurge", "use 1, or at least 3 control plane machines", "maxSurge 0 requires at least 3 control plane machines")
 }
 
 func controlPlaneHealthRule(c *anywherev1.Cluster) Violations {
@@ -93,10 +93,10 @@ func etcdRule(c *anywherev1.Cluster) Violations {
 	if etcd == nil {
 		return nil
 	}
-	problems := one("spec.externalEtcdConfiguration", "remove it: etcd runs on the control plane machines; use 3 or 5 of them to tolerate the loss of one",
+	problems := violation("spec.externalEtcdConfiguration", "remove it: etcd runs on the control plane machines; use 3 or 5 of them to tolerate the loss of one",
 		"external etcd is not supported")
 	if etcd.Count <= 0 || etcd.Count%2 == 0 {
-		problems = append(problems, one("spec.externalEtcdConfiguration.count", "use an odd number: 1, 3 or 5", "external etcd count must be positive and odd")...)
+		problems = append(problems, violation("spec.externalEtcdConfiguration.count", "use an odd number: 1, 3 or 5", "external etcd count must be positive and odd")...)
 	}
 	return append(problems, machineGroup(c, etcd.MachineGroupRef, "spec.externalEtcdConfiguration", "must specify machineGroupRef for etcd machines")...)
 }
@@ -109,11 +109,11 @@ func machineGroup(c *anywherev1.Cluster, ref *anywherev1.Ref, path, unset string
 	case local(c) && ref == nil || !local(c) && !remote(c):
 		return nil
 	case local(c):
-		return one(path, "remove it: all local machines are identical", "machine configs are not supported with %s", anywherev1.DockerDatacenterConfigKind)
+		return violation(path, "remove it: all local machines are identical", "machine configs are not supported with %s", anywherev1.DockerDatacenterConfigKind)
 	case ref == nil:
-		return one(path, "reference a "+anywherev1.PacketMachineConfigKind, "%s", unset)
+		return violation(path, "reference a "+anywherev1.PacketMachineConfigKind, "%s", unset)
 	case ref.Kind != anywherev1.PacketMachineConfigKind:
-		return one(path+".kind", "use "+anywherev1.PacketMachineConfigKind, "%q is not supported", printable(ref.Kind))
+		return violation(path+".kind", "use "+anywherev1.PacketMachineConfigKind, "%q is not supported", printable(ref.Kind))
 	}
 	return refNameProblems(path, *ref)
 }

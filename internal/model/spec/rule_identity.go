@@ -18,14 +18,14 @@ func nameRule(c *anywherev1.Cluster) Violations {
 	if clusterName.MatchString(c.Name) {
 		return nil
 	}
-	return one("metadata.name", "start with a letter and use lower-case letters, digits and dashes, such as prod-1", "%q is not a valid cluster name", printable(c.Name))
+	return violation("metadata.name", "start with a letter and use lower-case letters, digits and dashes, such as prod-1", "%q is not a valid cluster name", printable(c.Name))
 }
 
 func nameLengthRule(c *anywherev1.Cluster) Violations {
 	if len(c.Name) <= maxNameLength {
 		return nil
 	}
-	return one("metadata.name", "choose a shorter name", "number of characters in %v should be less than %d", printable(c.Name), maxNameLength+1)
+	return violation("metadata.name", "choose a shorter name", "number of characters in %v should be less than %d", printable(c.Name), maxNameLength+1)
 }
 
 // managementRule rejects a spec that contradicts itself.
@@ -36,10 +36,10 @@ func managementRule(c *anywherev1.Cluster) Violations {
 	own := c.Spec.ManagementCluster.Name == c.Name
 	switch {
 	case *c.Spec.Management && !own:
-		return one("spec.managementCluster.name", "remove management for a workload cluster, or managementCluster for a management cluster",
+		return violation("spec.managementCluster.name", "remove management for a workload cluster, or managementCluster for a management cluster",
 			"management is true but another cluster is named")
 	case !*c.Spec.Management && own:
-		return one("spec.managementCluster.name", "name the cluster that manages this one, or remove management",
+		return violation("spec.managementCluster.name", "name the cluster that manages this one, or remove management",
 			"management is false but the cluster names itself")
 	}
 	return nil
@@ -50,7 +50,7 @@ func managementNameRule(c *anywherev1.Cluster) Violations {
 	if name == "" || name == c.Name || len(name) <= maxNameLength && clusterName.MatchString(name) {
 		return nil
 	}
-	return one("spec.managementCluster.name", "use the name of a management cluster", "%q is not a valid cluster name", printable(name))
+	return violation("spec.managementCluster.name", "use the name of a management cluster", "%q is not a valid cluster name", printable(name))
 }
 
 // datacenterRule rejects infrastructure that Drover does not support.
@@ -59,9 +59,9 @@ func datacenterRule(c *anywherev1.Cluster) Violations {
 	switch ref.Kind {
 	case anywherev1.DockerDatacenterConfigKind, anywherev1.PacketDatacenterConfigKind:
 	case "":
-		return one("spec.datacenterRef.kind", supported, "is not set")
+		return violation("spec.datacenterRef.kind", supported, "is not set")
 	default:
-		return one("spec.datacenterRef.kind", supported, "%s is not supported", printable(ref.Kind))
+		return violation("spec.datacenterRef.kind", supported, "%s is not supported", printable(ref.Kind))
 	}
 	return refNameProblems("spec.datacenterRef", ref)
 }
@@ -69,10 +69,10 @@ func datacenterRule(c *anywherev1.Cluster) Violations {
 // refNameProblems requires a valid name in a reference.
 func refNameProblems(path string, ref anywherev1.Ref) Violations {
 	if ref.Name == "" {
-		return one(path+".name", "reference an object of kind "+ref.Kind, "is not set")
+		return violation(path+".name", "reference an object of kind "+ref.Kind, "is not set")
 	}
 	if len(validation.IsDNS1123Subdomain(ref.Name)) > 0 {
-		return one(path+".name", "use lower-case letters, digits, dashes and dots", "%q is not a valid name", printable(ref.Name))
+		return violation(path+".name", "use lower-case letters, digits, dashes and dots", "%q is not a valid name", printable(ref.Name))
 	}
 	return nil
 }

@@ -25,10 +25,10 @@ func blocksRule(c *anywherev1.Cluster) Violations {
 
 func blockProblems(blocks []string, at, example string) Violations {
 	if len(blocks) != 1 {
-		return one(at, "use one CIDR block such as "+example, "exactly one CIDR block is required, got %d", len(blocks))
+		return violation(at, "use one CIDR block such as "+example, "exactly one CIDR block is required, got %d", len(blocks))
 	}
 	if _, err := netip.ParsePrefix(blocks[0]); err != nil {
-		return one(at+"[0]", "write it as "+example, "%q is not a CIDR block", printable(blocks[0]))
+		return violation(at+"[0]", "write it as "+example, "%q is not a CIDR block", printable(blocks[0]))
 	}
 	return nil
 }
@@ -49,7 +49,7 @@ func overlapRule(c *anywherev1.Cluster) Violations {
 	if !ok || !also || !pods.Overlaps(services) {
 		return nil
 	}
-	return one(network+".services.cidrBlocks[0]", "choose blocks that do not overlap", "%s overlaps with the Pod block %s", services, pods)
+	return violation(network+".services.cidrBlocks[0]", "choose blocks that do not overlap", "%s overlaps with the Pod block %s", services, pods)
 }
 
 // maskRule checks that the Pod block can be divided among nodes, within the limits of the controller manager.
@@ -68,11 +68,11 @@ func maskRule(c *anywherev1.Cluster) Violations {
 	at := network + ".nodes.cidrMaskSize"
 	switch {
 	case mask > pods.Addr().BitLen():
-		return one(at, "use 24, or leave it out", "%d is longer than an address", mask)
+		return violation(at, "use 24, or leave it out", "%d is longer than an address", mask)
 	case pods.Bits() >= mask:
-		return one(at, "use a larger Pod block or a larger cidrMaskSize", "the Pod block %s is too small for a /%d per node", pods, mask)
+		return violation(at, "use a larger Pod block or a larger cidrMaskSize", "the Pod block %s is too small for a /%d per node", pods, mask)
 	case mask-pods.Bits() > maxMaskGap:
-		return one(at, "use a smaller Pod block or a smaller cidrMaskSize", "a /%d per node in the Pod block %s differs by more than %d bits", mask, pods, maxMaskGap)
+		return violation(at, "use a smaller Pod block or a smaller cidrMaskSize", "a /%d per node in the Pod block %s differs by more than %d bits", mask, pods, maxMaskGap)
 	}
 	return nil
 }
@@ -82,9 +82,9 @@ func cniRule(c *anywherev1.Cluster) Violations {
 	n := c.Spec.ClusterNetwork
 	switch {
 	case n.CNI != "" && n.CNIConfig != nil:
-		return one(network+".cni", "remove cni and keep cniConfig", "cni and cniConfig must not both be set")
+		return violation(network+".cni", "remove cni and keep cniConfig", "cni and cniConfig must not both be set")
 	case n.CNI != "" && n.CNI != anywherev1.CiliumCNI && n.CNI != anywherev1.KindnetdCNI:
-		return one(network+".cni", "remove it, or "+useCilium, "%q is not supported", printable(n.CNI))
+		return violation(network+".cni", "remove it, or "+useCilium, "%q is not supported", printable(n.CNI))
 	case n.CNI == anywherev1.CiliumCNI:
 		return nil
 	case n.CNI == anywherev1.KindnetdCNI:
@@ -99,9 +99,9 @@ func cniConfigProblems(c *anywherev1.Cluster) Violations {
 	config := c.Spec.ClusterNetwork.CNIConfig
 	switch {
 	case config == nil || config.Cilium == nil && config.Kindnetd == nil:
-		return one(network+".cniConfig", useCilium, "no CNI is specified")
+		return violation(network+".cniConfig", useCilium, "no CNI is specified")
 	case config.Cilium != nil && config.Kindnetd != nil:
-		return one(network+".cniConfig", "keep one of them", "cannot specify more than one CNI")
+		return violation(network+".cniConfig", "keep one of them", "cannot specify more than one CNI")
 	case config.Kindnetd != nil:
 		return kindnetdProblems(c)
 	}
@@ -112,7 +112,7 @@ func kindnetdProblems(c *anywherev1.Cluster) Violations {
 	if local(c) {
 		return nil
 	}
-	return one(network+".cniConfig.kindnetd", useCilium, "kindnetd is only supported with %s", anywherev1.DockerDatacenterConfigKind)
+	return violation(network+".cniConfig.kindnetd", useCilium, "kindnetd is only supported with %s", anywherev1.DockerDatacenterConfigKind)
 }
 
 const installOwnNetwork = "remove it, or set skipUpgrade: true and install Cilium with a HelmChartProxy"
@@ -135,7 +135,7 @@ func ciliumRule(c *anywherev1.Cluster) Violations {
 		{"cniExclusive", cilium.CNIExclusive != nil},
 	} {
 		if setting.set {
-			problems = append(problems, one(at+"."+setting.field, installOwnNetwork, "the Pod network that Drover installs does not support this setting")...)
+			problems = append(problems, violation(at+"."+setting.field, installOwnNetwork, "the Pod network that Drover installs does not support this setting")...)
 		}
 	}
 	return append(problems, helmValuesProblems(cilium, at+".helmValues")...)
@@ -148,13 +148,13 @@ func policyProblems(cilium *anywherev1.CiliumConfig, at string) Violations {
 		return nil
 	case anywherev1.CiliumPolicyModeDefault, anywherev1.CiliumPolicyModeNever:
 		if skip {
-			return one(at, "remove policyEnforcementMode", "policyEnforcementMode must not be set with skipUpgrade")
+			return violation(at, "remove policyEnforcementMode", "policyEnforcementMode must not be set with skipUpgrade")
 		}
 		return nil
 	case anywherev1.CiliumPolicyModeAlways:
-		return one(at, installOwnNetwork, "the Pod network that Drover installs does not enforce network policies")
+		return violation(at, installOwnNetwork, "the Pod network that Drover installs does not enforce network policies")
 	}
-	return one(at, "use default or never", "%q is not a policy enforcement mode", printable(string(cilium.PolicyEnforcementMode)))
+	return violation(at, "use default or never", "%q is not a policy enforcement mode", printable(string(cilium.PolicyEnforcementMode)))
 }
 
 func routingProblems(cilium *anywherev1.CiliumConfig, at string) Violations {
@@ -163,13 +163,13 @@ func routingProblems(cilium *anywherev1.CiliumConfig, at string) Violations {
 		return nil
 	case anywherev1.CiliumRoutingModeDirect:
 		if cilium.IPv4NativeRoutingCIDR == "" {
-			return one(at, "remove routingMode: packets are always routed directly", "ipv4NativeRoutingCIDR is required with routingMode direct")
+			return violation(at, "remove routingMode: packets are always routed directly", "ipv4NativeRoutingCIDR is required with routingMode direct")
 		}
-		return one(at, "remove it: packets are always routed directly", "the Pod network that Drover installs does not support this setting")
+		return violation(at, "remove it: packets are always routed directly", "the Pod network that Drover installs does not support this setting")
 	case anywherev1.CiliumRoutingModeOverlay:
-		return one(at, installOwnNetwork, "the Pod network that Drover installs does not support overlays")
+		return violation(at, installOwnNetwork, "the Pod network that Drover installs does not support overlays")
 	}
-	return one(at, "leave it out", "%q is not a routing mode", printable(string(cilium.RoutingMode)))
+	return violation(at, "leave it out", "%q is not a routing mode", printable(string(cilium.RoutingMode)))
 }
 
 func resolvConfRule(c *anywherev1.Cluster) Violations {
@@ -177,5 +177,5 @@ func resolvConfRule(c *anywherev1.Cluster) Violations {
 	if conf == nil || conf.Path == "" || path.IsAbs(conf.Path) && path.Clean(conf.Path) == conf.Path {
 		return nil
 	}
-	return one(network+".dns.resolvConf.path", "use a path such as /etc/resolv.conf", "%q is not an absolute path", printable(conf.Path))
+	return violation(network+".dns.resolvConf.path", "use a path such as /etc/resolv.conf", "%q is not an absolute path", printable(conf.Path))
 }

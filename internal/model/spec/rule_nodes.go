@@ -26,18 +26,18 @@ func taintProblems(taints []corev1.Taint, path string) Violations {
 	for i, t := range taints {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if wrong := validation.IsQualifiedName(t.Key); len(wrong) > 0 {
-			problems = append(problems, one(at+".key", "use a key such as example.com/dedicated", "%q is not a valid key", printable(t.Key))...)
+			problems = append(problems, violation(at+".key", "use a key such as example.com/dedicated", "%q is not a valid key", printable(t.Key))...)
 		}
 		if wrong := validation.IsValidLabelValue(t.Value); len(wrong) > 0 {
-			problems = append(problems, one(at+".value", "use letters, digits, dashes, dots and underscores", "%q is not a valid value", printable(t.Value))...)
+			problems = append(problems, violation(at+".value", "use letters, digits, dashes, dots and underscores", "%q is not a valid value", printable(t.Value))...)
 		}
 		switch t.Effect {
 		case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
 		default:
-			problems = append(problems, one(at+".effect", "use NoSchedule, PreferNoSchedule or NoExecute", "%q is not an effect", printable(string(t.Effect)))...)
+			problems = append(problems, violation(at+".effect", "use NoSchedule, PreferNoSchedule or NoExecute", "%q is not an effect", printable(string(t.Effect)))...)
 		}
 		if id := t.Key + ":" + string(t.Effect); seen[id] {
-			problems = append(problems, one(at, "keep one of them", "another taint has the same key and effect")...)
+			problems = append(problems, violation(at, "keep one of them", "another taint has the same key and effect")...)
 		}
 		seen[t.Key+":"+string(t.Effect)] = true
 	}
@@ -50,11 +50,11 @@ func labelProblems(labels map[string]string, path string) Violations {
 		at := path + "[" + printable(key) + "]"
 		switch {
 		case len(validation.IsQualifiedName(key)) > 0:
-			problems = append(problems, one(at, "use a key such as example.com/team", "is not a valid label key")...)
+			problems = append(problems, violation(at, "use a key such as example.com/team", "is not a valid label key")...)
 		case len(validation.IsValidLabelValue(labels[key])) > 0:
-			problems = append(problems, one(at, "use letters, digits, dashes, dots and underscores, 63 at most", "has an invalid label value")...)
+			problems = append(problems, violation(at, "use letters, digits, dashes, dots and underscores, 63 at most", "has an invalid label value")...)
 		case !allowedOnNodes(key):
-			problems = append(problems, one(at, "use your own domain or node.kubernetes.io", "kubelets are not allowed to set this label")...)
+			problems = append(problems, violation(at, "use your own domain or node.kubernetes.io", "kubelets are not allowed to set this label")...)
 		}
 	}
 	return problems
@@ -93,7 +93,7 @@ func healthProblems(h *anywherev1.MachineHealthCheck, path string) Violations {
 	problems := durationProblems(h.NodeStartupTimeout, minStartup, path+".nodeStartupTimeout")
 	problems = append(problems, durationProblems(h.UnhealthyMachineTimeout, time.Second, path+".unhealthyMachineTimeout")...)
 	if h.MaxUnhealthy != nil && !isShare(*h.MaxUnhealthy) {
-		problems = append(problems, one(path+".maxUnhealthy", `write it as 2 or "40%"`, "is not a number or a percentage")...)
+		problems = append(problems, violation(path+".maxUnhealthy", `write it as 2 or "40%"`, "is not a number or a percentage")...)
 	}
 	return problems
 }
@@ -110,9 +110,9 @@ func durationProblems(d *metav1.Duration, least time.Duration, path string) Viol
 	case d == nil:
 		return nil
 	case d.Duration < least:
-		return one(path, "write it as "+least.String()+" or 10m", "must be at least %s", least)
+		return violation(path, "write it as "+least.String()+" or 10m", "must be at least %s", least)
 	case d.Duration > maxDuration:
-		return one(path, "use a shorter duration, such as 8760h", "must be at most ten years")
+		return violation(path, "use a shorter duration, such as 8760h", "must be at most ten years")
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func kubeletProblems(raw *runtime.RawExtension, path string) Violations {
 	decoder.UseNumber()
 	var settings map[string]any
 	if decoder.Decode(&settings) != nil {
-		return one(path, "write the fields of a KubeletConfiguration", "is not an object")
+		return violation(path, "write the fields of a KubeletConfiguration", "is not an object")
 	}
 	f := &fitting{prefix: path + "."}
 	if settings["providerID"] != nil {

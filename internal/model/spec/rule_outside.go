@@ -25,22 +25,22 @@ func proxyRule(c *anywherev1.Cluster) Violations {
 func proxyProblems(proxy, path string) Violations {
 	const form = "write it as http://proxy.example.com:3128 or 192.0.2.1:3128"
 	if proxy == "" {
-		return one(path, "set both httpProxy and httpsProxy", "is not set")
+		return violation(path, "set both httpProxy and httpsProxy", "is not set")
 	}
 	address := proxy
 	if strings.Contains(proxy, "://") {
 		u, err := url.Parse(proxy)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-			return one(path, form, "is not a valid proxy address")
+			return violation(path, form, "is not a valid proxy address")
 		}
 		address = u.Host
 	}
 	host, port, err := net.SplitHostPort(address)
 	switch {
 	case err != nil || !isHost(host):
-		return one(path, form, "must be a host and a port")
+		return violation(path, form, "must be a host and a port")
 	case !isPort(port):
-		return one(path, "use a port between 1 and 65535", "has an invalid port")
+		return violation(path, "use a port between 1 and 65535", "has an invalid port")
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func noProxyRule(c *anywherev1.Cluster) Violations {
 	var problems Violations
 	for i, entry := range c.Spec.ProxyConfiguration.NoProxy {
 		if !directHost.MatchString(entry) {
-			problems = append(problems, one(fmt.Sprintf("spec.proxyConfiguration.noProxy[%d]", i), "use one entry per address, CIDR block or domain",
+			problems = append(problems, violation(fmt.Sprintf("spec.proxyConfiguration.noProxy[%d]", i), "use one entry per address, CIDR block or domain",
 				"%q is not an address, a CIDR block or a domain", printable(entry))...)
 		}
 	}
@@ -72,15 +72,15 @@ func mirrorRule(c *anywherev1.Cluster) Violations {
 	var problems Violations
 	switch {
 	case m.Endpoint == "":
-		problems = one(at+".endpoint", "set it to the address or host name of the mirror", "no value set for RegistryMirrorConfiguration.Endpoint")
+		problems = violation(at+".endpoint", "set it to the address or host name of the mirror", "no value set for RegistryMirrorConfiguration.Endpoint")
 	case !isHost(m.Endpoint):
-		problems = one(at+".endpoint", "use an IP address or a host name without scheme, port or path", "%q is not a valid address", printable(m.Endpoint))
+		problems = violation(at+".endpoint", "use an IP address or a host name without scheme, port or path", "%q is not a valid address", printable(m.Endpoint))
 	}
 	if !isPort(m.Port) {
-		problems = append(problems, one(at+".port", `use a port between 1 and 65535, such as "443"`, "%q is not a port", printable(m.Port))...)
+		problems = append(problems, violation(at+".port", `use a port between 1 and 65535, such as "443"`, "%q is not a port", printable(m.Port))...)
 	}
 	if m.CACertContent != "" && !isCertificate(m.CACertContent) {
-		problems = append(problems, one(at+".caCertContent", "use PEM certificates, which begin with -----BEGIN CERTIFICATE-----", "does not contain a PEM certificate")...)
+		problems = append(problems, violation(at+".caCertContent", "use PEM certificates, which begin with -----BEGIN CERTIFICATE-----", "does not contain a PEM certificate")...)
 	}
 	return problems
 }
@@ -98,22 +98,22 @@ func mirroredRule(c *anywherev1.Cluster) Violations {
 	for i, n := range c.Spec.RegistryMirrorConfiguration.OCINamespaces {
 		path := fmt.Sprintf("%s[%d].registry", at, i)
 		if n.Namespace != "" && !registryPath.MatchString(n.Namespace) {
-			problems = append(problems, one(fmt.Sprintf("%s[%d].namespace", at, i), "use a path such as team/images", "%q is not a valid registry path", printable(n.Namespace))...)
+			problems = append(problems, violation(fmt.Sprintf("%s[%d].namespace", at, i), "use a path such as team/images", "%q is not a valid registry path", printable(n.Namespace))...)
 		}
 		switch {
 		case n.Registry == "":
-			problems = append(problems, one(path, "set it to the mirrored registry", "registry can't be set to empty in OCINamespaces")...)
+			problems = append(problems, violation(path, "set it to the mirrored registry", "registry can't be set to empty in OCINamespaces")...)
 		case !isRegistry(n.Registry):
-			problems = append(problems, one(path, "use a host such as registry.example.com", "%q is not a valid registry", printable(n.Registry))...)
+			problems = append(problems, violation(path, "use a host such as registry.example.com", "%q is not a valid registry", printable(n.Registry))...)
 		case seen[n.Registry]:
-			problems = append(problems, one(path, "keep one of them", "registry %s is listed more than once", n.Registry)...)
+			problems = append(problems, violation(path, "keep one of them", "registry %s is listed more than once", n.Registry)...)
 		case cloudRegistry.MatchString(n.Registry):
 			curated++
 		}
 		seen[n.Registry] = true
 	}
 	if curated > 1 {
-		problems = append(problems, one(at, "keep one of them", "only one registry mirror for curated packages is supported")...)
+		problems = append(problems, violation(at, "keep one of them", "only one registry mirror for curated packages is supported")...)
 	}
 	return problems
 }

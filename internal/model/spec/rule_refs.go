@@ -17,13 +17,13 @@ func identityRule(c *anywherev1.Cluster) Violations {
 			issuers++
 			problems = append(problems, refNameProblems(at, ref)...)
 		case awsIAM:
-			problems = append(problems, one(at+".kind", remedyForKind(awsIAM), "%s is not supported", awsIAM)...)
+			problems = append(problems, violation(at+".kind", remedyForKind(awsIAM), "%s is not supported", awsIAM)...)
 		default:
-			problems = append(problems, one(at+".kind", "use "+anywherev1.OIDCConfigKind, "%q is not an identity provider", printable(ref.Kind))...)
+			problems = append(problems, violation(at+".kind", "use "+anywherev1.OIDCConfigKind, "%q is not an identity provider", printable(ref.Kind))...)
 		}
 	}
 	if issuers > 1 {
-		problems = append(problems, one("spec.identityProviderRefs", "keep one of them", "only one %s is supported", anywherev1.OIDCConfigKind)...)
+		problems = append(problems, violation("spec.identityProviderRefs", "keep one of them", "only one %s is supported", anywherev1.OIDCConfigKind)...)
 	}
 	return problems
 }
@@ -34,7 +34,7 @@ func gitOpsRule(c *anywherev1.Cluster) Violations {
 		return nil
 	}
 	if ref.Kind != anywherev1.FluxConfigKind && ref.Kind != anywherev1.GitOpsConfigKind {
-		return one("spec.gitOpsRef.kind", "use "+anywherev1.FluxConfigKind, "only %s or %s is supported, not %q",
+		return violation("spec.gitOpsRef.kind", "use "+anywherev1.FluxConfigKind, "only %s or %s is supported, not %q",
 			anywherev1.FluxConfigKind, anywherev1.GitOpsConfigKind, printable(ref.Kind))
 	}
 	return refNameProblems("spec.gitOpsRef", *ref)
@@ -83,7 +83,7 @@ func unsupportedRule(c *anywherev1.Cluster) Violations {
 	var problems Violations
 	for _, r := range unsupportedFields {
 		if r.set(&c.Spec) {
-			problems = append(problems, one(r.path, r.remedy, "%s", r.problem)...)
+			problems = append(problems, violation(r.path, r.remedy, "%s", r.problem)...)
 		}
 	}
 	problems = append(problems, packagesProblems(c)...)
@@ -91,7 +91,7 @@ func unsupportedRule(c *anywherev1.Cluster) Violations {
 		if len(g.FailureDomains) == 0 {
 			return nil
 		}
-		return one(path+".failureDomains", "remove it and use one group per location", "failure domains of workers are not supported")
+		return violation(path+".failureDomains", "remove it and use one group per location", "failure domains of workers are not supported")
 	})...)
 }
 
@@ -107,10 +107,10 @@ func packagesProblems(c *anywherev1.Cluster) Violations {
 	}
 	var problems Violations
 	if p.Controller != nil {
-		problems = one("spec.packages.controller", "remove it", "%s", problem)
+		problems = violation("spec.packages.controller", "remove it", "%s", problem)
 	}
 	if p.CronJob != nil {
-		problems = append(problems, one("spec.packages.cronjob", "remove it", "%s", problem)...)
+		problems = append(problems, violation("spec.packages.cronjob", "remove it", "%s", problem)...)
 	}
 	return problems
 }

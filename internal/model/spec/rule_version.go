@@ -23,10 +23,10 @@ const versionForm = `write it as "1.36", in quotes and without a patch version`
 func versionRule(c *anywherev1.Cluster) Violations {
 	version := c.Spec.KubernetesVersion
 	if version == "" {
-		return one("spec.kubernetesVersion", versionForm, "is not set")
+		return violation("spec.kubernetesVersion", versionForm, "is not set")
 	}
 	if !minorVersion.MatchString(version) {
-		return one("spec.kubernetesVersion", versionForm, "%q is not a minor version of Kubernetes", printable(version))
+		return violation("spec.kubernetesVersion", versionForm, "%q is not a minor version of Kubernetes", printable(version))
 	}
 	return nil
 }
@@ -36,7 +36,7 @@ func groupVersionRule(c *anywherev1.Cluster) Violations {
 		if g.KubernetesVersion == nil || minorVersion.MatchString(*g.KubernetesVersion) {
 			return nil
 		}
-		return one(path+".kubernetesVersion", versionForm, "%q is not a minor version of Kubernetes", printable(*g.KubernetesVersion))
+		return violation(path+".kubernetesVersion", versionForm, "%q is not a minor version of Kubernetes", printable(*g.KubernetesVersion))
 	})
 }
 
@@ -51,7 +51,7 @@ func skewRule(c *anywherev1.Cluster) Violations {
 		if !ok || group <= cluster && group >= cluster-maxWorkerSkew {
 			return nil
 		}
-		return one(path+".kubernetesVersion", fmt.Sprintf("use 1.%d to 1.%d, or leave it out", max(0, cluster-maxWorkerSkew), cluster),
+		return violation(path+".kubernetesVersion", fmt.Sprintf("use 1.%d to 1.%d, or leave it out", max(0, cluster-maxWorkerSkew), cluster),
 			"cluster level minor version must be within %d versions greater than worker node group version: %v", maxWorkerSkew, *g.KubernetesVersion)
 	})
 }
@@ -69,7 +69,7 @@ func eksaVersionRule(c *anywherev1.Cluster) Violations {
 	if c.Spec.EksaVersion == "" || release(c.Spec.EksaVersion) != nil {
 		return nil
 	}
-	return one("spec.eksaVersion", "write it as v0.25.0, or leave it out", "%q is not a semantic version", printable(c.Spec.EksaVersion))
+	return violation("spec.eksaVersion", "write it as v0.25.0, or leave it out", "%q is not a semantic version", printable(c.Spec.EksaVersion))
 }
 
 // release parses a version such as v1.2.3. It returns nil if the version is invalid.

@@ -18,13 +18,13 @@ func groupNamesRule(c *anywherev1.Cluster) Violations {
 		defer func() { seen[g.Name] = true }()
 		switch {
 		case g.Name == "":
-			return one(path, "name each group", "must specify name for worker nodes")
+			return violation(path, "name each group", "must specify name for worker nodes")
 		case len(validation.IsDNS1123Label(g.Name)) > 0:
-			return one(path, "use lower-case letters, digits and dashes", "%q is not a valid group name", printable(g.Name))
+			return violation(path, "use lower-case letters, digits and dashes", "%q is not a valid group name", printable(g.Name))
 		case len(c.Name)+1+len(g.Name) > validation.LabelValueMaxLength:
-			return one(path, "choose a shorter name", "the names of the cluster and the group together exceed %d characters", validation.LabelValueMaxLength-1)
+			return violation(path, "choose a shorter name", "the names of the cluster and the group together exceed %d characters", validation.LabelValueMaxLength-1)
 		case seen[g.Name]:
-			return one(path, "use a unique name for each group", "worker node group name %q is used more than once", g.Name)
+			return violation(path, "use a unique name for each group", "worker node group name %q is used more than once", g.Name)
 		}
 		return nil
 	})
@@ -35,7 +35,7 @@ func groupCountsRule(c *anywherev1.Cluster) Violations {
 		if g.Count == nil || *g.Count >= 0 {
 			return nil
 		}
-		return one(path+".count", "use 0 or more", "worker node count must not be negative")
+		return violation(path+".count", "use 0 or more", "worker node count must not be negative")
 	})
 }
 
@@ -48,11 +48,11 @@ func groupScalingRule(c *anywherev1.Cluster) Violations {
 		at := path + ".autoscalingConfiguration"
 		switch {
 		case bounds.MinCount < 0:
-			return one(at+".minCount", "use 0 or more", "minCount must not be negative")
+			return violation(at+".minCount", "use 0 or more", "minCount must not be negative")
 		case bounds.MinCount > bounds.MaxCount:
-			return one(at+".maxCount", "raise maxCount or lower minCount", "minCount %d must not be greater than maxCount %d", bounds.MinCount, bounds.MaxCount)
+			return violation(at+".maxCount", "raise maxCount or lower minCount", "minCount %d must not be greater than maxCount %d", bounds.MinCount, bounds.MaxCount)
 		case g.Count != nil && (*g.Count < bounds.MinCount || *g.Count > bounds.MaxCount):
-			return one(path+".count", "remove count, or set it within the bounds", "count %d must be between minCount %d and maxCount %d",
+			return violation(path+".count", "remove count, or set it within the bounds", "count %d must be between minCount %d and maxCount %d",
 				*g.Count, bounds.MinCount, bounds.MaxCount)
 		}
 		return nil
@@ -89,11 +89,11 @@ func groupRolloutRule(c *anywherev1.Cluster) Violations {
 		}
 		switch {
 		case r == nil:
-			return one(path+".rollingUpdate", "set maxSurge and maxUnavailable, or remove upgradeRolloutStrategy", "rollingUpdate is required for RollingUpdate")
+			return violation(path+".rollingUpdate", "set maxSurge and maxUnavailable, or remove upgradeRolloutStrategy", "rollingUpdate is required for RollingUpdate")
 		case r.MaxSurge < 0 || r.MaxUnavailable < 0:
-			return one(path+".rollingUpdate", "use 0 or more", "maxSurge and maxUnavailable must not be negative")
+			return violation(path+".rollingUpdate", "use 0 or more", "maxSurge and maxUnavailable must not be negative")
 		case r.MaxSurge == 0 && r.MaxUnavailable == 0:
-			return one(path+".rollingUpdate", "set one of them to 1", "maxSurge and maxUnavailable must not both be 0")
+			return violation(path+".rollingUpdate", "set one of them to 1", "maxSurge and maxUnavailable must not both be 0")
 		}
 		return nil
 	})
@@ -117,7 +117,7 @@ func untaintedRule(c *anywherev1.Cluster) Violations {
 	if c.IsManaged() || len(groups) == 0 || slices.ContainsFunc(groups, acceptsPods) {
 		return nil
 	}
-	return one(workers, "remove the taints of one group, or use PreferNoSchedule: components of the management cluster run there",
+	return violation(workers, "remove the taints of one group, or use PreferNoSchedule: components of the management cluster run there",
 		"at least one WorkerNodeGroupConfiguration must not have NoExecute and/or NoSchedule taints")
 }
 
@@ -134,7 +134,7 @@ func strategyProblems(strategy anywherev1.UpgradeRolloutStrategyType, path strin
 	case anywherev1.RollingUpdateStrategyType, "":
 		return nil
 	case anywherev1.InPlaceStrategyType:
-		return one(path+".type", remedy, "InPlace is not supported: Drover replaces machines")
+		return violation(path+".type", remedy, "InPlace is not supported: Drover replaces machines")
 	}
-	return one(path+".type", remedy, "%q is not supported", printable(string(strategy)))
+	return violation(path+".type", remedy, "%q is not supported", printable(string(strategy)))
 }

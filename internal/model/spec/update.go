@@ -17,11 +17,11 @@ func ValidateCreate(c *anywherev1.Cluster) Violations {
 	}
 	var problems Violations
 	if c.IsSelfManaged() && !c.IsManagedByCLI() {
-		problems = one("spec.managementCluster.name", "name the management cluster, or set management: false; create management clusters with `drover create cluster`",
+		problems = violation("spec.managementCluster.name", "name the management cluster, or set management: false; create management clusters with `drover create cluster`",
 			"creating new cluster on existing cluster is not supported for self managed clusters")
 	}
 	if len(c.Spec.EtcdEncryption) > 0 {
-		problems = append(problems, one("spec.etcdEncryption", "create the cluster without it, run the plugin on its control planes, then add it",
+		problems = append(problems, violation("spec.etcdEncryption", "create the cluster without it, run the plugin on its control planes, then add it",
 			"etcdEncryption is not supported during cluster creation")...)
 	}
 	return problems
@@ -74,7 +74,7 @@ func immutableProblems(was, is *anywherev1.Cluster) Violations {
 	}
 	for _, part := range parts {
 		if !equality.Semantic.DeepEqual(part.of(&was.Spec), part.of(&is.Spec)) {
-			problems = append(problems, one(part.path, "restore the old value or create a new cluster", "field is immutable")...)
+			problems = append(problems, violation(part.path, "restore the old value or create a new cluster", "field is immutable")...)
 		}
 	}
 	return problems
@@ -85,9 +85,9 @@ func immutableProblems(was, is *anywherev1.Cluster) Violations {
 func managementChange(was, is *anywherev1.Cluster) Violations {
 	switch {
 	case was.IsSelfManaged() != is.IsSelfManaged():
-		return one("spec.management", "restore the old value or create a new cluster", "management flag is immutable")
+		return violation("spec.management", "restore the old value or create a new cluster", "management flag is immutable")
 	case was.ManagedBy() != "" && was.ManagedBy() != is.ManagedBy():
-		return one("spec.managementCluster.name", "restore the old value or create a new cluster", "management cluster name is immutable")
+		return violation("spec.managementCluster.name", "restore the old value or create a new cluster", "management cluster name is immutable")
 	}
 	return nil
 }
@@ -97,9 +97,9 @@ func topologyChange(was, is *anywherev1.Cluster) Violations {
 	before, after := was.Spec.ExternalEtcdConfiguration != nil, is.Spec.ExternalEtcdConfiguration != nil
 	switch {
 	case !before && after:
-		return one(at, "remove it or create a new cluster", "cannot switch from stacked to external etcd topology")
+		return violation(at, "remove it or create a new cluster", "cannot switch from stacked to external etcd topology")
 	case before && !after:
-		return one(at, "restore it or create a new cluster", "cannot switch from external to stacked etcd topology")
+		return violation(at, "restore it or create a new cluster", "cannot switch from external to stacked etcd topology")
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func gitOpsChange(was, is *anywherev1.Cluster) Violations {
 	if was.Spec.GitOpsRef == nil || reflect.DeepEqual(was.Spec.GitOpsRef, is.Spec.GitOpsRef) {
 		return nil
 	}
-	return one("spec.gitOpsRef", "restore the old value", "field is immutable once it is set")
+	return violation("spec.gitOpsRef", "restore the old value", "field is immutable once it is set")
 }
 
 // endpointOf returns the host of the endpoint, or the empty string without one.
@@ -133,7 +133,7 @@ func ValidateObjectUpdate(was, is client.Object) Violations {
 	if was.GetAnnotations()[anywherev1.PausedAnnotation] == "true" || equality.Semantic.DeepEqual(immutablePart(was), immutablePart(is)) {
 		return nil
 	}
-	return inObject(is, one("spec", "restore the old value, or reference another "+kindOf(is)+" in the Cluster", "field is immutable"))
+	return inObject(is, violation("spec", "restore the old value, or reference another "+kindOf(is)+" in the Cluster", "field is immutable"))
 }
 
 // immutablePart returns the immutable part of an object, or nil if everything may change. An OIDCConfig of a workload cluster,

@@ -43,9 +43,9 @@ func upgradeProblems(was, is, path string) Violations {
 	case !ok || !also || to == from:
 		return nil
 	case to < from:
-		return one(path, fmt.Sprintf("use %s or later", was), "kubernetes version downgrade is not supported (%s) -> (%s)", was, is)
+		return violation(path, fmt.Sprintf("use %s or later", was), "kubernetes version downgrade is not supported (%s) -> (%s)", was, is)
 	case to-from > maxUpgrade:
-		return one(path, fmt.Sprintf("upgrade to 1.%d first", from+1), "only +%d minor version skew is supported, minor version skew detected %v", maxUpgrade, to-from)
+		return violation(path, fmt.Sprintf("upgrade to 1.%d first", from+1), "only +%d minor version skew is supported, minor version skew detected %v", maxUpgrade, to-from)
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func groupVersionRemovedRule(was, is *anywherev1.Cluster) Violations {
 		if g.KubernetesVersion != nil || own[g.Name] == "" {
 			return nil
 		}
-		return one(path+".kubernetesVersion", "keep it until the control plane is upgraded, then remove it",
+		return violation(path+".kubernetesVersion", "keep it until the control plane is upgraded, then remove it",
 			"can't simultaneously remove worker kubernetesVersion and upgrade cluster level kubernetesVersion: %v", is.Spec.KubernetesVersion)
 	})
 }
@@ -72,7 +72,7 @@ func eksaVersionKeptRule(was, is *anywherev1.Cluster) Violations {
 	if was.Spec.EksaVersion == "" || is.Spec.EksaVersion != "" {
 		return nil
 	}
-	return one("spec.eksaVersion", "restore it", "eksaVersion cannot be removed")
+	return violation("spec.eksaVersion", "restore it", "eksaVersion cannot be removed")
 }
 
 // eksaVersionSkewRule allows upgrades by one minor version, and downgrades from an unsupported version.
@@ -88,11 +88,11 @@ func eksaVersionSkewRule(was, is *anywherev1.Cluster) Violations {
 	failed := ptr.Deref(was.Status.FailureReason, "") == anywherev1.EksaVersionInvalidReason
 	switch {
 	case from.Major() != to.Major():
-		return one(at, fmt.Sprintf("use a version v%d.x", from.Major()), "eksaVersion can't change from %s to %s: the major version differs", was.Spec.EksaVersion, is.Spec.EksaVersion)
+		return violation(at, fmt.Sprintf("use a version v%d.x", from.Major()), "eksaVersion can't change from %s to %s: the major version differs", was.Spec.EksaVersion, is.Spec.EksaVersion)
 	case to.Minor() < from.Minor() && !failed:
-		return one(at, "use "+was.Spec.EksaVersion+" or later", "eksaVersion downgrade is not supported (%s) -> (%s)", was.Spec.EksaVersion, is.Spec.EksaVersion)
+		return violation(at, "use "+was.Spec.EksaVersion+" or later", "eksaVersion downgrade is not supported (%s) -> (%s)", was.Spec.EksaVersion, is.Spec.EksaVersion)
 	case to.Minor() > from.Minor()+maxUpgrade:
-		return one(at, fmt.Sprintf("upgrade to v%d.%d first", from.Major(), from.Minor()+1), "eksaVersion can't change from %s to %s: only +%d minor version is supported",
+		return violation(at, fmt.Sprintf("upgrade to v%d.%d first", from.Major(), from.Minor()+1), "eksaVersion can't change from %s to %s: only +%d minor version is supported",
 			was.Spec.EksaVersion, is.Spec.EksaVersion, maxUpgrade)
 	}
 	return nil

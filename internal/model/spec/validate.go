@@ -41,7 +41,7 @@ var clusterRules = []func(*anywherev1.Cluster) Violations{
 // combination.
 func Validate(c *Config) Violations {
 	if c.Cluster == nil {
-		return one("", "add an object of kind Cluster", "no Cluster found")
+		return violation("", "add an object of kind Cluster", "no Cluster found")
 	}
 	problems := ValidateCluster(c.Cluster)
 	for _, o := range c.Objects() {
@@ -97,7 +97,7 @@ func missingRule(c *Config) Violations {
 	var problems Violations
 	for _, p := range places(c.Cluster) {
 		if slices.Contains(kinds, p.ref.Kind) && p.ref.Kind != anywherev1.ClusterKind && p.ref.Name != "" && !exists[p.ref] {
-			problems = append(problems, one(p.path+".name", missingRemedy(c, p.ref), "%s %s not found", p.ref.Kind, printable(p.ref.Name))...)
+			problems = append(problems, violation(p.path+".name", missingRemedy(c, p.ref), "%s %s not found", p.ref.Kind, printable(p.ref.Name))...)
 		}
 	}
 	return problems
@@ -118,15 +118,15 @@ func namespaceRule(c *Config) Violations {
 	var problems Violations
 	for _, o := range c.Objects() {
 		if o.GetNamespace() != c.Cluster.Namespace {
-			problems = append(problems, inObject(o, one("metadata.namespace", "set it to "+printable(c.Cluster.Namespace),
+			problems = append(problems, inObject(o, violation("metadata.namespace", "set it to "+printable(c.Cluster.Namespace),
 				"%s and Cluster objects must have the same namespace specified", kindOf(o)))...)
 		}
 	}
 	return problems
 }
 
-// one returns a single violation.
-func one(path, remedy, format string, args ...any) Violations {
+// violation returns a single violation.
+func violation(path, remedy, format string, args ...any) Violations {
 	return Violations{{Path: path, Problem: fmt.Sprintf(format, args...), Remedy: remedy}}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // gatherConfigs reads Clusters of Drover's own group, and what they reference. A plane without that
 // group has none.
-func (s *selection) gatherConfigs(ctx context.Context, c sides) error {
+func (s *selection) gatherConfigs(ctx context.Context, c readers) error {
 	for _, side := range []client.Reader{c.source, c.destination} {
 		list, err := listClusters(ctx, side)
 		if err != nil {
@@ -66,7 +66,7 @@ func collectRefs(value any, found func(kind, name string)) {
 }
 
 // ofConfigs decides about Clusters of Drover's own group and what they reference, which may be shared.
-func (s *selection) ofConfigs(u *unstructured.Unstructured) fate {
+func (s *selection) ofConfigs(u *unstructured.Unstructured) disposition {
 	if u.GetKind() == "Cluster" {
 		return either(u.GetName() == s.cluster.Name, moved)
 	}

@@ -77,11 +77,11 @@ func moveAll(ctx context.Context, source, destination client.Client, key types.N
 	if err := copyRecords(ctx, source, destination, key.Name); err != nil {
 		return err
 	}
-	selected, err := gather(ctx, sides{source, destination}, key)
+	selected, err := gather(ctx, readers{source, destination}, key)
 	if err != nil {
 		return err
 	}
-	mover := upstream(&sourceClient{Client: source, selection: selected, fates: map[types.UID]fate{}}).ObjectMover()
+	mover := upstream(&sourceClient{Client: source, selection: selected, dispositions: map[types.UID]disposition{}}).ObjectMover()
 	return mover.Move(ctx, "", upstream(&targetClient{Client: destination}), false)
 }
 

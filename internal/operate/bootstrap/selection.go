@@ -19,14 +19,14 @@ import (
 	"github.com/drover-dev/drover/internal/model/target"
 )
 
-// fate is what happens to an object of the source.
-type fate int
+// disposition is what happens to an object of the source.
+type disposition int
 
 const (
-	ignored fate = iota // it does not belong to the cluster
-	linked              // it moves if its owner moves
-	moved               // it moves, with all that it owns
-	copied              // it is copied, because others need it
+	ignored disposition = iota // it does not belong to the cluster
+	linked                     // it moves if its owner moves
+	moved                      // it moves, with all that it owns
+	copied                     // it is copied, because others need it
 )
 
 // selection decides what belongs to one cluster. The upstream mover moves whole namespaces; it sees
@@ -45,17 +45,17 @@ type selection struct {
 	credentials map[string]bool
 }
 
-// sides are the two ends of a move. An earlier run may have moved the objects that decide what belongs
+// readers are the two ends of a move. An earlier run may have moved the objects that decide what belongs
 // to a cluster.
-type sides struct{ source, destination client.Reader }
+type readers struct{ source, destination client.Reader }
 
 // gather reads what the decisions depend on.
-func gather(ctx context.Context, c sides, key types.NamespacedName) (*selection, error) {
+func gather(ctx context.Context, c readers, key types.NamespacedName) (*selection, error) {
 	s := &selection{
 		cluster: key, alone: true, controllers: map[string]bool{}, charts: map[types.UID][]string{},
 		mine: map[string]bool{}, others: map[string]bool{}, credentials: map[string]bool{},
 	}
-	for _, read := range []func(context.Context, sides) error{s.gatherClusters, s.gatherPackages, s.gatherCharts, s.gatherConfigs, s.gatherCredentials} {
+	for _, read := range []func(context.Context, readers) error{s.gatherClusters, s.gatherPackages, s.gatherCharts, s.gatherConfigs, s.gatherCredentials} {
 		if err := read(ctx, c); err != nil {
 			return nil, fmt.Errorf("reading what belongs to cluster %q: %w", key.Name, err)
 		}
@@ -63,7 +63,7 @@ func gather(ctx context.Context, c sides, key types.NamespacedName) (*selection,
 	return s, nil
 }
 
-func (s *selection) gatherClusters(ctx context.Context, c sides) error {
+func (s *selection) gatherClusters(ctx context.Context, c readers) error {
 	list := &clusterv1.ClusterList{}
 	if err := c.source.List(ctx, list, client.InNamespace(s.cluster.Namespace)); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (s *selection) gatherClusters(ctx context.Context, c sides) error {
 	return nil
 }
 
-func (s *selection) gatherPackages(ctx context.Context, c sides) error {
+func (s *selection) gatherPackages(ctx context.Context, c readers) error {
 	for _, side := range []client.Reader{c.source, c.destination} {
 		list := &packagesv1.PackageBundleControllerList{}
 		if err := side.List(ctx, list, client.InNamespace(packagesv1.Namespace)); err != nil {
@@ -89,7 +89,7 @@ func (s *selection) gatherPackages(ctx context.Context, c sides) error {
 	return nil
 }
 
-func (s *selection) gatherCharts(ctx context.Context, c sides) error {
+func (s *selection) gatherCharts(ctx context.Context, c readers) error {
 	list := &addonsv1.HelmReleaseProxyList{}
 	if err := c.source.List(ctx, list, client.InNamespace(s.cluster.Namespace)); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (s *selection) gatherCharts(ctx context.Context, c sides) error {
 }
 
 // gatherCredentials reads the credentialsRef of a PacketCluster, or of any other kind that has one.
-func (s *selection) gatherCredentials(ctx context.Context, c sides) error {
+func (s *selection) gatherCredentials(ctx context.Context, c readers) error {
 	cluster := &clusterv1.Cluster{}
 	if err := c.source.Get(ctx, s.cluster, cluster); err != nil {
 		return client.IgnoreNotFound(err) // Credentials were copied before it moved.
@@ -126,8 +126,8 @@ func (s *selection) gatherCredentials(ctx context.Context, c sides) error {
 	return nil
 }
 
-// fate decides about one object.
-func (s *selection) fate(u *unstructured.Unstructured) fate {
+// disposition decides about one object.
+func (s *selection) disposition(u *unstructured.Unstructured) disposition {
 	kind := u.GroupVersionKind().GroupKind()
 	switch {
 	case kind.Group == packagesv1.GroupVersion.Group:
@@ -148,7 +148,7 @@ func (s *selection) fate(u *unstructured.Unstructured) fate {
 	return s.ofMember(u)
 }
 
-func either(belongs bool, f fate) fate { //nolint:revive // A fact, not a mode.
+func either(belongs bool, f disposition) disposition { //nolint:revive // A fact, not a mode.
 	if belongs {
 		return f
 	}
@@ -156,7 +156,7 @@ func either(belongs bool, f fate) fate { //nolint:revive // A fact, not a mode.
 }
 
 // ofMember decides about parts of a cluster. The owner decides if the object names no cluster.
-func (s *selection) ofMember(u *unstructured.Unstructured) fate {
+func (s *selection) ofMember(u *unstructured.Unstructured) disposition {
 	if name, ok := clusterOf(u); ok {
 		return either(name == s.cluster.Name, linked)
 	}
@@ -179,7 +179,7 @@ func clusterOf(u *unstructured.Unstructured) (string, bool) {
 }
 
 // ofAddon decides about what may serve several clusters.
-func (s *selection) ofAddon(u *unstructured.Unstructured) fate {
+func (s *selection) ofAddon(u *unstructured.Unstructured) disposition {
 	name, own := clusterOf(u)
 	on := s.charts[u.GetUID()]
 	switch {
@@ -193,13 +193,13 @@ func (s *selection) ofAddon(u *unstructured.Unstructured) fate {
 	return copied
 }
 
-func (s *selection) ofRelease(u *unstructured.Unstructured) fate {
+func (s *selection) ofRelease(u *unstructured.Unstructured) disposition {
 	name, _, _ := unstructured.NestedString(u.Object, "spec", "clusterRef", "name")
 	namespace, _, _ := unstructured.NestedString(u.Object, "spec", "clusterRef", "namespace")
 	return either(name == s.cluster.Name && (namespace == s.cluster.Namespace || namespace == "" && u.GetNamespace() == s.cluster.Namespace), linked)
 }
 
-func (s *selection) ofPackages(u *unstructured.Unstructured) fate {
+func (s *selection) ofPackages(u *unstructured.Unstructured) disposition {
 	switch u.GetKind() {
 	case "PackageBundleController":
 		return either(u.GetName() == s.cluster.Name && u.GetNamespace() == packagesv1.Namespace, moved)
@@ -212,7 +212,7 @@ func (s *selection) ofPackages(u *unstructured.Unstructured) fate {
 
 // ofSecret selects Secrets of the cluster, of its infrastructure and packages, and those labeled to be
 // moved.
-func (s *selection) ofSecret(u *unstructured.Unstructured) fate {
+func (s *selection) ofSecret(u *unstructured.Unstructured) disposition {
 	_, labelled := u.GetLabels()[clusterctlv1.ClusterctlMoveLabel]
 	kind, _, _ := unstructured.NestedString(u.Object, "type")
 	switch namespace := u.GetNamespace(); {

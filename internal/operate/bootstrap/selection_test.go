@@ -75,7 +75,7 @@ func TestDispositionOfEachKind(t *testing.T) {
 	)
 	tests := map[string]struct {
 		object *unstructured.Unstructured
-		want   fate
+		want   disposition
 	}{
 		"its Cluster API Cluster":                  {object(capi, "Cluster", system, "a"), moved},
 		"that of another cluster":                  {object(capi, "Cluster", system, "b"), ignored},
@@ -120,8 +120,8 @@ func TestDispositionOfEachKind(t *testing.T) {
 		"a type that only looks like one of those": {object("v1", "Secret", system, "packet-credentials", typed("Opaque")), copied},
 	}
 	for name, tt := range tests {
-		if got := shared().fate(tt.object); got != tt.want {
-			t.Errorf("%s: fate %d, want %d", name, got, tt.want)
+		if got := shared().disposition(tt.object); got != tt.want {
+			t.Errorf("%s: disposition %d, want %d", name, got, tt.want)
 		}
 	}
 }
@@ -130,8 +130,8 @@ func TestOnlyClusterMovesItsAddOns(t *testing.T) {
 	s := shared()
 	s.alone = true
 	for _, kind := range []string{"HelmChartProxy", "ClusterResourceSet"} {
-		if got := s.fate(object(addonsv1.GroupVersion.String(), kind, SystemNamespace, "x")); got != moved {
-			t.Errorf("%s: fate %d, want %d", kind, got, moved)
+		if got := s.disposition(object(addonsv1.GroupVersion.String(), kind, SystemNamespace, "x")); got != moved {
+			t.Errorf("%s: disposition %d, want %d", kind, got, moved)
 		}
 	}
 }
@@ -143,8 +143,8 @@ func TestClusterWithoutPackagesMovesNoBundles(t *testing.T) {
 		object(packagesv1.GroupVersion.String(), "PackageBundle", packagesv1.Namespace, "v1"),
 		object("v1", "Secret", packagesv1.Namespace, "login"),
 	} {
-		if got := s.fate(o); got != ignored {
-			t.Errorf("%s: fate %d, want %d", o.GetKind(), got, ignored)
+		if got := s.disposition(o); got != ignored {
+			t.Errorf("%s: disposition %d, want %d", o.GetKind(), got, ignored)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (k *Kubeconfig) Write(path string) error {
 // MayWrite returns a TakenError unless the file does not exist or contains only a kubeconfig of that origin.
 func (o Origin) MayWrite(path string) error {
 	old, err := clientcmd.LoadFromFile(path)
-	if err == nil && !o.alone(old) {
+	if err == nil && !o.ownsAllContexts(old) {
 		err = fs.ErrExist
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -53,7 +53,7 @@ func (e *TakenError) Error() string {
 	return fmt.Sprintf("file %q exists and contains more than the kubeconfig of %s; choose another file", e.Path, e.Cluster)
 }
 
-func (o Origin) alone(cfg *clientcmdapi.Config) bool {
+func (o Origin) ownsAllContexts(cfg *clientcmdapi.Config) bool {
 	for _, c := range cfg.Contexts {
 		if !o.marked(c.Extensions) {
 			return false

@@ -69,25 +69,25 @@ func (m *Management) own() (*rest.Config, error) {
 	return config, nil
 }
 
-// on returns the cluster with its objects on the other end of a connection.
-func (m *Management) on(config *rest.Config, from string) *Workload {
+// clusterOn returns the cluster with its objects on the other end of a connection.
+func (m *Management) clusterOn(config *rest.Config, from string) *Workload {
 	o := m.Options
 	o.Kubeconfig = from
 	return &Workload{Options: o, Config: m.Config, REST: config}
 }
 
-// itself returns the cluster with its objects on itself, without connecting.
-func (m *Management) itself() (*Workload, error) {
+// ownCluster returns the cluster with its objects on itself, without connecting.
+func (m *Management) ownCluster() (*Workload, error) {
 	config, err := m.own()
 	if err != nil {
 		return nil, err
 	}
-	return m.on(config, "its kubeconfig"), nil
+	return m.clusterOn(config, "its kubeconfig"), nil
 }
 
 // onItself returns the cluster with its objects on itself, connected.
 func (m *Management) onItself(ctx context.Context) (*Workload, error) {
-	w, err := m.itself()
+	w, err := m.ownCluster()
 	if err != nil {
 		return nil, err
 	}

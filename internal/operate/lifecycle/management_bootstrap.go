@@ -91,7 +91,7 @@ func (m *Management) onBootstrap(ctx context.Context, p *phase.Progress) (*Workl
 		return nil, fmt.Errorf("reading the kubeconfig of the bootstrap plane: %w", err)
 	}
 	connection.QPS = -1
-	w := m.on(connection, m.Bootstrap.Kubeconfig())
+	w := m.clusterOn(connection, m.Bootstrap.Kubeconfig())
 	if err := w.connect(ctx); err != nil {
 		return nil, err
 	}

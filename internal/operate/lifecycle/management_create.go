@@ -22,7 +22,7 @@ func (m *Management) Create() (*phase.Plan, error) {
 	return m.plan(Create, m.Config, []phase.Phase{
 		{Name: SetupAndValidate, Summary: summaryValidate, Repeat: true, Run: m.setupCreate},
 		{Name: CreateBootstrapCluster, Summary: summaryBootstrap, Run: m.startBootstrapAndDeliver, Changes: m.startsBootstrap()},
-		{Name: CreateWorkloadCluster, Summary: "Create the cluster's machines and install Kubernetes", Run: m.create, Changes: m.on(nil, "").creates()},
+		{Name: CreateWorkloadCluster, Summary: "Create the cluster's machines and install Kubernetes", Run: m.create, Changes: m.clusterOn(nil, "").creates()},
 		{Name: MoveManagementCluster, Summary: "Install Drover on the cluster and move its objects there", Run: m.moveToItself, Fixes: true, Changes: []string{
 			"installs Drover on the cluster", "moves the cluster's objects to it",
 		}},
@@ -92,7 +92,7 @@ func (m *Management) startBootstrapAndDeliver(ctx context.Context, p *phase.Prog
 
 // create creates the cluster from the bootstrap plane.
 func (m *Management) create(ctx context.Context, p *phase.Progress) error {
-	w, err := m.workAt(ctx, p)
+	w, err := m.prepareBootstrap(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -115,9 +115,9 @@ func (m *Management) installEarly(ctx context.Context, w *Workload) (end func())
 	return func() { cancel(); <-ended }
 }
 
-// workAt preloads what the machines need, and returns the cluster with its objects on the bootstrap
+// prepareBootstrap preloads what the machines need, and returns the cluster with its objects on the bootstrap
 // plane.
-func (m *Management) workAt(ctx context.Context, p *phase.Progress) (*Workload, error) {
+func (m *Management) prepareBootstrap(ctx context.Context, p *phase.Progress) (*Workload, error) {
 	w, err := m.onBootstrap(ctx, p)
 	if err != nil {
 		return nil, err

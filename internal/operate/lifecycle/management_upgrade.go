@@ -32,7 +32,7 @@ func (m *Management) Upgrade() (*phase.Plan, error) {
 
 // Differences returns the fields that an upgrade would change. It changes nothing.
 func (m *Management) Differences(ctx context.Context) ([]Difference, error) {
-	w, err := m.itself()
+	w, err := m.ownCluster()
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (m *Management) moveToBootstrap(ctx context.Context, p *phase.Progress) err
 
 // upgrade upgrades the cluster from the bootstrap plane.
 func (m *Management) upgrade(ctx context.Context, p *phase.Progress) error {
-	w, err := m.workAt(ctx, p)
+	w, err := m.prepareBootstrap(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (m *Management) recordSpec(ctx context.Context, p *phase.Progress) error {
 
 // Versions returns the versions of Kubernetes and Drover before and after an upgrade.
 func (m *Management) Versions(ctx context.Context) ([]Difference, error) {
-	w, err := m.itself()
+	w, err := m.ownCluster()
 	if err != nil {
 		return nil, err
 	}

@@ -137,12 +137,12 @@ func (w *Workload) checkFree(ctx context.Context, p *phase.Progress) []error {
 
 // checkAdmitted submits all objects as a dry run: schema, permissions and webhooks.
 func (w *Workload) checkAdmitted(ctx context.Context, p *phase.Progress) []error {
-	_, problems := w.rehearse(ctx, p)
+	_, problems := w.dryRun(ctx, p)
 	return problems
 }
 
-// rehearse applies all objects as a dry run, and returns what they would become.
-func (w *Workload) rehearse(ctx context.Context, p *phase.Progress) ([]*unstructured.Unstructured, []error) {
+// dryRun applies all objects as a dry run, and returns what they would become.
+func (w *Workload) dryRun(ctx context.Context, p *phase.Progress) ([]*unstructured.Unstructured, []error) {
 	dry := client.NewDryRunClient(w.plane.Client)
 	var became []*unstructured.Unstructured
 	var problems []error

@@ -36,7 +36,7 @@ func (w *Workload) Differences(ctx context.Context) ([]Difference, error) {
 	if err := w.connect(ctx); err != nil {
 		return nil, err
 	}
-	became, problems := w.rehearse(ctx, nil)
+	became, problems := w.dryRun(ctx, nil)
 	if len(problems) > 0 {
 		return nil, &PreflightError{Problems: problems}
 	}
@@ -87,7 +87,7 @@ func (w *Workload) checkUpgradable(ctx context.Context, p *phase.Progress) []err
 
 // checkChange submits the new spec as a dry run, and keeps what it changes.
 func (w *Workload) checkChange(ctx context.Context, p *phase.Progress) []error {
-	became, problems := w.rehearse(ctx, p)
+	became, problems := w.dryRun(ctx, p)
 	if len(problems) > 0 {
 		return problems
 	}

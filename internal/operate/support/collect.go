@@ -98,7 +98,7 @@ type collector struct {
 	missing []string
 }
 
-func (c *collector) miss(what string, err error) {
+func (c *collector) addMissing(what string, err error) {
 	c.missing = append(c.missing, Text(fmt.Sprintf("%s: %v", what, err)))
 }
 
@@ -125,7 +125,7 @@ func (c *collector) objects(ctx context.Context) error {
 	cfg.Timeout = readTimeout
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
-		c.miss("objects", err)
+		c.addMissing("objects", err)
 		return nil
 	}
 	for _, kind := range c.kinds(cfg) {
@@ -144,12 +144,12 @@ func (c *collector) objects(ctx context.Context) error {
 func (c *collector) kinds(cfg *rest.Config) []schema.GroupVersionResource {
 	disco, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
-		c.miss("kinds", err)
+		c.addMissing("kinds", err)
 		return nil
 	}
 	lists, err := disco.ServerPreferredResources()
 	if err != nil {
-		c.miss("kinds", err)
+		c.addMissing("kinds", err)
 	}
 	out := slices.Clone(plain)
 	for _, list := range lists {
@@ -175,7 +175,7 @@ func (c *collector) kind(ctx context.Context, client dynamic.Interface, kind sch
 	for {
 		page, err := client.Resource(kind).List(ctx, options)
 		if err != nil {
-			c.miss(kind.GroupResource().String(), err)
+			c.addMissing(kind.GroupResource().String(), err)
 			return nil
 		}
 		for i := range page.Items {
@@ -207,7 +207,7 @@ func (c *collector) logs(ctx context.Context) error {
 		c.progress(l.Name)
 		data, err := c.tail(ctx, l)
 		if err != nil {
-			c.miss(l.Name, err)
+			c.addMissing(l.Name, err)
 		}
 		if len(data) == 0 {
 			continue

@@ -69,7 +69,7 @@ func (s *server) scheme() string {
 
 func (s *server) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		status, hanging := s.arrived(r)
+		status, hanging := s.recordRequest(r)
 		if hanging != nil {
 			select {
 			case <-hanging:
@@ -85,7 +85,7 @@ func (s *server) counted(next http.Handler) http.Handler {
 	})
 }
 
-func (s *server) arrived(r *http.Request) (int, chan struct{}) {
+func (s *server) recordRequest(r *http.Request) (int, chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, r.Method+" "+r.URL.Path)

@@ -48,7 +48,7 @@ func Everywhere(t testing.TB, c Command) string {
 				continue // It was faster than the kill.
 			}
 			said, ended := c.KillIn(t, phase, waiting)
-			c.wentOn(t, said, done)
+			c.checkResumed(t, said, done)
 			if _, err := os.Stat(c.Record.Path()); ended || errors.Is(err, fs.ErrNotExist) && phase == c.Phases[len(c.Phases)-1] {
 				return said // All was done already.
 			}
@@ -62,7 +62,7 @@ func Everywhere(t testing.TB, c Command) string {
 	if err != nil {
 		t.Fatalf("after it was killed in each phase, it did not end well: %v\n%s", err, said)
 	}
-	c.wentOn(t, string(said), done)
+	c.checkResumed(t, string(said), done)
 	return string(said)
 }
 
@@ -101,8 +101,8 @@ func (c Command) KillIn(t testing.TB, name, waiting string) (said string, ended 
 	return all.String(), cmd.ProcessState.Exited()
 }
 
-// wentOn checks that exactly the phases that were recorded as done were not run again.
-func (c Command) wentOn(t testing.TB, said string, done []string) {
+// checkResumed checks that exactly the phases that were recorded as done were not run again.
+func (c Command) checkResumed(t testing.TB, said string, done []string) {
 	t.Helper()
 	var before []string
 	for line := range strings.Lines(said) {

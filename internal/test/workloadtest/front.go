@@ -31,7 +31,7 @@ func NewFront(t testing.TB, to *rest.Config) *Front {
 
 func (f *Front) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if hanging := f.arrived(r); hanging != nil {
+		if hanging := f.recordRequest(r); hanging != nil {
 			select {
 			case <-hanging:
 			case <-r.Context().Done():
@@ -42,7 +42,7 @@ func (f *Front) counted(next http.Handler) http.Handler {
 	})
 }
 
-func (f *Front) arrived(r *http.Request) chan struct{} {
+func (f *Front) recordRequest(r *http.Request) chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.requests = append(f.requests, r.Method+" "+r.URL.RequestURI())

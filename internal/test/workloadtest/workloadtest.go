@@ -84,7 +84,7 @@ func (w *Wire) wrap(next http.RoundTripper) http.RoundTripper {
 		if ofWatch(r) {
 			return next.RoundTrip(r)
 		}
-		cut, lost := w.arrived(r)
+		cut, lost := w.recordRequest(r)
 		if !cut {
 			return next.RoundTrip(r)
 		}
@@ -103,7 +103,7 @@ func ofWatch(r *http.Request) bool {
 	return query.Get("watch") == "true" || query.Has("sendInitialEvents") || r.Method == http.MethodGet && query.Has("resourceVersion")
 }
 
-func (w *Wire) arrived(r *http.Request) (cut, lost bool) {
+func (w *Wire) recordRequest(r *http.Request) (cut, lost bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.requests = append(w.requests, r.Method+" "+r.URL.Path)

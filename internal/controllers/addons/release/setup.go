@@ -57,7 +57,7 @@ func clusterKey(r *addonsv1.HelmReleaseProxy) string {
 // SetupWithManager adds the controller, its indexes and its watches.
 func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, connections Connections, o controller.Options) error {
 	for name, index := range map[string]client.IndexerFunc{
-		byCluster: one(clusterKey), byRelease: one(releaseKey), bySource: sourceKeys,
+		byCluster: singleKey(clusterKey), byRelease: singleKey(releaseKey), bySource: sourceKeys,
 	} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, &addonsv1.HelmReleaseProxy{}, name, index); err != nil {
 			return fmt.Errorf("indexing by %q: %w", name, err)
@@ -198,7 +198,7 @@ func requests(releases []addonsv1.HelmReleaseProxy) []ctrlreconcile.Request {
 	return out
 }
 
-func one(key func(*addonsv1.HelmReleaseProxy) string) client.IndexerFunc {
+func singleKey(key func(*addonsv1.HelmReleaseProxy) string) client.IndexerFunc {
 	return func(o client.Object) []string {
 		if r, ok := o.(*addonsv1.HelmReleaseProxy); ok {
 			return []string{key(r)}

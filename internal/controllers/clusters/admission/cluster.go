@@ -47,7 +47,7 @@ func (r *clusterRules) Default(ctx context.Context, c *anywherev1.Cluster) error
 		return err
 	}
 	moved := false
-	if arrives(was, c) {
+	if isMovedHere(was, c) {
 		if moved, err = r.moves(ctx, c, request.UserInfo); err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (r *clusterRules) ValidateDelete(ctx context.Context, c *anywherev1.Cluster
 	if err != nil || ptr.Deref(request.DryRun, false) || !c.DeletionTimestamp.IsZero() {
 		return nil, err
 	}
-	if leaves(c) {
+	if isMovedAway(c) {
 		if moved, err := r.moves(ctx, c, request.UserInfo); err != nil || moved {
 			return nil, err
 		}

@@ -60,13 +60,13 @@ func (r *clusterRules) moves(ctx context.Context, c *anywherev1.Cluster, user au
 	return may, nil
 }
 
-// arrives reports whether a new Cluster is moved from another management plane: it is paused and has a creator.
-func arrives(was, is *anywherev1.Cluster) bool {
+// isMovedHere reports whether a new Cluster is moved from another management plane: it is paused and has a creator.
+func isMovedHere(was, is *anywherev1.Cluster) bool {
 	return was == nil && is.IsPaused() && is.Annotations[cluster.CreatedByAnnotation] != ""
 }
 
-// leaves reports whether a Cluster is deleted because it was moved to another management plane.
-func leaves(c *anywherev1.Cluster) bool {
+// isMovedAway reports whether a Cluster is deleted because it was moved to another management plane.
+func isMovedAway(c *anywherev1.Cluster) bool {
 	_, moved := c.Annotations[clusterctlv1.DeleteForMoveAnnotation]
 	return moved
 }

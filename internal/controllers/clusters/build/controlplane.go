@@ -63,7 +63,7 @@ func (b *builder) controlPlaneConfig() (bootstrapv1.KubeadmConfigSpec, error) {
 	}
 	// Unlike RSA keys, these are generated instantly.
 	m.config.ClusterConfiguration.EncryptionAlgorithm = bootstrapv1.EncryptionAlgorithmECDSAP256
-	if err := b.carry(m, everywhere, controlPlanes); err != nil {
+	if err := b.configure(m, everywhere, controlPlanes); err != nil {
 		return m.config, err
 	}
 	node := m.node()

@@ -25,18 +25,18 @@ type machines struct {
 	config bootstrapv1.KubeadmConfigSpec
 }
 
-// carrier adds one subject of a spec to machines.
-type carrier func(*builder, *machines) error
+// setting adds one subject of a spec to machines.
+type setting func(*builder, *machines) error
 
 // everywhere are the carriers for all machines, controlPlanes those for control plane machines.
 var (
-	everywhere    = []carrier{(*builder).users, (*builder).kubelet, (*builder).mirror, (*builder).egress}
-	controlPlanes = []carrier{
+	everywhere    = []setting{(*builder).users, (*builder).kubelet, (*builder).mirror, (*builder).egress}
+	controlPlanes = []setting{
 		(*builder).startupProbes, (*builder).certificates, (*builder).podNetwork, (*builder).audit, (*builder).oidc, (*builder).encryption, (*builder).apiServerArguments,
 	}
 )
 
-func (b *builder) carry(m *machines, lists ...[]carrier) error {
+func (b *builder) configure(m *machines, lists ...[]setting) error {
 	for _, list := range lists {
 		for _, carry := range list {
 			if err := carry(b, m); err != nil {

@@ -327,11 +327,11 @@ func TestOvertakes(t *testing.T) {
 	} {
 		now := &Existing{ControlPlane: &controlplanev1.KubeadmControlPlane{}}
 		now.ControlPlane.Status.Version = tt.present
-		if got := overtakes(tt.target, now); got != tt.want {
+		if got := isNewerThanControlPlane(tt.target, now); got != tt.want {
 			t.Errorf("workers with %q and a control plane with %q: %t", tt.target, tt.present, got)
 		}
 	}
-	if overtakes("v1.36.1", &Existing{}) {
+	if isNewerThanControlPlane("v1.36.1", &Existing{}) {
 		t.Error("workers of a new cluster overtake its control plane")
 	}
 }

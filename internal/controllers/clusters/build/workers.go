@@ -42,7 +42,7 @@ func (b *builder) group(group *anywherev1.WorkerNodeGroupConfiguration) error {
 	if err != nil {
 		return err
 	}
-	if now != nil && overtakes(target, b.Now) {
+	if now != nil && isNewerThanControlPlane(target, b.Now) {
 		b.set.Held = append(b.set.Held, group.Name)
 		b.set.Workers = append(b.set.Workers, b.deployment(group, now, machineryOf(now)))
 		return nil
@@ -67,8 +67,8 @@ func (b *builder) groupVersion(group *anywherev1.WorkerNodeGroupConfiguration) (
 	return b.Version(*group.KubernetesVersion)
 }
 
-// overtakes reports whether workers of a version would be newer than an existing control plane machine.
-func overtakes(target string, now *Existing) bool {
+// isNewerThanControlPlane reports whether workers of a version would be newer than an existing control plane machine.
+func isNewerThanControlPlane(target string, now *Existing) bool {
 	if now.ControlPlane == nil || now.ControlPlane.Status.Version == "" {
 		return false
 	}
@@ -157,7 +157,7 @@ func (b *builder) bootstrapTemplate(group *anywherev1.WorkerNodeGroupConfigurati
 	if len(group.Taints) > 0 {
 		m.taints = ptr.To(slices.Clone(group.Taints))
 	}
-	if err := b.carry(m, everywhere); err != nil {
+	if err := b.configure(m, everywhere); err != nil {
 		return "", err
 	}
 	m.config.JoinConfiguration.NodeRegistration = m.node()

@@ -32,17 +32,17 @@ func (j *Journal) Ended(before, after *anywherev1.Cluster) []Stage {
 	key := client.ObjectKeyFromObject(after)
 	why := j.of[key]
 	for _, s := range ended {
-		why = heavier(why, s.Operation)
+		why = moreSignificant(why, s.Operation)
 	}
 	for i := range after.Status.Conditions {
 		c := &after.Status.Conditions[i]
 		if _, known := stages[c.Type]; known && c.Status != metav1.ConditionTrue {
-			why = heavier(why, operation(after, c))
+			why = moreSignificant(why, operation(after, c))
 		}
 	}
 	for i := range ended {
 		if ended[i].Operation != Create {
-			ended[i].Operation = heavier(why, ended[i].Operation)
+			ended[i].Operation = moreSignificant(why, ended[i].Operation)
 		}
 	}
 	if meta.IsStatusConditionTrue(after.Status.Conditions, anywherev1.Ready) {
@@ -69,7 +69,7 @@ func (j *Journal) Forget(key client.ObjectKey) {
 	delete(j.of, key)
 }
 
-func heavier(a, b Operation) Operation {
+func moreSignificant(a, b Operation) Operation {
 	if slices.Index(weight, a) > slices.Index(weight, b) {
 		return a
 	}

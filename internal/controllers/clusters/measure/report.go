@@ -42,7 +42,7 @@ type Reporter struct{ tracer trace.Tracer }
 
 // NewReporter registers the metrics. The reader, usually the cache of the manager, counts Clusters.
 func NewReporter(metrics prometheus.Registerer, reader client.Reader) (*Reporter, error) {
-	if err := counter.Serve(metrics, durations, &census{reader: reader}); err != nil {
+	if err := counter.Serve(metrics, durations, &clusterCollector{reader: reader}); err != nil {
 		return nil, fmt.Errorf("registering metrics of clusters: %w", err)
 	}
 	return &Reporter{tracer: otel.Tracer("github.com/drover-dev/drover/internal/controllers/clusters")}, nil
@@ -61,17 +61,17 @@ func (r *Reporter) Report(ctx context.Context, c *anywherev1.Cluster, ended ...S
 	}
 }
 
-// census counts Clusters for each scrape.
-type census struct{ reader client.Reader }
+// clusterCollector counts Clusters for each scrape.
+type clusterCollector struct{ reader client.Reader }
 
 var inPhase = prometheus.NewDesc("drover_clusters", "Clusters by phase.", []string{"phase"}, nil)
 
 // Describe implements prometheus.Collector.
-func (*census) Describe(ch chan<- *prometheus.Desc) { ch <- inPhase }
+func (*clusterCollector) Describe(ch chan<- *prometheus.Desc) { ch <- inPhase }
 
 // Collect implements prometheus.Collector. It includes phases without Clusters, because rules can't distinguish a missing series from
 // zero.
-func (c *census) Collect(ch chan<- prometheus.Metric) {
+func (c *clusterCollector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	all := &anywherev1.ClusterList{}

@@ -83,10 +83,10 @@ func (c *Controller) check(ctx context.Context, s *scope) error {
 // checks and requests.
 type memory struct {
 	mu       sync.Mutex
-	clusters map[types.UID]*recollection
+	clusters map[types.UID]*observation
 }
 
-type recollection struct {
+type observation struct {
 	verify time.Time // when to ask the API again which device holds the address
 	holder string    // the device that held it, or "", unless the request failed
 	failed error     // why the request failed
@@ -96,14 +96,14 @@ type recollection struct {
 }
 
 // of returns what is known of a cluster. A cluster is never reconciled twice at once.
-func (m *memory) of(uid types.UID) *recollection {
+func (m *memory) of(uid types.UID) *observation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.clusters == nil {
-		m.clusters = map[types.UID]*recollection{}
+		m.clusters = map[types.UID]*observation{}
 	}
 	if m.clusters[uid] == nil {
-		m.clusters[uid] = &recollection{health: map[string]health{}}
+		m.clusters[uid] = &observation{health: map[string]health{}}
 	}
 	return m.clusters[uid]
 }

@@ -83,9 +83,9 @@ func decide(s situation) decision {
 	others := slices.Delete(slices.Clone(s.candidates), holder, holder+1)
 	switch {
 	case h.leaving:
-		return s.leave(h, others, "the previous machine is being deleted")
+		return s.moveAway(h, others, "the previous machine is being deleted")
 	case h.health.failures >= patience && s.now.Sub(s.movedAt) >= cooldown:
-		return s.leave(h, others, "the previous machine does not answer")
+		return s.moveAway(h, others, "the previous machine does not answer")
 	default:
 		return decision{next: pace(h, others)}
 	}
@@ -107,8 +107,8 @@ func (s situation) fill() decision {
 	return decision{to: up[0].device, why: "no machine held the address", next: checkFailing}
 }
 
-// leave moves the address to another healthy machine, if there is one.
-func (s situation) leave(h candidate, others []candidate, why string) decision {
+// moveAway moves the address to another healthy machine, if there is one.
+func (s situation) moveAway(h candidate, others []candidate, why string) decision {
 	able := slices.DeleteFunc(slices.Clone(others), func(c candidate) bool { return !c.active || c.leaving })
 	if len(able) == 0 {
 		return decision{next: pace(h, able)}

@@ -91,7 +91,7 @@ func (p HTTPProber) Healthy(ctx context.Context, target Target) bool {
 	defer cancel()
 	answers := make(chan bool, len(target.Addresses))
 	for _, address := range target.Addresses {
-		go func() { answers <- ask(ctx, pool, target, address) }()
+		go func() { answers <- respondsAt(ctx, pool, target, address) }()
 	}
 	for range target.Addresses {
 		if <-answers {
@@ -101,7 +101,7 @@ func (p HTTPProber) Healthy(ctx context.Context, target Target) bool {
 	return false
 }
 
-func ask(ctx context.Context, pool *x509.CertPool, target Target, address string) bool {
+func respondsAt(ctx context.Context, pool *x509.CertPool, target Target, address string) bool {
 	transport := &http.Transport{
 		DisableKeepAlives: true,
 		TLSClientConfig:   &tls.Config{RootCAs: pool, ServerName: target.Name, MinVersion: tls.VersionTLS12},

@@ -28,7 +28,7 @@ type scope struct {
 	cluster       *clusterv1.Cluster
 	machines      map[string]*infrav1.PacketMachine // by device
 	candidates    []candidate
-	recollection  *recollection
+	recollection  *observation
 
 	decision decision
 }

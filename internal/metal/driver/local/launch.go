@@ -52,13 +52,13 @@ func (m *machine) launch() (process, error) {
 	}
 	p, ok := m.process()
 	if !ok {
-		return p, fmt.Errorf("the machine exited immediately; its console ends with: %s", m.lastWords())
+		return p, fmt.Errorf("the machine exited immediately; its console ends with: %s", m.consoleTail())
 	}
 	return p, nil
 }
 
-// lastWords returns the end of the console output.
-func (m *machine) lastWords() string {
+// consoleTail returns the end of the console output.
+func (m *machine) consoleTail() string {
 	data, _ := os.ReadFile(m.path(guest.ConsoleFile))
 	return string(bytes.TrimSpace(data[max(0, len(data)-500):]))
 }

@@ -40,8 +40,8 @@ func (c *clusters) etcdPod(ctx context.Context, cl inmemory.Client, nodeName str
 	}
 	pod := staticPod("etcd", nodeName)
 	pod.Annotations = map[string]string{
-		inmemoryv1.EtcdClusterIDAnnotationName: someID(),
-		inmemoryv1.EtcdMemberIDAnnotationName:  someID(),
+		inmemoryv1.EtcdClusterIDAnnotationName: randomID(),
+		inmemoryv1.EtcdMemberIDAnnotationName:  randomID(),
 	}
 	if len(others) > 0 {
 		pod.Annotations[inmemoryv1.EtcdClusterIDAnnotationName] = others[0].Annotations[inmemoryv1.EtcdClusterIDAnnotationName]
@@ -51,7 +51,7 @@ func (c *clusters) etcdPod(ctx context.Context, cl inmemory.Client, nodeName str
 	return pod, nil
 }
 
-func someID() string { return strconv.FormatUint(uint64(rand.Uint32())+1, 10) } //nolint:gosec // A name, no secret.
+func randomID() string { return strconv.FormatUint(uint64(rand.Uint32())+1, 10) } //nolint:gosec // A name, no secret.
 
 // elect ensures that the etcd cluster of a request has a leader, as etcd does when its leader is
 // lost or removed.

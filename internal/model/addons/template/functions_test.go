@@ -269,7 +269,7 @@ func TestStandInsKeepTheirShape(t *testing.T) {
 	}
 	then := time.Unix(7, 0)
 	for _, tt := range []struct{ in, want any }{{then, then}, {&then, then}, {(*time.Time)(nil), epoch}, {"today", epoch}, {int64(3), int64(3)}, {nil, epoch}} {
-		if got := moment(tt.in); got != tt.want {
+		if got := timeOrEpoch(tt.in); got != tt.want {
 			t.Errorf("%#v is the moment %v, want %v", tt.in, got, tt.want)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // shape that depends only on their arguments.
 var standIns = template.FuncMap{
 	"now":            func() time.Time { return epoch },
-	"ago":            func(v any) string { return mark("ago", moment(v)) },
+	"ago":            func(v any) string { return mark("ago", timeOrEpoch(v)) },
 	"date":           func(format string, v any) string { return atEpoch(format, v, "Local") },
 	"dateInZone":     atEpoch,
 	"date_in_zone":   atEpoch,
@@ -69,9 +69,9 @@ func mark(name string, args any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// moment returns v if it is a time, and epoch otherwise: functions take everything else for the
+// timeOrEpoch returns v if it is a time, and epoch otherwise: functions take everything else for the
 // present.
-func moment(v any) any {
+func timeOrEpoch(v any) any {
 	switch v := v.(type) {
 	case time.Time, int64, int, int32:
 		return v
@@ -85,5 +85,5 @@ func moment(v any) any {
 
 func atEpoch(format string, v any, zone string) string {
 	f := sprig.TxtFuncMap()["dateInZone"].(func(string, any, string) string)
-	return f(format, moment(v), zone)
+	return f(format, timeOrEpoch(v), zone)
 }

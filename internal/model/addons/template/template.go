@@ -62,13 +62,13 @@ func Parse(name, source string) (*Template, error) {
 			out.functions[called] = f
 		}
 	}
-	out.parsed, err = slim(t, out.functions)
+	out.parsed, err = withCalledFunctions(t, out.functions)
 	return out, err
 }
 
-// slim returns a template that has only the functions that it calls, because it is cloned for each
+// withCalledFunctions returns a template that has only the functions that it calls, because it is cloned for each
 // rendering.
-func slim(t *template.Template, called template.FuncMap) (*template.Template, error) {
+func withCalledFunctions(t *template.Template, called template.FuncMap) (*template.Template, error) {
 	out := template.New(t.Name()).Funcs(called)
 	for _, part := range t.Templates() {
 		if _, err := out.AddParseTree(part.Name(), part.Tree); err != nil {

@@ -113,7 +113,7 @@ func (r *run) all(ctx context.Context) ([]Result, error) {
 	finished := ""
 	for i := range r.plan.Phases {
 		phase := &r.plan.Phases[i]
-		result, last, err := r.one(ctx, phase, finished)
+		result, last, err := r.runPhase(ctx, phase, finished)
 		if err != nil {
 			return results, err
 		}
@@ -125,8 +125,8 @@ func (r *run) all(ctx context.Context) ([]Result, error) {
 	return results, r.record.remove()
 }
 
-// one runs a phase unless there is no need to. Last means that no later phase has anything to do.
-func (r *run) one(ctx context.Context, phase *Phase, finished string) (result Result, last bool, err error) {
+// runPhase runs a phase unless there is no need to. Last means that no later phase has anything to do.
+func (r *run) runPhase(ctx context.Context, phase *Phase, finished string) (result Result, last bool, err error) {
 	if finished != "" {
 		r.report(Event{Phase: phase.Name, Status: Skipped, Detail: finished})
 		return Result{Name: phase.Name, Skipped: finished, Finished: now()}, false, nil

@@ -97,13 +97,13 @@ func (b *Bundles) Host(registry string) (own, mirror string) {
 func (w Wanted) key(places []place) string {
 	var parts []string
 	for _, p := range places {
-		parts = append(parts, p.String(), p.door())
+		parts = append(parts, p.String(), p.accessKey())
 	}
 	return digestOf(parts)
 }
 
-// door identifies a repository and the credentials for it.
-func (p place) door() string {
+// accessKey identifies a repository and the credentials for it.
+func (p place) accessKey() string {
 	a := p.ref.Access
 	return digestOf([]string{
 		path.Join(p.registry, p.repository), a.Username, a.Password, string(a.DockerConfig), string(a.CA), fmt.Sprint(a.SkipTLSVerify),

@@ -220,7 +220,7 @@ func (b *Bundles) request(p place, last *Found) (*Found, error) {
 
 // content returns the bundle with a digest. It is downloaded once, regardless of the number of tags.
 func (b *Bundles) content(ctx context.Context, p place, digest string) (*packagesv1.PackageBundle, error) {
-	key := "content " + p.door() + digest
+	key := "content " + p.accessKey() + digest
 	got, err, _ := b.flights.Do(key, func() (any, error) {
 		if known, ok := b.contents.Get(key); ok {
 			return known, nil

@@ -20,24 +20,24 @@ func applets() map[string]func(args []string) int {
 		"journalctl": journalctl,
 		"kubeadm":    kubeadm,
 		"cloud-init": cloudInit,
-		"poweroff":   func([]string) int { return ask(request{Verb: ExitPowerOff}) },
-		"halt":       func([]string) int { return ask(request{Verb: ExitPowerOff}) },
-		"reboot":     func([]string) int { return ask(request{Verb: ExitReboot}) },
+		"poweroff":   func([]string) int { return sendRequest(request{Verb: ExitPowerOff}) },
+		"halt":       func([]string) int { return sendRequest(request{Verb: ExitPowerOff}) },
+		"reboot":     func([]string) int { return sendRequest(request{Verb: ExitReboot}) },
 		"shutdown":   shutdown,
 	}
 }
 
 func shutdown(args []string) int {
 	if slices.Contains(args, "-r") {
-		return ask(request{Verb: ExitReboot})
+		return sendRequest(request{Verb: ExitReboot})
 	}
-	return ask(request{Verb: ExitPowerOff})
+	return sendRequest(request{Verb: ExitPowerOff})
 }
 
 // systemctl sends its arguments to the first process.
 func systemctl(args []string) int {
 	r, out := systemctlRequest(args)
-	return askTo(out, r)
+	return sendRequestTo(out, r)
 }
 
 // systemctlRequest reads the arguments of systemctl, and where its output goes.
@@ -64,9 +64,9 @@ func systemctlRequest(args []string) (request, io.Writer) {
 	return r, out
 }
 
-func ask(r request) int { return askTo(os.Stdout, r) }
+func sendRequest(r request) int { return sendRequestTo(os.Stdout, r) }
 
-func askTo(out io.Writer, r request) int {
+func sendRequestTo(out io.Writer, r request) int {
 	conn, err := net.DialTimeout("unix", controlSocket, 5*time.Second)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "talking to the first process:", err)

@@ -40,46 +40,46 @@ func (m *machine) boot() {
 		return
 	}
 	if !first {
-		m.again(plan)
+		m.runEveryBoot(plan)
 		return
 	}
-	m.tellNotes(plan.Notes)
+	m.reportNotes(plan.Notes)
 	if plan.Empty() && m.spec.Userdata == nil {
 		m.finish(nil)
 		return
 	}
 	m.report(Event{Type: "user-state", Message: "running: executing the userdata"})
-	m.finish(m.carryOut(plan))
+	m.finish(m.executeUserdata(plan))
 	if plan.Power != "" {
 		m.shutDown(string(plan.Power))
 	}
 }
 
-// again performs the steps of every boot.
-func (m *machine) again(plan userdata.Plan) {
+// runEveryBoot performs the steps of every boot.
+func (m *machine) runEveryBoot(plan userdata.Plan) {
 	if err := mountAll(plan); err != nil {
-		m.say("%v", err)
+		m.printf("%v", err)
 	}
 	if len(plan.Boot) > 0 {
 		if err := m.runScript("bootcmd", userdata.ShellScript(plan.Boot)); err != nil {
-			m.say("%v", err)
+			m.printf("%v", err)
 		}
 	}
 	_ = os.WriteFile(resultFile, []byte("done\n"), 0o600)
 }
 
-// tellNotes reports the parts of the userdata that have no effect.
-func (m *machine) tellNotes(notes []userdata.Note) {
+// reportNotes reports the parts of the userdata that have no effect.
+func (m *machine) reportNotes(notes []userdata.Note) {
 	for _, n := range notes {
 		m.report(Event{Type: "user-state", Message: "running: userdata: " + n.String()})
 	}
 }
 
-// carryOut executes the userdata in the order of cloud-init.
-func (m *machine) carryOut(plan userdata.Plan) error {
+// executeUserdata executes the userdata in the order of cloud-init.
+func (m *machine) executeUserdata(plan userdata.Plan) error {
 	if len(plan.Boot) > 0 {
 		if err := m.runScript("bootcmd", userdata.ShellScript(plan.Boot)); err != nil {
-			m.say("%v", err)
+			m.printf("%v", err)
 		}
 	}
 	if plan.Hostname != "" && plan.Hostname != m.spec.Hostname {
@@ -102,8 +102,8 @@ func (m *machine) carryOut(plan userdata.Plan) error {
 // containerdConfig is the configuration file that scripts for real machines write.
 const containerdConfig = "/etc/containerd/config.toml"
 
-// tellContainerd reports a changed configuration file that containerd does not read here.
-func (m *machine) tellContainerd() {
+// reportContainerdConfig reports a changed configuration file that containerd does not read here.
+func (m *machine) reportContainerdConfig() {
 	data, err := os.ReadFile(containerdConfig)
 	if err == nil && !strings.HasPrefix(string(data), "# Without effect") {
 		m.report(Event{Type: "user-state", Message: "running: " + containerdConfig + " was changed, which has no effect: " +
@@ -121,9 +121,9 @@ func (m *machine) runAll(plan userdata.Plan) error {
 	for _, s := range plan.Scripts {
 		failed = errors.Join(failed, m.runScript(s.Name, string(s.Content)))
 	}
-	m.tellContainerd()
+	m.reportContainerdConfig()
 	if plan.Final != "" {
-		m.say("%s", strings.ReplaceAll(plan.Final, "$UPTIME", fmt.Sprintf("%.2f", time.Since(m.begin).Seconds())))
+		m.printf("%s", strings.ReplaceAll(plan.Final, "$UPTIME", fmt.Sprintf("%.2f", time.Since(m.begin).Seconds())))
 	}
 	return failed
 }
@@ -147,18 +147,18 @@ func (m *machine) finish(err error) {
 	if err != nil {
 		state, message = "error", "failed: "+err.Error()
 	}
-	message = withoutMiddle(message, maxEventMessage)
+	message = truncateMiddle(message, maxEventMessage)
 	if err := os.WriteFile(bootedFile, []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o600); err != nil {
-		m.say("recording that the boot is over: %v", err)
+		m.printf("recording that the boot is over: %v", err)
 	}
 	if err := os.WriteFile(resultFile, []byte(state+"\n"), 0o600); err != nil {
-		m.say("recording that the boot is over: %v", err)
+		m.printf("recording that the boot is over: %v", err)
 	}
 	m.report(Event{Type: "user-state", Message: message})
 }
 
-// withoutMiddle shortens a text to about limit bytes: its beginning names what failed, its end says why.
-func withoutMiddle(text string, limit int) string {
+// truncateMiddle shortens a text to about limit bytes: its beginning names what failed, its end says why.
+func truncateMiddle(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}

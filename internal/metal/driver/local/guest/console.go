@@ -16,13 +16,13 @@ type console struct {
 	events *os.File
 }
 
-func (c *console) say(format string, args ...any) {
+func (c *console) printf(format string, args ...any) {
 	fmt.Fprintf(os.Stdout, "[%8.3f] drover: %s\n", time.Since(c.begin).Seconds(), fmt.Sprintf(format, args...))
 }
 
 // report records an event. The phase may be empty.
 func (c *console) report(e Event) {
-	c.say("%s: %s", e.Type, e.Message)
+	c.printf("%s: %s", e.Type, e.Message)
 	e.Time = time.Now().UTC()
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -31,6 +31,6 @@ func (c *console) report(e Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, err := c.events.Write(append(line, '\n')); err != nil {
-		c.say("recording an event: %v", err)
+		c.printf("recording an event: %v", err)
 	}
 }

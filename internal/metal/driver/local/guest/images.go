@@ -52,7 +52,7 @@ func (m *machine) importImages() {
 	}
 	err = errors.Join(err, m.awaitContainerd())
 	if err != nil {
-		m.say("images of the host are not imported: %v", err)
+		m.printf("images of the host are not imported: %v", err)
 		return
 	}
 	for {
@@ -73,7 +73,7 @@ func (m *machine) importNew() {
 			continue
 		}
 		if err := m.importArchive(archive, mark); err != nil {
-			m.say("importing %s: %v", filepath.Base(archive), err)
+			m.printf("importing %s: %v", filepath.Base(archive), err)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func (m *machine) importArchive(archive, mark string) error {
 	if err != nil {
 		return err
 	}
-	m.say("imported %s", filepath.Base(archive))
+	m.printf("imported %s", filepath.Base(archive))
 	if err := os.MkdirAll(filepath.Dir(mark), 0o700); err != nil {
 		return err
 	}

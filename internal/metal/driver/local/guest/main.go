@@ -62,7 +62,7 @@ func initialize(dir string) int {
 	syscall.Umask(ordinaryUmask) // instead of the caller's
 	m := &machine{console: console{begin: time.Now()}, off: make(chan string, 1)}
 	if err := m.open(dir); err != nil {
-		m.say("%v", err)
+		m.printf("%v", err)
 		return 1
 	}
 	if !hostIsReady() {
@@ -121,7 +121,7 @@ func (m *machine) setUp() error {
 		}
 	}
 	m.processes = newProcesses()
-	m.services = newServices(m.processes, m.say)
+	m.services = newServices(m.processes, m.printf)
 	for _, step := range []func() error{
 		m.name,
 		func() error { return setUpNetwork(m.spec) },
@@ -134,7 +134,7 @@ func (m *machine) setUp() error {
 		}
 	}
 	if err := loadRules(m.processes, m.spec); err != nil {
-		m.say("the metadata service is at %q only, and what can't be reached is noticed late: %v", m.spec.Metadata, err)
+		m.printf("the metadata service is at %q only, and what can't be reached is noticed late: %v", m.spec.Metadata, err)
 	}
 	return nil
 }
@@ -181,27 +181,27 @@ func (m *machine) shutDown(why string) {
 
 // end stops everything.
 func (m *machine) end(why string) {
-	m.say("shutting down: %s", why)
+	m.printf("shutting down: %s", why)
 	m.services.endAll()
 	_ = unix.Kill(-1, unix.SIGTERM)
-	if !m.alone(killTimeout) {
+	if !m.awaitNoProcesses(killTimeout) {
 		_ = unix.Kill(-1, unix.SIGKILL)
-		m.alone(killTimeout)
+		m.awaitNoProcesses(killTimeout)
 	}
 	unix.Sync()
 	m.recordExit(why)
-	m.say("off")
+	m.printf("off")
 }
 
 // recordExit records for the driver what to do next.
 func (m *machine) recordExit(why string) {
 	if _, err := m.exit.WriteString(why); err != nil {
-		m.say("recording the end: %v", err)
+		m.printf("recording the end: %v", err)
 	}
 }
 
-// alone waits until no other process is left, and tells whether that is so.
-func (m *machine) alone(timeout time.Duration) bool {
+// awaitNoProcesses waits until no other process is left, and tells whether that is so.
+func (m *machine) awaitNoProcesses(timeout time.Duration) bool {
 	deadline := time.After(timeout)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -73,7 +73,7 @@ func TestWithoutMiddle(t *testing.T) {
 		{"0123456789a", 10, "01234 … 6789a"},
 		{"ééééééé", 10, "éé … éé"}, // the cuts would split two-byte characters
 	} {
-		got := withoutMiddle(tt.text, tt.limit)
+		got := truncateMiddle(tt.text, tt.limit)
 		if got != tt.want || !utf8.ValidString(got) {
 			t.Errorf("%q within %d bytes is %q, want %q", tt.text, tt.limit, got, tt.want)
 		}

@@ -113,7 +113,7 @@ func (s *services) supervise(svc *service, started chan<- error) {
 			svc.set(stateInactive, 0, "stopped")
 			return
 		}
-		if !svc.unit.again(ok) {
+		if !svc.unit.restarts(ok) {
 			svc.settle(ok, err)
 			return
 		}
@@ -130,8 +130,8 @@ func (s *services) supervise(svc *service, started chan<- error) {
 	}
 }
 
-// again reports whether a unit that ended is restarted.
-func (u *unit) again(ok bool) bool {
+// restarts reports whether a unit that ended is restarted.
+func (u *unit) restarts(ok bool) bool {
 	if u.kind == "oneshot" {
 		return false
 	}

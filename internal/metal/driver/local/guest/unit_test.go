@@ -92,7 +92,7 @@ func TestRestartPolicy(t *testing.T) {
 		{"no", "simple", false, false},
 		{"always", "oneshot", false, false},
 	} {
-		if got := (&unit{restart: tt.restart, kind: tt.kind}).again(tt.ok); got != tt.want {
+		if got := (&unit{restart: tt.restart, kind: tt.kind}).restarts(tt.ok); got != tt.want {
 			t.Errorf("Restart=%s, Type=%s, ended well: %t: started again: %t", tt.restart, tt.kind, tt.ok, got)
 		}
 	}

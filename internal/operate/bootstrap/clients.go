@@ -18,8 +18,8 @@ import (
 type sourceClient struct {
 	client.Client
 
-	selection *selection
-	fates     map[types.UID]fate
+	selection    *selection
+	dispositions map[types.UID]disposition
 }
 
 // List omits what does not move. A label makes the mover move objects that nothing else owns.
@@ -33,8 +33,8 @@ func (c *sourceClient) List(ctx context.Context, list client.ObjectList, opts ..
 	}
 	kept := all.Items[:0]
 	for _, u := range all.Items {
-		f := c.selection.fate(&u)
-		c.fates[u.GetUID()] = f
+		f := c.selection.disposition(&u)
+		c.dispositions[u.GetUID()] = f
 		switch f {
 		case ignored:
 			continue
@@ -80,7 +80,7 @@ func (c *sourceClient) Get(ctx context.Context, key client.ObjectKey, obj client
 // Patch preserves the annotations of pausing: the mover replaces all annotations before it deletes an
 // object.
 func (c *sourceClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-	if pausing, err := onlyPauses(obj, patch); err != nil || pausing || c.stays(obj) {
+	if pausing, err := onlyPauses(obj, patch); err != nil || pausing || c.isCopied(obj) {
 		return err
 	}
 	if patch.Type() == types.JSONPatchType {
@@ -91,13 +91,15 @@ func (c *sourceClient) Patch(ctx context.Context, obj client.Object, patch clien
 
 // Delete ignores what is copied.
 func (c *sourceClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	if c.stays(obj) {
+	if c.isCopied(obj) {
 		return nil
 	}
 	return c.Client.Delete(ctx, obj, opts...)
 }
 
-func (c *sourceClient) stays(obj client.Object) bool { return c.fates[obj.GetUID()] == copied }
+func (c *sourceClient) isCopied(obj client.Object) bool {
+	return c.dispositions[obj.GetUID()] == copied
+}
 
 // targetClient keeps the mover from resuming what arrives: resume knows what was paused before.
 type targetClient struct{ client.Client }
