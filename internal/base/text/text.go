@@ -39,6 +39,15 @@ func FirstN(items []string, n int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(items[:n], ", "), len(items)-n)
 }
 
+// Clauses lists at most n clauses, which may contain commas, and counts the others: "a: x, y; b: z;
+// and 3 more".
+func Clauses(clauses []string, n int) string {
+	if len(clauses) <= n {
+		return strings.Join(clauses, "; ")
+	}
+	return fmt.Sprintf("%s; and %d more", strings.Join(clauses[:n], "; "), len(clauses)-n)
+}
+
 // Sentence starts a message with a capital letter, as conditions do.
 func Sentence(message string) string {
 	first, size := utf8.DecodeRuneInString(message)

@@ -52,3 +52,16 @@ func TestFirstN(t *testing.T) {
 		}
 	}
 }
+
+func TestClauses(t *testing.T) {
+	for want, clauses := range map[string][]string{
+		"":                          nil,
+		"a: x, y":                   {"a: x, y"},
+		"a: x, y; b: z":             {"a: x, y", "b: z"},
+		"a: x, y; b: z; and 1 more": {"a: x, y", "b: z", "c"},
+	} {
+		if got := Clauses(clauses, 2); got != want {
+			t.Errorf("Clauses(%v) is %q, want %q", clauses, got, want)
+		}
+	}
+}

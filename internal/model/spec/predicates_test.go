@@ -430,11 +430,11 @@ func TestPrintable(t *testing.T) {
 		"größe ☃":                     "größe ☃",
 		"a\nb":                        `"a\nb"`,
 		"\x1b[31mred":                 `"\x1b[31mred"`,
-		"a\xffb":                      "a\xffb",
+		"a\xffb":                      "a\uFFFDb",
 		strings.Repeat("x", 120):      strings.Repeat("x", 120),
-		strings.Repeat("x", 121):      strings.Repeat("x", 120) + "…",
-		strings.Repeat("é", 61):       strings.Repeat("é", 60) + "…",
-		"x" + strings.Repeat("é", 60): "x" + strings.Repeat("é", 59) + "…",
+		strings.Repeat("x", 121):      strings.Repeat("x", 117) + "…",
+		strings.Repeat("é", 61):       strings.Repeat("é", 58) + "…",
+		"x" + strings.Repeat("é", 60): "x" + strings.Repeat("é", 58) + "…",
 	} {
 		got := printable(in)
 		if got != want {

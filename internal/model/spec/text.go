@@ -6,20 +6,20 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/drover-dev/drover/internal/base/text"
 )
 
 // maxQuoted bounds how much of a user's text a message quotes.
 const maxQuoted = 120
 
 // printable quotes text of a user: on one line of bounded length, without control characters of terminals.
-func printable(text string) string {
-	if len(text) > maxQuoted {
-		text = strings.ToValidUTF8(text[:maxQuoted], "") + "…"
+func printable(given string) string {
+	short := text.TruncateTo(given, maxQuoted)
+	if strings.ContainsFunc(short, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(short)
 	}
-	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(text)
-	}
-	return text
+	return short
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -15,6 +15,8 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/secret"
+
+	"github.com/drover-dev/drover/internal/base/pki"
 )
 
 // probeTimeout bounds one check.
@@ -128,8 +130,8 @@ func (p HTTPProber) authority(ctx context.Context, cluster ctrlclient.ObjectKey)
 			break
 		}
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(ca.Data[secret.TLSCrtDataName]) {
+	pool, err := pki.Pool(ca.Data[secret.TLSCrtDataName])
+	if err != nil {
 		return nil
 	}
 	return pool

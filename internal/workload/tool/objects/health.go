@@ -92,11 +92,7 @@ func Summary(verdicts []Verdict) tool.Health {
 	}
 	slices.Sort(failed)
 	slices.Sort(waiting)
-	all := slices.Concat(failed, waiting)
-	health.Message = strings.Join(all[:min(len(all), maxNamed)], "; ")
-	if more := len(all) - maxNamed; more > 0 {
-		health.Message += fmt.Sprintf("; and %d more", more)
-	}
+	health.Message = text.Clauses(slices.Concat(failed, waiting), maxNamed)
 	return health
 }
 

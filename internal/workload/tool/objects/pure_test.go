@@ -328,15 +328,16 @@ func TestInParallel(t *testing.T) {
 	}
 	first := errors.New("first")
 	calls.Store(0)
-	err := InParallel(t.Context(), Indexes(make([]int, 1000)), func(_ context.Context, i int) error {
+	err := InParallel(t.Context(), Indexes(make([]int, 1000)), func(ctx context.Context, i int) error {
 		calls.Add(1)
 		if i == 0 {
 			return first
 		}
-		return nil
+		<-ctx.Done()
+		return ctx.Err()
 	})
-	if !errors.Is(err, first) || calls.Load() == 1000 {
-		t.Errorf("error %v after %d calls, want the first one before all are made", err, calls.Load())
+	if !errors.Is(err, first) || calls.Load() > parallel {
+		t.Errorf("error %v after %d calls, want the first one and no further calls", err, calls.Load())
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
