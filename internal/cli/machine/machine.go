@@ -17,7 +17,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/metal/admin"
 	"github.com/drover-dev/drover/internal/metal/api"
-	"github.com/drover-dev/drover/internal/operate/inspect"
+	"github.com/drover-dev/drover/internal/metal/tags"
 )
 
 // NewCommand is `drover machine`.
@@ -78,7 +78,7 @@ func (f *homeFlag) complete(cmd *cobra.Command, args []string, _ string) ([]cobr
 // listed is a machine with the cluster that it was provisioned for.
 type listed struct {
 	api.Device
-	Owner *inspect.Owner `json:"owner,omitempty"`
+	Owner *tags.Owner `json:"owner,omitempty"`
 }
 
 // filter selects machines; empty fields match all.
@@ -128,7 +128,7 @@ func (f filter) list(ctx context.Context, c *admin.Client) ([]listed, error) {
 	out := []listed{}
 	for _, d := range all {
 		m := listed{Device: d}
-		if owner := inspect.OwnerOf(d.Tags); owner != (inspect.Owner{}) {
+		if owner := tags.OwnerOf(d.Tags); owner != (tags.Owner{}) {
 			m.Owner = &owner
 		}
 		if f.matches(m) {

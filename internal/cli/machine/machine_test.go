@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-dev/drover/internal/metal/api"
-	"github.com/drover-dev/drover/internal/operate/inspect"
+	"github.com/drover-dev/drover/internal/metal/tags"
 )
 
 func device(name string, addresses ...api.IPAssignment) api.Device {
@@ -31,7 +31,7 @@ func TestTable(t *testing.T) {
 	booting := device("b")
 	booting.State, booting.ProvisioningPercentage = "provisioning", 40
 	machines := []listed{
-		{Device: device("a", elastic, management("198.18.0.2", true), management("10.128.0.2", false)), Owner: &inspect.Owner{Namespace: "farm", Cluster: "herd"}},
+		{Device: device("a", elastic, management("198.18.0.2", true), management("10.128.0.2", false)), Owner: &tags.Owner{Namespace: "farm", Cluster: "herd"}},
 		{Device: booting},
 	}
 	var out bytes.Buffer
@@ -53,7 +53,7 @@ func TestTable(t *testing.T) {
 }
 
 func TestFilter(t *testing.T) {
-	owned := listed{Device: device("a"), Owner: &inspect.Owner{Namespace: "farm", Cluster: "herd"}}
+	owned := listed{Device: device("a"), Owner: &tags.Owner{Namespace: "farm", Cluster: "herd"}}
 	free := listed{Device: device("b")}
 	for name, tt := range map[string]struct {
 		filter      filter

@@ -16,7 +16,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/admin"
 	"github.com/drover-dev/drover/internal/metal/api"
 	"github.com/drover-dev/drover/internal/metal/service"
-	"github.com/drover-dev/drover/internal/operate/inspect"
+	"github.com/drover-dev/drover/internal/metal/tags"
 )
 
 // PurgeOptions are the options of a purge.
@@ -121,7 +121,7 @@ func (o *PurgeOptions) loss(ctx context.Context) (string, error) {
 func describe(devices []api.Device) string {
 	clusters := map[string]int{}
 	for _, d := range devices {
-		if name := inspect.OwnerOf(d.Tags).ClusterName(); name != "" {
+		if name := tags.OwnerOf(d.Tags).ClusterName(); name != "" {
 			clusters[name]++
 		}
 	}

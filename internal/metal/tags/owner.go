@@ -1,6 +1,4 @@
-package inspect
-
-import "github.com/drover-dev/drover/internal/metal/tags"
+package tags
 
 // Owner is the machine of a cluster that a device was provisioned for.
 type Owner struct {
@@ -12,7 +10,7 @@ type Owner struct {
 // OwnerOf returns the machine that a device with the tags was ordered for. The zero Owner means that
 // the device belongs to no cluster.
 func OwnerOf(all []string) Owner {
-	m := tags.ParseMachine(all)
+	m := ParseMachine(all)
 	return Owner{Namespace: m.Namespace, Cluster: m.Cluster, Machine: m.Name}
 }
 

@@ -1,4 +1,4 @@
-package inspect
+package tags
 
 import "testing"
 
@@ -22,5 +22,22 @@ func TestOwnerOf(t *testing.T) {
 				t.Errorf("owner %+v named %q, want %+v named %q", got, got.ClusterName(), tt.want, tt.text)
 			}
 		})
+	}
+}
+
+func TestOwnersOfDevices(t *testing.T) {
+	for want, o := range map[string]Owner{
+		"":         {},
+		"dev":      {Cluster: "dev"},
+		"team/dev": {Namespace: "team", Cluster: "dev", Machine: "dev-1"},
+	} {
+		if got := o.ClusterName(); got != want {
+			t.Errorf("%+v is of cluster %q, want %q", o, got, want)
+		}
+	}
+	for _, garbage := range [][]string{nil, {""}, {"ü", "a:b", "::"}} {
+		if got := OwnerOf(garbage); got != (Owner{}) {
+			t.Errorf("tags %q make %+v", garbage, got)
+		}
 	}
 }

@@ -1,6 +1,6 @@
 // Package inspect reads a management plane and its workload clusters for people, with the privileges of the caller: clusters,
 // the tree of objects of a cluster, why it is not ready, what happened to it and its kubeconfig; add-ons, what a change of one
-// would do, and its revisions; packages and bundles; the owners of devices.
+// would do, and its revisions; packages and bundles.
 //
 // It never reconciles. The few things that it writes are what a user could write with kubectl. Start with Connect.
 package inspect

@@ -154,23 +154,6 @@ func TestNewerFirst(t *testing.T) {
 	}
 }
 
-func TestOwnersOfDevices(t *testing.T) {
-	for want, o := range map[string]Owner{
-		"":         {},
-		"dev":      {Cluster: "dev"},
-		"team/dev": {Namespace: "team", Cluster: "dev", Machine: "dev-1"},
-	} {
-		if got := o.ClusterName(); got != want {
-			t.Errorf("%+v is of cluster %q, want %q", o, got, want)
-		}
-	}
-	for _, garbage := range [][]string{nil, {""}, {"ü", "a:b", "::"}} {
-		if got := OwnerOf(garbage); got != (Owner{}) {
-			t.Errorf("tags %q make %+v", garbage, got)
-		}
-	}
-}
-
 func TestAdvice(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
