@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -167,16 +166,7 @@ func (w *world) register() {
 
 func (w *world) until(what string, is func() bool) {
 	w.Helper()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	late := time.After(kubetest.Patience)
-	for !is() {
-		select {
-		case <-ticker.C:
-		case <-late:
-			w.Fatalf("not seen in %s: %s%s", kubetest.Patience, what, w.describe())
-		}
-	}
+	kubetest.Eventually(w, what, is, w.describe)
 }
 
 // describe tells how the releases stand.

@@ -17,7 +17,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	corev1 "k8s.io/api/core/v1"
@@ -37,9 +36,6 @@ import (
 	"github.com/drover-dev/drover/internal/test/kubetest"
 	"github.com/drover-dev/drover/internal/test/managertest"
 )
-
-// patience allows for a loaded machine.
-const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
 	managertest.Main(m, func() {
@@ -192,16 +188,7 @@ func (w *world) clean() {
 
 func (w *world) until(what string, is func() bool) {
 	w.Helper()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	late := time.After(patience)
-	for !is() {
-		select {
-		case <-ticker.C:
-		case <-late:
-			w.Fatalf("timed out after %s waiting until %s%s", patience, what, w.describe())
-		}
-	}
+	kubetest.Eventually(w, what, is, w.describe)
 }
 
 // describe returns the status of all objects.

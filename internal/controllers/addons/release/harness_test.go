@@ -2,6 +2,7 @@ package release_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"reflect"
 	"testing"
@@ -189,16 +190,7 @@ func (w *world) await(r *addonsv1.HelmReleaseProxy, what string, is func(*addons
 
 func (w *world) until(what string, is func() bool, got func() any) {
 	w.Helper()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	late := time.After(90 * time.Second)
-	for !is() {
-		select {
-		case <-ticker.C:
-		case <-late:
-			w.Fatalf("not seen: %s; there is %+v", what, got())
-		}
-	}
+	kubetest.Eventually(w, what, is, func() string { return fmt.Sprintf("%+v", got()) })
 }
 
 func condition(r *addonsv1.HelmReleaseProxy, name string) metav1.Condition {

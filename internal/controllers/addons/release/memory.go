@@ -2,11 +2,11 @@ package release
 
 import (
 	"crypto/sha256"
-	"sync"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/workload"
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
@@ -46,52 +46,38 @@ type fingerprinted struct {
 	digest, fingerprint string
 }
 
-// memory holds knowledge by HelmReleaseProxy.
+// memory holds what is known by HelmReleaseProxy.
 type memory struct {
-	mu     sync.Mutex
-	known  map[client.ObjectKey]*knowledge
-	expect map[client.ObjectKey]expectation
-	prints map[client.ObjectKey]fingerprinted
+	known  reconcile.Memory[knowledge]
+	expect reconcile.Memory[expectation]
+	prints reconcile.Memory[fingerprinted]
 }
 
 // fingerprintFor returns the last fingerprint if it was made from these inputs.
 func (m *memory) fingerprintFor(key client.ObjectKey, inputs [sha256.Size]byte) (fingerprinted, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p, ok := m.prints[key]
-	return p, ok && p.inputs == inputs
+	p := m.prints.Get(key)
+	return p, p.inputs == inputs
 }
 
 // setFingerprint remembers a fingerprint.
 func (m *memory) setFingerprint(key client.ObjectKey, p fingerprinted) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.prints == nil {
-		m.prints = map[client.ObjectKey]fingerprinted{}
-	}
-	m.prints[key] = p
+	m.prints.Update(key, func(last *fingerprinted) { *last = p })
 }
 
 // setExpected remembers the state that an operation left.
 func (m *memory) setExpected(key client.ObjectKey, state tool.State, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.expect == nil {
-		m.expect = map[client.ObjectKey]expectation{}
-	}
-	m.expect[key] = expectation{state: state, until: now.Add(expectFor)}
+	m.expect.Update(key, func(e *expectation) { *e = expectation{state: state, until: now.Add(expectFor)} })
 }
 
-// expected returns the state of the release, given what watches observe.
+// expected returns the state of the release, given what watches observe. Only reconciles call it and
+// setExpected, one at a time for a key.
 func (m *memory) expected(key client.ObjectKey, observed tool.State, now time.Time) tool.State {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e, ok := m.expect[key]
-	if !ok {
+	e := m.expect.Get(key)
+	if e.until.IsZero() {
 		return observed
 	}
 	if observed == e.state || !now.Before(e.until) || observed.Revision > e.state.Revision {
-		delete(m.expect, key)
+		m.expect.Forget(key)
 		return observed
 	}
 	return e.state
@@ -99,44 +85,30 @@ func (m *memory) expected(key client.ObjectKey, observed tool.State, now time.Ti
 
 // get returns what is known of a record, or nothing if the record or the connection is another one.
 func (m *memory) get(key client.ObjectKey, stamp string, through *workload.Cluster) knowledge {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if k := m.known[key]; k != nil && k.stamp == stamp && k.through == through {
-		return *k
+	if k := m.known.Get(key); k.stamp == stamp && k.through == through {
+		return k
 	}
 	return knowledge{}
 }
 
 // update changes what is known.
-func (m *memory) update(key client.ObjectKey, change func(*knowledge)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.known == nil {
-		m.known = map[client.ObjectKey]*knowledge{}
-	}
-	if m.known[key] == nil {
-		m.known[key] = &knowledge{}
-	}
-	change(m.known[key])
-}
+func (m *memory) update(key client.ObjectKey, change func(*knowledge)) { m.known.Update(key, change) }
 
 // markChanged records that objects of a release changed. It reports whether that matters.
-func (m *memory) markChanged(key client.ObjectKey, statusOnly bool) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	k := m.known[key]
-	if k == nil || k.health == nil && k.drift == nil {
-		return false
-	}
-	k.changed = true
-	k.specChanged = k.specChanged || !statusOnly
-	return k.health != nil || !statusOnly
+func (m *memory) markChanged(key client.ObjectKey, statusOnly bool) (matters bool) {
+	m.known.UpdateKnown(key, func(k *knowledge) {
+		if k.health == nil && k.drift == nil {
+			return
+		}
+		k.changed = true
+		k.specChanged = k.specChanged || !statusOnly
+		matters = k.health != nil || !statusOnly
+	})
+	return matters
 }
 
 func (m *memory) forget(key client.ObjectKey) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.known, key)
-	delete(m.expect, key)
-	delete(m.prints, key)
+	m.known.Forget(key)
+	m.expect.Forget(key)
+	m.prints.Forget(key)
 }

@@ -83,7 +83,7 @@ func TestRestartMakesNoRequestToTheRegistry(t *testing.T) {
 	w.start()
 	before := w.active(w.bundle(1))
 	asked := len(w.registry.Requests())
-	w.controller.memory.forget(named(w.name)[0].NamespacedName) // as a restart does
+	w.controller.memory.Forget(named(w.name)[0].NamespacedName) // as a restart does
 	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.LogLevel = new(int32) })
 	w.await("the change is observed", func(o *packagesv1.PackageBundleController) bool {
 		return o.Status.ObservedGeneration == o.Generation && o.Status.State == packagesv1.ControllerActive

@@ -123,7 +123,7 @@ func (c *Controller) opening() reconcile.Opening[*packagesv1.PackageBundleContro
 
 // forget drops everything about an object that is gone.
 func (c *Controller) forget(key client.ObjectKey) {
-	c.memory.forget(key)
+	c.memory.Forget(key)
 	for _, r := range []*operation.Runner{c.versionQueries, c.bundleChecks, c.copies} {
 		r.Take(key)
 	}

@@ -51,9 +51,6 @@ import (
 	"github.com/drover-dev/drover/internal/workload"
 )
 
-// patience allows for a loaded machine.
-const patience = 2 * time.Minute
-
 func TestMain(m *testing.M) {
 	code := kubetest.Main(m)
 	if shared.target != nil {
@@ -360,20 +357,13 @@ func (w *world) change(change func(*packagesv1.PackageBundleController)) {
 
 func (w *world) until(what string, is func() bool) {
 	w.Helper()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	late := time.After(patience)
-	for !is() {
-		select {
-		case <-ticker.C:
-		case <-late:
-			o := w.get()
-			if o == nil {
-				o = &packagesv1.PackageBundleController{}
-			}
-			w.Fatalf("timed out after %s waiting until %s\nspec %+v\nstatus %+v\nevents %s", patience, what, o.Spec, o.Status, w.events.of(w.name))
+	kubetest.Eventually(w, what, is, func() string {
+		o := w.get()
+		if o == nil {
+			return "the object does not exist"
 		}
-	}
+		return fmt.Sprintf("spec %+v\nstatus %+v\nevents %s", o.Spec, o.Status, w.events.of(w.name))
+	})
 }
 
 // await waits for a state of the object and checks its conditions.

@@ -2,12 +2,12 @@ package active
 
 import (
 	"maps"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/workload"
 )
 
@@ -40,59 +40,19 @@ type check struct {
 }
 
 // memory holds knowledge by PackageBundleController.
-type memory struct {
-	mu    sync.Mutex
-	known map[client.ObjectKey]*knowledge
-}
-
-func (m *memory) of(key client.ObjectKey) knowledge {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if k := m.known[key]; k != nil {
-		return *k
-	}
-	return knowledge{}
-}
-
-func (m *memory) update(key client.ObjectKey, change func(*knowledge)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.known == nil {
-		m.known = map[client.ObjectKey]*knowledge{}
-	}
-	if m.known[key] == nil {
-		m.known[key] = &knowledge{}
-	}
-	change(m.known[key])
-}
+type memory struct{ reconcile.Memory[knowledge] }
 
 // lost records that a copy was deleted.
 func (m *memory) lost(key client.ObjectKey, at secretKey) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if k := m.known[key]; k != nil {
+	m.UpdateKnown(key, func(k *knowledge) {
 		k.copied.written = maps.Clone(k.copied.written) // reconciles may be reading it
 		delete(k.copied.written, at)
-	}
-}
-
-func (m *memory) forget(key client.ObjectKey) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.known, key)
+	})
 }
 
 // waiting returns the objects whose checks found a bundle.
 func (m *memory) waiting(bundle string) []client.ObjectKey {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var out []client.ObjectKey
-	for key, k := range m.known {
-		if k.latestCheck.name == bundle || k.activeCheck.name == bundle {
-			out = append(out, key)
-		}
-	}
-	return out
+	return m.Keys(func(k *knowledge) bool { return k.latestCheck.name == bundle || k.activeCheck.name == bundle })
 }
 
 // olderVersion reports whether a resource version is older than another.

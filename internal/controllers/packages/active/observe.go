@@ -39,7 +39,7 @@ func observe(ctx context.Context, v *visit) error {
 	if f.ignored {
 		return nil
 	}
-	known := v.memory.of(v.Key())
+	known := v.memory.Get(v.Key())
 	for _, step := range []func(context.Context, *facts, *knowledge) error{
 		v.observeCluster, v.observePackages, v.observeCredentials, v.observeBundles,
 	} {
@@ -86,7 +86,7 @@ func (v *visit) observeCluster(ctx context.Context, f *facts, known *knowledge) 
 func (v *visit) forgetConnection(known *knowledge) {
 	if known.through != nil {
 		v.Clusters.Forget(known.through.Key())
-		v.memory.update(v.Key(), func(k *knowledge) { k.through = nil })
+		v.memory.Update(v.Key(), func(k *knowledge) { k.through = nil })
 	}
 }
 

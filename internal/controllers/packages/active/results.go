@@ -11,7 +11,7 @@ import (
 func collectResults(_ context.Context, v *visit) error {
 	if outcome, ok := v.versionQueries.Take(v.Key()); ok {
 		if a, ok := outcome.Value.(*answer); ok {
-			v.memory.update(v.Key(), func(k *knowledge) {
+			v.memory.Update(v.Key(), func(k *knowledge) {
 				k.through, k.versionErr, k.queriedAt = a.through, a.versionErr, a.queriedAt
 				if a.versionErr == nil {
 					k.version = a.version
@@ -21,7 +21,7 @@ func collectResults(_ context.Context, v *visit) error {
 	}
 	if outcome, ok := v.bundleChecks.Take(v.Key()); ok {
 		if a, ok := outcome.Value.(*answer); ok {
-			v.memory.update(v.Key(), func(k *knowledge) {
+			v.memory.Update(v.Key(), func(k *knowledge) {
 				if a.fetched {
 					k.activeCheck = a.activeCheck
 					return
@@ -35,7 +35,7 @@ func collectResults(_ context.Context, v *visit) error {
 	}
 	if outcome, ok := v.copies.Take(v.Key()); ok {
 		if work, ok := outcome.Value.(*copying); ok {
-			v.memory.update(v.Key(), func(k *knowledge) { k.copied = v.after(k.copied, work, outcome.Err) })
+			v.memory.Update(v.Key(), func(k *knowledge) { k.copied = v.after(k.copied, work, outcome.Err) })
 			v.recordForeign(work)
 		}
 	}

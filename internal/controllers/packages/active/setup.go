@@ -127,7 +127,7 @@ func (c *Controller) ofControlPlane(_ context.Context, o client.Object) []ctrlre
 		return nil
 	}
 	requests := named(cluster)
-	c.memory.update(requests[0].NamespacedName, func(k *knowledge) { k.through = nil })
+	c.memory.Update(requests[0].NamespacedName, func(k *knowledge) { k.through = nil })
 	return requests
 }
 

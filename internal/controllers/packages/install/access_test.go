@@ -10,6 +10,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/packages/mirror"
+	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
 // at returns a package whose chart is in a registry.
@@ -45,7 +46,7 @@ func TestMirrorCredentialsAreUsedForTheirEndpointOnly(t *testing.T) {
 			packs[name] = w.install(name, packagesv1.PackageSpec{PackageName: name, TargetNamespace: "x"})
 		}
 		var got access
-		w.eventually(name+" has the right credentials", func() bool {
+		kubetest.Eventually(w, name+" has the right credentials", func() bool {
 			r := w.release(packs[name], digest(name+"0.1.0"))
 			got = access{r.Spec.Credentials, r.Spec.TLSConfig}
 			return cmp.Equal(want, got)

@@ -14,6 +14,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
 // named returns a Package in the namespace of the cluster.
@@ -147,7 +148,7 @@ func TestUnreachableClusterIsAbandonedOnRequest(t *testing.T) {
 	now.Annotations = map[string]string{packagesv1.AbandonAnnotation: "true"}
 	must(t, w.Patch(t.Context(), now, client.MergeFrom(before)))
 	r := &addonsv1.HelmReleaseProxy{}
-	w.eventually("the release is abandoned", func() bool {
+	kubetest.Eventually(w, "the release is abandoned", func() bool {
 		return w.Get(t.Context(), client.ObjectKeyFromObject(p), r) == nil && r.Spec.Options.Uninstall.GiveUpAfter.Duration == atOnce
 	}, func() string { return "" })
 	w.becomes(p, addonsv1.ClusterAvailable, addonsv1.NotAvailableReason, "the cluster is unreachable")

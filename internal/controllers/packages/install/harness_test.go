@@ -14,7 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,9 +44,6 @@ import (
 )
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
-
-// patience allows for a loaded machine.
-const patience = time.Minute
 
 // plane is an API server with the controller. All tests share it, because the namespace of bundles is
 // fixed.
@@ -244,26 +240,12 @@ func (w *world) install(name string, spec packagesv1.PackageSpec) *packagesv1.Pa
 func (w *world) until(p *packagesv1.Package, what string, is func(*packagesv1.Package) bool) *packagesv1.Package {
 	w.Helper()
 	now := &packagesv1.Package{}
-	w.eventually(what, func() bool {
+	kubetest.Eventually(w, what, func() bool {
 		err := w.Get(w.Context(), client.ObjectKeyFromObject(p), now)
 		return err == nil && is(now)
 	}, func() string { return fmt.Sprintf("%+v", now.Status) })
 	lint(w.T, now)
 	return now
-}
-
-func (w *world) eventually(what string, is func() bool, describe func() string) {
-	w.Helper()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	late := time.After(patience)
-	for !is() {
-		select {
-		case <-ticker.C:
-		case <-late:
-			w.Fatalf("timed out after %s waiting until %s: %s", patience, what, describe())
-		}
-	}
 }
 
 func (w *world) state(p *packagesv1.Package, state packagesv1.StateEnum) *packagesv1.Package {
@@ -275,7 +257,7 @@ func (w *world) state(p *packagesv1.Package, state packagesv1.StateEnum) *packag
 func (w *world) release(p *packagesv1.Package, digest string) *addonsv1.HelmReleaseProxy {
 	w.Helper()
 	r := &addonsv1.HelmReleaseProxy{}
-	w.eventually("the release of "+p.Name+" has the version", func() bool {
+	kubetest.Eventually(w, "the release of "+p.Name+" has the version", func() bool {
 		return w.Get(w.Context(), client.ObjectKeyFromObject(p), r) == nil && r.Spec.Version == digest
 	}, func() string {
 		now := &packagesv1.Package{}
@@ -308,7 +290,7 @@ func (w *world) ready(p *packagesv1.Package) { w.Helper(); w.becomes(p, "", "", 
 func (w *world) uninstalled(p *packagesv1.Package) {
 	w.Helper()
 	r := &addonsv1.HelmReleaseProxy{}
-	w.eventually("the release of "+p.Name+" is deleted", func() bool {
+	kubetest.Eventually(w, "the release of "+p.Name+" is deleted", func() bool {
 		return w.Get(w.Context(), client.ObjectKeyFromObject(p), r) == nil && !r.DeletionTimestamp.IsZero()
 	}, func() string { return fmt.Sprintf("%+v", r.ObjectMeta) })
 	controllerutil.RemoveFinalizer(r, addonsv1.HelmReleaseProxyFinalizer)
@@ -317,7 +299,7 @@ func (w *world) uninstalled(p *packagesv1.Package) {
 
 func (w *world) gone(o client.Object) {
 	w.Helper()
-	w.eventually(o.GetName()+" is gone", func() bool {
+	kubetest.Eventually(w, o.GetName()+" is gone", func() bool {
 		return apierrors.IsNotFound(w.Get(w.Context(), client.ObjectKeyFromObject(o), o))
 	}, func() string { return fmt.Sprintf("%+v", o) })
 }
