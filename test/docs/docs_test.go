@@ -14,37 +14,29 @@ import (
 	"github.com/drover-dev/drover/test/docs/page"
 )
 
-// ownHome lists the pages that start a plane themselves. They get an empty home directory.
-func ownHome() []string {
-	return []string{"README.md"}
+// ownHomes lists the pages that begin with an empty home directory, and those that continue there.
+func ownHomes() [][]string {
+	return [][]string{
+		localMachines(),
+		{"docs/guides/simulate-machines.md"},
+	}
 }
 
-// needsRoot lists the pages that use local machines.
-func needsRoot() []string {
-	return []string{"README.md"}
-}
-
-// pending lists the pages that are not executed yet, or the beginnings of their names.
-func pending() []string {
-	return []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "docs/"}
+// localMachines lists the pages that use the clusters which the README creates. They run Pods.
+func localMachines() []string {
+	return []string{"README.md", "docs/guides/install-packages.md"}
 }
 
 // TestPagesOnASharedPlane executes the pages that need some plane.
 func TestPagesOnASharedPlane(t *testing.T) {
 	t.Parallel()
-	isPending := func(name string) bool {
-		return slices.ContainsFunc(pending(), func(p string) bool { return strings.HasPrefix(name, p) })
-	}
-	shared := slices.DeleteFunc(pages(t), func(name string) bool { return slices.Contains(ownHome(), name) || isPending(name) })
-	if len(shared) == 0 {
-		t.Skip("all pages start a plane themselves")
-	}
+	own := slices.Concat(ownHomes()...)
 	h := newHome(t)
 	h.start(t)
 	registry := h.registry(t)
-	for _, name := range shared {
+	for _, name := range pages(t) {
 		blocks := parse(t, name)
-		if len(blocks) == 0 {
+		if len(blocks) == 0 || slices.Contains(own, name) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -57,14 +49,16 @@ func TestPagesOnASharedPlane(t *testing.T) {
 // TestPagesWithTheirOwnPlane executes the pages that start a plane.
 func TestPagesWithTheirOwnPlane(t *testing.T) {
 	t.Parallel()
-	for _, name := range ownHome() {
-		t.Run(name, func(t *testing.T) {
-			if slices.Contains(needsRoot(), name) && (os.Geteuid() != 0 || testing.Short()) {
-				t.Skip("local machines require root, and a minute")
+	for _, names := range ownHomes() {
+		t.Run(names[0], func(t *testing.T) {
+			if slices.Equal(names, localMachines()) && (os.Geteuid() != 0 || testing.Short()) {
+				t.Skip("local machines require root, and minutes")
 			}
-			blocks := parse(t, name)
 			h := newHome(t)
-			(&reader{home: h, session: h.session(t)}).read(t, blocks)
+			for _, name := range names {
+				blocks := parse(t, name)
+				t.Run(name, func(t *testing.T) { (&reader{home: h, session: h.session(t)}).read(t, blocks) })
+			}
 		})
 	}
 }
@@ -152,6 +146,9 @@ func (r *reader) write(t *testing.T, b page.Block, later []page.Block) {
 	if err := os.WriteFile(file, []byte(b.Text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if strings.HasPrefix(b.Text, "apiVersion:") {
+		r.validate(t, b.Text)
+	}
 }
 
 // console runs commands and compares their output with the page, if it shows some.
@@ -189,7 +186,9 @@ func (r *reader) command(t *testing.T, c page.Command, want int) {
 // validate sends manifests to the plane, which runs all checks and stores nothing.
 func (r *reader) validate(t *testing.T, manifests string) {
 	t.Helper()
-	if err := yaml.Unmarshal([]byte(manifests), &r.manifest); err != nil {
+	objects := strings.Split(manifests, "\n---\n")
+	r.manifest = nil
+	if err := yaml.Unmarshal([]byte(objects[len(objects)-1]), &r.manifest); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(r.state, "manifest.yaml")

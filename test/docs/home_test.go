@@ -36,7 +36,7 @@ func newHome(t *testing.T) *home {
 	h := &home{dir: t.TempDir()}
 	h.env = []string{
 		"HOME=" + h.dir, "XDG_CACHE_HOME=" + cache, "TMPDIR=" + os.TempDir(), "TERM=dumb",
-		"PATH=" + clusterctl(t) + string(filepath.ListSeparator) + os.Getenv("PATH"),
+		"PATH=" + programs(t) + string(filepath.ListSeparator) + os.Getenv("PATH"),
 	}
 	if dir := os.Getenv(kube.EnvDir); dir != "" {
 		h.env = append(h.env, kube.EnvDir+"="+dir)
@@ -63,10 +63,14 @@ func dependOn(t *testing.T, dir string) {
 	}
 }
 
-// clusterctl builds the program of the Cluster API version that Drover runs, and returns its directory.
-func clusterctl(t *testing.T) string {
+// programs returns a directory with clusterctl of the Cluster API version that Drover runs, and with
+// the scripts that hidden commands use.
+func programs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("testdata/bin")); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.Command("go", "build", "-o", dir, "sigs.k8s.io/cluster-api/cmd/clusterctl")
 	cmd.Dir = repository
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -113,10 +117,9 @@ func (h *home) registry(t *testing.T) string {
 // sweep deletes what a page created on a plane that others use too.
 func (h *home) sweep(t *testing.T) {
 	t.Helper()
-	h.must(t, `kubectl delete packages,helmchartproxies,helmreleaseproxies -A --all
-kubectl delete clusters.anywhere.eks.amazonaws.com -A --all
+	h.must(t, `kubectl delete clusters.anywhere.eks.amazonaws.com -A --all
 kubectl delete clusters.cluster.x-k8s.io -A --all
-kubectl delete packagebundlecontrollers -A --all`)
+kubectl delete helmchartproxies -A --all`)
 }
 
 // remove stops and removes what runs in the home, and names what is left.
