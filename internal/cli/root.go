@@ -13,7 +13,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"github.com/drover-dev/drover/internal/cli/addon"
 	"github.com/drover-dev/drover/internal/cli/audit"
@@ -65,6 +67,9 @@ const exitCodes = `Drover exits with one of these codes:
 func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	// Client libraries report lost connections, which commands retry, in lines of their own. The manager
+	// gives them a logger.
+	klog.SetLogger(logr.Discard())
 	io := ui.System()
 	root := NewCommand(io)
 	root.SetArgs(cluster.Args(os.Args))
