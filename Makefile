@@ -70,7 +70,7 @@ kube: ## Build Kubernetes into the user's cache (KUBE_VERSIONS='1.36 1.35' or al
 	@$(BUILD) kube
 
 .PHONY: node
-node: ## Build Kubernetes and what local machines boot from into the user's cache
+node: ## Build Kubernetes and the machine image into the user's cache
 	@$(BUILD) kube node
 
 .PHONY: docker-build
@@ -112,12 +112,12 @@ bench: all ## Measure start, memory, idle CPU and recovery
 
 .PHONY: test
 test: KUBE_VERSIONS = all
-test: all node bin/test ## Verify, and run all tests (SEED=N repeats an order, PKG=./internal/... chooses packages)
+test: all node bin/test ## Verify, and run all tests (SEED=N repeats an order, PKG=./internal/... selects packages)
 	hack/unchanged.sh verify hack/verify.sh
 	bin/test run -seed='$(SEED)' -package='$(PKG)' -beside='hack/unchanged.sh lint make lint' -- $(TESTFLAGS)
 
 .PHONY: deflake
-deflake: bin/test ## Run one test again and again on a busy machine (RUN=TestName COUNT=50 LOAD=2)
+deflake: bin/test ## Run one test repeatedly on a busy machine (RUN=TestName COUNT=50 LOAD=2)
 	bin/test deflake -run='$(RUN)' -package='$(PKG)' -count='$(COUNT)' -load='$(LOAD)' -seed='$(SEED)'
 
 .PHONY: bin/test
@@ -133,7 +133,7 @@ fuzz: ## Fuzz each parser of foreign input for FUZZTIME
 	hack/fuzz.sh '$(FUZZTIME)'
 
 .PHONY: verify
-verify: lint ## Check module files, generated files and code; changes nothing that is right
+verify: lint ## Check module files, generated files and code
 	hack/verify.sh
 
 .PHONY: generate

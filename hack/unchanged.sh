@@ -3,7 +3,7 @@
 #
 #   hack/unchanged.sh lint make lint
 #
-# What passed is recorded in bin/, so "make clean" forgets it.
+# Results are recorded in bin/, so "make clean" forgets them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Fails if a module file is not tidy, or if generated files are not what the
-# generators make now. It compares with the state it found, not with the last
-# commit, so it works in a dirty tree as well.
+# Fails if a module file is not tidy, or if generated files are outdated. It compares with the
+# initial state, not with the last commit, so it works in a dirty tree, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

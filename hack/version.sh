@@ -3,7 +3,7 @@
 #
 #	v0.1.0                                  a commit with this tag
 #	v0.1.0-dev.7+g1a2b3c4d5e6f              seven commits after VERSION changed
-#	v0.1.0-dev.7+g1a2b3c4d5e6f.dirty.0a1b2c3d   the same with changes, told apart by a hash of them
+#	v0.1.0-dev.7+g1a2b3c4d5e6f.dirty.0a1b2c3d   the same with changes, distinguished by a hash
 #	v0.1.0-dev                              outside Git
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 file=internal/base/version/VERSION
 next=$(<"$file")
 
-# A source archive may lie in a checkout of something else.
+# A source archive may be inside another checkout.
 if ! prefix=$(git rev-parse --show-prefix 2>/dev/null) || [[ $prefix ]] || ! commit=$(git rev-parse --verify --quiet --short=12 HEAD); then
 	echo "$next-dev"
 	exit
