@@ -77,25 +77,7 @@ create users: bind the roles to the identities instead.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.Name = args[0]
-			if err := c.Check(); err != nil {
-				return ui.Usage(err)
-			}
-			if c.valid < users.Shortest {
-				return ui.Usagef("--valid %s is too short; the minimum is %s", c.valid, users.Shortest)
-			}
-			d, host, err := c.open()
-			if err != nil {
-				return err
-			}
-			if c.file != "" {
-				if err := c.origin(host).MayWrite(c.file); err != nil {
-					return err
-				}
-			}
-			if err := d.Add(cmd.Context(), c.User); err != nil {
-				return err
-			}
-			return c.deliver(cmd.Context(), io, d, host)
+			return c.run(cmd.Context(), io)
 		},
 	}
 	c.addFlags(cmd, "`namespace` of the user's clusters")
@@ -107,6 +89,29 @@ create users: bind the roles to the identities instead.`,
 	_ = cmd.MarkFlagFilename("output")
 	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(users.Roles(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// run creates the user and delivers the kubeconfig.
+func (c *creation) run(ctx context.Context, io *ui.IO) error {
+	if err := c.Check(); err != nil {
+		return ui.Usage(err)
+	}
+	if c.valid < users.Shortest {
+		return ui.Usagef("--valid %s is too short; the minimum is %s", c.valid, users.Shortest)
+	}
+	d, host, err := c.open()
+	if err != nil {
+		return err
+	}
+	if c.file != "" {
+		if err := c.origin(host).MayWrite(c.file); err != nil {
+			return err
+		}
+	}
+	if err := d.Add(ctx, c.User); err != nil {
+		return err
+	}
+	return c.deliver(ctx, io, d, host)
 }
 
 // origin identifies kubeconfigs of the user.
