@@ -11,7 +11,7 @@ import (
 	"github.com/drover-dev/drover/config"
 )
 
-// definition is the one of a kind.
+// definition returns the CRD of a kind.
 func definition(t *testing.T, name string) apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	for _, m := range config.CRDs() {

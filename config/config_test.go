@@ -16,8 +16,8 @@ import (
 	"github.com/drover-dev/drover/config"
 )
 
-// annotationLimit is how much an object's annotations may hold; client-side apply stores the whole
-// object in one.
+// annotationLimit is the maximum size of annotations; client-side apply stores the whole object in
+// one.
 const annotationLimit = 262144
 
 func TestCRDsFitTheLastAppliedAnnotation(t *testing.T) {
@@ -68,7 +68,7 @@ func TestPrinterColumnsShowExistingFields(t *testing.T) {
 	}
 }
 
-// declares says whether a schema has a field.
+// declares reports whether a schema has a field.
 func declares(schema *apiextensionsv1.JSONSchemaProps, path []string) bool {
 	if len(path) == 0 {
 		return true
@@ -162,7 +162,7 @@ func TestEveryServedKindHasAWebhookOrIsReadOnly(t *testing.T) {
 			}
 		}
 	}
-	// Of these the one is clusterctl's own, and the other has a schema that allows no change.
+	// One is clusterctl's own, and the schema of the other allows no change.
 	alone := []string{"providers.clusterctl.cluster.x-k8s.io", "auditrecords.drover.dev"}
 	for _, m := range config.CRDs() {
 		if !slices.Contains(alone, m.Name) && !hooked[m.Name] {

@@ -15,7 +15,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/kubefake"
 )
 
-// useCache gives the test a cache of its own, apart from the go command's.
+// useCache uses a separate cache for the test.
 func useCache(t *testing.T) cache.Cache {
 	t.Helper()
 	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
@@ -31,7 +31,7 @@ func useCache(t *testing.T) cache.Cache {
 	return c
 }
 
-// source is a directory that holds a stand-in for kube/kubernetes.
+// source is a directory with a fake kube/kubernetes.
 func source(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -66,7 +66,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestEveryCommandHasADescription holds the help of all commands to one form.
+// TestEveryCommandHasADescription checks that the help of all commands has one form.
 func TestEveryCommandHasADescription(t *testing.T) {
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {

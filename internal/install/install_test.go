@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-// kinds are those of which an installation has objects.
+// kinds are the kinds of an installation's objects.
 var kinds = []schema.GroupVersionResource{
 	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
 	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
@@ -105,7 +105,7 @@ func TestOnlyOneNamespaceIsSupported(t *testing.T) {
 	}
 }
 
-// testCA is the base64 form of some bytes; what they mean does not matter to the API server here.
+// testCA is base64 of arbitrary bytes; the API server does not parse it.
 const testCA = "c29tZSBDQQ=="
 
 func apply(t *testing.T, s *kubetest.Server, o install.Options) {
@@ -115,7 +115,7 @@ func apply(t *testing.T, s *kubetest.Server, o install.Options) {
 	}
 }
 
-// versions returns the resource version of everything of ours.
+// versions returns the resource versions of all our objects.
 func versions(t *testing.T, s *kubetest.Server) map[string]string {
 	t.Helper()
 	c, err := metadata.NewForConfig(s.Config)

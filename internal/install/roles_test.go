@@ -11,7 +11,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
-// attributes are what somebody wants to do.
+// attributes describe a request.
 type attributes = authorizationv1.ResourceAttributes
 
 const (
@@ -82,7 +82,7 @@ func TestUserRoles(t *testing.T) {
 	}
 }
 
-// bind gives a user a role in a namespace, or in all of them.
+// bind grants a user a role in a namespace, or in all of them.
 func bind(t *testing.T, s *kubetest.Server, namespace, role, user string) {
 	t.Helper()
 	var err error

@@ -17,7 +17,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/kubefake"
 )
 
-// built returns a cache that holds a stand-in for Kubernetes v1.36.3.
+// built returns a cache with a fake Kubernetes v1.36.3.
 func built(t *testing.T) (cache.Cache, cache.Entry) {
 	t.Helper()
 	c := cache.Cache{Dir: t.TempDir()}

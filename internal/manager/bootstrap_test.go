@@ -20,7 +20,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/userdata"
 )
 
-// send makes a call with the token of the project, or another one.
+// send sends a request with the project's token or another one.
 func (s simulated) send(t *testing.T, method, path, body string, into any) error {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
@@ -46,7 +46,7 @@ func (s simulated) send(t *testing.T, method, path, body string, into any) error
 	return json.Unmarshal(data, into)
 }
 
-// anotherToken makes one more token for the project.
+// anotherToken creates another token for the project.
 func (s simulated) anotherToken(t *testing.T) string {
 	t.Helper()
 	var out struct{ Token string }
@@ -56,7 +56,7 @@ func (s simulated) anotherToken(t *testing.T) string {
 	return out.Token
 }
 
-// noCA is userdata of a control plane that nobody gave certificates.
+// noCA is userdata of a control plane without certificates.
 const noCA = `#cloud-config
 write_files:
 - path: /run/kubeadm/kubeadm.yaml
@@ -78,9 +78,9 @@ func TestUnusualUserdataIsHandledOrRejected(t *testing.T) {
 	defer deleteCluster(t, c, ns, "lone")
 	tests := []struct {
 		name, data string
-		// arrives is what the device is given; the data itself if it is empty.
+		// arrives is the userdata of the device; the input if it is empty.
 		arrives string
-		// message is on the Machine; if there is none, it is well.
+		// message is the expected message on the Machine; empty means success.
 		message string
 	}{
 		{name: "literal braces", data: "#!/bin/sh\necho '{{ .Values.x }} {{- range . }} {% raw %} {{'\n"},
@@ -112,7 +112,7 @@ func TestUnusualUserdataIsHandledOrRejected(t *testing.T) {
 
 func odd(i int) string { return fmt.Sprintf("odd-%d", i) }
 
-// hasGiven waits until a machine is up, and compares what its device was given.
+// hasGiven waits until a machine is ready, and compares the userdata of its device.
 func (s simulated) hasGiven(t *testing.T, c client.Client, machine client.ObjectKey, want string) {
 	t.Helper()
 	packet := &infrav1.PacketMachine{}
@@ -129,7 +129,7 @@ func (s simulated) hasGiven(t *testing.T, c client.Client, machine client.Object
 	}
 }
 
-// oddMachine is one more machine of the lone cluster.
+// oddMachine is an additional machine of the lone cluster.
 const oddMachine = `
 apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
 kind: PacketMachine
@@ -145,7 +145,7 @@ spec:
   bootstrap: {dataSecretName: NAME}
   infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: PacketMachine, name: NAME}`
 
-// says looks for the message where people look: on the Machine.
+// says waits for the message on the Machine, where users see it.
 func says(t *testing.T, c client.Client, machine client.ObjectKey, message string) error {
 	t.Helper()
 	m := &clusterv1.Machine{}

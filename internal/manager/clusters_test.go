@@ -17,8 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// oldCluster is a manifest of the deprecated version; infrastructure of that kind does not exist
-// here.
+// oldCluster is a manifest of the deprecated version with an unknown infrastructure kind.
 const oldCluster = `
 apiVersion: cluster.x-k8s.io/v1beta1
 kind: Cluster
@@ -54,7 +53,7 @@ func TestOldClusterVersionIsConverted(t *testing.T) {
 	if err := c.Get(t.Context(), key, old); err != nil {
 		t.Fatal(err)
 	}
-	// v1beta2 keeps no version, so the one below was looked up among the labels of the definition.
+	// v1beta2 stores no version, so it was found in the labels of the CRD.
 	if got := old.Spec.ControlPlaneRef.APIVersion; got != "controlplane.cluster.x-k8s.io/v1beta2" {
 		t.Errorf("reference in v1beta1 has version %q", got)
 	}
@@ -163,7 +162,7 @@ metadata: {name: plain}
 spec:
   infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: ThingCluster, name: plain}`
 
-// hasCondition says whether the cluster's reconciler has spoken, whatever it said.
+// hasCondition reports whether the cluster's reconciler has set any condition.
 func hasCondition(t *testing.T, c client.Client, key client.ObjectKey, condition string) error {
 	t.Helper()
 	cluster := &clusterv1.Cluster{}
@@ -184,7 +183,7 @@ func conditionTypes(conditions []metav1.Condition) []string {
 	return types
 }
 
-// create makes the object of a manifest, which needs a webhook to answer in most cases.
+// create creates the object of a manifest, which usually requires a webhook.
 func create(t *testing.T, c client.Client, namespace, manifest string) {
 	t.Helper()
 	obj := decode(t, manifest)

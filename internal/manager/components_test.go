@@ -25,9 +25,9 @@ import (
 	"github.com/drover-dev/drover/internal/test/managertest"
 )
 
-// TestProviderComponentsInstall plays the parts that a plain API server lacks: the
-// kubelet that starts the Deployment's command with its service account, and the controller that
-// fills in the Service's endpoints. All else is as shipped.
+// TestProviderComponentsInstall simulates what a bare API server lacks: the kubelet that starts the
+// Deployment's command with its service account, and the controller that fills in the Service's
+// endpoints. Everything else is as shipped.
 func TestProviderComponentsInstall(t *testing.T) {
 	server := kubetest.Start(t)
 	file := filepath.Join(t.TempDir(), "provider-components.yaml")
@@ -53,8 +53,8 @@ func TestProviderComponentsInstall(t *testing.T) {
 	}
 }
 
-// provisioned says whether every reconciler did its part up to where a real machine would have to
-// boot.
+// provisioned reports whether every reconciler has finished up to the point where a real machine
+// would boot.
 func provisioned(t *testing.T, c client.Client, namespace string) error {
 	t.Helper()
 	machines := &clusterv1.MachineList{}
@@ -70,8 +70,8 @@ func provisioned(t *testing.T, c client.Client, namespace string) error {
 	return hasCondition(t, c, client.ObjectKey{Namespace: namespace, Name: "full"}, clusterv1.ClusterAvailableCondition)
 }
 
-// emptied says whether deletion came as far as it can: nobody removes the finalizers of a control
-// plane that never answered.
+// emptied reports whether deletion has progressed as far as possible: the finalizers of an
+// unreachable control plane stay.
 func emptied(t *testing.T, c client.Client, namespace string) error {
 	t.Helper()
 	machines := &clusterv1.MachineList{}
@@ -84,8 +84,8 @@ func emptied(t *testing.T, c client.Client, namespace string) error {
 	return nil
 }
 
-// startDeployed runs the Deployment's own arguments; only ports differ, since several tests share a
-// machine, and the kubeconfig takes the place of the token that a Pod finds in its file system.
+// startDeployed runs the Deployment's own arguments. Only ports differ, since several tests share a
+// machine, and a kubeconfig replaces the token of a Pod.
 func startDeployed(t *testing.T, server *kubetest.Server) *instance {
 	t.Helper()
 	d := &appsv1.Deployment{}
@@ -115,7 +115,7 @@ func deployedIdentity(t *testing.T, server *kubetest.Server, d *appsv1.Deploymen
 	return cfg
 }
 
-// publish makes the webhook Service lead to this machine. An endpoint can't be on loopback.
+// publish points the webhook Service to this machine. An endpoint can't be on loopback.
 func publish(t *testing.T, server *kubetest.Server, webhook string) {
 	t.Helper()
 	_, port, err := net.SplitHostPort(webhook)

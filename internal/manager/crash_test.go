@@ -20,7 +20,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
-// crashes is an API server with a manager and a metal beside it, real processes that can be killed.
+// crashes is an API server with a manager and a metal service, real processes that can be killed.
 type crashes struct {
 	t       *testing.T
 	server  *kubetest.Server
@@ -54,7 +54,7 @@ func (c *crashes) startManager() {
 	c.manager = launch(c.t, c.server.Kubeconfig(c.t), "--install=false", "--v=4", "--webhook-addr="+c.webhook)
 }
 
-// startMetal runs the program as people do. It keeps its address when it is started again.
+// startMetal runs the program as users do. It keeps its address after a restart.
 func (c *crashes) startMetal() {
 	c.t.Helper()
 	cmd := exec.Command("/proc/self/exe", "metal", "serve", "--home", c.home.Dir, "--driver", "memory", "--speed", "100")
@@ -86,7 +86,7 @@ func (c *crashes) devices() []api.Device {
 	return out.Devices
 }
 
-// crowd puts devices of other machines of the same cluster there, more than fit on two pages.
+// crowd adds devices of other machines of the same cluster, more than fit on two pages.
 func (c *crashes) crowd(namespace string) {
 	c.t.Helper()
 	for i := range 25 {
@@ -97,8 +97,7 @@ func (c *crashes) crowd(namespace string) {
 	}
 }
 
-// loneMachine is a cluster with one machine whose userdata is given; nothing but the provider makes
-// anything of it.
+// loneMachine is a cluster with one machine with the given userdata; only the provider uses it.
 const loneMachine = `
 apiVersion: cluster.x-k8s.io/v1beta2
 kind: Cluster
@@ -217,8 +216,8 @@ func (c *crashes) ready(namespace string) error {
 	return nil
 }
 
-// hasOne says whether the machine's one device is the one that was recorded, and whether all others
-// were left alone.
+// hasOne reports whether the machine's only device is the recorded one, and whether all others are
+// unchanged.
 func (c *crashes) hasOne(t *testing.T, namespace string, total int) {
 	t.Helper()
 	all := c.devices()

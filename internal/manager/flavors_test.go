@@ -14,15 +14,15 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-// TestEveryFlavorBecomesACluster applies what clusterctl makes of the templates with the variables
-// that people have.
+// TestEveryFlavorBecomesACluster applies the templates as clusterctl renders them with upstream's
+// variables.
 func TestEveryFlavorBecomesACluster(t *testing.T) {
 	server, _ := ready(t)
 	t.Parallel()
 	for _, tc := range []struct {
 		name  string
 		files []string
-		// meanwhile is what the world outside does until the cluster is up.
+		// meanwhile simulates the outside world until the cluster is ready.
 		meanwhile func(t *testing.T, c client.Client, sim simulated, ns string)
 	}{
 		{name: "the default", files: []string{"cluster-template.yaml"}},
@@ -66,7 +66,7 @@ func TestEveryFlavorBecomesACluster(t *testing.T) {
 	}
 }
 
-// nameCredentials tells a cluster its Secret: in its own object, or through the variable of its
+// nameCredentials sets the Secret of a cluster: in its own object, or through the variable of its
 // class.
 func nameCredentials(t *testing.T, obj *unstructured.Unstructured) {
 	t.Helper()
@@ -86,8 +86,7 @@ func nameCredentials(t *testing.T, obj *unstructured.Unstructured) {
 	}
 }
 
-// announce is the network to which kube-vip announces the endpoint: it brings the address to the
-// machine that has a session.
+// announce simulates the network of kube-vip: it moves the address to the machine with a session.
 func announce(t *testing.T, c client.Client, sim simulated, ns string) {
 	t.Helper()
 	machines, packet := &infrav1.PacketMachineList{}, &infrav1.PacketCluster{}

@@ -20,16 +20,16 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-// lifePatience is for changes that replace one machine after the other.
+// lifePatience is the timeout of changes that replace one machine after the other.
 const lifePatience = 4 * time.Minute
 
-// fleetCluster is a cluster of the shipped template on simulated machines, as its owner sees it.
+// fleetCluster is a cluster of the shipped template on simulated machines, as its creator sees it.
 type fleetCluster struct {
 	t        *testing.T
 	c        client.Client
 	ns, name string
 	sim      simulated
-	// addresses are all that its machines have ever had.
+	// addresses are all addresses that its machines ever had.
 	addresses map[string]bool
 }
 
@@ -60,7 +60,7 @@ func (f *fleetCluster) get(name string, obj client.Object) error {
 	return f.c.Get(f.t.Context(), client.ObjectKey{Namespace: f.ns, Name: name}, obj)
 }
 
-// change edits an object until nobody else has changed it meanwhile.
+// change updates an object and retries conflicts.
 func change[T client.Object](f *fleetCluster, name string, obj T, edit func(T)) {
 	f.t.Helper()
 	eventually(f.t, func() error {
@@ -82,15 +82,15 @@ func (f *fleetCluster) setWorkers(n int32) {
 	change(f, f.name+"-worker-a", &clusterv1.MachineDeployment{}, func(o *clusterv1.MachineDeployment) { o.Spec.Replicas = ptr.To(n) })
 }
 
-// upgrade sets the version of everything at once; Cluster API takes care of the order.
+// upgrade sets all versions at once; Cluster API handles the order.
 func (f *fleetCluster) upgrade(version string) {
 	f.t.Helper()
 	change(f, f.name+"-control-plane", &controlplanev1.KubeadmControlPlane{}, func(o *controlplanev1.KubeadmControlPlane) { o.Spec.Version = version })
 	change(f, f.name+"-worker-a", &clusterv1.MachineDeployment{}, func(o *clusterv1.MachineDeployment) { o.Spec.Template.Spec.Version = version })
 }
 
-// becomes waits until the cluster has these machines, all of them of this version, and everything
-// says that it is well.
+// becomes waits until the cluster has exactly these machines of this version, and everything is
+// ready.
 func (f *fleetCluster) becomes(controlPlanes, workers int, version string) {
 	f.t.Helper()
 	began := time.Now()
@@ -137,7 +137,7 @@ func (f *fleetCluster) is(controlPlanes, workers int, version string) error {
 	return f.hasMachines(controlPlanes, workers, version)
 }
 
-// conditioned is an object that says how it is.
+// conditioned is an object with conditions.
 type conditioned interface {
 	client.Object
 	GetConditions() []metav1.Condition
@@ -156,7 +156,7 @@ func wellIn(obj conditioned, wants ...string) error {
 	return nil
 }
 
-// hasMachines also remembers the addresses, for the end.
+// hasMachines also records the addresses for the final check.
 func (f *fleetCluster) hasMachines(controlPlanes, workers int, version string) error {
 	machines := &clusterv1.MachineList{}
 	if err := f.c.List(f.t.Context(), machines, client.InNamespace(f.ns)); err != nil {
@@ -196,7 +196,7 @@ func (f *fleetCluster) hasMachines(controlPlanes, workers int, version string) e
 	return nil
 }
 
-// vanish deletes the cluster and waits until nothing tells that it was there.
+// vanish deletes the cluster and waits until nothing of it is left.
 func (f *fleetCluster) vanish() {
 	f.t.Helper()
 	cluster := &clusterv1.Cluster{}
@@ -223,8 +223,8 @@ func (f *fleetCluster) vanish() {
 	}
 }
 
-// answering are the addresses of the cluster's machines at which an API server listens. Only
-// simulated machines have some on loopback.
+// answering returns the addresses of the cluster's machines at which an API server listens. Only
+// simulated machines have loopback addresses.
 func (f *fleetCluster) answering() []string {
 	var out []string
 	for address := range f.addresses {

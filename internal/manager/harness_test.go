@@ -41,7 +41,7 @@ type instance struct {
 	health, metrics, webhook string
 }
 
-// launch starts a manager on free ports; args come after, and so override, the ports.
+// launch starts a manager on free ports, which args can override.
 func launch(t testing.TB, kubeconfig string, args ...string) *instance {
 	t.Helper()
 	i := &instance{health: kubetest.FreeAddress(t), metrics: kubetest.FreeAddress(t), webhook: kubetest.FreeAddress(t)}
@@ -58,7 +58,7 @@ func (i *instance) awaitReady(t testing.TB) {
 	eventually(t, func() error { return fetch("http://" + i.health + "/readyz?verbose") })
 }
 
-// main is the one manager that most tests share, on the package's API server.
+// main is the manager that most tests share, on the package's API server.
 var main struct {
 	sync.Once
 	server   *kubetest.Server
@@ -80,7 +80,7 @@ func ready(t testing.TB) (*kubetest.Server, *instance) {
 	return main.server, main.instance
 }
 
-// launchShared is launch for a manager that outlives the test that happens to start it.
+// launchShared is launch for a manager that outlives the test that starts it.
 func launchShared(t testing.TB, webhook string) *instance {
 	t.Helper()
 	i := &instance{health: kubetest.FreeAddress(t), metrics: kubetest.FreeAddress(t), webhook: webhook}
@@ -91,7 +91,7 @@ func launchShared(t testing.TB, webhook string) *instance {
 	return i
 }
 
-// newClient returns a client for all kinds, with the rights of cfg.
+// newClient returns a client for all kinds, with the privileges of cfg.
 func newClient(t testing.TB, cfg *rest.Config) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -132,8 +132,8 @@ func fetch(url string) error {
 	return err
 }
 
-// get returns the body of a successful answer. Certificates are not checked here; the readiness
-// probe does that.
+// get returns the body of a successful response. It doesn't verify certificates; the readiness
+// probe does.
 func get(url string, header http.Header) (string, error) {
 	req, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {

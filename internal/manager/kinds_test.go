@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// packetKinds are the provider's definitions as the API server has them.
+// packetKinds returns the provider's CRDs on the API server.
 func packetKinds(t *testing.T) []apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	server, _ := ready(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-dev/drover/config"
 )
 
-// quick makes leadership change hands within seconds.
+// quick makes leadership change within seconds.
 var quick = []string{
 	"--install=false", "--leader-elect",
 	"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms",
@@ -68,7 +68,7 @@ func TestStoppedManagerReleasesTheLease(t *testing.T) {
 	}
 }
 
-// awaitLeader returns who holds the lease, once that is somebody else than former.
+// awaitLeader waits for a holder of the lease other than former.
 func awaitLeader(t *testing.T, c kubernetes.Interface, former string) string {
 	t.Helper()
 	var holder string

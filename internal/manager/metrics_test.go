@@ -62,8 +62,7 @@ func TestMetricsElsewhereRequireAuthorization(t *testing.T) {
 	}
 }
 
-// serviceAccountToken returns a token of a new service account, which may read metrics or may do
-// nothing.
+// serviceAccountToken returns a token of a new service account with or without access to metrics.
 func serviceAccountToken(t *testing.T, server *kubetest.Server, name string, mayRead bool) string {
 	t.Helper()
 	c, ns := server.Clientset(t), server.Namespace(t)
@@ -84,7 +83,7 @@ func serviceAccountToken(t *testing.T, server *kubetest.Server, name string, may
 	return token(t.Context(), t, server, ns, name)
 }
 
-// token asks for a token as a kubelet would for a Pod.
+// token requests a token as a kubelet does for a Pod.
 func token(ctx context.Context, t *testing.T, server *kubetest.Server, namespace, account string) string {
 	t.Helper()
 	request, err := server.Clientset(t).CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})

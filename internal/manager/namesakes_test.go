@@ -17,13 +17,13 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-// giveCredentials puts the Secret there that the manifests of these tests name.
+// giveCredentials creates the Secret that the manifests of these tests refer to.
 func (s simulated) giveCredentials(t *testing.T, c client.Client, ns string) {
 	t.Helper()
 	create(t, c, ns, fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: packet}, stringData: {PACKET_API_KEY: %q, METAL_API_URL: %q}}`, s.Token, s.URL))
 }
 
-// createAll makes the objects of several manifests.
+// createAll creates the objects of several manifests.
 func createAll(t *testing.T, c client.Client, ns, manifests string) {
 	t.Helper()
 	for _, manifest := range strings.Split(manifests, "---\n") {
@@ -31,10 +31,10 @@ func createAll(t *testing.T, c client.Client, ns, manifests string) {
 	}
 }
 
-// clusterPatience is for whole clusters, on a machine that has other things to do as well.
+// clusterPatience is the timeout for whole clusters on a busy machine.
 const clusterPatience = 4 * time.Minute
 
-// inTime is eventually for whole clusters.
+// inTime is eventually with the timeout for whole clusters.
 func inTime(t *testing.T, f func() error) {
 	t.Helper()
 	var err error
@@ -46,7 +46,7 @@ func inTime(t *testing.T, f func() error) {
 	t.Fatalf("after %s: %v", clusterPatience, err)
 }
 
-// device is what the API tells of a device.
+// device is a device in the API.
 type device struct {
 	ID        string
 	State     string
@@ -55,7 +55,7 @@ type device struct {
 	Userdata  string
 }
 
-// events is how many events a device has had.
+// events returns the number of events of a device.
 func (s simulated) events(t *testing.T, id string) int {
 	t.Helper()
 	var out struct{ Meta struct{ Total int } }
@@ -63,8 +63,8 @@ func (s simulated) events(t *testing.T, id string) int {
 	return out.Meta.Total
 }
 
-// devicesOf are the devices of the clusters in a namespace, by id, each with all that changes when
-// somebody touches it.
+// devicesOf returns the devices of the clusters in a namespace, by ID, each with everything that a
+// modification changes.
 func (s simulated) devicesOf(t *testing.T, ns string) map[string]string {
 	t.Helper()
 	var out struct{ Devices []device }
@@ -124,8 +124,8 @@ func TestClustersOfTheSameNameShareNothing(t *testing.T) {
 	}
 }
 
-// settled says whether nothing is going to happen to the devices of a cluster any more: the
-// endpoint has its place, and all userdata is carried out.
+// settled reports whether the devices of a cluster no longer change: the endpoint is assigned, and
+// all userdata has been executed.
 func (s simulated) settled(t *testing.T, c client.Client, ns string) error {
 	t.Helper()
 	packet := &infrav1.PacketCluster{}
@@ -147,7 +147,7 @@ func (s simulated) settled(t *testing.T, c client.Client, ns string) error {
 	return nil
 }
 
-// deleteCluster waits until the cluster is gone.
+// deleteCluster deletes a cluster and waits until it is gone.
 func deleteCluster(t *testing.T, c client.Client, ns, name string) {
 	t.Helper()
 	cluster := &clusterv1.Cluster{}
@@ -164,7 +164,7 @@ func deleteCluster(t *testing.T, c client.Client, ns, name string) {
 	})
 }
 
-// post makes a call with the project's token.
+// post sends a request with the project's token.
 func (s simulated) post(t *testing.T, path, body string, into any) {
 	t.Helper()
 	if err := s.send(t, http.MethodPost, path, body, into); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/clusters/measure"
 )
 
-// dashboard is what Grafana reads, as far as a query can be wrong.
+// dashboard is the relevant part of a Grafana dashboard.
 type dashboard struct {
 	Title, UID string
 	Panels     []struct {
@@ -120,7 +120,7 @@ func checkQuery(t *testing.T, query string, known map[string]bool) map[string]bo
 	return by
 }
 
-// checkPhases finds phases that no cluster is ever in.
+// checkPhases finds phases that don't exist.
 func checkPhases(t *testing.T, n *parser.VectorSelector) {
 	t.Helper()
 	for _, m := range n.LabelMatchers {
@@ -138,7 +138,7 @@ func checkPhases(t *testing.T, n *parser.VectorSelector) {
 	}
 }
 
-// metricsOf are the names of all metrics that a manager has from its start.
+// metricsOf returns the names of all metrics of a started manager.
 func metricsOf(t *testing.T) map[string]bool {
 	t.Helper()
 	_, m := ready(t)

@@ -20,13 +20,13 @@ import (
 	"github.com/drover-dev/drover/internal/test/packettest"
 )
 
-// variables are those that users of the former provider have set.
+// variables are the variables of users of the upstream provider.
 var variables = map[string]string{
 	"CLUSTER_NAME": "t", "KUBERNETES_VERSION": "v1.36.3", "CONTROL_PLANE_MACHINE_COUNT": "3", "WORKER_MACHINE_COUNT": "2",
 	"PROJECT_ID": "p", "METRO": "da", "CONTROLPLANE_NODE_TYPE": "c3.small.x86", "WORKER_NODE_TYPE": "c3.small.x86", "SSH_KEY": "mine",
 }
 
-// optional are the variables that a template may have defaults for.
+// optional are the variables that templates may have defaults for.
 var optional = map[string]bool{
 	"POD_CIDR": true, "SERVICE_CIDR": true, "NODE_OS": true,
 	"KUBE_VIP_IMAGE": true, "KUBE_VIP_VERSION": true, "KUBERNETES_REPOSITORY": true,
@@ -52,7 +52,7 @@ func TestEveryTemplateIsAcceptedWithUpstreamVariables(t *testing.T) {
 	}
 }
 
-// render fills in a template the way clusterctl does.
+// render renders a template as clusterctl does.
 func render(t *testing.T, file string, values map[string]string) []unstructured.Unstructured {
 	t.Helper()
 	raw, err := os.ReadFile(file)
@@ -103,7 +103,7 @@ func TestTemplatesNeedNoNetworkWithPreloadedImages(t *testing.T) {
 	}
 }
 
-// samples makes objects that are all right until somebody changes them.
+// samples creates valid objects.
 type samples struct{ namespace string }
 
 func (s samples) cluster(name string, change func(*infrav1.PacketClusterSpec)) *infrav1.PacketCluster {
@@ -137,11 +137,11 @@ func (s samples) clusterTemplate(name string, change func(*infrav1.PacketCluster
 func keepCluster(*infrav1.PacketClusterSpec) {}
 func keepMachine(*infrav1.PacketMachineSpec) {}
 
-// packetRule is something that is tried, and what the answer has in it; nothing if it is fine.
+// packetRule is an attempt and a part of the expected error; empty means success.
 type packetRule struct {
 	name string
 	make func(name string) client.Object
-	// change is tried on the object that make made; nil if make itself is to be refused.
+	// change is applied to the object of make; nil if make itself must be rejected.
 	change func(client.Object)
 	want   string
 }
@@ -243,8 +243,7 @@ func TestRulesForPacketKinds(t *testing.T) {
 	})
 }
 
-// oldManifests are of the kind that people have: everything in the versions of the former
-// provider's days.
+// oldManifests are existing manifests: everything in the versions of the upstream provider.
 const oldManifests = `
 apiVersion: cluster.x-k8s.io/v1beta1
 kind: Cluster
@@ -316,7 +315,7 @@ func TestOldManifestsCreateAMachine(t *testing.T) {
 	})
 }
 
-// machineOn says whether Cluster API has taken over what the provider found out.
+// machineOn reports whether Cluster API has copied what the provider reports.
 func machineOn(t *testing.T, c client.Client, ns, device string) error {
 	t.Helper()
 	machines := &clusterv1.MachineList{}

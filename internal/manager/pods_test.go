@@ -36,7 +36,7 @@ func TestPodChangesReconcileTheControlPlane(t *testing.T) {
 	}
 }
 
-// scheduler fails as long as the control plane's machine says something else of its scheduler.
+// scheduler fails until the control plane's machine reports the expected state of its scheduler.
 func (f *fleetCluster) scheduler(want corev1.ConditionStatus) error {
 	machines := &clusterv1.MachineList{}
 	if err := f.c.List(f.t.Context(), machines, client.InNamespace(f.ns)); err != nil {

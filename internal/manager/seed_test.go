@@ -16,8 +16,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// seedCluster is a cluster as its first users were told to write it: no control plane object, just
-// Machines for masters, of which the first says how to init, and a MachineDeployment for workers.
+// seedCluster is a cluster in its earliest documented form: no control plane object, only Machines
+// for masters, the first of which contains the init configuration, and a MachineDeployment for
+// workers.
 const seedCluster = `
 apiVersion: cluster.x-k8s.io/v1beta1
 kind: Cluster
@@ -158,7 +159,7 @@ func TestSeedManifestsCreateACluster(t *testing.T) {
 	})
 }
 
-// exactly says whether there are so many machines and all of them are nodes.
+// exactly reports whether there is this number of machines and all of them are nodes.
 func exactly(t *testing.T, c client.Client, ns string, n int) error {
 	t.Helper()
 	machines := &clusterv1.MachineList{}
@@ -171,7 +172,7 @@ func exactly(t *testing.T, c client.Client, ns string, n int) error {
 	return running(t, c, ns, n)
 }
 
-// workloadOf opens a cluster with the kubeconfig that its Secret holds.
+// workloadOf connects to a cluster with the kubeconfig in its Secret.
 func workloadOf(t *testing.T, c client.Client, ns, name string) kubernetes.Interface {
 	t.Helper()
 	secret := &corev1.Secret{}
@@ -202,7 +203,7 @@ func setToken(t *testing.T, c client.Client, ns, token string) {
 	}
 }
 
-// waitsForCredentials says whether the Machine tells what is wrong.
+// waitsForCredentials reports whether the Machine reports the problem.
 func waitsForCredentials(t *testing.T, c client.Client, ns, name string) error {
 	t.Helper()
 	m := &clusterv1.Machine{}

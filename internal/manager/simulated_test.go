@@ -13,7 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/metaltest"
 )
 
-// simulated is a metal whose machines exist in memory only.
+// simulated is a metal service with simulated machines.
 type simulated struct{ metaltest.Metal }
 
 func newSimulated(t *testing.T) simulated {
@@ -72,7 +72,7 @@ func TestOldManifestsClusterIsCreatedAndDeleted(t *testing.T) {
 	}
 }
 
-// running says whether the machines are there and each has its node.
+// running reports whether the machines exist and each has its node.
 func running(t *testing.T, c client.Client, ns string, want int) error {
 	t.Helper()
 	machines := &clusterv1.MachineList{}

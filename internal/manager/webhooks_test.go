@@ -22,14 +22,14 @@ import (
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
-// hook is one webhook of the shipped configurations, with the kind it is for.
+// hook is a webhook of the shipped configurations, with its kind.
 type hook struct {
 	path, kind, apiVersion string
 	resource, subresource  string
 	operation              admissionapi.Operation
 }
 
-// scaledControlPlane is what the webhook for its scale looks up.
+// scaledControlPlane is the object that the scale webhook reads.
 const scaledControlPlane = `
 apiVersion: controlplane.cluster.x-k8s.io/v1beta2
 kind: KubeadmControlPlane
@@ -55,7 +55,7 @@ func TestEveryAdmissionWebhookAnswers(t *testing.T) {
 				t.Fatalf("no answer: %+v", answer)
 			}
 			status := answer.Response.Result
-			if status == nil || status.Code == 400 && status.Reason != "" { // an object that can't be read is refused without a reason
+			if status == nil || status.Code == 400 && status.Reason != "" { // an unreadable object is rejected without a reason
 				return
 			}
 			if status.Code == 400 || status.Code >= 500 {
@@ -123,8 +123,8 @@ func shippedHooks(t *testing.T) []hook {
 	return hooks
 }
 
-// trusting returns a client that trusts what the API server trusts: the CA in the shared Secret,
-// under the Service's name.
+// trusting returns a client with the API server's trust: the CA in the shared Secret, and the
+// Service's name.
 func trusting(t *testing.T, server *kubetest.Server) *http.Client {
 	t.Helper()
 	secret, err := server.Clientset(t).CoreV1().Secrets(config.Namespace).Get(t.Context(), webhookcert.SecretName, metav1.GetOptions{})

@@ -16,7 +16,7 @@ import (
 	"github.com/drover-dev/drover/internal/base/process"
 )
 
-// testComponent is this test binary, behaving as TestMain says.
+// testComponent is this test binary, see TestMain.
 func testComponent(behaviour string) Component {
 	return Component{
 		Name: "test",

@@ -11,8 +11,8 @@ import (
 	"github.com/drover-dev/drover/internal/base/process"
 )
 
-// TestMain lets the test binary stand in for a component: what it does is in an environment
-// variable, so that tests need no other program.
+// TestMain lets the test binary act as a component: an environment variable selects its behavior,
+// so that tests need no other program.
 func TestMain(m *testing.M) {
 	switch os.Getenv("PLANE_TEST_CHILD") {
 	case "":
@@ -37,8 +37,8 @@ func terminated() <-chan os.Signal {
 	return c
 }
 
-// superviseForever runs one child and prints its pid, for a test that kills the supervisor. A home,
-// if there is one, is taken as a supervisor takes it.
+// superviseForever runs one child and prints its PID, for a test that kills the supervisor. It
+// locks the home, if there is one, as a supervisor does.
 func superviseForever() {
 	c := newChild(testComponent("serve"), newLogFile(os.DevNull), func() {})
 	c.start()
@@ -50,7 +50,7 @@ func superviseForever() {
 	time.Sleep(time.Hour)
 }
 
-// takeHome is never given back: it ignores who asks it to end.
+// takeHome locks a home and ignores requests to exit.
 func takeHome(h Home, child int) {
 	signal.Ignore(syscall.SIGTERM)
 	lock, err := h.lock()
@@ -64,5 +64,5 @@ func takeHome(h Home, child int) {
 	heldLock = lock
 }
 
-// heldLock is kept from being collected, which would close it.
+// heldLock is kept from being garbage collected, and thereby closed.
 var heldLock *os.File

@@ -17,7 +17,7 @@ func TestInterruptedPurgeIsResumed(t *testing.T) {
 	if err := os.MkdirAll(h.etcdDir(), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// What is in use can't be removed.
+	// A home in use can't be removed.
 	if err := unix.Mount("tmpfs", h.etcdDir(), "tmpfs", 0, "size=4k"); errors.Is(err, unix.EPERM) {
 		t.Skip("mounting a file system needs root")
 	} else if err != nil {
@@ -47,7 +47,7 @@ func TestDiscardDeletesThePlane(t *testing.T) {
 	if !h.Running() {
 		t.Fatal("nobody holds the home")
 	}
-	// It would never end if it were asked to.
+	// It ignores requests to exit.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := Discard(ctx, h); err != nil {

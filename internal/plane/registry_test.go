@@ -70,7 +70,7 @@ func TestRegistryPasswordIsGeneratedOnce(t *testing.T) {
 	}
 }
 
-// registryPlane is a plane of which only the registry can run.
+// registryPlane is a plane with only a registry.
 func registryPlane(t *testing.T) *Plane {
 	t.Helper()
 	files := newPKI(t)

@@ -9,11 +9,11 @@ import (
 	"github.com/drover-dev/drover/internal/kube"
 )
 
-// setting is what a program will find in its environment.
+// setting returns the environment of a program.
 func setting(cmd *exec.Cmd, name string) (value string) {
 	for _, entry := range cmd.Env {
 		if v, ok := strings.CutPrefix(entry, name+"="); ok {
-			value = v // the last one counts
+			value = v // the last one wins
 		}
 	}
 	return value

@@ -17,7 +17,7 @@ import (
 func TestInvalidChartsAreRejected(t *testing.T) {
 	whole := artifacttest.Chart(t, "hello", "1.0.0", map[string]string{"values.yaml": "a: b\n"})
 	flipped := bytes.Clone(whole)
-	flipped[len(flipped)-6] ^= 1 // In the checksum.
+	flipped[len(flipped)-6] ^= 1 // in the checksum
 	metadata := func(text string) []byte { return artifacttest.Archive(t, map[string]string{"hello/Chart.yaml": text}) }
 	for name, archive := range map[string][]byte{
 		"nothing":                          nil,
@@ -58,7 +58,7 @@ func TestPackIsReproducible(t *testing.T) {
 	}
 	archive, err := registry.Pack(dir, "hello")
 	must(t, err)
-	// With another compiler or another library the digests of published charts must stay.
+	// The digests of published charts must not depend on the compiler or a library.
 	if got, want := digestOf(archive), "sha256:8b412f921f315ea8e06914c929349cb707521ac8873e07be8da1b7fe94e7bfb6"; got != want {
 		t.Errorf("digest %s, want %s", got, want)
 	}
@@ -156,7 +156,7 @@ func TestOnlyErrorsAreLogged(t *testing.T) {
 	if log.Len() != 0 {
 		t.Errorf("a push and a wrong request are logged:\n%s", &log)
 	}
-	// A directory in the place of a file is beyond what a client could do.
+	// A directory instead of a file is an error that no client can cause.
 	must(t, os.RemoveAll(w.options.Dir+"/docker/registry/v2/repositories/charts/hello/_manifests/tags/1.0.0/current/link"))
 	must(t, os.Mkdir(w.options.Dir+"/docker/registry/v2/repositories/charts/hello/_manifests/tags/1.0.0/current/link", 0o700))
 	if _, err := w.pull("hello", "1.0.0"); err == nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
-// world is a registry that can be stopped and started, and what its owner has.
+// world is a registry that can be stopped and started, and its owner's credentials.
 type world struct {
 	t         *testing.T
 	options   registry.Options
@@ -31,7 +31,7 @@ type world struct {
 	access    registry.Access
 }
 
-// newWorld starts a registry that offers charts, if there are any. It ends with the test.
+// newWorld starts a registry with charts that stops with the test.
 func newWorld(t *testing.T, charts fs.FS) *world {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,7 +53,7 @@ func newWorld(t *testing.T, charts fs.FS) *world {
 	return w
 }
 
-// issue writes a certificate with a name to tell it by.
+// issue writes a certificate with an identifying name.
 func (w *world) issue(name string) {
 	w.t.Helper()
 	cert, key, err := w.authority.Issue(&x509.Certificate{
@@ -66,7 +66,7 @@ func (w *world) issue(name string) {
 	must(w.t, os.WriteFile(w.options.CertFile, cert, 0o600))
 }
 
-// start serves at the address of the last time.
+// start serves at the previous address.
 func (w *world) start() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
@@ -106,7 +106,7 @@ func (w *world) push(name, version string) registry.Pushed {
 	return pushed
 }
 
-// pull gets a chart as the manager does, with nothing but the CA.
+// pull pulls a chart as the manager does, with only the CA.
 func (w *world) pull(name, version string) ([]byte, error) {
 	w.t.Helper()
 	store, err := artifact.Open(artifact.Options{
@@ -136,7 +136,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// times tells when each file was written.
+// times returns when each file was written.
 func (w *world) times() string {
 	w.t.Helper()
 	var out strings.Builder

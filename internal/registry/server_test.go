@@ -64,7 +64,7 @@ func TestWritingRequiresThePassword(t *testing.T) {
 	}
 }
 
-// ask makes a request, with a password if there is one.
+// ask sends a request, with a password if there is one.
 func (w *world) ask(method, path, password string) int {
 	w.t.Helper()
 	request, err := http.NewRequestWithContext(w.t.Context(), method, "https://"+w.address+path, http.NoBody)
@@ -98,7 +98,7 @@ func TestConcurrentPushes(t *testing.T) {
 	const each = 4
 	var wg sync.WaitGroup
 	for i := range each {
-		for _, name := range []string{"hello", fmt.Sprintf("hello-%d", i)} { // The same, and different ones.
+		for _, name := range []string{"hello", fmt.Sprintf("hello-%d", i)} { // the same and different ones
 			c := chart(t, name, "1.0.0")
 			wg.Go(func() {
 				if _, err := w.client().Push(t.Context(), "charts", c); err != nil {

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-// configs leads to the same server, whatever the cluster.
+// configs returns the same server for every cluster.
 type configs struct{ config atomic.Pointer[rest.Config] }
 
 func (c *configs) GetRESTConfig(context.Context, client.ObjectKey) (*rest.Config, error) {
@@ -43,7 +43,7 @@ var (
 	secrets = workload.Watch{Resource: corev1.SchemeGroupVersion.WithResource("secrets"), Selector: "owner=helm", By: "name"}
 )
 
-// open returns a connection to a real API server, and what it tells.
+// open returns a connection to a real API server, and its events.
 func open(t *testing.T) (*workload.Cluster, *kubetest.Server, chan workload.Event) {
 	t.Helper()
 	server := kubetest.Shared(t, install.Options{})

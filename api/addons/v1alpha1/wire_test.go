@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestManifestsRoundTrip reads what people have and writes it again: nothing may be lost or renamed, least of all what is false
-// or zero on purpose.
+// TestManifestsRoundTrip decodes and encodes existing manifests: nothing may be lost or renamed,
+// least of all explicit false and zero values.
 func TestManifestsRoundTrip(t *testing.T) {
 	const manifest = `
 clusterSelector: {matchLabels: {cni: calico}}

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMain lets the test binary be what the go command starts test binaries with.
+// TestMain lets the test binary act as the -exec program of the go command.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "sandbox" {
 		os.Exit(Run(Options{Args: os.Args[2:], Grace: time.Second, Out: os.Stdout}))
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// module makes a module with one test, which has a body.
+// module creates a module with one test.
 func module(t *testing.T, body string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -57,7 +57,7 @@ func TestRunReportsLeakedResources(t *testing.T) {
 		"nothing but a failure": {`t.Error("no")`, "--- FAIL: TestX"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // It waits for processes to end.
+			t.Parallel() // waits for processes to exit
 			out, err := goTest(t, module(t, c.body))
 			if err == nil || !strings.Contains(out, c.want) {
 				t.Errorf("want a failure that says %q, got %v:\n%s", c.want, err, out)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMain lets the test program be the one in the background.
+// TestMain lets the test binary act as the background process.
 func TestMain(m *testing.M) {
 	if os.Args[0] == "drover" {
 		speak()

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-// counted is an API server that counts what it is asked.
+// counted is an API server that counts requests.
 type counted struct {
 	client.Reader
 

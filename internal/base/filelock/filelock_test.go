@@ -51,7 +51,7 @@ func TestWait(t *testing.T) {
 	_ = second.Close()
 }
 
-// TestRemovedLockFileIsNotLocked keeps two from holding two files of one name.
+// TestRemovedLockFileIsNotLocked prevents two holders of different files with one name.
 func TestRemovedLockFileIsNotLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	removed, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)

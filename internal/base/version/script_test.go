@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// checkout is a Git repository with nothing but hack/version.sh and what that reads.
+// checkout is a Git repository with only hack/version.sh and its inputs.
 type checkout struct {
 	*testing.T
 	dir string

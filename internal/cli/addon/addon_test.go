@@ -42,7 +42,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-// world is a management plane whose clusters are all the same API server as it.
+// world is a management plane that is also the API server of all its clusters.
 type world struct {
 	*testing.T
 
@@ -57,7 +57,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	w := &world{T: t, server: kubetest.SharedWithoutWebhooks(t), repository: artifacttest.NewRepository(t, artifacttest.ServerOptions{})}
-	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // not before the server, whose binary is in the user's cache
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // after the server, whose binary is in the user's cache
 	w.must(errors.Join(clientgoscheme.AddToScheme(scheme), clusterv1.AddToScheme(scheme), infrav1.AddToScheme(scheme), addonsv1.AddToScheme(scheme)))
 	var err error
 	w.client, err = client.New(w.server.Config, client.Options{Scheme: scheme})
@@ -81,7 +81,7 @@ func (w *world) cluster(name, zone string) {
 	w.must(clustertest.Register(w.Context(), w.client, cluster, w.server.Config))
 }
 
-// run runs a command line, and returns what it printed and its exit code.
+// run runs a command and returns its output and exit code.
 func (w *world) run(stdin string, args ...string) (stdout, stderr string, code int) {
 	w.Helper()
 	var out, talk bytes.Buffer
@@ -95,7 +95,7 @@ func (w *world) run(stdin string, args ...string) (stdout, stderr string, code i
 	return strings.ReplaceAll(out.String(), w.namespace, "NS"), strings.ReplaceAll(talk.String(), w.namespace, "NS"), code
 }
 
-// chart is a HelmChartProxy for all clusters.
+// chart returns a HelmChartProxy for all clusters.
 func (w *world) chart(version, values string) *addonsv1.HelmChartProxy {
 	hcp := &addonsv1.HelmChartProxy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: addonsv1.GroupVersion.String(), Kind: "HelmChartProxy"},
@@ -122,7 +122,7 @@ func (w *world) publish(version, kind string) {
 	}))
 }
 
-// apply makes a HelmChartProxy on the plane, and its releases.
+// apply creates a HelmChartProxy on the plane, and its releases.
 func (w *world) apply(hcp *addonsv1.HelmChartProxy) {
 	w.Helper()
 	hcp = hcp.DeepCopy()
@@ -140,7 +140,7 @@ func (w *world) apply(hcp *addonsv1.HelmChartProxy) {
 	w.must(err)
 }
 
-// install does what the manager would for the release of a cluster, and says so in its status.
+// install simulates the manager for the release of a cluster, and sets its status.
 func (w *world) install(cluster string, ready metav1.ConditionStatus) {
 	w.Helper()
 	plane, err := inspect.Connect(w.server.Config)
@@ -165,7 +165,7 @@ func (w *world) install(cluster string, ready metav1.ConditionStatus) {
 	w.must(err)
 }
 
-// put puts a release onto its cluster.
+// put installs a release on its cluster.
 func (w *world) put(plane *inspect.Plane, r *addonsv1.HelmReleaseProxy) tool.State {
 	w.Helper()
 	packages, err := artifact.Open(artifact.Options{Dir: w.TempDir(), PlainHTTP: true})

@@ -139,7 +139,7 @@ func TestInterruptedCreationIsResumedAndCleanedUp(t *testing.T) {
 	if !w.gone("late") {
 		t.Error("after --cleanup the cluster is still there")
 	}
-	w.ok("create", "cluster", "-f", file, "--cleanup") // Nothing is left, and that is no error.
+	w.ok("create", "cluster", "-f", file, "--cleanup") // deleting nothing is not an error
 }
 
 func TestCreationThatTimesOutNamesTheCause(t *testing.T) {

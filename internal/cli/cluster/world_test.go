@@ -166,7 +166,7 @@ func (w *world) reconcile(ctx context.Context, key client.ObjectKey) error {
 	}
 	config, err := spec.Gather(ctx, w.client, c)
 	if err != nil {
-		return nil //nolint:nilerr // Something is still to come.
+		return nil //nolint:nilerr // not complete yet
 	}
 	before := c.Status.DeepCopy()
 	c.Status.ObservedGeneration, c.Status.ReconciledGeneration, c.Status.ChildrenReconciledGeneration = c.Generation, c.Generation, 0

@@ -39,7 +39,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// run runs a command to its end and returns what it wrote to standard output.
+// run runs a command and returns its standard output.
 func run(t *testing.T, build func(*ui.IO) *cobra.Command, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -50,7 +50,7 @@ func run(t *testing.T, build func(*ui.IO) *cobra.Command, args ...string) (strin
 	return out.String(), err
 }
 
-// serve starts a metal and returns how to stop it.
+// serve starts a metal service and returns a function that stops it.
 func serve(t *testing.T, home string) (stop func() error, talk *output) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -121,7 +121,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// look makes a machine and looks at it with the commands.
+// look creates a machine and inspects it with the commands.
 func look(t *testing.T, home, project string) {
 	t.Helper()
 	c, err := admin.Open(metal.Home{Dir: home})

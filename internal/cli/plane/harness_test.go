@@ -13,7 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/plane"
 )
 
-// terminal runs commands on homes of its own, with nobody to ask.
+// terminal runs commands non-interactively on its own home.
 type terminal struct {
 	*testing.T
 	home string
@@ -48,7 +48,7 @@ func (c *terminal) run(args ...string) result {
 	return result{code: code, out: out.String(), err: err.String()}
 }
 
-// write puts a file into the home.
+// write writes a file in the home.
 func (c *terminal) write(name string, value any) {
 	c.Helper()
 	data, err := json.Marshal(value)
@@ -64,7 +64,7 @@ func (c *terminal) write(name string, value any) {
 	}
 }
 
-// stopped makes the home one whose plane was stopped, or killed.
+// stopped makes the home look like that of a stopped or killed plane.
 func (c *terminal) stopped(phase string) {
 	c.Helper()
 	c.write("home.json", map[string]any{"format": 1, "drover": "v0.1.0", "kubernetes": "v1.36.3"})

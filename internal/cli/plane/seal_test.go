@@ -57,7 +57,7 @@ func TestMissingPassphraseFile(t *testing.T) {
 	}
 }
 
-// opens reports whether the flags of restore open what those of backup have sealed.
+// opens reports whether the flags of restore decrypt what those of backup have encrypted.
 func opens(t *testing.T, seal, open sealFlags) bool {
 	t.Helper()
 	recipients, err := seal.encryptionRecipients(&ui.IO{})

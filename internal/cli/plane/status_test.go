@@ -20,7 +20,7 @@ import (
 func TestStatusOfAStoppedPlane(t *testing.T) {
 	for phase, want := range map[string]string{
 		plane.PhaseStopped: "Plane       Stopped; start it with `drover up`\n",
-		plane.PhaseReady:   "Plane       Killed: the supervisor ended without a shutdown", // Nobody holds the lock.
+		plane.PhaseReady:   "Plane       Killed: the supervisor ended without a shutdown", // the lock is free
 	} {
 		t.Run(phase, func(t *testing.T) {
 			c := newTerminal(t)

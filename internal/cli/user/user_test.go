@@ -55,7 +55,7 @@ func TestUserCommands(t *testing.T) {
 	if err != nil || config.Contexts[config.CurrentContext].Namespace != ns {
 		t.Errorf("the kubeconfig is %+v, %v", config, err)
 	}
-	must("create", "user", "creator", "-n", ns, "-o", file) // A newer one takes its place.
+	must("create", "user", "creator", "-n", ns, "-o", file) // replaced by a newer one
 	printed, _ := must("create", "user", "viewer", "-n", ns, "--role", "viewer")
 	if config, err := clientcmd.Load([]byte(printed)); err != nil || config.AuthInfos["viewer"].Token == "" {
 		t.Errorf("what is printed is %q, %v", printed, err)

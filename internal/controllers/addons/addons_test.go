@@ -102,7 +102,7 @@ func TestChartFromRegistryWithCredentials(t *testing.T) {
 	}
 }
 
-// canary must not be found anywhere but where it belongs.
+// canary is a secret that must not leak.
 var canary = fmt.Sprintf("canary-%016x", rand.Uint64())
 
 func TestValuesAreNotDisclosed(t *testing.T) {
@@ -145,7 +145,7 @@ func TestValuesAreNotDisclosed(t *testing.T) {
 	w.seek()
 }
 
-// seek looks for the canary in everything that people and programs get to see.
+// seek searches for the canary in everything that users and programs can see.
 func (w *world) seek() {
 	w.Helper()
 	look := func(where string, text []byte) {
@@ -169,7 +169,7 @@ func (w *world) seek() {
 	for _, dir := range []string{w.cache, w.temp} {
 		_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || !entry.Type().IsRegular() {
-				return nil //nolint:nilerr // what is removed meanwhile is not there
+				return nil //nolint:nilerr // removed concurrently
 			}
 			text, _ := os.ReadFile(path)
 			look("file "+path, text)

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// workloads are API servers that all tests of the package install things on, in namespaces of their own.
+// workloads are API servers that all tests of the package share, with separate namespaces.
 var workloads struct {
 	sync.Once
 	servers []*kubetest.Server
@@ -55,13 +55,13 @@ func startWorkloads() {
 	}
 }
 
-// world is a namespace of the management plane with clusters that are API servers and nothing else.
+// world is a namespace of the management plane with bare API servers as clusters.
 type world struct {
 	*testing.T
 	client.Client
 
 	server *kubetest.Server
-	// identity is what the manager reaches the server with.
+	// identity is the manager's client configuration.
 	identity  *rest.Config
 	webhook   string
 	cache     string
@@ -70,10 +70,10 @@ type world struct {
 	target  string
 	manager *kubetest.Process
 	command *exec.Cmd
-	// flags are given to the manager besides those that all get.
+	// flags are additional flags of the manager.
 	flags           []string
 	health, metrics string
-	// temp is where the manager puts temporary files.
+	// temp is the manager's directory for temporary files.
 	temp string
 }
 
@@ -83,7 +83,7 @@ var management struct {
 	webhook string
 }
 
-// newWorld returns one in which a manager runs.
+// newWorld returns a world with a running manager.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := emptyWorld(t)
@@ -118,7 +118,7 @@ func worldOn(t *testing.T, server *kubetest.Server, webhook, namespace string) *
 	return w
 }
 
-// launch starts a manager. It must never ask for what its roles don't allow.
+// launch starts a manager. The test fails if its roles deny a request.
 func (w *world) launch() *kubetest.Process {
 	w.Helper()
 	w.health, w.metrics = kubetest.FreeAddress(w), kubetest.FreeAddress(w)
@@ -130,7 +130,7 @@ func (w *world) launch() *kubetest.Process {
 	return managertest.Start(w, w.command)
 }
 
-// arguments are what everybody on the machine can see of the manager.
+// arguments returns the manager's command line, which every user of the machine can see.
 func (w *world) arguments() []byte {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", w.command.Process.Pid))
 	if err != nil {
@@ -152,7 +152,7 @@ func (w *world) start() {
 	w.until("the manager is ready", func() bool { return managertest.Ready(w.health) })
 }
 
-// register makes Clusters a, b, c.
+// register creates Clusters a, b, c.
 func (w *world) register() {
 	w.Helper()
 	for i, s := range workloads.servers {
@@ -169,7 +169,7 @@ func (w *world) until(what string, is func() bool) {
 	kubetest.Eventually(w, what, is, w.describe)
 }
 
-// describe tells how the releases stand.
+// describe returns the state of the releases.
 func (w *world) describe() string {
 	var out strings.Builder
 	for _, r := range w.releases() {
@@ -210,7 +210,7 @@ func (w *world) ready(p *addonsv1.HelmChartProxy) bool {
 		p.Status.ObservedGeneration == p.Generation && conditions.IsTrue(p, clusterv1.ReadyCondition)
 }
 
-// awaitReady waits until a proxy is ready on so many clusters.
+// awaitReady waits until a proxy is ready on a number of clusters.
 func (w *world) awaitReady(p *addonsv1.HelmChartProxy, clusters int) {
 	w.Helper()
 	w.until(p.Name+" is ready", func() bool { return w.ready(p) && len(p.Status.MatchingClusters) == clusters })
@@ -244,7 +244,7 @@ func (w *world) proxy(name, url string, change ...func(*addonsv1.HelmChartProxyS
 	return p
 }
 
-// greeter has a ConfigMap with whatever the values say.
+// greeter has a ConfigMap with a text from the values.
 func greeter(t testing.TB, version string) []byte {
 	return artifacttest.Chart(t, "greeter", version, map[string]string{
 		"values.yaml": "greeting: hello\nname: nobody\n",
@@ -261,7 +261,7 @@ stringData: {password: {{ .Values.password | default "none" | quote }}}
 	})
 }
 
-// text is what the ConfigMap of a release says on each cluster.
+// text returns the text in the ConfigMap of a release on each cluster.
 func (w *world) text(release string) []string {
 	var out []string
 	for _, s := range workloads.servers {
@@ -275,7 +275,7 @@ func (w *world) text(release string) []string {
 	return out
 }
 
-// records are the revisions that Helm would list on a cluster, with their states.
+// records returns the revisions that Helm lists on a cluster, with their states.
 func (w *world) records(server *kubetest.Server, release string) []string {
 	list, err := server.Clientset(w).CoreV1().Secrets(w.target).List(w.Context(), metav1.ListOptions{LabelSelector: "owner=helm,name=" + release})
 	if err != nil {
@@ -292,7 +292,7 @@ func (w *world) records(server *kubetest.Server, release string) []string {
 	return out
 }
 
-// secret makes a Secret.
+// secret creates a Secret.
 func (w *world) secret(name string, kind corev1.SecretType, data map[string][]byte) {
 	w.Helper()
 	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: kind, Data: data})

@@ -24,7 +24,8 @@ import (
 	"github.com/drover-dev/drover/internal/test/workloadtest"
 )
 
-// idle is a world with two clusters that stand behind fronts, and add-ons of every sort from a repository and a registry.
+// idle is a world with two clusters behind fronts, and every kind of add-on from a repository and a
+// registry.
 type idle struct {
 	*world
 
@@ -33,7 +34,7 @@ type idle struct {
 	repository *artifacttest.Repository
 	registry   *artifacttest.Registry
 	proxies    []*addonsv1.HelmChartProxy
-	// seen is how many requests of a repository are known already.
+	// seen is the number of known requests of a repository.
 	seen map[string]int
 }
 
@@ -74,7 +75,7 @@ func (i *idle) publish() {
 	i.secret("values", corev1.SecretTypeOpaque, map[string][]byte{"values.yaml": []byte("name: somebody\n")})
 }
 
-// install puts an add-on onto both clusters, from the repository or the registry.
+// install installs an add-on on both clusters, from the repository or the registry.
 func (i *idle) install(name, from string, change func(*spec)) {
 	i.Helper()
 	url := map[string]string{"repository": i.repository.URL, "registry": i.registry.URL}[from]
@@ -86,7 +87,7 @@ func (i *idle) install(name, from string, change func(*spec)) {
 	i.proxies = append(i.proxies, p)
 }
 
-// byHand is a HelmReleaseProxy that belongs to no HelmChartProxy.
+// byHand is a HelmReleaseProxy without a HelmChartProxy.
 func (i *idle) byHand() {
 	i.Helper()
 	i.create(&addonsv1.HelmReleaseProxy{ObjectMeta: metav1.ObjectMeta{Name: "by-hand"}, Spec: addonsv1.HelmReleaseProxySpec{
@@ -130,8 +131,9 @@ func TestIdleReconcileMakesNoRequests(t *testing.T) {
 	}
 }
 
-// asked is what the manager has asked clusters, repository, registry and management plane for since the last call. How Cluster API looks
-// every few seconds whether a cluster is alive is not counted, nor are watches of the management plane that are due to begin again.
+// asked returns the manager's requests to clusters, repository, registry and management plane since
+// the last call, except Cluster API's health probes of clusters and restarted watches of the
+// management plane.
 func (i *idle) asked() []string {
 	var out []string
 	add := func(where string, requests []string) {
@@ -178,7 +180,7 @@ func (i *idle) versions() map[string]string {
 
 func nameOf(o client.Object) string { return fmt.Sprintf("%T %s", o, o.GetName()) }
 
-// objects are all that the controllers of add-ons may write to.
+// objects returns all objects that the add-on controllers may write.
 func (i *idle) objects() []client.Object {
 	i.Helper()
 	charts, releases := &addonsv1.HelmChartProxyList{}, &addonsv1.HelmReleaseProxyList{}
@@ -197,7 +199,7 @@ func (i *idle) objects() []client.Object {
 	return out
 }
 
-// reconciles are how many there were of each kind.
+// reconciles counts reconciles by kind.
 type reconciles struct{ charts, releases int }
 
 func (r reconciles) plus(o reconciles) reconciles {
@@ -221,7 +223,7 @@ func (i *idle) reconciled() reconciles {
 	return reconciles{charts: i.metric(total, `"helmchartproxy"`), releases: i.metric(total, `"helmreleaseproxy"`)}
 }
 
-// metric is the sum of what the manager tells under a name, with these labels.
+// metric returns the sum of a metric of the manager with these labels.
 func (i *idle) metric(name string, labels ...string) int {
 	i.Helper()
 	response, err := http.Get("http://" + i.metrics + "/metrics")

@@ -25,17 +25,18 @@ import (
 	"github.com/drover-dev/drover/internal/test/workloadtest"
 )
 
-// leaving is a cluster that stands behind a front and has a machine, with an add-on that goes before it.
+// leaving is a cluster behind a front, with a machine and an add-on that is uninstalled before the
+// cluster is deleted.
 type leaving struct {
 	*world
 
 	front   *workloadtest.Front
 	cluster *clusterv1.Cluster
-	// ended is when objects went, by their kinds, in versions of the API server.
+	// ended is when objects were deleted, by kind, as resource versions.
 	ended chan gone
 }
 
-// gone is the end of an object.
+// gone is the deletion of an object.
 type gone struct {
 	kind    string
 	version int
@@ -68,7 +69,8 @@ func newLeaving(t *testing.T, giveUpAfter time.Duration) *leaving {
 	return l
 }
 
-// machine makes one whose infrastructure is looked after by nobody: it goes when Cluster API deletes it.
+// machine creates a machine with unmanaged infrastructure: it disappears when Cluster API deletes
+// it.
 func (l *leaving) machine() {
 	l.Helper()
 	l.create(&infrav1.PacketMachine{
@@ -81,14 +83,14 @@ func (l *leaving) machine() {
 	}})
 }
 
-// read returns the machine, an empty one if it is gone.
+// read returns the machine, or an empty one if it is deleted.
 func (l *leaving) read() *clusterv1.Machine {
 	m := &clusterv1.Machine{}
 	_ = l.Get(l.Context(), client.ObjectKey{Namespace: l.namespace, Name: "m"}, m)
 	return m
 }
 
-// follow notes when the first object of a kind has gone.
+// follow records when the first object of a kind was deleted.
 func (l *leaving) follow(kind string, list client.ObjectList) {
 	l.Helper()
 	c, err := client.NewWithWatch(l.server.Config, client.Options{Scheme: l.Scheme()})
@@ -113,7 +115,7 @@ func (l *leaving) follow(kind string, list client.ObjectList) {
 	}()
 }
 
-// remove deletes the Cluster and waits until Cluster API waits.
+// remove deletes the Cluster and waits until Cluster API waits for the hook.
 func (l *leaving) remove() {
 	l.Helper()
 	if err := l.Delete(l.Context(), l.cluster); err != nil {
@@ -125,7 +127,7 @@ func (l *leaving) remove() {
 	})
 }
 
-// awaitEnd waits until the Cluster is gone, and returns when everything else went.
+// awaitEnd waits until the Cluster is deleted, and returns when everything else was.
 func (l *leaving) awaitEnd() map[string]int {
 	l.Helper()
 	l.until("the Cluster is gone", func() bool {

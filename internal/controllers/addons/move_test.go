@@ -32,7 +32,7 @@ func (w *world) elsewhere() *world {
 	return to
 }
 
-// announce plays the part of those who look after the clusters' infrastructure.
+// announce simulates the infrastructure controllers of the clusters.
 func (w *world) announce() {
 	w.Helper()
 	for _, name := range []string{"a", "b", "c"} {
@@ -46,7 +46,8 @@ func (w *world) announce() {
 	}
 }
 
-// settle waits until clusters are known to be up: a controller that looked before that was said may have written afterwards.
+// settle waits until clusters are reported as ready: a controller that observed them before may
+// have written afterwards.
 func (w *world) settle() {
 	w.Helper()
 	w.until("clusters are up", func() bool {
@@ -69,7 +70,8 @@ func (w *world) clusterctl() cluster.Client {
 	return cluster.New(cluster.Kubeconfig{Path: kubetest.Kubeconfig(w, w.server.Config)}, nil)
 }
 
-// installed is everything of the releases on each cluster, with versions: whoever wrote to any of it would show.
+// installed returns all objects of the releases on each cluster with their versions, which reveal
+// any write.
 func (w *world) installed(releases []string) []string {
 	w.Helper()
 	var out []string
@@ -136,7 +138,7 @@ func TestClusterctlMoveLeavesReleasesUnchanged(t *testing.T) {
 	to.until("values arrive", func() bool { return to.text(names[0])[0] == "welcome, a from 1.0.0" && to.ready(p) })
 }
 
-// releaseNames are those on the clusters, in the order of the clusters.
+// releaseNames returns the releases on the clusters, ordered by cluster.
 func (w *world) releaseNames() []string {
 	w.Helper()
 	by := map[string]string{}

@@ -14,7 +14,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
-// toldWithin is twice as long as a repository is waited for.
+// toldWithin is twice the timeout of a repository.
 const toldWithin = time.Minute
 
 func TestSilentRepositoryBlocksOnlyItsCharts(t *testing.T) {
@@ -23,7 +23,7 @@ func TestSilentRepositoryBlocksOnlyItsCharts(t *testing.T) {
 			w := newWorld(t)
 			silent := artifacttest.NewRepository(t, artifacttest.ServerOptions{TLS: true})
 			silent.HangAt(part)
-			// More of them than a cluster has slots, and than there are workers, each with a chart of its own.
+			// More than a cluster has slots, and than there are workers, each with its own chart.
 			trust := w.trust(silent)
 			var proxies []*addonsv1.HelmChartProxy
 			for n := range 12 {
@@ -60,7 +60,7 @@ func TestSilentRepositoryBlocksOnlyItsCharts(t *testing.T) {
 	}
 }
 
-// told is how many releases say that a server does not answer.
+// told returns the number of releases that report an unresponsive server.
 func (w *world) told(host string) int {
 	n := 0
 	for _, r := range w.releases() {

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// lag is how much later than the API server the manager learns of a change.
+	// lag is the delay of the manager's watches.
 	lag = 5 * time.Second
-	// laggingClusters is how many clusters are created meanwhile.
+	// laggingClusters is the number of clusters created under lag.
 	laggingClusters = 50
 	infraGroup      = "infrastructure.cluster.x-k8s.io"
 )
@@ -38,7 +38,7 @@ func (f *fixture) startControllers(t *testing.T, names ...string) {
 	}
 }
 
-// cluster creates a cluster whose infrastructure is there, so that its control plane can start.
+// cluster creates a cluster with ready infrastructure, so that its control plane can start.
 func (f *fixture) cluster(t *testing.T, name string) {
 	t.Helper()
 	infra := func(kind string, spec map[string]any) *unstructured.Unstructured {
@@ -88,7 +88,7 @@ func TestLaggingWatchesCreateOneFirstMachine(t *testing.T) {
 	for i := range laggingClusters {
 		f.cluster(t, fmt.Sprintf("lagging-%d", i))
 	}
-	// A control plane that counts its Machine has been reconciled with all it has created.
+	// A control plane that counts its Machine has observed everything it created.
 	within(t, 2*kubetest.Patience, func() error {
 		all := &controlplanev1.KubeadmControlPlaneList{}
 		must(t, f.live.List(t.Context(), all, client.InNamespace(f.namespace)))

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
-// newPacedQueue has so many early reconciles, and no more.
+// newPacedQueue allows a number of early reconciles.
 func newPacedQueue(t *testing.T, early int) *pacedQueue {
 	t.Helper()
 	p := &pace{early: rate.NewLimiter(0, early)}
@@ -47,7 +47,7 @@ func TestOnlyTheFirstReconcilesAreEarly(t *testing.T) {
 	q.look(t, one)
 	for range 3 {
 		q.Add(one)
-		q.Add(one) // The same look.
+		q.Add(one) // the same reconcile
 		if took := q.look(t, one); took > paceInterval/2 {
 			t.Errorf("an early look came after %s", took)
 		}

@@ -28,7 +28,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-// fixture is a manager with our caches and no reconcilers, so that objects stay as the test makes them.
+// fixture is a manager with our caches and without reconcilers, so that only the test changes
+// objects.
 type fixture struct {
 	server    *kubetest.Server
 	wiring    *wiring
@@ -41,7 +42,7 @@ func setup(t *testing.T) *fixture {
 	return setupBehind(t, nil)
 }
 
-// setupBehind is the same with something between the manager and the API server.
+// setupBehind is setup with a proxy between the manager and the API server.
 func setupBehind(t *testing.T, between func(http.RoundTripper) http.RoundTripper) *fixture {
 	t.Helper()
 	f := &fixture{server: kubetest.Shared(t, install.Options{})}
@@ -79,7 +80,7 @@ func setupBehind(t *testing.T, between func(http.RoundTripper) http.RoundTripper
 	return f
 }
 
-// withoutAdmission removes the webhook configurations: nothing answers them here.
+// withoutAdmission removes the webhook configurations, which nothing serves here.
 func (f *fixture) withoutAdmission(t *testing.T) {
 	t.Helper()
 	hooks := f.server.Clientset(t).AdmissionregistrationV1()
@@ -96,7 +97,7 @@ func (f *fixture) create(t *testing.T, obj client.Object) {
 	must(t, f.live.Create(t.Context(), obj))
 }
 
-// await reads obj through reader until it is there.
+// await reads obj through reader until it exists.
 func await(t *testing.T, reader client.Reader, obj client.Object) {
 	t.Helper()
 	eventually(t, func() error { return reader.Get(t.Context(), client.ObjectKeyFromObject(obj), obj) })

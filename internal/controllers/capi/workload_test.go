@@ -90,7 +90,8 @@ func (f *fixture) createPod(t *testing.T, namespace, name string, labels map[str
 	})
 }
 
-// connect makes a Cluster whose kubeconfig leads back here and waits for the connection.
+// connect creates a Cluster whose kubeconfig refers to the same server, and waits for the
+// connection.
 func (f *fixture) connect(t *testing.T) client.ObjectKey {
 	t.Helper()
 	kubeconfig, err := os.ReadFile(kubetest.Kubeconfig(t, f.server.Config))

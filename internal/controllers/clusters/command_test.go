@@ -16,7 +16,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/tracetest"
 )
 
-// drover runs a command as the user, in a directory of the test's own.
+// drover runs a command as the user, in the test's own directory.
 func (w *world) drover(args ...string) {
 	w.Helper()
 	kubeconfig := kubetest.AsKubeconfig(plane.server.Config)
@@ -42,7 +42,7 @@ func (w *world) spec(manifests string, edit ...string) string {
 	return file
 }
 
-// traced has spans of commands and of the manager be collected.
+// traced collects the spans of commands and of the manager.
 func traced(t *testing.T) *tracetest.Collector {
 	t.Helper()
 	c := tracetest.Start(t)
@@ -51,7 +51,7 @@ func traced(t *testing.T) *tracetest.Collector {
 	return c
 }
 
-// oneTrace says that a command and the stages that the manager went through for it are of one trace.
+// oneTrace checks that a command and the manager's stages for it are in one trace.
 func (w *world) oneTrace(c *tracetest.Collector, command string, stages ...string) {
 	w.Helper()
 	w.until("the trace of "+command, func() error {

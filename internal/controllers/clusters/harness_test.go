@@ -37,14 +37,15 @@ func TestMain(m *testing.M) {
 	managertest.Main(m, func() {})
 }
 
-// plane is the one management plane of all tests.
+// plane is the management plane of all tests.
 var plane struct {
 	sync.Once
 	server  *kubetest.Server
 	webhook string
 }
 
-// world is a management plane with a manager of its own rights only, machines in memory, and a registry.
+// world is a management plane with a manager that has only its own privileges, simulated machines,
+// and a registry.
 type world struct {
 	*testing.T
 	client.Client
@@ -52,11 +53,11 @@ type world struct {
 	manager *kubetest.Process
 	metal   metaltest.Metal
 	ns      string
-	// user may create clusters in the namespace, and is given nothing else.
+	// user may only create clusters in the namespace.
 	user client.Client
 }
 
-// userName is who uses the plane.
+// userName is the name of the user.
 const userName = "developer"
 
 func newWorld(t *testing.T) *world {
@@ -78,7 +79,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// admit gives the user the role that is shipped for people who need clusters.
+// admit grants the user the shipped role of cluster creators.
 func (w *world) admit() {
 	w.Helper()
 	w.must(w.Create(w.Context(), &rbacv1.RoleBinding{
@@ -109,7 +110,7 @@ func newClient(t testing.TB, cfg *rest.Config) client.Client {
 	return c
 }
 
-// credentials are what an administrator puts where nobody else can read it.
+// credentials creates the credentials that only an administrator can read.
 func (w *world) credentials() {
 	w.Helper()
 	secret := &corev1.Secret{
@@ -139,7 +140,7 @@ func (w *world) start() {
 	})
 }
 
-// registry has the chart of the network, as the plane's has.
+// registry contains the chart of the network, like the plane's registry.
 func (w *world) registry() []string {
 	w.Helper()
 	r := artifacttest.NewRegistry(w, artifacttest.RegistryOptions{ServerOptions: artifacttest.ServerOptions{TLS: true}})
@@ -161,7 +162,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// until waits for something that is checked again and again, as an outsider has to.
+// until polls until a condition is met.
 func (w *world) until(what string, is func() error) {
 	w.Helper()
 	began := time.Now()
@@ -191,7 +192,7 @@ func (w *world) cluster(name string) *anywherev1.Cluster {
 	return c
 }
 
-// change edits a Cluster until nobody else has changed it meanwhile.
+// change updates a Cluster and retries conflicts.
 func (w *world) change(name string, edit func(*anywherev1.Cluster)) {
 	w.Helper()
 	w.until("changed", func() error {
@@ -201,7 +202,7 @@ func (w *world) change(name string, edit func(*anywherev1.Cluster)) {
 	})
 }
 
-// ready waits until a Cluster has carried out what it says now.
+// ready waits until a Cluster is ready with its current spec.
 func (w *world) ready(name, controlPlanes, workers string) {
 	w.Helper()
 	w.until(fmt.Sprintf("%s is ready with %s and %s", name, controlPlanes, workers), func() error {

@@ -21,7 +21,7 @@ import (
 // asDrover makes the test binary behave as the command line.
 const asDrover = "DROVER_TEST_AS_DROVER"
 
-// beDrover runs a command if the process was started for that.
+// beDrover runs a command if the process was started as drover.
 func beDrover() {
 	if os.Getenv(asDrover) == "" {
 		return
@@ -29,7 +29,8 @@ func beDrover() {
 	os.Exit(cli.Main())
 }
 
-// TestKilledCommandsResume kills the commands for workload clusters in each of their phases. What they began is done once.
+// TestKilledCommandsResume kills the commands for workload clusters in each of their phases. Each
+// step takes effect once.
 func TestKilledCommandsResume(t *testing.T) {
 	w := newWorld(t)
 	dir := t.TempDir()
@@ -81,7 +82,7 @@ func TestKilledCommandsResume(t *testing.T) {
 	}
 }
 
-// machinesOf are the names of a cluster's machines.
+// machinesOf returns the names of a cluster's machines.
 func (w *world) machinesOf(name string) map[string]bool {
 	w.Helper()
 	machines := &clusterv1.MachineList{}

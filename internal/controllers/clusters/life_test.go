@@ -27,7 +27,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/clusters/cluster"
 )
 
-// workload is what a developer writes.
+// workload is a creator's spec.
 const workload = `
 apiVersion: anywhere.eks.amazonaws.com/v1alpha1
 kind: DockerDatacenterConfig
@@ -91,7 +91,7 @@ func TestWorkloadClusterLifecycle(t *testing.T) {
 	w.recorded("dev", droverv1.Created, droverv1.Scaled, droverv1.Scaled, droverv1.Upgraded, droverv1.Scaled, droverv1.Deleted)
 }
 
-// recorded says that all that the user did to a cluster is on record, also when it is gone.
+// recorded checks that all actions of the user on a cluster are recorded, even after its deletion.
 func (w *world) recorded(name string, want ...droverv1.AuditAction) {
 	w.Helper()
 	all := &droverv1.AuditRecordList{}
@@ -109,7 +109,7 @@ func (w *world) recorded(name string, want ...droverv1.AuditAction) {
 	}
 }
 
-// reads says that the user can read the kubeconfig of a cluster, which works, and no other Secret.
+// reads checks that the user can read the working kubeconfig of a cluster, and no other Secret.
 func (w *world) reads(name string) {
 	w.Helper()
 	if got := w.cluster(name).Annotations[cluster.CreatedByAnnotation]; got != userName {
@@ -139,7 +139,7 @@ func (w *world) reads(name string) {
 	}
 }
 
-// installs says that the user may have packages on a cluster, and on no other.
+// installs checks that the user may install packages on this cluster only.
 func (w *world) installs(name string) {
 	w.Helper()
 	p := &packagesv1.Package{Spec: packagesv1.PackageSpec{PackageName: "hello"}}
@@ -152,7 +152,7 @@ func (w *world) installs(name string) {
 	}
 }
 
-// corrects says that what somebody changes or takes away by hand comes back.
+// corrects checks that manual changes and deletions are reverted.
 func (w *world) corrects(name string) {
 	w.Helper()
 	key := client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name + "-md-0-worker-unhealthy"}
@@ -174,7 +174,7 @@ func (w *world) corrects(name string) {
 	w.restores(name)
 }
 
-// restores says that the user is let in again whatever somebody does to what lets them in.
+// restores checks that the user's access is restored after any change.
 func (w *world) restores(name string) {
 	w.Helper()
 	key := client.ObjectKey{Namespace: w.ns, Name: name + "-kubeconfig"}
@@ -194,7 +194,8 @@ func (w *world) restores(name string) {
 	w.until("the RoleBinding is made again", func() error { return w.Get(w.Context(), key, binding) })
 }
 
-// hasVersion says that all machines run a version, and that workers did not overtake their control plane.
+// hasVersion checks that all machines run a version, and that workers were never newer than their
+// control plane.
 func (w *world) hasVersion(name, version string) {
 	w.Helper()
 	machines := &clusterv1.MachineList{}
@@ -206,7 +207,7 @@ func (w *world) hasVersion(name, version string) {
 	}
 }
 
-// gone waits until a Cluster is, and looks for what is left.
+// gone waits until a Cluster is deleted, and searches for leftovers.
 func (w *world) gone(name string) {
 	w.Helper()
 	w.until(name+" is gone", func() error {
@@ -233,7 +234,7 @@ func (w *world) gone(name string) {
 	}
 }
 
-// ownKinds are all kinds that the controller makes objects of.
+// ownKinds are the kinds of all objects that the controller creates.
 var ownKinds = []schema.GroupVersionKind{
 	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Cluster"},
 	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "MachineDeployment"},

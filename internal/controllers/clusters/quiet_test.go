@@ -8,11 +8,12 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// stillness is how long nothing is written on a plane where nothing happens. What is still to be noticed after a change, such as a machine's
-// health at the next check of it, comes before.
+// stillness is how long an idle plane is checked for writes. Delayed effects of a change, such as
+// the next health check of a machine, come before.
 const stillness = 8 * time.Second
 
-// quiet fails if anything that belongs to clusters is written while nothing happens. What has just been done may still be noted first.
+// quiet fails if any object of clusters is written while the plane is idle. The last writes of a
+// change may still arrive first.
 func (w *world) quiet() {
 	w.Helper()
 	w.until("all is quiet", func() error { return w.changedWithin(stillness, w.versions()) })

@@ -16,7 +16,7 @@ import (
 
 func key(name string) client.ObjectKey { return client.ObjectKey{Namespace: "ns", Name: name} }
 
-// gate is work that waits until it is let go.
+// gate is work that waits until it is released.
 type gate struct {
 	begun chan string
 	open  chan struct{}

@@ -45,7 +45,7 @@ func run(m *testing.M) int {
 	return kubetest.Main(m)
 }
 
-// shared is the metal of this test package. Its projects keep tests apart.
+// shared is the metal service of this test package. Tests use separate projects.
 var shared struct {
 	sync.Once
 	server *metal.Server
@@ -77,8 +77,8 @@ func startMetal() error {
 	return err
 }
 
-// life is a cluster of control plane machines on a project of its own, and all that reconciles them. Nothing happens by itself: a test goes
-// from round to round, and a minute goes by between two of them.
+// life is a cluster of control plane machines in its own project, with all its controllers. Nothing
+// happens by itself: a test runs rounds, a minute apart.
 type life struct {
 	*packettest.World
 	t      *testing.T
@@ -86,22 +86,22 @@ type life struct {
 	parts  []part
 	rounds int
 
-	// What there was at the end of the last round; nil and none if it is gone.
+	// The objects at the end of the last round; nil if deleted.
 	cluster     *infrav1.PacketCluster
 	machines    []infrav1.PacketMachine
 	provisioned bool
 }
 
-// part is a controller and the objects it looks at in every round.
+// part is a controller and the objects it reconciles in every round.
 type part struct {
 	reconciler reconcile.Reconciler
 	objects    func() []string
 }
 
-// patience is how many rounds anything may take. Two faults at every call of a life take far less.
+// patience is the maximum number of rounds. Two faults at every call take far fewer.
 const patience = 60
 
-// prober takes all machines for healthy but one.
+// prober reports all machines but one as healthy.
 type prober struct {
 	mu   sync.Mutex
 	dead string
@@ -119,7 +119,7 @@ func (p *prober) Healthy(_ context.Context, target vip.Target) bool {
 	return !slices.Contains(target.Addresses, p.dead)
 }
 
-// newLife makes a project with an SSH key, and a world that uses it.
+// newLife creates a project with an SSH key, and a world that uses it.
 func newLife(t *testing.T) *life {
 	t.Helper()
 	t.Parallel()
@@ -157,7 +157,7 @@ func (l *life) machineNames() []string {
 
 func (l *life) only(name string) func() []string { return func() []string { return []string{name} } }
 
-// call speaks to metal as its administrator.
+// call sends a request to metal as its administrator.
 func (l *life) call(method, path string, body, into any) {
 	l.t.Helper()
 	data, err := json.Marshal(body)
@@ -185,7 +185,7 @@ func (l *life) call(method, path string, body, into any) {
 	}
 }
 
-// fail puts a fault on the project and returns a function that tells how often it has struck.
+// fail adds a fault to the project and returns a function that counts its injections.
 func (l *life) fail(f fault.Fault) (struck func() int) {
 	l.t.Helper()
 	faults := shared.server.Faults()
@@ -199,14 +199,14 @@ func (l *life) fail(f fault.Fault) (struck func() int) {
 	}
 }
 
-// options say how a life differs from that of one machine with the default VIP manager.
+// options are the differences to one machine with the default VIP manager.
 type options struct {
 	machines int
 	cluster  func(*infrav1.PacketCluster)
 	machine  func(*infrav1.PacketMachineSpec)
 }
 
-// begin makes the objects of the cluster.
+// begin creates the objects of the cluster.
 func (l *life) begin(o options) {
 	l.t.Helper()
 	owner := l.Cluster(l.t, "c", o.cluster)
@@ -221,7 +221,7 @@ func (l *life) begin(o options) {
 	l.look()
 }
 
-// until goes from round to round until done says that nothing is missing any more.
+// until runs rounds until done reports that nothing is missing.
 func (l *life) until(what string, done func() string) {
 	l.t.Helper()
 	missing := ""
@@ -234,7 +234,7 @@ func (l *life) until(what string, done func() string) {
 	l.t.Fatalf("not after %d rounds: %s: %s", l.rounds, what, missing)
 }
 
-// round lets everybody look once.
+// round runs every controller once.
 func (l *life) round() {
 	l.t.Helper()
 	l.rounds++
@@ -251,7 +251,7 @@ func (l *life) round() {
 	l.Pass(time.Minute)
 }
 
-// look remembers what there is, and checks what holds in every round, whatever the API does.
+// look records the objects, and checks the invariants of every round.
 func (l *life) look() {
 	l.t.Helper()
 	l.cluster = &infrav1.PacketCluster{}
@@ -270,7 +270,7 @@ func (l *life) look() {
 	}
 }
 
-// clusterAPI does what Cluster API does with what the provider tells.
+// clusterAPI simulates Cluster API.
 func (l *life) clusterAPI() {
 	l.t.Helper()
 	if l.provisioned || l.cluster == nil || !l.cluster.Status.Ready {
@@ -285,7 +285,7 @@ func (l *life) clusterAPI() {
 	l.provisioned = true
 }
 
-// up says what is missing until the cluster is as it should be.
+// up returns what is missing until the cluster is ready.
 func (l *life) up() string {
 	if got := packettest.Condition(l.cluster, clusterv1.ReadyCondition); !strings.HasPrefix(got, "True") {
 		return "cluster: " + got
@@ -312,7 +312,7 @@ func (l *life) up() string {
 
 func (l *life) movable() bool { return l.cluster.Spec.VIPManager == infrav1.VIPManagerCPEM }
 
-// moveEndpoint lets the machine that has the address fall silent, if another one could take it.
+// moveEndpoint makes the machine with the address unresponsive, if another one could take it.
 func (l *life) moveEndpoint() {
 	l.t.Helper()
 	if !l.movable() || len(l.machines) < 2 {
@@ -352,7 +352,7 @@ func (l *life) delete(obj client.Object) {
 	}
 }
 
-// owns fails unless the project has so many devices and addresses.
+// owns checks the number of devices and addresses of the project.
 func (l *life) owns(devices, addresses int) {
 	l.t.Helper()
 	var d struct{ Devices []struct{ ID string } }

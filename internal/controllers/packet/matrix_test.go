@@ -19,18 +19,18 @@ import (
 	"github.com/drover-dev/drover/internal/metal/fault"
 )
 
-// request is a call of the provider's, as the API sees it.
+// request is a call of the provider, as the API sees it.
 type request struct {
 	method, path string
-	// machines is how many it takes to have it made; one if it is zero.
+	// machines is the number of machines that cause it; one if zero.
 	machines int
-	// kubeVIP says that only clusters of that VIP manager make it.
+	// kubeVIP means that only clusters with that VIP manager make it.
 	kubeVIP bool
-	// short says that only APIs with short answers are asked for it.
+	// short means that only APIs with short responses need it.
 	short bool
 }
 
-// requests are all calls that the provider can make, by the client's method.
+// requests are all calls of the provider, by client method.
 var requests = map[string]request{
 	"Device":           {method: "GET", path: "/devices/*"},
 	"DevicesWithTag":   {method: "GET", path: "/projects/*/devices"},
@@ -50,7 +50,7 @@ var requests = map[string]request{
 	"Plans":            {method: "GET", path: "/projects/*/plans"},
 }
 
-// refused are the faults after which nothing was done.
+// refused are the faults that prevent execution.
 var refused = []fault.Fault{
 	{Kind: fault.RateLimit, Count: 1},
 	{Kind: fault.RateLimitHTML, Count: 1},
@@ -64,10 +64,11 @@ var (
 	truncated  = fault.Fault{Kind: fault.Truncate, Count: 1}
 )
 
-// reading is what a call meets that changes nothing: every fault, one after the other.
+// reading are the faults of calls that change nothing: every fault, one after the other.
 var reading = map[string][]fault.Fault{"every fault": append(slices.Clone(refused), unanswered, truncated)}
 
-// writing is what a call meets that changes something. Where it was done and only the answer is lost, no other fault may help to find out.
+// writing are the faults of calls that change something. If only the response is lost, no other
+// fault may help to find out.
 var writing = map[string][]fault.Fault{
 	"429, 403 with a page, 5xx": refused,
 	"no answer":                 {unanswered},
@@ -81,7 +82,7 @@ func TestMatrixCoversEveryCall(t *testing.T) {
 	var want, got []string
 	kind := reflect.TypeFor[*client.Client]()
 	for i := range kind.NumMethod() {
-		if name := kind.Method(i).Name; name != "CanHave" { // which commands ask before there is a cluster
+		if name := kind.Method(i).Name; name != "CanHave" { // commands make this request before a cluster exists
 			want = append(want, name)
 		}
 	}
@@ -94,8 +95,8 @@ func TestMatrixCoversEveryCall(t *testing.T) {
 	}
 }
 
-// TestEveryFaultOnEveryCallRecovers takes a cluster through its whole life while one of its calls fails in one way: it comes up, its address
-// moves, and it goes without a trace.
+// TestEveryFaultOnEveryCallRecovers runs a cluster through its whole life while one of its calls
+// fails in one way: it starts, its address moves, and it is deleted completely.
 func TestEveryFaultOnEveryCallRecovers(t *testing.T) {
 	for name, call := range requests {
 		faults := writing
@@ -132,7 +133,7 @@ func survive(t *testing.T, call request, sequence []fault.Fault) {
 	})
 	l.until("the cluster is up", l.up)
 	l.owns(len(l.machines), 1)
-	if call.short { // which of the two kinds of objects a call is for shows in its id only
+	if call.short { // only the ID distinguishes the two kinds of objects
 		call.path = "/ips/" + l.assignment()
 		left = l.failAll(call, sequence)
 	}
@@ -144,7 +145,8 @@ func survive(t *testing.T, call request, sequence []fault.Fault) {
 	l.owns(0, 0)
 }
 
-// failAll lets a call meet one fault after the other, and returns a function that tells how many it has not met yet.
+// failAll injects one fault after the other into a call, and returns a function that counts the
+// remaining ones.
 func (l *life) failAll(call request, sequence []fault.Fault) (left func() int) {
 	l.t.Helper()
 	var all []func() int
@@ -162,7 +164,7 @@ func (l *life) failAll(call request, sequence []fault.Fault) (left func() int) {
 	}
 }
 
-// assignment is the id of what puts the endpoint's address on its machine.
+// assignment returns the ID of the assignment of the endpoint's address.
 func (l *life) assignment() string {
 	l.t.Helper()
 	var ip struct{ Assignments []struct{ ID string } }
@@ -170,7 +172,7 @@ func (l *life) assignment() string {
 	return ip.Assignments[0].ID
 }
 
-// shortAnswers makes links of the assignments of an address, as APIs do that were not asked for more.
+// shortAnswers replaces the assignments of an address with links, as APIs do by default.
 type shortAnswers struct{ http.RoundTripper }
 
 func (s shortAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -178,7 +180,7 @@ func (s shortAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil || r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/ips/") {
 		return res, err
 	}
-	body, _ := io.ReadAll(res.Body) // of an answer that is cut in half, half of it
+	body, _ := io.ReadAll(res.Body) // half of a truncated response
 	_ = res.Body.Close()
 	body = shorten(body)
 	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -186,7 +188,7 @@ func (s shortAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// shorten leaves alone what it does not understand.
+// shorten ignores unknown content.
 func shorten(body []byte) []byte {
 	var object map[string]any
 	_ = json.Unmarshal(body, &object)
@@ -206,7 +208,7 @@ func shorten(body []byte) []byte {
 	return short
 }
 
-// TestUnavailableDevicesAreFinallyCreated is about faults that strike devices, not calls.
+// TestUnavailableDevicesAreFinallyCreated covers faults of devices instead of calls.
 func TestUnavailableDevicesAreFinallyCreated(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault    fault.Fault

@@ -28,7 +28,7 @@ import (
 
 var machines = schema.GroupResource{Group: clusterv1.GroupVersion.Group, Resource: "machines"}
 
-// fakeInformer is synced, and knows what the test puts into its store.
+// fakeInformer is synced, and contains what the test adds to its store.
 type fakeInformer struct {
 	toolscache.SharedIndexInformer
 
@@ -50,7 +50,7 @@ func newFakeInformer() *fakeInformer {
 	return &fakeInformer{SharedIndexInformer: toolscache.NewSharedIndexInformer(nil, &clusterv1.Machine{}, 0, nil)}
 }
 
-// server answers requests in place of an API server.
+// server replaces an API server.
 type server func(*http.Request) (string, error)
 
 func (s server) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -61,7 +61,7 @@ func (s server) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body)), Header: http.Header{}, Request: r}, nil
 }
 
-// world is a guarded controller of one informer in front of a server.
+// world is a guarded controller with one informer and a server.
 type world struct {
 	guard    *Guard
 	informer *fakeInformer
@@ -86,7 +86,7 @@ func newWorld(t *testing.T, s server) *world {
 
 var one = ctrlreconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "one"}}
 
-// write makes a request from a reconcile of one.
+// write sends a request from a reconcile of one.
 func (w *world) write(t *testing.T, method, path string) error {
 	t.Helper()
 	log := w.guard.logger(&one).WithName("upstream").WithValues("derived", "logger")
@@ -197,7 +197,7 @@ func TestLostResponseCountsAsUnseen(t *testing.T) {
 	eventually(t, func() bool {
 		w.guard.writes.mu.Lock()
 		defer w.guard.writes.mu.Unlock()
-		return len(w.guard.writes.unseen[one]) == 2 // the Machine that is there, and the one that only the cache has
+		return len(w.guard.writes.unseen[one]) == 2 // the existing Machine, and one that is only in the cache
 	})
 	if seen() {
 		t.Fatal("seen although the cache lacks the Machine")

@@ -89,8 +89,7 @@ func TestBuildIsReproducible(t *testing.T) {
 	}
 }
 
-// commit makes the directory a Git checkout, whose state the go command would
-// put into what it builds there.
+// commit turns the directory into a Git checkout, whose state the go command would embed.
 func commit(t *testing.T, dir string) {
 	t.Helper()
 	for _, args := range [][]string{
@@ -274,7 +273,7 @@ func TestInterruptedBuildCleansUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		defer cancel()
-		for !p.begun() { // The go command takes much longer than this.
+		for !p.begun() { // the go command takes much longer
 			time.Sleep(time.Millisecond)
 		}
 	}()

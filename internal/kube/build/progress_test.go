@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// clock is a time that a test moves on.
+// clock is a clock that a test advances.
 type clock struct{ time.Time }
 
 func newTestProgress(o ProgressOptions) (*Progress, *clock) {

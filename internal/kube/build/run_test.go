@@ -32,7 +32,7 @@ func TestRunCompilesInOrder(t *testing.T) {
 	var done journal
 	var fetching sync.WaitGroup
 	fetching.Add(2)
-	together := func(context.Context, *Task) error { // Ends only if both are fetched at the same time.
+	together := func(context.Context, *Task) error { // ends only if both are fetched concurrently
 		fetching.Done()
 		fetching.Wait()
 		return nil
@@ -51,7 +51,7 @@ func TestRunCompilesTheNextJobWhileOneLinks(t *testing.T) {
 	next := make(chan struct{})
 	err := Run(t.Context(), newRunProgress(), []Job{
 		{Label: "a", Compile: func(ctx context.Context, task *Task) error {
-			task.yield() // It is linking now.
+			task.yield() // it is linking
 			select {
 			case <-next:
 				return nil
@@ -75,7 +75,7 @@ func TestRunFinishesAfterEarlierJobsOnly(t *testing.T) {
 			defer close(assembled)
 			return done.step("assemble")(ctx, task)
 		}},
-		{Label: "b", Compile: func(ctx context.Context, _ *Task) error { // Ends only if the image is assembled at the same time.
+		{Label: "b", Compile: func(ctx context.Context, _ *Task) error { // ends only if the image is assembled concurrently
 			select {
 			case <-assembled:
 				return nil

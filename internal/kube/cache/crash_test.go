@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// hangIn makes the test binary, started again, play a process that hangs while
-// it fills an entry of the cache in that directory.
+// hangIn makes the test binary simulate a process that hangs while it fills a cache entry in that
+// directory.
 const hangIn = "DROVER_TEST_HANG_IN"
 
 func TestMain(m *testing.M) {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// age makes it look as if the entry was last used that many days ago.
+// age sets the last use of the entry to a number of days ago.
 func age(t *testing.T, e Entry, days int) {
 	t.Helper()
 	used := time.Now().AddDate(0, 0, -days)
@@ -42,7 +42,7 @@ func TestCreatePrunesUnusedEntries(t *testing.T) {
 	}
 }
 
-// run has a process run the entry's binary until the test ends.
+// run runs the entry's binary until the test ends.
 func run(t *testing.T, e Entry) {
 	t.Helper()
 	sleep, err := exec.LookPath("sleep")

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// inNamespace runs the test in a network namespace of its own, with one link in 10.0.0.0/24. The
-// thread ends with the test, and the namespace with it.
+// inNamespace runs the test in its own network namespace, with one link in 10.0.0.0/24. The thread
+// and the namespace end with the test.
 func inNamespace(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -142,7 +142,7 @@ func nodeAgent(t *testing.T, nodes ...*corev1.Node) *Agent {
 	}
 }
 
-// made lists what there is of an agent in the kernel and on disk.
+// made lists the agent's objects in the kernel and on disk.
 func made(t *testing.T, a *Agent) (all []string) {
 	t.Helper()
 	out, err := exec.Command("nft", "list", "tables").CombinedOutput()

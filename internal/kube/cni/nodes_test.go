@@ -11,7 +11,7 @@ import (
 	fakesource "k8s.io/client-go/tools/cache/testing"
 )
 
-// awaitChange fails if no change is announced.
+// awaitChange fails if no change is reported.
 func awaitChange(t *testing.T, a *Agent, what string) {
 	t.Helper()
 	select {

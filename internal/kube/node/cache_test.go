@@ -39,7 +39,7 @@ func TestCacheCreatesAnEntryOnce(t *testing.T) {
 
 func TestFailedCacheEntryIsRemoved(t *testing.T) {
 	c := Cache{Dir: t.TempDir()}
-	// What a killed process left.
+	// Leftovers of a killed process.
 	if err := os.Mkdir(filepath.Join(c.Dir, tempPrefix+"a"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestFindProgramsErrorSuggestsARemedy(t *testing.T) {
 	}
 }
 
-// entry makes an entry that was last used that long ago.
+// entry creates an entry that was last used that long ago.
 func entry(t *testing.T, c Cache, name string, ago time.Duration) string {
 	t.Helper()
 	dir, err := c.Make(t.Context(), name, func(_ context.Context, dir string) error {
@@ -125,7 +125,7 @@ func TestPruneKeepsRecentAndUsedEntries(t *testing.T) {
 		if err := hold.image.Hold(machine); err != nil {
 			t.Fatal(err)
 		}
-		used := time.Now().Add(-8 * time.Hour) // making a link is a change, too
+		used := time.Now().Add(-8 * time.Hour) // creating a link is a change, too
 		if err := os.Chtimes(hold.image.Dir, used, used); err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func TestConcurrentPruneKeepsReturnedEntries(t *testing.T) {
 		})
 	}
 	for range 100 {
-		dir := entry(t, c, "image-a", 2*inHand) // prune may take it now
+		dir := entry(t, c, "image-a", 2*inHand) // prune may remove it now
 		again, err := c.Make(t.Context(), "image-a", func(_ context.Context, dir string) error {
 			return os.WriteFile(filepath.Join(dir, "file"), nil, 0o600)
 		})

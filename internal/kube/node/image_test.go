@@ -19,8 +19,7 @@ import (
 	"github.com/drover-dev/drover/internal/kube"
 )
 
-// testImage makes the image of the default version in a cache of its own, or
-// skips where that can't be done.
+// testImage builds the image of the default version in its own cache, or skips the test.
 func testImage(t *testing.T) Image {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -72,7 +71,7 @@ func TestMachineDirectoriesAreReadable(t *testing.T) {
 
 func TestCopiedStoreSharesImmutableFilesOnly(t *testing.T) {
 	image := testImage(t)
-	// Links need the file system of the image.
+	// Hard links need the file system of the image.
 	parent, err := os.MkdirTemp(filepath.Dir(image.Dir), "test-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)

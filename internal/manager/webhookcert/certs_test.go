@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
 var names = []string{"drover-webhook.drover-system.svc", "127.0.0.1"}
 
-// fixture is a cluster without certificates and a clock to move.
+// fixture is a cluster without certificates and a clock.
 type fixture struct {
 	server *kubetest.Server
 	kube   kubernetes.Interface
@@ -44,7 +44,7 @@ func setup(t *testing.T) fixture {
 	return f
 }
 
-// replica is one process's view.
+// replica is the view of one process.
 func (f fixture) replica(t *testing.T) *webhookcert.Certs {
 	t.Helper()
 	c, err := webhookcert.New(f.server.Config, webhookcert.Options{Namespace: config.Namespace, Names: names, Clock: f.clock})

@@ -52,8 +52,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestTrustIsNeverBroken walks through four years, waking only when plan asks for it, and holds at
-// every step that whoever trusted the bundle of an hour ago accepts the certificate of now.
+// TestTrustIsNeverBroken simulates four years, waking only when plan requests it, and checks at
+// every step that clients with the bundle of an hour ago accept the current certificate.
 func TestTrustIsNeverBroken(t *testing.T) {
 	now := epoch
 	m := made(t, now)

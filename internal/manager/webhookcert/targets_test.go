@@ -11,7 +11,7 @@ import (
 	"github.com/drover-dev/drover/config"
 )
 
-// bundles returns every CA bundle there is, by where it is.
+// bundles returns all CA bundles by location.
 func (f fixture) bundles(t *testing.T) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}

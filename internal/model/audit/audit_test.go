@@ -136,7 +136,7 @@ func TestRejectedRequestsAreNotRecorded(t *testing.T) {
 	if err := Stamp(c, next, user("administrator"), noon); err != nil {
 		t.Fatal(err)
 	}
-	next.Generation = 1 // The API server did not store it.
+	next.Generation = 1 // the API server did not store it
 	if d := cmp.Diff([]string{"u-1 creator Created"}, told(next)); d != "" {
 		t.Error(d)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
-// The specs of the demo are what people begin with, and it takes minutes to find out otherwise that one is wrong.
+// Users start with the specs of the demo, and running it takes minutes.
 func TestDemoSpecsAreValid(t *testing.T) {
 	script, err := os.ReadFile("../../../hack/demo.sh")
 	if err != nil {

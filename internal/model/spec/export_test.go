@@ -1,4 +1,4 @@
 package spec
 
-// ClusterRules are the rules that tests want to see at work one by one.
+// ClusterRules exports the rules for tests.
 var ClusterRules = clusterRules

@@ -27,7 +27,7 @@ func seeds(f *testing.F) {
 	}
 }
 
-// Whatever is in a file, it is read or refused, and every refusal can be printed.
+// Every file is accepted or rejected, and every violation can be printed.
 func FuzzRead(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -53,7 +53,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// Filling in defaults twice is the same as once, whatever there is already, and what they make of it can be written and read.
+// Defaulting is idempotent, and the result can be encoded and decoded.
 func FuzzDefault(f *testing.F) {
 	for _, text := range []string{"", "a", "\x01\x02\x03\x04", "1.36 # yes: {no}\n---\n- 'x' \"y\"", "\xff\x00\u2028\ufeff\u0085\t", "0000000000", "zzzzzzzzzzzzzzzzzzzz"} {
 		f.Add([]byte(text))
@@ -78,7 +78,7 @@ func FuzzDefault(f *testing.F) {
 	})
 }
 
-// same writes a config and reads it.
+// same encodes a config and decodes it.
 func same(t *testing.T, c *spec.Config) {
 	t.Helper()
 	written, err := spec.Marshal(c)

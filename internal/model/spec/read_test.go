@@ -159,7 +159,7 @@ func TestAnchorsAndOldBooleans(t *testing.T) {
 	}
 }
 
-// What an API server adds is taken away, also a status of another version of the API.
+// Server-side fields are removed, including a status of another API version.
 func TestFilesFromAnAPIServer(t *testing.T) {
 	c, err := spec.Read([]byte(`apiVersion: anywhere.eks.amazonaws.com/v1alpha1
 kind: Cluster

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// source makes values of bytes, and empty ones when they are used up.
+// source derives values from bytes, and empty ones when they are used up.
 type source struct{ data []byte }
 
 func (s *source) next() int {
@@ -23,7 +23,7 @@ func (s *source) next() int {
 	return int(first)
 }
 
-// words are what specs have. Other text comes from the bytes themselves.
+// words are typical strings of specs. Others come from the bytes.
 var words = []string{
 	"1.36", "1.35", "cilium", "RollingUpdate", "192.168.0.0/16", "md-0", "a", "true", "DockerDatacenterConfig", "PacketMachineConfig", "OIDCConfig", "v0.25.0",
 }
@@ -39,7 +39,7 @@ func (s *source) text() string {
 	return text
 }
 
-// fill sets a value as the bytes say.
+// fill sets a value from the bytes.
 func (s *source) fill(v reflect.Value) {
 	if s.special(v) {
 		return
@@ -74,7 +74,7 @@ func (s *source) fill(v reflect.Value) {
 	}
 }
 
-// special sets types that read and write themselves.
+// special sets types with their own encoding.
 func (s *source) special(v reflect.Value) bool {
 	switch v.Interface().(type) {
 	case *metav1.Time:

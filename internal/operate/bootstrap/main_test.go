@@ -72,7 +72,7 @@ func (s *side) create(objects ...client.Object) {
 		must(s.t, s.Create(s.t.Context(), o))
 		status.SetUID(o.GetUID())
 		status.SetResourceVersion(o.GetResourceVersion())
-		_ = s.Status().Update(s.t.Context(), status) // Kinds without a status have nothing to update.
+		_ = s.Status().Update(s.t.Context(), status) // kinds without a status need no update
 	}
 }
 

@@ -105,7 +105,7 @@ func (s *side) newHerd(name string) *herd {
 	ours := &anywherev1.Cluster{ObjectMeta: meta(team, name, held(anywherev1.ClusterFinalizer))}
 	ours.Spec.DatacenterRef = anywherev1.Ref{Kind: "DockerDatacenterConfig", Name: name}
 	ours.Spec.IdentityProviderRefs = []anywherev1.Ref{{Kind: "OIDCConfig", Name: "sso"}}
-	// What the controller has not recorded yet.
+	// Pending records of the controller.
 	ours.Annotations = map[string]string{audit.Annotation: `[{"generation":1,"action":"Scaled","user":"creator","time":"2026-05-01T12:00:00.000000Z"}]`}
 	s.create(datacenter, ours)
 	record := &droverv1.AuditRecord{ObjectMeta: metav1.ObjectMeta{Name: name + "-created", Labels: map[string]string{droverv1.ClusterLabel: name}}}
@@ -241,7 +241,7 @@ func TestMoveMovesOneClusterOnly(t *testing.T) {
 		cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &killing{next, kill} })
 		other := rest.CopyConfig(to.Config)
 		other.Wrap(func(next http.RoundTripper) http.RoundTripper { return &killing{next, kill} })
-		source, target, s, d := other, cfg, to, from // Back and forth.
+		source, target, s, d := other, cfg, to, from // back and forth
 		if killed%2 == 1 {
 			source, target, s, d = cfg, other, from, to
 		}

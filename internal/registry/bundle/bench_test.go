@@ -9,7 +9,7 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
-// A bundle of the size that people publish.
+// A bundle of realistic size.
 func BenchmarkVerify(b *testing.B) {
 	key := newPair(b)
 	text, err := os.ReadFile(key.private)

@@ -13,7 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
-// world has packages by name, with what their only version depends on.
+// world contains packages by name, with the dependencies of their only version.
 func world(dependencies map[string]string) *packagesv1.PackageBundle {
 	b := &packagesv1.PackageBundle{ObjectMeta: metav1.ObjectMeta{Name: "v1-36-1"}}
 	for name, needs := range dependencies {

@@ -8,7 +8,8 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
-// Whatever is in a registry, it is read or refused; and what is read can be written, and is signed the same after that.
+// Every input is accepted or rejected; an accepted bundle can be encoded, with the same signed
+// form.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(published))
 	f.Add([]byte("apiVersion: packages.eks.amazonaws.com/v1alpha1\nkind: PackageBundle\nmetadata: {name: v1-1-1, annotations: {eksa.aws.com/excludes: LmEK}}\nspec: {packages: []}\n"))
@@ -39,7 +40,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// kept tells whether there is something in a form that a file does not have.
+// kept reports whether a value has a form that a file can't have.
 func kept(form []byte) bool {
 	for _, field := range []string{"finalizers", "ownerReferences", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"} {
 		if bytes.Contains(form, []byte("  "+field+":")) {
@@ -49,7 +50,7 @@ func kept(form []byte) bool {
 	return false
 }
 
-// A name that is taken is written as it was, and orders like itself.
+// An accepted name keeps its spelling, and compares equal to itself.
 func FuzzParseName(f *testing.F) {
 	for _, seed := range []string{"v1-36-4", "1-1-1", "v1-1-1-rc", "v", "v1-2", "--", "v1-2-"} {
 		f.Add(seed, "v1-36-4")
@@ -71,7 +72,7 @@ func FuzzParseName(f *testing.F) {
 	})
 }
 
-// Any config is read or refused.
+// Every config is accepted or rejected.
 func FuzzParseConfig(f *testing.F) {
 	for _, seed := range []string{"", "a: 1", "a: &x [1]\nb: *x", "- a", "a: !!binary YQ==", "? [a]\n: b", "a: .inf", "<<: {a: 1}", "a: 2001-01-01"} {
 		f.Add(seed)
@@ -86,7 +87,7 @@ func FuzzParseConfig(f *testing.F) {
 	})
 }
 
-// Any schema is used or refused, and always comes to an end.
+// Every schema is accepted or rejected, and validation always terminates.
 func FuzzSchema(f *testing.F) {
 	for _, seed := range []string{
 		helloSchema, "{}", "true", `{"$ref": "#"}`, `{"allOf": [{"$ref": "#/definitions/a"}], "definitions": {"a": {"$ref": "#"}}}`,

@@ -21,7 +21,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// digest is that of some text, so that tests need no long constants.
+// digest returns the digest of a text, so that tests need no long constants.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "sha256:" + hex.EncodeToString(sum[:])
@@ -34,7 +34,7 @@ func parse(t testing.TB, text string) *packagesv1.PackageBundle {
 	return b
 }
 
-// pair is a key of openssl's.
+// pair is an OpenSSL key.
 type pair struct {
 	t       testing.TB
 	private string
@@ -49,13 +49,13 @@ func newPair(t testing.TB) *pair {
 	return p
 }
 
-// sign makes a signature of some text, in base64.
+// sign signs a text, in base64.
 func (p *pair) sign(text string) string {
 	p.t.Helper()
 	return base64.StdEncoding.EncodeToString([]byte(p.openssl(text, "dgst", "-sha256", "-sign", p.private)))
 }
 
-// verify tells whether openssl takes a signature of some text for good.
+// verify reports whether openssl accepts a signature of a text.
 func (p *pair) verify(text, signature string) bool {
 	p.t.Helper()
 	dir := p.t.TempDir()

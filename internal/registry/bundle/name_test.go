@@ -44,7 +44,7 @@ func TestInvalidNamesAreRejected(t *testing.T) {
 	}
 }
 
-// Names are made from numbers, which are put in order by other means than those of the package.
+// Names are generated from numbers, which are sorted independently of the package.
 func TestNamesAreSortedByNumber(t *testing.T) {
 	t.Parallel()
 	const many = 5000

@@ -56,7 +56,7 @@ status:
   state: available
 `
 
-// signed is what its signature is of, written by hand.
+// signed is the signed form, written by hand.
 const signed = `apiVersion: packages.eks.amazonaws.com/v1alpha1
 kind: PackageBundle
 metadata:
@@ -254,7 +254,7 @@ func TestExcludedFieldsMayChange(t *testing.T) {
 			if err := bundle.Verify(b, keys(t, key)); err != nil {
 				t.Error(err)
 			}
-			// What a server does to it must not matter either.
+			// Changes by a server must not matter either.
 			text, err := json.Marshal(b)
 			must(t, err)
 			if err := bundle.Verify(parse(t, string(text)), keys(t, key)); err != nil {

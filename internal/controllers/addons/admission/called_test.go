@@ -26,7 +26,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
-// calls are the webhooks that an API server has called since the last look, such as "mutate helmchartproxy".
+// calls are the webhooks called since the last read, such as "mutate helmchartproxy".
 type calls struct {
 	mu  sync.Mutex
 	all []string
@@ -47,7 +47,7 @@ func (c *calls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// take returns each webhook once: an API server whose cache was behind asks those that mutate again.
+// take returns each webhook once: an API server with a stale cache calls mutating webhooks again.
 func (c *calls) take() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +56,7 @@ func (c *calls) take() []string {
 	return out
 }
 
-// shipped puts the webhooks of add-ons into a server as they are installed, but for one namespace.
+// shipped installs the webhooks of add-ons as shipped, restricted to one namespace.
 func shipped(t *testing.T, c ctrlclient.Client, namespace string, to *httptest.Server) {
 	t.Helper()
 	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: to.Certificate().Raw}))
@@ -134,7 +134,7 @@ func TestWebhooksAreCalledOnlyWhenNeeded(t *testing.T) {
 	}
 }
 
-// awaitCalls returns when the API server has learned of both configurations.
+// awaitCalls waits until the API server uses both configurations.
 func awaitCalls(t *testing.T, called *calls, do func() error) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {

@@ -11,7 +11,8 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 )
 
-// TestDocumentedExamplesAreAccepted reads every YAML example of the guide and of the reference: whole objects, and parts of a spec.
+// TestDocumentedExamplesAreAccepted validates every YAML example of the guide and of the reference:
+// whole objects, and parts of a spec.
 func TestDocumentedExamplesAreAccepted(t *testing.T) {
 	count := 0
 	for _, file := range []string{"guides/install-addons.md", "reference/helmchartproxy.md", "reference/helmreleaseproxy.md"} {
@@ -50,7 +51,7 @@ func accepted(t *testing.T, text string) {
 	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
 		t.Fatal(err)
 	}
-	c.Spec.DependsOn = nil // who depends on whom is not known here
+	c.Spec.DependsOn = nil // dependencies are not known here
 	if _, err := (&chartRules{}).ValidateCreate(t.Context(), c); err != nil {
 		t.Error(err)
 	}

@@ -9,7 +9,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 )
 
-// told are the events since the last look.
+// told returns the events since the last call.
 func (w *world) told() []string {
 	var out []string
 	for len(w.events.Events) > 0 {

@@ -18,7 +18,8 @@ import (
 	"github.com/drover-dev/drover/internal/model/addons/plan"
 )
 
-// TestStatusOfALargeFleetIsAccepted has 700 clusters with the longest names, a long message on each and a problem with each.
+// TestStatusOfALargeFleetIsAccepted uses 700 clusters with the longest names, a long message and a
+// problem each.
 func TestStatusOfALargeFleetIsAccepted(t *testing.T) {
 	for name, fill := range map[string]func(*facts, *addonsv1.HelmReleaseProxy, int){
 		"all is well": func(*facts, *addonsv1.HelmReleaseProxy, int) {},
@@ -58,7 +59,7 @@ func TestStatusOfALargeFleetIsAccepted(t *testing.T) {
 	}
 }
 
-// BenchmarkFleet is a pass over 1,000 clusters: where nothing has changed, and where all values are rendered.
+// BenchmarkFleet reconciles 1,000 clusters: without a change, and with all values rendered.
 func BenchmarkFleet(b *testing.B) {
 	s := newScope(reconcile.NewVisit(nil, &addonsv1.HelmChartProxy{}))
 	s.chart.Spec.ValuesTemplate = "name: {{ .Cluster.metadata.name }}"

@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-// world is a namespace of a real API server, and a controller.
+// world is a namespace on a real API server, and a controller.
 type world struct {
 	*testing.T
 	ctrlclient.Client
@@ -64,7 +64,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// releaseController is a client that plays the part of the other controller when a release is deleted: there is nothing on the cluster.
+// releaseController is a client that simulates the release controller when a release is deleted:
+// nothing is on the cluster.
 type releaseController struct{ ctrlclient.Client }
 
 func lettingGo(cfg *rest.Config, o ctrlclient.Options) (ctrlclient.Client, error) {
@@ -94,7 +95,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// cluster makes a Cluster with labels such as "zone=a".
+// cluster creates a Cluster with labels such as "zone=a".
 func (w *world) cluster(name string, labels ...string) *clusterv1.Cluster {
 	w.Helper()
 	c := &clusterv1.Cluster{
@@ -109,7 +110,7 @@ func (w *world) cluster(name string, labels ...string) *clusterv1.Cluster {
 	return c
 }
 
-// chart makes a HelmChartProxy for all clusters.
+// chart creates a HelmChartProxy for all clusters.
 func (w *world) chart(change func(*addonsv1.HelmChartProxy)) *addonsv1.HelmChartProxy {
 	w.Helper()
 	c := &addonsv1.HelmChartProxy{
@@ -126,7 +127,7 @@ func (w *world) chart(change func(*addonsv1.HelmChartProxy)) *addonsv1.HelmChart
 	return c
 }
 
-// run reconciles and returns the HelmChartProxy. What can be mended by trying again is an error too.
+// run reconciles and returns the HelmChartProxy. A retriable problem is an error, too.
 func (w *world) try() (*addonsv1.HelmChartProxy, ctrl.Result, error) {
 	w.Helper()
 	key := ctrlclient.ObjectKey{Namespace: w.ns, Name: "cni"}
@@ -144,7 +145,7 @@ func (w *world) run() *addonsv1.HelmChartProxy {
 	return c
 }
 
-// lint checks what holds for every status.
+// lint checks the rules for every status.
 func lint(t *testing.T, c *addonsv1.HelmChartProxy) {
 	t.Helper()
 	for _, c := range c.Status.Conditions {
@@ -170,7 +171,7 @@ func (w *world) change(do func(*addonsv1.HelmChartProxy)) {
 	w.must(w.Update(w.Context(), c))
 }
 
-// releases are those of the HelmChartProxy by cluster.
+// releases returns the releases of the HelmChartProxy by cluster.
 func (w *world) all() map[string]*addonsv1.HelmReleaseProxy {
 	w.Helper()
 	list, out := &addonsv1.HelmReleaseProxyList{}, map[string]*addonsv1.HelmReleaseProxy{}
@@ -181,7 +182,7 @@ func (w *world) all() map[string]*addonsv1.HelmReleaseProxy {
 	return out
 }
 
-// release is the one on a cluster.
+// release returns the release on a cluster.
 func (w *world) release(cluster string) *addonsv1.HelmReleaseProxy {
 	w.Helper()
 	r := w.all()[cluster]
@@ -191,7 +192,7 @@ func (w *world) release(cluster string) *addonsv1.HelmReleaseProxy {
 	return r
 }
 
-// becomes lets the other controller say that a release is ready or has failed.
+// becomes simulates the release controller: the release is ready or has failed.
 func (w *world) becomes(cluster string, ready bool) {
 	w.Helper()
 	r := w.release(cluster)
@@ -208,7 +209,7 @@ func (w *world) becomes(cluster string, ready bool) {
 	w.must(w.Status().Update(w.Context(), r))
 }
 
-// condition is one as "True UpToDate: message".
+// condition returns a condition as "True UpToDate: message".
 func condition(c *addonsv1.HelmChartProxy, kind string) string {
 	got := conditions.Get(c, kind)
 	if got == nil {

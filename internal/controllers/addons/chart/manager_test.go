@@ -25,7 +25,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
-// managed is a world whose controller runs in a manager, with a cache, indexes and watches.
+// managed is a world whose controller runs in a manager, with cache, indexes and watches.
 func managed(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -50,7 +50,7 @@ func managed(t *testing.T) *world {
 	return w
 }
 
-// await waits until something is so.
+// await waits until a condition is met.
 func (w *world) await(what string, so func() bool) {
 	w.Helper()
 	err := wait.PollUntilContextTimeout(w.Context(), 20*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
@@ -119,8 +119,8 @@ func TestControllerReconcilesOnlyRelevantChanges(t *testing.T) {
 	w.await("the end", func() bool { return w.Get(t.Context(), w.key(), &addonsv1.HelmChartProxy{}) != nil })
 }
 
-// standsStill changes the status of a Cluster many times. That is followed by one change that does matter, so that all events have come in
-// when that one has.
+// standsStill changes the status of a Cluster repeatedly, followed by one relevant change, so that
+// all events have arrived when that one has.
 func (w *world) standsStill(a *clusterv1.Cluster) {
 	w.Helper()
 	w.await("rest", func() bool {
@@ -143,7 +143,7 @@ func (w *world) standsStill(a *clusterv1.Cluster) {
 	}
 }
 
-// reconciles counts those of the controller in this process.
+// reconciles counts the reconciles of the controller in this process.
 func reconciles(t *testing.T) float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()

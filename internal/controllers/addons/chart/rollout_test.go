@@ -51,7 +51,7 @@ func (w *world) version(v string) {
 	w.run()
 }
 
-// on are the clusters that were told to have a version.
+// on returns the clusters that have a version.
 func (w *world) on(version string, want ...string) {
 	w.Helper()
 	var got []string

@@ -103,7 +103,7 @@ func (w *world) release(before bool) *addonsv1.HelmReleaseProxy {
 	return r
 }
 
-// hooked reconciles the machine and says whether it has the hook.
+// hooked reconciles the machine and reports whether it has the hook.
 func (w *world) hooked() bool {
 	w.Helper()
 	key := ctrlclient.ObjectKey{Namespace: w.ns, Name: "m"}

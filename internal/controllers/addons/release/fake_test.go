@@ -14,7 +14,7 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
-// fakeTool keeps releases in memory, and tells of changes as a cluster's watches would.
+// fakeTool keeps releases in memory, and reports changes as a cluster's watches do.
 type fakeTool struct {
 	tell func(workload.Event)
 
@@ -24,10 +24,10 @@ type fakeTool struct {
 	calls    []string
 	busy     map[string]bool
 	clashes  int
-	// fail is what Apply answers, by the name of the release, and hold what it waits for.
+	// fail is the result of Apply by release name, and hold what it waits for.
 	fail map[string]error
 	hold map[string]chan struct{}
-	// health and drift are what is found, by the name of the release.
+	// health and drift are the results by release name.
 	health map[string]tool.Health
 	drift  map[string][]tool.Change
 	stamp  int
@@ -50,7 +50,7 @@ func (f *fakeTool) Observe(c *workload.Cluster, id tool.ID) (tool.State, error) 
 	return f.releases[where(c, id)], nil
 }
 
-// begin notes a call, and whether another one for the same release is under way.
+// begin records a call, and whether it overlaps another one for the same release.
 func (f *fakeTool) begin(do string, c *workload.Cluster, id tool.ID) (hold chan struct{}, end func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,7 +94,7 @@ func (f *fakeTool) Apply(ctx context.Context, c *workload.Cluster, want tool.Wan
 	return f.put(c, want.ID, f.releases[where(c, want.ID)].Revision+1), nil
 }
 
-// put makes a revision, and tells of it.
+// put creates a revision, and reports it.
 func (f *fakeTool) put(c *workload.Cluster, id tool.ID, revision int) tool.State {
 	f.stamp++
 	state := tool.State{Found: true, Revision: revision, Status: tool.Deployed, Stamp: fmt.Sprint(f.stamp)}
@@ -109,7 +109,7 @@ func recordOf(cluster client.ObjectKey, id tool.ID) workload.Event {
 	}}}
 }
 
-// objectOf is an object of a release that somebody changed.
+// objectOf returns a changed object of a release.
 func objectOf(cluster client.ObjectKey, id tool.ID) workload.Event {
 	return workload.Event{Cluster: cluster, Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Annotations: map[string]string{"meta.helm.sh/release-name": id.Name, "meta.helm.sh/release-namespace": id.Namespace},
@@ -154,7 +154,7 @@ func (f *fakeTool) History(context.Context, *workload.Cluster, tool.ID) ([]tool.
 	return nil, nil
 }
 
-// set changes what the tool does.
+// set changes the behavior of the tool.
 func (f *fakeTool) set(change func(*fakeTool)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,7 +181,7 @@ func (f *fakeTool) want(cluster client.ObjectKey, namespace, name string) tool.W
 	return f.wants[fmt.Sprintf("%s %s/%s", cluster, namespace, name)]
 }
 
-// fakePackages knows every chart but one.
+// fakePackages has every chart but one.
 type fakePackages struct{}
 
 func (fakePackages) Resolve(_ context.Context, ref artifact.Ref) (artifact.Resolved, error) {

@@ -39,7 +39,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-// world is a controller that runs against a real API server, with a tool of memory.
+// world is a controller on a real API server, with an in-memory tool.
 type world struct {
 	*testing.T
 
@@ -49,7 +49,7 @@ type world struct {
 	clusters  *configs
 }
 
-// configs leads to the test's server, but for clusters whose names say that they are silent.
+// configs returns the test's server, except for clusters whose names mark them as silent.
 type configs struct{ config *rest.Config }
 
 func (c *configs) GetRESTConfig(_ context.Context, key client.ObjectKey) (*rest.Config, error) {
@@ -110,7 +110,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// cluster makes a Cluster whose control plane answers.
+// cluster creates a Cluster with an available control plane.
 func (w *world) cluster(name string) *clusterv1.Cluster {
 	w.Helper()
 	c := &clusterv1.Cluster{
@@ -129,7 +129,7 @@ func (w *world) cluster(name string) *clusterv1.Cluster {
 	return c
 }
 
-// release makes a HelmReleaseProxy for a chart of the same name.
+// release creates a HelmReleaseProxy for a chart of the same name.
 func (w *world) release(name, cluster string, change ...func(*addonsv1.HelmReleaseProxySpec)) *addonsv1.HelmReleaseProxy {
 	w.Helper()
 	r := &addonsv1.HelmReleaseProxy{
@@ -164,7 +164,7 @@ func (w *world) change(r *addonsv1.HelmReleaseProxy, change func(*addonsv1.HelmR
 	}
 }
 
-// get reads a release from the server; nil if it is gone.
+// get reads a release from the server; nil if it is deleted.
 func (w *world) get(r *addonsv1.HelmReleaseProxy) *addonsv1.HelmReleaseProxy {
 	w.Helper()
 	out := &addonsv1.HelmReleaseProxy{}
@@ -177,7 +177,7 @@ func (w *world) get(r *addonsv1.HelmReleaseProxy) *addonsv1.HelmReleaseProxy {
 	return out
 }
 
-// await waits until a release is as wanted.
+// await waits until a release matches.
 func (w *world) await(r *addonsv1.HelmReleaseProxy, what string, is func(*addonsv1.HelmReleaseProxy) bool) *addonsv1.HelmReleaseProxy {
 	w.Helper()
 	var got *addonsv1.HelmReleaseProxy
@@ -209,7 +209,7 @@ func isReady(r *addonsv1.HelmReleaseProxy) bool {
 	return r != nil && r.Status.ObservedGeneration == r.Generation && condition(r, clusterv1.ReadyCondition).Status == metav1.ConditionTrue
 }
 
-// reason says that a condition has this reason.
+// reason matches a condition with this reason.
 func reason(name, reason string) func(*addonsv1.HelmReleaseProxy) bool {
 	return func(r *addonsv1.HelmReleaseProxy) bool { return condition(r, name).Reason == reason }
 }
@@ -220,7 +220,8 @@ func inNamespace(name string) cache.Options {
 	return cache.Options{DefaultNamespaces: map[string]cache.Config{name: {}}}
 }
 
-// countStatusWrites watches releases, and returns how often the status of one was written since.
+// countStatusWrites watches releases, and returns a function that counts the writes of their
+// status.
 func (w *world) countStatusWrites() func(*addonsv1.HelmReleaseProxy) int {
 	w.Helper()
 	watcher, err := client.NewWithWatch(w.clusters.config, client.Options{Scheme: w.client.Scheme()})

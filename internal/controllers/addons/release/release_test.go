@@ -44,7 +44,7 @@ func TestManuallyCreatedReleaseIsInstalledAndRemoved(t *testing.T) {
 	}
 }
 
-// normal makes whole numbers alike.
+// normal converts whole numbers to one type.
 func normal(values map[string]any) map[string]any {
 	for k, v := range values {
 		switch n := v.(type) {

@@ -34,7 +34,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-// world is an API server and the rules, which are asked by hand.
+// world is an API server and the rules, which tests call directly.
 type world struct {
 	*testing.T
 	client.Client
@@ -60,7 +60,7 @@ func newWorld(t *testing.T) *world {
 	return &world{T: t, Client: c, clusterRules: rules, ns: server.Namespace(t)}
 }
 
-// workload is a good one.
+// workload returns a valid Cluster.
 func (w *world) workload(name string) *anywherev1.Cluster {
 	c := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.ns}}
 	c.Spec.KubernetesVersion = "1.35"
@@ -189,7 +189,7 @@ func TestClusterDeleteRules(t *testing.T) {
 	w.expect("one that is moved away", "", w.delete(manages("busy", map[string]string{anywherev1.PausedAnnotation: "true"})))
 }
 
-// delete asks whether developer may delete a Cluster.
+// delete validates the deletion of a Cluster by a developer.
 func (w *world) delete(c *anywherev1.Cluster) error {
 	c.UID = types.UID(c.Name)
 	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Delete, UserInfo: authenticationv1.UserInfo{Username: "developer"}}}

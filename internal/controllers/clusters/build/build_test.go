@@ -35,7 +35,7 @@ func versions(minor string) (string, error) {
 	return found, nil
 }
 
-// input is what a file of testdata says.
+// input reads a file of testdata.
 func input(t testing.TB, name string) Input {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name+".spec.yaml"))
@@ -62,7 +62,7 @@ func build(t testing.TB, in Input) *Set {
 	return set
 }
 
-// render writes objects as people read them.
+// render formats objects for people.
 func render(t testing.TB, set *Set) []byte {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -123,7 +123,7 @@ func TestObjectsOfSpecs(t *testing.T) {
 	}
 }
 
-// exist is what is there after a set was applied and the control plane came up.
+// exist returns the objects after a set was applied and the control plane became ready.
 func exist(set *Set) *Existing {
 	out := &Existing{ControlPlane: set.ControlPlane.DeepCopy(), Workers: map[string]*clusterv1.MachineDeployment{}}
 	out.ControlPlane.Status.Version = set.ControlPlane.Spec.Version

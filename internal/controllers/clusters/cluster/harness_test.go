@@ -37,7 +37,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-// world is an API server, and a controller that is run by hand.
+// world is an API server, and a controller that tests call directly.
 type world struct {
 	*testing.T
 	client.Client
@@ -47,7 +47,7 @@ type world struct {
 	events *record.FakeRecorder
 }
 
-// plainSecrets asks the API server each time.
+// plainSecrets reads from the API server each time.
 type plainSecrets struct{ client.Reader }
 
 func (p plainSecrets) Data(ctx context.Context, _ string, key client.ObjectKey) (map[string][]byte, error) {
@@ -156,7 +156,7 @@ func (w *world) change(name string, edit func(*anywherev1.Cluster)) {
 	w.must(w.Update(w.Context(), c))
 }
 
-// failure is what a Cluster says that is wrong.
+// failure returns the failure in a Cluster's status.
 func (w *world) failure(name string) string {
 	w.Helper()
 	s := w.cluster(name).Status
@@ -166,7 +166,7 @@ func (w *world) failure(name string) string {
 	return string(*s.FailureReason) + ": " + *s.FailureMessage
 }
 
-// objects are those of a cluster, with their versions.
+// objects returns the objects of a cluster with their versions.
 func (w *world) objects(name string) map[string]string {
 	w.Helper()
 	out := map[string]string{}
@@ -189,7 +189,7 @@ func (w *world) names(name string) []string {
 	return sortedKeys(w.objects(name))
 }
 
-// told are the events since the last time.
+// told returns the events since the last call.
 func (w *world) told() []string {
 	var out []string
 	for {

@@ -15,7 +15,7 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 )
 
-// initialized has the control plane of a cluster answer.
+// initialized marks the control plane of a cluster as initialized.
 func (w *world) initialized(name string) {
 	w.Helper()
 	made := &clusterv1.Cluster{}

@@ -28,7 +28,7 @@ func TestJournalKeepsTheOperation(t *testing.T) {
 	} {
 		j := &Journal{}
 		var got []Operation
-		// Twice, as what is over must not be taken for a part of what comes next.
+		// Twice, since a finished operation must not become part of the next one.
 		for _, reasons := range [][]string{tc.reasons, {anywherev1.NodesNotReadyReason}} {
 			before := whole
 			for _, reason := range reasons {

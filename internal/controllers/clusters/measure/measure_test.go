@@ -25,7 +25,8 @@ func at(seconds int) metav1.Time {
 	return metav1.NewTime(born.Add(time.Duration(seconds) * time.Second))
 }
 
-// with is a Cluster with conditions, given as type, status, reason and the second of the change.
+// with returns a Cluster with conditions, given as type, status, reason and the second of the
+// change.
 func with(reconciled int64, conditions ...metav1.Condition) *anywherev1.Cluster {
 	c := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "billy", Namespace: "herd", Generation: 1, CreationTimestamp: at(0)}}
 	c.Status.ReconciledGeneration, c.Status.ObservedGeneration, c.Status.Conditions = reconciled, 1, conditions
@@ -111,7 +112,7 @@ func TestEveryPhaseCanBeReached(t *testing.T) {
 	}
 }
 
-// herd is a reader that knows some Clusters.
+// herd is a reader with some Clusters.
 type herd []anywherev1.Cluster
 
 func (herd) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {

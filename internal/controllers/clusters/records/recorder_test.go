@@ -55,7 +55,7 @@ func newRecorder(t *testing.T, keep int) *Recorder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.DeleteAllOf(t.Context(), &droverv1.AuditRecord{}); err != nil { // of the test before
+	if err := c.DeleteAllOf(t.Context(), &droverv1.AuditRecord{}); err != nil { // from the previous test
 		t.Fatal(err)
 	}
 	return &Recorder{Client: c, Live: c, Keep: keep}
@@ -77,7 +77,7 @@ func TestPendingRecordsAreWrittenOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	c = upgraded(t, c, "administrator")
-	killed := c.DeepCopy() // The process was killed before it wrote the status.
+	killed := c.DeepCopy() // the process was killed before it wrote the status
 	for _, one := range []*anywherev1.Cluster{killed, c, c} {
 		if err := r.Record(t.Context(), one); err != nil {
 			t.Fatal(err)

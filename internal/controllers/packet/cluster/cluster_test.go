@@ -26,7 +26,7 @@ type world struct {
 	*Controller
 }
 
-// newWorld lets the test run beside others: no two of them share anything but the API server.
+// newWorld runs the test in parallel with others, which share only the API server.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()

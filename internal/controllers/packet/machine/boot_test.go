@@ -63,7 +63,7 @@ func TestNotesAreTruncated(t *testing.T) {
 func TestMachineReportsUserdataResult(t *testing.T) {
 	for _, tc := range []struct {
 		name, report, condition, ready string
-		// poll is when to ask again at the latest.
+		// poll is the latest time of the next request.
 		poll time.Duration
 	}{
 		{name: "not yet", report: "running: executing the userdata", ready: "True", poll: 4 * time.Second},

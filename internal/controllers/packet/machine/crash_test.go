@@ -17,7 +17,8 @@ import (
 
 var errKilled = errors.New("the manager was killed")
 
-// mortal is a manager that is dead from the moment at which it got the answer to an order: it writes nothing any more.
+// mortal is a manager that is killed as soon as it receives the response to an order: it writes
+// nothing afterwards.
 type mortal struct {
 	client.Client
 	dead atomic.Bool
@@ -44,7 +45,7 @@ func (s mortalStatus) Patch(ctx context.Context, obj client.Object, patch client
 	return s.SubResourceWriter.Patch(ctx, obj, patch, opts...)
 }
 
-// RoundTrip lets the answer to an order be the last thing that the manager sees.
+// RoundTrip makes the response to an order the last one that the manager receives.
 func (m *mortal) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := http.DefaultTransport.RoundTrip(r)
 	if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/devices") {

@@ -21,7 +21,7 @@ type world struct {
 	*Controller
 }
 
-// newWorld lets the test run beside others: no two of them share anything but the API server.
+// newWorld runs the test in parallel with others, which share only the API server.
 func newWorld(t *testing.T, change func(*infrav1.PacketCluster)) *world {
 	t.Helper()
 	t.Parallel()
@@ -45,7 +45,7 @@ func (w *world) run(t *testing.T, name string) (*infrav1.PacketMachine, ctrl.Res
 	return m, result
 }
 
-// lint checks what holds for every status.
+// lint checks the rules for every status.
 func lint(t *testing.T, m *infrav1.PacketMachine) {
 	t.Helper()
 	for _, c := range m.Status.Conditions {
@@ -63,7 +63,7 @@ func lint(t *testing.T, m *infrav1.PacketMachine) {
 	}
 }
 
-// up brings a machine to the point where its device is active.
+// up reconciles a machine until its device is active.
 func (w *world) up(t *testing.T, name string) *infrav1.PacketMachine {
 	t.Helper()
 	m, _ := w.run(t, name)
@@ -85,7 +85,7 @@ func idOf(t *testing.T, m *infrav1.PacketMachine) string {
 
 func instance(m *infrav1.PacketMachine) string { return packettest.Condition(m, infrav1.InstanceReady) }
 
-// has fails unless the condition begins with the words.
+// has checks the start of the condition.
 func has(t *testing.T, m *infrav1.PacketMachine, words string) {
 	t.Helper()
 	if got := instance(m); !strings.HasPrefix(got, words) {

@@ -13,7 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/packettest"
 )
 
-// crowd puts other machines' devices into the project, more than fit on a page.
+// crowd adds devices of other machines to the project, more than fit on a page.
 func crowd(w *world, n int) {
 	for i := range n {
 		w.API.AddDevice(packettest.Device{Project: w.Project, State: "active", Tags: []string{
@@ -69,7 +69,7 @@ func drain(w *world) []string {
 	}
 }
 
-// report lets the machine on a device say how its setup goes.
+// report simulates a report of the machine on a device.
 func (w *world) report(device string, words ...string) {
 	w.API.Change(device, func(d *packettest.Device) {
 		for _, body := range words {

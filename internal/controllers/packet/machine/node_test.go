@@ -13,7 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/packettest"
 )
 
-// workload is a workload cluster that can be reached or not.
+// workload is a workload cluster that may be unreachable.
 type workload struct {
 	client ctrlclient.Client
 }
@@ -35,7 +35,7 @@ func TestMissingProviderIDIsSetOnTheNode(t *testing.T) {
 	w.Workloads = remote
 	name := "node-" + w.Namespace
 	w.Machine(t, name, packettest.MachineOptions{Cluster: "c"})
-	m := w.up(t, name) // a cluster that can't be reached is no obstacle
+	m := w.up(t, name) // an unreachable cluster does not block
 
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name},

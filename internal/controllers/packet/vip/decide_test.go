@@ -59,7 +59,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestNoFlapping plays two machines that are up in turns, as a flaky network makes them look: the address must not follow each change.
+// TestNoFlapping simulates two machines that are healthy in turns, as with a flaky network: the
+// address must not follow each change.
 func TestNoFlapping(t *testing.T) {
 	now, moves, holder := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), 0, "a"
 	movedAt := now.Add(-time.Hour)

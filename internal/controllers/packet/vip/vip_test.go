@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-// fakeProber answers for machines by their address.
+// fakeProber returns the health of machines by address.
 type fakeProber struct {
 	mu    sync.Mutex
 	dead  []string
@@ -43,8 +43,8 @@ type world struct {
 	ip     packettest.Address
 }
 
-// newWorld has a cluster "c" with an address and n active control plane machines cp0, cp1, ... whose addresses are 10.9.0.N. Tests with a
-// world of their own run side by side.
+// newWorld creates a cluster "c" with an address and n active control plane machines cp0, cp1, ...
+// with the addresses 10.9.0.N. Tests run in parallel.
 func newWorld(t *testing.T, n int) *world {
 	t.Helper()
 	t.Parallel()
@@ -87,7 +87,7 @@ func (w *world) look(t *testing.T) (*infrav1.PacketCluster, ctrl.Result) {
 	return c, result
 }
 
-// holder is the machine that has the address according to the API.
+// holder returns the machine with the address according to the API.
 func (w *world) holder(t *testing.T) string {
 	t.Helper()
 	device := w.API.Addresses(w.Project)[0].Device
@@ -249,7 +249,7 @@ func TestStaleStatusDoesNotLoseTheHolder(t *testing.T) {
 	forget := func() {
 		c := &infrav1.PacketCluster{}
 		w.Read(t, "c", c)
-		c.Status.Endpoint.DeviceID, c.Status.Endpoint.Machine = "", "" // as in a cache that is behind
+		c.Status.Endpoint.DeviceID, c.Status.Endpoint.Machine = "", "" // as in a stale cache
 		if err := w.Status().Update(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +264,7 @@ func TestStaleStatusDoesNotLoseTheHolder(t *testing.T) {
 	w.API.Fail(packettest.Fault{Status: 500})
 	w.look(t)
 	w.API.Heal()
-	for range 3 { // The API is left alone for a while, and nobody knows who has it.
+	for range 3 { // the API is not queried for a while, and the holder is unknown
 		w.look(t)
 	}
 	if w.holder(t) != "cp1" {

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FuzzRender looks for templates that panic, that do not end, or that are longer than they may be.
+// FuzzRender searches for templates that panic, do not terminate, or exceed the size limit.
 func FuzzRender(f *testing.F) {
 	for _, seed := range []string{
 		"plain", "{{ .Cluster.metadata.name }}", "{{ range until 3 }}{{ . }}{{ end }}", "{{ with .Variables }}{{ toYaml . }}{{ end }}",
@@ -37,7 +37,8 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-// FuzzMerge looks for documents whose merger is not what it says: the last one wins, and merging is repeatable.
+// FuzzMerge searches for documents that violate the contract: the last one wins, and merging is
+// idempotent.
 func FuzzMerge(f *testing.F) {
 	f.Add([]byte("a: 1"), []byte("a: {b: [1]}"))
 	f.Add([]byte("a: {b: null}"), []byte("a: {b: {c: d}}"))

@@ -1,5 +1,5 @@
-// Package stored_test stores specs on a real API server. It is apart from the package that it tests, which is to be fuzzed without the
-// clients of Kubernetes.
+// Package stored_test stores specs on a real API server. It is separate from the package under
+// test, which is fuzzed without Kubernetes clients.
 package stored_test
 
 import (
@@ -58,14 +58,14 @@ func apply(ctx context.Context, t *testing.T, c client.Client, config *spec.Conf
 	t.Helper()
 	for _, o := range config.Objects() {
 		o := o.DeepCopyObject().(client.Object)
-		//nolint:staticcheck // Kinds that are no apply configurations are applied as patches.
+		//nolint:staticcheck // kinds without apply configurations are applied as patches
 		if err := c.Patch(ctx, o, client.Apply, client.FieldOwner(anywherev1.FieldManagerCLI)); err != nil {
 			t.Fatalf("applying %s %q: %v", o.GetObjectKind().GroupVersionKind().Kind, o.GetName(), err)
 		}
 	}
 }
 
-// The schema keeps every field, and applying the same again writes nothing.
+// The schema keeps every field, and applying twice writes nothing.
 func TestSpecsAreStoredUnchanged(t *testing.T) {
 	for _, name := range []string{"docker", "packet"} {
 		t.Run(name, func(t *testing.T) {

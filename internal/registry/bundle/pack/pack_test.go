@@ -36,7 +36,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// workshop has charts and a list of them.
+// workshop contains charts and a definition.
 func workshop(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

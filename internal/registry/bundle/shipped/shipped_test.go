@@ -88,7 +88,7 @@ func TestCatalogContents(t *testing.T) {
 		}
 		store, err := bundle.Find(built.Bundle, "notes-store", "")
 		must(t, err)
-		// A dependency is made with the config of the package that needs it.
+		// A dependency is rendered with the config of the package that needs it.
 		if err := errors.Join(bundle.ValidateConfig(notes.Version, "replicas: 3"), bundle.ValidateConfig(store.Version, "replicas: 3")); err != nil {
 			t.Errorf("%s: %v", built.Bundle.Name, err)
 		}

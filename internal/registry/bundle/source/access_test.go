@@ -12,7 +12,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
-// locked is a registry that wants TLS and a password.
+// locked is a registry that requires TLS and a password.
 func locked(t *testing.T) (*artifacttest.Registry, source.Wanted) {
 	t.Helper()
 	r := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{

@@ -20,7 +20,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
-// liar stands before a registry and changes what it says.
+// liar is a proxy before a registry that modifies responses.
 type liar struct {
 	host   string
 	change atomic.Pointer[func(*http.Response) error]
@@ -32,7 +32,7 @@ func newLiar(t *testing.T, behind string) *liar {
 	front := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: behind})
 	front.ErrorLog = log.New(io.Discard, "", 0)
 	front.ModifyResponse = func(r *http.Response) error {
-		if change := l.change.Load(); change != nil { //nolint:bodyclose // that is up to whom the answer is for
+		if change := l.change.Load(); change != nil { //nolint:bodyclose // the client handles it
 			return (*change)(r)
 		}
 		return nil
@@ -45,7 +45,7 @@ func newLiar(t *testing.T, behind string) *liar {
 	return l
 }
 
-// lies sets what is changed in answers to GET requests whose path has the part.
+// lies sets the modification of responses to GET requests whose path contains part.
 func (l *liar) lies(part string, change func(*http.Response, []byte) []byte) {
 	f := func(r *http.Response) error {
 		if r.Request.Method != http.MethodGet || !strings.Contains(r.Request.URL.Path, part) {

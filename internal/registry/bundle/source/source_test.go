@@ -21,11 +21,11 @@ import (
 const (
 	repository = "charts/bundles"
 	latest     = "v1-36-latest"
-	// rawLayer is what tools that push files call a bundle.
+	// rawLayer is the layer type of tools that push files.
 	rawLayer types.MediaType = "application/vnd.oci.image.layer.v1.tar"
 )
 
-// text is a bundle as it is published.
+// text returns a published bundle.
 func text(name string) []byte {
 	return fmt.Appendf(nil, `apiVersion: packages.eks.amazonaws.com/v1alpha1
 kind: PackageBundle
@@ -54,7 +54,7 @@ func newBundles(t *testing.T, o source.Options) *source.Bundles {
 	return b
 }
 
-// plain is a registry without TLS, with one bundle, and what is wanted from it.
+// plain is a registry without TLS, with one bundle, and the request for it.
 func plain(t *testing.T) (*artifacttest.Registry, source.Wanted) {
 	t.Helper()
 	r := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{})

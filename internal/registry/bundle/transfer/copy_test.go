@@ -73,7 +73,7 @@ func TestBundleIsCopiedThroughAnArchive(t *testing.T) {
 	}
 }
 
-// checkLayout has another library read the archive, once it is unpacked.
+// checkLayout reads the unpacked archive with another library.
 func checkLayout(t *testing.T, file string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -293,17 +293,17 @@ func TestPublishRequiresTheCharts(t *testing.T) {
 		t.Errorf("without one of the charts: %v, %v", err, writes(to))
 	}
 	must(t, publish(transfer.Publication{Charts: v.charts}))
-	must(t, publish(transfer.Publication{})) // They are in the registry now.
+	must(t, publish(transfer.Publication{})) // they are in the registry now
 	for i := range v.bundle.Spec.Packages {
 		v.bundle.Spec.Packages[i].Source.Registry = "registry.invalid"
 	}
-	must(t, publish(transfer.Publication{})) // They are said to be elsewhere.
+	must(t, publish(transfer.Publication{})) // the bundle refers to another registry
 	if got := fetch(t, target).Spec.Packages[0].Source.Registry; got != "registry.invalid" {
 		t.Errorf("a bundle was changed when it was published: registry %q", got)
 	}
 }
 
-// largest is where the largest file of a tar begins.
+// largest returns the offset of the largest file of a tar.
 func largest(t *testing.T, content []byte) int64 {
 	t.Helper()
 	reader := bytes.NewReader(content)

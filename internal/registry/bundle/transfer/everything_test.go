@@ -12,7 +12,7 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle/transfer"
 )
 
-// everything reads all that a manifest refers to, and compares it with its digest itself.
+// everything reads all content of a manifest and verifies the digests itself.
 type everything struct {
 	transfer.Source
 

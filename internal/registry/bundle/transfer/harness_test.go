@@ -50,7 +50,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// newOwn starts a registry of Drover's. It ends with the test.
+// newOwn starts a Drover registry that stops with the test.
 func newOwn(t *testing.T) transfer.Options {
 	t.Helper()
 	dir := t.TempDir()
@@ -90,7 +90,7 @@ func open(t testing.TB, o transfer.Options) *transfer.Registry {
 	return r
 }
 
-// vendor is a registry that has a signed bundle with two charts, an image and an image for several platforms.
+// vendor is a registry with a signed bundle of two charts, an image and a multi-platform image.
 type vendor struct {
 	*artifacttest.Registry
 
@@ -100,7 +100,7 @@ type vendor struct {
 	charts  []*registry.Chart
 }
 
-// options of how a vendor's bundle is made.
+// options configure a vendor's bundle.
 type making struct {
 	registry string
 	excludes []string
@@ -128,7 +128,7 @@ func newVendor(t *testing.T, m making) *vendor {
 	v.sign(t)
 	_, err := transfer.Publish(t.Context(), open(t, v.options), transfer.Publication{Bundle: v.bundle, Charts: v.charts, Repository: repository})
 	must(t, err)
-	if m.registry != "" { // Where it is published, it may name any registry.
+	if m.registry != "" { // a published bundle may name any registry
 		for i := range v.bundle.Spec.Packages {
 			v.bundle.Spec.Packages[i].Source.Registry = strings.ReplaceAll(m.registry, "HOST", v.Host)
 		}
@@ -150,7 +150,7 @@ func (v *vendor) sign(t *testing.T) {
 	must(t, bundle.Sign(v.bundle, key))
 }
 
-// pushImages has one image for one platform, and one for two.
+// pushImages pushes one image for one platform, and one for two.
 func (v *vendor) pushImages(t *testing.T) []packagesv1.VersionImages {
 	t.Helper()
 	place := func(repository string) name.Repository {
@@ -173,7 +173,7 @@ func (v *vendor) pushImages(t *testing.T) []packagesv1.VersionImages {
 	}
 }
 
-// fetch gets the bundle from wherever it is.
+// fetch reads the bundle from a source.
 func fetch(t testing.TB, from transfer.Source) *transfer.Fetched {
 	t.Helper()
 	found, err := transfer.Fetch(t.Context(), from, transfer.Ref{Repository: repository, Tag: tag})
@@ -181,7 +181,7 @@ func fetch(t testing.TB, from transfer.Source) *transfer.Fetched {
 	return found
 }
 
-// complete fails the test unless everything of the bundle is in a place, undamaged.
+// complete checks that a target has all content of the bundle, undamaged.
 func (v *vendor) complete(t *testing.T, in transfer.Source) {
 	t.Helper()
 	found := fetch(t, in)
@@ -195,7 +195,7 @@ func (v *vendor) complete(t *testing.T, in transfer.Source) {
 	}
 }
 
-// same reads everything below a manifest, by other means than those that copied it.
+// same reads everything below a manifest, independently of the copier.
 func (v *vendor) same(t *testing.T, in transfer.Source, ref transfer.Ref) {
 	t.Helper()
 	memory := &everything{Source: in}
@@ -205,14 +205,14 @@ func (v *vendor) same(t *testing.T, in transfer.Source, ref transfer.Ref) {
 	}
 }
 
-// writes are the requests of a registry that change something.
+// writes returns the requests of a registry that change something.
 func writes(r *artifacttest.Registry) []string {
 	return slices.DeleteFunc(r.Requests(), func(request string) bool {
 		return strings.HasPrefix(request, "GET ") || strings.HasPrefix(request, "HEAD ")
 	})
 }
 
-// liar stands before a registry and changes what it says.
+// liar is a proxy before a registry that modifies responses.
 type liar struct {
 	host   string
 	change atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
@@ -236,7 +236,7 @@ func newLiar(t *testing.T, behind string) *liar {
 	return l
 }
 
-// lies answers GET requests for a path itself. The honest answer is there to be changed.
+// lies responds to GET requests for a path itself, given the real response.
 func (l *liar) lies(behind, part string, answer func(w http.ResponseWriter, r *http.Request, honest []byte, header http.Header)) {
 	f := func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, part) {

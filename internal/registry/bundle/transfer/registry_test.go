@@ -23,7 +23,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
-// The layout is the one that clients of others expect: they take the first layer, whatever it is called.
+// Other clients expect this layout: they read the first layer, whatever its name.
 func TestPublishedBundleLayout(t *testing.T) {
 	t.Parallel()
 	v := newVendor(t, making{})

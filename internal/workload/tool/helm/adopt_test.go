@@ -21,10 +21,10 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
-// helmFor is Helm itself.
+// helmFor returns the real Helm.
 func helmFor(t *testing.T, b *bench) *action.Configuration {
 	t.Helper()
-	kube.ManagedFieldsManager = fieldManager // Helm takes the name of its program, which is a test's here
+	kube.ManagedFieldsManager = fieldManager // Helm uses the name of its program, which is a test here
 	flags := genericclioptions.NewConfigFlags(false)
 	file := kubetest.Kubeconfig(t, b.server.Config)
 	flags.KubeConfig, flags.Namespace = &file, &b.namespace
@@ -66,7 +66,7 @@ func TestForeignReleasesAreAdoptedWithoutANewRevision(t *testing.T) {
 				t.Fatalf("revision %d, revisions (-want +got):\n%s", state.Revision, diff)
 			}
 
-			// What the chart drops goes from the objects, whoever wrote it.
+			// Fields that the chart drops are removed, whoever wrote them.
 			want.Resolved = b.put(t, "1.1.0", with(four, map[string]string{
 				"templates/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}'}\ndata: {other: '1'}\n",
 			}))
@@ -120,7 +120,7 @@ func TestHelmCanUpgradeOurReleases(t *testing.T) {
 	}
 }
 
-// leave writes a record as a killed Helm 3 leaves it: no way of applying is noted in it.
+// leave writes a record as a killed Helm 3 leaves it, without an apply method.
 func (b *bench) leave(t *testing.T, want tool.Want, revision int, status releasecommon.Status) {
 	t.Helper()
 	chart, err := loader.LoadArchive(bytes.NewReader(b.by[want.Resolved.Digest]))

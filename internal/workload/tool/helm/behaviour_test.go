@@ -254,7 +254,7 @@ func TestFailedUpgradeCleansUpOnlyIfConfigured(t *testing.T) {
 			if apierrors.IsNotFound(err) != cleanup {
 				t.Errorf("the object that the upgrade made: error %v, want gone: %t", err, cleanup)
 			}
-			// What a failed revision left behind goes with the next.
+			// Objects of a failed revision are deleted with the next.
 			want.Resolved = b.put(t, "1.2.0", four)
 			b.mustApply(t, want)
 			_, err = b.server.Clientset(t).CoreV1().ConfigMaps(b.namespace).Get(t.Context(), name+"-more", metav1.GetOptions{})

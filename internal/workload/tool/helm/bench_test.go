@@ -11,7 +11,7 @@ import (
 	"github.com/drover-dev/drover/internal/registry/artifact"
 )
 
-// cpu is what this process has used so far. The API server is another.
+// cpu returns the CPU time of this process, without the API server.
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage
@@ -58,7 +58,7 @@ func BenchmarkUpgrade(b *testing.B) {
 	b.ReportMetric(float64(len(e.wire.Requests()))/float64(n), "requests/op")
 }
 
-// BenchmarkRender is what of it is templates.
+// BenchmarkRender measures the templates alone.
 func BenchmarkRender(b *testing.B) {
 	all := &archives{by: map[string][]byte{}}
 	resolved := all.put(b, "1.0.0", four)

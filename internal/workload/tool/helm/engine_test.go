@@ -107,7 +107,7 @@ func TestUninstallKeepsOnlyAnnotatedObjects(t *testing.T) {
 		"templates/kept.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kept, annotations: {helm.sh/resource-policy: keep}}\n",
 	})))
 	b.mustApply(t, want)
-	for range 2 { // the second finds nothing
+	for range 2 { // the second has nothing to do
 		if err := b.Remove(t.Context(), b.cluster, want); err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,8 @@ func TestUninstallKeepsOnlyAnnotatedObjects(t *testing.T) {
 	}
 }
 
-// Whatever request is the last that a process makes, the next one finishes the job: one deployed revision, and no more than the job needs.
+// Whichever request is a process's last, the next process completes the operation: one deployed
+// revision, and no unnecessary requests.
 func TestInterruptedOperationConverges(t *testing.T) {
 	changed := with(four, map[string]string{
 		"templates/service.yaml": "",
@@ -176,7 +177,7 @@ type cutShort struct {
 	restart bool
 }
 
-// each cuts an operation short at its first request, at its second, and so on, until it is not reached any more.
+// each interrupts an operation at its first request, at its second, and so on, until it completes.
 func (c cutShort) each(t *testing.T, name string, before func(*testing.T, tool.Want), do func(*testing.T, tool.Want) error, revisions []string) {
 	t.Helper()
 	for n := 1; ; n++ {

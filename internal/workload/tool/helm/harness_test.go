@@ -36,7 +36,7 @@ func (a *archives) Fetch(_ context.Context, _ artifact.Ref, resolved artifact.Re
 	return nil, artifact.ErrNotFound
 }
 
-// put packs a chart and returns how it is named from then on.
+// put packs a chart and returns its reference.
 func (a *archives) put(t testing.TB, version string, files map[string]string) artifact.Resolved {
 	t.Helper()
 	data := artifacttest.Chart(t, "app", version, files)
@@ -48,7 +48,7 @@ func (a *archives) put(t testing.TB, version string, files map[string]string) ar
 	return resolved
 }
 
-// bench is an engine, a connection to the package's API server, and a namespace of the test's own.
+// bench is an engine, a connection to the package's API server, and the test's own namespace.
 type bench struct {
 	*Engine
 	*archives
@@ -83,13 +83,13 @@ func (b *bench) want(name string, chart artifact.Resolved) tool.Want {
 	return tool.Want{ID: b.id(name), Package: artifact.Ref{Name: "app"}, Resolved: chart}
 }
 
-// until waits for events until a condition holds.
+// until waits for events until a condition is met.
 func (b *bench) until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	b.wire.Until(t, what, holds)
 }
 
-// sync waits until the watch of releases has told all, and the kinds of the cluster are known.
+// sync waits until the watch of releases has synced and the kinds of the cluster are known.
 func (b *bench) sync(t testing.TB) {
 	t.Helper()
 	b.until(t, "the watch of releases has told all", func() bool {
@@ -101,7 +101,7 @@ func (b *bench) sync(t testing.TB) {
 	}
 }
 
-// observed waits until the watch tells a state.
+// observed waits until the watch reports a state.
 func (b *bench) observed(t testing.TB, want tool.Want, state tool.State) {
 	t.Helper()
 	b.until(t, fmt.Sprintf("the watch tells %+v", state), func() bool {
@@ -119,7 +119,7 @@ func (b *bench) mustApply(t testing.TB, want tool.Want) tool.State {
 	return state
 }
 
-// statuses are those of all revisions of a release, the oldest first.
+// statuses returns the statuses of all revisions of a release, oldest first.
 func (b *bench) statuses(t testing.TB, name string) []string {
 	t.Helper()
 	h, err := records{cluster: b.cluster, id: b.id(name)}.listed(t.Context())
@@ -133,7 +133,7 @@ func (b *bench) statuses(t testing.TB, name string) []string {
 	return out
 }
 
-// four is a chart of four objects. Its Service takes no address, for the test server has few.
+// four is a chart of four objects. Its Service has no address, since the test server has few.
 var four = map[string]string{
 	"values.yaml":              "greeting: hello\nreplicas: 1\n",
 	"templates/account.yaml":   "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: '{{ .Release.Name }}'}\n",
@@ -157,7 +157,7 @@ spec:
       containers: [{name: main, image: 'example.invalid/app:{{ .Chart.Version }}'}]
 `
 
-// with returns files with some changed; empty ones are left out.
+// with returns files with some changed; empty ones are removed.
 func with(files, changed map[string]string) map[string]string {
 	out := map[string]string{}
 	for name, content := range files {

@@ -22,8 +22,9 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
-// third is a release as a program of Helm 3 leaves it on a cluster. Nothing of it is made with what is tested, or with Helm 4: the record is
-// written down field by field, and the objects were created without server-side apply.
+// third is a release as Helm 3 leaves it on a cluster. Neither the code under test nor Helm 4
+// creates any of it: the record is written field by field, and the objects are created without
+// server-side apply.
 type third struct {
 	*bench
 
@@ -69,7 +70,7 @@ func newThird(b *bench, name string) *third {
 	}
 }
 
-// install makes the objects, as one who is called helm, and the record.
+// install creates the objects, as field manager helm, and the record.
 func (h *third) install(t *testing.T) {
 	t.Helper()
 	for i, manifest := range h.manifests {
@@ -96,7 +97,7 @@ func (h *third) install(t *testing.T) {
 	}
 }
 
-// record is JSON, packed and then written in base64.
+// record is compressed JSON in base64.
 func (h *third) record(t *testing.T) []byte {
 	t.Helper()
 	var templates []map[string]any
@@ -131,7 +132,7 @@ func (h *third) record(t *testing.T) []byte {
 	return []byte(base64.StdEncoding.EncodeToString(packed.Bytes()))
 }
 
-// want is what the release was made from.
+// want is the desired state of the release.
 func (h *third) want(t *testing.T) tool.Want {
 	t.Helper()
 	want := h.bench.want(h.name, h.put(t, "1.0.0", with(h.templates, map[string]string{"values.yaml": "greeting: hello\n"})))
@@ -139,7 +140,7 @@ func (h *third) want(t *testing.T) tool.Want {
 	return want
 }
 
-// live are the objects and the record, by their versions.
+// live returns the objects and the record with their versions.
 func (h *third) live(t *testing.T) []string {
 	t.Helper()
 	var out []string

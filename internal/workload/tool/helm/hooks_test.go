@@ -29,7 +29,7 @@ func hook(event, policy string) string {
 	return strings.NewReplacer("HOOK", event, "POLICY", policy).Replace(job)
 }
 
-// end plays the Job controller for one Job.
+// end simulates the Job controller for one Job.
 func (b *bench) end(t *testing.T, name string, condition batchv1.JobConditionType) {
 	t.Helper()
 	jobs := b.server.Clientset(t).BatchV1().Jobs(b.namespace)

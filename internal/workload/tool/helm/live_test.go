@@ -13,7 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
-// diffOf is a diff as lines of text.
+// diffOf returns a diff as lines of text.
 func (b *bench) diffOf(t *testing.T, want tool.Want) []string {
 	t.Helper()
 	changes, err := b.Diff(t.Context(), b.cluster, want)
@@ -74,7 +74,7 @@ func TestDiffPredictsAnUpgrade(t *testing.T) {
 	}
 }
 
-// sortedBlocks joins each change to one text, for objects of a kind are in the order of their files.
+// sortedBlocks joins each change to one text, since objects of a kind are in file order.
 func sortedBlocks(lines []string) map[string]string {
 	blocks := map[string]string{}
 	head := ""
@@ -183,7 +183,7 @@ func TestHealthWaitsForWorkloads(t *testing.T) {
 	}
 }
 
-// ready plays the controllers for a Deployment.
+// ready simulates the controllers of a Deployment.
 func (b *bench) ready(t *testing.T, name string) {
 	t.Helper()
 	deployments := b.server.Clientset(t).AppsV1().Deployments(b.namespace)

@@ -44,7 +44,7 @@ func (a archives) put(t testing.TB, version string, files map[string]string) art
 	return resolved
 }
 
-// bench is a tool, a connection to the package's API server, and a namespace of the test's own.
+// bench is a tool, a connection to the package's API server, and the test's own namespace.
 type bench struct {
 	*Tool
 	archives  archives
@@ -81,7 +81,7 @@ func (b *bench) want(t testing.TB, name, version string, files map[string]string
 	return tool.Want{ID: tool.ID{Namespace: b.namespace, Name: name}, Package: artifact.Ref{Name: "web"}, Resolved: b.archives.put(t, version, files)}
 }
 
-// mustApply applies, and waits until the watch tells.
+// mustApply applies, and waits until the watch reports it.
 func (b *bench) mustApply(t testing.TB, want tool.Want) tool.State {
 	t.Helper()
 	state, err := b.Apply(t.Context(), b.cluster.Cluster, want)
@@ -100,7 +100,7 @@ func (b *bench) observed(t testing.TB, want tool.Want, state tool.State) {
 	})
 }
 
-// there are the ConfigMaps, Services and ServiceAccounts of an installation, and the records.
+// there returns the ConfigMaps, Services and ServiceAccounts of an installation, and the records.
 func (b *bench) there(t testing.TB) []string {
 	t.Helper()
 	var out []string
@@ -128,7 +128,7 @@ func (b *bench) there(t testing.TB) []string {
 	return out
 }
 
-// clear removes everything of a namespace, so that the next case has it to itself.
+// clear deletes all objects of a namespace for the next case.
 func (b *bench) clear(t testing.TB, want tool.Want) {
 	t.Helper()
 	check(t, b.Remove(t.Context(), b.cluster.Cluster, want))
@@ -145,7 +145,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// with returns files with some changed; empty ones are left out.
+// with returns files with some changed; empty ones are removed.
 func with(files, changed map[string]string) map[string]string {
 	out := maps.Clone(files)
 	maps.Copy(out, changed)
@@ -160,7 +160,7 @@ var three = map[string]string{
 	"service.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}], selector: {app: x}}\n",
 }
 
-// lines is a diff as text.
+// lines returns a diff as text.
 func lines(changes []tool.Change) []string {
 	var out []string
 	for _, c := range changes {

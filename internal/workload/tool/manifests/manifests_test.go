@@ -64,7 +64,7 @@ func TestApplyWritesEachObjectOnceAndPrunes(t *testing.T) {
 	}
 }
 
-// Whatever request is the last that a process makes, the next one finishes the job.
+// Whichever request is a process's last, the next process completes the operation.
 func TestInterruptedOperationConverges(t *testing.T) {
 	changed := with(three, map[string]string{"service.yaml": "", "config.yaml": strings.ReplaceAll(config, "hello", "hi")})
 	for name, how := range map[string]struct {

@@ -23,7 +23,7 @@ type one []byte
 
 func (o one) Fetch(context.Context, artifact.Ref, artifact.Resolved) ([]byte, error) { return o, nil }
 
-// built is a package as kind and name of its objects, or the error.
+// built returns kind and name of a package's objects, or the error.
 func built(t *testing.T, files map[string]string, values map[string]any) ([]map[string]any, error) {
 	t.Helper()
 	want := tool.Want{Package: artifact.Ref{Name: "web"}, Resolved: artifact.Resolved{Digest: "sha256:x"}, Values: values}

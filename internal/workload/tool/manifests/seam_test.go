@@ -42,7 +42,7 @@ import (
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
-// here makes every cluster the test's own server.
+// here uses the test's own server for every cluster.
 type here struct{ config *rest.Config }
 
 func (h here) GetRESTConfig(context.Context, client.ObjectKey) (*rest.Config, error) {
@@ -53,7 +53,7 @@ func (h here) GetClusterSource(string, func(context.Context, client.Object) []ct
 	return source.Func(func(context.Context, workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]) error { return nil })
 }
 
-// orchestrate runs the controller of releases with this tool, over a store of packages.
+// orchestrate runs the release controller with this tool and a package store.
 func orchestrate(t *testing.T, server *kubetest.Server, namespace string) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -94,7 +94,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// The controller of releases knows nothing of this tool but its interface, and does for it what it does for charts.
+// The release controller knows only the interface of this tool, and treats it like charts.
 func TestManifestReleaseLifecycle(t *testing.T) {
 	server := kubetest.SharedWithoutWebhooks(t)
 	namespace, kube := server.Namespace(t), server.Clientset(t)
