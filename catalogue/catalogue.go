@@ -1,4 +1,5 @@
-// Package catalogue has the packages that ship with Drover: charts, and what bundles are made of them.
+// Package catalogue has the packages that ship with Drover: charts, and what bundles are made of
+// them.
 //
 //	drover bundle build catalogue/build-2.yaml --kube-version 1.36
 package catalogue

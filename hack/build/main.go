@@ -3,9 +3,9 @@
 //
 //	go run ./hack/build drover payload          bin/drover, with Kubernetes inside
 //	go run ./hack/build manager clusterctl      other programs in bin/
-//	go run ./hack/build kube                    the default Kubernetes version, into the user's cache
+//	go run ./hack/build kube                    the default Kubernetes version, in the cache
 //	go run ./hack/build --kubernetes all kube   every version that kube/kubernetes pins
-//	go run ./hack/build node                    programs of a local machine, and the image it boots from
+//	go run ./hack/build node                    programs and image of local machines
 package main
 
 import (

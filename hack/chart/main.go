@@ -1,8 +1,9 @@
-// Command chart renders one of Drover's charts for Cluster API: a ConfigMap with the chart's objects,
-// and a ClusterResourceSet that applies them to every cluster with a label. The output depends only
-// on the chart.
+// Command chart renders one of Drover's charts for Cluster API: a ConfigMap with the chart's
+// objects, and a ClusterResourceSet that applies them to every cluster with a label. The output
+// depends only on the chart.
 //
-//	go run ./hack/chart --chart charts/cni --name drover-cni --label cni=drover --out templates/cni.yaml
+//	go run ./hack/chart --chart charts/cni --name drover-cni --label cni=drover \
+//	    --out templates/cni.yaml
 package main
 
 import (

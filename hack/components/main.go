@@ -1,4 +1,5 @@
-// Command components renders provider-components.yaml: everything that `kubectl apply` needs to run the manager in a cluster.
+// Command components renders provider-components.yaml: everything that `kubectl apply` needs to run
+// the manager in a cluster.
 package main
 
 import (

@@ -10,8 +10,8 @@ import (
 // low is the prefix of commands that must not slow the tests down.
 func low() []string { return []string{"nice", "-n", "10"} }
 
-// compiling returns the flags that compile test binaries in half the time. The linters vet the code;
-// "go test" would vet every dependency too. Stack traces need no debugging information.
+// compiling returns the flags that compile test binaries in half the time. The linters vet the
+// code; "go test" would vet every dependency too. Stack traces need no debugging information.
 func compiling() []string { return []string{"-vet=off", "-ldflags=-s -w"} }
 
 func (r *run) command(ctx context.Context, env string, args ...string) *exec.Cmd {

@@ -1,8 +1,8 @@
-// Command words rejects turns of phrase that read like a translation, in code, docs and scripts. The
-// rules are in rules.go.
+// Command words rejects turns of phrase that read like a translation, in code, docs and scripts.
+// The rules are in rules.go.
 //
-// Text that is older than the rules is listed in baseline.txt with a count per file. A file may have
-// fewer matches than that, never more; "go run ./hack/words -update" lowers the counts.
+// Text that is older than the rules is listed in baseline.txt with a count per file. A file may
+// have fewer matches than that, never more; "go run ./hack/words -update" lowers the counts.
 package main
 
 import (

@@ -67,8 +67,8 @@ const exitCodes = `Drover exits with one of these codes:
 func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// Client libraries report lost connections, which commands retry, in lines of their own. The manager
-	// gives them a logger.
+	// Client libraries report lost connections, which commands retry, in lines of their own. The
+	// manager gives them a logger.
 	klog.SetLogger(logr.Discard())
 	io := ui.System()
 	root := NewCommand(io)

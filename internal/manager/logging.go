@@ -49,9 +49,9 @@ func newLogger(w io.Writer, format string, verbosity int) logr.Logger {
 	return logr.FromSlogHandler(handler)
 }
 
-// frameworkFilter drops what the framework logs about itself: a hundred lines at every start that matter
-// only for debugging. It identifies controller-runtime by its logger's name, and the watches of a
-// controller by their source.
+// frameworkFilter drops what the framework logs about itself: a hundred lines at every start that
+// matter only for debugging. It identifies controller-runtime by its logger's name, and the watches
+// of a controller by their source.
 type frameworkFilter struct {
 	slog.Handler
 	watch bool

@@ -13,8 +13,8 @@ import (
 // blockedPage is the response of a firewall in front of an API.
 const blockedPage = `<html><head><title>403 Forbidden</title></head><body><h1>Request blocked</h1><p>Too many requests.</p></body></html>`
 
-// injectedFault returns the fault to inject into a call. It skips extensions of the API, since otherwise a
-// fault could not be removed.
+// injectedFault returns the fault to inject into a call. It skips extensions of the API, since
+// otherwise a fault could not be removed.
 func (c *call) injectedFault() (fault.Fault, bool) {
 	if c.r.Pattern == "" || isOwn(c.r.URL.Path) {
 		return fault.Fault{}, false

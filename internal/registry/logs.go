@@ -9,8 +9,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// redirectLogs sends distribution's logs, which use a global logger, to log. It keeps only errors of
-// the registry itself: no access logs and no invalid requests.
+// redirectLogs sends distribution's logs, which use a global logger, to log. It keeps only errors
+// of the registry itself: no access logs and no invalid requests.
 func redirectLogs(log *slog.Logger) {
 	logrus.SetOutput(io.Discard)
 	logrus.SetLevel(logrus.ErrorLevel)

@@ -63,8 +63,8 @@ func TestPagesWithTheirOwnPlane(t *testing.T) {
 	}
 }
 
-// pages returns all pages that readers follow. Pages of the command line are generated, and those of
-// decisions and changes are history.
+// pages returns all pages that readers follow. Pages of the command line are generated, and those
+// of decisions and changes are history.
 func pages(t *testing.T) []string {
 	t.Helper()
 	return slices.DeleteFunc(markdown(t), func(name string) bool {

@@ -63,8 +63,8 @@ func dependOn(t *testing.T, dir string) {
 	}
 }
 
-// programs returns a directory with clusterctl of the Cluster API version that Drover runs, and with
-// the scripts that hidden commands use.
+// programs returns a directory with clusterctl of the Cluster API version that Drover runs, and
+// with the scripts that hidden commands use.
 func programs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -108,7 +108,8 @@ func (h *home) start(t *testing.T) {
 		"for i in $(seq 300); do drover metal status >/dev/null 2>&1 && break; sleep 0.1; done\ndrover up --metal memory")
 }
 
-// registry returns the address of the plane's registry. Pages show the one of a plane that is alone.
+// registry returns the address of the plane's registry. Pages show the one of a plane that is
+// alone.
 func (h *home) registry(t *testing.T) string {
 	t.Helper()
 	return regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(h.must(t, "drover registry status"))

@@ -1,6 +1,6 @@
-// Package docs executes the pages of the documentation: commands run as a reader would run them, one
-// after the other in an empty directory, and manifests are sent to the webhooks of a real plane. A
-// block that is neither executed nor skipped for a stated reason fails the test.
+// Package docs executes the pages of the documentation: commands run as a reader would run them,
+// one after the other in an empty directory, and manifests are sent to the webhooks of a real
+// plane. A block that is neither executed nor skipped for a stated reason fails the test.
 //
 // Package page describes the comments that control this. Start with TestPagesOnASharedPlane.
 package docs

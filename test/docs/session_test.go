@@ -13,8 +13,8 @@ import (
 // patience is how long a command may take on a busy machine before it counts as stuck.
 const patience = 5 * time.Minute
 
-// session is a shell with a home and an empty working directory. Variables and the directory last from
-// one script to the next.
+// session is a shell with a home and an empty working directory. Variables and the directory last
+// from one script to the next.
 type session struct {
 	dir   string
 	state string
@@ -38,8 +38,8 @@ const shell = `set -eu -o pipefail
 trap '{ export -p; echo "cd $PWD"; } >"$STATE/variables"' EXIT
 eval "$1"`
 
-// run runs a script and returns its output, standard output and errors as a terminal shows them, and
-// its exit code.
+// run runs a script and returns its output, standard output and errors as a terminal shows them,
+// and its exit code.
 func (s *session) run(ctx context.Context, script string) (output string, code int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -1,4 +1,5 @@
-// Command upstream derives config/crd and config/webhook from the pinned Cluster API module and from the types in api/.
+// Command upstream derives config/crd and config/webhook from the pinned Cluster API module and
+// from the types in api/.
 //
 // It copies nothing by hand: the go command locates the module, so updating the version in go.mod
 // and running "go generate ./config" upgrades the API. It only changes names that refer to Drover's

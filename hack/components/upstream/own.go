@@ -141,7 +141,8 @@ func (a ownAPI) adaptCRD(crd *apiextensionsv1.CustomResourceDefinition) {
 	crd.Labels = labels
 }
 
-// validating returns the validating webhooks of the group, at the paths where controller-runtime serves them.
+// validating returns the validating webhooks of the group, at the paths where controller-runtime
+// serves them.
 func (a ownAPI) validating() []admissionv1.ValidatingWebhook {
 	var hooks []admissionv1.ValidatingWebhook
 	for _, resource := range a.validated {

@@ -38,8 +38,8 @@ func Try(path string) (*os.File, error) {
 	return nil, err
 }
 
-// checkNotRemoved rejects the lock on a file that its last holder has removed: the next process would
-// lock another file of that name.
+// checkNotRemoved rejects the lock on a file that its last holder has removed: the next process
+// would lock another file of that name.
 func checkNotRemoved(f *os.File, path string) error {
 	ours, err := f.Stat()
 	if err != nil {

@@ -7,15 +7,16 @@ import (
 	"strings"
 )
 
-// The name under which Drover may be installed as a plugin of eksctl, and the subcommand of the plugin.
+// The name under which Drover may be installed as a plugin of eksctl, and the subcommand of the
+// plugin.
 const (
 	pluginName = "eksctl-anywhere"
 	pluginWord = "anywhere"
 )
 
-// Args returns the arguments of the program as Drover's commands parse them. Called as eksctl-anywhere,
-// or with anywhere as the first word, Drover accepts the flags and variables of that tool as well.
-// -mc FILE is always an alias of --kubeconfig FILE.
+// Args returns the arguments of the program as Drover's commands parse them. Called as
+// eksctl-anywhere, or with anywhere as the first word, Drover accepts the flags and variables of
+// that tool as well. -mc FILE is always an alias of --kubeconfig FILE.
 func Args(argv []string) []string {
 	if len(argv) == 0 {
 		return nil

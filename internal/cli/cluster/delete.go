@@ -89,8 +89,8 @@ func (c *change) delete(ctx context.Context, name string) error {
 	return nil
 }
 
-// toDelete returns the cluster to delete, from the spec, from the file that its creation wrote, or from
-// the management plane.
+// toDelete returns the cluster to delete, from the spec, from the file that its creation wrote, or
+// from the management plane.
 func (c *change) toDelete(ctx context.Context, cluster string) (*spec.Config, error) {
 	if cluster == "" {
 		return c.read(lifecycle.Delete)
@@ -107,7 +107,8 @@ func (c *change) toDelete(ctx context.Context, cluster string) (*spec.Config, er
 	return config, completeRole(config, lifecycle.Delete, c.kubeconfig)
 }
 
-// find reads the cluster from the management plane. One that an earlier run deleted has only a name.
+// find reads the cluster from the management plane. One that an earlier run deleted has only a
+// name.
 func (c *change) find(ctx context.Context, cluster string) (*spec.Config, error) {
 	none := &spec.Config{Cluster: &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: cluster}}}
 	rest, _, err := c.plane(none)

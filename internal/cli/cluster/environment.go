@@ -16,9 +16,10 @@ const mirrorCAVariable = "EKSA_REGISTRY_MIRROR_CA"
 // limits are the flags of commands that wait for machines.
 var limits = []string{"control-plane-wait-timeout", "per-machine-wait-timeout", "no-timeouts", "skip-validations"}
 
-// withEnvironment adds the flags that the other tool also reads from variables, such as HARDWARE_CSV
-// for --hardware-csv. Flags on the command line take precedence. KUBECONFIG is not among them: it
-// locates the management cluster of a workload cluster, but turns no cluster into one.
+// withEnvironment adds the flags that the other tool also reads from variables, such as
+// HARDWARE_CSV for --hardware-csv. Flags on the command line take precedence. KUBECONFIG is not
+// among them: it locates the management cluster of a workload cluster, but turns no cluster into
+// one.
 func withEnvironment(args []string, lookup func(string) (string, bool)) []string {
 	flags := slices.Sorted(maps.Keys(without))
 	if args[0] != "delete" && !slices.Contains(args, "plan") {

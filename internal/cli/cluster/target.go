@@ -15,8 +15,8 @@ import (
 	"github.com/drover-dev/drover/internal/operate/lifecycle"
 )
 
-// completeRole decides whether a cluster is a workload or a management cluster if its spec does not say:
-// --kubeconfig means a workload cluster. It rejects a spec that contradicts the flag.
+// completeRole decides whether a cluster is a workload or a management cluster if its spec does not
+// say: --kubeconfig means a workload cluster. It rejects a spec that contradicts the flag.
 func completeRole(config *spec.Config, verb lifecycle.Verb, kubeconfig string) error {
 	c := config.Cluster
 	specified := c.Spec.Management != nil || c.Spec.ManagementCluster.Name != ""
@@ -38,8 +38,8 @@ func (c *change) planner(config *spec.Config) (lifecycle.Planner, error) {
 	return c.management(config)
 }
 
-// plane finds the management plane of a workload cluster: that of --kubeconfig, of $KUBECONFIG, of the
-// file that the creation of the management cluster wrote here, or the one in $DROVER_HOME.
+// plane finds the management plane of a workload cluster: that of --kubeconfig, of $KUBECONFIG, of
+// the file that the creation of the management cluster wrote here, or the one in $DROVER_HOME.
 func (c *change) plane(config *spec.Config) (*rest.Config, string, error) {
 	flags := management.Flags{Kubeconfig: c.kubeconfig}
 	if by := config.Cluster.ManagedBy(); flags.Kubeconfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" && by != "" {

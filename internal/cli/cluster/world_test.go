@@ -27,7 +27,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-// world is a management plane whose manager the test simulates, with a working directory for commands.
+// world is a management plane whose manager the test simulates, with a working directory for
+// commands.
 type world struct {
 	*testing.T
 
@@ -128,7 +129,8 @@ func (w *world) fails(words []string, args ...string) outcome {
 	return got
 }
 
-// manage simulates the manager for one cluster: it reconciles the cluster, and finalizes its deletion.
+// manage simulates the manager for one cluster: it reconciles the cluster, and finalizes its
+// deletion.
 func (w *world) manage(name string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	key := client.ObjectKey{Namespace: w.namespace, Name: name}

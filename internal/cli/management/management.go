@@ -1,5 +1,5 @@
-// Package management finds the management plane of a command: that of --kubeconfig, of $KUBECONFIG, or
-// the one in $DROVER_HOME. Start with Flags.
+// Package management finds the management plane of a command: that of --kubeconfig, of $KUBECONFIG,
+// or the one in $DROVER_HOME. Start with Flags.
 package management
 
 import (

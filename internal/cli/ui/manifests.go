@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Manifests returns the YAML documents of a file, or of standard input for "-", and what messages call
-// the file.
+// Manifests returns the YAML documents of a file, or of standard input for "-", and what messages
+// call the file.
 func (io *IO) Manifests(file string) (documents [][]byte, name string, err error) {
 	name, in := "the standard input", io.In
 	if file != "-" {

@@ -25,9 +25,9 @@ const (
 	lineUp    = "\033[A\033[K"
 )
 
-// Progress shows the stages of a long command on Err. On a terminal it keeps one block up to date: the
-// running stage with its time, and below it the current activity with its own. In a pipe it prints one
-// line per change, and a sign of life every 30 seconds.
+// Progress shows the stages of a long command on Err. On a terminal it keeps one block up to date:
+// the running stage with its time, and below it the current activity with its own. In a pipe it
+// prints one line per change, and a sign of life every 30 seconds.
 type Progress struct {
 	io     *IO
 	labels map[string]string

@@ -1,5 +1,5 @@
-// Package verb has the commands that are verbs, such as get and delete. The packages of nouns add their
-// commands below them.
+// Package verb has the commands that are verbs, such as get and delete. The packages of nouns add
+// their commands below them.
 package verb
 
 import "github.com/spf13/cobra"

@@ -45,7 +45,8 @@ type Options struct {
 	ResolveEvery time.Duration
 	// Limits limit concurrent operations on clusters.
 	Limits operation.Limits
-	// WatchFilter limits the controllers to objects with this value of the watch label; empty means all.
+	// WatchFilter limits the controllers to objects with this value of the watch label; empty means
+	// all.
 	WatchFilter string
 	// Concurrency is how many objects of a kind are reconciled at a time.
 	Concurrency int

@@ -39,7 +39,8 @@ func cacheOptions(o Options) ctrlcache.Options {
 	}
 }
 
-// clientOptions keeps Secrets and ConfigMaps of all kinds out of the cache; referenced objects of any provider are in it.
+// clientOptions keeps Secrets and ConfigMaps of all kinds out of the cache; referenced objects of
+// any provider are in it.
 func clientOptions() client.Options {
 	return client.Options{Cache: &client.CacheOptions{
 		DisableFor:   []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}},

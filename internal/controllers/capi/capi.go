@@ -1,5 +1,6 @@
-// Package capi wires upstream Cluster API into one controller-runtime manager: the core, kubeadm bootstrap and kubeadm
-// control plane reconcilers with their webhooks, one cache and one set of connections to workload clusters.
+// Package capi wires upstream Cluster API into one controller-runtime manager: the core, kubeadm
+// bootstrap and kubeadm control plane reconcilers with their webhooks, one cache and one set of
+// connections to workload clusters.
 //
 // It owns the wiring and the pace of reconcilers. It reconciles nothing itself and changes nothing
 // upstream. Upstream runs three managers that each restrict their cache to what they read; cache.go
@@ -42,7 +43,8 @@ const (
 type Options struct {
 	// WatchNamespace limits the reconcilers to one namespace; empty means all.
 	WatchNamespace string
-	// WatchFilter limits the reconcilers to objects with this value of the watch label; empty means all.
+	// WatchFilter limits the reconcilers to objects with this value of the watch label; empty means
+	// all.
 	WatchFilter string
 	// Concurrency is the number of objects of one kind that are reconciled concurrently.
 	Concurrency int
@@ -119,7 +121,8 @@ type wiring struct {
 	reader client.Reader
 	// secrets reads Secrets of clusters from the shared cache.
 	secrets client.Client
-	// secretMetadata watches the metadata of all Secrets, for those that belong to no single cluster.
+	// secretMetadata watches the metadata of all Secrets, for those that belong to no single
+	// cluster.
 	secretMetadata ctrlcache.Cache
 	// workloads connects to workload clusters and never reads Pods from a cache.
 	workloads clustercache.ClusterCache

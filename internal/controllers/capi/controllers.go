@@ -25,7 +25,8 @@ import (
 	topologymachineset "sigs.k8s.io/cluster-api/core/reconcilers/topology/machineset"
 )
 
-// controlPlaneTimeout is longer than that of other reconcilers: one reconcile may have to wait for several etcd members.
+// controlPlaneTimeout is longer than that of other reconcilers: one reconcile may have to wait for
+// several etcd members.
 const controlPlaneTimeout = 3 * time.Minute
 
 // controllers are all reconcilers of Cluster API.

@@ -38,7 +38,8 @@ func watchPods(ctx context.Context, w *wiring) error {
 		}))
 }
 
-// watchPodsOf watches the Pods of one cluster's control plane, if its connection does not do so already.
+// watchPodsOf watches the Pods of one cluster's control plane, if its connection does not do so
+// already.
 func (w *wiring) watchPodsOf(ctx context.Context, key client.ObjectKey, into intoQueue) error {
 	if into.queue == nil {
 		return errors.New("the control plane reconciler has not started yet")

@@ -1,5 +1,5 @@
-// Package clusters assembles the controller and the webhooks of Clusters and their configs. It contains no logic of its own. Start
-// with Setup.
+// Package clusters assembles the controller and the webhooks of Clusters and their configs. It
+// contains no logic of its own. Start with Setup.
 package clusters
 
 import (
@@ -27,18 +27,20 @@ const keepRecords = 10000
 type Options struct {
 	// Metadata caches the metadata of Secrets and namespaces.
 	Metadata ctrlcache.Cache
-	// Charts is the location of the charts of Drover, as oci://host/path. Without it, clusters get no Pod network.
+	// Charts is the location of the charts of Drover, as oci://host/path. Without it, clusters get
+	// no Pod network.
 	Charts string
 	// ManagementCluster is the name of this management plane, if it has no Cluster.
 	ManagementCluster string
-	// WatchFilter limits the controllers to objects with this value of the watch label; empty means all.
+	// WatchFilter limits the controllers to objects with this value of the watch label; empty means
+	// all.
 	WatchFilter string
 	// Concurrency is the number of concurrent reconciles.
 	Concurrency int
 }
 
-// Setup adds the controller and the webhooks to mgr. Cluster API, the Packet provider and add-ons reconcile the objects that the
-// controller creates.
+// Setup adds the controller and the webhooks to mgr. Cluster API, the Packet provider and add-ons
+// reconcile the objects that the controller creates.
 func Setup(mgr ctrl.Manager, o Options) error {
 	network, err := charts.Version("cni")
 	if err != nil {

@@ -35,7 +35,8 @@ type Options struct {
 	BGP cluster.BGP
 	// PollInterval is how often the state of active devices is read.
 	PollInterval time.Duration
-	// WatchFilter limits the provider to objects with this value of the watch label; empty means all.
+	// WatchFilter limits the provider to objects with this value of the watch label; empty means
+	// all.
 	WatchFilter string
 	// Concurrency is the number of objects of one kind that are reconciled at a time.
 	Concurrency int

@@ -11,8 +11,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// ConflictRetry is how long a reconcile waits after it lost a race for an object. The watch event of
-// the winning write usually comes first.
+// ConflictRetry is how long a reconcile waits after it lost a race for an object. The watch event
+// of the winning write usually comes first.
 const ConflictRetry = 100 * time.Millisecond
 
 // Step is one part of a reconcile of S, the controller's scope.

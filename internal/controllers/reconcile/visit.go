@@ -135,7 +135,8 @@ func (v *Visit[T]) remember() { v.before = v.Object.DeepCopyObject().(T) } // a 
 type change struct{ object, status map[string]any }
 
 // diff splits what has changed. The patch of a status holds all its fields, not only those that
-// differ: fields that the schema requires may have been absent so far, and have no zero value there.
+// differ: fields that the schema requires may have been absent so far, and have no zero value
+// there.
 func (v *Visit[T]) diff() (change, error) {
 	data, err := client.MergeFrom(v.before).Data(v.Object)
 	if err != nil {

@@ -1,6 +1,7 @@
-// Package build compiles Kubernetes from the modules that kube/kubernetes pins and caches the result,
-// once per content, and compiles other programs with the same progress report. Only hack/build uses
-// it: a running Drover looks binaries up and never builds. Start at [Run] and [Builder.Build].
+// Package build compiles Kubernetes from the modules that kube/kubernetes pins and caches the
+// result, once per content, and compiles other programs with the same progress report. Only
+// hack/build uses it: a running Drover looks binaries up and never builds. Start at [Run] and
+// [Builder.Build].
 package build
 
 import (
@@ -21,7 +22,8 @@ type Builder struct {
 	Task *Task
 }
 
-// Build returns the release's entry of the cache, compiling it only if its content is not cached yet.
+// Build returns the release's entry of the cache, compiling it only if its content is not cached
+// yet.
 func (b Builder) Build(ctx context.Context, r Release) (cache.Entry, error) {
 	in, err := b.inputs(ctx, r)
 	if err != nil {
@@ -70,8 +72,8 @@ func (b Builder) compile(ctx context.Context, in inputs, dir string) error {
 	return kube.Link(dir, "kube")
 }
 
-// check catches a version that the linker silently did not set, for example because the variable has
-// moved: otherwise kubeadm would fail much later.
+// check catches a version that the linker silently did not set, for example because the variable
+// has moved: otherwise kubeadm would fail much later.
 func (b Builder) check(ctx context.Context, binary kube.Binary) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

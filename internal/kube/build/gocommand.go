@@ -17,8 +17,8 @@ import (
 const (
 	// tailLines is the number of lines of the go command's output in an error.
 	tailLines = 20
-	// compilerGC makes compilers collect garbage less often: they take a fifth less CPU time for some
-	// hundred MiB more memory. It does not change what they produce.
+	// compilerGC makes compilers collect garbage less often: they take a fifth less CPU time for
+	// some hundred MiB more memory. It does not change what they produce.
 	compilerGC = "400"
 	// downloads is how many modules the go command fetches at the same time; by default as many as
 	// there are cores, although downloads wait for the network.

@@ -69,7 +69,8 @@ func flags(r Release) []string {
 	return []string{"-trimpath", "-buildvcs=false", "-modfile=" + r.ModFile, "-ldflags=" + strings.Join(ldflags, " ")}
 }
 
-// relevantFlags returns the part of GOFLAGS that changes the result and that Build does not set itself.
+// relevantFlags returns the part of GOFLAGS that changes the result and that Build does not set
+// itself.
 func relevantFlags(goflags string) string {
 	how := []string{"-p", "-v", "-x", "-work", "-modcacherw", "-trimpath", "-buildvcs", "-ldflags"}
 	kept := slices.DeleteFunc(strings.Fields(goflags), func(flag string) bool {

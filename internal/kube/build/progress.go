@@ -35,7 +35,8 @@ type Progress struct {
 	written time.Time
 	text    string
 	modules int
-	// unlisted counts the tasks whose packages are not known yet: until it is 0 there is no estimate.
+	// unlisted counts the tasks whose packages are not known yet: until it is 0 there is no
+	// estimate.
 	unlisted int
 	// packages are all that are needed; the value is true once a package is compiled.
 	packages map[string]bool

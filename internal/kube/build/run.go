@@ -16,8 +16,8 @@ type Job struct {
 	Label string
 	// Fetch downloads. The Fetch functions of all jobs start at once.
 	Fetch func(context.Context, *Task) error
-	// Compile begins once the job before it is linking: two go commands that compile at the same time
-	// would both compile the packages that they share.
+	// Compile begins once the job before it is linking: two go commands that compile at the same
+	// time would both compile the packages that they share.
 	Compile func(context.Context, *Task) error
 	// Finish begins once the jobs before this one are complete, and runs while later ones compile.
 	Finish func(context.Context, *Task) error

@@ -10,9 +10,9 @@
 //	  .lock-v1.36.3-3f2a…   held while the entry is created
 //	  .tmp-v1.36.3-3f2a….N  an incomplete entry; remains only after a crash
 //
-// Creating an entry removes other entries of its version that no process runs and that were not used
-// recently. The package never builds, downloads or runs anything; that is up to the function passed to
-// [Cache.Create]. Start at [Default] and [Cache.Create].
+// Creating an entry removes other entries of its version that no process runs and that were not
+// used recently. The package never builds, downloads or runs anything; that is up to the function
+// passed to [Cache.Create]. Start at [Default] and [Cache.Create].
 package cache
 
 import (
@@ -82,8 +82,8 @@ type Request struct {
 	Waiting func()
 }
 
-// Create returns the entry, creating it if necessary. When several processes ask for the same entry,
-// one creates it and the others wait.
+// Create returns the entry, creating it if necessary. When several processes ask for the same
+// entry, one creates it and the others wait.
 func (c Cache) Create(ctx context.Context, r Request) (Entry, error) {
 	if e, ok := c.Get(r.Name); ok && e.Touch() == nil {
 		return e, nil

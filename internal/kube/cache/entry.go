@@ -40,13 +40,14 @@ type Entry struct {
 // Binary is the path of the multi-call binary.
 func (e Entry) Binary() string { return filepath.Join(e.Dir, binaryFile) }
 
-// runsHere reports whether the binary is for this platform: machines of different platforms may share
-// a home directory.
+// runsHere reports whether the binary is for this platform: machines of different platforms may
+// share a home directory.
 func (e Entry) runsHere() bool {
 	return e.Platform == "" || e.Platform == runtime.GOOS+"/"+runtime.GOARCH
 }
 
-// Compressed returns the path of the compressed binary, which the first caller creates with compress.
+// Compressed returns the path of the compressed binary, which the first caller creates with
+// compress.
 func (e Entry) Compressed(ctx context.Context, compress func(dst io.Writer, src io.Reader) error) (string, error) {
 	path := filepath.Join(e.Dir, compressedFile)
 	if _, err := os.Stat(path); err == nil {
@@ -101,8 +102,8 @@ func ReadManifest(dir string) (Manifest, error) {
 	return m, nil
 }
 
-// open returns the entry in dir if it is complete. Comparing the size detects a file that a full disk
-// or a power failure has truncated.
+// open returns the entry in dir if it is complete. Comparing the size detects a file that a full
+// disk or a power failure has truncated.
 func open(dir string) (Entry, bool) {
 	m, err := ReadManifest(dir)
 	if err != nil {

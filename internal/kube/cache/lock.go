@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// lockInterval is how often a waiting process tries again. A blocking flock could not be interrupted
-// by the user.
+// lockInterval is how often a waiting process tries again. A blocking flock could not be
+// interrupted by the user.
 const lockInterval = 100 * time.Millisecond
 
 var errLocked = errors.New("locked by another process")
 
-// lock waits for the lock and takes it. The kernel releases it when the process dies. The file remains
-// on purpose: removing it would let two processes lock different files of the same name.
+// lock waits for the lock and takes it. The kernel releases it when the process dies. The file
+// remains on purpose: removing it would let two processes lock different files of the same name.
 func lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	unlock, err = tryLock(path)
 	if !errors.Is(err, errLocked) {

@@ -48,8 +48,8 @@ func (c Cache) remove(e Entry) {
 	}
 }
 
-// running reports whether a process runs the entry's binary, which the supervisor of a plane restarts
-// by its path. It is also true if that can't be determined.
+// running reports whether a process runs the entry's binary, which the supervisor of a plane
+// restarts by its path. It is also true if that can't be determined.
 func (e Entry) running() bool {
 	programs, _ := filepath.Glob("/proc/[0-9]*/exe")
 	return len(programs) == 0 || slices.ContainsFunc(programs, func(link string) bool {

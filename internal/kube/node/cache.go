@@ -34,9 +34,9 @@ func DefaultCache() (Cache, error) {
 	return Cache{Dir: filepath.Join(dir, "drover", "node")}, nil
 }
 
-// Make returns the directory of that name, creating it with fill if necessary. When several processes
-// ask for the same one, one creates it and the others wait; files of killed processes are removed. The
-// directory is kept for at least an hour, and as long as a machine holds it.
+// Make returns the directory of that name, creating it with fill if necessary. When several
+// processes ask for the same one, one creates it and the others wait; files of killed processes are
+// removed. The directory is kept for at least an hour, and as long as a machine holds it.
 func (c Cache) Make(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (string, error) {
 	final := filepath.Join(c.Dir, name)
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {

@@ -25,8 +25,8 @@ const (
 	heldLink   = "image"
 )
 
-// Hold keeps the image in the cache as long as the directory of a machine exists. The two link to each
-// other: a machine that is reinstalled from another image no longer holds this one.
+// Hold keeps the image in the cache as long as the directory of a machine exists. The two link to
+// each other: a machine that is reinstalled from another image no longer holds this one.
 func (i Image) Hold(machine string) error {
 	holders := filepath.Join(i.Dir, holdersDir)
 	sum := sha256.Sum256([]byte(machine))

@@ -25,8 +25,8 @@ func Compress(dst io.Writer, src io.Reader) error {
 	return z.Close()
 }
 
-// Attach appends a payload, compressed by Compress, to an executable and replaces an existing one. The
-// executable is replaced atomically: a process that runs it keeps the old file.
+// Attach appends a payload, compressed by Compress, to an executable and replaces an existing one.
+// The executable is replaced atomically: a process that runs it keeps the old file.
 func Attach(executable, compressed string, h Header) error {
 	bare, err := bareSize(executable)
 	if err != nil {

@@ -105,8 +105,8 @@ func readHeader(f *os.File, end, streamLen, headerLen int64) (Payload, error) {
 	return p, nil
 }
 
-// Unpack writes the binary to w and verifies it against the header. If it returns an error, the output
-// must not be used.
+// Unpack writes the binary to w and verifies it against the header. If it returns an error, the
+// output must not be used.
 func (p Payload) Unpack(w io.Writer) error {
 	f, err := os.Open(p.file)
 	if err != nil {

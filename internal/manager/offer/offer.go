@@ -1,8 +1,8 @@
-// Package offer runs a registry inside the manager's process, with the charts and signed bundles that
-// ship with Drover, so that a manager on a cluster requires no other registry.
+// Package offer runs a registry inside the manager's process, with the charts and signed bundles
+// that ship with Drover, so that a manager on a cluster requires no other registry.
 //
-// Everything except the signing key is created again at each start. Downloaded bundles stay valid as
-// long as the key stays the same. Start with Open.
+// Everything except the signing key is created again at each start. Downloaded bundles stay valid
+// as long as the key stays the same. Start with Open.
 package offer
 
 import (

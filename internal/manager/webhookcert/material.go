@@ -5,8 +5,10 @@
 // and webhook configurations that carry the inject-ca label. It never touches another field of
 // them, and keeps no files.
 //
-//	          create                   CA due                1h later              1h later
-//	(nothing) ──────► CA1, leaf by CA1 ──────► CA2+CA1, leaf by CA1 ──► CA2+CA1, leaf by CA2 ──► CA2, leaf by CA2
+//	          create                   CA due                        1h later
+//	(nothing) ──────► CA1, leaf by CA1 ──────► CA2+CA1, leaf by CA1 ──────────► CA2+CA1, leaf by CA2
+//	                                                                1h later
+//	                                                                ──────────► CA2, leaf by CA2
 //
 // The API server therefore trusts a CA for an hour before it sees a certificate of it. Start with
 // Certs in certs.go; the pure decision about the next step is in plan.go.

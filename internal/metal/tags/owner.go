@@ -7,8 +7,8 @@ type Owner struct {
 	Machine   string `json:"machine,omitempty"`
 }
 
-// OwnerOf returns the machine that a device with the tags was ordered for. The zero Owner means that
-// the device belongs to no cluster.
+// OwnerOf returns the machine that a device with the tags was ordered for. The zero Owner means
+// that the device belongs to no cluster.
 func OwnerOf(all []string) Owner {
 	m := ParseMachine(all)
 	return Owner{Namespace: m.Namespace, Cluster: m.Cluster, Machine: m.Name}

@@ -14,11 +14,12 @@ import (
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 )
 
-// harmless matches fields whose values are versions, counts or names of objects. Records omit all other values, because proxies, for
-// example, may contain passwords.
+// harmless matches fields whose values are versions, counts or names of objects. Records omit all
+// other values, because proxies, for example, may contain passwords.
 var harmless = regexp.MustCompile(`(^|\.)(kubernetesVersion|eksaVersion|count|minCount|maxCount|machineGroupRef\.(kind|name)|name)$`)
 
-// Changes returns the fields in which two specs differ, sorted by path. Paths contain the names of worker groups instead of indexes.
+// Changes returns the fields in which two specs differ, sorted by path. Paths contain the names of
+// worker groups instead of indexes.
 func Changes(old, asked *anywherev1.ClusterSpec) []droverv1.AuditedChange {
 	before, after := map[string]any{}, map[string]any{}
 	flatten("spec", tree(old), before)

@@ -1,9 +1,11 @@
-// Package audit determines who created, changed and deleted Clusters. It is pure; controllers write the AuditRecords.
+// Package audit determines who created, changed and deleted Clusters. It is pure; controllers write
+// the AuditRecords.
 //
-// A webhook must not have side effects, because the request may still be rejected. Therefore the mutating webhook stores each change
-// in an annotation of the Cluster (Stamp), together with the change itself. The controller converts the annotation to AuditRecords
-// (Pending), which outlive the Cluster, and notes the recorded generation in the status. Only a deletion, which changes no object, is
-// recorded by the webhook (Deletion).
+// A webhook must not have side effects, because the request may still be rejected. Therefore the
+// mutating webhook stores each change in an annotation of the Cluster (Stamp), together with the
+// change itself. The controller converts the annotation to AuditRecords (Pending), which outlive
+// the Cluster, and notes the recorded generation in the status. Only a deletion, which changes no
+// object, is recorded by the webhook (Deletion).
 package audit
 
 import (
@@ -19,7 +21,8 @@ import (
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 )
 
-// Annotation contains the changes of a Cluster that are not recorded yet. Only the webhook writes it.
+// Annotation contains the changes of a Cluster that are not recorded yet. Only the webhook writes
+// it.
 const Annotation = "audit.drover.dev/changes"
 
 // keep bounds the changes in the annotation, which only accumulate while no manager is running.
@@ -41,8 +44,8 @@ type entry struct {
 	Changes    []droverv1.AuditedChange `json:"changes,omitempty"`
 }
 
-// Stamp adds the change from old to asked to the annotation; old is nil for a new Cluster. It keeps unrecorded changes of old, and
-// ignores the annotation of the request.
+// Stamp adds the change from old to asked to the annotation; old is nil for a new Cluster. It keeps
+// unrecorded changes of old, and ignores the annotation of the request.
 func Stamp(old, asked *anywherev1.Cluster, who authenticationv1.UserInfo, now time.Time) error {
 	var pending []entry
 	e := entry{Generation: 1, Action: droverv1.Created, User: who.Username, Groups: bounded(who.Groups, maxGroups), Time: metav1.NewMicroTime(now.UTC())}
@@ -73,7 +76,8 @@ func write(c *anywherev1.Cluster, pending []entry) error {
 	return nil
 }
 
-// unrecorded returns the changes in the annotation that are not recorded yet. It ignores an annotation that Stamp did not write.
+// unrecorded returns the changes in the annotation that are not recorded yet. It ignores an
+// annotation that Stamp did not write.
 func unrecorded(c *anywherev1.Cluster) []entry {
 	var all []entry
 	if json.Unmarshal([]byte(c.Annotations[Annotation]), &all) != nil {

@@ -1,4 +1,5 @@
-// Package scheme lists the kinds that a management plane stores, for every client of one. Start with New.
+// Package scheme lists the kinds that a management plane stores, for every client of one. Start
+// with New.
 package scheme
 
 import (
@@ -18,7 +19,8 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 )
 
-// New returns a scheme with the kinds of Kubernetes, Cluster API and Drover, and with those that more adds.
+// New returns a scheme with the kinds of Kubernetes, Cluster API and Drover, and with those that
+// more adds.
 func New(more ...func(*runtime.Scheme) error) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range append([]func(*runtime.Scheme) error{

@@ -1,9 +1,10 @@
-// Package spec reads the spec of a cluster from a file or from the objects of an API server, sets defaults, and validates
-// specs and changes of them.
+// Package spec reads the spec of a cluster from a file or from the objects of an API server, sets
+// defaults, and validates specs and changes of them.
 //
-// Everything but Gather depends on its input only. The command line, the webhooks and the controller call the same functions,
-// so a file that "drover validate" accepts is not rejected later. The package never checks what exists: preflight checks find
-// out whether a name is taken, a machine is available or a version is supported. Start with Read and Validate.
+// Everything but Gather depends on its input only. The command line, the webhooks and the
+// controller call the same functions, so a file that "drover validate" accepts is not rejected
+// later. The package never checks what exists: preflight checks find out whether a name is taken, a
+// machine is available or a version is supported. Start with Read and Validate.
 package spec
 
 import (
@@ -16,7 +17,8 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// Config is a Cluster with the objects that it references. Only Cluster is always set. Machines and OIDC are keyed by name.
+// Config is a Cluster with the objects that it references. Only Cluster is always set. Machines and
+// OIDC are keyed by name.
 type Config struct {
 	Cluster  *anywherev1.Cluster
 	Docker   *anywherev1.DockerDatacenterConfig
@@ -25,7 +27,8 @@ type Config struct {
 	Flux     *anywherev1.FluxConfig
 	GitOps   *anywherev1.GitOpsConfig
 	OIDC     map[string]*anywherev1.OIDCConfig
-	// Ignored lists the objects of a file that the cluster does not need, such as "ConfigMap/notes".
+	// Ignored lists the objects of a file that the cluster does not need, such as
+	// "ConfigMap/notes".
 	Ignored []string
 }
 

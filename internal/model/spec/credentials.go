@@ -10,9 +10,10 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// DenyCredentials returns why clusters of a namespace may not use a Secret as credentials for machines, or the empty string if
-// they may. Creators of clusters reference Secrets that they can't read, in a namespace with other Secrets; therefore an
-// administrator must label those that are credentials. Two well-known names need no label.
+// DenyCredentials returns why clusters of a namespace may not use a Secret as credentials for
+// machines, or the empty string if they may. Creators of clusters reference Secrets that they can't
+// read, in a namespace with other Secrets; therefore an administrator must label those that are
+// credentials. Two well-known names need no label.
 func DenyCredentials(secret metav1.Object, namespace string) string {
 	name := secret.GetName()
 	known := name == anywherev1.DefaultPacketCredentials || name == anywherev1.LocalCredentials

@@ -27,7 +27,8 @@ const (
 	DefaultKMSTimeout   = 3 * time.Second
 )
 
-// Default sets the defaults of a spec. It keeps every value that is set, even an invalid one, and is idempotent.
+// Default sets the defaults of a spec. It keeps every value that is set, even an invalid one, and
+// is idempotent.
 func Default(c *Config) {
 	if c.Cluster == nil {
 		return
@@ -72,7 +73,8 @@ func DefaultCluster(c *anywherev1.Cluster) {
 	}
 }
 
-// defaultMeta sets the type of an object, which is empty in objects from an API server, and the namespace of its Cluster.
+// defaultMeta sets the type of an object, which is empty in objects from an API server, and the
+// namespace of its Cluster.
 func defaultMeta(o client.Object, c *anywherev1.Cluster) {
 	o.GetObjectKind().SetGroupVersionKind(anywherev1.GroupVersion.WithKind(kindOf(o)))
 	fill(&c.Namespace, DefaultNamespace)
@@ -99,7 +101,8 @@ func defaultGroup(g *anywherev1.WorkerNodeGroupConfiguration) {
 	}
 }
 
-// defaultNetwork also converts the deprecated field cni, unless both fields are set, which a rule rejects.
+// defaultNetwork also converts the deprecated field cni, unless both fields are set, which a rule
+// rejects.
 func defaultNetwork(n *anywherev1.ClusterNetwork) {
 	if len(n.Pods.CidrBlocks) == 0 {
 		n.Pods.CidrBlocks = []string{DefaultPodCIDR}
@@ -158,7 +161,8 @@ func defaultGitOps(g *anywherev1.Github, c *anywherev1.Cluster) {
 	fill(&g.ClusterConfigPath, gitFolder(c))
 }
 
-// gitFolder returns the directory of the management cluster of c, or the empty string if that is not known.
+// gitFolder returns the directory of the management cluster of c, or the empty string if that is
+// not known.
 func gitFolder(c *anywherev1.Cluster) string {
 	if c.ManagedBy() == "" {
 		return ""

@@ -25,8 +25,8 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("cluster %q references objects that do not exist in namespace %q: %s", e.Cluster.Name, e.Namespace, strings.Join(e.Objects, ", "))
 }
 
-// Gather reads the objects that a Cluster references and skips unsupported kinds. Together with a MissingError, it returns the
-// objects that exist; with any other error it returns nil.
+// Gather reads the objects that a Cluster references and skips unsupported kinds. Together with a
+// MissingError, it returns the objects that exist; with any other error it returns nil.
 func Gather(ctx context.Context, reader client.Reader, c *anywherev1.Cluster) (*Config, error) {
 	g := &gathering{reader: reader, config: &Config{Cluster: c}}
 	for _, ref := range References(c) {

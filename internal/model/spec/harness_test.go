@@ -36,8 +36,8 @@ func table[T any](t testing.TB, name string) []T {
 	return cases
 }
 
-// changed applies merge patches to the objects of a file. Keys are kinds, or kinds and names if there are several; "null"
-// removes an object.
+// changed applies merge patches to the objects of a file. Keys are kinds, or kinds and names if
+// there are several; "null" removes an object.
 func changed(t testing.TB, file []byte, patches map[string]any) []byte {
 	t.Helper()
 	var out []string

@@ -80,7 +80,8 @@ func with[V any](m map[string]V, name string, value V) map[string]V {
 	return m
 }
 
-// References returns the references of a Cluster without duplicates, in the order of its spec, including unsupported kinds.
+// References returns the references of a Cluster without duplicates, in the order of its spec,
+// including unsupported kinds.
 func References(c *anywherev1.Cluster) []anywherev1.Ref {
 	var refs []anywherev1.Ref
 	for _, p := range places(c) {

@@ -14,8 +14,8 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// Marshal encodes a Config as a file for Read, with the Cluster first, and without the status and other fields that an API
-// server sets.
+// Marshal encodes a Config as a file for Read, with the Cluster first, and without the status and
+// other fields that an API server sets.
 func Marshal(c *Config) ([]byte, error) {
 	objects := c.Objects()
 	if c.Cluster != nil {
@@ -40,8 +40,8 @@ func Marshal(c *Config) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// plain returns an object as plain maps and lists. It decodes JSON as JSON, because YAML treats some characters in it as line
-// breaks.
+// plain returns an object as plain maps and lists. It decodes JSON as JSON, because YAML treats
+// some characters in it as line breaks.
 func plain(o client.Object) (any, error) {
 	o.GetObjectKind().SetGroupVersionKind(anywherev1.GroupVersion.WithKind(kindOf(o)))
 	strip(o)
@@ -80,7 +80,8 @@ func numbers(value any) any {
 	return value
 }
 
-// strip removes the fields that an API server sets, so that the output of kubectl get can be applied.
+// strip removes the fields that an API server sets, so that the output of kubectl get can be
+// applied.
 func strip(o client.Object) {
 	o.SetUID("")
 	o.SetResourceVersion("")

@@ -105,8 +105,8 @@ func objectOf(node *yaml.Node) (map[string]any, string) {
 	return object, ""
 }
 
-// settle resolves ambiguities of YAML. Keys, dates and Kubernetes versions are strings: 1.30 is not 1.3. As in kubectl, the
-// booleans of YAML 1.1 are booleans.
+// settle resolves ambiguities of YAML. Keys, dates and Kubernetes versions are strings: 1.30 is not
+// 1.3. As in kubectl, the booleans of YAML 1.1 are booleans.
 func settle(node *yaml.Node) {
 	if node.Kind == yaml.ScalarNode {
 		settleScalar(node)

@@ -14,9 +14,10 @@ import (
 // MaxSize is the maximum size of a file. Clusters that an API server can store are much smaller.
 const MaxSize = 1 << 20
 
-// Read parses a file: YAML or JSON documents in any order, one of them a Cluster. The error is Violations with every syntax
-// error, unknown field, value of the wrong type and duplicate object. It neither sets defaults nor validates. Objects of other
-// API groups and those that the Cluster does not reference are listed in Ignored.
+// Read parses a file: YAML or JSON documents in any order, one of them a Cluster. The error is
+// Violations with every syntax error, unknown field, value of the wrong type and duplicate object.
+// It neither sets defaults nor validates. Objects of other API groups and those that the Cluster
+// does not reference are listed in Ignored.
 func Read(data []byte) (*Config, error) {
 	c, problems := read(data)
 	if len(problems) > 0 {
@@ -25,8 +26,8 @@ func Read(data []byte) (*Config, error) {
 	return c, nil
 }
 
-// Check parses a file, sets defaults and validates. It reports every problem at once: an unknown field does not hide an invalid
-// count. The Config is nil if there is a problem.
+// Check parses a file, sets defaults and validates. It reports every problem at once: an unknown
+// field does not hide an invalid count. The Config is nil if there is a problem.
 func Check(data []byte) (*Config, Violations) {
 	c, problems := read(data)
 	if c.Cluster != nil {

@@ -17,8 +17,8 @@ import (
 // check returns what a value must be, or the empty string if it is valid.
 type check func(value any) string
 
-// networkValues are the values of the chart of the Pod network that a spec may set. The value remove is left out on purpose:
-// it uninstalls the network.
+// networkValues are the values of the chart of the Pod network that a spec may set. The value
+// remove is left out on purpose: it uninstalls the network.
 var networkValues = map[string]any{
 	"confDir": check(mustBeDirectory),
 	"image": map[string]any{

@@ -21,7 +21,8 @@ func controlPlaneCountRule(c *anywherev1.Cluster) Violations {
 	return nil
 }
 
-// endpointRule checks the endpoint. Drover chooses the address of local machines, and reserves one for others if none is set.
+// endpointRule checks the endpoint. Drover chooses the address of local machines, and reserves one
+// for others if none is set.
 func endpointRule(c *anywherev1.Cluster) Violations {
 	endpoint := c.Spec.ControlPlaneConfiguration.Endpoint
 	switch {
@@ -101,8 +102,8 @@ func etcdRule(c *anywherev1.Cluster) Violations {
 	return append(problems, machineGroup(c, etcd.MachineGroupRef, "spec.externalEtcdConfiguration", "must specify machineGroupRef for etcd machines")...)
 }
 
-// machineGroup requires a machine config, except for local machines, which are identical. It ignores unsupported
-// infrastructure, which another rule rejects.
+// machineGroup requires a machine config, except for local machines, which are identical. It
+// ignores unsupported infrastructure, which another rule rejects.
 func machineGroup(c *anywherev1.Cluster, ref *anywherev1.Ref, path, unset string) Violations {
 	path += ".machineGroupRef"
 	switch {

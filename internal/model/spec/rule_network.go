@@ -9,8 +9,8 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// Default prefix lengths of the Pod blocks of nodes, and the maximum difference from the prefix length of the Pod block of
-// the cluster.
+// Default prefix lengths of the Pod blocks of nodes, and the maximum difference from the prefix
+// length of the Pod block of the cluster.
 const (
 	nodeMaskIPv4 = 24
 	nodeMaskIPv6 = 64
@@ -52,7 +52,8 @@ func overlapRule(c *anywherev1.Cluster) Violations {
 	return violation(network+".services.cidrBlocks[0]", "choose blocks that do not overlap", "%s overlaps with the Pod block %s", services, pods)
 }
 
-// maskRule checks that the Pod block can be divided among nodes, within the limits of the controller manager.
+// maskRule checks that the Pod block can be divided among nodes, within the limits of the
+// controller manager.
 func maskRule(c *anywherev1.Cluster) Violations {
 	pods, ok := block(c.Spec.ClusterNetwork.Pods.CidrBlocks)
 	if !ok {
@@ -117,7 +118,8 @@ func kindnetdProblems(c *anywherev1.Cluster) Violations {
 
 const installOwnNetwork = "remove it, or set skipUpgrade: true and install Cilium with a HelmChartProxy"
 
-// ciliumRule rejects settings that the Pod network of Drover does not support, so that nobody relies on them.
+// ciliumRule rejects settings that the Pod network of Drover does not support, so that nobody
+// relies on them.
 func ciliumRule(c *anywherev1.Cluster) Violations {
 	if c.Spec.ClusterNetwork.CNIConfig == nil || c.Spec.ClusterNetwork.CNIConfig.Cilium == nil {
 		return nil

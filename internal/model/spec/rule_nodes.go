@@ -60,14 +60,16 @@ func labelProblems(labels map[string]string, path string) Violations {
 	return problems
 }
 
-// nodeLabels are the labels of Kubernetes that a kubelet may set on its own node. With any other it does not start.
+// nodeLabels are the labels of Kubernetes that a kubelet may set on its own node. With any other it
+// does not start.
 var nodeLabels = map[string]bool{
 	corev1.LabelHostname: true, corev1.LabelArchStable: true, corev1.LabelOSStable: true, corev1.LabelInstanceTypeStable: true,
 	corev1.LabelTopologyZone: true, corev1.LabelTopologyRegion: true, corev1.LabelInstanceType: true,
 	corev1.LabelFailureDomainBetaZone: true, corev1.LabelFailureDomainBetaRegion: true, "beta.kubernetes.io/os": true, "beta.kubernetes.io/arch": true,
 }
 
-// nodeDomains are the domains of Kubernetes whose labels nodes may have: kubelets set the first two, Cluster API the others.
+// nodeDomains are the domains of Kubernetes whose labels nodes may have: kubelets set the first
+// two, Cluster API the others.
 var nodeDomains = []string{"node.kubernetes.io", "kubelet.kubernetes.io", "node-role.kubernetes.io", "node-restriction.kubernetes.io"}
 
 func allowedOnNodes(key string) bool {
@@ -98,7 +100,8 @@ func healthProblems(h *anywherev1.MachineHealthCheck, path string) Violations {
 	return problems
 }
 
-// minStartup is the minimum of Cluster API, and maxDuration about the maximum that it can count in seconds.
+// minStartup is the minimum of Cluster API, and maxDuration about the maximum that it can count in
+// seconds.
 const (
 	minStartup  = 30 * time.Second
 	maxDuration = 10 * 365 * 24 * time.Hour
@@ -126,8 +129,8 @@ func isShare(value intstr.IntOrString) bool {
 	return err == nil && (!percent || n <= 100)
 }
 
-// kubeletProblems parses the configuration of a kubelet as the kubelet would. Users may not set the provider ID, which
-// matches a node with its machine.
+// kubeletProblems parses the configuration of a kubelet as the kubelet would. Users may not set the
+// provider ID, which matches a node with its machine.
 func kubeletProblems(raw *runtime.RawExtension, path string) Violations {
 	if raw == nil || len(raw.Raw) == 0 {
 		return nil

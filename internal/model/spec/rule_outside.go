@@ -45,8 +45,8 @@ func proxyProblems(proxy, path string) Violations {
 	return nil
 }
 
-// directHost is a destination that bypasses the proxy. It is written to a systemd unit, where quotes and percent signs are
-// special.
+// directHost is a destination that bypasses the proxy. It is written to a systemd unit, where
+// quotes and percent signs are special.
 var directHost = regexp.MustCompile(`^[0-9A-Za-z.:/*_-]+$`)
 
 func noProxyRule(c *anywherev1.Cluster) Violations {
@@ -85,7 +85,8 @@ func mirrorRule(c *anywherev1.Cluster) Violations {
 	return problems
 }
 
-// cloudRegistry matches the registries of curated packages. A mirror can have one namespace for all of them.
+// cloudRegistry matches the registries of curated packages. A mirror can have one namespace for all
+// of them.
 var cloudRegistry = regexp.MustCompile(`^\d{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com$`)
 
 func mirroredRule(c *anywherev1.Cluster) Violations {

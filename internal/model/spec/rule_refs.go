@@ -40,7 +40,8 @@ func gitOpsRule(c *anywherev1.Cluster) Violations {
 	return refNameProblems("spec.gitOpsRef", *ref)
 }
 
-// unsupported is a field that exists in the API for the sake of existing specs, and that Drover does not support.
+// unsupported is a field that exists in the API for the sake of existing specs, and that Drover
+// does not support.
 type unsupported struct {
 	path    string
 	set     func(s *anywherev1.ClusterSpec) bool
@@ -95,7 +96,8 @@ func unsupportedRule(c *anywherev1.Cluster) Violations {
 	})...)
 }
 
-// packagesProblems rejects settings of a package controller per cluster: the manager installs packages.
+// packagesProblems rejects settings of a package controller per cluster: the manager installs
+// packages.
 func packagesProblems(c *anywherev1.Cluster) Violations {
 	p := c.Spec.Packages
 	if p == nil {

@@ -9,8 +9,8 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// groupNamesRule checks the names of groups. The names of the cluster and the group form the name of a MachineDeployment,
-// which is also the value of a label.
+// groupNamesRule checks the names of groups. The names of the cluster and the group form the name
+// of a MachineDeployment, which is also the value of a label.
 func groupNamesRule(c *anywherev1.Cluster) Violations {
 	seen := map[string]bool{}
 	return eachGroup(c, func(g *anywherev1.WorkerNodeGroupConfiguration, path string) Violations {

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// into decodes a document into an object. It skips and reports what does not fit, and ignores the status, which differs in files
-// of other tools.
+// into decodes a document into an object. It skips and reports what does not fit, and ignores the
+// status, which differs in files of other tools.
 func (d document) into(o client.Object) Violations {
 	delete(d.content, "status")
 	f := &fitting{prefix: prefix(o, d)}

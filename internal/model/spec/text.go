@@ -13,7 +13,8 @@ import (
 // maxQuoted bounds how much of a user's text a message quotes.
 const maxQuoted = 120
 
-// printable quotes text of a user: on one line of bounded length, without control characters of terminals.
+// printable quotes text of a user: on one line of bounded length, without control characters of
+// terminals.
 func printable(given string) string {
 	short := text.TruncateTo(given, maxQuoted)
 	if strings.ContainsFunc(short, func(r rune) bool { return !unicode.IsPrint(r) }) {

@@ -9,8 +9,9 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// ValidateCreate returns why a valid Cluster can't be created through the API. A command creates management clusters and
-// annotates them, or moves them paused. An encryption plugin must run before API servers use it.
+// ValidateCreate returns why a valid Cluster can't be created through the API. A command creates
+// management clusters and annotates them, or moves them paused. An encryption plugin must run
+// before API servers use it.
 func ValidateCreate(c *anywherev1.Cluster) Violations {
 	if c.IsPaused() {
 		return nil
@@ -27,8 +28,9 @@ func ValidateCreate(c *anywherev1.Cluster) Violations {
 	return problems
 }
 
-// ValidateUpdate returns why a Cluster can't be updated. Some fields are immutable for all clusters, others for management
-// clusters only, and none while a cluster is paused, which is how clusters are moved and repaired.
+// ValidateUpdate returns why a Cluster can't be updated. Some fields are immutable for all
+// clusters, others for management clusters only, and none while a cluster is paused, which is how
+// clusters are moved and repaired.
 func ValidateUpdate(was, is *anywherev1.Cluster) Violations {
 	was, is = was.DeepCopy(), is.DeepCopy()
 	DefaultCluster(was)
@@ -80,8 +82,8 @@ func immutableProblems(was, is *anywherev1.Cluster) Violations {
 	return problems
 }
 
-// managementChange compares the meaning of the fields: a cluster that names itself equals one that names none. A workload
-// cluster that names none may name its management cluster.
+// managementChange compares the meaning of the fields: a cluster that names itself equals one that
+// names none. A workload cluster that names none may name its management cluster.
 func managementChange(was, is *anywherev1.Cluster) Violations {
 	switch {
 	case was.IsSelfManaged() != is.IsSelfManaged():
@@ -136,8 +138,8 @@ func ValidateObjectUpdate(was, is client.Object) Violations {
 	return inObject(is, violation("spec", "restore the old value, or reference another "+kindOf(is)+" in the Cluster", "field is immutable"))
 }
 
-// immutablePart returns the immutable part of an object, or nil if everything may change. An OIDCConfig of a workload cluster,
-// which an annotation marks, may change.
+// immutablePart returns the immutable part of an object, or nil if everything may change. An
+// OIDCConfig of a workload cluster, which an annotation marks, may change.
 func immutablePart(o client.Object) any {
 	switch o := o.(type) {
 	case *anywherev1.PacketDatacenterConfig:

@@ -12,7 +12,8 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
-// updateCase is the old Cluster as a change of a valid one, and the new Cluster as a change of the old one.
+// updateCase is the old Cluster as a change of a valid one, and the new Cluster as a change of the
+// old one.
 type updateCase struct {
 	Name string         `json:"name"`
 	Base string         `json:"base"`

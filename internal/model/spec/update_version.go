@@ -16,7 +16,8 @@ func clusterUpgradeRule(was, is *anywherev1.Cluster) Violations {
 	return upgradeProblems(was.Spec.KubernetesVersion, is.Spec.KubernetesVersion, "spec.kubernetesVersion")
 }
 
-// groupUpgradeRule applies the same rule to each existing group, whether its version is its own or that of the cluster.
+// groupUpgradeRule applies the same rule to each existing group, whether its version is its own or
+// that of the cluster.
 func groupUpgradeRule(was, is *anywherev1.Cluster) Violations {
 	before := groupVersions(was)
 	return eachGroup(is, func(g *anywherev1.WorkerNodeGroupConfiguration, path string) Violations {
@@ -50,7 +51,8 @@ func upgradeProblems(was, is, path string) Violations {
 	return nil
 }
 
-// groupVersionRemovedRule separates the two steps of an upgrade: first the control plane, then the group.
+// groupVersionRemovedRule separates the two steps of an upgrade: first the control plane, then the
+// group.
 func groupVersionRemovedRule(was, is *anywherev1.Cluster) Violations {
 	if was.Spec.KubernetesVersion == is.Spec.KubernetesVersion {
 		return nil
@@ -75,7 +77,8 @@ func eksaVersionKeptRule(was, is *anywherev1.Cluster) Violations {
 	return violation("spec.eksaVersion", "restore it", "eksaVersion cannot be removed")
 }
 
-// eksaVersionSkewRule allows upgrades by one minor version, and downgrades from an unsupported version.
+// eksaVersionSkewRule allows upgrades by one minor version, and downgrades from an unsupported
+// version.
 func eksaVersionSkewRule(was, is *anywherev1.Cluster) Violations {
 	const at = "spec.eksaVersion"
 	if is.Annotations[anywherev1.SkipVersionSkewCheckAnnotation] == "true" {

@@ -17,8 +17,8 @@ const (
 	network      = "spec.clusterNetwork"
 )
 
-// clusterRules are the rules for a Cluster without its references, in the order of the spec. Each checks one thing and does
-// not rely on another.
+// clusterRules are the rules for a Cluster without its references, in the order of the spec. Each
+// checks one thing and does not rely on another.
 var clusterRules = []func(*anywherev1.Cluster) Violations{
 	nameRule, nameLengthRule,
 	versionRule, groupVersionRule, skewRule,
@@ -37,8 +37,8 @@ var clusterRules = []func(*anywherev1.Cluster) Violations{
 	unsupportedRule,
 }
 
-// Validate returns every problem of a spec with defaults: of the Cluster, of the objects that it references, and of their
-// combination.
+// Validate returns every problem of a spec with defaults: of the Cluster, of the objects that it
+// references, and of their combination.
 func Validate(c *Config) Violations {
 	if c.Cluster == nil {
 		return violation("", "add an object of kind Cluster", "no Cluster found")
@@ -53,7 +53,8 @@ func Validate(c *Config) Violations {
 	return append(problems, namespaceRule(c)...)
 }
 
-// ValidateCluster returns every problem of a Cluster with defaults, ignoring the objects that it references.
+// ValidateCluster returns every problem of a Cluster with defaults, ignoring the objects that it
+// references.
 func ValidateCluster(c *anywherev1.Cluster) Violations {
 	var problems Violations
 	for _, rule := range clusterRules {

@@ -7,7 +7,8 @@ import (
 
 // Violation is one problem of a spec.
 type Violation struct {
-	// Path is the field, such as spec.controlPlaneConfiguration.count of the Cluster, or PacketMachineConfig/big: spec.os.
+	// Path is the field, such as spec.controlPlaneConfiguration.count of the Cluster, or
+	// PacketMachineConfig/big: spec.os.
 	Path string
 	// Problem says what is wrong.
 	Problem string

@@ -42,8 +42,8 @@ func (e *AmbiguousError) Error() string {
 		e.Cluster, text.FirstN(e.Namespaces, 3), e.Cluster)
 }
 
-// Of returns the target of a Package; exists reports whether a PackageBundleController exists. In the
-// namespace of a cluster, the target is that cluster. In the shared namespace, the name of the
+// Of returns the target of a Package; exists reports whether a PackageBundleController exists. In
+// the namespace of a cluster, the target is that cluster. In the shared namespace, the name of the
 // Package starts with the name of the cluster, and the longest existing name wins.
 func Of(key types.NamespacedName, exists func(cluster string) bool) (Target, error) {
 	candidates := Candidates(key)
@@ -95,8 +95,8 @@ func forCluster(key types.NamespacedName, cluster string) Target {
 	return Target{Cluster: cluster, Release: key.Name}
 }
 
-// Still reports whether a Package can keep its target, so that a PackageBundleController with a longer
-// name doesn't move an installed package.
+// Still reports whether a Package can keep its target, so that a PackageBundleController with a
+// longer name doesn't move an installed package.
 func Still(key types.NamespacedName, t Target) bool {
 	return slices.Contains(Candidates(key), t.Cluster) && forCluster(key, t.Cluster) == t
 }

@@ -77,8 +77,8 @@ func (c *sourceClient) Get(ctx context.Context, key client.ObjectKey, obj client
 	return nil
 }
 
-// Patch preserves the annotations of pausing: the mover replaces all annotations before it deletes an
-// object.
+// Patch preserves the annotations of pausing: the mover replaces all annotations before it deletes
+// an object.
 func (c *sourceClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	if pausing, err := onlyPauses(obj, patch); err != nil || pausing || c.isCopied(obj) {
 		return err

@@ -65,7 +65,8 @@ func collectRefs(value any, found func(kind, name string)) {
 	}
 }
 
-// ofConfigs decides about Clusters of Drover's own group and what they reference, which may be shared.
+// ofConfigs decides about Clusters of Drover's own group and what they reference, which may be
+// shared.
 func (s *selection) ofConfigs(u *unstructured.Unstructured) disposition {
 	if u.GetKind() == "Cluster" {
 		return either(u.GetName() == s.cluster.Name, moved)

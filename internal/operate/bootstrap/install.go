@@ -33,16 +33,19 @@ type Options struct {
 	Image string
 	// Metal is for clusters on machines of this host, nil for others.
 	Metal *Metal
-	// BundleKey is the file with the key that signs bundles of packages. Use that of the plane that the
-	// objects come from, so that their bundles stay valid. Without a key, the manager offers no packages.
+	// BundleKey is the file with the key that signs bundles of packages. Use that of the plane that
+	// the objects come from, so that their bundles stay valid. Without a key, the manager offers no
+	// packages.
 	BundleKey string
-	// Registry is the loopback address, host:port, of the manager's registry of what ships with Drover;
-	// 127.0.0.1:5000 if empty. Add-ons refer to it: use that of the plane that they come from.
+	// Registry is the loopback address, host:port, of the manager's registry of what ships with
+	// Drover; 127.0.0.1:5000 if empty. Add-ons refer to it: use that of the plane that they come
+	// from.
 	Registry string
 	Log      logr.Logger
 }
 
-// Install installs or upgrades Drover's components on a cluster. It does not write what is up to date.
+// Install installs or upgrades Drover's components on a cluster. It does not write what is up to
+// date.
 func Install(ctx context.Context, to *rest.Config, o Options) error {
 	c, err := newClient(to)
 	if err != nil {

@@ -20,10 +20,10 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("cluster %q not found on the source or the destination of the move", e.Cluster)
 }
 
-// Move moves all objects of a cluster from one management plane to another: its Cluster API objects,
-// add-ons, packages, configs and Secrets. It copies audit records. The objects are paused during the
-// move, and deleted from the source only after all of them are on the destination. Both sides run the
-// same Drover.
+// Move moves all objects of a cluster from one management plane to another: its Cluster API
+// objects, add-ons, packages, configs and Secrets. It copies audit records. The objects are paused
+// during the move, and deleted from the source only after all of them are on the destination. Both
+// sides run the same Drover.
 //
 // It may be killed at any time and called again. At the end it resumes what it paused, and nothing
 // else.
@@ -118,8 +118,8 @@ func findCluster(ctx context.Context, c client.Reader, name string) (key types.N
 	return key, found, nil
 }
 
-// findUnfinished finds a Cluster that has arrived while other objects may not have: those that nothing
-// owns move in no order.
+// findUnfinished finds a Cluster that has arrived while other objects may not have: those that
+// nothing owns move in no order.
 func findUnfinished(ctx context.Context, c client.Reader, name string) (key types.NamespacedName, found bool, err error) {
 	key, found, err = findCluster(ctx, c, name)
 	if err != nil || !found {

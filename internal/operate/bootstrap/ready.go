@@ -19,11 +19,12 @@ import (
 	"github.com/drover-dev/drover/config"
 )
 
-// webhookInterval is how often the webhooks are tried. Nothing reports when a Service has a backend.
+// webhookInterval is how often the webhooks are tried. Nothing reports when a Service has a
+// backend.
 const webhookInterval = 100 * time.Millisecond
 
-// Ready waits until the manager of a cluster runs in the installed version, and its webhooks answer. It
-// calls progress, which may be nil, whenever what it waits for changes.
+// Ready waits until the manager of a cluster runs in the installed version, and its webhooks
+// answer. It calls progress, which may be nil, whenever what it waits for changes.
 func Ready(ctx context.Context, to *rest.Config, progress func(waitingFor string)) error {
 	c, err := newClient(to)
 	if err != nil {
@@ -95,7 +96,8 @@ func (w *waiter) podFailure(ctx context.Context) string {
 	return ""
 }
 
-// webhooks waits until the webhooks answer, with requests that only they can admit. Nothing is stored.
+// webhooks waits until the webhooks answer, with requests that only they can admit. Nothing is
+// stored.
 func (w *waiter) webhooks(ctx context.Context) error {
 	tick := time.NewTicker(webhookInterval)
 	defer tick.Stop()

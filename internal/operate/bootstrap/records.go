@@ -14,8 +14,8 @@ import (
 )
 
 // copyRecords copies the audit records of a cluster. They stay on the source as well. What is only
-// noted on the Cluster so far becomes a record on the destination: the source's controllers are paused,
-// and on the destination generations start again.
+// noted on the Cluster so far becomes a record on the destination: the source's controllers are
+// paused, and on the destination generations start again.
 func copyRecords(ctx context.Context, source client.Reader, destination client.Client, name string) error {
 	records := &droverv1.AuditRecordList{}
 	err := source.List(ctx, records, client.MatchingLabels{droverv1.ClusterLabel: name})

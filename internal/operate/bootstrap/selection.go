@@ -45,8 +45,8 @@ type selection struct {
 	credentials map[string]bool
 }
 
-// readers are the two ends of a move. An earlier run may have moved the objects that decide what belongs
-// to a cluster.
+// readers are the two ends of a move. An earlier run may have moved the objects that decide what
+// belongs to a cluster.
 type readers struct{ source, destination client.Reader }
 
 // gather reads what the decisions depend on.
@@ -210,8 +210,8 @@ func (s *selection) ofPackages(u *unstructured.Unstructured) disposition {
 	return either(err == nil && t.Cluster == s.cluster.Name, moved)
 }
 
-// ofSecret selects Secrets of the cluster, of its infrastructure and packages, and those labeled to be
-// moved.
+// ofSecret selects Secrets of the cluster, of its infrastructure and packages, and those labeled to
+// be moved.
 func (s *selection) ofSecret(u *unstructured.Unstructured) disposition {
 	_, labelled := u.GetLabels()[clusterctlv1.ClusterctlMoveLabel]
 	kind, _, _ := unstructured.NestedString(u.Object, "type")

@@ -15,7 +15,8 @@ import (
 	"github.com/drover-dev/drover/internal/model/addons/index"
 )
 
-// AddOns lists the HelmChartProxies of a namespace, or of all namespaces if it is empty, sorted by namespace and name.
+// AddOns lists the HelmChartProxies of a namespace, or of all namespaces if it is empty, sorted by
+// namespace and name.
 func (p *Plane) AddOns(ctx context.Context, namespace string) ([]addonsv1.HelmChartProxy, error) {
 	list := &addonsv1.HelmChartProxyList{}
 	if err := p.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
@@ -27,8 +28,8 @@ func (p *Plane) AddOns(ctx context.Context, namespace string) ([]addonsv1.HelmCh
 	return list.Items, nil
 }
 
-// FindAddOn returns the HelmChartProxy of a name, in any namespace if namespace is empty. It returns a NotFoundError if there
-// is none.
+// FindAddOn returns the HelmChartProxy of a name, in any namespace if namespace is empty. It
+// returns a NotFoundError if there is none.
 func (p *Plane) FindAddOn(ctx context.Context, namespace, name string) (*addonsv1.HelmChartProxy, error) {
 	all, err := p.AddOns(ctx, namespace)
 	if err != nil {
@@ -53,7 +54,8 @@ func (p *Plane) AddOnRelease(ctx context.Context, hcp *addonsv1.HelmChartProxy, 
 	return nil, fmt.Errorf("add-on %q has no release on cluster %q\nTry: drover addon status %s", hcp.Name, cluster, hcp.Name)
 }
 
-// GetRESTConfig returns the configuration of a client of a workload cluster, from the kubeconfig that Cluster API stores.
+// GetRESTConfig returns the configuration of a client of a workload cluster, from the kubeconfig
+// that Cluster API stores.
 func (p *Plane) GetRESTConfig(ctx context.Context, cluster client.ObjectKey) (*rest.Config, error) {
 	data, err := p.kubeconfigIn(ctx, cluster.Namespace, cluster.Name)
 	if apierrors.IsNotFound(err) {

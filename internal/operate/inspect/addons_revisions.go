@@ -57,8 +57,8 @@ func version(s *addonsv1.HelmChartProxySpec) string {
 	}
 }
 
-// RestoreAddOn gives an add-on the spec of an earlier revision, or of the previous one if number is 0.
-// It returns the number of that revision.
+// RestoreAddOn gives an add-on the spec of an earlier revision, or of the previous one if number is
+// zero. It returns the number of that revision.
 func (p *Plane) RestoreAddOn(ctx context.Context, hcp *addonsv1.HelmChartProxy, number int64) (int64, error) {
 	r, err := history.Restore(ctx, p.Client, hcp, number)
 	if err != nil {

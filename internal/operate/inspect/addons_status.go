@@ -136,8 +136,8 @@ func (a AddOn) Progress() string {
 	return text
 }
 
-// AwaitAddOn calls done with the status of an add-on, once immediately and after each change, until done
-// returns true or the context ends.
+// AwaitAddOn calls done with the status of an add-on, once immediately and after each change, until
+// done returns true or the context ends.
 func (p *Plane) AwaitAddOn(ctx context.Context, hcp *addonsv1.HelmChartProxy, done func(AddOn) bool) error {
 	for {
 		watch, err := p.Client.Watch(ctx, &addonsv1.HelmChartProxyList{}, client.InNamespace(hcp.Namespace),

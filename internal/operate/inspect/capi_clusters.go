@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CAPICluster summarizes a Cluster of Cluster API. Fleets may contain some that no Cluster of Drover describes.
+// CAPICluster summarizes a Cluster of Cluster API. Fleets may contain some that no Cluster of
+// Drover describes.
 type CAPICluster struct {
 	Namespace  string             `json:"namespace"`
 	Name       string             `json:"name"`
@@ -22,8 +23,8 @@ type CAPICluster struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// waitingOrder lists the conditions of a cluster in the order in which they become true, so that the first unmet one is
-// what the others wait for.
+// waitingOrder lists the conditions of a cluster in the order in which they become true, so that
+// the first unmet one is what the others wait for.
 var waitingOrder = []string{
 	clusterv1.ClusterTopologyReconciledCondition,
 	clusterv1.ClusterInfrastructureReadyCondition,
@@ -85,8 +86,8 @@ func (c *CAPICluster) Key() client.ObjectKey {
 	return client.ObjectKey{Namespace: c.Namespace, Name: c.Name}
 }
 
-// Waiting returns the first condition that is not met, with its message. It is empty if all conditions are met or none is
-// known.
+// Waiting returns the first condition that is not met, with its message. It is empty if all
+// conditions are met or none is known.
 func (c *CAPICluster) Waiting() string {
 	for _, kind := range waitingOrder {
 		if x := meta.FindStatusCondition(c.Conditions, kind); x != nil && x.Status != metav1.ConditionTrue {

@@ -21,7 +21,8 @@ const (
 	reasonBehind   = "OutdatedInformation"
 )
 
-// A wait shorter than patience is normal. The controller usually observes an object within observeLimit.
+// A wait shorter than patience is normal. The controller usually observes an object within
+// observeLimit.
 const (
 	patience     = 10 * time.Minute
 	observeLimit = 10 * time.Second

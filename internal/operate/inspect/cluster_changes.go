@@ -17,8 +17,8 @@ import (
 // rewatch is the delay before a watch that failed to start is retried.
 const rewatch = time.Second
 
-// Changes returns a channel that receives when a Cluster or one of its machines may have changed. Changes are coalesced
-// until the receiver is ready. The watches end with ctx.
+// Changes returns a channel that receives when a Cluster or one of its machines may have changed.
+// Changes are coalesced until the receiver is ready. The watches end with ctx.
 func (p *Plane) Changes(ctx context.Context, cluster client.ObjectKey) <-chan struct{} {
 	out := make(chan struct{}, 1)
 	parts := []client.ListOption{client.InNamespace(anywherev1.SystemNamespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}}
@@ -42,8 +42,8 @@ func named(key client.ObjectKey) []client.ListOption {
 	return []client.ListOption{client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name}}
 }
 
-// notify sends when something in a list changes. Starting a watch counts as a change, because something may have happened
-// before. It gives up on lists that the caller may not watch.
+// notify sends when something in a list changes. Starting a watch counts as a change, because
+// something may have happened before. It gives up on lists that the caller may not watch.
 func (p *Plane) notify(ctx context.Context, changes chan<- struct{}, list client.ObjectList, options ...client.ListOption) {
 	changed := func() {
 		select {

@@ -14,7 +14,8 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-// Kinds of nodes. The kinds of Drover's and Cluster API's Cluster differ here although both are called Cluster.
+// Kinds of nodes. The kinds of Drover's and Cluster API's Cluster differ here although both are
+// called Cluster.
 const (
 	kindCluster      = "Cluster"
 	kindCAPI         = "Cluster API Cluster"
@@ -46,8 +47,8 @@ type Node struct {
 	Children []*Node  `json:"children,omitempty"`
 }
 
-// order lists the conditions of each kind in the order in which they become true, so that the first unmet one is what the
-// others wait for. Conditions that are not listed are not about readiness.
+// order lists the conditions of each kind in the order in which they become true, so that the first
+// unmet one is what the others wait for. Conditions that are not listed are not about readiness.
 var order = map[string][]string{
 	kindCluster: {
 		anywherev1.ControlPlaneInitialized, anywherev1.DefaultCNIConfigured, anywherev1.ControlPlaneReady, anywherev1.WorkersReady, anywherev1.Ready,

@@ -33,8 +33,8 @@ type Objects struct {
 	Hidden bool
 }
 
-// Objects reads the objects of a cluster, or of all clusters if the name is empty. It skips kinds that the caller may not
-// read.
+// Objects reads the objects of a cluster, or of all clusters if the name is empty. It skips kinds
+// that the caller may not read.
 func (p *Plane) Objects(ctx context.Context, cluster string) (*Objects, error) {
 	o := &Objects{}
 	options := []client.ListOption{client.InNamespace(anywherev1.SystemNamespace)}

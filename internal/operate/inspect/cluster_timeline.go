@@ -53,7 +53,8 @@ var milestones = []struct{ kind, condition, name string }{
 	{kindCluster, anywherev1.Ready, "ready"},
 }
 
-// NewTimeline returns the timeline of a tree and of events. A condition contributes its last change only.
+// NewTimeline returns the timeline of a tree and of events. A condition contributes its last change
+// only.
 func NewTimeline(root *Node, events []corev1.Event) Timeline {
 	t := Timeline{Cluster: root.Namespace + "/" + root.Name, Stages: stages(root)}
 	root.Walk(func(n *Node, _ int) {

@@ -50,7 +50,8 @@ func (a Answer) Deepest() Link {
 	return a.Chain[len(a.Chain)-1]
 }
 
-// Why follows the tree of a cluster down to the root cause. It depends on the tree and the time only.
+// Why follows the tree of a cluster down to the root cause. It depends on the tree and the time
+// only.
 func Why(root *Node, now time.Time) Answer {
 	if root.Well() {
 		return Answer{Ready: true, Next: "nothing: the cluster is ready"}
@@ -93,7 +94,8 @@ func (n *Node) cause() (Link, *Node) {
 	}
 }
 
-// decides returns the child that a condition depends on: the worst one, and of several the one that is so longest.
+// decides returns the child that a condition depends on: the worst one, and of several the one that
+// is so longest.
 func (n *Node) decides(condition string) *Node {
 	var bad []*Node
 	for _, c := range n.Children {

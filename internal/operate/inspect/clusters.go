@@ -11,7 +11,8 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// Clusters lists the Clusters of a namespace, or of all namespaces if it is empty, sorted by namespace and name.
+// Clusters lists the Clusters of a namespace, or of all namespaces if it is empty, sorted by
+// namespace and name.
 func (p *Plane) Clusters(ctx context.Context, namespace string) ([]anywherev1.Cluster, error) {
 	list := &anywherev1.ClusterList{}
 	err := p.Client.List(ctx, list, client.InNamespace(namespace))
@@ -27,7 +28,8 @@ func (p *Plane) Clusters(ctx context.Context, namespace string) ([]anywherev1.Cl
 	return list.Items, nil
 }
 
-// Find returns the Cluster of a name, in any namespace if namespace is empty. It returns a NotFoundError if there is none.
+// Find returns the Cluster of a name, in any namespace if namespace is empty. It returns a
+// NotFoundError if there is none.
 func (p *Plane) Find(ctx context.Context, namespace, name string) (*anywherev1.Cluster, error) {
 	if namespace != "" {
 		found := &anywherev1.Cluster{}

@@ -42,8 +42,9 @@ type KubeconfigSource struct {
 	watch func(context.Context) <-chan struct{}
 }
 
-// KubeconfigSource finds a cluster by name, in any namespace if namespace is empty. Clusters of Drover come first, because
-// their creators may not be able to read anything else; clusters that exist in Cluster API only come next.
+// KubeconfigSource finds a cluster by name, in any namespace if namespace is empty. Clusters of
+// Drover come first, because their creators may not be able to read anything else; clusters that
+// exist in Cluster API only come next.
 func (p *Plane) KubeconfigSource(ctx context.Context, namespace, name string) (*KubeconfigSource, error) {
 	if c, err := p.Find(ctx, namespace, name); err == nil {
 		key := client.ObjectKeyFromObject(c)
@@ -91,8 +92,8 @@ func (s *KubeconfigSource) Await(ctx context.Context, progress func(waiting stri
 	}
 }
 
-// Kubeconfig returns the kubeconfig of a Cluster. Its creator may read the copy next to the Cluster and nothing else;
-// administrators can also read the original.
+// Kubeconfig returns the kubeconfig of a Cluster. Its creator may read the copy next to the Cluster
+// and nothing else; administrators can also read the original.
 func (p *Plane) Kubeconfig(ctx context.Context, c *anywherev1.Cluster) ([]byte, error) {
 	data, err := p.kubeconfigIn(ctx, c.Namespace, c.Name)
 	if err == nil || c.Namespace == anywherev1.SystemNamespace || !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {

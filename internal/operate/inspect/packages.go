@@ -20,7 +20,8 @@ import (
 // fieldManager owns the fields that Apply sets.
 const fieldManager = "drover"
 
-// Packages returns the Packages of a cluster sorted by name, or those of the given names in their order.
+// Packages returns the Packages of a cluster sorted by name, or those of the given names in their
+// order.
 func (p *Plane) Packages(ctx context.Context, cluster string, names ...string) ([]packagesv1.Package, error) {
 	targetOf, err := p.PackageTargets(ctx)
 	if err != nil {
@@ -48,7 +49,8 @@ func (p *Plane) Packages(ctx context.Context, cluster string, names ...string) (
 	return selectPackages(all, cluster, names)
 }
 
-// PackageTargets returns a function from Packages to their clusters. It returns the empty string for a Package without one.
+// PackageTargets returns a function from Packages to their clusters. It returns the empty string
+// for a Package without one.
 func (p *Plane) PackageTargets(ctx context.Context) (func(client.ObjectKey) string, error) {
 	controllers, err := p.BundleControllers(ctx)
 	if err != nil {

@@ -42,7 +42,8 @@ func each(
 	return nil
 }
 
-// explainRejection reduces the error of an API server to the reason of a webhook, and explains a missing namespace.
+// explainRejection reduces the error of an API server to the reason of a webhook, and explains a
+// missing namespace.
 func explainRejection(o *unstructured.Unstructured, err error) error {
 	if apierrors.IsNotFound(err) && o.GetKind() == "Package" {
 		cluster := strings.TrimPrefix(o.GetNamespace(), packagesv1.NamespacePrefix)
@@ -85,7 +86,8 @@ func (p *Plane) ActivateBundle(ctx context.Context, cluster, name string) error 
 	return nil
 }
 
-// AwaitPackages calls done with the packages of a cluster, now and after each change, until it returns true.
+// AwaitPackages calls done with the packages of a cluster, now and after each change, until it
+// returns true.
 func (p *Plane) AwaitPackages(ctx context.Context, cluster string, done func([]packagesv1.Package) bool) error {
 	changes := make(chan struct{}, 1)
 	watching, stop := context.WithCancel(ctx)

@@ -1,8 +1,10 @@
-// Package inspect reads a management plane and its workload clusters for people, with the privileges of the caller: clusters,
-// the tree of objects of a cluster, why it is not ready, what happened to it and its kubeconfig; add-ons, what a change of one
-// would do, and its revisions; packages and bundles.
+// Package inspect reads a management plane and its workload clusters for people, with the
+// privileges of the caller: clusters, the tree of objects of a cluster, why it is not ready, what
+// happened to it and its kubeconfig; add-ons, what a change of one would do, and its revisions;
+// packages and bundles.
 //
-// It never reconciles. The few things that it writes are what a user could write with kubectl. Start with Connect.
+// It never reconciles. The few things that it writes are what a user could write with kubectl.
+// Start with Connect.
 package inspect
 
 import (
@@ -22,7 +24,8 @@ type Plane struct {
 	Client client.WithWatch
 	// Host is the address of the API server, for messages.
 	Host string
-	// Own is the namespace of the caller's kubeconfig. Lists fall back to it when the caller may not read all namespaces.
+	// Own is the namespace of the caller's kubeconfig. Lists fall back to it when the caller may
+	// not read all namespaces.
 	Own string
 }
 

@@ -21,8 +21,8 @@ const (
 	lockRetry   = 20 * time.Millisecond
 )
 
-// Write creates a file with nothing but the kubeconfig. It replaces a file that contains an earlier kubeconfig of the same
-// cluster and nothing else.
+// Write creates a file with nothing but the kubeconfig. It replaces a file that contains an earlier
+// kubeconfig of the same cluster and nothing else.
 func (k *Kubeconfig) Write(path string) error {
 	data, err := k.Encode()
 	if err != nil {
@@ -34,7 +34,8 @@ func (k *Kubeconfig) Write(path string) error {
 	return replace(path, data)
 }
 
-// MayWrite returns a TakenError unless the file does not exist or contains only a kubeconfig of that origin.
+// MayWrite returns a TakenError unless the file does not exist or contains only a kubeconfig of
+// that origin.
 func (o Origin) MayWrite(path string) error {
 	old, err := clientcmd.LoadFromFile(path)
 	if err == nil && !o.ownsAllContexts(old) {
@@ -62,8 +63,8 @@ func (o Origin) ownsAllContexts(cfg *clientcmdapi.Config) bool {
 	return len(cfg.Contexts) > 0
 }
 
-// Merge adds the kubeconfig to a file and keeps the entries of other clusters. It creates the file if necessary. Concurrent
-// changes, including those of kubectl, are all kept.
+// Merge adds the kubeconfig to a file and keeps the entries of other clusters. It creates the file
+// if necessary. Concurrent changes, including those of kubectl, are all kept.
 func (k *Kubeconfig) Merge(ctx context.Context, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("creating the directory of %q: %w", path, err)
@@ -90,7 +91,8 @@ func (k *Kubeconfig) Merge(ctx context.Context, path string) error {
 	return replace(path, data)
 }
 
-// lock uses the same protocol as kubectl: a file with the suffix .lock exists while the kubeconfig is being changed.
+// lock uses the same protocol as kubectl: a file with the suffix .lock exists while the kubeconfig
+// is being changed.
 func lock(ctx context.Context, path string) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package kubeconfig writes the kubeconfig of a cluster into files that may contain others. It marks the entries that it
-// writes and never replaces an entry without its mark. Start with Parse.
+// Package kubeconfig writes the kubeconfig of a cluster into files that may contain others. It
+// marks the entries that it writes and never replaces an entry without its mark. Start with Parse.
 package kubeconfig
 
 import (
@@ -37,7 +37,8 @@ type Kubeconfig struct {
 // names are the names of the cluster and user entries in a file.
 type names struct{ cluster, user string }
 
-// Parse reads the current context of a kubeconfig. If context is not empty, all entries are renamed to it.
+// Parse reads the current context of a kubeconfig. If context is not empty, all entries are renamed
+// to it.
 func Parse(data []byte, origin Origin, context string) (*Kubeconfig, error) {
 	cfg, err := clientcmd.Load(data)
 	if err != nil {
@@ -66,8 +67,8 @@ func (k *Kubeconfig) Encode() ([]byte, error) {
 	return clientcmd.Write(*cfg)
 }
 
-// addTo adds or replaces the entries of the cluster and keeps all others. It sets the current context only if there is
-// none.
+// addTo adds or replaces the entries of the cluster and keeps all others. It sets the current
+// context only if there is none.
 func (k *Kubeconfig) addTo(cfg *clientcmdapi.Config) error {
 	if err := k.mayReplace(cfg); err != nil {
 		return err

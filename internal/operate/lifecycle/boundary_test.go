@@ -175,7 +175,8 @@ func (s *side) provisioned(ctx context.Context, name string) error {
 	return s.client.Status().Update(ctx, c)
 }
 
-// planeVariable turns this test program into a background plane with the API server of a kubeconfig.
+// planeVariable turns this test program into a background plane with the API server of a
+// kubeconfig.
 const planeVariable = "LIFECYCLE_TEST_PLANE"
 
 // bePlane locks a home as a supervisor does, if the process was started as a plane.

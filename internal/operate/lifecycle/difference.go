@@ -71,8 +71,8 @@ func flatten(path string, value any, into map[string]string) {
 	}
 }
 
-// itemName identifies an item of a list by its name, if it has one, so that a reordered list does not
-// differ.
+// itemName identifies an item of a list by its name, if it has one, so that a reordered list does
+// not differ.
 func itemName(item any, index int) string {
 	if m, ok := item.(map[string]any); ok {
 		if name, ok := m["name"].(string); ok && name != "" {

@@ -94,8 +94,8 @@ func workerTimeout(c *anywherev1.Cluster, limits Limits) time.Duration {
 // observed reports whether the controllers have observed the newest spec.
 func observed(c *anywherev1.Cluster) bool { return c.Status.ObservedGeneration >= c.Generation }
 
-// reached reports whether the cluster has reached the newest spec of itself and of every object that
-// it references.
+// reached reports whether the cluster has reached the newest spec of itself and of every object
+// that it references.
 func (f *follower) reached(ctx context.Context, c *anywherev1.Cluster) bool {
 	if !observed(c) || c.Status.ReconciledGeneration < c.Generation || !apimeta.IsStatusConditionTrue(c.Status.Conditions, anywherev1.Ready) {
 		return false

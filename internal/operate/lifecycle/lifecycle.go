@@ -1,10 +1,10 @@
-// Package lifecycle plans and runs what create, upgrade and delete do to a cluster: it runs preflight
-// checks, applies the objects of a spec to a management plane, waits for the controllers there, and
-// writes the cluster's files.
+// Package lifecycle plans and runs what create, upgrade and delete do to a cluster: it runs
+// preflight checks, applies the objects of a spec to a management plane, waits for the controllers
+// there, and writes the cluster's files.
 //
-// It uses the privileges of the person who runs it and never reconciles anything itself. There is one
-// Planner for workload clusters and one for management clusters; each declares its phases. Recording
-// and resuming phases is up to package phase. Start with Planner.
+// It uses the privileges of the person who runs it and never reconciles anything itself. There is
+// one Planner for workload clusters and one for management clusters; each declares its phases.
+// Recording and resuming phases is up to package phase. Start with Planner.
 package lifecycle
 
 import (

@@ -55,7 +55,8 @@ func (m *Management) bootstrapOptions(p *phase.Progress) plane.Options {
 	return o
 }
 
-// startBootstrap starts the bootstrap plane unless it runs, and writes the credentials for machines.
+// startBootstrap starts the bootstrap plane unless it runs, and writes the credentials for
+// machines.
 func (m *Management) startBootstrap(ctx context.Context, p *phase.Progress) error {
 	w, err := m.onBootstrap(ctx, p)
 	if err != nil {
@@ -98,9 +99,9 @@ func (m *Management) onBootstrap(ctx context.Context, p *phase.Progress) (*Workl
 	return w, nil
 }
 
-// shareKey gives a new bootstrap plane the key with which the cluster signs bundles of packages, because
-// either accepts only bundles of its own key. The caller removes the file with remove once the plane
-// has read it.
+// shareKey gives a new bootstrap plane the key with which the cluster signs bundles of packages,
+// because either accepts only bundles of its own key. The caller removes the file with remove once
+// the plane has read it.
 func (m *Management) shareKey(ctx context.Context, o *plane.Options) (remove func(), err error) {
 	remove = func() {}
 	if m.firstInstall || exists(m.Bootstrap.BundleKey()) {

@@ -69,8 +69,8 @@ func (m *Management) checkMachine(_ context.Context, p *phase.Progress) []error 
 	return nil
 }
 
-// checkCapacity asks the metal API whether there are enough machines, if it runs already: that of this
-// host may not.
+// checkCapacity asks the metal API whether there are enough machines, if it runs already: that of
+// this host may not.
 func (m *Management) checkCapacity(ctx context.Context, p *phase.Progress) []error {
 	secret, err := m.credentials()
 	switch {
@@ -115,8 +115,8 @@ func (m *Management) installEarly(ctx context.Context, w *Workload) (end func())
 	return func() { cancel(); <-ended }
 }
 
-// prepareBootstrap preloads what the machines need, and returns the cluster with its objects on the bootstrap
-// plane.
+// prepareBootstrap preloads what the machines need, and returns the cluster with its objects on the
+// bootstrap plane.
 func (m *Management) prepareBootstrap(ctx context.Context, p *phase.Progress) (*Workload, error) {
 	w, err := m.onBootstrap(ctx, p)
 	if err != nil {

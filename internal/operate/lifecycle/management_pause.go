@@ -27,8 +27,8 @@ type pausable struct {
 	pause, resume func()
 }
 
-// pauseOthers pauses the workload clusters while their management cluster changes. They keep running.
-// Clusters that are paused already stay so.
+// pauseOthers pauses the workload clusters while their management cluster changes. They keep
+// running. Clusters that are paused already stay so.
 func (m *Management) pauseOthers(ctx context.Context, p *phase.Progress) error {
 	w, err := m.onItself(ctx)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
 
-// Upgrade plans the upgrade of a management cluster to a new spec, and of Drover on it to this version.
+// Upgrade plans the upgrade of a management cluster to a new spec, and of Drover on it to this
+// version.
 func (m *Management) Upgrade() (*phase.Plan, error) {
 	return m.plan(Upgrade, m.Config, []phase.Phase{
 		{Name: SetupAndValidate, Summary: summaryValidate, Repeat: true, Run: m.setupUpgrade},

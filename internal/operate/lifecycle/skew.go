@@ -31,8 +31,9 @@ func (e *SkewError) Error() string {
 }
 
 // checkSkew rejects versions that don't work together. Drover supports management planes of its own
-// minor version and of the previous one. Builds that aren't releases promise nothing to each other, so
-// an older one is rejected within a minor version too. A version that can't be parsed isn't compared.
+// minor version and of the previous one. Builds that aren't releases promise nothing to each other,
+// so an older one is rejected within a minor version too. A version that can't be parsed isn't
+// compared.
 func checkSkew(own, plane string) error {
 	ours, ourErr := utilversion.ParseSemantic(own)
 	theirs, theirErr := utilversion.ParseSemantic(plane)
@@ -50,8 +51,9 @@ func checkSkew(own, plane string) error {
 	return nil
 }
 
-// planeVersion returns the version of Drover on a management plane, or "" if the user may not read it.
-// The manager publishes it; an older one only annotated its definitions, which not everyone may read.
+// planeVersion returns the version of Drover on a management plane, or "" if the user may not read
+// it. The manager publishes it; an older one only annotated its definitions, which not everyone may
+// read.
 func planeVersion(ctx context.Context, plane *inspect.Plane) (string, error) {
 	runs, err := about.Read(ctx, plane.Client)
 	if err == nil || !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {

@@ -1,8 +1,8 @@
-// Package support writes a support bundle: an archive of the objects, events and logs of a management plane and of the
-// consoles of machines, without secrets.
+// Package support writes a support bundle: an archive of the objects, events and logs of a
+// management plane and of the consoles of machines, without secrets.
 //
-// It only reads. Sources that can't be read are listed in the archive and do not stop the others. Start with Collect;
-// redact.go makes an archive safe to share.
+// It only reads. Sources that can't be read are listed in the archive and do not stop the others.
+// Start with Collect; redact.go makes an archive safe to share.
 package support
 
 import (
@@ -72,8 +72,8 @@ type Options struct {
 	Progress func(source string)
 }
 
-// Collect writes an archive. It returns an error only if the archive can't be written; sources that could not be read are
-// returned as a list, which is also in the archive.
+// Collect writes an archive. It returns an error only if the archive can't be written; sources that
+// could not be read are returned as a list, which is also in the archive.
 func Collect(ctx context.Context, to io.Writer, o Options) (missing []string, err error) {
 	c := &collector{Options: o, archive: newArchive(to)}
 	if err := c.writeYAML("facts.yaml", o.Facts); err != nil {

@@ -11,7 +11,8 @@ import (
 // hidden replaces a secret.
 const hidden = "<redacted>"
 
-// secretText matches secrets in any text. The template keeps the parts of a match that are not secret.
+// secretText matches secrets in any text. The template keeps the parts of a match that are not
+// secret.
 var secretText = []struct {
 	pattern *regexp.Regexp
 	with    string
@@ -33,10 +34,12 @@ func Text(s string) string {
 	return s
 }
 
-// secretField matches the names of fields whose values are secrets. Fields that reference a Secret have other suffixes.
+// secretField matches the names of fields whose values are secrets. Fields that reference a Secret
+// have other suffixes.
 var secretField = regexp.MustCompile(`(?i)(password|passwd|token|secret|api_?key|private_?key|credential|dockerconfigjson)s?$`)
 
-// opaque lists, by kind, fields that may contain anything, including secrets: values of charts and files of machines.
+// opaque lists, by kind, fields that may contain anything, including secrets: values of charts and
+// files of machines.
 var opaque = map[string]map[string]bool{
 	"HelmChartProxy":        {"valuesTemplate": true},
 	"HelmReleaseProxy":      {"values": true, "valuesTemplate": true},

@@ -18,7 +18,8 @@ import (
 	"github.com/drover-dev/drover/internal/metal/admin"
 )
 
-// Files returns the logs and YAML files in a directory and its subdirectories. In the archive they are below name.
+// Files returns the logs and YAML files in a directory and its subdirectories. In the archive they
+// are below name.
 func Files(dir, name string) []Log {
 	var out []Log
 	_ = filepath.WalkDir(dir, func(file string, entry os.DirEntry, err error) error {
@@ -51,7 +52,8 @@ func Consoles(ctx context.Context, c *admin.Client) ([]Log, error) {
 	return out, nil
 }
 
-// Managers returns the logs of managers that run on the management cluster, including those of restarted containers.
+// Managers returns the logs of managers that run on the management cluster, including those of
+// restarted containers.
 func Managers(ctx context.Context, cfg *rest.Config) ([]Log, error) {
 	c, err := kubernetes.NewForConfig(cfg)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package users manages access to a management cluster that has no identity provider: a user is a ServiceAccount in a
-// namespace, bound to one of the roles that Drover installs, with a kubeconfig that contains a token. Start with Directory.
+// Package users manages access to a management cluster that has no identity provider: a user is a
+// ServiceAccount in a namespace, bound to one of the roles that Drover installs, with a kubeconfig
+// that contains a token. Start with Directory.
 package users
 
 import (
@@ -75,7 +76,8 @@ type Directory struct {
 	server *rest.Config
 }
 
-// Open returns the directory of a management cluster. Kubeconfigs of its users contain the same address of the API server.
+// Open returns the directory of a management cluster. Kubeconfigs of its users contain the same
+// address of the API server.
 func Open(server *rest.Config) (*Directory, error) {
 	api, err := kubernetes.NewForConfig(server)
 	if err != nil {
@@ -84,8 +86,8 @@ func Open(server *rest.Config) (*Directory, error) {
 	return &Directory{api: api, server: server}, nil
 }
 
-// Add creates a user, and the namespace if necessary. Adding an existing user changes nothing. Changing the role of a user
-// requires removing the user first.
+// Add creates a user, and the namespace if necessary. Adding an existing user changes nothing.
+// Changing the role of a user requires removing the user first.
 func (d *Directory) Add(ctx context.Context, u User) error {
 	if err := u.Check(); err != nil {
 		return err
@@ -126,7 +128,8 @@ func (d *Directory) Add(ctx context.Context, u User) error {
 
 func bindingOf(user string) string { return "user-" + user }
 
-// available returns an error if an object with another purpose has the name of the user, or the user has another role.
+// available returns an error if an object with another purpose has the name of the user, or the
+// user has another role.
 func (d *Directory) available(ctx context.Context, u User) error {
 	if _, err := d.api.RbacV1().ClusterRoles().Get(ctx, roles[u.Role], metav1.GetOptions{}); apierrors.IsNotFound(err) {
 		return fmt.Errorf("ClusterRole %q not found; check that %s is a Drover management cluster", roles[u.Role], d.server.Host)
@@ -156,7 +159,8 @@ func (d *Directory) available(ctx context.Context, u User) error {
 	return nil
 }
 
-// Kubeconfig returns a kubeconfig with a new token and when the token expires. The API server may choose a shorter lifetime.
+// Kubeconfig returns a kubeconfig with a new token and when the token expires. The API server may
+// choose a shorter lifetime.
 func (d *Directory) Kubeconfig(ctx context.Context, u User, valid time.Duration) (*clientcmdapi.Config, time.Time, error) {
 	seconds := int64(valid.Seconds())
 	token, err := d.api.CoreV1().ServiceAccounts(u.Namespace).CreateToken(ctx, u.Name,

@@ -36,8 +36,8 @@ const labels = ".metadata.labels"
 func Canonical(b *packagesv1.PackageBundle) ([]byte, error) { return canonical(b) }
 
 // canonicalForms yields the forms that a signature may cover. The first is the standard form; the
-// others omit metadata that was added after signing. They are computed lazily, because the first one
-// usually matches.
+// others omit metadata that was added after signing. They are computed lazily, because the first
+// one usually matches.
 func canonicalForms(b *packagesv1.PackageBundle) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		var last []byte

@@ -86,8 +86,8 @@ func (d Difference) KeepsMinor(packages []string) bool {
 	return true
 }
 
-// sameMinor reports whether two versions have the same minor version. Versions that are not semantic
-// must be equal.
+// sameMinor reports whether two versions have the same minor version. Versions that are not
+// semantic must be equal.
 func sameMinor(from, to string) bool {
 	if from == to {
 		return true

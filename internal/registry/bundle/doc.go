@@ -1,5 +1,5 @@
-// Package bundle implements the content of a PackageBundle: names and their order, packages and their
-// dependencies, signatures, schemas, and the comparison of two bundles.
+// Package bundle implements the content of a PackageBundle: names and their order, packages and
+// their dependencies, signatures, schemas, and the comparison of two bundles.
 //
 //	Name      v1-36-4 and its order                 name.go
 //	Find      a version of a package                find.go, dependencies.go

@@ -8,8 +8,8 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// DefaultExcludes let a mirror change the location of charts without invalidating the signature. The
-// digests of charts stay signed.
+// DefaultExcludes let a mirror change the location of charts without invalidating the signature.
+// The digests of charts stay signed.
 var DefaultExcludes = []string{".spec.packages[].source.registry", ".spec.packages[].source.repository"}
 
 // maxExcludes limits the work that an unsigned bundle can cause.

@@ -90,8 +90,8 @@ func publicKey(der []byte) (*ecdsa.PublicKey, error) {
 	return public, nil
 }
 
-// ParsePrivateKey parses a signing key in PEM, as written by openssl and `drover bundle keygen`. The
-// error never contains key material.
+// ParsePrivateKey parses a signing key in PEM, as written by openssl and `drover bundle keygen`.
+// The error never contains key material.
 func ParsePrivateKey(text []byte) (*ecdsa.PrivateKey, error) {
 	for rest := text; ; {
 		var block *pem.Block

@@ -17,8 +17,8 @@ const FileName = "bundle.yaml"
 var errNoLayer = errors.New("missing layer")
 
 // Layer finds the bundle in a manifest: the layer with its title or with a YAML media type, or else
-// the first layer. Tools that push bundles as files use the media type of a tar archive. An index has
-// no layers.
+// the first layer. Tools that push bundles as files use the media type of a tar archive. An index
+// has no layers.
 func Layer(manifest []byte) (v1.Descriptor, error) {
 	parsed, err := v1.ParseManifest(bytes.NewReader(manifest))
 	if err != nil {

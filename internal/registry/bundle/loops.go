@@ -18,7 +18,8 @@ var samePlace = []string{"allOf", "anyOf", "oneOf", "not", "if", "then", "else",
 // overflows and the program ends.
 //
 // Because ids change the base of references, it assumes that a reference leads to every schema that
-// it could mean. It may therefore reject a schema that terminates, but never accepts one that doesn't.
+// it could mean. It may therefore reject a schema that terminates, but never accepts one that
+// doesn't.
 func checkLoops(text []byte) error {
 	var root any
 	if err := json.Unmarshal(text, &root); err != nil {
@@ -49,7 +50,8 @@ type place struct {
 
 type schemas struct {
 	root any
-	// all lists the objects of the document, whether they are schemas or not; bases those with an id.
+	// all lists the objects of the document, whether they are schemas or not; bases those with an
+	// id.
 	all, bases []place
 	state      map[string]visit
 }

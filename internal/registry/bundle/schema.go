@@ -69,8 +69,8 @@ func compile(v *packagesv1.SourceVersion) (*gojsonschema.Schema, error) {
 	return schema, nil
 }
 
-// localLoader loads a schema that must not refer to other documents. The library would otherwise read
-// files and make requests.
+// localLoader loads a schema that must not refer to other documents. The library would otherwise
+// read files and make requests.
 type localLoader struct{ gojsonschema.JSONLoader }
 
 // LoaderFactory implements gojsonschema.JSONLoader.

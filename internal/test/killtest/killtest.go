@@ -1,5 +1,5 @@
-// Package killtest kills a command in each of its phases, and checks that it resumes there. It knows
-// what `drover create|upgrade|delete cluster` print and record, and nothing else. Start with
+// Package killtest kills a command in each of its phases, and checks that it resumes there. It
+// knows what `drover create|upgrade|delete cluster` print and record, and nothing else. Start with
 // Everywhere.
 package killtest
 
@@ -37,8 +37,8 @@ type Command struct {
 	Killed func(phase string)
 }
 
-// Everywhere kills the command in one phase after the other, and then lets it finish. It returns the
-// output of the last run.
+// Everywhere kills the command in one phase after the other, and then lets it finish. It returns
+// the output of the last run.
 func Everywhere(t testing.TB, c Command) string {
 	t.Helper()
 	var done []string
@@ -66,8 +66,8 @@ func Everywhere(t testing.TB, c Command) string {
 	return string(said)
 }
 
-// KillIn runs the command until it is in a phase and reports an activity, and kills it there. A last
-// phase with nothing to do may have ended before.
+// KillIn runs the command until it is in a phase and reports an activity, and kills it there. A
+// last phase with nothing to do may have ended before.
 func (c Command) KillIn(t testing.TB, name, waiting string) (said string, ended bool) {
 	t.Helper()
 	cmd := c.New()

@@ -27,8 +27,8 @@ import (
 	"github.com/drover-dev/drover/internal/kube"
 )
 
-// Patience is how long tests wait for what takes seconds on a free machine. It only tells a test that
-// hangs from one that is slow, so it is long.
+// Patience is how long tests wait for what takes seconds on a free machine. It only tells a test
+// that hangs from one that is slow, so it is long.
 const Patience = 5 * time.Minute
 
 // startTimeout covers a loaded machine; a free one needs three seconds.
@@ -56,7 +56,8 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// Shared returns the package's server, with Drover's API installed as opts say. The options of the first caller count.
+// Shared returns the package's server, with Drover's API installed as opts say. The options of the
+// first caller count.
 func Shared(t testing.TB, opts install.Options) *Server {
 	t.Helper()
 	shared.Lock()

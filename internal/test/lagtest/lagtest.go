@@ -12,8 +12,8 @@ import (
 )
 
 // Watches delays the events of some resources, in order and without reducing their rate. Events of
-// other resources arrive at once: if all lagged alike, a reconcile would find nothing missing. The zero
-// value delays nothing.
+// other resources arrive at once: if all lagged alike, a reconcile would find nothing missing. The
+// zero value delays nothing.
 type Watches struct {
 	// Resources are the delayed ones, such as "machines".
 	Resources []string

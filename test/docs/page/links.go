@@ -26,7 +26,8 @@ func Anchors(text string) map[string]bool {
 	return out
 }
 
-// anchor names a heading as GitHub does: in lower case, with dashes for spaces, without punctuation.
+// anchor names a heading as GitHub does: in lower case, with dashes for spaces, without
+// punctuation.
 func anchor(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

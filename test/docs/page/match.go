@@ -9,9 +9,9 @@ import (
 // ellipsis stands for any text within a line, and for any number of lines if it is alone on one.
 const ellipsis = "…"
 
-// Match compares the output that a page shows with that of a command. Runs of blanks are equal, and so
-// are two durations, times, sizes, addresses, IDs or digests. The error shows the first line that is
-// missing.
+// Match compares the output that a page shows with that of a command. Runs of blanks are equal, and
+// so are two durations, times, sizes, addresses, IDs or digests. The error shows the first line
+// that is missing.
 func Match(want []string, got string) error {
 	rest := lines(got)
 	anywhere := false // Lines may be skipped before the next one.

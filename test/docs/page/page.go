@@ -1,5 +1,5 @@
-// Package page reads the parts of a Markdown page that a test can execute: fenced blocks, and comments
-// that say how a test treats them. It never runs anything.
+// Package page reads the parts of a Markdown page that a test can execute: fenced blocks, and
+// comments that say how a test treats them. It never runs anything.
 //
 // Comments are invisible to readers and stand before the block that they are about:
 //

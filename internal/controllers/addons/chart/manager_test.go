@@ -61,7 +61,8 @@ func (w *world) await(what string, so func() bool) {
 	}
 }
 
-// TestControllerReconcilesOnlyRelevantChanges changes everything that a release depends on, one after the other.
+// TestControllerReconcilesOnlyRelevantChanges changes everything that a release depends on, one
+// after the other.
 func TestControllerReconcilesOnlyRelevantChanges(t *testing.T) {
 	w := managed(t)
 	a := w.cluster("a", "cni=cilium")

@@ -15,7 +15,8 @@ import (
 	"github.com/drover-dev/drover/internal/model/addons/history"
 )
 
-// fleet is four clusters with version 1 everywhere, and a rollout of one cluster, then those in zone b, then the rest.
+// fleet is four clusters with version 1 everywhere, and a rollout of one cluster, then those in
+// zone b, then the rest.
 func fleet(t *testing.T, change func(*addonsv1.Rollout)) *world {
 	w := newWorld(t)
 	w.cluster("a")

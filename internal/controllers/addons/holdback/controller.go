@@ -1,6 +1,6 @@
-// Package holdback uninstalls add-ons before their cluster is deleted. Where a HelmReleaseProxy asks
-// for that, every Machine of the cluster gets a deletion hook, which Cluster API waits for before it
-// deprovisions the machine.
+// Package holdback uninstalls add-ons before their cluster is deleted. Where a HelmReleaseProxy
+// asks for that, every Machine of the cluster gets a deletion hook, which Cluster API waits for
+// before it deprovisions the machine.
 //
 //	Cluster       Machine     such releases   hook
 //	alive         alive       some            added

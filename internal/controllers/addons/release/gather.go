@@ -22,8 +22,8 @@ import (
 
 const preparing = addonsv1.PreparingReason
 
-// gather gathers everything that the choice depends on. It makes no request to a cluster, a registry
-// or a repository.
+// gather gathers everything that the choice depends on. It makes no request to a cluster, a
+// registry or a repository.
 func (v *visit) gather(ctx context.Context) error {
 	f := facts{now: v.Clock.Now(), spec: &v.release.Spec, status: &v.release.Status}
 	if v.deleting() {

@@ -69,8 +69,8 @@ func (m *memory) setExpected(key client.ObjectKey, state tool.State, now time.Ti
 	m.expect.Update(key, func(e *expectation) { *e = expectation{state: state, until: now.Add(expectFor)} })
 }
 
-// expected returns the state of the release, given what watches observe. Only reconciles call it and
-// setExpected, one at a time for a key.
+// expected returns the state of the release, given what watches observe. Only reconciles call it
+// and setExpected, one at a time for a key.
 func (m *memory) expected(key client.ObjectKey, observed tool.State, now time.Time) tool.State {
 	e := m.expect.Get(key)
 	if e.until.IsZero() {

@@ -16,7 +16,8 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// State of a cluster in a word: "-" has the old, "~" is changing, "+" is ready, "!" has failed, "<" is rolled back.
+// State of a cluster in a word: "-" has the old, "~" is changing, "+" is ready, "!" has failed, "<"
+// is rolled back.
 func cluster(i int, state rune) Cluster {
 	c := Cluster{Name: string(rune('a' + i)), Labels: map[string]string{"odd": fmt.Sprint(i%2 == 1)}}
 	switch state {

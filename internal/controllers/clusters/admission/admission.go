@@ -1,8 +1,10 @@
-// Package admission implements the webhooks of Clusters and their configs: rules that depend on the old object, on other objects or on
-// the user. Package spec contains the rules that depend on a spec alone, and the command line applies the same ones. Some
-// messages are fixed, because existing scripts match them.
+// Package admission implements the webhooks of Clusters and their configs: rules that depend on the
+// old object, on other objects or on the user. Package spec contains the rules that depend on a
+// spec alone, and the command line applies the same ones. Some messages are fixed, because existing
+// scripts match them.
 //
-// An update that does not change the spec is never rejected, so that finalizers can be removed. Start with Setup.
+// An update that does not change the spec is never rejected, so that finalizers can be removed.
+// Start with Setup.
 package admission
 
 import (

@@ -62,7 +62,8 @@ func (r *clusterRules) Default(ctx context.Context, c *anywherev1.Cluster) error
 	return audit.Stamp(was, c, request.UserInfo, r.now())
 }
 
-// ValidateCreate checks a new object. A paused one is being moved from another management plane, which has validated it.
+// ValidateCreate checks a new object. A paused one is being moved from another management plane,
+// which has validated it.
 func (r *clusterRules) ValidateCreate(ctx context.Context, c *anywherev1.Cluster) (admission.Warnings, error) {
 	if !c.IsPaused() && c.IsSelfManaged() && !c.IsManagedByCLI() {
 		return nil, rejection("creating new cluster on existing cluster is not supported for self managed clusters")
@@ -151,7 +152,8 @@ func (r *clusterRules) shipped(c *anywherev1.Cluster) spec.Violations {
 	return wrong
 }
 
-// uniqueName rejects a name that is taken, because machines and credentials of all clusters share one namespace.
+// uniqueName rejects a name that is taken, because machines and credentials of all clusters share
+// one namespace.
 func (r *clusterRules) uniqueName(ctx context.Context, c *anywherev1.Cluster) error {
 	other, err := cluster.Named(ctx, r.reader, c.Name)
 	if err != nil {

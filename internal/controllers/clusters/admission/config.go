@@ -39,7 +39,8 @@ func (r *configRules[T]) ValidateCreate(ctx context.Context, o T) (admission.War
 	return nil, nil
 }
 
-// ValidateUpdate checks an updated object. Everything may change while it is paused, as during a move.
+// ValidateUpdate checks an updated object. Everything may change while it is paused, as during a
+// move.
 func (r *configRules[T]) ValidateUpdate(ctx context.Context, was, is T) (admission.Warnings, error) {
 	if !is.GetDeletionTimestamp().IsZero() || r.spec == nil || equality.Semantic.DeepEqual(r.spec(was), r.spec(is)) {
 		return nil, nil

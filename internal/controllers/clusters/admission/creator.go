@@ -30,8 +30,9 @@ func former(request admission.Request) (*anywherev1.Cluster, error) {
 	return was, nil
 }
 
-// sign sets the creator of a Cluster, which is immutable because it determines who may read the kubeconfig. Only users who may
-// impersonate the creator can set another name, which moving a Cluster to another management plane requires.
+// sign sets the creator of a Cluster, which is immutable because it determines who may read the
+// kubeconfig. Only users who may impersonate the creator can set another name, which moving a
+// Cluster to another management plane requires.
 func (r *clusterRules) sign(ctx context.Context, was, is *anywherev1.Cluster, user authenticationv1.UserInfo) error {
 	var name string
 	if was != nil {
@@ -50,8 +51,9 @@ func (r *clusterRules) sign(ctx context.Context, was, is *anywherev1.Cluster, us
 	return nil
 }
 
-// moves reports whether a user may move a Cluster between management planes, which requires permission to impersonate its creator. A
-// move is neither recorded as a creation nor as a deletion, and the records move too.
+// moves reports whether a user may move a Cluster between management planes, which requires
+// permission to impersonate its creator. A move is neither recorded as a creation nor as a
+// deletion, and the records move too.
 func (r *clusterRules) moves(ctx context.Context, c *anywherev1.Cluster, user authenticationv1.UserInfo) (bool, error) {
 	may, err := r.mayImpersonate(ctx, user, c.Annotations[cluster.CreatedByAnnotation])
 	if err != nil {
@@ -60,12 +62,14 @@ func (r *clusterRules) moves(ctx context.Context, c *anywherev1.Cluster, user au
 	return may, nil
 }
 
-// isMovedHere reports whether a new Cluster is moved from another management plane: it is paused and has a creator.
+// isMovedHere reports whether a new Cluster is moved from another management plane: it is paused
+// and has a creator.
 func isMovedHere(was, is *anywherev1.Cluster) bool {
 	return was == nil && is.IsPaused() && is.Annotations[cluster.CreatedByAnnotation] != ""
 }
 
-// isMovedAway reports whether a Cluster is deleted because it was moved to another management plane.
+// isMovedAway reports whether a Cluster is deleted because it was moved to another management
+// plane.
 func isMovedAway(c *anywherev1.Cluster) bool {
 	_, moved := c.Annotations[clusterctlv1.DeleteForMoveAnnotation]
 	return moved

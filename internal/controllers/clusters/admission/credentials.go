@@ -12,8 +12,8 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
-// allowedCredentials rejects a reference to a Secret that the namespace may not use as credentials. The controller checks Secrets that
-// do not exist yet, and objects that are being moved.
+// allowedCredentials rejects a reference to a Secret that the namespace may not use as credentials.
+// The controller checks Secrets that do not exist yet, and objects that are being moved.
 func allowedCredentials(live client.Reader) func(context.Context, *anywherev1.PacketDatacenterConfig) error {
 	return func(ctx context.Context, d *anywherev1.PacketDatacenterConfig) error {
 		if d.Annotations[anywherev1.PausedAnnotation] == "true" {

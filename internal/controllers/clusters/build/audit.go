@@ -7,7 +7,8 @@ const (
 	auditDir  = "/var/log/kubernetes"
 )
 
-// auditPolicy is the default: it records who changed what, without contents, and skips leases and health checks.
+// auditPolicy is the default: it records who changed what, without contents, and skips leases and
+// health checks.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]

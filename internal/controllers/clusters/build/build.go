@@ -1,5 +1,5 @@
-// Package build converts the spec of a cluster to objects of Cluster API. It is pure: the same input always gives the same objects.
-// Package cluster applies them.
+// Package build converts the spec of a cluster to objects of Cluster API. It is pure: the same
+// input always gives the same objects. Package cluster applies them.
 //
 //	Cluster, configs ──▶ Cluster, PacketCluster
 //	                     KubeadmControlPlane ──▶ PacketMachineTemplate    <cluster>-control-plane-N
@@ -7,8 +7,8 @@
 //	                                         └─▶ KubeadmConfigTemplate    <cluster>-<group>-N
 //	                     MachineHealthChecks, HelmChartProxy
 //
-// Templates are immutable: a change creates a template with the next number. Carriers, one file for each subject, add files and
-// commands to machines. Start with Objects.
+// Templates are immutable: a change creates a template with the next number. Carriers, one file for
+// each subject, add files and commands to machines. Start with Objects.
 package build
 
 import (
@@ -39,8 +39,8 @@ type Input struct {
 	Project string
 	// Registry contains the credentials of the registry mirror, if the cluster needs them.
 	Registry *Credentials
-	// Charts is the location of the chart of the Pod network, as oci://host/path, and CNIVersion its version. Without Charts, there is
-	// no network.
+	// Charts is the location of the chart of the Pod network, as oci://host/path, and CNIVersion
+	// its version. Without Charts, there is no network.
 	Charts     string
 	CNIVersion string
 	// Now are the existing objects; nil if there are none.
@@ -50,7 +50,8 @@ type Input struct {
 // Credentials are a user name and a password. They are written to a Secret only.
 type Credentials struct{ Username, Password string }
 
-// Existing are the existing objects. Unchanged templates keep their names, and workers are not upgraded before their control plane.
+// Existing are the existing objects. Unchanged templates keep their names, and workers are not
+// upgraded before their control plane.
 type Existing struct {
 	ControlPlane *controlplanev1.KubeadmControlPlane
 	Workers      map[string]*clusterv1.MachineDeployment

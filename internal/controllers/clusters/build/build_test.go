@@ -172,7 +172,8 @@ func TestChangesCreateNewTemplates(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(*anywherev1.Cluster)
-		// machines and bootstrap are the templates of the first group afterwards, controlPlane that of the control plane.
+		// machines and bootstrap are the templates of the first group afterwards, controlPlane that
+		// of the control plane.
 		machines, bootstrap, controlPlane string
 	}{
 		{"nothing", func(*anywherev1.Cluster) {}, "all-md-0-1", "all-md-0-1", "all-control-plane-1"},

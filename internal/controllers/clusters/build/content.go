@@ -16,8 +16,8 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-// ContentAnnotation holds a digest of the intent of an object. API servers set defaults and others add fields, but the digest detects
-// changes of the intent, including removed fields.
+// ContentAnnotation holds a digest of the intent of an object. API servers set defaults and others
+// add fields, but the digest detects changes of the intent, including removed fields.
 const ContentAnnotation = "clusters.drover.dev/content"
 
 // stamp sets the digest of an object. Templates are stamped when their name is chosen.
@@ -64,8 +64,8 @@ type choice struct {
 	used string
 }
 
-// name returns the name of the template with this content: the current one, else the latest one, which a crash may have left, else a
-// new one.
+// name returns the name of the template with this content: the current one, else the latest one,
+// which a crash may have left, else a new one.
 func (c choice) name(existing []client.Object) string {
 	last, found := templateNumber(c.used, c.cluster, c.group), 0 // A cache may contain the user of a template before the template.
 	for _, o := range existing {
@@ -91,7 +91,8 @@ type slot struct {
 	spec        any
 }
 
-// settle sets the name and the digest of a template. Only the spec counts: new labels do not replace machines.
+// settle sets the name and the digest of a template. Only the spec counts: new labels do not
+// replace machines.
 func settle[T client.Object](b *builder, s slot, template T, existing []T) error {
 	sum, err := digest(s.spec)
 	if err != nil {

@@ -24,8 +24,8 @@ func (b *builder) egress(m *machines) error {
 // unitText escapes percent signs, which are special in systemd units and occur in passwords.
 func unitText(value string) string { return strings.ReplaceAll(value, "%", "%%") }
 
-// direct returns the destinations that bypass the proxy. They include the endpoint only if the spec sets it, because an endpoint that
-// is reserved later must not change machines.
+// direct returns the destinations that bypass the proxy. They include the endpoint only if the spec
+// sets it, because an endpoint that is reserved later must not change machines.
 func (b *builder) direct() []string {
 	spec := b.cluster.Spec
 	out := slices.Concat(spec.ProxyConfiguration.NoProxy, spec.ClusterNetwork.Pods.CidrBlocks, spec.ClusterNetwork.Services.CidrBlocks,

@@ -39,8 +39,8 @@ type (
 	}
 )
 
-// encryption makes API servers encrypt stored objects with a plugin that runs on each control plane machine. Kubernetes supports only
-// version 2 of the protocol, which has no cache size.
+// encryption makes API servers encrypt stored objects with a plugin that runs on each control plane
+// machine. Kubernetes supports only version 2 of the protocol, which has no cache size.
 func (b *builder) encryption(m *machines) error {
 	if len(b.cluster.Spec.EtcdEncryption) == 0 {
 		return nil

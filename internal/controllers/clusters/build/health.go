@@ -21,7 +21,8 @@ const (
 	unhealthyWorkersAllowed = "40%"
 )
 
-// patience is how long a machine may have no node or an unhealthy one, and how many such machines are tolerated.
+// patience is how long a machine may have no node or an unhealthy one, and how many such machines
+// are tolerated.
 type patience struct {
 	startup, unhealthy time.Duration
 	most               intstr.IntOrString

@@ -9,7 +9,8 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 )
 
-// patchesDir contains patches that kubeadm applies. The name of a file determines its target and type.
+// patchesDir contains patches that kubeadm applies. The name of a file determines its target and
+// type.
 const patchesDir = "/etc/kubernetes/patches"
 
 // patch adds a patch for kubeadm.

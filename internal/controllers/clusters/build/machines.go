@@ -63,8 +63,8 @@ func (m *machines) node() bootstrapv1.NodeRegistrationOptions {
 	return out
 }
 
-// splitLabels separates the labels that kubelets set from those that Cluster API sets. Kubelets with a label that they may not set, such
-// as a role, do not start.
+// splitLabels separates the labels that kubelets set from those that Cluster API sets. Kubelets
+// with a label that they may not set, such as a role, do not start.
 func splitLabels(labels map[string]string) (registered, propagated map[string]string) {
 	registered, propagated = map[string]string{}, map[string]string{}
 	for key, value := range labels {

@@ -15,7 +15,8 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// registriesDir contains the registry configuration of containerd; everyRegistry is the directory of registries without their own.
+// registriesDir contains the registry configuration of containerd; everyRegistry is the directory
+// of registries without their own.
 const (
 	registriesDir = "/etc/containerd/certs.d"
 	everyRegistry = "_default"
@@ -99,7 +100,8 @@ func authorityFile(mirror *anywherev1.RegistryMirrorConfiguration) string {
 	return path.Join(registriesDir, address(mirror), "ca.crt")
 }
 
-// registries returns the mirror itself and the registries that it mirrors: all, unless some are listed.
+// registries returns the mirror itself and the registries that it mirrors: all, unless some are
+// listed.
 func (b *builder) registries(mirror *anywherev1.RegistryMirrorConfiguration) []mirrored {
 	at := "https://" + address(mirror)
 	out := []mirrored{{address(mirror), b.hosts(mirror, at, at)}}
@@ -116,8 +118,8 @@ func (b *builder) registries(mirror *anywherev1.RegistryMirrorConfiguration) []m
 	return out
 }
 
-// hosts returns the registry configuration of containerd. It does not fall back to the mirrored registry, which is often unreachable on
-// purpose.
+// hosts returns the registry configuration of containerd. It does not fall back to the mirrored
+// registry, which is often unreachable on purpose.
 func (b *builder) hosts(mirror *anywherev1.RegistryMirrorConfiguration, server, host string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "server = %q\n\n[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n", server, host)

@@ -27,7 +27,8 @@ func templateName(cluster, group string, n int) string {
 	return cluster + "-" + group + "-" + strconv.Itoa(n)
 }
 
-// templateNumber returns the number of a template, or 0 if the name is not that of a template of the group.
+// templateNumber returns the number of a template, or 0 if the name is not that of a template of
+// the group.
 func templateNumber(name, cluster, group string) int {
 	rest, ok := strings.CutPrefix(name, cluster+"-"+group+"-")
 	if !ok {

@@ -15,7 +15,8 @@ const (
 	networkNamespace = "kube-system"
 )
 
-// network builds the HelmChartProxy that installs the Pod network on this cluster only. There is none if the user manages the network.
+// network builds the HelmChartProxy that installs the Pod network on this cluster only. There is
+// none if the user manages the network.
 func (b *builder) network() error {
 	if b.Charts == "" || b.cluster.IsSkipUpgrade() {
 		return nil
@@ -36,7 +37,8 @@ func (b *builder) network() error {
 	return nil
 }
 
-// networkValues returns the values of the spec for the chart, escaped so that they are not evaluated as a template.
+// networkValues returns the values of the spec for the chart, escaped so that they are not
+// evaluated as a template.
 func networkValues(c *anywherev1.Cluster) (string, error) {
 	config := c.Spec.ClusterNetwork.CNIConfig
 	if config == nil || config.Cilium == nil || config.Cilium.HelmValues == nil || len(config.Cilium.HelmValues.Raw) == 0 {

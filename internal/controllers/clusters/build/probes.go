@@ -10,13 +10,15 @@ import (
 var components = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 
 const (
-	// startupPeriod is the period of startup probes. The default of kubeadm is ten seconds, after an initial delay of ten.
+	// startupPeriod is the period of startup probes. The default of kubeadm is ten seconds, after
+	// an initial delay of ten.
 	startupPeriod = time.Second
 	// startupLimit is the default of kubeadm.
 	startupLimit = 4 * time.Minute
 )
 
-// startupProbes makes kubelets detect early that the components of a control plane are ready, which everything else waits for.
+// startupProbes makes kubelets detect early that the components of a control plane are ready, which
+// everything else waits for.
 func (b *builder) startupProbes(m *machines) error {
 	for _, name := range components {
 		text, err := json.Marshal(map[string]any{"spec": map[string]any{"containers": []any{map[string]any{

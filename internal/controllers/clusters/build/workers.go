@@ -16,7 +16,8 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-// Machinery identifies the templates and the version of machines. All of it changes at once, so that a group is replaced once.
+// Machinery identifies the templates and the version of machines. All of it changes at once, so
+// that a group is replaced once.
 type Machinery struct{ Version, Machines, Bootstrap string }
 
 // MachineryOf returns the machinery of a MachineDeployment or MachineSet.
@@ -67,7 +68,8 @@ func (b *builder) groupVersion(group *anywherev1.WorkerNodeGroupConfiguration) (
 	return b.Version(*group.KubernetesVersion)
 }
 
-// isNewerThanControlPlane reports whether workers of a version would be newer than an existing control plane machine.
+// isNewerThanControlPlane reports whether workers of a version would be newer than an existing
+// control plane machine.
 func isNewerThanControlPlane(target string, now *Existing) bool {
 	if now.ControlPlane == nil || now.ControlPlane.Status.Version == "" {
 		return false
@@ -109,8 +111,9 @@ func (b *builder) deployment(group *anywherev1.WorkerNodeGroupConfiguration, now
 	return out
 }
 
-// allowOlder disables a check of Cluster API for groups with an older version: it holds back workers whose minor version differs from
-// that of the control plane, which is stricter than validation and kubeadm.
+// allowOlder disables a check of Cluster API for groups with an older version: it holds back
+// workers whose minor version differs from that of the control plane, which is stricter than
+// validation and kubeadm.
 func (b *builder) allowOlder(out *clusterv1.MachineDeployment, group *anywherev1.WorkerNodeGroupConfiguration) {
 	if own := ptr.Deref(group.KubernetesVersion, ""); own == "" || own == b.cluster.Spec.KubernetesVersion {
 		return

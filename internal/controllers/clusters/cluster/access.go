@@ -18,7 +18,8 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
 )
 
-// CreatedByAnnotation holds the user who created a Cluster. The webhook sets it, and users can't change it.
+// CreatedByAnnotation holds the user who created a Cluster. The webhook sets it, and users can't
+// change it.
 const CreatedByAnnotation = "drover.dev/created-by"
 
 // kubeconfigKey is the key of the kubeconfig in a Secret.
@@ -29,7 +30,8 @@ func kubeconfigName(cluster string) string { return cluster + "-kubeconfig" }
 // grantState is the user that has access, and the versions of the Role and the RoleBinding.
 type grantState struct{ user, role, binding string }
 
-// grants are what this process has granted. After a restart, access is granted again, which changes nothing.
+// grants are what this process has granted. After a restart, access is granted again, which changes
+// nothing.
 type grants struct {
 	mu   sync.Mutex
 	last map[grantKey]grantState
@@ -61,8 +63,8 @@ func (g *grants) forget(cluster client.ObjectKey) {
 	maps.DeleteFunc(g.last, func(k grantKey, _ grantState) bool { return k.cluster == cluster })
 }
 
-// grantAccess copies the kubeconfig into the namespace of the Cluster and allows its creator to read exactly that Secret. It grants
-// nothing in the system namespace, which contains credentials.
+// grantAccess copies the kubeconfig into the namespace of the Cluster and allows its creator to
+// read exactly that Secret. It grants nothing in the system namespace, which contains credentials.
 func (c *Controller) grantAccess(ctx context.Context, s *scope) error {
 	if s.cluster.Namespace == anywherev1.SystemNamespace {
 		return nil
@@ -97,8 +99,8 @@ func accessMeta(c *anywherev1.Cluster) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: c.Namespace, Name: kubeconfigName(c.Name), Labels: build.Labels(c)}
 }
 
-// bind binds a Role to the creator of a Cluster. Only the versions of both objects are cached: if one differs from the version that
-// was written, it is written again.
+// bind binds a Role to the creator of a Cluster. Only the versions of both objects are cached: if
+// one differs from the version that was written, it is written again.
 func (c *Controller) bind(ctx context.Context, s *scope, of func(c *anywherev1.Cluster, user string) (*rbacv1.Role, *rbacv1.RoleBinding)) (err error) {
 	user := s.cluster.Annotations[CreatedByAnnotation]
 	if user == "" {

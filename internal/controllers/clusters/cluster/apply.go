@@ -90,7 +90,8 @@ func foreign(o client.Object, kind string) error {
 	return &foreignError{fmt.Sprintf("%s %q", kind, o.GetName()), owner}
 }
 
-// create asks the API server first, because the cache may lag behind, and lists by label do not contain foreign objects.
+// create asks the API server first, because the cache may lag behind, and lists by label do not
+// contain foreign objects.
 func (c *Controller) create(ctx context.Context, s *scope, wanted client.Object, applied *unstructured.Unstructured) error {
 	there, err := c.Client.Scheme().New(applied.GroupVersionKind())
 	if err != nil {

@@ -1,13 +1,15 @@
-// Package cluster reconciles Clusters: it reads the configs of a Cluster, builds the objects of Cluster API (package build),
-// applies those that differ, deletes those that are no longer wanted, and reports the state in conditions.
+// Package cluster reconciles Clusters: it reads the configs of a Cluster, builds the objects of
+// Cluster API (package build), applies those that differ, deletes those that are no longer wanted,
+// and reports the state in conditions.
 //
 //	Cluster, configs ──spec.Gather──▶ build.Objects ──apply──▶ objects of Cluster API in eksa-system
 //	     ▲                                                        │ watches
 //	     └───────────────── status.go ◀───────────────────────────┘
 //
-// It never calls a workload cluster or a Packet API, and never polls: watches trigger every reconcile. Workers are applied
-// together with their control plane, and Cluster API makes them wait for it; only a newer version waits here until the control
-// plane has it. Start with Reconcile; all conditions are computed in status.go.
+// It never calls a workload cluster or a Packet API, and never polls: watches trigger every
+// reconcile. Workers are applied together with their control plane, and Cluster API makes them wait
+// for it; only a newer version waits here until the control plane has it. Start with Reconcile; all
+// conditions are computed in status.go.
 package cluster
 
 import (
@@ -46,18 +48,20 @@ type Figures interface {
 
 // Controller reconciles Clusters.
 type Controller struct {
-	// Client reads from the cache of the manager. Live reads from the API server: what is not cached, and before irreversible
-	// actions.
+	// Client reads from the cache of the manager. Live reads from the API server: what is not
+	// cached, and before irreversible actions.
 	Client client.Client
 	Live   client.Reader
 	// Secrets reads credentials and kubeconfigs, Metadata their labels and annotations.
 	Secrets  Secrets
 	Metadata client.Reader
-	// Access caches the versions of the Roles and RoleBindings for creators. SetupWithManager sets it.
+	// Access caches the versions of the Roles and RoleBindings for creators. SetupWithManager sets
+	// it.
 	Access client.Reader
 	// Version returns the Kubernetes version of a minor version.
 	Version func(minor string) (string, error)
-	// Charts is the location of the chart of the Pod network, and CNIVersion its version. Without Charts, no network is installed.
+	// Charts is the location of the chart of the Pod network, and CNIVersion its version. Without
+	// Charts, no network is installed.
 	Charts, CNIVersion string
 	// ManagementCluster is the name of this management plane, if it has no Cluster.
 	ManagementCluster string
@@ -67,7 +71,8 @@ type Controller struct {
 	// Events receives events.
 	Events record.EventRecorder
 	Clock  clock.PassiveClock
-	// WatchFilter limits the controller to objects with this value of the watch label; empty means all.
+	// WatchFilter limits the controller to objects with this value of the watch label; empty means
+	// all.
 	WatchFilter string
 
 	access  grants

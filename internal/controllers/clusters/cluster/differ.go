@@ -44,7 +44,8 @@ func asMap(o any) (map[string]any, error) {
 	return out, err
 }
 
-// differs reports whether an object must be applied: its intent has changed, or somebody has changed a field of ours.
+// differs reports whether an object must be applied: its intent has changed, or somebody has
+// changed a field of ours.
 func differs(wanted *unstructured.Unstructured, there client.Object) (bool, error) {
 	if there.GetAnnotations()[build.ContentAnnotation] != wanted.GetAnnotations()[build.ContentAnnotation] {
 		return true, nil
@@ -59,7 +60,8 @@ func differs(wanted *unstructured.Unstructured, there client.Object) (bool, erro
 	return !covers(have, mine), nil
 }
 
-// covers reports whether have contains want. Other fields belong to others or are defaults; a list is compared as a whole.
+// covers reports whether have contains want. Other fields belong to others or are defaults; a list
+// is compared as a whole.
 func covers(have, want any) bool {
 	switch want := want.(type) {
 	case map[string]any:

@@ -18,8 +18,9 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
-// offerPackages enables packages on an initialized cluster, unless its spec disables them: it creates a namespace and a
-// PackageBundleController, and grants the creator of the cluster access. It leaves existing objects unchanged.
+// offerPackages enables packages on an initialized cluster, unless its spec disables them: it
+// creates a namespace and a PackageBundleController, and grants the creator of the cluster access.
+// It leaves existing objects unchanged.
 func (c *Controller) offerPackages(ctx context.Context, s *scope) error {
 	if packagesDisabled(s.cluster) {
 		return c.removeLive(ctx, s, bundleController(s.cluster))
@@ -47,7 +48,8 @@ func packageNamespace(c *anywherev1.Cluster) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: packagesv1.NamespacePrefix + c.Name, Labels: build.Labels(c)}}
 }
 
-// bundleController returns the PackageBundleController of a cluster. Administrators choose the bundle.
+// bundleController returns the PackageBundleController of a cluster. Administrators choose the
+// bundle.
 func bundleController(c *anywherev1.Cluster) *packagesv1.PackageBundleController {
 	return &packagesv1.PackageBundleController{
 		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: c.Name, Labels: build.Labels(c)},
@@ -101,8 +103,8 @@ func (c *Controller) cached(ctx context.Context, o client.Object) (bool, error) 
 	return err == nil, nil
 }
 
-// withdrawPackages deletes the objects of offerPackages with all packages. It waits for the PackageBundleController, but not for
-// the namespace.
+// withdrawPackages deletes the objects of offerPackages with all packages. It waits for the
+// PackageBundleController, but not for the namespace.
 func (c *Controller) withdrawPackages(ctx context.Context, s *scope) error {
 	bundles := bundleController(s.cluster)
 	if err := c.removeLive(ctx, s, bundles); err != nil {

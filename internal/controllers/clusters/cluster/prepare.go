@@ -67,7 +67,8 @@ func Named(ctx context.Context, reader client.Reader, name string) (*anywherev1.
 	return nil, nil
 }
 
-// readCredentials reads Secrets of the system namespace. Their contents are only copied to other Secrets there.
+// readCredentials reads Secrets of the system namespace. Their contents are only copied to other
+// Secrets there.
 func (c *Controller) readCredentials(ctx context.Context, s *scope) error {
 	if s.config.Packet == nil {
 		data, err := c.credentials(ctx, s, anywherev1.LocalCredentials)

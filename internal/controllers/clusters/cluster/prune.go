@@ -13,8 +13,8 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
-// prune deletes objects that are no longer wanted: removed groups with their health checks, and unused templates. It keeps the Pod
-// network, because running Pods depend on it.
+// prune deletes objects that are no longer wanted: removed groups with their health checks, and
+// unused templates. It keeps the Pod network, because running Pods depend on it.
 func (c *Controller) prune(ctx context.Context, s *scope) error {
 	wanted := map[string]bool{}
 	for _, o := range s.wanted.All() {

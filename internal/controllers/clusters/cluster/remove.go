@@ -54,7 +54,8 @@ func Workloads(ctx context.Context, reader client.Reader, c *anywherev1.Cluster)
 // maxNames bounds the names in a message.
 const maxNames = 5
 
-// deleteCluster deletes the Cluster of Cluster API and waits for its machines and addresses to be deleted.
+// deleteCluster deletes the Cluster of Cluster API and waits for its machines and addresses to be
+// deleted.
 func (c *Controller) deleteCluster(ctx context.Context, s *scope) error {
 	there := s.live.cluster
 	if there == nil {
@@ -72,7 +73,8 @@ func (c *Controller) deleteCluster(ctx context.Context, s *scope) error {
 	return waitFor("Machines and addresses are being deleted")
 }
 
-// confirm asks the API server whether an object is deleted, because the cache may not contain a new object yet.
+// confirm asks the API server whether an object is deleted, because the cache may not contain a new
+// object yet.
 func (c *Controller) confirm(ctx context.Context, s *scope, into client.Object, name string) error {
 	err := c.Live.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, into)
 	if err != nil {
@@ -86,7 +88,8 @@ func (c *Controller) confirm(ctx context.Context, s *scope, into client.Object, 
 	return wait
 }
 
-// deleteNetwork deletes the HelmChartProxy of the Pod network. Nothing is left to uninstall it from.
+// deleteNetwork deletes the HelmChartProxy of the Pod network. Nothing is left to uninstall it
+// from.
 func (c *Controller) deleteNetwork(ctx context.Context, s *scope) error {
 	if s.live.network == nil || !owns(s.cluster, s.live.network) {
 		return c.confirm(ctx, s, &addonsv1.HelmChartProxy{}, build.NetworkName(s.cluster.Name))

@@ -40,7 +40,8 @@ func (c *Controller) opening() reconcile.Opening[*anywherev1.Cluster] {
 	}
 }
 
-// paused reports whether to skip a Cluster. A paused Cluster is deleted only if an annotation allows it.
+// paused reports whether to skip a Cluster. A paused Cluster is deleted only if an annotation
+// allows it.
 func paused(c *anywherev1.Cluster) bool {
 	if !c.IsPaused() {
 		return false
@@ -83,8 +84,8 @@ func waitFor(format string, args ...any) *reconcile.Wait {
 	return &reconcile.Wait{Reason: anywherev1.DeletingReason, Message: fmt.Sprintf(format, args...)}
 }
 
-// rejectedError means that the API server rejected an object. The user must correct the spec, but the reconcile is retried,
-// because the rule that rejected the object may change.
+// rejectedError means that the API server rejected an object. The user must correct the spec, but
+// the reconcile is retried, because the rule that rejected the object may change.
 type rejectedError struct{ error }
 
 func (e *rejectedError) Unwrap() error { return e.error }

@@ -32,7 +32,8 @@ import (
 // name differs from that of the controller of Cluster API.
 const name = "anywhere-cluster"
 
-// SetupWithManager adds the controller and its watches. Of Secrets and namespaces, only the metadata is watched.
+// SetupWithManager adds the controller and its watches. Of Secrets and namespaces, only the
+// metadata is watched.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, metadata cache.Cache, o controller.Options) error {
 	filter := predicates.ResourceHasFilterLabel(mgr.GetScheme(), mgr.GetLogger(), c.WatchFilter)
 	b := ctrl.NewControllerManagedBy(mgr).

@@ -36,7 +36,8 @@ type facts struct {
 	// children is the sum of the generations of the objects that the Cluster references.
 	children int64
 	failure  *failure
-	// deleting means that the Cluster is being deleted, and waiting says what the deletion waits for.
+	// deleting means that the Cluster is being deleted, and waiting says what the deletion waits
+	// for.
 	deleting bool
 	waiting  string
 	now      time.Time

@@ -35,8 +35,9 @@ func count(f facts) tally {
 	return t
 }
 
-// existingWorkers counts machines, and those that match the current spec of their group. MachineDeployments don't count machines
-// that are being deleted, and count outdated machines as up to date for a moment after a change.
+// existingWorkers counts machines, and those that match the current spec of their group.
+// MachineDeployments don't count machines that are being deleted, and count outdated machines as up
+// to date for a moment after a change.
 func existingWorkers(f facts) (actual, current int32) {
 	wanted, made := map[string]build.Machinery{}, map[string]build.Machinery{}
 	for _, d := range f.workers {

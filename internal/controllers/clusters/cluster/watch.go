@@ -29,8 +29,8 @@ func versionChanged(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
 }
 
-// userChanged reports whether somebody other than this controller has changed a Cluster. A resync counts too, because the status
-// contains days until certificates expire.
+// userChanged reports whether somebody other than this controller has changed a Cluster. A resync
+// counts too, because the status contains days until certificates expire.
 func userChanged(e event.UpdateEvent) bool {
 	was, is := e.ObjectOld, e.ObjectNew
 	return !versionChanged(e) || was.GetGeneration() != is.GetGeneration() || was.GetDeletionTimestamp().IsZero() != is.GetDeletionTimestamp().IsZero() ||
@@ -83,7 +83,8 @@ func (c *Controller) ofName(ctx context.Context, name string) []reconcile.Reques
 	return ofLabels(ctx, made)
 }
 
-// ofPackages returns the Cluster of a PackageBundleController or a namespace of packages, whoever created it.
+// ofPackages returns the Cluster of a PackageBundleController or a namespace of packages, whoever
+// created it.
 func (c *Controller) ofPackages(ctx context.Context, o client.Object) []reconcile.Request {
 	labels := o.GetLabels()
 	if owner := labels[anywherev1.ClusterNameLabel]; owner != "" {
@@ -120,8 +121,8 @@ func readsSecrets(c *anywherev1.Cluster) bool {
 	return c.Status.FailureReason != nil || mirror != nil && mirror.Authenticate
 }
 
-// othersOf returns the Clusters that the creation or deletion of a Cluster may affect: its management cluster, and Clusters that
-// wait for theirs.
+// othersOf returns the Clusters that the creation or deletion of a Cluster may affect: its
+// management cluster, and Clusters that wait for theirs.
 func (c *Controller) othersOf(ctx context.Context, o client.Object) []reconcile.Request {
 	return c.all(ctx, func(other *anywherev1.Cluster) bool {
 		return other.Name != o.GetName() && (!other.DeletionTimestamp.IsZero() || other.Status.FailureReason != nil)

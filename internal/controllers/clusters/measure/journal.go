@@ -11,11 +11,13 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// weight orders operations by how much they explain: an upgrade adds and removes machines, whose nodes are not ready for a while.
+// weight orders operations by how much they explain: an upgrade adds and removes machines, whose
+// nodes are not ready for a while.
 var weight = []Operation{Repair, Scale, Upgrade}
 
-// Journal remembers why Clusters are not ready. The last reason is not sufficient: an upgrade ends with the deletion of old machines,
-// which looks like scaling. After a restart during an operation, only the last reason is known.
+// Journal remembers why Clusters are not ready. The last reason is not sufficient: an upgrade ends
+// with the deletion of old machines, which looks like scaling. After a restart during an operation,
+// only the last reason is known.
 type Journal struct {
 	mu sync.Mutex
 	of map[client.ObjectKey]Operation

@@ -23,7 +23,8 @@ const scrapeTimeout = 5 * time.Second
 // durations is shared by all managers of a process.
 var durations = newDurations()
 
-// newDurations creates a series for each operation, because rules can't distinguish a missing series from zero.
+// newDurations creates a series for each operation, because rules can't distinguish a missing
+// series from zero.
 func newDurations() *prometheus.HistogramVec {
 	all := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "drover_cluster_stage_duration_seconds",
@@ -69,8 +70,8 @@ var inPhase = prometheus.NewDesc("drover_clusters", "Clusters by phase.", []stri
 // Describe implements prometheus.Collector.
 func (*clusterCollector) Describe(ch chan<- *prometheus.Desc) { ch <- inPhase }
 
-// Collect implements prometheus.Collector. It includes phases without Clusters, because rules can't distinguish a missing series from
-// zero.
+// Collect implements prometheus.Collector. It includes phases without Clusters, because rules can't
+// distinguish a missing series from zero.
 func (c *clusterCollector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()

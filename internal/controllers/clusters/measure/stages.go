@@ -1,8 +1,8 @@
-// Package measure counts Clusters by phase and measures the stages of operations: as metrics, whose number does not grow with the
-// fleet, and as spans of the trace that a command started.
+// Package measure counts Clusters by phase and measures the stages of operations: as metrics, whose
+// number does not grow with the fleet, and as spans of the trace that a command started.
 //
-// A stage is the time during which a condition was not True, which the status of a Cluster contains; Journal remembers only the
-// operation. Start with Reporter.
+// A stage is the time during which a condition was not True, which the status of a Cluster
+// contains; Journal remembers only the operation. Start with Reporter.
 package measure
 
 import (

@@ -1,5 +1,5 @@
-// Package records writes AuditRecords: the pending records of Clusters (internal/model/audit) and deletions. It never decides what
-// to record. Start with Recorder.
+// Package records writes AuditRecords: the pending records of Clusters (internal/model/audit) and
+// deletions. It never decides what to record. Start with Recorder.
 package records
 
 import (
@@ -31,8 +31,8 @@ type Recorder struct {
 	written atomic.Int64
 }
 
-// Record writes the pending records of a Cluster and sets the audited generation in its status, which the caller writes. It is
-// idempotent, because names of records are deterministic.
+// Record writes the pending records of a Cluster and sets the audited generation in its status,
+// which the caller writes. It is idempotent, because names of records are deterministic.
 func (r *Recorder) Record(ctx context.Context, c *anywherev1.Cluster) error {
 	pending := audit.Pending(c)
 	for _, one := range pending {
@@ -59,8 +59,8 @@ func (r *Recorder) create(ctx context.Context, one *droverv1.AuditRecord) error 
 	return nil
 }
 
-// prune deletes the oldest records if there are too many. Because it has to list all records, it runs with the first record and then
-// after every tenth of Keep.
+// prune deletes the oldest records if there are too many. Because it has to list all records, it
+// runs with the first record and then after every tenth of Keep.
 func (r *Recorder) prune(ctx context.Context) error {
 	if r.Keep <= 0 || (r.written.Add(1)-1)%int64(r.Keep/10+1) != 0 {
 		return nil

@@ -61,8 +61,8 @@ func (c *Controller) find(ctx context.Context, s *scope) error {
 		s.device = device
 		return nil
 	}
-	// The API answers "forbidden" also for a device that failed and was removed, and rate limiters do
-	// so for healthy ones. Only the project's list decides.
+	// The API answers "forbidden" also for a device that failed and was removed, and rate limiters
+	// do so for healthy ones. Only the project's list decides.
 	if err != nil && !client.Is(err, client.NotFound, client.Forbidden) {
 		return err
 	}

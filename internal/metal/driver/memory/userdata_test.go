@@ -69,7 +69,8 @@ func TestTemplatesUseInstanceData(t *testing.T) {
 	}
 }
 
-// FuzzKubeadm reads configurations of kubeadm; the userdata around them is fuzzed in its own package.
+// FuzzKubeadm reads configurations of kubeadm; the userdata around them is fuzzed in its own
+// package.
 func FuzzKubeadm(f *testing.F) {
 	f.Add(initConfig)
 	f.Add(joinControlPlane)

@@ -17,8 +17,8 @@ import (
 // Reader reads ConfigMaps and Secrets.
 type Reader struct{ store *contents.Store }
 
-// New returns a Reader that has read nothing yet. It reads versions from metadata, usually a cache, and
-// contents from live.
+// New returns a Reader that has read nothing yet. It reads versions from metadata, usually a cache,
+// and contents from live.
 func New(metadata, live client.Reader) *Reader {
 	return &Reader{contents.New(metadata, live)}
 }

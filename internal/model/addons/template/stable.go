@@ -69,8 +69,8 @@ func mark(name string, args any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// timeOrEpoch returns v if it is a time, and epoch otherwise: functions take everything else for the
-// present.
+// timeOrEpoch returns v if it is a time, and epoch otherwise: functions take everything else for
+// the present.
 func timeOrEpoch(v any) any {
 	switch v := v.(type) {
 	case time.Time, int64, int, int32:

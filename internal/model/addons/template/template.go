@@ -66,8 +66,8 @@ func Parse(name, source string) (*Template, error) {
 	return out, err
 }
 
-// withCalledFunctions returns a template that has only the functions that it calls, because it is cloned for each
-// rendering.
+// withCalledFunctions returns a template that has only the functions that it calls, because it is
+// cloned for each rendering.
 func withCalledFunctions(t *template.Template, called template.FuncMap) (*template.Template, error) {
 	out := template.New(t.Name()).Funcs(called)
 	for _, part := range t.Templates() {

@@ -19,8 +19,8 @@ type archive struct {
 	err error
 }
 
-// WriteArchive writes an OCI image layout as one file. It includes a docker manifest for daemons that
-// don't support OCI layouts.
+// WriteArchive writes an OCI image layout as one file. It includes a docker manifest for daemons
+// that don't support OCI layouts.
 func WriteArchive(path string, tag name.Tag, img v1.Image) error {
 	f, err := os.Create(path)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package image packs a program into an OCI image without a container engine. The image is
-// reproducible: its digest depends on the program, the version and the commit, not on when or where it
-// is built. Start with Contents.
+// reproducible: its digest depends on the program, the version and the commit, not on when or where
+// it is built. Start with Contents.
 package image
 
 import (
@@ -39,8 +39,8 @@ type Contents struct {
 }
 
 // Image builds the image: one layer with one static binary, and no CA certificates. The manager
-// connects to API servers whose CAs are in kubeconfigs; to use a registry with a public certificate,
-// mount a CA bundle and set SSL_CERT_FILE.
+// connects to API servers whose CAs are in kubeconfigs; to use a registry with a public
+// certificate, mount a CA bundle and set SSL_CERT_FILE.
 func (c Contents) Image() (v1.Image, error) {
 	platform, err := platformOf(c.Binary)
 	if err != nil {

@@ -64,7 +64,8 @@ func (c *checkpoint) add(result Result) {
 	c.Done, c.Running, c.Begun = append(c.Done, result), "", true
 }
 
-// Record is where a run is recorded: a checkpoint file for each cluster, with a lock file beside it.
+// Record is where a run is recorded: a checkpoint file for each cluster, with a lock file beside
+// it.
 type Record struct {
 	Dir     string
 	Cluster string

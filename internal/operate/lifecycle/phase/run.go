@@ -30,8 +30,8 @@ type run struct {
 	activity string
 }
 
-// Run runs the phases that are not recorded as done, and records each. It returns the results of the
-// phases that ended, also when it fails. It calls report for every event, from any goroutine.
+// Run runs the phases that are not recorded as done, and records each. It returns the results of
+// the phases that ended, also when it fails. It calls report for every event, from any goroutine.
 //
 //	          ┌────────────────────────────────────────┐
 //	locked ─▶ recorded as done? ──no──▶ run ──▶ recorded ┴─▶ … ─▶ record removed
@@ -125,7 +125,8 @@ func (r *run) all(ctx context.Context) ([]Result, error) {
 	return results, r.record.remove()
 }
 
-// runPhase runs a phase unless there is no need to. Last means that no later phase has anything to do.
+// runPhase runs a phase unless there is no need to. Last means that no later phase has anything to
+// do.
 func (r *run) runPhase(ctx context.Context, phase *Phase, finished string) (result Result, last bool, err error) {
 	if finished != "" {
 		r.report(Event{Phase: phase.Name, Status: Skipped, Detail: finished})

@@ -1,5 +1,5 @@
-// Package shipped publishes the packages that ship with Drover to a registry, in bundles signed with a
-// key of the plane.
+// Package shipped publishes the packages that ship with Drover to a registry, in bundles signed
+// with a key of the plane.
 package shipped
 
 import (

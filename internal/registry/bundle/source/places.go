@@ -86,8 +86,8 @@ func (b *Bundles) ChartPlace(registry, repository string) (repoURL, chartName st
 	return split(b.registry(registry), repository)
 }
 
-// Host returns the hosts that may require credentials: those of the registry, or of the default if it
-// is empty, and of its mirror.
+// Host returns the hosts that may require credentials: those of the registry, or of the default if
+// it is empty, and of its mirror.
 func (b *Bundles) Host(registry string) (own, mirror string) {
 	registry = b.registry(registry)
 	return host(registry), host(b.mirror(registry))

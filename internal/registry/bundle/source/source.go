@@ -1,5 +1,5 @@
-// Package source downloads bundles from registries and their mirrors. Callers that need the same tag
-// share one HEAD request, and content is downloaded once per digest.
+// Package source downloads bundles from registries and their mirrors. Callers that need the same
+// tag share one HEAD request, and content is downloaded once per digest.
 //
 // It never selects a bundle or verifies signatures; both are up to the caller. Start with
 // Bundles.Get.
@@ -218,7 +218,8 @@ func (b *Bundles) request(p place, last *Found) (*Found, error) {
 	return &Found{Bundle: bundle, Digest: digest, From: p.String(), At: now}, nil
 }
 
-// content returns the bundle with a digest. It is downloaded once, regardless of the number of tags.
+// content returns the bundle with a digest. It is downloaded once, regardless of the number of
+// tags.
 func (b *Bundles) content(ctx context.Context, p place, digest string) (*packagesv1.PackageBundle, error) {
 	key := "content " + p.accessKey() + digest
 	got, err, _ := b.flights.Do(key, func() (any, error) {

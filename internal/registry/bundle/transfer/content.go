@@ -31,7 +31,8 @@ type Ref struct {
 	// Registry is host[:port][/path], or empty for the registry of the source.
 	Registry   string
 	Repository string
-	// Digest is the digest of the manifest. A source without a digest looks up Tag; a target sets Tag.
+	// Digest is the digest of the manifest. A source without a digest looks up Tag; a target sets
+	// Tag.
 	Digest, Tag string
 }
 

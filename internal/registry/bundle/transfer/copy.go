@@ -19,8 +19,8 @@ type Copier struct {
 	To   Target
 	// Repository is the repository of bundles at the target.
 	Repository string
-	// ImageRegistry is the registry of images that don't name one. The default is the registry of the
-	// charts.
+	// ImageRegistry is the registry of images that don't name one. The default is the registry of
+	// the charts.
 	ImageRegistry          string
 	SkipCharts, SkipImages bool
 	// KeepRegistries keeps the registries in the bundle unchanged, and skips the charts in them.
@@ -116,8 +116,8 @@ func (c *Copier) bundleItem(ctx context.Context, b *Fetched) (*item, Source, err
 }
 
 // withoutRegistries removes the registries from a bundle, so that clusters pull its charts from the
-// registry of the bundle. It reports false, and returns the bundle unchanged, if there is nothing to
-// remove or the signature covers the registries.
+// registry of the bundle. It reports false, and returns the bundle unchanged, if there is nothing
+// to remove or the signature covers the registries.
 func withoutRegistries(b *packagesv1.PackageBundle) (*packagesv1.PackageBundle, bool, error) {
 	local := b.DeepCopy()
 	changed := false

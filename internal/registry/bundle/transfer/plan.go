@@ -101,8 +101,8 @@ func (c *Copier) load(ctx context.Context, it *item, ref Ref) error {
 	return nil
 }
 
-// complete verifies that an archive contains the blobs of an item. A registry rejects manifests with
-// missing blobs, so there is nothing to check.
+// complete verifies that an archive contains the blobs of an item. A registry rejects manifests
+// with missing blobs, so there is nothing to check.
 func (c *Copier) complete(it *item, ref Ref) error {
 	archive, ok := c.From.(*Archive)
 	if !ok {

@@ -130,7 +130,8 @@ func (w *ArchiveWriter) HasBlob(_ context.Context, _ Ref, d v1.Descriptor) (bool
 	return found, nil
 }
 
-// PutBlob implements Target. Entries of a tar file are sequential, so only one call writes at a time.
+// PutBlob implements Target. Entries of a tar file are sequential, so only one call writes at a
+// time.
 func (w *ArchiveWriter) PutBlob(_ context.Context, _ Ref, b Blob) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -285,7 +285,8 @@ func mountAll(p userdata.Plan) error {
 	return nil
 }
 
-// mountCall is the call of mount(2) for an entry of a file system table. A label can't name a directory outside of disksDir.
+// mountCall is the call of mount(2) for an entry of a file system table. A label can't name a
+// directory outside of disksDir.
 func mountCall(m userdata.Mount) mount {
 	call := mount{source: m.Source, target: m.Target, flags: unix.MS_BIND}
 	if label, ok := strings.CutPrefix(m.Source, "LABEL="); ok {

@@ -157,7 +157,8 @@ func (m *machine) finish(err error) {
 	m.report(Event{Type: "user-state", Message: message})
 }
 
-// truncateMiddle shortens a text to about limit bytes: its beginning names what failed, its end says why.
+// truncateMiddle shortens a text to about limit bytes: its beginning names what failed, its end
+// says why.
 func truncateMiddle(text string, limit int) string {
 	if len(text) <= limit {
 		return text

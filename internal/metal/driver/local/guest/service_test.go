@@ -191,8 +191,8 @@ func FuzzUnit(f *testing.F) {
 	})
 }
 
-// inChild is set in a process that collects all of its children, as the first process of a machine does. It would take
-// children from the other tests.
+// inChild is set in a process that collects all of its children, as the first process of a machine
+// does. It would take children from the other tests.
 const inChild = "DROVER_TEST_COLLECTS_CHILDREN"
 
 // TestCommandsOfAUnit runs units with real processes.
