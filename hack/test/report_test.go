@@ -64,8 +64,10 @@ func TestTablesListTenSlowestTestsAndCacheHits(t *testing.T) {
 		results = append(results, r)
 	}
 	got := tables(results, 90*time.Second)
-	for _, want := range []string{"Slowest packages\n     11.0 s  pl", "Slowest tests\n     11.0 s  pl  TestX",
-		"Packages with the most CPU time\n     20.0 s  pa", "13 packages, 1 of them cached; CPU time 1m30s\n"} {
+	for _, want := range []string{
+		"Slowest packages\n     11.0 s  pl", "Slowest tests\n     11.0 s  pl  TestX",
+		"Packages with the most CPU time\n     20.0 s  pa", "13 packages, 1 of them cached; CPU time 1m30s\n",
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in:\n%s", want, got)
 		}

@@ -176,8 +176,12 @@ func TestMayUse(t *testing.T) {
 		project string
 		want    bool
 	}{
-		{identity{admin: true}, "a", true}, {identity{admin: true}, "", true}, {identity{project: "a"}, "a", true}, {identity{project: "a"}, "b", false},
-		{identity{}, "", false}, {identity{}, "a", false},
+		{identity{admin: true}, "a", true},
+		{identity{admin: true}, "", true},
+		{identity{project: "a"}, "a", true},
+		{identity{project: "a"}, "b", false},
+		{identity{}, "", false},
+		{identity{}, "a", false},
 	} {
 		if got := tt.who.mayUse(tt.project); got != tt.want {
 			t.Errorf("%+v may use %q: %t", tt.who, tt.project, got)
@@ -199,8 +203,13 @@ func TestStatesThatMachinesReport(t *testing.T) {
 		state store.UserState
 		ok    bool
 	}{
-		{store.UserState{State: "running"}, true}, {store.UserState{State: "succeeded", Code: 1000}, true}, {store.UserState{State: "failed", Code: 1099}, true},
-		{store.UserState{}, false}, {store.UserState{State: "Running"}, false}, {store.UserState{State: "running", Code: 999}, false}, {store.UserState{State: "running", Code: 1100}, false},
+		{store.UserState{State: "running"}, true},
+		{store.UserState{State: "succeeded", Code: 1000}, true},
+		{store.UserState{State: "failed", Code: 1099}, true},
+		{store.UserState{}, false},
+		{store.UserState{State: "Running"}, false},
+		{store.UserState{State: "running", Code: 999}, false},
+		{store.UserState{State: "running", Code: 1100}, false},
 	} {
 		if got := userStateProblem(tt.state); (got == "") != tt.ok {
 			t.Errorf("%+v: %q", tt.state, got)
@@ -364,7 +373,9 @@ func TestTokens(t *testing.T) {
 	if got, err := h.Token("p"); err != nil || got != "abc" {
 		t.Errorf("token %q, error %v", got, err)
 	}
-	if a, b := newToken(), newToken(); a == b || len(a) != 48 || hashToken(a) == a || hashToken(a) != hashToken(a) {
+	a, b := newToken(), newToken()
+	hash := hashToken(a)
+	if a == b || len(a) != 48 || hash == a || hash != hashToken(a) {
 		t.Errorf("tokens %q and %q", a, b)
 	}
 }

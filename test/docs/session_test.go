@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -50,7 +51,7 @@ func (s *session) run(ctx context.Context, script string) (output string, code i
 	}
 	defer out.Close()
 	cmd := exec.CommandContext(ctx, "bash", "-c", shell, "bash", script)
-	cmd.Dir, cmd.Env = s.dir, append(s.env, "STATE="+s.state)
+	cmd.Dir, cmd.Env = s.dir, slices.Concat(s.env, []string{"STATE=" + s.state})
 	cmd.Stdout, cmd.Stderr = out, out
 	err = cmd.Run()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && ctx.Err() == nil {

@@ -527,7 +527,7 @@ func TestSuggestion(t *testing.T) {
 		known []string
 		want  string
 	}{
-		"similar":     {"nmae", []string{"name", "kind"}, "remove it, or use one of kind, name"},
+		"similar":     {"mane", []string{"name", "kind"}, "remove it, or use one of kind, name"},
 		"very close":  {"names", []string{"kind", "name"}, "did you mean name?"},
 		"a few":       {"zzz", []string{"b", "a"}, "remove it, or use one of a, b"},
 		"none":        {"zzz", nil, "remove it"},

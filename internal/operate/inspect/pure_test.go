@@ -105,7 +105,8 @@ func TestSelectPackages(t *testing.T) {
 		"in the order of naming": {[]string{"c", "a"}, []string{"c", "a"}, ""},
 		"one twice":              {[]string{"b", "b"}, []string{"b", "b"}, ""},
 		"missing ones": {
-			[]string{"x", "a", "y"}, nil,
+			[]string{"x", "a", "y"},
+			nil,
 			"cluster \"dev\" has no package x, y; list packages with `drover get packages --cluster dev`",
 		},
 	} {

@@ -59,9 +59,11 @@ func ambiguous(f *facts) {
 }
 func outside(f *facts)  { *f = facts{pack: f.pack, targetErr: target.ErrNamespace} }
 func noActive(f *facts) { f.controller.Spec.ActiveBundle, f.bundle, f.found = "", nil, bundle.Found{} }
+
 func noBundle(f *facts) {
 	f.bundleErr, f.bundle, f.found = errors.New("not found"), nil, bundle.Found{}
 }
+
 func noPackage(f *facts) {
 	f.findErr, f.found = &bundle.NotInBundleError{}, bundle.Found{}
 }
@@ -84,6 +86,7 @@ func noChart(f *facts) { f.namespaceUnknown, f.release = true, nil }
 func badChart(f *facts) {
 	f.namespaceUnknown, f.namespaceErr, f.release = true, errors.New("not found"), nil
 }
+
 func releaseDeleted(f *facts) {
 	f.changed, f.release.DeletionTimestamp = true, &metav1.Time{Time: time.Unix(1, 0)}
 }

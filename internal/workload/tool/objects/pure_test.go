@@ -214,7 +214,12 @@ func TestIgnoreRulesMatch(t *testing.T) {
 func TestFieldsThatDoNotExist(t *testing.T) {
 	const text = "{spec: {list: [{a: 1}, {a: 2}], text: x}}"
 	for _, path := range [][]string{
-		{"missing"}, {"missing", "below"}, {"spec", "text", "below"}, {"spec", "list", "7"}, {"spec", "list", "-1"}, {"spec", "list", "first"},
+		{"missing"},
+		{"missing", "below"},
+		{"spec", "text", "below"},
+		{"spec", "list", "7"},
+		{"spec", "list", "-1"},
+		{"spec", "list", "first"},
 		{"spec", "list", "0", "a", "b"},
 	} {
 		u := parsed(t, text)
@@ -312,7 +317,9 @@ func TestInParallel(t *testing.T) {
 	count := func(ctx context.Context, _ int) error {
 		n := running.Add(1)
 		defer running.Add(-1)
-		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		m := most.Load()
+		for n > m && !most.CompareAndSwap(m, n) {
+			m = most.Load()
 		}
 		calls.Add(1)
 		return ctx.Err()

@@ -44,7 +44,8 @@ func TestControl(t *testing.T) {
 		{"enabling it", request{Verb: "enable", Units: []string{"no-such-unit"}}, response{Out: "Failed: Unit no-such-unit.service could not be found.\n", Code: codeNotLoaded}},
 		{"asking whether it is enabled", request{Verb: "is-enabled", Units: []string{"no-such-unit"}}, response{Out: "Failed: Unit no-such-unit.service could not be found.\n", Code: codeNotLoaded}},
 		{
-			"its status", request{Verb: "status", Units: []string{"no-such-unit"}},
+			"its status",
+			request{Verb: "status", Units: []string{"no-such-unit"}},
 			response{Out: "Unit no-such-unit.service could not be found.\n   Loaded: not-found\n   Active: inactive (dead)\n", Code: codeNoSuch},
 		},
 	} {

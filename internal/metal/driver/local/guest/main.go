@@ -29,19 +29,23 @@ const (
 // Main runs the part of a machine that this program was started as, if any. Call it before anything
 // else.
 func Main(args []string) (code int, ok bool) {
-	if len(args) == 3 && args[1] == InitCommand {
-		return initialize(args[2]), true
+	if len(args) == 0 {
+		return 0, false
+	}
+	name, args := args[0], args[1:]
+	if len(args) == 2 && args[0] == InitCommand {
+		return initialize(args[1]), true
 	}
 	// Only the name under which the driver has mounted the program counts: on a host, a link to
 	// drover by one of these names means something else.
 	if program, err := os.Executable(); err != nil || program != node.MachineProgram {
 		return 0, false
 	}
-	run, ok := appletOf(args[0])
+	run, ok := appletOf(name)
 	if !ok {
 		return 0, false
 	}
-	return run(args[1:]), true
+	return run(args), true
 }
 
 // machine is the first process.
