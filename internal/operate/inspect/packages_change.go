@@ -49,13 +49,20 @@ func explainRejection(o *unstructured.Unstructured, err error) error {
 		cluster := strings.TrimPrefix(o.GetNamespace(), packagesv1.NamespacePrefix)
 		return fmt.Errorf("namespace %q not found; check that cluster %q has a PackageBundleController: %w", o.GetNamespace(), cluster, err)
 	}
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		if _, reason, denied := strings.Cut(status.Status().Message, "denied the request: "); denied {
-			return fmt.Errorf("%s %q rejected: %s", o.GetKind(), o.GetName(), strings.TrimSpace(reason))
-		}
+	if reason, denied := Rejection(err); denied {
+		return fmt.Errorf("%s %q rejected: %s", o.GetKind(), o.GetName(), reason)
 	}
 	return fmt.Errorf("writing %s %q: %w", o.GetKind(), o.GetName(), err)
+}
+
+// Rejection returns the reason of the webhook that rejected an object, without the text that the API server adds.
+func Rejection(err error) (reason string, denied bool) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return "", false
+	}
+	_, reason, denied = strings.Cut(status.Status().Message, "denied the request: ")
+	return strings.TrimSpace(reason), denied
 }
 
 // DeletePackages deletes packages.

@@ -2,9 +2,7 @@ package lifecycle
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +15,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/base/tracing"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 )
 
 // kindOf returns the kind of an object, for messages.
@@ -86,11 +85,8 @@ func followTrace(ctx context.Context, c client.Client, cluster *anywherev1.Clust
 
 // rejected returns why an object was rejected, without the text that the API server adds.
 func rejected(kind, name string, err error) error {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		if _, reason, denied := strings.Cut(status.Status().Message, "denied the request: "); denied {
-			return fmt.Errorf("%s %q was rejected: %s", kind, name, strings.TrimSpace(reason))
-		}
+	if reason, denied := inspect.Rejection(err); denied {
+		return fmt.Errorf("%s %q was rejected: %s", kind, name, reason)
 	}
 	return fmt.Errorf("applying %s %q: %w", kind, name, err)
 }
