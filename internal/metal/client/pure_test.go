@@ -174,11 +174,19 @@ func TestGateRemembersTheLongestPause(t *testing.T) {
 	}
 }
 
+// patient returns a client of a server with the handler that waits for a busy machine.
+func patient(t *testing.T, handler http.HandlerFunc) *Client {
+	t.Helper()
+	c := serve(t, handler)
+	c.Timeout = time.Minute
+	return c
+}
+
 func TestCallsOfTheAPI(t *testing.T) {
 	type seen struct{ Method, Path, Query, Body string }
 	var got seen
 	answer := "{}"
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	c := patient(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		got = seen{r.Method, strings.TrimPrefix(r.URL.EscapedPath(), "/metal/v1"), r.URL.Query().Encode(), string(body)}
 		fmt.Fprint(w, answer)
@@ -277,7 +285,7 @@ func TestCallsOfTheAPI(t *testing.T) {
 }
 
 func TestElasticAddressesLeavesOutThoseOfDevices(t *testing.T) {
-	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+	c := patient(t, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"ip_addresses":[{"id":"a","type":"public_ipv4"},{"id":"b","management":true},{"id":"c"},{"id":"d","type":"private_ipv4"}]}`)
 	})
 	all, err := c.ElasticAddresses(t.Context(), "p")
@@ -289,7 +297,7 @@ func TestElasticAddressesLeavesOutThoseOfDevices(t *testing.T) {
 func TestCanHave(t *testing.T) {
 	var path string
 	var body struct{ Servers []map[string]string }
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	c := patient(t, func(w http.ResponseWriter, r *http.Request) {
 		path = strings.TrimPrefix(r.URL.Path, "/metal/v1")
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 			t.Error(err)
@@ -309,7 +317,7 @@ func TestCanHave(t *testing.T) {
 }
 
 func TestPlansOfServersThatKnowNoProjects(t *testing.T) {
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	c := patient(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/metal/v1/plans" {
 			w.WriteHeader(http.StatusNotFound)
 			fmt.Fprint(w, `{"errors":["Not found"]}`)

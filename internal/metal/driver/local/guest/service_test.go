@@ -223,7 +223,8 @@ func TestCommandsOfAUnit(t *testing.T) {
 			unit: unit{kind: "oneshot", start: []string{"-sh -c 'exit 7'", "echo 2"}}, ok: true, err: "ended", started: errors.New("ended"), output: "2\n",
 		},
 		"a service has started as soon as it runs": {
-			unit: unit{kind: "simple", start: []string{"sh -c 'sleep 0.2; echo $GREETING'"}, env: []string{"GREETING=hello"}}, ok: true, err: "ended", output: "hello\n",
+			unit: unit{kind: "simple", start: []string{"sh -c 'while [ ! -e $STARTED ]; do sleep 0.01; done; echo $GREETING'"}, env: []string{"GREETING=hello"}},
+			ok:   true, err: "ended", output: "hello\n",
 		},
 		"a program that does not exist": {
 			unit: unit{kind: "simple", start: []string{"no-such-program --flag"}}, err: "no-such-program --flag: finding no-such-program: file does not exist",
@@ -233,6 +234,7 @@ func TestCommandsOfAUnit(t *testing.T) {
 		"no command": {unit: unit{kind: "oneshot", start: []string{""}}, ok: true, err: "ended", started: errors.New("ended")},
 	} {
 		t.Run(name, func(t *testing.T) {
+			flag := filepath.Join(t.TempDir(), "started") // which the service waits for
 			log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 			if err != nil {
 				t.Fatal(err)
@@ -241,14 +243,23 @@ func TestCommandsOfAUnit(t *testing.T) {
 			svc := &service{unit: &tt.unit, stop: make(chan struct{}), done: make(chan struct{})}
 			started := make(chan error, 1)
 			s := newServices(collector, t.Logf)
-			r := &run{services: s, svc: svc, command: command{env: append(baseEnv(), tt.unit.env...), out: log}, report: firstOutcome(started)}
-			ok, err := r.lines(append(tt.unit.pre, tt.unit.start...))
-			if ok != tt.ok || err.Error() != tt.err {
-				t.Errorf("ended well: %t, error %v; want %t, %s", ok, err, tt.ok, tt.err)
-			}
-			r.report(err)
+			r := &run{services: s, svc: svc, command: command{env: append(append(baseEnv(), "STARTED="+flag), tt.unit.env...), out: log}, report: firstOutcome(started)}
+			ended := make(chan struct{})
+			var ok bool
+			go func() {
+				defer close(ended)
+				ok, err = r.lines(append(tt.unit.pre, tt.unit.start...))
+				r.report(err)
+			}()
 			if got := <-started; fmt.Sprint(got) != fmt.Sprint(tt.started) {
 				t.Errorf("the start reports %v, want %v", got, tt.started)
+			}
+			if err := os.WriteFile(flag, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			<-ended
+			if ok != tt.ok || err.Error() != tt.err {
+				t.Errorf("ended well: %t, error %v; want %t, %s", ok, err, tt.ok, tt.err)
 			}
 			if data, err := os.ReadFile(log.Name()); err != nil || string(data) != tt.output {
 				t.Errorf("output %q (error %v), want %q", data, err, tt.output)
