@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/json"
@@ -111,8 +112,10 @@ func asText(value any) (string, error) {
 	switch value := value.(type) {
 	case string:
 		return value, nil
-	case bool, int64, float64:
+	case bool, int64:
 		return fmt.Sprint(value), nil
+	case float64:
+		return strconv.FormatFloat(value, 'f', -1, 64), nil // without an exponent
 	default:
 		return "", errors.New("a map or list can only replace an entire string")
 	}
