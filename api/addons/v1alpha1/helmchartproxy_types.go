@@ -24,7 +24,8 @@ type HelmChartProxySpec struct {
 	// version is a version of the chart or a range; empty is the latest. A change upgrades.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// valuesTemplate is rendered for each cluster: .Cluster, .ControlPlane, .InfraCluster, .Variables.
+	// valuesTemplate is rendered for each cluster: .Cluster, .ControlPlane, .InfraCluster,
+	// .Variables.
 	// +optional
 	ValuesTemplate string `json:"valuesTemplate,omitempty"`
 	// reconcileStrategy is immutable.

@@ -1,6 +1,7 @@
 package v1alpha1
 
-// SystemNamespace contains the Cluster API objects of all Clusters and the credentials of infrastructure.
+// SystemNamespace contains the Cluster API objects of all Clusters and the credentials of
+// infrastructure.
 const SystemNamespace = "eksa-system"
 
 // ClusterFinalizer remains on a Cluster until its machines and addresses are deleted.
@@ -13,13 +14,15 @@ const FieldManagerCLI = "eks-a-cli"
 const (
 	// PausedAnnotation pauses the reconciliation of a Cluster, and makes immutable fields mutable.
 	PausedAnnotation = "anywhere.eks.amazonaws.com/paused"
-	// ManagedByCLIAnnotation marks the operation of a command, which may create and delete a management cluster.
+	// ManagedByCLIAnnotation marks the operation of a command, which may create and delete a
+	// management cluster.
 	ManagedByCLIAnnotation = "anywhere.eks.amazonaws.com/managed-by-cli"
 	// ManagedByAnnotation names the management cluster of the configs of a workload cluster.
 	ManagedByAnnotation = "anywhere.eks.amazonaws.com/managed-by"
 	// AllowDeleteWhenPausedAnnotation allows a paused Cluster to be deleted.
 	AllowDeleteWhenPausedAnnotation = "anywhere.eks.amazonaws.com/allow-delete-when-paused"
-	// ManagementComponentsVersionAnnotation is the version of the components on the management cluster.
+	// ManagementComponentsVersionAnnotation is the version of the components on the management
+	// cluster.
 	ManagementComponentsVersionAnnotation = "anywhere.eks.amazonaws.com/management-components-version"
 	// SkipIPCheckAnnotation disables the check that the endpoint is unused.
 	SkipIPCheckAnnotation = "anywhere.eks.amazonaws.com/skip-ip-check"
@@ -31,8 +34,8 @@ const (
 	EtcdAnnotation = "anywhere.eks.amazonaws.com/etcd"
 	// TinkerbellBootstrapIPAnnotation has no effect.
 	TinkerbellBootstrapIPAnnotation = "anywhere.eks.amazonaws.com/tinkerbell-bootstrap-ip"
-	// TraceAnnotation holds the trace that the stages of a Cluster belong to, in the format of the traceparent header.
-	// Commands set it.
+	// TraceAnnotation holds the trace that the stages of a Cluster belong to, in the format of the
+	// traceparent header. Commands set it.
 	TraceAnnotation = "drover.dev/traceparent"
 )
 
@@ -46,7 +49,8 @@ const (
 const (
 	// CredentialsLabel with the value "true" marks a Secret as credentials for machines.
 	CredentialsLabel = "clusters.anywhere.eks.amazonaws.com/credentials"
-	// CredentialsNamespacesAnnotation lists the namespaces whose clusters may use it, separated by commas. Without it, all may.
+	// CredentialsNamespacesAnnotation lists the namespaces whose clusters may use it, separated by
+	// commas. Without it, all may.
 	CredentialsNamespacesAnnotation = "clusters.anywhere.eks.amazonaws.com/credentials-namespaces"
 )
 

@@ -7,10 +7,12 @@ type ClusterSpec struct {
 	// kubernetesVersion is a minor version, such as "1.36". Drover chooses the patch version.
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
-	// management is true, or unset, for a management cluster, and false for a workload cluster. It is immutable.
+	// management is true, or unset, for a management cluster, and false for a workload cluster. It
+	// is immutable.
 	// +optional
 	Management *bool `json:"management,omitempty"`
-	// managementCluster names the cluster that manages this one. A management cluster names itself. It is immutable.
+	// managementCluster names the cluster that manages this one. A management cluster names itself.
+	// It is immutable.
 	// +optional
 	ManagementCluster ManagementCluster `json:"managementCluster,omitempty,omitzero"`
 	// +optional
@@ -39,10 +41,12 @@ type ClusterSpec struct {
 	// registryMirrorConfiguration is the registry mirror of machines.
 	// +optional
 	RegistryMirrorConfiguration *RegistryMirrorConfiguration `json:"registryMirrorConfiguration,omitempty"`
-	// machineHealthCheck configures when machines are replaced. The control plane and worker groups can override it.
+	// machineHealthCheck configures when machines are replaced. The control plane and worker groups
+	// can override it.
 	// +optional
 	MachineHealthCheck *MachineHealthCheck `json:"machineHealthCheck,omitempty"`
-	// etcdEncryption encrypts resources with a key management service. It can only be set on an existing cluster.
+	// etcdEncryption encrypts resources with a key management service. It can only be set on an
+	// existing cluster.
 	// +optional
 	// +listType=atomic
 	EtcdEncryption []EtcdEncryption `json:"etcdEncryption,omitempty"`
@@ -109,8 +113,8 @@ type Cluster struct {
 	Status ClusterStatus `json:"status,omitempty,omitzero"`
 }
 
-// IsSelfManaged reports whether it is a management cluster: as spec.management says, or, if that is unset, whether it names no other
-// cluster.
+// IsSelfManaged reports whether it is a management cluster: as spec.management says, or, if that is
+// unset, whether it names no other cluster.
 func (c *Cluster) IsSelfManaged() bool {
 	if c.Spec.Management != nil {
 		return *c.Spec.Management
@@ -121,8 +125,8 @@ func (c *Cluster) IsSelfManaged() bool {
 // IsManaged reports whether it is a workload cluster.
 func (c *Cluster) IsManaged() bool { return !c.IsSelfManaged() }
 
-// ManagedBy returns the name of its management cluster, which may be itself. It is empty for a workload cluster that names none; the
-// cluster that stores it manages it.
+// ManagedBy returns the name of its management cluster, which may be itself. It is empty for a
+// workload cluster that names none; the cluster that stores it manages it.
 func (c *Cluster) ManagedBy() string {
 	if c.IsSelfManaged() {
 		return c.Name

@@ -39,7 +39,8 @@ type ControlPlaneConfiguration struct {
 	// apiServerExtraArgs are flags of API servers.
 	// +optional
 	APIServerExtraArgs map[string]string `json:"apiServerExtraArgs,omitempty"`
-	// kubeletConfiguration is a KubeletConfiguration of kubelet.config.k8s.io/v1beta1, or part of one.
+	// kubeletConfiguration is a KubeletConfiguration of kubelet.config.k8s.io/v1beta1, or part of
+	// one.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -99,7 +100,8 @@ type WorkerNodeGroupConfiguration struct {
 	// machineGroupRef references the machine config. Local machines have none.
 	// +optional
 	MachineGroupRef *Ref `json:"machineGroupRef,omitempty"`
-	// kubernetesVersion is that of the cluster by default. It may be up to two minor versions older.
+	// kubernetesVersion is that of the cluster by default. It may be up to two minor versions
+	// older.
 	// +optional
 	KubernetesVersion *string `json:"kubernetesVersion,omitempty"`
 	// taints of the nodes.
@@ -113,7 +115,8 @@ type WorkerNodeGroupConfiguration struct {
 	UpgradeRolloutStrategy *WorkerNodesUpgradeRolloutStrategy `json:"upgradeRolloutStrategy,omitempty"`
 	// +optional
 	MachineHealthCheck *MachineHealthCheck `json:"machineHealthCheck,omitempty"`
-	// kubeletConfiguration is a KubeletConfiguration of kubelet.config.k8s.io/v1beta1, or part of one.
+	// kubeletConfiguration is a KubeletConfiguration of kubelet.config.k8s.io/v1beta1, or part of
+	// one.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -142,7 +145,8 @@ type WorkerNodesUpgradeRolloutStrategy struct {
 	RollingUpdate *WorkerNodesRollingUpdateParams `json:"rollingUpdate,omitempty"`
 }
 
-// WorkerNodesRollingUpdateParams configures the replacement of workers. At least one field must be positive.
+// WorkerNodesRollingUpdateParams configures the replacement of workers. At least one field must be
+// positive.
 type WorkerNodesRollingUpdateParams struct {
 	// maxSurge is the number of additional machines during an upgrade.
 	MaxSurge int `json:"maxSurge"`
@@ -168,8 +172,8 @@ type MachineHealthCheck struct {
 	// unhealthyMachineTimeout is how long a node may be unhealthy, 5 minutes by default.
 	// +optional
 	UnhealthyMachineTimeout *metav1.Duration `json:"unhealthyMachineTimeout,omitempty"`
-	// maxUnhealthy is the number or percentage of unhealthy machines above which none is replaced: 100% of the control plane and 40% of
-	// a worker group by default.
+	// maxUnhealthy is the number or percentage of unhealthy machines above which none is replaced:
+	// 100% of the control plane and 40% of a worker group by default.
 	// +optional
 	MaxUnhealthy *intstr.IntOrString `json:"maxUnhealthy,omitempty"`
 }

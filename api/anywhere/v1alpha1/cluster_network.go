@@ -92,7 +92,8 @@ const (
 	CiliumRoutingModeDirect  CiliumRoutingMode = "direct"
 )
 
-// CiliumConfig contains settings of Cilium. Those that the Pod network of Drover does not support are rejected.
+// CiliumConfig contains settings of Cilium. Those that the Pod network of Drover does not support
+// are rejected.
 type CiliumConfig struct {
 	// policyEnforcementMode is default, always or never.
 	// +optional
@@ -115,7 +116,8 @@ type CiliumConfig struct {
 	// cniExclusive is not supported.
 	// +optional
 	CNIExclusive *bool `json:"cniExclusive,omitempty"`
-	// helmValues are values of the chart of the Pod network: image, resources, confDir. Others are rejected.
+	// helmValues are values of the chart of the Pod network: image, resources, confDir. Others are
+	// rejected.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields

@@ -8,7 +8,8 @@ type ProxyConfiguration struct {
 	HTTPProxy string `json:"httpProxy,omitempty"`
 	// +optional
 	HTTPSProxy string `json:"httpsProxy,omitempty"`
-	// noProxy lists destinations that bypass the proxy, in addition to the Pod and service blocks and the endpoint.
+	// noProxy lists destinations that bypass the proxy, in addition to the Pod and service blocks
+	// and the endpoint.
 	// +optional
 	// +listType=atomic
 	NoProxy []string `json:"noProxy,omitempty"`

@@ -26,7 +26,8 @@ type ClusterStatus struct {
 	// reconciledGeneration is the last generation of the Cluster that was ready.
 	// +optional
 	ReconciledGeneration int64 `json:"reconciledGeneration,omitempty"`
-	// childrenReconciledGeneration is the sum of the generations of the referenced objects at that time.
+	// childrenReconciledGeneration is the sum of the generations of the referenced objects at that
+	// time.
 	// +optional
 	ChildrenReconciledGeneration int64 `json:"childrenReconciledGeneration,omitempty"`
 	// observedGeneration is the last generation of the Cluster that the controller observed.

@@ -4,7 +4,8 @@ package v1alpha1
 const (
 	// Ready is the summary of the other conditions.
 	Ready = "Ready"
-	// ControlPlaneInitialized means that an API server has been available. It never becomes False again.
+	// ControlPlaneInitialized means that an API server has been available. It never becomes False
+	// again.
 	ControlPlaneInitialized = "ControlPlaneInitialized"
 	// ControlPlaneReady means that all control plane machines exist and are up to date and healthy.
 	ControlPlaneReady = "ControlPlaneReady"
@@ -22,11 +23,13 @@ const (
 	ControlPlaneInitializationInProgressReason = "ControlPlaneInitializationInProgress"
 	// ControlPlaneNotReadyReason: workers or the Pod network wait for the control plane.
 	ControlPlaneNotReadyReason = "ControlPlaneNotReady"
-	// ControlPlaneNotInitializedReason: workers or the Pod network wait for the first control plane machine.
+	// ControlPlaneNotInitializedReason: workers or the Pod network wait for the first control plane
+	// machine.
 	ControlPlaneNotInitializedReason = "ControlPlaneNotInitialized"
 	// NodesNotReadyReason: some nodes are not ready.
 	NodesNotReadyReason = "NodesNotReady"
-	// ControlPlaneComponentsUnhealthyReason: a component of the control plane, such as etcd, is unhealthy.
+	// ControlPlaneComponentsUnhealthyReason: a component of the control plane, such as etcd, is
+	// unhealthy.
 	ControlPlaneComponentsUnhealthyReason = "ControlPlaneComponentsUnhealthy"
 	// ScalingUpReason: machines are being added.
 	ScalingUpReason = "ScalingUp"
@@ -48,7 +51,8 @@ const (
 	DefaultCNIUpgradeInProgressReason = "DefaultCNIUpgradeInProgressReason"
 	// SkipUpgradesForDefaultCNIConfiguredReason: the user manages the Pod network.
 	SkipUpgradesForDefaultCNIConfiguredReason = "SkipUpgradesForDefaultCNIConfigured"
-	// FailedReason: the Cluster can't be reconciled; see status.failureReason and status.failureMessage.
+	// FailedReason: the Cluster can't be reconciled; see status.failureReason and
+	// status.failureMessage.
 	FailedReason = "Failed"
 	// PausedReason: the Cluster has PausedAnnotation.
 	PausedReason = "Paused"
@@ -92,7 +96,8 @@ type FailureReason string
 const (
 	// MissingDependentObjectsReason: the Cluster references objects that do not exist.
 	MissingDependentObjectsReason FailureReason = "MissingDependentObjects"
-	// ManagementClusterRefInvalidReason: managementCluster names an unknown cluster or a workload cluster.
+	// ManagementClusterRefInvalidReason: managementCluster names an unknown cluster or a workload
+	// cluster.
 	ManagementClusterRefInvalidReason FailureReason = "ManagementClusterRefInvalid"
 	// ClusterInvalidReason: the Cluster violates a rule.
 	ClusterInvalidReason FailureReason = "ClusterInvalid"

@@ -2,12 +2,14 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// FluxConfigSpec is the Git repository of cluster specs, with either github or git. It is immutable.
+// FluxConfigSpec is the Git repository of cluster specs, with either github or git. It is
+// immutable.
 type FluxConfigSpec struct {
 	// systemNamespace is the namespace of Flux, flux-system by default.
 	// +optional
 	SystemNamespace string `json:"systemNamespace,omitempty"`
-	// clusterConfigPath is the directory of the management cluster, clusters/ and its name by default.
+	// clusterConfigPath is the directory of the management cluster, clusters/ and its name by
+	// default.
 	// +optional
 	ClusterConfigPath string `json:"clusterConfigPath,omitempty"`
 	// branch is main by default.

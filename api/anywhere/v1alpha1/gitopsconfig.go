@@ -24,7 +24,8 @@ type Github struct {
 	// branch is main by default.
 	// +optional
 	Branch string `json:"branch,omitempty"`
-	// clusterConfigPath is the directory of the management cluster, clusters/ and its name by default.
+	// clusterConfigPath is the directory of the management cluster, clusters/ and its name by
+	// default.
 	// +optional
 	ClusterConfigPath string `json:"clusterConfigPath,omitempty"`
 	// personal means that the owner is a user, not an organization.

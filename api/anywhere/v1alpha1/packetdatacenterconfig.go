@@ -2,7 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PacketDatacenterConfigSpec is the location of machines. Everything except credentialsRef is immutable.
+// PacketDatacenterConfigSpec is the location of machines. Everything except credentialsRef is
+// immutable.
 type PacketDatacenterConfigSpec struct {
 	// projectID is the project of devices and addresses.
 	// +optional

@@ -53,7 +53,8 @@ type AuditedCluster struct {
 	UID       types.UID `json:"uid"`
 }
 
-// AuditedChange is a changed field of a Cluster. It contains the values of versions and counts; others may be secret.
+// AuditedChange is a changed field of a Cluster. It contains the values of versions and counts;
+// others may be secret.
 type AuditedChange struct {
 	// path of the field, such as spec.kubernetesVersion.
 	Path string `json:"path"`

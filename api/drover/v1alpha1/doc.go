@@ -1,5 +1,5 @@
-// Package v1alpha1 is the API group of Drover itself: an AuditRecord records who changed which cluster, and when. The package
-// contains types only.
+// Package v1alpha1 is the API group of Drover itself: an AuditRecord records who changed which
+// cluster, and when. The package contains types only.
 //
 // +kubebuilder:object:generate=true
 // +groupName=drover.dev

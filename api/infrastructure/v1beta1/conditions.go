@@ -1,56 +1,57 @@
 package v1beta1
 
-// Conditions of a PacketCluster. Ready, which both kinds have, sums up the others.
+// Conditions of a PacketCluster. Ready, which both kinds have, summarizes the others.
 const (
-	// NetworkInfrastructureReady says that the control plane endpoint exists.
+	// NetworkInfrastructureReady reports whether the control plane endpoint exists.
 	NetworkInfrastructureReady = "NetworkInfrastructureReady"
 
 	// AddressReservedReason: the elastic address of the cluster is reserved.
 	AddressReservedReason = "AddressReserved"
-	// ExternalEndpointReason: the endpoint is the user's own, Drover does not look after it.
+	// ExternalEndpointReason: the user provides the endpoint, and Drover does not manage it.
 	ExternalEndpointReason = "ExternalEndpoint"
-	// LoadBalancerServiceGoneReason: vipManager is EMLB, and no endpoint was given in its place.
+	// LoadBalancerServiceGoneReason: vipManager is EMLB, and no endpoint is specified instead.
 	LoadBalancerServiceGoneReason = "LoadBalancerServiceGone"
 	// AddressLostReason: the elastic address of a running cluster is no longer in the project.
 	AddressLostReason = "AddressLost"
-	// AddressAmbiguousReason: several reservations could be the cluster's, and Drover does not guess.
+	// AddressAmbiguousReason: several reservations could belong to the cluster.
 	AddressAmbiguousReason = "AddressAmbiguous"
-	// QuotaExceededReason: the project may have no more of what is asked for.
+	// QuotaExceededReason: the project has reached a quota.
 	QuotaExceededReason = "QuotaExceeded"
 
-	// EndpointServed says that the elastic address is on a machine that answers (vipManager CPEM).
+	// EndpointServed reports whether the elastic address is on a responsive machine (vipManager
+	// CPEM).
 	EndpointServed = "EndpointServed"
 
-	// EndpointHealthyReason: the machine that has the address answers.
+	// EndpointHealthyReason: the machine with the address responds.
 	EndpointHealthyReason = "EndpointHealthy"
-	// EndpointAssignedReason: a machine has the address, whether it answers is not known yet.
+	// EndpointAssignedReason: a machine has the address; its health is not known yet.
 	EndpointAssignedReason = "EndpointAssigned"
-	// EndpointUnhealthyReason: the machine that has the address does not answer, and no other one does.
+	// EndpointUnhealthyReason: neither the machine with the address nor any other one responds.
 	EndpointUnhealthyReason = "EndpointUnhealthy"
-	// NoControlPlaneMachineReason: there is no machine yet that could have the address.
+	// NoControlPlaneMachineReason: no machine can have the address yet.
 	NoControlPlaneMachineReason = "NoControlPlaneMachine"
 )
 
 // Conditions of a PacketMachine.
 const (
-	// InstanceReady says that the device is there and powered on.
+	// InstanceReady reports whether the device exists and is powered on.
 	InstanceReady = "InstanceReady"
 
-	// InstanceActiveReason: the device is up.
+	// InstanceActiveReason: the device is active.
 	InstanceActiveReason = "InstanceActive"
-	// InstanceNotFoundReason: the device that the machine ran on is gone.
+	// InstanceNotFoundReason: the machine's device no longer exists.
 	InstanceNotFoundReason = "InstanceNotFound"
-	// InstanceTerminatedReason: the device is being removed, and not by Drover.
+	// InstanceTerminatedReason: the device is being deprovisioned, and not by Drover.
 	InstanceTerminatedReason = "InstanceTerminated"
 	// InstanceStoppedReason: the device is powered off.
 	InstanceStoppedReason = "InstanceStopped"
 	// InstanceNotReadyReason: the device is changing its state.
 	InstanceNotReadyReason = "InstanceNotReady"
-	// InstanceProvisionStartedReason: the device is ordered and not up yet.
+	// InstanceProvisionStartedReason: the device is ordered and not active yet.
 	InstanceProvisionStartedReason = "InstanceProvisionStarted"
-	// InstanceProvisionFailedReason: the device can't be had as it is asked for.
+	// InstanceProvisionFailedReason: the device can't be provisioned as specified.
 	InstanceProvisionFailedReason = "InstanceProvisionFailed"
-	// InsufficientCapacityReason: no server is free; Drover goes on asking.
+	// InsufficientCapacityReason: no server is available; Drover keeps retrying.
 	InsufficientCapacityReason = "InsufficientCapacity"
 	// InstanceMisplacedReason: the device is not in the metro or facility of its machine.
 	InstanceMisplacedReason = "InstanceMisplaced"
@@ -61,33 +62,36 @@ const (
 	// InvalidBootstrapDataReason: the userdata can't be used.
 	InvalidBootstrapDataReason = "InvalidBootstrapData"
 
-	// BGPSessionReady says that the device has its BGP session (vipManager KUBE_VIP, control plane machines).
+	// BGPSessionReady reports whether the device has its BGP session (vipManager KUBE_VIP, control
+	// plane machines).
 	BGPSessionReady = "BGPSessionReady"
-	// BGPSessionRecordedReason: the session was made.
+	// BGPSessionRecordedReason: the session was created.
 	BGPSessionRecordedReason = "BGPSessionRecorded"
 
-	// BootstrapExecSucceeded says whether the machine has done what its userdata says. It is not there before the machine has told, or
-	// has become a node.
+	// BootstrapExecSucceeded reports whether the machine has executed its userdata. It is not set
+	// before the machine has reported, or has become a node.
 	BootstrapExecSucceeded = "BootstrapExecSucceeded"
-	// BootstrapSucceededReason: the machine said so; the message tells what of the userdata it left out.
+	// BootstrapSucceededReason: the machine reported success; the message lists parts of the
+	// userdata without effect.
 	BootstrapSucceededReason = "BootstrapSucceeded"
-	// BootstrapFailedReason: the machine said why not.
+	// BootstrapFailedReason: the machine reported a failure.
 	BootstrapFailedReason = "BootstrapFailed"
-	// NodeJoinedReason: the machine is a node, so that it must have.
+	// NodeJoinedReason: the machine is a node, so its userdata was executed.
 	NodeJoinedReason = "NodeJoined"
 )
 
 // Reasons that both kinds use.
 const (
-	// APIUnavailableReason: the Packet API does not answer, or not in a way that can be understood. It is asked again.
+	// APIUnavailableReason: the Packet API does not respond, or its response is invalid. Drover
+	// retries.
 	APIUnavailableReason = "APIUnavailable"
-	// APIRateLimitedReason: the Packet API asks to be left alone for a while.
+	// APIRateLimitedReason: the Packet API limits requests.
 	APIRateLimitedReason = "APIRateLimited"
-	// CredentialsInvalidReason: there are no credentials, or the Packet API refuses them.
+	// CredentialsInvalidReason: credentials are missing, or the Packet API rejects them.
 	CredentialsInvalidReason = "CredentialsInvalid"
-	// InvalidSpecReason: the Packet API refuses what is asked for.
+	// InvalidSpecReason: the Packet API rejects the request.
 	InvalidSpecReason = "InvalidSpec"
-	// DeletingReason: what belongs to the object is being removed.
+	// DeletingReason: the resources of the object are being deleted.
 	DeletingReason = "Deleting"
 )
 

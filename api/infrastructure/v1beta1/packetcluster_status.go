@@ -6,27 +6,27 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// PacketClusterStatus is what is known of a cluster's infrastructure.
+// PacketClusterStatus is the observed infrastructure of a cluster.
 type PacketClusterStatus struct {
-	// ready says that machines can be made. Readers of the v1beta1 contract go by it.
+	// ready reports whether machines can be created, for the v1beta1 contract.
 	// +optional
 	Ready bool `json:"ready"`
 
-	// initialization is what readers of the v1beta2 contract go by.
+	// initialization is for the v1beta2 contract.
 	// +optional
 	Initialization Initialization `json:"initialization,omitempty,omitzero"`
 
-	// failureDomains are the metros of the spec, in the form that Cluster API reads.
+	// failureDomains are the metros of the spec, in the format of Cluster API.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	FailureDomains []clusterv1.FailureDomain `json:"failureDomains,omitempty"`
 
-	// endpoint tells of the elastic address behind the control plane endpoint.
+	// endpoint describes the elastic address of the control plane endpoint.
 	// +optional
 	Endpoint *EndpointStatus `json:"endpoint,omitempty"`
 
-	// conditions are those of conditions.go.
+	// conditions describe the state; Ready summarizes the others.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -34,24 +34,25 @@ type PacketClusterStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Initialization tells what was done once and is never undone.
+// Initialization records steps that are never undone.
 type Initialization struct {
-	// provisioned says that the infrastructure was complete at least once.
+	// provisioned reports whether the infrastructure has been complete.
 	// +optional
 	Provisioned *bool `json:"provisioned,omitempty"`
 }
 
-// EndpointStatus tells of an elastic address.
+// EndpointStatus describes an elastic address.
 type EndpointStatus struct {
 	// address is the elastic address.
 	// +optional
 	Address string `json:"address,omitempty"`
 
-	// reservationID is the id of the address in the Packet API.
+	// reservationID is the ID of the address in the Packet API.
 	// +optional
 	ReservationID string `json:"reservationID,omitempty"`
 
-	// owned says that Drover made the reservation for this cluster, so that the reclaim policy applies.
+	// owned reports whether Drover reserved the address for this cluster, so that the reclaim
+	// policy applies.
 	// +optional
 	Owned bool `json:"owned,omitempty"`
 
@@ -59,11 +60,11 @@ type EndpointStatus struct {
 	// +optional
 	Machine string `json:"machine,omitempty"`
 
-	// deviceID is the id of that machine's device.
+	// deviceID is the ID of that machine's device.
 	// +optional
 	DeviceID string `json:"deviceID,omitempty"`
 
-	// movedAt is when the address came to that machine.
+	// movedAt is when the address was assigned to that machine.
 	// +optional
 	MovedAt *metav1.Time `json:"movedAt,omitempty"`
 }

@@ -4,14 +4,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MachineFinalizer stays on a PacketMachine until its device is gone.
+// MachineFinalizer stays on a PacketMachine until its device is deprovisioned.
 const MachineFinalizer = "packetmachine.infrastructure.cluster.x-k8s.io"
 
-// ClaimAnnotation is set on a PacketMachine before its device is ordered; the device carries the same value as a tag. It is how a device
-// whose id was never recorded is found again, also after the PacketMachine was moved to another management plane.
+// ClaimAnnotation is set on a PacketMachine before its device is ordered; the device carries the
+// same value as a tag. It identifies a device whose ID was never recorded, even after the
+// PacketMachine was moved to another management plane.
 const ClaimAnnotation = "infrastructure.drover.dev/claim"
 
-// PacketMachineSpec is the device that a user wants.
+// PacketMachineSpec is the desired device.
 type PacketMachineSpec struct {
 	// os is the slug of the operating system.
 	// +required
@@ -25,33 +26,33 @@ type PacketMachineSpec struct {
 	// +required
 	MachineType string `json:"machineType"`
 
-	// sshKeys may log in to the device: public keys, or ids or labels of keys of the project. Without any, the API's default
-	// applies, which is all keys of the project.
+	// sshKeys can log in to the device: public keys, or IDs or labels of keys of the project. By
+	// default, the API adds all keys of the project.
 	// +optional
 	SSHKeys []string `json:"sshKeys,omitempty"`
 
-	// facility, if set, takes the place of facility and metro of the cluster. Deprecated: use metro.
+	// facility overrides facility and metro of the cluster. Deprecated: use metro.
 	// +optional
 	Facility string `json:"facility,omitempty"`
 
-	// metro, if set, takes the place of facility and metro of the cluster.
+	// metro overrides facility and metro of the cluster.
 	// +optional
 	Metro string `json:"metro,omitempty"`
 
-	// ipxeURL is the script that a device with the operating system custom_ipxe boots.
+	// ipxeURL is the boot script of a device with the operating system custom_ipxe.
 	// +optional
 	IPXEUrl string `json:"ipxeURL,omitempty"`
 
-	// hardwareReservationID is the id of a reserved server, several of them separated by commas, or next-available. Without it, the
-	// device is made on demand.
+	// hardwareReservationID is the ID of a reserved server, comma-separated IDs, or next-available.
+	// By default, the device is provisioned on demand.
 	// +optional
 	HardwareReservationID string `json:"hardwareReservationID,omitempty"`
 
-	// providerID is the id of the device, as equinixmetal://ID. Drover sets it.
+	// providerID is the ID of the device, as equinixmetal://ID. Drover sets it.
 	// +optional
 	ProviderID *string `json:"providerID,omitempty"`
 
-	// tags are put on the device.
+	// tags of the device.
 	// +optional
 	Tags []string `json:"tags,omitempty"`
 }
@@ -64,19 +65,19 @@ type PacketMachineSpec struct {
 // +kubebuilder:storageversion
 // +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".metadata.labels.cluster\\.x-k8s\\.io/cluster-name",description="Cluster that this belongs to"
 // +kubebuilder:printcolumn:name="State",type="string",JSONPath=".status.instanceStatus",description="State of the device"
-// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.ready",description="Whether the device is up"
-// +kubebuilder:printcolumn:name="InstanceID",type="string",JSONPath=".spec.providerID",description="Id of the device"
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.ready",description="Whether the device is active"
+// +kubebuilder:printcolumn:name="InstanceID",type="string",JSONPath=".spec.providerID",description="ID of the device"
 // +kubebuilder:printcolumn:name="Machine",type="string",JSONPath=".metadata.ownerReferences[?(@.kind==\"Machine\")].name",description="Machine that owns this"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 type PacketMachine struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is wanted.
+	// spec is the desired state.
 	// +optional
 	Spec PacketMachineSpec `json:"spec,omitempty"`
 
-	// status is what is there.
+	// status is the observed state.
 	// +optional
 	Status PacketMachineStatus `json:"status,omitempty,omitzero"`
 }

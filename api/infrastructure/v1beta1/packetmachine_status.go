@@ -6,7 +6,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// InstanceStatus is the state of a device as the Packet API tells it.
+// InstanceStatus is the state of a device in the Packet API.
 type InstanceStatus string
 
 // The states of a device.
@@ -23,17 +23,17 @@ const (
 	InstanceFailed         InstanceStatus = "failed"
 )
 
-// PacketMachineStatus is what is known of a device.
+// PacketMachineStatus is the observed state of a device.
 type PacketMachineStatus struct {
-	// ready says that the device is up. Readers of the v1beta1 contract go by it.
+	// ready reports whether the device is active, for the v1beta1 contract.
 	// +optional
 	Ready bool `json:"ready"`
 
-	// initialization is what readers of the v1beta2 contract go by.
+	// initialization is for the v1beta2 contract.
 	// +optional
 	Initialization Initialization `json:"initialization,omitempty,omitzero"`
 
-	// addresses are those of the device, and the elastic address if it holds that.
+	// addresses are those of the device, including the elastic address if it holds that.
 	// +optional
 	// +listType=atomic
 	Addresses []clusterv1.MachineAddress `json:"addresses,omitempty"`
@@ -42,16 +42,16 @@ type PacketMachineStatus struct {
 	// +optional
 	InstanceStatus *InstanceStatus `json:"instanceStatus,omitempty"`
 
-	// failureDomain is the metro that the device is in, if the cluster has failure domains.
+	// failureDomain is the metro of the device, if the cluster has failure domains.
 	// +optional
 	FailureDomain string `json:"failureDomain,omitempty"`
 
-	// provisioning tells of the attempts to get a device.
+	// provisioning describes the attempts to provision a device.
 	// +optional
 	Provisioning *ProvisioningStatus `json:"provisioning,omitempty"`
 
-	// failureReason is set when the device is lost or can't be had, and only then: never by an error that may pass. It is for scripts
-	// of former days, the condition InstanceReady says the same.
+	// failureReason is set only if the device is lost or can't be provisioned, never for temporary
+	// errors. It is kept for existing scripts; the condition InstanceReady reports the same.
 	// +optional
 	FailureReason *string `json:"failureReason,omitempty"`
 
@@ -59,7 +59,7 @@ type PacketMachineStatus struct {
 	// +optional
 	FailureMessage *string `json:"failureMessage,omitempty"`
 
-	// conditions are those of conditions.go.
+	// conditions describe the state; Ready summarizes the others.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -67,13 +67,13 @@ type PacketMachineStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ProvisioningStatus tells of the attempts to get a device.
+// ProvisioningStatus describes the attempts to provision a device.
 type ProvisioningStatus struct {
 	// orderedAt is when a device was last ordered. It is written before the order is sent.
 	// +optional
 	OrderedAt *metav1.Time `json:"orderedAt,omitempty"`
 
-	// failures counts the devices that failed before they were ever up.
+	// failures counts the devices that failed before they were active.
 	// +optional
 	Failures int32 `json:"failures,omitempty"`
 }

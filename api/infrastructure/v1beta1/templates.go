@@ -7,42 +7,43 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// PacketMachineTemplateSpec holds the machine to make copies of.
+// PacketMachineTemplateSpec contains the template of machines.
 type PacketMachineTemplateSpec struct {
-	// template is that machine.
+	// template of the machines.
 	// +required
 	Template PacketMachineTemplateResource `json:"template"`
 }
 
 // PacketMachineTemplateResource is a PacketMachine without a name.
 type PacketMachineTemplateResource struct {
-	// metadata holds labels and annotations for the machines.
+	// metadata contains labels and annotations of the machines.
 	// +optional
 	ObjectMeta clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
-	// spec is that of the machines.
+	// spec of the machines.
 	// +required
 	Spec PacketMachineSpec `json:"spec"`
 }
 
-// PacketMachineTemplateStatus tells what a machine of the template will offer, for autoscaling from zero.
+// PacketMachineTemplateStatus describes the resources of a machine of the template, for autoscaling
+// from zero.
 type PacketMachineTemplateStatus struct {
-	// machineType is the plan that the rest of the status is about.
+	// machineType is the plan that the status describes.
 	// +optional
 	MachineType string `json:"machineType,omitempty"`
 
-	// capacity is what a node on such a machine has.
+	// capacity is the resources of a node on such a machine.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// nodeInfo is what such a node runs on.
+	// nodeInfo is the platform of such a node.
 	// +optional
 	NodeInfo NodeInfo `json:"nodeInfo,omitempty,omitzero"`
 }
 
-// NodeInfo is what a node runs on.
+// NodeInfo is the platform of a node.
 type NodeInfo struct {
-	// architecture is that of the processors.
+	// architecture of the processors.
 	// +optional
 	// +kubebuilder:validation:Enum=amd64;arm64
 	Architecture string `json:"architecture,omitempty"`
@@ -52,8 +53,8 @@ type NodeInfo struct {
 	OperatingSystem string `json:"operatingSystem,omitempty"`
 }
 
-// PacketMachineTemplate is what the machines of a control plane or a MachineDeployment are made from. Its spec can't be changed: make a
-// new template and refer to that.
+// PacketMachineTemplate is the template of the machines of a control plane or a MachineDeployment.
+// Its spec is immutable: create a new template and refer to that.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -66,11 +67,11 @@ type PacketMachineTemplate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is wanted.
+	// spec is the desired state.
 	// +optional
 	Spec PacketMachineTemplateSpec `json:"spec,omitempty"`
 
-	// status is what is known of the plan.
+	// status describes the plan.
 	// +optional
 	Status PacketMachineTemplateStatus `json:"status,omitempty,omitzero"`
 }
@@ -84,25 +85,25 @@ type PacketMachineTemplateList struct {
 	Items           []PacketMachineTemplate `json:"items"`
 }
 
-// PacketClusterTemplateSpec holds the cluster to make copies of.
+// PacketClusterTemplateSpec contains the template of clusters.
 type PacketClusterTemplateSpec struct {
-	// template is that cluster.
+	// template of the clusters.
 	// +required
 	Template PacketClusterTemplateResource `json:"template"`
 }
 
 // PacketClusterTemplateResource is a PacketCluster without a name.
 type PacketClusterTemplateResource struct {
-	// metadata holds labels and annotations for the clusters.
+	// metadata contains labels and annotations of the clusters.
 	// +optional
 	ObjectMeta clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
-	// spec is that of the clusters.
+	// spec of the clusters.
 	// +required
 	Spec PacketClusterSpec `json:"spec"`
 }
 
-// PacketClusterTemplate is what a ClusterClass makes PacketClusters from.
+// PacketClusterTemplate is the template of the PacketClusters of a ClusterClass.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=packetclustertemplates,scope=Namespaced,shortName=pct,categories=cluster-api
@@ -113,7 +114,7 @@ type PacketClusterTemplate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is wanted.
+	// spec is the desired state.
 	// +optional
 	Spec PacketClusterTemplateSpec `json:"spec,omitempty"`
 }
