@@ -1,0 +1,191 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestIdentityFollowsAddressAndCredentials(t *testing.T) {
+	base := rest.Config{Host: "https://a", BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{ServerName: "s", CAData: []byte("ca"), CertData: []byte("c"), KeyData: []byte("k")}}
+	same := base
+	same.QPS, same.UserAgent = 7, "x"
+	if identify(&base) != identify(&same) {
+		t.Error("settings that do not select a cluster change its identity")
+	}
+	for name, change := range map[string]func(*rest.Config){
+		"the address":           func(c *rest.Config) { c.Host = "https://b" },
+		"the token":             func(c *rest.Config) { c.BearerToken = "u" },
+		"the server name":       func(c *rest.Config) { c.ServerName = "r" },
+		"the authority":         func(c *rest.Config) { c.CAData = []byte("cb") },
+		"the certificate":       func(c *rest.Config) { c.CertData = nil },
+		"the key":               func(c *rest.Config) { c.KeyData = []byte("l") },
+		"a border of two parts": func(c *rest.Config) { c.CertData, c.KeyData = []byte("ck"), nil },
+	} {
+		other := base
+		change(&other)
+		if identify(&base) == identify(&other) {
+			t.Errorf("%s does not change the identity", name)
+		}
+	}
+}
+
+func TestWatchesHaveNoTimeLimit(t *testing.T) {
+	for query, want := range map[string]bool{"watch=true": true, "follow=true&container=a": true, "": false, "watch=false": false, "watch=1": false, "nowatch=true": false} {
+		r, err := http.NewRequest(http.MethodGet, "https://a/api?"+query, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := isWatch(r); got != want {
+			t.Errorf("%q is a watch: %t", query, got)
+		}
+	}
+}
+
+func TestTrimKeepsWhatIdentifiesAChange(t *testing.T) {
+	long := strings.Repeat("x", maxAnnotation+1)
+	in := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: "a", Namespace: "n", UID: "u", ResourceVersion: "1", Generation: 2, Labels: map[string]string{"l": "v"},
+		Annotations: map[string]string{"short": long[1:], "long": long}, Finalizers: []string{"f"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+		OwnerReferences: []metav1.OwnerReference{{Name: "o"}},
+	}}
+	out, err := trim(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, ok := out.(*metav1.PartialObjectMetadata)
+	if !ok || got.Name != "a" || got.Generation != 2 || got.Finalizers != nil || got.ManagedFields != nil || got.OwnerReferences != nil {
+		t.Errorf("trimmed to %+v", out)
+	}
+	if got.Annotations["short"] != long[1:] || len(got.Annotations["long"]) != 64 || strings.Contains(got.Annotations["long"], "x") {
+		t.Errorf("annotations %v", got.Annotations)
+	}
+	if other, err := trim("text"); err != nil || other != "text" {
+		t.Errorf("another type becomes %v, error %v", other, err)
+	}
+}
+
+func TestStatusOnlyChanges(t *testing.T) {
+	object := func(generation int64, label, annotation string) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Generation: generation, Labels: map[string]string{"l": label}, Annotations: map[string]string{"a": annotation}}}
+	}
+	before := object(2, "x", "y")
+	for name, tt := range map[string]struct {
+		after *metav1.PartialObjectMetadata
+		want  bool
+	}{
+		"nothing but the status":    {object(2, "x", "y"), true},
+		"the spec":                  {object(3, "x", "y"), false},
+		"a label":                   {object(2, "z", "y"), false},
+		"an annotation":             {object(2, "x", "z"), false},
+		"a kind without generation": {object(0, "x", "y"), false},
+	} {
+		if got := statusOnly(before, tt.after); got != tt.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if statusOnly(object(0, "x", "y"), object(0, "x", "y")) {
+		t.Error("an object of a kind without generation differs in its status only")
+	}
+}
+
+// roundTrip is a transport made of a function.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestFailedRequestsOpenTheBreaker(t *testing.T) {
+	refused := errors.New("connection refused")
+	for name, tt := range map[string]struct {
+		requests int
+		cancel   bool
+		blocks   bool
+		open     bool
+	}{
+		"a few failures":         {tolerated - 1, false, false, false},
+		"too many failures":      {tolerated, false, false, true},
+		"one without an answer":  {1, false, true, true},
+		"canceled by the caller": {tolerated, true, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBreaker(client.ObjectKey{Name: "a"}, clocktesting.NewFakePassiveClock(time.Unix(1000, 0)))
+			tr := &transport{timeout: time.Hour, breaker: b, next: roundTrip(func(r *http.Request) (*http.Response, error) {
+				if tt.blocks {
+					<-r.Context().Done()
+					return nil, r.Context().Err()
+				}
+				return nil, refused
+			})}
+			if tt.blocks {
+				tr.timeout = time.Millisecond
+			}
+			for range tt.requests {
+				ctx, cancel := context.WithCancel(t.Context())
+				if tt.cancel {
+					cancel()
+				}
+				r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://a/api", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				response, err := tr.RoundTrip(r)
+				if err == nil {
+					response.Body.Close()
+					t.Error("a failed request has a response")
+				}
+				if errors.Is(err, errNoAnswer) != tt.blocks {
+					t.Errorf("error %v", err)
+				}
+				cancel()
+			}
+			if _, open := b.state(); open != tt.open {
+				t.Errorf("the breaker is open: %t", open)
+			}
+		})
+	}
+}
+
+func TestResponsesCloseTheBreaker(t *testing.T) {
+	b := newBreaker(client.ObjectKey{Name: "a"}, clocktesting.NewFakePassiveClock(time.Unix(1000, 0)))
+	b.failed(errNoAnswer)
+	var requested context.Context
+	tr := &transport{timeout: time.Hour, breaker: b, next: roundTrip(func(r *http.Request) (*http.Response, error) {
+		requested = r.Context()
+		return &http.Response{StatusCode: http.StatusInternalServerError, Body: io.NopCloser(strings.NewReader("x"))}, nil
+	})}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://a/api", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := tr.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, open := b.state(); open {
+		t.Error("a server that answers with an error is unreachable")
+	}
+	if requested.Err() != nil {
+		t.Error("the request ends before its body is read")
+	}
+	if err := response.Body.Close(); err != nil || requested.Err() == nil {
+		t.Errorf("the request does not end with its body (error %v)", err)
+	}
+}
+
+func TestUnreachableErrorSaysWhen(t *testing.T) {
+	cause := errors.New("connection refused")
+	err := &UnreachableError{Cluster: client.ObjectKey{Namespace: "n", Name: "a"}, Until: time.Date(2026, 1, 1, 12, 30, 0, 0, time.UTC), Cause: cause}
+	if diff := cmp.Diff(`cluster "n/a" is unreachable, next attempt at 12:30:00: connection refused`, err.Error()); diff != "" || !errors.Is(err, cause) {
+		t.Errorf("error (-want +got):\n%s", diff)
+	}
+}
