@@ -26,7 +26,7 @@ const (
 	EndpointHealthyReason = "EndpointHealthy"
 	// EndpointAssignedReason: a machine has the address; its health is not known yet.
 	EndpointAssignedReason = "EndpointAssigned"
-	// EndpointUnhealthyReason: neither the machine with the address nor any other one responds.
+	// EndpointUnhealthyReason: no control plane machine responds.
 	EndpointUnhealthyReason = "EndpointUnhealthy"
 	// NoControlPlaneMachineReason: no machine can have the address yet.
 	NoControlPlaneMachineReason = "NoControlPlaneMachine"
