@@ -84,6 +84,23 @@ func (s *story) had() [2]int {
 	return [2]int{machines, addresses}
 }
 
+// testCreationIsResumed creates a management cluster with a command that is killed in each phase, and deletes
+// it.
+func testCreationIsResumed(_ *testing.T, s *story) {
+	before := s.had()
+	r := s.killedEverywhere("second", createPhases, "create", "cluster", "-f", s.spec("second", "1.36", 0, ""))
+	s.wentThrough(r, createPhases...)
+	s.noBootstrap("second")
+	if has := s.had(); has != [2]int{before[0] + 1, before[1] + 1} {
+		s.t.Errorf("there were %d machines and %d addresses, and now %d and %d", before[0], before[1], has[0], has[1])
+	}
+	s.mustHere("delete", "cluster", "-f", filepath.Join(s.dir, "second.yaml"))
+	s.noBootstrap("second")
+	if after := s.had(); after != before {
+		s.t.Errorf("there were %d machines and %d addresses, and now %d and %d", before[0], before[1], after[0], after[1])
+	}
+}
+
 // testUndone undoes a creation. Nothing may be written on the management cluster during it.
 func testUndone(_ *testing.T, s *story) {
 	quiet := s.stands()

@@ -2,52 +2,69 @@ package e2e
 
 import (
 	"bytes"
-	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	_ "unsafe" // for the name of a variable elsewhere
 )
 
-// Versions of Drover in the test.
-const (
-	oldDrover = "v0.5.0"
-	newDrover = "v0.6.0"
-)
+// program is a drover binary and its version.
+type program struct{ path, version string }
 
-// stampRoom is the place for the version in a copy of this program. It is as long as any version,
-// and occurs once in the file.
-var stampRoom = "version of this program:                "
+// checkout is the root of the repository, seen from this directory.
+const checkout = "../.."
 
-// linkedVersion is the variable that the linker sets in a release build.
-//
-//go:linkname linkedVersion github.com/drover-dev/drover/internal/base/version.version
-var linkedVersion string
-
-// beOfVersion makes a stamped copy report its stamp as its version.
-func beOfVersion() {
-	_, version, _ := strings.Cut(stampRoom, ":")
-	if version = strings.TrimSpace(version); version != "" {
-		linkedVersion = version
-	}
+// currentProgram is built from the checkout as it is.
+func currentProgram(t *testing.T) program {
+	t.Helper()
+	return buildProgram(t, checkout, output(t, "hack/version.sh"))
 }
 
-// stamped copies this program with another version, as if it were built from another tag.
-func stamped(t *testing.T, version string) string {
+// olderProgram is built from the commit that started the work on this release, or on the one before
+// if that was the last commit. Most of its packages are the same, and hence compiled already.
+func olderProgram(t *testing.T) program {
 	t.Helper()
-	program, err := os.ReadFile("/proc/self/exe")
+	// Reading .git itself would make cached results of tests stale.
+	cmd := exec.Command("git", "log", "-1", "--format=%H", "HEAD~1", "--", "internal/base/version/VERSION")
+	cmd.Dir = checkout
+	out, err := cmd.Output()
+	commit := strings.TrimSpace(string(out))
+	if err != nil || commit == "" {
+		t.Log("no older commit in this checkout: the same code stands in for it; git fetch --unshallow brings the history")
+		return buildProgram(t, checkout, "v0.0.1")
+	}
+	dir := t.TempDir()
+	archive := filepath.Join(dir, "source.tar")
+	output(t, "git", "archive", "--output", archive, commit)
+	output(t, "tar", "-xf", archive, "-C", dir)
+	return buildProgram(t, dir, output(t, "hack/version.sh", commit))
+}
+
+// buildProgram builds drover with the flags of the Makefile, which share the build cache with
+// everything else.
+func buildProgram(t *testing.T, dir, v string) program {
+	t.Helper()
+	p := program{path: filepath.Join(t.TempDir(), "drover"), version: v}
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", p.path,
+		"-ldflags", "-s -w -X github.com/drover-dev/drover/internal/base/version.version="+v, "./cmd/drover")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building drover %s: %v\n%s", v, err, out)
+	}
+	return p
+}
+
+// output runs a command in the checkout and returns what it prints.
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.Stderr = checkout, &stderr
+	out, err := cmd.Output()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("running %s %s: %v\n%s", name, strings.Join(args, " "), err, &stderr)
 	}
-	name, _, _ := strings.Cut(stampRoom, ":")
-	stamp := fmt.Sprintf("%-*s", len(stampRoom), name+":"+version)
-	if n := bytes.Count(program, []byte(stampRoom)); n != 1 || len(stamp) != len(stampRoom) {
-		t.Fatalf("there are %d places for version %q", n, version)
-	}
-	file := filepath.Join(t.TempDir(), "drover")
-	if err := os.WriteFile(file, bytes.Replace(program, []byte(stampRoom), []byte(stamp), 1), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return file
+	return strings.TrimSpace(string(out))
 }

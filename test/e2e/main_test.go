@@ -17,7 +17,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	beOfVersion()
 	// Local machines are started by this program and run it as their first process.
 	if code, ok := local.Main(os.Args); ok {
 		os.Exit(code)

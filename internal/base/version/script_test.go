@@ -103,6 +103,9 @@ func TestCheckoutVersion(t *testing.T) {
 	}
 	c.git("tag", "v0.2.0-rc.1")
 	c.want(`v0\.2\.0-rc\.1`)
+	if out, err := c.command("hack/version.sh", "HEAD~2").Output(); err != nil || strings.TrimSpace(string(out)) != first {
+		t.Errorf("the first commit is %s, later %s (%v)", first, out, err)
+	}
 }
 
 func TestModifiedCheckoutVersionDependsOnTheChange(t *testing.T) {
