@@ -18,6 +18,7 @@ import (
 func ownHomes() [][]string {
 	return [][]string{
 		localMachines(),
+		{"docs/getting-started.md"},
 		{"docs/guides/simulate-machines.md"},
 	}
 }
@@ -33,14 +34,13 @@ func TestPagesOnASharedPlane(t *testing.T) {
 	own := slices.Concat(ownHomes()...)
 	h := newHome(t)
 	h.start(t)
-	registry := h.registry(t)
 	for _, name := range pages(t) {
 		blocks := parse(t, name)
 		if len(blocks) == 0 || slices.Contains(own, name) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			(&reader{home: h, session: h.session(t), registry: registry}).read(t, blocks)
+			(&reader{home: h, session: h.session(t)}).read(t, blocks)
 			h.sweep(t)
 		})
 	}
@@ -89,8 +89,6 @@ func parse(t *testing.T, name string) []page.Block {
 type reader struct {
 	*session
 	home *home
-	// registry is the address of the plane's registry, if it is known.
-	registry string
 	// manifest is the last complete one of the page.
 	manifest map[string]any
 }
@@ -112,8 +110,8 @@ func (r *reader) read(t *testing.T, blocks []page.Block) {
 
 // execute treats a block as its language and its comment say.
 func (r *reader) execute(t *testing.T, b page.Block, later []page.Block) {
-	if r.registry != "" {
-		b.Text = strings.ReplaceAll(b.Text, "127.0.0.1:5000", r.registry)
+	if usual := "127.0.0.1:5000"; strings.Contains(b.Text, usual) {
+		b.Text = strings.ReplaceAll(b.Text, usual, r.home.registry(t))
 	}
 	switch {
 	case b.Directive.Name == page.File:
