@@ -2,6 +2,7 @@ package docs
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,6 +35,7 @@ func TestPagesOnASharedPlane(t *testing.T) {
 	own := slices.Concat(ownHomes()...)
 	h := newHome(t)
 	h.start(t)
+	t.Run("docs/examples", func(t *testing.T) { testExamples(t, h) })
 	for _, name := range pages(t) {
 		blocks := parse(t, name)
 		if len(blocks) == 0 || slices.Contains(own, name) {
@@ -43,6 +45,22 @@ func TestPagesOnASharedPlane(t *testing.T) {
 			(&reader{home: h, session: h.session(t)}).read(t, blocks)
 			h.sweep(t)
 		})
+	}
+}
+
+// testExamples validates the manifests that pages and benchmarks refer to.
+func testExamples(t *testing.T, h *home) {
+	const dir = repository + "/docs/examples"
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		(&reader{home: h, session: newSession(t, h.env)}).validate(t, string(text))
 	}
 }
 
@@ -209,11 +227,9 @@ func (r *reader) merge(t *testing.T, b page.Block) {
 	if !ok {
 		t.Fatalf("the page has no manifest with %q before", b.Directive.Argument)
 	}
-	whole := map[string]any{}
-	for key, value := range r.manifest {
-		whole[key] = value
-	}
-	whole[b.Directive.Argument] = merged(field, part)
+	whole, parts := maps.Clone(r.manifest), maps.Clone(field)
+	maps.Copy(parts, part)
+	whole[b.Directive.Argument] = parts
 	text, err := yaml.Marshal(whole)
 	if err != nil {
 		t.Fatal(err)
@@ -221,14 +237,4 @@ func (r *reader) merge(t *testing.T, b page.Block) {
 	last := r.manifest
 	r.validate(t, string(text))
 	r.manifest = last
-}
-
-func merged(maps ...map[string]any) map[string]any {
-	out := map[string]any{}
-	for _, m := range maps {
-		for key, value := range m {
-			out[key] = value
-		}
-	}
-	return out
 }

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -20,7 +21,11 @@ func Match(want []string, got string) error {
 			anywhere = true
 			continue
 		}
-		n := find(line, rest, anywhere)
+		candidates := rest
+		if !anywhere {
+			candidates = rest[:min(1, len(rest))]
+		}
+		n := find(line, candidates)
 		if n < 0 {
 			return fmt.Errorf("the page shows\n\t%s\nbut the output continues with\n\t%s", line, strings.Join(rest, "\n\t"))
 		}
@@ -32,17 +37,10 @@ func Match(want []string, got string) error {
 	return nil
 }
 
-func find(line string, in []string, anywhere bool) int {
+// find returns the index of the first line that matches one of a page, or -1.
+func find(line string, in []string) int {
 	pattern := expression(line)
-	for i, l := range in {
-		if pattern.MatchString(normalize(l)) {
-			return i
-		}
-		if !anywhere {
-			break
-		}
-	}
-	return -1
+	return slices.IndexFunc(in, func(l string) bool { return pattern.MatchString(normalize(l)) })
 }
 
 func expression(line string) *regexp.Regexp {

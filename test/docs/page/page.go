@@ -15,6 +15,7 @@
 package page
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -95,7 +96,7 @@ func (p *parser) comment(line string) error {
 	start := p.next
 	for !strings.HasSuffix(line, commentEnd) {
 		if p.next == len(p.lines) {
-			return fmt.Errorf("the comment doesn't end")
+			return errors.New("the comment doesn't end")
 		}
 		line += "\n" + p.lines[p.next]
 		p.next++
@@ -136,7 +137,7 @@ func (p *parser) fenced(language string, indent int) error {
 		b.Directive, p.pending = *p.pending, nil
 	}
 	if language == "" {
-		return fmt.Errorf("the block names no language; use text for one that is neither commands nor a manifest")
+		return errors.New("the block names no language; use text for one that is neither commands nor a manifest")
 	}
 	for p.next < len(p.lines) {
 		line := p.lines[p.next]
@@ -148,7 +149,7 @@ func (p *parser) fenced(language string, indent int) error {
 		blank := len(line) - len(strings.TrimLeft(line, " "))
 		b.Text += line[min(indent, blank):] + "\n"
 	}
-	return fmt.Errorf("the block doesn't end")
+	return errors.New("the block doesn't end")
 }
 
 // Command is a command of a console block, and the output that the page shows.
@@ -173,7 +174,7 @@ func (b Block) Commands() ([]Command, error) {
 		case strings.HasPrefix(line, prompt):
 			out = append(out, Command{Text: strings.TrimPrefix(line, prompt)})
 		case last < 0:
-			return nil, fmt.Errorf("the block begins with output, not with a command")
+			return nil, errors.New("the block begins with output, not with a command")
 		default:
 			out[last].Want = append(out[last].Want, line)
 			continue
@@ -181,7 +182,7 @@ func (b Block) Commands() ([]Command, error) {
 		continued = strings.HasSuffix(line, `\`)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("the block has no commands")
+		return nil, errors.New("the block has no commands")
 	}
 	return out, nil
 }
