@@ -32,6 +32,9 @@ func localMachines() []string {
 // TestPagesOnASharedPlane executes the pages that need some plane.
 func TestPagesOnASharedPlane(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("reading all pages takes minutes")
+	}
 	own := slices.Concat(ownHomes()...)
 	h := newHome(t)
 	h.start(t)
@@ -67,10 +70,13 @@ func testExamples(t *testing.T, h *home) {
 // TestPagesWithTheirOwnPlane executes the pages that start a plane.
 func TestPagesWithTheirOwnPlane(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("reading all pages takes minutes")
+	}
 	for _, names := range ownHomes() {
 		t.Run(names[0], func(t *testing.T) {
-			if slices.Equal(names, localMachines()) && (os.Geteuid() != 0 || testing.Short()) {
-				t.Skip("local machines require root, and minutes")
+			if slices.Equal(names, localMachines()) && os.Geteuid() != 0 {
+				t.Skip("local machines require root")
 			}
 			h := newHome(t)
 			for _, name := range names {
