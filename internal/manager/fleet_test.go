@@ -181,7 +181,7 @@ func (f *fleetCluster) hasMachines(controlPlanes, workers int, version string) e
 			return err
 		}
 		if controlPlane && m.Status.CertificatesExpiryDate.IsZero() {
-			return fmt.Errorf("nobody knows until when the certificate of machine %q lasts", m.Name)
+			return fmt.Errorf("the expiry of the certificate of machine %q is unknown", m.Name)
 		}
 		if m.Status.NodeInfo == nil || m.Status.NodeInfo.KubeletVersion != version {
 			return fmt.Errorf("machine %q runs %+v, want %s", m.Name, m.Status.NodeInfo, version)

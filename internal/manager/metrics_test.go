@@ -42,7 +42,7 @@ func TestMetricsElsewhereRequireAuthorization(t *testing.T) {
 		t.Error("served without TLS")
 	}
 	for name, tc := range map[string]struct{ token, want string }{
-		"nobody":        {want: "401"},
+		"anonymous":     {want: "401"},
 		"a stranger":    {token: serviceAccountToken(t, server, "stranger", false), want: "403"},
 		"metricsreader": {token: serviceAccountToken(t, server, "reader", true)},
 	} {

@@ -32,7 +32,7 @@ func TestInvalidOptionsAreRejectedByFlag(t *testing.T) {
 		{"a port that is none", func(o *Options) { o.HealthAddr = ":99999" }, `--health-addr is ":99999"`},
 		{"metrics nowhere and everywhere", func(o *Options) { o.MetricsAddr = "1" }, `--metrics-addr is "1"`},
 		{"a webhook URL that API servers refuse", func(o *Options) { o.WebhookURL = "http://x" }, `--webhook-url is "http://x"`},
-		{"a webhook URL nobody writes down", func(o *Options) { o.WebhookURL, o.Install = "https://x", false }, "--webhook-url requires --install"},
+		{"a webhook URL without install", func(o *Options) { o.WebhookURL, o.Install = "https://x", false }, "--webhook-url requires --install"},
 		{"a registry without TLS", func(o *Options) { o.RegistryURL = "http://x" }, `--registry-url is "http://x"`},
 		{"a CA for no registry", func(o *Options) { o.RegistryCA = "ca.crt" }, "--registry-ca requires --registry-url"},
 	} {

@@ -158,7 +158,7 @@ func TestElasticAddresses(t *testing.T) {
 
 	for name, tt := range map[string]struct{ device, address, want string }{
 		"an address that is in use":          {two.ID, b.Address, "already assigned"},
-		"an address of nobody":               {two.ID, "203.0.113.9", "not part of an address block"},
+		"an unknown address":                 {two.ID, "203.0.113.9", "not part of an address block"},
 		"a management address":               {two.ID, publicAddress(w, one.ID), "management address"},
 		"an address of another metro":        {far.ID, four.Address, "is in metro da"},
 		"what is no address":                 {two.ID, "here", "not a valid address"},

@@ -25,7 +25,7 @@ func TestHomeIsHeldByOneProcess(t *testing.T) {
 	}
 	release()
 	if h.Held() {
-		t.Error("the home is held by nobody")
+		t.Error("the home is not held")
 	}
 }
 

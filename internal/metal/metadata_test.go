@@ -122,7 +122,7 @@ func TestReboot(t *testing.T) {
 	fake.sink.Report(d.ID, driver.Event{Phase: driver.Stopped})
 	w.eventually("the machine is asked to come back", func() bool { return fake.poweredAs(d.ID, driver.On) })
 	if got := w.device(d.ID).State; got != StatePoweringOn {
-		t.Errorf("meanwhile it is %s", got)
+		t.Errorf("during the reboot it is %s", got)
 	}
 	fake.sink.Report(d.ID, driver.Event{Phase: driver.Running})
 	w.reaches(d.ID, StateActive)

@@ -27,7 +27,7 @@ func TestAdvance(t *testing.T) {
 		"a machine that went off by itself is inactive":        {StateActive, driver.Stopped, StateInactive},
 		"power on ends active":                                 {StatePoweringOn, driver.Running, StateActive},
 		"a late word of off does not undo a power on":          {StatePoweringOn, driver.Stopped, StatePoweringOn},
-		"a device that goes away listens to nobody":            {StateDeprovisioning, driver.Running, StateDeprovisioning},
+		"a deprovisioning device ignores reports":              {StateDeprovisioning, driver.Running, StateDeprovisioning},
 		"a device that goes away cannot fail":                  {StateDeprovisioning, driver.Failed, StateDeprovisioning},
 		"an event without a phase changes nothing":             {StateActive, "", StateActive},
 		"powering off during provisioning does not end it":     {StateProvisioning, driver.Stopped, StateProvisioning},

@@ -27,7 +27,7 @@ func testComponent(behaviour string) Component {
 		},
 		Probe: func(context.Context) error {
 			if behaviour == "fail" {
-				return errors.New("nobody there")
+				return errors.New("no response")
 			}
 			return nil
 		},

@@ -32,7 +32,7 @@ func TestManagerGetsTheDiscoveredPacketAPI(t *testing.T) {
 		events []string
 		err    error
 	}{
-		"nobody looks": {nil, PacketAPI{}, nil, nil},
+		"no finder":    {nil, PacketAPI{}, nil, nil},
 		"one is found": {func(context.Context) (PacketAPI, error) { return found, nil }, found, []string{"started", "done"}, nil},
 		"there is none": {func(context.Context) (PacketAPI, error) {
 			return PacketAPI{}, &SkippedError{"no root"}

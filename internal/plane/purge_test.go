@@ -45,7 +45,7 @@ func TestDiscardDeletesThePlane(t *testing.T) {
 	supervisor, child := startSupervisor(t, "PLANE_TEST_HOME="+h.Dir)
 	go func() { _ = supervisor.Wait() }()
 	if !h.Running() {
-		t.Fatal("nobody holds the home")
+		t.Fatal("the home is not held")
 	}
 	// It ignores requests to exit.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -19,7 +19,7 @@ func startHere(t *testing.T, run func(context.Context, io.Writer) error, probe f
 }
 
 func always(context.Context) error { return nil }
-func never(context.Context) error  { return errors.New("nobody there") }
+func never(context.Context) error  { return errors.New("no response") }
 
 func TestInProcessComponent(t *testing.T) {
 	starts := make(chan struct{}, 2)

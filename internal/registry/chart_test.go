@@ -34,7 +34,7 @@ func TestInvalidChartsAreRejected(t *testing.T) {
 		"another name than its directory":  metadata("apiVersion: v2\nname: bye\nversion: 1.0.0\n"),
 		"no version":                       metadata("apiVersion: v2\nname: hello\n"),
 		"a version that is none":           metadata("apiVersion: v2\nname: hello\nversion: latest\n"),
-		"an API version nobody knows":      metadata("apiVersion: v9\nname: hello\nversion: 1.0.0\n"),
+		"an unknown API version":           metadata("apiVersion: v9\nname: hello\nversion: 1.0.0\n"),
 		"a chart that is cut short":        whole[:len(whole)-20],
 		"a chart with a changed byte":      flipped,
 		"a chart of which half is missing": whole[:len(whole)/2],
@@ -104,7 +104,7 @@ func TestPreloadIsIdempotent(t *testing.T) {
 		"content was damaged":                   {func(w *world) { w.damage(digestOf(old)) }, old},
 		"content was lost":                      {func(w *world) { must(w.t, os.RemoveAll(w.options.Dir+"/docker/registry/v2/blobs")) }, old},
 		"everything was lost":                   {func(w *world) { must(w.t, os.RemoveAll(w.options.Dir)) }, old},
-		"somebody has pushed one in its place":  {func(w *world) { w.pushArchive(theirs) }, theirs},
+		"a user pushed one instead":             {func(w *world) { w.pushArchive(theirs) }, theirs},
 		"and a Drover comes with another chart": {func(w *world) { w.pushArchive(theirs); w.options.Charts = shipped("a: 2\n") }, theirs},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestOnlyErrorsAreLogged(t *testing.T) {
 	w.start()
 	w.push("hello", "1.0.0")
 	if _, err := w.pull("bye", "1.0.0"); err == nil {
-		t.Fatal("a chart that nobody pushed")
+		t.Fatal("a chart that was not pushed")
 	}
 	if log.Len() != 0 {
 		t.Errorf("a push and a wrong request are logged:\n%s", &log)

@@ -26,7 +26,7 @@ func TestUnresponsiveClusterIsSkipped(t *testing.T) {
 	b.failed(errRefused)
 	refuses(true)
 
-	t.Log("after the pause one is let through, and nobody else until it says how that went")
+	t.Log("after the pause one caller is let through, and no other until it reports")
 	now.Step(firstPause)
 	refuses(false)
 	refuses(true)

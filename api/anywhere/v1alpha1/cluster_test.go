@@ -14,14 +14,14 @@ func TestManagedBy(t *testing.T) {
 		self       bool
 		by         string
 	}{
-		"nothing is said":               {nil, "", true, "a"},
-		"it names itself":               {nil, "a", true, "a"},
-		"it names another":              {nil, "b", false, "b"},
-		"it is one of management":       {ptr.To(true), "", true, "a"},
-		"it is none, and names nobody":  {ptr.To(false), "", false, ""},
-		"it is none, and names another": {ptr.To(false), "b", false, "b"},
-		"it says both, for management":  {ptr.To(true), "b", true, "a"},
-		"it says both, for workload":    {ptr.To(false), "a", false, "a"},
+		"unset":                         {nil, "", true, "a"},
+		"names itself":                  {nil, "a", true, "a"},
+		"names another":                 {nil, "b", false, "b"},
+		"management":                    {ptr.To(true), "", true, "a"},
+		"workload without a name":       {ptr.To(false), "", false, ""},
+		"workload that names another":   {ptr.To(false), "b", false, "b"},
+		"management that names another": {ptr.To(true), "b", true, "a"},
+		"workload that names itself":    {ptr.To(false), "a", false, "a"},
 	} {
 		c := &Cluster{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: ClusterSpec{
 			Management: test.management, ManagementCluster: ManagementCluster{Name: test.named},
@@ -42,7 +42,7 @@ func TestOnlyTrueEnablesAnAnnotation(t *testing.T) {
 		}
 	}
 	if c := (&Cluster{}); c.IsPaused() || c.IsManagedByCLI() || c.IsSkipUpgrade() {
-		t.Error("a cluster without annotations is not left alone")
+		t.Error("a cluster without annotations is paused or managed by a command")
 	}
 }
 

@@ -22,7 +22,7 @@ func TestLockIsExclusive(t *testing.T) {
 		t.Errorf("a second holder gets %v", err)
 	}
 	if !Held(path) {
-		t.Error("nobody holds the lock")
+		t.Error("the lock is not held")
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)

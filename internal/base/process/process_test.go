@@ -20,7 +20,7 @@ func TestReusedPIDIsNotMistakenForTheProcess(t *testing.T) {
 			t.Errorf("%s: %+v counts as alive", name, p)
 		}
 		if err := p.Kill(time.Second); err != nil {
-			t.Errorf("%s: killing somebody who is gone: %v", name, err)
+			t.Errorf("%s: killing an exited process: %v", name, err)
 		}
 	}
 }

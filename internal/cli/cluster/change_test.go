@@ -150,7 +150,7 @@ func TestCreationThatTimesOutNamesTheCause(t *testing.T) {
 	w.await("the cluster to be made", func() bool { return !w.gone("bad") })
 	got := <-done
 	if got.code != 1 || !strings.Contains(got.err, "phase CreateWorkloadCluster failed") || !strings.Contains(got.err, "waiting for the controller to observe it") || !strings.Contains(got.err, "drover create cluster -f bad.yaml") {
-		t.Errorf("a cluster that nobody makes:\n%s", got.err)
+		t.Errorf("a cluster that is never provisioned:\n%s", got.err)
 	}
 	if _, err := os.Stat(filepath.Join("bad", "generated", "bad-checkpoint.yaml")); err != nil {
 		t.Errorf("the record: %v", err)
@@ -216,7 +216,7 @@ func TestUnusableKubeconfigIsExplained(t *testing.T) {
 				x.CertificateAuthorityData, x.CertificateAuthority = nil, ""
 			}
 		}), "is not the one in the kubeconfig"},
-		"nobody answers": {write(func(c *clientcmdapi.Config) {
+		"no response": {write(func(c *clientcmdapi.Config) {
 			for _, x := range c.Clusters {
 				x.Server = "https://" + nobody.Addr().String()
 			}

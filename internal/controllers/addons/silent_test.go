@@ -50,7 +50,7 @@ func TestSilentRepositoryBlocksOnlyItsCharts(t *testing.T) {
 
 			w.until("all charts report the failure", func() bool { return w.told(silent.Host) == 3*len(proxies) })
 			if took := time.Since(began); took > toldWithin {
-				t.Errorf("it took %s until all were told, want at most %s", took, toldWithin)
+				t.Errorf("it took %s until all reported the failure, want at most %s", took, toldWithin)
 			}
 			silent.Resume()
 			for _, p := range proxies {

@@ -296,7 +296,7 @@ func (l *life) up() string {
 			return "machine " + m.Name + ": " + got
 		}
 		if packettest.Condition(m, infrav1.BootstrapExecSucceeded) == "" {
-			return "machine " + m.Name + " has not told how its boot went"
+			return "machine " + m.Name + " has not reported its boot"
 		}
 	}
 	if l.movable() && l.cluster.Status.Endpoint.Machine == "" {

@@ -45,7 +45,7 @@ func TestRecordedVersionIsRead(t *testing.T) {
 	changed := want.configMap()
 	changed.Data = map[string]string{"version": "v9"}
 	changed.BinaryData = map[string][]byte{"more": {1}}
-	for name, c := range map[string]client.Client{"nothing is there": newClient(t), "somebody changed it": newClient(t, changed)} {
+	for name, c := range map[string]client.Client{"missing": newClient(t), "changed": newClient(t, changed)} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := (&Keeper{Client: c, Live: c, Plane: want}).Reconcile(t.Context(), ctrl.Request{}); err != nil {
 				t.Fatal(err)

@@ -44,7 +44,7 @@ func TestOnlyRelevantChangesAreReported(t *testing.T) {
 		t.Errorf("announced with %+v: before the address changed", a.store.List())
 	}
 	if len(got.Labels) > 0 || len(got.Status.Conditions) > 0 {
-		t.Errorf("kept what nobody reads: %+v", got)
+		t.Errorf("unused fields are kept: %+v", got)
 	}
 	source.Delete(moved)
 	awaitChange(t, a, "a node that is gone")
@@ -76,7 +76,7 @@ func TestDialWaitsForTheAPI(t *testing.T) {
 	}()
 	select {
 	case err := <-connected:
-		t.Fatalf("connected to nobody: %v", err)
+		t.Fatalf("connected without a server: %v", err)
 	case <-time.After(2 * dialAgain):
 	}
 	l, err := net.Listen("tcp", address)

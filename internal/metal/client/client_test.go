@@ -163,7 +163,7 @@ func TestAllPagesAreRead(t *testing.T) {
 			t.Errorf("devices (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("again, if the list changed meanwhile", func(t *testing.T) {
+	t.Run("restarted if the list changed", func(t *testing.T) {
 		calls := 0
 		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			calls++

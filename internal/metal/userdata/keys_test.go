@@ -113,7 +113,7 @@ groups: [admins, {cloud: [kim]}]
 	if diff := cmp.Diff([]Note{{"users.kim.shoe_size", "skipped: unknown key"}}, plan.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
-	for config, want := range map[string]string{"users: [{gecos: nobody}]": "the user has no name", "users: {name: kim}": "not a list"} {
+	for config, want := range map[string]string{"users: [{gecos: nobody}]": "the user has no name", "users: {name: developer}": "not a list"} {
 		if _, err := planOf(t, config); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", config, err, want)
 		}

@@ -24,7 +24,7 @@ func TestDenyCredentials(t *testing.T) {
 		"marked otherwise":              {metav1.ObjectMeta{Name: "metro", Labels: map[string]string{anywherev1.CredentialsLabel: "false"}}, "may not be used for machines"},
 		"for the namespace":             {metav1.ObjectMeta{Name: "metro", Labels: marked, Annotations: limited("team-b, team-a")}, ""},
 		"for others":                    {metav1.ObjectMeta{Name: "metro", Labels: marked, Annotations: limited("team-b,team-aa")}, `may not be used by clusters in namespace "team-a"`},
-		"for nobody":                    {metav1.ObjectMeta{Name: "metro", Labels: marked, Annotations: limited("")}, "ask an administrator to add the namespace"},
+		"for no namespace":              {metav1.ObjectMeta{Name: "metro", Labels: marked, Annotations: limited("")}, "ask an administrator to add the namespace"},
 		"for the namespace, not marked": {metav1.ObjectMeta{Name: "metro", Annotations: limited("team-a")}, "may not be used for machines"},
 		"the default":                   {metav1.ObjectMeta{Name: anywherev1.DefaultPacketCredentials}, ""},
 		"the default, for others":       {metav1.ObjectMeta{Name: anywherev1.DefaultPacketCredentials, Annotations: limited("team-b")}, "may not be used by clusters in namespace"},

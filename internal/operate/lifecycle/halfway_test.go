@@ -27,7 +27,7 @@ func TestUpgradeAcceptsAClusterPausedByItsOwnMove(t *testing.T) {
 	w.must(w.client.Get(t.Context(), c.key(), live))
 	w.must(annotate(t.Context(), w.client, live, map[string]string{anywherev1.PausedAnnotation: "true"}))
 	if err := w.run(c.setupUpgrade); err == nil || !strings.Contains(err.Error(), "is paused") {
-		t.Errorf("what somebody else has paused: %v", err)
+		t.Errorf("a cluster paused by a user: %v", err)
 	}
 	w.must(annotate(t.Context(), w.client, live, map[string]string{bootstrap.PausedForMove: "moving"}))
 	if err := w.run(c.setupUpgrade); err != nil {

@@ -61,7 +61,7 @@ func TestConfigIsValidatedAgainstTheSchema(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 			if strings.Contains(got, "SeCrEt1") {
-				t.Errorf("a value was told: %q", got)
+				t.Errorf("a value was disclosed: %q", got)
 			}
 		})
 	}

@@ -25,7 +25,7 @@ func TestOwnerOfObject(t *testing.T) {
 			labels:      map[string]string{"addons.cluster.x-k8s.io/owner": "drover"},
 			annotations: map[string]string{"addons.cluster.x-k8s.io/name": "web", "addons.cluster.x-k8s.io/namespace": "there"}, want: "there/web",
 		},
-		"nobody's": {want: "/"},
+		"no owner": {want: "/"},
 	} {
 		object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "here", Name: "x", Labels: tt.labels, Annotations: tt.annotations}}
 		if got, namespace, record := releaseOf(workload.Event{Object: object}); namespace+"/"+got != tt.want || record != tt.record {

@@ -39,14 +39,14 @@ func TestDecide(t *testing.T) {
 		{"nothing is to be done for a release that is as wanted", func(*facts) {}, choice{do: nothing}},
 		{"a version that may move is looked up again", func(f *facts) { f.floating = true }, choice{do: nothing, after: 10 * time.Minute}},
 		{"what is not there is installed", func(f *facts) { f.state = tool.State{}; f.status.Applied = nil }, choice{do: apply}},
-		{"what somebody removed is installed again", func(f *facts) { f.state = tool.State{} }, choice{do: apply}},
+		{"a removed release is reinstalled", func(f *facts) { f.state = tool.State{} }, choice{do: apply}},
 		{"other values are applied", func(f *facts) { f.fingerprint = "g" }, choice{do: apply}},
-		{"what somebody else upgraded is applied again", func(f *facts) { f.state.Stamp = "t" }, choice{do: apply}},
+		{"a foreign upgrade is reverted", func(f *facts) { f.state.Stamp = "t" }, choice{do: apply}},
 		{"what a killed Helm left behind is recovered", func(f *facts) { f.state.Status = tool.PendingUpgrade }, choice{do: apply}},
 
 		{"an operation is left to run", func(f *facts) { f.running, f.since = "f", noon.Add(-time.Hour) }, choice{do: nothing}},
 		{"a long operation is reported", func(f *facts) { f.running, f.since = "f", noon }, choice{do: nothing, after: patience}},
-		{"an operation that nobody wants any more is ended", func(f *facts) { f.running = "old" }, choice{do: abort}},
+		{"an obsolete operation is canceled", func(f *facts) { f.running = "old" }, choice{do: abort}},
 		{"an installation is ended when it is to be removed", func(f *facts) { f.running = "f"; f.deleting = noon }, choice{do: abort}},
 
 		{"what was installed once is left alone", func(f *facts) {

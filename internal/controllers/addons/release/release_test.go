@@ -127,7 +127,7 @@ func TestChangesAreApplied(t *testing.T) {
 	t.Log("the version")
 	w.change(r, func(r *addonsv1.HelmReleaseProxy) { r.Spec.Version = "2.0.0" })
 	w.await(r, "revision 6", revision(6))
-	t.Log("somebody else's upgrade")
+	t.Log("a foreign upgrade")
 	w.tool.set(func(f *fakeTool) {
 		state := f.releases[key.String()+" addons/web"]
 		state.Revision, state.Stamp = 9, "theirs"

@@ -259,8 +259,8 @@ func TestCreatorIsImmutable(t *testing.T) {
 		want         string
 	}{
 		{"a new one", admissionv1.Create, developer, "", "", "developer"},
-		{"somebody else's name", admissionv1.Create, developer, "", "admin", "developer"},
-		{"somebody who may act as others", admissionv1.Create, admin, "", "developer", "developer"},
+		{"another user's name", admissionv1.Create, developer, "", "admin", "developer"},
+		{"an administrator acting for another user", admissionv1.Create, admin, "", "developer", "developer"},
 		{"an update by another", admissionv1.Update, admin, "developer", "developer", "developer"},
 		{"an update that takes the name away", admissionv1.Update, developer, "developer", "", "developer"},
 		{"an update that puts another name in", admissionv1.Update, admin, "developer", "other", "developer"},

@@ -23,7 +23,7 @@ func TestWorkersWaitForTheControlPlane(t *testing.T) {
 		{name: "the control plane has come up", present: "v1.36.3", cluster: "1.36", want: "v1.36.3"},
 		{name: "the group stays behind", present: "v1.36.3", cluster: "1.36", group: ptr.To("1.35"), want: "v1.35.4"},
 		{name: "the group stays behind while the control plane changes", present: "v1.35.4", cluster: "1.36", group: ptr.To("1.35"), want: "v1.35.4"},
-		{name: "nobody knows yet what the control plane has", present: "", cluster: "1.36", want: "v1.36.3"},
+		{name: "the version of the control plane is unknown", present: "", cluster: "1.36", want: "v1.36.3"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			in := input(t, "small")

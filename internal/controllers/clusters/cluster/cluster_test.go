@@ -45,7 +45,7 @@ func TestReconcileIsIdempotent(t *testing.T) {
 		t.Errorf("the second reconcile wrote:\n%s", diff)
 	}
 	if events := w.told(); len(events) != 0 {
-		t.Errorf("the second reconcile told %q", events)
+		t.Errorf("the second reconcile emitted %q", events)
 	}
 }
 
@@ -329,7 +329,7 @@ func TestDeletionDeletesOwnObjectsAndConfigs(t *testing.T) {
 		w.reconcile("stays")
 	}
 	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.ns, Name: "goes"}, &anywherev1.DockerDatacenterConfig{}); !apierrors.IsNotFound(err) {
-		t.Errorf("nobody names it any more, and it stays: %v", err)
+		t.Errorf("it is no longer referenced, but not deleted: %v", err)
 	}
 }
 

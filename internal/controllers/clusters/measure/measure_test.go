@@ -50,7 +50,7 @@ func TestStagesEndWithConditions(t *testing.T) {
 			[]Stage{{Create, "control-plane-initialized", born, at(10).Time}, {Create, "control-plane", born, at(20).Time}},
 		},
 		{
-			"a condition that was False meanwhile does not shorten creation", with(0, condition(anywherev1.WorkersReady, no, anywherev1.ScalingUpReason, 5)),
+			"a temporarily False condition does not shorten creation", with(0, condition(anywherev1.WorkersReady, no, anywherev1.ScalingUpReason, 5)),
 			with(1, condition(anywherev1.WorkersReady, yes, "", 30), condition(anywherev1.Ready, yes, "", 30)),
 			[]Stage{{Create, "workers", born, at(30).Time}, {Create, Total, born, at(30).Time}},
 		},

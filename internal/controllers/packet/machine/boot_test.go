@@ -24,9 +24,9 @@ func TestBootOf(t *testing.T) {
 		events []client.Event // newest first
 		want   *boot
 	}{
-		{name: "nothing was told"},
+		{name: "no reports"},
 		{name: "a device that is up says nothing of its userdata", events: []client.Event{{Type: "provisioning.110", Body: "Device phoned home and is ready to go"}}},
-		{name: "still at it", events: []client.Event{state("running: executing the userdata"), state("running: userdata: ntp: skipped")}},
+		{name: "still running", events: []client.Event{state("running: executing the userdata"), state("running: userdata: ntp: skipped")}},
 		{name: "done", events: []client.Event{state("succeeded: the userdata was carried out"), state("running: x")}, want: &boot{}},
 		{name: "done, in one word", events: []client.Event{state("succeeded")}, want: &boot{}},
 		{name: "failed, with the reason", events: []client.Event{state("failed: runcmd: exit status 1")}, want: &boot{failed: true, message: "runcmd: exit status 1"}},
@@ -202,6 +202,6 @@ func TestMissingBootstrapSecretIsWaitedFor(t *testing.T) {
 	m, result := w.run(t, "m")
 	has(t, m, `False InvalidBootstrapData: Secret "m" with the bootstrap data not found`)
 	if result.RequeueAfter == 0 {
-		t.Error("nobody looks again")
+		t.Error("no requeue")
 	}
 }

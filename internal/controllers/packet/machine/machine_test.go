@@ -96,7 +96,7 @@ func TestMachineWaitConditions(t *testing.T) {
 		m, result := w.run(t, "m")
 		has(t, m, `False CredentialsInvalid: Secret "missing" not found`)
 		if result.RequeueAfter == 0 {
-			t.Error("nobody looks again")
+			t.Error("no requeue")
 		}
 	})
 	t.Run("userdata that says something", func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestStatesOfAProvisionedDevice(t *testing.T) {
 				t.Errorf("ready %t, failure reason %v", m.Status.Ready, m.Status.FailureReason)
 			}
 			if result.RequeueAfter == 0 {
-				t.Error("nobody looks again")
+				t.Error("no requeue")
 			}
 			if devices := w.API.Devices(w.Project); len(devices) > 1 {
 				t.Errorf("%d devices", len(devices))
@@ -261,7 +261,7 @@ func TestTransientErrorsAreNotTerminal(t *testing.T) {
 					t.Fatalf("failed for good: %s", *m.Status.FailureMessage)
 				}
 				if result.RequeueAfter == 0 {
-					t.Fatalf("nobody tries again: %s", instance(m))
+					t.Fatalf("no retry: %s", instance(m))
 				}
 				w.API.Heal()
 				w.Pass(10 * time.Minute)
@@ -584,7 +584,7 @@ func TestUserdataNeverContainsTheAPIKey(t *testing.T) {
 		t.Errorf("userdata is %q", got)
 	}
 	if !slices.ContainsFunc(drain(w), func(e string) bool { return strings.Contains(e, "APIKeyWithheld") }) {
-		t.Error("nobody was told")
+		t.Error("no event")
 	}
 }
 

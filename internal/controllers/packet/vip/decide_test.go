@@ -41,13 +41,13 @@ func TestDecide(t *testing.T) {
 		{name: "one failure is not enough", holder: "a", movedAt: long, candidates: []candidate{machine("a", ill), machine("b", well)}, next: checkFailing},
 		{name: "two failures: ask the others", holder: "a", movedAt: long, candidates: []candidate{machine("a", worse), machine("b", unknown)}, check: true},
 		{name: "two failures and a healthy one: move", holder: "a", movedAt: long, candidates: []candidate{machine("a", worse), machine("b", well), machine("c", ill)}, to: "b", next: checkFailing},
-		{name: "two failures and none healthy: stay, as moving helps nobody", holder: "a", movedAt: long, candidates: []candidate{machine("a", worse), machine("b", ill)}, next: checkFailing},
+		{name: "two failures and none healthy: stay, as moving does not help", holder: "a", movedAt: long, candidates: []candidate{machine("a", worse), machine("b", ill)}, next: checkFailing},
 		{name: "two failures right after a move: stay for now", holder: "a", movedAt: just, candidates: []candidate{machine("a", worse), machine("b", well)}, next: checkFailing},
 		{name: "a machine that is being deleted is no target", holder: "a", movedAt: long, candidates: []candidate{machine("a", worse), leaving(machine("b", well))}, next: checkLost},
 
 		{name: "a holder that is being deleted hands over", holder: "a", movedAt: just, candidates: []candidate{leaving(machine("a", well)), machine("b", well)}, to: "b", next: checkFailing},
 		{name: "but asks first who can take it", holder: "a", candidates: []candidate{leaving(machine("a", well)), machine("b", unknown)}, check: true},
-		{name: "and keeps it as long as nobody can", holder: "a", candidates: []candidate{leaving(machine("a", well)), machine("b", ill)}, next: checkFailing},
+		{name: "keeps it as long as no other machine is healthy", holder: "a", candidates: []candidate{leaving(machine("a", well)), machine("b", ill)}, next: checkFailing},
 		{name: "or is the last one", holder: "a", candidates: []candidate{leaving(machine("a", well))}, next: checkAlone},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

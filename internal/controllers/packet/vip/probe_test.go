@@ -60,7 +60,7 @@ func TestHTTPProber(t *testing.T) {
 		{name: "a server that wants to know who asks", status: 401, want: true},
 		{name: "a server that is not well", status: 500},
 		{name: "one address of two suffices", status: 200, target: func(t *Target) { t.Addresses = []string{"127.0.0.2", "127.0.0.1"} }, want: true},
-		{name: "nobody listens", status: 200, target: func(t *Target) { t.Port = 1 }},
+		{name: "closed port", status: 200, target: func(t *Target) { t.Port = 1 }},
 		{name: "no address", status: 200, target: func(t *Target) { t.Addresses = nil }},
 		{name: "a server with another name", status: 200, target: func(t *Target) { t.Name = "other.invalid" }},
 		{name: "a cluster without certificates yet", status: 200, cas: []ctrlclient.Reader{secrets{}}},

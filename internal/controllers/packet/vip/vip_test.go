@@ -110,7 +110,7 @@ func TestFirstMachineGetsTheAddress(t *testing.T) {
 		t.Errorf("holder %q, status %+v", w.holder(t), c.Status.Endpoint)
 	}
 	if result.RequeueAfter == 0 {
-		t.Error("nobody looks again")
+		t.Error("no requeue")
 	}
 	c, _ = w.look(t)
 	if got := packettest.Condition(c, infrav1.EndpointServed); !strings.HasPrefix(got, "True EndpointHealthy") {
@@ -268,7 +268,7 @@ func TestStaleStatusDoesNotLoseTheHolder(t *testing.T) {
 		w.look(t)
 	}
 	if w.holder(t) != "cp1" {
-		t.Errorf("the address was moved to %q while nobody knew who had it", w.holder(t))
+		t.Errorf("the address was moved to %q while its holder was unknown", w.holder(t))
 	}
 }
 

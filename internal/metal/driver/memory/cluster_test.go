@@ -367,7 +367,7 @@ func TestElasticAddressIsKept(t *testing.T) {
 		}
 		l.start(m)
 		if !answers(vip) {
-			t.Error("nobody answers on the address")
+			t.Error("no response on the address")
 		}
 	})
 	t.Run("taken from one machine after it was given to another", func(t *testing.T) {
@@ -381,7 +381,7 @@ func TestElasticAddressIsKept(t *testing.T) {
 		mustDo(t, l.d.SetAddresses(t.Context(), one.ID, []netip.Addr{vip})) // a late caller
 		mustDo(t, l.d.SetAddresses(t.Context(), one.ID, nil))
 		if !answers(vip) {
-			t.Error("nobody answers on the address")
+			t.Error("no response on the address")
 		}
 	})
 }

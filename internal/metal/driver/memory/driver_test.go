@@ -82,6 +82,6 @@ func TestHomesUseDistinctAddresses(t *testing.T) {
 	mustDo(t, err)
 	other.close()
 	if other.prefix == a.prefix {
-		t.Error("addresses that somebody else has were taken")
+		t.Error("addresses in use by another process were taken")
 	}
 }

@@ -44,13 +44,13 @@ func TestDecideRelease(t *testing.T) {
 			r.Spec.ReconcileStrategy = addonsv1.InstallOnce
 			r.Annotations[addonsv1.InstalledAnnotation] = "true"
 		}, want: with(named, func(s *addonsv1.HelmReleaseProxySpec) { s.ChartName = "d" }), verb: Keep},
-		{name: "owned by somebody else", first: named, change: func(r *addonsv1.HelmReleaseProxy) {
+		{name: "owned by another object", first: named, change: func(r *addonsv1.HelmReleaseProxy) {
 			r.OwnerReferences = []metav1.OwnerReference{{Kind: ChartKind, Name: "other", Controller: ptr.To(true)}}
 		}, want: named, verb: Reject},
 		{name: "owned by its predecessor", first: named, change: func(r *addonsv1.HelmReleaseProxy) { r.OwnerReferences[0].UID = "old" }, want: named, verb: Update, called: "n"},
 		{name: "without an owner", first: named, change: func(r *addonsv1.HelmReleaseProxy) { r.OwnerReferences = nil }, want: named, verb: Update, called: "n"},
-		{name: "changed by somebody", first: named, change: func(r *addonsv1.HelmReleaseProxy) { r.Spec.Values = "mine" }, want: named, verb: Update, called: "n"},
-		{name: "labelled by somebody", first: named, change: func(r *addonsv1.HelmReleaseProxy) { r.Labels["mine"] = "yes" }, want: named, verb: Keep},
+		{name: "changed by a user", first: named, change: func(r *addonsv1.HelmReleaseProxy) { r.Spec.Values = "mine" }, want: named, verb: Update, called: "n"},
+		{name: "labeled by a user", first: named, change: func(r *addonsv1.HelmReleaseProxy) { r.Labels["mine"] = "yes" }, want: named, verb: Keep},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			there := Decide(chart, nil, tc.first)

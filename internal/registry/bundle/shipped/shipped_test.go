@@ -144,10 +144,10 @@ func TestExistingBundlesAreKept(t *testing.T) {
 	must(t, err)
 	must(t, Publish(t.Context(), r, newKey(t)))
 	if after := fetch(t, r, "v1-36-2"); after.Ref.Digest != before.Ref.Digest {
-		t.Error("a bundle that somebody else had signed was replaced")
+		t.Error("a bundle with a foreign signature was replaced")
 	}
 	if latest := fetch(t, r, "v1-36-latest"); latest.Name != "v1-36-9" {
-		t.Errorf("the latest is %s, want the newer one that somebody has put there", latest.Name)
+		t.Errorf("the latest is %s, want the newer one that a user published", latest.Name)
 	}
 }
 
