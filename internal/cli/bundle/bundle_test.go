@@ -21,13 +21,13 @@ import (
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
-// desk is where somebody makes bundles: a directory with charts and a list of them.
+// desk is a directory with charts and the definition of a bundle.
 type desk struct {
 	t   *testing.T
 	dir string
 }
 
-// result is what a command said.
+// result is the output and the exit code of a command.
 type result struct {
 	code     int
 	out, err string
@@ -72,7 +72,7 @@ func (d *desk) read(file string) string {
 	return string(content)
 }
 
-// run runs a command. Names of files that begin with @ are those of the desk.
+// run runs a command. Arguments that start with @ are files of the desk.
 func (d *desk) run(args ...string) result {
 	d.t.Helper()
 	return d.pipe("", args...)
@@ -101,7 +101,7 @@ func (d *desk) pipe(input string, args ...string) result {
 	return result{code, out.String(), problems.String()}
 }
 
-// must runs a command that has to end well.
+// must runs a command that must succeed.
 func (d *desk) must(args ...string) string {
 	d.t.Helper()
 	r := d.run(args...)
@@ -111,7 +111,7 @@ func (d *desk) must(args ...string) string {
 	return r.out
 }
 
-// signed makes a bundle with its charts.
+// signed builds and signs a bundle with its charts.
 func (d *desk) signed() {
 	d.t.Helper()
 	d.must("build", "@bundle.yaml", "-f", "@v1-36-1.yaml", "--charts", "@out")
@@ -129,11 +129,11 @@ func must(t testing.TB, err error) {
 func (r result) says(t *testing.T, code int, words ...string) {
 	t.Helper()
 	if r.code != code {
-		t.Errorf("ended with %d, want %d: %s", r.code, code, r.err)
+		t.Errorf("exit code %d, want %d: %s", r.code, code, r.err)
 	}
 	for _, want := range words {
 		if !strings.Contains(r.out+r.err, want) {
-			t.Errorf("%q is not in what was said:\n%s%s", want, r.out, r.err)
+			t.Errorf("%q is missing in the output:\n%s%s", want, r.out, r.err)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func TestBuildFromDefinition(t *testing.T) {
 	hello, err := bundle.Find(b, "hello", "1.0.0")
 	must(t, err)
 	if err := bundle.ValidateConfig(hello.Version, "nothing: known"); err == nil {
-		t.Error("the chart's schema is not in the bundle")
+		t.Error("the bundle lacks the schema of the chart")
 	}
 	base, err := bundle.Find(b, "base", "0.3.0_build.1")
 	must(t, err)
@@ -161,7 +161,7 @@ func TestBuildFromDefinition(t *testing.T) {
 	}
 	d.must("build", "@bundle.yaml", "-f", "@second.yaml")
 	if diff := cmp.Diff(d.read("first.yaml"), d.read("second.yaml")); diff != "" {
-		t.Errorf("the same charts gave another bundle:\n%s", diff)
+		t.Errorf("the same charts resulted in another bundle:\n%s", diff)
 	}
 	d.run("build", "@bundle.yaml", "-f", "@third.yaml", "--kube-version", "1.35", "--build", "7").says(t, 1, "package not found in bundle (v1-35-7): base")
 }
@@ -175,10 +175,10 @@ func TestBuildFromDirectory(t *testing.T) {
 	if b.Name != "v1-36-3" || len(b.Spec.Packages) != 2 || b.Spec.Packages[0].Source.Repository != "charts/base" || b.Spec.MinVersion != "v0.2.0" {
 		t.Errorf("the bundle is %+v", b)
 	}
-	// Archives are charts as well, and those that build wrote are the same.
+	// Building from the written archives results in the same bundle.
 	d.must("build", "@out", "--kube-version", "1.36", "--build", "3", "-f", "@w.yaml", "--min-version", "v0.2.0")
 	if diff := cmp.Diff(d.read("v.yaml"), d.read("w.yaml")); diff != "" {
-		t.Errorf("packed charts gave another bundle:\n%s", diff)
+		t.Errorf("archives resulted in another bundle:\n%s", diff)
 	}
 }
 
@@ -264,7 +264,7 @@ func TestSignErrors(t *testing.T) {
 	d.run("sign", "@v1-36-1.yaml", "--key", "@release.key", "--exclude", "env").says(t, 1, "invalid selector(s) provided")
 	d.run("sign", "@bad.yaml", "--key", "@release.key").says(t, 1, "Invalid bundle name", "was not signed")
 	if r := d.run("sign", "@v1-36-1.yaml", "--key", "@no.key"); r.code != 1 || strings.Contains(r.err, "secret") {
-		t.Errorf("a key was told: %s", r.err)
+		t.Errorf("the error contains the key: %s", r.err)
 	}
 	if d.read("v1-36-1.yaml") != before {
 		t.Error("a bundle that could not be signed was changed")
@@ -287,13 +287,13 @@ func TestPushAndPull(t *testing.T) {
 		pulled := d.run(with(append([]string{"pull", "--key", "@release.key.pub"}, args...)...)...)
 		pulled.says(t, 0)
 		if diff := cmp.Diff(d.read("v1-36-1.yaml"), pulled.out); diff != "" {
-			t.Errorf("%v: another bundle came back:\n%s", args, diff)
+			t.Errorf("%v: another bundle was pulled:\n%s", args, diff)
 		}
 	}
 	d.must("keygen", "@other.key")
 	d.run(with("pull", "v1-36-1", "--key", "@other.key.pub", "-f", "@not.yaml")...).says(t, 1, "The signature is invalid")
 	if _, err := os.Stat(d.path("not.yaml")); err == nil {
-		t.Error("a bundle that nobody signed was written")
+		t.Error("a bundle without a trusted signature was written")
 	}
 	d.run(with("pull", "v1-36-1", "-f", "@again.yaml")...).says(t, 0, "Wrote v1-36-1 to ")
 	var parsed struct{ Kind string }
@@ -442,7 +442,7 @@ func TestEveryCommandHasHelpAndExamples(t *testing.T) {
 	t.Parallel()
 	for _, c := range cli.NewCommand(&ui.IO{}).Commands() {
 		if len(c.Long) < 200 || c.Example == "" {
-			t.Errorf("%q has neither much help nor examples", c.Name())
+			t.Errorf("%q lacks help or examples", c.Name())
 		}
 	}
 }

@@ -3,6 +3,7 @@ package packages
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -114,7 +115,7 @@ func (w *world) ok(args ...string) string {
 	w.Helper()
 	got := w.drover("", args...)
 	if got.code != 0 {
-		w.Fatalf("drover %s ended with %d:\n%s", strings.Join(args, " "), got.code, got.err)
+		w.Fatalf("drover %s exited with %d:\n%s", strings.Join(args, " "), got.code, got.err)
 	}
 	return got.out
 }
@@ -150,7 +151,7 @@ func TestPackageLifecycle(t *testing.T) {
 	}
 	w.installed("my-hello", "0.1.0")
 	if got := <-done; got.code != 0 || !strings.Contains(got.err, "my-hello: installed") {
-		t.Errorf("install ended with %d:\n%s", got.code, got.err)
+		t.Errorf("install exited with %d:\n%s", got.code, got.err)
 	}
 	var config map[string]any
 	w.must(yaml.Unmarshal([]byte(p.Spec.Config), &config))
@@ -166,11 +167,11 @@ func TestPackageLifecycle(t *testing.T) {
 		t.Errorf("the description is:\n%s", got)
 	}
 	if got := w.drover("", "install", "package", "hello-eks-anywhere", "-n", "my-hello", "--cluster", "billy"); got.code != 1 || !strings.Contains(got.err, "already exists") {
-		t.Errorf("a second install ends with %d:\n%s", got.code, got.err)
+		t.Errorf("a second install exited with %d:\n%s", got.code, got.err)
 	}
 
 	if got := w.drover("", "upgrade", "packages", "--cluster", "billy", "--bundle-version", "v1-36-2", "--wait", "300ms"); got.code != 1 || !strings.Contains(got.err, "timed out after 300ms") {
-		t.Errorf("an upgrade that nobody does ends with %d:\n%s", got.code, got.err)
+		t.Errorf("an upgrade without a controller exited with %d:\n%s", got.code, got.err)
 	}
 	w.installed("my-hello", "0.2.0")
 	w.ok("upgrade", "packages", "--cluster", "billy", "--bundle-version", "v1-36-2", "--wait", "1m")
@@ -183,7 +184,7 @@ func TestPackageLifecycle(t *testing.T) {
 
 	w.ok("delete", "package", "my-hello", "--cluster", "billy", "--wait", "1m")
 	if err := w.client.Get(t.Context(), key, p); !apierrors.IsNotFound(err) {
-		t.Errorf("the package is still there: %v", err)
+		t.Errorf("the package was not deleted: %v", err)
 	}
 }
 
@@ -243,11 +244,11 @@ func TestGeneratedPackageCanBeApplied(t *testing.T) {
 	}
 	for range 2 {
 		if got := w.drover(manifest, "apply", "package", "-f", "-"); got.code != 0 {
-			t.Fatalf("apply ends with %d:\n%s", got.code, got.err)
+			t.Fatalf("apply exited with %d:\n%s", got.code, got.err)
 		}
 	}
 	if got := w.drover(manifest, "create", "package", "-f", "-"); got.code != 1 || !strings.Contains(got.err, "already exists") {
-		t.Errorf("create of what is there ends with %d:\n%s", got.code, got.err)
+		t.Errorf("create of an existing package exited with %d:\n%s", got.code, got.err)
 	}
 	w.ok("delete", "packages", "generated-hello-eks-anywhere", "--cluster", "tlhowe")
 }
@@ -258,7 +259,7 @@ func TestRejectedObjectInFileCreatesNothing(t *testing.T) {
 		"---\napiVersion: packages.eks.amazonaws.com/v1alpha1\nkind: Package\nmetadata: {name: bad, namespace: eksa-packages-nowhere}\nspec: {packageName: x}\n"
 	for _, verb := range []string{"create", "apply"} {
 		if got := w.drover(file, verb, "packages", "-f", "-"); got.code != 1 || !strings.Contains(got.err, "eksa-packages-nowhere") {
-			t.Errorf("%s ends with %d:\n%s", verb, got.code, got.err)
+			t.Errorf("%s exited with %d:\n%s", verb, got.code, got.err)
 		}
 	}
 	err := w.client.Get(t.Context(), client.ObjectKey{Namespace: "eksa-packages-both", Name: "good"}, &packagesv1.Package{})
@@ -274,29 +275,110 @@ func TestUsageErrorsSuggestWhatToDo(t *testing.T) {
 		code int
 		want string
 	}{
-		"no cluster":                    {[]string{"get", "packages"}, 2, "--cluster is required"},
-		"a cluster that takes none":     {[]string{"get", "packages", "--cluster", "nobody"}, 1, `packages are not enabled for cluster "nobody"`},
-		"a package that is not there":   {[]string{"describe", "package", "x", "--cluster", "usage"}, 1, `cluster "usage" has no package x`},
-		"neither cluster nor version":   {[]string{"list", "packages"}, 2, "please specify kube-version or cluster name"},
-		"a version of three numbers":    {[]string{"list", "packages", "--kube-version", "1.36.3"}, 2, "please specify kube-version as <major>.<minor>"},
-		"a version without bundles":     {[]string{"list", "packages", "--kube-version", "1.12"}, 1, "no available bundle for Kubernetes 1.12"},
-		"a registry and a cluster":      {[]string{"list", "packages", "--cluster", "usage", "--registry", "r"}, 2, "--registry requires --kube-version"},
-		"a package that no bundle has":  {[]string{"generate", "package", "cat", "--cluster", "usage"}, 1, `package "cat" not found in bundle v1-36-1, which contains: hello-eks-anywhere`},
-		"no package to generate":        {[]string{"generate", "package", "--cluster", "usage"}, 2, "The name of the package to install must be specified as an argument"},
-		"a set without a value":         {[]string{"install", "package", "hello-eks-anywhere", "-n", "x", "--cluster", "usage", "--set", "title"}, 2, "please specify title as key=value"},
-		"sets that contradict":          {[]string{"install", "package", "hello-eks-anywhere", "-n", "x", "--cluster", "usage", "--set", "a=1", "--set", "a.b=2"}, 2, "not a map"},
-		"no bundle version":             {[]string{"upgrade", "packages", "--cluster", "usage"}, 2, "--bundle-version is required"},
-		"a bundle version that is none": {[]string{"upgrade", "packages", "--cluster", "usage", "--bundle-version", "latest"}, 2, "Invalid bundle name"},
-		"no file":                       {[]string{"apply", "package"}, 2, "-f is required"},
-		"a file that is not there":      {[]string{"apply", "package", "-f", "/no/such/file"}, 1, "no such file"},
+		"no cluster":                  {[]string{"get", "packages"}, 2, "--cluster is required"},
+		"a cluster without packages":  {[]string{"get", "packages", "--cluster", "nobody"}, 1, `packages are not enabled for cluster "nobody"`},
+		"an unknown package":          {[]string{"describe", "package", "x", "--cluster", "usage"}, 1, `cluster "usage" has no package x`},
+		"neither cluster nor version": {[]string{"list", "packages"}, 2, "please specify kube-version or cluster name"},
+		"a version of three numbers":  {[]string{"list", "packages", "--kube-version", "1.36.3"}, 2, "please specify kube-version as <major>.<minor>"},
+		"a version without bundles":   {[]string{"list", "packages", "--kube-version", "1.12"}, 1, "no available bundle for Kubernetes 1.12"},
+		"a registry and a cluster":    {[]string{"list", "packages", "--cluster", "usage", "--registry", "r"}, 2, "--registry requires --kube-version"},
+		"a package in no bundle":      {[]string{"generate", "package", "cat", "--cluster", "usage"}, 1, `package "cat" not found in bundle v1-36-1, which contains: hello-eks-anywhere`},
+		"no package to generate":      {[]string{"generate", "package", "--cluster", "usage"}, 2, "The name of the package to install must be specified as an argument"},
+		"a set without a value":       {[]string{"install", "package", "hello-eks-anywhere", "-n", "x", "--cluster", "usage", "--set", "title"}, 2, "please specify title as key=value"},
+		"contradicting values":        {[]string{"install", "package", "hello-eks-anywhere", "-n", "x", "--cluster", "usage", "--set", "a=1", "--set", "a.b=2"}, 2, "not a map"},
+		"no bundle version":           {[]string{"upgrade", "packages", "--cluster", "usage"}, 2, "--bundle-version is required"},
+		"an invalid bundle version":   {[]string{"upgrade", "packages", "--cluster", "usage", "--bundle-version", "latest"}, 2, "Invalid bundle name"},
+		"no file":                     {[]string{"apply", "package"}, 2, "-f is required"},
+		"a missing file":              {[]string{"apply", "package", "-f", "/no/such/file"}, 1, "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := w.drover("", tt.args...); got.code != tt.code || !strings.Contains(got.err, tt.want) {
-				t.Errorf("ends with %d, want %d and %q:\n%s", got.code, tt.code, tt.want, got.err)
+				t.Errorf("exited with %d, want %d and %q:\n%s", got.code, tt.code, tt.want, got.err)
 			}
 		})
 	}
 	if got := w.drover("kind: Pod\napiVersion: v1\nmetadata: {name: x}\n", "apply", "package", "-f", "-"); got.code != 1 || !strings.Contains(got.err, "apply it with kubectl") {
-		t.Errorf("a Pod ends with %d:\n%s", got.code, got.err)
+		t.Errorf("a Pod exited with %d:\n%s", got.code, got.err)
 	}
+}
+
+func TestListReadsTheNewestBundleForAVersion(t *testing.T) {
+	w := newWorld(t, "newest")
+	broken := &packagesv1.PackageBundle{
+		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: "v1-36-3"},
+		Spec:       packagesv1.PackageBundleSpec{Packages: []packagesv1.BundlePackage{{Name: "broken", Source: packagesv1.BundlePackageSource{Repository: "x", Versions: []packagesv1.SourceVersion{{Name: "1", Digest: "sha256:1"}}}}}},
+	}
+	w.create(broken)
+	broken.Status.State = packagesv1.BundleInvalid
+	w.must(w.client.Status().Update(t.Context(), broken))
+	if got := w.ok("list", "packages", "--kube-version", "1.36"); !lineWith(got, "hello-eks-anywhere", "0.2.0") || strings.Contains(got, "broken") {
+		t.Errorf("the packages are:\n%s", got)
+	}
+	var listed []packagesv1.BundlePackage
+	w.must(json.Unmarshal([]byte(w.ok("list", "packages", "--cluster", "newest", "-o", "json")), &listed))
+	if len(listed) != 1 || listed[0].Source.Versions[0].Name != "0.1.0" {
+		t.Errorf("the packages of the active bundle are %+v", listed)
+	}
+}
+
+func TestEmptyClusterSuggestsTheCatalog(t *testing.T) {
+	w := newWorld(t, "empty")
+	got := w.drover("", "get", "packages", "--cluster", "empty")
+	if want := "No packages on cluster empty. Try: drover list packages --cluster empty\n"; got.code != 0 || got.out != "" || got.err != want {
+		t.Errorf("got %+v", got)
+	}
+	var list packagesv1.PackageList
+	w.must(json.Unmarshal([]byte(w.ok("get", "packages", "--cluster", "empty", "-o", "json")), &list))
+	if list.Kind != "PackageList" || len(list.Items) != 0 {
+		t.Errorf("the list is %+v", list)
+	}
+	if got := w.drover("", "describe", "packages", "--cluster", "empty"); got.code != 1 || !strings.Contains(got.err, "no resources found") {
+		t.Errorf("describe exited with %d:\n%s", got.code, got.err)
+	}
+}
+
+func TestDeletionOfUnknownPackageDeletesNothing(t *testing.T) {
+	w := newWorld(t, "keeper")
+	w.ok("install", "package", "hello-eks-anywhere", "-n", "kept", "--cluster", "keeper")
+	if got := w.drover("", "delete", "packages", "kept", "unknown", "--cluster", "keeper"); got.code != 1 || !strings.Contains(got.err, "unknown") {
+		t.Errorf("exited with %d:\n%s", got.code, got.err)
+	}
+	if got := w.ok("get", "packages", "--cluster", "keeper"); !strings.Contains(got, "kept") {
+		t.Errorf("the packages are:\n%s", got)
+	}
+	w.ok("delete", "package", "kept", "--cluster", "keeper")
+}
+
+func TestCompletion(t *testing.T) {
+	w := newWorld(t, "completed")
+	w.ok("install", "package", "hello-eks-anywhere", "-n", "my-hello", "--cluster", "completed")
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"clusters":               {[]string{"get", "packages", "--kubeconfig", w.kubeconfig, "--cluster", ""}, "completed\tuses v1-36-1\n"},
+		"packages":               {[]string{"describe", "packages", "--kubeconfig", w.kubeconfig, "--cluster", "completed", ""}, "my-hello\thello-eks-anywhere\n"},
+		"packages of no cluster": {[]string{"describe", "packages", "--kubeconfig", w.kubeconfig, ""}, ":4\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := w.complete(tc.args...); !strings.Contains(got, tc.want) {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+	w.ok("delete", "package", "my-hello", "--cluster", "completed")
+}
+
+// complete returns the completions of the last argument.
+func (w *world) complete(args ...string) string {
+	w.Helper()
+	var out bytes.Buffer
+	root := &cobra.Command{Use: "drover", SilenceErrors: true, SilenceUsage: true}
+	root.AddGroup(&cobra.Group{ID: "packages"})
+	AddCommands(root, "packages", &ui.IO{In: strings.NewReader(""), Out: &out, Err: &out})
+	root.SetArgs(append([]string{cobra.ShellCompRequestCmd}, args...))
+	root.SetOut(&out)
+	root.SetErr(&out)
+	w.must(root.ExecuteContext(w.Context()))
+	return out.String()
 }
