@@ -102,21 +102,21 @@ func TestUnusualUserdataIsHandledOrRejected(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			key := client.ObjectKey{Namespace: ns, Name: odd(i)}
 			if tc.message != "" {
-				inTime(t, func() error { return says(t, c, key, tc.message) })
+				eventuallyCluster(t, func() error { return awaitMessage(t, c, key, tc.message) })
 				return
 			}
-			sim.hasGiven(t, c, key, cmp.Or(tc.arrives, tc.data))
+			sim.checkUserdata(t, c, key, cmp.Or(tc.arrives, tc.data))
 		})
 	}
 }
 
 func odd(i int) string { return fmt.Sprintf("odd-%d", i) }
 
-// hasGiven waits until a machine is ready, and compares the userdata of its device.
-func (s simulated) hasGiven(t *testing.T, c client.Client, machine client.ObjectKey, want string) {
+// checkUserdata waits until a machine is ready, and compares the userdata of its device.
+func (s simulated) checkUserdata(t *testing.T, c client.Client, machine client.ObjectKey, want string) {
 	t.Helper()
 	packet := &infrav1.PacketMachine{}
-	inTime(t, func() error {
+	eventuallyCluster(t, func() error {
 		if err := c.Get(t.Context(), machine, packet); err != nil {
 			return err
 		}
@@ -145,8 +145,8 @@ spec:
   bootstrap: {dataSecretName: NAME}
   infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: PacketMachine, name: NAME}`
 
-// says waits for the message on the Machine, where users see it.
-func says(t *testing.T, c client.Client, machine client.ObjectKey, message string) error {
+// awaitMessage waits for the message on the Machine, where users see it.
+func awaitMessage(t *testing.T, c client.Client, machine client.ObjectKey, message string) error {
 	t.Helper()
 	m := &clusterv1.Machine{}
 	if err := c.Get(t.Context(), machine, m); err != nil {

@@ -86,8 +86,8 @@ func (c *crashes) devices() []api.Device {
 	return out.Devices
 }
 
-// crowd adds devices of other machines of the same cluster, more than fit on two pages.
-func (c *crashes) crowd(namespace string) {
+// addForeignDevices adds devices of other machines of the same cluster, more than fit on two pages.
+func (c *crashes) addForeignDevices(namespace string) {
 	c.t.Helper()
 	for i := range 25 {
 		c.call(http.MethodPost, "/projects/"+c.project+"/devices", map[string]any{
@@ -167,7 +167,7 @@ func TestCrashBeforeRecordingLeavesOneDevice(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			namespace := c.server.Namespace(t)
-			c.crowd(namespace)
+			c.addForeignDevices(namespace)
 			before := len(c.devices())
 			lose := fault.Fault{Kind: fault.Timeout, After: true, Method: http.MethodPost, Path: "/projects/*/devices", Count: 1}
 			faults := "/drover/v1/projects/" + c.project + "/faults"
@@ -184,7 +184,7 @@ func TestCrashBeforeRecordingLeavesOneDevice(t *testing.T) {
 			}
 			tc.kill()
 			eventually(t, func() error { return c.ready(namespace) })
-			c.hasOne(t, namespace, before+1)
+			c.checkOneDevice(t, namespace, before+1)
 		})
 	}
 }
@@ -216,9 +216,9 @@ func (c *crashes) ready(namespace string) error {
 	return nil
 }
 
-// hasOne reports whether the machine's only device is the recorded one, and whether all others are
+// checkOneDevice reports whether the machine's only device is the recorded one, and whether all others are
 // unchanged.
-func (c *crashes) hasOne(t *testing.T, namespace string, total int) {
+func (c *crashes) checkOneDevice(t *testing.T, namespace string, total int) {
 	t.Helper()
 	all := c.devices()
 	own := slices.DeleteFunc(slices.Clone(all), func(d api.Device) bool {

@@ -26,7 +26,7 @@ func TestEveryFlavorBecomesACluster(t *testing.T) {
 		meanwhile func(t *testing.T, c client.Client, sim simulated, ns string)
 	}{
 		{name: "the default", files: []string{"cluster-template.yaml"}},
-		{name: "kube-vip", files: []string{"cluster-template-kube-vip.yaml"}, meanwhile: announce},
+		{name: "kube-vip", files: []string{"cluster-template-kube-vip.yaml"}, meanwhile: simulateBGP},
 		{name: "ClusterClass", files: []string{"clusterclass-packet.yaml", "cluster-template-clusterclass.yaml"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -48,14 +48,14 @@ func TestEveryFlavorBecomesACluster(t *testing.T) {
 			if tc.meanwhile != nil {
 				tc.meanwhile(t, c, sim, ns)
 			}
-			inTime(t, func() error {
+			eventuallyCluster(t, func() error {
 				cluster := &clusterv1.Cluster{}
 				if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: values["CLUSTER_NAME"]}, cluster); err != nil {
 					return err
 				}
 				return wellIn(cluster, clusterv1.ClusterAvailableCondition)
 			})
-			if err := exactly(t, c, ns, 2); err != nil {
+			if err := checkMachineCount(t, c, ns, 2); err != nil {
 				t.Error(err)
 			}
 			deleteCluster(t, c, ns, values["CLUSTER_NAME"])
@@ -86,11 +86,11 @@ func nameCredentials(t *testing.T, obj *unstructured.Unstructured) {
 	}
 }
 
-// announce simulates the network of kube-vip: it moves the address to the machine with a session.
-func announce(t *testing.T, c client.Client, sim simulated, ns string) {
+// simulateBGP simulates the network of kube-vip: it moves the address to the machine with a session.
+func simulateBGP(t *testing.T, c client.Client, sim simulated, ns string) {
 	t.Helper()
 	machines, packet := &infrav1.PacketMachineList{}, &infrav1.PacketCluster{}
-	inTime(t, func() error {
+	eventuallyCluster(t, func() error {
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: variables["CLUSTER_NAME"]}, packet); err != nil {
 			return err
 		}

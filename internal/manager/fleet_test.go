@@ -89,9 +89,9 @@ func (f *fleetCluster) upgrade(version string) {
 	change(f, f.name+"-worker-a", &clusterv1.MachineDeployment{}, func(o *clusterv1.MachineDeployment) { o.Spec.Template.Spec.Version = version })
 }
 
-// becomes waits until the cluster has exactly these machines of this version, and everything is
+// awaitMachines waits until the cluster has exactly these machines of this version, and everything is
 // ready.
-func (f *fleetCluster) becomes(controlPlanes, workers int, version string) {
+func (f *fleetCluster) awaitMachines(controlPlanes, workers int, version string) {
 	f.t.Helper()
 	began := time.Now()
 	for {
@@ -196,8 +196,8 @@ func (f *fleetCluster) hasMachines(controlPlanes, workers int, version string) e
 	return nil
 }
 
-// vanish deletes the cluster and waits until nothing of it is left.
-func (f *fleetCluster) vanish() {
+// deleteCompletely deletes the cluster and waits until nothing of it is left.
+func (f *fleetCluster) deleteCompletely() {
 	f.t.Helper()
 	cluster := &clusterv1.Cluster{}
 	if err := f.get(f.name, cluster); err != nil {
@@ -218,14 +218,14 @@ func (f *fleetCluster) vanish() {
 	if devices, addresses := f.sim.Left(f.t); devices != 0 || addresses != 0 {
 		f.t.Errorf("%d devices and %d addresses are left", devices, addresses)
 	}
-	if answering := f.answering(); len(answering) != 0 {
+	if answering := f.servingAddresses(); len(answering) != 0 {
 		f.t.Errorf("%s still answer", strings.Join(answering, ", "))
 	}
 }
 
-// answering returns the addresses of the cluster's machines at which an API server listens. Only
+// servingAddresses returns the addresses of the cluster's machines at which an API server listens. Only
 // simulated machines have loopback addresses.
-func (f *fleetCluster) answering() []string {
+func (f *fleetCluster) servingAddresses() []string {
 	var out []string
 	for address := range f.addresses {
 		if ip := net.ParseIP(address); ip == nil || !ip.IsLoopback() {
@@ -243,26 +243,26 @@ func (f *fleetCluster) answering() []string {
 func TestTemplateClusterLifecycleOnSimulatedMachines(t *testing.T) {
 	const before, after = "v1.35.4", "v1.36.3"
 	f := newFleetCluster(t, 1, 2, before)
-	f.becomes(1, 2, before)
-	if len(f.answering()) == 0 {
+	f.awaitMachines(1, 2, before)
+	if len(f.servingAddresses()) == 0 {
 		t.Error("no API server of the cluster answers, so its end would prove nothing")
 	}
 	f.setWorkers(4)
-	f.becomes(1, 4, before)
+	f.awaitMachines(1, 4, before)
 	f.setWorkers(1)
-	f.becomes(1, 1, before)
+	f.awaitMachines(1, 1, before)
 	f.setControlPlanes(3)
-	f.becomes(3, 1, before)
+	f.awaitMachines(3, 1, before)
 	f.upgrade(after)
-	f.becomes(3, 1, after)
+	f.awaitMachines(3, 1, after)
 	f.setControlPlanes(1)
-	f.becomes(1, 1, after)
-	f.vanish()
+	f.awaitMachines(1, 1, after)
+	f.deleteCompletely()
 }
 
 func TestThreeControlPlaneMachinesStartTogether(t *testing.T) {
 	const version = "v1.36.3"
 	f := newFleetCluster(t, 3, 0, version)
-	f.becomes(3, 0, version)
-	f.vanish()
+	f.awaitMachines(3, 0, version)
+	f.deleteCompletely()
 }

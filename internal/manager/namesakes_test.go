@@ -34,8 +34,8 @@ func createAll(t *testing.T, c client.Client, ns, manifests string) {
 // clusterPatience is the timeout for whole clusters on a busy machine.
 const clusterPatience = 4 * time.Minute
 
-// inTime is eventually with the timeout for whole clusters.
-func inTime(t *testing.T, f func() error) {
+// eventuallyCluster is eventually with the timeout for whole clusters.
+func eventuallyCluster(t *testing.T, f func() error) {
 	t.Helper()
 	var err error
 	for deadline := time.Now().Add(clusterPatience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
@@ -90,8 +90,8 @@ func TestClustersOfTheSameNameShareNothing(t *testing.T) {
 	}
 	endpoints := map[string]bool{}
 	for _, ns := range names {
-		inTime(t, func() error { return running(t, c, ns, 3) })
-		inTime(t, func() error { return sim.settled(t, c, ns) })
+		eventuallyCluster(t, func() error { return running(t, c, ns, 3) })
+		eventuallyCluster(t, func() error { return sim.settled(t, c, ns) })
 		packet := &infrav1.PacketCluster{}
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "packet"}, packet); err != nil {
 			t.Fatal(err)
@@ -156,7 +156,7 @@ func deleteCluster(t *testing.T, c client.Client, ns, name string) {
 		t.Error(err)
 		return
 	}
-	inTime(t, func() error {
+	eventuallyCluster(t, func() error {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err == nil {
 			return fmt.Errorf("the cluster stays: %+v", cluster.Status.Conditions)
 		}

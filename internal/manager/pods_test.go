@@ -15,7 +15,7 @@ import (
 
 func TestPodChangesReconcileTheControlPlane(t *testing.T) {
 	f := newFleetCluster(t, 1, 0, "v1.36.3")
-	f.becomes(1, 0, "v1.36.3")
+	f.awaitMachines(1, 0, "v1.36.3")
 	pods := workloadOf(t, f.c, f.ns, f.name).CoreV1().Pods(metav1.NamespaceSystem)
 	for _, status := range []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionTrue} {
 		eventually(t, func() error {

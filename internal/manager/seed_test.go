@@ -90,7 +90,7 @@ func TestSeedManifestsCreateACluster(t *testing.T) {
 	sim.giveCredentials(t, c, ns)
 	createAll(t, c, ns, strings.ReplaceAll(seedCluster, "PROJECT", sim.Project))
 	createAll(t, c, ns, master("master-0", "{clusterConfiguration: {}, initConfiguration: {}}"))
-	inTime(t, func() error { return running(t, c, ns, 2) })
+	eventuallyCluster(t, func() error { return running(t, c, ns, 2) })
 
 	t.Run("the CA, the admin's kubeconfig and the other keys are in Secrets", func(t *testing.T) {
 		for name, keys := range map[string][]string{
@@ -131,24 +131,24 @@ func TestSeedManifestsCreateACluster(t *testing.T) {
 	t.Run("another master joins as soon as a token that was revoked is replaced", func(t *testing.T) {
 		setToken(t, c, ns, "revoked")
 		createAll(t, c, ns, master("master-1", "{joinConfiguration: {controlPlane: {}}}"))
-		inTime(t, func() error { return waitsForCredentials(t, c, ns, "master-1") })
+		eventuallyCluster(t, func() error { return waitsForCredentials(t, c, ns, "master-1") })
 		if err := running(t, c, ns, 2); err != nil {
 			t.Errorf("machines that were up suffer: %v", err)
 		}
 		setToken(t, c, ns, sim.anotherToken(t))
-		inTime(t, func() error { return running(t, c, ns, 3) })
+		eventuallyCluster(t, func() error { return running(t, c, ns, 3) })
 	})
 	t.Run("workers scale", func(t *testing.T) {
 		md := &clusterv1.MachineDeployment{}
 		for _, workers := range []int{2, 1} {
-			inTime(t, func() error {
+			eventuallyCluster(t, func() error {
 				if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "seed"}, md); err != nil {
 					return err
 				}
 				md.Spec.Replicas = ptr.To(int32(workers))
 				return c.Update(t.Context(), md)
 			})
-			inTime(t, func() error { return exactly(t, c, ns, 2+workers) })
+			eventuallyCluster(t, func() error { return checkMachineCount(t, c, ns, 2+workers) })
 		}
 	})
 	t.Run("deletion leaves nothing", func(t *testing.T) {
@@ -159,8 +159,8 @@ func TestSeedManifestsCreateACluster(t *testing.T) {
 	})
 }
 
-// exactly reports whether there is this number of machines and all of them are nodes.
-func exactly(t *testing.T, c client.Client, ns string, n int) error {
+// checkMachineCount reports whether there is this number of machines and all of them are nodes.
+func checkMachineCount(t *testing.T, c client.Client, ns string, n int) error {
 	t.Helper()
 	machines := &clusterv1.MachineList{}
 	if err := c.List(t.Context(), machines, client.InNamespace(ns)); err != nil {

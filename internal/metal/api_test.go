@@ -119,7 +119,7 @@ func TestStrictClientsCanReadReservations(t *testing.T) {
 	known := strings.Fields(`id address address_family cidr type public management manageable enabled bill addon global_ip state tags assignments
 		available facility metro project project_lite requested_by gateway netmask network customdata details metal_gateway created_at href`)
 	w := newWorld(t)
-	w.reaches(w.create(order("a")).ID, StateActive)
+	w.awaitState(w.create(order("a")).ID, StateActive)
 	w.must(http.StatusCreated, "POST", "/projects/"+w.project+"/ips", map[string]any{"type": "public_ipv4", "quantity": 2, "facility": "da11", "metro": "", "tags": []string{"t"}}, nil)
 	var out struct {
 		IPAddresses []map[string]json.RawMessage `json:"ip_addresses"`
@@ -185,7 +185,7 @@ func TestElasticAddresses(t *testing.T) {
 
 	// A deleted device gives elastic addresses back to their block.
 	w.must(http.StatusNoContent, "DELETE", "/devices/"+two.ID+"?force_delete=true", nil, nil)
-	w.gone(two.ID)
+	w.awaitDeleted(two.ID)
 	w.must(http.StatusOK, "GET", "/ips/"+b.ID, nil, &b)
 	if len(b.Assignments) != 0 {
 		t.Errorf("the block of a deleted device is still assigned: %v", b.Assignments)
@@ -224,7 +224,7 @@ func TestFlatNetworks(t *testing.T) {
 		t.Errorf("a full network says %q", message)
 	}
 	w.must(http.StatusNoContent, "DELETE", "/devices/"+last+"?force_delete=true", nil, nil)
-	w.gone(last)
+	w.awaitDeleted(last)
 	w.create(order("fits-again"))
 }
 
@@ -259,7 +259,7 @@ func TestHardwareReservations(t *testing.T) {
 		t.Errorf("no free reservation says %q", m)
 	}
 	w.must(http.StatusNoContent, "DELETE", "/devices/"+one.ID+"?force_delete=true", nil, nil)
-	w.gone(one.ID)
+	w.awaitDeleted(one.ID)
 	var list api.HardwareReservations
 	w.must(http.StatusOK, "GET", "/projects/"+w.project+"/hardware-reservations?provisionable=only", nil, &list)
 	if len(list.HardwareReservations) != 1 || list.HardwareReservations[0].ID != ids[0] {
@@ -308,7 +308,7 @@ func TestDeletionRejectsUsedObjects(t *testing.T) {
 		t.Errorf("trouble = %q", m.Trouble)
 	}
 	close(block)
-	w.gone(d.ID)
+	w.awaitDeleted(d.ID)
 }
 
 func TestUnknownPathsAndInvalidBodies(t *testing.T) {

@@ -76,7 +76,7 @@ func TestKilledMetalKeepsAcknowledgedWrites(t *testing.T) {
 	home := Home{Dir: t.TempDir()}
 	for round := range 3 {
 		c := startChild(t, home)
-		answered, deleted := hammer(t, home, c, round)
+		answered, deleted := writeUntilKilled(t, home, c, round)
 		w := openWorld(t, Options{Home: home, Speed: fast})
 		var out api.Devices
 		w.must(http.StatusOK, "GET", "/projects/"+w.project+"/devices?per_page=1000", nil, &out)
@@ -116,9 +116,9 @@ func TestKilledMetalKeepsAcknowledgedWrites(t *testing.T) {
 	}
 }
 
-// hammer creates and deletes devices until some requests succeeded, kills the child, and returns
+// writeUntilKilled creates and deletes devices until some requests succeeded, kills the child, and returns
 // the successful ones.
-func hammer(t *testing.T, home Home, c *child, round int) (answered, deleted map[string]bool) {
+func writeUntilKilled(t *testing.T, home Home, c *child, round int) (answered, deleted map[string]bool) {
 	t.Helper()
 	admin, err := home.AdminToken()
 	if err != nil {
@@ -219,7 +219,7 @@ func TestRestartResumesProvisioning(t *testing.T) {
 		_, d := second.has("leftover")
 		return a && b && !c && !d
 	})
-	w.gone(removed.ID)
+	w.awaitDeleted(removed.ID)
 	if got := w.device(kept.ID).State; got != StateActive {
 		t.Errorf("the device that was active is %s after a restart", got)
 	}

@@ -154,7 +154,7 @@ func TestInjectedFaultFailsProvisioning(t *testing.T) {
 			w.fault(map[string]any{"kind": fault.FailProvisioning, "status": tt.asked, "count": 1, "hostname": "bad-*"})
 			good, bad := w.create(order("good")), w.create(order("bad-1"))
 			w.eventually("the device vanished", func() bool { return w.call(w.token, "GET", "/devices/"+bad.ID, nil, nil) == tt.want })
-			w.reaches(good.ID, StateActive)
+			w.awaitState(good.ID, StateActive)
 			var out api.Devices
 			w.must(http.StatusOK, "GET", "/projects/"+w.project+"/devices", nil, &out)
 			if len(out.Devices) != 1 {
@@ -172,13 +172,13 @@ func TestReservedDeviceStaysFailed(t *testing.T) {
 	body := order("reserved")
 	body["hardware_reservation_id"] = h.ID
 	d := w.create(body)
-	w.reaches(d.ID, StateFailed)
+	w.awaitState(d.ID, StateFailed)
 	if m := w.refused(http.StatusUnprocessableEntity, "POST", "/projects/"+w.project+"/devices", body); m != "Server is not provisionable" {
 		t.Errorf("the reservation of a failed device says %q", m)
 	}
 	w.must(http.StatusNoContent, "DELETE", "/devices/"+d.ID, nil, nil)
-	w.gone(d.ID)
-	w.reaches(w.create(body).ID, StateActive)
+	w.awaitDeleted(d.ID)
+	w.awaitState(w.create(body).ID, StateActive)
 }
 
 func TestSlowProvisioning(t *testing.T) {
@@ -186,7 +186,7 @@ func TestSlowProvisioning(t *testing.T) {
 	w.fault(map[string]any{"kind": fault.SlowProvisioning, "delay": "400ms", "count": 1})
 	began := time.Now()
 	d := w.create(order("slow"))
-	w.reaches(d.ID, StateActive)
+	w.awaitState(d.ID, StateActive)
 	if took := time.Since(began); took < 400*time.Millisecond {
 		t.Errorf("a slow device was active after %s", took)
 	}

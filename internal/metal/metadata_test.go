@@ -125,5 +125,5 @@ func TestReboot(t *testing.T) {
 		t.Errorf("during the reboot it is %s", got)
 	}
 	fake.sink.Report(d.ID, driver.Event{Phase: driver.Running})
-	w.reaches(d.ID, StateActive)
+	w.awaitState(d.ID, StateActive)
 }

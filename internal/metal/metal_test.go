@@ -148,8 +148,8 @@ func (w *world) device(id string) api.Device {
 	return d
 }
 
-// reaches waits until a device is in a state.
-func (w *world) reaches(id, state string) api.Device {
+// awaitState waits until a device is in a state.
+func (w *world) awaitState(id, state string) api.Device {
 	w.t.Helper()
 	var d api.Device
 	w.eventually("device "+id+" is "+state, func() bool {
@@ -168,8 +168,8 @@ func (w *world) eventually(what string, done func() bool) {
 	}
 }
 
-// gone waits until a device is deleted.
-func (w *world) gone(id string) {
+// awaitDeleted waits until a device is deleted.
+func (w *world) awaitDeleted(id string) {
 	w.t.Helper()
 	w.eventually("device "+id+" is gone", func() bool {
 		return w.call(w.token, "GET", "/devices/"+id, nil, nil) == http.StatusNotFound

@@ -93,7 +93,7 @@ func (o oldClient) devices(key string) string {
 	if d.State != StateQueued || d.Facility.Code != "ewr1" || d.Metro.Code != "ny" || len(d.SSHKeys) != 1 {
 		o.t.Errorf("created %s in %v, %v with keys %v", d.State, d.Facility, d.Metro, d.SSHKeys)
 	}
-	o.reaches(d.ID, StateActive)
+	o.awaitState(d.ID, StateActive)
 	d, _, err = o.c.Devices.Get(d.ID, nil)
 	o.check("getting a device", err)
 	info := d.GetNetworkInfo()
@@ -180,16 +180,16 @@ func (o oldClient) power(device string) {
 	o.t.Helper()
 	_, err := o.c.Devices.PowerOff(device)
 	o.check("powering off", err)
-	o.reaches(device, StateInactive)
+	o.awaitState(device, StateInactive)
 	_, err = o.c.Devices.PowerOn(device)
 	o.check("powering on", err)
-	o.reaches(device, StateActive)
+	o.awaitState(device, StateActive)
 	_, err = o.c.Devices.Reboot(device)
 	o.check("rebooting", err)
-	o.reaches(device, StateActive)
+	o.awaitState(device, StateActive)
 	_, err = o.c.Devices.Reinstall(device, &packngo.DeviceReinstallFields{OperatingSystem: "debian_12"})
 	o.check("reinstalling", err)
-	if d := o.reaches(device, StateActive); d.OperatingSystem.Slug != "debian_12" {
+	if d := o.awaitState(device, StateActive); d.OperatingSystem.Slug != "debian_12" {
 		o.t.Errorf("reinstalled with %s", d.OperatingSystem.Slug)
 	}
 }
@@ -240,7 +240,7 @@ func (o oldClient) remove(device string) {
 	o.t.Helper()
 	_, err := o.c.Devices.Delete(device, true)
 	o.check("deleting", err)
-	o.gone(device)
+	o.awaitDeleted(device)
 	_, resp, err := o.c.Devices.Get(device, nil)
 	if err == nil || resp.StatusCode != http.StatusNotFound {
 		o.t.Errorf("a deleted device answers %v", err)

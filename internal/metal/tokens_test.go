@@ -115,7 +115,7 @@ type estate struct {
 func (w *world) newEstate() estate {
 	w.t.Helper()
 	e := estate{project: w.project}
-	e.device = w.reaches(w.create(order("mine", "secret-tag")).ID, StateActive).ID
+	e.device = w.awaitState(w.create(order("mine", "secret-tag")).ID, StateActive).ID
 	var block api.IPReservation
 	w.must(http.StatusCreated, "POST", "/projects/"+w.project+"/ips", map[string]any{"type": "public_ipv4", "quantity": 1, "metro": "da"}, &block)
 	var assignment api.IPAssignment
@@ -159,11 +159,11 @@ func TestTokensCannotReachOtherProjects(t *testing.T) {
 	e := w.newEstate()
 	var other api.Project
 	w.call(w.admin, "POST", "/projects", map[string]string{"name": "other"}, &other)
-	before := w.everything(e)
+	before := w.visibleObjects(e)
 	for _, route := range slices.Sorted(maps.Keys(audience)) {
 		method, _, _ := strings.Cut(route, " ")
 		for _, path := range e.paths(route) {
-			w.denied(other.Token, method, path, e, audience[route])
+			w.checkDenied(other.Token, method, path, e, audience[route])
 			for _, token := range []string{"", "no such token"} {
 				if got := w.call(token, method, path, body, nil); got != http.StatusUnauthorized {
 					t.Errorf("%s %s answered %d to token %q", method, path, got, token)
@@ -171,13 +171,13 @@ func TestTokensCannotReachOtherProjects(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(before, w.everything(e)); diff != "" {
+	if diff := cmp.Diff(before, w.visibleObjects(e)); diff != "" {
 		t.Errorf("a stranger changed something (-before +after):\n%s", diff)
 	}
 }
 
-// denied sends a request with a token that lacks access.
-func (w *world) denied(token, method, path string, e estate, who int) {
+// checkDenied sends a request with a token that lacks access.
+func (w *world) checkDenied(token, method, path string, e estate, who int) {
 	w.t.Helper()
 	answer, data, err := w.rawAs(token, method, path)
 	if err != nil {
@@ -204,8 +204,8 @@ func (w *world) rawAs(token, method, path string) (status int, data string, err 
 	return answer.StatusCode, string(raw), err
 }
 
-// everything returns all that the project's owner sees.
-func (w *world) everything(e estate) map[string]string {
+// visibleObjects returns all that the project's owner sees.
+func (w *world) visibleObjects(e estate) map[string]string {
 	w.t.Helper()
 	out := map[string]string{}
 	for _, path := range []string{

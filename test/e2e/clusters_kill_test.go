@@ -70,8 +70,8 @@ func (s *story) noBootstrap(cluster string) {
 	}
 }
 
-// had is the number of machines and addresses.
-func (s *story) had() [2]int {
+// countResources is the number of machines and addresses.
+func (s *story) countResources() [2]int {
 	s.t.Helper()
 	if _, err := os.Stat(s.metalHome()); err != nil {
 		return [2]int{} // no machine was ordered yet
@@ -87,41 +87,41 @@ func (s *story) had() [2]int {
 // testCreationIsResumed creates a management cluster with a command that is killed in each phase, and deletes
 // it.
 func testCreationIsResumed(_ *testing.T, s *story) {
-	before := s.had()
+	before := s.countResources()
 	r := s.killedEverywhere("second", createPhases, "create", "cluster", "-f", s.spec("second", "1.36", 0, ""))
 	s.wentThrough(r, createPhases...)
 	s.noBootstrap("second")
-	if has := s.had(); has != [2]int{before[0] + 1, before[1] + 1} {
+	if has := s.countResources(); has != [2]int{before[0] + 1, before[1] + 1} {
 		s.t.Errorf("there were %d machines and %d addresses, and now %d and %d", before[0], before[1], has[0], has[1])
 	}
 	s.mustHere("delete", "cluster", "-f", filepath.Join(s.dir, "second.yaml"))
 	s.noBootstrap("second")
-	if after := s.had(); after != before {
+	if after := s.countResources(); after != before {
 		s.t.Errorf("there were %d machines and %d addresses, and now %d and %d", before[0], before[1], after[0], after[1])
 	}
 }
 
 // testUndone undoes a creation. Nothing may be written on the management cluster during it.
 func testUndone(_ *testing.T, s *story) {
-	quiet := s.stands()
-	s.undone("half")
+	quiet := s.checkIdle()
+	s.checkCleanup("half")
 	quiet()
 }
 
-// undone kills the creation of a management cluster while its machine boots, and cleans it up.
-func (s *story) undone(cluster string) {
+// checkCleanup kills the creation of a management cluster while its machine boots, and cleans it up.
+func (s *story) checkCleanup(cluster string) {
 	s.t.Helper()
-	before := s.had()
+	before := s.countResources()
 	create := []string{"create", "cluster", "-f", s.spec(cluster, "1.36", 0, "")}
 	s.killable(cluster, createPhases, create...).KillIn(s.t, lifecycle.CreateWorkloadCluster, "Provisioning device")
-	if during := s.had(); during[0] <= before[0] {
+	if during := s.countResources(); during[0] <= before[0] {
 		s.t.Errorf("it was killed before there was a machine: there were %d, and now %d", before[0], during[0])
 	}
 	if done := killtest.Recorded(s.t, s.record(cluster)); !slices.Equal(done, []string{lifecycle.CreateBootstrapCluster}) {
 		s.t.Errorf("done is %v", done)
 	}
 	s.mustHere(append(create, "--cleanup")...)
-	if after := s.had(); after != before {
+	if after := s.countResources(); after != before {
 		s.t.Errorf("there were %d machines and %d addresses, and now %d and %d", before[0], before[1], after[0], after[1])
 	}
 	s.noBootstrap(cluster)

@@ -216,7 +216,7 @@ func testManagementFromNothing(t *testing.T, s *story) {
 		t.Errorf("%v: the kubeconfig is %v", err, info)
 	}
 	s.noBootstrap("mgmt")
-	if has := s.had(); has != [2]int{1, 1} {
+	if has := s.countResources(); has != [2]int{1, 1} {
 		t.Errorf("there are %d machines and %d addresses", has[0], has[1])
 	}
 	var list struct {
@@ -348,7 +348,7 @@ func testManagementUpgrade(t *testing.T, s *story) {
 	s.wentThrough(r, upgradePhases...)
 	stop()
 	s.noBootstrap("mgmt")
-	if has := s.had(); has != [2]int{4, 2} {
+	if has := s.countResources(); has != [2]int{4, 2} {
 		t.Errorf("there are %d machines and %d addresses", has[0], has[1])
 	}
 	if failed.Load() > 0 || asked.Load() < 10 {
@@ -425,7 +425,7 @@ func testClustersAreDeleted(t *testing.T, s *story) {
 	r = s.killedEverywhere("mgmt", deletePhases, "delete", "cluster", "-f", filepath.Join(s.dir, "mgmt.yaml"))
 	s.wentThrough(r, deletePhases...)
 	s.noBootstrap("mgmt")
-	if has := s.had(); has != [2]int{} {
+	if has := s.countResources(); has != [2]int{} {
 		t.Errorf("%d machines and %d addresses are left", has[0], has[1])
 	}
 }

@@ -50,7 +50,7 @@ func TestDiskFullDuringStart(t *testing.T) {
 	p := planeAt(t, filepath.Join(dir, "home"))
 	filler := filepath.Join(dir, "filler")
 	filled, ended := make(chan error, 1), make(chan struct{})
-	go func() { filled <- fillWhen(filepath.Join(p.home, "home.json"), filler, ended) }()
+	go func() { filled <- fillDiskWhen(filepath.Join(p.home, "home.json"), filler, ended) }()
 	r := p.drover("up")
 	close(ended)
 	if err := <-filled; err != nil {
@@ -68,9 +68,9 @@ func TestDiskFullDuringStart(t *testing.T) {
 	p.must("up")
 }
 
-// fillWhen fills the disk once the file exists, and keeps it full: a failing program releases its
+// fillDiskWhen fills the disk once the file exists, and keeps it full: a failing program releases its
 // space.
-func fillWhen(file, filler string, over <-chan struct{}) error {
+func fillDiskWhen(file, filler string, over <-chan struct{}) error {
 	began := false
 	for deadline := time.Now().Add(time.Minute); began || time.Now().Before(deadline); {
 		if _, err := os.Stat(file); err == nil {

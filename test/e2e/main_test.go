@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	if filepath.Base(os.Args[0]) != "drover" {
-		keepApart()
+		isolateFromUser()
 	}
 	drover := func() { os.Exit(cli.Main()) }
 	// An image of this program runs the manager.
@@ -33,9 +33,9 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, commands)
 }
 
-// keepApart separates tests from the user's machines: they have none unless requested, and never in
+// isolateFromUser separates tests from the user's machines: they have none unless requested, and never in
 // the user's home.
-func keepApart() {
+func isolateFromUser() {
 	for name, value := range map[string]string{"DROVER_METAL": "none", "DROVER_METAL_HOME": "/nonexistent/metal"} {
 		if err := os.Setenv(name, value); err != nil {
 			panic(err) // names and values are constants

@@ -209,8 +209,8 @@ func (s *side) kubeconfig() clusterctl.Kubeconfig {
 	return clusterctl.Kubeconfig{Path: filepath.Join(s.home, "kubeconfig")}
 }
 
-// well returns what is missing until the cluster and all its machines are ready.
-func (s *side) well(machines int) string {
+// missingUntilReady returns what is missing until the cluster and all its machines are ready.
+func (s *side) missingUntilReady(machines int) string {
 	cluster, packet := &clusterv1.Cluster{}, &infrav1.PacketCluster{}
 	key := client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "nomad"}
 	for obj, wants := range map[client.Object][]string{
@@ -252,7 +252,7 @@ func (s *side) awaitWell(machines int) {
 		}
 	}()
 	s.await(fmt.Sprintf("the cluster is well, with %d machines", machines), func() bool {
-		last = s.well(machines)
+		last = s.missingUntilReady(machines)
 		return last == ""
 	})
 }
@@ -272,8 +272,8 @@ func (s *side) providerIDs() []string {
 	return out
 }
 
-// left returns the existing objects of the cluster.
-func (s *side) left() []string {
+// remainingObjects returns the existing objects of the cluster.
+func (s *side) remainingObjects() []string {
 	s.t.Helper()
 	kinds := "clusters,machines,machinesets,machinedeployments,kubeadmcontrolplanes,kubeadmconfigs,kubeadmconfigtemplates,packetclusters,packetmachines,packetmachinetemplates,secrets"
 	return strings.Fields(s.must("kubectl", "get", kinds, "-o", "name").stdout)
@@ -318,7 +318,7 @@ func TestMove(t *testing.T) {
 		t.Fatalf("moving: %v", err)
 	}
 	target.awaitWell(4)
-	if left := source.left(); len(left) > 0 {
+	if left := source.remainingObjects(); len(left) > 0 {
 		t.Errorf("%v stay at the source", left)
 	}
 	if diff := cmp.Diff(ids, target.providerIDs()); diff != "" {
@@ -330,8 +330,8 @@ func TestMove(t *testing.T) {
 	if changed := m.changed(); len(changed) > 0 {
 		t.Errorf("the API was asked for changes: %v", changed)
 	}
-	target.opens(t.Context(), c, 4)
-	target.goesOn(m)
+	target.connect(t.Context(), c, 4)
+	target.checkMovedCluster(m)
 }
 
 func (s *side) apply(manifests string) {
@@ -343,8 +343,8 @@ func (s *side) apply(manifests string) {
 	}
 }
 
-// opens connects to the cluster with the kubeconfig from clusterctl.
-func (s *side) opens(ctx context.Context, c clusterctl.Client, nodes int) {
+// connect connects to the cluster with the kubeconfig from clusterctl.
+func (s *side) connect(ctx context.Context, c clusterctl.Client, nodes int) {
 	s.t.Helper()
 	kubeconfig, err := c.GetKubeconfig(ctx, clusterctl.GetKubeconfigOptions{Kubeconfig: s.kubeconfig(), Namespace: metav1.NamespaceDefault, WorkloadClusterName: "nomad"})
 	if err != nil {
@@ -363,8 +363,8 @@ func (s *side) opens(ctx context.Context, c clusterctl.Client, nodes int) {
 	}
 }
 
-// goesOn changes the moved cluster, and then deletes it.
-func (s *side) goesOn(m *sharedMetal) {
+// checkMovedCluster changes the moved cluster, and then deletes it.
+func (s *side) checkMovedCluster(m *sharedMetal) {
 	s.t.Helper()
 	s.must("kubectl", "scale", "machinedeployment", "nomad", "--replicas=2")
 	s.awaitWell(5)

@@ -34,7 +34,7 @@ func TestWriteStormLosesNothing(t *testing.T) {
 	for i := range acknowledged {
 		clients.Go(func() { acknowledged[i] = writeUntil(storm, calm, p, i) })
 	}
-	killSome(t, p)
+	killInTurn(t, p)
 	close(calm)
 	clients.Wait()
 	var list *corev1.ConfigMapList
@@ -96,8 +96,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// killSome kills etcd and the API server in turn, each a random moment after both serve.
-func killSome(t *testing.T, p *plane) {
+// killInTurn kills etcd and the API server in turn, each a random moment after both serve.
+func killInTurn(t *testing.T, p *plane) {
 	t.Helper()
 	victims := []string{"etcd", "kube-apiserver"}
 	for n := range stormKills {

@@ -142,11 +142,11 @@ func TestValuesAreNotDisclosed(t *testing.T) {
 	if err != nil || string(secret.Data["password"]) != canary {
 		t.Fatalf("the value did not arrive: %v", err)
 	}
-	w.seek()
+	w.searchCanary()
 }
 
-// seek searches for the canary in everything that users and programs can see.
-func (w *world) seek() {
+// searchCanary searches for the canary in everything that users and programs can see.
+func (w *world) searchCanary() {
 	w.Helper()
 	look := func(where string, text []byte) {
 		if i := bytes.Index(text, []byte(canary)); i >= 0 {

@@ -87,8 +87,8 @@ func (i *idle) install(name, from string, change func(*spec)) {
 	i.proxies = append(i.proxies, p)
 }
 
-// byHand is a HelmReleaseProxy without a HelmChartProxy.
-func (i *idle) byHand() {
+// standaloneRelease is a HelmReleaseProxy without a HelmChartProxy.
+func (i *idle) standaloneRelease() {
 	i.Helper()
 	i.create(&addonsv1.HelmReleaseProxy{ObjectMeta: metav1.ObjectMeta{Name: "by-hand"}, Spec: addonsv1.HelmReleaseProxySpec{
 		ClusterRef: corev1.ObjectReference{Kind: "Cluster", Namespace: i.namespace, Name: "x"}, ChartName: "greeter", RepoURL: i.repository.URL,
@@ -111,19 +111,19 @@ func TestIdleReconcileMakesNoRequests(t *testing.T) {
 	i.install("waited-for", "registry", func(s *spec) { s.Options.Wait = true })
 	i.install("watched", "registry", func(s *spec) { s.Drift = &addonsv1.Drift{Mode: addonsv1.DriftCorrect} })
 	i.install("manifests", "registry", func(s *spec) { s.Tool, s.ChartName = addonsv1.Manifests, "plain" })
-	i.byHand()
+	i.standaloneRelease()
 	for _, p := range i.proxies {
 		i.awaitReady(p, len(i.fronts))
 	}
 	i.until("nothing more is done", func() bool {
-		i.pass(i.reconciled())
-		return len(i.asked()) == 0
+		i.awaitReconciles(i.reconciled())
+		return len(i.takeRequests()) == 0
 	})
 
 	before := i.reconciled()
 	want := i.touch()
-	i.pass(before.plus(reconciles{releases: len(i.releases()), charts: len(i.proxies)}))
-	if asked := i.asked(); len(asked) > 0 {
+	i.awaitReconciles(before.plus(reconciles{releases: len(i.releases()), charts: len(i.proxies)}))
+	if asked := i.takeRequests(); len(asked) > 0 {
 		t.Errorf("a pass without any change asked:\n%s", strings.Join(asked, "\n"))
 	}
 	if diff := cmp.Diff(want, i.versions()); diff != "" {
@@ -131,10 +131,10 @@ func TestIdleReconcileMakesNoRequests(t *testing.T) {
 	}
 }
 
-// asked returns the manager's requests to clusters, repository, registry and management plane since
+// takeRequests returns the manager's requests to clusters, repository, registry and management plane since
 // the last call, except Cluster API's health probes of clusters and restarted watches of the
 // management plane.
-func (i *idle) asked() []string {
+func (i *idle) takeRequests() []string {
 	var out []string
 	add := func(where string, requests []string) {
 		for _, r := range requests {
@@ -206,9 +206,9 @@ func (r reconciles) plus(o reconciles) reconciles {
 	return reconciles{r.charts + o.charts, r.releases + o.releases}
 }
 
-// pass waits for at least that many reconciles, then until every HelmChartProxy was reconciled once
+// awaitReconciles waits for at least that many reconciles, then until every HelmChartProxy was reconciled once
 // more by its timer, and until all workers are idle.
-func (i *idle) pass(least reconciles) {
+func (i *idle) awaitReconciles(least reconciles) {
 	i.Helper()
 	i.until("every object was reconciled", func() bool {
 		now := i.reconciled()

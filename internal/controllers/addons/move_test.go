@@ -32,8 +32,8 @@ func (w *world) elsewhere() *world {
 	return to
 }
 
-// announce simulates the infrastructure controllers of the clusters.
-func (w *world) announce() {
+// simulateInfrastructure simulates the infrastructure controllers of the clusters.
+func (w *world) simulateInfrastructure() {
 	w.Helper()
 	for _, name := range []string{"a", "b", "c"} {
 		c := clusterNamed(w.namespace, name)
@@ -57,7 +57,7 @@ func (w *world) settle() {
 				w.Fatal(err)
 			}
 			if !conditions.IsTrue(c, clusterv1.ClusterControlPlaneInitializedCondition) {
-				w.announce()
+				w.simulateInfrastructure()
 				return false
 			}
 		}
@@ -118,7 +118,7 @@ func TestClusterctlMoveLeavesReleasesUnchanged(t *testing.T) {
 	if err := from.clusterctl().ObjectMover().Move(t.Context(), from.namespace, to.clusterctl(), false); err != nil {
 		t.Fatal(err)
 	}
-	to.announce()
+	to.simulateInfrastructure()
 	to.awaitReady(p, 3)
 	if diff := cmp.Diff(names, to.releaseNames()); diff != "" {
 		t.Errorf("releases (-here +there):\n%s", diff)

@@ -44,11 +44,11 @@ func TestSilentRepositoryBlocksOnlyItsCharts(t *testing.T) {
 			})
 			w.create(p)
 			w.awaitReady(p, 3)
-			if n := w.told(silent.Host); n > 0 {
+			if n := w.countReported(silent.Host); n > 0 {
 				t.Errorf("a chart of another repository had to wait until %d of the silent one were given up", n)
 			}
 
-			w.until("all charts report the failure", func() bool { return w.told(silent.Host) == 3*len(proxies) })
+			w.until("all charts report the failure", func() bool { return w.countReported(silent.Host) == 3*len(proxies) })
 			if took := time.Since(began); took > toldWithin {
 				t.Errorf("it took %s until all reported the failure, want at most %s", took, toldWithin)
 			}
@@ -60,8 +60,8 @@ func TestSilentRepositoryBlocksOnlyItsCharts(t *testing.T) {
 	}
 }
 
-// told returns the number of releases that report an unresponsive server.
-func (w *world) told(host string) int {
+// countReported returns the number of releases that report an unresponsive server.
+func (w *world) countReported(host string) int {
 	n := 0
 	for _, r := range w.releases() {
 		ready := conditions.Get(&r, addonsv1.ReleaseReady)

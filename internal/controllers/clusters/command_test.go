@@ -51,8 +51,8 @@ func traced(t *testing.T) *tracetest.Collector {
 	return c
 }
 
-// oneTrace checks that a command and the manager's stages for it are in one trace.
-func (w *world) oneTrace(c *tracetest.Collector, command string, stages ...string) {
+// checkOneTrace checks that a command and the manager's stages for it are in one trace.
+func (w *world) checkOneTrace(c *tracetest.Collector, command string, stages ...string) {
 	w.Helper()
 	w.until("the trace of "+command, func() error {
 		byCommand, found := map[string]tracetest.Span{}, map[string]bool{}

@@ -33,7 +33,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	beDrover()
+	runAsDrover()
 	managertest.Main(m, func() {})
 }
 

@@ -21,8 +21,8 @@ import (
 // asDrover makes the test binary behave as the command line.
 const asDrover = "DROVER_TEST_AS_DROVER"
 
-// beDrover runs a command if the process was started as drover.
-func beDrover() {
+// runAsDrover runs a command if the process was started as drover.
+func runAsDrover() {
 	if os.Getenv(asDrover) == "" {
 		return
 	}
@@ -76,7 +76,7 @@ func TestKilledCommandsResume(t *testing.T) {
 	}
 
 	run(lifecycle.Delete, lifecycle.SetupAndValidate, lifecycle.DeleteWorkloadCluster, lifecycle.CleanupGitRepo)
-	w.gone("kid")
+	w.awaitDeletion("kid")
 	if diff := cmp.Diff([]string{}, left(t, filepath.Join(dir, "kid", "*.kubeconfig"))); diff != "" {
 		t.Errorf("files that are left (-want +got):\n%s", diff)
 	}

@@ -60,9 +60,9 @@ func TestWorkloadClusterLifecycle(t *testing.T) {
 	if v := w.cluster("dev").Status.Version; v != "v1.35.4" {
 		t.Errorf("version is %q", v)
 	}
-	w.reads("dev")
-	w.installs("dev")
-	w.corrects("dev")
+	w.checkKubeconfigAccess("dev")
+	w.checkPackageAccess("dev")
+	w.checkDriftIsCorrected("dev")
 
 	w.change("dev", func(c *anywherev1.Cluster) { c.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(3) })
 	w.ready("dev", "1/1", "3/3")
@@ -84,15 +84,15 @@ func TestWorkloadClusterLifecycle(t *testing.T) {
 	w.quiet()
 
 	w.drover("delete", "cluster", "dev", "-n", w.ns)
-	w.gone("dev")
-	w.oneTrace(spans, "drover create cluster", "cluster create control-plane-initialized", "cluster create control-plane", "cluster create network", "cluster create workers", "cluster create total")
-	w.oneTrace(spans, "drover upgrade cluster", "cluster upgrade control-plane", "cluster upgrade total")
-	w.oneTrace(spans, "drover delete cluster", "cluster delete total")
-	w.recorded("dev", droverv1.Created, droverv1.Scaled, droverv1.Scaled, droverv1.Upgraded, droverv1.Scaled, droverv1.Deleted)
+	w.awaitDeletion("dev")
+	w.checkOneTrace(spans, "drover create cluster", "cluster create control-plane-initialized", "cluster create control-plane", "cluster create network", "cluster create workers", "cluster create total")
+	w.checkOneTrace(spans, "drover upgrade cluster", "cluster upgrade control-plane", "cluster upgrade total")
+	w.checkOneTrace(spans, "drover delete cluster", "cluster delete total")
+	w.checkAuditRecords("dev", droverv1.Created, droverv1.Scaled, droverv1.Scaled, droverv1.Upgraded, droverv1.Scaled, droverv1.Deleted)
 }
 
-// recorded checks that all actions of the user on a cluster are recorded, even after its deletion.
-func (w *world) recorded(name string, want ...droverv1.AuditAction) {
+// checkAuditRecords checks that all actions of the user on a cluster are recorded, even after its deletion.
+func (w *world) checkAuditRecords(name string, want ...droverv1.AuditAction) {
 	w.Helper()
 	all := &droverv1.AuditRecordList{}
 	w.must(w.List(w.Context(), all, client.MatchingLabels{droverv1.ClusterLabel: name, droverv1.NamespaceLabel: w.ns}))
@@ -109,8 +109,8 @@ func (w *world) recorded(name string, want ...droverv1.AuditAction) {
 	}
 }
 
-// reads checks that the user can read the working kubeconfig of a cluster, and no other Secret.
-func (w *world) reads(name string) {
+// checkKubeconfigAccess checks that the user can read the working kubeconfig of a cluster, and no other Secret.
+func (w *world) checkKubeconfigAccess(name string) {
 	w.Helper()
 	if got := w.cluster(name).Annotations[cluster.CreatedByAnnotation]; got != userName {
 		w.Fatalf("the cluster is %q's", got)
@@ -139,8 +139,8 @@ func (w *world) reads(name string) {
 	}
 }
 
-// installs checks that the user may install packages on this cluster only.
-func (w *world) installs(name string) {
+// checkPackageAccess checks that the user may install packages on this cluster only.
+func (w *world) checkPackageAccess(name string) {
 	w.Helper()
 	p := &packagesv1.Package{Spec: packagesv1.PackageSpec{PackageName: "hello"}}
 	p.Namespace, p.Name = packagesv1.NamespacePrefix+name, "hello"
@@ -152,8 +152,8 @@ func (w *world) installs(name string) {
 	}
 }
 
-// corrects checks that manual changes and deletions are reverted.
-func (w *world) corrects(name string) {
+// checkDriftIsCorrected checks that manual changes and deletions are reverted.
+func (w *world) checkDriftIsCorrected(name string) {
 	w.Helper()
 	key := client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name + "-md-0-worker-unhealthy"}
 	check := &clusterv1.MachineHealthCheck{}
@@ -171,11 +171,11 @@ func (w *world) corrects(name string) {
 	})
 	w.must(w.Delete(w.Context(), check))
 	w.until("what was deleted is made again", func() error { return w.Get(w.Context(), key, &clusterv1.MachineHealthCheck{}) })
-	w.restores(name)
+	w.checkAccessIsRestored(name)
 }
 
-// restores checks that the user's access is restored after any change.
-func (w *world) restores(name string) {
+// checkAccessIsRestored checks that the user's access is restored after any change.
+func (w *world) checkAccessIsRestored(name string) {
 	w.Helper()
 	key := client.ObjectKey{Namespace: w.ns, Name: name + "-kubeconfig"}
 	role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
@@ -207,8 +207,8 @@ func (w *world) hasVersion(name, version string) {
 	}
 }
 
-// gone waits until a Cluster is deleted, and searches for leftovers.
-func (w *world) gone(name string) {
+// awaitDeletion waits until a Cluster is deleted, and searches for leftovers.
+func (w *world) awaitDeletion(name string) {
 	w.Helper()
 	w.until(name+" is gone", func() error {
 		c := &anywherev1.Cluster{}

@@ -218,7 +218,7 @@ func (l *life) begin(o options) {
 	for i := range o.machines {
 		l.Machine(l.t, fmt.Sprintf("cp%d", i), packettest.MachineOptions{Cluster: "c", ControlPlane: true, Spec: o.machine})
 	}
-	l.look()
+	l.observe()
 }
 
 // until runs rounds until done reports that nothing is missing.
@@ -246,13 +246,13 @@ func (l *life) round() {
 			}
 		}
 	}
-	l.look()
+	l.observe()
 	l.clusterAPI()
 	l.Pass(time.Minute)
 }
 
-// look records the objects, and checks the invariants of every round.
-func (l *life) look() {
+// observe records the objects, and checks the invariants of every round.
+func (l *life) observe() {
 	l.t.Helper()
 	l.cluster = &infrav1.PacketCluster{}
 	if l.Gone(l.t, "c", l.cluster) {
@@ -352,8 +352,8 @@ func (l *life) delete(obj client.Object) {
 	}
 }
 
-// owns checks the number of devices and addresses of the project.
-func (l *life) owns(devices, addresses int) {
+// checkOwned checks the number of devices and addresses of the project.
+func (l *life) checkOwned(devices, addresses int) {
 	l.t.Helper()
 	var d struct{ Devices []struct{ ID string } }
 	l.call(http.MethodGet, "/projects/"+l.Project+"/devices", nil, &d)

@@ -132,7 +132,7 @@ func survive(t *testing.T, call request, sequence []fault.Fault) {
 		machine: func(s *infrav1.PacketMachineSpec) { s.SSHKeys = []string{"mine"} },
 	})
 	l.until("the cluster is up", l.up)
-	l.owns(len(l.machines), 1)
+	l.checkOwned(len(l.machines), 1)
 	if call.short { // only the ID distinguishes the two kinds of objects
 		call.path = "/ips/" + l.assignment()
 		left = l.failAll(call, sequence)
@@ -142,7 +142,7 @@ func survive(t *testing.T, call request, sequence []fault.Fault) {
 	if n := left(); n != 0 {
 		t.Fatalf("faults were to strike %d times more: this proves nothing", n)
 	}
-	l.owns(0, 0)
+	l.checkOwned(0, 0)
 }
 
 // failAll injects one fault after the other into a call, and returns a function that counts the
@@ -243,9 +243,9 @@ func TestUnavailableDevicesAreFinallyCreated(t *testing.T) {
 				}
 			}})
 			l.until("the cluster is up", l.up)
-			l.owns(2, 1)
+			l.checkOwned(2, 1)
 			l.end()
-			l.owns(0, 0)
+			l.checkOwned(0, 0)
 		})
 	}
 }

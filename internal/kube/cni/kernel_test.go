@@ -142,8 +142,8 @@ func nodeAgent(t *testing.T, nodes ...*corev1.Node) *Agent {
 	}
 }
 
-// made lists the agent's objects in the kernel and on disk.
-func made(t *testing.T, a *Agent) (all []string) {
+// agentObjects lists the agent's objects in the kernel and on disk.
+func agentObjects(t *testing.T, a *Agent) (all []string) {
 	t.Helper()
 	out, err := exec.Command("nft", "list", "tables").CombinedOutput()
 	if err != nil {
@@ -184,7 +184,7 @@ func TestRemovedRulesAreRestoredUntilCleanup(t *testing.T) {
 		if err := step.do(); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(step.want, made(t, a)); diff != "" {
+		if diff := cmp.Diff(step.want, agentObjects(t, a)); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 	}
@@ -204,7 +204,7 @@ func TestCleanupKeepsForeignRules(t *testing.T) {
 	if err := Clean(t.Context(), a.ConfDir); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"table ip other", "file 10-other.conflist"}, made(t, a)); diff != "" {
+	if diff := cmp.Diff([]string{"table ip other", "file 10-other.conflist"}, agentObjects(t, a)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -214,7 +214,7 @@ func TestNodeWithoutPodCIDRIsSkipped(t *testing.T) {
 	if err := a.sync(t.Context()); err == nil || !strings.Contains(err.Error(), "has no Pod range") {
 		t.Errorf("error %v", err)
 	}
-	if got := made(t, a); len(got) > 0 {
+	if got := agentObjects(t, a); len(got) > 0 {
 		t.Errorf("made %v", got)
 	}
 }

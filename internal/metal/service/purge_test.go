@@ -14,7 +14,7 @@ import (
 // startTime is ample for a process to exit.
 const startTime = 10 * time.Second
 
-func gone(t *testing.T, h metal.Home) {
+func checkRemoved(t *testing.T, h metal.Home) {
 	t.Helper()
 	if _, err := os.Stat(h.Dir); !os.IsNotExist(err) {
 		t.Errorf("the home is still there: %v", err)
@@ -54,7 +54,7 @@ func TestPurgeRemovesEverything(t *testing.T) {
 			if err := service.Purge(t.Context(), h); err != nil {
 				t.Fatal(err)
 			}
-			gone(t, h)
+			checkRemoved(t, h)
 		})
 	}
 }
@@ -104,7 +104,7 @@ func TestConcurrentPurgeAndStart(t *testing.T) {
 	if err := service.Purge(t.Context(), h); err != nil {
 		t.Fatal(err)
 	}
-	gone(t, h)
+	checkRemoved(t, h)
 }
 
 // TestKilledPurgeIsResumed kills the command at moments from start to end.
@@ -124,6 +124,6 @@ func TestKilledPurgeIsResumed(t *testing.T) {
 		if err := service.Purge(t.Context(), h); err != nil {
 			t.Fatalf("after a purge that was killed after %s: %v", after, err)
 		}
-		gone(t, h)
+		checkRemoved(t, h)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// together submits writes concurrently, so that they become one group, and returns the result of
+// updateConcurrently submits writes concurrently, so that they become one group, and returns the result of
 // each and the number of commits.
-func together(t *testing.T, s *Store, writes ...func(*Tx) error) (results []error, trips int) {
+func updateConcurrently(t *testing.T, s *Store, writes ...func(*Tx) error) (results []error, trips int) {
 	t.Helper()
 	before := lastTrip(t, s)
 	held, release := make(chan struct{}), make(chan struct{})
@@ -74,7 +74,7 @@ func TestWaitingWritesAreCommittedTogether(t *testing.T) {
 	for i := range 40 {
 		writes = append(writes, put(string(rune('A'+i))))
 	}
-	results, trips := together(t, s, writes...)
+	results, trips := updateConcurrently(t, s, writes...)
 	if err := errors.Join(results...); err != nil {
 		t.Error(err)
 	}
@@ -89,7 +89,7 @@ func TestWaitingWritesAreCommittedTogether(t *testing.T) {
 func TestRejectedWriteDoesNotAffectItsGroup(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "store.db"))
 	refusal := errors.New("no")
-	results, trips := together(t, s,
+	results, trips := updateConcurrently(t, s,
 		put("a"),
 		func(*Tx) error { return refusal },
 		func(tx *Tx) error { return errors.Join(put("b")(tx), refusal) },
@@ -115,7 +115,7 @@ func TestRejectedWriteDoesNotAffectItsGroup(t *testing.T) {
 	if trips != 2 {
 		t.Errorf("%d trips to the disk", trips)
 	}
-	if results, trips := together(t, s, func(*Tx) error { return refusal }); trips != 1 || !errors.Is(results[0], refusal) {
+	if results, trips := updateConcurrently(t, s, func(*Tx) error { return refusal }); trips != 1 || !errors.Is(results[0], refusal) {
 		t.Errorf("a refusal alone made %d trips, %v", trips-1, results)
 	}
 }

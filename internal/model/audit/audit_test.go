@@ -81,7 +81,7 @@ func asked(t *testing.T, old *anywherev1.Cluster, by string, edit func(*anywhere
 	return fresh
 }
 
-func told(c *anywherev1.Cluster) []string {
+func records(c *anywherev1.Cluster) []string {
 	var out []string
 	for _, r := range Pending(c) {
 		out = append(out, fmt.Sprintf("%s %s %s", r.Name, r.Spec.User, r.Spec.Action))
@@ -97,16 +97,16 @@ func TestChangesArePendingUntilRecorded(t *testing.T) {
 	c = asked(t, c, "administrator", func(c *anywherev1.Cluster) { c.Spec.KubernetesVersion = "1.36" })
 	c = asked(t, c, "other", func(c *anywherev1.Cluster) { c.Labels = map[string]string{"a": "b"} })
 	c = asked(t, c, "operator", func(c *anywherev1.Cluster) { c.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(2) })
-	if d := cmp.Diff([]string{"u-1 creator Created", "u-2 administrator Upgraded", "u-3 operator Scaled"}, told(c)); d != "" {
+	if d := cmp.Diff([]string{"u-1 creator Created", "u-2 administrator Upgraded", "u-3 operator Scaled"}, records(c)); d != "" {
 		t.Error(d)
 	}
 	c.Status.AuditedGeneration = 2
-	if d := cmp.Diff([]string{"u-3 operator Scaled"}, told(c)); d != "" {
+	if d := cmp.Diff([]string{"u-3 operator Scaled"}, records(c)); d != "" {
 		t.Errorf("after two were recorded: %s", d)
 	}
 	c.Status.AuditedGeneration = 3
 	c = asked(t, c, "viewer", func(c *anywherev1.Cluster) { c.Labels = nil })
-	if _, left := c.Annotations[Annotation]; left || len(told(c)) != 0 {
+	if _, left := c.Annotations[Annotation]; left || len(records(c)) != 0 {
 		t.Errorf("after all were recorded there is still %q", c.Annotations[Annotation])
 	}
 }
@@ -121,7 +121,7 @@ func TestUsersCannotForgeChanges(t *testing.T) {
 	c = asked(t, c, "other", func(c *anywherev1.Cluster) { c.Annotations[Annotation] = `[]` })
 	c = asked(t, c, "other", func(c *anywherev1.Cluster) { delete(c.Annotations, Annotation) })
 	c = asked(t, c, "other", func(c *anywherev1.Cluster) { c.Annotations[Annotation] = "garbage"; c.Spec.KubernetesVersion = "1.36" })
-	if d := cmp.Diff([]string{"u-1 other Created", "u-2 other Upgraded"}, told(c)); d != "" {
+	if d := cmp.Diff([]string{"u-1 other Created", "u-2 other Upgraded"}, records(c)); d != "" {
 		t.Error(d)
 	}
 }
@@ -137,7 +137,7 @@ func TestRejectedRequestsAreNotRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	next.Generation = 1 // the API server did not store it
-	if d := cmp.Diff([]string{"u-1 creator Created"}, told(next)); d != "" {
+	if d := cmp.Diff([]string{"u-1 creator Created"}, records(next)); d != "" {
 		t.Error(d)
 	}
 }
@@ -157,7 +157,7 @@ func TestAnnotationIsBounded(t *testing.T) {
 	if n := len(c.Annotations[Annotation]); n > 64<<10 {
 		t.Errorf("the annotation has %d bytes", n)
 	}
-	if got := told(c); len(got) != keep || got[len(got)-1] != fmt.Sprintf("u-%d creator Scaled", c.Generation) {
+	if got := records(c); len(got) != keep || got[len(got)-1] != fmt.Sprintf("u-%d creator Scaled", c.Generation) {
 		t.Errorf("%d changes are kept, the last one is %q", len(got), got[len(got)-1])
 	}
 }

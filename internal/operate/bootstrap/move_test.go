@@ -59,8 +59,8 @@ func ownedBy(o client.Object, apiVersion, kind string) func(*metav1.ObjectMeta) 
 	}
 }
 
-// herd has all objects of one cluster.
-type herd struct {
+// movedObjects has all objects of one cluster.
+type movedObjects struct {
 	cluster *clusterv1.Cluster
 	status  clusterv1.ClusterStatus
 	infra   *infrav1.PacketCluster
@@ -70,10 +70,10 @@ type herd struct {
 	pending string
 }
 
-// newHerd creates the objects of a cluster that is ready.
-func (s *side) newHerd(name string) *herd {
+// newMovedObjects creates the objects of a cluster that is ready.
+func (s *side) newMovedObjects(name string) *movedObjects {
 	s.t.Helper()
-	h := &herd{cluster: &clusterv1.Cluster{ObjectMeta: meta(system, name, held("cluster.cluster.x-k8s.io"))}}
+	h := &movedObjects{cluster: &clusterv1.Cluster{ObjectMeta: meta(system, name, held("cluster.cluster.x-k8s.io"))}}
 	h.cluster.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "PacketCluster", Name: name}
 	h.cluster.Status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr.To(true), ControlPlaneInitialized: ptr.To(true)}
 	h.cluster.Status.Conditions = []metav1.Condition{{
@@ -118,7 +118,7 @@ func (s *side) newHerd(name string) *herd {
 }
 
 // newSource returns a plane with two clusters that share objects.
-func newSource(t *testing.T, from *side) (a, b *herd, bundle client.Object) {
+func newSource(t *testing.T, from *side) (a, b *movedObjects, bundle client.Object) {
 	t.Helper()
 	for _, namespace := range []string{system, team, packagesv1.Namespace, packagesv1.NamespacePrefix + "a", packagesv1.NamespacePrefix + "b"} {
 		must(t, client.IgnoreAlreadyExists(from.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})))
@@ -127,11 +127,11 @@ func newSource(t *testing.T, from *side) (a, b *herd, bundle client.Object) {
 	bundle = &packagesv1.PackageBundle{ObjectMeta: meta(packagesv1.Namespace, "v1-36-1")}
 	bundle.(*packagesv1.PackageBundle).Spec.Packages = []packagesv1.BundlePackage{}
 	from.create(bundle)
-	return from.newHerd("a"), from.newHerd("b"), bundle
+	return from.newMovedObjects("a"), from.newMovedObjects("b"), bundle
 }
 
 // check checks where the objects of two clusters are after one of them was moved.
-func check(t *testing.T, from, to *side, movedOne, stayed *herd, bundle client.Object) {
+func check(t *testing.T, from, to *side, movedOne, stayed *movedObjects, bundle client.Object) {
 	t.Helper()
 	for _, o := range movedOne.objects {
 		if from.has(o) || !to.has(o) {
@@ -225,7 +225,7 @@ func TestMoveMovesOneClusterOnly(t *testing.T) {
 	t.Log("a second time there is nothing to do, and one that is nowhere is said to be so")
 	must(t, bootstrap.Move(t.Context(), from.Config, to.Config, "a"))
 	check(t, from, to, a, b, bundle)
-	to.announce(a)
+	to.simulateControllers(a)
 	var nowhere *bootstrap.NotFoundError
 	if err := bootstrap.Move(t.Context(), from.Config, to.Config, "c"); !errors.As(err, &nowhere) {
 		t.Errorf("moving a cluster that is nowhere: %v", err)
@@ -255,16 +255,16 @@ func TestMoveMovesOneClusterOnly(t *testing.T) {
 			t.Fatalf("killed after %d writes, %v are nowhere", after, missing)
 		}
 		must(t, bootstrap.Move(t.Context(), s.Config, d.Config, "a"))
-		check(t, s, d, a, &herd{}, bundle)
-		d.announce(a)
+		check(t, s, d, a, &movedObjects{}, bundle)
+		d.simulateControllers(a)
 	}
 	if killed < 7 {
 		t.Errorf("only %d moves were killed: the test does not see writes", killed)
 	}
 }
 
-// announce simulates the controllers that compute the status of a cluster again.
-func (s *side) announce(h *herd) {
+// simulateControllers simulates the controllers that compute the status of a cluster again.
+func (s *side) simulateControllers(h *movedObjects) {
 	s.t.Helper()
 	cluster := &clusterv1.Cluster{}
 	must(s.t, s.Get(s.t.Context(), client.ObjectKeyFromObject(h.cluster), cluster))
@@ -302,7 +302,7 @@ func TestMoveKeepsAPausedClusterPaused(t *testing.T) {
 	for _, namespace := range []string{team, packagesv1.Namespace, packagesv1.NamespacePrefix + "p"} {
 		must(t, client.IgnoreAlreadyExists(from.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})))
 	}
-	h := from.newHerd("p")
+	h := from.newMovedObjects("p")
 	before := h.cluster.DeepCopy()
 	h.cluster.Spec.Paused = ptr.To(true)
 	must(t, from.Patch(t.Context(), h.cluster, client.MergeFrom(before)))

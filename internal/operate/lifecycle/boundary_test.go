@@ -87,8 +87,8 @@ func (s *side) kubeconfig(file string) string {
 	return file
 }
 
-// play simulates the controllers until the test ends. Every cluster gets the given kubeconfig.
-func (s *side) play(into []byte) {
+// simulateControllers simulates the controllers until the test ends. Every cluster gets the given kubeconfig.
+func (s *side) simulateControllers(into []byte) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -179,8 +179,8 @@ func (s *side) provisioned(ctx context.Context, name string) error {
 // kubeconfig.
 const planeVariable = "LIFECYCLE_TEST_PLANE"
 
-// bePlane locks a home as a supervisor does, if the process was started as a plane.
-func bePlane() {
+// runAsPlane locks a home as a supervisor does, if the process was started as a plane.
+func runAsPlane() {
 	i := slices.Index(os.Args, "--home")
 	if os.Getenv(planeVariable) == "" || i < 0 {
 		return

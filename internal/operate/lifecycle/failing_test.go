@@ -29,7 +29,7 @@ import (
 // trouble makes a phase fail until it is removed.
 type trouble func(t *testing.T) (remove func())
 
-// trial runs a command each of whose phases fails once.
+// failureTest runs a command each of whose phases fails once.
 type trial struct {
 	t     *testing.T
 	plan  func() (*phase.Plan, error)
@@ -112,8 +112,8 @@ func (s *side) refusing(*testing.T) func() {
 	return func() { s.down.Store(false) }
 }
 
-// inTheWay replaces the directory that a phase writes to with a file.
-func inTheWay(path string) trouble {
+// blockDirectory replaces the directory that a phase writes to with a file.
+func blockDirectory(path string) trouble {
 	return func(t *testing.T) func() {
 		t.Helper()
 		aside := path + ".aside"
@@ -131,10 +131,10 @@ func inTheWay(path string) trouble {
 func TestWorkloadClusterResumesAfterAFailureInEachPhase(t *testing.T) {
 	w := newWorld(t)
 	s := newSide(t, kubetest.SharedWithoutWebhooks(t))
-	s.play([]byte("the way in"))
+	s.simulateControllers([]byte("the way in"))
 	c := w.workload("shaky")
 	files := Files{Dir: w.dir, Cluster: "shaky"}
-	record := inTheWay(files.Record().Dir)
+	record := blockDirectory(files.Record().Dir)
 	fresh := func() *Workload {
 		return &Workload{Options: Options{Dir: w.dir}, Config: &spec.Config{Cluster: c.Config.Cluster.DeepCopy(), Docker: c.Config.Docker.DeepCopy()}, REST: s.config}
 	}
@@ -150,7 +150,7 @@ func TestWorkloadClusterResumesAfterAFailureInEachPhase(t *testing.T) {
 	c.Config.Cluster.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(3)
 	trial{t, func() (*phase.Plan, error) { return fresh().Upgrade() }, files.Record(), map[string]trouble{
 		SetupAndValidate: s.refusing, PauseEksAAndFluxReconcile: record, UpgradeWorkloadCluster: s.refusing,
-		UpdateClusterAndGitResources: inTheWayOfWriting(files.Spec()), ResumeFluxReconcile: record,
+		UpdateClusterAndGitResources: blockFile(files.Spec()), ResumeFluxReconcile: record,
 	}}.run()
 	live := &anywherev1.Cluster{}
 	w.must(w.client.Get(t.Context(), c.key(), live))
@@ -170,8 +170,8 @@ func localCredentials() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: anywherev1.LocalCredentials}}
 }
 
-// inTheWayOfWriting replaces the file that a phase writes with a directory.
-func inTheWayOfWriting(file string) trouble {
+// blockFile replaces the file that a phase writes with a directory.
+func blockFile(file string) trouble {
 	return func(t *testing.T) func() {
 		t.Helper()
 		_ = os.Remove(file)
@@ -224,8 +224,8 @@ func newTwoSides(t *testing.T) *twoSides {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.itself.play(way)
-	x.at.play(way)
+	x.itself.simulateControllers(way)
+	x.at.simulateControllers(way)
 	t.Setenv(planeVariable, x.at.kubeconfig(filepath.Join(x.dir, "at.kubeconfig")))
 	var api string
 	api, x.metal = metalAPI(t)
@@ -233,13 +233,13 @@ func newTwoSides(t *testing.T) *twoSides {
 	t.Setenv(access.URLKey, api)
 	x.home = plane.Home{Dir: filepath.Join(x.dir, "bootstrap", "shepherd")}
 	x.files = Files{Dir: x.dir, Cluster: "shepherd"}
-	x.unreadable = inTheWayOfReading(filepath.Join(x.home.Dir, "run", "state.json"))
+	x.unreadable = damageFile(filepath.Join(x.home.Dir, "run", "state.json"))
 	t.Cleanup(func() { _ = (&Management{Bootstrap: x.home}).deleteBootstrap(t.Context(), nil) })
 	return x
 }
 
-// inTheWayOfReading damages a file.
-func inTheWayOfReading(file string) trouble {
+// damageFile damages a file.
+func damageFile(file string) trouble {
 	return func(t *testing.T) func() {
 		t.Helper()
 		content, err := os.ReadFile(file)
@@ -271,7 +271,7 @@ func (x *twoSides) management() *Management {
 	return &Management{Options: Options{Dir: x.dir}, Config: c, Bootstrap: x.home, Image: "drover.example/manager:1"}
 }
 
-func (x *twoSides) trial(plan func(*Management) (*phase.Plan, error), fails map[string]trouble) {
+func (x *twoSides) failureTest(plan func(*Management) (*phase.Plan, error), fails map[string]trouble) {
 	x.Helper()
 	trial{x.T, func() (*phase.Plan, error) { return plan(x.management()) }, x.files.Record(), fails}.run()
 	if _, err := os.Stat(x.home.Dir); err == nil {
@@ -294,8 +294,8 @@ func (x *twoSides) has() []string {
 
 func TestManagementClusterResumesAfterAFailureInEachPhase(t *testing.T) {
 	x := newTwoSides(t)
-	record, noPlace := inTheWay(x.files.Record().Dir), inTheWay(filepath.Dir(x.home.Dir))
-	x.trial((*Management).Create, map[string]trouble{
+	record, noPlace := blockDirectory(x.files.Record().Dir), blockDirectory(filepath.Dir(x.home.Dir))
+	x.failureTest((*Management).Create, map[string]trouble{
 		SetupAndValidate: x.metal, CreateBootstrapCluster: noPlace, CreateWorkloadCluster: x.at.refusing,
 		MoveManagementCluster: x.itself.refusing, InstallEKSAComponents: x.itself.refusing, InstallAddOns: record,
 		DeleteBootstrap: x.unreadable,
@@ -309,7 +309,7 @@ func TestManagementClusterResumesAfterAFailureInEachPhase(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.version = "1.36"
-	x.trial((*Management).Upgrade, map[string]trouble{
+	x.failureTest((*Management).Upgrade, map[string]trouble{
 		SetupAndValidate: x.itself.refusing, UpdateSecrets: x.itself.refusing, UpgradeNeeded: record,
 		PauseEksAAndFluxReconcile: x.itself.refusing, CreateBootstrapCluster: noPlace, InstallCAPI: x.at.refusing,
 		MoveManagementToBootstrap: x.itself.refusing, UpgradeWorkloadCluster: x.at.refusing,
@@ -327,7 +327,7 @@ func TestManagementClusterResumesAfterAFailureInEachPhase(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	x.trial((*Management).Delete, map[string]trouble{
+	x.failureTest((*Management).Delete, map[string]trouble{
 		SetupAndValidate: x.itself.refusing, CreateBootstrapCluster: noPlace, InstallCAPI: x.at.refusing,
 		MoveManagementToBootstrap: x.itself.refusing, DeleteWorkloadCluster: x.at.refusing, CleanupGitRepo: record,
 		DeleteBootstrap: x.unreadable,

@@ -33,7 +33,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	bePlane()
+	runAsPlane()
 	os.Exit(kubetest.Main(m))
 }
 

@@ -60,8 +60,8 @@ func TestEverySelectedClusterGetsARelease(t *testing.T) {
 	}
 	w.has(c, addonsv1.SpecsUpToDate, "False HelmReleaseProxySpecsUpdating: Waiting for the controller to observe HelmReleaseProxies cilium-a-")
 	w.has(c, addonsv1.ProxiesReady, "Unknown")
-	w.becomes("a", true)
-	w.becomes("b", true)
+	w.setReleaseState("a", true)
+	w.setReleaseState("b", true)
 	c = w.run()
 	w.has(c, addonsv1.SpecsUpToDate, "True UpToDate: ")
 	w.has(c, addonsv1.ProxiesReady, "True InfoReported:  (sources: HelmReleaseProxy/cilium-a-")

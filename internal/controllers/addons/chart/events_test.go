@@ -9,8 +9,8 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 )
 
-// told returns the events since the last call.
-func (w *world) told() []string {
+// takeEvents returns the events since the last call.
+func (w *world) takeEvents() []string {
 	var out []string
 	for len(w.events.Events) > 0 {
 		out = append(out, <-w.events.Events)
@@ -43,7 +43,7 @@ func TestEventsAreAggregatedAcrossClusters(t *testing.T) {
 	} {
 		tc.do()
 		w.run()
-		if diff := cmp.Diff(tc.want, w.told()); diff != "" {
+		if diff := cmp.Diff(tc.want, w.takeEvents()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
 		}
 	}

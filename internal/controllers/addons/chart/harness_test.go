@@ -192,8 +192,8 @@ func (w *world) release(cluster string) *addonsv1.HelmReleaseProxy {
 	return r
 }
 
-// becomes simulates the release controller: the release is ready or has failed.
-func (w *world) becomes(cluster string, ready bool) {
+// setReleaseState simulates the release controller: the release is ready or has failed.
+func (w *world) setReleaseState(cluster string, ready bool) {
 	w.Helper()
 	r := w.release(cluster)
 	r.Status.ObservedGeneration = r.Generation

@@ -106,13 +106,13 @@ func TestControllerReconcilesOnlyRelevantChanges(t *testing.T) {
 	patch(infra, func() { infra.Spec.Metro = "sv" })
 	w.await("an object that has changed", has("zone: z\nmetro: sv"))
 
-	w.becomes("a", true)
+	w.setReleaseState("a", true)
 	w.await("a ready release", func() bool {
 		c := &addonsv1.HelmChartProxy{}
 		w.must(w.Get(t.Context(), w.key(), c))
 		return condition(c, addonsv1.SpecsUpToDate) == "True UpToDate: "
 	})
-	w.standsStill(a)
+	w.checkIrrelevantChanges(a)
 
 	patch(a, func() { delete(a.Labels, "cni") })
 	w.await("no release any more", func() bool { return len(w.all()) == 0 })
@@ -120,9 +120,9 @@ func TestControllerReconcilesOnlyRelevantChanges(t *testing.T) {
 	w.await("the end", func() bool { return w.Get(t.Context(), w.key(), &addonsv1.HelmChartProxy{}) != nil })
 }
 
-// standsStill changes the status of a Cluster repeatedly, followed by one relevant change, so that
+// checkIrrelevantChanges changes the status of a Cluster repeatedly, followed by one relevant change, so that
 // all events have arrived when that one has.
-func (w *world) standsStill(a *clusterv1.Cluster) {
+func (w *world) checkIrrelevantChanges(a *clusterv1.Cluster) {
 	w.Helper()
 	w.await("rest", func() bool {
 		before := reconciles(w.T)

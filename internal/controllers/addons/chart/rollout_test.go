@@ -34,7 +34,7 @@ func fleet(t *testing.T, change func(*addonsv1.Rollout)) *world {
 	for range 4 {
 		w.run()
 		for cluster := range w.all() {
-			w.becomes(cluster, true)
+			w.setReleaseState(cluster, true)
 		}
 		w.run()
 		w.clock.SetTime(w.clock.Now().Add(time.Hour))
@@ -52,8 +52,8 @@ func (w *world) version(v string) {
 	w.run()
 }
 
-// on returns the clusters that have a version.
-func (w *world) on(version string, want ...string) {
+// clustersOn returns the clusters that have a version.
+func (w *world) clustersOn(version string, want ...string) {
 	w.Helper()
 	var got []string
 	for cluster, r := range w.all() {
@@ -78,35 +78,35 @@ func (w *world) phase(want addonsv1.RolloutPhase) *addonsv1.HelmChartProxy {
 
 func TestRolloutProceedsInWaves(t *testing.T) {
 	w := fleet(t, func(r *addonsv1.Rollout) { r.Soak = &metav1.Duration{Duration: 10 * time.Minute} })
-	w.on("2", "a")
+	w.clustersOn("2", "a")
 	c := w.phase(addonsv1.RolloutProgressing)
 	w.has(c, addonsv1.RolloutCompleted, "False Progressing: Wave 1 of 3 is ready on 0 clusters and failed on 0")
 	w.has(c, addonsv1.SpecsUpToDate, "False HelmReleaseProxySpecsUpdating: Rollout has not reached clusters b, c, d")
-	w.becomes("a", true)
+	w.setReleaseState("a", true)
 	_, result, err := w.try()
 	w.must(err)
 	if result.RequeueAfter != 10*time.Minute {
 		t.Errorf("looks again after %s", result.RequeueAfter)
 	}
 	w.phase(addonsv1.RolloutSoaking)
-	w.on("2", "a")
+	w.clustersOn("2", "a")
 	w.quiet()
 	w.clock.SetTime(w.clock.Now().Add(10 * time.Minute))
 	w.run()
-	w.on("2", "a", "b")
-	w.becomes("b", true)
+	w.clustersOn("2", "a", "b")
+	w.setReleaseState("b", true)
 	w.run()
 	w.clock.SetTime(w.clock.Now().Add(10 * time.Minute))
 	w.run()
-	w.on("2", "a", "b", "c", "d")
-	w.becomes("c", true)
-	w.becomes("d", true)
+	w.clustersOn("2", "a", "b", "c", "d")
+	w.setReleaseState("c", true)
+	w.setReleaseState("d", true)
 	c = w.phase(addonsv1.RolloutComplete)
 	w.has(c, addonsv1.RolloutCompleted, "True Complete: ")
 	w.has(c, addonsv1.SpecsUpToDate, "True UpToDate")
 	w.cluster("e")
 	w.run()
-	w.on("2", "a", "b", "c", "d", "e")
+	w.clustersOn("2", "a", "b", "c", "d", "e")
 	var waves []string
 	for len(w.events.Events) > 0 {
 		if e := <-w.events.Events; strings.Contains(e, "Rollout of revision "+c.Status.Rollout.Revision) {
@@ -121,44 +121,44 @@ func TestRolloutProceedsInWaves(t *testing.T) {
 
 func TestFailurePausesTheRollout(t *testing.T) {
 	w := fleet(t, func(*addonsv1.Rollout) {})
-	w.becomes("a", false)
+	w.setReleaseState("a", false)
 	c := w.phase(addonsv1.RolloutPaused)
 	w.has(c, addonsv1.RolloutCompleted, "False Paused: Wave 1 of 3 is ready on 0 clusters and failed on 1; to resume, change the spec or the value of annotation addons.cluster.x-k8s.io/resume-rollout")
-	w.becomes("a", true)
+	w.setReleaseState("a", true)
 	w.phase(addonsv1.RolloutPaused)
-	w.on("2", "a")
-	w.becomes("a", false)
+	w.clustersOn("2", "a")
+	w.setReleaseState("a", false)
 	w.change(func(c *addonsv1.HelmChartProxy) {
 		c.Annotations = map[string]string{addonsv1.ResumeRolloutAnnotation: "1"}
 	})
 	w.run()
-	w.on("2", "a", "b")
-	w.becomes("b", false)
+	w.clustersOn("2", "a", "b")
+	w.setReleaseState("b", false)
 	w.phase(addonsv1.RolloutPaused)
-	w.on("2", "a", "b")
+	w.clustersOn("2", "a", "b")
 	w.quiet()
 }
 
 func TestFailureRollsBackToTheLastGoodRevision(t *testing.T) {
 	w := fleet(t, func(r *addonsv1.Rollout) { r.OnFailure = "Rollback" })
-	w.becomes("a", true)
+	w.setReleaseState("a", true)
 	w.run()
-	w.on("2", "a", "b")
-	w.becomes("b", false)
+	w.clustersOn("2", "a", "b")
+	w.setReleaseState("b", false)
 	w.phase(addonsv1.RolloutRollingBack)
-	w.on("2")
-	w.on("1", "a", "b", "c", "d")
-	w.becomes("a", true)
+	w.clustersOn("2")
+	w.clustersOn("1", "a", "b", "c", "d")
+	w.setReleaseState("a", true)
 	w.phase(addonsv1.RolloutRollingBack)
-	w.becomes("b", true)
+	w.setReleaseState("b", true)
 	w.phase(addonsv1.RolloutPaused)
 	w.cluster("e")
 	w.run()
-	w.on("1", "a", "b", "c", "d", "e")
-	w.becomes("e", true)
+	w.clustersOn("1", "a", "b", "c", "d", "e")
+	w.setReleaseState("e", true)
 	w.quiet()
 	w.version("3")
-	w.on("3", "a")
+	w.clustersOn("3", "a")
 }
 
 func TestHistoryCanBeRestored(t *testing.T) {

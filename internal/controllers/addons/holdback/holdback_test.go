@@ -103,8 +103,8 @@ func (w *world) release(before bool) *addonsv1.HelmReleaseProxy {
 	return r
 }
 
-// hooked reconciles the machine and reports whether it has the hook.
-func (w *world) hooked() bool {
+// reconcileHook reconciles the machine and reports whether it has the hook.
+func (w *world) reconcileHook() bool {
 	w.Helper()
 	key := ctrlclient.ObjectKey{Namespace: w.ns, Name: "m"}
 	_, err := w.c.Reconcile(w.Context(), ctrl.Request{NamespacedName: key})
@@ -122,15 +122,15 @@ func (w *world) remove(o ctrlclient.Object) {
 
 func TestSingleMachineDeletionIsNotBlocked(t *testing.T) {
 	w := newWorld(t)
-	if w.hooked() {
+	if w.reconcileHook() {
 		t.Error("hooked without a reason")
 	}
 	w.release(true)
-	if !w.hooked() {
+	if !w.reconcileHook() {
 		t.Error("not hooked")
 	}
 	w.remove(&clusterv1.Machine{ObjectMeta: w.meta("m")})
-	if w.hooked() {
+	if w.reconcileHook() {
 		t.Error("held up")
 	}
 }
@@ -138,10 +138,10 @@ func TestSingleMachineDeletionIsNotBlocked(t *testing.T) {
 func TestClusterDeletionWaitsForUninstall(t *testing.T) {
 	w := newWorld(t)
 	r := w.release(true)
-	w.hooked()
+	w.reconcileHook()
 	w.remove(&clusterv1.Cluster{ObjectMeta: w.meta("c")})
 	w.remove(&clusterv1.Machine{ObjectMeta: w.meta("m")})
-	if !w.hooked() {
+	if !w.reconcileHook() {
 		t.Fatal("not held up")
 	}
 	w.must(w.Get(t.Context(), ctrlclient.ObjectKeyFromObject(r), r))
@@ -150,7 +150,7 @@ func TestClusterDeletionWaitsForUninstall(t *testing.T) {
 	}
 	r.Finalizers = nil
 	w.must(w.Update(t.Context(), r))
-	if w.hooked() {
+	if w.reconcileHook() {
 		t.Error("held up for nothing")
 	}
 }
@@ -158,7 +158,7 @@ func TestClusterDeletionWaitsForUninstall(t *testing.T) {
 func TestReleasesWithoutUninstallBlockNothing(t *testing.T) {
 	w := newWorld(t)
 	w.release(false)
-	if w.hooked() {
+	if w.reconcileHook() {
 		t.Error("hooked")
 	}
 }

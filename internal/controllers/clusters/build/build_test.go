@@ -123,8 +123,8 @@ func TestObjectsOfSpecs(t *testing.T) {
 	}
 }
 
-// exist returns the objects after a set was applied and the control plane became ready.
-func exist(set *Set) *Existing {
+// existingAfter returns the objects after a set was applied and the control plane became ready.
+func existingAfter(set *Set) *Existing {
 	out := &Existing{ControlPlane: set.ControlPlane.DeepCopy(), Workers: map[string]*clusterv1.MachineDeployment{}}
 	out.ControlPlane.Status.Version = set.ControlPlane.Spec.Version
 	for _, d := range set.Workers {
@@ -147,9 +147,9 @@ func TestBuildIsDeterministic(t *testing.T) {
 			if diff := cmp.Diff(string(render(t, build(t, input(t, name)))), string(render(t, first))); diff != "" {
 				t.Errorf("the same input gave something else:\n%s", diff)
 			}
-			in.Now = exist(first)
+			in.Now = existingAfter(first)
 			second := build(t, in)
-			in.Now = exist(second)
+			in.Now = existingAfter(second)
 			if diff := cmp.Diff(string(render(t, second)), string(render(t, build(t, in)))); diff != "" {
 				t.Errorf("with what exists it gave something else:\n%s", diff)
 			}
@@ -189,7 +189,7 @@ func TestChangesCreateNewTemplates(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			in := input(t, "all")
 			was := build(t, in)
-			in.Now = exist(was)
+			in.Now = existingAfter(was)
 			tc.change(in.Config.Cluster)
 			is := build(t, in)
 			got := machineryOf(is.Workers[0])
@@ -199,9 +199,9 @@ func TestChangesCreateNewTemplates(t *testing.T) {
 			if name := is.ControlPlane.Spec.MachineTemplate.Spec.InfrastructureRef.Name; name != tc.controlPlane {
 				t.Errorf("template is %q, want %q", name, tc.controlPlane)
 			}
-			in.Now = exist(is)
-			in.Now.Machines = append(in.Now.Machines, exist(was).Machines...)
-			in.Now.Bootstraps = append(in.Now.Bootstraps, exist(was).Bootstraps...)
+			in.Now = existingAfter(is)
+			in.Now.Machines = append(in.Now.Machines, existingAfter(was).Machines...)
+			in.Now.Bootstraps = append(in.Now.Bootstraps, existingAfter(was).Bootstraps...)
 			if again := machineryOf(build(t, in).Workers[0]); again != got {
 				t.Errorf("templates became %+v although nothing changed", again)
 			}

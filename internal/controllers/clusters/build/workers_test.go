@@ -28,7 +28,7 @@ func TestWorkersWaitForTheControlPlane(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			in := input(t, "small")
 			in.Config.Cluster.Spec.KubernetesVersion = "1.35"
-			in.Now = exist(build(t, in))
+			in.Now = existingAfter(build(t, in))
 			in.Now.ControlPlane.Status.Version = tc.present
 			in.Config.Cluster.Spec.KubernetesVersion = tc.cluster
 			in.Config.Cluster.Spec.WorkerNodeGroupConfigurations[0].KubernetesVersion = tc.group
@@ -46,7 +46,7 @@ func TestWorkersWaitForTheControlPlane(t *testing.T) {
 func TestHeldGroupsKeepTheirTemplates(t *testing.T) {
 	in := input(t, "small")
 	in.Config.Cluster.Spec.KubernetesVersion = "1.35"
-	in.Now = exist(build(t, in))
+	in.Now = existingAfter(build(t, in))
 	before := machineryOf(in.Now.Workers["small-md-0"])
 	in.Config.Cluster.Spec.KubernetesVersion = "1.36"
 	in.Config.Cluster.Spec.WorkerNodeGroupConfigurations[0].Labels = map[string]string{"new": "label"}
@@ -91,7 +91,7 @@ func TestAutoscaledGroupsKeepTheirReplicas(t *testing.T) {
 	if group.Spec.Replicas == nil || *group.Spec.Replicas != 2 {
 		t.Errorf("a new group begins with %v", group.Spec.Replicas)
 	}
-	in.Now = exist(first)
+	in.Now = existingAfter(first)
 	if got := build(t, in).Workers[1].Spec.Replicas; got != nil {
 		t.Errorf("the count of a group that is there would be set to %d", *got)
 	}

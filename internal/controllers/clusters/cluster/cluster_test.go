@@ -36,7 +36,7 @@ func TestReconcileIsIdempotent(t *testing.T) {
 	if diff := cmp.Diff(want, w.names("first")); diff != "" {
 		t.Fatalf("objects (-want +got):\n%s", diff)
 	}
-	if events := w.told(); len(events) != len(want) || !strings.Contains(strings.Join(events, "\n"), `Normal Created Created KubeadmControlPlane "first"`) {
+	if events := w.takeEvents(); len(events) != len(want) || !strings.Contains(strings.Join(events, "\n"), `Normal Created Created KubeadmControlPlane "first"`) {
 		t.Errorf("events are %q", events)
 	}
 	before, version := w.objects("first"), w.cluster("first").ResourceVersion
@@ -44,7 +44,7 @@ func TestReconcileIsIdempotent(t *testing.T) {
 	if diff := cmp.Diff(before, w.objects("first")); diff != "" || w.cluster("first").ResourceVersion != version {
 		t.Errorf("the second reconcile wrote:\n%s", diff)
 	}
-	if events := w.told(); len(events) != 0 {
+	if events := w.takeEvents(); len(events) != 0 {
 		t.Errorf("the second reconcile emitted %q", events)
 	}
 }
@@ -177,7 +177,7 @@ func TestFailureMessages(t *testing.T) {
 		if made := w.names(tc.name); len(made) != 0 {
 			t.Errorf("%s: %v were made", tc.name, made)
 		}
-		if got := told(w.cluster(tc.name).Status, anywherev1.Ready); !strings.HasPrefix(got, "False Failed ") {
+		if got := conditionText(w.cluster(tc.name).Status, anywherev1.Ready); !strings.HasPrefix(got, "False Failed ") {
 			t.Errorf("%s: Ready is %q", tc.name, got)
 		}
 	}
@@ -301,7 +301,7 @@ func TestForeignSecretIsNotOverwritten(t *testing.T) {
 	if string(own.Data["value"]) != "mine" {
 		t.Errorf("it was overwritten: %q", own.Data)
 	}
-	if events := strings.Join(w.told(), "\n"); !strings.Contains(events, `Warning NotOurs Left Secret "own-kubeconfig"`) {
+	if events := strings.Join(w.takeEvents(), "\n"); !strings.Contains(events, `Warning NotOurs Left Secret "own-kubeconfig"`) {
 		t.Errorf("events are %s", events)
 	}
 }
@@ -317,7 +317,7 @@ func TestDeletionDeletesOwnObjectsAndConfigs(t *testing.T) {
 		w.reconcile("goes")
 	}
 	if err := w.Get(t.Context(), w.request("goes").NamespacedName, &anywherev1.Cluster{}); !apierrors.IsNotFound(err) {
-		t.Fatalf("it is there: %v, %s", err, told(w.cluster("goes").Status, anywherev1.Ready))
+		t.Fatalf("it is there: %v, %s", err, conditionText(w.cluster("goes").Status, anywherev1.Ready))
 	}
 	if left := w.names("goes"); len(left) != 0 {
 		t.Errorf("%v are left", left)
@@ -346,7 +346,7 @@ func TestDeletionWaitsForMachinesAndNetwork(t *testing.T) {
 	w.must(w.Update(t.Context(), chart))
 	w.must(w.Delete(t.Context(), w.cluster("slow")))
 	w.reconcile("slow")
-	if got := told(w.cluster("slow").Status, anywherev1.Ready); got != "False Deleting Machines and addresses are being deleted" {
+	if got := conditionText(w.cluster("slow").Status, anywherev1.Ready); got != "False Deleting Machines and addresses are being deleted" {
 		t.Errorf("Ready is %q", got)
 	}
 	w.must(w.Get(t.Context(), system("slow"), &controlplanev1.KubeadmControlPlane{})) // Cluster API removes it
@@ -354,7 +354,7 @@ func TestDeletionWaitsForMachinesAndNetwork(t *testing.T) {
 	held.Finalizers = nil
 	w.must(w.Update(t.Context(), held))
 	w.reconcile("slow")
-	if got := told(w.cluster("slow").Status, anywherev1.Ready); got != `False Deleting HelmChartProxy "slow-cni" is being deleted` {
+	if got := conditionText(w.cluster("slow").Status, anywherev1.Ready); got != `False Deleting HelmChartProxy "slow-cni" is being deleted` {
 		t.Errorf("Ready is %q", got)
 	}
 	w.must(w.Get(t.Context(), system("slow-cni"), chart))
@@ -375,7 +375,7 @@ func TestManagementClusterWaitsForWorkloadClusters(t *testing.T) {
 	w.reconcile("mgmt")
 	w.must(w.Delete(t.Context(), w.cluster("mgmt")))
 	w.reconcile("mgmt")
-	got := told(w.cluster("mgmt").Status, anywherev1.Ready)
+	got := conditionText(w.cluster("mgmt").Status, anywherev1.Ready)
 	if !strings.HasPrefix(got, "False Deleting Workload clusters still depend on this management cluster; delete them first: ") || !strings.Contains(got, "a-wl") {
 		t.Errorf("Ready is %q", got)
 	}

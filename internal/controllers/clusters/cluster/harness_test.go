@@ -189,8 +189,8 @@ func (w *world) names(name string) []string {
 	return sortedKeys(w.objects(name))
 }
 
-// told returns the events since the last call.
-func (w *world) told() []string {
+// takeEvents returns the events since the last call.
+func (w *world) takeEvents() []string {
 	var out []string
 	for {
 		select {

@@ -27,8 +27,8 @@ func condition(kind string, is bool) metav1.Condition {
 	return c
 }
 
-// well returns the facts of a healthy cluster with one control plane machine and two workers.
-func well() facts {
+// healthyFacts returns the facts of a healthy cluster with one control plane machine and two workers.
+func healthyFacts() facts {
 	c := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "n", Generation: 3}}
 	c.Spec.ControlPlaneConfiguration.Count = 1
 	c.Spec.WorkerNodeGroupConfigurations = []anywherev1.WorkerNodeGroupConfiguration{{Name: "md-0", Count: ptr.To(2)}}
@@ -196,13 +196,13 @@ func TestConditions(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := well()
+			f := healthyFacts()
 			tc.change(&f)
 			got := status(f)
-			if is := told(got, tc.kind); is != tc.want {
+			if is := conditionText(got, tc.kind); is != tc.want {
 				t.Errorf("%s is %q, want %q", tc.kind, is, tc.want)
 			}
-			if is := told(got, anywherev1.Ready); is != tc.ready {
+			if is := conditionText(got, anywherev1.Ready); is != tc.ready {
 				t.Errorf("Ready is %q, want %q", is, tc.ready)
 			}
 			reconciled := int64(0)
@@ -221,7 +221,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-func told(s anywherev1.ClusterStatus, kind string) string {
+func conditionText(s anywherev1.ClusterStatus, kind string) string {
 	c := meta.FindStatusCondition(s.Conditions, kind)
 	if c == nil {
 		return "nothing"
@@ -234,7 +234,7 @@ func told(s anywherev1.ClusterStatus, kind string) string {
 }
 
 func TestStatusFields(t *testing.T) {
-	f := well()
+	f := healthyFacts()
 	f.failure = &failure{anywherev1.MissingDependentObjectsReason, "no"}
 	got := status(f)
 	if got.Version != "v1.36.3" || got.ControlPlane != "1/1" || got.Workers != "2/2" {

@@ -56,7 +56,7 @@ func (m *mortal) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestManagerKilledAfterOrderingLeavesOneDevice(t *testing.T) {
 	w := newWorld(t, nil)
-	crowd(w, 25)
+	addForeignDevices(w, 25)
 	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
 	m := &mortal{Client: w.World.Client}
 	dying := withController(w.World)

@@ -13,8 +13,8 @@ import (
 	"github.com/drover-dev/drover/internal/test/packettest"
 )
 
-// crowd adds devices of other machines to the project, more than fit on a page.
-func crowd(w *world, n int) {
+// addForeignDevices adds devices of other machines to the project, more than fit on a page.
+func addForeignDevices(w *world, n int) {
 	for i := range n {
 		w.API.AddDevice(packettest.Device{Project: w.Project, State: "active", Tags: []string{
 			"capp:cluster-id:c", fmt.Sprintf("capp:machine-uid:other-%d", i), "capp:namespace:" + w.Namespace,

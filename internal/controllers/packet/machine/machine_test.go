@@ -398,7 +398,7 @@ func TestCrashBeforeRecordingLeavesOneDevice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)
-			crowd(w, 25)
+			addForeignDevices(w, 25)
 			w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
 			ctx, kill := contextWithKill(t)
 			fault.Method, fault.Path, fault.Times, fault.Do = "POST", "/devices", 1, kill
@@ -440,7 +440,7 @@ func TestLateOrderIsDeleted(t *testing.T) {
 
 func TestDeletionFindsUnrecordedDevices(t *testing.T) {
 	w := newWorld(t, nil)
-	crowd(w, 25)
+	addForeignDevices(w, 25)
 	w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
 	m, _ := w.run(t, "m")
 	id := idOf(t, m)

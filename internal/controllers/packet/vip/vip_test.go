@@ -76,7 +76,7 @@ func (w *world) addMachine(t *testing.T, suffix string) {
 	}
 }
 
-func (w *world) look(t *testing.T) (*infrav1.PacketCluster, ctrl.Result) {
+func (w *world) reconcile(t *testing.T) (*infrav1.PacketCluster, ctrl.Result) {
 	t.Helper()
 	result, err := w.Controller.Reconcile(t.Context(), ctrl.Request{NamespacedName: ctrlKey(w, "c")})
 	if err != nil {
@@ -105,14 +105,14 @@ func (w *world) holder(t *testing.T) string {
 
 func TestFirstMachineGetsTheAddress(t *testing.T) {
 	w := newWorld(t, 1)
-	c, result := w.look(t)
+	c, result := w.reconcile(t)
 	if w.holder(t) != "cp0" || c.Status.Endpoint.Machine != "cp0" || c.Status.Endpoint.MovedAt == nil {
 		t.Errorf("holder %q, status %+v", w.holder(t), c.Status.Endpoint)
 	}
 	if result.RequeueAfter == 0 {
 		t.Error("no requeue")
 	}
-	c, _ = w.look(t)
+	c, _ = w.reconcile(t)
 	if got := packettest.Condition(c, infrav1.EndpointServed); !strings.HasPrefix(got, "True EndpointHealthy") {
 		t.Errorf("EndpointServed is %q", got)
 	}
@@ -120,16 +120,16 @@ func TestFirstMachineGetsTheAddress(t *testing.T) {
 
 func TestFailoverMovesTheAddress(t *testing.T) {
 	w := newWorld(t, 3)
-	w.look(t)
+	w.reconcile(t)
 	if w.holder(t) != "cp0" {
 		t.Fatalf("holder %q", w.holder(t))
 	}
 	w.Pass(time.Minute)
-	w.look(t)
+	w.reconcile(t)
 	w.prober.dead = []string{"10.9.0.0"}
 	start, passed := w.World.Clock.Now(), time.Duration(0)
 	for w.holder(t) == "cp0" {
-		_, result := w.look(t)
+		_, result := w.reconcile(t)
 		w.Pass(result.RequeueAfter)
 		if passed = w.World.Clock.Now().Sub(start); passed > time.Minute {
 			t.Fatal("the address was not moved")
@@ -141,7 +141,7 @@ func TestFailoverMovesTheAddress(t *testing.T) {
 	w.prober.dead = nil
 	for range 5 {
 		w.Pass(30 * time.Second)
-		w.look(t)
+		w.reconcile(t)
 	}
 	if w.holder(t) != "cp1" {
 		t.Errorf("holder is %q, want it to stay where it is well", w.holder(t))
@@ -150,12 +150,12 @@ func TestFailoverMovesTheAddress(t *testing.T) {
 
 func TestIdleEndpointMakesNoRequests(t *testing.T) {
 	w := newWorld(t, 3)
-	w.look(t)
-	before, _ := w.look(t)
+	w.reconcile(t)
+	before, _ := w.reconcile(t)
 	w.API.Requests()
 	w.prober.asked = nil
 	w.Pass(time.Minute)
-	after, _ := w.look(t)
+	after, _ := w.reconcile(t)
 	if before.ResourceVersion != after.ResourceVersion || len(w.API.Requests()) > 0 {
 		t.Error("it was written, or the API was asked")
 	}
@@ -166,13 +166,13 @@ func TestIdleEndpointMakesNoRequests(t *testing.T) {
 
 func TestInterruptedMoveIsCompleted(t *testing.T) {
 	w := newWorld(t, 2)
-	w.look(t)
-	w.look(t)
+	w.reconcile(t)
+	w.reconcile(t)
 	w.prober.dead = []string{"10.9.0.0"}
 	w.API.Fail(packettest.Fault{Method: "POST", Path: "/ips", Times: 1, Status: 500})
 	for range 4 {
 		w.Pass(time.Minute)
-		w.look(t)
+		w.reconcile(t)
 	}
 	if w.holder(t) != "cp1" {
 		t.Errorf("holder %q", w.holder(t))
@@ -181,10 +181,10 @@ func TestInterruptedMoveIsCompleted(t *testing.T) {
 
 func TestRestartedManagerObservesTheHolder(t *testing.T) {
 	w := newWorld(t, 2)
-	w.look(t)
+	w.reconcile(t)
 	w.memory = memory{}
 	w.API.Requests()
-	c, _ := w.look(t)
+	c, _ := w.reconcile(t)
 	if len(w.API.Requests()) == 0 || c.Status.Endpoint.Machine != "cp0" {
 		t.Errorf("status %+v", c.Status.Endpoint)
 	}
@@ -198,7 +198,7 @@ func TestOtherVIPManagersAreSkipped(t *testing.T) {
 	if err := w.Update(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	w.look(t)
+	w.reconcile(t)
 	if w.holder(t) != "" {
 		t.Error("the address was assigned")
 	}
@@ -206,12 +206,12 @@ func TestOtherVIPManagersAreSkipped(t *testing.T) {
 
 func TestUnavailableAPIKeepsTheEndpoint(t *testing.T) {
 	w := newWorld(t, 2)
-	w.look(t)
-	w.look(t)
+	w.reconcile(t)
+	w.reconcile(t)
 	w.memory = memory{}
 	w.API.Fail(packettest.Fault{Status: 500})
 	for range 3 {
-		c, result := w.look(t)
+		c, result := w.reconcile(t)
 		if got := packettest.Condition(c, infrav1.EndpointServed); !strings.HasPrefix(got, "True EndpointHealthy") || c.Status.Endpoint.Machine != "cp0" {
 			t.Errorf("EndpointServed is %q, status %+v", got, c.Status.Endpoint)
 		}
@@ -224,14 +224,14 @@ func TestUnavailableAPIKeepsTheEndpoint(t *testing.T) {
 	var c *infrav1.PacketCluster
 	for range 4 {
 		w.Pass(time.Minute)
-		c, _ = w.look(t)
+		c, _ = w.reconcile(t)
 	}
 	if got := packettest.Condition(c, infrav1.EndpointServed); !strings.HasPrefix(got, "False APIUnavailable: Moving the endpoint failed: ") {
 		t.Errorf("EndpointServed is %q although the address can't be moved", got)
 	}
 	w.API.Heal()
 	w.Pass(time.Minute)
-	w.look(t)
+	w.reconcile(t)
 	if w.holder(t) != "cp1" {
 		t.Errorf("holder is %q", w.holder(t))
 	}
@@ -239,11 +239,11 @@ func TestUnavailableAPIKeepsTheEndpoint(t *testing.T) {
 
 func TestStaleStatusDoesNotLoseTheHolder(t *testing.T) {
 	w := newWorld(t, 3)
-	w.look(t)
+	w.reconcile(t)
 	w.prober.dead = []string{"10.9.0.0"}
 	for w.holder(t) == "cp0" {
 		w.Pass(time.Minute)
-		w.look(t)
+		w.reconcile(t)
 	}
 	w.prober.dead = nil
 	forget := func() {
@@ -255,17 +255,17 @@ func TestStaleStatusDoesNotLoseTheHolder(t *testing.T) {
 		}
 	}
 	forget()
-	if c, _ := w.look(t); w.holder(t) != "cp1" || c.Status.Endpoint.Machine != "cp1" {
+	if c, _ := w.reconcile(t); w.holder(t) != "cp1" || c.Status.Endpoint.Machine != "cp1" {
 		t.Errorf("the address is on %q, status %+v", w.holder(t), c.Status.Endpoint)
 	}
 
 	forget()
 	w.memory = memory{}
 	w.API.Fail(packettest.Fault{Status: 500})
-	w.look(t)
+	w.reconcile(t)
 	w.API.Heal()
 	for range 3 { // the API is not queried for a while, and the holder is unknown
-		w.look(t)
+		w.reconcile(t)
 	}
 	if w.holder(t) != "cp1" {
 		t.Errorf("the address was moved to %q while its holder was unknown", w.holder(t))
@@ -274,7 +274,7 @@ func TestStaleStatusDoesNotLoseTheHolder(t *testing.T) {
 
 func TestMovedClusterKeepsItsAddress(t *testing.T) {
 	w := newWorld(t, 3)
-	w.look(t)
+	w.reconcile(t)
 	w.memory = memory{}
 	c := &infrav1.PacketCluster{}
 	w.Read(t, "c", c)
@@ -289,12 +289,12 @@ func TestMovedClusterKeepsItsAddress(t *testing.T) {
 		}
 	}
 	w.API.Requests()
-	w.look(t)
+	w.reconcile(t)
 	m.Status = known
 	if err := w.Status().Update(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	w.look(t)
+	w.reconcile(t)
 	for _, asked := range w.API.Requests() {
 		if !strings.HasPrefix(asked, "GET ") {
 			t.Errorf("the address was touched: %s", asked)

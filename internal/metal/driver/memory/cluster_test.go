@@ -261,7 +261,7 @@ func TestMachinesFormACluster(t *testing.T) {
 	if got := l.members(host, ca, etcd, "etcd-cp-2"); !slices.Equal(got, []string{"cp-2"}) {
 		t.Errorf("after the leader was removed etcd has %v", got)
 	}
-	if answers(first.Addresses[0].IP) {
+	if responds(first.Addresses[0].IP) {
 		t.Error("a removed machine still answers")
 	}
 }
@@ -340,7 +340,7 @@ func TestElasticAddressMovesBetweenControlPlanes(t *testing.T) {
 	}
 	mustDo(t, l.d.Ensure(t.Context(), two, driver.Off))
 	l.sink.waitFor(t, two.ID+" Off")
-	if answers(vip) {
+	if responds(vip) {
 		t.Error("the address of a machine that is off still answers")
 	}
 	down := l.nodes(one.Addresses[0].IP.String(), ca)["cp-2"]
@@ -366,7 +366,7 @@ func TestElasticAddressIsKept(t *testing.T) {
 			}
 		}
 		l.start(m)
-		if !answers(vip) {
+		if !responds(vip) {
 			t.Error("no response on the address")
 		}
 	})
@@ -380,7 +380,7 @@ func TestElasticAddressIsKept(t *testing.T) {
 		mustDo(t, l.d.SetAddresses(t.Context(), two.ID, []netip.Addr{vip}))
 		mustDo(t, l.d.SetAddresses(t.Context(), one.ID, []netip.Addr{vip})) // a late caller
 		mustDo(t, l.d.SetAddresses(t.Context(), one.ID, nil))
-		if !answers(vip) {
+		if !responds(vip) {
 			t.Error("no response on the address")
 		}
 	})
@@ -400,7 +400,7 @@ func TestEtcdElectsANewLeader(t *testing.T) {
 	}
 }
 
-func answers(at netip.Addr) bool {
+func responds(at netip.Addr) bool {
 	conn, err := net.DialTimeout("tcp", netip.AddrPortFrom(at, apiPort).String(), time.Second)
 	if err != nil {
 		return false

@@ -19,13 +19,13 @@ const dirVariable = "PHASE_TEST_DIR"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(dirVariable); dir != "" {
-		stay(dir, os.Args[1])
+		runUntilKilled(dir, os.Args[1])
 	}
 	os.Exit(m.Run())
 }
 
-// stay begins a run and never ends it.
-func stay(dir, phase string) {
+// runUntilKilled begins a run and never ends it.
+func runUntilKilled(dir, phase string) {
 	s := newStage(&testing.B{}, dir)
 	plan := s.create(map[string]func(context.Context, *Progress) error{
 		phase: func(_ context.Context, p *Progress) error {

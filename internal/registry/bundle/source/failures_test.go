@@ -20,15 +20,15 @@ import (
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
-// liar is a proxy before a registry that modifies responses.
-type liar struct {
+// faultyProxy is a proxy before a registry that modifies responses.
+type faultyProxy struct {
 	host   string
 	change atomic.Pointer[func(*http.Response) error]
 }
 
-func newLiar(t *testing.T, behind string) *liar {
+func newLiar(t *testing.T, behind string) *faultyProxy {
 	t.Helper()
-	l := &liar{}
+	l := &faultyProxy{}
 	front := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: behind})
 	front.ErrorLog = log.New(io.Discard, "", 0)
 	front.ModifyResponse = func(r *http.Response) error {
@@ -45,8 +45,8 @@ func newLiar(t *testing.T, behind string) *liar {
 	return l
 }
 
-// lies sets the modification of responses to GET requests whose path contains part.
-func (l *liar) lies(part string, change func(*http.Response, []byte) []byte) {
+// modifyResponses sets the modification of responses to GET requests whose path contains part.
+func (l *faultyProxy) modifyResponses(part string, change func(*http.Response, []byte) []byte) {
 	f := func(r *http.Response) error {
 		if r.Request.Method != http.MethodGet || !strings.Contains(r.Request.URL.Path, part) {
 			return nil
@@ -88,7 +88,7 @@ func TestWrongDigestIsDetectedAndRecovers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, w := plain(t)
 			front := newLiar(t, r.Host)
-			front.lies(test.part, test.change)
+			front.modifyResponses(test.part, test.change)
 			now := clocktesting.NewFakePassiveClock(time.Now())
 			b := newBundles(t, source.Options{PlainHTTP: true, Clock: now, Timeout: 10 * time.Second})
 			w.Registry = front.host

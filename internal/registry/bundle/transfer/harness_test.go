@@ -212,15 +212,15 @@ func writes(r *artifacttest.Registry) []string {
 	})
 }
 
-// liar is a proxy before a registry that modifies responses.
-type liar struct {
+// faultyProxy is a proxy before a registry that modifies responses.
+type faultyProxy struct {
 	host   string
 	change atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
 }
 
-func newLiar(t *testing.T, behind string) *liar {
+func newLiar(t *testing.T, behind string) *faultyProxy {
 	t.Helper()
-	l := &liar{}
+	l := &faultyProxy{}
 	front := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: behind})
 	front.ErrorLog = log.New(io.Discard, "", 0)
 	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -236,8 +236,8 @@ func newLiar(t *testing.T, behind string) *liar {
 	return l
 }
 
-// lies responds to GET requests for a path itself, given the real response.
-func (l *liar) lies(behind, part string, answer func(w http.ResponseWriter, r *http.Request, honest []byte, header http.Header)) {
+// modifyResponses responds to GET requests for a path itself, given the real response.
+func (l *faultyProxy) modifyResponses(behind, part string, answer func(w http.ResponseWriter, r *http.Request, honest []byte, header http.Header)) {
 	f := func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, part) {
 			return false

@@ -159,7 +159,7 @@ func TestFaultySourceRegistryIsDetected(t *testing.T) {
 			t.Parallel()
 			v := newVendor(t, making{excludes: bundle.DefaultExcludes})
 			front := newLiar(t, v.Host)
-			front.lies(v.Host, tt.part, tt.answer)
+			front.modifyResponses(v.Host, tt.part, tt.answer)
 			options := v.options
 			options.Address = front.host
 			patient := options
@@ -187,7 +187,7 @@ func TestTargetWithWrongContentIsDetected(t *testing.T) {
 	v := newVendor(t, making{excludes: bundle.DefaultExcludes})
 	r := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{})
 	front := newLiar(t, r.Host)
-	front.lies(r.Host, "/charts/hello/blobs/", func(w http.ResponseWriter, _ *http.Request, honest []byte, _ http.Header) {
+	front.modifyResponses(r.Host, "/charts/hello/blobs/", func(w http.ResponseWriter, _ *http.Request, honest []byte, _ http.Header) {
 		changed := bytes.Clone(honest)
 		changed[0] ^= 1
 		_, _ = w.Write(changed)

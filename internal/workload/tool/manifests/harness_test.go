@@ -100,8 +100,8 @@ func (b *bench) observed(t testing.TB, want tool.Want, state tool.State) {
 	})
 }
 
-// there returns the ConfigMaps, Services and ServiceAccounts of an installation, and the records.
-func (b *bench) there(t testing.TB) []string {
+// existingObjects returns the ConfigMaps, Services and ServiceAccounts of an installation, and the records.
+func (b *bench) existingObjects(t testing.TB) []string {
 	t.Helper()
 	var out []string
 	options := metav1.ListOptions{LabelSelector: selector}
@@ -132,7 +132,7 @@ func (b *bench) there(t testing.TB) []string {
 func (b *bench) clear(t testing.TB, want tool.Want) {
 	t.Helper()
 	check(t, b.Remove(t.Context(), b.cluster.Cluster, want))
-	if left := b.there(t); left != nil {
+	if left := b.existingObjects(t); left != nil {
 		t.Fatalf("left after the removal: %v", left)
 	}
 	b.observed(t, want, tool.State{})

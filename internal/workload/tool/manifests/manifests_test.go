@@ -42,7 +42,7 @@ func TestApplyWritesEachObjectOnceAndPrunes(t *testing.T) {
 	if state := b.mustApply(t, want); state.Revision != 2 {
 		t.Errorf("state %+v after an upgrade, want revision 2", state)
 	}
-	if diff := cmp.Diff([]string{"ConfigMap web hi", "ServiceAccount web", "Secret drover.addon.web 2 deployed"}, b.there(t)); diff != "" {
+	if diff := cmp.Diff([]string{"ConfigMap web hi", "ServiceAccount web", "Secret drover.addon.web 2 deployed"}, b.existingObjects(t)); diff != "" {
 		t.Errorf("on the cluster (-want +got):\n%s", diff)
 	}
 
@@ -51,7 +51,7 @@ func TestApplyWritesEachObjectOnceAndPrunes(t *testing.T) {
 		t.Fatalf("state %+v (error %v) after going back, want revision 3", back, err)
 	}
 	whole := []string{"ConfigMap web hello", "Service web", "ServiceAccount web", "Secret drover.addon.web 3 deployed"}
-	if diff := cmp.Diff(whole, b.there(t)); diff != "" {
+	if diff := cmp.Diff(whole, b.existingObjects(t)); diff != "" {
 		t.Errorf("on the cluster (-want +got):\n%s", diff)
 	}
 	history, err := b.History(t.Context(), b.cluster.Cluster, want.ID)
@@ -112,7 +112,7 @@ func TestInterruptedOperationConverges(t *testing.T) {
 					if err := job.do(); err != nil {
 						t.Fatalf("%s cut at request %d, then: %v", job.name, n, err)
 					}
-					if diff := cmp.Diff(job.after, b.there(t)); diff != "" {
+					if diff := cmp.Diff(job.after, b.existingObjects(t)); diff != "" {
 						t.Fatalf("on the cluster after %s was cut at request %d (-want +got):\n%s", job.name, n, diff)
 					}
 					b.clear(t, first)
