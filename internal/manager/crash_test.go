@@ -216,8 +216,8 @@ func (c *crashes) ready(namespace string) error {
 	return nil
 }
 
-// checkOneDevice reports whether the machine's only device is the recorded one, and whether all others are
-// unchanged.
+// checkOneDevice reports whether the machine's only device is the recorded one, and whether all
+// others are unchanged.
 func (c *crashes) checkOneDevice(t *testing.T, namespace string, total int) {
 	t.Helper()
 	all := c.devices()

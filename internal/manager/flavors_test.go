@@ -86,7 +86,8 @@ func nameCredentials(t *testing.T, obj *unstructured.Unstructured) {
 	}
 }
 
-// simulateBGP simulates the network of kube-vip: it moves the address to the machine with a session.
+// simulateBGP simulates the network of kube-vip: it moves the address to the machine with a
+// session.
 func simulateBGP(t *testing.T, c client.Client, sim simulated, ns string) {
 	t.Helper()
 	machines, packet := &infrav1.PacketMachineList{}, &infrav1.PacketCluster{}

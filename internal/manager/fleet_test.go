@@ -89,8 +89,8 @@ func (f *fleetCluster) upgrade(version string) {
 	change(f, f.name+"-worker-a", &clusterv1.MachineDeployment{}, func(o *clusterv1.MachineDeployment) { o.Spec.Template.Spec.Version = version })
 }
 
-// awaitMachines waits until the cluster has exactly these machines of this version, and everything is
-// ready.
+// awaitMachines waits until the cluster has exactly these machines of this version, and everything
+// is ready.
 func (f *fleetCluster) awaitMachines(controlPlanes, workers int, version string) {
 	f.t.Helper()
 	began := time.Now()
@@ -223,8 +223,8 @@ func (f *fleetCluster) deleteCompletely() {
 	}
 }
 
-// servingAddresses returns the addresses of the cluster's machines at which an API server listens. Only
-// simulated machines have loopback addresses.
+// servingAddresses returns the addresses of the cluster's machines at which an API server listens.
+// Only simulated machines have loopback addresses.
 func (f *fleetCluster) servingAddresses() []string {
 	var out []string
 	for address := range f.addresses {

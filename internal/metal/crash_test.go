@@ -116,8 +116,8 @@ func TestKilledMetalKeepsAcknowledgedWrites(t *testing.T) {
 	}
 }
 
-// writeUntilKilled creates and deletes devices until some requests succeeded, kills the child, and returns
-// the successful ones.
+// writeUntilKilled creates and deletes devices until some requests succeeded, kills the child, and
+// returns the successful ones.
 func writeUntilKilled(t *testing.T, home Home, c *child, round int) (answered, deleted map[string]bool) {
 	t.Helper()
 	admin, err := home.AdminToken()

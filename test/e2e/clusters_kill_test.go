@@ -84,8 +84,8 @@ func (s *story) countResources() [2]int {
 	return [2]int{machines, addresses}
 }
 
-// testCreationIsResumed creates a management cluster with a command that is killed in each phase, and deletes
-// it.
+// testCreationIsResumed creates a management cluster with a command that is killed in each phase,
+// and deletes it.
 func testCreationIsResumed(_ *testing.T, s *story) {
 	before := s.countResources()
 	r := s.killedEverywhere("second", createPhases, "create", "cluster", "-f", s.spec("second", "1.36", 0, ""))
@@ -108,7 +108,8 @@ func testUndone(_ *testing.T, s *story) {
 	quiet()
 }
 
-// checkCleanup kills the creation of a management cluster while its machine boots, and cleans it up.
+// checkCleanup kills the creation of a management cluster while its machine boots, and cleans it
+// up.
 func (s *story) checkCleanup(cluster string) {
 	s.t.Helper()
 	before := s.countResources()

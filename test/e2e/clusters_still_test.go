@@ -18,8 +18,8 @@ const stillFor = time.Minute
 // ownGroups are the API groups of Drover and of Cluster API.
 var ownGroups = []string{"cluster.x-k8s.io", "drover.dev", "eks.amazonaws.com"}
 
-// checkIdle starts to check that the management cluster is idle. The returned function fails the test
-// if anything was written until then, or in the rest of a minute. The last writes of earlier
+// checkIdle starts to check that the management cluster is idle. The returned function fails the
+// test if anything was written until then, or in the rest of a minute. The last writes of earlier
 // operations may still arrive at first.
 func (s *story) checkIdle() func() {
 	s.t.Helper()

@@ -29,8 +29,8 @@ const team = "team-a"
 // TestClusterCommands covers the tasks of an administrator and a creator: creating a management
 // cluster from nothing, and creating, scaling, upgrading and deleting a workload cluster without
 // access to credentials, while the management cluster is upgraded, including Drover. An older
-// commit's program creates the management cluster; every command of the current one for it is killed
-// in each of its phases.
+// commit's program creates the management cluster; every command of the current one for it is
+// killed in each of its phases.
 func TestClusterCommands(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)

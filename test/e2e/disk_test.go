@@ -68,8 +68,8 @@ func TestDiskFullDuringStart(t *testing.T) {
 	p.must("up")
 }
 
-// fillDiskWhen fills the disk once the file exists, and keeps it full: a failing program releases its
-// space.
+// fillDiskWhen fills the disk once the file exists, and keeps it full: a failing program releases
+// its space.
 func fillDiskWhen(file, filler string, over <-chan struct{}) error {
 	began := false
 	for deadline := time.Now().Add(time.Minute); began || time.Now().Before(deadline); {

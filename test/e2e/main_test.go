@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, commands)
 }
 
-// isolateFromUser separates tests from the user's machines: they have none unless requested, and never in
-// the user's home.
+// isolateFromUser separates tests from the user's machines: they have none unless requested, and
+// never in the user's home.
 func isolateFromUser() {
 	for name, value := range map[string]string{"DROVER_METAL": "none", "DROVER_METAL_HOME": "/nonexistent/metal"} {
 		if err := os.Setenv(name, value); err != nil {

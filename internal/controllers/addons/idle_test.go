@@ -131,9 +131,9 @@ func TestIdleReconcileMakesNoRequests(t *testing.T) {
 	}
 }
 
-// takeRequests returns the manager's requests to clusters, repository, registry and management plane since
-// the last call, except Cluster API's health probes of clusters and restarted watches of the
-// management plane.
+// takeRequests returns the manager's requests to clusters, repository, registry and management
+// plane since the last call, except Cluster API's health probes of clusters and restarted watches
+// of the management plane.
 func (i *idle) takeRequests() []string {
 	var out []string
 	add := func(where string, requests []string) {
@@ -206,8 +206,8 @@ func (r reconciles) plus(o reconciles) reconciles {
 	return reconciles{r.charts + o.charts, r.releases + o.releases}
 }
 
-// awaitReconciles waits for at least that many reconciles, then until every HelmChartProxy was reconciled once
-// more by its timer, and until all workers are idle.
+// awaitReconciles waits for at least that many reconciles, then until every HelmChartProxy was
+// reconciled once more by its timer, and until all workers are idle.
 func (i *idle) awaitReconciles(least reconciles) {
 	i.Helper()
 	i.until("every object was reconciled", func() bool {

@@ -91,7 +91,8 @@ func TestWorkloadClusterLifecycle(t *testing.T) {
 	w.checkAuditRecords("dev", droverv1.Created, droverv1.Scaled, droverv1.Scaled, droverv1.Upgraded, droverv1.Scaled, droverv1.Deleted)
 }
 
-// checkAuditRecords checks that all actions of the user on a cluster are recorded, even after its deletion.
+// checkAuditRecords checks that all actions of the user on a cluster are recorded, even after its
+// deletion.
 func (w *world) checkAuditRecords(name string, want ...droverv1.AuditAction) {
 	w.Helper()
 	all := &droverv1.AuditRecordList{}
@@ -109,7 +110,8 @@ func (w *world) checkAuditRecords(name string, want ...droverv1.AuditAction) {
 	}
 }
 
-// checkKubeconfigAccess checks that the user can read the working kubeconfig of a cluster, and no other Secret.
+// checkKubeconfigAccess checks that the user can read the working kubeconfig of a cluster, and no
+// other Secret.
 func (w *world) checkKubeconfigAccess(name string) {
 	w.Helper()
 	if got := w.cluster(name).Annotations[cluster.CreatedByAnnotation]; got != userName {

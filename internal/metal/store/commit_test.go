@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// updateConcurrently submits writes concurrently, so that they become one group, and returns the result of
-// each and the number of commits.
+// updateConcurrently submits writes concurrently, so that they become one group, and returns the
+// result of each and the number of commits.
 func updateConcurrently(t *testing.T, s *Store, writes ...func(*Tx) error) (results []error, trips int) {
 	t.Helper()
 	before := lastTrip(t, s)

@@ -55,7 +55,8 @@ func explainRejection(o *unstructured.Unstructured, err error) error {
 	return fmt.Errorf("writing %s %q: %w", o.GetKind(), o.GetName(), err)
 }
 
-// Rejection returns the reason of the webhook that rejected an object, without the text that the API server adds.
+// Rejection returns the reason of the webhook that rejected an object, without the text that the
+// API server adds.
 func Rejection(err error) (reason string, denied bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -87,7 +87,8 @@ func (s *side) kubeconfig(file string) string {
 	return file
 }
 
-// simulateControllers simulates the controllers until the test ends. Every cluster gets the given kubeconfig.
+// simulateControllers simulates the controllers until the test ends. Every cluster gets the given
+// kubeconfig.
 func (s *side) simulateControllers(into []byte) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -30,7 +30,7 @@ import (
 type trouble func(t *testing.T) (remove func())
 
 // failureTest runs a command each of whose phases fails once.
-type trial struct {
+type failureTest struct {
 	t     *testing.T
 	plan  func() (*phase.Plan, error)
 	at    phase.Record
@@ -38,7 +38,7 @@ type trial struct {
 }
 
 // run makes one phase after the other fail, and runs the command again without the trouble.
-func (x trial) run() {
+func (x failureTest) run() {
 	x.t.Helper()
 	first, err := x.plan()
 	if err != nil {
@@ -71,7 +71,7 @@ func (x trial) run() {
 }
 
 // failsIn runs the command with trouble in one phase, and checks how it ends.
-func (x trial) failsIn(names []string, i int) {
+func (x failureTest) failsIn(names []string, i int) {
 	x.t.Helper()
 	plan, err := x.plan()
 	if err != nil {
@@ -140,7 +140,7 @@ func TestWorkloadClusterResumesAfterAFailureInEachPhase(t *testing.T) {
 	}
 	w.must(client.IgnoreAlreadyExists(w.client.Create(t.Context(), localCredentials())))
 
-	trial{t, func() (*phase.Plan, error) { return fresh().Create() }, files.Record(), map[string]trouble{
+	failureTest{t, func() (*phase.Plan, error) { return fresh().Create() }, files.Record(), map[string]trouble{
 		SetupAndValidate: s.refusing, CreateWorkloadCluster: s.refusing, InstallAddOns: record,
 	}}.run()
 	if _, err := os.Stat(files.Kubeconfig()); err != nil {
@@ -148,7 +148,7 @@ func TestWorkloadClusterResumesAfterAFailureInEachPhase(t *testing.T) {
 	}
 
 	c.Config.Cluster.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(3)
-	trial{t, func() (*phase.Plan, error) { return fresh().Upgrade() }, files.Record(), map[string]trouble{
+	failureTest{t, func() (*phase.Plan, error) { return fresh().Upgrade() }, files.Record(), map[string]trouble{
 		SetupAndValidate: s.refusing, PauseEksAAndFluxReconcile: record, UpgradeWorkloadCluster: s.refusing,
 		UpdateClusterAndGitResources: blockFile(files.Spec()), ResumeFluxReconcile: record,
 	}}.run()
@@ -158,7 +158,7 @@ func TestWorkloadClusterResumesAfterAFailureInEachPhase(t *testing.T) {
 		t.Errorf("the cluster is %+v", live.Spec)
 	}
 
-	trial{t, func() (*phase.Plan, error) { return fresh().Delete() }, files.Record(), map[string]trouble{
+	failureTest{t, func() (*phase.Plan, error) { return fresh().Delete() }, files.Record(), map[string]trouble{
 		SetupAndValidate: s.refusing, DeleteWorkloadCluster: s.refusing, CleanupGitRepo: record,
 	}}.run()
 	if err := w.client.Get(t.Context(), c.key(), live); err == nil {
@@ -271,9 +271,9 @@ func (x *twoSides) management() *Management {
 	return &Management{Options: Options{Dir: x.dir}, Config: c, Bootstrap: x.home, Image: "drover.example/manager:1"}
 }
 
-func (x *twoSides) failureTest(plan func(*Management) (*phase.Plan, error), fails map[string]trouble) {
+func (x *twoSides) runFailing(plan func(*Management) (*phase.Plan, error), fails map[string]trouble) {
 	x.Helper()
-	trial{x.T, func() (*phase.Plan, error) { return plan(x.management()) }, x.files.Record(), fails}.run()
+	failureTest{x.T, func() (*phase.Plan, error) { return plan(x.management()) }, x.files.Record(), fails}.run()
 	if _, err := os.Stat(x.home.Dir); err == nil {
 		x.Error("the bootstrap plane is left")
 	}
@@ -295,7 +295,7 @@ func (x *twoSides) has() []string {
 func TestManagementClusterResumesAfterAFailureInEachPhase(t *testing.T) {
 	x := newTwoSides(t)
 	record, noPlace := blockDirectory(x.files.Record().Dir), blockDirectory(filepath.Dir(x.home.Dir))
-	x.failureTest((*Management).Create, map[string]trouble{
+	x.runFailing((*Management).Create, map[string]trouble{
 		SetupAndValidate: x.metal, CreateBootstrapCluster: noPlace, CreateWorkloadCluster: x.at.refusing,
 		MoveManagementCluster: x.itself.refusing, InstallEKSAComponents: x.itself.refusing, InstallAddOns: record,
 		DeleteBootstrap: x.unreadable,
@@ -309,7 +309,7 @@ func TestManagementClusterResumesAfterAFailureInEachPhase(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.version = "1.36"
-	x.failureTest((*Management).Upgrade, map[string]trouble{
+	x.runFailing((*Management).Upgrade, map[string]trouble{
 		SetupAndValidate: x.itself.refusing, UpdateSecrets: x.itself.refusing, UpgradeNeeded: record,
 		PauseEksAAndFluxReconcile: x.itself.refusing, CreateBootstrapCluster: noPlace, InstallCAPI: x.at.refusing,
 		MoveManagementToBootstrap: x.itself.refusing, UpgradeWorkloadCluster: x.at.refusing,
@@ -327,7 +327,7 @@ func TestManagementClusterResumesAfterAFailureInEachPhase(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	x.failureTest((*Management).Delete, map[string]trouble{
+	x.runFailing((*Management).Delete, map[string]trouble{
 		SetupAndValidate: x.itself.refusing, CreateBootstrapCluster: noPlace, InstallCAPI: x.at.refusing,
 		MoveManagementToBootstrap: x.itself.refusing, DeleteWorkloadCluster: x.at.refusing, CleanupGitRepo: record,
 		DeleteBootstrap: x.unreadable,

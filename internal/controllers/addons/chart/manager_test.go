@@ -120,8 +120,8 @@ func TestControllerReconcilesOnlyRelevantChanges(t *testing.T) {
 	w.await("the end", func() bool { return w.Get(t.Context(), w.key(), &addonsv1.HelmChartProxy{}) != nil })
 }
 
-// checkIrrelevantChanges changes the status of a Cluster repeatedly, followed by one relevant change, so that
-// all events have arrived when that one has.
+// checkIrrelevantChanges changes the status of a Cluster repeatedly, followed by one relevant
+// change, so that all events have arrived when that one has.
 func (w *world) checkIrrelevantChanges(a *clusterv1.Cluster) {
 	w.Helper()
 	w.await("rest", func() bool {

@@ -27,7 +27,8 @@ func condition(kind string, is bool) metav1.Condition {
 	return c
 }
 
-// healthyFacts returns the facts of a healthy cluster with one control plane machine and two workers.
+// healthyFacts returns the facts of a healthy cluster with one control plane machine and two
+// workers.
 func healthyFacts() facts {
 	c := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "n", Generation: 3}}
 	c.Spec.ControlPlaneConfiguration.Count = 1

@@ -100,7 +100,8 @@ func (b *bench) observed(t testing.TB, want tool.Want, state tool.State) {
 	})
 }
 
-// existingObjects returns the ConfigMaps, Services and ServiceAccounts of an installation, and the records.
+// existingObjects returns the ConfigMaps, Services and ServiceAccounts of an installation, and the
+// records.
 func (b *bench) existingObjects(t testing.TB) []string {
 	t.Helper()
 	var out []string
