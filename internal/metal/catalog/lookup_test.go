@@ -33,7 +33,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-func TestTheCatalogIsConsistent(t *testing.T) {
+func TestCatalogIsConsistent(t *testing.T) {
 	seen := map[string]bool{}
 	once := func(kind, code string) {
 		if seen[kind+code] || code != strings.ToLower(code) || code == "" {

@@ -55,7 +55,7 @@ func TestControl(t *testing.T) {
 	}
 }
 
-func TestTheFirstReasonToShutDownCounts(t *testing.T) {
+func TestFirstShutdownReasonWins(t *testing.T) {
 	m := supervised(nil)
 	m.control(request{Verb: ExitReboot})
 	m.control(request{Verb: ExitPowerOff})
