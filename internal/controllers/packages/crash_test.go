@@ -21,13 +21,14 @@ import (
 	"github.com/drover-dev/drover/internal/test/workloadtest"
 )
 
-// trap is a proxy in front of API servers that kills the writer after a write, before the response. It
-// does so once per step, at the first step that it has not tried before.
+// trap is a proxy in front of API servers that kills the writer after a write, before the response.
+// It does so once per step, at the first step that it has not tried before.
 type trap struct {
 	*testing.T
 
 	mu sync.Mutex
-	// tried are the steps at which a writer was killed, and seen counts the steps since the trap was set.
+	// tried are the steps at which a writer was killed, and seen counts the steps since the trap was
+	// set.
 	tried map[string]bool
 	seen  map[string]int
 	// story and release identify the current operation, kill kills the writer (nil if the trap is not

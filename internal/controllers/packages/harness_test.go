@@ -2,9 +2,6 @@ package packages_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -35,6 +32,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/clustertest"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 	"github.com/drover-dev/drover/internal/test/managertest"
+	"github.com/drover-dev/drover/internal/test/packagestest"
 )
 
 func TestMain(m *testing.M) {
@@ -45,8 +43,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// servers are a management plane and two workload clusters, shared by all tests. They are API servers
-// without controllers.
+// servers are a management plane and two workload clusters, shared by all tests. They are API
+// servers without controllers.
 var servers struct {
 	sync.Once
 	management *kubetest.Server
@@ -82,7 +80,7 @@ type world struct {
 	client.Client
 
 	registry *artifacttest.Registry
-	signer   *ecdsa.PrivateKey
+	signer   *packagestest.Signer
 	// clusters are the names of the clusters, in the order of the servers.
 	clusters []string
 	// number distinguishes the bundles of tests.
@@ -106,8 +104,7 @@ func newWorld(t *testing.T) *world {
 	var err error
 	w.Client, err = clustertest.NewClient(servers.management.Config)
 	w.must(err)
-	w.signer, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	w.must(err)
+	w.signer = packagestest.NewSigner(t)
 	version, err := servers.workloads[0].Clientset(t).Discovery().ServerVersion()
 	w.must(err)
 	w.minor = version.Major + "-" + strings.TrimSuffix(version.Minor, "+")
@@ -119,7 +116,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) settings(host string, ca []byte) []string {
 	w.Helper()
 	dir := w.TempDir()
-	der, err := x509.MarshalPKIXPublicKey(&w.signer.PublicKey)
+	der, err := x509.MarshalPKIXPublicKey(w.signer.Private.Public())
 	w.must(err)
 	files := map[string][]byte{"ca.crt": ca, "key.pem": pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})}
 	for name, text := range files {
@@ -133,9 +130,7 @@ func (w *world) settings(host string, ca []byte) []string {
 
 func (w *world) must(err error) {
 	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	packagestest.Must(w, err)
 }
 
 // begin starts the manager and registers the clusters.
@@ -218,7 +213,8 @@ func (w *world) describe() string {
 	return out.String()
 }
 
-// chart pushes a chart with a ConfigMap and other templates, and returns the digest of its manifest.
+// chart pushes a chart with a ConfigMap and other templates, and returns the digest of its
+// manifest.
 func (w *world) chart(name, version string, templates ...string) string {
 	w.Helper()
 	files := map[string]string{
@@ -259,12 +255,7 @@ const bundleRepository = "charts/bundles"
 // publish signs a bundle and pushes it with its own tag and the latest tag.
 func (w *world) publish(build int, packages ...packagesv1.BundlePackage) *packagesv1.PackageBundle {
 	w.Helper()
-	b := &packagesv1.PackageBundle{
-		TypeMeta:   metav1.TypeMeta{APIVersion: packagesv1.GroupVersion.String(), Kind: "PackageBundle"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: w.bundleName(build)},
-		Spec:       packagesv1.PackageBundleSpec{Packages: packages},
-	}
-	w.must(bundle.Sign(b, w.signer))
+	b := w.signer.Sign(w, packagestest.Bundle(w.bundleName(build), packages...))
 	text, err := bundle.Format(b)
 	w.must(err)
 	for _, tag := range []string{b.Name, "v" + w.minor + "-latest"} {
@@ -274,9 +265,9 @@ func (w *world) publish(build int, packages ...packagesv1.BundlePackage) *packag
 }
 
 func pack(name, version, digest string, dependencies ...string) packagesv1.BundlePackage {
-	return packagesv1.BundlePackage{Name: name, Source: packagesv1.BundlePackageSource{
-		Repository: "charts/" + name, Versions: []packagesv1.SourceVersion{{Name: version, Digest: digest, Dependencies: dependencies}},
-	}}
+	p := packagestest.Package(name, version, digest, dependencies...)
+	p.Source.Repository = "charts/" + name
+	return p
 }
 
 // use creates the PackageBundleController of a cluster.

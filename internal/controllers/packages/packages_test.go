@@ -2,9 +2,6 @@ package packages_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
@@ -24,7 +21,7 @@ import (
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
-	"github.com/drover-dev/drover/internal/registry/bundle"
+	"github.com/drover-dev/drover/internal/test/packagestest"
 )
 
 func TestPackageOnTwoClusters(t *testing.T) {
@@ -102,12 +99,10 @@ func TestAdmissionRejectsInvalidObjects(t *testing.T) {
 		return other
 	}
 	unsigned, changed, stranger, garbage := another(2), another(3), another(4), another(5)
-	w.must(bundle.Sign(changed, w.signer))
+	w.signer.Sign(t, changed)
 	changed.Spec.Packages[0].Source.Versions[0].Digest = "sha256:" + strings.Repeat("6", 64)
-	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	w.must(err)
-	w.must(bundle.Sign(stranger, other))
-	w.must(bundle.Sign(garbage, w.signer))
+	packagestest.NewSigner(t).Sign(t, stranger)
+	w.signer.Sign(t, garbage)
 	garbage.Annotations[packagesv1.SignatureAnnotation] = "!"
 	rejected := func(b *packagesv1.PackageBundle, why string) string {
 		return fmt.Sprintf("package %s failed validation with error: %s", b.Name, why)
@@ -137,7 +132,7 @@ func TestAdmissionRejectsInvalidObjects(t *testing.T) {
 		}
 	}
 	good := another(6)
-	w.must(bundle.Sign(good, w.signer))
+	w.signer.Sign(t, good)
 	w.must(w.Create(t.Context(), good, client.DryRunAll))
 	forged := b.DeepCopy()
 	forged.Spec.Packages[0].Name = "evil"

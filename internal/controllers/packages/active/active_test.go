@@ -31,12 +31,12 @@ func TestNewestBundleIsDownloadedAndActivated(t *testing.T) {
 	if got := b.Annotations[packagesv1.DownloadedAnnotation]; got != w.registry.Host+"/charts/bundles:"+latest {
 		t.Errorf("downloaded from %q", got)
 	}
-	if err := bundle.Verify(b, keys(t, w.key)); err != nil {
+	if err := bundle.Verify(b, w.signer.Keys); err != nil {
 		t.Errorf("verifying the stored bundle: %v", err)
 	}
 	namespace := &corev1.Namespace{}
 	w.must(w.client.Get(t.Context(), client.ObjectKey{Name: packagesv1.NamespacePrefix + w.name}, namespace))
-	if recorded := w.events.of(w.name); !strings.Contains(recorded, "Activated: ") {
+	if recorded := w.events.Of(w.name); !strings.Contains(recorded, "Activated: ") {
 		t.Errorf("events: %s", recorded)
 	}
 }
@@ -113,7 +113,7 @@ func TestOnlyNewerBundleIsReportedAsUpgrade(t *testing.T) {
 	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.UpgradePolicy = packagesv1.UpgradeAlways })
 	w.publish(latest, w.bundle(11), "3.0.0")
 	w.active(w.bundle(11))
-	if recorded := w.events.of(w.name); !strings.Contains(recorded, "UpgradeAvailable: ") || !strings.Contains(recorded, "according to the upgrade policy") {
+	if recorded := w.events.Of(w.name); !strings.Contains(recorded, "UpgradeAvailable: ") || !strings.Contains(recorded, "according to the upgrade policy") {
 		t.Errorf("events: %s", recorded)
 	}
 }
@@ -219,7 +219,7 @@ func TestReconnectedClusterIsReportedAtOnce(t *testing.T) {
 	w.ways.set(w.cluster(), w.front.Config)
 	w.await("the cluster is connected again", upgradable)
 	t.Logf("reported after %s", time.Since(back))
-	if recorded := w.events.of(w.name); !strings.Contains(recorded, "Disconnected: ") {
+	if recorded := w.events.Of(w.name); !strings.Contains(recorded, "Disconnected: ") {
 		t.Errorf("events: %s", recorded)
 	}
 }

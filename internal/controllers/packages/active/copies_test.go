@@ -16,7 +16,6 @@ import (
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/packages/mirror"
-	"github.com/drover-dev/drover/internal/registry/bundle"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
@@ -24,7 +23,7 @@ import (
 func forged(w *world) artifacttest.Package {
 	b := at(w.bundle(2), "1.0.0")
 	b.Namespace = packagesv1.Namespace
-	w.must(bundle.Sign(b, w.key))
+	w.signer.Sign(w, b)
 	b.Spec.Packages[0].Source.Versions[0].Digest = "sha256:2"
 	text, err := yaml.Marshal(b)
 	w.must(err)
@@ -149,7 +148,7 @@ func TestCredentialsAreCopiedOnlyToNamespacesWithPackages(t *testing.T) {
 	w.await("the finalizer is removed", func(o *packagesv1.PackageBundleController) bool {
 		return len(o.Finalizers) == 0 && meta.FindStatusCondition(o.Status.Conditions, packagesv1.CredentialsSynced) == nil
 	})
-	if recorded := w.events.of(w.name); strings.Contains(recorded, "canary") {
+	if recorded := w.events.Of(w.name); strings.Contains(recorded, "canary") {
 		t.Error("an event contains a password")
 	}
 }
@@ -173,7 +172,7 @@ func TestForeignSecretIsNotOverwritten(t *testing.T) {
 	w.must(err)
 	w.must(w.client.Create(t.Context(), w.mirrored("canary")))
 	w.install("hello", web)
-	w.until("the conflict is reported", func() bool { return strings.Contains(w.events.of(w.name), "CredentialsNotOurs: ") })
+	w.until("the conflict is reported", func() bool { return strings.Contains(w.events.Of(w.name), "CredentialsNotOurs: ") })
 	got, err := w.target.CoreV1().Secrets(web).Get(t.Context(), mirror.Credentials, metav1.GetOptions{})
 	w.must(err)
 	if string(got.Data["mine"]) != "yes" || len(got.Data) != 1 {
@@ -285,7 +284,7 @@ func TestUnreachableClusterDoesNotBlockDeletion(t *testing.T) {
 			})
 			w.must(w.client.Delete(t.Context(), w.get()))
 			w.until("the object is deleted", func() bool { return w.get() == nil })
-			abandoned := func() bool { return strings.Contains(w.events.of(w.name), "Abandoned: ") }
+			abandoned := func() bool { return strings.Contains(w.events.Of(w.name), "Abandoned: ") }
 			if name == "unreachable" {
 				w.until("the event is recorded", abandoned)
 			} else if abandoned() {

@@ -2,11 +2,6 @@ package active
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/http/httputil"
@@ -21,32 +16,25 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	crsource "sigs.k8s.io/controller-runtime/pkg/source"
 	"sigs.k8s.io/yaml"
 
-	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/operation"
-	kit "github.com/drover-dev/drover/internal/controllers/reconcile"
-	"github.com/drover-dev/drover/internal/registry/bundle"
 	"github.com/drover-dev/drover/internal/registry/bundle/source"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 	"github.com/drover-dev/drover/internal/test/kubetest"
+	"github.com/drover-dev/drover/internal/test/packagestest"
 	"github.com/drover-dev/drover/internal/test/workloadtest"
 	"github.com/drover-dev/drover/internal/workload"
 )
@@ -59,8 +47,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shared is a management plane with the controller, and a cluster. Namespaces are fixed, so each test
-// uses its own names.
+// shared is a management plane with the controller, and a cluster. Namespaces are fixed, so each
+// test uses its own names.
 var shared struct {
 	sync.Once
 	*plane
@@ -74,8 +62,8 @@ type plane struct {
 	client  client.Client
 	bundles *source.Bundles
 	ways    *ways
-	events  *events
-	key     *ecdsa.PrivateKey
+	events  *packagestest.Events
+	signer  *packagestest.Signer
 	// requests counts the requests of the controller to the management plane.
 	controller *Controller
 	requests   *atomic.Int64
@@ -122,79 +110,34 @@ func (w *ways) set(key client.ObjectKey, config *rest.Config) {
 	w.queue.Add(named(key.Name)[0])
 }
 
-// events are recorded by the name of their object.
-type events struct {
-	record.EventRecorder
-
-	mu       sync.Mutex
-	recorded map[string][]string
-}
-
-func (e *events) Event(o runtime.Object, kind, reason, message string) {
-	e.Eventf(o, kind, reason, "%s", message)
-}
-
-func (e *events) Eventf(o runtime.Object, _, reason, format string, args ...any) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	name := o.(client.Object).GetName()
-	e.recorded[name] = append(e.recorded[name], reason+": "+fmt.Sprintf(format, args...))
-}
-
-func (e *events) of(name string) string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return strings.Join(e.recorded[name], "\n")
-}
-
 func startShared(t *testing.T) {
-	server := kubetest.SharedWithoutWebhooks(t)
 	target, err := kubetest.Run(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	packagestest.Must(t, err)
 	shared.target = target
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, controlplanev1.AddToScheme, packagesv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+	p := &plane{
+		requests: &atomic.Int64{}, ways: &ways{open: map[client.ObjectKey]*rest.Config{}},
+		events: &packagestest.Events{}, signer: packagestest.NewSigner(t),
 	}
-	config, requests := rest.CopyConfig(server.Config), &atomic.Int64{}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, requests} })
-	mgr, err := kit.NewManager(config, ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+	management := packagestest.NewPlane(t, packagestest.Options{
+		Wrap:       []func(http.RoundTripper) http.RoundTripper{func(next http.RoundTripper) http.RoundTripper { return counting{next, p.requests} }},
+		Uncached:   []client.Object{&corev1.Secret{}},
+		Namespaces: []string{"fleet"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &plane{client: mgr.GetClient(), requests: requests, ways: &ways{open: map[client.ObjectKey]*rest.Config{}}, events: &events{recorded: map[string][]string{}}}
-	if p.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-		t.Fatal(err)
-	}
-	if p.bundles, err = source.New(source.Options{PlainHTTP: true}); err != nil {
-		t.Fatal(err)
-	}
+	mgr := management.Manager
+	p.client = mgr.GetClient()
+	p.bundles, err = source.New(source.Options{PlainHTTP: true})
+	packagestest.Must(t, err)
 	c := &Controller{
-		Client: mgr.GetClient(), Secrets: NewSecrets(mgr.GetCache(), mgr.GetAPIReader()), Source: p.bundles, Keys: keys(t, p.key), Version: "v0.5.0",
+		Client: p.client, Secrets: NewSecrets(mgr.GetCache(), mgr.GetAPIReader()), Source: p.bundles, Keys: p.signer.Keys, Version: "v0.5.0",
 		Limits: operation.Limits{Total: 8, PerCluster: 4}, DeletionTimeout: 3 * time.Second, Events: p.events, Clock: clock.RealClock{},
 	}
 	p.controller = c
 	c.Clusters = workload.New(p.ways, workload.Options{Notify: c.Notice, RequestTimeout: time.Second})
 	ctx := context.Background() // until the process ends
-	if err := c.SetupWithManager(ctx, mgr, Connections{Clusters: p.ways, Metadata: mgr.GetCache()}, controller.Options{
+	packagestest.Must(t, c.SetupWithManager(ctx, mgr, Connections{Clusters: p.ways, Metadata: mgr.GetCache()}, controller.Options{
 		SkipNameValidation: ptr.To(true), MaxConcurrentReconciles: 4,
-	}); err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = mgr.Start(ctx) }()
-	mgr.GetCache().WaitForCacheSync(ctx)
-	for _, name := range []string{packagesv1.Namespace, "fleet"} {
-		if err := p.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Fatal(err)
-		}
-	}
+	}))
+	management.Run(ctx, t)
 	shared.plane = p
 }
 
@@ -206,19 +149,6 @@ type counting struct {
 func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	c.total.Add(1)
 	return c.next.RoundTrip(r)
-}
-
-func keys(t *testing.T, key *ecdsa.PrivateKey) bundle.Keys {
-	t.Helper()
-	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := bundle.ParseKeys(map[string][]byte{"test": []byte(base64.StdEncoding.EncodeToString(der))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parsed
 }
 
 // world is a registry and a cluster with names that no other test has.
@@ -276,7 +206,7 @@ func (w *world) signed(name, version string, changes ...func(*packagesv1.Package
 	for _, change := range changes {
 		change(b)
 	}
-	w.must(bundle.Sign(b, w.key))
+	w.signer.Sign(w, b)
 	text, err := yaml.Marshal(b)
 	w.must(err)
 	return text
@@ -289,9 +219,7 @@ func (w *world) push(repository, tag string, text []byte) {
 
 func (w *world) must(err error) {
 	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	packagestest.Must(w, err)
 }
 
 // connect creates the Cluster and connects to it.
@@ -360,9 +288,9 @@ func (w *world) until(what string, is func() bool) {
 	kubetest.Eventually(w, what, is, func() string {
 		o := w.get()
 		if o == nil {
-			return "the object does not exist"
+			o = &packagesv1.PackageBundleController{}
 		}
-		return fmt.Sprintf("spec %+v\nstatus %+v\nevents %s", o.Spec, o.Status, w.events.of(w.name))
+		return fmt.Sprintf("spec %+v\nstatus %+v\nevents %s", o.Spec, o.Status, w.events.Of(w.name))
 	})
 }
 
@@ -380,17 +308,13 @@ func (w *world) await(what string, is func(*packagesv1.PackageBundleController) 
 
 func lint(t *testing.T, o *packagesv1.PackageBundleController) {
 	t.Helper()
+	packagestest.LintConditions(t, o.Status.Conditions)
 	for _, c := range o.Status.Conditions {
-		switch {
-		case c.Status == "" || c.Reason == "" || c.LastTransitionTime.IsZero():
-			t.Errorf("condition %s is incomplete: %+v", c.Type, c)
-		case c.Status != metav1.ConditionTrue && c.Message == "":
+		if c.Status != metav1.ConditionTrue && c.Message == "" {
 			t.Errorf("condition %s is %s without a message", c.Type, c.Status)
-		case strings.Contains(c.Message, "canary"):
-			t.Errorf("condition %s contains a secret", c.Type)
 		}
 	}
-	if strings.Contains(o.Status.Detail, "canary") {
+	if strings.Contains(o.Status.Detail, packagestest.Canary) {
 		t.Error("the detail contains a secret")
 	}
 }

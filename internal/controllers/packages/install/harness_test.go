@@ -2,13 +2,9 @@ package install
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/sha256"
-	"crypto/x509"
-	"encoding/base64"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -19,90 +15,62 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
-	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/addons/sources"
 	"github.com/drover-dev/drover/internal/registry/artifact"
-	"github.com/drover-dev/drover/internal/registry/bundle"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 	"github.com/drover-dev/drover/internal/test/lagtest"
+	"github.com/drover-dev/drover/internal/test/packagestest"
 )
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 
-// plane is an API server with the controller. All tests share it, because the namespace of bundles is
-// fixed.
+// plane is an API server with the controller. All tests share it, because the namespace of bundles
+// is fixed.
 var plane struct {
 	sync.Once
 	client client.Client
-	signer *ecdsa.PrivateKey
+	signer *packagestest.Signer
 	charts *charts
 	// watches are those of the objects that the controller writes, and writes what it wrote.
 	watches *lagtest.Watches
 	writes  *writes
-	err     error
 	number  atomic.Int32
 }
 
 func startPlane(t *testing.T) {
-	server := kubetest.SharedWithoutWebhooks(t)
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, clusterv1.AddToScheme, addonsv1.AddToScheme, packagesv1.AddToScheme,
-	} {
-		must(t, add(scheme))
-	}
+	plane.signer = packagestest.NewSigner(t)
 	plane.watches, plane.writes = &lagtest.Watches{Resources: []string{"packages", "helmreleaseproxies"}}, &writes{}
-	config := rest.CopyConfig(server.Config)
-	config.Wrap(plane.watches.Wrap)
-	config.Wrap(plane.writes.record)
-	mgr, err := reconcile.NewManager(config, ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
-	must(t, err)
-	plane.client, err = client.New(server.Config, client.Options{Scheme: scheme})
-	must(t, err)
-	plane.signer, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	der, err := x509.MarshalPKIXPublicKey(&plane.signer.PublicKey)
-	must(t, err)
-	keys, err := bundle.ParseKeys(map[string][]byte{"test": []byte(base64.StdEncoding.EncodeToString(der))})
-	must(t, err)
+	p := packagestest.NewPlane(t, packagestest.Options{
+		Wrap:       []func(http.RoundTripper) http.RoundTripper{plane.watches.Wrap, plane.writes.record},
+		Namespaces: []string{packagesv1.KubeconfigNamespace},
+	})
+	mgr := p.Manager
 	plane.charts = &charts{archive: artifacttest.Chart(t, "hello", "1.0.0", map[string]string{"values.yaml": "defaultNamespace: from-chart\n"})}
 	c := &Controller{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Values: sources.New(mgr.GetCache(), mgr.GetAPIReader()), Charts: plane.charts,
-		Places: places{}, Registry: "images.example.com", Keys: keys, Version: "v1.0.0", Clock: clock.RealClock{},
+		Places: places{}, Registry: "images.example.com", Keys: plane.signer.Keys, Version: "v1.0.0", Clock: clock.RealClock{},
 		Events: mgr.GetEventRecorderFor("drover"), //nolint:staticcheck // as the manager does
 	}
 	ctx := context.Background() // until the process ends
 	must(t, c.SetupWithManager(ctx, mgr, mgr.GetCache(), controller.Options{MaxConcurrentReconciles: 4}))
-	for _, name := range []string{packagesv1.Namespace, packagesv1.KubeconfigNamespace} {
-		must(t, client.IgnoreAlreadyExists(plane.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
-	}
-	go func() { plane.err = mgr.Start(ctx) }()
-	if !mgr.GetCache().WaitForCacheSync(ctx) {
-		t.Fatal("the cache was not synced")
-	}
+	p.Run(ctx, t)
+	plane.client = p.Direct
 }
 
 func must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	packagestest.Must(t, err)
 }
 
 // places locates all charts in one registry.
@@ -156,8 +124,8 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	plane.Do(func() { startPlane(t) })
-	if plane.client == nil || plane.err != nil {
-		t.Fatalf("starting the plane failed: %v", plane.err)
+	if plane.client == nil {
+		t.Fatal("the plane did not start")
 	}
 	number := int(plane.number.Add(1))
 	w := &world{T: t, Client: plane.client, cluster: fmt.Sprintf("billy%d", number), minor: number}
@@ -185,25 +153,18 @@ func (w *world) bundleName(build int) string { return fmt.Sprintf("v1-%d-%d", w.
 // bundle creates a signed bundle.
 func (w *world) bundle(build int, packages ...packagesv1.BundlePackage) *packagesv1.PackageBundle {
 	w.Helper()
-	b := w.unsigned(build, packages...)
-	must(w.T, bundle.Sign(b, plane.signer))
+	b := plane.signer.Sign(w, w.unsigned(build, packages...))
 	w.create(b)
 	return b
 }
 
 func (w *world) unsigned(build int, packages ...packagesv1.BundlePackage) *packagesv1.PackageBundle {
-	return &packagesv1.PackageBundle{
-		TypeMeta:   metav1.TypeMeta{APIVersion: packagesv1.GroupVersion.String(), Kind: "PackageBundle"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: w.bundleName(build)},
-		Spec:       packagesv1.PackageBundleSpec{Packages: packages},
-	}
+	return packagestest.Bundle(w.bundleName(build), packages...)
 }
 
 // pack returns a package of a bundle with one version.
 func pack(name, version string, dependencies ...string) packagesv1.BundlePackage {
-	return packagesv1.BundlePackage{Name: name, Source: packagesv1.BundlePackageSource{
-		Repository: name, Versions: []packagesv1.SourceVersion{{Name: version, Digest: digest(name + version), Dependencies: dependencies}},
-	}}
+	return packagestest.Package(name, version, digest(name+version), dependencies...)
 }
 
 func digest(text string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text))) }
@@ -267,8 +228,8 @@ func (w *world) release(p *packagesv1.Package, digest string) *addonsv1.HelmRele
 	return r
 }
 
-// becomes acts as the release controller and sets the conditions of a release. An empty message means
-// that it is ready.
+// becomes acts as the release controller and sets the conditions of a release. An empty message
+// means that it is ready.
 func (w *world) becomes(p *packagesv1.Package, name, reason, message string) {
 	w.Helper()
 	r := &addonsv1.HelmReleaseProxy{}
@@ -307,13 +268,8 @@ func (w *world) gone(o client.Object) {
 // lint checks rules that hold for every status.
 func lint(t *testing.T, p *packagesv1.Package) {
 	t.Helper()
-	for _, c := range p.Status.Conditions {
-		if c.Status == "" || c.Reason == "" || c.LastTransitionTime.IsZero() || strings.Contains(c.Message, "canary") {
-			t.Errorf("condition %s of %s: %+v", c.Type, p.Name, c)
-		}
-	}
-	ready := meta.FindStatusCondition(p.Status.Conditions, packagesv1.Ready)
-	if p.Status.State != "" && ready == nil {
+	packagestest.LintConditions(t, p.Status.Conditions)
+	if p.Status.State != "" && meta.FindStatusCondition(p.Status.Conditions, packagesv1.Ready) == nil {
 		t.Errorf("%s has no condition Ready", p.Name)
 	}
 }

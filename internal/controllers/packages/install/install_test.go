@@ -180,13 +180,13 @@ func TestBlockedPackageReportsTheReason(t *testing.T) {
 func TestUntrustedBundleIsNotUsed(t *testing.T) {
 	w := newWorld(t)
 	changed := w.unsigned(1, pack("hello", "0.1.0"))
-	must(t, bundle.Sign(changed, plane.signer))
+	plane.signer.Sign(t, changed)
 	changed.Spec.Packages[0].Source.Versions[0].Digest = digest("evil")
 	w.create(changed)
 	w.create(w.unsigned(2, pack("hello", "0.1.0")))
 	future := w.unsigned(3, pack("hello", "0.1.0"))
 	future.Spec.MinVersion = "v9.0.0"
-	must(t, bundle.Sign(future, plane.signer))
+	plane.signer.Sign(t, future)
 	w.create(future)
 	w.bundle(4, pack("hello", "0.1.0"))
 	w.controller(w.bundleName(1))

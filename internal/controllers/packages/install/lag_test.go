@@ -66,8 +66,8 @@ func heldBack(t *testing.T) float64 {
 	return 0
 }
 
-// The activation triggers a reconcile while the cache contains neither the finalizer of the Package nor
-// its release. If the reconcile started then, it would write both again, which conflicts.
+// The activation triggers a reconcile while the cache contains neither the finalizer of the Package
+// nor its release. If the reconcile started then, it would write both again, which conflicts.
 func TestReconcileWaitsUntilTheCacheHasSeenItsWrites(t *testing.T) {
 	w := newWorld(t)
 	w.bundle(1, pack("hello", "0.1.0"))
