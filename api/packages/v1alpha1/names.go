@@ -2,8 +2,8 @@ package v1alpha1
 
 // Namespaces on the management cluster.
 const (
-	// Namespace contains bundles, PackageBundleControllers, and Packages whose name starts with the name
-	// of their cluster.
+	// Namespace contains bundles, PackageBundleControllers, and Packages whose name starts with the
+	// name of their cluster.
 	Namespace = "eksa-packages"
 	// NamespacePrefix is followed by the name of a cluster in the namespace of its Packages.
 	NamespacePrefix = Namespace + "-"
@@ -15,8 +15,8 @@ const (
 const (
 	// PackageFinalizer keeps a Package until it is uninstalled from its cluster.
 	PackageFinalizer = "packages.eks.amazonaws.com/package"
-	// ControllerFinalizer keeps a PackageBundleController until the credentials that were copied to its
-	// cluster are deleted.
+	// ControllerFinalizer keeps a PackageBundleController until the credentials that were copied to
+	// its cluster are deleted.
 	ControllerFinalizer = "packages.eks.amazonaws.com/packagebundlecontroller"
 	// PackageLabel is the name of the Package of a HelmReleaseProxy.
 	PackageLabel = "packages.eks.amazonaws.com/package"
@@ -30,8 +30,8 @@ const (
 	IncludesAnnotation = "eksa.aws.com/includes"
 	// DownloadedAnnotation is the source of a downloaded bundle. Only downloaded bundles are pruned.
 	DownloadedAnnotation = "packages.eks.amazonaws.com/downloaded-from"
-	// DependentsAnnotation lists the Packages that a dependency was created for, separated by commas. The
-	// dependency is deleted with the last of them.
+	// DependentsAnnotation lists the Packages that a dependency was created for, separated by commas.
+	// The dependency is deleted with the last of them.
 	DependentsAnnotation = "packages.eks.amazonaws.com/made-for"
 	// AbandonAnnotation abandons the release of a deleted Package on an unreachable cluster if it is
 	// "true".
@@ -58,7 +58,8 @@ const (
 	// NamespaceInvalidReason: the namespace is not one for Packages.
 	NamespaceInvalidReason = "NamespaceInvalid"
 
-	// SourceFound is True if the active bundle contains the version of the package and accepts its config.
+	// SourceFound is True if the active bundle contains the version of the package and accepts its
+	// config.
 	SourceFound = "SourceFound"
 
 	// SourceKnownReason: the active bundle contains the version.
@@ -122,8 +123,8 @@ const (
 	VersionMismatchReason = "VersionMismatch"
 )
 
-// CredentialsSynced is True if the credentials of the registry mirror were copied to all namespaces with
-// packages. Only PackageBundleControllers with a registry mirror have it.
+// CredentialsSynced is True if the credentials of the registry mirror were copied to all namespaces
+// with packages. Only PackageBundleControllers with a registry mirror have it.
 const (
 	CredentialsSynced = "CredentialsSynced"
 

@@ -16,7 +16,8 @@ type PackageSpec struct {
 	// targetNamespace is the namespace on the cluster. It is immutable.
 	// +optional
 	TargetNamespace string `json:"targetNamespace,omitempty"`
-	// timeout is how long the objects of the package may take to become ready. The default is 10 minutes.
+	// timeout is how long the objects of the package may take to become ready. The default is 10
+	// minutes.
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 	// rollbackOnFailure rolls back failed upgrades.

@@ -6,8 +6,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type PackageBundleSpec struct {
 	// +listType=atomic
 	Packages []BundlePackage `json:"packages"`
-	// minControllerVersion is the oldest version of Drover that can use the bundle, such as v0.1.0. It is
-	// not signed.
+	// minControllerVersion is the oldest version of Drover that can use the bundle, such as v0.1.0. It
+	// is not signed.
 	// +optional
 	MinVersion string `json:"minControllerVersion"`
 }
@@ -67,7 +67,8 @@ type VersionImages struct {
 // +kubebuilder:validation:Enum=available;ignored;invalid;controller upgrade required
 type PackageBundleStateEnum string
 
-// States of a PackageBundle. There is no state "active", because each cluster has its own active bundle.
+// States of a PackageBundle. There is no state "active", because each cluster has its own active
+// bundle.
 const (
 	BundleAvailable       PackageBundleStateEnum = "available"
 	BundleIgnored         PackageBundleStateEnum = "ignored"

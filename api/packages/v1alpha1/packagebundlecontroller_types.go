@@ -2,7 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PackageBundleControllerSpec selects the bundle of a cluster and the registry of bundles and charts.
+// PackageBundleControllerSpec selects the bundle of a cluster and the registry of bundles and
+// charts.
 type PackageBundleControllerSpec struct {
 	// logLevel has no effect.
 	// +optional
@@ -17,14 +18,15 @@ type PackageBundleControllerSpec struct {
 	// +kubebuilder:default="1h"
 	// +optional
 	UpgradeCheckShortInterval metav1.Duration `json:"upgradeCheckShortInterval,omitempty"`
-	// activeBundle is the name of a PackageBundle. If it is empty, the controller sets it to the latest.
+	// activeBundle is the name of a PackageBundle. If it is empty, the controller sets it to the
+	// latest.
 	// +optional
 	ActiveBundle string `json:"activeBundle,omitempty"`
 	// privateRegistry has no effect.
 	// +optional
 	PrivateRegistry string `json:"privateRegistry,omitempty"`
-	// defaultRegistry contains bundles, and charts without a registry in the bundle. It defaults to the
-	// registry of the manager.
+	// defaultRegistry contains bundles, and charts without a registry in the bundle. It defaults to
+	// the registry of the manager.
 	// +optional
 	DefaultRegistry string `json:"defaultRegistry,omitempty"`
 	// defaultImageRegistry is passed to charts as the value sourceRegistry. It defaults to
@@ -50,8 +52,8 @@ type PackageBundleControllerSpec struct {
 	// +kubebuilder:default=never
 	// +optional
 	UpgradePolicy UpgradePolicy `json:"upgradePolicy,omitempty"`
-	// clusterNamespace is the namespace of the Cluster. By default, eksa-system is searched, and then all
-	// namespaces.
+	// clusterNamespace is the namespace of the Cluster. By default, eksa-system is searched, and then
+	// all namespaces.
 	// +optional
 	ClusterNamespace string `json:"clusterNamespace,omitempty"`
 }

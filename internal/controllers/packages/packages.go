@@ -44,14 +44,15 @@ type Options struct {
 	Keys bundle.Keys
 	// Version is the version of Drover.
 	Version string
-	// KeepBundles is the number of unused bundles to keep per minor version of Kubernetes; all if it is
-	// negative.
+	// KeepBundles is the number of unused bundles to keep per minor version of Kubernetes; all if it
+	// is negative.
 	KeepBundles int
 	// ManagementCluster is the name of the cluster that some packages are excluded from.
 	ManagementCluster string
 	// Limits limits concurrent requests to clusters and registries.
 	Limits operation.Limits
-	// WatchFilter limits the controllers to objects with this value of the watch label; empty means all.
+	// WatchFilter limits the controllers to objects with this value of the watch label; empty means
+	// all.
 	WatchFilter string
 	// Concurrency is the number of concurrent reconciles per kind.
 	Concurrency int
@@ -66,8 +67,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	var (
 		events = mgr.GetEventRecorderFor("drover") //nolint:staticcheck // Cluster API's reconcilers write events of the same API
-		// A Package is reconciled whenever its release changes. Fewer workers than releases would delay its
-		// status.
+		// A Package is reconciled whenever its release changes. Fewer workers than releases would delay
+		// its status.
 		limits   = controller.Options{MaxConcurrentReconciles: max(o.Concurrency, o.Limits.Total)}
 		bundler  = &bundles.Controller{Client: mgr.GetClient(), Events: events, Keys: o.Keys, Version: o.Version, Keep: o.KeepBundles}
 		clusters = &active.Controller{

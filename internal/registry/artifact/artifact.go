@@ -1,5 +1,5 @@
-// Package artifact downloads packages from HTTP chart repositories and OCI registries, and caches them on
-// disk by the digest of their content, so that each is downloaded once.
+// Package artifact downloads packages from HTTP chart repositories and OCI registries, and caches
+// them on disk by the digest of their content, so that each is downloaded once.
 //
 // It doesn't interpret the content of packages. Credentials are kept in memory only. Start with
 // Store.Resolve, then Store.Fetch.
@@ -9,8 +9,8 @@ import "errors"
 
 // Ref identifies a package.
 type Ref struct {
-	// URL is the URL of a chart repository (https:// or http://), or oci:// with a registry and the parent
-	// repository.
+	// URL is the URL of a chart repository (https:// or http://), or oci:// with a registry and the
+	// parent repository.
 	URL string
 	// Name is the name in the repository. It may contain slashes.
 	Name string
@@ -22,7 +22,8 @@ type Ref struct {
 	Verify *Verification
 }
 
-// Access contains the credentials and TLS settings of a repository or registry. All fields are optional.
+// Access contains the credentials and TLS settings of a repository or registry. All fields are
+// optional.
 type Access struct {
 	Username, Password string
 	// DockerConfig is a config.json of Docker. Its entry for the host is used, also for repositories.

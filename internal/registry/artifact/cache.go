@@ -20,9 +20,9 @@ import (
 // abandonedAfter is the age at which an incomplete file is deleted.
 const abandonedAfter = time.Hour
 
-// cache is a directory of files named by their digests. The modification time of a file is its last use,
-// so that all processes that share the directory see it. Files are read at once, so a file may be deleted
-// while it is read.
+// cache is a directory of files named by their digests. The modification time of a file is its last
+// use, so that all processes that share the directory see it. Files are read at once, so a file may
+// be deleted while it is read.
 type cache struct {
 	dir   string
 	max   int64
@@ -75,8 +75,8 @@ func (c *cache) put(digest string, data []byte) error {
 	return c.shrink()
 }
 
-// shrink deletes the least recently used files until the rest fits. Only one process does it at a time;
-// files of other processes are considered the next time.
+// shrink deletes the least recently used files until the rest fits. Only one process does it at a
+// time; files of other processes are considered the next time.
 func (c *cache) shrink() error {
 	lock, err := filelock.Try(filepath.Join(c.dir, "lock"))
 	if errors.Is(err, filelock.ErrHeld) {

@@ -68,8 +68,8 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(r)
 }
 
-// login adds credentials to requests for their own host and port. The client of the standard library
-// would send them to subdomains and other ports as well.
+// login adds credentials to requests for their own host and port. The client of the standard
+// library would send them to subdomains and other ports as well.
 type login struct {
 	next               http.RoundTripper
 	to                 *url.URL

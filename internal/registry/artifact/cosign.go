@@ -21,7 +21,8 @@ type signature struct {
 	signature []byte
 }
 
-// simple parses the format of cosign 1 and 2: a text with the digest of the manifest, and its signature.
+// simple parses the format of cosign 1 and 2: a text with the digest of the manifest, and its
+// signature.
 func simple(text, signed []byte) signature {
 	var statement struct {
 		Critical struct {

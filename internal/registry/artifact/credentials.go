@@ -23,8 +23,8 @@ type dockerLogin struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// credentials returns the credentials for a host and a path: the user name and password, or the entry of
-// the Docker config with the longest matching prefix.
+// credentials returns the credentials for a host and a path: the user name and password, or the
+// entry of the Docker config with the longest matching prefix.
 func (a *Access) credentials(host, path string) (authn.AuthConfig, error) {
 	if a.Username != "" || a.Password != "" {
 		return authn.AuthConfig{Username: a.Username, Password: a.Password}, nil
@@ -47,8 +47,8 @@ func (a *Access) credentials(host, path string) (authn.AuthConfig, error) {
 	return login.config()
 }
 
-// loginPrefix returns the prefix host/ or host/path/ of a key. Keys may be URLs that end with the version
-// of the API.
+// loginPrefix returns the prefix host/ or host/path/ of a key. Keys may be URLs that end with the
+// version of the API.
 func loginPrefix(key string) string {
 	if _, rest, found := strings.Cut(key, "://"); found {
 		key = rest

@@ -13,8 +13,8 @@ import (
 // maxManifest is the maximum size of a manifest.
 const maxManifest = 4 << 20
 
-// Documents reads single files that are not packages from registries. It connects as a Store does, but
-// caches only connections. It uses PlainHTTP and Trust of the Options.
+// Documents reads single files that are not packages from registries. It connects as a Store does,
+// but caches only connections. It uses PlainHTTP and Trust of the Options.
 type Documents struct {
 	registries *registries
 	trust      map[string]Access
@@ -28,8 +28,8 @@ func NewDocuments(o Options) *Documents {
 // Close closes idle connections.
 func (d *Documents) Close() { d.registries.clients.close() }
 
-// Digest returns the digest of the manifest of a tag, which is the Version of an oci:// Ref. It makes one
-// HEAD request.
+// Digest returns the digest of the manifest of a tag, which is the Version of an oci:// Ref. It
+// makes one HEAD request.
 func (d *Documents) Digest(ctx context.Context, ref Ref) (string, error) {
 	p, r, err := d.open(ref)
 	if err != nil {

@@ -24,8 +24,8 @@ func (r *repositories) client(ref *reference) (*http.Client, error) {
 	}}, nil
 }
 
-// download downloads the archive. If it doesn't match the index, the cached index may be outdated, and is
-// requested again next time.
+// download downloads the archive. If it doesn't match the index, the cached index may be outdated,
+// and is requested again next time.
 func (r *repositories) download(ctx context.Context, ref *reference, resolved Resolved) ([]byte, error) {
 	e, err := r.entry(ctx, ref, resolved)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// index contains the versions of an index.yaml and their URLs. The text may be a hundred times as large
-// and is not kept.
+// index contains the versions of an index.yaml and their URLs. The text may be a hundred times as
+// large and is not kept.
 type index map[string][]entry
 
 // entry is a version of a package.
@@ -31,8 +31,8 @@ type indexEntry struct {
 	URLs    []string `json:"urls"    yaml:"urls"`
 }
 
-// parseIndex parses an index in YAML or JSON. It skips invalid entries, as Helm does, and ignores digests
-// other than sha256.
+// parseIndex parses an index in YAML or JSON. It skips invalid entries, as Helm does, and ignores
+// digests other than sha256.
 func parseIndex(text []byte) (index, error) {
 	if read := parsePieces(text); read != nil {
 		return read, nil

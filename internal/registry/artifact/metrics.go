@@ -10,7 +10,8 @@ import (
 
 // Stats are counters of a store since it was opened.
 type Stats struct {
-	// IndexRequests counts requests for indexes (including unchanged ones), lists of tags and manifests.
+	// IndexRequests counts requests for indexes (including unchanged ones), lists of tags and
+	// manifests.
 	IndexRequests int64
 	// Downloads counts downloads of archives, and Bytes their size.
 	Downloads, Bytes int64
@@ -18,7 +19,8 @@ type Stats struct {
 	CacheHits int64
 	// CacheFailures counts archives that could not be cached, and damaged files that were deleted.
 	CacheFailures int64
-	// StaleAnswers counts versions from the cache that were used because the repository was unreachable.
+	// StaleAnswers counts versions from the cache that were used because the repository was
+	// unreachable.
 	StaleAnswers int64
 }
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// mirrored returns the reference to the package in the mirror of its registry. Mirrors are used only for
-// digests, because their tags may be outdated.
+// mirrored returns the reference to the package in the mirror of its registry. Mirrors are used
+// only for digests, because their tags may be outdated.
 func (s *Store) mirrored(ref Ref) (Ref, bool) {
 	base, err := url.Parse(ref.URL)
 	if err != nil || !strings.EqualFold(base.Scheme, "oci") || !isDigest(ref.Version) {
@@ -32,9 +32,10 @@ func (s *Store) mirrored(ref Ref) (Ref, bool) {
 	return ref, true
 }
 
-// Resolve returns the version and the digest that a Ref refers to. Exact versions and digests are resolved
-// once, others again every ResolveEvery, without requests in between. If the repository is unreachable,
-// the last result is used for six times that long. Mirrors are tried before their registry.
+// Resolve returns the version and the digest that a Ref refers to. Exact versions and digests are
+// resolved once, others again every ResolveEvery, without requests in between. If the repository is
+// unreachable, the last result is used for six times that long. Mirrors are tried before their
+// registry.
 func (s *Store) Resolve(ctx context.Context, ref Ref) (Resolved, error) {
 	if r, err := parse(trusting(s.options.Trust, ref)); err == nil {
 		if known, ok := s.known(r); ok { // the mirror didn't have it
@@ -44,8 +45,9 @@ func (s *Store) Resolve(ctx context.Context, ref Ref) (Resolved, error) {
 	return firstOf(ctx, s, ref, s.resolve)
 }
 
-// Fetch returns the archive of a resolved Ref, from the cache if possible, and verifies it if the Ref
-// requires it. Callers share the bytes and must not change them. Mirrors are tried before their registry.
+// Fetch returns the archive of a resolved Ref, from the cache if possible, and verifies it if the
+// Ref requires it. Callers share the bytes and must not change them. Mirrors are tried before their
+// registry.
 func (s *Store) Fetch(ctx context.Context, ref Ref, resolved Resolved) ([]byte, error) {
 	return firstOf(ctx, s, ref, func(ctx context.Context, ref Ref) ([]byte, error) { return s.fetch(ctx, ref, resolved) })
 }

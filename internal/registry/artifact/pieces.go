@@ -6,8 +6,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// parsePieces parses an index in the format of Helm package by package, because the tree of a whole index
-// takes many times the memory of its text. It returns nil for other formats.
+// parsePieces parses an index in the format of Helm package by package, because the tree of a whole
+// index takes many times the memory of its text. It returns nil for other formats.
 func parsePieces(text []byte) index {
 	pieces := cut(text)
 	if len(pieces) == 0 {
@@ -24,9 +24,9 @@ func parsePieces(text []byte) index {
 	return read
 }
 
-// cut returns the text of each key of the entries. A piece starts at a line with the indentation of the
-// first one: the content of a key is indented further, unless it is a list. In YAML with another layout,
-// parsing a piece fails.
+// cut returns the text of each key of the entries. A piece starts at a line with the indentation of
+// the first one: the content of a key is indented further, unless it is a list. In YAML with
+// another layout, parsing a piece fails.
 func cut(text []byte) [][]byte {
 	var pieces [][]byte
 	inside, start, indent, end := false, -1, 0, 0

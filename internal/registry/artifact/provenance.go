@@ -11,16 +11,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// statement is the content of a provenance file: the metadata of the chart and the digests of files, in
-// two YAML documents.
+// statement is the content of a provenance file: the metadata of the chart and the digests of
+// files, in two YAML documents.
 type statement struct {
 	Name    string            `yaml:"name"`
 	Version string            `yaml:"version"`
 	Files   map[string]string `yaml:"files"`
 }
 
-// checkProvenance checks that a provenance file is signed with one of the keys for the name, the version
-// and the content of the chart. Without the version, an old chart could replace a new one.
+// checkProvenance checks that a provenance file is signed with one of the keys for the name, the
+// version and the content of the chart. Without the version, an old chart could replace a new one.
 func checkProvenance(file []byte, r *reference, resolved Resolved) error {
 	block, _ := clearsign.Decode(file)
 	if block == nil {

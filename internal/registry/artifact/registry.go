@@ -94,7 +94,8 @@ func (r *registries) manifest(ctx context.Context, p *puller, version string) (*
 	return parseManifest(got.Digest.String(), got.Manifest)
 }
 
-// described returns the manifest that an archive was resolved from. It fails if the manifest changed.
+// described returns the manifest that an archive was resolved from. It fails if the manifest
+// changed.
 func (r *registries) described(ctx context.Context, p *puller, ref *reference, resolved Resolved) (*manifest, error) {
 	key := manifestKey(ref, resolved.Digest)
 	if found, ok := r.manifests.Get(key); ok {

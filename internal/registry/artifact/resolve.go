@@ -89,8 +89,8 @@ func isAnswer(err error) bool {
 	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrForbidden) || errors.Is(err, ErrInvalid)
 }
 
-// digestByDownload returns the digest of a version for indexes without digests. It downloads each version
-// once.
+// digestByDownload returns the digest of a version for indexes without digests. It downloads each
+// version once.
 func (s *Store) digestByDownload(ctx context.Context, r *reference, resolved Resolved) (string, error) {
 	key := digestOf(r.place, r.Name, "exactly", resolved.Version)
 	if found, ok := s.answers.Get(key); ok {

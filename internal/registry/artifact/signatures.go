@@ -23,8 +23,8 @@ const (
 	maxSignatures                       = 50
 )
 
-// signatures downloads the signatures of a package: from the manifest with a tag derived from the signed
-// digest and, since cosign 3, from the manifests that refer to it.
+// signatures downloads the signatures of a package: from the manifest with a tag derived from the
+// signed digest and, since cosign 3, from the manifests that refer to it.
 func (r *registries) signatures(ctx context.Context, ref *reference, resolved Resolved) (string, []signature, error) {
 	p, err := r.puller(ref)
 	if err != nil {

@@ -36,8 +36,8 @@ type Options struct {
 	Timeout time.Duration
 	// Trust is the default access by host and port.
 	Trust map[string]Access
-	// Mirrors are tried before their registry for references by digest. A key is host[:port], or * for all
-	// other registries; a value is host[:port][/path].
+	// Mirrors are tried before their registry for references by digest. A key is host[:port], or * for
+	// all other registries; a value is host[:port][/path].
 	Mirrors map[string]string
 	Clock   clock.PassiveClock
 	// Metrics receives the counters if it is set. A registry accepts those of one store.
@@ -60,8 +60,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Store resolves, downloads and caches packages. Its methods are safe for concurrent use, and concurrent
-// callers with the same request share the work.
+// Store resolves, downloads and caches packages. Its methods are safe for concurrent use, and
+// concurrent callers with the same request share the work.
 type Store struct {
 	options Options
 	cache   *cache
@@ -129,7 +129,8 @@ func (s *Store) Close() {
 // Stats returns the counters since the store was opened.
 func (s *Store) Stats() Stats { return s.counts.stats() }
 
-// share does the work of a key once for all concurrent callers. It continues if one of them gives up.
+// share does the work of a key once for all concurrent callers. It continues if one of them gives
+// up.
 func share[T any](ctx context.Context, s *Store, key string, work func(context.Context) (T, error)) (T, error) {
 	results := s.flights.DoChan(key, func() (any, error) {
 		if !s.enter() {

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// TrustRegistry returns Options.Trust for a registry with a CA in a file. An empty file name means the CAs
-// of the system.
+// TrustRegistry returns Options.Trust for a registry with a CA in a file. An empty file name means
+// the CAs of the system.
 func TrustRegistry(address, caFile string) (map[string]Access, error) {
 	if address == "" {
 		return nil, nil

@@ -18,8 +18,9 @@ func isDigest(version string) bool { return strings.HasPrefix(version, digestPre
 // isFinal reports whether a version always refers to the same content, unlike tags such as latest.
 func isFinal(version string) bool { return isExact(version) || isDigest(version) }
 
-// choose returns the published version that is spelled like the wanted one, or equal to it, or else the
-// newest one in a range. Pre-releases match only ranges that contain one. Other tags match only by name.
+// choose returns the published version that is spelled like the wanted one, or equal to it, or else
+// the newest one in a range. Pre-releases match only ranges that contain one. Other tags match only
+// by name.
 func choose(wanted string, published []string) (string, error) {
 	constraint := wanted
 	if constraint == "" {

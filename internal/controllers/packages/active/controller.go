@@ -5,8 +5,8 @@
 //	cluster ──version──▶ v1-36-latest ──registry──▶ PackageBundle ──policy──▶ spec.activeBundle
 //
 // Requests to clusters and registries run beside the workers and trigger a reconcile when they are
-// done. A reconcile that finds nothing to do makes no request. Package bundles verifies bundles, and
-// package install installs packages. Start with Reconcile; decisions are made in decide.go,
+// done. A reconcile that finds nothing to do makes no request. Package bundles verifies bundles,
+// and package install installs packages. Start with Reconcile; decisions are made in decide.go,
 // conditions in status.go.
 package active
 

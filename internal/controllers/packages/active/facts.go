@@ -38,8 +38,8 @@ type facts struct {
 	// version is the last known version, such as 1.36.
 	version string
 
-	// place identifies the newest bundle, and is empty if the version is unknown; access identifies the
-	// credentials for it.
+	// place identifies the newest bundle, and is empty if the version is unknown; access identifies
+	// the credentials for it.
 	place, access            string
 	latestCheck, activeCheck check
 	// activePlace identifies the active bundle.

@@ -38,8 +38,8 @@ func (v *visit) startVersionQuery(f facts) {
 	})
 }
 
-// startBundleCheck downloads a bundle and creates its PackageBundle: the named one, or the newest for the
-// version of the cluster.
+// startBundleCheck downloads a bundle and creates its PackageBundle: the named one, or the newest
+// for the version of the cluster.
 func (v *visit) startBundleCheck(f facts, place, named string) {
 	tag := named
 	if named == "" {

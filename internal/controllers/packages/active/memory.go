@@ -11,8 +11,8 @@ import (
 	"github.com/drover-dev/drover/internal/workload"
 )
 
-// knowledge is what is known about one cluster. It is lost when the process ends: the status contains
-// what matters, and the rest is queried again.
+// knowledge is what is known about one cluster. It is lost when the process ends: the status
+// contains what matters, and the rest is queried again.
 type knowledge struct {
 	// through is the connection of the last version query; nil if the version must be queried again.
 	through    *workload.Cluster

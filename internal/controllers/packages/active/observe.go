@@ -23,7 +23,8 @@ import (
 	"github.com/drover-dev/drover/internal/workload"
 )
 
-// observe gathers the facts that decisions depend on. It makes no request to a cluster or a registry.
+// observe gathers the facts that decisions depend on. It makes no request to a cluster or a
+// registry.
 func observe(ctx context.Context, v *visit) error {
 	o := v.Object
 	f := &v.facts
@@ -112,8 +113,8 @@ func unreachable(after time.Duration, format string, args ...any) *problem {
 	return &problem{reason: packagesv1.UnreachableReason, message: text.Truncate(fmt.Sprintf(format, args...)), after: after}
 }
 
-// unavailable explains why there is no connection. A new connection triggers a reconcile, except for a
-// cluster that is unreachable.
+// unavailable explains why there is no connection. A new connection triggers a reconcile, except
+// for a cluster that is unreachable.
 func (v *visit) unavailable(key client.ObjectKey, err error) *problem {
 	silent := &workload.UnreachableError{}
 	switch {
@@ -191,8 +192,8 @@ func (v *visit) place(tag string) string {
 	return v.Object.Spec.Registry() + " " + v.Object.Spec.Repository() + ":" + tag
 }
 
-// recall restores the last successful check from the status, so that a restarted manager doesn't check
-// all registries again.
+// recall restores the last successful check from the status, so that a restarted manager doesn't
+// check all registries again.
 func (v *visit) recall(place string) check {
 	s := &v.Before().Status
 	if s.Spec == nil || s.LastCheck == nil || s.LatestBundle == "" || !isTrue(s.Conditions, packagesv1.RegistryReachable) {
@@ -242,8 +243,8 @@ func (c *Controller) usable(b *packagesv1.PackageBundle) error {
 // verdict is the cached result of a verification.
 type verdict struct{ err error }
 
-// minor returns the minor version in the notation of bundles. Some servers append a plus to the minor,
-// and some report only the full version.
+// minor returns the minor version in the notation of bundles. Some servers append a plus to the
+// minor, and some report only the full version.
 func minor(info *version.Info) string {
 	first, second := info.Major, info.Minor
 	if first == "" || second == "" {

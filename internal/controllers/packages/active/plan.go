@@ -89,8 +89,8 @@ func (s *situation) namespaceExists(namespace string) bool {
 	return namespace == packagesv1.Namespace || s.exists(namespace)
 }
 
-// observeCopies plans the copies on the cluster. Clusters that neither need nor have credentials are not
-// watched.
+// observeCopies plans the copies on the cluster. Clusters that neither need nor have credentials
+// are not watched.
 func (v *visit) observeCopies(f *facts, known *knowledge) {
 	c := &f.credentials
 	wanted := c.wanted()

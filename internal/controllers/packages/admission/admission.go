@@ -1,6 +1,6 @@
-// Package admission validates packages, bundles and PackageBundleControllers beyond their schemas. The
-// messages and the order of the rules are those of the original controller, because existing scripts
-// match them.
+// Package admission validates packages, bundles and PackageBundleControllers beyond their schemas.
+// The messages and the order of the rules are those of the original controller, because existing
+// scripts match them.
 //
 // Rules read only the manager's cache. An update that doesn't change the validated fields is always
 // accepted, so that finalizers can be removed. Start with Setup.
@@ -60,7 +60,8 @@ func statusError(code int32, text string) error {
 	}}
 }
 
-// invalid rejects an object. The message says "package" for all kinds, which existing scripts expect.
+// invalid rejects an object. The message says "package" for all kinds, which existing scripts
+// expect.
 func invalid(name string, err error) error {
 	return rejection(fmt.Sprintf("package %s failed validation with error: %v", name, err))
 }

@@ -24,8 +24,8 @@ func (r *bundleRules) ValidateCreate(_ context.Context, b *packagesv1.PackageBun
 	return nil, nil
 }
 
-// ValidateUpdate checks changes of the signed content. Other changes are accepted even if the key is no
-// longer trusted, so that the bundle can be deleted.
+// ValidateUpdate checks changes of the signed content. Other changes are accepted even if the key
+// is no longer trusted, so that the bundle can be deleted.
 func (r *bundleRules) ValidateUpdate(ctx context.Context, was, is *packagesv1.PackageBundle) (admission.Warnings, error) {
 	if reflect.DeepEqual(was.Spec, is.Spec) && signature(was) == signature(is) {
 		return nil, nil

@@ -45,9 +45,9 @@ func (r *controllerRules) ValidateDelete(ctx context.Context, _ *packagesv1.Pack
 	return ignored(ctx)
 }
 
-// check validates the name of the active bundle, which may be downloaded later. The Kubernetes version
-// of the cluster comes from the last status or from Cluster API; if it is unknown, a condition reports a
-// mismatch later.
+// check validates the name of the active bundle, which may be downloaded later. The Kubernetes
+// version of the cluster comes from the last status or from Cluster API; if it is unknown, a
+// condition reports a mismatch later.
 func (r *controllerRules) check(ctx context.Context, c *packagesv1.PackageBundleController, kubernetes string) error {
 	active := c.Spec.ActiveBundle
 	if active == "" {
@@ -66,7 +66,8 @@ func (r *controllerRules) check(ctx context.Context, c *packagesv1.PackageBundle
 	return nil
 }
 
-// planned returns the minor version of the cluster's control plane in Cluster API, empty if it is unknown.
+// planned returns the minor version of the cluster's control plane in Cluster API, empty if it is
+// unknown.
 func (r *controllerRules) planned(ctx context.Context, c *packagesv1.PackageBundleController) string {
 	clusters := &clusterv1.ClusterList{}
 	if err := r.reader.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {

@@ -60,8 +60,8 @@ func (r *packageRules) validate(ctx context.Context, was, is *packagesv1.Package
 	return nil, nil
 }
 
-// notYetError is returned if a Package can't be validated because its bundle may be created later. Its
-// conditions report problems then.
+// notYetError is returned if a Package can't be validated because its bundle may be created later.
+// Its conditions report problems then.
 type notYetError struct{ error }
 
 // active returns the cluster of a Package and its active bundle.
@@ -120,7 +120,8 @@ func (r *packageRules) check(was, is *packagesv1.Package, b *packagesv1.PackageB
 	return nil
 }
 
-// immutable rejects a change of the namespace. Setting the namespace that the chart chose is accepted.
+// immutable rejects a change of the namespace. Setting the namespace that the chart chose is
+// accepted.
 func immutable(was, is *packagesv1.Package) error {
 	wanted := is.Spec.TargetNamespace
 	in := was.Status.Spec.TargetNamespace

@@ -15,7 +15,8 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/packages/mirror"
 )
 
-// access sets the Secret with the credentials of the mirror: the one of the cluster, or the shared one.
+// access sets the Secret with the credentials of the mirror: the one of the cluster, or the shared
+// one.
 func (c *Controller) access(ctx context.Context, s *scope, wanted *addonsv1.HelmReleaseProxySpec) error {
 	own, behind := c.Places.Host(s.registry())
 	for _, namespace := range []string{packagesv1.NamespacePrefix + s.target.Cluster, packagesv1.Namespace} {
@@ -58,8 +59,8 @@ func useSecret(wanted *addonsv1.HelmReleaseProxySpec, key client.ObjectKey, data
 	}
 }
 
-// trustOnly keeps the verification of certificates, because the settings of a mirror also apply to the
-// registry behind it.
+// trustOnly keeps the verification of certificates, because the settings of a mirror also apply to
+// the registry behind it.
 func trustOnly(wanted *addonsv1.HelmReleaseProxySpec) {
 	if wanted.TLSConfig == nil {
 		return

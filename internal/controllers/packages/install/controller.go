@@ -1,14 +1,14 @@
-// Package install reconciles Packages: it determines the cluster of a Package and its version in the
-// cluster's active bundle, installs dependencies first, and keeps one HelmReleaseProxy up to date. The
-// release controller of add-ons installs the HelmReleaseProxy; this package reports its progress in
-// the status of the Package.
+// Package install reconciles Packages: it determines the cluster of a Package and its version in
+// the cluster's active bundle, installs dependencies first, and keeps one HelmReleaseProxy up to
+// date. The release controller of add-ons installs the HelmReleaseProxy; this package reports its
+// progress in the status of the Package.
 //
 //	Package ──target──▶ PackageBundleController ──▶ PackageBundle ──▶ version, chart, schema
 //	   └──────────────────────── HelmReleaseProxy ◀──────────────────────────┘
 //
-// It never connects to a workload cluster, and reads a chart only for its default namespace. Watches
-// trigger everything. Start with Reconcile: its steps record facts, from which state.go and status.go
-// compute the status.
+// It never connects to a workload cluster, and reads a chart only for its default namespace.
+// Watches trigger everything. Start with Reconcile: its steps record facts, from which state.go and
+// status.go compute the status.
 package install
 
 import (
@@ -56,7 +56,8 @@ type Controller struct {
 	Version string
 	Events  record.EventRecorder
 	Clock   clock.PassiveClock
-	// WatchFilter limits the controller to objects with this value of the watch label; empty means all.
+	// WatchFilter limits the controller to objects with this value of the watch label; empty means
+	// all.
 	WatchFilter string
 
 	verdicts   verdicts

@@ -44,8 +44,8 @@ func (c *Controller) releaseUnneeded(ctx context.Context, s *scope, needed []str
 	return nil
 }
 
-// setOrDelete sets the dependents of a package, or deletes it if none are left. The precondition keeps a
-// package that gets a new dependent.
+// setOrDelete sets the dependents of a package, or deletes it if none are left. The precondition
+// keeps a package that gets a new dependent.
 func (c *Controller) setOrDelete(ctx context.Context, other *packagesv1.Package, left []string) error {
 	if len(left) > 0 {
 		return c.setDependents(ctx, other, left)

@@ -39,7 +39,8 @@ func (c *Controller) recordEvents(s *scope) {
 	}
 }
 
-// newProblem returns the message of a condition that became False. Normal progress is not a problem.
+// newProblem returns the message of a condition that became False. Normal progress is not a
+// problem.
 func newProblem(was, is *packagesv1.PackageStatus, name string) string {
 	a, b := meta.FindStatusCondition(was.Conditions, name), meta.FindStatusCondition(is.Conditions, name)
 	if b == nil || b.Status != metav1.ConditionFalse || a != nil && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message {

@@ -24,8 +24,8 @@ type stateMetrics struct{ *memory }
 
 func (stateMetrics) Describe(out chan<- *prometheus.Desc) { out <- byState }
 
-// Collect exports all states, including those without Packages, so that alerts can distinguish zero from
-// missing.
+// Collect exports all states, including those without Packages, so that alerts can distinguish zero
+// from missing.
 func (s stateMetrics) Collect(out chan<- prometheus.Metric) {
 	counts := s.counts()
 	for _, state := range states {

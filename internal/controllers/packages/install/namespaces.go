@@ -57,8 +57,8 @@ type question struct {
 	waiting  map[client.ObjectKey]bool
 }
 
-// of returns the default namespace, or nil and wakes the caller later. It returns a failure until the
-// next retry, or until the credentials change.
+// of returns the default namespace, or nil and wakes the caller later. It returns a failure until
+// the next retry, or until the credentials change.
 func (n *namespaces) of(ref artifact.Ref, who client.ObjectKey) (*string, time.Duration, error) {
 	key := place{ref.URL, ref.Name, ref.Version}
 	n.mu.Lock()

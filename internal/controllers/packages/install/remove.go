@@ -39,8 +39,8 @@ func (c *Controller) uninstall(ctx context.Context, s *scope) error {
 	return reconcile.Stop
 }
 
-// confirmGone reads the HelmReleaseProxy from the API server, because the cache may not contain a new
-// one yet.
+// confirmGone reads the HelmReleaseProxy from the API server, because the cache may not contain a
+// new one yet.
 func (c *Controller) confirmGone(ctx context.Context, s *scope) error {
 	existing := &addonsv1.HelmReleaseProxy{}
 	gone, err := isMissing(ctx, c.Live, s.Key(), existing)
@@ -54,8 +54,8 @@ func (c *Controller) confirmGone(ctx context.Context, s *scope) error {
 	return reconcile.Stop
 }
 
-// abandonRelease makes the release controller give up on an unreachable cluster at once, if the user
-// requested it.
+// abandonRelease makes the release controller give up on an unreachable cluster at once, if the
+// user requested it.
 func (c *Controller) abandonRelease(ctx context.Context, s *scope) error {
 	if s.pack.Annotations[packagesv1.AbandonAnnotation] != "true" {
 		return nil
@@ -75,8 +75,9 @@ func (c *Controller) abandonRelease(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// findAbandoned finds out whether the release controller has given up on the cluster. The release is
-// gone, so the only evidence is the last condition, the time since the deletion, and the Cluster.
+// findAbandoned finds out whether the release controller has given up on the cluster. The release
+// is gone, so the only evidence is the last condition, the time since the deletion, and the
+// Cluster.
 func (c *Controller) findAbandoned(ctx context.Context, s *scope) error {
 	if alreadyAbandoned(s.pack) {
 		s.abandoned = true
@@ -101,8 +102,8 @@ func alreadyAbandoned(p *packagesv1.Package) bool {
 	return last != nil && last.Reason == packagesv1.AbandonedReason && p.Status.Target != nil
 }
 
-// mayBeAbandoned reports whether the cluster was unreachable until the release controller gave up, at
-// once if the user requested it. A Cluster that was deleted looks the same.
+// mayBeAbandoned reports whether the cluster was unreachable until the release controller gave up,
+// at once if the user requested it. A Cluster that was deleted looks the same.
 func mayBeAbandoned(p *packagesv1.Package, now time.Time) bool {
 	last := meta.FindStatusCondition(p.Status.Conditions, packagesv1.Installed)
 	if last == nil || last.Status != metav1.ConditionUnknown || p.Status.Target == nil {

@@ -29,8 +29,8 @@ import (
 
 const name = "package"
 
-// Names of indexes: Packages by possible clusters, PackageBundleControllers by their active and latest
-// bundles, and Clusters by name.
+// Names of indexes: Packages by possible clusters, PackageBundleControllers by their active and
+// latest bundles, and Clusters by name.
 const (
 	packagesByCluster   = "packages.install.cluster"
 	controllersByBundle = "packages.install.bundle"

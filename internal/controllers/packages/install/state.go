@@ -92,7 +92,8 @@ func (f *facts) ready() bool {
 	return f.observed() && conditions.IsTrue(f.release, clusterv1.ReadyCondition)
 }
 
-// obstacle returns the first condition of a HelmReleaseProxy that is not True, nil if there is none.
+// obstacle returns the first condition of a HelmReleaseProxy that is not True, nil if there is
+// none.
 func obstacle(r *addonsv1.HelmReleaseProxy) *metav1.Condition {
 	for _, name := range []string{addonsv1.ClusterAvailable, addonsv1.ReleaseReady} {
 		if c := conditions.Get(r, name); c != nil && c.Status != metav1.ConditionTrue {

@@ -12,8 +12,8 @@ import (
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
-// report writes the facts to the status. Facts that are unknown keep the previous values: an installed
-// package stays installed when its bundle is deleted.
+// report writes the facts to the status. Facts that are unknown keep the previous values: an
+// installed package stays installed when its bundle is deleted.
 func report(p *packagesv1.Package, f *facts) {
 	status := &p.Status
 	was := status.DeepCopy()

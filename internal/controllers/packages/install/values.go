@@ -38,8 +38,8 @@ func composeValues(config map[string]any, imageRegistry string) (string, error) 
 	return string(text), nil
 }
 
-// withSecrets adds missing Secrets to a list. It reports false for a value that is not a list, which
-// has another meaning to the chart.
+// withSecrets adds missing Secrets to a list. It reports false for a value that is not a list,
+// which has another meaning to the chart.
 func withSecrets(own any) ([]any, bool) {
 	list, ok := own.([]any)
 	if own != nil && !ok {

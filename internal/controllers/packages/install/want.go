@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// giveUpAfter is how long an unreachable cluster delays the deletion of a Package, and atOnce is used
-	// if the user abandons it.
+	// giveUpAfter is how long an unreachable cluster delays the deletion of a Package, and atOnce is
+	// used if the user abandons it.
 	giveUpAfter = 30 * time.Minute
 	atOnce      = time.Second
 	// maxHistory is the number of revisions to keep: the current one and one to roll back to.
@@ -54,8 +54,8 @@ func (s *scope) registry() string {
 	return cmp.Or(s.found.Package.Source.Registry, s.controller.Spec.Registry())
 }
 
-// chart returns a spec with the location of the chart and its target. The version is the digest in the
-// bundle, so that the signed chart is installed.
+// chart returns a spec with the location of the chart and its target. The version is the digest in
+// the bundle, so that the signed chart is installed.
 func (c *Controller) chart(s *scope) addonsv1.HelmReleaseProxySpec {
 	source := s.found.Package.Source
 	url, name := c.Places.ChartPlace(s.registry(), source.Repository)
@@ -99,8 +99,8 @@ func (c *Controller) findNamespace(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// chartsNamespace returns the default namespace of the chart, which may be empty. It returns nil until
-// the chart is downloaded.
+// chartsNamespace returns the default namespace of the chart, which may be empty. It returns nil
+// until the chart is downloaded.
 func (c *Controller) chartsNamespace(ctx context.Context, s *scope) (*string, error) {
 	draft := &addonsv1.HelmReleaseProxy{ObjectMeta: metav1.ObjectMeta{Namespace: s.pack.Namespace, Name: s.pack.Name}, Spec: *s.wanted}
 	input, err := tool.Input{Sources: c.Values}.Want(ctx, draft)

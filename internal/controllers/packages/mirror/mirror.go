@@ -1,6 +1,6 @@
-// Package mirror parses the Secret in which users configure a registry mirror, and converts it to the
-// Secret that add-ons and pods use. Credentials, the CA and InsecureKey apply only to the endpoint of the
-// mirror.
+// Package mirror parses the Secret in which users configure a registry mirror, and converts it to
+// the Secret that add-ons and pods use. Credentials, the CA and InsecureKey apply only to the
+// endpoint of the mirror.
 //
 // It reads and writes no objects. Start with Parse, or with Serves for the converted Secret.
 package mirror
@@ -51,7 +51,8 @@ type Mirror struct {
 	login bool
 }
 
-// Parse parses the data of Secret. The endpoint defaults to the registry. Errors never contain values.
+// Parse parses the data of Secret. The endpoint defaults to the registry. Errors never contain
+// values.
 func Parse(data map[string][]byte, registry string) (*Mirror, error) {
 	value := func(key string) string { return strings.TrimSpace(string(data[key])) }
 	m := &Mirror{}
@@ -101,8 +102,8 @@ func certificates(text string) ([]byte, error) {
 	}
 }
 
-// dockerConfig returns a Docker config for a host. For port 443, it also contains the host without the
-// port, which is how images refer to it.
+// dockerConfig returns a Docker config for a host. For port 443, it also contains the host without
+// the port, which is how images refer to it.
 func dockerConfig(host, username, password string) ([]byte, error) {
 	auths := map[string]map[string]string{}
 	if username != "" || password != "" {
@@ -142,8 +143,8 @@ func (m *Mirror) Access() map[string]artifact.Access {
 	return map[string]artifact.Access{m.Host: access}
 }
 
-// Serves reports whether the data of Credentials applies to a host. Without an endpoint, as in a Secret
-// created by a user, it applies to the hosts of the Docker config.
+// Serves reports whether the data of Credentials applies to a host. Without an endpoint, as in a
+// Secret created by a user, it applies to the hosts of the Docker config.
 func Serves(data map[string][]byte, host string) bool {
 	if host == "" {
 		return false
