@@ -22,9 +22,9 @@ import (
 func (c *Controller) applyRelease(ctx context.Context, s *scope) error {
 	s.changed = s.release == nil || !equality.Semantic.DeepEqual(s.release.Spec, *s.wanted)
 	switch chooseWrite(&s.facts) {
-	case createRelease:
+	case writeNew:
 		return c.createRelease(ctx, s)
-	case updateRelease:
+	case writeChange:
 		return c.updateRelease(ctx, s)
 	default:
 		return nil
@@ -35,9 +35,9 @@ func (c *Controller) applyRelease(ctx context.Context, s *scope) error {
 type write int
 
 const (
-	keepRelease write = iota
-	createRelease
-	updateRelease
+	writeNothing write = iota
+	writeNew
+	writeChange
 )
 
 // chooseWrite decides what to do with the HelmReleaseProxy. A change waits for missing dependencies
@@ -45,11 +45,11 @@ const (
 func chooseWrite(f *facts) write {
 	switch {
 	case !f.changed, len(f.missing) > 0, releaseProblem(f) != nil:
-		return keepRelease
+		return writeNothing
 	case f.release == nil:
-		return createRelease
+		return writeNew
 	default:
-		return updateRelease
+		return writeChange
 	}
 }
 

@@ -233,13 +233,13 @@ func TestChooseWrite(t *testing.T) {
 		facts *facts
 		want  write
 	}{
-		{"up to date", installed(), keepRelease},
-		{"new", installed(noRelease), createRelease},
-		{"changed", installed(changed), updateRelease},
-		{"new with missing dependencies", installed(noRelease, missing), keepRelease},
-		{"changed with missing dependencies", installed(changed, missing), keepRelease},
-		{"release of another owner", installed(foreign), keepRelease},
-		{"changed while it is being deleted", installed(releaseDeleted), keepRelease},
+		{"up to date", installed(), writeNothing},
+		{"new", installed(noRelease), writeNew},
+		{"changed", installed(changed), writeChange},
+		{"new with missing dependencies", installed(noRelease, missing), writeNothing},
+		{"changed with missing dependencies", installed(changed, missing), writeNothing},
+		{"release of another owner", installed(foreign), writeNothing},
+		{"changed while it is being deleted", installed(releaseDeleted), writeNothing},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := chooseWrite(tc.facts); got != tc.want {
