@@ -39,10 +39,10 @@ func TestCRDsHaveProviderAndContractLabels(t *testing.T) {
 			t.Errorf("file %s holds %s", m.Name, crd.Name)
 		}
 		if crd.Labels[config.LabelPartOf] != config.PartOf {
-			t.Errorf("%s is not labelled as ours", m.Name)
+			t.Errorf("%s is not labeled as ours", m.Name)
 		}
 		if _, ok := crd.Labels["clusterctl.cluster.x-k8s.io"]; !ok {
-			t.Errorf("%s is not labelled for clusterctl", m.Name)
+			t.Errorf("%s is not labeled for clusterctl", m.Name)
 		}
 		want := map[string]string{
 			"bootstrap-kubeadm": "v1beta2", "control-plane-kubeadm": "v1beta2", "infrastructure-packet": "v1beta1",
@@ -148,7 +148,7 @@ func TestEveryServedKindHasAWebhookOrIsReadOnly(t *testing.T) {
 	for _, m := range config.Webhooks() {
 		c := decode[admissionv1.ValidatingWebhookConfiguration](t, m)
 		if c.Labels[config.LabelInjectCA] != "true" {
-			t.Errorf("%s is not labelled for CA injection", m.Name)
+			t.Errorf("%s is not labeled for CA injection", m.Name)
 		}
 		for _, w := range c.Webhooks {
 			service := w.ClientConfig.Service

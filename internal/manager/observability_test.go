@@ -88,7 +88,7 @@ func TestDashboardUsesExistingMetrics(t *testing.T) {
 			by := checkQuery(t, target.Expr, known)
 			for _, l := range regexp.MustCompile(`\{\{(\w+)\}\}`).FindAllStringSubmatch(target.LegendFormat, -1) {
 				if l[1] != "instance" && !by[l[1]] {
-					t.Errorf("panel %q is labelled by %s, which its query leaves out", p.Title, l[1])
+					t.Errorf("panel %q is labeled by %s, which its query leaves out", p.Title, l[1])
 				}
 			}
 		}

@@ -17,16 +17,16 @@ import (
 )
 
 // testComponent is this test binary, see TestMain.
-func testComponent(behaviour string) Component {
+func testComponent(behavior string) Component {
 	return Component{
 		Name: "test",
 		Command: func() *exec.Cmd {
 			cmd := exec.Command("/proc/self/exe")
-			cmd.Env = append(os.Environ(), "PLANE_TEST_CHILD="+behaviour)
+			cmd.Env = append(os.Environ(), "PLANE_TEST_CHILD="+behavior)
 			return cmd
 		},
 		Probe: func(context.Context) error {
-			if behaviour == "fail" {
+			if behavior == "fail" {
 				return errors.New("no response")
 			}
 			return nil
@@ -34,9 +34,9 @@ func testComponent(behaviour string) Component {
 	}
 }
 
-func startChild(t *testing.T, behaviour string) *child {
+func startChild(t *testing.T, behavior string) *child {
 	t.Helper()
-	c := newChild(testComponent(behaviour), newLogFile(filepath.Join(t.TempDir(), "log")), func() {})
+	c := newChild(testComponent(behavior), newLogFile(filepath.Join(t.TempDir(), "log")), func() {})
 	c.start()
 	t.Cleanup(c.stop)
 	return c

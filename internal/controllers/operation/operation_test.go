@@ -118,7 +118,7 @@ func TestCancelEndsRunningAndWaitingOperations(t *testing.T) {
 		}
 	}
 	if len(g.begun) != 0 {
-		t.Error("what was cancelled while it waited has begun")
+		t.Error("what was canceled while it waited has begun")
 	}
 }
 

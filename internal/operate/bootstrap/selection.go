@@ -213,7 +213,7 @@ func (s *selection) ofPackages(u *unstructured.Unstructured) disposition {
 // ofSecret selects Secrets of the cluster, of its infrastructure and packages, and those labeled to
 // be moved.
 func (s *selection) ofSecret(u *unstructured.Unstructured) disposition {
-	_, labelled := u.GetLabels()[clusterctlv1.ClusterctlMoveLabel]
+	_, labeled := u.GetLabels()[clusterctlv1.ClusterctlMoveLabel]
 	kind, _, _ := unstructured.NestedString(u.Object, "type")
 	switch namespace := u.GetNamespace(); {
 	case strings.HasPrefix(kind, "kubernetes.io/service-account") || strings.HasPrefix(kind, "helm.sh/"):
@@ -224,7 +224,7 @@ func (s *selection) ofSecret(u *unstructured.Unstructured) disposition {
 		return either(s.controllers[s.cluster.Name], copied)
 	case namespace != s.cluster.Namespace:
 		return ignored
-	case s.credentials[u.GetName()] || labelled || u.GetName() == anywherev1.RegistryCredentials:
+	case s.credentials[u.GetName()] || labeled || u.GetName() == anywherev1.RegistryCredentials:
 		return copied
 	}
 	return s.ofMember(u)

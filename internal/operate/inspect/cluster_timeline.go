@@ -27,7 +27,7 @@ type Entry struct {
 	Warning bool    `json:"warning,omitempty"`
 }
 
-// Stage is a step towards a ready cluster.
+// Stage is a step toward a ready cluster.
 type Stage struct {
 	Name string      `json:"name"`
 	At   metav1.Time `json:"at"`

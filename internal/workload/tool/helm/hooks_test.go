@@ -129,7 +129,7 @@ func TestStalledHookTimesOut(t *testing.T) {
 	})
 	cancel()
 	if err := <-result; !errors.Is(err, context.Canceled) {
-		t.Fatalf("error %v, want that it was cancelled", err)
+		t.Fatalf("error %v, want that it was canceled", err)
 	}
 	want.Options.DisableHooks = true
 	b.mustApply(t, want)
