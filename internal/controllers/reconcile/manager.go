@@ -68,9 +68,12 @@ type Guard struct {
 // and metrics: the kind that it reconciles, unless several controllers reconcile it.
 func NewGuard(mgr ctrl.Manager, name string) *Guard {
 	g := &Guard{name: name, log: mgr.GetLogger().WithValues("controller", name), writes: newLedger()}
-	if m, ok := mgr.(*manager); ok {
-		g.tracker = m.tracker
+	m, ok := mgr.(*manager)
+	if !ok {
+		g.log.Info("Not waiting for this controller's own writes: NewManager didn't create its manager")
+		return g
 	}
+	g.tracker = m.tracker
 	return g
 }
 
