@@ -28,13 +28,14 @@ const (
 	ExcludesAnnotation = "eksa.aws.com/excludes"
 	// IncludesAnnotation is signed and has no other effect.
 	IncludesAnnotation = "eksa.aws.com/includes"
-	// DownloadedAnnotation is the source of a downloaded bundle. Only downloaded bundles are pruned.
+	// DownloadedAnnotation is the source of a downloaded bundle. Only downloaded bundles are
+	// pruned.
 	DownloadedAnnotation = "packages.eks.amazonaws.com/downloaded-from"
-	// DependentsAnnotation lists the Packages that a dependency was created for, separated by commas.
-	// The dependency is deleted with the last of them.
+	// DependentsAnnotation lists the Packages that a dependency was created for, separated by
+	// commas. The dependency is deleted with the last of them.
 	DependentsAnnotation = "packages.eks.amazonaws.com/made-for"
-	// AbandonAnnotation abandons the release of a deleted Package on an unreachable cluster if it is
-	// "true".
+	// AbandonAnnotation abandons the release of a deleted Package on an unreachable cluster if it
+	// is "true".
 	AbandonAnnotation = "packages.eks.amazonaws.com/abandon"
 )
 
@@ -80,8 +81,8 @@ const (
 	DependenciesInstalledReason = "Installed"
 	// DependenciesPendingReason: some dependencies are not installed yet.
 	DependenciesPendingReason = "Pending"
-	// DependenciesInvalidReason: the bundle lacks a dependency, the dependencies form a cycle, or one
-	// can't be created.
+	// DependenciesInvalidReason: the bundle lacks a dependency, the dependencies form a cycle, or
+	// one can't be created.
 	DependenciesInvalidReason = "Invalid"
 
 	// Installed is True if the release is installed and its objects are ready.

@@ -6,8 +6,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type PackageBundleSpec struct {
 	// +listType=atomic
 	Packages []BundlePackage `json:"packages"`
-	// minControllerVersion is the oldest version of Drover that can use the bundle, such as v0.1.0. It
-	// is not signed.
+	// minControllerVersion is the oldest version of Drover that can use the bundle, such as v0.1.0.
+	// It is not signed.
 	// +optional
 	MinVersion string `json:"minControllerVersion"`
 }
@@ -46,8 +46,8 @@ type SourceVersion struct {
 	// +optional
 	// +listType=atomic
 	Images []VersionImages `json:"images,omitempty"`
-	// schema is a JSON schema for config, compressed with gzip, in base64. An empty schema accepts any
-	// config.
+	// schema is a JSON schema for config, compressed with gzip, in base64. An empty schema accepts
+	// any config.
 	// +optional
 	Schema string `json:"schema,omitempty"`
 	// dependencies lists packages of the same bundle that are installed first.

@@ -46,14 +46,14 @@ type PackageBundleControllerSpec struct {
 	// +kubebuilder:default=false
 	// +optional
 	CreateNamespace bool `json:"createNamespace,omitempty"`
-	// upgradePolicy selects the newer bundles that are activated automatically: none (never), bundles
-	// that keep the minor version of every package on the cluster (patch), or all (always).
+	// upgradePolicy selects the newer bundles that are activated automatically: none (never),
+	// bundles that keep the minor version of every package on the cluster (patch), or all (always).
 	//
 	// +kubebuilder:default=never
 	// +optional
 	UpgradePolicy UpgradePolicy `json:"upgradePolicy,omitempty"`
-	// clusterNamespace is the namespace of the Cluster. By default, eksa-system is searched, and then
-	// all namespaces.
+	// clusterNamespace is the namespace of the Cluster. By default, eksa-system is searched, and
+	// then all namespaces.
 	// +optional
 	ClusterNamespace string `json:"clusterNamespace,omitempty"`
 }

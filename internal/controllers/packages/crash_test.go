@@ -27,12 +27,12 @@ type trap struct {
 	*testing.T
 
 	mu sync.Mutex
-	// tried are the steps at which a writer was killed, and seen counts the steps since the trap was
-	// set.
+	// tried are the steps at which a writer was killed, and seen counts the steps since the trap
+	// was set.
 	tried map[string]bool
 	seen  map[string]int
-	// story and release identify the current operation, kill kills the writer (nil if the trap is not
-	// set), and struck is the step at which it was killed.
+	// story and release identify the current operation, kill kills the writer (nil if the trap is
+	// not set), and struck is the step at which it was killed.
 	story, release, struck string
 	kill                   func()
 }

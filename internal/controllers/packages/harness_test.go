@@ -89,7 +89,8 @@ type world struct {
 	flags   []string
 	manager *kubetest.Process
 	health  string
-	// through returns a config that connects the manager to an API server through a proxy; may be nil.
+	// through returns a config that connects the manager to an API server through a proxy; may be
+	// nil.
 	through func(*rest.Config) *rest.Config
 }
 

@@ -44,8 +44,8 @@ type Options struct {
 	Keys bundle.Keys
 	// Version is the version of Drover.
 	Version string
-	// KeepBundles is the number of unused bundles to keep per minor version of Kubernetes; all if it
-	// is negative.
+	// KeepBundles is the number of unused bundles to keep per minor version of Kubernetes; all if
+	// it is negative.
 	KeepBundles int
 	// ManagementCluster is the name of the cluster that some packages are excluded from.
 	ManagementCluster string
@@ -67,8 +67,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	var (
 		events = mgr.GetEventRecorderFor("drover") //nolint:staticcheck // Cluster API's reconcilers write events of the same API
-		// A Package is reconciled whenever its release changes. Fewer workers than releases would delay
-		// its status.
+		// A Package is reconciled whenever its release changes. Fewer workers than releases would
+		// delay its status.
 		limits   = controller.Options{MaxConcurrentReconciles: max(o.Concurrency, o.Limits.Total)}
 		bundler  = &bundles.Controller{Client: mgr.GetClient(), Events: events, Keys: o.Keys, Version: o.Version, Keep: o.KeepBundles}
 		clusters = &active.Controller{

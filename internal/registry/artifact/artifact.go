@@ -14,8 +14,8 @@ type Ref struct {
 	URL string
 	// Name is the name in the repository. It may contain slashes.
 	Name string
-	// Version is an exact version, a range, or empty for the newest. Registries also support digests,
-	// sha256:….
+	// Version is an exact version, a range, or empty for the newest. Registries also support
+	// digests, sha256:….
 	Version string
 	Access  Access
 	// Verify is nil if unsigned packages are accepted.
@@ -26,7 +26,8 @@ type Ref struct {
 // optional.
 type Access struct {
 	Username, Password string
-	// DockerConfig is a config.json of Docker. Its entry for the host is used, also for repositories.
+	// DockerConfig is a config.json of Docker. Its entry for the host is used, also for
+	// repositories.
 	DockerConfig []byte
 	// CA is trusted in addition to the CAs of the system.
 	CA []byte

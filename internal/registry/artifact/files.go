@@ -78,7 +78,8 @@ func (r *repositories) file(ctx context.Context, ref *reference, addresses []*ur
 	}
 	var failed error
 	for _, address := range addresses {
-		// Some servers report gzip as the encoding of an archive, and the client would decompress it.
+		// Some servers report gzip as the encoding of an archive, and the client would decompress
+		// it.
 		got, err := get(ctx, client, request{address: address, header: http.Header{"Accept-Encoding": {"identity"}}, limit: limit})
 		if err == nil {
 			return got.body, nil

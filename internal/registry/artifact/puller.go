@@ -71,7 +71,8 @@ func (p *puller) blob(ctx context.Context, digest string, limit int64) ([]byte, 
 
 // registryError converts an error of the library and removes URLs from it.
 func registryError(err error) error {
-	// Where plain HTTP is allowed, it is tried next, and the response of a TLS server is meaningless.
+	// Where plain HTTP is allowed, it is tried next, and the response of a TLS server is
+	// meaningless.
 	var distrusted *tls.CertificateVerificationError
 	if errors.As(err, &distrusted) {
 		return distrusted

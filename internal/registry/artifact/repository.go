@@ -31,8 +31,8 @@ type repositories struct {
 type known struct {
 	index index
 	at    time.Time
-	// etag and modified are headers of the response, and text is the digest of its body, for servers
-	// without these headers.
+	// etag and modified are headers of the response, and text is the digest of its body, for
+	// servers without these headers.
 	etag, modified string
 	text           [sha256.Size]byte
 }

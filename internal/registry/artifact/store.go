@@ -36,8 +36,8 @@ type Options struct {
 	Timeout time.Duration
 	// Trust is the default access by host and port.
 	Trust map[string]Access
-	// Mirrors are tried before their registry for references by digest. A key is host[:port], or * for
-	// all other registries; a value is host[:port][/path].
+	// Mirrors are tried before their registry for references by digest. A key is host[:port], or *
+	// for all other registries; a value is host[:port][/path].
 	Mirrors map[string]string
 	Clock   clock.PassiveClock
 	// Metrics receives the counters if it is set. A registry accepts those of one store.
@@ -82,8 +82,8 @@ type Store struct {
 
 // source is a kind of repository. Versions are as the source spells them.
 type source interface {
-	// resolve returns the wanted version and the time of this information. The digest is empty if it
-	// requires a download.
+	// resolve returns the wanted version and the time of this information. The digest is empty if
+	// it requires a download.
 	resolve(ctx context.Context, ref *reference) (Resolved, time.Time, error)
 	// download downloads the archive. The caller verifies it.
 	download(ctx context.Context, ref *reference, resolved Resolved) ([]byte, error)

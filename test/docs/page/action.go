@@ -20,8 +20,8 @@ const (
 	Validate  Action = "validate" // It is a manifest.
 )
 
-// Action returns what a test does with b. Every block with commands or a manifest has an action other
-// than Ignore, or an error.
+// Action returns what a test does with b. Every block with commands or a manifest has an action
+// other than Ignore, or an error.
 func (b Block) Action() (Action, error) {
 	switch b.Directive.Name {
 	case Skip:

@@ -54,8 +54,8 @@ const (
 	fence        = "```"
 )
 
-// Parse returns the blocks of a page in their order. It rejects a page whose blocks don't say what they
-// are, or whose comments have no block.
+// Parse returns the blocks of a page in their order. It rejects a page whose blocks don't say what
+// they are, or whose comments have no block.
 func Parse(text string) ([]Block, error) {
 	p := &parser{lines: strings.Split(text, "\n")}
 	for p.next < len(p.lines) {
@@ -160,8 +160,8 @@ type Command struct {
 
 const prompt = "$ "
 
-// Commands returns the commands of a console block. Lines that begin with a prompt are commands, which
-// a backslash continues on the next line; others are output.
+// Commands returns the commands of a console block. Lines that begin with a prompt are commands,
+// which a backslash continues on the next line; others are output.
 func (b Block) Commands() ([]Command, error) {
 	var out []Command
 	continued := false

@@ -23,8 +23,8 @@ const (
 	CloudSecret = "aws-secret"
 	// madeLabel marks local Secrets that this controller creates and deletes.
 	madeLabel = "packages.eks.amazonaws.com/made-from-mirror-secret"
-	// copyLabel marks copies on a cluster. Its value is the name of the cluster, because the cluster
-	// may be the management cluster itself.
+	// copyLabel marks copies on a cluster. Its value is the name of the cluster, because the
+	// cluster may be the management cluster itself.
 	copyLabel = "packages.eks.amazonaws.com/credentials-of"
 	// stampAnnotation identifies the version of the Secret that was copied.
 	stampAnnotation = "packages.eks.amazonaws.com/copy-of"

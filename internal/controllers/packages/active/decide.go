@@ -30,16 +30,16 @@ type choice struct {
 	state  packagesv1.BundleControllerStateEnum
 	detail string
 
-	// queryVersion queries the version of the cluster, checkLatest checks for the newest bundle, and
-	// checkActive downloads the active one.
+	// queryVersion queries the version of the cluster, checkLatest checks for the newest bundle,
+	// and checkActive downloads the active one.
 	queryVersion, checkLatest, checkActive bool
 	// activate is the bundle to set in the spec.
 	activate string
 	// sync updates credentials, locally and on the cluster.
 	sync bool
 
-	// withdraw deletes the credentials on the cluster, and ends completes a deletion. abandon is the
-	// reason why credentials are left on the cluster.
+	// withdraw deletes the credentials on the cluster, and ends completes a deletion. abandon is
+	// the reason why credentials are left on the cluster.
 	withdraw, ends bool
 	abandon        string
 

@@ -14,7 +14,8 @@ import (
 // knowledge is what is known about one cluster. It is lost when the process ends: the status
 // contains what matters, and the rest is queried again.
 type knowledge struct {
-	// through is the connection of the last version query; nil if the version must be queried again.
+	// through is the connection of the last version query; nil if the version must be queried
+	// again.
 	through    *workload.Cluster
 	version    string
 	versionErr error

@@ -26,7 +26,8 @@ import (
 type Options struct {
 	// Keys are the keys that may sign bundles.
 	Keys bundle.Keys
-	// ManagementCluster is the name of the cluster that some packages are excluded from; may be empty.
+	// ManagementCluster is the name of the cluster that some packages are excluded from; may be
+	// empty.
 	ManagementCluster string
 }
 

@@ -53,8 +53,8 @@ type facts struct {
 	graphErr      error
 	dependencyErr *dependencyError
 
-	// release is the HelmReleaseProxy as it was read or written, nil if it doesn't exist. foreign is
-	// set if one of that name belongs to another owner.
+	// release is the HelmReleaseProxy as it was read or written, nil if it doesn't exist. foreign
+	// is set if one of that name belongs to another owner.
 	release *addonsv1.HelmReleaseProxy
 	foreign bool
 	// wanted is the wanted spec of the release, nil if it is unknown.

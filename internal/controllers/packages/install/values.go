@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// tokenSecret is a Secret to pull images with. Like mirror.Credentials, it exists only on clusters
-	// that need it.
+	// tokenSecret is a Secret to pull images with. Like mirror.Credentials, it exists only on
+	// clusters that need it.
 	tokenSecret = "ecr-token"
 
 	registryKey = "sourceRegistry"

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// giveUpAfter is how long an unreachable cluster delays the deletion of a Package, and atOnce is
-	// used if the user abandons it.
+	// giveUpAfter is how long an unreachable cluster delays the deletion of a Package, and atOnce
+	// is used if the user abandons it.
 	giveUpAfter = 30 * time.Minute
 	atOnce      = time.Second
 	// maxHistory is the number of revisions to keep: the current one and one to roll back to.
