@@ -1,12 +1,11 @@
 package main
 
 import (
+	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
-func TestCheck(t *testing.T) {
+func TestPhrases(t *testing.T) {
 	for text, want := range map[string]int{
 		"the bundle is generated again":              0,
 		"the bundle is generated anew":               1,
@@ -19,12 +18,46 @@ func TestCheck(t *testing.T) {
 		"it is looked at anew\nin the end":           3,
 		"what has to be checked":                     0,
 	} {
-		if got := check(text); len(got) != want {
+		if got := phrases(text); len(got) != want {
 			t.Errorf("%q has %v, want %d findings", text, got, want)
 		}
 	}
-	if got := check("fine\nanew")[0]; got.line != 2 || got.instead == "" {
+	if got := phrases("fine\nanew")[0]; got.line != 2 || got.instead == "" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func TestTooLong(t *testing.T) {
+	long := strings.Repeat("word ", 20) + "end" // 103 columns
+	for name, test := range map[string]struct {
+		file, text string
+		line       int
+	}{
+		"comment":              {"a.go", "package a\n\t// " + long, 2},
+		"comment of 100":       {"a.go", "// " + long[:97], 0},
+		"code":                 {"a.go", `var a = "` + long + `"`, 0},
+		"code with a comment":  {"a.go", "a() // " + long, 0},
+		"directive":            {"a.go", "//go:generate " + long, 0},
+		"marker":               {"a.go", "// +kubebuilder:" + long, 0},
+		"block of a comment":   {"a.go", "//\t" + long, 0},
+		"prose":                {"a.md", "# A\n\n" + long, 3},
+		"block":                {"a.md", "```console\n$ " + long + "\n```\n", 0},
+		"prose after a block":  {"a.md", "```console\n```\n" + long, 3},
+		"table":                {"a.md", "| " + long, 0},
+		"comment in Markdown":  {"a.md", "<!-- " + long, 0},
+		"link":                 {"a.md", "[" + long + "](a.md)", 0},
+		"characters not bytes": {"a.md", strings.Repeat("é", 100), 0},
+		"another kind of file": {"a.yaml", "# " + long, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			line := 0
+			for _, f := range check(test.file, test.text) {
+				line = f.line
+			}
+			if line != test.line {
+				t.Errorf("found line %d, want %d", line, test.line)
+			}
+		})
 	}
 }
 
@@ -37,17 +70,5 @@ func TestAppliesSkipsGeneratedFiles(t *testing.T) {
 		if got := applies(file); got != want {
 			t.Errorf("%s: %t", file, got)
 		}
-	}
-}
-
-func TestBaselineRoundTrip(t *testing.T) {
-	want := map[string]int{"a.go": 2, "b/c.md": 13}
-	data := formatBaseline(map[string]int{"a.go": 2, "b/c.md": 13, "none.go": 0})
-	got, err := parseBaseline(data)
-	if err != nil || cmp.Diff(want, got) != "" {
-		t.Errorf("%v, %s", err, cmp.Diff(want, got))
-	}
-	if _, err := parseBaseline([]byte("nonsense\n")); err == nil {
-		t.Error("nonsense is accepted")
 	}
 }
