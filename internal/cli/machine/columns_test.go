@@ -80,7 +80,7 @@ func TestCompletionsWithoutAServiceAreErrors(t *testing.T) {
 
 func TestSSHIsLookedForInThePath(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()+":"+t.TempDir())
-	if err := become([]string{"ssh", "root@192.0.2.1"}); err == nil || !strings.Contains(err.Error(), "drover machine console") {
+	if err := execProcess([]string{"ssh", "root@192.0.2.1"}); err == nil || !strings.Contains(err.Error(), "drover machine console") {
 		t.Errorf("error %v without an SSH client", err)
 	}
 }
