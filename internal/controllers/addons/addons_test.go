@@ -51,14 +51,14 @@ func TestChartFromRepositoryWithPasswordAndCustomCA(t *testing.T) {
 	w.until("values arrive", func() bool { return w.text("hello")[2] == "welcome, c from 1.0.0" && w.ready(p) })
 	w.change(p, func(s *spec) { s.Version = "1.1.0" })
 	w.until("the version arrives", func() bool { return w.text("hello")[0] == "welcome, a from 1.1.0" && w.ready(p) })
-	if diff := cmp.Diff([]string{"1 superseded", "2 superseded", "3 deployed"}, w.records(workloads.servers[0], "hello")); diff != "" {
+	if diff := cmp.Diff([]string{"1 superseded", "2 superseded", "3 deployed"}, w.records(workloads.All()[0], "hello")); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)
 	}
 
 	t.Log("a cluster that is not selected any more loses the release")
 	w.relabel("b", map[string]string{"all": "no"})
 	w.until("the release is gone from b", func() bool { return w.text("hello")[1] == "" && len(w.releases()) == 2 })
-	if got := w.records(workloads.servers[1], "hello"); len(got) != 0 {
+	if got := w.records(workloads.All()[1], "hello"); len(got) != 0 {
 		t.Errorf("records on b: %v", got)
 	}
 	if err := w.Delete(t.Context(), p); err != nil {
@@ -138,7 +138,7 @@ func TestValuesAreNotDisclosed(t *testing.T) {
 		}
 		return failed == 6
 	})
-	secret, err := workloads.servers[0].Clientset(t).CoreV1().Secrets(w.target).Get(t.Context(), "hello", metav1.GetOptions{})
+	secret, err := workloads.All()[0].Clientset(t).CoreV1().Secrets(w.target).Get(t.Context(), "hello", metav1.GetOptions{})
 	if err != nil || string(secret.Data["password"]) != canary {
 		t.Fatalf("the value did not arrive: %v", err)
 	}
@@ -208,7 +208,7 @@ func TestRepeatedlyKilledManagerLosesNothing(t *testing.T) {
 		w.start()
 	}
 	w.until("all are installed", func() bool { return deployed() == 3*proxies })
-	for _, s := range workloads.servers {
+	for _, s := range workloads.All() {
 		for i := range proxies {
 			if diff := cmp.Diff([]string{"1 deployed"}, w.records(s, fmt.Sprintf("hello-%02d", i))); diff != "" {
 				t.Errorf("records of hello-%02d (-want +got):\n%s", i, diff)

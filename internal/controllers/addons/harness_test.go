@@ -27,33 +27,12 @@ import (
 	"github.com/drover-dev/drover/internal/test/managertest"
 )
 
-func TestMain(m *testing.M) {
-	managertest.Main(m, func() {
-		for _, s := range workloads.servers {
-			s.Stop()
-		}
-	})
-}
+func TestMain(m *testing.M) { managertest.Main(m, workloads.Stop) }
 
-// workloads are API servers that all tests of the package share, with separate namespaces.
-var workloads struct {
-	sync.Once
-	servers []*kubetest.Server
-	err     error
-}
+// workloads are API servers that all tests of the package install things on, in namespaces of their own.
+var workloads kubetest.Servers
 
 const numberOfWorkloads = 3
-
-func startWorkloads() {
-	for range numberOfWorkloads {
-		s, err := kubetest.Run(context.Background())
-		if err != nil {
-			workloads.err = err
-			return
-		}
-		workloads.servers = append(workloads.servers, s)
-	}
-}
 
 // world is a namespace of the management plane with bare API servers as clusters.
 type world struct {
@@ -99,10 +78,10 @@ func emptyWorld(t *testing.T) *world {
 		management.webhook = kubetest.FreeAddress(t)
 		management.server = kubetest.Shared(t, install.Options{WebhookURL: "https://" + management.webhook})
 	})
-	workloads.Do(startWorkloads)
-	if workloads.err != nil || management.server == nil {
-		t.Fatalf("starting API servers: %v", workloads.err)
+	if management.server == nil {
+		t.Fatal("the management plane did not start")
 	}
+	workloads.Start(t, numberOfWorkloads)
 	return worldOn(t, management.server, management.webhook, management.server.Namespace(t))
 }
 
@@ -155,7 +134,7 @@ func (w *world) start() {
 // register creates Clusters a, b, c.
 func (w *world) register() {
 	w.Helper()
-	for i, s := range workloads.servers {
+	for i, s := range workloads.All() {
 		name := string(rune('a' + i))
 		cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: map[string]string{"name": name, "all": "yes"}}}
 		if err := clustertest.Register(w.Context(), w.Client, cluster, s.Config); err != nil {
@@ -264,7 +243,7 @@ stringData: {password: {{ .Values.password | default "none" | quote }}}
 // text returns the text in the ConfigMap of a release on each cluster.
 func (w *world) text(release string) []string {
 	var out []string
-	for _, s := range workloads.servers {
+	for _, s := range workloads.All() {
 		m, err := s.Clientset(w).CoreV1().ConfigMaps(w.target).Get(w.Context(), release, metav1.GetOptions{})
 		if err != nil {
 			out = append(out, "")

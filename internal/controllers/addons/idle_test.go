@@ -46,7 +46,7 @@ func newIdle(t *testing.T) *idle {
 	w.flags = []string{"--sync-period=2s"}
 	w.start()
 	for n, name := range []string{"x", "y"} {
-		front := workloadtest.NewFront(t, workloads.servers[n].Config)
+		front := workloadtest.NewFront(t, workloads.All()[n].Config)
 		i.fronts = append(i.fronts, front)
 		cluster := clusterNamed(w.namespace, name)
 		cluster.Labels = map[string]string{"all": "yes", "name": name}

@@ -46,7 +46,7 @@ func newLeaving(t *testing.T, giveUpAfter time.Duration) *leaving {
 	t.Helper()
 	w := emptyWorld(t)
 	w.start()
-	l := &leaving{world: w, front: workloadtest.NewFront(t, workloads.servers[0].Config), cluster: clusterNamed(w.namespace, "x"), ended: make(chan gone, 10)}
+	l := &leaving{world: w, front: workloadtest.NewFront(t, workloads.All()[0].Config), cluster: clusterNamed(w.namespace, "x"), ended: make(chan gone, 10)}
 	l.cluster.Labels = map[string]string{"all": "yes"}
 	if err := clustertest.Register(t.Context(), w.Client, l.cluster, l.front.Config); err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestReleasesAreUninstalledBeforeClusterDeletion(t *testing.T) {
 	if got := l.text("hello")[0]; got != "" {
 		t.Errorf("on the cluster is still %q", got)
 	}
-	if got := l.records(workloads.servers[0], "hello"); len(got) != 0 {
+	if got := l.records(workloads.All()[0], "hello"); len(got) != 0 {
 		t.Errorf("records are left: %v", got)
 	}
 }

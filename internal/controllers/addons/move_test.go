@@ -75,7 +75,7 @@ func (w *world) clusterctl() cluster.Client {
 func (w *world) installed(releases []string) []string {
 	w.Helper()
 	var out []string
-	for i, s := range workloads.servers {
+	for i, s := range workloads.All() {
 		kube := s.Clientset(w).CoreV1()
 		config, err := kube.ConfigMaps(w.target).Get(w.Context(), releases[i], metav1.GetOptions{})
 		if err != nil {

@@ -78,7 +78,7 @@ func TestDriftIsCorrected(t *testing.T) {
 	})
 	w.create(p)
 	w.awaitReady(p, 3)
-	maps := workloads.servers[1].Clientset(t).CoreV1().ConfigMaps(w.target)
+	maps := workloads.All()[1].Clientset(t).CoreV1().ConfigMaps(w.target)
 	w.until("drift is looked for", func() bool {
 		for _, r := range w.releases() {
 			if r.Spec.ClusterRef.Name == "b" {
@@ -96,7 +96,7 @@ func TestDriftIsCorrected(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.until("the change is undone, but for what is ignored", func() bool { return w.text("drifting")[1] == "hello, b from mine" })
-	if diff := cmp.Diff([]string{"1 deployed"}, w.records(workloads.servers[1], "drifting")); diff != "" {
+	if diff := cmp.Diff([]string{"1 deployed"}, w.records(workloads.All()[1], "drifting")); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)
 	}
 	if err := maps.Delete(t.Context(), "drifting", metav1.DeleteOptions{}); err != nil {
@@ -127,7 +127,7 @@ func TestAddonWaitsForDependencies(t *testing.T) {
 	w.awaitReady(second, 3)
 	times := func(name string) []time.Time {
 		var out []time.Time
-		for _, s := range workloads.servers {
+		for _, s := range workloads.All() {
 			m, err := s.Clientset(t).CoreV1().ConfigMaps(w.target).Get(t.Context(), name, metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)

@@ -221,7 +221,7 @@ func (w *world) hasNothingLeft(p *packagesv1.Package) {
 	if got := w.releases(); len(got) > 0 {
 		w.Errorf("HelmReleaseProxies %v are left", got)
 	}
-	target := servers.workloads[0].Clientset(w).CoreV1()
+	target := servers.workloads.All()[0].Clientset(w).CoreV1()
 	secrets, err := target.Secrets("").List(w.Context(), metav1.ListOptions{})
 	w.must(err)
 	for _, s := range secrets.Items {

@@ -1,7 +1,6 @@
 package packages_test
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -35,13 +34,7 @@ import (
 	"github.com/drover-dev/drover/internal/test/packagestest"
 )
 
-func TestMain(m *testing.M) {
-	managertest.Main(m, func() {
-		for _, s := range servers.workloads {
-			s.Stop()
-		}
-	})
-}
+func TestMain(m *testing.M) { managertest.Main(m, servers.workloads.Stop) }
 
 // servers are a management plane and two workload clusters, shared by all tests. They are API
 // servers without controllers.
@@ -49,7 +42,7 @@ var servers struct {
 	sync.Once
 	management *kubetest.Server
 	webhook    string
-	workloads  []*kubetest.Server
+	workloads  kubetest.Servers
 	err        error
 	number     atomic.Int32
 }
@@ -57,14 +50,6 @@ var servers struct {
 func startServers(t *testing.T) {
 	servers.webhook = kubetest.FreeAddress(t)
 	servers.management = kubetest.Shared(t, install.Options{WebhookURL: "https://" + servers.webhook})
-	for range 2 {
-		s, err := kubetest.Run(context.Background())
-		if err != nil {
-			servers.err = err
-			return
-		}
-		servers.workloads = append(servers.workloads, s)
-	}
 	for _, name := range []string{packagesv1.Namespace, packagesv1.KubeconfigNamespace} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		_, err := servers.management.Clientset(t).CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{})
@@ -100,13 +85,14 @@ func newWorld(t *testing.T) *world {
 	if servers.management == nil || servers.err != nil {
 		t.Fatalf("starting API servers: %v", servers.err)
 	}
+	servers.workloads.Start(t, 2)
 	w := &world{T: t, number: int(servers.number.Add(1))}
 	w.registry = artifacttest.NewRegistry(t, artifacttest.RegistryOptions{ServerOptions: artifacttest.ServerOptions{TLS: true}})
 	var err error
 	w.Client, err = clustertest.NewClient(servers.management.Config)
 	w.must(err)
 	w.signer = packagestest.NewSigner(t)
-	version, err := servers.workloads[0].Clientset(t).Discovery().ServerVersion()
+	version, err := servers.workloads.All()[0].Clientset(t).Discovery().ServerVersion()
 	w.must(err)
 	w.minor = version.Major + "-" + strings.TrimSuffix(version.Minor, "+")
 	w.flags = w.settings(w.registry.Host, w.registry.CA)
@@ -138,7 +124,7 @@ func (w *world) must(err error) {
 func (w *world) begin() {
 	w.Helper()
 	w.start()
-	for i, s := range servers.workloads {
+	for i, s := range servers.workloads.All() {
 		name := fmt.Sprintf("%s%d", []string{"billy", "tlhowe"}[i], w.number)
 		w.clusters = append(w.clusters, name)
 		cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.KubeconfigNamespace, Name: name}}
@@ -312,7 +298,7 @@ func (w *world) gone(o client.Object) {
 
 // text returns the content of the ConfigMap of a release, empty if it does not exist.
 func (w *world) text(cluster int, release string) string {
-	m, err := servers.workloads[cluster].Clientset(w).CoreV1().ConfigMaps("from-chart").Get(w.Context(), release, metav1.GetOptions{})
+	m, err := servers.workloads.All()[cluster].Clientset(w).CoreV1().ConfigMaps("from-chart").Get(w.Context(), release, metav1.GetOptions{})
 	if err != nil {
 		return ""
 	}
@@ -322,7 +308,7 @@ func (w *world) text(cluster int, release string) string {
 // records returns the revisions of a release and their states.
 func (w *world) records(cluster int, release string) []string {
 	w.Helper()
-	secrets := servers.workloads[cluster].Clientset(w).CoreV1().Secrets("from-chart")
+	secrets := servers.workloads.All()[cluster].Clientset(w).CoreV1().Secrets("from-chart")
 	list, err := secrets.List(w.Context(), metav1.ListOptions{LabelSelector: "owner=helm,name=" + release})
 	w.must(err)
 	var out []string

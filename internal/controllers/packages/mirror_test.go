@@ -16,7 +16,7 @@ import (
 // copied returns the password for the registry in a namespace of a cluster, empty if there is none.
 func (w *world) copied(cluster int, namespace string) string {
 	w.Helper()
-	secret, err := servers.workloads[cluster].Clientset(w).CoreV1().Secrets(namespace).Get(w.Context(), mirror.Credentials, metav1.GetOptions{})
+	secret, err := servers.workloads.All()[cluster].Clientset(w).CoreV1().Secrets(namespace).Get(w.Context(), mirror.Credentials, metav1.GetOptions{})
 	if err != nil {
 		w.must(client.IgnoreNotFound(err))
 		return ""
@@ -61,7 +61,7 @@ func TestMirrorCredentialsAreUsedAndCopied(t *testing.T) {
 	w.must(w.Create(t.Context(), two))
 	w.awaitInstalled(one, "0.1.0") // requires the credentials and the CA
 	w.awaitInstalled(two, "0.1.0")
-	if _, err := servers.workloads[0].Clientset(t).CoreV1().ConfigMaps("elsewhere").Get(t.Context(), "two", metav1.GetOptions{}); err != nil {
+	if _, err := servers.workloads.All()[0].Clientset(t).CoreV1().ConfigMaps("elsewhere").Get(t.Context(), "two", metav1.GetOptions{}); err != nil {
 		t.Errorf("reading an object in the target namespace: %v", err)
 	}
 	has := func(password string) func() bool {

@@ -244,7 +244,7 @@ func TestKilledManagerInstallsOnce(t *testing.T) {
 	interrupt(func() int { return len(packs) - min(left(), len(packs)) })
 	w.until("all packages and their dependencies are deleted", func() bool { return left() == 0 })
 	for cluster := range 2 {
-		maps, err := servers.workloads[cluster].Clientset(t).CoreV1().ConfigMaps("from-chart").List(t.Context(), metav1.ListOptions{})
+		maps, err := servers.workloads.All()[cluster].Clientset(t).CoreV1().ConfigMaps("from-chart").List(t.Context(), metav1.ListOptions{})
 		w.must(err)
 		for _, m := range maps.Items {
 			if m.Name != "kube-root-ca.crt" && (strings.HasPrefix(m.Name, "app") || m.Name == "base") {

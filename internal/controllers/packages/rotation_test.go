@@ -32,7 +32,7 @@ func TestReplacedKubeconfigIsUsedAfterTheOldOneIsRevoked(t *testing.T) {
 	w := newWorld(t)
 	revoked := &atomic.Bool{}
 	w.through = func(to *rest.Config) *rest.Config {
-		if to != servers.workloads[1].Config {
+		if to != servers.workloads.All()[1].Config {
 			return to
 		}
 		return workloadtest.Before(t, to, func(behind *httputil.ReverseProxy) http.Handler {
@@ -51,7 +51,7 @@ func TestReplacedKubeconfigIsUsedAfterTheOldOneIsRevoked(t *testing.T) {
 	p := w.install(1, "my", "hello")
 	w.awaitInstalled(p, "0.1.0")
 
-	w.kubeconfig(1, servers.workloads[1].Config)
+	w.kubeconfig(1, servers.workloads.All()[1].Config)
 	revoked.Store(true)
 	began := time.Now()
 	w.must(w.Patch(t.Context(), p, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"config":"title: welcome\n"}}`))))

@@ -68,7 +68,7 @@ func TestFailedUpgradeIsRolledBackOnRequest(t *testing.T) {
 		p := packs[release]
 		w.awaitFailure(p, "")
 		w.until(release+" has the right version", func() bool { return w.text(0, release) == want })
-		_, err := servers.workloads[0].Clientset(t).AppsV1().Deployments("from-chart").Get(t.Context(), release, metav1.GetOptions{})
+		_, err := servers.workloads.All()[0].Clientset(t).AppsV1().Deployments("from-chart").Get(t.Context(), release, metav1.GetOptions{})
 		if exists := err == nil; exists != (release == "stays") {
 			t.Errorf("%s: the Deployment exists: %t, %v", release, exists, err)
 		}
@@ -153,9 +153,9 @@ func TestHangingRegistryDelaysOnlyItsPackage(t *testing.T) {
 // swallow connects the manager to the second cluster through a proxy that can hang.
 func (w *world) swallow() *workloadtest.Front {
 	w.Helper()
-	hole := workloadtest.NewFront(w, servers.workloads[1].Config)
+	hole := workloadtest.NewFront(w, servers.workloads.All()[1].Config)
 	w.through = func(to *rest.Config) *rest.Config {
-		if to == servers.workloads[1].Config {
+		if to == servers.workloads.All()[1].Config {
 			return hole.Config
 		}
 		return to

@@ -98,6 +98,9 @@ func (w *ways) GetClusterSource(string, func(context.Context, client.Object) []r
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.queue = q
+		for key := range w.open { // of tests that began before the controller
+			q.Add(named(key.Name)[0])
+		}
 		return nil
 	})
 }
@@ -107,7 +110,9 @@ func (w *ways) set(key client.ObjectKey, config *rest.Config) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.open[key] = config
-	w.queue.Add(named(key.Name)[0])
+	if w.queue != nil {
+		w.queue.Add(named(key.Name)[0])
+	}
 }
 
 func startShared(t *testing.T) {
