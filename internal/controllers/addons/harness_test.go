@@ -29,7 +29,8 @@ import (
 
 func TestMain(m *testing.M) { managertest.Main(m, workloads.Stop) }
 
-// workloads are API servers that all tests of the package install things on, in namespaces of their own.
+// workloads are API servers that all tests of the package install things on, in namespaces of their
+// own.
 var workloads kubetest.Servers
 
 const numberOfWorkloads = 3
