@@ -6,13 +6,16 @@
 package docs
 
 import (
+	"net"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/drover-dev/drover/internal/cli"
 	"github.com/drover-dev/drover/internal/metal/driver/local"
+	"github.com/drover-dev/drover/internal/test/ports"
 )
 
 // TestMain lets the test binary be the programs that pages use.
@@ -22,7 +25,7 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	drover := func() { os.Exit(cli.Main()) }
-	testscript.Main(m, map[string]func(){
+	commands := map[string]func(){
 		"drover": drover,
 		// It is the manager where it is started from an image of itself.
 		"manager": drover,
@@ -30,5 +33,12 @@ func TestMain(m *testing.M) {
 			os.Args = append([]string{"drover", "kubectl"}, os.Args[1:]...)
 			drover()
 		},
-	})
+	}
+	if commands[filepath.Base(os.Args[0])] == nil {
+		heldPorts = ports.Hold()
+	}
+	testscript.Main(m, commands)
 }
+
+// heldPorts stay in use until the tests have ended.
+var heldPorts []net.Listener

@@ -12,7 +12,7 @@ import (
 )
 
 // patience is how long a command may take on a busy machine before it counts as stuck.
-const patience = 5 * time.Minute
+const patience = 10 * time.Minute
 
 // session is a shell with a home and an empty working directory. Variables and the directory last
 // from one script to the next.

@@ -7,13 +7,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/drover-dev/drover/internal/cli"
 	"github.com/drover-dev/drover/internal/metal/driver/local"
+	"github.com/drover-dev/drover/internal/test/ports"
 )
 
 func TestMain(m *testing.M) {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	// An image of this program runs the manager.
 	commands := map[string]func(){"drover": drover, "manager": drover}
 	if commands[filepath.Base(os.Args[0])] == nil {
-		heldPorts = holdPorts()
+		heldPorts = ports.Hold()
 	}
 	testscript.Main(m, commands)
 }
@@ -45,19 +45,3 @@ func isolateFromUser() {
 
 // heldPorts stay in use until the tests have ended.
 var heldPorts []net.Listener
-
-// holdPorts occupies the preferred ports of planes, so that each plane has ports that no other one
-// selects while it is down: tests run in parallel. A port that is already in use is fine.
-func holdPorts() []net.Listener {
-	ports := []int{6443}
-	for port := 5000; port < 5010; port++ {
-		ports = append(ports, port)
-	}
-	var held []net.Listener
-	for _, port := range ports {
-		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
-			held = append(held, l)
-		}
-	}
-	return held
-}
