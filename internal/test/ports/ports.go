@@ -1,5 +1,5 @@
-// Package ports keeps the planes of tests apart. A plane chooses its ports once and expects them to be
-// free at every start, so no other plane may choose them while it is down. Start with Hold.
+// Package ports keeps the planes of tests apart. A plane chooses its ports once and expects them to
+// be free at every start, so no other plane may choose them while it is down. Start with Hold.
 package ports
 
 import (
@@ -12,8 +12,8 @@ import (
 )
 
 // Hold takes the ports that a plane asks for first, so that each plane has ports that no other one
-// would choose. They are taken until the process ends. Several processes can hold the same ports: the
-// end of one doesn't release them for the planes of another.
+// would choose. They are taken until the process ends. Several processes can hold the same ports:
+// the end of one doesn't release them for the planes of another.
 func Hold() []net.Listener {
 	ports := []int{6443}
 	for port := 5000; port < 5010; port++ {
