@@ -141,7 +141,7 @@ func (s *story) mustHere(args ...string) result {
 }
 
 // spec writes the spec of a cluster.
-func (s *story) spec(name, version string, workers int, more string) string {
+func (s *story) spec(name, minor string, workers int, more string) string {
 	s.t.Helper()
 	manager := "mgmt"
 	if more == "" {
@@ -164,7 +164,7 @@ apiVersion: anywhere.eks.amazonaws.com/v1alpha1
 kind: DockerDatacenterConfig
 metadata: {name: %[1]s%[4]s}
 spec: {}
-`, name, version, workersText(workers), more, manager)
+`, name, minor, workersText(workers), more, manager)
 	file := filepath.Join(s.dir, name+".yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)

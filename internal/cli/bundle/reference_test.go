@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -147,7 +148,7 @@ func TestCreateKey(t *testing.T) {
 		if _, err := createKey(file); err == nil || !strings.Contains(err.Error(), "keys are never overwritten") {
 			t.Errorf("got %v", err)
 		}
-		if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
+		if after, err := os.ReadFile(file); err != nil || !bytes.Equal(after, before) {
 			t.Errorf("the private key changed: %v", err)
 		}
 		if err := os.Remove(remaining); err != nil {

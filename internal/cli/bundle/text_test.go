@@ -95,11 +95,13 @@ func TestCopiedText(t *testing.T) {
 		want   string
 	}{
 		{
-			"registry", transfer.Copied{To: "oci://r.example.com", Items: make([]transfer.Sent, 3), Tags: []string{"v1-36-1", "v1-36-latest"}, Bytes: 2048, SentBytes: 1024},
+			"registry",
+			transfer.Copied{To: "oci://r.example.com", Items: make([]transfer.Sent, 3), Tags: []string{"v1-36-1", "v1-36-latest"}, Bytes: 2048, SentBytes: 1024},
 			"Sent 1.0 KiB of 2.0 KiB to oci://r.example.com (3 artifacts).\noci://r.example.com/bundles:v1-36-1\noci://r.example.com/bundles:v1-36-latest\n",
 		},
 		{
-			"registry with a newer bundle", transfer.Copied{To: "oci://r.example.com", Tags: []string{"v1-36-1"}, Latest: "v1-36-7"},
+			"registry with a newer bundle",
+			transfer.Copied{To: "oci://r.example.com", Tags: []string{"v1-36-1"}, Latest: "v1-36-7"},
 			"Sent 0 B of 0 B to oci://r.example.com (0 artifacts).\nv1-36-7 is newer and remains the latest bundle.\noci://r.example.com/bundles:v1-36-1\n",
 		},
 		{"archive", transfer.Copied{To: "site.tar", Tags: []string{"v1-36-1"}, Items: make([]transfer.Sent, 1)}, "Sent 0 B of 0 B to site.tar (1 artifacts).\n"},

@@ -132,7 +132,8 @@ func TestDescribe(t *testing.T) {
 				"Version: 0.1.0, target 0.2.0 (latest)", "Target: release my in namespace x of cluster fleet/dev", "Source: charts/hello@sha256:1",
 				"Upgrade: 0.3.0 in bundle v1-36-3", "Ready False Installing - no pod is ready", "Events: REASON AGE MESSAGE",
 				"Normal PackageInstalled - Installed version 0.1.0",
-			}, nil,
+			},
+			nil,
 		},
 	} {
 		t.Run(step.name, func(t *testing.T) {

@@ -89,8 +89,12 @@ func TestDemandIgnoresReservedAndUnknownMachines(t *testing.T) {
 	}
 	c.Cluster.Spec.ControlPlaneConfiguration = anywherev1.ControlPlaneConfiguration{Count: 3, MachineGroupRef: ref("small")}
 	c.Cluster.Spec.WorkerNodeGroupConfigurations = []anywherev1.WorkerNodeGroupConfiguration{
-		{Count: ptr.To(2), MachineGroupRef: ref("small")}, {Count: ptr.To(5), MachineGroupRef: ref("reserved")}, {Count: ptr.To(1), MachineGroupRef: ref("missing")},
-		{Count: ptr.To(0), MachineGroupRef: ref("small")}, {MachineGroupRef: ref("small")}, {Count: ptr.To(1)},
+		{Count: ptr.To(2), MachineGroupRef: ref("small")},
+		{Count: ptr.To(5), MachineGroupRef: ref("reserved")},
+		{Count: ptr.To(1), MachineGroupRef: ref("missing")},
+		{Count: ptr.To(0), MachineGroupRef: ref("small")},
+		{MachineGroupRef: ref("small")},
+		{Count: ptr.To(1)},
 	}
 	if diff := cmp.Diff([]packet.Demand{{Plan: "c3.small.x86", Metro: "am", Facility: "am6", Quantity: 5}}, demand(c)); diff != "" {
 		t.Errorf("demand (-want +got):\n%s", diff)
@@ -157,7 +161,8 @@ func TestPreflightEndsWithItsContext(t *testing.T) {
 		cancel()
 		return []error{errors.New("a problem")}
 	}
-	if err := preflight(ctx, nil, check, check); !errors.Is(err, context.Canceled) || ran != 1 {
+	second := check
+	if err := preflight(ctx, nil, check, second); !errors.Is(err, context.Canceled) || ran != 1 {
 		t.Errorf("error %v after %d checks", err, ran)
 	}
 	if err := preflight(t.Context(), nil); err != nil {

@@ -145,7 +145,8 @@ func TestFilesAreLogsAndYAML(t *testing.T) {
 			t.Fatal(err)
 		}
 		data, err := io.ReadAll(r)
-		if r.Close(); err != nil || "plane/"+string(data) != l.Name {
+		r.Close()
+		if err != nil || "plane/"+string(data) != l.Name {
 			t.Errorf("%s contains %q, error %v", l.Name, data, err)
 		}
 		names = append(names, l.Name)

@@ -103,7 +103,7 @@ func TestSplitWords(t *testing.T) {
 
 func TestUnquote(t *testing.T) {
 	for value, want := range map[string]string{
-		"": "", "a": "a", ` "a b"`: "a b", `'a'`: "a", `"a'`: `"a'`, `"`: `"`, `""`: "", `a"b"`: `a"b"`,
+		"": "", "a": "a", "\t\"a b\"": "a b", `'a'`: "a", `"a'`: `"a'`, `"`: `"`, `""`: "", `a"b"`: `a"b"`,
 	} {
 		if got := unquote(value); got != want {
 			t.Errorf("%s is %q, want %q", value, got, want)
