@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -117,8 +118,20 @@ type reader struct {
 	manifest map[string]any
 }
 
+// requireTools skips a page that uses a program that is neither Drover's nor part of every system.
+func requireTools(t *testing.T, blocks []page.Block) {
+	t.Helper()
+	for _, tool := range []string{"curl", "jq"} {
+		_, err := exec.LookPath(tool)
+		if err != nil && slices.ContainsFunc(blocks, func(b page.Block) bool { return b.Runs(tool) }) {
+			t.Skipf("the page uses %s, which is not installed", tool)
+		}
+	}
+}
+
 // read executes blocks in order, until one fails.
 func (r *reader) read(t *testing.T, blocks []page.Block) {
+	requireTools(t, blocks)
 	for i, b := range blocks {
 		ok := t.Run(fmt.Sprintf("line_%d", b.Line), func(t *testing.T) { r.execute(t, b, blocks[i+1:]) })
 		if !ok {

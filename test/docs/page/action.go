@@ -3,7 +3,9 @@ package page
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
 )
 
 // Action is what a test does with a block.
@@ -19,6 +21,13 @@ const (
 	RunScript Action = "run"      // It is one script.
 	Validate  Action = "validate" // It is a manifest.
 )
+
+// Runs reports whether b is executed and names a program.
+func (b Block) Runs(program string) bool {
+	action, err := b.Action()
+	words := strings.FieldsFunc(b.Text, func(r rune) bool { return !unicode.IsLetter(r) && r != '-' && r != '_' })
+	return err == nil && (action == RunEach || action == RunScript) && slices.Contains(words, program)
+}
 
 // Action returns what a test does with b. Every block with commands or a manifest has an action
 // other than Ignore, or an error.

@@ -28,3 +28,23 @@ func TestAction(t *testing.T) {
 		})
 	}
 }
+
+func TestRuns(t *testing.T) {
+	for name, c := range map[string]struct {
+		block Block
+		want  bool
+	}{
+		"a command":          {Block{Language: "console", Text: "$ jq .id file\n"}, true},
+		"within a command":   {Block{Language: "sh", Text: "delete \"$(jq -r .id file)\"\n"}, true},
+		"a part of a word":   {Block{Language: "sh", Text: "ejq jq-tool jq_x\n"}, false},
+		"not executed":       {Block{Language: "sh", Text: "jq .\n", Directive: Directive{Skip, "slow"}}, false},
+		"a manifest":         {Block{Language: "yaml", Text: "jq: 1\n"}, false},
+		"an unknown program": {Block{Language: "sh", Text: "drover up\n"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.block.Runs("jq"); got != c.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}

@@ -61,6 +61,17 @@ func Wait(doing string, err error) *reconcile.Wait {
 	return &reconcile.Wait{Reason: reason, Message: Truncate(capitalize(doing) + " failed: " + e.Reason()), After: after}
 }
 
+// IsReason reports whether a reason is that of a failed request.
+func IsReason(reason string) bool {
+	switch reason {
+	case infrav1.APIRateLimitedReason, infrav1.InsufficientCapacityReason, infrav1.QuotaExceededReason,
+		infrav1.InvalidSpecReason, infrav1.CredentialsInvalidReason, infrav1.APIUnavailableReason:
+		return true
+	default:
+		return false
+	}
+}
+
 func explain(e *client.Error) (reason string, after time.Duration) {
 	switch e.Kind {
 	case client.RateLimited:

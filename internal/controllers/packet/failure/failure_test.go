@@ -41,7 +41,13 @@ func TestWait(t *testing.T) {
 			if diff := cmp.Diff(tt.want, Wait("ordering a device", tt.err)); diff != "" {
 				t.Errorf("wait (-want +got):\n%s", diff)
 			}
+			if tt.want != nil && !IsReason(tt.want.Reason) {
+				t.Errorf("%s is not the reason of a failed request", tt.want.Reason)
+			}
 		})
+	}
+	if IsReason(infrav1.WaitingForBootstrapDataReason) {
+		t.Error("a wait for Cluster API counts as a failed request")
 	}
 }
 

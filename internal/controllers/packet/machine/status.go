@@ -44,8 +44,13 @@ func (s *scope) report() {
 	m.Status.FailureDomain = failureDomain(s.packetCluster, s.device)
 }
 
-// started sets the conditions of a machine whose device is being ordered.
+// started sets the conditions of a machine whose device is being ordered. Before an order is
+// repeated, they keep the failure of the last one: they would change twice a minute otherwise, and
+// hide the cause in between.
 func (s *scope) started(id string) {
+	if last := conditions.Get(s.machine, infrav1.InstanceReady); id == "" && last != nil && failure.IsReason(last.Reason) {
+		return
+	}
 	conditions.Set(s.machine, started(id))
 	summarize(s.machine)
 }

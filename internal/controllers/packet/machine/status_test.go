@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
@@ -118,5 +119,31 @@ func TestStatesOfDevices(t *testing.T) {
 		if changing(state) != want.changing || leaving(state) != want.leaving {
 			t.Errorf("%s: changing %t, leaving %t, want %+v", state, changing(state), leaving(state), want)
 		}
+	}
+}
+
+func TestRepeatedOrderKeepsTheLastFailure(t *testing.T) {
+	failed := condition(metav1.ConditionFalse, infrav1.InsufficientCapacityReason, "Ordering a device failed: Full (HTTP 422)")
+	waited := condition(metav1.ConditionFalse, infrav1.WaitingForBootstrapDataReason, "Waiting for the bootstrap data of the Machine")
+	for name, tt := range map[string]struct {
+		last   *metav1.Condition
+		device string
+		want   string
+	}{
+		"first order":           {nil, "", "Ordering a device"},
+		"order after a wait":    {&waited, "", "Ordering a device"},
+		"order after a failure": {&failed, "", failed.Message},
+		"device after it":       {&failed, "d", `Provisioning device "d"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scope{machine: &infrav1.PacketMachine{}}
+			if tt.last != nil {
+				conditions.Set(s.machine, *tt.last)
+			}
+			s.started(tt.device)
+			if got := conditions.Get(s.machine, infrav1.InstanceReady).Message; got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
 	}
 }
