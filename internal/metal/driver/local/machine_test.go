@@ -113,10 +113,10 @@ func TestFailingUserdataIsReported(t *testing.T) {
 
 func TestMachineSurvivesDriverRestart(t *testing.T) {
 	f := newFixture(t)
-	before := hostState(t)
+	before := f.hostState()
 	m := f.device("box-1", greeting)
 	f.boot(m)
-	during := hostState(t)
+	during := f.hostState()
 	p, _ := f.mustMachine(m.ID).process()
 	namespaces := namespacesOf(t, p.PID)
 
@@ -139,7 +139,7 @@ func TestMachineSurvivesDriverRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	after := hostState(t)
+	after := f.hostState()
 	for _, what := range []string{"links", "cgroups", "mounts"} {
 		if after[what] != before[what] {
 			t.Errorf("%s before and after:\n%s\n\n%s", what, before[what], after[what])
@@ -170,23 +170,32 @@ func (f *fixture) mustMachine(id string) *machine {
 	return m
 }
 
-// hostState returns resources that machines could leak, without those of other tests on this host.
-func hostState(t *testing.T) map[string]string {
-	t.Helper()
+// hostState returns resources that machines of this driver could leak. Other tests on this host
+// start machines at the same time.
+func (f *fixture) hostState() map[string]string {
+	f.t.Helper()
 	state := map[string]string{}
-	links, err := filepath.Glob("/sys/class/net/v*")
-	if err != nil {
-		t.Fatal(err)
+	for what, patterns := range map[string][]string{
+		"links":   {"/sys/class/net/" + f.bridgeName() + "/brif/*"},
+		"cgroups": {"/sys/fs/cgroup/*/" + f.cgroupName() + "/*-*", "/sys/fs/cgroup/" + f.cgroupName() + "/*-*"},
+	} {
+		for _, pattern := range patterns {
+			found, err := filepath.Glob(pattern)
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			state[what] += strings.Join(found, "\n")
+		}
 	}
-	state["links"] = strings.Join(links, "\n")
-	groups, _ := filepath.Glob("/sys/fs/cgroup/*/drover-*/*-*")
-	unified, _ := filepath.Glob("/sys/fs/cgroup/drover-*/*-*")
-	state["cgroups"] = strings.Join(append(groups, unified...), "\n")
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	state["mounts"] = string(mounts)
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, f.home) {
+			state["mounts"] += line
+		}
+	}
 	return state
 }
 
