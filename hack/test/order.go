@@ -34,6 +34,11 @@ func slow() []string {
 	return out
 }
 
+// isSlow reports whether a package is known to be slow.
+func isSlow(pkg string) bool {
+	return slices.ContainsFunc(slow(), func(s string) bool { return strings.HasSuffix(pkg, "/"+s) })
+}
+
 // longestFirst sorts known slow packages first, so that none of them runs alone at the end.
 func longestFirst(packages, slow []string) []string {
 	var first []string

@@ -97,6 +97,14 @@ func TestSlowPackagesExist(t *testing.T) {
 	}
 }
 
+func TestIsSlow(t *testing.T) {
+	for pkg, want := range map[string]bool{"example.test/m/" + slow()[0]: true, "example.test/m/x" + slow()[0]: false, "example.test/m": false} {
+		if got := isSlow(pkg); got != want {
+			t.Errorf("isSlow(%s) = %t", pkg, got)
+		}
+	}
+}
+
 func TestQuote(t *testing.T) {
 	if got, want := quote([]string{"/a b/test", "sandbox"}), "'/a b/test' sandbox"; got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -72,7 +72,7 @@ func newRun(args []string, out io.Writer) (*run, error) {
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	flags.StringVar(&seed, "seed", "", "order of the tests (default: one that follows from each test binary)")
 	flags.StringVar(&patterns, "package", "", "packages to test (default: all)")
-	flags.IntVar(&r.atOnce, "p", runtime.NumCPU(), "how many packages to test at once")
+	flags.IntVar(&r.atOnce, "p", runtime.NumCPU(), "how many slow packages to test at once; of the others, twice as many")
 	flags.StringVar(&r.beside, "beside", "", "command to run beside the tests, with low priority")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
@@ -104,8 +104,9 @@ func quote(args []string) string {
 //
 //	beside (linters)     ──────────▶            low priority
 //	compile for race     ────▶                  low priority
-//	test packages             ────────────────▶ longest first
-//	test the program     ─────────────────────▶
+//	test slow packages        ────────▶         as many at once as there are cores
+//	test other packages               ───────▶  twice as many
+//	test the program     ─────────────────────▶ one package after the other
 func (r *run) all(ctx context.Context, packages []string) {
 	var group sync.WaitGroup
 	if r.beside != "" {
@@ -113,7 +114,7 @@ func (r *run) all(ctx context.Context, packages []string) {
 	}
 	whole, rest := split(packages, runsProgram)
 	if len(whole) > 0 {
-		group.Go(func() { r.test(ctx, "CGO_ENABLED=0", append([]string{"-timeout=60m"}, whole...)...) })
+		group.Go(func() { r.test(ctx, "CGO_ENABLED=0", append([]string{"-timeout=60m", "-p=1"}, whole...)...) })
 	}
 	if len(rest) > 0 {
 		group.Go(func() { r.testForRaces(ctx, rest) })
@@ -133,12 +134,22 @@ func split(packages []string, match func(string) bool) (matching, others []strin
 	return matching, others
 }
 
-// testForRaces compiles packages with the race detector and then tests them.
+// testForRaces compiles packages with the race detector and then tests them. Slow packages keep the
+// cores busy beside the tests of the program; more of them at once would only make each one slower.
+// The others mostly wait, and the program's tests are about to end when they start.
 func (r *run) testForRaces(ctx context.Context, packages []string) {
 	const env = "CGO_ENABLED=1"
 	build := r.command(ctx, env, slices.Concat(low(), []string{"go", "build", "-race"}, packages)...)
 	_ = build.Run() // the tests report compile errors
-	r.test(ctx, env, slices.Concat([]string{"-race", "-timeout=40m", "-p=" + strconv.Itoa(r.atOnce)}, packages)...)
+	first, others := split(packages, isSlow)
+	for _, part := range []struct {
+		packages []string
+		atOnce   int
+	}{{first, r.atOnce}, {others, 2 * r.atOnce}} {
+		if len(part.packages) > 0 {
+			r.test(ctx, env, slices.Concat([]string{"-race", "-timeout=40m", "-p=" + strconv.Itoa(part.atOnce)}, part.packages)...)
+		}
+	}
 }
 
 // test runs "go test" with flags and packages.
