@@ -98,8 +98,12 @@ type part struct {
 	objects    func() []string
 }
 
-// patience is the maximum number of rounds. Two faults at every call take far fewer.
-const patience = 60
+// patience is the maximum number of rounds. Two faults at every call take far fewer. Rounds don't
+// wait, but machines boot in real time, so they also get bootTime on a busy host.
+const (
+	patience = 60
+	bootTime = time.Minute
+)
 
 // prober reports all machines but one as healthy.
 type prober struct {
@@ -225,7 +229,8 @@ func (l *life) begin(o options) {
 func (l *life) until(what string, done func() string) {
 	l.t.Helper()
 	missing := ""
-	for range patience {
+	begun := time.Now()
+	for n := 0; n < patience || time.Since(begun) < bootTime; n++ {
 		l.round()
 		if missing = done(); missing == "" {
 			return
