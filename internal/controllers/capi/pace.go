@@ -42,9 +42,8 @@ func newPace() *pace { return &pace{early: rate.NewLimiter(earlyRate, earlyBurst
 // newQueue implements NewQueue of controller.Options.
 func (p *pace) newQueue(guard *reconcile.Guard) func(string, workqueue.TypedRateLimiter[ctrlreconcile.Request]) queue {
 	return func(name string, limiter workqueue.TypedRateLimiter[ctrlreconcile.Request]) queue {
-		below := priorityqueue.New(name, func(o *priorityqueue.Opts[ctrlreconcile.Request]) { o.RateLimiter = limiter })
 		q := &pacedQueue{
-			PriorityQueue: guard.Queue(below), pace: p,
+			PriorityQueue: guard.Queue(reconcile.NewQueue(name, limiter)), pace: p,
 			last: map[ctrlreconcile.Request]time.Time{}, pending: map[ctrlreconcile.Request]bool{},
 			polled: map[ctrlreconcile.Request]polling{},
 		}

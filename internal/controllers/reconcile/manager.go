@@ -83,7 +83,7 @@ func (g *Guard) Options(o controller.Options) controller.Options {
 		return o
 	}
 	o.NewQueue = func(name string, limiter workqueue.TypedRateLimiter[ctrlreconcile.Request]) workqueue.TypedRateLimitingInterface[ctrlreconcile.Request] {
-		return g.Queue(priorityqueue.New(name, func(p *priorityqueue.Opts[ctrlreconcile.Request]) { p.RateLimiter = limiter }))
+		return g.Queue(NewQueue(name, limiter))
 	}
 	o.LogConstructor = g.logger
 	return o
