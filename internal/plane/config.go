@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
@@ -217,7 +218,21 @@ func portFree(address string, port int) error {
 	return l.Close()
 }
 
+// Free ports are chosen below those that the kernel gives to outgoing connections, one of which
+// could take the port in the seconds until its component listens, and below node ports.
+const (
+	firstFreePort = 20000
+	freePorts     = 10000
+)
+
 func freePort(address string) (int, error) {
+	const attempts = 100
+	for range attempts {
+		//nolint:gosec // it only has to differ from the choice of other planes
+		if port := firstFreePort + rand.IntN(freePorts); portFree(address, port) == nil {
+			return port, nil
+		}
+	}
 	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
 		return 0, fmt.Errorf("choosing a free port on %s: %w", address, err)
