@@ -2,7 +2,6 @@ package docs
 
 import (
 	"bytes"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/drover-dev/drover/internal/kube"
+	"github.com/drover-dev/drover/internal/test/inputs"
 )
 
 // repository is the root of this module.
@@ -27,7 +27,7 @@ type home struct {
 func newHome(t *testing.T) *home {
 	t.Helper()
 	for _, dir := range []string{"kube", "hack/build"} {
-		dependOn(t, filepath.Join(repository, dir))
+		inputs.DependOn(t, filepath.Join(repository, dir))
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -43,24 +43,6 @@ func newHome(t *testing.T) *home {
 	}
 	t.Cleanup(func() { h.remove(t) })
 	return h
-}
-
-// dependOn opens the directories below dir, so that the go command tests again when they change.
-func dependOn(t *testing.T, dir string) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			return err
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		return f.Close()
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // programs returns a directory with clusterctl of the Cluster API version that Drover runs, and

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/drover-dev/drover/internal/test/inputs"
 )
 
 // plane is a home and the drover that uses it.
@@ -32,29 +33,10 @@ func newPlane(t *testing.T) *plane {
 	return planeAt(t, filepath.Join(t.TempDir(), "home"))
 }
 
-// dependOn opens the files of a directory, so that the go command runs the test again when they
-// change.
-func dependOn(t *testing.T, dir string) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			return err
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		return f.Close()
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func planeAt(t *testing.T, home string) *plane {
 	t.Helper()
 	for _, dir := range []string{"../../kube", "../../hack/build"} {
-		dependOn(t, dir)
+		inputs.DependOn(t, dir)
 	}
 	p := &plane{t: t, home: home}
 	t.Cleanup(func() {
