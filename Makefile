@@ -78,6 +78,17 @@ docker-build: manager ## Build the image IMG into bin/image.tar, and load it int
 	go run ./hack/image --name '$(IMG)' --version '$(VERSION)' --revision '$(COMMIT)' --output bin/image.tar
 	@$(MAKE) provider-components.yaml IMG='$(IMG)'
 
+# Platforms of a release, and the file with the private key that signs it.
+PLATFORMS   ?= linux/amd64 linux/arm64
+SIGNING_KEY ?=
+
+.PHONY: release
+release: ## Build archives, SBOMs, checksums, signature and provenance into bin/release (SIGNING_KEY=file)
+	@for platform in $(PLATFORMS); do \
+		$(BUILD) --platform $$platform --bin bin/programs/$${platform/\//_} drover payload clusterctl; \
+	done
+	go run ./hack/release --version '$(VERSION)' --commit '$(COMMIT)' --date '$(DATE)' --image '$(IMG)' --key '$(SIGNING_KEY)' $(PLATFORMS)
+
 .PHONY: image-name
 image-name: ## Print the name of the image that docker-build builds
 	@echo '$(IMG)'

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Fails if a module file is not tidy, or if generated files are outdated. It compares with the
-# initial state, not with the last commit, so it works in a dirty tree, too.
+# Fails if a module file is not tidy, if a known vulnerability is reachable and has a fix, or if
+# generated files are outdated. It compares with the initial state, not with the last commit, so it
+# works in a dirty tree, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,6 +23,9 @@ if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
 	say "words"
 	go run ./hack/words
 fi
+
+say "vulnerabilities"
+go run ./hack/vulns
 
 say "generated files"
 before=$(snapshot)

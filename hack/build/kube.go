@@ -21,7 +21,7 @@ func (o options) builder() (build.Builder, error) {
 		return build.Builder{}, fmt.Errorf("finding the source: %w: run this in the root of the checkout, or set --source", err)
 	}
 	c, err := cache.Default()
-	return build.Builder{Source: source, Cache: c}, err
+	return build.Builder{Source: source, Cache: c, Platform: o.platform}, err
 }
 
 // releases returns the releases that the flags select.

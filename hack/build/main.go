@@ -5,6 +5,7 @@
 //	go run ./hack/build manager clusterctl      other programs in bin/
 //	go run ./hack/build kube                    the default Kubernetes version, in the cache
 //	go run ./hack/build --kubernetes all kube   every version that kube/kubernetes pins
+//	go run ./hack/build --platform linux/arm64 --bin bin/arm64 drover payload
 //	go run ./hack/build node                    programs and image of local machines
 package main
 
@@ -47,6 +48,7 @@ func targetNames() []string {
 type options struct {
 	source     string
 	kubernetes string
+	platform   string
 	bin        string
 	ldflags    string
 	image      bool
@@ -63,6 +65,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("build", flag.ContinueOnError)
 	fs.StringVar(&o.source, "source", "kube", "directory with the modules kubernetes, node and coredns")
 	fs.StringVar(&o.kubernetes, "kubernetes", "", "versions or minors, separated by spaces or commas, or all (default: what go.mod pins)")
+	fs.StringVar(&o.platform, "platform", "", "`platform` of drover, manager, clusterctl and Kubernetes, such as linux/arm64 (default: this one)")
 	fs.StringVar(&o.bin, "bin", "bin", "directory for drover, manager and clusterctl")
 	fs.StringVar(&o.ldflags, "ldflags", "-s -w", "flags of the linker for drover and manager")
 	fs.BoolVar(&o.image, "image", os.Geteuid() == 0, "also build the image that machines boot from; requires root")

@@ -45,13 +45,13 @@ func (o options) programJob(name, pkg, ldflags string) build.Job {
 	return build.Job{
 		Label: name,
 		Fetch: func(ctx context.Context, task *build.Task) error {
-			return build.Builder{Task: task}.FetchTarget(ctx, t)
+			return build.Builder{Task: task, Platform: o.platform}.FetchTarget(ctx, t)
 		},
 		Compile: func(ctx context.Context, task *build.Task) error {
 			if err := os.MkdirAll(o.bin, 0o755); err != nil {
 				return err
 			}
-			return build.Builder{Task: task}.Compile(ctx, t, o.bin)
+			return build.Builder{Task: task, Platform: o.platform}.Compile(ctx, t, o.bin)
 		},
 	}
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/drover-dev/drover/internal/cli/packages"
 	"github.com/drover-dev/drover/internal/cli/plane"
 	"github.com/drover-dev/drover/internal/cli/registry"
+	"github.com/drover-dev/drover/internal/cli/release"
 	"github.com/drover-dev/drover/internal/cli/support"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/cli/user"
@@ -110,7 +111,7 @@ func NewCommand(io *ui.IO) *cobra.Command {
 	packages.AddCommands(root, "clusters", io)
 	user.AddCommands(root, "clusters", io)
 	bundle.AddCommands(root, "packages", io)
-	addTo(root, "use", addon.NewCommand(io), audit.NewCommand(io), kubeconfig.NewCommand(io), kubectl.NewCommand(), manager.NewCommand(), support.NewCommand(io), version.NewCommand(io))
+	addTo(root, "use", addon.NewCommand(io), audit.NewCommand(io), kubeconfig.NewCommand(io), kubectl.NewCommand(), manager.NewCommand(), release.NewCommand(io), support.NewCommand(io), version.NewCommand(io))
 	verb.Of(root, "clusters", "generate").AddCommand(support.NewGenerateCommand(io))
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "Explain the exit codes", Long: exitCodes})
 	markUsageErrors(root)

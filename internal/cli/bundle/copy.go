@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/registry/bundle"
 	"github.com/drover-dev/drover/internal/registry/bundle/transfer"
 )
 
@@ -72,7 +73,7 @@ func (o *copyOptions) addFlags(cmd *cobra.Command) {
 }
 
 func (o *copyOptions) run(ctx context.Context, io *ui.IO, from, to string) error {
-	keys, err := readKeys(o.keys)
+	keys, err := bundle.ReadKeys(o.keys)
 	if err != nil {
 		return err
 	}

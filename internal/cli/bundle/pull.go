@@ -77,7 +77,7 @@ func wanted(args []string, kubernetes string) (string, error) {
 }
 
 func (o *pullOptions) run(ctx context.Context, io *ui.IO, name string) error {
-	keys, err := readKeys(o.keys)
+	keys, err := bundle.ReadKeys(o.keys)
 	if err != nil {
 		return err
 	}

@@ -181,13 +181,13 @@ func keyPair(t *testing.T, name string) (*ecdsa.PrivateKey, string) {
 func TestReadKeys(t *testing.T) {
 	_, one := keyPair(t, "one.pub")
 	_, two := keyPair(t, "two.pub")
-	if keys, err := readKeys([]string{one, two}); err != nil || len(keys) != 2 {
+	if keys, err := bundle.ReadKeys([]string{one, two}); err != nil || len(keys) != 2 {
 		t.Errorf("got %d keys, %v", len(keys), err)
 	}
-	if keys, err := readKeys(nil); err != nil || len(keys) != 0 {
+	if keys, err := bundle.ReadKeys(nil); err != nil || len(keys) != 0 {
 		t.Errorf("got %d keys, %v", len(keys), err)
 	}
-	if _, err := readKeys([]string{one, filepath.Join(t.TempDir(), "missing.pub")}); err == nil || !strings.HasPrefix(err.Error(), "reading the public key: ") {
+	if _, err := bundle.ReadKeys([]string{one, filepath.Join(t.TempDir(), "missing.pub")}); err == nil || !strings.HasPrefix(err.Error(), "reading the public key: ") {
 		t.Errorf("missing file: %v", err)
 	}
 }
@@ -195,11 +195,11 @@ func TestReadKeys(t *testing.T) {
 func TestSignReplacesSignatureAndExcludes(t *testing.T) {
 	key, file := keyPair(t, "release.pub")
 	_, other := keyPair(t, "other.pub")
-	trusted, err := readKeys([]string{file})
+	trusted, err := bundle.ReadKeys([]string{file})
 	if err != nil {
 		t.Fatal(err)
 	}
-	untrusted, err := readKeys([]string{other})
+	untrusted, err := bundle.ReadKeys([]string{other})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -171,19 +171,6 @@ func readFile(io *ui.IO, file string) (*packagesv1.PackageBundle, error) {
 	return b, nil
 }
 
-// readKeys reads files with public keys. A key is named after its file.
-func readKeys(files []string) (bundle.Keys, error) {
-	texts := map[string][]byte{}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("reading the public key: %w", err)
-		}
-		texts[file] = text
-	}
-	return bundle.ParseKeys(texts)
-}
-
 func addKeys(cmd *cobra.Command, files *[]string, usage string) {
 	cmd.Flags().StringArrayVar(files, "key", nil, usage)
 	_ = cmd.MarkFlagFilename("key", "pub", "pem")

@@ -111,13 +111,9 @@ func (o *signOptions) run(io *ui.IO, from string) error {
 	if o.key == "" {
 		return ui.Usagef("--key is required; `drover bundle keygen FILE` creates a key")
 	}
-	text, err := os.ReadFile(o.key)
+	key, err := bundle.ReadPrivateKey(o.key)
 	if err != nil {
-		return fmt.Errorf("reading the private key: %w", err)
-	}
-	key, err := bundle.ParsePrivateKey(text)
-	if err != nil {
-		return fmt.Errorf("reading private key %q: %w", o.key, err)
+		return err
 	}
 	b, err := readFile(io, from)
 	if err != nil {
@@ -197,7 +193,7 @@ The command fails if none of them signed the bundle in its current form.`,
 			if len(files) == 0 {
 				return ui.Usagef("--key is required")
 			}
-			keys, err := readKeys(files)
+			keys, err := bundle.ReadKeys(files)
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ package build
 import (
 	"context"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/drover-dev/drover/internal/kube"
@@ -18,6 +19,8 @@ type Builder struct {
 	// Source is the directory with the main package and its module files.
 	Source string
 	Cache  cache.Cache
+	// Platform is the one to build for, such as linux/arm64; empty means this one.
+	Platform string
 	// Task reports progress; nil reports nothing.
 	Task *Task
 }
@@ -74,7 +77,11 @@ func (b Builder) compile(ctx context.Context, in inputs, dir string) error {
 
 // check catches a version that the linker silently did not set, for example because the variable
 // has moved: otherwise kubeadm would fail much later.
+// Binaries for other platforms do not run here; the same flags built one that does.
 func (b Builder) check(ctx context.Context, binary kube.Binary) error {
+	if b.Platform != "" && b.Platform != runtime.GOOS+"/"+runtime.GOARCH {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	got, err := binary.Probe(ctx)

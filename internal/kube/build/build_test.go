@@ -2,6 +2,7 @@ package build
 
 import (
 	"context"
+	"debug/elf"
 	"errors"
 	"io"
 	"os"
@@ -65,6 +66,24 @@ func TestBuildLinksThePinnedVersion(t *testing.T) {
 		if got != want || e.Version != want {
 			t.Errorf("asked for %q: the binary says %s, its manifest %s, want %s", wanted, got, e.Version, want)
 		}
+	}
+}
+
+func TestBuildForAnotherPlatform(t *testing.T) {
+	b := newBuilder(t)
+	here := mustBuild(t, b, "")
+	b.Platform = "linux/arm64"
+	there := mustBuild(t, b, "")
+	if here.Dir == there.Dir || there.Platform != b.Platform {
+		t.Errorf("the entry for %s is %s (%s)", b.Platform, there.Dir, there.Platform)
+	}
+	f, err := elf.Open(there.Binary())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if f.Machine != elf.EM_AARCH64 {
+		t.Errorf("the binary is for %s", f.Machine)
 	}
 }
 

@@ -37,6 +37,9 @@ func (b Builder) goCommand(ctx context.Context, args ...string) goCommand {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = b.Source
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	if goos, goarch, ok := strings.Cut(b.Platform, "/"); ok {
+		cmd.Env = append(cmd.Env, "GOOS="+goos, "GOARCH="+goarch)
+	}
 	if os.Getenv("GOGC") == "" {
 		cmd.Env = append(cmd.Env, "GOGC="+compilerGC)
 	}

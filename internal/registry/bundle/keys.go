@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 )
@@ -45,6 +46,19 @@ func ParseKeys(texts map[string][]byte) (Keys, error) {
 		}
 	}
 	return keys, nil
+}
+
+// ReadKeys reads files with public keys. A key is named after its file.
+func ReadKeys(files []string) (Keys, error) {
+	texts := map[string][]byte{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading the public key: %w", err)
+		}
+		texts[file] = text
+	}
+	return ParseKeys(texts)
 }
 
 func parseKey(text []byte) ([]*ecdsa.PublicKey, error) {
@@ -88,6 +102,19 @@ func publicKey(der []byte) (*ecdsa.PublicKey, error) {
 		return nil, errors.New("not an ECDSA P-256 key")
 	}
 	return public, nil
+}
+
+// ReadPrivateKey reads a file with a signing key.
+func ReadPrivateKey(file string) (*ecdsa.PrivateKey, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading the private key: %w", err)
+	}
+	key, err := ParsePrivateKey(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading private key %q: %w", file, err)
+	}
+	return key, nil
 }
 
 // ParsePrivateKey parses a signing key in PEM, as written by openssl and `drover bundle keygen`.

@@ -40,14 +40,22 @@ func SignedBy(b *packagesv1.PackageBundle, keys Keys) (Key, error) {
 		if err != nil {
 			return Key{}, err
 		}
-		digest := sha256.Sum256(form)
-		for _, key := range keys {
-			if ecdsa.VerifyASN1(key.public, digest[:], signature) {
-				return key, nil
-			}
+		if key, ok := keys.SignerOf(form, signature); ok {
+			return key, nil
 		}
 	}
 	return Key{}, fmt.Errorf("The signature is invalid for the configured public key: %s", keys) //nolint:staticcheck // existing scripts match this text
+}
+
+// SignerOf returns the key that signed a text.
+func (k Keys) SignerOf(text, signature []byte) (Key, bool) {
+	digest := sha256.Sum256(text)
+	for _, key := range k {
+		if ecdsa.VerifyASN1(key.public, digest[:], signature) {
+			return key, true
+		}
+	}
+	return Key{}, false
 }
 
 // String returns all keys, separated by commas.
@@ -72,13 +80,18 @@ func Sign(b *packagesv1.PackageBundle, signer crypto.Signer) error {
 	if err != nil {
 		return fmt.Errorf("signing bundle %q: %w", b.Name, err)
 	}
-	digest := sha256.Sum256(form)
-	signature, err := signer.Sign(rand.Reader, digest[:], crypto.SHA256)
+	signature, err := SignText(form, signer)
 	if err != nil {
 		return fmt.Errorf("signing bundle %q: %w", b.Name, err)
 	}
 	b.Annotations[packagesv1.SignatureAnnotation] = base64.StdEncoding.EncodeToString(signature)
 	return nil
+}
+
+// SignText signs a text in the format that SignerOf verifies, which cosign shares.
+func SignText(text []byte, signer crypto.Signer) ([]byte, error) {
+	digest := sha256.Sum256(text)
+	return signer.Sign(rand.Reader, digest[:], crypto.SHA256)
 }
 
 // complete adds the signed fields that a bundle has in a cluster.

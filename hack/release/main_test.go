@@ -1,0 +1,247 @@
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spdx/tools-golang/json"
+	"github.com/spdx/tools-golang/spdx/v2/common"
+
+	"github.com/drover-dev/drover/internal/kube/payload"
+	"github.com/drover-dev/drover/internal/operate/release"
+	"github.com/drover-dev/drover/internal/registry/bundle"
+)
+
+const packed = "drover_v1.2.3_linux_amd64.tar.gz"
+
+// newPrograms returns a directory with programs of one platform: copies of this test, of which one
+// has another as payload.
+func newPrograms(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	platform := filepath.Join(dir, "linux_amd64")
+	if err := os.Mkdir(platform, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"drover", "clusterctl"} {
+		if err := os.WriteFile(filepath.Join(platform, name), text, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	attachPayload(t, filepath.Join(platform, "drover"), self)
+	return dir
+}
+
+func attachPayload(t *testing.T, executable, inside string) {
+	t.Helper()
+	sum, err := release.Sum(inside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := os.Open(inside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	compressed, err := os.Create(filepath.Join(t.TempDir(), "payload"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(payload.Compress(compressed, in), compressed.Close()); err != nil {
+		t.Fatal(err)
+	}
+	header := payload.Header{Version: "v1.36.3", Key: "k", SHA256: sum.SHA256, Size: info.Size()}
+	if err := payload.Attach(executable, compressed.Name(), header); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newKeyFiles writes a key pair and returns the file of the private key and the public keys.
+func newKeyFiles(t *testing.T) (string, bundle.Keys) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := x509.MarshalPKIXPublicKey(private.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "release.key")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := bundle.ParseKeys(map[string][]byte{"release.pub": pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file, keys
+}
+
+// pack runs the command and returns the directory of the release.
+func pack(t *testing.T, programs string, more ...string) string {
+	t.Helper()
+	t.Chdir("../..")
+	out := filepath.Join(t.TempDir(), "release")
+	args := append([]string{
+		"--programs", programs, "--output", out, "--version", "v1.2.3", "--commit", "c0ffee",
+		"--date", "2026-01-02T03:04:05Z", "--image", "drover-dev/manager:v1.2.3",
+	}, more...)
+	if err := run(append(args, "linux/amd64")); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestReleaseIsVerifiable(t *testing.T) {
+	key, keys := newKeyFiles(t)
+	dir := pack(t, newPrograms(t), "--key", key)
+	for _, name := range []string{packed, packed + ".spdx.json", components} {
+		got, err := release.Verify(filepath.Join(dir, name), keys)
+		if err != nil {
+			t.Error(err)
+		}
+		if got.Source.Commit != "c0ffee" || got.Source.Version != "v1.2.3" || !strings.HasPrefix(got.Source.Go, "go1.") {
+			t.Errorf("%s comes from %+v", name, got.Source)
+		}
+	}
+}
+
+func TestReleaseIsReproducible(t *testing.T) {
+	programs := newPrograms(t)
+	one := pack(t, programs)
+	t.Chdir("hack/release")
+	if err := os.Chtimes(filepath.Join(programs, "linux_amd64", "clusterctl"), time.Now(), time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	two := pack(t, programs)
+	for _, name := range []string{packed, packed + ".spdx.json", components, release.Checksums} {
+		a, err := os.ReadFile(filepath.Join(one, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(filepath.Join(two, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(a, b) {
+			t.Errorf("two builds of %s differ", name)
+		}
+	}
+}
+
+func TestArchiveContainsPrograms(t *testing.T) {
+	f, err := os.Open(filepath.Join(pack(t, newPrograms(t)), packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	zipped, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int64{}
+	for r := tar.NewReader(zipped); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[h.Name] = h.Mode
+	}
+	prefix := "drover_v1.2.3_linux_amd64/"
+	want := map[string]int64{
+		prefix + "drover": 0o755, prefix + "clusterctl": 0o755,
+		prefix + "CHANGELOG.md": 0o644, prefix + "LICENSE": 0o644, prefix + "README.md": 0o644,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestSBOMListsModulesOfEveryProgram(t *testing.T) {
+	f, err := os.Open(filepath.Join(pack(t, newPrograms(t)), packed+".spdx.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	d, err := json.Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[common.ElementID]string{"DOCUMENT": ""}
+	for _, p := range d.Packages {
+		if known[p.PackageSPDXIdentifier] != "" {
+			t.Errorf("two packages have the identifier %q", p.PackageSPDXIdentifier)
+		}
+		known[p.PackageSPDXIdentifier] = p.PackageName
+	}
+	needs := map[string][]string{}
+	for _, r := range d.Relationships {
+		from, to := known[r.RefA.ElementRefID], known[r.RefB.ElementRefID]
+		if to == "" {
+			t.Errorf("%s %s an unknown package", r.RefA.ElementRefID, r.Relationship)
+		}
+		needs[from] = append(needs[from], to)
+	}
+	for _, program := range []string{"drover", "clusterctl", "kubernetes"} {
+		for _, module := range []string{"github.com/spdx/tools-golang", "stdlib"} {
+			if !slices.Contains(needs[program], module) {
+				t.Errorf("%s doesn't depend on %s", program, module)
+			}
+		}
+	}
+}
+
+func TestFailureKeepsTheLastRelease(t *testing.T) {
+	t.Chdir("../..")
+	out := filepath.Join(t.TempDir(), "release")
+	if err := os.Mkdir(out, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	err := run([]string{
+		"--programs", t.TempDir(), "--output", out, "--version", "v1.2.3", "--commit", "c0ffee",
+		"--date", "2026-01-02T03:04:05Z", "--image", "i", "linux/amd64",
+	})
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without programs: %v", err)
+	}
+	if _, err := os.Stat(out); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(out + ".new"); err == nil {
+		t.Error("files of the failed release remain")
+	}
+}
