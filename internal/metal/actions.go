@@ -26,6 +26,9 @@ func actOnDevice(c *call) (*reply, error) {
 		if t.to == "" {
 			return errUnchanged
 		}
+		if req.Type == actionReinstall && d.Userdata == store.UserdataDeleted {
+			return errUserdataGone
+		}
 		t.apply(d, &req)
 		return c.addEvents(tx, d, []store.Event{{Type: t.event, Body: t.body, Time: c.now()}})
 	})

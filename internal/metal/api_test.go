@@ -319,6 +319,10 @@ func TestUnknownPathsAndInvalidBodies(t *testing.T) {
 	w.refused(http.StatusBadRequest, "POST", "/projects/"+w.project+"/devices", `{"plan":7}`)
 	w.refused(http.StatusUnprocessableEntity, "POST", "/userdata/validate", map[string]string{"userdata": "#cloud-config\na: [b"})
 	w.must(http.StatusNoContent, "POST", "/userdata/validate", map[string]string{"userdata": "#cloud-config\na: b"}, nil)
+}
+
+func TestLargeUserdataIsUnchanged(t *testing.T) {
+	w := openWorld(t, Options{Home: Home{Dir: t.TempDir()}, Driver: newFake().new, DriverName: "fake"})
 	big := order("big")
 	big["userdata"] = "#cloud-config\n# {{ " + strings.Repeat("x", 1<<20)
 	if d := w.create(big); w.device(d.ID).Userdata != big["userdata"] {

@@ -102,7 +102,10 @@ func (c *controller) reconcile(ctx context.Context, id string) (time.Duration, e
 	case stepReinstall:
 		return next.wait, c.reinstall(ctx, machineOf(d, userdata, keys))
 	case stepEnsure:
-		return next.wait, c.ensure(ctx, d, machineOf(d, userdata, keys), next.power)
+		if err := c.ensure(ctx, d, machineOf(d, userdata, keys), next.power); err != nil {
+			return 0, err
+		}
+		return next.wait, c.tidyUserdata(d, userdata)
 	default:
 		return next.wait, nil
 	}
@@ -273,6 +276,9 @@ func (s *Server) record(id string, e driver.Event) error {
 	}
 	return s.changeLocked(id, func(tx *store.Tx, d *store.Device) error {
 		events, _ := observe(d, e)
+		if err := dropUsedUserdata(tx, d); err != nil {
+			return err
+		}
 		return s.addEvents(tx, d, events)
 	})
 }

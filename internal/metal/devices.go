@@ -114,7 +114,7 @@ func updateDevice(c *call) (*reply, error) {
 	err = c.change(d.ID, func(tx *store.Tx, fresh *store.Device) error {
 		d = fresh
 		if req.Userdata != nil {
-			if err := tx.SetUserdata(d.ID, []byte(*req.Userdata)); err != nil {
+			if err := replaceUserdata(tx, d, *req.Userdata); err != nil {
 				return err
 			}
 		}

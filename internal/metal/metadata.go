@@ -151,7 +151,13 @@ func (g *guest) json(status int, v any) {
 	_ = json.NewEncoder(g.w).Encode(v)
 }
 
+// userdata serves the userdata until the first boot completes, or until software of others may run
+// on the machine.
 func (g *guest) userdata() {
+	if !servesUserdata(g.d) {
+		g.refuse(http.StatusNotFound, "userdata is served only during the first boot")
+		return
+	}
 	g.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = g.w.Write(g.data) //nolint:gosec // Raw userdata is what was asked for, and it is text.
 }
@@ -217,6 +223,9 @@ func (g *guest) userState() {
 	}
 	err := g.change(g.d.ID, func(tx *store.Tx, d *store.Device) error {
 		d.UserState = &state
+		if err := dropUsedUserdata(tx, d); err != nil {
+			return err
+		}
 		return g.addEvents(tx, d, []store.Event{{Type: userStateEvent, Body: strings.TrimSpace(state.State + ": " + state.Message), Time: g.now()}})
 	})
 	if err != nil {

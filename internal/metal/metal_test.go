@@ -22,6 +22,7 @@ type world struct {
 	t       testing.TB
 	s       *Server
 	http    *httptest.Server
+	home    Home
 	project string
 	token   string
 	admin   string
@@ -41,7 +42,7 @@ func openWorld(t testing.TB, o Options) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, s: s, http: httptest.NewServer(s.Handler())}
+	w := &world{t: t, s: s, home: o.Home, http: httptest.NewServer(s.Handler())}
 	t.Cleanup(w.close)
 	p, err := s.ensureProject(DefaultProject)
 	if err != nil {

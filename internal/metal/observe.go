@@ -61,8 +61,13 @@ func observe(d *store.Device, e driver.Event) (events []store.Event, changed boo
 	if plain := other(before, d.State, e); plain.Type != "" {
 		events, changed = append(events, plain), true
 	}
-	if e.Type == userStateEvent {
+	switch e.Type {
+	case userStateEvent:
 		d.UserState = userStateOf(e.Message)
+	case driver.UserdataClosed:
+		if d.Userdata == store.UserdataServed {
+			d.Userdata = store.UserdataClosed
+		}
 	}
 	return events, changed
 }
@@ -107,4 +112,6 @@ func other(before, after string, e driver.Event) store.Event {
 }
 
 // restart resets the provisioning of a device that is reinstalled.
-func restart(d *store.Device) { d.Steps, d.Percent, d.UserState = nil, 0, nil }
+func restart(d *store.Device) {
+	d.Steps, d.Percent, d.UserState, d.Userdata = nil, 0, nil, store.UserdataServed
+}

@@ -100,8 +100,8 @@ func (o oldClient) devices(key string) string {
 	if info.PublicIPv4 == "" || info.PrivateIPv4 == "" {
 		o.t.Errorf("network = %+v, want a public and a private address", info)
 	}
-	if d.UserData == "" || d.ProvisionPer != 100 || d.GetNetworkType() != packngo.NetworkTypeL3 {
-		o.t.Errorf("userdata %q, %v%%, network type %s", d.UserData, d.ProvisionPer, d.GetNetworkType())
+	if d.ProvisionPer != 100 || d.GetNetworkType() != packngo.NetworkTypeL3 {
+		o.t.Errorf("%v%%, network type %s", d.ProvisionPer, d.GetNetworkType())
 	}
 	for _, e := range d.ProvisionEvents {
 		if e.CreatedAt == nil {
@@ -187,6 +187,9 @@ func (o oldClient) power(device string) {
 	_, err = o.c.Devices.Reboot(device)
 	o.check("rebooting", err)
 	o.awaitState(device, StateActive)
+	userdata := "#!/bin/sh\ntrue\n" // It was deleted after the first boot.
+	_, _, err = o.c.Devices.Update(device, &packngo.DeviceUpdateRequest{UserData: &userdata})
+	o.check("setting the userdata of the next boot", err)
 	_, err = o.c.Devices.Reinstall(device, &packngo.DeviceReinstallFields{OperatingSystem: "debian_12"})
 	o.check("reinstalling", err)
 	if d := o.awaitState(device, StateActive); d.OperatingSystem.Slug != "debian_12" {

@@ -20,7 +20,8 @@ type Driver interface {
 	// choice to metal.
 	Networks() Networks
 	// Ensure provisions the machine if necessary and sets its power state. It returns soon; the
-	// driver reports progress through the Sink.
+	// driver reports progress through the Sink. Metal deletes userdata after the first boot, so
+	// a driver keeps what later boots need.
 	Ensure(ctx context.Context, m Machine, power Power) error
 	// Reinstall wipes the machine, starts provisioning it again, and returns soon.
 	Reinstall(ctx context.Context, m Machine) error
@@ -131,6 +132,10 @@ const (
 	Stopped      Phase = "Off"
 	Failed       Phase = "Failed"
 )
+
+// UserdataClosed is the type of the event that ends the time in which a machine may read its
+// userdata from the metadata service: from now on, software of others may run on it.
+const UserdataClosed = "userdata.closed"
 
 // Event is a report about a machine. An empty Phase keeps the current phase.
 type Event struct {

@@ -62,6 +62,7 @@ type Device struct {
 	Steps     []time.Time `json:"steps,omitempty"` // when each provisioning step was reached
 	Events    uint64      `json:"events"`          // number of the last event
 	UserState *UserState  `json:"userState,omitempty"`
+	Userdata  Userdata    `json:"userdata,omitempty"`
 	Trouble   string      `json:"trouble,omitempty"` // why the driver does not do what is wanted
 	Created   time.Time   `json:"created"`
 	Updated   time.Time   `json:"updated"`
@@ -71,6 +72,22 @@ type Device struct {
 	Doomed    bool      `json:"doomed,omitempty"`   // provisioning will fail
 	Vanish    int       `json:"vanish,omitempty"`   // status of GET once an on-demand device failed
 }
+
+// Userdata is what happened to the userdata of a device, which is stored separately. It usually
+// holds keys, so it exists only until the machine has used it.
+type Userdata string
+
+// States of userdata.
+const (
+	// UserdataServed is stored, and the machine may read it.
+	UserdataServed Userdata = ""
+	// UserdataClosed is stored, but no longer served.
+	UserdataClosed Userdata = "closed"
+	// UserdataDeleted was deleted after the boot that executed it.
+	UserdataDeleted Userdata = "deleted"
+	// UserdataNext is stored for the next installation of the machine.
+	UserdataNext Userdata = "next"
+)
 
 // UserState is a machine's report about its own setup.
 type UserState struct {

@@ -184,6 +184,20 @@ func (d *Driver) background(m *machine, work func() error) {
 	})
 }
 
+// tidy removes the userdata of a machine that has executed it.
+func (d *Driver) tidy(m *machine) {
+	turn := m.queue()
+	d.wg.Go(func() {
+		defer turn.done()
+		if turn.wait(d.ctx) != nil {
+			return
+		}
+		if err := m.forgetUserdata(); err != nil {
+			d.log.Error("removing the userdata of a local machine failed", "machine", m.id, "error", err)
+		}
+	})
+}
+
 // Remove implements driver.Driver.
 func (d *Driver) Remove(ctx context.Context, id string) error {
 	return d.inTurn(ctx, id, func(m *machine) error {
@@ -243,6 +257,7 @@ func (d *Driver) adopt() error {
 		if err != nil {
 			return err
 		}
+		d.tidy(m) // An older Drover left it, or a killed one.
 		if p, ok := m.process(); ok {
 			d.log.Info("adopted a local machine", "machine", id, "pid", p.PID)
 			m.watch(p)

@@ -93,7 +93,7 @@ func (m *machine) powerOn(want driver.Machine) error {
 			return err
 		}
 	}
-	if err := errors.Join(m.clearExit(), m.refreshSpec()); err != nil {
+	if err := errors.Join(m.clearExit(), m.forgetUserdata(), m.refreshSpec()); err != nil {
 		return err
 	}
 	p, err := m.launch()
@@ -195,6 +195,22 @@ func (m *machine) refreshSpec() error {
 	}
 	s.Program, s.Metadata, s.Images = m.driver.program, metadata, images
 	return m.writeSpec(s)
+}
+
+// forgetUserdata removes the userdata from the spec after the first boot. What a later boot needs
+// remains.
+func (m *machine) forgetUserdata() error {
+	if !exists(m.path(guest.BootedFile)) {
+		return nil
+	}
+	s, err := guest.ReadSpec(m.dir)
+	if errors.Is(err, os.ErrNotExist) || err == nil && s.Later != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return m.writeSpec(s.WithoutUserdata())
 }
 
 func (m *machine) clearExit() error {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-dev/drover/internal/metal/driver"
+	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
 )
 
 const greeting = `#cloud-config
@@ -67,6 +68,7 @@ func TestMachineBootsFromItsUserdata(t *testing.T) {
 	if !strings.Contains(f.console(m.ID), "succeeded") {
 		t.Errorf("console:\n%s", f.console(m.ID))
 	}
+	f.awaitNoUserdata(m.ID)
 	conn, err := net.DialTimeout("tcp", netip.AddrPortFrom(m.Addresses[0].IP, 22).String(), soon)
 	if err != nil {
 		t.Fatalf("the host does not reach the machine's SSH server: %v", err)
@@ -363,5 +365,22 @@ func askTCP(t *testing.T, ip netip.Addr) string {
 			t.Fatal(err)
 		}
 		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// awaitNoUserdata waits until the driver has removed the userdata of a booted machine.
+func (f *fixture) awaitNoUserdata(id string) {
+	f.t.Helper()
+	for deadline := time.Now().Add(soon); ; time.Sleep(20 * time.Millisecond) {
+		spec, err := guest.ReadSpec(filepath.Join(f.machinesDir(), id))
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if spec.Userdata == nil && spec.Later != nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			f.t.Fatal("the driver keeps the userdata after the first boot")
+		}
 	}
 }

@@ -189,4 +189,7 @@ func (m *machine) deliverLine(line []byte) {
 		e.Time = time.Now()
 	}
 	m.report(driver.Event{Phase: driver.Phase(e.Phase), Percent: e.Percent, Type: e.Type, Message: e.Message, Time: e.Time})
+	if e.Type == guest.UserState && exists(m.path(guest.BootedFile)) {
+		m.driver.tidy(m)
+	}
 }

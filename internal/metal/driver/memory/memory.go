@@ -1,7 +1,8 @@
 // Package memory is a driver with simulated machines. They go through the states of real machines
 // on a clock that can be accelerated. A machine whose userdata runs `kubeadm init` or `kubeadm
-// join` creates or joins a workload cluster inside this process. Nothing outlives the process:
-// after a restart, metal provisions its machines again, and their userdata restores the clusters.
+// join` creates or joins a workload cluster inside this process. Only the disks of machines outlive
+// the process: after a restart, metal provisions its machines again, and the userdata on their
+// disks restores the clusters.
 //
 // Machines have addresses in 127.0.0.0/8, which are reachable on this host without setup. Start
 // with New.
@@ -13,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -27,6 +29,7 @@ type Driver struct {
 	speed    float64
 	network  *network
 	clusters *clusters
+	disks    disks
 
 	mu       sync.Mutex
 	machines map[string]*machine
@@ -49,7 +52,7 @@ func New(_ context.Context, c driver.Config) (driver.Driver, error) {
 		n.close()
 		return nil, fmt.Errorf("starting simulated workload clusters: %w", err)
 	}
-	return &Driver{sink: c.Sink, log: log, speed: c.Speed, network: n, clusters: w, machines: map[string]*machine{}}, nil
+	return &Driver{sink: c.Sink, log: log, speed: c.Speed, network: n, clusters: w, disks: disks{dir: filepath.Join(c.Home, disksDir)}, machines: map[string]*machine{}}, nil
 }
 
 // Networks returns this home's part of the loopback network, and private addresses that nothing
@@ -67,6 +70,10 @@ func (d *Driver) Ensure(_ context.Context, spec driver.Machine, power driver.Pow
 	}
 	m, found := d.machines[spec.ID]
 	if !found {
+		var err error
+		if spec.Userdata, err = d.disks.boot(spec.ID, spec.Userdata); err != nil {
+			return fmt.Errorf("reading the disk of simulated machine %q: %w", spec.ID, err)
+		}
 		m = &machine{spec: spec, power: driver.Off, log: &console{}}
 		d.machines[spec.ID] = m
 	}
@@ -91,6 +98,9 @@ func (d *Driver) Reinstall(_ context.Context, spec driver.Machine) error {
 	if d.closed {
 		return context.Canceled
 	}
+	if err := d.disks.install(spec.ID, spec.Userdata); err != nil {
+		return fmt.Errorf("writing the disk of simulated machine %q: %w", spec.ID, err)
+	}
 	m, found := d.machines[spec.ID]
 	if !found {
 		m = &machine{log: &console{}}
@@ -107,6 +117,9 @@ func (d *Driver) Remove(_ context.Context, id string) error {
 	m, found := d.machines[id]
 	delete(d.machines, id)
 	d.mu.Unlock()
+	if err := d.disks.remove(id); err != nil {
+		return fmt.Errorf("removing the disk of simulated machine %q: %w", id, err)
+	}
 	if !found {
 		return nil
 	}

@@ -34,7 +34,7 @@ func (m *machine) boot() {
 	} else {
 		m.report(Event{Phase: "Running", Percent: 100, Message: "booted"})
 	}
-	plan, err := userdata.Parse(m.spec.Userdata, m.spec.Variables)
+	plan, err := m.spec.plan()
 	if err != nil {
 		m.finish(err)
 		return
@@ -48,7 +48,7 @@ func (m *machine) boot() {
 		m.finish(nil)
 		return
 	}
-	m.report(Event{Type: "user-state", Message: "running: executing the userdata"})
+	m.report(Event{Type: UserState, Message: "running: executing the userdata"})
 	m.finish(m.executeUserdata(plan))
 	if plan.Power != "" {
 		m.shutDown(string(plan.Power))
@@ -71,7 +71,7 @@ func (m *machine) runEveryBoot(plan userdata.Plan) {
 // reportNotes reports the parts of the userdata that have no effect.
 func (m *machine) reportNotes(notes []userdata.Note) {
 	for _, n := range notes {
-		m.report(Event{Type: "user-state", Message: "running: userdata: " + n.String()})
+		m.report(Event{Type: UserState, Message: "running: userdata: " + n.String()})
 	}
 }
 
@@ -106,7 +106,7 @@ const containerdConfig = "/etc/containerd/config.toml"
 func (m *machine) reportContainerdConfig() {
 	data, err := os.ReadFile(containerdConfig)
 	if err == nil && !strings.HasPrefix(string(data), "# Without effect") {
-		m.report(Event{Type: "user-state", Message: "running: " + containerdConfig + " was changed, which has no effect: " +
+		m.report(Event{Type: UserState, Message: "running: " + containerdConfig + " was changed, which has no effect: " +
 			"containerd reads /usr/lib/drover/containerd.toml and /etc/containerd/conf.d"})
 	}
 }
@@ -154,7 +154,7 @@ func (m *machine) finish(err error) {
 	if err := os.WriteFile(resultFile, []byte(state+"\n"), 0o600); err != nil {
 		m.printf("recording that the boot is over: %v", err)
 	}
-	m.report(Event{Type: "user-state", Message: message})
+	m.report(Event{Type: UserState, Message: message})
 }
 
 // truncateMiddle shortens a text to about limit bytes: its beginning names what failed, its end

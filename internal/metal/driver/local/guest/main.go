@@ -126,6 +126,7 @@ func (m *machine) setUp() error {
 	}
 	m.processes = newProcesses()
 	m.services = newServices(m.processes, m.printf)
+	m.services.starting = m.closeUserdata()
 	for _, step := range []func() error{
 		m.name,
 		func() error { return setUpNetwork(m.spec) },
@@ -137,7 +138,10 @@ func (m *machine) setUp() error {
 			return err
 		}
 	}
-	if err := loadRules(m.processes, m.spec); err != nil {
+	if err := loadRules(m.processes, "guard", guardRules(m.spec)); err != nil {
+		return fmt.Errorf("keeping Pods away from the metadata service: %w", err)
+	}
+	if err := loadRules(m.processes, "machine", rules(m.spec)); err != nil {
 		m.printf("the metadata service is at %q only, and what can't be reached is noticed late: %v", m.spec.Metadata, err)
 	}
 	return nil

@@ -104,13 +104,31 @@ func setSysctls(values map[string]string) error {
 	return nil
 }
 
-// loadRules loads the machine's packet filter into its own table.
-func loadRules(p *processes, s Spec) error {
-	file := "/run/drover/machine.nft"
-	if err := os.WriteFile(file, []byte(rules(s)), 0o600); err != nil {
+// loadRules loads rules of the machine's packet filter, which have a table of their own.
+func loadRules(p *processes, name, rules string) error {
+	file := "/run/drover/" + name + ".nft"
+	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
 		return err
 	}
 	return p.run(command{argv: []string{"nft", "-f", file}, env: baseEnv(), out: os.Stdout})
+}
+
+// guardRules drop traffic to the metadata service that the machine forwards, which is that of its
+// Pods: the service can't tell it from the machine's own. They apply after the translation of
+// Service addresses, so a Service for the metadata service doesn't get around them.
+func guardRules(s Spec) string {
+	const table = "table ip drover-guard"
+	if !s.Metadata.IsValid() {
+		return table + "\n"
+	}
+	return fmt.Sprintf(table+"\ndelete "+table+"\n"+table+` {
+chain forward {
+type filter hook forward priority -10
+ip daddr %s drop
+ip daddr %s tcp dport %d drop
+}
+}
+`, MetadataIP, s.Metadata.Addr(), s.Metadata.Port())
 }
 
 // rules redirect the well-known address to the metadata service and reject traffic that the host
@@ -129,9 +147,7 @@ func rules(s Spec) string {
 		}
 	}
 	if s.Metadata.IsValid() {
-		for _, hook := range []string{"output", "prerouting"} {
-			fmt.Fprintf(&b, "chain metadata_%[1]s {\ntype nat hook %[1]s priority -100\nip daddr %[2]s tcp dport 80 dnat to %[3]s\n}\n", hook, MetadataIP, s.Metadata)
-		}
+		fmt.Fprintf(&b, "chain metadata_output {\ntype nat hook output priority -100\nip daddr %s tcp dport 80 dnat to %s\n}\n", MetadataIP, s.Metadata)
 		fmt.Fprintf(&b, "chain metadata_postrouting {\ntype nat hook postrouting priority 100\nct status dnat ip daddr %s tcp dport %d masquerade\n}\n",
 			s.Metadata.Addr(), s.Metadata.Port())
 	}

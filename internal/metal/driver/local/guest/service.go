@@ -35,8 +35,10 @@ const (
 type services struct {
 	processes *processes
 	say       func(format string, args ...any)
-	mu        sync.Mutex
-	running   map[string]*service
+	// starting, if set, is called before a unit starts.
+	starting func(unit string)
+	mu       sync.Mutex
+	running  map[string]*service
 }
 
 func newServices(p *processes, say func(format string, args ...any)) *services {
@@ -72,6 +74,9 @@ func (s *services) start(name string) error {
 	}
 	if len(u.ignored) > 0 {
 		s.say("%s: settings without effect here: %s", u.name, strings.Join(u.ignored, ", "))
+	}
+	if s.starting != nil {
+		s.starting(u.name)
 	}
 	svc := &service{unit: u, state: stateActivating, since: time.Now(), stop: make(chan struct{}), done: make(chan struct{})}
 	s.running[u.name] = svc

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/drover-dev/drover/internal/metal/userdata"
 )
 
 // Names under which the drover program acts as something else: the first argument, or the name of
@@ -36,7 +38,10 @@ type Spec struct {
 	// Metadata is the address of the metadata service, if any.
 	Metadata netip.AddrPort
 	SSHKeys  []string
+	// Userdata is executed at the first boot, and deleted afterwards.
 	Userdata []byte
+	// Later is what remains of the userdata after the first boot: the steps of every boot.
+	Later *userdata.Plan
 	// Variables are the variables of userdata templates.
 	Variables map[string]any
 	// Reinstalled counts how often the machine was wiped.
@@ -58,6 +63,8 @@ const (
 	// ExitFile contains why the first process exited: one of the words below, or nothing if it was
 	// killed.
 	ExitFile = "exit"
+	// BootedFile exists after the first boot.
+	BootedFile = "upper" + bootedFile
 
 	ExitPowerOff = "poweroff"
 	ExitReboot   = "reboot"
@@ -82,6 +89,9 @@ func ReadSpec(dir string) (Spec, error) {
 	}
 	return s, nil
 }
+
+// UserState is the type of events about the execution of the userdata.
+const UserState = "user-state"
 
 // Event is one line of the file of events.
 type Event struct {
