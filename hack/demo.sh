@@ -246,7 +246,7 @@ inspect() {
 	  drover machine list                                      # machines of this host; see also machine ssh and logs
 	  drover addon history greeting                            # addon rollback returns to an earlier revision
 	  drover support-bundle --help                             # collect diagnostics without secrets
-	  drover delete cluster -f dev.yaml --kubeconfig creator.kubeconfig
+	  drover delete cluster -f dev.yaml --kubeconfig creator.kubeconfig # asks first; --yes skips that
 	  drover delete cluster -f mgmt.yaml                       # requires that it has no workload clusters
 
 	Service drover-metrics in namespace drover-system serves metrics; observability/ in the checkout has a dashboard

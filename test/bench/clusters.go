@@ -137,7 +137,7 @@ func (c *commands) makeWorkloads(ctx context.Context) error {
 		sum  *time.Duration
 		undo []string
 	}{
-		{"first", c.byCommand, &command, []string{"delete", "cluster", "-f", "first.yaml", "-k", c.kubeconfig()}},
+		{"first", c.byCommand, &command, []string{"delete", "cluster", "-f", "first.yaml", "-k", c.kubeconfig(), "--yes"}},
 		{"second", c.createFromTemplate, &plain, c.kubectl("delete", "clusters.cluster.x-k8s.io", "second", "--timeout=5m")},
 		{"third", c.createFromTemplate, &plain, c.kubectl("delete", "clusters.cluster.x-k8s.io", "third", "--timeout=5m")},
 		{"one", c.byCommand, &command, nil},
@@ -227,12 +227,12 @@ spec:
 `
 
 func (c *commands) deleteAll(ctx context.Context) error {
-	took, err := c.here(ctx, "delete", "cluster", "-f", "one.yaml", "-k", c.kubeconfig())
+	took, err := c.here(ctx, "delete", "cluster", "-f", "one.yaml", "-k", c.kubeconfig(), "--yes")
 	if err != nil {
 		return err
 	}
 	row("workload cluster deleted", "%.1f s", took.Seconds())
-	if took, err = c.here(ctx, "delete", "cluster", "-f", "mgmt.yaml"); err != nil {
+	if took, err = c.here(ctx, "delete", "cluster", "-f", "mgmt.yaml", "--yes"); err != nil {
 		return err
 	}
 	row("management cluster deleted", "%.1f s", took.Seconds())

@@ -94,7 +94,7 @@ func testCreationIsResumed(_ *testing.T, s *story) {
 	if has := s.countResources(); has != [2]int{before[0] + 1, before[1] + 1} {
 		s.t.Errorf("there were %d machines and %d addresses, and now %d and %d", before[0], before[1], has[0], has[1])
 	}
-	s.mustHere("delete", "cluster", "-f", filepath.Join(s.dir, "second.yaml"))
+	s.mustHere("delete", "cluster", "-f", filepath.Join(s.dir, "second.yaml"), "--yes")
 	s.noBootstrap("second")
 	if after := s.countResources(); after != before {
 		s.t.Errorf("there were %d machines and %d addresses, and now %d and %d", before[0], before[1], after[0], after[1])

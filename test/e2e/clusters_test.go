@@ -402,7 +402,12 @@ func testClustersAreDeleted(t *testing.T, s *story) {
 	if r := s.here("delete", "cluster", "-f", filepath.Join(s.dir, "mgmt.yaml")); r.code == 0 || !strings.Contains(r.stderr, "one") {
 		t.Errorf("a management cluster with work was deleted, %d:\n%s", r.code, r.stderr)
 	}
-	r := s.mustHere("delete", "cluster", "-f", filepath.Join(s.dir, "one.yaml"), "-k", s.creator)
+	// Without a terminal and without --yes, a cluster that is ready stays.
+	unconfirmed := []string{"delete", "cluster", "-f", filepath.Join(s.dir, "one.yaml"), "-k", s.creator}
+	if r := s.here(unconfirmed...); r.code == 0 || !strings.Contains(r.stderr, "--yes") {
+		t.Errorf("a ready cluster was deleted without confirmation, %d:\n%s", r.code, r.stderr)
+	}
+	r := s.mustHere(append(unconfirmed, "--yes")...)
 	s.wentThrough(r, "SetupAndValidate", "DeleteWorkloadCluster", "CleanupGitRepo")
 	var records struct {
 		Items []struct {
@@ -422,7 +427,7 @@ func testClustersAreDeleted(t *testing.T, s *story) {
 	if !slices.Equal(did, []string{"Created", "Upgraded", "Deleted"}) {
 		t.Errorf("on record is %v:\n%s", did, out)
 	}
-	r = s.killedEverywhere("mgmt", deletePhases, "delete", "cluster", "-f", filepath.Join(s.dir, "mgmt.yaml"))
+	r = s.killedEverywhere("mgmt", deletePhases, "delete", "cluster", "-f", filepath.Join(s.dir, "mgmt.yaml"), "--yes")
 	s.wentThrough(r, deletePhases...)
 	s.noBootstrap("mgmt")
 	if has := s.countResources(); has != [2]int{} {

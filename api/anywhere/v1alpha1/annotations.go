@@ -37,6 +37,9 @@ const (
 	// TraceAnnotation holds the trace that the stages of a Cluster belong to, in the format of the
 	// traceparent header. Commands set it.
 	TraceAnnotation = "drover.dev/traceparent"
+	// CreationAnnotation has the identity of the command run that created an object. Cleaning up after
+	// an unfinished run deletes only what has its identity; the next upgrade removes the annotation.
+	CreationAnnotation = "drover.dev/creation"
 )
 
 // Labels of all objects of a Cluster.

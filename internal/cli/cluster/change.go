@@ -37,6 +37,8 @@ type change struct {
 	image        string
 	// undo is set by --cleanup.
 	undo bool
+	// yes is set by --yes.
+	yes bool
 
 	io  *ui.IO
 	cmd *cobra.Command
@@ -112,7 +114,7 @@ func (c *change) options() (lifecycle.Options, error) {
 	if err != nil {
 		return lifecycle.Options{}, fmt.Errorf("finding the working directory: %w", err)
 	}
-	o := lifecycle.Options{Dir: dir, Again: c.retryCommand(), Version: c.version, Kubeconfig: c.kubeconfig}
+	o := lifecycle.Options{Dir: dir, Again: c.retryCommand(), Version: c.version, Kubeconfig: c.kubeconfig, Undo: c.undo}
 	if !c.noTimeouts {
 		o.Limits = lifecycle.Limits{ControlPlane: c.controlPlane, Machine: c.machine, Delete: deleteTimeout}
 	}
@@ -131,6 +133,12 @@ func (c *change) retryCommand() string {
 	}
 	if c.kubeconfig != "" {
 		words = append(words, "--kubeconfig", c.kubeconfig)
+	}
+	if c.undo {
+		words = append(words, "--cleanup")
+	}
+	if c.yes {
+		words = append(words, "--yes")
 	}
 	return strings.Join(words, " ")
 }

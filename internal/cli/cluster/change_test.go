@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,7 +73,7 @@ func TestWorkloadClusterIsCreatedUpgradedAndDeleted(t *testing.T) {
 		t.Errorf("there are %d workers", *n)
 	}
 
-	got = w.ok("delete", "cluster", "one")
+	got = w.ok("delete", "cluster", "one", "--yes")
 	if !w.gone("one") || !strings.Contains(got.err, "Cluster one is deleted") {
 		t.Errorf("delete says:\n%s", got.err)
 	}
@@ -133,13 +134,114 @@ func TestInterruptedCreationIsResumedAndCleanedUp(t *testing.T) {
 	if strings.Contains(got.err, "already exists") {
 		t.Errorf("going on says:\n%s", got.err)
 	}
-
-	w.must(os.Remove(filepath.Join("late", "late-eks-a-cluster.kubeconfig")))
-	w.ok("create", "cluster", "-f", file, "--cleanup")
-	if !w.gone("late") {
-		t.Error("after --cleanup the cluster is still there")
+	data, err := os.ReadFile(filepath.Join("late", "late-eks-a-cluster.yaml"))
+	if err != nil || strings.Contains(string(data), anywherev1.CreationAnnotation) {
+		t.Errorf("the final spec is %q, %v", data, err)
 	}
-	w.ok("create", "cluster", "-f", file, "--cleanup") // deleting nothing is not an error
+}
+
+// interrupt starts a creation that nothing finishes, and interrupts it once the cluster exists.
+func (w *world) interrupt(name, file string) {
+	w.Helper()
+	ctx, cancel := context.WithCancel(w.Context())
+	done := make(chan outcome)
+	go func() { done <- w.run(ctx, "create", "cluster", "-f", file, "-k", w.kubeconfig) }()
+	w.await("the creation of "+name, func() bool { return !w.gone(name) })
+	cancel()
+	if got := <-done; !strings.Contains(got.err, "interrupted in phase CreateWorkloadCluster") {
+		w.Fatalf("after Ctrl-C:\n%s", got.err)
+	}
+}
+
+// datacenter returns the datacenter config of a cluster, or nil.
+func (w *world) datacenter(name string) *anywherev1.DockerDatacenterConfig {
+	w.Helper()
+	d := &anywherev1.DockerDatacenterConfig{}
+	err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, d)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	w.must(err)
+	return d
+}
+
+func TestCleanupRemovesAnUnfinishedCreation(t *testing.T) {
+	w := newWorld(t)
+	file := w.spec("half")
+	w.interrupt("half", file)
+	w.ok("create", "cluster", "-f", file, "--cleanup")
+	if !w.gone("half") || w.datacenter("half") != nil {
+		t.Error("after --cleanup the cluster or its datacenter is still there")
+	}
+	got := w.ok("create", "cluster", "-f", file, "--cleanup")
+	if !strings.Contains(got.err, "nothing was created") {
+		t.Errorf("cleaning up nothing says:\n%s", got.err)
+	}
+}
+
+func TestCleanupKeepsACompletedCluster(t *testing.T) {
+	w := newWorld(t)
+	file := w.spec("done")
+	w.manage("done")
+	w.ok("create", "cluster", "-f", file)
+	w.fails([]string{"no unfinished creation", "drover delete cluster done"}, "create", "cluster", "-f", file, "--cleanup", "--yes")
+	w.must(os.RemoveAll("done")) // as in another directory
+	w.fails([]string{"no unfinished creation"}, "create", "cluster", "-f", file, "--cleanup", "--yes")
+	if w.gone("done") || w.datacenter("done") == nil {
+		t.Error("--cleanup deleted a completed cluster")
+	}
+	w.ok("delete", "cluster", "done", "--yes")
+}
+
+func TestCleanupKeepsWhatOthersCreated(t *testing.T) {
+	w := newWorld(t)
+	file := w.spec("swap")
+	w.interrupt("swap", file)
+	// Someone else deletes what is left, and creates a cluster of the same name.
+	live, datacenter := w.cluster("swap"), w.datacenter("swap")
+	for _, o := range []client.Object{live, datacenter} {
+		w.must(w.client.Delete(t.Context(), o))
+		o.SetAnnotations(nil)
+		o.SetResourceVersion("")
+		o.SetUID("")
+		w.must(w.client.Create(t.Context(), o))
+	}
+	w.fails([]string{"no unfinished creation"}, "create", "cluster", "-f", file, "--cleanup", "--yes")
+	if w.gone("swap") {
+		t.Fatal("--cleanup deleted a cluster that someone else created")
+	}
+	if command, _, err := files("swap").Record().Unfinished(); err != nil || command != "create cluster" {
+		t.Errorf("after a rejected cleanup %q is unfinished, %v", command, err)
+	}
+	w.must(w.client.Delete(t.Context(), live))
+	w.ok("create", "cluster", "-f", file, "--cleanup")
+	if w.datacenter("swap") == nil {
+		t.Error("--cleanup deleted a datacenter that someone else created")
+	}
+}
+
+func TestDeletionOfAReadyClusterRequiresConfirmation(t *testing.T) {
+	w := newWorld(t)
+	file := w.spec("used")
+	w.manage("used")
+	w.ok("create", "cluster", "-f", file)
+	w.fails([]string{`cluster "used" is ready`, "use --yes"}, "delete", "cluster", "used")
+	w.fails([]string{`cluster "used" is ready`, "use --yes"}, "delete", "cluster", "-f", file)
+	w.answer = "no\n"
+	w.fails([]string{"Type yes to continue", "canceled, nothing was deleted"}, "delete", "cluster", "used")
+	w.ok("delete", "cluster", "used", "--dry-run")
+	if w.gone("used") {
+		t.Fatal("the cluster was deleted without confirmation")
+	}
+	w.answer = "yes\n"
+	w.ok("delete", "cluster", "used")
+	if !w.gone("used") {
+		t.Error("the cluster is still there")
+	}
+
+	w.answer = ""
+	w.interrupt("fresh", w.spec("fresh"))
+	w.ok("delete", "cluster", "fresh") // It was never ready.
 }
 
 func TestCreationThatTimesOutNamesTheCause(t *testing.T) {

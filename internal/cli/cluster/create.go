@@ -29,7 +29,8 @@ itself. The fields management and managementCluster of the spec take precedence.
 The command prints its phases first; with --dry-run it prints nothing else. It runs
 all preflight checks before it changes anything. It records its progress: after
 Ctrl-C, a crash or a lost connection, run the same command again to resume. To remove
-what a failed creation has created, add --cleanup.
+what an unfinished creation has created, add --cleanup. This removes nothing of a
+cluster whose creation has finished or was started elsewhere.
 
 The cluster's kubeconfig, which only you can read, and its spec with all defaults are
 written to a directory of the cluster's name.`,
@@ -44,7 +45,7 @@ written to a directory of the cluster's name.`,
   # Show what would be done
   drover create cluster -f one.yaml --kubeconfig mgmt/mgmt-eks-a-cluster.kubeconfig --dry-run
 
-  # Remove what a failed creation has created
+  # Remove what an unfinished creation has created
   drover create cluster -f one.yaml --kubeconfig mgmt/mgmt-eks-a-cluster.kubeconfig --cleanup`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -59,7 +60,8 @@ written to a directory of the cluster's name.`,
 	}
 	c.add(cmd)
 	c.addLimits(cmd)
-	cmd.Flags().BoolVar(&c.undo, "cleanup", false, "remove what a failed creation has created")
+	cmd.Flags().BoolVar(&c.undo, "cleanup", false, "remove what an unfinished creation has created")
+	c.addConfirmation(cmd)
 	cmd.Flags().BoolVar(&forceCleanup, "force-cleanup", false, "was removed; use --cleanup")
 	_ = cmd.Flags().MarkHidden("force-cleanup")
 	return cmd

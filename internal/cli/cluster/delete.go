@@ -15,6 +15,7 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/operate/lifecycle"
+	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
 
 func newDelete(io *ui.IO) *cobra.Command {
@@ -28,9 +29,15 @@ Datacenter and machine configs that no other cluster uses are deleted too.
 
 For a workload cluster, --kubeconfig names the kubeconfig of its management cluster. A
 management cluster that still has workload clusters is not deleted. Clusters that were
-never finished can be deleted as well.`,
+never finished can be deleted as well.
+
+If the cluster is ready, the command asks for confirmation. Without a terminal it
+requires --yes.`,
 		Example: `  # Delete a workload cluster
   drover delete cluster one --kubeconfig mgmt/mgmt-eks-a-cluster.kubeconfig
+
+  # Delete it in a script
+  drover delete cluster one --kubeconfig mgmt/mgmt-eks-a-cluster.kubeconfig --yes
 
   # Show what deleting a management cluster would do
   drover delete cluster mgmt --dry-run`,
@@ -61,6 +68,7 @@ never finished can be deleted as well.`,
 		},
 	}
 	c.add(cmd)
+	c.addConfirmation(cmd)
 	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", "`namespace` of the cluster (default: search all)")
 	return cmd
 }
@@ -82,11 +90,40 @@ func (c *change) delete(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	if err := c.confirm(ctx, cluster, plan); err != nil {
+		return err
+	}
 	if err := c.execute(ctx, plan); err != nil || c.dryRun || c.output != "" {
 		return err
 	}
 	fmt.Fprintf(c.io.Err, "\nCluster %s is deleted.\n", config.Cluster.Name)
 	return nil
+}
+
+func (c *change) addConfirmation(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "delete a cluster that is ready without asking")
+}
+
+// confirm asks before a cluster that is ready is deleted, unless an earlier run has asked.
+func (c *change) confirm(ctx context.Context, cluster lifecycle.Planner, plan *phase.Plan) error {
+	if c.yes || c.dryRun {
+		return nil
+	}
+	if command, _, err := files(plan.Cluster).Record().Unfinished(); err == nil && command == plan.Command {
+		return nil
+	}
+	ready, err := cluster.Ready(ctx)
+	if err != nil || !ready {
+		return err
+	}
+	if !c.io.CanAsk {
+		return fmt.Errorf("cluster %q is ready, so deleting it requires confirmation: use --yes", plan.Cluster)
+	}
+	sure, err := c.io.Confirm(fmt.Sprintf("Cluster %q is ready. This deletes it with its machines and all data on them.", plan.Cluster))
+	if err == nil && !sure {
+		err = errors.New("canceled, nothing was deleted")
+	}
+	return err
 }
 
 // toDelete returns the cluster to delete, from the spec, from the file that its creation wrote, or

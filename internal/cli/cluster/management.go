@@ -24,7 +24,7 @@ func (c *change) management(config *spec.Config) (lifecycle.Planner, error) {
 		return nil, err
 	}
 	return &lifecycle.Management{
-		Options: options, Config: config, Own: c.kubeconfig, Image: c.image, Undo: c.undo,
+		Options: options, Config: config, Own: c.kubeconfig, Image: c.image,
 		Bootstrap: plane.Home{Dir: bootstrap}, Metal: metal.Home{Dir: machines},
 	}, nil
 }

@@ -35,6 +35,8 @@ type world struct {
 	client     client.WithWatch
 	kubeconfig string
 	namespace  string
+	// answer is what someone types at a terminal; empty means that there is no terminal.
+	answer string
 }
 
 func newWorld(t *testing.T) *world {
@@ -88,7 +90,7 @@ type outcome struct {
 func (w *world) run(ctx context.Context, args ...string) outcome {
 	w.Helper()
 	var out, errs bytes.Buffer
-	io := &ui.IO{In: strings.NewReader(""), Out: &out, Err: &errs}
+	io := &ui.IO{In: strings.NewReader(w.answer), Out: &out, Err: &errs, CanAsk: w.answer != ""}
 	root := &cobra.Command{Use: "drover", SilenceErrors: true, SilenceUsage: true}
 	root.AddGroup(&cobra.Group{ID: "clusters"})
 	AddCommands(root, "clusters", io)

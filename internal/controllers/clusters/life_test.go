@@ -83,7 +83,7 @@ func TestWorkloadClusterLifecycle(t *testing.T) {
 	w.ready("dev", "1/1", "1/1")
 	w.quiet()
 
-	w.drover("delete", "cluster", "dev", "-n", w.ns)
+	w.drover("delete", "cluster", "dev", "-n", w.ns, "--yes")
 	w.awaitDeletion("dev")
 	w.checkOneTrace(spans, "drover create cluster", "cluster create control-plane-initialized", "cluster create control-plane", "cluster create network", "cluster create workers", "cluster create total")
 	w.checkOneTrace(spans, "drover upgrade cluster", "cluster upgrade control-plane", "cluster upgrade total")

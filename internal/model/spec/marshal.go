@@ -96,6 +96,7 @@ func strip(o client.Object) {
 	o.SetGenerateName("")
 	if annotations := o.GetAnnotations(); annotations != nil {
 		delete(annotations, corev1.LastAppliedConfigAnnotation)
+		delete(annotations, anywherev1.CreationAnnotation)
 		o.SetAnnotations(orNil(annotations))
 	}
 	o.SetLabels(orNil(o.GetLabels()))

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,6 +58,13 @@ func TestCleanupOfNothingSucceeds(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("%v are left", left)
+	}
+	if err := m.files().write(m.files().Kubeconfig(), []byte("a finished cluster")); err != nil {
+		t.Fatal(err)
+	}
+	var notLeft *NotLeftError
+	if _, err := undo(); !errors.As(err, &notLeft) {
+		t.Errorf("undoing a finished creation: %v", err)
 	}
 }
 

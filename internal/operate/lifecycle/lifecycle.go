@@ -21,6 +21,8 @@ type Planner interface {
 	Create() (*phase.Plan, error)
 	Upgrade() (*phase.Plan, error)
 	Delete() (*phase.Plan, error)
+	// Ready reports whether the cluster is ready, so that its deletion requires a confirmation.
+	Ready(context.Context) (bool, error)
 	// Differences returns the fields that an upgrade would change. It changes nothing.
 	Differences(context.Context) ([]Difference, error)
 	// Versions returns the versions of Kubernetes and Drover before and after an upgrade.
@@ -100,6 +102,8 @@ type Options struct {
 	SkipSkew bool
 	// Kubeconfig is the file of the management plane's kubeconfig, for messages.
 	Kubeconfig string
+	// Undo limits a deletion to what an unfinished creation created, which may be nothing.
+	Undo bool
 }
 
 func (o Options) version() string {

@@ -37,8 +37,6 @@ type Management struct {
 	Metal metal.Home
 	// Image is Drover's image for machines that are not on this host; empty for those that are.
 	Image string
-	// Undo means that a deletion cleans up after a failed creation, which may have created nothing.
-	Undo bool
 
 	differences []Difference
 	// firstInstall means that Drover is installed on the cluster for the first time.

@@ -40,7 +40,10 @@ func (m *Management) setupCreate(ctx context.Context, p *phase.Progress) error {
 	if err := checkSpec(m.Config, p); err != nil {
 		return err
 	}
-	return preflight(ctx, p, m.checkFiles, m.checkMachine, m.checkRegistry, m.checkCapacity)
+	if err := preflight(ctx, p, m.checkFiles, m.checkMachine, m.checkRegistry, m.checkCapacity); err != nil {
+		return err
+	}
+	return identify(p, m.Config)
 }
 
 // checkFiles rejects a creation that would overwrite the files of another.

@@ -25,6 +25,11 @@ func (m *Management) Delete() (*phase.Plan, error) {
 }
 
 func (m *Management) setupDelete(ctx context.Context, p *phase.Progress) error {
+	if m.Undo {
+		if err := m.checkUnfinished(p); err != nil {
+			return err
+		}
+	}
 	w, live, err := m.home(ctx, p)
 	switch {
 	case m.Undo && live == nil && !p.Resumed() && !m.hasBootstrap() && !exists(m.files().Kubeconfig()):
@@ -36,8 +41,24 @@ func (m *Management) setupDelete(ctx context.Context, p *phase.Progress) error {
 	case live == nil:
 		return nil
 	}
+	if err := w.checkLeft(p, live); err != nil {
+		return err
+	}
 	m.Config.Cluster.Namespace = live.Namespace
 	return preflight(ctx, p, w.checkVersions, func(ctx context.Context, _ *phase.Progress) []error { return m.checkWorkloads(ctx, w) })
+}
+
+// checkUnfinished finishes a cleanup that has nothing to do, and rejects one without a recorded
+// creation.
+func (m *Management) checkUnfinished(p *phase.Progress) error {
+	id, err := creation(p)
+	switch {
+	case err != nil || id != "":
+		return err
+	case !m.hasBootstrap() && !exists(m.files().Kubeconfig()):
+		return phase.Finish("nothing was created")
+	}
+	return &NotLeftError{Cluster: m.Config.Cluster.Name, Path: m.files().Record().Path()}
 }
 
 // checkWorkloads rejects the deletion of a management cluster that has workload clusters.

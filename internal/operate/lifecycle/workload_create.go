@@ -40,7 +40,10 @@ func (w *Workload) setupCreate(ctx context.Context, p *phase.Progress) error {
 	if err := w.connect(ctx); err != nil {
 		return err
 	}
-	return preflight(ctx, p, w.checkVersions, w.checkOffered, w.checkName, w.checkFree, w.checkAdmitted, w.checkCapacity)
+	if err := preflight(ctx, p, w.checkVersions, w.checkOffered, w.checkName, w.checkFree, w.checkAdmitted, w.checkCapacity); err != nil {
+		return err
+	}
+	return identify(p, w.Config)
 }
 
 // create applies the spec and waits until the cluster is ready.

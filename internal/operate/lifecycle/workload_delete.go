@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
@@ -37,6 +36,11 @@ func (w *Workload) Delete() (*phase.Plan, error) {
 func (w *Workload) setupDelete(ctx context.Context, p *phase.Progress) error {
 	if err := w.connect(ctx); err != nil {
 		return err
+	}
+	if w.Undo {
+		if err := w.checkUnfinished(ctx, p); err != nil {
+			return err
+		}
 	}
 	return preflight(ctx, p, w.checkVersions, w.checkDeletable)
 }
@@ -68,12 +72,20 @@ func (w *Workload) delete(ctx context.Context, p *phase.Progress) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
+	if err := w.checkLeft(p, live); err != nil {
+		return err
+	}
 	objects, err := w.referenced(ctx, p, live)
 	if err != nil {
 		return err
 	}
 	if live != nil {
 		if err := w.deleteCluster(ctx, p, live); err != nil {
+			return err
+		}
+	}
+	if w.Undo {
+		if objects, err = w.left(ctx, p, objects); err != nil {
 			return err
 		}
 	}
@@ -129,13 +141,8 @@ func (w *Workload) deleteUnused(ctx context.Context, names []string) error {
 		}
 	}
 	for _, n := range names {
-		kind, name, _ := strings.Cut(n, "/")
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(anywherev1.GroupVersion.WithKind(kind))
-		u.SetNamespace(w.key().Namespace)
-		u.SetName(name)
-		if err := w.plane.Client.Delete(ctx, u); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("deleting %s %q: %w", kind, name, err)
+		if err := w.plane.Client.Delete(ctx, w.reference(n)); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("deleting %s: %w", n, err)
 		}
 	}
 	return nil

@@ -24,6 +24,8 @@ type run struct {
 	record  Record
 	report  func(Event)
 	resumed bool
+	// superseded is the checkpoint that this run replaces.
+	superseded *checkpoint
 
 	mu       sync.Mutex
 	now      *checkpoint
@@ -76,7 +78,7 @@ func (r *run) open() error {
 		if !r.plan.Supersedes {
 			return &OtherCommandError{Cluster: r.plan.Cluster, Unfinished: was.Command, Phase: was.Running, Path: r.record.Path()}
 		}
-		r.now.Kept, r.now.Begun = was.Kept, was.Begun
+		r.now.Kept, r.now.Begun, r.superseded = was.Kept, was.Begun, was
 		r.note("abandoning an unfinished `drover %s`", was.Command)
 	case was.Fingerprint != r.plan.Fingerprint:
 		if phase := r.fixed(was); phase != "" {
@@ -193,9 +195,12 @@ func (r *run) do(ctx context.Context, phase *Phase) error {
 }
 
 // failed distinguishes a canceled run from a failed one. If nothing was changed, it leaves nothing
-// behind.
+// behind, except a checkpoint that it had superseded.
 func (r *run) failed(ctx context.Context, phase *Phase, took time.Duration, err error) error {
-	if !r.now.Begun {
+	switch {
+	case r.superseded != nil && len(r.now.Done) == 0:
+		_ = r.record.write(r.superseded)
+	case !r.now.Begun:
 		_ = r.record.remove()
 	}
 	if ctx.Err() != nil {
