@@ -19,6 +19,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/drover-dev/drover/internal/base/atomicfile"
+	"github.com/drover-dev/drover/internal/base/filelock"
 	"github.com/drover-dev/drover/internal/base/version"
 )
 
@@ -62,6 +63,12 @@ func Backup(ctx context.Context, h Home, path string, to ...age.Recipient) (Mani
 	if _, err := os.Lstat(path); err == nil {
 		return Manifest{}, fmt.Errorf("%q already exists: delete it or choose another name", path)
 	}
+	// A rotation between the copies of the data and of the keys would leave out a key.
+	lock, err := filelock.Wait(ctx, h.encryptionLock())
+	if err != nil {
+		return Manifest{}, fmt.Errorf("waiting for a rotation of the encryption key: %w", err)
+	}
+	defer lock.Close()
 	work, err := os.MkdirTemp(h.runDir(), "backup-")
 	if err != nil {
 		return Manifest{}, fmt.Errorf("creating a temporary directory: %w", err)

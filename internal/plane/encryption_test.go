@@ -1,12 +1,17 @@
 package plane
 
 import (
+	"context"
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-dev/drover/internal/base/filelock"
 )
 
 func newEncryptedHome(t *testing.T) (Home, *Encryption) {
@@ -80,5 +85,53 @@ func TestDamagedKeysAreRejected(t *testing.T) {
 		if _, err := h.ensureEncryption(time.Now()); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
+	}
+}
+
+// runningHome returns a home that appears to have a supervisor.
+func runningHome(t *testing.T) (Home, *Encryption) {
+	t.Helper()
+	h, e := newEncryptedHome(t)
+	if err := h.writeMeta("v1.36.0", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	supervisor, err := h.lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = supervisor.Close() })
+	return h, e
+}
+
+func TestConcurrentRotationIsRejected(t *testing.T) {
+	h, e := runningHome(t)
+	first, err := filelock.Try(h.path("run", "encryption.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	if _, err := RotateEncryption(t.Context(), h, nil); !errors.Is(err, filelock.ErrHeld) {
+		t.Errorf("error = %v, want %v", err, filelock.ErrHeld)
+	}
+	again, err := h.loadEncryption()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(e.keys, again.keys); diff != "" {
+		t.Errorf("the second rotation changed the keys of the first (-want +got):\n%s", diff)
+	}
+}
+
+func TestBackupWaitsForARotation(t *testing.T) {
+	h, _ := runningHome(t)
+	rotation, err := filelock.Try(h.path("run", "encryption.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rotation.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := Backup(ctx, h, filepath.Join(t.TempDir(), "backup")); !errors.Is(err, filelock.ErrHeld) {
+		t.Errorf("error = %v, want %v", err, filelock.ErrHeld)
 	}
 }

@@ -51,6 +51,11 @@ func (h Home) checkBundleKey(given string) error {
 // ensureBundleKey creates the key once, or copies the given one. It restores a missing public half.
 func (h Home) ensureBundleKey(given string) error {
 	if _, err := os.Stat(h.BundleKey()); errors.Is(err, fs.ErrNotExist) {
+		if given == "" {
+			if err := h.checkReplaceable("the key that signs bundles", err, h.BundleKey()); err != nil {
+				return err
+			}
+		}
 		key, err := newBundleKey(given)
 		if err != nil {
 			return err

@@ -72,48 +72,41 @@ func (h Home) keyFile(name string) string  { return h.path("pki", name+".key") }
 
 func (h Home) serviceAccountPublicKey() string { return h.path("pki", "service-account.pub") }
 
-// Ensure issues certificates that are missing, damaged, about to expire or have other names, and
-// returns the names of those it issued.
-func (p PKI) Ensure(c Config) ([]string, error) {
+// Issued lists the certificates that Ensure issued.
+type Issued struct {
+	// Authorities are CAs. Some processes read them only when they start.
+	Authorities []string
+	Leaves      []string
+}
+
+// Ensure issues certificates that are missing, damaged, not valid yet, about to expire or have
+// other names.
+func (p PKI) Ensure(c Config) (Issued, error) {
+	var issued Issued
 	authorities := map[string]*pki.Authority{}
 	for _, name := range []string{"ca", "etcd-ca"} {
-		a, err := p.ensureCA(name)
+		a, created, err := p.ensureCA(name)
 		if err != nil {
-			return nil, err
+			return issued, err
 		}
 		authorities[name] = a
+		if created {
+			issued.Authorities = append(issued.Authorities, name)
+		}
 	}
 	if err := p.ensureServiceAccountKey(); err != nil {
-		return nil, err
+		return issued, err
 	}
-	var issued []string
 	for _, l := range leaves(c) {
 		done, err := p.ensureLeaf(authorities[l.ca], l)
 		if err != nil {
 			return issued, err
 		}
 		if done {
-			issued = append(issued, l.name)
+			issued.Leaves = append(issued.Leaves, l.name)
 		}
 	}
 	return issued, nil
-}
-
-// ensureCA loads a CA. A CA that is about to expire is replaced by a new one that signs from then
-// on, while both are trusted.
-func (p PKI) ensureCA(name string) (*pki.Authority, error) {
-	a, err := pki.LoadAuthority(p.home.certFile(name), p.home.keyFile(name))
-	if err == nil && p.now.Before(pki.RenewAt(a.Certs[0])) {
-		return a, nil
-	}
-	next, err := pki.NewAuthority("drover-"+name, p.now, caLifetime)
-	if err != nil {
-		return nil, err
-	}
-	if a != nil {
-		next.Trust(a.Certs, p.now)
-	}
-	return next, p.writePair(name, next.PEM(), next.Key)
 }
 
 // ensureServiceAccountKey creates the key that signs tokens, and writes its public half, with which
@@ -122,6 +115,9 @@ func (p PKI) ensureServiceAccountKey() error {
 	path := p.home.keyFile("service-account")
 	signer, err := pki.LoadKey(path)
 	if err != nil {
+		if err := p.home.checkReplaceable("the key of service accounts", err, path); err != nil {
+			return err
+		}
 		key, err := pki.NewKey()
 		if err != nil {
 			return err
@@ -156,7 +152,7 @@ func (p PKI) ensureLeaf(a *pki.Authority, l leaf) (bool, error) {
 // current reports whether the certificate on disk is valid for l.
 func (p PKI) current(a *pki.Authority, l leaf) bool {
 	cert, err := pki.LoadPair(p.home.certFile(l.name), p.home.keyFile(l.name))
-	if err != nil || !p.now.Before(pki.RenewAt(cert)) || cert.CheckSignatureFrom(a.Certs[0]) != nil {
+	if err != nil || pki.Due(cert, p.now) || cert.CheckSignatureFrom(a.Certs[0]) != nil {
 		return false
 	}
 	groups := slices.Sorted(slices.Values(cert.Subject.Organization))

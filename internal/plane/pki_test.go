@@ -4,6 +4,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,7 +31,7 @@ func ensure(t *testing.T, p PKI, c Config) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return issued
+	return issued.Leaves
 }
 
 // verify checks every certificate as a peer would at the given time.
@@ -117,12 +119,12 @@ func TestEnsureRepairsIncompleteFiles(t *testing.T) {
 		damage func(Home) error
 		want   []string
 	}{
-		"a certificate without its key":   {func(h Home) error { return os.Remove(h.keyFile("admin")) }, []string{"admin"}},
-		"a key without its certificate":   {func(h Home) error { return os.Remove(h.certFile("manager")) }, []string{"manager"}},
-		"a key of another certificate":    {func(h Home) error { return os.Rename(h.keyFile("etcd"), h.keyFile("apiserver")) }, []string{"etcd", "apiserver"}},
-		"an empty certificate":            {func(h Home) error { return os.Truncate(h.certFile("supervisor"), 0) }, []string{"supervisor"}},
-		"an authority whose key is gone":  {func(h Home) error { return os.Remove(h.keyFile("etcd-ca")) }, []string{"etcd", "etcd-client"}},
-		"no key for the service accounts": {func(h Home) error { return os.Remove(h.keyFile("service-account")) }, nil},
+		"a certificate without its key":                    {func(h Home) error { return os.Remove(h.keyFile("admin")) }, []string{"admin"}},
+		"a key without its certificate":                    {func(h Home) error { return os.Remove(h.certFile("manager")) }, []string{"manager"}},
+		"a key of another certificate":                     {func(h Home) error { return os.Rename(h.keyFile("etcd"), h.keyFile("apiserver")) }, []string{"etcd", "apiserver"}},
+		"an empty certificate":                             {func(h Home) error { return os.Truncate(h.certFile("supervisor"), 0) }, []string{"supervisor"}},
+		"an authority whose key is absent from a new home": {func(h Home) error { return os.Remove(h.keyFile("etcd-ca")) }, []string{"etcd", "etcd-client"}},
+		"no key for the service accounts in a new home":    {func(h Home) error { return os.Remove(h.keyFile("service-account")) }, nil},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -136,6 +138,115 @@ func TestEnsureRepairsIncompleteFiles(t *testing.T) {
 			}
 			verify(t, p, p.now)
 		})
+	}
+}
+
+func TestAClockThatWasAheadLeavesNothingInvalid(t *testing.T) {
+	p, c := newPKI(t), Config{APIAddress: "127.0.0.1"}
+	ahead := p
+	ahead.now = p.now.AddDate(1, 0, 0)
+	ensure(t, ahead, c)
+	write(t, p.home.path("etcd", "member", "wal"), "data")
+	issued, err := p.Ensure(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Issued{[]string{"ca", "etcd-ca"}, allLeaves}, issued); diff != "" {
+		t.Errorf("issued (-want +got):\n%s", diff)
+	}
+	verify(t, p, p.now)
+	if again, err := p.Ensure(c); err != nil || len(again.Authorities)+len(again.Leaves) > 0 {
+		t.Errorf("issued %v again, %v", again, err)
+	}
+	// The clock may have been right before, and be right again.
+	late := p
+	late.now = ahead.now.AddDate(11, 0, 0)
+	ensure(t, late, c)
+	verify(t, late, late.now)
+}
+
+// TestKeysOfAUsedHomeAreNeverReplaced makes files unreadable as a failing disk or a wrong
+// permission would, and removes them.
+func TestKeysOfAUsedHomeAreNeverReplaced(t *testing.T) {
+	unreadable := func(file string) error { return errors.Join(os.Remove(file), os.Mkdir(file, 0o700)) }
+	truncated := func(file string) error { return os.Truncate(file, 10) }
+	files := func(h Home) map[string]string {
+		return map[string]string{
+			"the CA's key": h.keyFile("ca"), "the CA's certificate": h.certFile("ca"), "etcd's CA": h.keyFile("etcd-ca"),
+			"the key of service accounts": h.keyFile("service-account"), "the key of bundles": h.BundleKey(),
+		}
+	}
+	for name := range files(Home{}) {
+		for how, damage := range map[string]func(string) error{"is unreadable": unreadable, "is truncated": truncated, "is missing": os.Remove} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				p, c := newPKI(t), Config{APIAddress: "127.0.0.1"}
+				ensure(t, p, c)
+				if err := p.home.ensureBundleKey(""); err != nil {
+					t.Fatal(err)
+				}
+				write(t, p.home.path("etcd", "member", "wal"), "data")
+				file := files(p.home)[name]
+				if err := damage(file); err != nil {
+					t.Fatal(err)
+				}
+				_, err := p.Ensure(c)
+				if err := errors.Join(err, p.home.ensureBundleKey("")); err == nil {
+					t.Error("no error")
+				}
+				if _, err := pki.LoadKey(p.home.keyFile(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))); err == nil && !strings.HasSuffix(file, ".crt") {
+					t.Error("the key was replaced")
+				}
+			})
+		}
+	}
+}
+
+func TestUnreadableKeyOfANewHomeIsNotReplaced(t *testing.T) {
+	p, c := newPKI(t), Config{APIAddress: "127.0.0.1"}
+	ensure(t, p, c)
+	if err := os.Truncate(p.home.keyFile("ca"), 10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Ensure(c); err == nil || !strings.Contains(err.Error(), "certificate authority") {
+		t.Errorf("error = %v, want one about the CA", err)
+	}
+}
+
+func TestKilledReplacementOfACAIsCompleted(t *testing.T) {
+	p, c := newPKI(t), Config{APIAddress: "127.0.0.1"}
+	ensure(t, p, c)
+	write(t, p.home.path("etcd", "member", "wal"), "data")
+	next, err := pki.NewAuthority("drover-ca", p.now, caLifetime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Killed after the first of the two files was in place.
+	write(t, p.home.nextFile("ca"), string(next.PEM())+string(next.Key))
+	write(t, p.home.keyFile("ca"), string(next.Key))
+	ensure(t, p, c)
+	verify(t, p, p.now)
+	certs, err := pki.LoadCerts(p.home.certFile("ca"))
+	if err != nil || !certs[0].Equal(next.Certs[0]) {
+		t.Errorf("the CA is not the new one: %v", err)
+	}
+	if _, err := os.Stat(p.home.nextFile("ca")); err == nil {
+		t.Error("the file of the replacement is left")
+	}
+}
+
+func TestClockJumps(t *testing.T) {
+	for _, tt := range []struct {
+		wall, passed time.Duration
+		want         bool
+	}{
+		{time.Minute, time.Minute, false},
+		{time.Minute + 2*time.Second, time.Minute, false},
+		{365 * 24 * time.Hour, time.Minute, true},
+		{-365 * 24 * time.Hour, time.Minute, true},
+	} {
+		if got := clockJumped(tt.wall, tt.passed); got != tt.want {
+			t.Errorf("%s in %s: %t", tt.wall, tt.passed, got)
+		}
 	}
 }
 

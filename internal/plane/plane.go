@@ -168,10 +168,23 @@ func (p *Plane) renew() error {
 	if err != nil {
 		return err
 	}
-	if len(issued) > 0 {
-		p.log.Info("Issued certificates", "names", issued)
+	if names := slices.Concat(issued.Authorities, issued.Leaves); len(names) > 0 {
+		p.log.Info("Issued certificates", "names", names)
 	}
-	return p.home.writeKubeconfigs(p.config)
+	if err := p.home.writeKubeconfigs(p.config); err != nil {
+		return err
+	}
+	if len(issued.Authorities) > 0 {
+		p.restartAll()
+	}
+	return nil
+}
+
+// restartAll restarts the components, if they run, to make them trust a new CA.
+func (p *Plane) restartAll() {
+	for _, c := range p.children {
+		c.restart()
+	}
 }
 
 func (p *Plane) start(ctx context.Context, o Options) error {

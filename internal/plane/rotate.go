@@ -12,12 +12,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/drover-dev/drover/internal/base/filelock"
 )
 
 // ErrNotRunning means that the operation requires a running plane.
 var ErrNotRunning = errors.New("the embedded plane is not running: run `drover up` first")
 
 const secretsPerPage = 500
+
+// encryptionLock is held by whoever changes the keys, or copies them together with the data that
+// they encrypt.
+func (h Home) encryptionLock() string { return h.path("run", "encryption.lock") }
 
 // RotateEncryption replaces the key that encrypts Secrets and encrypts every Secret with the new
 // one. It can be repeated at any time and completes a rotation that was interrupted.
@@ -28,6 +34,11 @@ func RotateEncryption(ctx context.Context, h Home, progress Progress) (secrets i
 	if !h.Running() {
 		return 0, ErrNotRunning
 	}
+	lock, err := filelock.Try(h.encryptionLock())
+	if err != nil {
+		return 0, fmt.Errorf("rotating the encryption key: %w: wait until the other rotation or backup ends, then run the command again", err)
+	}
+	defer lock.Close()
 	e, err := h.loadEncryption()
 	if err != nil {
 		return 0, err

@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// clockPeriod is how often the clock is checked for jumps, which make certificates invalid.
+const clockPeriod = time.Minute
+
 // listen subscribes to the signals that other commands send to a supervisor. It does so before the
 // plane is ready: an unhandled signal would end it.
 func (p *Plane) listen() <-chan os.Signal {
@@ -19,21 +22,37 @@ func (p *Plane) listen() <-chan os.Signal {
 
 // maintain renews certificates and handles signals until ctx ends.
 func (p *Plane) maintain(ctx context.Context, signals <-chan os.Signal) {
-	renewal := time.NewTicker(renewalPeriod)
+	renewal, clock := time.NewTicker(renewalPeriod), time.NewTicker(clockPeriod)
 	defer renewal.Stop()
+	defer clock.Stop()
+	checked := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-renewal.C:
-			if err := p.renew(); err != nil {
-				p.log.Error("Failed to renew certificates", "error", err)
+			p.tryRenew()
+		case <-clock.C:
+			now := time.Now()
+			if clockJumped(now.Round(0).Sub(checked.Round(0)), now.Sub(checked)) {
+				p.log.Info("The clock was set")
+				p.tryRenew()
 			}
+			checked = now
 		case s := <-signals:
 			p.handleSignal(s)
 		}
 	}
 }
+
+func (p *Plane) tryRenew() {
+	if err := p.renew(); err != nil {
+		p.log.Error("Failed to renew certificates", "error", err)
+	}
+}
+
+// clockJumped reports whether the clock was set while a time passed that it measured as wall.
+func clockJumped(wall, passed time.Duration) bool { return (wall - passed).Abs() > time.Minute }
 
 func (p *Plane) handleSignal(s os.Signal) {
 	if s == usePacketAPI {

@@ -42,6 +42,15 @@ func Covers(cert *x509.Certificate, hosts []string) bool {
 // IssuedAt returns when an authority of this package issued a certificate.
 func IssuedAt(cert *x509.Certificate) time.Time { return cert.NotBefore.Add(skew) }
 
+// Due reports whether to replace a certificate: because it expires soon, or because it is not valid
+// yet, after it was issued by a clock that was ahead.
+func Due(cert *x509.Certificate, now time.Time) bool {
+	return NotYetValid(cert, now) || !now.Before(RenewAt(cert))
+}
+
+// NotYetValid reports whether a certificate was issued by a clock that was ahead.
+func NotYetValid(cert *x509.Certificate, now time.Time) bool { return now.Before(cert.NotBefore) }
+
 // RenewAt returns when to replace a certificate: with a third of its lifetime left, so that a
 // program that was stopped for weeks starts with valid certificates.
 func RenewAt(cert *x509.Certificate) time.Time {

@@ -58,6 +58,27 @@ func TestRenewAtLeavesAThirdOfTheLifetime(t *testing.T) {
 	}
 }
 
+func TestCertificateIsDueBeforeItIsValid(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		name   string
+		issued time.Time
+		want   bool
+	}{
+		{"issued now", now, false},
+		{"issued within the tolerated skew", now.Add(skew), false},
+		{"issued by a clock that was a year ahead", now.AddDate(1, 0, 0), true},
+		{"issued by a clock that was minutes ahead", now.Add(2 * skew), true},
+		{"issued three quarters of its lifetime ago", now.Add(-68 * 24 * time.Hour), true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := Due(Template(pkix.Name{}, nil, tt.issued, 90*24*time.Hour), now); got != tt.want {
+				t.Errorf("due: %t", got)
+			}
+		})
+	}
+}
+
 func TestIssuedCertificatesAreNotCAs(t *testing.T) {
 	now := time.Now()
 	a := newAuthority(t, "ca", now)

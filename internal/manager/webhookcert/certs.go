@@ -14,6 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// recheck is how often certificates are checked at least, because the clock may have been set.
+const recheck = 10 * time.Minute
+
 // Options configure the storage and the names of certificates.
 type Options struct {
 	// Namespace holds the Secret.
@@ -66,7 +69,7 @@ func (c *Certs) Ensure(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	c.current.Store(m)
-	return next.Sub(now), nil
+	return min(next.Sub(now), recheck), nil
 }
 
 // GetCertificate implements tls.Config.GetCertificate.

@@ -24,10 +24,10 @@ const (
 // plan returns the next step, or stepNone and when to call it again. It is called until it returns
 // stepNone.
 func plan(now time.Time, m *material, names []string) (step, time.Time) {
-	if m == nil || !now.Before(m.ca.Certs[0].NotAfter) {
+	if m == nil || !now.Before(m.ca.Certs[0].NotAfter) || pki.NotYetValid(m.ca.Certs[0], now) {
 		return stepCreate, now
 	}
-	if !now.Before(pki.RenewAt(m.ca.Certs[0])) {
+	if pki.Due(m.ca.Certs[0], now) {
 		return stepAddCA, now
 	}
 	if leafDue(now, m, names) {
@@ -42,14 +42,14 @@ func plan(now time.Time, m *material, names []string) (step, time.Time) {
 // leafDue reports whether the serving certificate must be replaced by one of the newest CA. While
 // that CA is too new to be trusted everywhere, only an invalid certificate is replaced.
 func leafDue(now time.Time, m *material, names []string) bool {
-	useless := !now.Before(m.leaf.Leaf.NotAfter) || !pki.Covers(m.leaf.Leaf, names)
+	useless := !now.Before(m.leaf.Leaf.NotAfter) || pki.NotYetValid(m.leaf.Leaf, now) || !pki.Covers(m.leaf.Leaf, names)
 	if useless {
 		return true
 	}
 	if now.Before(usable(m)) {
 		return false
 	}
-	return !m.byNewestCA() || !now.Before(pki.RenewAt(m.leaf.Leaf))
+	return !m.byNewestCA() || pki.Due(m.leaf.Leaf, now)
 }
 
 // nextChange returns the next time at which plan may return another step.

@@ -33,6 +33,8 @@ func TestPlan(t *testing.T) {
 		{"the leaf expired during downtime", epoch.Add(100 * day), fresh, hosts, stepIssueLeaf},
 		{"the CA has a third of its life left", epoch.Add(490 * day), fresh, hosts, stepAddCA},
 		{"the CA expired during downtime", epoch.Add(3 * 365 * day), fresh, hosts, stepCreate},
+		{"the CA was issued by a clock that was ahead", epoch.Add(-day), fresh, hosts, stepCreate},
+		{"the leaf was issued by a clock that was ahead", epoch.Add(day), leafAt(t, fresh, fresh, epoch.Add(30*day)), hosts, stepIssueLeaf},
 		{"a new CA is not trusted everywhere yet", epoch.Add(500*day + overlap/2), leafAt(t, rotated, fresh, epoch.Add(480*day)), hosts, stepNone},
 		{"a new CA is young and the leaf is due", epoch.Add(500*day + overlap/2), leafAt(t, rotated, fresh, epoch.Add(430*day)), hosts, stepNone},
 		{"a new CA is trusted everywhere", epoch.Add(500*day + overlap), leafAt(t, rotated, fresh, epoch.Add(480*day)), hosts, stepIssueLeaf},

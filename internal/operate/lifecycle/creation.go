@@ -21,8 +21,8 @@ import (
 // creation, or of its cleanup, has one.
 const keptCreation = "creation"
 
-// NotLeftError means that a cluster, or what exists of it, is not the work of an unfinished creation
-// that is recorded here, so that a cleanup must not touch it.
+// NotLeftError means that a cluster, or what exists of it, is not the work of an unfinished
+// creation that is recorded here, so that a cleanup must not touch it.
 type NotLeftError struct {
 	Cluster string
 	// Path is the checkpoint that would record the creation.
