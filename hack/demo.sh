@@ -127,7 +127,11 @@ management() {
 
 access() {
 	say "2. The administrator lets a creator have clusters in namespace team-a, and nothing else"
-	run drover create user creator -n team-a -o creator.kubeconfig
+	cat <<-TXT
+	Machines of this host share its kernel, and a creator is root on them. --local-machines therefore trusts the
+	creator with root on this host. Without it, the creator can use only machines elsewhere.
+	TXT
+	run drover create user creator -n team-a --local-machines -o creator.kubeconfig
 	printf '\nThe credentials of machines stay hidden from the creator:\n'
 	denied drover kubectl --kubeconfig creator.kubeconfig get secret local-metal -n eksa-system
 }

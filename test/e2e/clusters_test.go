@@ -231,7 +231,12 @@ func testManagementFromNothing(t *testing.T, s *story) {
 func testWorkloadByRestrictedUser(t *testing.T, s *story) {
 	s.program = s.newer
 	s.mustHere("create", "user", "creator", "-n", team, "-o", s.creator, "-k", s.mgmt)
-	r := s.mustHere("create", "cluster", "-f", s.spec("one", "1.35", 1, ", namespace: "+team), "--kubeconfig", s.creator)
+	r := s.here("kubectl", "--kubeconfig", s.creator, "apply", "--dry-run=server", "-f", s.spec("one", "1.35", 1, ", namespace: "+team))
+	if r.code == 0 || !strings.Contains(r.stderr, "may not be used by clusters in namespace") {
+		t.Fatalf("a creator gets machines of the host that nobody opened: %d\n%s", r.code, r.stderr)
+	}
+	s.mustHere("create", "user", "creator", "-n", team, "--local-machines", "-o", s.creator, "-k", s.mgmt)
+	r = s.mustHere("create", "cluster", "-f", s.spec("one", "1.35", 1, ", namespace: "+team), "--kubeconfig", s.creator)
 	s.wentThrough(r, "SetupAndValidate", "CreateWorkloadCluster", "InstallAddOns")
 	one, _ := s.client(filepath.Join(s.dir, "one", "one-eks-a-cluster.kubeconfig"))
 	nodes, err := one.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})

@@ -53,8 +53,11 @@ const (
 	// CredentialsLabel with the value "true" marks a Secret as credentials for machines.
 	CredentialsLabel = "clusters.anywhere.eks.amazonaws.com/credentials"
 	// CredentialsNamespacesAnnotation lists the namespaces whose clusters may use it, separated by
-	// commas. Without it, all may.
+	// commas. Without it, all may, except for LocalCredentials, which are then for administrators
+	// only.
 	CredentialsNamespacesAnnotation = "clusters.anywhere.eks.amazonaws.com/credentials-namespaces"
+	// AllNamespaces in that list stands for all namespaces.
+	AllNamespaces = "*"
 )
 
 // Names of Secrets in SystemNamespace that hold credentials.

@@ -83,3 +83,17 @@ func TestUnreadableKubeconfigIsNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestCreatorsAreToldAboutLocalMachines(t *testing.T) {
+	c := &creation{}
+	c.Namespace = "team-a"
+	for machines, want := range map[users.Machines]string{
+		users.MachinesUnknown: "",
+		users.MachinesClosed:  "team-a can't use machines of this host. To allow it, which trusts them with root on the host, add --local-machines.",
+		users.MachinesOpen:    "team-a can use machines of this host, which trusts them with root on it.",
+	} {
+		if got := c.trust(machines); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%q: %q, want %q", machines, got, want)
+		}
+	}
+}

@@ -40,6 +40,8 @@ type creation struct {
 
 	valid time.Duration
 	file  string
+	// machines opens local machines to the namespace.
+	machines bool
 }
 
 func (t *target) addFlags(cmd *cobra.Command, namespace string) {
@@ -69,10 +71,16 @@ A creator can create, upgrade and delete clusters in one namespace, and install
 packages on them. The namespace is created if necessary. A viewer can only read.
 Neither can read credentials of machines or objects in other namespaces.
 
+A creator can use the credentials that an administrator opened to the namespace, but
+machines of this host only with --local-machines. Such machines share the kernel of the
+host, and a creator is root on them: grant it only to people whom you trust with root
+on the host. It holds for all clusters of the namespace.
+
 Run the command again for a new kubeconfig. Earlier kubeconfigs remain valid until
 they expire or the user is deleted. With an identity provider, such as OIDC, do not
 create users: bind the roles to the identities instead.`,
 		Example: `  drover create user creator -n team-a > creator.kubeconfig
+  drover create user developer -n team-b --local-machines -o developer.kubeconfig
   drover create user viewer -n team-a --role viewer --valid 720h -o viewer.kubeconfig -k mgmt/mgmt-eks-a-cluster.kubeconfig`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -84,6 +92,7 @@ create users: bind the roles to the identities instead.`,
 	f := cmd.Flags()
 	f.StringVar(&c.Role, "role", "creator", "role of the user: "+strings.Join(users.Roles(), " or "))
 	f.DurationVar(&c.valid, "valid", 24*time.Hour, "lifetime of the kubeconfig")
+	f.BoolVar(&c.machines, "local-machines", false, "let clusters of the namespace use machines of this host, which trusts their creators with root on it")
 	f.StringVarP(&c.file, "output", "o", "", "write the kubeconfig to this `file`, readable only by its owner")
 	_ = cmd.MarkFlagRequired("namespace")
 	_ = cmd.MarkFlagFilename("output")
@@ -95,6 +104,9 @@ create users: bind the roles to the identities instead.`,
 func (c *creation) run(ctx context.Context, io *ui.IO) error {
 	if err := c.Check(); err != nil {
 		return ui.Usage(err)
+	}
+	if c.machines && c.Role != "creator" {
+		return ui.Usagef("--local-machines requires --role creator")
 	}
 	if c.valid < users.Shortest {
 		return ui.Usagef("--valid %s is too short; the minimum is %s", c.valid, users.Shortest)
@@ -108,10 +120,32 @@ func (c *creation) run(ctx context.Context, io *ui.IO) error {
 			return err
 		}
 	}
+	if c.machines {
+		if err := d.OpenLocalMachines(ctx, c.Namespace); err != nil {
+			return err
+		}
+	}
 	if err := d.Add(ctx, c.User); err != nil {
 		return err
 	}
-	return c.deliver(ctx, io, d, host)
+	if err := c.deliver(ctx, io, d, host); err != nil {
+		return err
+	}
+	if c.Role == "creator" {
+		fmt.Fprint(io.Err, c.trust(d.LocalMachines(ctx, c.Namespace)))
+	}
+	return nil
+}
+
+// trust describes what a creator may do with local machines.
+func (c *creation) trust(machines users.Machines) string {
+	switch machines {
+	case users.MachinesOpen:
+		return fmt.Sprintf("Creators in namespace %s can use machines of this host, which trusts them with root on it.\n", c.Namespace)
+	case users.MachinesClosed:
+		return fmt.Sprintf("Creators in namespace %s can't use machines of this host. To allow it, which trusts them with root on the host, add --local-machines.\n", c.Namespace)
+	}
+	return ""
 }
 
 // origin identifies kubeconfigs of the user.

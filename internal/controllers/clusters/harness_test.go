@@ -114,7 +114,10 @@ func newClient(t testing.TB, cfg *rest.Config) client.Client {
 func (w *world) credentials() {
 	w.Helper()
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: anywherev1.LocalCredentials},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: anywherev1.SystemNamespace, Name: anywherev1.LocalCredentials,
+			Annotations: map[string]string{anywherev1.CredentialsNamespacesAnnotation: anywherev1.AllNamespaces},
+		},
 		StringData: map[string]string{"PACKET_API_KEY": w.metal.Token, "METAL_API_URL": w.metal.URL, "PROJECT_ID": w.metal.Project},
 	}
 	w.must(w.Create(w.Context(), secret))

@@ -28,11 +28,39 @@ func TestDenyCredentials(t *testing.T) {
 		"for the namespace, not marked": {metav1.ObjectMeta{Name: "metro", Annotations: limited("team-a")}, "may not be used for machines"},
 		"the default":                   {metav1.ObjectMeta{Name: anywherev1.DefaultPacketCredentials}, ""},
 		"the default, for others":       {metav1.ObjectMeta{Name: anywherev1.DefaultPacketCredentials, Annotations: limited("team-b")}, "may not be used by clusters in namespace"},
-		"those of this host":            {metav1.ObjectMeta{Name: anywherev1.LocalCredentials}, ""},
+		"for all":                       {metav1.ObjectMeta{Name: "metro", Labels: marked, Annotations: limited("*")}, ""},
+		"this host's":                   {metav1.ObjectMeta{Name: anywherev1.LocalCredentials, Labels: marked}, "may not be used by clusters in namespace"},
+		"this host's, for others":       {metav1.ObjectMeta{Name: anywherev1.LocalCredentials, Annotations: limited("team-b")}, "ask an administrator to add the namespace"},
+		"this host's, opened":           {metav1.ObjectMeta{Name: anywherev1.LocalCredentials, Annotations: limited("team-b,team-a")}, ""},
+		"this host's, opened to all":    {metav1.ObjectMeta{Name: anywherev1.LocalCredentials, Annotations: limited("*")}, ""},
 	} {
 		got := spec.DenyCredentials(&tc.secret, "team-a")
 		if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
+	}
+}
+
+func TestLocalMachinesOfAdministrators(t *testing.T) {
+	secret := metav1.ObjectMeta{Name: anywherev1.LocalCredentials}
+	for _, namespace := range []string{"default", anywherev1.SystemNamespace} {
+		if problem := spec.DenyCredentials(&secret, namespace); problem != "" || !spec.ForAdministrators(&secret, namespace) {
+			t.Errorf("%s: denied with %q, or open to everyone", namespace, problem)
+		}
+	}
+	other := metav1.ObjectMeta{Name: anywherev1.DefaultPacketCredentials}
+	if spec.ForAdministrators(&other, "default") {
+		t.Error("credentials of servers are limited to administrators")
+	}
+	for _, namespace := range []string{"team-a", "default"} {
+		if !spec.AddNamespace(&secret, namespace) || spec.AddNamespace(&secret, namespace) {
+			t.Errorf("%s was not added exactly once", namespace)
+		}
+		if problem := spec.DenyCredentials(&secret, namespace); problem != "" || spec.ForAdministrators(&secret, namespace) {
+			t.Errorf("%s: denied with %q, or still limited to administrators", namespace, problem)
+		}
+	}
+	if got := secret.Annotations[anywherev1.CredentialsNamespacesAnnotation]; got != "team-a,default" {
+		t.Errorf("the list is %q", got)
 	}
 }

@@ -34,7 +34,10 @@ type Options struct {
 
 // Setup adds the webhooks of all kinds.
 func Setup(mgr ctrl.Manager, o Options) error {
-	clusters := &clusterRules{Options: o, reader: mgr.GetClient(), live: mgr.GetAPIReader(), mayImpersonate: review(mgr.GetClient()), records: o.Records, now: time.Now}
+	credentials := newCredentialRules(mgr.GetAPIReader(), mgr.GetClient())
+	clusters := &clusterRules{
+		Options: o, reader: mgr.GetClient(), live: mgr.GetAPIReader(), mayImpersonate: review(mgr.GetClient()), credentials: credentials, records: o.Records, now: time.Now,
+	}
 	err := ctrl.NewWebhookManagedBy(mgr, &anywherev1.Cluster{}).WithDefaulter(clusters).WithValidator(clusters).Complete()
 	if err != nil {
 		return fmt.Errorf("adding the webhooks of Cluster: %w", err)
@@ -42,7 +45,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return errors.Join(
 		add(mgr, &anywherev1.DockerDatacenterConfig{}, configRules[*anywherev1.DockerDatacenterConfig]{}),
 		add(mgr, &anywherev1.PacketDatacenterConfig{}, configRules[*anywherev1.PacketDatacenterConfig]{
-			spec: func(o *anywherev1.PacketDatacenterConfig) any { return o.Spec }, fixed: always, more: allowedCredentials(mgr.GetAPIReader()),
+			spec: func(o *anywherev1.PacketDatacenterConfig) any { return o.Spec }, fixed: always, more: credentials.ofDatacenter,
 		}),
 		add(mgr, &anywherev1.PacketMachineConfig{}, configRules[*anywherev1.PacketMachineConfig]{
 			spec: func(o *anywherev1.PacketMachineConfig) any { return o.Spec },

@@ -29,6 +29,7 @@ type clusterRules struct {
 	// reader reads from the cache of the manager, live from the API server.
 	reader, live   client.Reader
 	mayImpersonate func(ctx context.Context, user authenticationv1.UserInfo, as string) (bool, error)
+	credentials    *credentialRules
 	records        *records.Recorder
 	now            func() time.Time
 }
@@ -74,7 +75,10 @@ func (r *clusterRules) ValidateCreate(ctx context.Context, c *anywherev1.Cluster
 	if err := r.uniqueName(ctx, c); err != nil {
 		return nil, err
 	}
-	return nil, r.content(ctx, c)
+	if err := r.content(ctx, c); err != nil {
+		return nil, err
+	}
+	return nil, r.credentials.ofCluster(ctx, c)
 }
 
 // ValidateUpdate checks an updated object.
@@ -85,7 +89,10 @@ func (r *clusterRules) ValidateUpdate(ctx context.Context, was, is *anywherev1.C
 	if wrong := spec.ValidateUpdate(was, is); len(wrong) > 0 {
 		return nil, invalid(wrong.Error())
 	}
-	return nil, r.content(ctx, is)
+	if err := r.content(ctx, is); err != nil {
+		return nil, err
+	}
+	return nil, r.credentials.ofCluster(ctx, is)
 }
 
 // ValidateDelete checks whether a Cluster may be deleted, and records the deletion.

@@ -93,13 +93,17 @@ func (r *clusterRules) creator(ctx context.Context, claimed string, user authent
 // review returns a function that checks whether a user may impersonate another.
 func review(c client.Client) func(context.Context, authenticationv1.UserInfo, string) (bool, error) {
 	return func(ctx context.Context, user authenticationv1.UserInfo, as string) (bool, error) {
-		ask := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra(user),
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users", Name: as},
-		}}
-		err := c.Create(ctx, ask)
-		return ask.Status.Allowed, err
+		return allowed(ctx, c, user, authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users", Name: as})
 	}
+}
+
+// allowed asks the API server whether a user may do something.
+func allowed(ctx context.Context, c client.Client, user authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, error) {
+	ask := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra(user), ResourceAttributes: &what,
+	}}
+	err := c.Create(ctx, ask)
+	return ask.Status.Allowed, err
 }
 
 func extra(user authenticationv1.UserInfo) map[string]authorizationv1.ExtraValue {

@@ -4,33 +4,122 @@ import (
 	"context"
 	"fmt"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
-// allowedCredentials rejects a reference to a Secret that the namespace may not use as credentials.
-// The controller checks Secrets that do not exist yet, and objects that are being moved.
-func allowedCredentials(live client.Reader) func(context.Context, *anywherev1.PacketDatacenterConfig) error {
-	return func(ctx context.Context, d *anywherev1.PacketDatacenterConfig) error {
-		if d.Annotations[anywherev1.PausedAnnotation] == "true" {
-			return nil
-		}
-		secret := &metav1.PartialObjectMetadata{}
-		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-		err := live.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: d.CredentialsName()}, secret)
-		if err != nil {
-			if client.IgnoreNotFound(err) == nil {
-				return nil
-			}
-			return fmt.Errorf("reading the metadata of Secret %q: %w", d.CredentialsName(), err)
-		}
-		if problem := spec.DenyCredentials(secret, d.Namespace); problem != "" {
-			return invalid("spec.credentialsRef.name: " + problem)
-		}
-		return nil
+// credentialRules decide who may use which Secret as credentials for machines.
+type credentialRules struct {
+	live client.Reader
+	// mayWrite reports whether a user may write a Secret of the system namespace, which only
+	// administrators may.
+	mayWrite func(ctx context.Context, user authenticationv1.UserInfo, secret string) (bool, error)
+}
+
+func newCredentialRules(live client.Reader, c client.Client) *credentialRules {
+	return &credentialRules{live: live, mayWrite: func(ctx context.Context, user authenticationv1.UserInfo, secret string) (bool, error) {
+		return allowed(ctx, c, user, authorizationv1.ResourceAttributes{
+			Verb: "update", Resource: "secrets", Namespace: anywherev1.SystemNamespace, Name: secret,
+		})
+	}}
+}
+
+// ofDatacenter rejects a reference to a Secret that the namespace or the user may not use. The
+// controller checks Secrets that do not exist yet, and the namespace of objects that are being
+// moved.
+func (r *credentialRules) ofDatacenter(ctx context.Context, d *anywherev1.PacketDatacenterConfig) error {
+	secret, err := r.secret(ctx, d.CredentialsName())
+	if err != nil || secret == nil {
+		return err
 	}
+	problem := ""
+	if d.Annotations[anywherev1.PausedAnnotation] != "true" {
+		problem = spec.DenyCredentials(secret, d.Namespace)
+	}
+	if problem == "" {
+		problem, err = r.onlyAdministrators(ctx, secret, d.Namespace)
+	}
+	if problem != "" {
+		return invalid("spec.credentialsRef.name: " + problem)
+	}
+	return err
+}
+
+// ofCluster rejects a cluster of local machines in a namespace that, or by a user who, may not use
+// them. Credentials for other machines are checked with their datacenter.
+func (r *credentialRules) ofCluster(ctx context.Context, c *anywherev1.Cluster) error {
+	local, err := r.isLocal(ctx, c)
+	if err != nil || !local {
+		return err
+	}
+	secret, err := r.secret(ctx, anywherev1.LocalCredentials)
+	if err != nil || secret == nil {
+		return err
+	}
+	problem := ""
+	if !c.IsPaused() {
+		problem = spec.DenyCredentials(secret, c.Namespace)
+	}
+	if problem == "" {
+		problem, err = r.onlyAdministrators(ctx, secret, c.Namespace)
+	}
+	if problem != "" {
+		return invalid("spec.datacenterRef: " + problem)
+	}
+	return err
+}
+
+// isLocal reports whether the machines of a cluster are local ones.
+func (r *credentialRules) isLocal(ctx context.Context, c *anywherev1.Cluster) (bool, error) {
+	ref := c.Spec.DatacenterRef
+	if ref.Kind != anywherev1.PacketDatacenterConfigKind {
+		return ref.Kind == anywherev1.DockerDatacenterConfigKind, nil
+	}
+	d := &anywherev1.PacketDatacenterConfig{}
+	if err := r.live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: ref.Name}, d); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return d.CredentialsName() == anywherev1.LocalCredentials, nil
+}
+
+// onlyAdministrators returns why the user of a request may not use a Secret that is reserved for
+// administrators in a namespace. A user who may write the Secret could open it anyway.
+func (r *credentialRules) onlyAdministrators(ctx context.Context, secret metav1.Object, namespace string) (string, error) {
+	if !spec.ForAdministrators(secret, namespace) {
+		return "", nil
+	}
+	request, err := admission.RequestFromContext(ctx)
+	if err != nil {
+		return "", err
+	}
+	may, err := r.mayWrite(ctx, request.UserInfo, secret.GetName())
+	if err != nil {
+		return "", fmt.Errorf("checking whether %q may write Secret %q: %w", request.UserInfo.Username, secret.GetName(), err)
+	}
+	if may {
+		return "", nil
+	}
+	return fmt.Sprintf("Secret %q in namespace %q may be used in namespace %q by administrators only; ask an administrator to add the namespace to the annotation %s",
+		secret.GetName(), anywherev1.SystemNamespace, namespace, anywherev1.CredentialsNamespacesAnnotation), nil
+}
+
+// secret reads the metadata of a Secret, or nil if it does not exist.
+func (r *credentialRules) secret(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, secret)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading the metadata of Secret %q: %w", name, err)
+	}
+	if err != nil {
+		return nil, nil
+	}
+	return secret, nil
 }

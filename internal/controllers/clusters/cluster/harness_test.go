@@ -82,7 +82,10 @@ func newWorld(t *testing.T) *world {
 		Events: w.events, Clock: clocktesting.NewFakePassiveClock(noon), Records: &records.Recorder{Client: c, Live: c}, Figures: figures,
 	}
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: anywherev1.LocalCredentials}, StringData: map[string]string{projectKey: "p1"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: anywherev1.SystemNamespace, Name: anywherev1.LocalCredentials,
+			Annotations: map[string]string{anywherev1.CredentialsNamespacesAnnotation: anywherev1.AllNamespaces},
+		}, StringData: map[string]string{projectKey: "p1"},
 	}
 	if err := client.IgnoreAlreadyExists(c.Create(t.Context(), secret)); err != nil {
 		t.Fatal(err)
