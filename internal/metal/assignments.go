@@ -1,6 +1,7 @@
 package metal
 
 import (
+	"encoding/json"
 	"errors"
 	"net/netip"
 	"slices"
@@ -160,7 +161,7 @@ func updateBlock(c *call) (*reply, error) {
 		set(&o.block.Tags, req.Tags)
 		set(&o.block.Details, req.Details)
 		if req.CustomData != nil {
-			o.block.CustomData = req.CustomData
+			o.block.CustomData = json.RawMessage(req.CustomData)
 		}
 		return tx.Blocks().Put(o.block)
 	})
@@ -176,7 +177,7 @@ func deleteIP(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.block.Management {
+	if o.block.Management || o.use != nil && o.use.Management {
 		return nil, request.Unprocessable("A management address cannot be removed from its device")
 	}
 	if o.use != nil {
@@ -228,11 +229,16 @@ func availableAddresses(c *call) (*reply, error) {
 	if err := bounded(c.r.URL.Query(), "cidr", 128, &length); err != nil {
 		return nil, err
 	}
-	return ok(api.IPAvailable{Available: freeParts(o.block, length)})
+	out := api.IPAvailable{Available: []string{}}
+	for _, part := range freeParts(o.block, length) {
+		out.Available = append(out.Available, part.String())
+	}
+	return ok(out)
 }
 
-func freeParts(b *store.Block, length int) []string {
-	out := []string{}
+// freeParts returns the prefixes of a length in which no address is assigned.
+func freeParts(b *store.Block, length int) []netip.Prefix {
+	var out []netip.Prefix
 	if !b.Prefix.IsValid() || length < b.Prefix.Bits() || length > b.Prefix.Addr().BitLen() {
 		return out
 	}
@@ -241,7 +247,7 @@ func freeParts(b *store.Block, length int) []string {
 		if part.Masked().Addr() != a || slices.ContainsFunc(b.Uses, func(u store.Use) bool { return u.Prefix.Overlaps(part) }) {
 			continue
 		}
-		out = append(out, part.String())
+		out = append(out, part)
 	}
 	return out
 }

@@ -33,7 +33,11 @@ func getBGPConfig(c *call) (*reply, error) {
 	if cfg == nil {
 		return ok(struct{}{})
 	}
-	return ok(c.link().bgpConfig(cfg))
+	out := c.link().bgpConfig(cfg)
+	for _, id := range c.store.Sessions().All(store.Query{Project: p.ID}) {
+		out.Sessions = append(out.Sessions, *c.link().href("bgp/sessions", id))
+	}
+	return ok(out)
 }
 
 // bgpConfig returns the BGP configuration of a project, or nil if BGP was never enabled.

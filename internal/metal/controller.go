@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -125,7 +126,7 @@ func (c *controller) load(id string) (d *store.Device, userdata []byte, keys []s
 		userdata = tx.Userdata(id)
 		for _, key := range d.SSHKeyIDs {
 			if k, err := tx.SSHKeys().Get(key); err == nil {
-				keys = append(keys, k.Key)
+				keys = append(keys, strings.TrimSpace(k.Key))
 			}
 		}
 		return nil

@@ -1,6 +1,7 @@
 package metal
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -48,6 +49,9 @@ func (c *call) place(p *store.Project, o request.Order, req *api.DeviceCreate) (
 	template := *d
 	err := c.store.Update(func(tx *store.Tx) (err error) {
 		*d = template
+		if _, err := tx.Projects().Get(p.ID); err != nil {
+			return err // Deleted since the request began.
+		}
 		if d.Seq, err = tx.Sequence(); err != nil {
 			return err
 		}
@@ -61,14 +65,14 @@ func (c *call) place(p *store.Project, o request.Order, req *api.DeviceCreate) (
 		}
 		return tx.Devices().Put(d)
 	})
-	return d, err
+	return d, notFound(err)
 }
 
 func newDevice(p *store.Project, o request.Order, req *api.DeviceCreate, now time.Time) *store.Device {
 	d := &store.Device{
 		ID: store.NewID(), ProjectID: p.ID, Hostname: req.Hostname, Description: req.Description, Tags: slices.Clone(req.Tags),
 		Metro: o.Metro, Facility: o.Facility, Plan: o.Plan, OS: req.OperatingSystem, BillingCycle: req.BillingCycle,
-		CustomData: req.CustomData, Storage: req.Storage, IPXEScriptURL: req.IPXEScriptURL, AlwaysPXE: req.AlwaysPXE,
+		CustomData: json.RawMessage(req.CustomData), Storage: json.RawMessage(req.Storage), IPXEScriptURL: req.IPXEScriptURL, AlwaysPXE: req.AlwaysPXE,
 		Locked: req.Locked, SpotInstance: req.SpotInstance, SpotPriceMax: float64(req.SpotPriceMax), TerminationTime: o.Termination,
 		Power: string(driver.On), State: StateQueued, Created: now, Updated: now,
 	}
@@ -129,7 +133,14 @@ func (c *call) addressDevice(tx *store.Tx, d *store.Device, req *api.DeviceCreat
 		prefix netip.Prefix
 		public bool
 	}{{"public_ipv4", n.Public, true}, {"private_ipv4", n.Private, false}, {"public_ipv6", n.PublicV6, true}} {
-		if !kind.prefix.IsValid() || !wantsAddress(req.IPAddresses, kind.prefix.Addr(), kind.public) {
+		want, wanted := wantedAddress(req.IPAddresses, kind.prefix.Addr(), kind.public)
+		if !kind.prefix.IsValid() || !wanted {
+			continue
+		}
+		if len(want.IPReservations) > 0 {
+			if err := c.reservedAddress(tx, d, want, kind.name); err != nil {
+				return err
+			}
 			continue
 		}
 		b, err := c.managementBlock(tx, d, kind.prefix)
@@ -153,16 +164,18 @@ func (c *call) addressDevice(tx *store.Tx, d *store.Device, req *api.DeviceCreat
 	return nil
 }
 
-// wantsAddress reports whether a request includes a type of address. A request that names no type
-// includes all.
-func wantsAddress(wanted []api.DeviceIPRequest, sample netip.Addr, public bool) bool {
+// wantedAddress returns how a request asks for a type of address, and whether it does. A request
+// that names no type asks for all.
+func wantedAddress(wanted []api.DeviceIPRequest, sample netip.Addr, public bool) (api.DeviceIPRequest, bool) {
 	family := 4
 	if sample.Is6() {
 		family = 6
 	}
-	return len(wanted) == 0 || slices.ContainsFunc(wanted, func(w api.DeviceIPRequest) bool {
-		return w.AddressFamily == family && w.Public == public
-	})
+	i := slices.IndexFunc(wanted, func(w api.DeviceIPRequest) bool { return w.AddressFamily == family && w.Public == public })
+	if i >= 0 {
+		return wanted[i], true
+	}
+	return api.DeviceIPRequest{}, len(wanted) == 0
 }
 
 // managementBlock allocates addresses for a device: two of its own, the first of which is the

@@ -1,6 +1,7 @@
 package metal
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -138,7 +139,7 @@ func applyUpdate(d *store.Device, req *api.DeviceUpdate) {
 	set(&d.BillingCycle, req.BillingCycle)
 	set(&d.SpotInstance, req.SpotInstance)
 	if req.CustomData != nil {
-		d.CustomData = req.CustomData
+		d.CustomData = json.RawMessage(req.CustomData)
 	}
 }
 

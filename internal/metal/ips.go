@@ -1,6 +1,7 @@
 package metal
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -95,6 +96,9 @@ func reserveBlock(c *call) (*reply, error) {
 	template := *b
 	err = c.store.Update(func(tx *store.Tx) (err error) {
 		*b = template
+		if _, err := tx.Projects().Get(p.ID); err != nil {
+			return err // Deleted since the request began.
+		}
 		if b.Seq, err = tx.Sequence(); err != nil {
 			return err
 		}
@@ -109,7 +113,7 @@ func reserveBlock(c *call) (*reply, error) {
 		return nil, request.Refuse(http.StatusUnprocessableEntity, "There are no %d free addresses of type %s", req.Quantity, req.Type)
 	}
 	if err != nil {
-		return nil, err
+		return nil, notFound(err)
 	}
 	return created(c.link().block(b))
 }
@@ -122,7 +126,7 @@ func (c *call) newBlock(p *store.Project, req *api.IPReserve) (*store.Block, err
 	}
 	b := &store.Block{
 		ID: store.NewID(), ProjectID: p.ID, Type: req.Type, State: blockCreated, Tags: req.Tags, Details: req.Details,
-		CustomData: req.CustomData, Created: c.now(), Metro: place.Metro, Facility: place.Facility,
+		CustomData: json.RawMessage(req.CustomData), Created: c.now(), Metro: place.Metro, Facility: place.Facility,
 	}
 	if _, hit := c.faults.StrikeDevice(p.ID, fault.AddressQuota, ""); hit {
 		if req.FailOnApprovalRequired {
@@ -166,7 +170,7 @@ func (l linker) block(b *store.Block) api.IPReservation {
 	out := api.IPReservation{
 		ID: b.ID, Type: b.Type, State: b.State, Tags: nonNil(b.Tags), Assignments: []api.IPAssignment{}, Management: b.Management, Manageable: !b.Management,
 		Enabled: b.State == blockCreated, Addon: !b.Management, Bill: !b.Management, Public: !strings.HasPrefix(b.Type, "private_"),
-		GlobalIP: strings.HasPrefix(b.Type, "global_"), AddressFamily: 4, Project: l.href("projects", b.ProjectID), CustomData: orEmpty(b.CustomData),
+		GlobalIP: strings.HasPrefix(b.Type, "global_"), AddressFamily: 4, Project: l.href("projects", b.ProjectID), CustomData: api.ObjectOf(b.CustomData),
 		Details: b.Details, CreatedAt: api.At(b.Created), Href: l.to("ips", b.ID), Metro: metro(b.Metro), Available: l.to("ips", b.ID) + "/available",
 	}
 	if b.Facility != "" {
@@ -189,6 +193,6 @@ func (l linker) block(b *store.Block) api.IPReservation {
 func addressOf(b *store.Block, u store.Use) store.Address {
 	return store.Address{
 		ID: u.ID, BlockID: b.ID, IP: u.Prefix.Addr(), Prefix: u.Prefix, Gateway: b.Gateway,
-		Public: !strings.HasPrefix(b.Type, "private_"), Management: b.Management, Created: u.Created,
+		Public: !strings.HasPrefix(b.Type, "private_"), Management: b.Management || u.Management, Created: u.Created,
 	}
 }

@@ -1,6 +1,7 @@
 package metal
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/drover-dev/drover/internal/metal/api"
@@ -36,7 +37,20 @@ func listFacilities(*call) (*reply, error) {
 	return ok(map[string]any{"facilities": out})
 }
 
+func getFacility(c *call) (*reply, error) {
+	for _, m := range catalog.Metros() {
+		for _, f := range m.Facilities {
+			if found := facility(f); found.ID == c.r.PathValue("facility") || strings.EqualFold(f, c.r.PathValue("facility")) {
+				return ok(found)
+			}
+		}
+	}
+	return nil, errNotFound
+}
+
+// listPlans lists the plans, all or those with a slug or a deployment type.
 func listPlans(c *call) (*reply, error) {
+	slug, deployment := c.r.URL.Query().Get("slug"), c.r.URL.Query().Get("deployment_type")
 	var facilities, metros []api.Href
 	for _, m := range catalog.Metros() {
 		metros = append(metros, *c.link().href("locations/metros", catalog.ID("metro", m.Code)))
@@ -46,6 +60,9 @@ func listPlans(c *call) (*reply, error) {
 	}
 	out := []*api.Plan{}
 	for _, p := range catalog.Plans() {
+		if slug != "" && slug != p.Slug || deployment != "" && !slices.Contains(p.DeploymentTypes(), deployment) {
+			continue
+		}
 		plan := c.link().plan(p.Slug)
 		plan.AvailableIn, plan.AvailableInMetros = facilities, metros
 		out = append(out, plan)

@@ -28,10 +28,10 @@ type metadata struct {
 	PrivateSubnets  []string          `json:"private_subnets"`
 	Tags            []string          `json:"tags"`
 	SSHKeys         []string          `json:"ssh_keys"`
-	CustomData      json.RawMessage   `json:"customdata"`
+	CustomData      api.Object        `json:"customdata"`
 	Specs           api.Specs         `json:"specs"`
 	SwitchShortID   string            `json:"switch_short_id"`
-	Storage         json.RawMessage   `json:"storage"`
+	Storage         api.Object        `json:"storage"`
 	Network         metadataNetwork   `json:"network"`
 	BGPNeighbors    []api.BGPNeighbor `json:"bgp_neighbors"`
 	Volumes         []string          `json:"volumes"`
@@ -169,8 +169,8 @@ func (g *guest) metadata() metadata {
 	m := metadata{
 		ID: d.ID, Hostname: d.Hostname, IQN: iqn(d), Plan: d.Plan, Class: d.Plan, Reserved: d.ReservationID != "", Metro: d.Metro, Facility: d.Facility,
 		OperatingSystem: metadataOS{Slug: d.OS, Distro: os.Distro, Version: os.Version, LicenseActivation: map[string]string{"state": "unlicensed"}},
-		PrivateSubnets:  []string{"10.0.0.0/8"}, Tags: nonNil(d.Tags), SSHKeys: nonNil(g.keys), CustomData: orEmpty(d.CustomData),
-		SwitchShortID: catalog.ID("switch", d.Facility)[:8], Storage: orEmpty(d.Storage), Network: networkOf(d), Volumes: []string{},
+		PrivateSubnets:  []string{"10.0.0.0/8"}, Tags: nonNil(d.Tags), SSHKeys: nonNil(g.keys), CustomData: api.ObjectOf(d.CustomData),
+		SwitchShortID: catalog.ID("switch", d.Facility)[:8], Storage: api.ObjectOf(d.Storage), Network: networkOf(d), Volumes: []string{},
 		PhoneHomeURL: base + "/phone-home", UserStateURL: base + "/user-state",
 	}
 	if e, err := g.home.ReadEndpoint(); err == nil {

@@ -2,6 +2,11 @@ package metal
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -31,7 +36,11 @@ func listProjects(c *call) (*reply, error) {
 	})
 	out := api.Projects{Projects: []api.Project{}, Meta: pg.meta(len(all))}
 	for _, p := range slice(pg, all) {
-		out.Projects = append(out.Projects, c.link().project(p))
+		rendered, err := c.renderProject(p)
+		if err != nil {
+			return nil, err
+		}
+		out.Projects = append(out.Projects, rendered)
 	}
 	return ok(out)
 }
@@ -54,7 +63,7 @@ func createProject(c *call) (*reply, error) {
 	if _, err := uuid.Parse(req.ID); err != nil {
 		return nil, request.Unprocessable("id must be a UUID")
 	}
-	p := &store.Project{ID: strings.ToLower(req.ID), Name: req.Name, CustomData: req.CustomData, Created: c.now(), Updated: c.now()}
+	p := &store.Project{ID: strings.ToLower(req.ID), Name: req.Name, CustomData: json.RawMessage(req.CustomData), Created: c.now(), Updated: c.now()}
 	token := newToken()
 	// The file comes first: a token that is in no file is useless, a file without a project is
 	// harmless.
@@ -73,7 +82,10 @@ func createProject(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := c.link().project(p)
+	out, err := c.renderProject(p)
+	if err != nil {
+		return nil, err
+	}
 	out.Token = token
 	return created(out)
 }
@@ -84,6 +96,14 @@ func (s *Server) keepToken(project, token string) error {
 		return nil
 	}
 	return atomicfile.Write(s.home.TokenFile(project), []byte(token+"\n"), 0o600)
+}
+
+func (c *call) answerProject(p *store.Project) (*reply, error) {
+	out, err := c.renderProject(p)
+	if err != nil {
+		return nil, err
+	}
+	return ok(out)
 }
 
 // createToken creates another token for a project.
@@ -107,7 +127,7 @@ func getProject(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ok(c.link().project(p))
+	return c.answerProject(p)
 }
 
 func updateProject(c *call) (*reply, error) {
@@ -129,7 +149,7 @@ func updateProject(c *call) (*reply, error) {
 		set(&p.Name, req.Name)
 		set(&p.BackendTransfer, req.BackendTransfer)
 		if req.CustomData != nil {
-			p.CustomData = req.CustomData
+			p.CustomData = json.RawMessage(req.CustomData)
 		}
 		p.Updated = c.now()
 		return tx.Projects().Put(p)
@@ -137,10 +157,11 @@ func updateProject(c *call) (*reply, error) {
 	if err != nil {
 		return nil, notFound(err)
 	}
-	return ok(c.link().project(p))
+	return c.answerProject(p)
 }
 
-// deleteProject deletes an empty project.
+// deleteProject deletes a project and everything in it. Devices must be deleted first; those that
+// are being deprovisioned finish without their project.
 func deleteProject(c *call) (*reply, error) {
 	p, err := c.project()
 	if err != nil {
@@ -149,31 +170,52 @@ func deleteProject(c *call) (*reply, error) {
 	if !c.who.admin {
 		return nil, errDenied
 	}
-	if c.store.Devices().Count(store.Query{Project: p.ID}) > 0 || c.store.Blocks().Count(store.Query{Project: p.ID}) > 0 {
-		return nil, request.Unprocessable("The project still has devices or addresses")
-	}
 	err = c.store.Update(func(tx *store.Tx) error {
-		tokens, err := tx.Tokens().All(func(t *store.Token) bool { return t.Project == p.ID })
+		// The index may be behind, so it reads the records.
+		kept, err := tx.Devices().All(func(d *store.Device) bool { return d.ProjectID == p.ID && !d.Deleting })
 		if err != nil {
 			return err
 		}
-		for _, t := range tokens {
-			if err := tx.Tokens().Delete(t.Hash); err != nil {
-				return err
-			}
+		if len(kept) > 0 {
+			return request.Unprocessable("The project still has devices: delete them first")
 		}
-		return tx.Projects().Delete(p.ID)
+		return tx.DropProject(p.ID)
 	})
 	if err != nil {
 		return nil, err
 	}
+	c.faults.Remove(p.ID, "")
+	if err := os.Remove(c.home.TokenFile(p.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("removing the token of project %q: %w", p.ID, err)
+	}
 	return noContent()
+}
+
+// renderProject renders a project with its keys. It lists devices only if the caller includes them,
+// since there may be thousands.
+func (c *call) renderProject(p *store.Project) (api.Project, error) {
+	out := c.link().project(p)
+	out.Members = []api.Href{{Href: c.user().Href}}
+	if c.includes("devices") {
+		for _, id := range c.store.Devices().All(store.Query{Project: p.ID}) {
+			out.Devices = append(out.Devices, *c.link().href("devices", id))
+		}
+	}
+	err := c.store.View(func(tx *store.Tx) error {
+		keys, err := tx.SSHKeys().All(func(k *store.SSHKey) bool { return k.ProjectID == p.ID })
+		for _, k := range keys {
+			out.SSHKeys = append(out.SSHKeys, *c.link().href("ssh-keys", k.ID))
+		}
+		return err
+	})
+	return out, err
 }
 
 func (l linker) project(p *store.Project) api.Project {
 	return api.Project{
 		ID: p.ID, Name: p.Name, Href: l.to("projects", p.ID), CreatedAt: api.At(p.Created), UpdatedAt: api.At(p.Updated),
-		CustomData: orEmpty(p.CustomData), Devices: []api.Href{}, SSHKeys: []api.Href{}, Members: []api.Href{}, BackendTransfer: p.BackendTransfer,
-		BGPConfig: &api.Href{Href: l.to("projects", p.ID) + "/bgp-config"},
+		CustomData: api.ObjectOf(p.CustomData), Devices: []api.Href{}, SSHKeys: []api.Href{}, Members: []api.Href{}, BackendTransfer: p.BackendTransfer,
+		BGPConfig:    &api.Href{Href: l.to("projects", p.ID) + "/bgp-config"},
+		Organization: l.href("organizations", organizationID()),
 	}
 }

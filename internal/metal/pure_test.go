@@ -100,7 +100,11 @@ func TestFreePartsOfABlock(t *testing.T) {
 		"a block that is pending": {store.Block{}, 32, []string{}},
 		"the last of all":         {store.Block{Prefix: prefix("255.255.255.254/31")}, 32, []string{"255.255.255.254/32", "255.255.255.255/32"}},
 	} {
-		if diff := cmp.Diff(tt.want, freeParts(&tt.block, tt.length)); diff != "" {
+		got := []string{}
+		for _, part := range freeParts(&tt.block, tt.length) {
+			got = append(got, part.String())
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -129,7 +133,7 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-func TestWantsAddress(t *testing.T) {
+func TestWantedAddress(t *testing.T) {
 	v4, v6 := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
 	only := []api.DeviceIPRequest{{AddressFamily: 4, Public: false}}
 	for _, tt := range []struct {
@@ -140,7 +144,7 @@ func TestWantsAddress(t *testing.T) {
 	}{
 		{nil, v4, true, true}, {nil, v6, true, true}, {only, v4, false, true}, {only, v4, true, false}, {only, v6, false, false},
 	} {
-		if got := wantsAddress(tt.wanted, tt.sample, tt.public); got != tt.want {
+		if _, got := wantedAddress(tt.wanted, tt.sample, tt.public); got != tt.want {
 			t.Errorf("%v wants %s, public: %t: %t", tt.wanted, tt.sample, tt.public, got)
 		}
 	}
@@ -415,7 +419,7 @@ func TestOwnPathsAreNeverStruck(t *testing.T) {
 }
 
 func TestRenderedParts(t *testing.T) {
-	if got := string(orEmpty(nil)) + string(orEmpty([]byte("null"))) + string(orEmpty([]byte("[1]"))); got != "{}{}[1]" {
+	if got := string(api.ObjectOf(nil)) + string(api.ObjectOf([]byte("null"))) + string(api.ObjectOf([]byte("[1]"))); got != "{}{}{}" {
 		t.Errorf("custom data %s", got)
 	}
 	if got := nonNil[string](nil); got == nil || len(got) != 0 {

@@ -2,7 +2,6 @@ package metal
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -20,10 +19,10 @@ func (l linker) device(d *store.Device, userdata string) api.Device {
 		Tags: nonNil(d.Tags), IPAddresses: []api.IPAssignment{}, Facility: facility(d.Facility), Metro: metro(d.Metro),
 		Plan: l.plan(d.Plan), OperatingSystem: operatingSystem(systemOf(d.OS)), Project: l.href("projects", d.ProjectID),
 		BillingCycle: d.BillingCycle, CreatedAt: api.At(d.Created), UpdatedAt: api.At(d.Updated), Userdata: userdata,
-		CustomData: orEmpty(d.CustomData), Locked: d.Locked, ProvisioningPercentage: d.Percent, ProvisioningEvents: provisioningEvents(d),
+		CustomData: api.ObjectOf(d.CustomData), Locked: d.Locked, ProvisioningPercentage: d.Percent, ProvisioningEvents: provisioningEvents(d),
 		SSHKeys: []api.Href{}, NetworkPorts: l.ports(d), User: "root", TerminationTime: api.At(d.TerminationTime),
 		SpotInstance: d.SpotInstance, SpotPriceMax: d.SpotPriceMax, AlwaysPXE: d.AlwaysPXE, IPXEScriptURL: d.IPXEScriptURL,
-		SOS: d.ID + "@sos." + d.Facility + ".local", SwitchUUID: catalog.ID("switch", d.Facility), Storage: d.Storage, Volumes: []api.Href{},
+		SOS: d.ID + "@sos." + d.Facility + ".local", SwitchUUID: catalog.ID("switch", d.Facility), Storage: storageOf(d), Volumes: []api.Href{},
 	}
 	if d.State != StateQueued {
 		for _, a := range d.Addresses {
@@ -59,11 +58,14 @@ func (l linker) event(d *store.Device, e store.Event) api.Event {
 	}
 }
 
+// portNames are the names of the ports of every device; the first is the bond.
+var portNames = []string{"bond0", "eth0", "eth1"}
+
 // ports returns a bond of two network cards, as on most Packet machines.
 func (l linker) ports(d *store.Device) []api.Port {
-	bond := api.Port{ID: portID(d.ID, "bond0"), Type: "NetworkBondPort", Name: "bond0", NetworkType: "layer3", Data: api.PortData{Bonded: true}}
+	bond := api.Port{ID: portID(d.ID, portNames[0]), Type: "NetworkBondPort", Name: portNames[0], NetworkType: "layer3", Data: api.PortData{Bonded: true}}
 	ports := []api.Port{bond}
-	for i, name := range []string{"eth0", "eth1"} {
+	for i, name := range portNames[1:] {
 		mac := macOf(d.ID, i)
 		ports = append(ports, api.Port{
 			ID: portID(d.ID, name), Type: "NetworkPort", Name: name,
@@ -148,7 +150,7 @@ func (l linker) plan(slug string) *api.Plan {
 			Memory: api.Memory{Total: fmt.Sprintf("%dGB", p.MemoryBytes>>30)},
 			Drives: []api.Drive{}, NICs: []api.NIC{{Count: 2, Type: "10Gbps"}},
 		},
-		DeploymentTypes: []string{"on_demand", "spot_market"}, AvailableIn: []api.Href{}, AvailableInMetros: []api.Href{},
+		DeploymentTypes: p.DeploymentTypes(), AvailableIn: []api.Href{}, AvailableInMetros: []api.Href{},
 	}
 	return out
 }
@@ -166,10 +168,10 @@ func nonNil[T any](list []T) []T {
 	return slices.Clone(list)
 }
 
-// orEmpty returns an empty JSON object for missing data.
-func orEmpty(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 || string(raw) == "null" {
-		return json.RawMessage("{}")
+// storageOf returns the requested layout of disks, if there is one.
+func storageOf(d *store.Device) api.Object {
+	if len(d.Storage) == 0 {
+		return nil
 	}
-	return raw
+	return api.ObjectOf(d.Storage)
 }

@@ -45,6 +45,20 @@ func routes() map[string]func(*call) (*reply, error) {
 		"DELETE /devices/{device}":         deleteDevice,
 		"POST /devices/{device}/actions":   actOnDevice,
 		"GET /devices/{device}/events":     listEvents,
+		"GET /projects/{project}/events":   listProjectEvents,
+		"GET /events":                      listAllEvents,
+		"GET /events/{event}":              getEvent,
+		"GET /ports/{port}":                getPort,
+
+		"GET /user":                                  getCurrentUser,
+		"GET /users":                                 listUsers,
+		"GET /users/{user}":                          getUser,
+		"GET /emails/{email}":                        getEmail,
+		"GET /organizations":                         listOrganizations,
+		"GET /organizations/{organization}":          ofOrganization(getOrganization),
+		"GET /organizations/{organization}/projects": ofOrganization(listProjects),
+		"GET /organizations/{organization}/plans":    ofOrganization(listPlans),
+		"GET /organizations/{organization}/events":   ofOrganization(listAllEvents),
 
 		"GET /projects/{project}/ips":  listBlocks,
 		"POST /projects/{project}/ips": reserveBlock,
@@ -81,6 +95,7 @@ func routes() map[string]func(*call) (*reply, error) {
 		"GET /locations/metros":              listMetros,
 		"GET /locations/metros/{metro}":      getMetro,
 		"GET /facilities":                    listFacilities,
+		"GET /facilities/{facility}":         getFacility,
 		"GET /projects/{project}/facilities": ofProject(listFacilities),
 		"GET /plans":                         listPlans,
 		"GET /projects/{project}/plans":      ofProject(listPlans),
@@ -115,8 +130,8 @@ func ofProject(handle func(*call) (*reply, error)) func(*call) (*reply, error) {
 	}
 }
 
-// handler serves the API below both of its bases.
-func (s *Server) handler() http.Handler {
+// newRoutes returns the dispatcher of calls, without a base.
+func (s *Server) newRoutes() *http.ServeMux {
 	mux := http.NewServeMux()
 	for pattern, handle := range routes() {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, handle) })
@@ -125,13 +140,18 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.serve(w, r, func(*call) (*reply, error) { return nil, errNotFound })
 	})
+	return mux
+}
+
+// handler serves the API below both of its bases.
+func (s *Server) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		base := ""
 		if path, found := strings.CutPrefix(r.URL.Path, versionPrefix); found && (path == "" || path[0] == '/') {
 			base = versionPrefix
 			r = withPath(r, path)
 		}
-		mux.ServeHTTP(w, r.WithContext(withBase(r.Context(), base)))
+		s.routes.ServeHTTP(w, r.WithContext(withBase(r.Context(), base)))
 	})
 }
 
@@ -148,6 +168,10 @@ func withPath(r *http.Request, path string) *http.Request {
 
 // serve handles one call: authenticate, inject faults, dispatch.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, handle func(*call) (*reply, error)) {
+	if l := lookupOf(r.Context()); l != nil {
+		l.out, l.err = handle(&call{Server: s, r: r, who: l.who, base: l.base})
+		return
+	}
 	who, err := s.identify(r)
 	if err != nil {
 		s.limits.head(w, "")
@@ -164,12 +188,21 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, handle func(*call
 		s.respondWithFault(w, r, strike)
 		return
 	}
-	out, err := handle(c)
+	out, err := c.handle(handle)
 	if struck {
 		s.corruptResponse(w, r, strike, out, err)
 		return
 	}
 	s.answer(w, r, out, err)
+}
+
+// handle handles a call and adds what it includes to the response.
+func (c *call) handle(handle func(*call) (*reply, error)) (*reply, error) {
+	out, err := handle(c)
+	if err == nil && out.body != nil {
+		out.body, err = c.included(out.body)
+	}
+	return out, err
 }
 
 // answer writes a response or an error.

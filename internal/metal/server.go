@@ -49,6 +49,8 @@ type Server struct {
 	now      func() time.Time
 	devices  *controller
 	metadata *http.Server
+	// routes dispatches calls.
+	routes *http.ServeMux
 	// stop ends calls that never end by themselves.
 	stop    context.CancelFunc
 	stopped context.Context
@@ -73,6 +75,7 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 		store: st, home: o.Home, log: o.Log, now: time.Now, faults: fault.NewSet(),
 		limits: &limits{perWindow: o.RateLimit, now: time.Now},
 	}
+	s.routes = s.newRoutes()
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	s.devices = newController(s, o.Workers)
 	if err := s.start(ctx, o); err != nil {

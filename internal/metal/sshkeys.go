@@ -1,6 +1,7 @@
 package metal
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/google/uuid"
@@ -22,11 +23,18 @@ func listProjectSSHKeys(c *call) (*reply, error) {
 	return c.sshKeys(func(k *store.SSHKey) bool { return k.ProjectID == p.ID })
 }
 
+// sshKeys lists keys. A search, which some clients call a query, finds them by label, fingerprint
+// or key.
 func (c *call) sshKeys(match func(*store.SSHKey) bool) (*reply, error) {
 	out := api.SSHKeys{SSHKeys: []api.SSHKey{}}
+	q := c.r.URL.Query()
+	search := strings.ToLower(cmp.Or(q.Get("search"), q.Get("query")))
 	err := c.store.View(func(tx *store.Tx) error {
 		keys, err := tx.SSHKeys().All(match)
 		for _, k := range keys {
+			if !strings.Contains(strings.ToLower(k.Label+"\n"+request.Fingerprint(k.Key)+"\n"+k.Key), search) {
+				continue
+			}
 			out.SSHKeys = append(out.SSHKeys, c.link().sshKey(k))
 		}
 		return err
@@ -58,24 +66,30 @@ func (c *call) addSSHKey(project string) (*reply, error) {
 	}
 	k := c.newSSHKey(project, req)
 	err := c.store.Update(func(tx *store.Tx) error {
-		same, err := tx.SSHKeys().All(func(o *store.SSHKey) bool { return o.ProjectID == project && o.Key == k.Key })
+		same, err := tx.SSHKeys().All(func(o *store.SSHKey) bool {
+			return o.ProjectID == project && strings.TrimSpace(o.Key) == strings.TrimSpace(k.Key)
+		})
 		if err != nil {
 			return err
 		}
 		if len(same) > 0 {
 			return request.Unprocessable("Key has already been taken")
 		}
+		if _, err := tx.Projects().Get(project); project != "" && err != nil {
+			return err // Deleted since the request began.
+		}
 		return tx.SSHKeys().Put(k)
 	})
 	if err != nil {
-		return nil, err
+		return nil, notFound(err)
 	}
 	return created(c.link().sshKey(k))
 }
 
+// newSSHKey keeps the key as it was sent, since clients compare it with their own copy.
 func (s *Server) newSSHKey(project string, req api.SSHKeyCreate) *store.SSHKey {
 	return &store.SSHKey{
-		ID: uuid.NewString(), ProjectID: project, Label: req.Label, Key: strings.TrimSpace(req.Key), Tags: req.Tags,
+		ID: uuid.NewString(), ProjectID: project, Label: req.Label, Key: req.Key, Tags: req.Tags,
 		Created: s.now(), Updated: s.now(),
 	}
 }
@@ -148,8 +162,10 @@ func (l linker) sshKey(k *store.SSHKey) api.SSHKey {
 		ID: k.ID, Label: k.Label, Key: k.Key, Fingerprint: request.Fingerprint(k.Key), Tags: nonNil(k.Tags),
 		CreatedAt: api.At(k.Created), UpdatedAt: api.At(k.Updated), Href: l.to("ssh-keys", k.ID),
 	}
+	out.Owner = l.href("users", userID(""))
 	if k.ProjectID != "" {
-		out.Entity = l.href("projects", k.ProjectID)
+		out.Owner = l.href("projects", k.ProjectID)
 	}
+	out.Entity = out.Owner
 	return out
 }

@@ -63,6 +63,21 @@ var audience = map[string]int{
 	"PUT /bgp/sessions/{session}":          hidden,
 	"DELETE /bgp/sessions/{session}":       hidden,
 
+	"GET /projects/{project}/events":             owners,
+	"GET /events":                                own,
+	"GET /events/{event}":                        hidden,
+	"GET /ports/{port}":                          hidden,
+	"GET /user":                                  own,
+	"GET /users":                                 own,
+	"GET /users/{user}":                          hidden,
+	"GET /emails/{email}":                        hidden,
+	"GET /organizations":                         own,
+	"GET /organizations/{organization}":          own,
+	"GET /organizations/{organization}/projects": own,
+	"GET /organizations/{organization}/plans":    everybody,
+	"GET /organizations/{organization}/events":   own,
+	"GET /facilities/{facility}":                 everybody,
+
 	"GET /ssh-keys":                     own,
 	"POST /ssh-keys":                    own,
 	"GET /projects/{project}/ssh-keys":  owners,
@@ -109,7 +124,7 @@ func TestEveryRouteHasAnAudience(t *testing.T) {
 
 // estate is one of each object that a project can have.
 type estate struct {
-	project, device, assignment, block, session, key, reservation, fault string
+	project, device, assignment, block, session, key, reservation, fault, event, port string
 }
 
 func (w *world) newEstate() estate {
@@ -129,13 +144,16 @@ func (w *world) newEstate() estate {
 	w.call(w.admin, "POST", "/drover/v1/projects/"+w.project+"/hardware-reservations", map[string]string{"plan": "c3.small.x86", "metro": "da"}, &reservation)
 	var f struct{ ID string }
 	w.must(http.StatusCreated, "POST", "/drover/v1/projects/"+w.project+"/faults", map[string]any{"kind": "no-capacity", "hostname": "nobody"}, &f)
+	var events api.Events
+	w.must(http.StatusOK, "GET", "/devices/"+e.device+"/events", nil, &events)
+	e.event, e.port = events.Events[0].ID, portID(e.device, portNames[0])
 	e.block, e.assignment, e.session, e.key, e.reservation, e.fault = block.ID, assignment.ID, session.ID, key.ID, reservation.ID, f.ID
 	return e
 }
 
 // ids returns all names by which an object of the project could be found.
 func (e estate) ids() []string {
-	return []string{e.project, e.device, e.assignment, e.block, e.session, e.key, e.reservation, e.fault, "secret-tag"}
+	return []string{e.project, e.device, e.assignment, e.block, e.session, e.key, e.reservation, e.fault, e.event, e.port, userID(e.project), "secret-tag"}
 }
 
 // paths fills in a route; /ips identifies two kinds of objects.
@@ -143,7 +161,8 @@ func (e estate) paths(route string) []string {
 	_, path, _ := strings.Cut(route, " ")
 	fill := func(ip string) string {
 		return strings.NewReplacer("{project}", e.project, "{device}", e.device, "{ip}", ip, "{session}", e.session, "{key}", e.key,
-			"{reservation}", e.reservation, "{fault}", e.fault, "{metro}", "da").Replace(path)
+			"{reservation}", e.reservation, "{fault}", e.fault, "{metro}", "da", "{facility}", "da11",
+			"{event}", e.event, "{port}", e.port, "{user}", userID(e.project), "{email}", emailID(userID(e.project)), "{organization}", organizationID()).Replace(path)
 	}
 	if strings.Contains(path, "{ip}") {
 		return []string{fill(e.block), fill(e.assignment)}

@@ -2,18 +2,18 @@ package api
 
 // BGPConfig is the BGP configuration of a project.
 type BGPConfig struct {
-	ID             string       `json:"id,omitempty"`
-	Status         string       `json:"status,omitempty"`
-	DeploymentType string       `json:"deployment_type,omitempty"`
-	ASN            int          `json:"asn,omitempty"`
-	MD5            string       `json:"md5,omitempty"`
-	RouteObject    string       `json:"route_object,omitempty"`
-	MaxPrefix      int          `json:"max_prefix,omitempty"`
-	Project        *Href        `json:"project,omitempty"`
-	CreatedAt      *Time        `json:"created_at,omitempty"`
-	RequestedAt    *Time        `json:"requested_at,omitempty"`
-	Sessions       []BGPSession `json:"sessions,omitempty"`
-	Href           string       `json:"href,omitempty"`
+	ID             string `json:"id,omitempty"`
+	Status         string `json:"status,omitempty"`
+	DeploymentType string `json:"deployment_type,omitempty"`
+	ASN            int    `json:"asn,omitempty"`
+	MD5            string `json:"md5,omitempty"`
+	RouteObject    string `json:"route_object,omitempty"`
+	MaxPrefix      int    `json:"max_prefix,omitempty"`
+	Project        *Href  `json:"project,omitempty"`
+	CreatedAt      *Time  `json:"created_at,omitempty"`
+	RequestedAt    *Time  `json:"requested_at,omitempty"`
+	Sessions       []Href `json:"sessions,omitempty"`
+	Href           string `json:"href,omitempty"`
 }
 
 // BGPConfigRequest enables BGP for a project.

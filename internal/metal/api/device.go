@@ -26,7 +26,7 @@ type Device struct {
 	CreatedAt              *Time            `json:"created_at"`
 	UpdatedAt              *Time            `json:"updated_at"`
 	Userdata               string           `json:"userdata"`
-	CustomData             json.RawMessage  `json:"customdata"`
+	CustomData             Object           `json:"customdata"`
 	Locked                 bool             `json:"locked"`
 	HardwareReservation    *ReservationRef  `json:"hardware_reservation,omitempty"`
 	ProvisioningPercentage int              `json:"provisioning_percentage"`
@@ -43,7 +43,7 @@ type Device struct {
 	IPXEScriptURL          string           `json:"ipxe_script_url,omitempty"`
 	ImageURL               *string          `json:"image_url"`
 	SwitchUUID             string           `json:"switch_uuid"`
-	Storage                json.RawMessage  `json:"storage,omitempty"`
+	Storage                Object           `json:"storage,omitempty"`
 	Volumes                []Href           `json:"volumes"`
 }
 
@@ -118,7 +118,7 @@ type DeviceCreate struct {
 	OperatingSystem       string            `json:"operating_system"`
 	BillingCycle          string            `json:"billing_cycle"`
 	Userdata              string            `json:"userdata"`
-	CustomData            json.RawMessage   `json:"customdata"`
+	CustomData            Object            `json:"customdata"`
 	Tags                  []string          `json:"tags"`
 	IPXEScriptURL         string            `json:"ipxe_script_url"`
 	AlwaysPXE             bool              `json:"always_pxe"`
@@ -132,7 +132,7 @@ type DeviceCreate struct {
 	NoSSHKeys             bool              `json:"no_ssh_keys"`
 	Features              json.RawMessage   `json:"features"`
 	Locked                bool              `json:"locked"`
-	Storage               json.RawMessage   `json:"storage"`
+	Storage               Object            `json:"storage"`
 	IPAddresses           []DeviceIPRequest `json:"ip_addresses"`
 	PublicIPv4SubnetSize  int               `json:"public_ipv4_subnet_size"`
 	PrivateIPv4SubnetSize int               `json:"private_ipv4_subnet_size"`
@@ -161,16 +161,16 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 
 // DeviceUpdate changes the fields that are set.
 type DeviceUpdate struct {
-	Hostname      *string         `json:"hostname"`
-	Description   *string         `json:"description"`
-	Userdata      *string         `json:"userdata"`
-	Locked        *bool           `json:"locked"`
-	Tags          *[]string       `json:"tags"`
-	AlwaysPXE     *bool           `json:"always_pxe"`
-	IPXEScriptURL *string         `json:"ipxe_script_url"`
-	CustomData    json.RawMessage `json:"customdata"`
-	BillingCycle  *string         `json:"billing_cycle"`
-	SpotInstance  *bool           `json:"spot_instance"`
+	Hostname      *string   `json:"hostname"`
+	Description   *string   `json:"description"`
+	Userdata      *string   `json:"userdata"`
+	Locked        *bool     `json:"locked"`
+	Tags          *[]string `json:"tags"`
+	AlwaysPXE     *bool     `json:"always_pxe"`
+	IPXEScriptURL *string   `json:"ipxe_script_url"`
+	CustomData    Object    `json:"customdata"`
+	BillingCycle  *string   `json:"billing_cycle"`
+	SpotInstance  *bool     `json:"spot_instance"`
 }
 
 // DeviceAction changes the power state of a device or reinstalls it.

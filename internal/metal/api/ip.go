@@ -1,7 +1,5 @@
 package api
 
-import "encoding/json"
-
 // IPAssignment is an address assigned to a device.
 type IPAssignment struct {
 	ID            string       `json:"id"`
@@ -39,32 +37,32 @@ type IPAssignments struct {
 // IPReservation is a block of addresses of a project. Some clients reject the whole object if it
 // has an unknown field, so no field is ever added.
 type IPReservation struct {
-	ID            string          `json:"id"`
-	Address       string          `json:"address"`
-	AddressFamily int             `json:"address_family"`
-	CIDR          int             `json:"cidr"`
-	Type          string          `json:"type"`
-	Public        bool            `json:"public"`
-	Management    bool            `json:"management"`
-	Manageable    bool            `json:"manageable"`
-	Enabled       bool            `json:"enabled"`
-	Bill          bool            `json:"bill"`
-	Addon         bool            `json:"addon"`
-	GlobalIP      bool            `json:"global_ip"`
-	State         string          `json:"state"`
-	Tags          []string        `json:"tags"`
-	Assignments   []IPAssignment  `json:"assignments"`
-	Available     string          `json:"available"`
-	Facility      *Facility       `json:"facility,omitempty"`
-	Metro         *Metro          `json:"metro,omitempty"`
-	Project       *Href           `json:"project"`
-	Gateway       string          `json:"gateway"`
-	Netmask       string          `json:"netmask"`
-	Network       string          `json:"network"`
-	CustomData    json.RawMessage `json:"customdata,omitempty"`
-	Details       string          `json:"details"`
-	CreatedAt     *Time           `json:"created_at"`
-	Href          string          `json:"href"`
+	ID            string         `json:"id"`
+	Address       string         `json:"address"`
+	AddressFamily int            `json:"address_family"`
+	CIDR          int            `json:"cidr"`
+	Type          string         `json:"type"`
+	Public        bool           `json:"public"`
+	Management    bool           `json:"management"`
+	Manageable    bool           `json:"manageable"`
+	Enabled       bool           `json:"enabled"`
+	Bill          bool           `json:"bill"`
+	Addon         bool           `json:"addon"`
+	GlobalIP      bool           `json:"global_ip"`
+	State         string         `json:"state"`
+	Tags          []string       `json:"tags"`
+	Assignments   []IPAssignment `json:"assignments"`
+	Available     string         `json:"available"`
+	Facility      *Facility      `json:"facility,omitempty"`
+	Metro         *Metro         `json:"metro,omitempty"`
+	Project       *Href          `json:"project"`
+	Gateway       string         `json:"gateway"`
+	Netmask       string         `json:"netmask"`
+	Network       string         `json:"network"`
+	CustomData    Object         `json:"customdata,omitempty"`
+	Details       string         `json:"details"`
+	CreatedAt     *Time          `json:"created_at"`
+	Href          string         `json:"href"`
 }
 
 // IPReservations is a page of blocks.
@@ -75,22 +73,22 @@ type IPReservations struct {
 
 // IPReserve requests a block.
 type IPReserve struct {
-	Type                   string          `json:"type"`
-	Quantity               int             `json:"quantity"`
-	Facility               string          `json:"facility"`
-	Metro                  string          `json:"metro"`
-	Details                string          `json:"details"`
-	Comments               string          `json:"comments"`
-	Tags                   []string        `json:"tags"`
-	CustomData             json.RawMessage `json:"customdata"`
-	FailOnApprovalRequired bool            `json:"fail_on_approval_required"`
+	Type                   string   `json:"type"`
+	Quantity               int      `json:"quantity"`
+	Facility               string   `json:"facility"`
+	Metro                  string   `json:"metro"`
+	Details                string   `json:"details"`
+	Comments               string   `json:"comments"`
+	Tags                   []string `json:"tags"`
+	CustomData             Object   `json:"customdata"`
+	FailOnApprovalRequired bool     `json:"fail_on_approval_required"`
 }
 
 // IPReservationUpdate changes the fields that are set.
 type IPReservationUpdate struct {
-	Tags       *[]string       `json:"tags"`
-	Details    *string         `json:"details"`
-	CustomData json.RawMessage `json:"customdata"`
+	Tags       *[]string `json:"tags"`
+	Details    *string   `json:"details"`
+	CustomData Object    `json:"customdata"`
 }
 
 // IPAssign assigns an address of a block to a device.

@@ -1,20 +1,19 @@
 package api
 
-import "encoding/json"
-
 // Project owns devices, addresses and keys.
 type Project struct {
-	ID              string          `json:"id"`
-	Name            string          `json:"name"`
-	Href            string          `json:"href"`
-	CreatedAt       *Time           `json:"created_at"`
-	UpdatedAt       *Time           `json:"updated_at"`
-	CustomData      json.RawMessage `json:"customdata,omitempty"`
-	Devices         []Href          `json:"devices"`
-	SSHKeys         []Href          `json:"ssh_keys"`
-	Members         []Href          `json:"members"`
-	BackendTransfer bool            `json:"backend_transfer_enabled"`
-	BGPConfig       *Href           `json:"bgp_config,omitempty"`
+	ID              string `json:"id"`
+	Name            string `json:"name"`
+	Href            string `json:"href"`
+	CreatedAt       *Time  `json:"created_at"`
+	UpdatedAt       *Time  `json:"updated_at"`
+	CustomData      Object `json:"customdata,omitempty"`
+	Devices         []Href `json:"devices"`
+	SSHKeys         []Href `json:"ssh_keys"`
+	Organization    *Href  `json:"organization"`
+	Members         []Href `json:"members"`
+	BackendTransfer bool   `json:"backend_transfer_enabled"`
+	BGPConfig       *Href  `json:"bgp_config,omitempty"`
 	// Token is set only in the response that creates the project.
 	Token string `json:"token,omitempty"`
 }
@@ -28,16 +27,16 @@ type Projects struct {
 // ProjectCreate requests a project. ID is an extension of the API: it recreates a project with the
 // ID that manifests refer to.
 type ProjectCreate struct {
-	ID         string          `json:"id"`
-	Name       string          `json:"name"`
-	CustomData json.RawMessage `json:"customdata"`
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	CustomData Object `json:"customdata"`
 }
 
 // ProjectUpdate changes the fields that are set.
 type ProjectUpdate struct {
-	Name            *string         `json:"name"`
-	BackendTransfer *bool           `json:"backend_transfer_enabled"`
-	CustomData      json.RawMessage `json:"customdata"`
+	Name            *string `json:"name"`
+	BackendTransfer *bool   `json:"backend_transfer_enabled"`
+	CustomData      Object  `json:"customdata"`
 }
 
 // SSHKey is a public key.
@@ -49,7 +48,8 @@ type SSHKey struct {
 	Tags        []string `json:"tags"`
 	CreatedAt   *Time    `json:"created_at"`
 	UpdatedAt   *Time    `json:"updated_at"`
-	Entity      *Href    `json:"entity,omitempty"`
+	Entity      *Href    `json:"entity"`
+	Owner       *Href    `json:"owner"`
 	Href        string   `json:"href"`
 }
 

@@ -53,9 +53,31 @@ func FindMetro(code string) (Metro, bool) {
 	return find(metros, func(m Metro) bool { return strings.EqualFold(m.Code, code) })
 }
 
-// MetroOf returns the metro of a facility.
+// MetroOf returns the metro of a facility. Facilities are named after their metro or the nearest
+// airport, with a number: those that are not listed are known by that form, since Packet closed and
+// renamed many.
 func MetroOf(facility string) (Metro, bool) {
-	return find(metros, func(m Metro) bool { return slices.Contains(m.Facilities, strings.ToLower(facility)) })
+	facility = strings.ToLower(facility)
+	if m, found := find(metros, func(m Metro) bool { return slices.Contains(m.Facilities, facility) }); found {
+		return m, true
+	}
+	place := strings.TrimRight(facility, "0123456789")
+	if digits := len(facility) - len(place); digits < 1 || digits > 2 {
+		return Metro{}, false
+	}
+	if code, found := airports[place]; found {
+		place = code
+	}
+	return FindMetro(place)
+}
+
+// DeploymentTypes returns how machines of a plan can be ordered. Plans of this host have no
+// counterpart on Packet's spot market.
+func (p Plan) DeploymentTypes() []string {
+	if strings.HasPrefix(p.Slug, "local.") {
+		return []string{"on_demand"}
+	}
+	return []string{"on_demand", "spot_market"}
 }
 
 // FindPlan returns a plan by its current or first-generation slug.

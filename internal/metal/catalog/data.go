@@ -9,16 +9,18 @@ var metros = []Metro{
 	{"ch", "Chicago", "US", []string{"ch3", "ord1"}},
 	{"da", "Dallas", "US", []string{"da11", "da6", "dfw1", "dfw2"}},
 	{"dc", "Washington DC", "US", []string{"dc13", "dc10", "iad1", "iad2"}},
-	{"fr", "Frankfurt", "DE", []string{"fr2", "fr8", "fra2"}},
+	{"fr", "Frankfurt", "DE", []string{"fr2", "fr8", "fra1", "fra2"}},
 	{"he", "Helsinki", "FI", []string{"he6"}},
 	{"hk", "Hong Kong", "HK", []string{"hk2", "hkg1"}},
 	{"la", "Los Angeles", "US", []string{"la4", "lax1"}},
 	{"ld", "London", "GB", []string{"ld7", "lhr1"}},
+	{"ma", "Manchester", "GB", []string{"ma5"}},
 	{"md", "Madrid", "ES", []string{"md1", "md2"}},
 	{"me", "Melbourne", "AU", []string{"me1", "me2"}},
 	{"mi", "Miami", "US", []string{"mi1"}},
 	{"ml", "Milan", "IT", []string{"ml5"}},
 	{"mt", "Montreal", "CA", []string{"mt1"}},
+	{"mx", "Mexico City", "MX", []string{"mx2"}},
 	{"ny", "New York", "US", []string{"ny5", "ny7", "ewr1"}},
 	{"os", "Osaka", "JP", []string{"os3"}},
 	{"pa", "Paris", "FR", []string{"pa4", "mrs1"}},
@@ -31,6 +33,14 @@ var metros = []Metro{
 	{"sy", "Sydney", "AU", []string{"sy4", "sy5", "syd2"}},
 	{"tr", "Toronto", "CA", []string{"tr2", "yyz1"}},
 	{"ty", "Tokyo", "JP", []string{"ty11", "nrt1"}},
+}
+
+// airports maps the first part of first-generation facility codes to metros. Cities without a metro
+// belong to the nearest.
+var airports = map[string]string{
+	"ams": "am", "atl": "at", "bos": "ny", "den": "da", "dfw": "da", "ewr": "ny", "fra": "fr", "hkg": "hk", "iad": "dc", "iah": "da",
+	"lax": "la", "lhr": "ld", "mrs": "pa", "msp": "ch", "nrt": "ty", "ord": "ch", "phx": "la", "pit": "dc", "sea": "se", "sin": "sg",
+	"sjc": "sv", "syd": "sy", "yyz": "tr",
 }
 
 // plans maps well-known slugs to sizes that one host can carry, since their names only indicate
@@ -56,6 +66,7 @@ var plans = []Plan{
 	{"t1.small.x86", "t1.small.x86", "t1.small.x86", "baremetal", true, 2, 2 * gib},
 	{"c1.small.x86", "c1.small.x86", "c1.small.x86", "baremetal", true, 2, 2 * gib},
 	{"c1.large.arm", "c1.large.arm", "c1.large.arm", "baremetal", true, 8, 8 * gib},
+	{"c1.xlarge.x86", "c1.xlarge.x86", "c1.xlarge.x86", "baremetal", true, 8, 16 * gib},
 	{"m1.xlarge.x86", "m1.xlarge.x86", "m1.xlarge.x86", "baremetal", true, 8, 16 * gib},
 	{"s1.large.x86", "s1.large.x86", "s1.large.x86", "baremetal", true, 4, 8 * gib},
 	{"x1.small.x86", "x1.small.x86", "x1.small.x86", "baremetal", true, 2, 2 * gib},
@@ -69,6 +80,7 @@ var oldPlans = map[string]string{
 	"baremetal_1e": "x1.small.x86",
 	"baremetal_2":  "m1.xlarge.x86",
 	"baremetal_2a": "c1.large.arm",
+	"baremetal_3":  "c1.xlarge.x86",
 	"baremetal_s":  "s1.large.x86",
 	"t1.small":     "t1.small.x86",
 	"c1.small":     "c1.small.x86",

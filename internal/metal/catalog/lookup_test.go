@@ -13,7 +13,10 @@ func TestMetrosAndFacilities(t *testing.T) {
 			t.Errorf("metro %q is %q, found: %t", code, m.Name, found)
 		}
 	}
-	for code, want := range map[string]string{"ams1": "am", "AMS1": "am", "local1": "local", "am": "", "": ""} {
+	for code, want := range map[string]string{
+		"ams1": "am", "AMS1": "am", "local1": "local", "am": "", "": "",
+		"fra1": "fr", "sin1": "sg", "syd1": "sy", "atl2": "at", "msp1": "ch", "ny2": "ny", "sv5": "sv", "xyz9": "", "ams": "", "ams100": "", "1": "", "am6x": "",
+	} {
 		if m, found := MetroOf(code); m.Code != want || found != (want != "") {
 			t.Errorf("facility %q is in metro %q, found: %t", code, m.Code, found)
 		}

@@ -5,10 +5,13 @@ package request
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/drover-dev/drover/internal/metal/api"
 )
 
 // maxBody bounds request bodies; a megabyte of userdata can grow sixfold in JSON.
@@ -49,7 +52,12 @@ func Decode(r io.Reader, v any) error {
 	if strings.TrimSpace(string(data)) == "" {
 		return nil
 	}
-	if err := json.Unmarshal(data, v); err != nil {
+	var invalid *api.ValueError
+	err = json.Unmarshal(data, v)
+	if errors.As(err, &invalid) {
+		return Unprocessable(invalid.Problem)
+	}
+	if err != nil {
 		return Refuse(http.StatusBadRequest, "The request is not valid JSON: %v", err)
 	}
 	return nil

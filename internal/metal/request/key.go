@@ -20,7 +20,9 @@ func CheckSSHKey(label, key string) error {
 }
 
 // Fingerprint returns the MD5 fingerprint of a public key, or "" if the key is invalid.
+// Whitespace around the key, such as the newline at the end of its file, is ignored.
 func Fingerprint(key string) string {
+	key = strings.TrimSpace(key)
 	fields := strings.Fields(key)
 	if len(fields) < 2 || strings.ContainsAny(key, "\n\r") {
 		return ""

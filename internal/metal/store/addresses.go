@@ -129,17 +129,28 @@ func (t *Tx) dropAddresses(d *Device) error {
 			}
 			return err
 		}
-		if b.Management {
-			err = t.DropBlock(b)
-		} else {
-			b.Uses = slices.DeleteFunc(b.Uses, func(u Use) bool { return u.DeviceID == d.ID })
-			err = t.Blocks().Put(b)
-		}
-		if err != nil {
+		if err := t.returnTo(b, d); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// returnTo returns the addresses of a device to their block. The block is deleted if it was made
+// for the device, or if its project is deleted and no other device uses it.
+func (t *Tx) returnTo(b *Block, d *Device) error {
+	if b.Management {
+		return t.DropBlock(b)
+	}
+	b.Uses = slices.DeleteFunc(b.Uses, func(u Use) bool { return u.DeviceID == d.ID })
+	dropped, err := t.isDropped(b.ProjectID)
+	if err != nil {
+		return err
+	}
+	if dropped && len(b.Uses) == 0 {
+		return t.DropBlock(b)
+	}
+	return t.Blocks().Put(b)
 }
 
 // DropBlock deletes a block and releases its addresses.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -85,5 +86,8 @@ func (t *Tx) freeHardware(d *Device) error {
 		return ignoreNotFound(err)
 	}
 	h.DeviceID = ""
+	if dropped, err := t.isDropped(h.ProjectID); err != nil || dropped {
+		return errors.Join(err, t.Hardware().Delete(h.ID))
+	}
 	return t.Hardware().Put(h)
 }

@@ -159,7 +159,9 @@ type Use struct {
 	ID       string       `json:"id"`
 	DeviceID string       `json:"deviceID"`
 	Prefix   netip.Prefix `json:"prefix"`
-	Created  time.Time    `json:"created"`
+	// Management marks the address that a device was created with, which can't move.
+	Management bool      `json:"management,omitempty"`
+	Created    time.Time `json:"created"`
 }
 
 // managementSeq sorts the blocks of devices after all reserved ones, so that old clients that read

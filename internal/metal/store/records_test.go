@@ -166,10 +166,11 @@ func TestDroppingADeviceLeavesNothingBehind(t *testing.T) {
 		}
 		d := &Device{ID: "d", ReservationID: "h", Addresses: []Address{{ID: "a1", BlockID: "own"}, {ID: "a2", BlockID: "elastic"}, {ID: "a3", BlockID: "gone"}}}
 		return errors.Join(
+			tx.Projects().Put(&Project{ID: "p"}),
 			tx.Blocks().Put(&Block{ID: "own", Management: true, Prefix: netip.PrefixFrom(own, 32)}),
-			tx.Blocks().Put(&Block{ID: "elastic", Uses: []Use{{ID: "a2", DeviceID: "d"}, {ID: "x", DeviceID: "other"}}}),
+			tx.Blocks().Put(&Block{ID: "elastic", ProjectID: "p", Uses: []Use{{ID: "a2", DeviceID: "d"}, {ID: "x", DeviceID: "other"}}}),
 			tx.Assigned().Put(&Assigned{ID: "a1", DeviceID: "d"}), tx.Assigned().Put(&Assigned{ID: "a2", DeviceID: "d"}),
-			tx.Hardware().Put(&Hardware{ID: "h", DeviceID: "d"}),
+			tx.Hardware().Put(&Hardware{ID: "h", ProjectID: "p", DeviceID: "d"}),
 			tx.Sessions().Put(&BGPSession{ID: "s1", DeviceID: "d"}), tx.Sessions().Put(&BGPSession{ID: "s2", Seq: 1, DeviceID: "other"}),
 			tx.SetUserdata("d", []byte("#cloud-config")), tx.AddEvent(d, Event{ID: "e"}), tx.Devices().Put(d),
 		)
