@@ -41,6 +41,8 @@ type Endpoint struct {
 	Project string `json:"project,omitempty"`
 	// Machines is the URL of the API as seen from machines, if they can reach it.
 	Machines string `json:"machines,omitempty"`
+	// CA is the path of the CA of URLs with TLS.
+	CA string `json:"ca,omitempty"`
 	// Process is the process that serves, or served last.
 	process.Process
 }
@@ -55,6 +57,9 @@ func (e Endpoint) MachinesAPIURL() string {
 	}
 	return e.Machines + versionPrefix
 }
+
+// Outdated reports whether the service was started by a version that served machines without TLS.
+func (e Endpoint) Outdated() bool { return strings.HasPrefix(e.Machines, "http://") }
 
 // ErrNoMetal means that no metal service has run in a home.
 var ErrNoMetal = errors.New("no metal service")

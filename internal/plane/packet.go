@@ -87,7 +87,7 @@ func (p *Plane) shareMachines(ctx context.Context) error {
 	secret := corev1.Secret(anywherev1.LocalCredentials, anywherev1.SystemNamespace).WithLabels(map[string]string{
 		anywherev1.CredentialsLabel: "true",
 	}).WithStringData(map[string]string{
-		access.URLKey: found.Anywhere, access.TokenKey: found.Token, "PROJECT_ID": found.Project,
+		access.URLKey: found.Anywhere, access.TokenKey: found.Token, access.CAKey: found.CA, "PROJECT_ID": found.Project,
 	})
 	_, err = client.CoreV1().Secrets(anywherev1.SystemNamespace).Apply(ctx, secret, metav1.ApplyOptions{FieldManager: "drover", Force: true})
 	if err != nil {
@@ -108,7 +108,7 @@ func (p *Plane) managerEnvironment() []string {
 	p.stateMu.Unlock()
 	env := os.Environ()
 	if found.Token != "" {
-		env = append(env, access.URLKey+"="+found.URL, access.TokenKey+"="+found.Token)
+		env = append(env, access.URLKey+"="+found.URL, access.TokenKey+"="+found.Token, access.CAKey+"="+found.CA)
 	}
 	return env
 }

@@ -24,7 +24,7 @@ func packetPlane(t *testing.T) *Plane {
 }
 
 func TestManagerGetsTheDiscoveredPacketAPI(t *testing.T) {
-	found := PacketAPI{Credentials: access.Credentials{URL: "http://127.0.0.1:8800/metal/v1", Token: "secret"}, Project: "p"}
+	found := PacketAPI{Credentials: access.Credentials{URL: "http://127.0.0.1:8800/metal/v1", Token: "secret", CA: "PEM"}, Project: "p"}
 	boom := errors.New("boom")
 	for name, tt := range map[string]struct {
 		find   func(context.Context) (PacketAPI, error)
@@ -54,12 +54,12 @@ func TestManagerGetsTheDiscoveredPacketAPI(t *testing.T) {
 				t.Error(diff)
 			}
 			env := p.managerEnvironment()
-			want := slices.Concat(os.Environ(), []string{"METAL_API_URL=" + tt.want.URL, "PACKET_API_KEY=" + tt.want.Token})
+			want := slices.Concat(os.Environ(), []string{"METAL_API_URL=" + tt.want.URL, "PACKET_API_KEY=" + tt.want.Token, "METAL_API_CA=" + tt.want.CA})
 			if tt.want == (PacketAPI{}) {
 				want = os.Environ()
 			}
 			if !slices.Equal(env, want) || p.packet != tt.want {
-				t.Errorf("the manager gets %v, recorded as %+v", env[len(env)-2:], p.packet)
+				t.Errorf("the manager gets %v, recorded as %+v", env[len(env)-3:], p.packet)
 			}
 		})
 	}

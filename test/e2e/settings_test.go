@@ -146,7 +146,7 @@ func (s *settled) credentials() {
 		return err == nil
 	})
 	for name, data := range map[string]map[string][]byte{
-		"packet-credentials":   {"PACKET_API_KEY": local.Data["PACKET_API_KEY"], "METAL_API_URL": local.Data["METAL_API_URL"]},
+		"packet-credentials":   {"PACKET_API_KEY": local.Data["PACKET_API_KEY"], "METAL_API_URL": local.Data["METAL_API_URL"], "METAL_API_CA": local.Data["METAL_API_CA"]},
 		"registry-credentials": {"username": []byte(outsideUser), "password": []byte(outsidePassword)},
 	} {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}

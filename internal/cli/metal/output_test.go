@@ -2,8 +2,6 @@ package metal
 
 import (
 	"bytes"
-	"net"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -83,44 +81,6 @@ func TestDrivers(t *testing.T) {
 	}
 	if err := Usable("memory", metal.Home{Dir: "/nowhere"}); err != nil {
 		t.Errorf("simulated machines need something of the host: %v", err)
-	}
-}
-
-func TestLastAddressIsKept(t *testing.T) {
-	h := metal.Home{Dir: t.TempDir()}
-	if got := lastAddress(h); got != "" {
-		t.Errorf("a new home has address %q", got)
-	}
-	for url, want := range map[string]string{"http://127.0.0.1:8800": "127.0.0.1:8800", "http://[::1]:1": "[::1]:1", "://": "", "": ""} {
-		if err := h.WriteEndpoint(metal.Endpoint{URL: url}); err != nil {
-			t.Fatal(err)
-		}
-		if got := lastAddress(h); got != want {
-			t.Errorf("%q: address %q, want %q", url, got, want)
-		}
-	}
-}
-
-func TestMachinesReachTheSamePort(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	var e metal.Endpoint
-	if all, err := withMachines(t.Context(), l, netip.Addr{}, &e); err != nil || len(all) != 1 || e.Machines != "" {
-		t.Errorf("%d listeners, machines at %q, error %v without a network", len(all), e.Machines, err)
-	}
-	all, err := withMachines(t.Context(), l, netip.MustParseAddr("127.0.0.2"), &e)
-	if err != nil || len(all) != 2 {
-		t.Fatalf("%d listeners, error %v", len(all), err)
-	}
-	defer all[1].Close()
-	if _, port, _ := net.SplitHostPort(l.Addr().String()); e.Machines != "http://127.0.0.2:"+port || all[1].Addr().String() != "127.0.0.2:"+port {
-		t.Errorf("machines at %q, listener at %s", e.Machines, all[1].Addr())
-	}
-	if _, err := withMachines(t.Context(), l, netip.MustParseAddr("127.0.0.2"), &e); err == nil || !strings.Contains(err.Error(), "choose another port with --addr") {
-		t.Errorf("error %v for a port that is taken", err)
 	}
 }
 

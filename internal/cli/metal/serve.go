@@ -1,15 +1,12 @@
 package metal
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -27,6 +24,7 @@ const stopTime = 5 * time.Second
 type serveOptions struct {
 	*homeFlag
 	addr   string
+	tls    bool
 	driver string
 	speed  float64
 	lockFD int
@@ -41,8 +39,9 @@ func newServe(io *ui.IO, home *homeFlag) *cobra.Command {
 Changes are on disk before a response is sent, so the service may be killed at any
 time and resumes its work at the next start.
 
-It listens without TLS on a loopback address and on the address of the bridge that
-connects local machines, so that a manager on one of them can use it. Every request
+It listens without TLS on a loopback address, and with TLS on the address of the
+bridge that connects local machines, so that a manager on one of them can use it.
+Other addresses require --tls. Clients trust tls/ca.crt in the home. Every request
 requires a token. The addresses are kept across restarts.`,
 		Example: `  drover metal serve --driver local
   drover metal serve --driver memory --speed 20    # simulated machines, 20 times as fast`,
@@ -51,6 +50,7 @@ requires a token. The addresses are kept across restarts.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.addr, "addr", "", "`address` to listen on (default: the previous address, or a free port on 127.0.0.1)")
+	f.BoolVar(&o.tls, "tls", false, "serve with a certificate of the CA in the home; required for addresses that are not loopback")
 	f.StringVar(&o.driver, "driver", "memory", "`driver` that provisions machines: "+strings.Join(DriverNames(), " or "))
 	f.Float64Var(&o.speed, "speed", 1, "speed of simulated machines, as a multiple of real time")
 	f.IntVar(&o.lockFD, "lock-fd", 0, "")
@@ -74,6 +74,9 @@ func (o *serveOptions) run(ctx context.Context, io *ui.IO) error {
 	if err := home.CheckDriver(o.driver); err != nil {
 		return err
 	}
+	if _, err := o.place(home); err != nil {
+		return err
+	}
 	release, err := home.Hold()
 	if err != nil {
 		return err
@@ -92,46 +95,20 @@ func (o *serveOptions) run(ctx context.Context, io *ui.IO) error {
 }
 
 func (o *serveOptions) serve(ctx context.Context, io *ui.IO, home metal.Home, s *metal.Server) error {
-	l, err := o.listen(ctx, home)
-	if err != nil {
-		return err
-	}
 	project, err := s.DefaultProject()
 	if err != nil {
 		return err
 	}
-	endpoint := metal.Endpoint{
-		URL: "http://" + l.Addr().String(), AdminToken: home.AdminTokenFile(), Driver: o.driver, Project: project,
-		Process: process.Identify(os.Getpid()),
-	}
-	listeners, err := withMachines(ctx, l, s.HostAddress(), &endpoint)
+	endpoint := metal.Endpoint{AdminToken: home.AdminTokenFile(), Driver: o.driver, Project: project, Process: process.Identify(os.Getpid())}
+	listeners, err := o.listen(ctx, home, s.HostAddress(), &endpoint)
 	if err != nil {
-		return errors.Join(err, l.Close())
+		return err
 	}
 	if err := home.WriteEndpoint(endpoint); err != nil {
-		return err
+		return errors.Join(err, closeAll(listeners))
 	}
 	o.next(io, home, endpoint)
 	return serveUntil(ctx, s, listeners)
-}
-
-// withMachines adds the same port of the host's address on the network of
-// machines, if there is one.
-func withMachines(ctx context.Context, l net.Listener, host netip.Addr, e *metal.Endpoint) ([]net.Listener, error) {
-	at, err := netip.ParseAddrPort(l.Addr().String())
-	if err != nil || !host.IsValid() {
-		return []net.Listener{l}, err
-	}
-	forMachines := netip.AddrPortFrom(host, at.Port()).String()
-	e.Machines = "http://" + forMachines
-	if at.Addr().IsUnspecified() { // It has every address of the host.
-		return []net.Listener{l}, nil
-	}
-	beside, err := (&net.ListenConfig{}).Listen(ctx, "tcp", forMachines)
-	if err != nil {
-		return nil, fmt.Errorf("listening for machines: %w: choose another port with --addr", err)
-	}
-	return []net.Listener{l, beside}, nil
 }
 
 // serveUntil serves until the context ends, and lets calls finish.
@@ -156,30 +133,6 @@ func serveUntil(ctx context.Context, s *metal.Server, listeners []net.Listener) 
 		return server.Close()
 	}
 	return nil
-}
-
-// listen takes the address that was asked for, or that of the last time, or
-// any.
-func (o *serveOptions) listen(ctx context.Context, home metal.Home) (net.Listener, error) {
-	var lc net.ListenConfig
-	before := lastAddress(home)
-	l, err := lc.Listen(ctx, "tcp", cmp.Or(o.addr, before, "127.0.0.1:0"))
-	if err != nil {
-		return nil, fmt.Errorf("listening for requests: %w: choose another address with --addr", err)
-	}
-	return l, nil
-}
-
-func lastAddress(home metal.Home) string {
-	e, err := home.ReadEndpoint()
-	if err != nil {
-		return ""
-	}
-	u, err := url.Parse(e.URL)
-	if err != nil {
-		return ""
-	}
-	return u.Host
 }
 
 func (o *serveOptions) next(io *ui.IO, home metal.Home, e metal.Endpoint) {

@@ -69,7 +69,7 @@ func (f *metalFlag) finder() func(context.Context) (plane.PacketAPI, error) {
 
 // find starts metal and returns its API. Credentials in the environment take precedence.
 func (f *metalFlag) find(ctx context.Context) (plane.PacketAPI, error) {
-	given := plane.PacketAPI{Credentials: access.Credentials{URL: os.Getenv(access.URLKey), Token: os.Getenv(access.TokenKey)}}
+	given := plane.PacketAPI{Credentials: access.Credentials{URL: os.Getenv(access.URLKey), Token: os.Getenv(access.TokenKey), CA: os.Getenv(access.CAKey)}}
 	if f.asked == service.Auto && given.Token != "" {
 		return given, nil
 	}
@@ -92,8 +92,18 @@ func (f *metalFlag) find(ctx context.Context) (plane.PacketAPI, error) {
 	if err != nil {
 		return plane.PacketAPI{}, err
 	}
+	return packetAPI(home, e)
+}
+
+func packetAPI(home metal.Home, e metal.Endpoint) (plane.PacketAPI, error) {
 	token, err := home.Token(e.Project)
-	return plane.PacketAPI{Credentials: access.Credentials{URL: e.APIURL(), Token: token}, Project: e.Project, Anywhere: cmp.Or(e.MachinesAPIURL(), e.APIURL())}, err
+	if err != nil {
+		return plane.PacketAPI{}, err
+	}
+	ca, err := e.TrustedCA()
+	return plane.PacketAPI{
+		Credentials: access.Credentials{URL: e.APIURL(), Token: token, CA: string(ca)}, Project: e.Project, Anywhere: cmp.Or(e.MachinesAPIURL(), e.APIURL()),
+	}, err
 }
 
 // join connects a running plane to metal, which may have been stopped since.

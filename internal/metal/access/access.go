@@ -30,6 +30,8 @@ import (
 const (
 	TokenKey = "PACKET_API_KEY"
 	URLKey   = "METAL_API_URL"
+	// CAKey is optional: the only CA that the API's certificate may be from, in PEM.
+	CAKey = "METAL_API_CA"
 )
 
 // maxClients bounds the clients that are kept; tokens that were rotated away are forgotten with the
@@ -42,7 +44,25 @@ type Error struct{ Problem string }
 func (e *Error) Error() string { return e.Problem }
 
 // Credentials are a token and the API that it is for.
-type Credentials struct{ Token, URL string }
+type Credentials struct {
+	Token, URL string
+	// CA is the only CA to trust, in PEM; those of the system if empty.
+	CA string
+}
+
+// FromSecret reads the credentials in a Secret; parts may be missing.
+func FromSecret(secret *corev1.Secret) Credentials {
+	return Credentials{Token: value(secret, TokenKey), URL: value(secret, URLKey), CA: value(secret, CAKey)}
+}
+
+// Data returns the credentials in the form of a Secret.
+func (c Credentials) Data() map[string][]byte {
+	data := map[string][]byte{TokenKey: []byte(c.Token), URLKey: []byte(c.URL)}
+	if c.CA != "" {
+		data[CAKey] = []byte(c.CA)
+	}
+	return data
+}
 
 // Source hands out clients.
 type Source struct {
@@ -52,7 +72,7 @@ type Source struct {
 	Default Credentials
 	// UserAgent names the program to the API.
 	UserAgent string
-	// HTTP sends the requests; http.DefaultClient if nil.
+	// HTTP sends the requests; a client of its own if nil.
 	HTTP *http.Client
 	// Clock is the real one if nil.
 	Clock clock.PassiveClock
@@ -82,7 +102,8 @@ func (s *Source) credentials(ctx context.Context, cluster *infrav1.PacketCluster
 		}
 		return Credentials{}, fmt.Errorf("reading credentials %q: %w", key, err)
 	}
-	c := Credentials{Token: value(secret, TokenKey), URL: firstOf(cluster.Spec.APIURL, value(secret, URLKey), s.Default.URL)}
+	c := FromSecret(secret)
+	c.URL = firstOf(cluster.Spec.APIURL, c.URL, s.Default.URL)
 	if c.Token == "" {
 		return c, &Error{fmt.Sprintf("Secret %q has no token: set the key %s", key.Name, TokenKey)}
 	}
@@ -109,13 +130,13 @@ func hasURL(c Credentials) error {
 }
 
 func (s *Source) client(c Credentials) (*client.Client, error) {
-	key := sha256.Sum256([]byte(c.URL + "\x00" + c.Token))
+	key := sha256.Sum256([]byte(c.URL + "\x00" + c.Token + "\x00" + c.CA))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known := s.clients[key]; known != nil {
 		return known, nil
 	}
-	made, err := client.New(client.Options{URL: c.URL, Token: c.Token, UserAgent: s.UserAgent, HTTP: s.HTTP, Clock: s.Clock})
+	made, err := client.New(client.Options{URL: c.URL, Token: c.Token, CA: []byte(c.CA), UserAgent: s.UserAgent, HTTP: s.HTTP, Clock: s.Clock})
 	if err != nil {
 		return nil, &Error{err.Error()}
 	}

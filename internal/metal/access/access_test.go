@@ -38,7 +38,7 @@ func TestManagerCredentials(t *testing.T) {
 }
 
 func TestClientsAreSharedPerURLAndToken(t *testing.T) {
-	s := &Source{Default: Credentials{Token: "t", URL: "http://a"}}
+	s := &Source{Default: Credentials{Token: "t", URL: "https://a"}}
 	first, err := s.For(t.Context(), &infrav1.PacketCluster{})
 	if err != nil {
 		t.Fatal(err)

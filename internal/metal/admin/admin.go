@@ -27,6 +27,7 @@ const perPage = 250
 type Client struct {
 	URL   string
 	token string
+	http  *http.Client
 }
 
 // Open returns a client for the metal service of a home. It sends nothing.
@@ -39,7 +40,11 @@ func Open(h metal.Home) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{URL: e.URL, token: token}, nil
+	client, err := e.HTTPClient()
+	if err != nil {
+		return nil, err
+	}
+	return &Client{URL: e.URL, token: token, http: client}, nil
 }
 
 // Do sends a request and decodes the response into out, unless out is nil.
@@ -84,14 +89,14 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 	}
 	req.Header.Set("X-Auth-Token", c.token)
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := c.http.Do(req)
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, fmt.Errorf("no metal service at %s: start it with `drover up` or `drover metal serve`", c.URL)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("calling the metal service: %w", err)
 	}
-	if resp.StatusCode >= http.StatusBadRequest {
+	if resp.StatusCode >= http.StatusMultipleChoices {
 		defer resp.Body.Close()
 		return nil, statusError(resp)
 	}

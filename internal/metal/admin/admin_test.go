@@ -98,7 +98,7 @@ func TestServiceErrors(t *testing.T) {
 func TestStoppedServiceIsReported(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	c := &Client{URL: server.URL}
+	c := &Client{URL: server.URL, http: http.DefaultClient}
 	err := c.Do(t.Context(), http.MethodGet, "/projects", nil, nil)
 	if err == nil || !strings.Contains(err.Error(), "no metal service at "+server.URL+": start it with `drover up`") {
 		t.Errorf("error %v", err)

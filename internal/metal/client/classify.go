@@ -32,6 +32,9 @@ func classify(a answer, now time.Time) *Error {
 		return nil
 	}
 	a.messages = decodeMessages(a.body)
+	if a.status >= 300 && a.status < 400 {
+		a.messages = []string{"the API redirects to another URL, which must not receive the token: use its final URL"}
+	}
 	e := &Error{Status: a.status, Messages: a.messages, Kind: a.kind()}
 	if e.Kind == RateLimited {
 		e.After = pause(a.header, now)

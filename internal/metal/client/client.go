@@ -37,7 +37,9 @@ type Options struct {
 	Token string
 	// UserAgent names the program.
 	UserAgent string
-	// HTTP sends the requests; http.DefaultClient if nil.
+	// CA is the only CA to trust, in PEM; those of the system if empty.
+	CA []byte
+	// HTTP sends the requests. If nil, a client that trusts CA does.
 	HTTP *http.Client
 	// Timeout bounds one request; 30 s if zero.
 	Timeout time.Duration
@@ -58,8 +60,11 @@ func New(o Options) (*Client, error) {
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
 		return nil, fmt.Errorf("invalid URL of the Packet API %q: use the form https://host/path", o.URL)
 	}
-	if o.HTTP == nil {
-		o.HTTP = http.DefaultClient
+	if base.Scheme == "http" && !loopback(base.Hostname()) {
+		return nil, errPlainText
+	}
+	if o.HTTP, err = o.sender(); err != nil {
+		return nil, err
 	}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout

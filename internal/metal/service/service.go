@@ -33,12 +33,12 @@ const (
 )
 
 // Ensure returns the endpoint of the metal service of a home, and starts it with the driver if it
-// is not running.
+// is not running. A service of an older version that machines reach without TLS is restarted.
 func Ensure(ctx context.Context, h metal.Home, driver string) (metal.Endpoint, error) {
 	if err := h.CheckDriver(driver); err != nil {
 		return metal.Endpoint{}, err
 	}
-	if e, ok := Running(ctx, h); ok {
+	if e, ok := Running(ctx, h); ok && !e.Outdated() {
 		return e, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -49,7 +49,12 @@ func Ensure(ctx context.Context, h metal.Home, driver string) (metal.Endpoint, e
 	}
 	defer held.Close()
 	if e, ok := awaitHolder(ctx, h); ok {
-		return e, h.CheckDriver(driver)
+		if err := h.CheckDriver(driver); err != nil || !e.Outdated() {
+			return e, err
+		}
+		if _, err := stop(ctx, h); err != nil {
+			return metal.Endpoint{}, err
+		}
 	}
 	return start(ctx, h, held, "--driver", driver)
 }
@@ -112,7 +117,11 @@ func Running(ctx context.Context, h metal.Home) (metal.Endpoint, bool) {
 	if err != nil {
 		return e, false
 	}
-	res, err := http.DefaultClient.Do(req)
+	client, err := e.HTTPClient()
+	if err != nil {
+		return e, false
+	}
+	res, err := client.Do(req)
 	if err != nil {
 		return e, false
 	}

@@ -70,6 +70,32 @@ func TestAddressAndTokensSurviveRestarts(t *testing.T) {
 	}
 }
 
+// TestServiceWithoutTLSIsReplaced upgrades a service that machines reach without TLS: such a
+// service runs until somebody stops it.
+func TestServiceWithoutTLSIsReplaced(t *testing.T) {
+	h := newHome(t)
+	old := ensure(t, h)
+	old.Machines = "http://198.18.0.1:1"
+	if err := h.WriteEndpoint(old); err != nil {
+		t.Fatal(err)
+	}
+	addDevice(t, h, "node-1")
+	now := ensure(t, h)
+	if now.PID == old.PID || now.Outdated() || now.URL != old.URL {
+		t.Errorf("the service is %+v, it was %+v", now, old)
+	}
+	c, err := admin.Open(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if devices, err := c.Devices(t.Context(), nil); err != nil || len(devices) != 1 {
+		t.Errorf("%d devices are there, want 1 (%v)", len(devices), err)
+	}
+	if again := ensure(t, h); again.PID != now.PID {
+		t.Error("a service with TLS is replaced, too")
+	}
+}
+
 func TestConcurrentStartsStartOneMetal(t *testing.T) {
 	h := newHome(t)
 	endpoints := make([]metal.Endpoint, 8)

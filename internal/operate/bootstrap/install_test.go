@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-dev/drover/config"
 	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/metal/access"
 	"github.com/drover-dev/drover/internal/operate/bootstrap"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
@@ -23,7 +24,7 @@ func TestInstallInstallsTheManager(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	must(t, os.WriteFile(key, []byte("a key"), 0o600))
 	o := bootstrap.Options{
-		Image: "drover.local/manager:abc", Metal: &bootstrap.Metal{URL: "http://198.18.0.1:1/metal/v1", Token: "t", Project: "p"},
+		Image: "drover.local/manager:abc", Metal: &bootstrap.Metal{Credentials: access.Credentials{URL: "https://198.18.0.1:1/metal/v1", Token: "t", CA: "PEM"}, Project: "p"},
 		BundleKey: key, Registry: "127.0.0.1:5003",
 	}
 	deployment := func() *appsv1.Deployment {
@@ -38,7 +39,7 @@ func TestInstallInstallsTheManager(t *testing.T) {
 	if c.Image != o.Image || *first.Spec.Replicas != 1 || !strings.Contains(strings.Join(c.Args, " "), "--offer-addr=127.0.0.1:5003") {
 		t.Errorf("image %q, %d replicas, %q", c.Image, *first.Spec.Replicas, c.Args)
 	}
-	metalData := map[string][]byte{"METAL_API_URL": []byte(o.Metal.URL), "PACKET_API_KEY": []byte("t"), "PROJECT_ID": []byte("p")}
+	metalData := map[string][]byte{"METAL_API_URL": []byte(o.Metal.URL), "PACKET_API_KEY": []byte("t"), "METAL_API_CA": []byte("PEM"), "PROJECT_ID": []byte("p")}
 	for place, want := range map[[2]string]map[string][]byte{
 		{bootstrap.SystemNamespace, bootstrap.MetalSecret}: metalData,
 		{config.Namespace, config.CredentialsSecret}:       metalData,
@@ -72,5 +73,9 @@ func TestMetalThatMachinesCannotReachIsRejected(t *testing.T) {
 	must(t, h.WriteEndpoint(metal.Endpoint{URL: "http://127.0.0.1:1", Driver: "memory"}))
 	if _, err := bootstrap.ReadMetal(h); err == nil || !strings.Contains(err.Error(), "drover metal stop") {
 		t.Errorf("error %v", err)
+	}
+	must(t, h.WriteEndpoint(metal.Endpoint{URL: "http://127.0.0.1:1", Machines: "http://198.18.0.1:1", Driver: "local"}))
+	if _, err := bootstrap.ReadMetal(h); err == nil || !strings.Contains(err.Error(), "drover metal stop") {
+		t.Errorf("without TLS: error %v", err)
 	}
 }

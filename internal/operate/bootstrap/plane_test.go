@@ -156,7 +156,7 @@ func TestManifestsOfTheManagerHaveTheOptions(t *testing.T) {
 }
 
 func TestSecretsOfTheManager(t *testing.T) {
-	metal := &Metal{URL: "http://metal", Token: "t", Project: "p"}
+	metal := &Metal{Credentials: access.Credentials{URL: "https://metal", Token: "t"}, Project: "p"}
 	for name, tt := range map[string]struct {
 		options Options
 		want    []string

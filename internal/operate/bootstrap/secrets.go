@@ -27,7 +27,9 @@ const (
 
 // Metal is the metal API of a host, as the host and its machines reach it.
 type Metal struct {
-	URL, Token, Project string
+	access.Credentials
+
+	Project string
 }
 
 // ReadMetal reads the endpoint and token of the metal of a home.
@@ -36,16 +38,21 @@ func ReadMetal(h metal.Home) (Metal, error) {
 	if err != nil {
 		return Metal{}, err
 	}
-	if e.Machines == "" {
+	if e.Machines == "" || e.Outdated() {
 		return Metal{}, errors.New("metal is not reachable from machines: it was started by an older Drover, or has no local machines; run `drover metal stop` and `drover up --metal local`")
 	}
 	token, err := h.Token(e.Project)
-	return Metal{URL: e.MachinesAPIURL(), Token: token, Project: e.Project}, err
+	if err != nil {
+		return Metal{}, err
+	}
+	ca, err := e.TrustedCA()
+	return Metal{Credentials: access.Credentials{URL: e.MachinesAPIURL(), Token: token, CA: string(ca)}, Project: e.Project}, err
 }
 
 // Secret returns the credentials under the keys that PacketClusters and Deployments read.
 func (m Metal) Secret(namespace, name string) *corev1.Secret {
-	secret := newSecret(namespace, name, map[string][]byte{access.URLKey: []byte(m.URL), access.TokenKey: []byte(m.Token), ProjectKey: []byte(m.Project)})
+	secret := newSecret(namespace, name, m.Data())
+	secret.Data[ProjectKey] = []byte(m.Project)
 	secret.Labels[anywherev1.CredentialsLabel] = "true"
 	return secret
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,7 +53,7 @@ func (w *Workload) credentials(ctx context.Context) (access.Credentials, error) 
 	case err != nil:
 		return access.Credentials{}, err
 	}
-	return access.Credentials{Token: strings.TrimSpace(string(secret.Data[access.TokenKey])), URL: strings.TrimSpace(string(secret.Data[access.URLKey]))}, nil
+	return access.FromSecret(secret), nil
 }
 
 func credentialsName(c *spec.Config) string {
@@ -69,7 +68,7 @@ func canHave(ctx context.Context, p *phase.Progress, credentials access.Credenti
 	if len(demands) == 0 || credentials.URL == "" || credentials.Token == "" {
 		return nil
 	}
-	api, err := packet.New(packet.Options{URL: credentials.URL, Token: credentials.Token, Timeout: capacityTimeout})
+	api, err := packet.New(packet.Options{URL: credentials.URL, Token: credentials.Token, CA: []byte(credentials.CA), Timeout: capacityTimeout})
 	if err != nil {
 		return []error{err}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/drover-dev/drover/config"
 	"github.com/drover-dev/drover/internal/base/atomicfile"
 	"github.com/drover-dev/drover/internal/metal/access"
+	"github.com/drover-dev/drover/internal/metal/service"
 	"github.com/drover-dev/drover/internal/operate/bootstrap"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 	"github.com/drover-dev/drover/internal/plane"
@@ -157,14 +158,30 @@ func (m *Management) credentials() (*corev1.Secret, error) {
 	if token == "" {
 		return nil, errNoCredentials
 	}
+	data := access.Credentials{Token: token, URL: os.Getenv(access.URLKey), CA: os.Getenv(access.CAKey)}.Data()
+	data[bootstrap.ProjectKey] = []byte(m.Config.Packet.Spec.ProjectID)
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: anywherev1.SystemNamespace, Name: m.Config.Packet.CredentialsName(), Labels: map[string]string{anywherev1.CredentialsLabel: "true"},
 		},
-		Data: map[string][]byte{
-			access.TokenKey: []byte(token), access.URLKey: []byte(os.Getenv(access.URLKey)), bootstrap.ProjectKey: []byte(m.Config.Packet.Spec.ProjectID),
-		},
+		Data: data,
 	}, nil
+}
+
+// replaceOutdatedMetal replaces a metal service of an older version that machines reach without
+// TLS, since only the address of the new one may be in credentials.
+func (m *Management) replaceOutdatedMetal(ctx context.Context) error {
+	if m.Config.Packet != nil {
+		return nil
+	}
+	e, err := m.Metal.ReadEndpoint()
+	if err != nil || !e.Outdated() {
+		return nil //nolint:nilerr // reading the credentials reports it
+	}
+	if _, err := service.Ensure(ctx, m.Metal, e.Driver); err != nil {
+		return fmt.Errorf("replacing the metal service of an older version: %w", err)
+	}
+	return nil
 }
 
 // writeCredentials writes the credentials to where the controllers read them.
@@ -175,6 +192,9 @@ func (m *Management) writeCredentials(ctx context.Context, c client.Client) erro
 
 // renewCredentials is writeCredentials, and reports whether they changed.
 func (m *Management) renewCredentials(ctx context.Context, c client.Client) (changed bool, err error) {
+	if err := m.replaceOutdatedMetal(ctx); err != nil {
+		return false, err
+	}
 	wanted, err := m.credentials()
 	if err != nil {
 		return false, err

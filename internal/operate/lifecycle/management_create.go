@@ -82,7 +82,7 @@ func (m *Management) checkCapacity(ctx context.Context, p *phase.Progress) []err
 	case err != nil || p.Resumed():
 		return nil
 	}
-	return canHave(ctx, p, access.Credentials{Token: string(secret.Data[access.TokenKey]), URL: string(secret.Data[access.URLKey])}, demand(m.Config))
+	return canHave(ctx, p, access.FromSecret(secret), demand(m.Config))
 }
 
 // startBootstrapAndDeliver builds Drover's image while the plane starts, which leaves cores idle.
