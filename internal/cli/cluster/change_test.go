@@ -18,6 +18,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/operate/lifecycle"
+	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
 func TestWorkloadClusterIsCreatedUpgradedAndDeleted(t *testing.T) {
@@ -34,7 +35,7 @@ func TestWorkloadClusterIsCreatedUpgradedAndDeleted(t *testing.T) {
 	if info, err := os.Stat(kubeconfig); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the kubeconfig: %v, %v", info, err)
 	}
-	if data, err := os.ReadFile(kubeconfig); err != nil || string(data) != "the way into one" {
+	if data, err := os.ReadFile(kubeconfig); err != nil || string(data) != kubetest.ExampleKubeconfig("one") {
 		t.Errorf("the kubeconfig is %q, %v", data, err)
 	}
 	if data, err := os.ReadFile(filepath.Join("one", "one-eks-a-cluster.yaml")); err != nil || !strings.Contains(string(data), "kind: DockerDatacenterConfig") || strings.Contains(string(data), "status") {

@@ -187,7 +187,7 @@ func (w *world) reconcile(ctx context.Context, key client.ObjectKey) error {
 	}
 	err = w.client.Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: key.Name + "-kubeconfig"},
-		Data:       map[string][]byte{"value": []byte("the way into " + key.Name)},
+		Data:       map[string][]byte{"value": []byte(kubetest.ExampleKubeconfig(key.Name))},
 	})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err

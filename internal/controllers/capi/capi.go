@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -113,8 +114,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) (Shared, error) {
 // wiring is the input of both tables.
 type wiring struct {
 	Options
-	mgr  ctrl.Manager
-	pace *pace
+	mgr    ctrl.Manager
+	pace   *pace
+	events record.EventRecorder
 	// client reads from the shared cache, except for Secrets and ConfigMaps.
 	client client.Client
 	// reader reads from the API server.
@@ -132,6 +134,7 @@ type wiring struct {
 
 func newWiring(ctx context.Context, mgr ctrl.Manager, o Options) (*wiring, error) {
 	w := &wiring{Options: o, mgr: mgr, pace: newPace(), client: mgr.GetClient(), reader: mgr.GetAPIReader()}
+	w.events = mgr.GetEventRecorderFor("drover") //nolint:staticcheck // Cluster API's reconcilers write events of the same kind
 	var err error
 	if w.secrets, err = secretClient(mgr); err != nil {
 		return nil, fmt.Errorf("creating the client for Secrets: %w", err)

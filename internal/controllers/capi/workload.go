@@ -28,7 +28,7 @@ const staticPods = "tier=control-plane,component in (etcd,kube-apiserver,kube-co
 // node. livePods serves both.
 func (w *wiring) workloadOptions() clustercache.Options {
 	return clustercache.Options{
-		SecretClient:     w.secrets,
+		SecretClient:     kubeconfigs{Reader: w.secrets, wiring: w},
 		WatchFilterValue: w.WatchFilter,
 		Cache: clustercache.CacheOptions{
 			DefaultTransform: ctrlcache.TransformStripManagedFields(),

@@ -10,7 +10,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
 
 	"github.com/drover-dev/drover/internal/test/kubetest"
@@ -96,12 +95,7 @@ func (f *fixture) connect(t *testing.T) client.ObjectKey {
 	t.Helper()
 	kubeconfig, err := os.ReadFile(kubetest.Kubeconfig(t, f.server.Config))
 	must(t, err)
-	f.create(t, &corev1.Secret{ObjectMeta: f.meta("c-kubeconfig"), Data: map[string][]byte{"value": kubeconfig}})
-	cluster := &clusterv1.Cluster{ObjectMeta: f.meta("c"), Spec: clusterv1.ClusterSpec{Paused: ptr.To(false)}}
-	f.create(t, cluster)
-	cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
-	must(t, f.live.Status().Update(t.Context(), cluster))
-	key := client.ObjectKeyFromObject(cluster)
+	key := f.register(t, kubeconfig)
 	eventually(t, func() error {
 		_, err := f.wiring.workloads.GetClient(t.Context(), key)
 		return err

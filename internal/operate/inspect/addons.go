@@ -8,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
@@ -64,9 +63,9 @@ func (p *Plane) GetRESTConfig(ctx context.Context, cluster client.ObjectKey) (*r
 	if err != nil {
 		return nil, err
 	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(data)
+	config, err := restConfig(data)
 	if err != nil {
-		return nil, fmt.Errorf("parsing the kubeconfig of cluster %q: invalid kubeconfig", cluster.Name) // The cause may quote credentials.
+		return nil, fmt.Errorf("parsing the kubeconfig of cluster %q: %w", cluster.Name, err)
 	}
 	return config, nil
 }

@@ -3,6 +3,9 @@ package inspect
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +17,7 @@ import (
 
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/test/kubetest"
+	"github.com/drover-dev/drover/internal/workload/safeconfig"
 )
 
 // world is a namespace with one Cluster API cluster and no controllers.
@@ -67,9 +71,12 @@ func (w *world) report(change func(*clusterv1.ClusterStatus)) {
 	}
 }
 
+// wayIn is the kubeconfig of the cluster.
+var wayIn = kubetest.ExampleKubeconfig("herd")
+
 func (w *world) keepKubeconfig() {
 	s := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.cluster.Namespace, Name: "herd-kubeconfig"}, Data: map[string][]byte{"value": []byte("the way in")},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.cluster.Namespace, Name: "herd-kubeconfig"}, Data: map[string][]byte{"value": []byte(wayIn)},
 	}
 	if err := w.plane.Client.Create(w.Context(), s); err != nil {
 		w.Error(err)
@@ -103,7 +110,7 @@ func TestKubeconfigOfACAPIClusterRequiresAnAPIServer(t *testing.T) {
 	w.keepKubeconfig()
 	early("InfrastructureReady: no machines")
 	w.report(initialized)
-	if data, err := w.source.Read(t.Context()); err != nil || string(data) != "the way in" {
+	if data, err := w.source.Read(t.Context()); err != nil || string(data) != wayIn {
 		t.Errorf("kubeconfig %q (%v)", data, err)
 	}
 	if err := w.plane.Client.Delete(t.Context(), w.cluster); err != nil {
@@ -138,7 +145,7 @@ func TestAwaitKubeconfigOfACAPICluster(t *testing.T) {
 				heard <- struct{}{}
 			})
 			<-done
-			if err != nil || string(data) != "the way in" {
+			if err != nil || string(data) != wayIn {
 				t.Errorf("kubeconfig %q (%v)", data, err)
 			}
 			if told[0] != notObserved || len(told) > 4 {
@@ -157,5 +164,37 @@ func TestAwaitKubeconfigReportsWhatItWaitedFor(t *testing.T) {
 	var early *NotInitializedError
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &early) || early.Waiting != "ControlPlaneInitialized: kubeadm has not run" {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A kubeconfig in a Secret of a tenant must not make a command of someone else open files or start
+// programs.
+func TestCommandsRejectKubeconfigsThatReachIntoTheirCaller(t *testing.T) {
+	w := newWorld(t)
+	w.report(initialized)
+	started := filepath.Join(t.TempDir(), "started")
+	hostile := strings.Replace(wayIn, "client-certificate-data: Y3J0, client-key-data: a2V5",
+		"exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: touch, args: ["+started+"]}", 1)
+	s := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.cluster.Namespace, Name: "herd-kubeconfig"}, Data: map[string][]byte{"value": []byte(hostile)},
+	}
+	if err := w.plane.Client.Create(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	var rejected *safeconfig.RejectedError
+	if data, err := w.source.Read(t.Context()); !errors.As(err, &rejected) {
+		t.Errorf("drover kubeconfig returns %q (%v)", data, err)
+	}
+	config, err := w.plane.GetRESTConfig(t.Context(), client.ObjectKeyFromObject(w.cluster))
+	if !errors.As(err, &rejected) {
+		t.Errorf("drover addon diff connects with %v (%v)", config, err)
+	}
+	if config != nil { // what a command would do next
+		if c, err := client.New(config, client.Options{}); err == nil {
+			_ = c.Get(t.Context(), client.ObjectKey{Name: "x"}, &corev1.Namespace{})
+		}
+	}
+	if _, err := os.Stat(started); err == nil {
+		t.Error("the program of the kubeconfig was started")
 	}
 }

@@ -10,11 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/workload/safeconfig"
 )
 
 // recheck bounds how long a change goes unnoticed where the caller may read but not watch.
@@ -115,7 +118,27 @@ func (p *Plane) kubeconfigIn(ctx context.Context, namespace, cluster string) ([]
 	if len(data) == 0 {
 		return nil, fmt.Errorf("reading the kubeconfig of cluster %q: Secret %q has no key %q", cluster, key, secret.KubeconfigDataName)
 	}
+	_, err := safeconfig.Check(ctx, p.Client, namespace, func(allowed safeconfig.Policy) (*clientcmdapi.Config, error) {
+		return safeconfig.Load(data, allowed)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig of cluster %q from Secret %q: %w", cluster, key, err)
+	}
 	return data, nil
+}
+
+// RESTConfig returns the connection to a Cluster, from the kubeconfig that Kubeconfig returns.
+func (p *Plane) RESTConfig(ctx context.Context, c *anywherev1.Cluster) (*rest.Config, error) {
+	data, err := p.Kubeconfig(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return restConfig(data)
+}
+
+// restConfig parses what kubeconfigIn has checked.
+func restConfig(data []byte) (*rest.Config, error) {
+	return safeconfig.REST(data, safeconfig.Policy{InsecureTLS: true})
 }
 
 // initializedKubeconfig reads the kubeconfig of a Cluster whose control plane is initialized.

@@ -25,7 +25,7 @@ func TestCreatorReadsTheKubeconfigCopy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for namespace, content := range map[string]string{ns: "copy", anywherev1.SystemNamespace: "original"} {
+	for namespace, content := range map[string]string{ns: kubetest.ExampleKubeconfig("copy"), anywherev1.SystemNamespace: kubetest.ExampleKubeconfig("original")} {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "one-kubeconfig"}, Data: map[string][]byte{"value": []byte(content)}}
 		_, err := all.CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{})
 		must(err)
@@ -48,14 +48,14 @@ func TestCreatorReadsTheKubeconfigCopy(t *testing.T) {
 		return p
 	}
 	one := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one"}}
-	if data, err := as("creator").Kubeconfig(t.Context(), one); err != nil || string(data) != "copy" {
+	if data, err := as("creator").Kubeconfig(t.Context(), one); err != nil || string(data) != kubetest.ExampleKubeconfig("copy") {
 		t.Errorf("the creator reads %q (%v), want the copy", data, err)
 	}
 	if _, err := as("stranger").Kubeconfig(t.Context(), one); !apierrors.IsForbidden(err) {
 		t.Errorf("another user gets error %v, want forbidden", err)
 	}
 	elsewhere := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}}
-	if data, err := as("").Kubeconfig(t.Context(), elsewhere); err != nil || string(data) != "original" {
+	if data, err := as("").Kubeconfig(t.Context(), elsewhere); err != nil || string(data) != kubetest.ExampleKubeconfig("original") {
 		t.Errorf("the administrator reads %q (%v), want the original", data, err)
 	}
 }

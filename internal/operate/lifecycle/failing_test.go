@@ -131,7 +131,7 @@ func blockDirectory(path string) trouble {
 func TestWorkloadClusterResumesAfterAFailureInEachPhase(t *testing.T) {
 	w := newWorld(t)
 	s := newSide(t, kubetest.SharedWithoutWebhooks(t))
-	s.simulateControllers([]byte("the way in"))
+	s.simulateControllers([]byte(kubetest.ExampleKubeconfig("shaky")))
 	c := w.workload("shaky")
 	files := Files{Dir: w.dir, Cluster: "shaky"}
 	record := blockDirectory(files.Record().Dir)

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
@@ -75,11 +74,7 @@ func (w *Workload) untilAnswers(ctx context.Context) (*rest.Config, error) {
 }
 
 func (w *Workload) answering(ctx context.Context) (*rest.Config, error) {
-	data, err := w.plane.Kubeconfig(ctx, w.Config.Cluster)
-	if err != nil {
-		return nil, err
-	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(data)
+	config, err := w.plane.RESTConfig(ctx, w.Config.Cluster)
 	if err != nil {
 		return nil, err
 	}

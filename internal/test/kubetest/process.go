@@ -129,6 +129,17 @@ func AsKubeconfig(cfg *rest.Config) *clientcmdapi.Config {
 	return c
 }
 
+// ExampleKubeconfig returns a kubeconfig for a server that doesn't exist, as Cluster API stores it.
+func ExampleKubeconfig(host string) string {
+	return fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://%s:6443", certificate-authority-data: Y2E=}}]
+users: [{name: u, user: {client-certificate-data: Y3J0, client-key-data: a2V5}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`, host)
+}
+
 // FreeAddress returns a loopback address that nothing listens on.
 func FreeAddress(t testing.TB) string {
 	t.Helper()

@@ -1,0 +1,162 @@
+package bounded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Defaults for all peers.
+const (
+	// MaxError is where the body of an error response ends. Its text may become part of a
+	// condition.
+	MaxError = 16 << 10
+	// maxRetryAfter bounds the pause that a peer can request of clients that wait for it.
+	maxRetryAfter = 30 * time.Second
+)
+
+// ErrTimeout is the cause of a request that exceeded Limits.Timeout.
+var ErrTimeout = errors.New("request timed out")
+
+// Limits apply to each response of a kind of peer.
+type Limits struct {
+	// Peer names the kind of peer in errors.
+	Peer string
+	// Body is the maximum size of a response after decompression.
+	Body int64
+	// Event is the maximum size of one event of a stream; Body if zero.
+	Event int64
+	// Timeout limits a request and its response, except for the body of a stream. Zero means that
+	// only the context of the request does.
+	Timeout time.Duration
+	// Elsewhere allows redirects to other hosts. The next transport decides which.
+	Elsewhere bool
+}
+
+// TooLargeError means that a response exceeds a limit.
+type TooLargeError struct {
+	Peer  string
+	Limit int64
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("response of the %s is larger than %d bytes", e.Peer, e.Limit)
+}
+
+// RedirectError means that a peer redirects to another host.
+type RedirectError struct{ Peer, Host string }
+
+func (e *RedirectError) Error() string {
+	return fmt.Sprintf("the %s redirects to %q, which is not followed", e.Peer, e.Host)
+}
+
+// Transport applies limits to the responses of another transport.
+func Transport(next http.RoundTripper, l Limits) http.RoundTripper {
+	if l.Event == 0 {
+		l.Event = l.Body
+	}
+	return &transport{next: next, limits: l}
+}
+
+type transport struct {
+	next   http.RoundTripper
+	limits Limits
+}
+
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	stop := func() { cancel(nil) }
+	if t.limits.Timeout > 0 {
+		timer := time.AfterFunc(t.limits.Timeout, func() { cancel(ErrTimeout) })
+		stop = func() { timer.Stop(); cancel(nil) }
+		if IsStream(r) {
+			defer timer.Stop() // The rest of the time it is the reader who decides.
+		}
+	}
+	response, err := t.next.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		err = explain(ctx, err)
+		stop()
+		return nil, err
+	}
+	if err := t.checkRedirect(r, response); err != nil {
+		_ = response.Body.Close()
+		stop()
+		return nil, err
+	}
+	limitRetryAfter(response.Header)
+	if response.StatusCode == http.StatusSwitchingProtocols { // The connection is the caller's now.
+		context.AfterFunc(r.Context(), stop)
+		return response, nil
+	}
+	response.Body = t.body(ctx, stop, r, response)
+	return response, nil
+}
+
+// body returns the limited body of a response.
+func (t *transport) body(ctx context.Context, stop func(), r *http.Request, response *http.Response) *body {
+	b := &body{ReadCloser: response.Body, ctx: ctx, stop: stop, left: t.limits.Body, limits: t.limits, budget: budgetOf(ctx)}
+	switch {
+	case response.StatusCode >= http.StatusBadRequest:
+		b.left, b.truncate = min(MaxError, t.limits.Body), true
+	case IsStream(r) && strings.Contains(response.Header.Get("Content-Type"), "json"):
+		b.events = &events{}
+	case IsStream(r) && strings.Contains(response.Header.Get("Content-Type"), "protobuf"):
+		b.endless = true // The decoder reads no more than 16 MiB at a time.
+	}
+	return b
+}
+
+// IsStream reports whether the response to a request has no end of its own.
+func IsStream(r *http.Request) bool {
+	query := r.URL.RawQuery
+	if !strings.Contains(query, "watch=") && !strings.Contains(query, "follow=") {
+		return false
+	}
+	values := r.URL.Query()
+	return isTrue(values.Get("watch")) || isTrue(values.Get("follow"))
+}
+
+func isTrue(value string) bool { return value == "true" || value == "1" }
+
+func (t *transport) checkRedirect(r *http.Request, response *http.Response) error {
+	if t.limits.Elsewhere || response.StatusCode < http.StatusMultipleChoices || response.StatusCode >= http.StatusBadRequest {
+		return nil
+	}
+	to := response.Header.Get("Location")
+	if to == "" {
+		return nil
+	}
+	target, err := r.URL.Parse(to)
+	if err != nil {
+		return &RedirectError{Peer: t.limits.Peer, Host: "an invalid URL"}
+	}
+	if target.Scheme != r.URL.Scheme || target.Host != r.URL.Host {
+		return &RedirectError{Peer: t.limits.Peer, Host: target.Host}
+	}
+	return nil
+}
+
+// explain names the time limit as the cause of a canceled request.
+func explain(ctx context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), ErrTimeout) {
+		return fmt.Errorf("%w: %w", ErrTimeout, err)
+	}
+	return err
+}
+
+// limitRetryAfter bounds the pause after which clients repeat a request by themselves.
+func limitRetryAfter(h http.Header) {
+	after := h.Get("Retry-After")
+	if after == "" {
+		return
+	}
+	seconds, err := strconv.Atoi(after)
+	if err != nil || seconds < 0 || seconds > int(maxRetryAfter/time.Second) {
+		h.Set("Retry-After", strconv.Itoa(int(maxRetryAfter/time.Second)))
+	}
+}
