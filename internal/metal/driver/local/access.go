@@ -7,10 +7,14 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/drover-dev/drover/internal/metal/driver"
+	"github.com/drover-dev/drover/internal/metal/driver/local/confine"
 	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
 )
 
@@ -68,14 +72,36 @@ func (d *Driver) Enter(ctx context.Context, id string, argv []string, stdio driv
 	if len(argv) == 0 {
 		argv = []string{"/bin/bash", "-l"}
 	}
-	args := append([]string{
-		"--target", strconv.Itoa(p.PID), "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wdns=/root", "--",
-	}, argv...)
-	cmd := exec.CommandContext(ctx, "nsenter", args...)
+	cmd := exec.CommandContext(ctx, d.program, append([]string{EnterCommand, strconv.Itoa(p.PID)}, argv...)...)
+	cmd.Args[0] = "drover"
 	cmd.Env = append(guest.Environment(), "TERM="+os.Getenv("TERM"))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.In, stdio.Out, stdio.Err
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("running %q in local machine %q: %w", argv[0], id, err)
 	}
 	return nil
+}
+
+// enter becomes a program in the machine whose first process is pid. It is confined like the
+// machine, because root there can take control of it.
+func enter(pid string, argv []string) error {
+	number, err := strconv.Atoi(pid)
+	if err != nil {
+		return fmt.Errorf("reading process ID %q: %w", pid, err)
+	}
+	if err := joinProcess(number); err != nil {
+		return err
+	}
+	program, err := exec.LookPath("nsenter")
+	if err != nil {
+		return err
+	}
+	runtime.LockOSThread()
+	if err := confine.Thread(); err != nil {
+		return err
+	}
+	args := append([]string{
+		"nsenter", "--target", pid, "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wdns=/root", "--",
+	}, argv...)
+	return fmt.Errorf("executing %q: %w", program, unix.Exec(program, args, os.Environ()))
 }

@@ -3,6 +3,7 @@ package local
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drover-dev/drover/internal/metal/driver/local/confine"
 	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
 )
 
@@ -31,6 +33,35 @@ func hierarchies() ([]string, error) {
 	if guest.Unified() {
 		return []string{cgroupRoot}, nil
 	}
+	dirs, err := hierarchiesV1()
+	if err != nil {
+		return nil, err
+	}
+	if beside := hierarchyV2(); beside != "" {
+		dirs = append(dirs, beside)
+	}
+	return dirs, nil
+}
+
+// hierarchyV2 returns the directory of cgroup v2, also where it has no controllers because they
+// belong to version 1, or the empty string.
+func hierarchyV2() string {
+	if guest.Unified() {
+		return cgroupRoot
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if fields := strings.Fields(line); len(fields) > 2 && fields[2] == "cgroup2" {
+			return fields[1]
+		}
+	}
+	return ""
+}
+
+func hierarchiesV1() ([]string, error) {
 	data, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return nil, err
@@ -48,25 +79,89 @@ type limits struct {
 	memory int64
 }
 
-// enterCgroup creates the cgroups of a machine and moves this process into them.
-func enterCgroup(home, id string, l limits) error {
+// inner is the name of the cgroup that a machine sees as the root of the hierarchy. Limits and
+// filters are set on the one above, which the machine can't reach.
+const inner = "machine"
+
+// cgroup is the cgroup of a machine in all hierarchies.
+type cgroup struct {
+	home, id string
+	limits   limits
+	log      io.Writer
+}
+
+// enter creates the cgroups of a machine and moves this process into them.
+func (g cgroup) enter() error {
 	dirs, err := hierarchies()
 	if err != nil {
 		return err
 	}
+	v2 := hierarchyV2()
 	for _, dir := range dirs {
-		parent := filepath.Join(dir, home)
-		for _, d := range []string{parent, filepath.Join(parent, id)} {
+		own := filepath.Join(dir, g.home, g.id)
+		if dir == v2 {
+			// Filters of an earlier boot remain until their cgroup is removed.
+			if err := removeCgroups(own); err != nil {
+				return err
+			}
+		}
+		for _, d := range []string{filepath.Dir(own), own, filepath.Join(own, inner)} {
 			if err := makeCgroup(d); err != nil {
 				return fmt.Errorf("creating cgroup %q: %w", d, err)
 			}
 		}
-		own := filepath.Join(parent, id)
-		if err := l.apply(own, runtime.NumCPU()); err != nil {
+		if err := g.limits.apply(own, runtime.NumCPU()); err != nil {
 			return fmt.Errorf("limiting cgroup %q: %w", own, err)
 		}
-		if err := os.WriteFile(filepath.Join(own, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
-			return fmt.Errorf("entering cgroup %q: %w", own, err)
+		if err := join(filepath.Join(own, inner)); err != nil {
+			return err
+		}
+	}
+	g.confine(v2)
+	return nil
+}
+
+// confine filters devices and settings of the kernel. A host that can't do it has machines that are
+// less confined, which their consoles mention.
+func (g cgroup) confine(v2 string) {
+	err := errors.New("cgroups of version 2 are not mounted")
+	if v2 != "" {
+		err = confine.Cgroup(filepath.Join(v2, g.home, g.id))
+	}
+	if err != nil {
+		fmt.Fprintf(g.log, "access to devices and to settings of the kernel is not restricted: %v\n", err)
+	}
+}
+
+// join moves this process into a cgroup.
+func join(dir string) error {
+	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+		return fmt.Errorf("entering cgroup %q: %w", dir, err)
+	}
+	return nil
+}
+
+// joinProcess moves this process into the cgroups of another one.
+func joinProcess(pid int) error {
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cgroup"))
+	if err != nil {
+		return err
+	}
+	v2 := hierarchyV2()
+	for line := range strings.Lines(string(data)) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) < 3 {
+			continue
+		}
+		dir := v2
+		if all := guest.Hierarchies(line); len(all) > 0 {
+			dir = filepath.Join(cgroupRoot, all[0].Name)
+		}
+		if dir == "" {
+			continue // Version 2 is not mounted.
+		}
+		if err := join(filepath.Join(dir, fields[2])); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -78,6 +78,7 @@ func open(ctx context.Context, c driver.Config) (*Driver, error) {
 	if err := raise(instancesLimit, instances); err != nil {
 		c.Log.Warn("the inotify limit allows only a few machines", "error", err)
 	}
+	loadModules()
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding the running executable: %w", err)

@@ -10,29 +10,42 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
 
 	"github.com/drover-dev/drover/internal/base/atomicfile"
+	"github.com/drover-dev/drover/internal/metal/driver/local/confine"
 	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
 )
 
-// RunCommand is the hidden command that starts a machine and exits.
-const RunCommand = "machine-run"
+const (
+	// RunCommand is the hidden command that starts a machine and exits.
+	RunCommand = "machine-run"
+	// EnterCommand is the hidden command that runs a program in a machine.
+	EnterCommand = "machine-enter"
+)
 
 // Main runs the part of a local machine that this program was started as, if any. Call it first in
 // main.
 func Main(args []string) (code int, ok bool) {
-	if len(args) == 4 && args[1] == RunCommand {
-		if err := run(args[2], args[3]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1, true
-		}
-		return 0, true
+	switch {
+	case len(args) == 4 && args[1] == RunCommand:
+		return exitCode(run(args[2], args[3])), true
+	case len(args) > 3 && args[1] == EnterCommand:
+		return exitCode(enter(args[2], args[3:])), true
 	}
 	return guest.Main(args)
+}
+
+func exitCode(err error) int {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
 }
 
 // launch starts the first process of the machine through an intermediate process that exits, which
@@ -71,11 +84,12 @@ func run(name, dir string) error {
 		return err
 	}
 	d := &Driver{name: name}
-	if err := enterCgroup(d.cgroupName(), spec.ID, limits{cpus: spec.CPUs, memory: spec.MemoryBytes}); err != nil {
-		return err
-	}
 	console, err := os.OpenFile(filepath.Join(dir, guest.ConsoleFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
+		return err
+	}
+	group := cgroup{home: d.cgroupName(), id: spec.ID, limits: limits{cpus: spec.CPUs, memory: spec.MemoryBytes}, log: console}
+	if err := group.enter(); err != nil {
 		return err
 	}
 	ready, letGo, err := os.Pipe()
@@ -83,6 +97,11 @@ func run(name, dir string) error {
 		return err
 	}
 	cmd := firstProcess(dir, console, ready)
+	// The first process inherits the restrictions of this thread.
+	runtime.LockOSThread()
+	if err := confine.Thread(); err != nil {
+		return fmt.Errorf("confining the machine: %w", err)
+	}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("creating namespaces: %w", err)
 	}

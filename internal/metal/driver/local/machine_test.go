@@ -74,6 +74,7 @@ func TestMachineBootsFromItsUserdata(t *testing.T) {
 		t.Fatalf("the host does not reach the machine's SSH server: %v", err)
 	}
 	conn.Close()
+	t.Run("root on it is confined", func(t *testing.T) { testConfinement(t, f, m.ID) })
 }
 
 // serveMetadata responds with the client's address, by which metal identifies machines.

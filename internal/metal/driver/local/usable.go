@@ -98,3 +98,11 @@ func kernelHas(wanted []feature) error {
 			strings.TrimSpace(lacks.String()), strings.TrimSpace(why.String()))
 	}
 }
+
+// loadModules loads the kernel modules that userdata often loads, which machines can't do. The
+// kernel loads others on demand. One that is missing may be part of the kernel.
+func loadModules() {
+	for _, module := range []string{"overlay", "br_netfilter", "nf_conntrack"} {
+		_ = exec.Command("modprobe", "--quiet", module).Run()
+	}
+}

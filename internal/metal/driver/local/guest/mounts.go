@@ -39,7 +39,7 @@ func enterRoot(s Spec) error {
 		return err
 	}
 	for _, step := range []func(root string) error{
-		s.mountData, mountKernel, s.mountImages, mountDevices, mountCgroups, func(root string) error { return bindFile(s.Program, root, node.MachineProgram) },
+		s.mountData, s.mountKernel, s.mountImages, mountDevices, hideKernel, mountCgroups, s.mountProgram,
 	} {
 		if err := step(root); err != nil {
 			return err
@@ -50,9 +50,12 @@ func enterRoot(s Spec) error {
 
 // overlayOptions escapes the separators of options and layers.
 func overlayOptions(s Spec) string {
-	escape := strings.NewReplacer(`\`, `\\`, ",", `\,`, ":", `\:`)
 	return fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s",
-		escape.Replace(s.Lower), escape.Replace(filepath.Join(s.Dir, "upper")), escape.Replace(filepath.Join(s.Dir, "work")))
+		escapeLayer(s.Lower), escapeLayer(filepath.Join(s.Dir, "upper")), escapeLayer(filepath.Join(s.Dir, "work")))
+}
+
+func escapeLayer(path string) string {
+	return strings.NewReplacer(`\`, `\\`, ",", `\,`, ":", `\:`).Replace(path)
 }
 
 func (s Spec) mountData(root string) error {
@@ -64,28 +67,93 @@ func (s Spec) mountData(root string) error {
 	return nil
 }
 
-// mountKernel mounts the kernel's file systems.
-func mountKernel(root string) error {
+// mountProgram mounts the drover program. It can't be written while it runs, but its mode could be
+// changed.
+func (s Spec) mountProgram(root string) error {
+	if err := bindFile(s.Program, root, node.MachineProgram); err != nil {
+		return err
+	}
+	return readOnly(root, node.MachineProgram, 0)
+}
+
+// mountKernel mounts the kernel's file systems. What belongs to the host is read-only.
+func (s Spec) mountKernel(root string) error {
+	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	for _, m := range []mount{
-		{source: "proc", target: "/proc", kind: "proc", flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
-		{source: "sysfs", target: "/sys", kind: "sysfs", flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
+		{source: "proc", target: "/proc", kind: "proc", flags: flags},
+		{source: "sysfs", target: "/sys", kind: "sysfs", flags: flags},
 		{source: "tmpfs", target: "/run", kind: "tmpfs", flags: unix.MS_NOSUID | unix.MS_NODEV, data: "mode=755"},
 	} {
 		if err := m.do(root); err != nil {
 			return err
 		}
 	}
+	if err := protectKernel(root, flags); err != nil {
+		return err
+	}
+	return s.mountModules(root)
+}
+
+// protectKernel makes the kernel's settings read-only, except those of the machine's network. Other
+// mounts of the same file systems are not affected.
+func protectKernel(root string, flags uintptr) error {
+	for _, path := range []string{"/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi"} {
+		if _, err := os.Stat(filepath.Join(root, path)); err != nil {
+			continue // The kernel lacks it.
+		}
+		if err := bindSelf(root, path, flags|unix.MS_RDONLY); err != nil {
+			return err
+		}
+	}
+	if err := bindSelf(root, "/proc/sys/net", flags); err != nil {
+		return err
+	}
 	if err := mountTunables(root); err != nil {
 		return err
 	}
+	return readOnly(root, "/sys", flags)
+}
+
+// bindSelf mounts a directory on itself with other flags.
+func bindSelf(root, path string, flags uintptr) error {
+	if err := (mount{source: filepath.Join(root, path), target: path, flags: unix.MS_BIND}).do(root); err != nil {
+		return err
+	}
+	return mount{target: path, flags: flags | unix.MS_BIND | unix.MS_REMOUNT}.do(root)
+}
+
+// hideKernel hides files that affect the whole host or reveal its memory.
+func hideKernel(root string) error {
+	for _, path := range []string{"/proc/sysrq-trigger", "/proc/kcore", "/proc/kallsyms", "/proc/keys", "/proc/timer_list", "/proc/latency_stats"} {
+		if _, err := os.Stat(filepath.Join(root, path)); err != nil {
+			continue // The kernel lacks it.
+		}
+		if err := (mount{source: filepath.Join(root, os.DevNull), target: path, flags: unix.MS_BIND}).do(root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readOnly makes a mount read-only. The flags are those that it has already.
+func readOnly(root, target string, flags uintptr) error {
+	return mount{target: target, flags: flags | unix.MS_BIND | unix.MS_REMOUNT | unix.MS_RDONLY}.do(root)
+}
+
+// mountModules mounts the host's kernel modules, which programs look for. An overlay without an
+// upper layer can't be made writable, unlike a bind mount.
+func (s Spec) mountModules(root string) error {
 	modules := "/lib/modules"
 	if _, err := os.Stat(modules); err != nil {
 		return nil //nolint:nilerr // a kernel without modules
 	}
-	if err := os.MkdirAll(filepath.Join(root, "usr", modules), 0o755); err != nil {
-		return err
+	empty := filepath.Join(s.Dir, "empty")
+	for _, dir := range []string{empty, filepath.Join(root, "usr", modules)} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
 	}
-	return mount{source: modules, target: "/usr/lib/modules", flags: unix.MS_BIND | unix.MS_REC}.do(root)
+	return mount{source: "overlay", target: "/usr/lib/modules", kind: "overlay", flags: unix.MS_RDONLY, data: "lowerdir=" + modules + ":" + escapeLayer(empty)}.do(root)
 }
 
 // tunables are settings that the kubelet requires, with their values. They belong to the host, so a
@@ -136,10 +204,8 @@ func mountDevices(root string) error {
 			return err
 		}
 	}
-	for _, device := range []string{"null", "zero", "full", "random", "urandom", "tty", "kmsg", "fuse", "net/tun"} {
-		if err := bindFile(filepath.Join("/dev", device), root, filepath.Join("/dev", device)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
+	if err := createDevices(root); err != nil {
+		return err
 	}
 	links := map[string]string{"ptmx": "pts/ptmx", "fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"}
 	for name, target := range links {
@@ -148,6 +214,42 @@ func mountDevices(root string) error {
 		}
 	}
 	return nil
+}
+
+// devices are the device files of a machine, with their numbers.
+func devices() map[string][2]uint32 {
+	return map[string][2]uint32{
+		"null": {1, 3}, "zero": {1, 5}, "full": {1, 7}, "random": {1, 8}, "urandom": {1, 9}, "kmsg": {1, 11}, "tty": {5, 0}, "net/tun": {10, 200}, "fuse": {10, 229},
+	}
+}
+
+// createDevices creates files of the machine's own, so that the modes of the host's can't be
+// changed. A host that is itself confined may not allow it.
+func createDevices(root string) error {
+	for name, number := range devices() {
+		source := filepath.Join("/dev", name)
+		if _, err := os.Stat(source); err != nil {
+			continue // The kernel lacks it.
+		}
+		path := filepath.Join(root, source)
+		err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(number[0], number[1])))
+		if errors.Is(err, unix.EPERM) {
+			err = bindFile(source, root, source)
+		} else if err == nil {
+			err = os.Chmod(path, deviceMode(name))
+		}
+		if err != nil {
+			return fmt.Errorf("creating device %q: %w", source, err)
+		}
+	}
+	return nil
+}
+
+func deviceMode(name string) os.FileMode {
+	if name == "kmsg" {
+		return 0o600
+	}
+	return 0o666
 }
 
 // bindFile mounts a file of the host in the machine.
