@@ -7,6 +7,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -115,11 +116,11 @@ func (r *credentialRules) secret(ctx context.Context, name string) (*metav1.Part
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	err := r.live.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, secret)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading the metadata of Secret %q: %w", name, err)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
 	}
 	if err != nil {
-		return nil, nil
+		return nil, fmt.Errorf("reading the metadata of Secret %q: %w", name, err)
 	}
 	return secret, nil
 }
