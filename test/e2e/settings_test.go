@@ -150,6 +150,12 @@ func (s *settled) credentials() {
 		"registry-credentials": {"username": []byte(outsideUser), "password": []byte(outsidePassword)},
 	} {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
+		if name == "registry-credentials" {
+			secret.Annotations = map[string]string{
+				"clusters.anywhere.eks.amazonaws.com/credentials-namespaces": "default",
+				"clusters.anywhere.eks.amazonaws.com/credentials-endpoints":  s.mirror.String(),
+			}
+		}
 		if _, err := secrets.Create(s.t.Context(), secret, metav1.CreateOptions{}); err != nil {
 			s.t.Fatal(err)
 		}

@@ -53,11 +53,14 @@ const (
 	// CredentialsLabel with the value "true" marks a Secret as credentials for machines.
 	CredentialsLabel = "clusters.anywhere.eks.amazonaws.com/credentials"
 	// CredentialsNamespacesAnnotation lists the namespaces whose clusters may use it, separated by
-	// commas. Without it, all may, except for LocalCredentials, which are then for administrators
-	// only.
+	// commas. Without it, all may use credentials for machines, except for LocalCredentials, which
+	// are then for administrators only, and none registry credentials.
 	CredentialsNamespacesAnnotation = "clusters.anywhere.eks.amazonaws.com/credentials-namespaces"
 	// AllNamespaces in that list stands for all namespaces.
 	AllNamespaces = "*"
+	// CredentialsEndpointsAnnotation lists the hosts that RegistryCredentials may be sent to,
+	// separated by commas, with a port unless that is 443.
+	CredentialsEndpointsAnnotation = "clusters.anywhere.eks.amazonaws.com/credentials-endpoints"
 )
 
 // Names of Secrets in SystemNamespace that hold credentials.

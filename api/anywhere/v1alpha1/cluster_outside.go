@@ -1,6 +1,11 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"net"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // ProxyConfiguration is the proxy of machines.
 type ProxyConfiguration struct {
@@ -30,12 +35,22 @@ type RegistryMirrorConfiguration struct {
 	// caCertContent is the certificate authority of the mirror, in PEM.
 	// +optional
 	CACertContent string `json:"caCertContent,omitempty"`
-	// authenticate uses the credentials in the Secret registry-credentials.
+	// authenticate uses the credentials in the Secret registry-credentials, which an administrator
+	// binds to the endpoint and to the namespace of the cluster.
 	// +optional
 	Authenticate bool `json:"authenticate,omitempty"`
 	// insecureSkipVerify disables the verification of the certificate.
 	// +optional
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
+}
+
+// Address returns the host of the mirror as it stands in a URL, where IPv6 addresses have brackets,
+// with the port unless that is 443.
+func (m *RegistryMirrorConfiguration) Address() string {
+	if m.Port == "" || m.Port == "443" {
+		return strings.TrimSuffix(net.JoinHostPort(m.Endpoint, ""), ":")
+	}
+	return net.JoinHostPort(m.Endpoint, m.Port)
 }
 
 // OCINamespace is the path of a registry in a mirror.

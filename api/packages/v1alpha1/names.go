@@ -135,6 +135,9 @@ const (
 	SyncPendingReason = "Pending"
 	// SyncFailedReason: the credentials are invalid, or copying them failed.
 	SyncFailedReason = "Failed"
+	// NotBoundReason: an administrator has bound shared credentials to no namespaces, so that no
+	// cluster gets them.
+	NotBoundReason = "NotBound"
 )
 
 // Conditions of a PackageBundle.

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/packages/mirror"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
@@ -38,7 +39,9 @@ func TestMirrorCredentialsAreUsedAndCopied(t *testing.T) {
 		ServerOptions: artifacttest.ServerOptions{TLS: true, Username: "drover", Password: "canary-1"},
 	})
 	configured := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: mirror.Secret},
+		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: mirror.Secret, Annotations: map[string]string{
+			anywherev1.CredentialsNamespacesAnnotation: packagesv1.KubeconfigNamespace,
+		}},
 		Data: map[string][]byte{
 			"ENDPOINT": []byte("https://" + w.registry.Host), "USERNAME": []byte("drover"), "PASSWORD": []byte("canary-1"), "CACERTCONTENT": w.registry.CA,
 		},

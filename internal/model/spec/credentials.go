@@ -56,13 +56,7 @@ func listsNamespace(secret metav1.Object, namespace string) bool {
 }
 
 func listedNamespaces(secret metav1.Object) []string {
-	var all []string
-	for one := range strings.SplitSeq(secret.GetAnnotations()[anywherev1.CredentialsNamespacesAnnotation], ",") {
-		if one = strings.TrimSpace(one); one != "" {
-			all = append(all, one)
-		}
-	}
-	return all
+	return listed(secret, anywherev1.CredentialsNamespacesAnnotation)
 }
 
 // AddNamespace adds a namespace to those that may use a Secret, and reports whether it was missing.

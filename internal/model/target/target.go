@@ -12,6 +12,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/base/text"
 )
@@ -125,4 +128,14 @@ func Cluster(name, wanted string, found []types.NamespacedName) (types.Namespace
 	default:
 		return types.NamespacedName{}, &AmbiguousError{Cluster: name, Namespaces: namespaces}
 	}
+}
+
+// Tenant returns the namespace of the owner of a Cluster. Clusters that Drover creates from specs
+// are in a namespace where nobody else creates any, and a label names the namespace of the spec.
+// Other Clusters belong to their own namespace, whatever their labels say.
+func Tenant(cluster *clusterv1.Cluster) string {
+	if owner := cluster.Labels[anywherev1.ClusterNamespaceLabel]; owner != "" && cluster.Namespace == anywherev1.SystemNamespace {
+		return owner
+	}
+	return cluster.Namespace
 }

@@ -7,7 +7,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
 func TestTargetOfPackage(t *testing.T) {
@@ -88,5 +93,19 @@ func TestFindClusterByName(t *testing.T) {
 				t.Errorf("error is %v", err)
 			}
 		})
+	}
+}
+
+func TestTenant(t *testing.T) {
+	for name, tc := range map[string]struct{ namespace, label, want string }{
+		"from a spec":         {anywherev1.SystemNamespace, "team-a", "team-a"},
+		"without a label":     {anywherev1.SystemNamespace, "", anywherev1.SystemNamespace},
+		"of Cluster API":      {"team-b", "", "team-b"},
+		"with a forged label": {"team-b", "team-a", "team-b"},
+	} {
+		cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Labels: map[string]string{anywherev1.ClusterNamespaceLabel: tc.label}}}
+		if got := Tenant(cluster); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
 	}
 }

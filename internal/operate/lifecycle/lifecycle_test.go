@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -215,6 +216,26 @@ func TestMirrorCredentialsComeFromTheEnvironment(t *testing.T) {
 		}
 		if secret != nil && (secret.Name != anywherev1.RegistryCredentials || string(secret.Data["username"]) != "developer" || string(secret.Data["password"]) != "x") {
 			t.Errorf("%s: Secret %q with %d keys", tt.name, secret.Name, len(secret.Data))
+		}
+		if secret != nil && spec.DenyRegistry(secret, "default", "192.0.2.1") != "" {
+			t.Errorf("%s: annotations are %v", tt.name, secret.Annotations)
+		}
+	}
+}
+
+func TestRegistryCredentialsKeepTheirBindings(t *testing.T) {
+	m := &Management{}
+	m.Config = &spec.Config{Cluster: &anywherev1.Cluster{}}
+	m.Config.Cluster.Spec.RegistryMirrorConfiguration = &anywherev1.RegistryMirrorConfiguration{Endpoint: "192.0.2.1"}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		anywherev1.CredentialsNamespacesAnnotation: "team-a, default", anywherev1.CredentialsEndpointsAnnotation: "mirror.example.com",
+	}}}
+	if !m.bindRegistry(secret) || m.bindRegistry(secret) {
+		t.Error("the second time changed something, or the first did not")
+	}
+	for namespace, endpoint := range map[string]string{"team-a": "mirror.example.com", "default": "192.0.2.1"} {
+		if problem := spec.DenyRegistry(secret, namespace, endpoint); problem != "" {
+			t.Error(problem)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
 
@@ -33,10 +35,12 @@ func (m *Management) registryCredentials() (secret *corev1.Secret, needed bool) 
 	if username == "" || password == "" {
 		return nil, true
 	}
-	return &corev1.Secret{
+	secret = &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: anywherev1.RegistryCredentials},
 		Data:       map[string][]byte{"username": []byte(username), "password": []byte(password)},
-	}, true
+	}
+	m.bindRegistry(secret)
+	return secret, true
 }
 
 // checkRegistry rejects a mirror that requires credentials which the environment does not have.
@@ -58,7 +62,7 @@ func (m *Management) writeRegistry(ctx context.Context, c client.Client) error {
 	switch {
 	case apierrors.IsNotFound(err):
 		err = c.Create(ctx, wanted, client.FieldOwner(anywherev1.FieldManagerCLI))
-	case err == nil && maps.EqualFunc(live.Data, wanted.Data, bytes.Equal):
+	case err == nil && !m.bindRegistry(live) && maps.EqualFunc(live.Data, wanted.Data, bytes.Equal):
 	case err == nil:
 		live.Data = wanted.Data
 		err = c.Update(ctx, live, client.FieldOwner(anywherev1.FieldManagerCLI))
@@ -67,4 +71,13 @@ func (m *Management) writeRegistry(ctx context.Context, c client.Client) error {
 		return fmt.Errorf("writing the credentials of the registry mirror: %w", err)
 	}
 	return nil
+}
+
+// bindRegistry adds the namespace and the mirror of the management cluster to those that the
+// credentials are bound to. It reports whether one was missing.
+func (m *Management) bindRegistry(secret *corev1.Secret) bool {
+	c := m.Config.Cluster
+	namespace := spec.AddNamespace(&secret.ObjectMeta, cmp.Or(c.Namespace, metav1.NamespaceDefault))
+	endpoint := spec.AddEndpoint(&secret.ObjectMeta, c.Spec.RegistryMirrorConfiguration.Address())
+	return namespace || endpoint
 }

@@ -334,3 +334,23 @@ func TestMovesAreNotRecorded(t *testing.T) {
 		}
 	}
 }
+
+func TestRegistryCredentialsOfOthersAreRejected(t *testing.T) {
+	w := newWorld(t)
+	c := w.workload("mirrored")
+	c.Spec.RegistryMirrorConfiguration = &anywherev1.RegistryMirrorConfiguration{Endpoint: "192.0.2.66", Port: "443", Authenticate: true}
+	err := w.content(t.Context(), c)
+	w.expect("no Secret yet", "", err)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: anywherev1.RegistryCredentials}}
+	w.must(w.Create(t.Context(), secret))
+	t.Cleanup(func() { _ = w.Client.Delete(context.Background(), secret) })
+	err = w.content(t.Context(), c)
+	w.expect("no namespace", "spec.registryMirrorConfiguration.authenticate: ", err)
+	secret.Annotations = map[string]string{anywherev1.CredentialsNamespacesAnnotation: w.ns, anywherev1.CredentialsEndpointsAnnotation: "mirror.example.com"}
+	w.must(w.Update(t.Context(), secret))
+	err = w.content(t.Context(), c)
+	w.expect("another endpoint", "may not be sent to", err)
+	c.Spec.RegistryMirrorConfiguration.Endpoint = "mirror.example.com"
+	err = w.content(t.Context(), c)
+	w.expect("the endpoint", "", err)
+}

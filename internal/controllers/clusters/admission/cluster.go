@@ -136,6 +136,9 @@ func (r *clusterRules) content(ctx context.Context, c *anywherev1.Cluster) error
 	if len(wrong) > 0 {
 		return invalid(wrong.Error())
 	}
+	if err := r.credentials.ofMirror(ctx, c); err != nil {
+		return err
+	}
 	return r.notNewer(ctx, c)
 }
 

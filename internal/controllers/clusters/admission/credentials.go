@@ -77,6 +77,23 @@ func (r *credentialRules) ofCluster(ctx context.Context, c *anywherev1.Cluster) 
 	return err
 }
 
+// ofMirror rejects a mirror that the namespace may not send registry credentials to. The controller
+// checks a Secret that does not exist yet, and objects that are being moved.
+func (r *credentialRules) ofMirror(ctx context.Context, c *anywherev1.Cluster) error {
+	mirror := c.Spec.RegistryMirrorConfiguration
+	if mirror == nil || !mirror.Authenticate || c.IsPaused() {
+		return nil
+	}
+	secret, err := r.secret(ctx, anywherev1.RegistryCredentials)
+	if err != nil || secret == nil {
+		return err
+	}
+	if problem := spec.DenyRegistry(secret, c.Namespace, mirror.Address()); problem != "" {
+		return invalid("spec.registryMirrorConfiguration.authenticate: " + problem)
+	}
+	return nil
+}
+
 // isLocal reports whether the machines of a cluster are local ones.
 func (r *credentialRules) isLocal(ctx context.Context, c *anywherev1.Cluster) (bool, error) {
 	ref := c.Spec.DatacenterRef

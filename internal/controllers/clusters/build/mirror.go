@@ -3,7 +3,6 @@ package build
 import (
 	"encoding/base64"
 	"fmt"
-	"net"
 	"path"
 	"strconv"
 	"strings"
@@ -88,23 +87,15 @@ func (m *machines) restart(commands ...string) {
 	}
 }
 
-// address returns the host of the mirror as it stands in a URL, where IPv6 addresses have brackets.
-func address(mirror *anywherev1.RegistryMirrorConfiguration) string {
-	if mirror.Port == "" || mirror.Port == "443" {
-		return strings.TrimSuffix(net.JoinHostPort(mirror.Endpoint, ""), ":")
-	}
-	return net.JoinHostPort(mirror.Endpoint, mirror.Port)
-}
-
 func authorityFile(mirror *anywherev1.RegistryMirrorConfiguration) string {
-	return path.Join(registriesDir, address(mirror), "ca.crt")
+	return path.Join(registriesDir, mirror.Address(), "ca.crt")
 }
 
 // registries returns the mirror itself and the registries that it mirrors: all, unless some are
 // listed.
 func (b *builder) registries(mirror *anywherev1.RegistryMirrorConfiguration) []mirrored {
-	at := "https://" + address(mirror)
-	out := []mirrored{{address(mirror), b.hosts(mirror, at, at)}}
+	at := "https://" + mirror.Address()
+	out := []mirrored{{mirror.Address(), b.hosts(mirror, at, at)}}
 	if len(mirror.OCINamespaces) == 0 {
 		return append(out, mirrored{everyRegistry, b.hosts(mirror, at, at)})
 	}

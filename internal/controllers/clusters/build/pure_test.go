@@ -40,7 +40,7 @@ func TestAddressOfAMirror(t *testing.T) {
 		{"2001:db8::1", "443", "[2001:db8::1]"},
 		{"2001:db8::1", "", "[2001:db8::1]"},
 	} {
-		if got := address(&anywherev1.RegistryMirrorConfiguration{Endpoint: tt.endpoint, Port: tt.port}); got != tt.want {
+		if got := (&anywherev1.RegistryMirrorConfiguration{Endpoint: tt.endpoint, Port: tt.port}).Address(); got != tt.want {
 			t.Errorf("%s and port %q: %q, want %q", tt.endpoint, tt.port, got, tt.want)
 		}
 	}

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"context"
+	"encoding/base64"
 	"strings"
 	"testing"
 
@@ -150,6 +152,58 @@ func TestCredentialsMustBeAllowed(t *testing.T) {
 	secret.Annotations[anywherev1.CredentialsNamespacesAnnotation] = "others," + w.ns
 	w.must(w.Update(t.Context(), secret))
 	expect("")
+}
+
+// TestRegistryCredentialsAreBound names an endpoint of the creator's choice, in a namespace that
+// the administrator didn't open.
+func TestRegistryCredentialsAreBound(t *testing.T) {
+	w := newWorld(t)
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: anywherev1.RegistryCredentials},
+		StringData: map[string]string{"username": "puller", "password": "canary"},
+	}
+	w.must(w.Create(t.Context(), secret))
+	t.Cleanup(func() { _ = w.Delete(context.Background(), secret) })
+	w.make("grab")
+	w.change("grab", func(c *anywherev1.Cluster) {
+		c.Spec.RegistryMirrorConfiguration = &anywherev1.RegistryMirrorConfiguration{Endpoint: "192.0.2.66", Port: "5000", Authenticate: true}
+	})
+	for _, step := range []struct {
+		annotations map[string]string
+		want        string
+	}{
+		{nil, "may not be used by clusters in namespace"},
+		{map[string]string{anywherev1.CredentialsNamespacesAnnotation: "others", anywherev1.CredentialsEndpointsAnnotation: "192.0.2.66:5000"}, "ask an administrator to add the namespace"},
+		{map[string]string{anywherev1.CredentialsNamespacesAnnotation: w.ns, anywherev1.CredentialsEndpointsAnnotation: "mirror.example.com"}, `may not be sent to "192.0.2.66:5000"`},
+		{map[string]string{anywherev1.CredentialsNamespacesAnnotation: w.ns, anywherev1.CredentialsEndpointsAnnotation: "mirror.example.com,192.0.2.66:5000"}, ""},
+	} {
+		secret.Annotations = step.annotations
+		w.must(w.Update(t.Context(), secret))
+		w.reconcile("grab")
+		if got := w.failure("grab"); (step.want == "") != (got == "") || !strings.Contains(got, step.want) {
+			t.Errorf("failure is %q, want %q", got, step.want)
+		}
+		made := strings.Join(w.names("grab"), ",")
+		if (step.want == "") != strings.Contains(made, "Cluster grab") || w.copies("canary") != (step.want == "") {
+			t.Errorf("with %v: objects are %s, copied: %t", step.annotations, made, w.copies("canary"))
+		}
+	}
+}
+
+// copies reports whether another Secret for machines contains credentials.
+func (w *world) copies(password string) bool {
+	w.Helper()
+	all := &corev1.SecretList{}
+	w.must(w.List(w.Context(), all, client.InNamespace(anywherev1.SystemNamespace)))
+	encoded := base64.StdEncoding.EncodeToString([]byte("puller:" + password))
+	for i := range all.Items {
+		for _, value := range all.Items[i].Data {
+			if all.Items[i].Name != anywherev1.RegistryCredentials && strings.Contains(string(value), encoded) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func TestFailureMessages(t *testing.T) {

@@ -85,9 +85,26 @@ func (c *Controller) readCredentials(ctx context.Context, s *scope) error {
 	if mirror == nil || !mirror.Authenticate {
 		return nil
 	}
+	return c.readRegistryCredentials(ctx, s)
+}
+
+// readRegistryCredentials reads the credentials of the mirror, if clusters in the namespace may
+// send them to it.
+func (c *Controller) readRegistryCredentials(ctx context.Context, s *scope) error {
 	data, err := c.secret(ctx, anywherev1.RegistryCredentials)
+	if err != nil {
+		return err
+	}
+	meta, err := c.secretMetadata(ctx, anywherev1.RegistryCredentials)
+	if err != nil {
+		return err
+	}
+	endpoint := s.cluster.Spec.RegistryMirrorConfiguration.Address()
+	if problem := spec.DenyRegistry(meta, s.cluster.Namespace, endpoint); problem != "" {
+		return fail(anywherev1.ClusterInvalidReason, "%s", problem)
+	}
 	s.input.Registry = &build.Credentials{Username: string(data["username"]), Password: string(data["password"])}
-	return err
+	return nil
 }
 
 // credentials reads the credentials for machines, if clusters in the namespace may use them.
@@ -96,15 +113,24 @@ func (c *Controller) credentials(ctx context.Context, s *scope, name string) (ma
 	if err != nil {
 		return nil, err
 	}
-	meta := &metav1.PartialObjectMetadata{}
-	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	if err := c.Metadata.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, meta); err != nil {
-		return nil, fmt.Errorf("reading the metadata of Secret %q: %w", name, err)
+	meta, err := c.secretMetadata(ctx, name)
+	if err != nil {
+		return nil, err
 	}
 	if problem := spec.DenyCredentials(meta, s.cluster.Namespace); problem != "" {
 		return nil, fail(anywherev1.DatacenterConfigInvalidReason, "%s", problem)
 	}
 	return data, nil
+}
+
+// secretMetadata reads the metadata of a Secret from the cache.
+func (c *Controller) secretMetadata(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	if err := c.Metadata.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, meta); err != nil {
+		return nil, fmt.Errorf("reading the metadata of Secret %q: %w", name, err)
+	}
+	return meta, nil
 }
 
 // secret reads a Secret that an administrator creates.

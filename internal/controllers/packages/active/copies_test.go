@@ -1,6 +1,7 @@
 package active
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/packages/mirror"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
@@ -193,7 +195,8 @@ func TestCloudSecretIsCopiedWhilePackagesExist(t *testing.T) {
 	w.start()
 	w.active(w.bundle(1))
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: CloudSecret}, Data: map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("canary")},
+		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: CloudSecret, Annotations: boundTo("fleet")},
+		Data:       map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("canary")},
 	}
 	w.must(w.client.Create(t.Context(), secret))
 	copied := func() string {
@@ -209,6 +212,58 @@ func TestCloudSecretIsCopiedWhilePackagesExist(t *testing.T) {
 	w.must(w.client.Delete(t.Context(), p))
 	w.until("the copy is deleted with the last package", func() bool { return copied() == "" })
 	w.must(w.client.Delete(t.Context(), secret))
+}
+
+func boundTo(namespaces string) map[string]string {
+	return map[string]string{anywherev1.CredentialsNamespacesAnnotation: namespaces}
+}
+
+// TestSharedCredentialsAreBoundToNamespaces installs a package to obtain the shared credentials.
+func TestSharedCredentialsAreBoundToNamespaces(t *testing.T) {
+	w := newWorldAlone(t)
+	w.publish(latest, w.bundle(1), "1.0.0")
+	w.connect()
+	w.start()
+	w.active(w.bundle(1))
+	cloud := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: CloudSecret}, Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"mirror.test":{"password":"canary-cloud"}}}`)},
+	}
+	login := w.mirrored("canary")
+	login.Namespace = packagesv1.Namespace
+	web := w.namespaceExists("web")
+	for _, s := range []*corev1.Secret{login, cloud} {
+		w.must(w.client.Create(t.Context(), s))
+		t.Cleanup(func() { _ = w.client.Delete(context.Background(), s) })
+	}
+	bind := func(namespaces string) {
+		for _, s := range []*corev1.Secret{login, cloud} {
+			s.Annotations = boundTo(namespaces)
+			w.must(w.client.Update(t.Context(), s))
+		}
+	}
+	none := func() bool { return len(w.copies()) == 0 && w.made() == nil }
+	w.install("hello", web)
+	w.await("the missing binding is reported", func(o *packagesv1.PackageBundleController) bool {
+		return has(o, packagesv1.CredentialsSynced, packagesv1.NotBoundReason, `may not be used by clusters in namespace "fleet"; ask an administrator`)
+	})
+	if !none() {
+		t.Error("credentials that are bound to no namespace were copied")
+	}
+	bind("fleet-2, others")
+	w.await("other namespaces are no problem", func(o *packagesv1.PackageBundleController) bool {
+		return meta.FindStatusCondition(o.Status.Conditions, packagesv1.CredentialsSynced) == nil
+	})
+	if !none() {
+		t.Error("credentials of other namespaces were copied")
+	}
+	bind("others,fleet")
+	w.until("the credentials are copied", func() bool {
+		c := w.copies()
+		return c[web] == "canary" && c[packagesv1.Namespace] == "canary-cloud" && w.made() != nil
+	})
+	bind("others")
+	w.until("the credentials are withdrawn", none)
 }
 
 func TestMirrorCredentialsAreUsedForTheRegistry(t *testing.T) {

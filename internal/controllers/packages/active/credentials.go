@@ -15,6 +15,7 @@ import (
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/packages/mirror"
+	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/registry/artifact"
 )
 
@@ -48,7 +49,9 @@ type credentials struct {
 
 	// sources are the Secrets to copy, by their names on the cluster.
 	sources map[string]*corev1.Secret
-	plan    plan
+	// denied is why the cluster may not use a shared Secret, and unbound why no cluster may.
+	denied, unbound string
+	plan            plan
 	// unseen is set until the watches of the cluster have synced.
 	unseen bool
 	failed error
@@ -60,7 +63,7 @@ type credentials struct {
 
 // any reports whether there are credentials to report on.
 func (c *credentials) any() bool {
-	return c.mirror != nil || c.invalid != nil || len(c.sources) > 0 || c.failed != nil
+	return c.mirror != nil || c.invalid != nil || c.unbound != "" || len(c.sources) > 0 || c.failed != nil
 }
 
 func (v *visit) observeCredentials(ctx context.Context, f *facts, known *knowledge) error {
@@ -94,7 +97,7 @@ func (v *visit) observeMirror(ctx context.Context, f *facts) error {
 	own := packagesv1.NamespacePrefix + f.name
 	said, err := v.Secrets.Get(ctx, client.ObjectKey{Namespace: own, Name: mirror.Secret})
 	if err == nil && said == nil {
-		said, err = v.Secrets.Get(ctx, client.ObjectKey{Namespace: packagesv1.Namespace, Name: mirror.Secret})
+		said, err = v.shared(ctx, f, mirror.Secret)
 	}
 	if err != nil {
 		return err
@@ -116,11 +119,29 @@ func (v *visit) observeMirror(ctx context.Context, f *facts) error {
 		return err
 	}
 	c.foreign = c.made != nil && c.made.Labels[madeLabel] == ""
-	cloud, err := v.Secrets.Get(ctx, client.ObjectKey{Namespace: packagesv1.Namespace, Name: CloudSecret})
+	cloud, err := v.shared(ctx, f, CloudSecret)
 	if cloud != nil {
 		c.sources[CloudSecret] = cloud
 	}
 	return err
+}
+
+// shared returns a Secret that several clusters share, or nil if the cluster may not use it: its
+// owner is root on the machines that get a copy.
+func (v *visit) shared(ctx context.Context, f *facts, name string) (*corev1.Secret, error) {
+	secret, err := v.Secrets.Get(ctx, client.ObjectKey{Namespace: packagesv1.Namespace, Name: name})
+	if secret == nil || f.tenant == "" {
+		return nil, err
+	}
+	problem := spec.DenyNamespace(secret, f.tenant)
+	if problem == "" {
+		return secret, err
+	}
+	f.credentials.denied = problem
+	if !spec.IsBound(secret) {
+		f.credentials.unbound = problem
+	}
+	return nil, err
 }
 
 // stamp identifies a version of a Secret without revealing its content.

@@ -27,7 +27,9 @@ type facts struct {
 	hasFinalizer bool
 	abandoned    bool
 
-	cluster   client.ObjectKey
+	cluster client.ObjectKey
+	// tenant is the namespace of the cluster's owner.
+	tenant    string
 	connected *workload.Cluster
 	// unreachable is why the cluster can't be reached, nil if it can.
 	unreachable *problem

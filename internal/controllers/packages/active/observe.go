@@ -68,7 +68,7 @@ func (v *visit) observeCluster(ctx context.Context, f *facts, known *knowledge) 
 	case err != nil:
 		return err
 	}
-	f.cluster = client.ObjectKeyFromObject(cluster)
+	f.cluster, f.tenant = client.ObjectKeyFromObject(cluster), target.Tenant(cluster)
 	if !ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, true) {
 		f.unreachable = unreachable(0, "Control plane of Cluster %q is not initialized", f.cluster)
 		return nil

@@ -75,6 +75,9 @@ func clusterCondition(f facts) *metav1.Condition {
 	}
 }
 
+// accessDenied is the reason for a registry that rejects the credentials, or requires some.
+const accessDenied = "AccessDenied"
+
 func registryCondition(f facts) *metav1.Condition {
 	switch {
 	case f.place == "" || f.latestCheck.place != f.place:
@@ -92,9 +95,13 @@ func registryCondition(f facts) *metav1.Condition {
 	case errors.Is(f.latestCheck.err, artifact.ErrNotFound):
 		reason = packagesv1.NotPresentReason
 	case errors.Is(f.latestCheck.err, artifact.ErrForbidden):
-		reason = "AccessDenied"
+		reason = accessDenied
 	}
-	return condition(packagesv1.RegistryReachable, metav1.ConditionFalse, reason, "Checking for bundles failed: "+f.latestCheck.err.Error())
+	message := "Checking for bundles failed: " + f.latestCheck.err.Error()
+	if reason == accessDenied && f.credentials.denied != "" {
+		message += "; " + f.credentials.denied
+	}
+	return condition(packagesv1.RegistryReachable, metav1.ConditionFalse, reason, message)
 }
 
 func bundleCondition(f facts) *metav1.Condition {
@@ -137,6 +144,8 @@ func credentialsCondition(f facts) *metav1.Condition {
 		return nil
 	case c.invalid != nil:
 		return synced(metav1.ConditionFalse, packagesv1.SyncFailedReason, "Registry mirror is invalid: "+c.invalid.Error())
+	case c.unbound != "":
+		return synced(metav1.ConditionFalse, packagesv1.NotBoundReason, c.unbound)
 	case c.failed != nil:
 		return synced(metav1.ConditionFalse, packagesv1.SyncFailedReason, "Copying credentials failed: "+c.failed.Error())
 	case c.local() != leave:

@@ -141,6 +141,11 @@ func TestCredentialsCondition(t *testing.T) {
 			"False Failed: Registry mirror is invalid: ENDPOINT is empty",
 		},
 		{
+			"credentials for nobody", quiet(func(f *facts) { f.credentials.unbound = "ask an administrator" }),
+			"False NotBound: ask an administrator",
+		},
+		{"credentials for others", quiet(func(f *facts) { f.credentials.denied = "ask an administrator" }), "kept"},
+		{
 			"a failed copy", quiet(mirrored, func(f *facts) { f.credentials.failed = errors.New("forbidden") }),
 			"False Failed: Copying credentials failed: forbidden",
 		},

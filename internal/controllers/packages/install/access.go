@@ -13,21 +13,26 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/packages/mirror"
+	"github.com/drover-dev/drover/internal/model/spec"
 )
 
 // access sets the Secret with the credentials of the mirror: the one of the cluster, or the shared
-// one.
+// one if an administrator has bound it to the namespace of the cluster's owner.
 func (c *Controller) access(ctx context.Context, s *scope, wanted *addonsv1.HelmReleaseProxySpec) error {
 	own, behind := c.Places.Host(s.registry())
 	for _, namespace := range []string{packagesv1.NamespacePrefix + s.target.Cluster, packagesv1.Namespace} {
 		key := client.ObjectKey{Namespace: namespace, Name: mirror.Credentials}
-		data, err := c.Values.Data(ctx, "Secret", key)
+		found, err := c.Values.Get(ctx, "Secret", key)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("reading Secret %q: %w", key, err)
 		}
+		if namespace == packagesv1.Namespace && spec.DenyNamespace(found.Meta, s.tenant) != "" {
+			continue
+		}
+		data := found.Data
 		if mirror.Serves(data, own) {
 			useSecret(wanted, key, data)
 			return nil

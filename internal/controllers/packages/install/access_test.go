@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/packages/mirror"
 	"github.com/drover-dev/drover/internal/test/kubetest"
@@ -62,4 +63,24 @@ func TestMirrorCredentialsAreUsedForTheirEndpointOnly(t *testing.T) {
 	must(t, w.Update(t.Context(), secret))
 	check("other", all)
 	check("mirrored", access{})
+}
+
+func TestSharedCredentialsAreUsedOnlyInTheirNamespaces(t *testing.T) {
+	w := newWorld(t)
+	w.bundle(1, at("shared.example.com", "mirrored"))
+	w.controller(w.bundleName(1))
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: mirror.Credentials},
+		Data:       map[string][]byte{mirror.EndpointKey: []byte("shared.example.com"), addonsv1.DefaultCredentialsKey: []byte("canary")},
+	}
+	w.create(secret)
+	pack := w.install("mirrored", packagesv1.PackageSpec{PackageName: "mirrored", TargetNamespace: "x"})
+	if r := w.release(pack, digest("mirrored0.1.0")); r.Spec.Credentials != nil {
+		t.Errorf("credentials that are bound to no namespace are used: %v", r.Spec.Credentials)
+	}
+	secret.Annotations = map[string]string{anywherev1.CredentialsNamespacesAnnotation: "*"}
+	must(t, w.Update(t.Context(), secret))
+	kubetest.Eventually(w, "the credentials are used", func() bool {
+		return w.release(pack, digest("mirrored0.1.0")).Spec.Credentials != nil
+	}, func() string { return "" })
 }

@@ -32,6 +32,8 @@ type facts struct {
 	// target is nil if it is unknown, and targetErr is the reason.
 	target    *packagesv1.PackageTarget
 	targetErr error
+	// tenant is the namespace of the cluster's owner.
+	tenant string
 
 	controller *packagesv1.PackageBundleController
 	// bundle is the active bundle, nil if there is none; bundleErr is set if it doesn't exist.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,19 +84,20 @@ func (c *Controller) findCluster(ctx context.Context, s *scope, t target.Target)
 	for i := range list.Items {
 		key := client.ObjectKeyFromObject(&list.Items[i])
 		if s.release != nil && s.release.Spec.ClusterRef.Namespace == key.Namespace && s.release.Spec.ClusterRef.Name == key.Name {
-			s.aim(t, key)
+			s.aim(t, &list.Items[i])
 			return nil
 		}
 		found = append(found, key)
 	}
 	key, err := target.Cluster(t.Cluster, s.controller.Spec.ClusterNamespace, found)
 	if err == nil {
-		s.aim(t, key)
+		s.aim(t, &list.Items[slices.Index(found, key)])
 	}
 	return err
 }
 
-func (f *facts) aim(t target.Target, cluster client.ObjectKey) {
+func (f *facts) aim(t target.Target, cluster *clusterv1.Cluster) {
+	f.tenant = target.Tenant(cluster)
 	f.target = &packagesv1.PackageTarget{Cluster: cluster.Name, ClusterNamespace: cluster.Namespace, Release: t.Release}
 	if f.release != nil {
 		f.target.Namespace = f.release.Spec.ReleaseNamespace

@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/registry/artifact"
 )
 
@@ -150,7 +151,7 @@ func Serves(data map[string][]byte, host string) bool {
 		return false
 	}
 	if endpoint := strings.TrimSpace(string(data[EndpointKey])); endpoint != "" {
-		return canonical(endpoint) == canonical(host)
+		return spec.Host(endpoint) == spec.Host(host)
 	}
 	for _, key := range []string{addonsv1.DefaultCredentialsKey, corev1.DockerConfigJsonKey} {
 		var config struct {
@@ -160,19 +161,10 @@ func Serves(data map[string][]byte, host string) bool {
 			continue
 		}
 		for name := range config.Auths {
-			if canonical(name) == canonical(host) {
+			if spec.Host(name) == spec.Host(host) {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-// canonical returns the host of an address in lower case, without the default port.
-func canonical(address string) string {
-	if _, rest, found := strings.Cut(address, "://"); found {
-		address = rest
-	}
-	host, _, _ := strings.Cut(address, "/")
-	return strings.TrimSuffix(strings.ToLower(host), ":443")
 }

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/drover-dev/drover/internal/base/contents"
@@ -27,6 +28,8 @@ func New(metadata, live client.Reader) *Reader {
 type Content struct {
 	Data map[string][]byte
 	Type corev1.SecretType
+	// Meta is the metadata of the object.
+	Meta metav1.Object
 }
 
 // Get returns the content of a ConfigMap or a Secret, which the caller must not modify. The error
@@ -34,7 +37,7 @@ type Content struct {
 func (r *Reader) Get(ctx context.Context, kind string, key client.ObjectKey) (Content, error) {
 	if kind != "ConfigMap" {
 		secret, err := r.store.Secret(ctx, key)
-		return Content{secret.Data, secret.Type}, err
+		return Content{secret.Data, secret.Type, secret}, err
 	}
 	found, err := r.store.ConfigMap(ctx, key)
 	if err != nil {
@@ -47,7 +50,7 @@ func (r *Reader) Get(ctx context.Context, kind string, key client.ObjectKey) (Co
 	for k, v := range found.Data {
 		data[k] = []byte(v)
 	}
-	return Content{Data: data}, nil
+	return Content{Data: data, Meta: found}, nil
 }
 
 // Data returns the data of a ConfigMap or a Secret, which the caller must not modify. The error is
