@@ -1,17 +1,13 @@
 package manager_test
 
 import (
-	"fmt"
 	"maps"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-
-	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
 // TestEveryFlavorBecomesACluster applies the templates as clusterctl renders them with upstream's
@@ -22,11 +18,9 @@ func TestEveryFlavorBecomesACluster(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		files []string
-		// meanwhile simulates the outside world until the cluster is ready.
-		meanwhile func(t *testing.T, c client.Client, sim simulated, ns string)
 	}{
 		{name: "the default", files: []string{"cluster-template.yaml"}},
-		{name: "kube-vip", files: []string{"cluster-template-kube-vip.yaml"}, meanwhile: simulateBGP},
+		{name: "kube-vip", files: []string{"cluster-template-kube-vip.yaml"}},
 		{name: "ClusterClass", files: []string{"clusterclass-packet.yaml", "cluster-template-clusterclass.yaml"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -44,9 +38,6 @@ func TestEveryFlavorBecomesACluster(t *testing.T) {
 						t.Fatalf("creating %s %q: %v", obj.GetKind(), obj.GetName(), err)
 					}
 				}
-			}
-			if tc.meanwhile != nil {
-				tc.meanwhile(t, c, sim, ns)
 			}
 			eventuallyCluster(t, func() error {
 				cluster := &clusterv1.Cluster{}
@@ -84,34 +75,4 @@ func nameCredentials(t *testing.T, obj *unstructured.Unstructured) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// simulateBGP simulates the network of kube-vip: it moves the address to the machine with a
-// session.
-func simulateBGP(t *testing.T, c client.Client, sim simulated, ns string) {
-	t.Helper()
-	machines, packet := &infrav1.PacketMachineList{}, &infrav1.PacketCluster{}
-	eventuallyCluster(t, func() error {
-		if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: variables["CLUSTER_NAME"]}, packet); err != nil {
-			return err
-		}
-		if err := c.List(t.Context(), machines, client.InNamespace(ns), client.HasLabels{clusterv1.MachineControlPlaneLabel}); err != nil {
-			return err
-		}
-		if len(machines.Items) != 1 {
-			return fmt.Errorf("%d machines", len(machines.Items))
-		}
-		return wellIn(&machines.Items[0], infrav1.BGPSessionReady, infrav1.InstanceReady)
-	})
-	device := strings.TrimPrefix(*machines.Items[0].Spec.ProviderID, "equinixmetal://")
-	var sessions struct {
-		Sessions []struct {
-			Family string `json:"address_family"`
-		} `json:"bgp_sessions"`
-	}
-	sim.Get(t, "/devices/"+device+"/bgp/sessions", &sessions)
-	if len(sessions.Sessions) != 1 || sessions.Sessions[0].Family != "ipv4" {
-		t.Errorf("sessions: %+v", sessions)
-	}
-	sim.post(t, "/devices/"+device+"/ips", fmt.Sprintf(`{"address":%q}`, packet.Spec.ControlPlaneEndpoint.Host), nil)
 }

@@ -77,10 +77,10 @@ func (c *call) assign(tx *store.Tx, d *store.Device, want netip.Prefix) (store.A
 }
 
 // blockWith returns the block of a project that contains an address.
-func (c *call) blockWith(tx *store.Tx, project string, want netip.Prefix) (*store.Block, error) {
+func (s *Server) blockWith(tx *store.Tx, project string, want netip.Prefix) (*store.Block, error) {
 	for length := want.Bits(); length >= want.Addr().BitLen()-8; length-- {
 		first := netip.PrefixFrom(want.Addr(), length).Masked().Addr()
-		for _, id := range c.store.Blocks().All(store.Query{Project: project, Terms: []string{"address:" + first.String()}}) {
+		for _, id := range s.store.Blocks().All(store.Query{Project: project, Terms: []string{"address:" + first.String()}}) {
 			b, err := tx.Blocks().Get(id)
 			if err == nil && b.Prefix.Bits() <= want.Bits() && b.Prefix.Contains(want.Addr()) {
 				return b, nil

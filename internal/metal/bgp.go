@@ -2,6 +2,8 @@ package metal
 
 import (
 	"errors"
+	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -159,6 +161,7 @@ func createSession(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.devices.enqueue(d.ID)
 	return created(c.link().session(x))
 }
 
@@ -205,17 +208,47 @@ func updateSession(c *call) (*reply, error) {
 }
 
 func deleteSession(c *call) (*reply, error) {
+	var device string
 	err := c.store.Update(func(tx *store.Tx) error {
 		x, err := c.session(tx)
 		if err != nil {
 			return err
 		}
+		device = x.DeviceID
 		return tx.Sessions().Delete(x.ID)
 	})
 	if err != nil {
 		return nil, err
 	}
+	c.devices.enqueue(device)
 	return noContent()
+}
+
+// MayAnnounce reports whether a device may announce an address with BGP: it has a session of that
+// family, and the address is reserved for its project in its metro. It makes Server a
+// driver.Router.
+func (s *Server) MayAnnounce(id string, address netip.Addr) bool {
+	var may bool
+	err := s.store.View(func(tx *store.Tx) error {
+		d, err := tx.Devices().Get(id)
+		if err != nil || d.Deleting {
+			return err
+		}
+		b, err := s.blockWith(tx, d.ProjectID, netip.PrefixFrom(address, address.BitLen()))
+		if err != nil {
+			return err
+		}
+		may = !b.Management && (b.Metro == "" || b.Metro == d.Metro) && s.hasSession(tx, id, family(address))
+		return nil
+	})
+	return err == nil && may
+}
+
+func (s *Server) hasSession(tx *store.Tx, device string, number int) bool {
+	return slices.ContainsFunc(s.store.Sessions().All(store.Query{Terms: []string{"device:" + device}}), func(id string) bool {
+		x, err := tx.Sessions().Get(id)
+		return err == nil && familyNumber[x.Family] == number
+	})
 }
 
 func (l linker) session(x *store.BGPSession) api.BGPSession {

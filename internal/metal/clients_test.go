@@ -390,3 +390,35 @@ func TestUserOfToken(t *testing.T) {
 	w.refused(http.StatusNotFound, "GET", "/organizations/"+mine.ID, nil)
 	w.refused(http.StatusNotFound, "GET", "/users/"+admin.ID, nil)
 }
+
+func TestMayAnnounce(t *testing.T) {
+	w := openWorld(t, Options{Home: Home{Dir: t.TempDir()}, Driver: quiet(), DriverName: "quiet"})
+	d, other := w.create(order("a")), w.create(order("b"))
+	mine := netip.MustParseAddr(w.reserve(1).Address)
+	w.must(http.StatusNoContent, "POST", "/projects/"+w.project+"/bgp-configs", map[string]any{"deployment_type": "local", "asn": 65000}, nil)
+	if w.s.MayAnnounce(d.ID, mine) {
+		t.Error("a device without a session may announce")
+	}
+	var session api.BGPSession
+	w.must(http.StatusCreated, "POST", "/devices/"+d.ID+"/bgp/sessions", map[string]string{"address_family": "ipv4"}, &session)
+	if !w.s.MayAnnounce(d.ID, mine) {
+		t.Error("a device with a session may not announce")
+	}
+	var addresses api.IPAssignments
+	w.must(http.StatusOK, "GET", "/devices/"+other.ID+"/ips", nil, &addresses)
+	w.newProject()
+	foreign := netip.MustParseAddr(w.reserve(1).Address)
+	for name, a := range map[string]netip.Addr{
+		"another device": netip.MustParseAddr(addresses.IPAddresses[0].Address), "another project": foreign, "nobody": netip.MustParseAddr("192.0.2.1"), "no family": {},
+	} {
+		if w.s.MayAnnounce(d.ID, a) {
+			t.Errorf("a device may announce the address of %s", name)
+		}
+	}
+	if w.s.MayAnnounce("missing", mine) || w.s.MayAnnounce(other.ID, mine) {
+		t.Error("a device without a session may announce")
+	}
+	if got := w.call(w.admin, "DELETE", "/bgp/sessions/"+session.ID, nil, nil); got != http.StatusNoContent || w.s.MayAnnounce(d.ID, mine) {
+		t.Errorf("a deleted session still counts (%d)", got)
+	}
+}

@@ -59,6 +59,13 @@ type Sink interface {
 	Report(id string, e Event)
 }
 
+// Router is implemented by sinks that decide which addresses machines may announce with BGP.
+// Whenever the answer may have changed, SetAddresses is called.
+type Router interface {
+	// MayAnnounce reports whether the machine has a BGP session and its project the address.
+	MayAnnounce(id string, address netip.Addr) bool
+}
+
 // Machine is the specification of a machine.
 type Machine struct {
 	ID       string

@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -137,6 +138,10 @@ type recorder struct {
 	events chan string
 	// meanwhile runs before each report is recorded.
 	meanwhile func(id string, e driver.Event)
+
+	mu sync.Mutex
+	// sessions are the machines that may announce addresses.
+	sessions map[string]bool
 }
 
 func (r *recorder) Report(id string, e driver.Event) {
@@ -444,5 +449,66 @@ func TestLastMachineRemovesTheCluster(t *testing.T) {
 	mustDo(t, l.d.Remove(t.Context(), m.ID))
 	if n := len(l.d.clusters.byID) + len(l.d.clusters.nodes) + len(l.d.clusters.fronts) + len(l.d.machines); n != 0 {
 		t.Errorf("%d things are left behind", n)
+	}
+}
+
+// MayAnnounce makes the recorder a router.
+func (r *recorder) MayAnnounce(id string, _ netip.Addr) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sessions[id]
+}
+
+// startSession lets a machine announce addresses, as metal does.
+func (l *lab) startSession(m driver.Machine) {
+	l.t.Helper()
+	l.sink.mu.Lock()
+	l.sink.sessions[m.ID] = true
+	l.sink.mu.Unlock()
+	if err := l.d.SetAddresses(l.t.Context(), m.ID, nil); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// TestKubeVIPAnnouncesEndpoint has machines with and without kube-vip and sessions. One that has
+// both serves the endpoint, until it stops.
+func TestKubeVIPAnnouncesEndpoint(t *testing.T) {
+	l := newLab(t)
+	l.sink.sessions = map[string]bool{}
+	ca, etcd := newTestCA(t, "kubernetes"), newTestCA(t, "etcd")
+	l.next = l.next.Next()
+	vip := l.next
+	with := func(kubeadm string) string {
+		return controlPlaneUserdata(ca, etcd, kubeadm) + "- ctr image pull example.org/kube-vip:v1\n"
+	}
+	begin := strings.Replace(initConfig, "kubernetesVersion", "controlPlaneEndpoint: "+vip.String()+":6443\nkubernetesVersion", 1)
+	join := joinControlPlane + "discovery: {bootstrapToken: {apiServerEndpoint: '" + vip.String() + ":6443'}}\n"
+	one, two := l.machine("cp-1", with(begin)), l.machine("cp-2", with(join))
+	plain := l.machine("cp-3", controlPlaneUserdata(ca, etcd, join))
+	for _, m := range []driver.Machine{one, two, plain} {
+		l.start(m)
+	}
+	l.startSession(plain)
+	if responds(vip) {
+		t.Error("the endpoint answers without a session of a machine with kube-vip")
+	}
+	l.startSession(one)
+	l.startSession(two)
+	if nodes := l.nodes(vip.String(), ca); len(nodes) != 3 {
+		t.Errorf("the endpoint answers with %d nodes", len(nodes))
+	}
+	if got := l.d.clusters.fronts[netip.AddrPortFrom(vip, apiPort)].machine; got != one.ID {
+		t.Errorf("%s leads, want the first with a session", got)
+	}
+	for _, m := range []driver.Machine{one, two} {
+		if !responds(vip) {
+			t.Errorf("the endpoint does not answer before %s is removed", m.ID)
+		}
+		if err := l.d.Remove(t.Context(), m.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if responds(vip) {
+		t.Error("the endpoint answers after the last machine with kube-vip is gone")
 	}
 }

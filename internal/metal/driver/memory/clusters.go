@@ -45,6 +45,8 @@ type clusters struct {
 	serving sync.WaitGroup
 
 	deletions deletions
+	// mayAnnounce reports whether a machine may announce an address with BGP.
+	mayAnnounce func(id string, address netip.Addr) bool
 
 	mu       sync.Mutex
 	byID     map[string]*cluster
@@ -91,6 +93,7 @@ func newClusters(log *slog.Logger) (*clusters, error) {
 	c := &clusters{
 		backend: inmemory.New(scheme), log: log,
 		byID: map[string]*cluster{}, nodes: map[string]*node{}, fronts: map[netip.AddrPort]*front{}, deletions: deletions{last: map[string]uint64{}},
+		mayAnnounce: func(string, netip.Addr) bool { return false },
 	}
 	if err := c.watchDeletions(); err != nil {
 		return nil, err

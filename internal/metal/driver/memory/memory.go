@@ -52,6 +52,9 @@ func New(_ context.Context, c driver.Config) (driver.Driver, error) {
 		n.close()
 		return nil, fmt.Errorf("starting simulated workload clusters: %w", err)
 	}
+	if router, ok := c.Sink.(driver.Router); ok {
+		w.mayAnnounce = router.MayAnnounce
+	}
 	return &Driver{sink: c.Sink, log: log, speed: c.Speed, network: n, clusters: w, disks: disks{dir: filepath.Join(c.Home, disksDir)}, machines: map[string]*machine{}}, nil
 }
 

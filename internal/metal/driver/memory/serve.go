@@ -50,7 +50,20 @@ func (c *clusters) addresses(n *node) []netip.AddrPort {
 	for _, a := range n.elastic() {
 		out = append(out, netip.AddrPortFrom(a, n.boot.port))
 	}
+	if at := netip.AddrPortFrom(n.boot.endpoint, n.boot.port); c.announces(n, at) {
+		out = append(out, at)
+	}
 	return out
+}
+
+// announces reports whether kube-vip on a machine announces the endpoint of its cluster: it may,
+// and no other machine has the address, since the first one that announces it leads.
+func (c *clusters) announces(n *node, at netip.AddrPort) bool {
+	if !n.boot.kubeVIP || !at.IsValid() || !c.mayAnnounce(n.machine.ID, at.Addr()) {
+		return false
+	}
+	f, taken := c.fronts[at]
+	return !taken || f.machine == n.machine.ID
 }
 
 // inherit passes a released address to another machine that has it assigned.

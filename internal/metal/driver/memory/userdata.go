@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -35,6 +37,10 @@ type bootstrap struct {
 	// names are additional names of the API server, above all the endpoint of the cluster.
 	names      []string
 	ca, etcdCA keyPair
+	// endpoint is the address of the cluster's endpoint, if it is an address.
+	endpoint netip.Addr
+	// kubeVIP means that kube-vip runs on the machine and announces the endpoint.
+	kubeVIP bool
 }
 
 // keyPair is the files of a CA.
@@ -50,7 +56,19 @@ func parseUserdata(m driver.Machine) (*bootstrap, error) {
 	for _, f := range plan.Files {
 		files[f.Path] = string(f.Content)
 	}
-	return readKubeadm(files, m)
+	b, err := readKubeadm(files, m)
+	if b != nil {
+		b.kubeVIP = mentions(plan, "kube-vip")
+	}
+	return b, err
+}
+
+// mentions reports whether a file or command contains a word.
+func mentions(plan userdata.Plan, word string) bool {
+	return slices.ContainsFunc(plan.Files, func(f userdata.File) bool { return bytes.Contains(f.Content, []byte(word)) }) ||
+		slices.ContainsFunc(plan.Commands, func(c userdata.Command) bool {
+			return strings.Contains(c.Line+" "+strings.Join(c.Words, " "), word)
+		})
 }
 
 // kubeadmDocument is the supported part of kubeadm's configuration.
@@ -125,6 +143,7 @@ func (b *bootstrap) read(text string) (bool, error) {
 	case "ClusterConfiguration":
 		b.configuration, b.controlPlane = strings.TrimSpace(text)+"\n", true
 		b.addNames(append(doc.APIServer.CertSANs, hostOf(doc.Endpoint))...)
+		b.setEndpoint(doc.Endpoint)
 		if b.version == "" {
 			b.version = doc.KubernetesVersion
 		}
@@ -138,6 +157,7 @@ func (b *bootstrap) read(text string) (bool, error) {
 			b.setPort(doc.ControlPlane.LocalAPIEndpoint)
 		}
 		b.addNames(hostOf(doc.Discovery.BootstrapToken.Endpoint))
+		b.setEndpoint(doc.Discovery.BootstrapToken.Endpoint)
 		for _, hash := range doc.Discovery.BootstrapToken.CACertHashes {
 			b.clusterID = hash
 		}
@@ -162,6 +182,12 @@ func hostOf(endpoint string) string {
 		return host
 	}
 	return endpoint
+}
+
+func (b *bootstrap) setEndpoint(endpoint string) {
+	if a, err := netip.ParseAddr(hostOf(endpoint)); err == nil {
+		b.endpoint = a
+	}
 }
 
 func (b *bootstrap) setPort(e apiEndpoint) {
