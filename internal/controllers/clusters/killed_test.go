@@ -42,6 +42,9 @@ func TestKilledCommandsResume(t *testing.T) {
 		killtest.Everywhere(t, killtest.Command{
 			New: func() *exec.Cmd {
 				cmd := exec.Command(os.Args[0], string(verb), "cluster", "-f", file, "--kubeconfig", plane.server.Kubeconfig(t))
+				if verb == lifecycle.Delete {
+					cmd.Args = append(cmd.Args, "--yes")
+				}
 				cmd.Env, cmd.Dir = append(os.Environ(), asDrover+"=1", "DROVER_HOME="+filepath.Join(dir, "home")), dir
 				return cmd
 			},
