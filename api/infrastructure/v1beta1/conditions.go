@@ -13,6 +13,9 @@ const (
 	LoadBalancerServiceGoneReason = "LoadBalancerServiceGone"
 	// AddressLostReason: the elastic address of a running cluster is no longer in the project.
 	AddressLostReason = "AddressLost"
+	// AddressInUseReason: a device outside of the cluster has the address, which lacks the
+	// cluster's tags.
+	AddressInUseReason = "AddressInUse"
 	// AddressAmbiguousReason: several reservations could belong to the cluster.
 	AddressAmbiguousReason = "AddressAmbiguous"
 	// QuotaExceededReason: the project has reached a quota.

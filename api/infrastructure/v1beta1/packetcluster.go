@@ -65,8 +65,8 @@ type PacketClusterSpec struct {
 	// +optional
 	CredentialsRef *CredentialsReference `json:"credentialsRef,omitempty"`
 
-	// apiURL is the base URL of the Packet API. It takes precedence over the URL in the credentials
-	// and that of the manager.
+	// apiURL is the base URL of the Packet API. The URL belongs to the credentials: if set, it must
+	// be the one in their Secret, or that of the manager.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^https?://.+`
@@ -105,8 +105,8 @@ func (e APIEndpoint) IsValid() bool { return e.Host != "" && e.Port != 0 }
 
 // CredentialsReference references a Secret in the namespace of the cluster.
 type CredentialsReference struct {
-	// name of the Secret. The key PACKET_API_KEY contains the token, the optional key METAL_API_URL
-	// the URL of the API.
+	// name of the Secret. The key PACKET_API_KEY contains the token, the optional keys METAL_API_URL
+	// and METAL_API_CA the URL of the API and the only CA to trust.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

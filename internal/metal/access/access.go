@@ -103,17 +103,28 @@ func (s *Source) credentials(ctx context.Context, cluster *infrav1.PacketCluster
 		return Credentials{}, fmt.Errorf("reading credentials %q: %w", key, err)
 	}
 	c := FromSecret(secret)
-	c.URL = firstOf(cluster.Spec.APIURL, c.URL, s.Default.URL)
-	if c.Token == "" {
+	if c.URL == "" {
+		c.URL, c.CA = s.Default.URL, firstOf(c.CA, s.Default.CA)
+	}
+	switch {
+	case c.Token == "":
 		return c, &Error{fmt.Sprintf("Secret %q has no token: set the key %s", key.Name, TokenKey)}
+	case !sameURL(cluster.Spec.APIURL, c.URL):
+		return c, &Error{fmt.Sprintf("Secret %q is not for spec.apiURL: ask an administrator to set its key %s to that URL, or remove spec.apiURL", key.Name, URLKey)}
 	}
 	return c, hasURL(c)
+}
+
+// sameURL reports whether a PacketCluster asks for the API that credentials are for. A token is
+// never sent to a URL that only a PacketCluster names: whoever writes one may not read the token.
+func sameURL(asked, url string) bool {
+	return asked == "" || strings.TrimRight(asked, "/") == strings.TrimRight(url, "/")
 }
 
 // managers returns the manager's own credentials. They are not sent to an address that someone who
 // may write a PacketCluster chose.
 func (s *Source) managers(cluster *infrav1.PacketCluster) (Credentials, error) {
-	if url := cluster.Spec.APIURL; url != "" && url != s.Default.URL {
+	if !sameURL(cluster.Spec.APIURL, s.Default.URL) {
 		return Credentials{}, &Error{"The manager's credentials are not for spec.apiURL: set spec.credentialsRef to a Secret with credentials for it"}
 	}
 	if s.Default.Token == "" {
@@ -124,7 +135,7 @@ func (s *Source) managers(cluster *infrav1.PacketCluster) (Credentials, error) {
 
 func hasURL(c Credentials) error {
 	if c.URL == "" {
-		return &Error{fmt.Sprintf("No Packet API: set spec.apiURL, the key %s of the credentials, or the manager's flag --metal-api-url", URLKey)}
+		return &Error{fmt.Sprintf("No Packet API: set the key %s of the credentials, or the manager's flag --metal-api-url", URLKey)}
 	}
 	return nil
 }

@@ -3,10 +3,17 @@ package access
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/base/contents"
 )
 
 func TestManagerCredentials(t *testing.T) {
@@ -20,7 +27,7 @@ func TestManagerCredentials(t *testing.T) {
 		"the same URL in the cluster": {manager: Credentials{Token: "t", URL: api}, apiURL: api},
 		"another URL in the cluster":  {manager: Credentials{Token: "t", URL: api}, apiURL: "http://elsewhere", problem: "The manager's credentials are not for spec.apiURL"},
 		"no token":                    {manager: Credentials{URL: api}, problem: "No credentials: set spec.credentialsRef"},
-		"no URL":                      {manager: Credentials{Token: "t"}, problem: "No Packet API: set spec.apiURL"},
+		"no URL":                      {manager: Credentials{Token: "t"}, problem: "No Packet API: set the key METAL_API_URL"},
 		"an invalid URL":              {manager: Credentials{Token: "t", URL: "metal"}, problem: "invalid URL of the Packet API"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,5 +65,56 @@ func TestIsProblem(t *testing.T) {
 	}
 	if problem, ok := IsProblem(errors.New("timeout")); ok || problem != "" {
 		t.Errorf("problem %q, %t", problem, ok)
+	}
+}
+
+// TestTokenOfASecretIsNotSentToUserURLs: whoever writes a PacketCluster may refer to a Secret that
+// they may not read, so the URL that receives its token is not theirs to choose.
+func TestTokenOfASecretIsNotSentToUserURLs(t *testing.T) {
+	var tokens []string
+	thief := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tokens = append(tokens, r.Header.Get("X-Auth-Token"))
+		w.Write([]byte(`{"id":"d"}`))
+	}))
+	defer thief.Close()
+	const api, managers = "https://api.example/metal/v1", "https://manager.example"
+	for name, tt := range map[string]struct {
+		secretURL, apiURL string
+		want              string // the URL that gets the token, or "" for none
+	}{
+		"no apiURL":                            {secretURL: api, want: api},
+		"the same apiURL":                      {secretURL: api, apiURL: api, want: api},
+		"the same apiURL with a slash":         {secretURL: api, apiURL: api + "/", want: api},
+		"another apiURL":                       {secretURL: api, apiURL: thief.URL},
+		"an apiURL that begins the same":       {secretURL: api, apiURL: api + ".evil.example"},
+		"no URL in the Secret":                 {want: managers},
+		"no URL in the Secret, the manager's":  {apiURL: managers, want: managers},
+		"no URL in the Secret, another apiURL": {apiURL: thief.URL},
+	} {
+		t.Run(name, func(t *testing.T) {
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "shared"}, Data: Credentials{Token: "secret", URL: tt.secretURL}.Data()}
+			kube := fake.NewClientBuilder().WithObjects(secret).Build()
+			s := &Source{Secrets: contents.New(kube, kube), Default: Credentials{Token: "manager", URL: managers}}
+			c, err := s.For(t.Context(), &infrav1.PacketCluster{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns"},
+				Spec:       infrav1.PacketClusterSpec{APIURL: tt.apiURL, CredentialsRef: &infrav1.CredentialsReference{Name: "shared"}},
+			})
+			if tt.want != "" {
+				if err != nil || c.URL != tt.want || c.Token != "secret" {
+					t.Errorf("client %+v, error %v", c, err)
+				}
+				return
+			}
+			problem, _ := IsProblem(err)
+			if !strings.HasPrefix(problem, `Secret "shared" is not for spec.apiURL: ask an administrator to set its key METAL_API_URL`) {
+				t.Errorf("error %v", err)
+			}
+			if c != nil {
+				_, _ = c.Device(t.Context(), "d")
+			}
+		})
+	}
+	if len(tokens) > 0 {
+		t.Errorf("another server received %q", tokens)
 	}
 }

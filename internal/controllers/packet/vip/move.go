@@ -13,7 +13,9 @@ import (
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/controllers/packet/failure"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/metal/client"
+	"github.com/drover-dev/drover/internal/metal/tags"
 )
 
 func deviceOf(m *infrav1.PacketMachine) string {
@@ -56,7 +58,7 @@ func (c *Controller) readHolder(ctx context.Context, s *scope) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	assignments, err := s.assignments(ctx, api)
+	_, assignments, err := s.assignments(ctx, api)
 	if err != nil || len(assignments) == 0 {
 		return "", err
 	}
@@ -71,16 +73,16 @@ func pauseAfter(err error) time.Duration {
 	return 0
 }
 
-// assignments returns the assignments of the address, with their devices. It checks that the
-// reservation is still the cluster's.
-func (s *scope) assignments(ctx context.Context, api *client.Client) ([]client.IPAssignment, error) {
+// assignments returns the reservation and the assignments of the address, with their devices. It
+// checks that the reservation is still the cluster's.
+func (s *scope) assignments(ctx context.Context, api *client.Client) (*client.IPReservation, []client.IPAssignment, error) {
 	e := s.packetCluster.Status.Endpoint
 	reservation, err := api.ElasticAddress(ctx, e.ReservationID)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if reservation.Address != e.Address {
-		return nil, fmt.Errorf("reservation %q has address %s, the endpoint is %s", e.ReservationID, reservation.Address, e.Address)
+		return nil, nil, fmt.Errorf("reservation %q has address %s, the endpoint is %s", e.ReservationID, reservation.Address, e.Address)
 	}
 	var out []client.IPAssignment
 	for _, a := range reservation.Assignments {
@@ -90,13 +92,33 @@ func (s *scope) assignments(ctx context.Context, api *client.Client) ([]client.I
 				continue
 			}
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			a = *full
 		}
 		out = append(out, a)
 	}
-	return out, nil
+	return reservation, out, nil
+}
+
+// mayTake reports an error if moving the address would take it from its user: a device that is no
+// machine of the cluster holds it, and its tags don't say that it is the cluster's.
+func (s *scope) mayTake(reservation *client.IPReservation, assignments []client.IPAssignment) error {
+	owner := tags.Endpoint{Namespace: s.packetCluster.Namespace, Cluster: s.cluster.Name}
+	if owner.Names(reservation.Tags) && owner.OtherNamespace(reservation.Tags) == "" {
+		return nil
+	}
+	for _, a := range assignments {
+		if s.machines[a.DeviceID()] == nil {
+			return &reconcile.Wait{
+				Reason: infrav1.AddressInUseReason,
+				Message: fmt.Sprintf("Address %s is assigned to a device outside of the cluster and lacks the tags of the cluster: "+
+					"unassign it, or add the tags %s", reservation.Address, strings.Join(owner.Encode(), " and ")),
+				After: checkAlone,
+			}
+		}
+	}
+	return nil
 }
 
 // move removes the address from the device that holds it and assigns it to the one that was decided
@@ -109,8 +131,11 @@ func (c *Controller) move(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	assignments, err := s.assignments(ctx, api)
+	reservation, assignments, err := s.assignments(ctx, api)
 	if err != nil {
+		return err
+	}
+	if err := s.mayTake(reservation, assignments); err != nil {
 		return err
 	}
 	assigned := false

@@ -36,6 +36,8 @@ func (s *scope) report(wait *reconcile.Wait) {
 func served(f facts) metav1.Condition {
 	c := metav1.Condition{Type: infrav1.EndpointServed}
 	switch e := f.endpoint; {
+	case f.wait != nil && f.wait.Reason == infrav1.AddressInUseReason:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, f.wait.Reason, f.wait.Message
 	case f.wait != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, infrav1.APIUnavailableReason, f.wait.Message
 	case e.DeviceID == "":
