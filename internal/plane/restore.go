@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"filippo.io/age"
@@ -197,12 +198,18 @@ func unpackFile(archive *tar.Reader, dir string, want ManifestFile) error {
 	return nil
 }
 
+// revisionsAhead is added to the revision of a restored etcd. The plane may have issued versions of
+// objects after the backup, and a client that knows one must not find another object under it. It
+// is more than a plane writes in years, and far below the largest revision.
+const revisionsAhead = 1_000_000_000
+
 // restoreEtcd creates a data directory from the snapshot and verifies the snapshot's checksum.
 func restoreEtcd(ctx context.Context, binary kube.Binary, dir string) error {
 	snapshot := filepath.Join(dir, snapshotName)
 	out, err := binary.Command(ctx, "etcdutl", "snapshot", "restore", snapshot,
 		"--data-dir", filepath.Join(dir, "etcd"), "--name", "drover",
-		"--initial-cluster", "drover=https://127.0.0.1:2380", "--initial-advertise-peer-urls", "https://127.0.0.1:2380").CombinedOutput()
+		"--initial-cluster", "drover=https://127.0.0.1:2380", "--initial-advertise-peer-urls", "https://127.0.0.1:2380",
+		"--bump-revision", strconv.Itoa(revisionsAhead), "--mark-compacted").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("restoring the etcd snapshot: %w: %s", err, strings.TrimSpace(string(out)))
 	}

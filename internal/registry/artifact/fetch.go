@@ -19,7 +19,7 @@ func (s *Store) fetch(ctx context.Context, ref Ref, resolved Resolved) ([]byte, 
 	resolved.Digest = digest
 	data, err := s.archive(ctx, r, resolved)
 	if err == nil && r.Verify != nil {
-		err = s.verify(ctx, r, resolved)
+		err = s.verify(ctx, r, resolved, data)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("downloading %s: %w", r, err)

@@ -16,7 +16,7 @@ const (
 )
 
 // verify checks that a signature covers the archive. Successful checks are cached by keys.
-func (s *Store) verify(ctx context.Context, r *reference, resolved Resolved) error {
+func (s *Store) verify(ctx context.Context, r *reference, resolved Resolved, archive []byte) error {
 	if len(r.Verify.Keys) == 0 {
 		return fmt.Errorf("%w: verification requires public keys; keyless signatures are not supported", ErrInvalid)
 	}
@@ -25,7 +25,7 @@ func (s *Store) verify(ctx context.Context, r *reference, resolved Resolved) err
 		return nil
 	}
 	_, err := share(ctx, s, "verify "+r.place+key, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.check(ctx, r, resolved)
+		return struct{}{}, s.check(ctx, r, resolved, archive)
 	})
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func verificationKey(r *reference, resolved Resolved) string {
 	return digestOf(parts...)
 }
 
-func (s *Store) check(ctx context.Context, r *reference, resolved Resolved) error {
+func (s *Store) check(ctx context.Context, r *reference, resolved Resolved, archive []byte) error {
 	switch r.Verify.Provider {
 	case ProviderHelm:
 		file, err := s.source(r).provenance(ctx, r, resolved)
@@ -56,7 +56,10 @@ func (s *Store) check(ctx context.Context, r *reference, resolved Resolved) erro
 		if err != nil {
 			return unsigned(err, "no signature found")
 		}
-		return checkSignatures(digest, signatures, r.Verify.Keys)
+		if err := checkSignatures(digest, signatures, r.Verify.Keys); err != nil {
+			return err
+		}
+		return checkIdentity(archive, r, resolved)
 	default:
 		return fmt.Errorf("%w: unknown provider %q of signatures, want %s or %s", ErrInvalid, r.Verify.Provider, ProviderCosign, ProviderHelm)
 	}

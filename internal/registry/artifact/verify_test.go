@@ -141,6 +141,24 @@ func TestCosignSignatureOfAnotherDigestIsRejected(t *testing.T) {
 	verifies(t, ref, artifact.ErrInvalid, "requires public keys")
 }
 
+// TestOldSignedChartIsNotServedAsANewOne gives a signed chart the tag of a later version, and the
+// name of another chart.
+func TestOldSignedChartIsNotServedAsANewOne(t *testing.T) {
+	key := artifacttest.NewCosignKey(t, "ecdsa")
+	registry := artifacttest.NewRegistry(t, artifacttest.RegistryOptions{})
+	old := artifacttest.Chart(t, "cni", "0.9.0", nil)
+	for _, as := range []artifacttest.Package{
+		{Name: "cni", Version: "1.0.0", Archive: old}, {Name: "csi", Version: "0.9.0", Archive: old}, {Name: "team/cni", Version: "0.9.0", Archive: old},
+	} {
+		registry.Sign(t, key, as.Name, registry.Push(t, as))
+	}
+	signed := verification("cosign", key.Public(t))
+	verifies(t, artifact.Ref{URL: registry.URL, Name: "cni", Version: "1.0.0", Verify: signed}, artifact.ErrUnverified, "the signed chart is cni 0.9.0")
+	verifies(t, artifact.Ref{URL: registry.URL, Name: "cni", Version: ">=1", Verify: signed}, artifact.ErrUnverified, "the signed chart is cni 0.9.0")
+	verifies(t, artifact.Ref{URL: registry.URL, Name: "csi", Version: "0.9.0", Verify: signed}, artifact.ErrUnverified, "the signed chart is cni 0.9.0")
+	verifies(t, artifact.Ref{URL: registry.URL, Name: "team/cni", Version: "v0.9.0", Verify: signed}, nil, "")
+}
+
 func TestCosignRequiresARegistry(t *testing.T) {
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{})
 	repository.Publish("cni", "1.0.0", artifacttest.Chart(t, "cni", "1.0.0", nil))
