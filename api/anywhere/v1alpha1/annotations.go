@@ -40,6 +40,13 @@ const (
 	// CreationAnnotation has the identity of the command run that created an object. Cleaning up after
 	// an unfinished run deletes only what has its identity; the next upgrade removes the annotation.
 	CreationAnnotation = "drover.dev/creation"
+	// ClusterUIDAnnotation identifies the Cluster that an object belongs to by the UID that the
+	// Cluster had when it was created. On the Cluster itself the webhook sets it, so that a move
+	// keeps it, and only administrators can bring another one along.
+	ClusterUIDAnnotation = "drover.dev/cluster-uid"
+	// AdministeredAnnotation with the value "true" marks a Cluster that an administrator created,
+	// and the objects of such Clusters and of management clusters. The webhook sets it.
+	AdministeredAnnotation = "drover.dev/administered"
 )
 
 // Labels of all objects of a Cluster.

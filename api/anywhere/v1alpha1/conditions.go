@@ -13,6 +13,9 @@ const (
 	WorkersReady = "WorkersReady"
 	// DefaultCNIConfigured means that the Pod network is installed.
 	DefaultCNIConfigured = "DefaultCNIConfigured"
+	// PackagesEnabled is False if the namespace of packages can't be used. Otherwise it is absent,
+	// and Ready does not depend on it.
+	PackagesEnabled = "PackagesEnabled"
 )
 
 // Reasons of conditions that are False, or Unknown.
@@ -51,6 +54,10 @@ const (
 	DefaultCNIUpgradeInProgressReason = "DefaultCNIUpgradeInProgressReason"
 	// SkipUpgradesForDefaultCNIConfiguredReason: the user manages the Pod network.
 	SkipUpgradesForDefaultCNIConfiguredReason = "SkipUpgradesForDefaultCNIConfigured"
+	// NamespaceNotOwnedReason: the namespace of packages was not created for this Cluster.
+	NamespaceNotOwnedReason = "NamespaceNotOwned"
+	// NamespaceTerminatingReason: the namespace of packages of a deleted Cluster still exists.
+	NamespaceTerminatingReason = "NamespaceTerminating"
 	// FailedReason: the Cluster can't be reconciled; see status.failureReason and
 	// status.failureMessage.
 	FailedReason = "Failed"

@@ -54,8 +54,10 @@ const (
 	TargetKnownReason = "Known"
 	// TargetUnknownReason: no PackageBundleController or no Cluster has the name.
 	TargetUnknownReason = "Unknown"
-	// TargetAmbiguousReason: several Clusters have the name.
+	// TargetAmbiguousReason: several Clusters could be meant.
 	TargetAmbiguousReason = "Ambiguous"
+	// TargetDeniedReason: the namespace or the PackageBundleController was not made for the Cluster.
+	TargetDeniedReason = "Denied"
 	// NamespaceInvalidReason: the namespace is not one for Packages.
 	NamespaceInvalidReason = "NamespaceInvalid"
 

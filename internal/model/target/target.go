@@ -5,6 +5,7 @@
 package target
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,11 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-
-	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
-	"github.com/drover-dev/drover/internal/base/text"
 )
 
 // Target is a release on a cluster.
@@ -34,31 +31,45 @@ type UnknownError struct{ Message string }
 
 func (e *UnknownError) Error() string { return e.Message }
 
-// AmbiguousError is returned if several Clusters have the name.
-type AmbiguousError struct {
-	Cluster    string
-	Namespaces []string
+// AmbiguousError is returned if several clusters could be meant. It never says where they are,
+// which is not for the users of one of them.
+type AmbiguousError struct{ Message string }
+
+func (e *AmbiguousError) Error() string { return e.Message }
+
+// DeniedError is returned if the target exists, but doesn't accept the package.
+type DeniedError struct{ Message string }
+
+func (e *DeniedError) Error() string { return e.Message }
+
+// IsUnclear reports whether an error of this package says why there is no target.
+func IsUnclear(err error) bool {
+	return errors.Is(err, ErrNamespace) || errors.As(err, new(*UnknownError)) || errors.As(err, new(*AmbiguousError)) || errors.As(err, new(*DeniedError))
 }
 
-func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("Cluster %q exists in namespaces %s: set clusterNamespace in PackageBundleController %q",
-		e.Cluster, text.FirstN(e.Namespaces, 3), e.Cluster)
-}
-
-// Of returns the target of a Package; exists reports whether a PackageBundleController exists. In
-// the namespace of a cluster, the target is that cluster. In the shared namespace, the name of the
-// Package starts with the name of the cluster, and the longest existing name wins.
-func Of(key types.NamespacedName, exists func(cluster string) bool) (Target, error) {
+// Of returns the target of a Package; find returns the tenant of a PackageBundleController, as in
+// package owner, and whether it exists. In the namespace of a cluster, the target is that cluster.
+// In the shared namespace, the name of the Package starts with the name of the cluster. The longest
+// existing name wins among clusters of one tenant; nobody captures packages of another tenant by a
+// longer name.
+func Of(key types.NamespacedName, find func(cluster string) (tenant string, exists bool)) (Target, error) {
 	candidates := Candidates(key)
 	if len(candidates) == 0 && key.Namespace != packagesv1.Namespace {
 		return Target{}, ErrNamespace
 	}
+	first, tenants := "", map[string]bool{}
 	for _, cluster := range candidates {
-		if exists(cluster) {
-			return forCluster(key, cluster), nil
+		if tenant, exists := find(cluster); exists {
+			first = cmp.Or(first, cluster)
+			tenants[tenant] = true
 		}
 	}
-	if key.Namespace != packagesv1.Namespace {
+	switch {
+	case len(tenants) > 1:
+		return Target{}, &AmbiguousError{fmt.Sprintf("the name %q fits several clusters: create the package in namespace %s<cluster>", key.Name, packagesv1.NamespacePrefix)}
+	case first != "":
+		return forCluster(key, first), nil
+	case key.Namespace != packagesv1.Namespace:
 		return Target{}, &UnknownError{fmt.Sprintf("PackageBundleController %q not found in namespace %q", candidates[0], packagesv1.Namespace)}
 	}
 	return Target{}, &UnknownError{fmt.Sprintf(
@@ -102,40 +113,4 @@ func forCluster(key types.NamespacedName, cluster string) Target {
 // longer name doesn't move an installed package.
 func Still(key types.NamespacedName, t Target) bool {
 	return slices.Contains(Candidates(key), t.Cluster) && forCluster(key, t.Cluster) == t
-}
-
-// Cluster selects one of all Clusters of a name: the one in the namespace that the
-// PackageBundleController names, else the one in KubeconfigNamespace, else the only one.
-func Cluster(name, wanted string, found []types.NamespacedName) (types.NamespacedName, error) {
-	var namespaces []string
-	for _, key := range found {
-		if key.Name == name {
-			namespaces = append(namespaces, key.Namespace)
-		}
-	}
-	slices.Sort(namespaces)
-	switch {
-	case wanted != "" && slices.Contains(namespaces, wanted):
-		return types.NamespacedName{Namespace: wanted, Name: name}, nil
-	case wanted != "":
-		return types.NamespacedName{}, &UnknownError{fmt.Sprintf("Cluster %q not found in namespace %q, which PackageBundleController %q names", name, wanted, name)}
-	case slices.Contains(namespaces, packagesv1.KubeconfigNamespace):
-		return types.NamespacedName{Namespace: packagesv1.KubeconfigNamespace, Name: name}, nil
-	case len(namespaces) == 1:
-		return types.NamespacedName{Namespace: namespaces[0], Name: name}, nil
-	case len(namespaces) == 0:
-		return types.NamespacedName{}, &UnknownError{fmt.Sprintf("Cluster %q not found", name)}
-	default:
-		return types.NamespacedName{}, &AmbiguousError{Cluster: name, Namespaces: namespaces}
-	}
-}
-
-// Tenant returns the namespace of the owner of a Cluster. Clusters that Drover creates from specs
-// are in a namespace where nobody else creates any, and a label names the namespace of the spec.
-// Other Clusters belong to their own namespace, whatever their labels say.
-func Tenant(cluster *clusterv1.Cluster) string {
-	if owner := cluster.Labels[anywherev1.ClusterNamespaceLabel]; owner != "" && cluster.Namespace == anywherev1.SystemNamespace {
-		return owner
-	}
-	return cluster.Namespace
 }

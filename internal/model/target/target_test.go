@@ -37,7 +37,7 @@ func TestTargetOfPackage(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			key := types.NamespacedName{Namespace: tc.namespace, Name: tc.pack}
-			got, err := Of(key, func(c string) bool { return slices.Contains(tc.controllers, c) })
+			got, err := Of(key, func(c string) (string, bool) { return "", slices.Contains(tc.controllers, c) })
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("target (-want +got):\n%s", diff)
 			}
@@ -63,36 +63,27 @@ func TestResolvedTargetIsKept(t *testing.T) {
 	}
 }
 
-func TestFindClusterByName(t *testing.T) {
-	at := func(namespaces ...string) []types.NamespacedName {
-		out := []types.NamespacedName{{Namespace: "elsewhere", Name: "other"}}
-		for _, ns := range namespaces {
-			out = append(out, types.NamespacedName{Namespace: ns, Name: "billy"})
-		}
-		return out
-	}
+func TestLongerNameOfAnotherTenantCapturesNothing(t *testing.T) {
+	key := types.NamespacedName{Namespace: "eksa-packages", Name: "prod-db-x"}
 	for _, tc := range []struct {
-		name, wanted string
-		found        []types.NamespacedName
-		want         string
-		wrong        any
+		name    string
+		tenants map[string]string
+		want    Target
+		wrong   any
 	}{
-		{"the only one", "", at("teams"), "teams", nil},
-		{"the one that is named", "b", at("a", "b", "eksa-system"), "b", nil},
-		{"the one that is named is not there", "c", at("a"), "", new(*UnknownError)},
-		{"the usual place", "", at("a", "eksa-system"), "eksa-system", nil},
-		{"several", "", at("a", "b"), "", new(*AmbiguousError)},
-		{"none", "", at(), "", new(*UnknownError)},
+		{"two of administrators", map[string]string{"prod": "", "prod-db": ""}, Target{"prod-db", "x"}, nil},
+		{"two of one tenant", map[string]string{"prod": "a", "prod-db": "a"}, Target{"prod-db", "x"}, nil},
+		{"one of administrators, and one that was created to capture", map[string]string{"prod": "", "prod-db": "a"}, Target{}, new(*AmbiguousError)},
+		{"of two tenants", map[string]string{"prod": "b", "prod-db": "a"}, Target{}, new(*AmbiguousError)},
+		{"only one", map[string]string{"prod-db": "a"}, Target{"prod-db", "x"}, nil},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			got, err := Cluster("billy", tc.wanted, tc.found)
-			if got.Namespace != tc.want {
-				t.Errorf("found in %q, want %q", got.Namespace, tc.want)
-			}
-			if (err != nil) != (tc.wrong != nil) || tc.wrong != nil && !errors.As(err, tc.wrong) {
-				t.Errorf("error is %v", err)
-			}
+		got, err := Of(key, func(c string) (string, bool) {
+			tenant, exists := tc.tenants[c]
+			return tenant, exists
 		})
+		if got != tc.want || (err != nil) != (tc.wrong != nil) || tc.wrong != nil && !errors.As(err, tc.wrong) {
+			t.Errorf("%s: %+v, %v", tc.name, got, err)
+		}
 	}
 }
 

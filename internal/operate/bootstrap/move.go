@@ -74,6 +74,9 @@ func moveAll(ctx context.Context, source, destination client.Client, key types.N
 	if err := pause(ctx, source, key); err != nil {
 		return err
 	}
+	if err := keepIdentity(ctx, source, key.Name); err != nil {
+		return err
+	}
 	if err := copyRecords(ctx, source, destination, key.Name); err != nil {
 		return err
 	}

@@ -66,8 +66,8 @@ type movedObjects struct {
 	infra   *infrav1.PacketCluster
 	// objects should move, and shared should be on both sides.
 	objects, shared []client.Object
-	// pending is the name of the record of what is only noted on the Cluster.
-	pending string
+	// pending is the name of the record of what is only noted on the Cluster, and uid its UID.
+	pending, uid string
 }
 
 // newMovedObjects creates the objects of a cluster that is ready.
@@ -111,7 +111,8 @@ func (s *side) newMovedObjects(name string) *movedObjects {
 	record := &droverv1.AuditRecord{ObjectMeta: metav1.ObjectMeta{Name: name + "-created", Labels: map[string]string{droverv1.ClusterLabel: name}}}
 	record.Spec = droverv1.AuditRecordSpec{Cluster: droverv1.AuditedCluster{Name: name, Namespace: team}, Action: droverv1.Created, User: "creator", Time: metav1.NowMicro()}
 	s.create(record)
-	h.pending = string(ours.UID) + "-1"
+	h.uid = string(ours.UID)
+	h.pending = h.uid + "-1"
 	h.objects = []client.Object{h.cluster, h.infra, ca, chart, release, controller, pack, packRelease, login, datacenter, ours}
 	h.shared = []client.Object{credentials, record}
 	return h
@@ -211,6 +212,13 @@ func TestMoveMovesOneClusterOnly(t *testing.T) {
 	must(t, to.List(t.Context(), records))
 	if len(records.Items) != 2 {
 		t.Errorf("%d records arrived, want 2", len(records.Items))
+	}
+
+	t.Log("it still owns its objects, which carry its first UID")
+	arrived := &anywherev1.Cluster{}
+	must(t, to.Get(t.Context(), client.ObjectKey{Namespace: team, Name: "a"}, arrived))
+	if got := arrived.Annotations[anywherev1.ClusterUIDAnnotation]; got != a.uid || got == string(arrived.UID) {
+		t.Errorf("its identity is %q, want %q", got, a.uid)
 	}
 
 	t.Log("owners are those of the new side")

@@ -13,7 +13,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
-	"github.com/drover-dev/drover/internal/model/target"
+	"github.com/drover-dev/drover/internal/model/owner"
 )
 
 // PausedForMove is the annotation of objects that were paused for a move, with the name of their
@@ -70,6 +70,26 @@ func pause(ctx context.Context, c client.Client, key types.NamespacedName) error
 		})
 		if err != nil {
 			return fmt.Errorf("pausing: %w", err)
+		}
+	}
+	return nil
+}
+
+// keepIdentity records the UID of a cluster on the cluster, so that it still owns its objects on
+// the destination. Webhooks of an earlier version did not.
+func keepIdentity(ctx context.Context, c client.Client, name string) error {
+	ours, err := listClusters(ctx, c)
+	if err != nil {
+		return err
+	}
+	for i := range ours.Items {
+		u := &ours.Items[i]
+		if u.GetName() != name || u.GetAnnotations()[anywherev1.ClusterUIDAnnotation] != "" {
+			continue
+		}
+		uid := string(u.GetUID())
+		if err := change(ctx, c, pausable{Object: u}, func() { annotate(u, anywherev1.ClusterUIDAnnotation, uid) }); err != nil {
+			return fmt.Errorf("keeping the identity: %w", err)
 		}
 	}
 	return nil
@@ -150,10 +170,10 @@ func listPackages(ctx context.Context, c client.Client, name string) ([]pausable
 	if err := c.List(ctx, controllers, client.InNamespace(packagesv1.Namespace)); err != nil {
 		return nil, err
 	}
-	known := map[string]bool{}
+	tenants := map[string]string{}
 	for i := range controllers.Items {
 		u := &controllers.Items[i]
-		known[u.GetName()] = true
+		tenants[u.GetName()] = owner.Users(u)
 		if u.GetName() == name {
 			all = append(all, byAnnotation(u, clusterv1.PausedAnnotation, ""))
 		}
@@ -165,7 +185,7 @@ func listPackages(ctx context.Context, c client.Client, name string) ([]pausable
 	}
 	for i := range packages.Items {
 		u := &packages.Items[i]
-		if t, err := target.Of(client.ObjectKeyFromObject(u), func(cluster string) bool { return known[cluster] }); err == nil && t.Cluster == name {
+		if packageCluster(u, tenants) == name {
 			all = append(all, byAnnotation(u, clusterv1.PausedAnnotation, ""))
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/owner"
 	"github.com/drover-dev/drover/internal/model/target"
 )
 
@@ -35,8 +36,8 @@ type selection struct {
 	cluster types.NamespacedName
 	// alone means that no other cluster is in the namespace.
 	alone bool
-	// controllers are the names of all PackageBundleControllers.
-	controllers map[string]bool
+	// controllers are the tenants of all PackageBundleControllers by name.
+	controllers map[string]string
 	// charts has the clusters on which each HelmChartProxy has releases.
 	charts map[types.UID][]string
 	// mine and others are the configs that this cluster and other clusters reference.
@@ -52,7 +53,7 @@ type readers struct{ source, destination client.Reader }
 // gather reads what the decisions depend on.
 func gather(ctx context.Context, c readers, key types.NamespacedName) (*selection, error) {
 	s := &selection{
-		cluster: key, alone: true, controllers: map[string]bool{}, charts: map[types.UID][]string{},
+		cluster: key, alone: true, controllers: map[string]string{}, charts: map[types.UID][]string{},
 		mine: map[string]bool{}, others: map[string]bool{}, credentials: map[string]bool{},
 	}
 	for _, read := range []func(context.Context, readers) error{s.gatherClusters, s.gatherPackages, s.gatherCharts, s.gatherConfigs, s.gatherCredentials} {
@@ -82,7 +83,7 @@ func (s *selection) gatherPackages(ctx context.Context, c readers) error {
 		}
 		for _, p := range list.Items {
 			if side == c.source || p.Name == s.cluster.Name {
-				s.controllers[p.Name] = true
+				s.controllers[p.Name] = owner.Users(&p)
 			}
 		}
 	}
@@ -204,10 +205,31 @@ func (s *selection) ofPackages(u *unstructured.Unstructured) disposition {
 	case "PackageBundleController":
 		return either(u.GetName() == s.cluster.Name && u.GetNamespace() == packagesv1.Namespace, moved)
 	case "PackageBundle":
-		return either(s.controllers[s.cluster.Name], copied)
+		return either(s.hasPackages(), copied)
 	}
-	t, err := target.Of(client.ObjectKeyFromObject(u), func(name string) bool { return s.controllers[name] })
-	return either(err == nil && t.Cluster == s.cluster.Name, moved)
+	return either(packageCluster(u, s.controllers) == s.cluster.Name, moved)
+}
+
+// hasPackages reports whether the cluster has a PackageBundleController.
+func (s *selection) hasPackages() bool {
+	_, has := s.controllers[s.cluster.Name]
+	return has
+}
+
+// packageCluster returns the cluster of a Package, empty if it has none. The controllers are the
+// tenants of PackageBundleControllers by name. A known target doesn't change.
+func packageCluster(u *unstructured.Unstructured, controllers map[string]string) string {
+	if known, _, _ := unstructured.NestedString(u.Object, "status", "target", "cluster"); known != "" {
+		return known
+	}
+	t, err := target.Of(client.ObjectKeyFromObject(u), func(cluster string) (string, bool) {
+		tenant, exists := controllers[cluster]
+		return tenant, exists
+	})
+	if err != nil {
+		return ""
+	}
+	return t.Cluster
 }
 
 // ofSecret selects Secrets of the cluster, of its infrastructure and packages, and those labeled to
@@ -221,7 +243,7 @@ func (s *selection) ofSecret(u *unstructured.Unstructured) disposition {
 	case namespace == packagesv1.NamespacePrefix+s.cluster.Name:
 		return moved
 	case namespace == packagesv1.Namespace:
-		return either(s.controllers[s.cluster.Name], copied)
+		return either(s.hasPackages(), copied)
 	case namespace != s.cluster.Namespace:
 		return ignored
 	case s.credentials[u.GetName()] || labeled || u.GetName() == anywherev1.RegistryCredentials:

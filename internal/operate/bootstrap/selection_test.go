@@ -57,7 +57,7 @@ func ownedByCluster(name string) func(*unstructured.Unstructured) {
 func shared() *selection {
 	return &selection{
 		cluster:     types.NamespacedName{Namespace: SystemNamespace, Name: "a"},
-		controllers: map[string]bool{"a": true, "b": true},
+		controllers: map[string]string{"a": "", "b": ""},
 		charts:      map[types.UID][]string{"on-a": {"a", "b"}, "on-b": {"b"}},
 		mine:        map[string]bool{"FluxConfig/team/both": true, "PacketMachineConfig/team/a": true},
 		others:      map[string]bool{"FluxConfig/team/both": true, "PacketMachineConfig/team/b": true},
@@ -138,7 +138,7 @@ func TestOnlyClusterMovesItsAddOns(t *testing.T) {
 
 func TestClusterWithoutPackagesMovesNoBundles(t *testing.T) {
 	s := shared()
-	s.controllers = map[string]bool{"b": true}
+	s.controllers = map[string]string{"b": ""}
 	for _, o := range []*unstructured.Unstructured{
 		object(packagesv1.GroupVersion.String(), "PackageBundle", packagesv1.Namespace, "v1"),
 		object("v1", "Secret", packagesv1.Namespace, "login"),

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/owner"
 	"github.com/drover-dev/drover/internal/model/target"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
@@ -38,7 +39,11 @@ func (p *Plane) Packages(ctx context.Context, cluster string, names ...string) (
 			return nil, fmt.Errorf("listing packages in %q: %w", namespace, err)
 		}
 		for _, one := range list.Items {
-			if namespace != packagesv1.Namespace || targetOf(client.ObjectKeyFromObject(&one)) == cluster {
+			on := targetOf(client.ObjectKeyFromObject(&one))
+			if t := one.Status.Target; t != nil {
+				on = t.Cluster // a known target doesn't change
+			}
+			if namespace != packagesv1.Namespace || on == cluster {
 				all = append(all, one)
 			}
 		}
@@ -56,11 +61,15 @@ func (p *Plane) PackageTargets(ctx context.Context) (func(client.ObjectKey) stri
 	if err != nil {
 		return nil, err
 	}
-	exists := func(cluster string) bool {
-		return slices.ContainsFunc(controllers, func(c packagesv1.PackageBundleController) bool { return c.Name == cluster })
+	find := func(cluster string) (string, bool) {
+		i := slices.IndexFunc(controllers, func(c packagesv1.PackageBundleController) bool { return c.Name == cluster })
+		if i < 0 {
+			return "", false
+		}
+		return owner.Users(&controllers[i]), true
 	}
 	return func(key client.ObjectKey) string {
-		found, _ := target.Of(key, exists)
+		found, _ := target.Of(key, find)
 		return found.Cluster
 	}, nil
 }

@@ -20,6 +20,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/records"
+	"github.com/drover-dev/drover/internal/controllers/requester"
 )
 
 // Options configure the rules.
@@ -34,25 +35,26 @@ type Options struct {
 
 // Setup adds the webhooks of all kinds.
 func Setup(mgr ctrl.Manager, o Options) error {
+	users := &requester.Reviewer{Client: mgr.GetClient()}
 	credentials := newCredentialRules(mgr.GetAPIReader(), mgr.GetClient())
 	clusters := &clusterRules{
-		Options: o, reader: mgr.GetClient(), live: mgr.GetAPIReader(), mayImpersonate: review(mgr.GetClient()), credentials: credentials, records: o.Records, now: time.Now,
+		Options: o, reader: mgr.GetClient(), live: mgr.GetAPIReader(), users: users, credentials: credentials, records: o.Records, now: time.Now,
 	}
 	err := ctrl.NewWebhookManagedBy(mgr, &anywherev1.Cluster{}).WithDefaulter(clusters).WithValidator(clusters).Complete()
 	if err != nil {
 		return fmt.Errorf("adding the webhooks of Cluster: %w", err)
 	}
 	return errors.Join(
-		add(mgr, &anywherev1.DockerDatacenterConfig{}, configRules[*anywherev1.DockerDatacenterConfig]{}),
+		add(mgr, &anywherev1.DockerDatacenterConfig{}, configRules[*anywherev1.DockerDatacenterConfig]{users: users}),
 		add(mgr, &anywherev1.PacketDatacenterConfig{}, configRules[*anywherev1.PacketDatacenterConfig]{
-			spec: func(o *anywherev1.PacketDatacenterConfig) any { return o.Spec }, fixed: always, more: credentials.ofDatacenter,
+			users: users, spec: func(o *anywherev1.PacketDatacenterConfig) any { return o.Spec }, fixed: always, more: credentials.ofDatacenter,
 		}),
 		add(mgr, &anywherev1.PacketMachineConfig{}, configRules[*anywherev1.PacketMachineConfig]{
-			spec: func(o *anywherev1.PacketMachineConfig) any { return o.Spec },
+			users: users, spec: func(o *anywherev1.PacketMachineConfig) any { return o.Spec },
 		}),
-		add(mgr, &anywherev1.FluxConfig{}, configRules[*anywherev1.FluxConfig]{spec: func(o *anywherev1.FluxConfig) any { return o.Spec }, fixed: always}),
-		add(mgr, &anywherev1.GitOpsConfig{}, configRules[*anywherev1.GitOpsConfig]{spec: func(o *anywherev1.GitOpsConfig) any { return o.Spec }, fixed: always}),
-		add(mgr, &anywherev1.OIDCConfig{}, configRules[*anywherev1.OIDCConfig]{spec: func(o *anywherev1.OIDCConfig) any { return o.Spec }, fixed: ofManagement}),
+		add(mgr, &anywherev1.FluxConfig{}, configRules[*anywherev1.FluxConfig]{users: users, spec: func(o *anywherev1.FluxConfig) any { return o.Spec }, fixed: always}),
+		add(mgr, &anywherev1.GitOpsConfig{}, configRules[*anywherev1.GitOpsConfig]{users: users, spec: func(o *anywherev1.GitOpsConfig) any { return o.Spec }, fixed: always}),
+		add(mgr, &anywherev1.OIDCConfig{}, configRules[*anywherev1.OIDCConfig]{users: users, spec: func(o *anywherev1.OIDCConfig) any { return o.Spec }, fixed: ofManagement}),
 	)
 }
 

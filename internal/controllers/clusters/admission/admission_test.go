@@ -24,9 +24,11 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/controllers/clusters/cluster"
 	"github.com/drover-dev/drover/internal/controllers/clusters/records"
+	"github.com/drover-dev/drover/internal/controllers/requester"
 	"github.com/drover-dev/drover/internal/model/audit"
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/test/kubetest"
@@ -47,7 +49,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	server := kubetest.SharedWithoutWebhooks(t)
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, authorizationv1.AddToScheme, clusterv1.AddToScheme, anywherev1.AddToScheme, droverv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, authorizationv1.AddToScheme, clusterv1.AddToScheme, anywherev1.AddToScheme, droverv1.AddToScheme, packagesv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +59,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	rules := &clusterRules{
-		Options: Options{Version: version.ForMinor}, reader: c, live: c, mayImpersonate: review(c), credentials: newCredentialRules(c, c),
+		Options: Options{Version: version.ForMinor}, reader: c, live: c, users: &requester.Reviewer{Client: c}, credentials: newCredentialRules(c, c),
 		records: &records.Recorder{Client: c, Live: c}, now: time.Now,
 	}
 	return &world{T: t, Client: c, clusterRules: rules, ns: server.Namespace(t)}
@@ -87,6 +89,20 @@ func (w *world) expect(name, want string, err error) {
 	if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 		w.Errorf("%s: error is %v, want %q", name, err, want)
 	}
+}
+
+func creator() authenticationv1.UserInfo {
+	return authenticationv1.UserInfo{Username: "developer", Groups: []string{"system:authenticated"}}
+}
+
+func administrator() authenticationv1.UserInfo {
+	return authenticationv1.UserInfo{Username: "admin", Groups: []string{"system:masters", "system:authenticated"}}
+}
+
+// as returns the context of a create request of a user.
+func (w *world) as(user authenticationv1.UserInfo) context.Context {
+	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, UserInfo: user}}
+	return admission.NewContextWithRequest(w.Context(), request)
 }
 
 func TestClusterCreateRules(t *testing.T) {
@@ -135,7 +151,7 @@ func TestClusterCreateRules(t *testing.T) {
 	} {
 		c := w.workload("new")
 		tc.change(c)
-		_, err := w.ValidateCreate(t.Context(), c)
+		_, err := w.ValidateCreate(w.as(administrator()), c)
 		w.expect(tc.name, tc.want, err)
 	}
 }
@@ -252,8 +268,7 @@ func TestConfigUpdateRules(t *testing.T) {
 
 func TestCreatorIsImmutable(t *testing.T) {
 	w := newWorld(t)
-	developer := authenticationv1.UserInfo{Username: "developer", Groups: []string{"system:authenticated"}}
-	admin := authenticationv1.UserInfo{Username: "admin", Groups: []string{"system:masters", "system:authenticated"}}
+	developer, admin := creator(), administrator()
 	for _, tc := range []struct {
 		name         string
 		operation    admissionv1.Operation
@@ -293,7 +308,7 @@ func TestCredentialsRules(t *testing.T) {
 	for name, labels := range map[string]map[string]string{"meant": {anywherev1.CredentialsLabel: "true"}, "other": nil} {
 		w.must(w.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: name, Labels: labels}}))
 	}
-	rules := &configRules[*anywherev1.PacketDatacenterConfig]{more: newCredentialRules(w.Client, w.Client).ofDatacenter}
+	rules := &configRules[*anywherev1.PacketDatacenterConfig]{users: w.users, more: newCredentialRules(w.Client, w.Client).ofDatacenter}
 	for name, want := range map[string]string{"meant": "", "other": "spec.credentialsRef.name: Secret \"other\"", "none-yet": "", "": ""} {
 		d := &anywherev1.PacketDatacenterConfig{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "d"}, Spec: anywherev1.PacketDatacenterConfigSpec{
 			ProjectID: "p", Metro: "da", CredentialsRef: &anywherev1.CredentialsRef{Name: name},
@@ -301,15 +316,14 @@ func TestCredentialsRules(t *testing.T) {
 		_, err := rules.ValidateCreate(t.Context(), d)
 		w.expect("naming "+name, want, err)
 		d.Annotations = map[string]string{anywherev1.PausedAnnotation: "true"}
-		_, err = rules.ValidateCreate(t.Context(), d)
+		_, err = rules.ValidateCreate(w.as(administrator()), d)
 		w.expect("bringing along "+name, "", err)
 	}
 }
 
 func TestMovesAreNotRecorded(t *testing.T) {
 	w := newWorld(t)
-	developer := authenticationv1.UserInfo{Username: "developer", Groups: []string{"system:authenticated"}}
-	admin := authenticationv1.UserInfo{Username: "admin", Groups: []string{"system:masters", "system:authenticated"}}
+	developer, admin := creator(), administrator()
 	for name, tc := range map[string]struct {
 		by       authenticationv1.UserInfo
 		recorded bool

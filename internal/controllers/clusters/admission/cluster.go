@@ -4,20 +4,16 @@ import (
 	"context"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
-	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/controllers/clusters/cluster"
 	"github.com/drover-dev/drover/internal/controllers/clusters/records"
+	"github.com/drover-dev/drover/internal/controllers/requester"
 	"github.com/drover-dev/drover/internal/model/audit"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
@@ -27,11 +23,11 @@ type clusterRules struct {
 	Options
 
 	// reader reads from the cache of the manager, live from the API server.
-	reader, live   client.Reader
-	mayImpersonate func(ctx context.Context, user authenticationv1.UserInfo, as string) (bool, error)
-	credentials    *credentialRules
-	records        *records.Recorder
-	now            func() time.Time
+	reader, live client.Reader
+	users        *requester.Reviewer
+	credentials  *credentialRules
+	records      *records.Recorder
+	now          func() time.Time
 }
 
 // Default sets defaults, the creator of a new Cluster, and the pending audit records.
@@ -53,7 +49,13 @@ func (r *clusterRules) Default(ctx context.Context, c *anywherev1.Cluster) error
 			return err
 		}
 	}
+	if err := r.identify(ctx, was, c, request.UserInfo); err != nil {
+		return err
+	}
 	if err := r.sign(ctx, was, c, request.UserInfo); err != nil {
+		return err
+	}
+	if err := r.entitle(ctx, was, c, request.UserInfo); err != nil {
 		return err
 	}
 	if moved {
@@ -66,19 +68,23 @@ func (r *clusterRules) Default(ctx context.Context, c *anywherev1.Cluster) error
 // ValidateCreate checks a new object. A paused one is being moved from another management plane,
 // which has validated it.
 func (r *clusterRules) ValidateCreate(ctx context.Context, c *anywherev1.Cluster) (admission.Warnings, error) {
+	if err := reserved(ctx, r.users, c); err != nil {
+		return nil, err
+	}
 	if !c.IsPaused() && c.IsSelfManaged() && !c.IsManagedByCLI() {
 		return nil, rejection("creating new cluster on existing cluster is not supported for self managed clusters")
 	}
 	if !c.IsPaused() && len(c.Spec.EtcdEncryption) > 0 {
 		return nil, invalid("spec.etcdEncryption: etcdEncryption is not supported during cluster creation")
 	}
-	if err := r.uniqueName(ctx, c); err != nil {
+	warnings, err := r.checkName(ctx, c)
+	if err != nil {
 		return nil, err
 	}
 	if err := r.content(ctx, c); err != nil {
 		return nil, err
 	}
-	return nil, r.credentials.ofCluster(ctx, c)
+	return warnings, r.credentials.ofCluster(ctx, c)
 }
 
 // ValidateUpdate checks an updated object.
@@ -89,10 +95,25 @@ func (r *clusterRules) ValidateUpdate(ctx context.Context, was, is *anywherev1.C
 	if wrong := spec.ValidateUpdate(was, is); len(wrong) > 0 {
 		return nil, invalid(wrong.Error())
 	}
+	if err := r.promoted(ctx, was, is); err != nil {
+		return nil, err
+	}
 	if err := r.content(ctx, is); err != nil {
 		return nil, err
 	}
 	return nil, r.credentials.ofCluster(ctx, is)
+}
+
+// promoted rejects a workload cluster that becomes a management cluster, which belongs to
+// administrators. Nothing else does while it is paused.
+func (r *clusterRules) promoted(ctx context.Context, was, is *anywherev1.Cluster) error {
+	if was.IsSelfManaged() || !is.IsSelfManaged() {
+		return nil
+	}
+	if administrator, err := r.users.IsAdministrator(ctx, clusterResource()); err != nil || administrator {
+		return err
+	}
+	return rejection("spec.management: only administrators may make cluster %s a management cluster", is.Name)
 }
 
 // ValidateDelete checks whether a Cluster may be deleted, and records the deletion.
@@ -117,12 +138,12 @@ func (r *clusterRules) deletable(ctx context.Context, c *anywherev1.Cluster) err
 	if c.IsManaged() || c.IsPaused() {
 		return nil
 	}
-	names, err := cluster.Workloads(ctx, r.reader, c)
+	workloads, err := cluster.FindWorkloads(ctx, r.reader, c)
 	switch {
 	case err != nil:
 		return err
-	case len(names) > 0:
-		return rejection("deleting management cluster %s while workload clusters are managed by it is not supported; delete %s first", c.Name, text.FirstN(names, maxNames))
+	case !workloads.None():
+		return rejection("deleting management cluster %s while workload clusters are managed by it is not supported; delete %s first", c.Name, workloads)
 	case !c.IsManagedByCLI():
 		return rejection("deleting self-managed clusters is not supported")
 	}
@@ -162,30 +183,6 @@ func (r *clusterRules) shipped(c *anywherev1.Cluster) spec.Violations {
 	return wrong
 }
 
-// uniqueName rejects a name that is taken, because machines and credentials of all clusters share
-// one namespace.
-func (r *clusterRules) uniqueName(ctx context.Context, c *anywherev1.Cluster) error {
-	other, err := cluster.Named(ctx, r.reader, c.Name)
-	if err != nil {
-		return err
-	}
-	if other != nil && other.Namespace != c.Namespace {
-		return rejection("cluster name %s already exists in namespace %s; choose another name", c.Name, other.Namespace)
-	}
-	made := &clusterv1.Cluster{}
-	err = r.live.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: c.Name}, made)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if made.Labels[anywherev1.ClusterNameLabel] != c.Name || made.Labels[anywherev1.ClusterNamespaceLabel] != c.Namespace {
-		return rejection("cluster name %s already exists in namespace %s; choose another name", c.Name, anywherev1.SystemNamespace)
-	}
-	return nil
-}
-
 // notNewer rejects a workload cluster that is newer than its management cluster.
 func (r *clusterRules) notNewer(ctx context.Context, c *anywherev1.Cluster) error {
 	if c.IsSelfManaged() || c.Spec.EksaVersion == "" {
@@ -205,6 +202,3 @@ func (r *clusterRules) notNewer(ctx context.Context, c *anywherev1.Cluster) erro
 	}
 	return nil
 }
-
-// maxNames bounds the names in a message.
-const maxNames = 5

@@ -8,11 +8,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/requester"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
 // configRules are the webhooks of objects that a Cluster references.
 type configRules[T client.Object] struct {
+	users *requester.Reviewer
 	// spec returns the part of an object to compare; nil if there is none.
 	spec func(T) any
 	// fixed reports whether it is immutable; nil means that it is not.
@@ -30,13 +32,20 @@ func ofManagement(o client.Object) bool {
 
 // ValidateCreate checks a new object.
 func (r *configRules[T]) ValidateCreate(ctx context.Context, o T) (admission.Warnings, error) {
+	if err := reserved(ctx, r.users, o); err != nil {
+		return nil, err
+	}
+	return nil, r.content(ctx, o)
+}
+
+func (r *configRules[T]) content(ctx context.Context, o T) error {
 	if wrong := spec.ValidateObject(o); len(wrong) > 0 {
-		return nil, invalid(wrong.Error())
+		return invalid(wrong.Error())
 	}
 	if r.more != nil {
-		return nil, r.more(ctx, o)
+		return r.more(ctx, o)
 	}
-	return nil, nil
+	return nil
 }
 
 // ValidateUpdate checks an updated object. Everything may change while it is paused, as during a
@@ -48,7 +57,7 @@ func (r *configRules[T]) ValidateUpdate(ctx context.Context, was, is T) (admissi
 	if paused := was.GetAnnotations()[anywherev1.PausedAnnotation] == "true"; !paused && r.fixed != nil && r.fixed(was) {
 		return nil, invalid("spec: Forbidden: config is immutable; create an object with another name")
 	}
-	return r.ValidateCreate(ctx, is)
+	return nil, r.content(ctx, is)
 }
 
 // ValidateDelete allows every deletion: a Cluster reports missing objects.

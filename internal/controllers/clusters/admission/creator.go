@@ -7,15 +7,14 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/cluster"
+	"github.com/drover-dev/drover/internal/model/owner"
 )
 
 // former returns the Cluster before the request, or nil if it is new.
@@ -43,19 +42,65 @@ func (r *clusterRules) sign(ctx context.Context, was, is *anywherev1.Cluster, us
 			return err
 		}
 	}
-	if name == "" {
-		delete(is.Annotations, cluster.CreatedByAnnotation)
+	annotate(is, cluster.CreatedByAnnotation, name)
+	return nil
+}
+
+// identify sets the UID that the objects of a Cluster carry. Users can't change it, because it
+// determines which machines and which kubeconfig belong to the Cluster. Only users who may move a
+// Cluster bring it along.
+func (r *clusterRules) identify(ctx context.Context, was, is *anywherev1.Cluster, user authenticationv1.UserInfo) error {
+	if was != nil {
+		annotate(is, anywherev1.ClusterUIDAnnotation, owner.UID(was))
 		return nil
 	}
-	metav1.SetMetaDataAnnotation(&is.ObjectMeta, cluster.CreatedByAnnotation, name)
+	if is.Annotations[anywherev1.ClusterUIDAnnotation] == "" {
+		return nil
+	}
+	may, err := r.moves(ctx, is, user)
+	if err != nil || may {
+		return err
+	}
+	delete(is.Annotations, anywherev1.ClusterUIDAnnotation)
 	return nil
+}
+
+// entitle marks a Cluster that an administrator creates for themselves: it may use objects that
+// were prepared for it. Creating one for somebody else, as a move does, keeps the mark as it is.
+func (r *clusterRules) entitle(ctx context.Context, was, is *anywherev1.Cluster, user authenticationv1.UserInfo) error {
+	switch {
+	case was != nil:
+		annotate(is, anywherev1.AdministeredAnnotation, was.Annotations[anywherev1.AdministeredAnnotation])
+		return nil
+	case is.Annotations[cluster.CreatedByAnnotation] != user.Username: // signed before
+		return nil
+	}
+	administrator, err := r.users.IsAdministrator(ctx, clusterResource())
+	if err != nil {
+		return err
+	}
+	mark := ""
+	if administrator {
+		mark = "true"
+	}
+	annotate(is, anywherev1.AdministeredAnnotation, mark)
+	return nil
+}
+
+// annotate sets an annotation, or removes it if the value is empty.
+func annotate(c *anywherev1.Cluster, key, value string) {
+	if value == "" {
+		delete(c.Annotations, key)
+		return
+	}
+	metav1.SetMetaDataAnnotation(&c.ObjectMeta, key, value)
 }
 
 // moves reports whether a user may move a Cluster between management planes, which requires
 // permission to impersonate its creator. A move is neither recorded as a creation nor as a
 // deletion, and the records move too.
 func (r *clusterRules) moves(ctx context.Context, c *anywherev1.Cluster, user authenticationv1.UserInfo) (bool, error) {
-	may, err := r.mayImpersonate(ctx, user, c.Annotations[cluster.CreatedByAnnotation])
+	may, err := r.users.MayImpersonate(ctx, user, c.Annotations[cluster.CreatedByAnnotation])
 	if err != nil {
 		return false, fmt.Errorf("checking whether %q may move clusters: %w", user.Username, err)
 	}
@@ -80,7 +125,7 @@ func (r *clusterRules) creator(ctx context.Context, claimed string, user authent
 	if claimed == "" || claimed == user.Username {
 		return user.Username, nil
 	}
-	may, err := r.mayImpersonate(ctx, user, claimed)
+	may, err := r.users.MayImpersonate(ctx, user, claimed)
 	if err != nil {
 		return "", fmt.Errorf("checking whether %q may impersonate %q: %w", user.Username, claimed, err)
 	}
@@ -88,28 +133,4 @@ func (r *clusterRules) creator(ctx context.Context, claimed string, user authent
 		return claimed, nil
 	}
 	return user.Username, nil
-}
-
-// review returns a function that checks whether a user may impersonate another.
-func review(c client.Client) func(context.Context, authenticationv1.UserInfo, string) (bool, error) {
-	return func(ctx context.Context, user authenticationv1.UserInfo, as string) (bool, error) {
-		return allowed(ctx, c, user, authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users", Name: as})
-	}
-}
-
-// allowed asks the API server whether a user may do something.
-func allowed(ctx context.Context, c client.Client, user authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, error) {
-	ask := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra(user), ResourceAttributes: &what,
-	}}
-	err := c.Create(ctx, ask)
-	return ask.Status.Allowed, err
-}
-
-func extra(user authenticationv1.UserInfo) map[string]authorizationv1.ExtraValue {
-	out := map[string]authorizationv1.ExtraValue{}
-	for key, values := range user.Extra {
-		out[key] = authorizationv1.ExtraValue(values)
-	}
-	return out
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/requester"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
@@ -25,8 +26,9 @@ type credentialRules struct {
 }
 
 func newCredentialRules(live client.Reader, c client.Client) *credentialRules {
+	users := &requester.Reviewer{Client: c}
 	return &credentialRules{live: live, mayWrite: func(ctx context.Context, user authenticationv1.UserInfo, secret string) (bool, error) {
-		return allowed(ctx, c, user, authorizationv1.ResourceAttributes{
+		return users.May(ctx, user, authorizationv1.ResourceAttributes{
 			Verb: "update", Resource: "secrets", Namespace: anywherev1.SystemNamespace, Name: secret,
 		})
 	}}

@@ -26,6 +26,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/model/owner"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
@@ -170,7 +171,5 @@ func (b *builder) labels(more map[string]string) map[string]string {
 // GroupLabel holds the worker group of an object.
 const GroupLabel = "clusters.anywhere.eks.amazonaws.com/worker-group"
 
-// Labels returns the labels that identify the Cluster of an object.
-func Labels(c metav1.Object) map[string]string {
-	return map[string]string{anywherev1.ClusterNameLabel: c.GetName(), anywherev1.ClusterNamespaceLabel: c.GetNamespace()}
-}
+// Labels returns the labels that lead from an object to its Cluster.
+func Labels(c metav1.Object) map[string]string { return owner.Labels(c) }

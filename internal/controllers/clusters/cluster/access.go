@@ -16,6 +16,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
+	"github.com/drover-dev/drover/internal/model/owner"
 )
 
 // CreatedByAnnotation holds the user who created a Cluster. The webhook sets it, and users can't
@@ -64,7 +65,8 @@ func (g *grants) forget(cluster client.ObjectKey) {
 }
 
 // grantAccess copies the kubeconfig into the namespace of the Cluster and allows its creator to
-// read exactly that Secret. It grants nothing in the system namespace, which contains credentials.
+// read exactly that Secret. It grants nothing in the system namespace, which contains credentials,
+// and copies no Secret that only has the right name.
 func (c *Controller) grantAccess(ctx context.Context, s *scope) error {
 	if s.cluster.Namespace == anywherev1.SystemNamespace {
 		return nil
@@ -76,10 +78,32 @@ func (c *Controller) grantAccess(ctx context.Context, s *scope) error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig of Cluster %q: %w", s.key(), err)
 	}
+	own, err := c.ownsKubeconfig(ctx, s)
+	if err != nil || !own {
+		return err
+	}
 	if err := c.copyKubeconfig(ctx, s, data[kubeconfigKey]); err != nil {
 		return err
 	}
 	return c.bind(ctx, s, accessOf)
+}
+
+// ownsKubeconfig reports whether the control plane of the Cluster wrote the kubeconfig in the
+// system namespace.
+func (c *Controller) ownsKubeconfig(ctx context.Context, s *scope) (bool, error) {
+	secret, err := metadataOf(&corev1.Secret{}, c.Client.Scheme())
+	if err != nil {
+		return false, err
+	}
+	key := client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: kubeconfigName(s.cluster.Name)}
+	if err := c.Metadata.Get(ctx, key, secret); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	if s.live.controlPlane != nil && metav1.IsControlledBy(secret, s.live.controlPlane) {
+		return true, nil
+	}
+	c.eventForeign(s, "Secret", key.Name)
+	return false, nil
 }
 
 func (c *Controller) copyKubeconfig(ctx context.Context, s *scope, kubeconfig []byte) error {
@@ -158,13 +182,14 @@ func pair(meta metav1.ObjectMeta, user string, rules []rbacv1.PolicyRule) (*rbac
 
 // grant applies an object and returns its version. It leaves foreign objects unchanged.
 func (c *Controller) grant(ctx context.Context, s *scope, wanted client.Object) (version string, err error) {
+	owner.Mark(s.cluster, wanted)
 	kind := kindOf(wanted, c.Client.Scheme())
 	there, ok := wanted.DeepCopyObject().(client.Object)
 	if !ok {
 		return "", fmt.Errorf("%T is not an object", wanted)
 	}
 	err = c.Live.Get(ctx, client.ObjectKeyFromObject(wanted), there)
-	if err == nil && !owns(s.cluster, there) {
+	if err == nil && !owner.Owns(s.cluster, there) {
 		c.eventForeign(s, kind, wanted.GetName())
 		return "", nil
 	}

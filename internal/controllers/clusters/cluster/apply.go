@@ -18,13 +18,22 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
+	"github.com/drover-dev/drover/internal/model/owner"
 )
 
 // foreignError means that an object with the required name does not belong to the Cluster.
-type foreignError struct{ what, owner string }
+type foreignError struct {
+	what string
+	// former means that it belongs to a deleted Cluster of the same name and namespace.
+	former bool
+}
 
+// Error never names the owner, who may be another tenant.
 func (e *foreignError) Error() string {
-	return fmt.Sprintf("%s already exists in namespace %s and belongs to %s; choose another name", e.what, anywherev1.SystemNamespace, e.owner)
+	if e.former {
+		return fmt.Sprintf("%s in namespace %s belongs to a deleted cluster of the same name; ask an administrator to delete it, or choose another name", e.what, anywherev1.SystemNamespace)
+	}
+	return fmt.Sprintf("%s already exists in namespace %s and does not belong to this cluster; choose another name", e.what, anywherev1.SystemNamespace)
 }
 
 // apply applies the objects that differ from what is wanted.
@@ -48,6 +57,7 @@ func (c *Controller) apply(ctx context.Context, s *scope) error {
 func rejected(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) }
 
 func (c *Controller) applyOne(ctx context.Context, s *scope, wanted client.Object) error {
+	owner.Mark(s.cluster, wanted)
 	applied, err := intent(wanted, c.Client.Scheme())
 	if err != nil {
 		return err
@@ -59,8 +69,8 @@ func (c *Controller) applyOne(ctx context.Context, s *scope, wanted client.Objec
 	if there == nil {
 		return c.create(ctx, s, wanted, applied)
 	}
-	if !owns(s.cluster, there) {
-		return foreign(there, applied.GetKind())
+	if !owner.Owns(s.cluster, there) {
+		return foreign(s.cluster, there, applied.GetKind())
 	}
 	if !there.GetDeletionTimestamp().IsZero() {
 		return nil // It is created again once it is deleted.
@@ -72,22 +82,8 @@ func (c *Controller) applyOne(ctx context.Context, s *scope, wanted client.Objec
 	return c.write(ctx, s, wanted, applied)
 }
 
-// owns reports whether an object belongs to a Cluster, or to a deleted Cluster of the same name.
-func owns(c *anywherev1.Cluster, o client.Object) bool {
-	for key, value := range build.Labels(c) {
-		if o.GetLabels()[key] != value {
-			return false
-		}
-	}
-	return true
-}
-
-func foreign(o client.Object, kind string) error {
-	owner := "no Cluster"
-	if name := o.GetLabels()[anywherev1.ClusterNameLabel]; name != "" {
-		owner = fmt.Sprintf("Cluster %q in namespace %q", name, o.GetLabels()[anywherev1.ClusterNamespaceLabel])
-	}
-	return &foreignError{fmt.Sprintf("%s %q", kind, o.GetName()), owner}
+func foreign(c *anywherev1.Cluster, o client.Object, kind string) error {
+	return &foreignError{fmt.Sprintf("%s %q", kind, o.GetName()), owner.Labeled(c, o)}
 }
 
 // create asks the API server first, because the cache may lag behind, and lists by label do not
@@ -107,8 +103,8 @@ func (c *Controller) create(ctx context.Context, s *scope, wanted client.Object,
 		return c.write(ctx, s, wanted, applied)
 	case err != nil:
 		return fmt.Errorf("reading %s %q: %w", applied.GetKind(), wanted.GetName(), err)
-	case !owns(s.cluster, object):
-		return foreign(object, applied.GetKind())
+	case !owner.Owns(s.cluster, object):
+		return foreign(s.cluster, object, applied.GetKind())
 	case isTemplate(wanted) && object.GetAnnotations()[build.ContentAnnotation] != wanted.GetAnnotations()[build.ContentAnnotation]:
 		// The cache did not contain it when the number was chosen.
 		return apierrors.NewAlreadyExists(schema.GroupResource{Group: applied.GroupVersionKind().Group, Resource: applied.GetKind()}, wanted.GetName())
@@ -134,8 +130,8 @@ func (c *Controller) applySecret(ctx context.Context, s *scope, wanted *corev1.S
 	there := &corev1.Secret{}
 	err := c.Live.Get(ctx, client.ObjectKeyFromObject(wanted), there)
 	if err == nil {
-		if !owns(s.cluster, there) {
-			return foreign(there, "Secret")
+		if !owner.Owns(s.cluster, there) {
+			return foreign(s.cluster, there, "Secret")
 		}
 		if changed, err := differs(applied, there); err != nil || !changed {
 			return err

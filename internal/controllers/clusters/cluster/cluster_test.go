@@ -262,7 +262,7 @@ func TestForeignObjectsAreLeftUnchanged(t *testing.T) {
 	w.change("a", func(c *anywherev1.Cluster) { c.Spec.WorkerNodeGroupConfigurations[0].Name = "b-md-0" })
 	before := w.objects("a-b")
 	w.reconcile("a")
-	if got := w.failure("a"); !strings.Contains(got, `"a-b-md-0-1" already exists in namespace eksa-system and belongs to Cluster "a-b"`) {
+	if got := w.failure("a"); !strings.Contains(got, `"a-b-md-0-1" already exists in namespace eksa-system and does not belong to this cluster`) || strings.Contains(got, w.ns) {
 		t.Errorf("failure is %q", got)
 	}
 	if diff := cmp.Diff(before, w.objects("a-b")); diff != "" {
@@ -285,8 +285,7 @@ func TestKubeconfigIsCopiedForTheCreator(t *testing.T) {
 	w := newWorld(t)
 	w.make("copy")
 	w.reconcile("copy")
-	original := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: "copy-kubeconfig"}, Data: map[string][]byte{"value": []byte("one")}}
-	w.must(w.Create(t.Context(), original))
+	original := w.kubeconfig("copy", "one")
 	w.reconcile("copy")
 	key := client.ObjectKey{Namespace: w.ns, Name: "copy-kubeconfig"}
 	copied, role, binding := &corev1.Secret{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}
@@ -313,8 +312,8 @@ func TestKubeconfigIsCopiedForTheCreator(t *testing.T) {
 func TestAccessIsRestored(t *testing.T) {
 	w := newWorld(t)
 	w.make("let-in")
-	original := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: "let-in-kubeconfig"}, Data: map[string][]byte{"value": []byte("one")}}
-	w.must(w.Create(t.Context(), original))
+	w.reconcile("let-in")
+	original := w.kubeconfig("let-in", "one")
 	w.reconcile("let-in")
 	key := client.ObjectKey{Namespace: w.ns, Name: "let-in-kubeconfig"}
 	role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
@@ -349,7 +348,9 @@ func TestForeignSecretIsNotOverwritten(t *testing.T) {
 	w.make("own")
 	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "own-kubeconfig"}, Data: map[string][]byte{"value": []byte("mine")}}
 	w.must(w.Create(t.Context(), own))
-	w.must(w.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: "own-kubeconfig"}, Data: map[string][]byte{"value": []byte("theirs")}}))
+	w.reconcile("own")
+	w.kubeconfig("own", "theirs")
+	w.takeEvents()
 	w.reconcile("own")
 	w.must(w.Get(t.Context(), client.ObjectKeyFromObject(own), own))
 	if string(own.Data["value"]) != "mine" {

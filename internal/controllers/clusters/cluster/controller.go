@@ -108,6 +108,7 @@ func (c *Controller) steps(s *scope) []reconcile.Step[*scope] {
 	return []reconcile.Step[*scope]{
 		{Doing: "recording changes", Run: c.record},
 		{Doing: "observing objects", Run: c.observe},
+		{Doing: "claiming the name", Run: c.claimName},
 		{Doing: "gathering configs", Run: c.gather},
 		{Doing: "finding the management cluster", Run: c.findManagement},
 		{Doing: "reading credentials", Run: c.readCredentials},

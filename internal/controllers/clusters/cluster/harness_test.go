@@ -17,6 +17,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/yaml"
 
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
@@ -157,6 +158,17 @@ func (w *world) change(name string, edit func(*anywherev1.Cluster)) {
 	c := w.cluster(name)
 	edit(c)
 	w.must(w.Update(w.Context(), c))
+}
+
+// kubeconfig creates the kubeconfig of a cluster as its control plane does.
+func (w *world) kubeconfig(name, value string) *corev1.Secret {
+	w.Helper()
+	plane := &controlplanev1.KubeadmControlPlane{}
+	w.must(w.Get(w.Context(), system(name), plane))
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: name + "-kubeconfig"}, Data: map[string][]byte{"value": []byte(value)}}
+	w.must(controllerutil.SetControllerReference(plane, secret, w.Scheme()))
+	w.must(w.Create(w.Context(), secret))
+	return secret
 }
 
 // failure returns the failure in a Cluster's status.

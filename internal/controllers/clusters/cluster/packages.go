@@ -16,12 +16,15 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
+	"github.com/drover-dev/drover/internal/model/owner"
 )
 
 // offerPackages enables packages on an initialized cluster, unless its spec disables them: it
 // creates a namespace and a PackageBundleController, and grants the creator of the cluster access.
-// It leaves existing objects unchanged.
+// It leaves existing objects unchanged, and grants nothing in a namespace that was not created for
+// this Cluster.
 func (c *Controller) offerPackages(ctx context.Context, s *scope) error {
+	s.packages = &packagesState{}
 	if packagesDisabled(s.cluster) {
 		return c.removeLive(ctx, s, bundleController(s.cluster))
 	}
@@ -36,7 +39,50 @@ func (c *Controller) offerPackages(ctx context.Context, s *scope) error {
 	if s.cluster.Namespace == anywherev1.SystemNamespace {
 		return nil
 	}
+	namespace, err := c.readNamespace(ctx, packagesv1.NamespacePrefix+s.cluster.Name)
+	if err != nil {
+		return err
+	}
+	if s.packages.problem = namespaceProblem(s.cluster, namespace); s.packages.problem != nil {
+		return nil
+	}
 	return c.bind(ctx, s, packageAccess)
+}
+
+// packagesState is what offerPackages found out.
+type packagesState struct {
+	// problem says why the namespace of packages can't be used; nil if it can.
+	problem *verdict
+}
+
+// namespaceProblem returns why a Cluster may not use a namespace, or nil if it may. That of an
+// administrator's cluster may have been prepared, or created by a move.
+func namespaceProblem(c *anywherev1.Cluster, namespace *metav1.PartialObjectMetadata) *verdict {
+	switch {
+	case !namespace.DeletionTimestamp.IsZero():
+		return ptr.To(no(anywherev1.NamespaceTerminatingReason, "Namespace %q is being deleted", namespace.Name))
+	case owner.IsAdministered(c) || owner.Owns(c, namespace):
+		return nil
+	}
+	return ptr.To(no(anywherev1.NamespaceNotOwnedReason, "Namespace %q was not created for this cluster; ask an administrator to delete it, or to annotate it with %s=%s",
+		namespace.Name, anywherev1.ClusterUIDAnnotation, owner.UID(c)))
+}
+
+// readNamespace reads the metadata of a namespace, from the API server if the cache does not
+// contain it yet.
+func (c *Controller) readNamespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	namespace, err := metadataOf(&corev1.Namespace{}, c.Client.Scheme())
+	if err != nil {
+		return nil, err
+	}
+	err = c.Metadata.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	if apierrors.IsNotFound(err) {
+		err = c.Live.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading namespace %q: %w", name, err)
+	}
+	return namespace, nil
 }
 
 func packagesDisabled(c *anywherev1.Cluster) bool {
@@ -68,6 +114,7 @@ func packageAccess(c *anywherev1.Cluster, user string) (*rbacv1.Role, *rbacv1.Ro
 
 // createOnce creates an object unless it exists, and never changes it afterwards.
 func (c *Controller) createOnce(ctx context.Context, s *scope, o client.Object) error {
+	owner.Mark(s.cluster, o)
 	kind := kindOf(o, c.Client.Scheme())
 	there, err := c.cached(ctx, o)
 	if there || err != nil {
@@ -110,7 +157,7 @@ func (c *Controller) withdrawPackages(ctx context.Context, s *scope) error {
 	if err := c.removeLive(ctx, s, bundles); err != nil {
 		return err
 	}
-	if bundles.UID != "" && owns(s.cluster, bundles) {
+	if bundles.UID != "" && owner.Owns(s.cluster, bundles) {
 		wait := waitFor("PackageBundleController %q is being deleted", bundles.Name)
 		wait.After = reconcile.ConflictRetry
 		return wait

@@ -12,6 +12,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
+	"github.com/drover-dev/drover/internal/model/owner"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
@@ -35,6 +36,33 @@ func (c *Controller) gather(ctx context.Context, s *scope) error {
 	s.config = config
 	s.input = build.Input{Config: config, Version: c.Version, Charts: c.Charts, CNIVersion: c.CNIVersion, Now: s.live.existing()}
 	return nil
+}
+
+// claimName rejects a name that an older Cluster in another namespace has. Admission rejects it
+// first, unless both were created at the same time. If one of them has objects already, build
+// decides.
+func (c *Controller) claimName(ctx context.Context, s *scope) error {
+	if s.live.cluster != nil {
+		return nil
+	}
+	all := &anywherev1.ClusterList{}
+	if err := c.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing Clusters: %w", err)
+	}
+	for i := range all.Items {
+		if other := &all.Items[i]; other.Name == s.cluster.Name && other.UID != s.cluster.UID && precedes(other, s.cluster) {
+			return fail(anywherev1.ClusterInvalidReason, "cluster name %s already exists; choose another name", s.cluster.Name)
+		}
+	}
+	return nil
+}
+
+// precedes orders Clusters by age. Of those that were created within a second, either may be first.
+func precedes(a, b *anywherev1.Cluster) bool {
+	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.UID < b.UID
+	}
+	return a.CreationTimestamp.Before(&b.CreationTimestamp)
 }
 
 // findManagement checks that the management cluster of a workload cluster exists.
@@ -147,8 +175,8 @@ func (c *Controller) secret(ctx context.Context, name string) (map[string][]byte
 
 // build builds the wanted objects.
 func (c *Controller) build(_ context.Context, s *scope) error {
-	if there := s.live.cluster; there != nil && !owns(s.cluster, there) {
-		return fail(anywherev1.ClusterInvalidReason, "%s", foreign(there, "Cluster of Cluster API").Error())
+	if there := s.live.cluster; there != nil && !owner.Owns(s.cluster, there) {
+		return fail(anywherev1.ClusterInvalidReason, "%s", foreign(s.cluster, there, "Cluster of Cluster API").Error())
 	}
 	wanted, err := build.Objects(s.input)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/model/owner"
 )
 
 // prune deletes objects that are no longer wanted: removed groups with their health checks, and
@@ -79,7 +80,7 @@ func (l *live) usedTemplates() map[string]bool {
 
 // remove deletes an object of the Cluster, unless it is being deleted already.
 func (c *Controller) remove(ctx context.Context, s *scope, o client.Object) error {
-	if !o.GetDeletionTimestamp().IsZero() || !owns(s.cluster, o) {
+	if !o.GetDeletionTimestamp().IsZero() || !owner.Owns(s.cluster, o) {
 		return nil
 	}
 	kind := kindOf(o, c.Client.Scheme())

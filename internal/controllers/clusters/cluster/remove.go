@@ -17,6 +17,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
 	"github.com/drover-dev/drover/internal/controllers/clusters/measure"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
+	"github.com/drover-dev/drover/internal/model/owner"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
@@ -25,29 +26,55 @@ func (c *Controller) hold(ctx context.Context, s *scope) error {
 	if !controllerutil.ContainsFinalizer(s.cluster, anywherev1.ClusterFinalizer) {
 		return reconcile.Stop
 	}
-	names, err := Workloads(ctx, c.Client, s.cluster)
-	if err != nil || len(names) == 0 {
+	workloads, err := FindWorkloads(ctx, c.Client, s.cluster)
+	if err != nil || workloads.None() {
 		return err
 	}
-	return waitFor("Workload clusters still depend on this management cluster; delete them first: %s", text.FirstN(names, maxNames))
+	return waitFor("Workload clusters still depend on this management cluster; delete them first: %s", workloads)
 }
 
-// Workloads returns the names of the clusters that a management cluster manages.
-func Workloads(ctx context.Context, reader client.Reader, c *anywherev1.Cluster) ([]string, error) {
+// Workloads are the clusters that a management cluster manages.
+type Workloads struct {
+	// names are those in the namespace of the management cluster, and elsewhere is the number of
+	// others, whose names are not for its users.
+	names     []string
+	elsewhere int
+}
+
+// None reports whether there are none.
+func (w Workloads) None() bool { return len(w.names) == 0 && w.elsewhere == 0 }
+
+// String lists the names for a message.
+func (w Workloads) String() string {
+	switch {
+	case w.elsewhere == 0:
+		return text.FirstN(w.names, maxNames)
+	case len(w.names) == 0:
+		return fmt.Sprintf("%d in other namespaces", w.elsewhere)
+	default:
+		return fmt.Sprintf("%s, and %d in other namespaces", text.FirstN(w.names, maxNames), w.elsewhere)
+	}
+}
+
+// FindWorkloads returns the clusters that a management cluster manages.
+func FindWorkloads(ctx context.Context, reader client.Reader, c *anywherev1.Cluster) (out Workloads, err error) {
 	if c.IsManaged() {
-		return nil, nil
+		return out, nil
 	}
 	all := &anywherev1.ClusterList{}
 	if err := reader.List(ctx, all); err != nil {
-		return nil, fmt.Errorf("listing Clusters: %w", err)
+		return out, fmt.Errorf("listing Clusters: %w", err)
 	}
-	var out []string
 	for i := range all.Items {
-		if w := &all.Items[i]; w.IsManaged() && (w.ManagedBy() == c.Name || w.ManagedBy() == "") {
-			out = append(out, w.Name)
+		switch w := &all.Items[i]; {
+		case !w.IsManaged() || w.ManagedBy() != c.Name && w.ManagedBy() != "":
+		case w.Namespace == c.Namespace:
+			out.names = append(out.names, w.Name)
+		default:
+			out.elsewhere++
 		}
 	}
-	slices.Sort(out)
+	slices.Sort(out.names)
 	return out, nil
 }
 
@@ -61,7 +88,7 @@ func (c *Controller) deleteCluster(ctx context.Context, s *scope) error {
 	if there == nil {
 		return c.confirm(ctx, s, &clusterv1.Cluster{}, s.cluster.Name)
 	}
-	if !owns(s.cluster, there) {
+	if !owner.Owns(s.cluster, there) {
 		return nil
 	}
 	if err := c.remove(ctx, s, there); err != nil {
@@ -80,7 +107,7 @@ func (c *Controller) confirm(ctx context.Context, s *scope, into client.Object, 
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if !owns(s.cluster, into) {
+	if !owner.Owns(s.cluster, into) {
 		return nil
 	}
 	wait := waitFor("%s %q is being deleted", kindOf(into, c.Client.Scheme()), name)
@@ -91,7 +118,7 @@ func (c *Controller) confirm(ctx context.Context, s *scope, into client.Object, 
 // deleteNetwork deletes the HelmChartProxy of the Pod network. Nothing is left to uninstall it
 // from.
 func (c *Controller) deleteNetwork(ctx context.Context, s *scope) error {
-	if s.live.network == nil || !owns(s.cluster, s.live.network) {
+	if s.live.network == nil || !owner.Owns(s.cluster, s.live.network) {
 		return c.confirm(ctx, s, &addonsv1.HelmChartProxy{}, build.NetworkName(s.cluster.Name))
 	}
 	if err := c.remove(ctx, s, s.live.network); err != nil {
@@ -107,7 +134,7 @@ func (c *Controller) deleteRest(ctx context.Context, s *scope) error {
 		if err := c.remove(ctx, s, o); err != nil {
 			return err
 		}
-		if owns(s.cluster, o) && len(o.GetFinalizers()) > 0 {
+		if owner.Owns(s.cluster, o) && len(o.GetFinalizers()) > 0 {
 			wait = waitFor("%s %q is being deleted", kindOf(o, c.Client.Scheme()), o.GetName())
 		}
 	}

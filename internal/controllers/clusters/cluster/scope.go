@@ -24,6 +24,8 @@ type scope struct {
 	config *spec.Config
 	input  build.Input
 	wanted *build.Set
+	// packages is nil until the step that enables packages.
+	packages *packagesState
 	// released means that the finalizer was removed, so that no status is written.
 	released bool
 }

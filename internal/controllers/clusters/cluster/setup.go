@@ -43,7 +43,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, metadata cache.Cache, o 
 		Watches(&addonsv1.HelmReleaseProxy{}, handler.EnqueueRequestsFromMapFunc(c.ofRelease), builder.WithPredicates(predicate.Funcs{UpdateFunc: statusChanged})).
 		Watches(&packagesv1.PackageBundleController{}, handler.EnqueueRequestsFromMapFunc(c.ofPackages), builder.WithPredicates(predicate.Funcs{UpdateFunc: never})).
 		WatchesRawSource(source.Kind(metadata, metaOf("Secret"), handler.EnqueueRequestsFromMapFunc(c.ofSecret), predicate.Funcs{UpdateFunc: versionChanged})).
-		WatchesRawSource(source.Kind(metadata, metaOf("Namespace"), handler.EnqueueRequestsFromMapFunc(c.ofPackages), predicate.Funcs{UpdateFunc: never}))
+		WatchesRawSource(source.Kind(metadata, metaOf("Namespace"), handler.EnqueueRequestsFromMapFunc(c.ofPackages), predicate.Funcs{UpdateFunc: versionChanged}))
 	for _, made := range []client.Object{
 		&clusterv1.Cluster{}, &infrav1.PacketCluster{}, &controlplanev1.KubeadmControlPlane{}, &clusterv1.MachineDeployment{}, &clusterv1.MachineHealthCheck{},
 		&infrav1.PacketMachineTemplate{}, &bootstrapv1.KubeadmConfigTemplate{}, &addonsv1.HelmChartProxy{},

@@ -33,6 +33,8 @@ type facts struct {
 	networkOurs bool
 	// held are the groups that wait for the control plane.
 	held []string
+	// packages is nil if nothing is known about packages in this reconcile.
+	packages *packagesState
 	// children is the sum of the generations of the objects that the Cluster references.
 	children int64
 	failure  *failure
@@ -48,7 +50,7 @@ func (s *scope) facts(outcome error, now time.Time) facts {
 		cluster: s.cluster, controlPlane: s.live.controlPlane, workers: s.live.workers, sets: s.live.sets, machines: s.live.machines,
 		network: s.live.network, release: s.live.release,
 		networkOurs: s.live.network != nil && !s.cluster.IsSkipUpgrade(),
-		failure:     failureOf(outcome), deleting: s.visit.Deleting(), now: now,
+		failure:     failureOf(outcome), deleting: s.visit.Deleting(), now: now, packages: s.packages,
 	}
 	if wait := reconcile.AsWait(outcome); wait != nil {
 		f.waiting = wait.Message
@@ -105,6 +107,7 @@ func status(f facts) anywherev1.ClusterStatus {
 			ready = v.verdict
 		}
 	}
+	setPackages(&out, f)
 	set(&out, f, anywherev1.Ready, overall(f, ready))
 	if meta.IsStatusConditionTrue(out.Conditions, anywherev1.Ready) {
 		out.ReconciledGeneration, out.ChildrenReconciledGeneration = f.cluster.Generation, f.children
@@ -128,6 +131,17 @@ func set(to *anywherev1.ClusterStatus, f facts, kind string, v verdict) {
 	meta.SetStatusCondition(&to.Conditions, metav1.Condition{
 		Type: kind, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: f.cluster.Generation, LastTransitionTime: metav1.NewTime(f.now),
 	})
+}
+
+// setPackages reports why packages can't be used. A cluster without packages is ready.
+func setPackages(to *anywherev1.ClusterStatus, f facts) {
+	switch {
+	case f.packages == nil:
+	case f.packages.problem == nil:
+		meta.RemoveStatusCondition(&to.Conditions, anywherev1.PackagesEnabled)
+	default:
+		set(to, f, anywherev1.PackagesEnabled, *f.packages.problem)
+	}
 }
 
 // initialized reports whether an API server has been available. It never becomes False again.

@@ -83,18 +83,19 @@ func (c *Controller) ofName(ctx context.Context, name string) []reconcile.Reques
 	return ofLabels(ctx, made)
 }
 
-// ofPackages returns the Cluster of a PackageBundleController or a namespace of packages, whoever
-// created it.
+// ofPackages returns the Clusters of a PackageBundleController or a namespace of packages: the one
+// it was created for, and the one that has its name.
 func (c *Controller) ofPackages(ctx context.Context, o client.Object) []reconcile.Request {
-	labels := o.GetLabels()
-	if owner := labels[anywherev1.ClusterNameLabel]; owner != "" {
-		return request(labels[anywherev1.ClusterNamespaceLabel], owner)
-	}
 	name, isNamespace := strings.CutPrefix(o.GetName(), packagesv1.NamespacePrefix)
 	if !isNamespace && o.GetNamespace() == "" {
 		return nil
 	}
-	return c.ofName(ctx, name)
+	out := c.ofName(ctx, name)
+	labels := o.GetLabels()
+	if owner := request(labels[anywherev1.ClusterNamespaceLabel], labels[anywherev1.ClusterNameLabel]); owner[0].Name != "" && !slices.Equal(out, owner) {
+		out = append(out, owner...)
+	}
+	return out
 }
 
 // ofSecret returns the Clusters that read a Secret or own it.
@@ -122,10 +123,10 @@ func readsSecrets(c *anywherev1.Cluster) bool {
 }
 
 // othersOf returns the Clusters that the creation or deletion of a Cluster may affect: its
-// management cluster, and Clusters that wait for theirs.
+// management cluster, and Clusters that wait for theirs or for their name.
 func (c *Controller) othersOf(ctx context.Context, o client.Object) []reconcile.Request {
 	return c.all(ctx, func(other *anywherev1.Cluster) bool {
-		return other.Name != o.GetName() && (!other.DeletionTimestamp.IsZero() || other.Status.FailureReason != nil)
+		return other.UID != o.GetUID() && (!other.DeletionTimestamp.IsZero() || other.Status.FailureReason != nil)
 	})
 }
 

@@ -276,7 +276,7 @@ func TestUnknownAndAmbiguousClustersAreReported(t *testing.T) {
 	}}
 	w.must(w.client.Create(t.Context(), other))
 	w.await("the cluster is ambiguous", func(o *packagesv1.PackageBundleController) bool {
-		return has(o, packagesv1.ClusterReachable, packagesv1.TargetAmbiguousReason, "in namespaces default, fleet")
+		return has(o, packagesv1.ClusterReachable, packagesv1.TargetAmbiguousReason, "in several namespaces")
 	})
 	w.change(func(o *packagesv1.PackageBundleController) { o.Spec.ClusterNamespace = "fleet" })
 	w.active(w.bundle(1))

@@ -55,15 +55,17 @@ func observe(ctx context.Context, v *visit) error {
 func (v *visit) observeCluster(ctx context.Context, f *facts, known *knowledge) error {
 	f.version = v.Before().Status.KubernetesVersion
 	cluster, err := v.findCluster(ctx)
-	unknown, ambiguous := (*target.UnknownError)(nil), (*target.AmbiguousError)(nil)
 	switch {
-	case errors.As(err, &unknown):
+	case errors.As(err, new(*target.UnknownError)):
 		f.gone = true
 		v.forgetConnection(known)
 		f.unreachable = &problem{reason: packagesv1.TargetUnknownReason, message: err.Error()}
 		return nil
-	case errors.As(err, &ambiguous):
+	case errors.As(err, new(*target.AmbiguousError)):
 		f.unreachable = &problem{reason: packagesv1.TargetAmbiguousReason, message: err.Error()}
+		return nil
+	case errors.As(err, new(*target.DeniedError)):
+		f.unreachable = &problem{reason: packagesv1.TargetDeniedReason, message: err.Error()}
 		return nil
 	case err != nil:
 		return err
@@ -133,20 +135,7 @@ func (v *visit) findCluster(ctx context.Context) (*clusterv1.Cluster, error) {
 	if err := v.Client.List(ctx, list, client.MatchingFields{byName: v.Object.Name}); err != nil {
 		return nil, fmt.Errorf("listing Clusters: %w", err)
 	}
-	found := make([]types.NamespacedName, 0, len(list.Items))
-	for i := range list.Items {
-		found = append(found, client.ObjectKeyFromObject(&list.Items[i]))
-	}
-	key, err := target.Cluster(v.Object.Name, v.Object.Spec.ClusterNamespace, found)
-	if err != nil {
-		return nil, err
-	}
-	for i := range list.Items {
-		if client.ObjectKeyFromObject(&list.Items[i]) == key {
-			return &list.Items[i], nil
-		}
-	}
-	return nil, fmt.Errorf("selecting Cluster %q among %d", key, len(found))
+	return target.Cluster(v.Object, list.Items)
 }
 
 // observePackages lists the packages on the cluster.

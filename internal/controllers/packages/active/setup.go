@@ -3,6 +3,7 @@ package active
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -204,13 +205,17 @@ func targetChanged() predicate.Predicate {
 	}}
 }
 
-// clusterChanged passes new and deleted Clusters, and those that are initialized.
+// clusterChanged passes new and deleted Clusters, those that are initialized, and those whose
+// labels or annotations change, which say whose they are.
 func clusterChanged() predicate.Predicate {
 	initialized := func(o client.Object) bool {
 		c, ok := o.(*clusterv1.Cluster)
 		return ok && (c.Status.Initialization.ControlPlaneInitialized == nil || *c.Status.Initialization.ControlPlaneInitialized)
 	}
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return initialized(e.ObjectOld) != initialized(e.ObjectNew) }}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld, e.ObjectNew
+		return initialized(was) != initialized(is) || !maps.Equal(was.GetLabels(), is.GetLabels()) || !maps.Equal(was.GetAnnotations(), is.GetAnnotations())
+	}}
 }
 
 // versionChanged passes upgrades of control planes.

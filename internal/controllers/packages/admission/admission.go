@@ -2,7 +2,8 @@
 // The messages and the order of the rules are those of the original controller, because existing
 // scripts match them.
 //
-// Rules read only the manager's cache. An update that doesn't change the validated fields is always
+// Rules read only the manager's cache, and ask the API server about a user where only
+// administrators may do something. An update that doesn't change the validated fields is always
 // accepted, so that finalizers can be removed. Start with Setup.
 package admission
 
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/requester"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
@@ -34,7 +36,7 @@ type Options struct {
 // Setup adds the webhooks of all three kinds.
 func Setup(mgr ctrl.Manager, o Options) error {
 	return errors.Join(
-		add(mgr, &packagesv1.Package{}, &packageRules{Options: o, reader: mgr.GetClient()}),
+		add(mgr, &packagesv1.Package{}, &packageRules{Options: o, reader: mgr.GetClient(), users: &requester.Reviewer{Client: mgr.GetClient()}}),
 		add(mgr, &packagesv1.PackageBundle{}, &bundleRules{Options: o}),
 		add(mgr, &packagesv1.PackageBundleController{}, &controllerRules{reader: mgr.GetClient()}),
 	)

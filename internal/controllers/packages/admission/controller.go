@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	utilversion "k8s.io/apimachinery/pkg/util/version"
@@ -73,19 +71,13 @@ func (r *controllerRules) planned(ctx context.Context, c *packagesv1.PackageBund
 	if err := r.reader.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return ""
 	}
-	found := map[client.ObjectKey]*clusterv1.Cluster{}
-	for i := range clusters.Items {
-		if clusters.Items[i].Name == c.Name {
-			found[client.ObjectKeyFromObject(&clusters.Items[i])] = &clusters.Items[i]
-		}
-	}
-	key, err := target.Cluster(c.Name, c.Spec.ClusterNamespace, slices.Collect(maps.Keys(found)))
+	cluster, err := target.Cluster(c, clusters.Items)
 	if err != nil {
 		return ""
 	}
-	ref := found[key].Spec.ControlPlaneRef
+	ref := cluster.Spec.ControlPlaneRef
 	plane := &controlplanev1.KubeadmControlPlane{}
-	if ref.Kind != "KubeadmControlPlane" || r.reader.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: ref.Name}, plane) != nil {
+	if ref.Kind != "KubeadmControlPlane" || r.reader.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}, plane) != nil {
 		return ""
 	}
 	v, err := utilversion.ParseGeneric(cmp.Or(plane.Status.Version, plane.Spec.Version))

@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/requester"
+	"github.com/drover-dev/drover/internal/model/owner"
 	"github.com/drover-dev/drover/internal/model/target"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
@@ -20,6 +22,7 @@ type packageRules struct {
 	Options
 
 	reader client.Reader
+	users  *requester.Reviewer
 }
 
 // ValidateCreate checks a Package against the active bundle.
@@ -29,7 +32,7 @@ func (r *packageRules) ValidateCreate(ctx context.Context, p *packagesv1.Package
 
 // ValidateUpdate checks a changed spec against the active bundle.
 func (r *packageRules) ValidateUpdate(ctx context.Context, was, is *packagesv1.Package) (admission.Warnings, error) {
-	if reflect.DeepEqual(was.Spec, is.Spec) {
+	if reflect.DeepEqual(was.Spec, is.Spec) && (isInternal(was) || !isInternal(is)) {
 		return nil, nil
 	}
 	return r.validate(ctx, was, is)
@@ -41,8 +44,8 @@ func (r *packageRules) ValidateDelete(ctx context.Context, _ *packagesv1.Package
 }
 
 func (r *packageRules) validate(ctx context.Context, was, is *packagesv1.Package) (admission.Warnings, error) {
-	if is.Annotations[packagesv1.InternalAnnotation] == "true" {
-		return nil, nil
+	if isInternal(is) {
+		return nil, r.checkInternal(ctx)
 	}
 	cluster, b, err := r.active(ctx, is)
 	if errors.As(err, new(*notYetError)) {
@@ -60,6 +63,23 @@ func (r *packageRules) validate(ctx context.Context, was, is *packagesv1.Package
 	return nil, nil
 }
 
+func isInternal(p *packagesv1.Package) bool {
+	return p.Annotations[packagesv1.InternalAnnotation] == "true"
+}
+
+// checkInternal rejects an internal Package, which is exempt from validation, unless an
+// administrator creates it, changes it, or makes it internal.
+func (r *packageRules) checkInternal(ctx context.Context) error {
+	administrator, err := r.users.IsAdministrator(ctx, packagesv1.GroupVersion.WithResource("packages").GroupResource())
+	if err != nil {
+		return internalError(err.Error())
+	}
+	if !administrator {
+		return rejection("only administrators may create or change a package with the annotation " + packagesv1.InternalAnnotation + "; remove it")
+	}
+	return nil
+}
+
 // notYetError is returned if a Package can't be validated because its bundle may be created later.
 // Its conditions report problems then.
 type notYetError struct{ error }
@@ -67,12 +87,15 @@ type notYetError struct{ error }
 // active returns the cluster of a Package and its active bundle.
 func (r *packageRules) active(ctx context.Context, p *packagesv1.Package) (string, *packagesv1.PackageBundle, error) {
 	var failed error
-	controller := &packagesv1.PackageBundleController{}
-	t, err := target.Of(client.ObjectKeyFromObject(p), func(cluster string) bool {
-		err := r.reader.Get(ctx, client.ObjectKey{Namespace: packagesv1.Namespace, Name: cluster}, controller)
+	controllers := map[string]*packagesv1.PackageBundleController{}
+	t, err := target.Of(client.ObjectKeyFromObject(p), func(cluster string) (string, bool) {
+		found := &packagesv1.PackageBundleController{}
+		err := r.reader.Get(ctx, client.ObjectKey{Namespace: packagesv1.Namespace, Name: cluster}, found)
 		failed = errors.Join(failed, client.IgnoreNotFound(err))
-		return err == nil
+		controllers[cluster] = found
+		return owner.Users(found), err == nil
 	})
+	controller := controllers[t.Cluster]
 	switch {
 	case failed != nil:
 		return "", nil, failed

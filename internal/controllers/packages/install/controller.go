@@ -60,6 +60,9 @@ type Controller struct {
 	// all.
 	WatchFilter string
 
+	// metadata reads namespaces. SetupWithManager sets it.
+	metadata client.Reader
+
 	verdicts   verdicts
 	configs    configs
 	namespaces *namespaces

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +15,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
+	"github.com/drover-dev/drover/internal/model/owner"
 	"github.com/drover-dev/drover/internal/model/target"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
@@ -42,31 +43,36 @@ func (c *Controller) findTarget(ctx context.Context, s *scope) error {
 	if err == nil {
 		err = c.findCluster(ctx, s, t)
 	}
-	if errors.Is(err, target.ErrNamespace) || errors.As(err, new(*target.UnknownError)) || errors.As(err, new(*target.AmbiguousError)) {
+	if target.IsUnclear(err) {
 		s.targetErr = err
 		return reconcile.Stop
 	}
 	return err
 }
 
-// targetOf returns the target of a Package by its name. A known target doesn't change.
+// targetOf returns the target of a Package by its name. A known target doesn't change, not even if
+// its PackageBundleController is deleted: the name may fit another cluster too.
 func (c *Controller) targetOf(ctx context.Context, pack *packagesv1.Package) (target.Target, error) {
 	key := client.ObjectKeyFromObject(pack)
 	var failed error
-	exists := func(cluster string) bool {
-		err := c.Client.Get(ctx, client.ObjectKey{Namespace: packagesv1.Namespace, Name: cluster}, &packagesv1.PackageBundleController{})
+	find := func(cluster string) (string, bool) {
+		found := &packagesv1.PackageBundleController{}
+		err := c.Client.Get(ctx, client.ObjectKey{Namespace: packagesv1.Namespace, Name: cluster}, found)
 		if client.IgnoreNotFound(err) != nil {
 			failed = fmt.Errorf("reading PackageBundleController %q: %w", cluster, err)
 		}
-		return err == nil
+		return owner.Users(found), err == nil
 	}
 	if known := pack.Status.Target; known != nil {
 		t := target.Target{Cluster: known.Cluster, Release: known.Release}
-		if target.Still(key, t) && exists(t.Cluster) {
-			return t, nil
+		if target.Still(key, t) {
+			if _, exists := find(t.Cluster); exists || failed != nil {
+				return t, failed
+			}
+			return t, &target.UnknownError{Message: fmt.Sprintf("PackageBundleController %q not found in namespace %q", t.Cluster, packagesv1.Namespace)}
 		}
 	}
-	t, err := target.Of(key, exists)
+	t, err := target.Of(key, find)
 	return t, errors.Join(failed, err)
 }
 
@@ -80,20 +86,44 @@ func (c *Controller) findCluster(ctx context.Context, s *scope, t target.Target)
 	if err := c.Client.List(ctx, list, client.MatchingFields{clustersByName: t.Cluster}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing Clusters: %w", err)
 	}
-	found := make([]client.ObjectKey, 0, len(list.Items))
-	for i := range list.Items {
-		key := client.ObjectKeyFromObject(&list.Items[i])
-		if s.release != nil && s.release.Spec.ClusterRef.Namespace == key.Namespace && s.release.Spec.ClusterRef.Name == key.Name {
-			s.aim(t, &list.Items[i])
-			return nil
+	cluster := s.releasedOn(list.Items)
+	if cluster == nil {
+		var err error
+		if cluster, err = target.Cluster(s.controller, list.Items); err != nil {
+			return err
 		}
-		found = append(found, key)
 	}
-	key, err := target.Cluster(t.Cluster, s.controller.Spec.ClusterNamespace, found)
-	if err == nil {
-		s.aim(t, &list.Items[slices.Index(found, key)])
+	if err := c.checkNamespace(ctx, s, cluster); err != nil {
+		return err
 	}
-	return err
+	s.aim(t, cluster)
+	return nil
+}
+
+// releasedOn returns the Cluster of the release, nil if it is gone. One that users have created
+// with its name since then is another one.
+func (s *scope) releasedOn(clusters []clusterv1.Cluster) *clusterv1.Cluster {
+	if s.release == nil {
+		return nil
+	}
+	ref := s.release.Spec.ClusterRef
+	for i := range clusters {
+		if c := &clusters[i]; ref.Namespace == c.Namespace && ref.Name == c.Name && target.Accepts(s.controller, c) {
+			return c
+		}
+	}
+	return nil
+}
+
+// checkNamespace denies packages in a namespace that was not created for the Cluster. Whoever may
+// write there need not have a right to the Cluster.
+func (c *Controller) checkNamespace(ctx context.Context, s *scope, cluster *clusterv1.Cluster) error {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := c.metadata.Get(ctx, client.ObjectKey{Name: s.pack.Namespace}, namespace); err != nil {
+		return fmt.Errorf("reading namespace %q: %w", s.pack.Namespace, err)
+	}
+	return target.CheckNamespace(cluster, namespace)
 }
 
 func (f *facts) aim(t target.Target, cluster *clusterv1.Cluster) {

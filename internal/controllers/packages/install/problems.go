@@ -18,13 +18,20 @@ func targetProblem(f *facts) *problem {
 	if f.targetErr == nil {
 		return nil
 	}
-	reason := packagesv1.TargetUnknownReason
-	if errors.Is(f.targetErr, target.ErrNamespace) {
-		reason = packagesv1.NamespaceInvalidReason
-	} else if errors.As(f.targetErr, new(*target.AmbiguousError)) {
-		reason = packagesv1.TargetAmbiguousReason
+	return &problem{targetReason(f.targetErr), "Target not found: " + f.targetErr.Error()}
+}
+
+func targetReason(err error) string {
+	switch {
+	case errors.Is(err, target.ErrNamespace):
+		return packagesv1.NamespaceInvalidReason
+	case errors.As(err, new(*target.AmbiguousError)):
+		return packagesv1.TargetAmbiguousReason
+	case errors.As(err, new(*target.DeniedError)):
+		return packagesv1.TargetDeniedReason
+	default:
+		return packagesv1.TargetUnknownReason
 	}
-	return &problem{reason, "Target not found: " + f.targetErr.Error()}
 }
 
 // sourceProblem returns why no version of the active bundle can be used, nil if one can.

@@ -37,8 +37,10 @@ const (
 	clustersByName      = "packages.install.name"
 )
 
-// SetupWithManager adds the controller, its indexes and its watches.
-func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, secrets cache.Cache, o controller.Options) error {
+// SetupWithManager adds the controller, its indexes and its watches. Of Secrets and namespaces,
+// only the metadata is watched.
+func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, metadata cache.Cache, o controller.Options) error {
+	c.metadata = metadata
 	if err := c.registerMetrics(); err != nil {
 		return fmt.Errorf("registering metrics of controller %q: %w", name, err)
 	}
@@ -48,8 +50,6 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sec
 	guard := reconcile.NewGuard(mgr, "Package")
 	queue := &atomic.Pointer[requests]{}
 	c.start(ctx, queue)
-	meta := &metav1.PartialObjectMetadata{}
-	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	filter := predicates.ResourceHasFilterLabel(mgr.GetScheme(), mgr.GetLogger(), c.WatchFilter)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
@@ -58,8 +58,9 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sec
 		Watches(&packagesv1.Package{}, handler.EnqueueRequestsFromMapFunc(c.usersOf), builder.WithPredicates(filter, predicate.Funcs{UpdateFunc: stateChanged})).
 		Watches(&packagesv1.PackageBundleController{}, handler.EnqueueRequestsFromMapFunc(c.ofController), builder.WithPredicates(predicate.Funcs{UpdateFunc: controllerChanged})).
 		Watches(&packagesv1.PackageBundle{}, handler.EnqueueRequestsFromMapFunc(c.ofBundle), builder.WithPredicates(predicate.Funcs{UpdateFunc: bundleChanged})).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(c.ofCluster), builder.WithPredicates(predicate.Funcs{UpdateFunc: never})).
-		WatchesRawSource(source.Kind(secrets, client.Object(meta), handler.EnqueueRequestsFromMapFunc(c.ofMirror))).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(c.ofCluster), builder.WithPredicates(predicate.Funcs{UpdateFunc: marksChanged})).
+		WatchesRawSource(source.Kind(metadata, metaOf("Secret"), handler.EnqueueRequestsFromMapFunc(c.ofMirror))).
+		WatchesRawSource(source.Kind(metadata, metaOf("Namespace"), handler.EnqueueRequestsFromMapFunc(c.ofNamespace), predicate.Funcs{UpdateFunc: marksChanged})).
 		WatchesRawSource(source.Func(func(_ context.Context, q requests) error {
 			queue.Store(&q)
 			return nil
@@ -70,6 +71,13 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sec
 		return fmt.Errorf("creating controller %q: %w", name, err)
 	}
 	return nil
+}
+
+// metaOf returns an empty PartialObjectMetadata of a core kind.
+func metaOf(kind string) client.Object {
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	return meta
 }
 
 // requests is the queue of the controller's workers.

@@ -55,7 +55,7 @@ func noTarget(f *facts) {
 }
 
 func ambiguous(f *facts) {
-	*f = facts{pack: f.pack, targetErr: &target.AmbiguousError{Cluster: "dev", Namespaces: []string{"a", "b"}}}
+	*f = facts{pack: f.pack, targetErr: &target.AmbiguousError{Message: "several"}}
 }
 func outside(f *facts)  { *f = facts{pack: f.pack, targetErr: target.ErrNamespace} }
 func noActive(f *facts) { f.controller.Spec.ActiveBundle, f.bundle, f.found = "", nil, bundle.Found{} }
@@ -125,7 +125,7 @@ func TestConditions(t *testing.T) {
 		{"target unknown", installed(noTarget), targetCondition, "False Unknown: Target not found: no such cluster"},
 		{
 			"target ambiguous", installed(ambiguous), targetCondition,
-			`False Ambiguous: Target not found: Cluster "dev" exists in namespaces a, b: set clusterNamespace in PackageBundleController "dev"`,
+			`False Ambiguous: Target not found: several`,
 		},
 		{"wrong namespace", installed(outside), targetCondition, "False NamespaceInvalid: Target not found: " + target.ErrNamespace.Error()},
 		{"target not determined", &facts{pack: installed().pack}, targetCondition, "kept"},

@@ -3,6 +3,7 @@ package install
 import (
 	"context"
 	"maps"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,13 +20,16 @@ import (
 	"github.com/drover-dev/drover/internal/model/target"
 )
 
-func never(event.UpdateEvent) bool { return false }
-
 // userChanged reports whether a Package changed other than in its status and finalizers.
 func userChanged(e event.UpdateEvent) bool {
 	was, is := e.ObjectOld, e.ObjectNew
 	return was.GetGeneration() != is.GetGeneration() || was.GetDeletionTimestamp().IsZero() != is.GetDeletionTimestamp().IsZero() ||
 		!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) || !maps.Equal(was.GetLabels(), is.GetLabels())
+}
+
+// marksChanged reports whether labels or annotations changed, which say whose an object is.
+func marksChanged(e event.UpdateEvent) bool {
+	return !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) || !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels())
 }
 
 // releaseChanged reports whether a change affects the status of a Package.
@@ -108,6 +112,15 @@ func (c *Controller) ofController(ctx context.Context, o client.Object) []reconc
 		return nil
 	}
 	return c.packagesOf(ctx, o.GetName())
+}
+
+// ofNamespace returns the Packages of the cluster that a namespace is named after.
+func (c *Controller) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
+	cluster, ok := strings.CutPrefix(o.GetName(), packagesv1.NamespacePrefix)
+	if !ok {
+		return nil
+	}
+	return c.packagesOf(ctx, cluster)
 }
 
 func (c *Controller) ofCluster(ctx context.Context, o client.Object) []reconcile.Request {

@@ -65,11 +65,8 @@ func (i identity) tagged(all []client.IPReservation) verdict {
 // named accepts an address that is already the cluster's endpoint, unless its tags name another
 // cluster.
 func (i identity) named(ip *client.IPReservation) verdict {
-	if owner := i.OtherNamespace(ip.Tags); owner != "" {
-		return verdict{problem: "Address " + ip.Address + " belongs to a cluster in namespace " + owner}
-	}
-	if owner := i.OtherCluster(ip.Tags); owner != "" {
-		return verdict{problem: "Address " + ip.Address + " belongs to cluster " + owner}
+	if i.OtherNamespace(ip.Tags) != "" || i.OtherCluster(ip.Tags) != "" {
+		return verdict{problem: "Address " + ip.Address + " belongs to another cluster"} // whose name is not for this one's users
 	}
 	return verdict{address: ip, owned: i.Names(ip.Tags)}
 }
