@@ -164,7 +164,8 @@ func TestMissingChartIsReported(t *testing.T) {
 	w.cluster("one")
 	r := w.release("unknown", "one")
 	got := w.await(r, "the chart is looked for", func(r *addonsv1.HelmReleaseProxy) bool {
-		return condition(r, addonsv1.ReleaseReady).Message == `Looking for chart "unknown": not found`
+		c := condition(r, addonsv1.ReleaseReady)
+		return c.Reason == addonsv1.InstallOrUpgradeFailedReason && c.Message == `Looking for chart "unknown": not found`
 	})
 	if isReady(got) {
 		t.Error("a release without a chart is ready")

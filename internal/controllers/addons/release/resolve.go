@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/registry/artifact"
 )
 
@@ -74,10 +76,8 @@ func (r *resolutions) resolve(ref artifact.Ref, who client.ObjectKey) (artifact.
 func (r *resolutions) fetch(ref artifact.Ref, resolved artifact.Resolved, who client.ObjectKey) *problem {
 	_, p := r.lookup(question{key: resolved.Digest + " " + identity(ref), ask: func(ctx context.Context) (artifact.Resolved, error) {
 		_, err := r.resolver.Fetch(ctx, ref, resolved)
-		for _, refusal := range []error{artifact.ErrNotFound, artifact.ErrForbidden, artifact.ErrUnverified, artifact.ErrInvalid} {
-			if errors.Is(err, refusal) {
-				return resolved, nil
-			}
+		if final(err) {
+			return resolved, nil
 		}
 		return resolved, err
 	}}, who)
@@ -108,9 +108,9 @@ func (r *resolutions) lookup(q question, who client.ObjectKey) (artifact.Resolve
 		return artifact.Resolved{}, &problem{reason: preparing, message: "Resolving the chart", after: patience, transient: r.clock.Now().Sub(n.since) < patience}
 	case n.asking:
 		n.waiting[who] = true
-		return artifact.Resolved{}, &problem{reason: preparing, message: message(n.err)} // what was told stands until then
+		return artifact.Resolved{}, &problem{reason: n.reason(), message: message(n.err)} // the last failure stands until then
 	default:
-		return artifact.Resolved{}, &problem{reason: preparing, message: message(n.err), after: n.at.Add(n.backoff()).Sub(r.clock.Now())}
+		return artifact.Resolved{}, &problem{reason: n.reason(), message: message(n.err), after: n.at.Add(n.backoff()).Sub(r.clock.Now())}
 	}
 }
 
@@ -135,6 +135,24 @@ func (r *resolutions) due(n *resolution, q question) bool {
 	default:
 		return q.floats && age >= r.every
 	}
+}
+
+// reason is the reason for a chart that can't be downloaded. It is no waiting reason, although the
+// download is retried, because a user may have to act; only a first failure that may pass by itself
+// is one, so that it doesn't stop a rollout.
+func (n *resolution) reason() string {
+	if n.failures < 2 && !final(n.err) {
+		return preparing
+	}
+	return addonsv1.InstallOrUpgradeFailedReason
+}
+
+// final reports whether a repository responded that it doesn't have a package or doesn't deliver
+// it.
+func final(err error) bool {
+	return slices.ContainsFunc([]error{artifact.ErrNotFound, artifact.ErrForbidden, artifact.ErrUnverified, artifact.ErrInvalid}, func(one error) bool {
+		return errors.Is(err, one)
+	})
 }
 
 func (n *resolution) backoff() time.Duration {
