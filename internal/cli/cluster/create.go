@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -75,7 +76,7 @@ func (c *change) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := append(spec.Validate(config), unshipped(config)...).Err(); err != nil {
+	if err := slices.Concat(spec.Validate(config), spec.ValidateNew(config.Cluster), unshipped(config)).Err(); err != nil {
 		return fmt.Errorf("%s: %w", name(c.file), err)
 	}
 	cluster, err := c.planner(config)

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"bytes"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -229,7 +231,6 @@ func TestUnshippedVersionIsRejectedForManagementClustersOnly(t *testing.T) {
 		config   *spec.Config
 		rejected bool
 	}{
-		"no spec":               {nil, false},
 		"a version that ships":  {config("1.36", true), false},
 		"one that does not":     {config("1.31", true), true},
 		"of a workload cluster": {config("1.31", false), false},
@@ -237,6 +238,35 @@ func TestUnshippedVersionIsRejectedForManagementClustersOnly(t *testing.T) {
 		if got := unshipped(tt.config); (len(got) > 0) != tt.rejected {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+func TestValidationReportsTheVersionWithOtherProblems(t *testing.T) {
+	text, err := generate(t, "one", "-p", "docker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	minor := regexp.MustCompile(`kubernetesVersion: .*`)
+	wrong := strings.Replace(minor.ReplaceAllString(text, `kubernetesVersion: "1.31"`), "count: 1", "count: 2", 1)
+	var paths []string
+	for _, v := range check([]byte(wrong)).Violations {
+		paths = append(paths, v.Path)
+	}
+	if want := []string{"spec.controlPlaneConfiguration.count", "spec.kubernetesVersion"}; !slices.Equal(paths, want) {
+		t.Errorf("violations of %q, want %q", paths, want)
+	}
+	twice := check([]byte(minor.ReplaceAllString(text, `kubernetesVersion: latest`)))
+	if len(twice.Violations) != 1 {
+		t.Errorf("an invalid version is reported as %v", twice.Violations)
+	}
+
+	if text, err = generate(t, "one", "-p", "docker", "--workload"); err != nil {
+		t.Fatal(err)
+	}
+	later := check([]byte(strings.Replace(minor.ReplaceAllString(text, `kubernetesVersion: "1.99"`), "count: 1", "Count: 1", 1)))
+	warnings := strings.Join(later.Warnings, "\n")
+	if !later.Valid || !strings.Contains(warnings, "spec.controlPlaneConfiguration.Count: read as count\nspec.kubernetesVersion: ") {
+		t.Errorf("valid is %t, warnings are %q", later.Valid, warnings)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 type verdict struct {
 	Valid      bool             `json:"valid"`
 	Violations []spec.Violation `json:"violations"`
+	Warnings   []string         `json:"warnings,omitempty"`
 	Ignored    []string         `json:"ignored,omitempty"`
 }
 
@@ -57,17 +58,7 @@ checks of create and upgrade.`,
 			if err != nil {
 				return err
 			}
-			config, violations := spec.Check(data)
-			if len(violations) == 0 {
-				violations = unshipped(config)
-			}
-			v := verdict{Valid: len(violations) == 0, Violations: violations}
-			if config != nil {
-				v.Ignored = config.Ignored
-			}
-			if v.Violations == nil {
-				v.Violations = []spec.Violation{}
-			}
+			v := check(data)
 			if err := output.Print(io.Out, v, func(w stdio.Writer) error { return printVerdict(w, file, v) }); err != nil || v.Valid {
 				return err
 			}
@@ -80,7 +71,25 @@ checks of create and upgrade.`,
 	return cmd
 }
 
+// check validates a spec.
+func check(data []byte) verdict {
+	config, violations := spec.Check(data, unshipped)
+	v := verdict{Valid: len(violations) == 0, Violations: violations, Warnings: config.Warnings, Ignored: config.Ignored}
+	if v.Violations == nil {
+		v.Violations = []spec.Violation{}
+	}
+	if c := config.Cluster; c != nil && c.IsManaged() && v.Valid {
+		if _, err := version.ForMinor(c.Spec.KubernetesVersion); err != nil {
+			v.Warnings = append(v.Warnings, fmt.Sprintf("spec.kubernetesVersion: %v; the management plane of the cluster must support it", err))
+		}
+	}
+	return v
+}
+
 func printVerdict(w stdio.Writer, file string, v verdict) error {
+	for _, warning := range v.Warnings {
+		fmt.Fprintf(w, "! %s\n", warning)
+	}
 	for _, ignored := range v.Ignored {
 		fmt.Fprintf(w, "Ignoring %s: not one of Drover's kinds.\n", ignored)
 	}
@@ -105,7 +114,7 @@ func printVerdict(w stdio.Writer, file string, v verdict) error {
 // unshipped rejects a management cluster with a version of Kubernetes that does not ship with this
 // Drover. The versions of a workload cluster depend on its management plane.
 func unshipped(config *spec.Config) spec.Violations {
-	if config == nil || config.Cluster == nil || config.Cluster.IsManaged() {
+	if config.Cluster.IsManaged() {
 		return nil
 	}
 	if _, err := version.ForMinor(config.Cluster.Spec.KubernetesVersion); err != nil {

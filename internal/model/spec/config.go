@@ -30,6 +30,8 @@ type Config struct {
 	// Ignored lists the objects of a file that the cluster does not need, such as
 	// "ConfigMap/notes".
 	Ignored []string
+	// Warnings are what is accepted in a file although it is not quite right.
+	Warnings []string
 }
 
 // Objects returns all objects in the order in which they are applied: the Cluster comes last.

@@ -120,7 +120,7 @@ func settle(node *yaml.Node) {
 		if child.Kind == yaml.ScalarNode && child.ShortTag() != "!!merge" {
 			child.Tag = "!!str"
 		}
-		if child.Value == "kubernetesVersion" {
+		if strings.EqualFold(child.Value, "kubernetesVersion") {
 			quote(node.Content[i+1])
 		}
 	}

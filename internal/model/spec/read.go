@@ -26,18 +26,20 @@ func Read(data []byte) (*Config, error) {
 	return c, nil
 }
 
-// Check parses a file, sets defaults and validates. It reports every problem at once: an unknown
-// field does not hide an invalid count. The Config is nil if there is a problem.
-func Check(data []byte) (*Config, Violations) {
+// Check parses the file of a new cluster, sets defaults and validates, with additional rules. It
+// reports every problem at once: an unknown field does not hide an invalid count. If there is a
+// problem, the Config may lack objects.
+func Check(data []byte, more ...func(*Config) Violations) (*Config, Violations) {
 	c, problems := read(data)
-	if c.Cluster != nil {
-		Default(c)
-		problems = append(problems, notWithin(Validate(c), problems)...)
+	if c.Cluster == nil {
+		return c, problems
 	}
-	if len(problems) > 0 {
-		return nil, problems
+	Default(c)
+	problems = append(problems, notWithin(append(Validate(c), ValidateNew(c.Cluster)...), problems)...)
+	for _, rule := range more {
+		problems = append(problems, notWithin(rule(c), problems)...)
 	}
-	return c, nil
+	return c, problems
 }
 
 // notWithin removes violations that result from a value that could not be parsed.
@@ -99,6 +101,8 @@ func (r *reader) document(d document) {
 }
 
 func (r *reader) object(d document) {
+	top := &fitting{}
+	top.rename(d.content, []string{"apiVersion", "kind", "metadata"}, "")
 	kind, version := d.text("kind"), d.text("apiVersion")
 	if kind == "" || version == "" {
 		r.problem(d.where, "set both, such as apiVersion: "+anywherev1.GroupVersion.String()+" and kind: Cluster", "has no kind or no apiVersion")
@@ -113,6 +117,8 @@ func (r *reader) object(d document) {
 		r.problem(d.id()+": apiVersion", "use "+anywherev1.GroupVersion.String(), "unknown version %s", printable(gv.Version))
 		return
 	}
+	r.problems = append(r.problems, top.problems...)
+	r.config.Warnings = append(r.config.Warnings, top.warnings...)
 	r.own(d, kind)
 }
 
@@ -127,7 +133,9 @@ func (r *reader) own(d document, kind string) {
 		r.problem(d.id(), remedyForKind(kind), "%s is not supported", printable(kind))
 		return
 	}
-	r.problems = append(r.problems, d.into(object)...)
+	problems, warnings := d.into(object)
+	r.problems = append(r.problems, problems...)
+	r.config.Warnings = append(r.config.Warnings, warnings...)
 	strip(object)
 	if object.GetName() == "" {
 		r.problem(d.id()+": metadata.name", "set a name", "is not set")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -208,5 +209,48 @@ metadata: {name: unused}
 	}
 	if c.Machines["unused"] != nil || len(c.Machines) != 2 || c.OIDC["corp"] == nil || c.Packet == nil || c.Flux == nil {
 		t.Errorf("objects of the cluster: %+v", c)
+	}
+}
+
+func TestFieldNamesMatchInAnyCase(t *testing.T) {
+	file := strings.NewReplacer(
+		"apiVersion: anywhere", "apiversion: anywhere", "kind: Cluster\nmetadata:\n", "Kind: Cluster\nMetadata:\n", "kubernetesVersion: 1.36", "KubernetesVersion: 1.36",
+		"managementCluster:", "managementcluster:", "count: 3", "Count: 3", "metro: da", "Metro: da",
+	).Replace(string(base(t, "packet")))
+	want, err := spec.Read(base(t, "packet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := spec.Read([]byte(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	warnings := got.Warnings
+	got.Warnings = nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("it is read differently:\n%s", diff)
+	}
+	for _, one := range []string{
+		"Kind: read as kind", "Metadata: read as metadata", "spec.KubernetesVersion: read as kubernetesVersion", "spec.controlPlaneConfiguration.Count: read as count",
+		"PacketDatacenterConfig/dallas: spec.Metro: read as metro",
+	} {
+		if !slices.Contains(warnings, one) {
+			t.Errorf("no warning %q in %q", one, warnings)
+		}
+	}
+	_, err = spec.Read([]byte(head + "spec: {kubernetesVersion: \"1.36\", KUBERNETESVERSION: \"1.35\"}\n"))
+	if err == nil || err.Error() != "spec.KUBERNETESVERSION: is set twice, as kubernetesVersion too (keep kubernetesVersion only)" {
+		t.Errorf("a field in two cases: %v", err)
+	}
+}
+
+func TestViolationsInJSON(t *testing.T) {
+	_, problems := spec.Check([]byte(head))
+	text, err := json.Marshal(problems[:1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(text); !strings.HasPrefix(got, `[{"path":"spec.`) || !strings.Contains(got, `","problem":"`) || !strings.Contains(got, `","remedy":"`) {
+		t.Errorf("violations are %s", got)
 	}
 }

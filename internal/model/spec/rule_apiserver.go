@@ -2,7 +2,6 @@ package spec
 
 import (
 	"fmt"
-	"net/netip"
 	"path"
 	"reflect"
 	"regexp"
@@ -28,10 +27,7 @@ func certSANsRule(c *anywherev1.Cluster) Violations {
 }
 
 func isSAN(name string) bool {
-	if _, err := netip.ParseAddr(name); err == nil {
-		return true
-	}
-	return len(validation.IsDNS1123Subdomain(name)) == 0 || len(validation.IsWildcardDNS1123Subdomain(name)) == 0
+	return isHost(name) || len(validation.IsWildcardDNS1123Subdomain(name)) == 0 && !endsInNumber(name)
 }
 
 // flagName is the format of flags of API servers.

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"net/netip"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -124,5 +125,31 @@ func isHost(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return true
 	}
-	return len(validation.IsDNS1123Subdomain(host)) == 0
+	return len(validation.IsDNS1123Subdomain(host)) == 0 && !endsInNumber(host)
+}
+
+// endsInNumber reports whether the last label of a name consists of digits, which no domain does:
+// it is an address that doesn't exist, such as 10.0.0.256.
+func endsInNumber(name string) bool {
+	last := name[strings.LastIndex(name, ".")+1:]
+	return strings.Trim(last, "0123456789") == ""
+}
+
+// endpointBlockRule rejects an endpoint within the network of the cluster: nodes would send what is
+// meant for the control plane to a Pod or a service. It is a rule for new clusters, because neither
+// can be changed later.
+func endpointBlockRule(c *anywherev1.Cluster) Violations {
+	endpoint, err := netip.ParseAddr(endpointOf(&c.Spec))
+	if err != nil || local(c) {
+		return nil
+	}
+	for _, in := range []struct {
+		name   string
+		blocks []string
+	}{{"Pod", c.Spec.ClusterNetwork.Pods.CidrBlocks}, {"service", c.Spec.ClusterNetwork.Services.CidrBlocks}} {
+		if b, ok := block(in.blocks); ok && b.Contains(endpoint.Unmap()) {
+			return violation(controlPlane+".endpoint.host", "choose an address outside of the Pod and service blocks, or other blocks", "%s is within the %s block %s", endpoint, in.name, b)
+		}
+	}
+	return nil
 }

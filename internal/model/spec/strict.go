@@ -14,10 +14,12 @@ import (
 )
 
 // into decodes a document into an object. It skips and reports what does not fit, and ignores the
-// status, which differs in files of other tools.
-func (d document) into(o client.Object) Violations {
-	delete(d.content, "status")
+// status, which differs in files of other tools. The warnings list fields in another case, which
+// those tools accept.
+func (d document) into(o client.Object) (problems Violations, warnings []string) {
 	f := &fitting{prefix: prefix(o, d)}
+	f.rename(d.content, []string{"status"}, "")
+	delete(d.content, "status")
 	f.fit(d.content, reflect.TypeOf(o).Elem(), "")
 	data, err := json.Marshal(d.content)
 	if err == nil {
@@ -26,7 +28,7 @@ func (d document) into(o client.Object) Violations {
 	if err != nil && len(f.problems) == 0 {
 		f.problem("", "correct it", "can't be read")
 	}
-	return f.problems
+	return f.problems, f.warnings
 }
 
 // prefix returns the prefix of paths, which is empty for the Cluster.
@@ -41,6 +43,7 @@ func prefix(o client.Object, d document) string {
 type fitting struct {
 	prefix   string
 	problems Violations
+	warnings []string
 }
 
 func (f *fitting) problem(path, remedy, format string, args ...any) {
@@ -105,6 +108,7 @@ func (f *fitting) object(value any, t reflect.Type, path string) bool {
 		return f.mismatch(value, "an object", path)
 	}
 	known := fields(t)
+	f.rename(content, sortedKeys(known), path)
 	for _, key := range sortedKeys(content) {
 		at := path + "." + printable(key)
 		field, ok := known[key]
@@ -116,6 +120,23 @@ func (f *fitting) object(value any, t reflect.Type, path string) bool {
 		}
 	}
 	return true
+}
+
+// rename gives fields in another case their names, unless both are set.
+func (f *fitting) rename(content map[string]any, known []string, path string) {
+	for _, key := range sortedKeys(content) {
+		i := slices.IndexFunc(known, func(name string) bool { return strings.EqualFold(name, key) })
+		if i < 0 || known[i] == key {
+			continue
+		}
+		if _, twice := content[known[i]]; twice {
+			f.problem(path+"."+printable(key), "keep "+known[i]+" only", "is set twice, as %s too", known[i])
+		} else {
+			content[known[i]] = content[key]
+			f.warnings = append(f.warnings, fmt.Sprintf("%s%s: read as %s", f.prefix, strings.TrimPrefix(path+"."+printable(key), "."), known[i]))
+		}
+		delete(content, key)
+	}
 }
 
 func (f *fitting) mapping(value any, t reflect.Type, path string) bool {

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -63,7 +64,7 @@ var immutableForAll = []immutable{
 // immutableForManagement are the fields that would affect the machines of the manager itself.
 var immutableForManagement = []immutable{
 	{network + ".dns", func(s *anywherev1.ClusterSpec) any { return s.ClusterNetwork.DNS }},
-	{"spec.proxyConfiguration", func(s *anywherev1.ClusterSpec) any { return s.ProxyConfiguration }},
+	{"spec.proxyConfiguration", func(s *anywherev1.ClusterSpec) any { return proxyOf(s) }},
 }
 
 func immutableProblems(was, is *anywherev1.Cluster) Violations {
@@ -112,6 +113,27 @@ func gitOpsChange(was, is *anywherev1.Cluster) Violations {
 		return nil
 	}
 	return violation("spec.gitOpsRef", "restore the old value", "field is immutable once it is set")
+}
+
+// proxyOf returns the proxy with the destinations that bypass it in a fixed order.
+func proxyOf(s *anywherev1.ClusterSpec) *anywherev1.ProxyConfiguration {
+	proxy := s.ProxyConfiguration.DeepCopy()
+	if proxy != nil {
+		slices.Sort(proxy.NoProxy)
+	}
+	return proxy
+}
+
+// KeepOrder gives the destinations that bypass the proxy their former order if nothing else about
+// them changes. The order has no meaning, but another one would replace machines.
+func KeepOrder(was, is *anywherev1.Cluster) {
+	before, after := was.Spec.ProxyConfiguration, is.Spec.ProxyConfiguration
+	if before == nil || after == nil {
+		return
+	}
+	if slices.Equal(slices.Sorted(slices.Values(before.NoProxy)), slices.Sorted(slices.Values(after.NoProxy))) {
+		after.NoProxy = slices.Clone(before.NoProxy)
+	}
 }
 
 // endpointOf returns the host of the endpoint, or the empty string without one.

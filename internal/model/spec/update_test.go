@@ -72,6 +72,25 @@ func TestValidateCreate(t *testing.T) {
 	}
 }
 
+func TestKeepOrder(t *testing.T) {
+	proxied := func(noProxy ...string) *anywherev1.Cluster {
+		return &anywherev1.Cluster{Spec: anywherev1.ClusterSpec{ProxyConfiguration: &anywherev1.ProxyConfiguration{NoProxy: noProxy}}}
+	}
+	for _, test := range []struct{ was, is, want *anywherev1.Cluster }{
+		{proxied("b", "a"), proxied("a", "b"), proxied("b", "a")},
+		{proxied("b", "a"), proxied("a", "c"), proxied("a", "c")},
+		{proxied("b", "a"), proxied("a", "b", "a"), proxied("a", "b", "a")},
+		{&anywherev1.Cluster{}, proxied("a"), proxied("a")},
+		{proxied("a"), &anywherev1.Cluster{}, &anywherev1.Cluster{}},
+	} {
+		is := test.is.DeepCopy()
+		spec.KeepOrder(test.was, is)
+		if diff := cmp.Diff(test.want, is); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", test.is.Spec.ProxyConfiguration, diff)
+		}
+	}
+}
+
 func TestValidateObjectUpdate(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "a"}
 	workload := metav1.ObjectMeta{Name: "a", Annotations: map[string]string{anywherev1.ManagedByAnnotation: "mgmt"}}

@@ -63,6 +63,9 @@ func ValidateCluster(c *anywherev1.Cluster) Violations {
 	return problems
 }
 
+// ValidateNew returns the problems of a new Cluster that an existing one may have.
+func ValidateNew(c *anywherev1.Cluster) Violations { return endpointBlockRule(c) }
+
 // ValidateObject returns every problem of an object that a Cluster may reference.
 func ValidateObject(o client.Object) Violations {
 	var problems Violations

@@ -9,11 +9,11 @@ import (
 type Violation struct {
 	// Path is the field, such as spec.controlPlaneConfiguration.count of the Cluster, or
 	// PacketMachineConfig/big: spec.os.
-	Path string
+	Path string `json:"path"`
 	// Problem says what is wrong.
-	Problem string
+	Problem string `json:"problem"`
 	// Remedy says how to correct it.
-	Remedy string
+	Remedy string `json:"remedy,omitempty"`
 }
 
 // String returns the violation on one line.

@@ -166,6 +166,9 @@ func checkSpec(c *spec.Config, p *phase.Progress) error {
 	if err := spec.Validate(c).Err(); err != nil {
 		return err
 	}
+	for _, warning := range c.Warnings {
+		p.Note("%s", warning)
+	}
 	for _, ignored := range c.Ignored {
 		p.Note("ignoring %s: not one of Drover's kinds", ignored)
 	}

@@ -189,6 +189,31 @@ func TestClusterUpdateRules(t *testing.T) {
 	}
 }
 
+func TestReorderedNoProxyIsNoChange(t *testing.T) {
+	w := newWorld(t)
+	was := w.workload("proxied")
+	was.Spec.ProxyConfiguration = &anywherev1.ProxyConfiguration{HTTPProxy: "p:1", HTTPSProxy: "p:1", NoProxy: []string{"b", "a"}}
+	is := was.DeepCopy()
+	is.Spec.ProxyConfiguration.NoProxy = []string{"a", "b"}
+	old, err := json.Marshal(was)
+	w.must(err)
+	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Update, UserInfo: creator()}}
+	request.OldObject.Raw = old
+	w.must(w.Default(admission.NewContextWithRequest(t.Context(), request), is))
+	if got := strings.Join(is.Spec.ProxyConfiguration.NoProxy, ","); got != "b,a" {
+		t.Errorf("noProxy is %s, which replaces machines", got)
+	}
+}
+
+func TestEndpointOfANewClusterIsOutsideOfItsNetwork(t *testing.T) {
+	w := newWorld(t)
+	c := w.workload("inside")
+	c.Spec.DatacenterRef.Kind = anywherev1.PacketDatacenterConfigKind
+	c.Spec.ControlPlaneConfiguration.Endpoint = &anywherev1.Endpoint{Host: "192.168.1.1"}
+	_, err := w.ValidateCreate(w.as(creator()), c)
+	w.expect("within the Pod block", "192.168.1.1 is within the Pod block 192.168.0.0/16", err)
+}
+
 func TestClusterDeleteRules(t *testing.T) {
 	w := newWorld(t)
 	manages := func(name string, annotations map[string]string) *anywherev1.Cluster {

@@ -49,6 +49,9 @@ func (r *clusterRules) Default(ctx context.Context, c *anywherev1.Cluster) error
 			return err
 		}
 	}
+	if was != nil {
+		spec.KeepOrder(was, c)
+	}
 	if err := r.identify(ctx, was, c, request.UserInfo); err != nil {
 		return err
 	}
@@ -76,6 +79,9 @@ func (r *clusterRules) ValidateCreate(ctx context.Context, c *anywherev1.Cluster
 	}
 	if !c.IsPaused() && len(c.Spec.EtcdEncryption) > 0 {
 		return nil, invalid("spec.etcdEncryption: etcdEncryption is not supported during cluster creation")
+	}
+	if wrong := spec.ValidateNew(c); !c.IsPaused() && len(wrong) > 0 {
+		return nil, invalid(wrong.Error())
 	}
 	warnings, err := r.checkName(ctx, c)
 	if err != nil {
