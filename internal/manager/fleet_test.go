@@ -18,6 +18,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
 // lifePatience is the timeout of changes that replace one machine after the other.
@@ -39,6 +40,11 @@ func newFleetCluster(t *testing.T, controlPlanes, workers int, version string) *
 		t.Skip("a cluster's life takes minutes")
 	}
 	server, _ := ready(t)
+	return newFleetClusterOn(t, server, controlPlanes, workers, version)
+}
+
+func newFleetClusterOn(t *testing.T, server *kubetest.Server, controlPlanes, workers int, version string) *fleetCluster {
+	t.Helper()
 	f := &fleetCluster{t: t, c: newClient(t, server.Config), ns: server.Namespace(t), name: "fleet", sim: newSimulated(t), addresses: map[string]bool{}}
 	create(t, f.c, f.ns, fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: packet}, stringData: {PACKET_API_KEY: %q, METAL_API_URL: %q}}`, f.sim.Token, f.sim.URL))
 	for _, obj := range render(t, "../../templates/cluster-template-local.yaml", map[string]string{
@@ -49,9 +55,7 @@ func newFleetCluster(t *testing.T, controlPlanes, workers int, version string) *
 		if spec, ok := obj.Object["spec"].(map[string]any); ok && obj.GetKind() == "PacketCluster" {
 			spec["credentialsRef"] = map[string]any{"name": "packet"}
 		}
-		if err := f.c.Create(t.Context(), &obj); err != nil {
-			t.Fatalf("creating %s %q: %v", obj.GetKind(), obj.GetName(), err)
-		}
+		eventually(t, func() error { return client.IgnoreAlreadyExists(f.c.Create(t.Context(), &obj)) })
 	}
 	return f
 }
@@ -204,9 +208,7 @@ func (f *fleetCluster) deleteCompletely() {
 		f.t.Fatal(err)
 	}
 	f.addresses[cluster.Spec.ControlPlaneEndpoint.Host] = true
-	if err := f.c.Delete(f.t.Context(), cluster); err != nil {
-		f.t.Fatal(err)
-	}
+	eventually(f.t, func() error { return client.IgnoreNotFound(f.c.Delete(f.t.Context(), cluster)) })
 	began := time.Now()
 	for f.get(f.name, cluster) == nil {
 		if time.Since(began) > lifePatience {

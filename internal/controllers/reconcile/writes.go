@@ -25,7 +25,7 @@ import (
 //
 //	reconcile ──▶ client ──▶ transport ──▶ API server
 //	    ▲                        │ answer: note the write for this request
-//	    │                        │ none:   note what is there instead (lost.go)
+//	    │                        │ none:   note what is there instead (found.go, lost.go)
 //	  queue ◀── seen by all? ◀── ledger ◀── informers
 //
 // The transport sits below every client of the manager, because upstream makes some of its own.
@@ -82,26 +82,36 @@ func (t *tracker) transport(next http.RoundTripper) http.RoundTripper {
 		if !ok {
 			return next.RoundTrip(r)
 		}
-		resp, err := next.RoundTrip(r)
-		if err != nil {
-			t.lost(r, from, at)
-			return resp, err
+		resp, body, err := receive(next.RoundTrip(r))
+		if err != nil || resp.StatusCode >= http.StatusInternalServerError {
+			found, ok := t.find(r, at)
+			if !ok {
+				t.lost(r, from, at)
+				return resp, err
+			}
+			resp, body, err = createdAnswer(r, found), found, nil
 		}
-		if resp.StatusCode >= http.StatusMultipleChoices {
-			return resp, nil
+		if resp.StatusCode < http.StatusMultipleChoices {
+			if w, ok := at.written(body); ok {
+				from.ledger.note(from.request, w)
+			}
 		}
-		body, err := io.ReadAll(resp.Body)
-		_ = resp.Body.Close()
-		if err != nil {
-			t.lost(r, from, at)
-			return nil, err
-		}
-		resp.Body = io.NopCloser(bytes.NewReader(body))
-		if w, ok := at.written(body); ok {
-			from.ledger.note(from.request, w)
-		}
-		return resp, nil
+		return resp, err
 	})
+}
+
+// receive reads a whole answer, so that one that breaks off counts as lost.
+func receive(resp *http.Response, err error) (*http.Response, []byte, error) {
+	if err != nil {
+		return nil, nil, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if err != nil {
+		return nil, nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, body, nil
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

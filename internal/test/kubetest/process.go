@@ -69,6 +69,14 @@ func (p *Process) Kill() {
 	<-p.child.done
 }
 
+// Signal sends a signal to the process.
+func (p *Process) Signal(t testing.TB, signal os.Signal) {
+	t.Helper()
+	if err := p.child.cmd.Process.Signal(signal); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Done is closed when the process has exited.
 func (p *Process) Done() <-chan struct{} { return p.child.done }
 
