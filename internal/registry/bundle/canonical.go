@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	yamlv3 "go.yaml.in/yaml/v3"
+	"sigs.k8s.io/yaml"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 )
@@ -30,32 +32,38 @@ var storageMetadata = []string{
 // labels may be part of the signature, or have been added later.
 const labels = ".metadata.labels"
 
-// Canonical returns the bytes that a signature covers: the bundle as YAML with sorted keys, compact
-// lists and unfolded lines, without server-side fields, excluded paths, and annotations other than
-// those about exclusions.
-func Canonical(b *packagesv1.PackageBundle) ([]byte, error) { return canonical(b) }
+// Canonical returns the bytes that a signature covers: the bundle as YAML, without server-side
+// fields, excluded paths, and annotations other than those about exclusions. The YAML is that of
+// sigs.k8s.io/yaml, with sorted keys, compact lists, and values with spaces folded at 80 columns.
+// Its treatment of control characters is part of the form, including that it rejects some.
+func Canonical(b *packagesv1.PackageBundle) ([]byte, error) { return canonical(b, yaml.Marshal) }
 
 // canonicalForms yields the forms that a signature may cover. The first is the standard form; the
-// others omit metadata that was added after signing. They are computed lazily, because the first
-// one usually matches.
+// others omit metadata that was added after signing, or are those of an earlier Drover, which
+// folded nothing. They are computed lazily, because the first one usually matches.
 func canonicalForms(b *packagesv1.PackageBundle) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		var last []byte
-		for _, without := range [][]string{nil, storageMetadata, append([]string{labels}, storageMetadata...)} {
-			form, err := canonical(b, without...)
-			if err != nil {
-				yield(nil, err)
-				return
+		var seen [][]byte
+		for _, encode := range []func(any) ([]byte, error){yaml.Marshal, unfolded} {
+			for _, without := range [][]string{nil, storageMetadata, append([]string{labels}, storageMetadata...)} {
+				form, err := canonical(b, encode, without...)
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				if slices.ContainsFunc(seen, func(s []byte) bool { return bytes.Equal(s, form) }) {
+					continue
+				}
+				if !yield(form, nil) {
+					return
+				}
+				seen = append(seen, form)
 			}
-			if !bytes.Equal(form, last) && !yield(form, nil) {
-				return
-			}
-			last = form
 		}
 	}
 }
 
-func canonical(b *packagesv1.PackageBundle, without ...string) ([]byte, error) {
+func canonical(b *packagesv1.PackageBundle, encode func(any) ([]byte, error), without ...string) ([]byte, error) {
 	excludes, err := parseExcludes(b.Annotations[packagesv1.ExcludesAnnotation])
 	if err != nil {
 		return nil, err
@@ -70,7 +78,11 @@ func canonical(b *packagesv1.PackageBundle, without ...string) ([]byte, error) {
 		return nil, err
 	}
 	keepSignedAnnotations(content)
-	return encode(content)
+	form, err := encode(content)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the signed form of bundle %q: %w", b.Name, err)
+	}
+	return form, nil
 }
 
 // plain converts a bundle to the JSON that a server sends, including the kind, which API clients
@@ -120,13 +132,14 @@ func keepSignedAnnotations(content map[string]any) {
 	metadata["annotations"] = kept
 }
 
-func encode(content map[string]any) ([]byte, error) {
+// unfolded encodes YAML for files, and as an earlier Drover signed it.
+func unfolded(content any) ([]byte, error) {
 	var out bytes.Buffer
-	encoder := yaml.NewEncoder(&out)
+	encoder := yamlv3.NewEncoder(&out)
 	encoder.SetIndent(2)
 	encoder.CompactSeqIndent()
 	if err := encoder.Encode(content); err != nil {
-		return nil, fmt.Errorf("encoding the signed form: %w", err)
+		return nil, err
 	}
 	return out.Bytes(), encoder.Close()
 }

@@ -39,5 +39,5 @@ func Format(b *packagesv1.PackageBundle) ([]byte, error) {
 	}
 	drop(content, neverSigned[:len(neverSigned)-1]) // all but minControllerVersion
 	drop(content, storageMetadata)
-	return encode(content)
+	return unfolded(content)
 }

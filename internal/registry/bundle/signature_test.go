@@ -129,15 +129,22 @@ func TestForeignAnnotationsLeaveAnEmptyMap(t *testing.T) {
 	}
 }
 
-func TestLongTextIsNotFolded(t *testing.T) {
+// TestLongTextIsFolded compares with what upstream's tools sign.
+func TestLongTextIsFolded(t *testing.T) {
 	t.Parallel()
+	key := newPair(t)
 	b := parse(t, published)
-	long := strings.TrimSpace(strings.Repeat("word ", 100))
-	b.Spec.Packages[0].Source.Versions[0].Name = long
+	b.Spec.Packages[0].Source.Versions[0].Name = strings.TrimSpace(strings.Repeat("word ", 30))
 	got, err := bundle.Canonical(b)
 	must(t, err)
-	if !strings.Contains(string(got), "        name: "+long+"\n") {
-		t.Errorf("the text is not on one line:\n%s", got)
+	folded := "        name: " + strings.TrimSpace(strings.Repeat("word ", 14)) + "\n          " + strings.TrimSpace(strings.Repeat("word ", 15)) + "\n          word\n"
+	if !strings.Contains(string(got), folded) {
+		t.Errorf("the text is not folded at 80 columns:\n%s", got)
+	}
+	// An earlier Drover signed it on one line.
+	b.Annotations[packagesv1.SignatureAnnotation] = key.sign(strings.ReplaceAll(string(got), folded, "        name: "+b.Spec.Packages[0].Source.Versions[0].Name+"\n"))
+	if err := bundle.Verify(b, keys(t, key)); err != nil {
+		t.Errorf("signed without folding: %v", err)
 	}
 }
 
