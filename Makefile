@@ -25,7 +25,7 @@ PKG   ?=
 RUN   ?=
 COUNT ?= 50
 LOAD  ?= $(shell getconf _NPROCESSORS_ONLN)
-FUZZTIME ?= 30s
+FUZZTIME ?= 1m
 
 # The same flags everywhere, so that binaries, linters, generators and Kubernetes share one build
 # cache. Only the race detector, which requires cgo, compiles everything again.
