@@ -1,9 +1,6 @@
 package metal
 
 import (
-	"errors"
-	"strings"
-
 	"github.com/google/uuid"
 
 	"github.com/drover-dev/drover/internal/metal/api"
@@ -49,15 +46,13 @@ func getEvent(c *call) (*reply, error) {
 		return nil, errNotFound
 	}
 	var found store.DeviceEvent
+	devices := c.store.Devices().All(store.Query{Project: c.who.project})
 	err = c.store.View(func(tx *store.Tx) (err error) {
-		found, err = tx.FindEvent(strings.ToLower(id.String()))
+		found, err = tx.FindEvent(devices, id.String())
 		return err
 	})
-	if errors.Is(err, store.ErrNotFound) || err == nil && !c.who.mayUse(found.Device.ProjectID) {
-		return nil, errNotFound
-	}
 	if err != nil {
-		return nil, err
+		return nil, notFound(err)
 	}
 	return ok(c.link().event(found.Device, found.Event))
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"container/heap"
 	"encoding/json"
-	"errors"
 	"fmt"
 )
 
@@ -98,23 +97,19 @@ func (t *Tx) readEvent(c *cursor) error {
 	return nil
 }
 
-// errFound ends a search.
-var errFound = errors.New("found")
-
-// FindEvent returns an event by its ID, or ErrNotFound. It reads all events.
-func (t *Tx) FindEvent(id string) (DeviceEvent, error) {
-	var out DeviceEvent
-	var device string
-	err := t.bucket(bucketEvents).ForEach(func(key, data []byte) error {
-		if !bytes.Contains(data, []byte(id)) || json.Unmarshal(data, &out.Event) != nil || out.Event.ID != id {
-			return nil
+// FindEvent returns an event of one of several devices by its ID, or ErrNotFound. It reads the
+// events of these devices only.
+func (t *Tx) FindEvent(devices []string, id string) (DeviceEvent, error) {
+	c := t.bucket(bucketEvents).Cursor()
+	for _, device := range devices {
+		for key, data := c.Seek([]byte(device)); bytes.HasPrefix(key, []byte(device)); key, data = c.Next() {
+			var e Event
+			if !bytes.Contains(data, []byte(id)) || json.Unmarshal(data, &e) != nil || e.ID != id {
+				continue
+			}
+			d, err := t.Devices().Get(device)
+			return DeviceEvent{Device: d, Event: e}, err
 		}
-		device = string(key[:len(key)-len(eventKey("", 0))])
-		return errFound
-	})
-	if !errors.Is(err, errFound) {
-		return DeviceEvent{}, errors.Join(err, ErrNotFound)
 	}
-	out.Device, err = t.Devices().Get(device)
-	return out, err
+	return DeviceEvent{}, ErrNotFound
 }
