@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/drover-dev/drover/internal/base/bounded"
 )
 
 // Limits of the circuit breaker. Each pause is twice as long as the previous one.
@@ -93,7 +95,7 @@ func (b *breaker) failed(cause error) {
 	defer b.mu.Unlock()
 	b.failures++
 	b.cause = cause
-	if b.clock.Now().Before(b.until) || !errors.Is(cause, errNoAnswer) && b.failures < tolerated {
+	if b.clock.Now().Before(b.until) || !errors.Is(cause, bounded.ErrTimeout) && b.failures < tolerated {
 		return
 	}
 	b.pause = min(max(firstPause, 2*b.pause), maxPause)

@@ -7,6 +7,8 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/drover-dev/drover/internal/base/bounded"
 )
 
 var errRefused = errors.New("connection refused")
@@ -30,7 +32,7 @@ func TestUnresponsiveClusterIsSkipped(t *testing.T) {
 	now.Step(firstPause)
 	refuses(false)
 	refuses(true)
-	b.failed(errNoAnswer)
+	b.failed(bounded.ErrTimeout)
 
 	t.Log("the next pause is longer")
 	now.Step(firstPause)
@@ -47,9 +49,9 @@ func TestUnresponsiveClusterIsSkipped(t *testing.T) {
 	refuses(false)
 
 	t.Log("one request without an answer is enough")
-	b.failed(errNoAnswer)
+	b.failed(bounded.ErrTimeout)
 	refuses(true)
-	if err := b.allow(); !errors.Is(err, errNoAnswer) {
+	if err := b.allow(); !errors.Is(err, bounded.ErrTimeout) {
 		t.Errorf("allow() = %v, want the cause in it", err)
 	}
 }
@@ -58,7 +60,7 @@ func TestPausesAreBounded(t *testing.T) {
 	now := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	b := newBreaker(client.ObjectKey{Name: "c"}, now)
 	for range 20 {
-		b.failed(errNoAnswer)
+		b.failed(bounded.ErrTimeout)
 		now.Step(maxPause)
 	}
 	if b.pause != maxPause {

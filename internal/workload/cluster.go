@@ -41,9 +41,8 @@ func connect(key client.ObjectKey, config *rest.Config, o Options) (*Cluster, er
 	c.config = rest.CopyConfig(config)
 	c.config.QPS, c.config.Burst, c.config.RateLimiter = -1, 0, nil
 	c.config.Timeout = 0
-	c.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &transport{next: next, timeout: o.RequestTimeout, breaker: c.breaker}
-	})
+	c.config.Wrap(Limit(o.RequestTimeout))
+	c.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &transport{next: next, breaker: c.breaker} })
 	var err error
 	if c.http, err = rest.HTTPClientFor(c.config); err != nil {
 		return nil, err

@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/drover-dev/drover/internal/base/bounded"
 )
 
 func TestIdentityFollowsAddressAndCredentials(t *testing.T) {
@@ -36,18 +38,6 @@ func TestIdentityFollowsAddressAndCredentials(t *testing.T) {
 		change(&other)
 		if identify(&base) == identify(&other) {
 			t.Errorf("%s does not change the identity", name)
-		}
-	}
-}
-
-func TestWatchesHaveNoTimeLimit(t *testing.T) {
-	for query, want := range map[string]bool{"watch=true": true, "follow=true&container=a": true, "": false, "watch=false": false, "watch=1": false, "nowatch=true": false} {
-		r, err := http.NewRequest(http.MethodGet, "https://a/api?"+query, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := isWatch(r); got != want {
-			t.Errorf("%q is a watch: %t", query, got)
 		}
 	}
 }
@@ -119,16 +109,17 @@ func TestFailedRequestsOpenTheBreaker(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBreaker(client.ObjectKey{Name: "a"}, clocktesting.NewFakePassiveClock(time.Unix(1000, 0)))
-			tr := &transport{timeout: time.Hour, breaker: b, next: roundTrip(func(r *http.Request) (*http.Response, error) {
+			timeout := time.Hour
+			if tt.blocks {
+				timeout = time.Millisecond
+			}
+			tr := &transport{breaker: b, next: Limit(timeout)(roundTrip(func(r *http.Request) (*http.Response, error) {
 				if tt.blocks {
 					<-r.Context().Done()
 					return nil, r.Context().Err()
 				}
 				return nil, refused
-			})}
-			if tt.blocks {
-				tr.timeout = time.Millisecond
-			}
+			}))}
 			for range tt.requests {
 				ctx, cancel := context.WithCancel(t.Context())
 				if tt.cancel {
@@ -143,7 +134,7 @@ func TestFailedRequestsOpenTheBreaker(t *testing.T) {
 					response.Body.Close()
 					t.Error("a failed request has a response")
 				}
-				if errors.Is(err, errNoAnswer) != tt.blocks {
+				if errors.Is(err, bounded.ErrTimeout) != tt.blocks {
 					t.Errorf("error %v", err)
 				}
 				cancel()
@@ -157,12 +148,12 @@ func TestFailedRequestsOpenTheBreaker(t *testing.T) {
 
 func TestResponsesCloseTheBreaker(t *testing.T) {
 	b := newBreaker(client.ObjectKey{Name: "a"}, clocktesting.NewFakePassiveClock(time.Unix(1000, 0)))
-	b.failed(errNoAnswer)
+	b.failed(bounded.ErrTimeout)
 	var requested context.Context
-	tr := &transport{timeout: time.Hour, breaker: b, next: roundTrip(func(r *http.Request) (*http.Response, error) {
+	tr := &transport{breaker: b, next: Limit(time.Hour)(roundTrip(func(r *http.Request) (*http.Response, error) {
 		requested = r.Context()
 		return &http.Response{StatusCode: http.StatusInternalServerError, Body: io.NopCloser(strings.NewReader("x"))}, nil
-	})}
+	}))}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://a/api", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -4,62 +4,53 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
+
+	"github.com/drover-dev/drover/internal/base/bounded"
 )
 
-// errNoAnswer is the cause of a request that was canceled by its time limit.
-var errNoAnswer = errors.New("request timed out")
+// Limits of what a workload cluster may send. Its administrator may run any API server.
+const (
+	// maxResponse fits every list that a cluster of a thousand machines has, in JSON.
+	maxResponse = 64 << 20
+	// maxEvent is several times the largest object that etcd stores.
+	maxEvent = 8 << 20
+	// maxServerPause bounds how long clients wait by themselves when a cluster asks them to.
+	maxServerPause = 10 * time.Second
+)
 
-// transport limits the time of each request except watches, and reports its outcome to the breaker.
+// Limit wraps a transport to a workload cluster with the limits that apply to all of them.
+func Limit(timeout time.Duration) func(http.RoundTripper) http.RoundTripper {
+	limits := bounded.Limits{Peer: "workload cluster", Body: maxResponse, Event: maxEvent, Timeout: timeout, Pause: maxServerPause}
+	return func(next http.RoundTripper) http.RoundTripper { return bounded.Transport(next, limits) }
+}
+
+// transport reports the outcome of each request to the breaker.
 type transport struct {
 	next    http.RoundTripper
-	timeout time.Duration
 	breaker *breaker
 }
 
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancelCause(r.Context())
-	timer := time.AfterFunc(t.timeout, func() { cancel(errNoAnswer) })
-	response, err := t.next.RoundTrip(r.WithContext(ctx))
+	response, err := t.next.RoundTrip(r)
 	if err != nil {
-		timer.Stop()
-		defer cancel(nil)
-		return nil, t.failure(ctx, r, err)
+		return nil, t.failure(r, err)
 	}
 	t.breaker.answered()
-	if isWatch(r) {
-		timer.Stop()
-	}
-	response.Body = &body{ReadCloser: response.Body, done: func() { timer.Stop(); cancel(nil) }}
 	return response, nil
 }
 
 // failure returns the error for the caller. A request that its caller canceled says nothing about
 // the cluster; one that exceeded its deadline does.
-func (t *transport) failure(ctx context.Context, r *http.Request, err error) error {
+func (t *transport) failure(r *http.Request, err error) error {
 	switch {
-	case errors.Is(context.Cause(ctx), errNoAnswer), errors.Is(r.Context().Err(), context.DeadlineExceeded):
-		err = fmt.Errorf("%w: %w", errNoAnswer, err)
+	case errors.Is(err, bounded.ErrTimeout):
+	case errors.Is(r.Context().Err(), context.DeadlineExceeded):
+		err = fmt.Errorf("%w: %w", bounded.ErrTimeout, err)
 	case r.Context().Err() != nil:
 		return err
 	}
 	t.breaker.failed(err)
 	return err
-}
-
-func isWatch(r *http.Request) bool {
-	return r.URL.Query().Get("watch") == "true" || r.URL.Query().Get("follow") == "true"
-}
-
-// body ends the context of a request when it is closed.
-type body struct {
-	io.ReadCloser
-	done func()
-}
-
-func (b *body) Close() error {
-	defer b.done()
-	return b.ReadCloser.Close()
 }

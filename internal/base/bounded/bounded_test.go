@@ -166,7 +166,7 @@ func TestPausesThatAPeerRequestsAreBounded(t *testing.T) {
 			}
 			w.WriteHeader(http.StatusTooManyRequests)
 		})
-		response, err := clientWith(Limits{Body: 100}).Get(url)
+		response, err := clientWith(Limits{Body: 100, Pause: 30 * time.Second}).Get(url)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,14 +10,8 @@ import (
 	"time"
 )
 
-// Defaults for all peers.
-const (
-	// MaxError is where the body of an error response ends. Its text may become part of a
-	// condition.
-	MaxError = 16 << 10
-	// maxRetryAfter bounds the pause that a peer can request of clients that wait for it.
-	maxRetryAfter = 30 * time.Second
-)
+// MaxError is where the body of an error response ends. Its text may become part of a condition.
+const MaxError = 16 << 10
 
 // ErrTimeout is the cause of a request that exceeded Limits.Timeout.
 var ErrTimeout = errors.New("request timed out")
@@ -33,6 +27,9 @@ type Limits struct {
 	// Timeout limits a request and its response, except for the body of a stream. Zero means that
 	// only the context of the request does.
 	Timeout time.Duration
+	// Pause bounds the pause that a peer can request, for clients that wait for it by themselves.
+	// Zero means that it is not changed.
+	Pause time.Duration
 	// Elsewhere allows redirects to other hosts. The next transport decides which.
 	Elsewhere bool
 }
@@ -88,7 +85,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		stop()
 		return nil, err
 	}
-	limitRetryAfter(response.Header)
+	t.limitPause(response.Header)
 	if response.StatusCode == http.StatusSwitchingProtocols { // The connection is the caller's now.
 		context.AfterFunc(r.Context(), stop)
 		return response, nil
@@ -149,14 +146,12 @@ func explain(ctx context.Context, err error) error {
 	return err
 }
 
-// limitRetryAfter bounds the pause after which clients repeat a request by themselves.
-func limitRetryAfter(h http.Header) {
-	after := h.Get("Retry-After")
-	if after == "" {
+func (t *transport) limitPause(h http.Header) {
+	after, most := h.Get("Retry-After"), int(t.limits.Pause/time.Second)
+	if after == "" || most == 0 {
 		return
 	}
-	seconds, err := strconv.Atoi(after)
-	if err != nil || seconds < 0 || seconds > int(maxRetryAfter/time.Second) {
-		h.Set("Retry-After", strconv.Itoa(int(maxRetryAfter/time.Second)))
+	if seconds, err := strconv.Atoi(after); err != nil || seconds < 0 || seconds > most {
+		h.Set("Retry-After", strconv.Itoa(most))
 	}
 }

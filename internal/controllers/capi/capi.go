@@ -126,6 +126,8 @@ type wiring struct {
 	// secretMetadata watches the metadata of all Secrets, for those that belong to no single
 	// cluster.
 	secretMetadata ctrlcache.Cache
+	// links leads upstream's clients to workload clusters.
+	links *links
 	// workloads connects to workload clusters and never reads Pods from a cache.
 	workloads clustercache.ClusterCache
 	// controlPlanes is the same, but reads static Pods of the control plane from its cache.
@@ -142,12 +144,26 @@ func newWiring(ctx context.Context, mgr ctrl.Manager, o Options) (*wiring, error
 	if w.secretMetadata, err = secretMetadataCache(mgr, o); err != nil {
 		return nil, fmt.Errorf("creating the metadata cache for Secrets: %w", err)
 	}
-	if w.controlPlanes, err = clustercache.SetupWithManager(ctx, mgr, w.workloadOptions(), w.options("ClusterCache")); err != nil {
+	if err := w.connect(ctx); err != nil {
 		return nil, fmt.Errorf("creating connections to workload clusters: %w", err)
 	}
-	retrySoon(w.controlPlanes)
-	w.workloads = livePods{w.controlPlanes}
 	return w, nil
+}
+
+// connect sets up the connections to workload clusters.
+func (w *wiring) connect(ctx context.Context) error {
+	var err error
+	if w.links, err = linksOf(ctx, w.mgr.GetCache()); err != nil {
+		return err
+	}
+	upstream, err := clustercache.SetupWithManager(ctx, w.mgr, w.workloadOptions(), w.options("ClusterCache"))
+	if err != nil {
+		return err
+	}
+	retrySoon(upstream)
+	w.controlPlanes = connections{ClusterCache: upstream, links: w.links}
+	w.workloads = livePods{w.controlPlanes}
+	return nil
 }
 
 // options returns the options of a reconciler.

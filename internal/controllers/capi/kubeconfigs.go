@@ -3,10 +3,11 @@ package capi
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -19,6 +20,9 @@ import (
 // rejectedReason is the reason of the event about a kubeconfig that is not used.
 const rejectedReason = "KubeconfigRejected"
 
+// kubeconfigSuffix is what the name of the Secret has after the name of the cluster.
+const kubeconfigSuffix = "-" + string(secret.Kubeconfig)
+
 // kubeconfigs reads the Secrets that upstream connects to workload clusters with. Upstream would
 // follow what a kubeconfig says, for example open files, with the privileges of the manager.
 type kubeconfigs struct {
@@ -26,7 +30,7 @@ type kubeconfigs struct {
 	wiring *wiring
 }
 
-// Get returns a Secret with a kubeconfig that contains only what is necessary.
+// Get returns a Secret with a kubeconfig that leads through links.
 func (k kubeconfigs) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	if err := k.Reader.Get(ctx, key, obj, opts...); err != nil {
 		return err
@@ -35,15 +39,20 @@ func (k kubeconfigs) Get(ctx context.Context, key client.ObjectKey, obj client.O
 	if !ok || len(s.Data[secret.KubeconfigDataName]) == 0 {
 		return nil
 	}
-	config, err := safeconfig.Check(ctx, k.wiring.reader, key.Namespace, func(p safeconfig.Policy) (*clientcmdapi.Config, error) {
-		return safeconfig.Load(s.Data[secret.KubeconfigDataName], p)
+	config, err := safeconfig.Check(ctx, k.wiring.reader, key.Namespace, func(p safeconfig.Policy) (*rest.Config, error) {
+		return safeconfig.REST(s.Data[secret.KubeconfigDataName], p)
 	})
 	if err != nil {
 		err = fmt.Errorf("reading the kubeconfig in Secret %q: %w", key, err)
 		k.report(ctx, s, err)
 		return err
 	}
-	data, err := clientcmd.Write(*config)
+	cluster := client.ObjectKey{Namespace: key.Namespace, Name: strings.TrimSuffix(key.Name, kubeconfigSuffix)}
+	link, err := k.wiring.links.connect(ctx, cluster, config)
+	if err != nil {
+		return err
+	}
+	data, err := clientcmd.Write(*link)
 	if err != nil {
 		return fmt.Errorf("encoding the kubeconfig of Secret %q: %w", key, err)
 	}

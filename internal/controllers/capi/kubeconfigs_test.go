@@ -1,11 +1,9 @@
 package capi
 
 import (
-	"encoding/base64"
-	"encoding/pem"
+	"bytes"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,16 +24,8 @@ func TestManagerDoesNotSendItsFilesToWorkloadClusters(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "token")
 	must(t, os.WriteFile(own, []byte("the manager's own token"), 0o600))
 	var received atomic.Value
-	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		received.Store(r.Header.Get("Authorization"))
-	}))
-	t.Cleanup(server.Close)
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	cluster := f.register(t, fmt.Appendf(nil, `{
-		"clusters": [{"name": "c", "cluster": {"server": %q, "certificate-authority-data": %q}}],
-		"users": [{"name": "u", "user": {"tokenFile": %q}}],
-		"contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}], "current-context": "x"
-	}`, server.URL, base64.StdEncoding.EncodeToString(ca), own))
+	kubeconfig := hostile(t, func(_ http.ResponseWriter, r *http.Request) { received.Store(r.Header.Get("Authorization")) })
+	cluster := f.register(t, bytes.Replace(kubeconfig, []byte(`"token": "t"`), fmt.Appendf(nil, `"tokenFile": %q`, own), 1))
 
 	eventually(t, func() error {
 		if received.Load() != nil {

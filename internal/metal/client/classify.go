@@ -149,15 +149,15 @@ func mentions(messages []string, words string) bool {
 // pause returns how long a rate limiter asks to wait.
 func pause(h http.Header, now time.Time) time.Duration {
 	if seconds, err := strconv.Atoi(h.Get("Retry-After")); err == nil {
-		return bounded(time.Duration(min(seconds, int(maxPause/time.Second))) * time.Second)
+		return clampPause(time.Duration(min(seconds, int(maxPause/time.Second))) * time.Second)
 	}
 	if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
-		return bounded(at.Sub(now))
+		return clampPause(at.Sub(now))
 	}
 	if at, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64); err == nil {
-		return bounded(time.Unix(at, 0).Sub(now))
+		return clampPause(time.Unix(at, 0).Sub(now))
 	}
 	return defaultPause
 }
 
-func bounded(d time.Duration) time.Duration { return min(max(d, time.Second), maxPause) }
+func clampPause(d time.Duration) time.Duration { return min(max(d, time.Second), maxPause) }

@@ -23,8 +23,10 @@ import (
 
 const (
 	defaultTimeout = 30 * time.Second
-	// maxBody is far larger than any page, and protects the memory against a broken server.
-	maxBody = 64 << 20
+	// maxBody is far larger than any page, and maxList than any list. They protect the memory
+	// against a broken server.
+	maxBody = 16 << 20
+	maxList = 256 << 20
 	// consumer identifies this client to the operators of the API.
 	consumer = "drover"
 )
@@ -63,11 +65,11 @@ func New(o Options) (*Client, error) {
 	if base.Scheme == "http" && !loopback(base.Hostname()) {
 		return nil, errPlainText
 	}
-	if o.HTTP, err = o.sender(); err != nil {
-		return nil, err
-	}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
+	}
+	if o.HTTP, err = o.sender(); err != nil {
+		return nil, err
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -98,7 +100,7 @@ func (c *Client) do(ctx context.Context, r call, out any) error {
 		return r.fail(unsent(r.method, err))
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	body, err := io.ReadAll(resp.Body)
 	if refusal := classify(answer{method: r.method, path: r.path, status: resp.StatusCode, header: resp.Header, body: body}, c.Clock.Now()); refusal != nil {
 		c.gate.close(c.Clock.Now(), refusal)
 		return r.fail(refusal)

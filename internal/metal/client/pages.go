@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+
+	"github.com/drover-dev/drover/internal/base/bounded"
 )
 
 const (
@@ -35,6 +37,7 @@ var errMoving = errors.New("the list kept changing while it was read")
 // list reads all pages. Objects that are created or deleted during reading shift others between
 // pages, so that one could be missed; the list is then read again from the start.
 func list[T any](ctx context.Context, r call, decode func(context.Context, call) (page[T], error)) ([]T, error) {
+	ctx = bounded.WithBudget(ctx, maxList)
 	for range maxRestarts {
 		items, moved, err := listOnce(ctx, r, decode)
 		if err != nil || !moved {

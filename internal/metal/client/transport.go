@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 
+	"github.com/drover-dev/drover/internal/base/bounded"
 	"github.com/drover-dev/drover/internal/base/pki"
 )
 
@@ -21,7 +22,7 @@ func loopback(host string) bool {
 }
 
 // sender returns what sends requests. It follows no redirects: the next host would receive the
-// token, which is only for the API.
+// token, which is only for the API. It limits what the API sends.
 func (o Options) sender() (*http.Client, error) {
 	var sender http.Client
 	switch {
@@ -34,6 +35,10 @@ func (o Options) sender() (*http.Client, error) {
 		}
 		sender.Transport = transport
 	}
+	if sender.Transport == nil {
+		sender.Transport = http.DefaultTransport
+	}
+	sender.Transport = bounded.Transport(sender.Transport, bounded.Limits{Peer: "Packet API", Body: maxBody, Timeout: o.Timeout, Elsewhere: true})
 	sender.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &sender, nil
 }

@@ -5,14 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"time"
 
 	"k8s.io/utils/lru"
 
+	"github.com/drover-dev/drover/internal/base/bounded"
 	"github.com/drover-dev/drover/internal/base/pki"
+)
+
+const (
+	// silence is how long a server may take to begin its response.
+	silence = 30 * time.Second
+	// responseTimeout limits a request and its response.
+	responseTimeout = 2 * time.Minute
 )
 
 // clients has one connection pool per TLS configuration.
@@ -23,35 +30,48 @@ type clients struct {
 
 func newClients(plainHTTP bool) *clients {
 	return &clients{plainHTTP: plainHTTP, pools: lru.NewWithEvictionFunc(keepClients, func(_ lru.Key, pool any) {
-		pool.(*http.Transport).CloseIdleConnections()
+		pool.(*bounded.Pool).CloseIdleConnections()
 	})}
 }
 
 func (c *clients) close() { c.pools.Clear() }
 
-// transport returns a transport for the TLS settings of an Access.
-func (c *clients) transport(access *Access) (http.RoundTripper, error) {
+// limits apply to all responses. Work that is shared ends earlier, see Options.Timeout.
+func limits(peer string) bounded.Limits {
+	return bounded.Limits{Peer: peer, Body: maxArchive, Timeout: responseTimeout}
+}
+
+// repository returns a transport to a chart repository, with the TLS settings of an Access.
+func (c *clients) repository(access *Access, host string) (http.RoundTripper, error) {
+	pool, err := c.pool(access)
+	if err != nil {
+		return nil, err
+	}
+	return &guard{next: pool.For(host, limits("chart repository")), plainHTTP: c.plainHTTP}, nil
+}
+
+// registry returns a transport to a registry, with the TLS settings of an Access.
+func (c *clients) registry(access *Access, host string) (http.RoundTripper, error) {
+	pool, err := c.pool(access)
+	if err != nil {
+		return nil, err
+	}
+	return &guard{next: pool.ForRegistry(host, limits("registry")), plainHTTP: c.plainHTTP}, nil
+}
+
+func (c *clients) pool(access *Access) (*bounded.Pool, error) {
 	key := access.tls()
 	if pool, ok := c.pools.Get(key); ok {
-		return &guard{next: pool.(*http.Transport), plainHTTP: c.plainHTTP}, nil
+		return pool.(*bounded.Pool), nil
 	}
 	trust, err := pki.ClientConfig(access.CA)
 	if err != nil {
 		return nil, fmt.Errorf("%w: reading the CA: %w", ErrInvalid, err)
 	}
 	trust.InsecureSkipVerify = access.SkipTLSVerify // the user requested it
-	pool := &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-		TLSClientConfig:       trust,
-		TLSHandshakeTimeout:   10 * time.Second,
-		ResponseHeaderTimeout: 30 * time.Second,
-		IdleConnTimeout:       30 * time.Second,
-		MaxIdleConnsPerHost:   4,
-		ForceAttemptHTTP2:     true,
-	}
+	pool := bounded.NewPool(trust, silence)
 	c.pools.Add(key, pool)
-	return &guard{next: pool, plainHTTP: c.plainHTTP}, nil
+	return pool, nil
 }
 
 // guard rejects requests over plain HTTP, including redirects and the fallback that a library uses
@@ -129,12 +149,21 @@ type request struct {
 func readAll(from io.Reader, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(from, limit+1))
 	if err != nil {
-		return nil, err
+		return nil, tooLarge(err)
 	}
 	if int64(len(data)) > limit {
 		return nil, fmt.Errorf("%w: larger than %d bytes", ErrInvalid, limit)
 	}
 	return data, nil
+}
+
+// tooLarge marks the error about a response that exceeds its limit, which a retry doesn't fix.
+func tooLarge(err error) error {
+	var large *bounded.TooLargeError
+	if errors.As(err, &large) {
+		return fmt.Errorf("%w: %w", ErrInvalid, large)
+	}
+	return err
 }
 
 // withoutURL removes the URL from an error of the standard library. A redirect's URL may have

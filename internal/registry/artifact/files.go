@@ -11,7 +11,7 @@ import (
 )
 
 func (r *repositories) client(ref *reference) (*http.Client, error) {
-	transport, err := r.clients.transport(&ref.Access)
+	transport, err := r.clients.repository(&ref.Access, ref.base.Host)
 	if err != nil {
 		return nil, err
 	}

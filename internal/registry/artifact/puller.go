@@ -38,7 +38,7 @@ func (r *registries) puller(ref *reference) (*puller, error) {
 	if err != nil {
 		return nil, err
 	}
-	connections, err := r.clients.transport(&ref.Access)
+	connections, err := r.clients.registry(&ref.Access, repository.RegistryStr())
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func registryError(err error) error {
 	}
 	var answered *transport.Error
 	if !errors.As(err, &answered) {
-		return withoutURL(err)
+		return tooLarge(withoutURL(err))
 	}
 	status := statusError(answered.StatusCode)
 	if len(answered.Errors) > 0 {

@@ -17,6 +17,8 @@ const (
 	maxIndex      = 64 << 20
 	maxArchive    = 64 << 20
 	maxProvenance = 1 << 20
+	// maxWork is the maximum for all responses that one call needs, such as pages of tags.
+	maxWork = 256 << 20
 )
 
 // repositories are HTTP servers with an index.yaml.

@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sync/singleflight"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
+
+	"github.com/drover-dev/drover/internal/base/bounded"
 )
 
 // Sizes of the caches in memory. Entries are small, except for indexes.
@@ -139,7 +141,7 @@ func share[T any](ctx context.Context, s *Store, key string, work func(context.C
 		defer s.running.Done()
 		ctx, cancel := context.WithTimeout(s.ctx, s.options.Timeout)
 		defer cancel()
-		return work(ctx)
+		return work(bounded.WithBudget(ctx, maxWork))
 	})
 	var none T
 	select {

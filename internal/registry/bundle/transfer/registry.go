@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"path"
 	"strings"
@@ -17,12 +16,14 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"github.com/drover-dev/drover/internal/base/bounded"
 	"github.com/drover-dev/drover/internal/base/pki"
 )
 
 const (
 	defaultStall = time.Minute
-	dialTimeout  = 10 * time.Second
+	// maxLayer is larger than any layer.
+	maxLayer = 64 << 30
 	// readBack is the largest content that is read back after sending. Of larger content, only the
 	// size is checked.
 	readBack = 4 << 20
@@ -89,10 +90,9 @@ func connections(o Options) (http.RoundTripper, error) {
 	if stall == 0 {
 		stall = defaultStall
 	}
-	return &watch{stall: stall, plainHTTP: o.PlainHTTP, next: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout,
-		TLSClientConfig: trust, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: parallel, IdleConnTimeout: time.Minute,
-	}}, nil
+	// Layers are written to disk or to another registry as they arrive, so that they may be large.
+	next := bounded.NewPool(trust, 0).ForRegistry(host(o.Address), bounded.Limits{Peer: "registry", Body: maxLayer})
+	return &watch{stall: stall, plainHTTP: o.PlainHTTP, next: next}, nil
 }
 
 // String returns the address.
