@@ -40,6 +40,26 @@ func Mark(c *anywherev1.Cluster, o metav1.Object) {
 	o.SetAnnotations(annotations)
 }
 
+// Copy marks an object as belonging to the Cluster of another object, if that belongs to one.
+func Copy(from, to metav1.Object) {
+	to.SetLabels(merged(to.GetLabels(), from.GetLabels(), anywherev1.ClusterNameLabel, anywherev1.ClusterNamespaceLabel))
+	to.SetAnnotations(merged(to.GetAnnotations(), from.GetAnnotations(), anywherev1.ClusterUIDAnnotation, anywherev1.AdministeredAnnotation))
+}
+
+// merged returns a map with some values of another one.
+func merged(to, from map[string]string, keys ...string) map[string]string {
+	out := maps.Clone(to)
+	for _, key := range keys {
+		if value, ok := from[key]; ok {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[key] = value
+		}
+	}
+	return out
+}
+
 // IsAdministered reports whether a Cluster belongs to administrators: one of them created it, or it
 // is a management cluster.
 func IsAdministered(c *anywherev1.Cluster) bool {

@@ -101,3 +101,16 @@ func TestMarkReplacesAFormerMark(t *testing.T) {
 		t.Errorf("annotations are %v", o.Annotations)
 	}
 }
+
+func TestCopiedMarkMeansTheSameCluster(t *testing.T) {
+	from, to := object("a", Labels(cluster("", "")), 0), object("", nil, time.Hour)
+	from.Labels["other"] = "not copied"
+	Copy(from, to)
+	if !Shares(from, to) || len(to.Labels) != 2 || len(to.Annotations) != 1 {
+		t.Errorf("labels are %v, annotations %v", to.Labels, to.Annotations)
+	}
+	bare := &metav1.ObjectMeta{}
+	if Copy(&metav1.ObjectMeta{}, bare); bare.Labels != nil || bare.Annotations != nil {
+		t.Errorf("%+v belongs to nobody", bare)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/operation"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
+	"github.com/drover-dev/drover/internal/model/owner"
 )
 
 // startRequests starts the requests to the cluster and to registries.
@@ -100,14 +101,17 @@ func (v *visit) sync(ctx context.Context) error {
 	return nil
 }
 
-// createNamespace creates the namespace of the cluster's packages.
+// createNamespace creates the namespace of the cluster's packages, for the same Cluster as the
+// PackageBundleController.
 func (v *visit) createNamespace(ctx context.Context) error {
 	name := packagesv1.NamespacePrefix + v.Object.Name
 	existing, err := v.Secrets.Namespace(ctx, name)
 	if existing != nil || err != nil {
 		return err
 	}
-	err = v.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	owner.Copy(v.Object, namespace)
+	err = v.Client.Create(ctx, namespace)
 	switch {
 	case err == nil || apierrors.IsAlreadyExists(err):
 		return nil

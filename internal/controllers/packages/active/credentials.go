@@ -43,7 +43,7 @@ type credentials struct {
 	mirror  *mirror.Mirror
 	invalid error
 	access  map[string]artifact.Access
-	// made is the local Secret, and foreign is set if Drover didn't create it.
+	// made is the local Secret, and foreign is set if Drover didn't create it or its namespace.
 	made    *corev1.Secret
 	foreign bool
 
@@ -95,7 +95,11 @@ func (v *visit) observeMirror(ctx context.Context, f *facts) error {
 	c := &f.credentials
 	c.sources = map[string]*corev1.Secret{}
 	own := packagesv1.NamespacePrefix + f.name
-	said, err := v.Secrets.Get(ctx, client.ObjectKey{Namespace: own, Name: mirror.Secret})
+	var said *corev1.Secret
+	var err error
+	if !f.foreignNamespace {
+		said, err = v.Secrets.Get(ctx, client.ObjectKey{Namespace: own, Name: mirror.Secret})
+	}
 	if err == nil && said == nil {
 		said, err = v.shared(ctx, f, mirror.Secret)
 	}
@@ -118,7 +122,7 @@ func (v *visit) observeMirror(ctx context.Context, f *facts) error {
 	if c.made, err = v.Secrets.Get(ctx, client.ObjectKey{Namespace: own, Name: mirror.Credentials}); err != nil {
 		return err
 	}
-	c.foreign = c.made != nil && c.made.Labels[madeLabel] == ""
+	c.foreign = f.foreignNamespace || c.made != nil && c.made.Labels[madeLabel] == ""
 	cloud, err := v.shared(ctx, f, CloudSecret)
 	if cloud != nil {
 		c.sources[CloudSecret] = cloud

@@ -29,7 +29,11 @@ type facts struct {
 
 	cluster client.ObjectKey
 	// tenant is the namespace of the cluster's owner.
-	tenant    string
+	tenant string
+	// foreignNamespace is set if the namespace of packages was not created for the cluster, whose
+	// credentials are then not for it.
+	foreignNamespace bool
+
 	connected *workload.Cluster
 	// unreachable is why the cluster can't be reached, nil if it can.
 	unreachable *problem

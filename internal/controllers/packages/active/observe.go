@@ -71,6 +71,11 @@ func (v *visit) observeCluster(ctx context.Context, f *facts, known *knowledge) 
 		return err
 	}
 	f.cluster, f.tenant = client.ObjectKeyFromObject(cluster), target.Tenant(cluster)
+	if namespace, err := v.Secrets.Namespace(ctx, packagesv1.NamespacePrefix+f.name); err != nil {
+		return err
+	} else if namespace != nil {
+		f.foreignNamespace = target.CheckNamespace(cluster, namespace) != nil
+	}
 	if !ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, true) {
 		f.unreachable = unreachable(0, "Control plane of Cluster %q is not initialized", f.cluster)
 		return nil

@@ -29,7 +29,8 @@ func (c *Controller) access(ctx context.Context, s *scope, wanted *addonsv1.Helm
 		if err != nil {
 			return fmt.Errorf("reading Secret %q: %w", key, err)
 		}
-		if namespace == packagesv1.Namespace && spec.DenyNamespace(found.Meta, s.tenant) != "" {
+		shared := namespace == packagesv1.Namespace
+		if shared && spec.DenyNamespace(found.Meta, s.tenant) != "" || !shared && s.foreignNamespace {
 			continue
 		}
 		data := found.Data

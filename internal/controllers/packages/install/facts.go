@@ -34,6 +34,9 @@ type facts struct {
 	targetErr error
 	// tenant is the namespace of the cluster's owner.
 	tenant string
+	// foreignNamespace is set if the namespace of packages with the name of the cluster was not
+	// created for it.
+	foreignNamespace bool
 
 	controller *packagesv1.PackageBundleController
 	// bundle is the active bundle, nil if there is none; bundleErr is set if it doesn't exist.

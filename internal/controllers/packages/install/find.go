@@ -93,9 +93,11 @@ func (c *Controller) findCluster(ctx context.Context, s *scope, t target.Target)
 			return err
 		}
 	}
-	if err := c.checkNamespace(ctx, s, cluster); err != nil {
+	if err := c.checkNamespace(ctx, s.pack.Namespace, cluster); err != nil {
 		return err
 	}
+	own := c.checkNamespace(ctx, packagesv1.NamespacePrefix+cluster.Name, cluster)
+	s.foreignNamespace = errors.As(own, new(*target.DeniedError))
 	s.aim(t, cluster)
 	return nil
 }
@@ -117,11 +119,11 @@ func (s *scope) releasedOn(clusters []clusterv1.Cluster) *clusterv1.Cluster {
 
 // checkNamespace denies packages in a namespace that was not created for the Cluster. Whoever may
 // write there need not have a right to the Cluster.
-func (c *Controller) checkNamespace(ctx context.Context, s *scope, cluster *clusterv1.Cluster) error {
+func (c *Controller) checkNamespace(ctx context.Context, name string, cluster *clusterv1.Cluster) error {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := c.metadata.Get(ctx, client.ObjectKey{Name: s.pack.Namespace}, namespace); err != nil {
-		return fmt.Errorf("reading namespace %q: %w", s.pack.Namespace, err)
+	if err := c.metadata.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
+		return fmt.Errorf("reading namespace %q: %w", name, err)
 	}
 	return target.CheckNamespace(cluster, namespace)
 }
