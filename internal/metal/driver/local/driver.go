@@ -26,6 +26,7 @@ type Driver struct {
 	sink    driver.Sink
 	log     *slog.Logger
 	network network
+	pins    pins
 	program string
 	// ctx ends when the driver is closed.
 	ctx    context.Context
@@ -244,13 +245,16 @@ func (d *Driver) Close() error {
 	if err != nil || len(ids) > 0 {
 		return err
 	}
-	return errors.Join(d.removeBridge(), d.removeCgroup(""))
+	return errors.Join(d.removeBridge(), d.removeFilter(), d.removeCgroup(""))
 }
 
 // adopt resumes watching running machines and removes leftovers.
 func (d *Driver) adopt() error {
 	ids, err := d.Known(d.ctx)
 	if err != nil {
+		return err
+	}
+	if err := d.pinAll(ids); err != nil {
 		return err
 	}
 	for _, id := range ids {
@@ -261,6 +265,7 @@ func (d *Driver) adopt() error {
 		d.tidy(m) // An older Drover left it, or a killed one.
 		if p, ok := m.process(); ok {
 			d.log.Info("adopted a local machine", "machine", id, "pid", p.PID)
+			m.deliver() // Metal serves userdata next, and must know if that has ended.
 			m.watch(p)
 			continue
 		}

@@ -166,6 +166,9 @@ func (d *Driver) attachLink(id string, pid int) error {
 	if err := netlink.LinkAdd(veth); err != nil {
 		return fmt.Errorf("adding link %q: %w", attrs.Name, err)
 	}
+	if err := securePort(veth, id); err != nil {
+		return err
+	}
 	if err := netlink.LinkSetUp(veth); err != nil {
 		return fmt.Errorf("setting link %q up: %w", attrs.Name, err)
 	}

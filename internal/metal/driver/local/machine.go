@@ -96,12 +96,24 @@ func (m *machine) powerOn(want driver.Machine) error {
 	if err := errors.Join(m.clearExit(), m.forgetUserdata(), m.refreshSpec()); err != nil {
 		return err
 	}
+	if err := m.pin(); err != nil {
+		return err
+	}
 	p, err := m.launch()
 	if err != nil {
 		return fmt.Errorf("booting: %w", err)
 	}
 	m.watch(p)
 	return nil
+}
+
+// pin lets the machine use the addresses in its spec.
+func (m *machine) pin() error {
+	s, err := guest.ReadSpec(m.dir)
+	if err != nil {
+		return err
+	}
+	return m.driver.pin(s)
 }
 
 // provision creates the directory of a new machine. The spec is written last: a directory without
@@ -271,6 +283,9 @@ func (m *machine) remove(ctx context.Context) error {
 	if err := m.driver.removeLink(m.id); err != nil {
 		return err
 	}
+	if err := m.driver.unpin(m.id); err != nil {
+		return err
+	}
 	if err := m.driver.removeCgroup(m.id); err != nil {
 		return err
 	}
@@ -295,6 +310,9 @@ func (m *machine) setElastic(elastic []netip.Addr) error {
 	gone := slices.DeleteFunc(slices.Clone(spec.Elastic), func(a netip.Addr) bool { return slices.Contains(elastic, a) })
 	spec.Elastic = elastic
 	if err := m.writeSpec(spec); err != nil {
+		return err
+	}
+	if err := m.driver.pin(spec); err != nil {
 		return err
 	}
 	p, ok := m.process()

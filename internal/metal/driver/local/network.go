@@ -161,8 +161,11 @@ func (d *Driver) removeBridge() error { return removeLink(d.bridgeName()) }
 func (d *Driver) linkName(id string) string {
 	h := fnv.New32a()
 	h.Write([]byte(id))
-	return fmt.Sprintf("v%s%06x", d.name, h.Sum32()&0xffffff)
+	return fmt.Sprintf("%s%06x", d.linkPrefix(), h.Sum32()&0xffffff)
 }
+
+// linkPrefix starts the names of the links of all machines of the home.
+func (d *Driver) linkPrefix() string { return "v" + d.name }
 
 // removeLink removes the link that a killed machine-run may have left. Usually the link disappears
 // with the machine.

@@ -70,6 +70,7 @@ func features() []feature {
 		{"bridges", "ip link add bridge0 type bridge"},
 		{"pairs of links (veth)", "ip link add veth0 type veth peer name veth1"},
 		{"nftables", "nft add table ip drover"},
+		{"nftables of bridges", "nft add table bridge drover"},
 	}
 }
 
