@@ -100,8 +100,10 @@ func enter(pid string, argv []string) error {
 	if err := confine.Thread(); err != nil {
 		return err
 	}
-	args := append([]string{
-		"nsenter", "--target", pid, "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wdns=/root", "--",
-	}, argv...)
+	args := []string{"nsenter", "--target", pid, "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wdns=/root"}
+	if inUserNamespace(number) {
+		args = append(args, "--user")
+	}
+	args = append(append(args, "--"), argv...)
 	return fmt.Errorf("executing %q: %w", program, unix.Exec(program, args, os.Environ()))
 }

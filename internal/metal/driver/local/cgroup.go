@@ -87,7 +87,9 @@ const inner = "machine"
 type cgroup struct {
 	home, id string
 	limits   limits
-	log      io.Writer
+	// owner is the user of the host that is root on the machine.
+	owner int
+	log   io.Writer
 }
 
 // enter creates the cgroups of a machine and moves this process into them.
@@ -113,12 +115,26 @@ func (g cgroup) enter() error {
 		if err := g.limits.apply(own, runtime.NumCPU()); err != nil {
 			return fmt.Errorf("limiting cgroup %q: %w", own, err)
 		}
-		if err := join(filepath.Join(own, inner)); err != nil {
+		if err := errors.Join(g.delegate(filepath.Join(own, inner)), join(filepath.Join(own, inner))); err != nil {
 			return err
 		}
 	}
 	g.confine(v2)
 	return nil
+}
+
+// delegate lets root of the machine manage its cgroup.
+func (g cgroup) delegate(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := os.Chown(filepath.Join(dir, e.Name()), g.owner, g.owner); err != nil {
+			return fmt.Errorf("delegating cgroup %q: %w", dir, err)
+		}
+	}
+	return os.Chown(dir, g.owner, g.owner)
 }
 
 // confine filters devices and settings of the kernel. A host that can't do it has machines that are

@@ -119,6 +119,7 @@ func testConfinement(t *testing.T, f *fixture, id string) {
 	if out := f.run(id, node.MachineProgram+" "+attackCommand); out != "" {
 		t.Errorf("root on a machine gets\n%s", out)
 	}
+	f.testMappedUsers(id)
 	const same = `sh -c 'v=$(cat "$0") && echo "$v" > "$0"' `
 	for _, tt := range []struct{ name, line, want string }{
 		{"a program for crashes", same + "/proc/sys/kernel/core_pattern", "denied"},
@@ -143,6 +144,25 @@ func testConfinement(t *testing.T, f *fixture, id string) {
 		}
 	}
 	t.Run("it can't lift its limits", func(t *testing.T) { testLimitsStay(t, f, id) })
+}
+
+// testMappedUsers attacks what only a user namespace protects. Files are opened, but not written.
+func (f *fixture) testMappedUsers(id string) {
+	f.t.Helper()
+	if f.run(id, "awk '{print $2}' /proc/self/uid_map") == "0" {
+		if !strings.Contains(f.console(id), "can't be mapped") {
+			f.t.Error("users of the machine are users of the host")
+		}
+		return
+	}
+	for _, line := range []string{
+		": > /tmp/proc/sysrq-trigger", ": > /tmp/sys/module/printk/parameters/time", "mount -t debugfs none /tmp/sys", "mount -t tracefs none /tmp/sys",
+		"mount -o remount,bind,rw " + node.MachineProgram, "umount " + node.MachineProgram, "mknod /tmp/null c 1 3",
+	} {
+		if _, err := f.try(id, line); err == nil {
+			f.t.Errorf("root of a user namespace can do: %s", line)
+		}
+	}
 }
 
 // testLimitsStay writes limits inside the machine, which must not be those that the driver set.

@@ -1,9 +1,10 @@
 // Package local runs machines in Linux namespaces on this host. Each machine has its own processes,
-// mounts, host name, network link and cgroups, a root file system based on the image of package
-// node, and our own first process, package guest, which boots it like a real machine.
+// users, mounts, host name, network link and cgroups, a root file system based on the image of
+// package node, and our own first process, package guest, which boots it like a real machine.
 //
 //	metal ──► Driver ──► "drover machine-run" ──► "drover machine-init" (PID 1 of the machine)
-//	             ▲          joins cgroups, clones,        mounts, network, services, userdata
+//	             ▲          mounts, joins cgroups,     network, services, userdata
+//	             │          confines itself, clones,
 //	             │          attaches the link, exits
 //	             └── file of events, pidfd ◄──────────────┘
 //

@@ -28,6 +28,8 @@ type Driver struct {
 	network network
 	pins    pins
 	program string
+	// hostUsers makes users of new machines users of the host. Tests set it.
+	hostUsers bool
 	// ctx ends when the driver is closed.
 	ctx    context.Context
 	cancel context.CancelFunc

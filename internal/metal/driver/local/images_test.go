@@ -129,7 +129,7 @@ func TestDeliveredImagesArePreloaded(t *testing.T) {
 
 	t.Log("nothing is imported twice, and a machine can't change what others get")
 	for _, tt := range []struct{ line, want string }{
-		{"touch /run/drover/images/x 2>/dev/null; echo $?", "1"},
+		{"touch /usr/lib/drover/images/x 2>/dev/null; echo $?", "1"},
 		{"ls /var/lib/containerd/drover-images | tr '\\n' ' '", "v1.tar v2.tar"},
 	} {
 		if got, _ := f.try(late.ID, tt.line); strings.TrimSpace(got) != tt.want {

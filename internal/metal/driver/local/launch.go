@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/drover-dev/drover/internal/base/atomicfile"
 	"github.com/drover-dev/drover/internal/metal/driver/local/confine"
@@ -84,11 +86,18 @@ func run(name, dir string) error {
 		return err
 	}
 	d := &Driver{name: name}
-	console, err := os.OpenFile(filepath.Join(dir, guest.ConsoleFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	files, err := openMachineFiles(dir)
 	if err != nil {
 		return err
 	}
-	group := cgroup{home: d.cgroupName(), id: spec.ID, limits: limits{cpus: spec.CPUs, memory: spec.MemoryBytes}, log: console}
+	defer files.close()
+	// The first process inherits the mounts and restrictions of this thread.
+	runtime.LockOSThread()
+	u, err := mountRoot(spec, files.console)
+	if err != nil {
+		return err
+	}
+	group := cgroup{home: d.cgroupName(), id: spec.ID, limits: limits{cpus: spec.CPUs, memory: spec.MemoryBytes}, owner: u.first, log: files.console}
 	if err := group.enter(); err != nil {
 		return err
 	}
@@ -96,9 +105,9 @@ func run(name, dir string) error {
 	if err != nil {
 		return err
 	}
-	cmd := firstProcess(dir, console, ready)
-	// The first process inherits the restrictions of this thread.
-	runtime.LockOSThread()
+	cmd := firstProcess(dir, ready, files)
+	u.apply(cmd.SysProcAttr)
+	allowOpenFiles()
 	if err := confine.Thread(); err != nil {
 		return fmt.Errorf("confining the machine: %w", err)
 	}
@@ -115,16 +124,72 @@ func run(name, dir string) error {
 	return cmd.Process.Release()
 }
 
+// files are the files of a machine that its first process uses.
+type files struct{ console, spec, events, exit *os.File }
+
+func openMachineFiles(dir string) (f files, err error) {
+	open := func(name string, flags int) (file *os.File) {
+		if err == nil {
+			file, err = os.OpenFile(filepath.Join(dir, name), flags, 0o600)
+		}
+		return file
+	}
+	const add = os.O_CREATE | os.O_APPEND | os.O_WRONLY
+	f = files{open(guest.ConsoleFile, add), open(guest.SpecFile, os.O_RDONLY), open(guest.EventsFile, add), open(guest.ExitFile, os.O_CREATE|os.O_TRUNC|os.O_WRONLY)}
+	return f, err
+}
+
+func (f files) close() {
+	for _, one := range []*os.File{f.console, f.spec, f.events, f.exit} {
+		one.Close()
+	}
+}
+
+// mountRoot mounts the machine's root file system in a mount namespace of this thread, and makes it
+// the thread's working directory. It returns the users of the machine, or none if the kernel or a
+// file system can't map them.
+func mountRoot(spec guest.Spec, console io.Writer) (users, error) {
+	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
+		return users{}, fmt.Errorf("creating a mount namespace: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return users{}, fmt.Errorf("making mounts private: %w", err)
+	}
+	u, err := newUsers(spec.ID), errors.New("disabled")
+	if !spec.HostUsers {
+		err = u.mountRoot(spec)
+	}
+	if err != nil {
+		fmt.Fprintf(console, "users of this machine are users of the host, because they can't be mapped: %v\n", err)
+		u = users{}
+		err = u.mountRoot(spec)
+	}
+	return u, err
+}
+
+func (u users) mountRoot(spec guest.Spec) error {
+	namespace, err := u.namespace()
+	if err != nil {
+		return err
+	}
+	defer namespace.Close()
+	root, err := guest.Root{Spec: spec, Users: namespace, First: u.first}.Mount()
+	if err != nil {
+		return err
+	}
+	return unix.Chdir(root)
+}
+
 // namespaces are the namespaces of a machine.
 const namespaces = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC |
 	syscall.CLONE_NEWNET | syscall.CLONE_NEWCGROUP
 
-func firstProcess(dir string, console, ready *os.File) *exec.Cmd {
+// firstProcess inherits the working directory, which it may not be able to reach by its path.
+func firstProcess(dir string, ready *os.File, f files) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", guest.InitCommand, dir)
 	cmd.Args[0] = "drover"
-	cmd.Dir = "/"
-	cmd.Stdout, cmd.Stderr = console, console
-	cmd.ExtraFiles = []*os.File{ready}
+	cmd.Stdout, cmd.Stderr = f.console, f.console
+	cmd.ExtraFiles = []*os.File{ready, f.spec, f.events, f.exit}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: namespaces}
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Kubernetes programs watch files, with about 24 inotify instances on a control plane and 11 on a
@@ -34,4 +35,16 @@ func raise(file string, least int) error {
 		return fmt.Errorf("raising a limit of the kernel from %d to %d: %w", now, least, err)
 	}
 	return nil
+}
+
+// openFiles is how many files a process of a machine may open, which is usual on nodes.
+const openFiles = 1 << 20
+
+// allowOpenFiles raises the limit of this process, which machines inherit: root on a machine can't
+// raise limits. A host that is itself confined may not allow it.
+func allowOpenFiles() {
+	var now syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &now); err == nil && now.Max < openFiles {
+		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: openFiles, Max: openFiles})
+	}
 }

@@ -173,7 +173,7 @@ func (m *machine) report(e driver.Event) {
 // spec returns the configuration of the first process.
 func (m *machine) spec(want driver.Machine, image node.Image) guest.Spec {
 	s := guest.Spec{
-		ID: m.id, Hostname: want.Hostname, Dir: m.dir, Lower: image.Root(), Program: m.driver.program, Images: m.driver.imagesDir(),
+		ID: m.id, Hostname: want.Hostname, HostUsers: m.driver.hostUsers, Dir: m.dir, Lower: image.Root(), Program: m.driver.program, Images: m.driver.imagesDir(),
 		CPUs: want.CPUs, MemoryBytes: want.MemoryBytes, SSHKeys: want.SSHKeys, Userdata: want.Userdata,
 		Metadata: m.driver.network.metadata(), Variables: want.Variables(),
 	}

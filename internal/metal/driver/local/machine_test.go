@@ -116,6 +116,7 @@ func TestFailingUserdataIsReported(t *testing.T) {
 
 func TestMachineSurvivesDriverRestart(t *testing.T) {
 	f := newFixture(t)
+	f.hostUsers = true // as on a kernel that can't map users
 	before := f.hostState()
 	m := f.device("box-1", greeting)
 	f.boot(m)

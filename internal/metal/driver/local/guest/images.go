@@ -7,12 +7,11 @@ import (
 	"path/filepath"
 
 	"github.com/fsnotify/fsnotify"
-	"golang.org/x/sys/unix"
 )
 
 const (
 	// imagesMount is where a machine sees the host's image archives.
-	imagesMount = "/run/drover/images"
+	imagesMount = "/usr/lib/drover/images"
 	// imported has an empty file for each archive that containerd has imported. It is stored beside
 	// the images, so that both are deleted together.
 	imported = "drover-images"
@@ -24,20 +23,6 @@ const (
 // as imported.
 func ImportedFile(dir, archive string) string {
 	return filepath.Join(dir, "data", "containerd", imported, archive)
-}
-
-// mountImages mounts the host's archives read-only.
-func (s Spec) mountImages(root string) error {
-	if s.Images == "" {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Join(root, imagesMount), 0o755); err != nil {
-		return err
-	}
-	if err := (mount{source: s.Images, target: imagesMount, flags: unix.MS_BIND}).do(root); err != nil {
-		return err
-	}
-	return mount{target: imagesMount, flags: unix.MS_BIND | unix.MS_REMOUNT | unix.MS_RDONLY}.do(root)
 }
 
 // importImages imports every archive of the host into containerd, now and later.

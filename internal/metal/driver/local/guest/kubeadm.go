@@ -146,6 +146,9 @@ func kubeletSettings(s Spec, hostCPUs int, hostMemory int64, v cgroupVersion) ([
 	if v == cgroupV1 {
 		settings["failCgroupV1"] = false
 	}
+	if hasMappedUsers() {
+		settings["featureGates"] = map[string]any{"KubeletInUserNamespace": true}
+	}
 	reserved := map[string]any{}
 	if s.CPUs > 0 && hostCPUs > s.CPUs {
 		reserved["cpu"] = fmt.Sprint(hostCPUs - s.CPUs)
@@ -173,4 +176,11 @@ func writeKubeletSettings(s Spec) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "20-machine.conf"), data, 0o600)
+}
+
+// hasMappedUsers reports whether this process runs in a user namespace.
+func hasMappedUsers() bool {
+	data, err := os.ReadFile("/proc/self/uid_map")
+	fields := strings.Fields(string(data))
+	return err == nil && len(fields) > 1 && fields[1] != "0"
 }

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/netip"
@@ -34,7 +35,7 @@ func Main(args []string) (code int, ok bool) {
 	}
 	name, args := args[0], args[1:]
 	if len(args) == 2 && args[0] == InitCommand {
-		return initialize(args[1]), true
+		return initialize(), true
 	}
 	// Only the name under which the driver has mounted the program counts: on a host, a link to
 	// drover by one of these names means something else.
@@ -62,10 +63,10 @@ type machine struct {
 const ordinaryUmask = 0o022
 
 // initialize runs the whole life of a machine.
-func initialize(dir string) int {
+func initialize() int {
 	syscall.Umask(ordinaryUmask) // instead of the caller's
 	m := &machine{console: console{begin: time.Now()}, off: make(chan string, 1)}
-	if err := m.open(dir); err != nil {
+	if err := m.open(); err != nil {
 		m.printf("%v", err)
 		return 1
 	}
@@ -92,16 +93,15 @@ func initialize(dir string) int {
 	return 0
 }
 
-// open reads the spec and opens files of the host, which become inaccessible later.
-func (m *machine) open(dir string) (err error) {
-	if m.spec, err = ReadSpec(dir); err != nil {
-		return err
+// open takes over the files of the host, which the machine can't reach.
+func (m *machine) open() error {
+	spec := os.NewFile(SpecFD, SpecFile)
+	defer spec.Close()
+	m.events, m.exit = os.NewFile(EventsFD, EventsFile), os.NewFile(ExitFD, ExitFile)
+	for _, fd := range []int{EventsFD, ExitFD} {
+		unix.CloseOnExec(fd)
 	}
-	if m.events, err = os.OpenFile(filepath.Join(dir, EventsFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
-		return err
-	}
-	m.exit, err = os.OpenFile(filepath.Join(dir, ExitFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	return err
+	return json.NewDecoder(spec).Decode(&m.spec)
 }
 
 // hostIsReady waits until the host has attached the network.
@@ -115,7 +115,7 @@ func hostIsReady() bool {
 
 // setUp turns the namespaces into a machine.
 func (m *machine) setUp() error {
-	if err := enterRoot(m.spec); err != nil {
+	if err := enterRoot(); err != nil {
 		return err
 	}
 	os.Clearenv()

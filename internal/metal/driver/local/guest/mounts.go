@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/drover-dev/drover/internal/kube/node"
 )
 
 // mount is one call of mount(2), with its target relative to the new root.
@@ -27,57 +24,29 @@ func (m mount) do(root string) error {
 	return nil
 }
 
-// enterRoot mounts the machine's root file system and makes it the root of this process. Nothing of
-// the host is visible afterwards.
-func enterRoot(s Spec) error {
+// staging is where the first process sees the root file system that the host prepared. It could not
+// reach the original through directories that only root of the host may enter.
+const staging = "/tmp"
+
+// enterRoot completes the root file system, which is the working directory, and makes it the root
+// of this process. Nothing of the host is visible afterwards.
+func enterRoot() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
 	}
-	root := filepath.Join(s.Dir, "root")
-	overlay := mount{source: "overlay", kind: "overlay", data: overlayOptions(s)}
-	if err := overlay.do(root); err != nil {
-		return err
+	if err := unix.Mount(".", staging, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("mounting the root: %w", err)
 	}
-	for _, step := range []func(root string) error{
-		s.mountData, s.mountKernel, s.mountImages, mountDevices, hideKernel, mountCgroups, s.mountProgram,
-	} {
-		if err := step(root); err != nil {
+	for _, step := range []func(root string) error{mountKernel, mountDevices, hideKernel, mountCgroups} {
+		if err := step(staging); err != nil {
 			return err
 		}
 	}
-	return pivot(root)
-}
-
-// overlayOptions escapes the separators of options and layers.
-func overlayOptions(s Spec) string {
-	return fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s",
-		escapeLayer(s.Lower), escapeLayer(filepath.Join(s.Dir, "upper")), escapeLayer(filepath.Join(s.Dir, "work")))
-}
-
-func escapeLayer(path string) string {
-	return strings.NewReplacer(`\`, `\\`, ",", `\,`, ":", `\:`).Replace(path)
-}
-
-func (s Spec) mountData(root string) error {
-	for name, path := range DataDirs() {
-		if err := (mount{source: filepath.Join(s.Dir, "data", name), target: path, flags: unix.MS_BIND}).do(root); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// mountProgram mounts the drover program. It can't be written while it runs, but its mode could be
-// changed.
-func (s Spec) mountProgram(root string) error {
-	if err := bindFile(s.Program, root, node.MachineProgram); err != nil {
-		return err
-	}
-	return readOnly(root, node.MachineProgram, 0)
+	return pivot(staging)
 }
 
 // mountKernel mounts the kernel's file systems. What belongs to the host is read-only.
-func (s Spec) mountKernel(root string) error {
+func mountKernel(root string) error {
 	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	for _, m := range []mount{
 		{source: "proc", target: "/proc", kind: "proc", flags: flags},
@@ -88,10 +57,7 @@ func (s Spec) mountKernel(root string) error {
 			return err
 		}
 	}
-	if err := protectKernel(root, flags); err != nil {
-		return err
-	}
-	return s.mountModules(root)
+	return protectKernel(root, flags)
 }
 
 // protectKernel makes the kernel's settings read-only, except those of the machine's network. Other
@@ -138,22 +104,6 @@ func hideKernel(root string) error {
 // readOnly makes a mount read-only. The flags are those that it has already.
 func readOnly(root, target string, flags uintptr) error {
 	return mount{target: target, flags: flags | unix.MS_BIND | unix.MS_REMOUNT | unix.MS_RDONLY}.do(root)
-}
-
-// mountModules mounts the host's kernel modules, which programs look for. An overlay without an
-// upper layer can't be made writable, unlike a bind mount.
-func (s Spec) mountModules(root string) error {
-	modules := "/lib/modules"
-	if _, err := os.Stat(modules); err != nil {
-		return nil //nolint:nilerr // a kernel without modules
-	}
-	empty := filepath.Join(s.Dir, "empty")
-	for _, dir := range []string{empty, filepath.Join(root, "usr", modules)} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-	}
-	return mount{source: "overlay", target: "/usr/lib/modules", kind: "overlay", flags: unix.MS_RDONLY, data: "lowerdir=" + modules + ":" + escapeLayer(empty)}.do(root)
 }
 
 // tunables are settings that the kubelet requires, with their values. They belong to the host, so a

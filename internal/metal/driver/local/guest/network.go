@@ -3,10 +3,12 @@ package guest
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -88,9 +90,20 @@ func networkSysctls() map[string]string {
 	return map[string]string{
 		"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1",
 		"net/ipv4/conf/all/arp_ignore": "1", "net/ipv4/conf/all/arp_announce": "2",
-		"net/ipv4/ip_unprivileged_port_start": "0", "net/ipv4/ping_group_range": "0 2147483647",
+		"net/ipv4/ip_unprivileged_port_start": "0", "net/ipv4/ping_group_range": fmt.Sprint("0 ", lastUser()),
 		"net/bridge/bridge-nf-call-iptables": "1", "net/bridge/bridge-nf-call-ip6tables": "1",
 	}
+}
+
+// lastUser returns the highest number of a group that settings of the network accept.
+func lastUser() int {
+	data, err := os.ReadFile("/proc/self/gid_map")
+	if fields := strings.Fields(string(data)); err == nil && len(fields) == 3 && fields[1] != "0" {
+		if count, err := strconv.Atoi(fields[2]); err == nil {
+			return count - 1
+		}
+	}
+	return math.MaxInt32
 }
 
 // setSysctls skips settings that the kernel lacks.

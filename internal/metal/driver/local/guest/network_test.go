@@ -77,7 +77,7 @@ func TestHierarchies(t *testing.T) {
 }
 
 func TestOverlayOptionsEscapeSeparators(t *testing.T) {
-	got := overlayOptions(Spec{Dir: "/home/a,b", Lower: "/cache:1"})
+	got := overlayOptions("/cache:1", "/home/a,b")
 	if want := `lowerdir=/cache\:1,upperdir=/home/a\,b/upper,workdir=/home/a\,b/work`; got != want {
 		t.Errorf("options %q, want %q", got, want)
 	}

@@ -18,6 +18,10 @@ const (
 	// ReadyFD is the file descriptor on which the first process waits until the host has connected
 	// the machine's network.
 	ReadyFD = 3
+	// SpecFD, EventsFD and ExitFD are the file descriptors of the files of these names.
+	SpecFD   = 4
+	EventsFD = 5
+	ExitFD   = 6
 	// LinkName is the name of the machine's only link to the host.
 	LinkName = "eth0"
 )
@@ -29,10 +33,13 @@ type Spec struct {
 	// Dir is the machine's directory and Lower the lower layer of its root,
 	// as the host sees them; Program is the drover program.
 	Dir, Lower, Program string
-	CPUs                int
-	MemoryBytes         int64
-	Addresses           []Address
-	Elastic             []netip.Addr
+	// HostUsers makes users of the machine the same users on the host, as on kernels that can't map
+	// them.
+	HostUsers   bool
+	CPUs        int
+	MemoryBytes int64
+	Addresses   []Address
+	Elastic     []netip.Addr
 	// Images is the host's directory of image archives, if any.
 	Images string
 	// Metadata is the address of the metadata service, if any.

@@ -1,0 +1,170 @@
+package guest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drover-dev/drover/internal/kube/node"
+)
+
+// Root prepares the root file system of a machine in the mount namespace of the host's thread that
+// clones the machine.
+type Root struct {
+	Spec
+	// Users is the user namespace of the machine, or nil. Files on disk belong to the users that the
+	// machine sees, whichever users of the host these are.
+	Users *os.File
+	// First is the user of the host that is root on the machine.
+	First int
+}
+
+// Mount mounts the root file system on the directory "root" of the machine, and returns it. It
+// mounts what the machine itself could not.
+func (r Root) Mount() (string, error) {
+	if err := r.mountpoints(); err != nil {
+		return "", err
+	}
+	root := filepath.Join(r.Dir, "root")
+	lower, disk := r.Lower, r.Dir
+	if r.Users != nil {
+		lower, disk = filepath.Join(r.Dir, "lower"), filepath.Join(r.Dir, "disk")
+		for target, source := range map[string]string{lower: r.Lower, disk: r.Dir} {
+			if err := os.MkdirAll(target, 0o755); err != nil {
+				return "", err
+			}
+			if err := r.bind(source, target); err != nil {
+				return "", err
+			}
+		}
+	}
+	err := r.asRoot(func() error {
+		return mount{source: "overlay", kind: "overlay", data: overlayOptions(lower, disk)}.do(root)
+	})
+	if err != nil {
+		return "", err
+	}
+	for name, path := range DataDirs() {
+		if err := (mount{source: filepath.Join(disk, "data", name), target: path, flags: unix.MS_BIND}).do(root); err != nil {
+			return "", err
+		}
+	}
+	for _, step := range []func(root string) error{r.mountImages, r.mountModules, r.mountProgram} {
+		if err := step(root); err != nil {
+			return "", err
+		}
+	}
+	return root, nil
+}
+
+// asRoot calls a function that mounts an overlay. The kernel writes to its layers as the user that
+// mounted it, which must be one of the machine. Only this thread becomes that user, and only for
+// access to files.
+func (r Root) asRoot(do func() error) error {
+	if r.Users == nil {
+		return do()
+	}
+	// Otherwise the thread would lose the capabilities that access to files needs.
+	const noSetuidFixup = 1 << 2
+	if err := unix.Prctl(unix.PR_SET_SECUREBITS, noSetuidFixup, 0, 0, 0); err != nil {
+		return fmt.Errorf("keeping capabilities: %w", err)
+	}
+	defer unix.Prctl(unix.PR_SET_SECUREBITS, 0, 0, 0, 0) //nolint:errcheck // as before
+	for _, set := range []func(int) (int, error){unix.SetfsgidRetGid, unix.SetfsuidRetUid} {
+		if _, err := set(r.First); err != nil {
+			return err
+		}
+		defer set(0) //nolint:errcheck // as before
+	}
+	return do()
+}
+
+// modules is where the host has its kernel modules.
+const modules = "/lib/modules"
+
+// mountpoints creates what to mount on in the writable layer. The host can't do that through the
+// mounted file system, because its root does not exist on the machine.
+func (r Root) mountpoints() error {
+	upper := filepath.Join(r.Dir, "upper")
+	for _, dir := range []string{"/usr", "/usr/lib", "/usr" + modules, filepath.Dir(node.MachineProgram), imagesMount} {
+		if err := os.MkdirAll(filepath.Join(upper, dir), 0o755); err != nil {
+			return err
+		}
+		// Users of the machine traverse them, whatever the umask of the caller.
+		if err := os.Chmod(filepath.Join(upper, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	f, err := os.OpenFile(filepath.Join(upper, node.MachineProgram), os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func overlayOptions(lower, disk string) string {
+	return fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", escapeLayer(lower), escapeLayer(filepath.Join(disk, "upper")), escapeLayer(filepath.Join(disk, "work")))
+}
+
+// escapeLayer escapes the separators of options and layers.
+func escapeLayer(path string) string {
+	return strings.NewReplacer(`\`, `\\`, ",", `\,`, ":", `\:`).Replace(path)
+}
+
+// bind mounts a directory or file of the host, with its users mapped to those of the machine.
+func (r Root) bind(source, target string) error {
+	if r.Users == nil {
+		return mount{source: source, target: target, flags: unix.MS_BIND}.do("/")
+	}
+	fd, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("opening %q: %w", source, err)
+	}
+	defer unix.Close(fd)
+	users := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(r.Users.Fd())}
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &users); err != nil {
+		return fmt.Errorf("mapping the users of %q: %w", source, err)
+	}
+	if err := unix.MoveMount(fd, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mounting %q on %q: %w", source, target, err)
+	}
+	return nil
+}
+
+// bindReadOnly is bind for what the machine must not write.
+func (r Root) bindReadOnly(source, target string) error {
+	if err := r.bind(source, target); err != nil {
+		return err
+	}
+	return readOnly("/", target, 0)
+}
+
+// mountImages mounts the host's archives read-only.
+func (r Root) mountImages(root string) error {
+	if r.Images == "" {
+		return nil
+	}
+	return r.bindReadOnly(r.Images, filepath.Join(root, imagesMount))
+}
+
+// mountProgram mounts the drover program. It can't be written while it runs, but its mode could be
+// changed.
+func (r Root) mountProgram(root string) error {
+	return r.bindReadOnly(r.Program, filepath.Join(root, node.MachineProgram))
+}
+
+// mountModules mounts the host's kernel modules, which programs look for. An overlay without an
+// upper layer can't be made writable, unlike a bind mount.
+func (r Root) mountModules(root string) error {
+	if _, err := os.Stat(modules); err != nil {
+		return nil //nolint:nilerr // a kernel without modules
+	}
+	empty := filepath.Join(r.Dir, "empty")
+	if err := os.MkdirAll(empty, 0o755); err != nil {
+		return err
+	}
+	return mount{source: "overlay", target: "/usr/lib/modules", kind: "overlay", flags: unix.MS_RDONLY, data: "lowerdir=" + modules + ":" + escapeLayer(empty)}.do(root)
+}
