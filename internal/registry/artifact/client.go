@@ -109,12 +109,11 @@ func (l *login) RoundTrip(r *http.Request) (*http.Response, error) {
 type reply struct {
 	header    http.Header
 	unchanged bool
-	body      []byte
 }
 
-// get makes a request and returns the response if it is not larger than the limit. The error
+// get makes a request and has read read the body of the response, unless it is unchanged. The error
 // contains no credentials.
-func get(ctx context.Context, client *http.Client, request request) (*reply, error) {
+func get(ctx context.Context, client *http.Client, request request, read func(io.Reader) error) (*reply, error) {
 	sent, err := http.NewRequestWithContext(ctx, http.MethodGet, request.address.String(), http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("%w: invalid URL %q", ErrInvalid, redact(request.address))
@@ -132,18 +131,16 @@ func get(ctx context.Context, client *http.Client, request request) (*reply, err
 	default:
 		return nil, fmt.Errorf("requesting %q: %w", redact(request.address), statusError(response.StatusCode))
 	}
-	body, err := readAll(response.Body, request.limit)
-	if err != nil {
+	if err := read(response.Body); err != nil {
 		return nil, fmt.Errorf("reading %q: %w", redact(request.address), withoutURL(err))
 	}
-	return &reply{header: response.Header, body: body}, nil
+	return &reply{header: response.Header}, nil
 }
 
-// request is a request for a file of at most limit bytes.
+// request is a request for a file.
 type request struct {
 	address *url.URL
 	header  http.Header
-	limit   int64
 }
 
 func readAll(from io.Reader, limit int64) ([]byte, error) {

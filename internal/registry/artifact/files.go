@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -80,9 +81,13 @@ func (r *repositories) file(ctx context.Context, ref *reference, addresses []*ur
 	for _, address := range addresses {
 		// Some servers report gzip as the encoding of an archive, and the client would decompress
 		// it.
-		got, err := get(ctx, client, request{address: address, header: http.Header{"Accept-Encoding": {"identity"}}, limit: limit})
+		var data []byte
+		_, err := get(ctx, client, request{address, http.Header{"Accept-Encoding": {"identity"}}}, func(body io.Reader) (err error) {
+			data, err = readAll(body, limit)
+			return err
+		})
 		if err == nil {
-			return got.body, nil
+			return data, nil
 		}
 		failed = errors.Join(failed, err)
 	}

@@ -2,6 +2,9 @@ package artifact
 
 import (
 	"errors"
+	"fmt"
+	"io"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -107,4 +110,82 @@ func FuzzParseIndex(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestLargeIndexesAreStreamed reads indexes that don't fit the limit for whole ones, and compares
+// with the whole parser.
+func TestLargeIndexesAreStreamed(t *testing.T) {
+	var yamlText, jsonText strings.Builder
+	yamlText.WriteString("apiVersion: v1\nentries:\n")
+	jsonText.WriteString(`{"apiVersion": "v1", "generated": {"a": [1, {}]}, "entries": {`)
+	want := index{}
+	for n := range 40 {
+		name := fmt.Sprintf("chart-%d", n)
+		fmt.Fprintf(&yamlText, "  %s:\n", name)
+		fmt.Fprintf(&jsonText, "%s%q: [null", strings.Repeat(",", min(n, 1)), name)
+		for v := range 100 {
+			version, url := fmt.Sprintf("1.%d.0", v), fmt.Sprintf("https://example.com/%s-%d.tgz", name, v)
+			fmt.Fprintf(&yamlText, "  - annotations: {}\n    description: |-\n      - a\n\n      %s\n    version: %s\n    urls:\n    - %s\n", strings.Repeat("x", 300), version, url)
+			fmt.Fprintf(&jsonText, `, {"description": %q, "version": %q, "urls": [%q]}`, strings.Repeat("x", 300), version, url)
+			want[name] = append(want[name], entry{version: version, urls: []string{url}})
+		}
+		jsonText.WriteString("]")
+	}
+	yamlText.WriteString("  none: []\n  empty:\ngenerated: now\nother:\n  a:\n  - version: 1\n    urls: [x]\n")
+	jsonText.WriteString(`}, "last": "one"}`)
+	for name, text := range map[string]string{"YAML": yamlText.String(), "JSON": jsonText.String()} {
+		if len(text) <= maxWhole {
+			t.Fatalf("%s has only %d bytes", name, len(text))
+		}
+		got, err := readIndex(strings.NewReader(text))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(entry{})); diff != "" {
+			t.Errorf("%s: %s", name, diff[:min(len(diff), 1000)])
+		}
+	}
+}
+
+// TestHostileIndexesTakeLittleMemory reads indexes that take many times their size if they are
+// parsed as a whole.
+func TestHostileIndexesTakeLittleMemory(t *testing.T) {
+	const size = 8 << 20
+	endless := func(head, more string) io.Reader {
+		return io.LimitReader(io.MultiReader(strings.NewReader(head), &repeated{text: more}), size)
+	}
+	for name, from := range map[string]io.Reader{
+		"a list in a version":  endless("entries:\n  a:\n  - version: 1.0.0\n    urls:\n", "    -\n"),
+		"a list of nothing":    endless("entries:\n  a:\n", "  -\n"),
+		"one line":             endless("entries:\n  a: [", "[],"),
+		"another layout":       endless("a:\n", "-\n"),
+		"names":                endless("entries:\n", "  a: []\n"),
+		"a JSON list":          endless(`{"entries": {"a": [{"urls": [`, `"",`),
+		"JSON that is ignored": endless(`{"a": [`, `[],`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			_, _ = readIndex(from)
+			runtime.ReadMemStats(&after)
+			if grown := int64(after.HeapSys) - int64(before.HeapSys); grown > 128<<20 {
+				t.Errorf("reading %d MiB took %d MiB", size>>20, grown>>20)
+			}
+		})
+	}
+}
+
+// repeated is an endless text.
+type repeated struct {
+	text string
+	at   int
+}
+
+func (r *repeated) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = r.text[r.at]
+		r.at = (r.at + 1) % len(r.text)
+	}
+	return len(p), nil
 }

@@ -5,8 +5,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"k8s.io/utils/lru"
@@ -14,7 +14,6 @@ import (
 
 // Maximum sizes.
 const (
-	maxIndex      = 64 << 20
 	maxArchive    = 64 << 20
 	maxProvenance = 1 << 20
 	// maxWork is the maximum for all responses that one call needs, such as pages of tags.
@@ -26,7 +25,6 @@ type repositories struct {
 	store   *Store
 	clients *clients
 	indexes *lru.Cache // place → *known
-	parsing sync.Mutex // parsing an index takes a multiple of its size
 }
 
 // known is a cached index.
@@ -103,7 +101,11 @@ func (r *repositories) request(ctx context.Context, ref *reference, before *know
 		header.Set("If-Modified-Since", before.modified)
 	}
 	r.store.counts.indexRequests.Add(1)
-	got, err := get(ctx, client, request{address: address(ref, "index.yaml"), header: header, limit: maxIndex})
+	k, sum := &known{}, sha256.New()
+	got, err := get(ctx, client, request{address(ref, "index.yaml"), header}, func(body io.Reader) (err error) {
+		k.index, err = readIndex(io.TeeReader(body, sum))
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -113,13 +115,10 @@ func (r *repositories) request(ctx context.Context, ref *reference, before *know
 		}
 		return &known{index: before.index, etag: before.etag, modified: before.modified, text: before.text}, nil
 	}
-	k := &known{etag: got.header.Get("ETag"), modified: got.header.Get("Last-Modified"), text: sha256.Sum256(got.body)}
+	k.etag, k.modified = got.header.Get("ETag"), got.header.Get("Last-Modified")
+	sum.Sum(k.text[:0])
 	if before != nil && before.text == k.text {
-		k.index = before.index
-		return k, nil
+		k.index = before.index // The same strings, so that those of the new one can be freed.
 	}
-	r.parsing.Lock()
-	defer r.parsing.Unlock()
-	k.index, err = parseIndex(got.body)
-	return k, err
+	return k, nil
 }

@@ -209,7 +209,7 @@ func TestArchiveAddresses(t *testing.T) {
 
 func TestEndlessResponseIsRejected(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		chunk := bytes.Repeat([]byte("#"), 1<<20)
+		chunk := bytes.Repeat([]byte("#\n"), 1<<19)
 		for r.Context().Err() == nil {
 			if _, err := w.Write(chunk); err != nil {
 				return

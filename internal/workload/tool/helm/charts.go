@@ -39,7 +39,10 @@ func (c *charts) load(ctx context.Context, ref artifact.Ref, resolved artifact.R
 	if err != nil {
 		return nil, fmt.Errorf("fetching chart %q: %w", ref.Name, err)
 	}
-	chart, err := loader.LoadArchive(bytes.NewReader(archive))
+	var chart *chartv2.Chart
+	if err = checkArchive(archive); err == nil {
+		chart, err = loader.LoadArchive(bytes.NewReader(archive))
+	}
 	if err != nil {
 		return nil, &tool.TerminalError{Err: fmt.Errorf("reading chart %q: %w", ref.Name, err)}
 	}

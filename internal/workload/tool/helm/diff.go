@@ -80,7 +80,7 @@ func (o *operation) wanted(ctx context.Context, s *situation, next step) ([]*obj
 	if err != nil {
 		return nil, err
 	}
-	rec, err := o.render(chart, values, next)
+	rec, err := o.render(ctx, chart, values, next)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/drover-dev/drover/internal/base/confined"
 	"github.com/drover-dev/drover/internal/workload"
 	"github.com/drover-dev/drover/internal/workload/tool"
 	obj "github.com/drover-dev/drover/internal/workload/tool/objects"
@@ -22,6 +23,7 @@ import (
 //	                   └──── the next call ┴── killed, or no answer: stays pending
 type Engine struct {
 	charts     *charts
+	renderers  *confined.Pool
 	health     *obj.Checker
 	namespaces sync.Map
 }
@@ -37,7 +39,7 @@ var (
 // filters these lines out; nothing else in Drover uses that logger.
 func New(f Fetcher) *Engine {
 	redactLog.Do(func() { log.SetOutput(redactingWriter{log.Writer()}) })
-	return &Engine{charts: newCharts(f), health: obj.NewChecker()}
+	return &Engine{charts: newCharts(f), renderers: newRenderers(renderTime), health: obj.NewChecker()}
 }
 
 var redactLog sync.Once
@@ -60,6 +62,8 @@ type operation struct {
 	cluster *workload.Cluster
 	want    tool.Want
 	records records
+	// start has the values that replace those of the chart, if they are reused.
+	start map[string]any
 }
 
 func (e *Engine) begin(cluster *workload.Cluster, want tool.Want) *operation {

@@ -48,6 +48,9 @@ func kept(u *unstructured.Unstructured) bool {
 
 // parse returns the objects of a manifest in order.
 func parse(manifest string) ([]*object, error) {
+	if err := checkYAML(manifest); err != nil {
+		return nil, fmt.Errorf("reading the manifest: %w", err)
+	}
 	documents := releaseutil.SplitManifests(manifest)
 	keys := slices.Collect(maps.Keys(documents))
 	slices.SortFunc(keys, func(a, b string) int {

@@ -52,7 +52,7 @@ func (o *operation) prepare(ctx context.Context, s *situation, next step) (*chan
 			return nil, err
 		}
 	}
-	if c.record, err = o.render(chart, values, next); err != nil {
+	if c.record, err = o.render(ctx, chart, values, next); err != nil {
 		return nil, err
 	}
 	c.Info.FirstDeployed = firstDeployed(c.Info.LastDeployed, last)
@@ -68,7 +68,10 @@ func (o *operation) prepare(ctx context.Context, s *situation, next step) (*chan
 
 // prepareChart prepares a chart for values.
 func (o *operation) prepareChart(chart *chartv2.Chart, values map[string]any, last *record) error {
-	err := startValues(o.want.Options.Upgrade, chart, last)
+	reused, err := startValues(o.want.Options.Upgrade, chart, last)
+	if reused {
+		o.start = table(mapValues(chart.Values, func(v any) any { return v })) // The next step modifies them.
+	}
 	if err == nil {
 		err = process(chart, values)
 	}
@@ -86,22 +89,28 @@ func firstDeployed(now time.Time, last *record) time.Time {
 }
 
 // render returns the record of a revision.
-func (o *operation) render(chart *chartv2.Chart, values map[string]any, next step) (*record, error) {
+func (o *operation) render(ctx context.Context, chart *chartv2.Chart, values map[string]any, next step) (*record, error) {
 	capabilities, err := capabilitiesOf(o.cluster)
 	if err != nil {
 		return nil, err
 	}
 	look := &lookup{cluster: o.cluster}
-	r := rendering{chart: chart, values: values, capabilities: capabilities, lookup: look, subNotes: o.want.Options.SubNotes}
-	r.release = common.ReleaseOptions{
+	j := renderJob{
+		Digest: o.want.Resolved.Digest, HasStart: o.start != nil, Start: o.start, Values: values,
+		Kubernetes: capabilities.KubeVersion.Version, APIVersions: capabilities.APIVersions, Lookup: true, SubNotes: o.want.Options.SubNotes,
+	}
+	j.Release = common.ReleaseOptions{
 		Name: o.want.ID.Name, Namespace: o.want.ID.Namespace, Revision: next.revision, IsInstall: next.install, IsUpgrade: !next.install,
 	}
-	out, err := r.run()
-	if look.failed != nil {
+	archive := func() ([]byte, error) { return o.engine.charts.fetcher.Fetch(ctx, o.want.Package, o.want.Resolved) }
+	out, err := o.engine.render(ctx, j, archive, look)
+	switch {
+	case look.failed != nil:
 		return nil, fmt.Errorf("running lookups for chart %q: %w", chart.Name(), look.failed)
-	}
-	if err != nil {
+	case err != nil && chartsFault(err):
 		return nil, &tool.TerminalError{Err: fmt.Errorf("rendering chart %q: %w", chart.Name(), obj.Redact(err, values))}
+	case err != nil:
+		return nil, fmt.Errorf("rendering chart %q: %w", chart.Name(), err)
 	}
 	crds := chart.CRDObjects()
 	if !o.want.Options.Install.IncludeCRDs {

@@ -107,6 +107,7 @@ func (r rendering) run() (*rendered, error) {
 	if want := r.chart.Metadata.KubeVersion; want != "" && !chartutil.IsCompatibleRange(want, r.capabilities.KubeVersion.String()) {
 		return nil, fmt.Errorf("requires Kubernetes %s, cluster runs %s", want, &r.capabilities.KubeVersion)
 	}
+	isolateSchemas(r.chart)
 	values, err := commonutil.ToRenderValues(r.chart, r.values, r.release, r.capabilities)
 	if err != nil {
 		return nil, err

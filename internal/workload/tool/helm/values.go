@@ -20,17 +20,18 @@ func effective(o addonsv1.HelmUpgradeOptions, want map[string]any, last *record)
 	return overlay(last.Config, want)
 }
 
-// startValues replaces the chart's values by those of the last revision if they are to be reused.
-func startValues(o addonsv1.HelmUpgradeOptions, chart *chartv2.Chart, last *record) error {
+// startValues replaces the chart's values by those of the last revision if they are to be reused,
+// and reports whether they are.
+func startValues(o addonsv1.HelmUpgradeOptions, chart *chartv2.Chart, last *record) (bool, error) {
 	if last == nil || last.Chart == nil || o.ResetValues || !o.ReuseValues {
-		return nil
+		return false, nil
 	}
 	values, err := commonutil.CoalesceValues(last.Chart, last.Config)
 	if err != nil {
-		return err
+		return false, err
 	}
 	chart.Values = values
-	return nil
+	return true, nil
 }
 
 // overlay merges above over below. A null in above removes a key.

@@ -1,0 +1,267 @@
+package artifact
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Limits of an index. Parsers of YAML take up to a hundred times the memory of the text, so that no
+// more than one version of a package is parsed at a time.
+const (
+	// maxWhole is the size of an index that is parsed as a whole, whatever its layout.
+	maxWhole = 512 << 10
+	// maxItem is the size of a version of a package.
+	maxItem = 512 << 10
+	// maxVersions is the number of versions, including invalid ones.
+	maxVersions = 200_000
+	// maxKept is the size of what is kept of an index.
+	maxKept = 32 << 20
+)
+
+// readIndex parses an index in YAML or JSON as it arrives.
+func readIndex(from io.Reader) (index, error) {
+	head, err := io.ReadAll(io.LimitReader(from, maxWhole+1))
+	if err != nil {
+		return nil, tooLarge(err)
+	}
+	if len(head) <= maxWhole {
+		return parseIndex(head)
+	}
+	s := &indexStream{index: index{}}
+	text := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(head), from), 64<<10)
+	if content := bytes.TrimSpace(head); len(content) > 0 && content[0] == '{' {
+		err = s.readJSON(text)
+	} else {
+		err = s.readYAML(text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.index, nil
+}
+
+// indexStream collects what is kept of an index.
+type indexStream struct {
+	index    index
+	versions int
+	kept     int
+}
+
+func (s *indexStream) add(name string, versions []*indexEntry) error {
+	s.versions++
+	for _, v := range versions {
+		if v == nil {
+			continue
+		}
+		s.kept += len(name) + len(v.Version) + len(v.Digest) + 64
+		for _, u := range v.URLs {
+			s.kept += len(u) + 16
+		}
+	}
+	if s.kept > maxKept || s.versions > maxVersions {
+		return fmt.Errorf("%w: the index has too many versions", ErrInvalid)
+	}
+	s.index.add(map[string][]*indexEntry{name: versions})
+	return nil
+}
+
+// readJSON decodes one version at a time.
+func (s *indexStream) readJSON(from io.Reader) error {
+	d := json.NewDecoder(from)
+	found := false
+	err := eachKey(d, func(key string) error {
+		if key != "entries" {
+			return skip(d)
+		}
+		found = true
+		return eachKey(d, func(name string) error { return s.decode(d, name) })
+	})
+	if err == nil && !found {
+		err = errors.New("the index has no entries")
+	}
+	if err != nil {
+		return fmt.Errorf("%w: parsing the index: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
+// decode decodes the versions of a package.
+func (s *indexStream) decode(d *json.Decoder, name string) error {
+	if t, err := d.Token(); err != nil || t == nil {
+		return err
+	} else if t != json.Delim('[') {
+		return fmt.Errorf("the versions of %q are not a list", name)
+	}
+	for d.More() {
+		var v *indexEntry
+		if err := d.Decode(&v); err != nil {
+			return err
+		}
+		if err := s.add(name, []*indexEntry{v}); err != nil {
+			return err
+		}
+	}
+	_, err := d.Token()
+	return err
+}
+
+// eachKey calls do for each key of the next value, which must be an object or null. do must consume
+// the value of the key.
+func eachKey(d *json.Decoder, do func(key string) error) error {
+	if t, err := d.Token(); err != nil || t == nil {
+		return err
+	} else if t != json.Delim('{') {
+		return errors.New("not an object")
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return err
+		}
+		name, ok := key.(string)
+		if !ok {
+			return errors.New("not a key")
+		}
+		if err := do(name); err != nil {
+			return err
+		}
+	}
+	_, err := d.Token()
+	return err
+}
+
+// skip consumes the next value token by token, so that it takes no memory.
+func skip(d *json.Decoder) error {
+	for depth := 0; ; {
+		t, err := d.Token()
+		if err != nil {
+			return err
+		}
+		switch t {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if depth == 0 {
+			return nil
+		}
+	}
+}
+
+// readYAML reads an index in the layout of Helm. See cut for the layout.
+func (s *indexStream) readYAML(from *bufio.Reader) error {
+	y := &yamlStream{indexStream: s, indent: -1, dash: -1}
+	for {
+		line, err := readLine(from)
+		if len(line) > 0 {
+			if more := y.line(line); more != nil {
+				return more
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return y.finish()
+		}
+		if err != nil {
+			return tooLarge(err)
+		}
+	}
+}
+
+// readLine reads a line of limited length.
+func readLine(from *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := from.ReadSlice('\n')
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+		if len(line) > maxItem {
+			return nil, fmt.Errorf("%w: the index has a line of more than %d bytes", ErrInvalid, maxItem)
+		}
+	}
+}
+
+// yamlStream cuts the lines of an index into versions.
+type yamlStream struct {
+	*indexStream
+
+	inside, done bool
+	// indent is the indentation of names, and dash that of versions.
+	indent, dash int
+	name         []byte
+	item         []byte
+}
+
+func (y *yamlStream) line(line []byte) error {
+	content := bytes.TrimSpace(line)
+	depth := len(line) - len(bytes.TrimLeft(line, " "))
+	switch {
+	case y.done, len(content) == 0 && y.item == nil, len(content) > 0 && content[0] == '#' && y.item == nil:
+		return nil
+	case !y.inside:
+		y.inside = depth == 0 && string(content) == "entries:"
+		return nil
+	case depth == 0 && len(content) > 0 && content[0] != '#':
+		y.done = true
+		return y.flush()
+	case len(content) > 0 && content[0] != '-' && content[0] != '#' && (y.indent < 0 || depth == y.indent):
+		return y.begin(line, depth)
+	case len(content) > 0 && content[0] == '-' && (y.dash < 0 || depth == y.dash):
+		if err := y.flush(); err != nil {
+			return err
+		}
+		y.dash = depth
+	case y.dash < 0:
+		return fmt.Errorf("%w: the index is too large for its layout", ErrInvalid)
+	}
+	if y.item = append(y.item, line...); len(y.item) > maxItem {
+		return fmt.Errorf("%w: the index has a version of more than %d bytes", ErrInvalid, maxItem)
+	}
+	return nil
+}
+
+// begin begins the next package.
+func (y *yamlStream) begin(line []byte, depth int) error {
+	if err := y.flush(); err != nil {
+		return err
+	}
+	y.indent, y.dash, y.name = depth, -1, bytes.Clone(line)
+	return nil
+}
+
+// flush parses the version that has been read.
+func (y *yamlStream) flush() error {
+	if y.item == nil {
+		return nil
+	}
+	var entries map[string][]*indexEntry
+	err := yaml.Unmarshal(append(bytes.Clone(y.name), y.item...), &entries)
+	y.item = nil
+	if err != nil || len(entries) != 1 {
+		return fmt.Errorf("%w: parsing the index: a version is invalid", ErrInvalid)
+	}
+	for name, versions := range entries {
+		if err := y.add(name, versions); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (y *yamlStream) finish() error {
+	if err := y.flush(); err != nil {
+		return err
+	}
+	if !y.inside || y.indent < 0 {
+		return fmt.Errorf("%w: the index has no entries, or is too large for its layout", ErrInvalid)
+	}
+	return nil
+}

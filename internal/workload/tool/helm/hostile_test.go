@@ -1,0 +1,172 @@
+package helm
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+
+	"github.com/drover-dev/drover/internal/base/confined"
+	"github.com/drover-dev/drover/internal/registry/artifact"
+	"github.com/drover-dev/drover/internal/test/artifacttest"
+)
+
+// renderFiles renders a chart with these files as an operation does, without a cluster.
+func renderFiles(t testing.TB, files map[string]string, values map[string]any) (*rendered, error) {
+	t.Helper()
+	all := &archives{by: map[string][]byte{}}
+	resolved := all.put(t, "1.0.0", files)
+	e := New(all)
+	e.renderers = newRenderers(5 * time.Second)
+	t.Cleanup(e.renderers.Close)
+	archive := func() ([]byte, error) { return all.Fetch(t.Context(), artifact.Ref{}, resolved) }
+	return e.render(t.Context(), exampleJob(resolved, values), archive, nil)
+}
+
+func exampleJob(resolved artifact.Resolved, values map[string]any) renderJob {
+	return renderJob{
+		Digest: resolved.Digest, Values: values, Kubernetes: "v1.36.3", APIVersions: common.DefaultCapabilities.APIVersions,
+		Release: common.ReleaseOptions{Name: "web", Namespace: "default", Revision: 1, IsInstall: true},
+	}
+}
+
+// TestHostileChartsAreStopped renders charts that would take all memory or never end.
+func TestHostileChartsAreStopped(t *testing.T) {
+	const object = "kind: ConfigMap\nmetadata: {name: a}\ndata:\n  a: "
+	for name, template := range map[string]string{
+		"a long text":      object + `{{ repeat 2000000000 "x" }}`,
+		"a long list":      object + `{{ range until 2000000000 }}x{{ end }}`,
+		"a long loop":      object + `{{ range 20000000000 }}x{{ end }}`,
+		"doubled text":     object + `{{ $x := "x" }}{{ range 40 }}{{ $x = cat $x $x }}{{ end }}{{ $x }}`,
+		"nested loops":     object + `{{ range 100000 }}{{ range 100000 }}{{ range 100000 }}{{ end }}{{ end }}{{ end }}`,
+		"too large result": object + `{{ repeat 40000000 "x" }}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := renderFiles(t, map[string]string{"templates/a.yaml": template}, nil)
+			var exceeded *confined.ExceededError
+			if !errors.As(err, &exceeded) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+func TestSchemasResolveNothingExternal(t *testing.T) {
+	requested := false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requested = true
+		_, _ = w.Write([]byte(`{"type": "number"}`))
+	}))
+	t.Cleanup(server.Close)
+	secret := filepath.Join(t.TempDir(), "secret.json")
+	if err := os.WriteFile(secret, []byte(`{"const": "hunter2"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, schema := range map[string]string{
+		"loopback":            `{"properties": {"a": {"$ref": "` + server.URL + `/schema.json"}}}`,
+		"a schema of schemas": `{"$schema": "` + server.URL + `/schema.json"}`,
+		"a file":              `{"properties": {"a": {"$ref": "file://` + secret + `"}}}`,
+		"a relative file":     `{"properties": {"a": {"allOf": [{"$ref": "../../../../` + secret + `"}]}}}`,
+		"by its ID":           `{"$id": "` + server.URL + `/x/", "properties": {"a": {"$ref": "schema.json"}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := renderFiles(t, map[string]string{"values.schema.json": schema}, map[string]any{"a": "text"})
+			if requested || err != nil && strings.Contains(err.Error(), "hunter2") || err != nil && strings.Contains(err.Error(), "number") {
+				t.Errorf("the schema was resolved (requested: %t): %v", requested, err)
+			}
+		})
+	}
+	local := `{"$schema": "https://json-schema.org/draft-07/schema#", "properties": {"a": {"$ref": "#/definitions/n"}}, "definitions": {"n": {"type": "number"}}}`
+	if _, err := renderFiles(t, map[string]string{"values.schema.json": local}, map[string]any{"a": "text"}); err == nil || !strings.Contains(err.Error(), "number") {
+		t.Errorf("a local reference is not resolved: %v", err)
+	}
+}
+
+// TestConfinedRenderingKeepsTypes compares with a rendering in this process.
+func TestConfinedRenderingKeepsTypes(t *testing.T) {
+	template := "kind: ConfigMap\nvalues: {{ toJson .Values }}\n" +
+		`types: {{ kindOf .Values.i }} {{ kindOf .Values.f }} {{ kindOf .Values.n }} {{ kindOf .Values.own }}` + "\n" +
+		`version: {{ .Capabilities.KubeVersion.Version }} {{ .Capabilities.KubeVersion.Minor }} {{ .Capabilities.APIVersions.Has "v1" }} {{ .Capabilities.HelmVersion.Version }}` + "\n"
+	values := map[string]any{
+		"i": int64(1), "f": 1000000.0, "n": nil, "list": []any{nil, "a", 1.5, map[string]any{"x": nil}}, "empty": map[string]any{}, "none": []any{}, "b": true,
+	}
+	files := map[string]string{"templates/a.yaml": template, "values.yaml": "own: 10000000\nn: 5\n"}
+	got, err := renderFiles(t, files, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := &archives{by: map[string][]byte{}}
+	resolved := all.put(t, "1.0.0", files)
+	chart, err := newCharts(all).load(t.Context(), artifact.Ref{Name: "app"}, resolved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process(chart, values); err != nil {
+		t.Fatal(err)
+	}
+	j := exampleJob(resolved, values)
+	capabilities, err := j.capabilities()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := rendering{chart: chart, values: values, capabilities: capabilities, release: j.Release}.run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.manifests[0].Content != want.manifests[0].Content || got.manifests[0].Name != want.manifests[0].Name {
+		t.Errorf("confined:\n%s\nhere:\n%s", got.manifests[0].Content, want.manifests[0].Content)
+	}
+}
+
+// BenchmarkConfinedRender measures the same as BenchmarkRender, in a child.
+func BenchmarkConfinedRender(b *testing.B) {
+	all := &archives{by: map[string][]byte{}}
+	resolved := all.put(b, "1.0.0", four)
+	e := New(all)
+	b.Cleanup(e.renderers.Close)
+	archive := func() ([]byte, error) { return all.Fetch(b.Context(), artifact.Ref{}, resolved) }
+	run := func() {
+		if _, err := e.render(b.Context(), exampleJob(resolved, map[string]any{"greeting": "hi"}), archive, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	begin := time.Now()
+	run()
+	first := time.Since(begin)
+	b.ReportAllocs()
+	for b.Loop() {
+		run()
+	}
+	b.ReportMetric(float64(first.Milliseconds()), "ms/first")
+}
+
+// TestHostileArchivesAreNotLoaded packs charts that take many times the memory of their archive.
+func TestHostileArchivesAreNotLoaded(t *testing.T) {
+	nested := map[string]string{}
+	for n := range 8 {
+		nested[fmt.Sprintf("charts/c%d.tgz", n)] = string(artifacttest.Chart(t, "c", "1.0.0", map[string]string{
+			"a": strings.Repeat("x", 4<<20), "b": strings.Repeat("x", 4<<20), "c": strings.Repeat("x", 4<<20),
+		}))
+	}
+	for name, files := range map[string]map[string]string{
+		"values":          {"values.yaml": "a:\n" + strings.Repeat("-\n", 2<<20)},
+		"nested archives": nested,
+	} {
+		all := &archives{by: map[string][]byte{}}
+		resolved := all.put(t, "1.0.0", files)
+		if _, err := newCharts(all).load(t.Context(), artifact.Ref{Name: "app"}, resolved); err == nil {
+			t.Errorf("%s: the chart was loaded", name)
+		}
+	}
+	if _, err := parse("a:\n" + strings.Repeat("-\n", 2<<20)); err == nil {
+		t.Error("a manifest of nothing but structure was parsed")
+	}
+}
