@@ -36,6 +36,9 @@ type ClusterStatus struct {
 	// auditedGeneration is the last generation with an audit record.
 	// +optional
 	AuditedGeneration int64 `json:"auditedGeneration,omitempty"`
+	// auditedSequence is the number of the last change with an audit record.
+	// +optional
+	AuditedSequence int64 `json:"auditedSequence,omitempty"`
 	// eksdReleaseRef is ignored.
 	// +optional
 	EksdReleaseRef *EksdReleaseRef `json:"eksdReleaseRef,omitempty"`

@@ -6,7 +6,7 @@ import (
 )
 
 // AuditAction is an action on a Cluster.
-// +kubebuilder:validation:Enum=Created;Upgraded;Scaled;Changed;Deleted
+// +kubebuilder:validation:Enum=Created;Upgraded;Scaled;Changed;Paused;Resumed;Deleted;Evicted
 type AuditAction string
 
 // Actions in order of precedence: a change of the version is an upgrade, whatever else changed.
@@ -15,13 +15,21 @@ const (
 	Upgraded AuditAction = "Upgraded"
 	Scaled   AuditAction = "Scaled"
 	Changed  AuditAction = "Changed"
-	Deleted  AuditAction = "Deleted"
+	// Paused and Resumed are changes of the annotation that pauses reconciliation.
+	Paused  AuditAction = "Paused"
+	Resumed AuditAction = "Resumed"
+	Deleted AuditAction = "Deleted"
+	// Evicted counts older records that were deleted because there were too many.
+	Evicted AuditAction = "Evicted"
 )
 
 // Labels of AuditRecords.
 const (
 	ClusterLabel   = "audit.drover.dev/cluster"
 	NamespaceLabel = "audit.drover.dev/namespace"
+	// EvictedLabel has the value "true" on records with the action Evicted that stand for deleted
+	// records.
+	EvictedLabel = "audit.drover.dev/evicted"
 )
 
 // AuditRecordSpec is one change. It outlives the cluster.
@@ -40,6 +48,18 @@ type AuditRecordSpec struct {
 	// generation of the Cluster after the change.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
+	// sequence numbers the recorded changes of the Cluster itself.
+	// +optional
+	Sequence int64 `json:"sequence,omitempty"`
+	// object is the changed config, if not the Cluster itself was changed.
+	// +optional
+	Object *AuditedObject `json:"object,omitempty"`
+	// evicted is the number of older records that were deleted so far.
+	// +optional
+	Evicted int64 `json:"evicted,omitempty"`
+	// evictedThrough is the last of them, as time/name.
+	// +optional
+	EvictedThrough string `json:"evictedThrough,omitempty"`
 	// changes are the changed fields.
 	// +optional
 	// +listType=atomic
@@ -51,6 +71,12 @@ type AuditedCluster struct {
 	Name      string    `json:"name"`
 	Namespace string    `json:"namespace"`
 	UID       types.UID `json:"uid"`
+}
+
+// AuditedObject is a config that a Cluster references.
+type AuditedObject struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
 }
 
 // AuditedChange is a changed field of a Cluster. It contains the values of versions and counts;

@@ -76,7 +76,8 @@ var ownAPIs = []ownAPI{{
 	},
 	defaults: true,
 	mutated:  []string{"clusters"},
-	deleted:  []string{"clusters"},
+	// Deleting and creating a config again changes it.
+	deleted: []string{"clusters", "packetdatacenterconfigs", "packetmachineconfigs", "fluxconfigs", "gitopsconfigs", "oidcconfigs"},
 }, {
 	dir:     "api/drover/v1alpha1",
 	group:   "drover.dev",

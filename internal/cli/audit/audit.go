@@ -22,7 +22,7 @@ import (
 	"github.com/drover-dev/drover/internal/operate/inspect"
 )
 
-var actions = []droverv1.AuditAction{droverv1.Created, droverv1.Upgraded, droverv1.Scaled, droverv1.Changed, droverv1.Deleted}
+var actions = []droverv1.AuditAction{droverv1.Created, droverv1.Upgraded, droverv1.Scaled, droverv1.Changed, droverv1.Paused, droverv1.Resumed, droverv1.Deleted, droverv1.Evicted}
 
 // filter selects records.
 type filter struct {
@@ -42,7 +42,9 @@ func NewCommand(io *ui.IO) *cobra.Command {
 		Use:   "audit [CLUSTER]",
 		Short: "Show who created, changed and deleted clusters",
 		Long: `Show who created, upgraded, scaled, changed and deleted clusters, and when, oldest
-first. Records are immutable and outlive their cluster.
+first. Records are immutable and outlive their cluster. They include pauses, and changes
+of the configs that a cluster references. The newest 1,000 records of each cluster are
+kept; an Evicted record counts those that were deleted.
 
 Records contain the values of versions and counts. Of other fields they contain
 only the path, because values may be secret.`,
@@ -156,10 +158,22 @@ func table(w stdio.Writer, all []droverv1.AuditRecord) error {
 	rows := make([][]string, 0, len(all))
 	for _, r := range all {
 		rows = append(rows, []string{
-			r.Spec.Time.Local().Format(time.DateTime), r.Spec.Cluster.Namespace + "/" + r.Spec.Cluster.Name, string(r.Spec.Action), r.Spec.User, changes(r.Spec.Changes),
+			r.Spec.Time.Local().Format(time.DateTime), r.Spec.Cluster.Namespace + "/" + r.Spec.Cluster.Name, string(r.Spec.Action), r.Spec.User, summary(r.Spec),
 		})
 	}
 	return ui.Table(w, []string{"TIME", "CLUSTER", "ACTION", "USER", "CHANGES"}, rows)
+}
+
+// summary describes a record in one line.
+func summary(r droverv1.AuditRecordSpec) string {
+	switch {
+	case r.Action == droverv1.Evicted:
+		return fmt.Sprintf("%d older records", r.Evicted)
+	case r.Object != nil:
+		return fmt.Sprintf("%s/%s: %s", r.Object.Kind, r.Object.Name, changes(r.Changes))
+	default:
+		return changes(r.Changes)
+	}
 }
 
 // changes summarizes changes in one line.

@@ -81,7 +81,7 @@ func TestAuditListsSelectedRecordsOldestFirst(t *testing.T) {
 
 func TestAuditRejectsInvalidFlags(t *testing.T) {
 	for want, args := range map[string][]string{
-		`unknown action "eaten"; use Created, Upgraded, Scaled, Changed, Deleted`: {"--action", "eaten"},
+		`unknown action "eaten"; use Created, Upgraded, Scaled, Changed, Paused, Resumed, Deleted, Evicted`: {"--action", "eaten"},
 		"must not be negative": {"--since", "-1h"},
 	} {
 		if _, err := run(t, args...); err == nil || !strings.Contains(err.Error(), want) {

@@ -20,8 +20,12 @@ import (
 	"github.com/drover-dev/drover/internal/model/addons/sources"
 )
 
-// keepRecords is the number of audit records to keep.
-const keepRecords = 10000
+// keepRecords is the number of audit records to keep of each cluster, and keepNamespace of all
+// clusters of a namespace.
+const (
+	keepRecords   = 1000
+	keepNamespace = 10000
+)
 
 // Options configure the controller and the webhooks.
 type Options struct {
@@ -46,7 +50,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	recorder := &records.Recorder{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Keep: keepRecords}
+	recorder := &records.Recorder{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Keep: keepRecords, KeepNamespace: keepNamespace}
 	figures, err := measure.NewReporter(metrics.Registry, mgr.GetClient())
 	if err != nil {
 		return err

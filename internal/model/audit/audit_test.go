@@ -100,11 +100,11 @@ func TestChangesArePendingUntilRecorded(t *testing.T) {
 	if d := cmp.Diff([]string{"u-1 creator Created", "u-2 administrator Upgraded", "u-3 operator Scaled"}, records(c)); d != "" {
 		t.Error(d)
 	}
-	c.Status.AuditedGeneration = 2
+	c.Status.AuditedSequence = 2
 	if d := cmp.Diff([]string{"u-3 operator Scaled"}, records(c)); d != "" {
 		t.Errorf("after two were recorded: %s", d)
 	}
-	c.Status.AuditedGeneration = 3
+	c.Status.AuditedSequence = 3
 	c = asked(t, c, "viewer", func(c *anywherev1.Cluster) { c.Labels = nil })
 	if _, left := c.Annotations[Annotation]; left || len(records(c)) != 0 {
 		t.Errorf("after all were recorded there is still %q", c.Annotations[Annotation])
@@ -159,5 +159,64 @@ func TestAnnotationIsBounded(t *testing.T) {
 	}
 	if got := records(c); len(got) != keep || got[len(got)-1] != fmt.Sprintf("u-%d creator Scaled", c.Generation) {
 		t.Errorf("%d changes are kept, the last one is %q", len(got), got[len(got)-1])
+	}
+	// 301 changes, of which the first entry counts those without one of their own.
+	if first := Pending(c)[0].Spec; first.Action != droverv1.Evicted || first.Evicted != 3*keep+1-(keep-1) {
+		t.Errorf("the first entry is %s of %d", first.Action, first.Evicted)
+	}
+}
+
+func TestPausesAreRecorded(t *testing.T) {
+	c := cluster(nil)
+	if err := Stamp(nil, c, user("creator"), noon); err != nil {
+		t.Fatal(err)
+	}
+	c = asked(t, c, "intruder", func(c *anywherev1.Cluster) {
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, anywherev1.PausedAnnotation, "true")
+	})
+	c = asked(t, c, "intruder", func(c *anywherev1.Cluster) { c.Spec.KubernetesVersion = "1.36" })
+	c = asked(t, c, "intruder", func(c *anywherev1.Cluster) { delete(c.Annotations, anywherev1.PausedAnnotation) })
+	want := []string{"u-1 creator Created", "u-1-2 intruder Paused", "u-2 intruder Upgraded", "u-2-4 intruder Resumed"}
+	if d := cmp.Diff(want, records(c)); d != "" {
+		t.Error(d)
+	}
+	// What happens next is not taken for what was recorded.
+	c.Status.AuditedSequence, c.Status.AuditedGeneration = 4, 2
+	c = asked(t, c, "intruder", func(c *anywherev1.Cluster) {
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, anywherev1.PausedAnnotation, "true")
+	})
+	if d := cmp.Diff([]string{"u-2-5 intruder Paused"}, records(c)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestPausedCreationIsRecorded(t *testing.T) {
+	c := cluster(func(c *anywherev1.Cluster) {
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, anywherev1.PausedAnnotation, "true")
+	})
+	if err := Stamp(nil, c, user("creator"), noon); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"u-1 creator Created", "u-1-2 creator Paused"}, records(c)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestEntriesOfAnEarlierDroverArePending(t *testing.T) {
+	c := cluster(func(c *anywherev1.Cluster) {
+		c.Generation, c.Status.AuditedGeneration = 2, 1
+		c.Annotations = map[string]string{Annotation: `[{"generation":1,"action":"Created","user":"a"},{"generation":2,"action":"Scaled","user":"b"}]`}
+	})
+	c = asked(t, c, "c", func(c *anywherev1.Cluster) { c.Spec.KubernetesVersion = "1.36" })
+	if d := cmp.Diff([]string{"u-2 b Scaled", "u-3 c Upgraded"}, records(c)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestEveryoneWhoRequestsADeletionIsRecorded(t *testing.T) {
+	c := cluster(nil)
+	first, second := Deletion(c, user("a"), noon), Deletion(c, user("b"), noon)
+	if first.Name == second.Name || first.Name != Deletion(c, user("a"), noon.Add(time.Hour)).Name {
+		t.Errorf("the records are %s and %s", first.Name, second.Name)
 	}
 }

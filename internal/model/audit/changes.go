@@ -20,7 +20,7 @@ var harmless = regexp.MustCompile(`(^|\.)(kubernetesVersion|eksaVersion|count|mi
 
 // Changes returns the fields in which two specs differ, sorted by path. Paths contain the names of
 // worker groups instead of indexes.
-func Changes(old, asked *anywherev1.ClusterSpec) []droverv1.AuditedChange {
+func Changes(old, asked any) []droverv1.AuditedChange {
 	before, after := map[string]any{}, map[string]any{}
 	flatten("spec", tree(old), before)
 	flatten("spec", tree(asked), after)
@@ -46,8 +46,29 @@ func Changes(old, asked *anywherev1.ClusterSpec) []droverv1.AuditedChange {
 	return out
 }
 
+// switches are the annotations that decide what happens to an object, and are therefore recorded.
+func switches() []string {
+	return []string{
+		anywherev1.PausedAnnotation, anywherev1.AllowDeleteWhenPausedAnnotation, anywherev1.ManagedByCLIAnnotation,
+		anywherev1.SkipVersionSkewCheckAnnotation,
+	}
+}
+
+// Switched returns the switches in which the annotations of an object differ, without their values.
+func Switched(old, asked map[string]string) []droverv1.AuditedChange {
+	var out []droverv1.AuditedChange
+	for _, key := range switches() {
+		if old[key] != asked[key] {
+			out = append(out, droverv1.AuditedChange{Path: annotationPath(key)})
+		}
+	}
+	return out
+}
+
+func annotationPath(key string) string { return "metadata.annotations[" + key + "]" }
+
 // tree decodes a spec as JSON. It can't fail, because a spec can always be encoded.
-func tree(spec *anywherev1.ClusterSpec) any {
+func tree(spec any) any {
 	data, err := json.Marshal(spec)
 	if err != nil {
 		return nil
@@ -102,6 +123,18 @@ func action(changes []droverv1.AuditedChange) droverv1.AuditAction {
 		return droverv1.Upgraded
 	case ends(".count", ".minCount", ".maxCount"):
 		return droverv1.Scaled
+	default:
+		return droverv1.Changed
+	}
+}
+
+// switchAction returns the action that describes a change of switches.
+func switchAction(was, is bool) droverv1.AuditAction {
+	switch {
+	case !was && is:
+		return droverv1.Paused
+	case was && !is:
+		return droverv1.Resumed
 	default:
 		return droverv1.Changed
 	}

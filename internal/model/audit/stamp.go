@@ -4,16 +4,19 @@
 // A webhook must not have side effects, because the request may still be rejected. Therefore the
 // mutating webhook stores each change in an annotation of the Cluster (Stamp), together with the
 // change itself. The controller converts the annotation to AuditRecords (Pending), which outlive
-// the Cluster, and notes the recorded generation in the status. Only a deletion, which changes no
-// object, is recorded by the webhook (Deletion).
+// the Cluster, and notes the recorded sequence number in the status. Only a deletion, which changes
+// no object, and changes of configs, which have no status, are recorded by the webhook (Deletion,
+// ObjectChange).
 package audit
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -25,8 +28,12 @@ import (
 // it.
 const Annotation = "audit.drover.dev/changes"
 
-// keep bounds the changes in the annotation, which only accumulate while no manager is running.
+// keep bounds the changes in the annotation, which only accumulate while no manager is running. The
+// first of them counts those that were dropped.
 const keep = 100
+
+// system is the user of records that nobody caused by a request.
+const system = "drover"
 
 // maxGroups and maxChanges bound a record.
 const (
@@ -37,30 +44,62 @@ const (
 // entry is a change that is not recorded yet.
 type entry struct {
 	Generation int64                    `json:"generation"`
+	Sequence   int64                    `json:"sequence,omitempty"`
 	Action     droverv1.AuditAction     `json:"action"`
 	User       string                   `json:"user"`
 	Groups     []string                 `json:"groups,omitempty"`
 	Time       metav1.MicroTime         `json:"time"`
 	Changes    []droverv1.AuditedChange `json:"changes,omitempty"`
+	// Evicted is the number of changes that the entry stands for.
+	Evicted int64 `json:"evicted,omitempty"`
+	// Metadata means that the change has no generation of its own.
+	Metadata bool `json:"metadata,omitempty"`
 }
 
 // Stamp adds the change from old to asked to the annotation; old is nil for a new Cluster. It keeps
 // unrecorded changes of old, and ignores the annotation of the request.
 func Stamp(old, asked *anywherev1.Cluster, who authenticationv1.UserInfo, now time.Time) error {
-	var pending []entry
-	e := entry{Generation: 1, Action: droverv1.Created, User: who.Username, Groups: bounded(who.Groups, maxGroups), Time: metav1.NewMicroTime(now.UTC())}
-	changed := true
-	if old != nil {
-		pending = unrecorded(old)
-		e.Changes = Changes(&old.Spec, &asked.Spec)
-		changed = len(e.Changes) > 0
-		e.Generation, e.Action = old.Generation+1, action(e.Changes)
+	pending, sequence := unrecorded(old), lastSequence(old)
+	for _, e := range entries(old, asked) {
+		sequence++
+		e.Sequence, e.User, e.Groups, e.Time = sequence, who.Username, bounded(who.Groups, maxGroups), metav1.NewMicroTime(now.UTC())
 		e.Changes = bounded(e.Changes, maxChanges)
-	}
-	if changed {
 		pending = append(pending, e)
 	}
 	return write(asked, pending)
+}
+
+// entries returns what a request does to a Cluster: to its spec, and to the annotations that decide
+// what happens to it.
+func entries(old, asked *anywherev1.Cluster) []entry {
+	generation := int64(1)
+	var out []entry
+	if old == nil {
+		out = append(out, entry{Generation: generation, Action: droverv1.Created})
+		old = &anywherev1.Cluster{}
+	} else {
+		generation = old.Generation
+		if changes := Changes(&old.Spec, &asked.Spec); len(changes) > 0 {
+			generation++
+			out = append(out, entry{Generation: generation, Action: action(changes), Changes: changes})
+		}
+	}
+	if switched := Switched(old.Annotations, asked.Annotations); len(switched) > 0 {
+		out = append(out, entry{Generation: generation, Action: switchAction(old.IsPaused(), asked.IsPaused()), Changes: switched, Metadata: true})
+	}
+	return out
+}
+
+// lastSequence returns the sequence number of the last change of a Cluster.
+func lastSequence(c *anywherev1.Cluster) int64 {
+	if c == nil {
+		return 0
+	}
+	last := c.Status.AuditedSequence
+	for _, e := range unrecorded(c) {
+		last = max(last, e.Sequence)
+	}
+	return last
 }
 
 func write(c *anywherev1.Cluster, pending []entry) error {
@@ -68,7 +107,7 @@ func write(c *anywherev1.Cluster, pending []entry) error {
 		delete(c.Annotations, Annotation)
 		return nil
 	}
-	data, err := json.Marshal(pending[max(0, len(pending)-keep):])
+	data, err := json.Marshal(fold(pending))
 	if err != nil {
 		return fmt.Errorf("encoding the changes of Cluster %q: %w", c.Name, err)
 	}
@@ -76,14 +115,33 @@ func write(c *anywherev1.Cluster, pending []entry) error {
 	return nil
 }
 
+// fold replaces the oldest changes, if there are too many, with their number.
+func fold(pending []entry) []entry {
+	if len(pending) <= keep {
+		return pending
+	}
+	oldest := pending[:len(pending)-keep+1]
+	last := oldest[len(oldest)-1]
+	count := entry{Action: droverv1.Evicted, Generation: last.Generation, Sequence: last.Sequence, Time: last.Time, User: system, Metadata: true}
+	for _, e := range oldest {
+		count.Evicted += max(1, e.Evicted)
+	}
+	return append([]entry{count}, pending[len(oldest):]...)
+}
+
 // unrecorded returns the changes in the annotation that are not recorded yet. It ignores an
 // annotation that Stamp did not write.
 func unrecorded(c *anywherev1.Cluster) []entry {
 	var all []entry
-	if json.Unmarshal([]byte(c.Annotations[Annotation]), &all) != nil {
+	if c == nil || json.Unmarshal([]byte(c.Annotations[Annotation]), &all) != nil {
 		return nil
 	}
-	return slices.DeleteFunc(all, func(e entry) bool { return e.Generation <= c.Status.AuditedGeneration })
+	return slices.DeleteFunc(all, func(e entry) bool {
+		if e.Sequence == 0 { // An earlier Drover wrote it.
+			return e.Generation <= c.Status.AuditedGeneration
+		}
+		return e.Sequence <= c.Status.AuditedSequence
+	})
 }
 
 func bounded[T any](all []T, most int) []T { return all[:min(len(all), most)] }
@@ -95,20 +153,62 @@ func Pending(c *anywherev1.Cluster) []*droverv1.AuditRecord {
 		if e.Generation > c.Generation {
 			continue // The request was rejected.
 		}
-		r := record(c, fmt.Sprintf("%s-%d", c.UID, e.Generation))
+		name := fmt.Sprintf("%s-%d", c.UID, e.Generation)
+		if e.Metadata {
+			name += fmt.Sprintf("-%d", e.Sequence)
+		}
+		r := record(c, name)
 		r.Spec.Action, r.Spec.User, r.Spec.Groups = e.Action, e.User, e.Groups
 		r.Spec.Time, r.Spec.Generation, r.Spec.Changes = e.Time, e.Generation, e.Changes
+		r.Spec.Sequence, r.Spec.Evicted = e.Sequence, e.Evicted
 		out = append(out, r)
 	}
 	return out
 }
 
-// Deletion returns the record of a deletion.
+// Deletion returns the record of a deletion. Everyone who requests it gets one, because a request
+// may still be rejected after it was recorded.
 func Deletion(c *anywherev1.Cluster, who authenticationv1.UserInfo, now time.Time) *droverv1.AuditRecord {
-	r := record(c, string(c.UID)+"-deleted")
+	sum := sha256.Sum256([]byte(who.Username))
+	r := record(c, fmt.Sprintf("%s-deleted-%x", c.UID, sum[:4]))
 	r.Spec.Action, r.Spec.User, r.Spec.Groups = droverv1.Deleted, who.Username, bounded(who.Groups, maxGroups)
 	r.Spec.Time, r.Spec.Generation = metav1.NewMicroTime(now.UTC()), c.Generation
 	return r
+}
+
+// ObjectChange returns the record of a change to a config that a Cluster references. The request
+// identifies it, because a request may still be rejected after it was recorded.
+func ObjectChange(c *anywherev1.Cluster, o droverv1.AuditedObject, changes []droverv1.AuditedChange, request admissionv1.AdmissionRequest, now time.Time) *droverv1.AuditRecord {
+	r := record(c, fmt.Sprintf("%s-%s", c.UID, request.UID))
+	r.Spec.Action, r.Spec.User, r.Spec.Groups = droverv1.Changed, request.UserInfo.Username, bounded(request.UserInfo.Groups, maxGroups)
+	r.Spec.Time, r.Spec.Generation = metav1.NewMicroTime(now.UTC()), c.Generation
+	r.Spec.Object, r.Spec.Changes = &o, bounded(changes, maxChanges)
+	return r
+}
+
+// Eviction returns the record of older records that were deleted, of one cluster or, without a
+// name, of all clusters in a namespace. It names the last of them, which makes it unique.
+func Eviction(cluster droverv1.AuditedCluster, count int64, last metav1.Object) *droverv1.AuditRecord {
+	kind := "cluster"
+	if cluster.Name == "" {
+		kind = "namespace"
+	}
+	labels := map[string]string{droverv1.NamespaceLabel: cluster.Namespace, droverv1.EvictedLabel: "true"}
+	if cluster.Name != "" {
+		labels[droverv1.ClusterLabel] = cluster.Name
+	}
+	return &droverv1.AuditRecord{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-evicted-%s", last.GetName(), kind), Labels: labels},
+		Spec: droverv1.AuditRecordSpec{
+			Cluster: cluster, Action: droverv1.Evicted, User: system, Evicted: count,
+			Time: metav1.NewMicroTime(last.GetCreationTimestamp().UTC()), EvictedThrough: Position(last),
+		},
+	}
+}
+
+// Position returns where a record is in the order of eviction.
+func Position(record metav1.Object) string {
+	return record.GetCreationTimestamp().UTC().Format(time.RFC3339) + "/" + record.GetName()
 }
 
 func record(c *anywherev1.Cluster, name string) *droverv1.AuditRecord {

@@ -29,7 +29,7 @@ type Options struct {
 	Version func(minor string) (string, error)
 	// ManagementCluster is the name of this management plane, if it has no Cluster.
 	ManagementCluster string
-	// Records records deletions.
+	// Records records deletions, and changes of configs.
 	Records *records.Recorder
 }
 
@@ -44,17 +44,18 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("adding the webhooks of Cluster: %w", err)
 	}
+	changes := &configChanges{reader: mgr.GetClient(), moves: clusters.moves, records: o.Records, now: time.Now}
 	return errors.Join(
-		add(mgr, &anywherev1.DockerDatacenterConfig{}, configRules[*anywherev1.DockerDatacenterConfig]{users: users}),
+		add(mgr, &anywherev1.DockerDatacenterConfig{}, configRules[*anywherev1.DockerDatacenterConfig]{users: users, changes: changes}),
 		add(mgr, &anywherev1.PacketDatacenterConfig{}, configRules[*anywherev1.PacketDatacenterConfig]{
-			users: users, spec: func(o *anywherev1.PacketDatacenterConfig) any { return o.Spec }, fixed: always, more: credentials.ofDatacenter,
+			users: users, changes: changes, spec: func(o *anywherev1.PacketDatacenterConfig) any { return o.Spec }, fixed: always, more: credentials.ofDatacenter,
 		}),
 		add(mgr, &anywherev1.PacketMachineConfig{}, configRules[*anywherev1.PacketMachineConfig]{
-			users: users, spec: func(o *anywherev1.PacketMachineConfig) any { return o.Spec },
+			users: users, changes: changes, spec: func(o *anywherev1.PacketMachineConfig) any { return o.Spec },
 		}),
-		add(mgr, &anywherev1.FluxConfig{}, configRules[*anywherev1.FluxConfig]{users: users, spec: func(o *anywherev1.FluxConfig) any { return o.Spec }, fixed: always}),
-		add(mgr, &anywherev1.GitOpsConfig{}, configRules[*anywherev1.GitOpsConfig]{users: users, spec: func(o *anywherev1.GitOpsConfig) any { return o.Spec }, fixed: always}),
-		add(mgr, &anywherev1.OIDCConfig{}, configRules[*anywherev1.OIDCConfig]{users: users, spec: func(o *anywherev1.OIDCConfig) any { return o.Spec }, fixed: ofManagement}),
+		add(mgr, &anywherev1.FluxConfig{}, configRules[*anywherev1.FluxConfig]{users: users, changes: changes, spec: func(o *anywherev1.FluxConfig) any { return o.Spec }, fixed: always}),
+		add(mgr, &anywherev1.GitOpsConfig{}, configRules[*anywherev1.GitOpsConfig]{users: users, changes: changes, spec: func(o *anywherev1.GitOpsConfig) any { return o.Spec }, fixed: always}),
+		add(mgr, &anywherev1.OIDCConfig{}, configRules[*anywherev1.OIDCConfig]{users: users, changes: changes, spec: func(o *anywherev1.OIDCConfig) any { return o.Spec }, fixed: ofManagement}),
 	)
 }
 

@@ -2,13 +2,16 @@ package admission
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/requester"
+	"github.com/drover-dev/drover/internal/model/audit"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
@@ -21,6 +24,8 @@ type configRules[T client.Object] struct {
 	fixed func(client.Object) bool
 	// more is an additional check; nil if there is none.
 	more func(context.Context, T) error
+	// changes records changes; nil means that none are recorded.
+	changes *configChanges
 }
 
 func always(client.Object) bool { return true }
@@ -35,7 +40,10 @@ func (r *configRules[T]) ValidateCreate(ctx context.Context, o T) (admission.War
 	if err := reserved(ctx, r.users, o); err != nil {
 		return nil, err
 	}
-	return nil, r.content(ctx, o)
+	if err := r.content(ctx, o); err != nil {
+		return nil, err
+	}
+	return nil, r.changes.recordReplaced(ctx, o, slices.Concat(audit.Changes(nil, r.specOf(o)), audit.Switched(nil, o.GetAnnotations())))
 }
 
 func (r *configRules[T]) content(ctx context.Context, o T) error {
@@ -48,19 +56,32 @@ func (r *configRules[T]) content(ctx context.Context, o T) error {
 	return nil
 }
 
+// specOf returns the part of an object to compare.
+func (r *configRules[T]) specOf(o T) any {
+	if r.spec == nil {
+		return nil
+	}
+	return r.spec(o)
+}
+
 // ValidateUpdate checks an updated object. Everything may change while it is paused, as during a
 // move.
 func (r *configRules[T]) ValidateUpdate(ctx context.Context, was, is T) (admission.Warnings, error) {
-	if !is.GetDeletionTimestamp().IsZero() || r.spec == nil || equality.Semantic.DeepEqual(r.spec(was), r.spec(is)) {
+	if !is.GetDeletionTimestamp().IsZero() {
 		return nil, nil
 	}
-	if paused := was.GetAnnotations()[anywherev1.PausedAnnotation] == "true"; !paused && r.fixed != nil && r.fixed(was) {
-		return nil, invalid("spec: Forbidden: config is immutable; create an object with another name")
+	if !equality.Semantic.DeepEqual(r.specOf(was), r.specOf(is)) {
+		if paused := was.GetAnnotations()[anywherev1.PausedAnnotation] == "true"; !paused && r.fixed != nil && r.fixed(was) {
+			return nil, invalid("spec: Forbidden: config is immutable; create an object with another name")
+		}
+		if err := r.content(ctx, is); err != nil {
+			return nil, err
+		}
 	}
-	return nil, r.content(ctx, is)
+	return nil, r.changes.record(ctx, is, slices.Concat(audit.Changes(r.specOf(was), r.specOf(is)), audit.Switched(was.GetAnnotations(), is.GetAnnotations())))
 }
 
 // ValidateDelete allows every deletion: a Cluster reports missing objects.
-func (r *configRules[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) {
-	return nil, nil
+func (r *configRules[T]) ValidateDelete(ctx context.Context, o T) (admission.Warnings, error) {
+	return nil, r.changes.recordReplaced(ctx, o, []droverv1.AuditedChange{{Path: "metadata.deletionTimestamp"}})
 }

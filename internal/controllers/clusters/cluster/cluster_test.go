@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +20,8 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/audit"
 )
 
 func system(name string) client.ObjectKey {
@@ -278,6 +281,38 @@ func TestPausedClusterIsNotReconciled(t *testing.T) {
 	w.reconcile("paused")
 	if w.cluster("paused").ResourceVersion != version || len(w.names("paused")) != 0 {
 		t.Error("a paused Cluster was worked on")
+	}
+}
+
+// TestChangesOfAPausedClusterAreRecorded pauses a cluster, changes it more often than it can hold
+// changes, and resumes it.
+func TestChangesOfAPausedClusterAreRecorded(t *testing.T) {
+	w := newWorld(t)
+	w.make("hushed")
+	by := func(user string, edit func(*anywherev1.Cluster)) {
+		w.change("hushed", func(c *anywherev1.Cluster) {
+			old := c.DeepCopy()
+			edit(c)
+			w.must(audit.Stamp(old, c, authenticationv1.UserInfo{Username: user}, noon))
+		})
+		w.reconcile("hushed")
+	}
+	by("intruder", func(c *anywherev1.Cluster) { c.Annotations[anywherev1.PausedAnnotation] = "true" })
+	by("intruder", func(c *anywherev1.Cluster) {
+		c.Spec.ClusterNetwork.DNS.ResolvConf = &anywherev1.ResolvConf{Path: "/evil"}
+	})
+	for i := range 105 {
+		by("noise", func(c *anywherev1.Cluster) { c.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(i + 10) })
+	}
+	all := &droverv1.AuditRecordList{}
+	w.must(w.List(t.Context(), all, client.MatchingLabels{droverv1.ClusterLabel: "hushed"}))
+	actions := map[string]int{}
+	for _, r := range all.Items {
+		actions[r.Spec.User+" "+string(r.Spec.Action)]++
+	}
+	want := map[string]int{"intruder Paused": 1, "intruder Changed": 1, "noise Scaled": 105}
+	if diff := cmp.Diff(want, actions); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
 	}
 }
 

@@ -37,7 +37,7 @@ type Secrets interface {
 
 // Records writes audit records.
 type Records interface {
-	// Record writes the pending records of a Cluster and sets the audited generation in its status.
+	// Record writes the pending records of a Cluster and sets the last audited change in its status.
 	Record(ctx context.Context, c *anywherev1.Cluster) error
 }
 

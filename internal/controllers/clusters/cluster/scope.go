@@ -32,14 +32,28 @@ type scope struct {
 
 func (s *scope) key() client.ObjectKey { return s.visit.Key() }
 
-// opening skips paused Clusters, and adds the finalizer before any object is created.
+// opening skips paused Clusters, except that it records their changes, and adds the finalizer
+// before any object is created.
 func (c *Controller) opening() reconcile.Opening[*anywherev1.Cluster] {
 	return reconcile.Opening[*anywherev1.Cluster]{
 		Client:    c.Client,
-		Skip:      func(_ context.Context, cluster *anywherev1.Cluster) (bool, error) { return paused(cluster), nil },
+		Skip:      c.skip,
 		Finalizer: anywherev1.ClusterFinalizer,
 		Forget:    c.forget,
 	}
+}
+
+// skip skips a paused Cluster. Its changes are recorded all the same: until it is resumed, there
+// may be more of them than the Cluster can hold.
+func (c *Controller) skip(ctx context.Context, cluster *anywherev1.Cluster) (bool, error) {
+	if !paused(cluster) {
+		return false, nil
+	}
+	visit := reconcile.NewVisit(c.Client, cluster)
+	if err := c.Records.Record(ctx, cluster); err != nil {
+		return true, err
+	}
+	return true, visit.Save(ctx)
 }
 
 // paused reports whether to skip a Cluster. A paused Cluster is deleted only if an annotation

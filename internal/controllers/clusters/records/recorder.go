@@ -5,13 +5,11 @@ package records
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
@@ -25,13 +23,16 @@ type Recorder struct {
 	Client client.Client
 	// Live reads from the API server, because records are not cached.
 	Live client.Reader
-	// Keep is about how many of the newest records are kept; zero means all.
-	Keep int
+	// Keep is about how many of the newest records are kept of each cluster, and KeepNamespace of
+	// all clusters of a namespace; zero means all.
+	Keep, KeepNamespace int
 
-	written atomic.Int64
+	mu sync.Mutex
+	// written counts the records that this process has written, by group.
+	written map[client.ObjectKey]int
 }
 
-// Record writes the pending records of a Cluster and sets the audited generation in its status,
+// Record writes the pending records of a Cluster and sets the last audited change in its status,
 // which the caller writes. It is idempotent, because names of records are deterministic.
 func (r *Recorder) Record(ctx context.Context, c *anywherev1.Cluster) error {
 	pending := audit.Pending(c)
@@ -39,12 +40,13 @@ func (r *Recorder) Record(ctx context.Context, c *anywherev1.Cluster) error {
 		if err := r.create(ctx, one); err != nil {
 			return err
 		}
-		c.Status.AuditedGeneration = one.Spec.Generation
+		c.Status.AuditedGeneration = max(c.Status.AuditedGeneration, one.Spec.Generation)
+		c.Status.AuditedSequence = max(c.Status.AuditedSequence, one.Spec.Sequence)
+		if err := r.prune(ctx, one); err != nil {
+			return err
+		}
 	}
-	if len(pending) == 0 {
-		return nil
-	}
-	return r.prune(ctx)
+	return nil
 }
 
 // RecordDeletion records the deletion of a Cluster.
@@ -52,31 +54,17 @@ func (r *Recorder) RecordDeletion(ctx context.Context, c *anywherev1.Cluster, wh
 	return r.create(ctx, audit.Deletion(c, who, now))
 }
 
+// RecordObject records the change of a config that a Cluster references.
+func (r *Recorder) RecordObject(ctx context.Context, change *droverv1.AuditRecord) error {
+	if err := r.create(ctx, change); err != nil {
+		return err
+	}
+	return r.prune(ctx, change)
+}
+
 func (r *Recorder) create(ctx context.Context, one *droverv1.AuditRecord) error {
 	if err := r.Client.Create(ctx, one); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("writing an audit record of cluster %q: %w", one.Spec.Cluster.Name, err)
-	}
-	return nil
-}
-
-// prune deletes the oldest records if there are too many. Because it has to list all records, it
-// runs with the first record and then after every tenth of Keep.
-func (r *Recorder) prune(ctx context.Context) error {
-	if r.Keep <= 0 || (r.written.Add(1)-1)%int64(r.Keep/10+1) != 0 {
-		return nil
-	}
-	all := &metav1.PartialObjectMetadataList{}
-	all.SetGroupVersionKind(droverv1.GroupVersion.WithKind("AuditRecordList"))
-	if err := r.Live.List(ctx, all); err != nil {
-		return fmt.Errorf("listing audit records: %w", err)
-	}
-	slices.SortFunc(all.Items, func(a, b metav1.PartialObjectMetadata) int {
-		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
-	})
-	for i := range max(0, len(all.Items)-r.Keep) {
-		if err := client.IgnoreNotFound(r.Client.Delete(ctx, &all.Items[i])); err != nil {
-			return fmt.Errorf("deleting old audit records: %w", err)
-		}
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package records
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -112,10 +114,12 @@ func TestRecordsAreImmutable(t *testing.T) {
 	}
 }
 
-func TestOldRecordsAreDeleted(t *testing.T) {
-	r := newRecorder(t, 10)
-	for i := range 25 {
-		c := cluster(types.UID(fmt.Sprintf("old-%02d", i)))
+// flood records changes of a cluster.
+func (r *Recorder) flood(t *testing.T, namespace, name string, changes int) {
+	t.Helper()
+	for i := range changes {
+		c := cluster(types.UID(fmt.Sprintf("%s-%03d", name, i)))
+		c.Namespace, c.Name = namespace, name
 		if err := audit.Stamp(nil, c, user("creator"), noon); err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +127,78 @@ func TestOldRecordsAreDeleted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(r.all(t)); n < 10 || n > 12 {
-		t.Errorf("%d records are left, want about 10", n)
+}
+
+// tally counts records by cluster, and the evicted ones.
+func (r *Recorder) tally(t *testing.T) (left, evicted map[string]int) {
+	t.Helper()
+	left, evicted = map[string]int{}, map[string]int{}
+	for _, one := range r.all(t) {
+		key := one.Spec.Cluster.Namespace + "/" + one.Spec.Cluster.Name
+		if one.Spec.Action != droverv1.Evicted {
+			left[key]++
+			continue
+		}
+		if evicted[key] > 0 {
+			t.Errorf("%s has two counts", key)
+		}
+		evicted[key] = int(one.Spec.Evicted)
 	}
+	return left, evicted
+}
+
+func TestEvictionsAreCountedAndLeaveOthersAlone(t *testing.T) {
+	r := newRecorder(t, 10)
+	r.flood(t, "team", "quiet", 3)
+	r.flood(t, "team", "noisy", 35)
+	left, evicted := r.tally(t)
+	if left["team/quiet"] != 3 || left["team/noisy"] < 10 || left["team/noisy"] > 12 {
+		t.Errorf("left are %v", left)
+	}
+	if left["team/noisy"]+evicted["team/noisy"] != 35 || len(evicted) != 1 {
+		t.Errorf("evicted are %v", evicted)
+	}
+}
+
+func TestTenantsEvictOnlyTheirOwnRecords(t *testing.T) {
+	r := newRecorder(t, 0)
+	r.KeepNamespace = 10
+	r.flood(t, "other", "prod", 3)
+	for i := range 40 {
+		r.flood(t, "team", fmt.Sprintf("c%02d", i), 1)
+	}
+	left, evicted := r.tally(t)
+	if left["other/prod"] != 3 {
+		t.Errorf("the other tenant has %d records left", left["other/prod"])
+	}
+	delete(left, "other/prod")
+	if len(left) < 10 || len(left) > 12 || len(left)+evicted["team/"] != 40 {
+		t.Errorf("left are %d, evicted %v", len(left), evicted)
+	}
+}
+
+func TestKilledEvictionCountsOnce(t *testing.T) {
+	r := newRecorder(t, 10)
+	r.flood(t, "team", "noisy", 10)
+	stubborn := &noDeletes{Client: r.Client}
+	killed := &Recorder{Client: stubborn, Live: r.Live, Keep: 5}
+	g := group{droverv1.AuditedCluster{Namespace: "team", Name: "noisy"}, 5}
+	for range 2 {
+		if err := killed.evict(t.Context(), g); err == nil {
+			t.Fatal("it was not killed")
+		}
+	}
+	if err := r.evict(t.Context(), g); err != nil {
+		t.Fatal(err)
+	}
+	if left, evicted := r.tally(t); left["team/noisy"] != 5 || evicted["team/noisy"] != 5 {
+		t.Errorf("left are %v, evicted %v", left, evicted)
+	}
+}
+
+// noDeletes is killed before it deletes anything.
+type noDeletes struct{ client.Client }
+
+func (*noDeletes) Delete(context.Context, client.Object, ...client.DeleteOption) error {
+	return errors.New("killed")
 }
