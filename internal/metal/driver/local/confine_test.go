@@ -122,6 +122,7 @@ func testConfinement(t *testing.T, f *fixture, id string) {
 	f.testMappedUsers(id)
 	const same = `sh -c 'v=$(cat "$0") && echo "$v" > "$0"' `
 	for _, tt := range []struct{ name, line, want string }{
+		{"all processes, not only those that enter", "grep -q 'Seccomp:.2' /proc/1/status", "done"},
 		{"a program for crashes", same + "/proc/sys/kernel/core_pattern", "denied"},
 		{"a program for crashes, through another mount", same + "/tmp/proc/sys/kernel/core_pattern", "denied"},
 		{"memory of the host, through another mount", same + "/tmp/proc/sys/vm/swappiness", "denied"},
