@@ -46,7 +46,7 @@ func launch(t testing.TB, kubeconfig string, args ...string) *instance {
 	t.Helper()
 	i := &instance{health: kubetest.FreeAddress(t), metrics: kubetest.FreeAddress(t), webhook: kubetest.FreeAddress(t)}
 	all := append([]string{
-		"--kubeconfig=" + kubeconfig, "--health-addr=" + i.health, "--metrics-addr=" + i.metrics, "--webhook-addr=" + i.webhook,
+		"--kubeconfig=" + kubeconfig, "--health-addr=" + i.health, "--metrics-addr=" + i.metrics, "--insecure-metrics", "--webhook-addr=" + i.webhook,
 	}, args...)
 	i.Process = kubetest.StartProcess(t, managertest.Command(all))
 	return i
@@ -85,7 +85,7 @@ func launchShared(t testing.TB, webhook string) *instance {
 	t.Helper()
 	i := &instance{health: kubetest.FreeAddress(t), metrics: kubetest.FreeAddress(t), webhook: webhook}
 	i.Process = main.server.StartProcess(t, managertest.Command([]string{
-		"--kubeconfig=" + main.server.Kubeconfig(t), "--health-addr=" + i.health, "--metrics-addr=" + i.metrics, "--webhook-addr=" + i.webhook,
+		"--kubeconfig=" + main.server.Kubeconfig(t), "--health-addr=" + i.health, "--metrics-addr=" + i.metrics, "--insecure-metrics", "--webhook-addr=" + i.webhook,
 		"--install=false", "--v=4",
 	}))
 	return i

@@ -126,7 +126,11 @@ func (o Options) assemble(ctx context.Context, cfg *rest.Config, certs *webhookc
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := reconcile.NewManager(cfg, o.managerOptions(scheme, certs))
+	clients, err := o.newCallers(cfg, ctrl.LoggerFrom(ctx))
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := reconcile.NewManager(cfg, o.managerOptions(scheme, certs, clients))
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
 	}

@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"strings"
@@ -12,10 +13,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/drover-dev/drover/config"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
-func TestMetricsOnLoopbackNeedNoAuthorization(t *testing.T) {
+func TestInsecureMetricsNeedNoAuthorization(t *testing.T) {
 	_, m := ready(t)
 	body, err := get("http://"+m.metrics+"/metrics", nil)
 	if err != nil {
@@ -28,13 +30,14 @@ func TestMetricsOnLoopbackNeedNoAuthorization(t *testing.T) {
 	}
 }
 
-func TestMetricsElsewhereRequireAuthorization(t *testing.T) {
+func TestMetricsRequireAuthorization(t *testing.T) {
 	server, _ := ready(t)
 	_, port, err := net.SplitHostPort(kubetest.FreeAddress(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := launch(t, server.Kubeconfig(t), "--install=false", "--metrics-addr=0.0.0.0:"+port)
+	clients := newClientCA(t)
+	m := launch(t, server.Kubeconfig(t), "--install=false", "--metrics-addr=127.0.0.1:"+port, "--insecure-metrics=false", "--webhook-client-ca="+clients.file)
 	m.awaitReady(t)
 	url := "https://127.0.0.1:" + port + "/metrics"
 
@@ -57,6 +60,30 @@ func TestMetricsElsewhereRequireAuthorization(t *testing.T) {
 				t.Errorf("refused: %v", err)
 			case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
 				t.Errorf("got %v, want %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestMetricsAcceptCertificatesOfAuthorizedUsers(t *testing.T) {
+	server, _ := ready(t)
+	clients := newClientCA(t)
+	m := launch(t, server.Kubeconfig(t), "--install=false", "--insecure-metrics=false", "--webhook-client-ca="+clients.file)
+	m.awaitReady(t)
+	url := "https://" + m.metrics + "/metrics"
+	for name, tc := range map[string]struct {
+		with *tls.Certificate
+		want int
+	}{
+		"an administrator":               {clients.issue(t, "root", "system:masters"), http.StatusOK},
+		"a stranger":                     {clients.issue(t, "stranger"), http.StatusForbidden},
+		"an administrator of another CA": {newClientCA(t).issue(t, "root", "system:masters"), http.StatusForbidden},
+		"the API server itself, no user": {clients.issue(t, config.WebhookClient), http.StatusForbidden},
+		"nobody":                         {nil, http.StatusUnauthorized},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := send(t, http.MethodGet, url, "", tc.with); got != tc.want {
+				t.Errorf("HTTP status %d, want %d", got, tc.want)
 			}
 		})
 	}

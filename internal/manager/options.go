@@ -34,6 +34,10 @@ type Options struct {
 	WebhookURL  string
 	PprofAddr   string
 
+	WebhookClientCA   string
+	WebhookClientName string
+	InsecureMetrics   bool
+
 	Concurrency int
 	SyncPeriod  time.Duration
 	QPS         float32
@@ -76,12 +80,15 @@ func DefaultOptions() Options {
 		HealthAddr:    "127.0.0.1:9440",
 		MetricsAddr:   "127.0.0.1:8080",
 		WebhookAddr:   ":9443",
-		Concurrency:   10,
-		SyncPeriod:    10 * time.Minute,
-		QPS:           100,
-		Burst:         200,
-		MetalAPIURL:   os.Getenv(access.URLKey),
-		LogFormat:     logAuto,
+
+		WebhookClientName: config.WebhookClient,
+
+		Concurrency: 10,
+		SyncPeriod:  10 * time.Minute,
+		QPS:         100,
+		Burst:       200,
+		MetalAPIURL: os.Getenv(access.URLKey),
+		LogFormat:   logAuto,
 
 		PacketPollInterval: packet.DefaultPollInterval,
 
@@ -109,9 +116,12 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.RetryPeriod, "leader-elect-retry-period", o.RetryPeriod, "interval between attempts to acquire or renew the lease")
 
 	fs.StringVar(&o.HealthAddr, "health-addr", o.HealthAddr, "address of /healthz and /readyz")
-	fs.StringVar(&o.MetricsAddr, "metrics-addr", o.MetricsAddr, `address of /metrics: plain HTTP on loopback, otherwise HTTPS with authorization by the API server; "0" for none`)
+	fs.StringVar(&o.MetricsAddr, "metrics-addr", o.MetricsAddr, `address of /metrics: HTTPS with authorization by the API server; "0" for none`)
+	fs.BoolVar(&o.InsecureMetrics, "insecure-metrics", o.InsecureMetrics, "serve metrics without TLS and authorization, on a loopback address")
 	fs.StringVar(&o.WebhookAddr, "webhook-addr", o.WebhookAddr, "address of the webhooks")
 	fs.StringVar(&o.WebhookURL, "webhook-url", o.WebhookURL, "with --install, URL at which the API server reaches the webhooks (default: the Service)")
+	fs.StringVar(&o.WebhookClientCA, "webhook-client-ca", o.WebhookClientCA, `file with the CA of the certificate that the API server presents to webhooks, or "cluster" for the CA that the API server publishes for its proxy; other clients are rejected (default: requests are not authenticated)`)
+	fs.StringVar(&o.WebhookClientName, "webhook-client-name", o.WebhookClientName, "common name of that certificate, if a file has its CA")
 	fs.StringVar(&o.PprofAddr, "pprof-addr", o.PprofAddr, "address of Go profiles (default none)")
 
 	fs.IntVar(&o.Concurrency, "concurrency", o.Concurrency, "objects of one kind to reconcile at a time")
@@ -161,6 +171,8 @@ func (o Options) Validate() error {
 	refuse(o.LogFormat != logAuto && o.LogFormat != logText && o.LogFormat != logJSON, "--log-format is %q: must be auto, text or json", o.LogFormat)
 	refuse(o.Verbosity < 0 || o.Verbosity > 10, "--v is %d: must be 0 to 10", o.Verbosity)
 	refuse(o.WebhookURL != "" && !o.Install, "--webhook-url requires --install, which writes the webhook configurations")
+	refuse(o.InsecureMetrics && !loopback(o.MetricsAddr), "--insecure-metrics requires a loopback address, but --metrics-addr is %q", o.MetricsAddr)
+	refuse(o.WebhookClientCA != "" && o.WebhookClientName == "", "--webhook-client-ca requires --webhook-client-name")
 	refuse(!httpsURL(o.WebhookURL), "--webhook-url is %q: must look like https://host:port", o.WebhookURL)
 	refuse(o.MetalAPIURL != "" && !httpURL(o.MetalAPIURL), "--metal-api-url is %q: must look like https://host/metal/v1", o.MetalAPIURL)
 	refuse(o.PacketPollInterval < time.Second, "--packet-poll-interval is %s: must be at least 1s", o.PacketPollInterval)

@@ -1,11 +1,16 @@
 package manager
 
 import (
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/drover-dev/drover/internal/base/pki"
 )
 
 func TestDefaultsAreValid(t *testing.T) {
@@ -84,6 +89,47 @@ func TestCheckVersion(t *testing.T) {
 		err := checkVersion("https://x", found)
 		if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v, want %q", found, err, want)
+		}
+	}
+}
+
+func TestPublishedTrust(t *testing.T) {
+	authority, err := pki.NewAuthority("front-proxy-ca", time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain := func(name string) []*x509.Certificate {
+		template := pki.Template(pkix.Name{CommonName: name}, nil, time.Now(), time.Hour)
+		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+		cert, _, err := authority.Issue(template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		certs, err := pki.ParseCerts(cert)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return certs
+	}
+	published := &corev1.ConfigMap{Data: map[string]string{proxyCAKey: string(authority.PEM()), proxyNamesKey: `["front-proxy-client"]`}}
+	trusted, err := parsePublished(published)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := trusted.checkServer(chain("front-proxy-client")); err != nil {
+		t.Errorf("the API server: %v", err)
+	}
+	if err := trusted.checkServer(chain("someone")); err == nil {
+		t.Error("someone else is accepted")
+	}
+	for name, data := range map[string]map[string]string{
+		"nothing":      nil,
+		"no names":     {proxyCAKey: string(authority.PEM())},
+		"no CA":        {proxyNamesKey: `["front-proxy-client"]`},
+		"a damaged CA": {proxyCAKey: "-----BEGIN", proxyNamesKey: `[]`},
+	} {
+		if _, err := parsePublished(&corev1.ConfigMap{Data: data}); err == nil {
+			t.Errorf("%s: accepted", name)
 		}
 	}
 }

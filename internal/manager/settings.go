@@ -11,8 +11,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"sigs.k8s.io/cluster-api/util/apiwarnings"
@@ -34,7 +32,7 @@ func (o Options) capiOptions() capi.Options {
 }
 
 // managerOptions adds our options to those that upstream's reconcilers need.
-func (o Options) managerOptions(scheme *runtime.Scheme, certs *webhookcert.Certs) ctrl.Options {
+func (o Options) managerOptions(scheme *runtime.Scheme, certs *webhookcert.Certs, clients *callers) ctrl.Options {
 	m := capi.ManagerOptions(o.capiOptions())
 	for obj, narrowed := range webhookcert.CacheByObject() {
 		m.Cache.ByObject[obj] = narrowed
@@ -49,29 +47,16 @@ func (o Options) managerOptions(scheme *runtime.Scheme, certs *webhookcert.Certs
 	m.LeaseDuration, m.RenewDeadline, m.RetryPeriod = &o.LeaseDuration, &o.RenewDeadline, &o.RetryPeriod
 	m.HealthProbeBindAddress = o.HealthAddr
 	m.PprofBindAddress = o.PprofAddr
-	m.Metrics = o.metricsOptions(certs)
-	m.WebhookServer = o.webhookServer(certs)
+	m.Metrics = o.metricsOptions(certs, clients)
+	m.WebhookServer = o.webhookServer(certs, clients)
 	return m
 }
 
-// metricsOptions serves metrics without authorization on loopback, and elsewhere only to clients
-// that the API server authorizes.
-func (o Options) metricsOptions(certs *webhookcert.Certs) metricsserver.Options {
-	m := metricsserver.Options{BindAddress: o.MetricsAddr}
-	if o.MetricsAddr == "0" || loopback(o.MetricsAddr) {
-		return m
-	}
-	m.SecureServing = true
-	m.FilterProvider = filters.WithAuthenticationAndAuthorization
-	m.TLSOpts = []func(*tls.Config){serveWith(certs)}
-	return m
-}
-
-func (o Options) webhookServer(certs *webhookcert.Certs) webhook.Server {
+func (o Options) webhookServer(certs *webhookcert.Certs, clients *callers) webhook.Server {
 	host, port, _ := splitAddress(o.WebhookAddr) // validated before
 	return tracedServer{webhook.NewServer(webhook.Options{
-		Host: host, Port: port, TLSOpts: []func(*tls.Config){serveWith(certs)},
-	})}
+		Host: host, Port: port, TLSOpts: []func(*tls.Config){serveWith(certs), clients.request},
+	}), clients}
 }
 
 func serveWith(certs *webhookcert.Certs) func(*tls.Config) {

@@ -54,10 +54,15 @@ func traceRequests(next http.RoundTripper) http.RoundTripper {
 }
 
 // tracedServer creates a span for every webhook call, as a child of the API server's span if there
-// is one. Without a tracer provider, spans cost nothing.
-type tracedServer struct{ webhook.Server }
+// is one, and rejects clients other than the API server. Without a tracer provider, spans cost
+// nothing.
+type tracedServer struct {
+	webhook.Server
+
+	clients *callers
+}
 
 // Register wraps the hook and passes it on.
 func (s tracedServer) Register(path string, hook http.Handler) {
-	s.Server.Register(path, otelhttp.NewHandler(hook, path))
+	s.Server.Register(path, otelhttp.NewHandler(s.clients.guard(path, hook), path))
 }

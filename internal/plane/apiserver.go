@@ -2,6 +2,7 @@ package plane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/drover-dev/drover/config"
 	"github.com/drover-dev/drover/internal/base/atomicfile"
 )
 
@@ -42,6 +44,8 @@ func (p *Plane) apiserverArgs() []string {
 		"--authorization-mode=RBAC",
 		"--authentication-config=" + h.authenticationFile(),
 		"--encryption-provider-config=" + h.encryptionFile(),
+		// Webhooks reject everyone else.
+		"--admission-control-config-file=" + h.admissionFile(),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + h.serviceAccountPublicKey(),
 		"--service-account-signing-key-file=" + h.keyFile("service-account"),
@@ -69,9 +73,18 @@ func advertised(address string) string {
 
 func (h Home) authenticationFile() string { return h.path("run", "authentication.yaml") }
 func (h Home) auditPolicyFile() string    { return h.path("run", "audit-policy.yaml") }
+func (h Home) admissionFile() string      { return h.path("run", "admission.yaml") }
 
 // writeAPIServerFiles writes what the API server reads at its start besides certificates and keys.
-func (h Home) writeAPIServerFiles() error {
+func (h Home) writeAPIServerFiles(c Config) error {
+	webhooks := h.componentKubeconfig("webhooks")
+	access := config.WebhookKubeconfig(loopback(c.Ports.ManagerWebhook), h.certFile("webhook-client"), h.keyFile("webhook-client"))
+	if err := errors.Join(
+		atomicfile.Write(webhooks, access, 0o600),
+		atomicfile.Write(h.admissionFile(), config.AdmissionConfiguration(webhooks), 0o600),
+	); err != nil {
+		return err
+	}
 	files := map[string]any{
 		h.authenticationFile(): authentication(),
 		h.auditPolicyFile():    auditPolicy(),

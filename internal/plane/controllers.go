@@ -80,6 +80,7 @@ func (p *Plane) managerArgs() []string {
 		"--health-addr=" + loopback(ports.ManagerHealth),
 		"--metrics-addr=" + loopback(ports.ManagerMetrics),
 		"--webhook-addr=" + loopback(ports.ManagerWebhook),
+		"--webhook-client-ca=" + p.home.certFile("ca"),
 		"--chart-cache=" + p.home.path("charts"),
 		// The API server is the plane's own and protects itself.
 		"--kube-api-qps=1000",

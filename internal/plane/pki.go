@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/drover-dev/drover/config"
 	"github.com/drover-dev/drover/internal/base/atomicfile"
 	"github.com/drover-dev/drover/internal/base/pki"
 )
@@ -61,6 +62,7 @@ func leaves(c Config) []leaf {
 		{name: "apiserver", ca: "ca", user: "kube-apiserver", hosts: api, usage: server},
 		{name: "controller-manager", ca: "ca", user: "system:kube-controller-manager", usage: client},
 		{name: "manager", ca: "ca", user: managerUser, groups: []string{"system:serviceaccounts", "system:serviceaccounts:drover-system"}, usage: client},
+		{name: "webhook-client", ca: "ca", user: config.WebhookClient, usage: client},
 		{name: "supervisor", ca: "ca", user: "drover:supervisor", groups: []string{"system:masters"}, usage: client},
 		{name: "admin", ca: "ca", user: "drover:admin", groups: []string{adminGroup}, usage: client},
 		{name: "registry", ca: "ca", user: "drover:registry", hosts: registry, usage: server},

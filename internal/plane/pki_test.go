@@ -14,7 +14,7 @@ import (
 	"github.com/drover-dev/drover/internal/base/pki"
 )
 
-var allLeaves = []string{"etcd", "etcd-client", "apiserver", "controller-manager", "manager", "supervisor", "admin", "registry"}
+var allLeaves = []string{"etcd", "etcd-client", "apiserver", "controller-manager", "manager", "webhook-client", "supervisor", "admin", "registry"}
 
 func newPKI(t *testing.T) PKI {
 	t.Helper()

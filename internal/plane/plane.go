@@ -149,7 +149,7 @@ func (p *Plane) fill(o Options, stage *stage) error {
 		func() error { return writeJSON(p.home.configFile(), p.config) },
 		p.renew,
 		func() error { _, err := p.home.ensureEncryption(time.Now()); return err },
-		p.home.writeAPIServerFiles,
+		func() error { return p.home.writeAPIServerFiles(p.config) },
 		p.home.ensureRegistryPassword,
 		func() error { return p.home.ensureBundleKey(o.BundleKey) },
 	}

@@ -93,7 +93,7 @@ func TestAuditPolicyRecordsMetadataOnly(t *testing.T) {
 func TestArgumentsReferToFilesOfTheHome(t *testing.T) {
 	h := Home{Dir: t.TempDir()}
 	p := &Plane{home: h, kube: kube.Binary{Path: "/kube"}, config: Config{APIAddress: "127.0.0.1", APIPort: 1, RegistryPort: 2, Ports: Ports{EtcdClient: 3, EtcdPeer: 4, ControllerManager: 5, ManagerHealth: 6, ManagerMetrics: 7, ManagerWebhook: 8}}}
-	if err := errors.Join(h.makeRoot(), h.makeRest(), h.writeMeta("v1.36.3", time.Now()), h.writeAPIServerFiles(), h.ensureBundleKey("")); err != nil {
+	if err := errors.Join(h.makeRoot(), h.makeRest(), h.writeMeta("v1.36.3", time.Now()), h.writeAPIServerFiles(p.config), h.ensureBundleKey("")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := (PKI{home: h, now: time.Now()}).Ensure(p.config); err != nil {

@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 
 	dto "github.com/prometheus/client_model/go"
@@ -74,11 +76,19 @@ func (w *addonWorld) metrics(ctx context.Context) ([]byte, error) {
 	}
 	_, rest, _ := strings.Cut(string(line), "--metrics-addr=")
 	address, _, _ := strings.Cut(rest, "\x00")
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/metrics", http.NoBody)
 	if err != nil {
 		return nil, err
 	}
-	response, err := http.DefaultClient.Do(request)
+	administrator, err := tls.LoadX509KeyPair(filepath.Join(w.bench.home, "pki", "admin.crt"), filepath.Join(w.bench.home, "pki", "admin.key"))
+	if err != nil {
+		return nil, err
+	}
+	reader := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
+		Certificates:       []tls.Certificate{administrator},
+		InsecureSkipVerify: true, //nolint:gosec // It is a process of this benchmark, on loopback.
+	}}}
+	response, err := reader.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("reading the manager's metrics: %w", err)
 	}

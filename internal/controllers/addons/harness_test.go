@@ -104,7 +104,7 @@ func (w *world) launch() *kubetest.Process {
 	w.health, w.metrics = kubetest.FreeAddress(w), kubetest.FreeAddress(w)
 	w.temp = w.TempDir()
 	w.command = managertest.Command(append([]string{
-		"--kubeconfig=" + kubetest.Kubeconfig(w, w.identity), "--health-addr=" + w.health, "--metrics-addr=" + w.metrics, "--webhook-addr=" + w.webhook,
+		"--kubeconfig=" + kubetest.Kubeconfig(w, w.identity), "--health-addr=" + w.health, "--metrics-addr=" + w.metrics, "--insecure-metrics", "--webhook-addr=" + w.webhook,
 		"--install=false", "--v=5", "--log-format=json", "--chart-cache=" + w.cache, "--watch-namespace=" + w.namespace,
 	}, w.flags...), "TMPDIR="+w.temp)
 	return managertest.Start(w, w.command)

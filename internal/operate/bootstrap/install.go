@@ -69,7 +69,15 @@ func Install(ctx context.Context, to *rest.Config, o Options) error {
 			return err
 		}
 	}
-	return install.Apply(ctx, to, install.Options{More: o.manager(replicas), Log: o.Log})
+	identified, err := serversIdentifyThemselves(ctx, c)
+	if err != nil {
+		return err
+	}
+	more := o.manager(replicas)
+	if identified {
+		more = requireCertificates(more)
+	}
+	return install.Apply(ctx, to, install.Options{More: more, Log: o.Log})
 }
 
 // replicasFor returns the number of replicas: at most one per node, because two on one node are no

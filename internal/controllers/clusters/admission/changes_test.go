@@ -45,7 +45,7 @@ func TestChangesOfConfigsAreRecorded(t *testing.T) {
 		w.must(w.Create(t.Context(), c))
 	}
 	rules := configRules[*anywherev1.OIDCConfig]{
-		spec: func(o *anywherev1.OIDCConfig) any { return o.Spec }, fixed: ofManagement,
+		users: w.users, spec: func(o *anywherev1.OIDCConfig) any { return o.Spec }, fixed: ofManagement,
 		changes: &configChanges{reader: w.Client, moves: w.moves, records: w.records, now: time.Now},
 	}
 	n := 0

@@ -444,3 +444,22 @@ func TestNodeRegistration(t *testing.T) {
 		t.Errorf("arguments %v without labels", args)
 	}
 }
+
+func TestServersOfManagementClustersIdentifyThemselvesToWebhooks(t *testing.T) {
+	for name, tc := range map[string]struct {
+		managed bool
+		want    int
+	}{"a management cluster": {false, 2}, "a workload cluster": {true, 0}} {
+		m := &machines{}
+		b := local(func(s *anywherev1.ClusterSpec) { s.Management = ptr.To(!tc.managed) })
+		if err := b.webhooks(m); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(m.config.Files); n != tc.want {
+			t.Errorf("%s: %d files", name, n)
+		}
+		if n := len(m.config.ClusterConfiguration.APIServer.ExtraArgs); n != tc.want/2 {
+			t.Errorf("%s: %d arguments", name, n)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package manager
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/drover-dev/drover/internal/base/pki"
+)
+
+// clusterCA as --webhook-client-ca means the CA that a cluster publishes for the client certificate
+// with which its API server identifies itself to extensions.
+const clusterCA = "cluster"
+
+// Keys of the ConfigMap that an API server publishes for its extensions.
+const (
+	authenticationMap = "extension-apiserver-authentication"
+	proxyCAKey        = "requestheader-client-ca-file"
+	proxyNamesKey     = "requestheader-allowed-names"
+)
+
+// conversionPath is open to everyone: API servers present no certificate for conversions, which
+// depend on nothing but their input and have no effect.
+const conversionPath = "/convert"
+
+// trust is whose client certificates are accepted.
+type trust struct {
+	roots *x509.CertPool
+	// names are the accepted common names; empty means all.
+	names []string
+}
+
+// callers authenticates the clients of webhooks and metrics by their certificates. Without read, it
+// accepts everyone as a client of webhooks, and nobody's certificate elsewhere.
+type callers struct {
+	read func(context.Context) (trust, error)
+	// users means that the CA also issues the certificates of the API server's users.
+	users   bool
+	current atomic.Pointer[trust]
+	log     logr.Logger
+}
+
+// newCallers returns what the options say about clients.
+func (o Options) newCallers(cfg *rest.Config, log logr.Logger) (*callers, error) {
+	c := &callers{log: log.WithName("webhook-clients")}
+	switch o.WebhookClientCA {
+	case "":
+		c.log.Info("Requests to webhooks are not authenticated; see --webhook-client-ca")
+	case clusterCA:
+		kube, err := kubernetes.NewForConfig(cfg)
+		if err != nil {
+			return nil, fmt.Errorf("connecting to the API server: %w", err)
+		}
+		c.read = func(ctx context.Context) (trust, error) { return publishedTrust(ctx, kube) }
+	default:
+		c.users = true
+		c.read = func(context.Context) (trust, error) { return fileTrust(o.WebhookClientCA, o.WebhookClientName) }
+	}
+	return c, nil
+}
+
+// fileTrust trusts the CA in a file, and clients of one name.
+func fileTrust(file, name string) (trust, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return trust{}, fmt.Errorf("reading the CA of clients: %w", err)
+	}
+	roots, err := pki.Pool(data)
+	if err != nil {
+		return trust{}, fmt.Errorf("reading the CA of clients in %q: %w", file, err)
+	}
+	return trust{roots: roots, names: []string{name}}, nil
+}
+
+// publishedTrust trusts what the API server publishes about itself.
+func publishedTrust(ctx context.Context, kube kubernetes.Interface) (trust, error) {
+	published, err := kube.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authenticationMap, metav1.GetOptions{})
+	if err != nil {
+		return trust{}, fmt.Errorf("reading the CA of the API server's client certificate: %w", err)
+	}
+	return parsePublished(published)
+}
+
+func parsePublished(published *corev1.ConfigMap) (trust, error) {
+	roots, err := pki.Pool([]byte(published.Data[proxyCAKey]))
+	if err != nil {
+		return trust{}, fmt.Errorf("reading %q of ConfigMap %q: %w", proxyCAKey, published.Name, err)
+	}
+	var names []string
+	if err := json.Unmarshal([]byte(published.Data[proxyNamesKey]), &names); err != nil {
+		return trust{}, fmt.Errorf("reading %q of ConfigMap %q: %w", proxyNamesKey, published.Name, err)
+	}
+	return trust{roots: roots, names: names}, nil
+}
+
+// errNoCertificate means that a client presented no certificate.
+var errNoCertificate = errors.New("a client certificate is required")
+
+// verify checks the certificate of a client. It reads the CA again before it rejects one, because
+// CAs are replaced.
+func (c *callers) verify(ctx context.Context, state *tls.ConnectionState, check func(trust, []*x509.Certificate) error) error {
+	if state == nil || len(state.PeerCertificates) == 0 {
+		return errNoCertificate
+	}
+	if known := c.current.Load(); known != nil && check(*known, state.PeerCertificates) == nil {
+		return nil
+	}
+	fresh, err := c.read(ctx)
+	if err != nil {
+		return err
+	}
+	c.current.Store(&fresh)
+	return check(fresh, state.PeerCertificates)
+}
+
+// checkServer accepts the API server.
+func (t trust) checkServer(chain []*x509.Certificate) error {
+	if err := t.checkChain(chain); err != nil {
+		return err
+	}
+	if name := chain[0].Subject.CommonName; len(t.names) > 0 && !slices.Contains(t.names, name) {
+		return fmt.Errorf("verifying the client certificate: %q is not the API server", name)
+	}
+	return nil
+}
+
+// checkChain accepts whoever has a certificate of the CA.
+func (t trust) checkChain(chain []*x509.Certificate) error {
+	intermediates := x509.NewCertPool()
+	for _, c := range chain[1:] {
+		intermediates.AddCert(c)
+	}
+	options := x509.VerifyOptions{Roots: t.roots, Intermediates: intermediates, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	if _, err := chain[0].Verify(options); err != nil {
+		return fmt.Errorf("verifying the client certificate: %w", err)
+	}
+	return nil
+}
+
+// guard passes on only requests of the API server.
+func (c *callers) guard(path string, next http.Handler) http.Handler {
+	if c.read == nil || path == conversionPath {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := c.verify(r.Context(), r.TLS, trust.checkServer); err != nil {
+			c.log.Info("Rejected a request to a webhook", "path", path, "client", r.RemoteAddr, "reason", err.Error())
+			http.Error(w, "only the API server may call webhooks", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// request makes a server ask clients for certificates. They are verified later, where a rejection
+// can be explained and recorded.
+func (c *callers) request(config *tls.Config) {
+	if c.read != nil {
+		config.ClientAuth = tls.RequestClientCert
+	}
+}
