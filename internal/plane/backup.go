@@ -3,6 +3,7 @@ package plane
 import (
 	"archive/tar"
 	"context"
+	"crypto"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -23,12 +24,13 @@ import (
 	"github.com/drover-dev/drover/internal/base/version"
 )
 
-// A backup is age(zstd(tar)). Its first entry is the manifest, the others are the files that the
-// manifest lists, in that order:
+// A backup is age(zstd(tar)). Its first entry is the manifest, the second its signature, and the
+// others are the files that the manifest lists, in that order:
 //
-//	manifest.json  etcd.snapshot  encryption/config.yaml  pki/…  home.json
+//	manifest.json  manifest.sig  etcd.snapshot  encryption/config.yaml  pki/…  home.json
 const (
-	backupFormat  = 1
+	backupFormat  = 2
+	signedFormat  = 2 // the first with a signature
 	manifestName  = "manifest.json"
 	snapshotName  = "etcd.snapshot"
 	manifestLimit = 1 << 20
@@ -85,7 +87,11 @@ func Backup(ctx context.Context, h Home, path string, to ...age.Recipient) (Mani
 	if err != nil {
 		return Manifest{}, err
 	}
-	return manifest, writeBackup(path, manifest, sources, to)
+	key, err := h.signer()
+	if err != nil {
+		return Manifest{}, err
+	}
+	return manifest, writeBackup(path, manifest, contents{sources, key}, to)
 }
 
 // snapshot requests a snapshot from etcd, which is consistent under load.
@@ -113,6 +119,12 @@ func (h Home) snapshot(ctx context.Context, path string) error {
 		return fmt.Errorf("saving the snapshot: %w", err)
 	}
 	return nil
+}
+
+// contents are the files of a backup and the key that signs them.
+type contents struct {
+	sources []source
+	key     crypto.Signer
 }
 
 // source is a file and the name it has in a backup.
@@ -171,13 +183,13 @@ func describeFile(s source) (ManifestFile, error) {
 
 // writeBackup writes a temporary file first, so that a full disk leaves no file that resembles a
 // backup.
-func writeBackup(path string, m Manifest, sources []source, to []age.Recipient) error {
+func writeBackup(path string, m Manifest, c contents, to []age.Recipient) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return fmt.Errorf("writing backup: %w", err)
 	}
 	defer os.Remove(tmp.Name())
-	err = encode(tmp, m, sources, to)
+	err = encode(tmp, m, c, to)
 	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return fmt.Errorf("writing backup %q: %w", path, err)
 	}
@@ -187,7 +199,7 @@ func writeBackup(path string, m Manifest, sources []source, to []age.Recipient) 
 	return atomicfile.SyncDir(filepath.Dir(path))
 }
 
-func encode(w io.Writer, m Manifest, sources []source, to []age.Recipient) error {
+func encode(w io.Writer, m Manifest, c contents, to []age.Recipient) error {
 	sealed, err := age.Encrypt(w, to...)
 	if err != nil {
 		return err
@@ -197,11 +209,11 @@ func encode(w io.Writer, m Manifest, sources []source, to []age.Recipient) error
 		return err
 	}
 	archive := tar.NewWriter(packed)
-	err = encodeEntries(archive, m, sources)
+	err = encodeEntries(archive, m, c)
 	return errors.Join(err, archive.Close(), packed.Close(), sealed.Close())
 }
 
-func encodeEntries(archive *tar.Writer, m Manifest, sources []source) error {
+func encodeEntries(archive *tar.Writer, m Manifest, c contents) error {
 	manifest, err := json.Marshal(m)
 	if err != nil {
 		return err
@@ -212,7 +224,10 @@ func encodeEntries(archive *tar.Writer, m Manifest, sources []source) error {
 	if _, err := archive.Write(manifest); err != nil {
 		return err
 	}
-	for i, s := range sources {
+	if err := signManifest(archive, m, manifest, c.key); err != nil {
+		return err
+	}
+	for i, s := range c.sources {
 		if err := archive.WriteHeader(entry(s.name, m.Files[i].Size, m.Created)); err != nil {
 			return err
 		}

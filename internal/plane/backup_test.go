@@ -2,6 +2,7 @@ package plane
 
 import (
 	"bytes"
+	"crypto/x509"
 	"errors"
 	"io"
 	"os"
@@ -12,12 +13,29 @@ import (
 
 	"filippo.io/age"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-dev/drover/internal/base/pki"
 )
 
 // makeBackup writes a small backup without a plane and returns its bytes and the identity that
 // opens it.
 func makeBackup(t *testing.T, change func(*Manifest, *[]source)) ([]byte, age.Identity) {
 	t.Helper()
+	data, identity, _ := makeSignedBackup(t, change)
+	return data, identity
+}
+
+// makeSignedBackup also returns the CA of the plane that signed it.
+func makeSignedBackup(t *testing.T, change func(*Manifest, *[]source)) ([]byte, age.Identity, *pki.Authority) {
+	t.Helper()
+	authority, err := pki.NewAuthority("plane", time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := pki.ParseKey(authority.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
 	p := newPKI(t)
 	write(t, p.home.path("snap"), strings.Repeat("etcd", 10_000))
 	write(t, p.home.path("encryption", "config.yaml"), "key")
@@ -41,19 +59,19 @@ func makeBackup(t *testing.T, change func(*Manifest, *[]source)) ([]byte, age.Id
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := encode(&out, m, sources, []age.Recipient{identity.Recipient()}); err != nil {
+	if err := encode(&out, m, contents{sources, key}, []age.Recipient{identity.Recipient()}); err != nil {
 		t.Fatal(err)
 	}
-	return out.Bytes(), identity
+	return out.Bytes(), identity, authority
 }
 
-func open(t *testing.T, data []byte, identity age.Identity, dir string) error {
+func open(t *testing.T, data []byte, identity age.Identity, dir string, signers ...*x509.Certificate) error {
 	t.Helper()
 	r, err := unseal(bytes.NewReader(data), RestoreOptions{Path: "test.backup", Identities: []age.Identity{identity}})
 	if err != nil {
 		return err
 	}
-	_, err = unpack(r, dir, "v1.36.3")
+	_, err = unpack(r, dir, "v1.36.3", signers)
 	return err
 }
 
@@ -76,6 +94,27 @@ func TestBackupContainsIrreplaceableFiles(t *testing.T) {
 	}
 	if bytes.Contains(data, []byte("cert")) {
 		t.Error("the backup holds plain text")
+	}
+}
+
+// TestForgedBackupIsRejected restores a backup that someone else encrypted for the same recipient,
+// which is public.
+func TestForgedBackupIsRejected(t *testing.T) {
+	data, identity, own := makeSignedBackup(t, nil)
+	if err := open(t, data, identity, t.TempDir(), own.Certs...); err != nil {
+		t.Errorf("the plane's own backup: %v", err)
+	}
+	forged, its, _ := makeSignedBackup(t, nil)
+	dir := t.TempDir()
+	if err := open(t, forged, its, dir, own.Certs...); !errors.Is(err, ErrForeignBackup) {
+		t.Errorf("a forged backup: %v", err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("a forged backup left %v", left)
+	}
+	unsigned, its, _ := makeSignedBackup(t, func(m *Manifest, _ *[]source) { m.Format = 1 })
+	if err := open(t, unsigned, its, t.TempDir(), own.Certs...); !errors.Is(err, ErrForeignBackup) {
+		t.Errorf("a backup of a format without signatures: %v", err)
 	}
 }
 
@@ -116,7 +155,7 @@ func TestInvalidManifestsAreRejected(t *testing.T) {
 		want    string
 		version bool
 	}{
-		"a later format":        {func(m *Manifest, _ *[]source) { m.Format = 2; m.Drover = "v9" }, "of Drover v9,", true},
+		"a later format":        {func(m *Manifest, _ *[]source) { m.Format = backupFormat + 1; m.Drover = "v9" }, "of Drover v9,", true},
 		"a later home":          {func(m *Manifest, _ *[]source) { m.HomeFormat = 2 }, "restore it with that Drover", true},
 		"a later Kubernetes":    {func(m *Manifest, _ *[]source) { m.Kubernetes = "v1.37.0" }, "can't go back", true},
 		"a wrong checksum":      {func(m *Manifest, _ *[]source) { m.Files[1].SHA256 = "00" }, "checksum", false},
@@ -157,7 +196,15 @@ func TestFailedBackupLeavesNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := Manifest{Files: []ManifestFile{{Name: "home.json", Size: 1}}}
-	err = writeBackup(path, m, []source{{"home.json", filepath.Join(dir, "gone")}}, []age.Recipient{identity.Recipient()})
+	authority, err := pki.NewAuthority("plane", time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := pki.ParseKey(authority.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = writeBackup(path, m, contents{[]source{{"home.json", filepath.Join(dir, "gone")}}, key}, []age.Recipient{identity.Recipient()})
 	if err == nil {
 		t.Fatal("a missing file is no error")
 	}
@@ -169,7 +216,7 @@ func TestFailedBackupLeavesNoFile(t *testing.T) {
 func FuzzUnpack(f *testing.F) {
 	f.Add([]byte("\x28\xb5\x2f\xfd"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if _, err := unpack(bytes.NewReader(data), t.TempDir(), "v1.36.3"); err == nil {
+		if _, err := unpack(bytes.NewReader(data), t.TempDir(), "v1.36.3", nil); err == nil {
 			_, err = io.Copy(io.Discard, bytes.NewReader(data))
 			t.Errorf("garbage was taken for a backup (%v)", err)
 		}

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"context"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -40,7 +41,11 @@ type RestoreOptions struct {
 	Home       Home
 	Path       string
 	Identities []age.Identity
-	KubeDir    string
+	// Signers are CAs of the plane that the backup must be from. Without any, the backup may be
+	// from anyone who could encrypt it: with a passphrase only who knows it, with an age recipient
+	// everyone.
+	Signers []*x509.Certificate
+	KubeDir string
 }
 
 // Restore creates a new home from a backup. The home appears complete or not at all, and an
@@ -67,11 +72,14 @@ func Restore(ctx context.Context, o RestoreOptions) (Manifest, error) {
 		return Manifest{}, fmt.Errorf("creating a temporary home: %w", err)
 	}
 	defer os.RemoveAll(work)
-	manifest, err := unpack(opened, work, binary.Version)
+	manifest, err := unpack(opened, work, binary.Version, o.Signers)
 	if err != nil {
 		var refused *VersionRefusedError
 		if errors.As(err, &refused) {
 			return manifest, err
+		}
+		if errors.Is(err, ErrForeignBackup) {
+			return manifest, fmt.Errorf("verifying %q: %w; nothing was restored", o.Path, err)
 		}
 		return manifest, &NotABackupError{Path: o.Path, Err: err}
 	}
@@ -109,14 +117,14 @@ func unseal(f io.Reader, o RestoreOptions) (io.Reader, error) {
 	return plain, nil
 }
 
-func unpack(r io.Reader, dir, kubernetes string) (Manifest, error) {
+func unpack(r io.Reader, dir, kubernetes string, signers []*x509.Certificate) (Manifest, error) {
 	packed, err := zstd.NewReader(r)
 	if err != nil {
 		return Manifest{}, err
 	}
 	defer packed.Close()
 	archive := tar.NewReader(packed)
-	m, err := readManifest(archive)
+	m, err := readManifest(archive, signers)
 	if err != nil {
 		return m, err
 	}
@@ -136,7 +144,7 @@ func unpack(r io.Reader, dir, kubernetes string) (Manifest, error) {
 	return m, err
 }
 
-func readManifest(archive *tar.Reader) (Manifest, error) {
+func readManifest(archive *tar.Reader, signers []*x509.Certificate) (Manifest, error) {
 	var m Manifest
 	header, err := archive.Next()
 	if err != nil {
@@ -145,8 +153,17 @@ func readManifest(archive *tar.Reader) (Manifest, error) {
 	if header.Name != manifestName || header.Size > manifestLimit {
 		return m, fmt.Errorf("first entry is %q, not the manifest", header.Name)
 	}
-	err = json.NewDecoder(archive).Decode(&m)
-	return m, err
+	text, err := io.ReadAll(archive)
+	if err != nil {
+		return m, err
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, err
+	}
+	if m.Format > backupFormat {
+		return m, nil // It is rejected by its format.
+	}
+	return m, verifyManifest(archive, m, text, signers)
 }
 
 // VersionRefusedError means that a backup is intact but written by a newer version.

@@ -23,6 +23,7 @@ func TestCommandsRejectInvalidArguments(t *testing.T) {
 		"status without a plane":         {[]string{"status"}, ui.ExitNotRunning, "no plane in this home: run `drover up` to create one"},
 		"backup without a plane":         {[]string{"backup", "file"}, ui.ExitFailed, "the embedded plane is not running: run `drover up` first"},
 		"rotation without a plane":       {[]string{"encryption", "rotate"}, ui.ExitFailed, "run `drover up` first"},
+		"restore of anyone's backup":     {[]string{"restore", "file", "--identity", "key"}, ui.ExitUsage, "--identity requires --signed-by"},
 		"restore without a passphrase":   {[]string{"restore", "file"}, ui.ExitUsage, "use --passphrase-file or $DROVER_PASSPHRASE"},
 		"up with an unknown driver":      {[]string{"up", "--metal", "bogus"}, ui.ExitUsage, `--metal "bogus" is not a driver: use one of auto`},
 		"up without a Kubernetes binary": {[]string{"up", "--metal", "none"}, ui.ExitFailed, "no Kubernetes v1.36.3 binary found"},

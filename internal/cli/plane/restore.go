@@ -13,8 +13,9 @@ import (
 
 type restoreOptions struct {
 	homeFlag
-	keys    sealFlags
-	kubeDir string
+	keys     sealFlags
+	kubeDir  string
+	signedBy string
 }
 
 func newRestore(io *ui.IO) *cobra.Command {
@@ -24,15 +25,21 @@ func newRestore(io *ui.IO) *cobra.Command {
 		Short: "Restore the embedded plane from a backup",
 		Long: `Restore a backup into a new home and leave the plane stopped. The whole file is
 verified first: with a wrong passphrase, a damaged file or a backup of a newer
-Drover, nothing is written. The home must be empty.`,
+Drover, nothing is written. The home must be empty.
+
+Anyone can encrypt a backup for an age recipient. With --identity, name a
+kubeconfig of the plane or its CA certificate in --signed-by, so that only a
+backup of that plane is restored.`,
 		Example: `  drover restore plane.backup --home ~/.drover-restored
-  drover up --home ~/.drover-restored`,
+  drover up --home ~/.drover-restored
+  drover restore plane.backup --home ~/.drover-restored --identity key.txt --signed-by plane.kubeconfig`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), io, args[0]) },
 	}
 	o.add(cmd)
 	o.keys.add(cmd)
 	cmd.Flags().StringVar(&o.keys.identityFile, "identity", "", "`file` with age identities (AGE-SECRET-KEY-1…), instead of a passphrase")
+	cmd.Flags().StringVar(&o.signedBy, "signed-by", "", "`file` with a kubeconfig or the CA certificate of the plane that the backup must be from; required with --identity")
 	cmd.Flags().StringVar(&o.kubeDir, "kube-dir", "", "`directory` with the Kubernetes binary to use ($DROVER_KUBE_DIR)")
 	return cmd
 }
@@ -42,11 +49,18 @@ func (o *restoreOptions) run(ctx context.Context, io *ui.IO, path string) error 
 	if err != nil {
 		return err
 	}
+	if o.keys.identityFile != "" && o.signedBy == "" {
+		return ui.Usagef("--identity requires --signed-by: anyone can encrypt a backup for an age recipient")
+	}
+	signers, err := readSigners(o.signedBy)
+	if err != nil {
+		return err
+	}
 	identities, err := o.keys.decryptionIdentities(io)
 	if err != nil {
 		return err
 	}
-	m, err := plane.Restore(ctx, plane.RestoreOptions{Home: home, Path: path, Identities: identities, KubeDir: o.kubeDir})
+	m, err := plane.Restore(ctx, plane.RestoreOptions{Home: home, Path: path, Identities: identities, Signers: signers, KubeDir: o.kubeDir})
 	if err != nil {
 		return err
 	}
