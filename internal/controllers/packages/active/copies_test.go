@@ -18,6 +18,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/packages/mirror"
+	"github.com/drover-dev/drover/internal/model/owner"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
@@ -264,6 +265,35 @@ func TestSharedCredentialsAreBoundToNamespaces(t *testing.T) {
 	})
 	bind("others")
 	w.until("the credentials are withdrawn", none)
+}
+
+func TestCredentialsOfACapturedNamespaceAreNotCopied(t *testing.T) {
+	w := newWorldAlone(t)
+	w.publish(latest, w.bundle(1), "1.0.0")
+	w.connect()
+	captured := clusterOf(w)
+	captured.Labels = owner.Labels(&metav1.ObjectMeta{Namespace: "team", Name: w.name})
+	captured.Annotations = map[string]string{anywherev1.ClusterUIDAnnotation: "one"}
+	w.must(w.client.Update(t.Context(), captured))
+	w.start(func(s *packagesv1.PackageBundleControllerSpec) { s.ClusterNamespace = "fleet" })
+	w.active(w.bundle(1))
+	web := w.namespaceExists("web")
+	w.install("hello", web)
+	shared := w.mirrored("canary-shared")
+	shared.Namespace, shared.Annotations = packagesv1.Namespace, boundTo("fleet")
+	for _, s := range []*corev1.Secret{w.mirrored("canary-own"), shared} {
+		w.must(w.client.Create(t.Context(), s))
+		t.Cleanup(func() { _ = w.client.Delete(context.Background(), s) })
+	}
+	w.until("the cluster gets what it may use", func() bool { return w.copies()[web] == "canary-shared" })
+	if w.made() != nil {
+		t.Error("credentials were written to the namespace of others")
+	}
+	namespace := &corev1.Namespace{}
+	w.must(w.client.Get(t.Context(), client.ObjectKey{Name: packagesv1.NamespacePrefix + w.name}, namespace))
+	namespace.Annotations = captured.Annotations
+	w.must(w.client.Update(t.Context(), namespace))
+	w.until("an administrator gives it the namespace", func() bool { return w.copies()[web] == "canary-own" })
 }
 
 func TestMirrorCredentialsAreUsedForTheRegistry(t *testing.T) {
