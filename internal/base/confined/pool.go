@@ -186,15 +186,14 @@ func (w *worker) do(ctx context.Context, request []byte, answer Call) ([]byte, e
 }
 
 func (w *worker) answer(question []byte, answer Call) error {
-	kind, data := answers, []byte(nil)
 	if answer == nil {
 		return send(w.in, fails, []byte("no calls are possible"))
 	}
 	data, err := answer(question)
 	if err != nil {
-		kind, data = fails, []byte(err.Error())
+		return send(w.in, fails, []byte(err.Error()))
 	}
-	return send(w.in, kind, data)
+	return send(w.in, answers, data)
 }
 
 // fatal is the exit code of a Go program that runs out of memory.

@@ -200,32 +200,64 @@ type yamlStream struct {
 	item         []byte
 }
 
+// role is what a line of the entries is for.
+type role int
+
+const (
+	roleNone role = iota
+	roleText
+	roleName
+	roleVersion
+	roleEnd
+)
+
 func (y *yamlStream) line(line []byte) error {
 	content := bytes.TrimSpace(line)
 	depth := len(line) - len(bytes.TrimLeft(line, " "))
-	switch {
-	case y.done, len(content) == 0 && y.item == nil, len(content) > 0 && content[0] == '#' && y.item == nil:
+	if y.done || !y.inside {
+		y.inside = y.inside || depth == 0 && string(content) == "entries:"
 		return nil
-	case !y.inside:
-		y.inside = depth == 0 && string(content) == "entries:"
+	}
+	switch y.role(content, depth) {
+	case roleNone:
 		return nil
-	case depth == 0 && len(content) > 0 && content[0] != '#':
+	case roleEnd:
 		y.done = true
 		return y.flush()
-	case len(content) > 0 && content[0] != '-' && content[0] != '#' && (y.indent < 0 || depth == y.indent):
+	case roleName:
 		return y.begin(line, depth)
-	case len(content) > 0 && content[0] == '-' && (y.dash < 0 || depth == y.dash):
+	case roleVersion:
 		if err := y.flush(); err != nil {
 			return err
 		}
 		y.dash = depth
-	case y.dash < 0:
-		return fmt.Errorf("%w: the index is too large for its layout", ErrInvalid)
+	case roleText:
+		if y.dash < 0 {
+			return fmt.Errorf("%w: the index is too large for its layout", ErrInvalid)
+		}
 	}
 	if y.item = append(y.item, line...); len(y.item) > maxItem {
 		return fmt.Errorf("%w: the index has a version of more than %d bytes", ErrInvalid, maxItem)
 	}
 	return nil
+}
+
+func (y *yamlStream) role(content []byte, depth int) role {
+	blank := len(content) == 0 || content[0] == '#'
+	switch {
+	case blank && y.item == nil:
+		return roleNone
+	case blank:
+		return roleText
+	case depth == 0:
+		return roleEnd
+	case content[0] == '-' && (y.dash < 0 || depth == y.dash):
+		return roleVersion
+	case content[0] != '-' && (y.indent < 0 || depth == y.indent):
+		return roleName
+	default:
+		return roleText
+	}
 }
 
 // begin begins the next package.
