@@ -29,6 +29,9 @@ const (
 	BundleKeySecret   = "drover-bundle-key"
 	BundleKeyFile     = "bundles.key"
 	CredentialsSecret = "drover-packet-credentials"
+	// TenantLabel marks a namespace of a tenant, where add-ons and packages must name a service
+	// account.
+	TenantLabel = "drover.dev/tenant"
 	// OfferAddress is the loopback address at which the manager serves the charts and bundles that
 	// ship with Drover.
 	OfferAddress = "127.0.0.1:5000"

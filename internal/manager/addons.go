@@ -17,6 +17,7 @@ func (o Options) addonsOptions(c *connections) addons.Options {
 		Clusters:     c.clusters,
 		Listen:       c.listen,
 		Packages:     c.charts,
+		Policy:       c.policy,
 		PlainHTTP:    o.PlainHTTP,
 		ResolveEvery: o.ResolveInterval,
 		Limits:       operation.Limits{Total: o.Operations, PerCluster: o.ClusterSlots},

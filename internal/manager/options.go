@@ -55,6 +55,8 @@ type Options struct {
 	Operations      int
 	ClusterSlots    int
 
+	TenantNamespaces string
+
 	OfferKey          string
 	OfferAddr         string
 	PackageRegistry   string
@@ -96,6 +98,8 @@ func DefaultOptions() Options {
 		ResolveInterval: 10 * time.Minute,
 		Operations:      32,
 		ClusterSlots:    4,
+
+		TenantNamespaces: config.TenantLabel + "=true",
 
 		OfferAddr:         config.OfferAddress,
 		KeepBundles:       5,
@@ -141,6 +145,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.Operations, "addon-operations", o.Operations, "number of releases to install, upgrade or uninstall at a time")
 	fs.IntVar(&o.ClusterSlots, "addon-operations-per-cluster", o.ClusterSlots, "number of those on the same cluster")
 
+	fs.StringVar(&o.TenantNamespaces, "tenant-namespaces", o.TenantNamespaces, "label selector of namespaces in which add-ons and packages must set serviceAccountName; empty for none")
+
 	fs.StringVar(&o.OfferKey, "offer-key", o.OfferKey, "file with a key that signs bundles; if it exists, this process serves the charts and packages that ship with Drover, as a mirror of every other registry")
 	fs.StringVar(&o.OfferAddr, "offer-addr", o.OfferAddr, "loopback address at which they are served")
 	fs.StringVar(&o.PackageRegistry, "package-registry", o.PackageRegistry, "registry of bundles and charts for PackageBundleControllers that name none, as host[:port][/path] (default: that of --registry-url)")
@@ -183,6 +189,8 @@ func (o Options) Validate() error {
 	refuse(o.RegistryCA != "" && o.RegistryURL == "", "--registry-ca requires --registry-url")
 	refuse(o.ResolveInterval < time.Second, "--resolve-interval is %s: must be at least 1s", o.ResolveInterval)
 	refuse(o.Operations < 1 || o.ClusterSlots < 1, "--addon-operations is %d and --addon-operations-per-cluster %d: both must be at least 1", o.Operations, o.ClusterSlots)
+	_, err := o.tenants()
+	refuse(err != nil, "--tenant-namespaces is %q: must be a label selector such as drover.dev/tenant=true", o.TenantNamespaces)
 	errs = append(errs, o.validateAddresses()...)
 	return errors.Join(errs...)
 }

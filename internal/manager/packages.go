@@ -31,6 +31,7 @@ func (o Options) packagesOptions(c *connections) (packages.Options, error) {
 		Version:           version.Get().Version,
 		KeepBundles:       o.KeepBundles,
 		ManagementCluster: o.ManagementCluster,
+		Policy:            c.policy,
 		Limits:            operation.Limits{Total: o.Operations, PerCluster: o.ClusterSlots},
 		WatchFilter:       o.WatchFilter,
 		Concurrency:       o.Concurrency,

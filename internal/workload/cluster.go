@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -34,23 +35,20 @@ type Cluster struct {
 
 	mu      sync.Mutex
 	version *version.Info
+
+	// origin is the connection that this one impersonates a user on, or nil; users caches those.
+	origin *Cluster
+	users  *lru.Cache
 }
 
 func connect(key client.ObjectKey, config *rest.Config, o Options) (*Cluster, error) {
-	c := &Cluster{key: key, breaker: newBreaker(key, o.Clock)}
+	c := &Cluster{key: key, breaker: newBreaker(key, o.Clock), users: lru.New(maxUsers)}
 	c.config = rest.CopyConfig(config)
 	c.config.QPS, c.config.Burst, c.config.RateLimiter = -1, 0, nil
 	c.config.Timeout = 0
 	c.config.Wrap(Limit(o.RequestTimeout))
 	c.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &transport{next: next, breaker: c.breaker} })
-	var err error
-	if c.http, err = rest.HTTPClientFor(c.config); err != nil {
-		return nil, err
-	}
-	if c.kubernetes, err = kubernetes.NewForConfigAndClient(c.config, c.http); err != nil {
-		return nil, err
-	}
-	if c.dynamic, err = dynamic.NewForConfigAndClient(c.config, c.http); err != nil {
+	if err := c.newClients(); err != nil {
 		return nil, err
 	}
 	c.discovery = memory.NewMemCacheClient(c.kubernetes.Discovery())
@@ -66,6 +64,18 @@ func connect(key client.ObjectKey, config *rest.Config, o Options) (*Cluster, er
 		o.Notify(e)
 	})
 	return c, nil
+}
+
+// newClients creates the clients for the configuration.
+func (c *Cluster) newClients() (err error) {
+	if c.http, err = rest.HTTPClientFor(c.config); err != nil {
+		return err
+	}
+	if c.kubernetes, err = kubernetes.NewForConfigAndClient(c.config, c.http); err != nil {
+		return err
+	}
+	c.dynamic, err = dynamic.NewForConfigAndClient(c.config, c.http)
+	return err
 }
 
 // Key returns the name of the Cluster.
@@ -93,6 +103,9 @@ func (c *Cluster) Mapper() meta.RESTMapper { return c.mapper }
 // Version returns the version of the API server. It is read once per connection and again after
 // Reset.
 func (c *Cluster) Version() (*version.Info, error) {
+	if c.origin != nil {
+		return c.origin.Version()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.version != nil {
@@ -111,6 +124,10 @@ func (c *Cluster) forgetKinds() { c.mapper.Reset() }
 
 // Reset drops what is cached about the cluster, after an upgrade of its Kubernetes.
 func (c *Cluster) Reset() {
+	if c.origin != nil {
+		c.origin.Reset()
+		return
+	}
 	c.mu.Lock()
 	c.version = nil
 	c.mu.Unlock()

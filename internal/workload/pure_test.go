@@ -5,12 +5,15 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -178,5 +181,51 @@ func TestUnreachableErrorSaysWhen(t *testing.T) {
 	err := &UnreachableError{Cluster: client.ObjectKey{Namespace: "n", Name: "a"}, Until: time.Date(2026, 1, 1, 12, 30, 0, 0, time.UTC), Cause: cause}
 	if diff := cmp.Diff(`cluster "n/a" is unreachable, next attempt at 12:30:00: connection refused`, err.Error()); diff != "" || !errors.Is(err, cause) {
 		t.Errorf("error (-want +got):\n%s", diff)
+	}
+}
+
+func TestEveryRequestImpersonates(t *testing.T) {
+	users := make(chan string, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		users <- r.Header.Get("Impersonate-User")
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+	}))
+	defer server.Close()
+	c, err := connect(client.ObjectKey{Name: "a"}, &rest.Config{Host: server.URL}, Options{RequestTimeout: time.Minute, Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0)), Notify: func(Event) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	as, err := c.As("system:serviceaccount:team-a:deployer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, from := range map[string]*Cluster{"": c, "system:serviceaccount:team-a:deployer": as} {
+		objects, err := metadata.NewForConfigAndClient(from.Config(), from.HTTP())
+		if err != nil {
+			t.Fatal(err)
+		}
+		secrets := corev1.SchemeGroupVersion.WithResource("secrets")
+		for name, request := range map[string]func(){
+			"Kubernetes": func() { _, _ = from.Kubernetes().CoreV1().Secrets("x").Get(t.Context(), "x", metav1.GetOptions{}) },
+			"Dynamic": func() {
+				_, _ = from.Dynamic().Resource(secrets).Namespace("x").Get(t.Context(), "x", metav1.GetOptions{})
+			},
+			"HTTP": func() { _, _ = objects.Resource(secrets).Namespace("x").Get(t.Context(), "x", metav1.GetOptions{}) },
+		} {
+			request()
+			if got := <-users; got != want {
+				t.Errorf("%s impersonates %q, want %q", name, got, want)
+			}
+		}
+	}
+	for _, from := range []*Cluster{c, as} {
+		if again, err := from.As("system:serviceaccount:team-a:deployer"); err != nil || again != as {
+			t.Errorf("another connection was opened: %v", err)
+		}
+	}
+	if same, err := c.As(""); err != nil || same != c {
+		t.Errorf("without a user: %v", err)
 	}
 }

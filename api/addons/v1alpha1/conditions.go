@@ -72,6 +72,8 @@ const (
 	GetClusterFailedReason = "GetClusterFailed"
 	// GetKubeconfigFailedReason: the kubeconfig can't be used.
 	GetKubeconfigFailedReason = "GetKubeconfigFailed"
+	// AccessDeniedReason: the release may not use the Cluster, see serviceAccountName.
+	AccessDeniedReason = "AccessDenied"
 	// GetCredentialsFailedReason: the Secret with credentials can't be used.
 	GetCredentialsFailedReason = "GetCredentialsFailed"
 	// GetCACertificateFailedReason: the Secret with certificates can't be used.

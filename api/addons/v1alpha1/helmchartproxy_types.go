@@ -37,6 +37,13 @@ type HelmChartProxySpec struct {
 	Credentials *Credentials `json:"credentials,omitempty"`
 	// +optional
 	TLSConfig *TLSConfig `json:"tlsConfig,omitempty"`
+	// serviceAccountName is a ServiceAccount of the same namespace. With it, releases use only
+	// what the account may read on the management plane, and do only what a user
+	// system:serviceaccount:<namespace>:<name> may do on the cluster.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	Orchestration `json:",inline"`
 }

@@ -7,7 +7,7 @@ import (
 
 // HelmReleaseProxySpec is one release on one cluster. A HelmChartProxy writes it, or a user.
 type HelmReleaseProxySpec struct {
-	// clusterRef is the Cluster.
+	// clusterRef is the Cluster. One of another namespace requires serviceAccountName.
 	ClusterRef corev1.ObjectReference `json:"clusterRef"`
 	// chartName is immutable.
 	ChartName string `json:"chartName"`
@@ -55,6 +55,13 @@ type HelmReleaseProxySpec struct {
 	// tool installs the package. It is immutable.
 	// +optional
 	Tool Tool `json:"tool,omitempty"`
+	// serviceAccountName is a ServiceAccount of the same namespace. With it, the release uses
+	// only what the account may read on the management plane, and does only what a user
+	// system:serviceaccount:<namespace>:<name> may do on the cluster.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
 
 // HelmReleaseProxy is one release on one cluster.

@@ -134,7 +134,8 @@ type HelmUninstallOptions struct {
 
 // Credentials are for a registry or a repository.
 type Credentials struct {
-	// secret contains the credentials. Its namespace defaults to that of the object.
+	// secret contains the credentials. Its namespace defaults to that of the object; another one
+	// requires serviceAccountName.
 	Secret corev1.SecretReference `json:"secret"`
 	// key is the key of a docker config.json in the Secret, for OCI registries and repositories. A
 	// Secret of type kubernetes.io/basic-auth needs no key.
@@ -145,7 +146,7 @@ type Credentials struct {
 // TLSConfig configures trust.
 type TLSConfig struct {
 	// caSecret contains certificates under the key ca.crt. Its namespace defaults to that of the
-	// object.
+	// object; another one requires serviceAccountName.
 	// +optional
 	CASecretRef *corev1.SecretReference `json:"caSecret,omitempty"`
 	// insecureSkipTLSVerify disables the verification of certificates.

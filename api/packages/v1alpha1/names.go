@@ -11,6 +11,10 @@ const (
 	KubeconfigNamespace = "eksa-system"
 )
 
+// MirrorCredentials is the Secret with the credentials of a registry mirror, in the namespaces of
+// packages.
+const MirrorCredentials = "registry-mirror-cred"
+
 // Finalizers, labels and annotations.
 const (
 	// PackageFinalizer keeps a Package until it is uninstalled from its cluster.

@@ -23,6 +23,12 @@ type PackageSpec struct {
 	// rollbackOnFailure rolls back failed upgrades.
 	// +optional
 	RollbackOnFailure bool `json:"rollbackOnFailure,omitempty"`
+	// serviceAccountName is a ServiceAccount of the same namespace. With it, the package is
+	// installed with what a user system:serviceaccount:<namespace>:<name> may do on the cluster.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
 
 // StateEnum is the state of a Package.

@@ -21,6 +21,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/addons/release"
 	"github.com/drover-dev/drover/internal/controllers/operation"
 	"github.com/drover-dev/drover/internal/model/addons/sources"
+	"github.com/drover-dev/drover/internal/model/delegation"
 	"github.com/drover-dev/drover/internal/registry/artifact"
 	"github.com/drover-dev/drover/internal/workload"
 	"github.com/drover-dev/drover/internal/workload/tool"
@@ -43,6 +44,8 @@ type Options struct {
 	Packages     *artifact.Store
 	PlainHTTP    bool
 	ResolveEvery time.Duration
+	// Policy decides what releases may use.
+	Policy *delegation.Policy
 	// Limits limit concurrent operations on clusters.
 	Limits operation.Limits
 	// WatchFilter limits the controllers to objects with this value of the watch label; empty means
@@ -63,7 +66,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		charts   = &chart.Controller{Client: mgr.GetClient(), Events: events, Clock: clock.RealClock{}, WatchFilter: o.WatchFilter}
 		holding  = &holdback.Controller{Client: mgr.GetClient(), WatchFilter: o.WatchFilter}
 		releases = &release.Controller{
-			Client: mgr.GetClient(), Values: sources.New(o.Metadata, mgr.GetAPIReader()), Packages: o.Packages, Events: events,
+			Client: mgr.GetClient(), Values: sources.New(o.Metadata, mgr.GetAPIReader()), Policy: o.Policy, Packages: o.Packages, Events: events,
 			Clock: clock.RealClock{}, Limits: o.Limits, ResolveEvery: o.ResolveEvery, WatchFilter: o.WatchFilter, Clusters: o.Clusters,
 			Tools: map[addonsv1.Tool]tool.Tool{addonsv1.Helm: helm.New(o.Packages), addonsv1.Manifests: manifests.New(o.Packages)},
 		}
@@ -78,7 +81,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return releases.SetupWithManager(ctx, mgr, release.Connections{Clusters: o.Workloads, Metadata: o.Metadata}, o.releaseLimits())
 		}},
 		{"deletion hook", func() error { return holding.SetupWithManager(mgr, limits) }},
-		{"webhooks", func() error { return admission.Setup(mgr, admission.Options{PlainHTTP: o.PlainHTTP}) }},
+		{"webhooks", func() error { return admission.Setup(mgr, admission.Options{PlainHTTP: o.PlainHTTP, Policy: o.Policy}) }},
 	} {
 		if err := part.setup(); err != nil {
 			return fmt.Errorf("setting up %s for add-ons: %w", part.name, err)

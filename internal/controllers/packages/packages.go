@@ -21,6 +21,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/packages/bundles"
 	"github.com/drover-dev/drover/internal/controllers/packages/install"
 	"github.com/drover-dev/drover/internal/model/addons/sources"
+	"github.com/drover-dev/drover/internal/model/delegation"
 	"github.com/drover-dev/drover/internal/registry/artifact"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 	"github.com/drover-dev/drover/internal/registry/bundle/source"
@@ -49,6 +50,8 @@ type Options struct {
 	KeepBundles int
 	// ManagementCluster is the name of the cluster that some packages are excluded from.
 	ManagementCluster string
+	// Policy selects the namespaces that require a service account.
+	Policy *delegation.Policy
 	// Limits limits concurrent requests to clusters and registries.
 	Limits operation.Limits
 	// WatchFilter limits the controllers to objects with this value of the watch label; empty means
@@ -92,7 +95,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}},
 		{"Package", func() error { return packages.SetupWithManager(ctx, mgr, o.Metadata, limits) }},
 		{"webhooks", func() error {
-			return admission.Setup(mgr, admission.Options{Keys: o.Keys, ManagementCluster: o.ManagementCluster})
+			return admission.Setup(mgr, admission.Options{Keys: o.Keys, ManagementCluster: o.ManagementCluster, Policy: o.Policy})
 		}},
 		{"shutdown", func() error { return mgr.Add(closing(from)) }},
 	} {

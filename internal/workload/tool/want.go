@@ -35,7 +35,14 @@ func (e *InputError) Missing() bool {
 
 // Input reads what the HelmReleaseProxies of a management cluster refer to. All errors are
 // InputErrors.
-type Input struct{ Sources *sources.Reader }
+type Input struct {
+	Sources *sources.Reader
+	// Access limits what a release may refer to. Commands, which read with the privileges of their
+	// caller, have none.
+	Access Access
+	// OfPackage reports that a Package wrote the release, with the credentials of its mirror.
+	OfPackage bool
+}
 
 // Want returns what a HelmReleaseProxy asks for, with its values and credentials. The caller
 // resolves the version.
@@ -74,7 +81,7 @@ func (i Input) Documents(ctx context.Context, r *addonsv1.HelmReleaseProxy) ([][
 	var documents [][]byte
 	for _, from := range r.Spec.ValuesFrom {
 		object := client.ObjectKey{Namespace: r.Namespace, Name: from.Name}
-		text, err := i.Sources.Value(ctx, from.Kind, object, cmp.Or(from.Key, "values.yaml"))
+		text, err := i.value(ctx, r, from.Kind, object, cmp.Or(from.Key, "values.yaml"))
 		if missing := new(sources.MissingError); errors.As(err, &missing) && from.Optional {
 			continue
 		}
@@ -106,7 +113,7 @@ func (i Input) reference(ctx context.Context, r *addonsv1.HelmReleaseProxy) (art
 	if t := r.Spec.TLSConfig; t != nil {
 		ref.Access.SkipTLSVerify = t.InsecureSkipTLSVerify
 		if t.CASecretRef != nil && t.CASecretRef.Name != "" {
-			ca, err := i.Sources.Value(ctx, "Secret", secretKey(r, *t.CASecretRef), addonsv1.CAKey)
+			ca, err := i.value(ctx, r, "Secret", secretKey(r, *t.CASecretRef), addonsv1.CAKey)
 			if err != nil {
 				return ref, &InputError{addonsv1.GetCACertificateFailedReason, err}
 			}
@@ -114,11 +121,11 @@ func (i Input) reference(ctx context.Context, r *addonsv1.HelmReleaseProxy) (art
 		}
 	}
 	if v := r.Spec.Verify; v != nil {
-		keys, err := i.Sources.Data(ctx, "Secret", client.ObjectKey{Namespace: r.Namespace, Name: v.SecretRef.Name})
+		keys, err := i.get(ctx, r, "Secret", client.ObjectKey{Namespace: r.Namespace, Name: v.SecretRef.Name})
 		if err != nil {
 			return ref, &InputError{addonsv1.GetCredentialsFailedReason, fmt.Errorf("reading verification keys: %w", err)}
 		}
-		ref.Verify = &artifact.Verification{Provider: v.Provider, Keys: keys}
+		ref.Verify = &artifact.Verification{Provider: v.Provider, Keys: keys.Data}
 	}
 	return ref, nil
 }
@@ -126,7 +133,7 @@ func (i Input) reference(ctx context.Context, r *addonsv1.HelmReleaseProxy) (art
 func (i Input) credentials(ctx context.Context, r *addonsv1.HelmReleaseProxy, access *artifact.Access) error {
 	c := r.Spec.Credentials
 	key := secretKey(r, c.Secret)
-	found, err := i.Sources.Get(ctx, "Secret", key)
+	found, err := i.get(ctx, r, "Secret", key)
 	if apierrors.IsNotFound(err) {
 		return &sources.MissingError{Kind: "Secret", Object: key}
 	}
@@ -138,7 +145,7 @@ func (i Input) credentials(ctx context.Context, r *addonsv1.HelmReleaseProxy, ac
 		access.Password = string(found.Data[corev1.BasicAuthPasswordKey])
 		return nil
 	}
-	access.DockerConfig, err = i.Sources.Value(ctx, "Secret", key, cmp.Or(c.Key, addonsv1.DefaultCredentialsKey))
+	access.DockerConfig, err = i.value(ctx, r, "Secret", key, cmp.Or(c.Key, addonsv1.DefaultCredentialsKey))
 	return err
 }
 

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -8,11 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/model/addons/sources"
+	"github.com/drover-dev/drover/internal/model/delegation"
 )
 
 func newInput() Input {
@@ -147,5 +151,54 @@ func TestTerminalErrorKeepsItsCause(t *testing.T) {
 	var err error = &TerminalError{cause}
 	if err.Error() != "broken" || !errors.Is(err, cause) {
 		t.Errorf("error %v hides its cause", err)
+	}
+}
+
+// onlyMine allows one account to read one Secret.
+type onlyMine struct{}
+
+func (onlyMine) MayGet(_ context.Context, account client.ObjectKey, resource schema.GroupResource, object client.ObjectKey) error {
+	if account.String() == "ns/deployer" && resource.String() == "secrets" && object.String() == "ns/basic" {
+		return nil
+	}
+	return &delegation.DeniedError{Message: "denied"}
+}
+
+func TestReferencesRequirePermission(t *testing.T) {
+	login := func(namespace, name string) *addonsv1.Credentials {
+		return &addonsv1.Credentials{Secret: corev1.SecretReference{Namespace: namespace, Name: name}}
+	}
+	ca := func(namespace string) *addonsv1.TLSConfig {
+		return &addonsv1.TLSConfig{CASecretRef: &corev1.SecretReference{Namespace: namespace, Name: "ca"}}
+	}
+	values := []addonsv1.ValuesSource{{Kind: "ConfigMap", Name: "defaults", Optional: true}}
+	type spec = addonsv1.HelmReleaseProxySpec
+	for name, tc := range map[string]struct {
+		change    func(*spec)
+		ofPackage bool
+		denied    bool
+	}{
+		"own credentials":                 {change: func(s *spec) { s.Credentials = login("", "basic") }},
+		"credentials of others":           {change: func(s *spec) { s.Credentials = login("theirs", "basic") }, denied: true},
+		"certificates of others":          {change: func(s *spec) { s.TLSConfig = ca("theirs") }, denied: true},
+		"an account that may":             {change: func(s *spec) { s.ServiceAccountName, s.Credentials = "deployer", login("ns", "basic") }},
+		"an account that may read others": {change: func(s *spec) { s.ServiceAccountName, s.Credentials = "deployer", login("ns", "docker") }, denied: true},
+		"another account":                 {change: func(s *spec) { s.ServiceAccountName, s.Credentials = "nobody", login("", "basic") }, denied: true},
+		"an account and certificates":     {change: func(s *spec) { s.ServiceAccountName, s.TLSConfig = "deployer", ca("") }, denied: true},
+		"an account and values":           {change: func(s *spec) { s.ServiceAccountName, s.ValuesFrom = "deployer", values }, denied: true},
+		"an account and keys": {change: func(s *spec) {
+			s.ServiceAccountName, s.Verify = "deployer", &addonsv1.Verification{SecretRef: addonsv1.SecretName{Name: "keys"}}
+		}, denied: true},
+		"a Package's mirror":               {change: func(s *spec) { s.Credentials = login("eksa-packages", "registry-mirror-cred") }, ofPackage: true},
+		"a Package and a Secret of others": {change: func(s *spec) { s.Credentials = login("eksa-packages", "aws-secret") }, ofPackage: true, denied: true},
+		"a Package and a mirror of others": {change: func(s *spec) { s.Credentials = login("eksa-packages-b", "registry-mirror-cred") }, ofPackage: true, denied: true},
+		"a mirror without a Package":       {change: func(s *spec) { s.Credentials = login("eksa-packages", "registry-mirror-cred") }, denied: true},
+	} {
+		input := newInput()
+		input.Access, input.OfPackage = onlyMine{}, tc.ofPackage
+		_, err := input.Want(t.Context(), newRelease(func(s *spec) { s.ClusterRef.Name = "a"; tc.change(s) }))
+		if denied := errors.As(err, new(*delegation.DeniedError)); denied != tc.denied || !tc.ofPackage && !denied && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

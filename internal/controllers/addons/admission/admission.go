@@ -16,12 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/delegation"
 )
 
 // Options configure the rules.
 type Options struct {
 	// PlainHTTP allows repositories without encryption.
 	PlainHTTP bool
+	// Policy selects the namespaces that require a service account.
+	Policy *delegation.Policy
 }
 
 // Setup registers the webhooks of both kinds.

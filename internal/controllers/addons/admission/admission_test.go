@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -225,6 +226,38 @@ func TestDependencyCyclesAreRejected(t *testing.T) {
 		_, err := rules.ValidateCreate(t.Context(), c)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), "spec.dependsOn[0]") || !strings.Contains(err.Error(), want)) {
 			t.Errorf("on %s: error is %v, want %q", on, err, want)
+		}
+	}
+}
+
+func TestReferencesToOtherNamespacesRequireAnAccount(t *testing.T) {
+	elsewhere := corev1.SecretReference{Namespace: "theirs", Name: "x"}
+	type change func(*addonsv1.HelmReleaseProxy)
+	for name, tc := range map[string]struct {
+		change change
+		want   string
+	}{
+		"credentials":        {func(r *addonsv1.HelmReleaseProxy) { r.Spec.Credentials = &addonsv1.Credentials{Secret: elsewhere} }, "spec.credentials.secret.namespace: Forbidden"},
+		"certificates":       {func(r *addonsv1.HelmReleaseProxy) { r.Spec.TLSConfig = &addonsv1.TLSConfig{CASecretRef: &elsewhere} }, "spec.tlsConfig.caSecret.namespace: Forbidden"},
+		"a Cluster":          {func(r *addonsv1.HelmReleaseProxy) { r.Spec.ClusterRef.Namespace = "theirs" }, "spec.clusterRef.namespace: Forbidden"},
+		"the same namespace": {func(r *addonsv1.HelmReleaseProxy) { r.Spec.ClusterRef.Namespace = "ns" }, ""},
+		"with an account": {func(r *addonsv1.HelmReleaseProxy) {
+			r.Spec.ServiceAccountName, r.Spec.ClusterRef.Namespace = "deployer", "theirs"
+			r.Spec.Credentials = &addonsv1.Credentials{Secret: elsewhere}
+		}, ""},
+	} {
+		r := &addonsv1.HelmReleaseProxy{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "r"}}
+		r.Spec.ChartName, r.Spec.RepoURL = "x", "https://charts.example.com"
+		tc.change(r)
+		_, err := (&releaseRules{}).ValidateCreate(t.Context(), r)
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("HelmReleaseProxy with %s: %v, want %q", name, err, tc.want)
+		}
+		c := good()
+		c.Spec.Credentials, c.Spec.TLSConfig, c.Spec.ServiceAccountName = r.Spec.Credentials, r.Spec.TLSConfig, r.Spec.ServiceAccountName
+		_, err = (&chartRules{}).ValidateCreate(t.Context(), c)
+		if wrong := strings.Contains(tc.want, "Forbidden") && name != "a Cluster"; wrong != (err != nil) {
+			t.Errorf("HelmChartProxy with %s: %v", name, err)
 		}
 	}
 }

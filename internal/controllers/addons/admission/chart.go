@@ -64,6 +64,11 @@ func (r *chartRules) problems(ctx context.Context, c *addonsv1.HelmChartProxy) (
 	problems = append(problems, rollout(spec.Child("rollout"), c.Spec.Rollout)...)
 	problems = append(problems, drift(spec.Child("drift"), c.Spec.Drift)...)
 	problems = append(problems, health(spec.Child("health"), c.Spec.Health)...)
+	denied, err := r.permissions(ctx, c, references{c.Spec.ServiceAccountName, c.Spec.Credentials, c.Spec.TLSConfig})
+	if err != nil {
+		return nil, err
+	}
+	problems = append(problems, denied...)
 	circular, err := r.dependencies(ctx, c)
 	return append(problems, circular...), err
 }

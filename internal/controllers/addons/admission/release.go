@@ -28,18 +28,25 @@ func (r *releaseRules) Default(_ context.Context, p *addonsv1.HelmReleaseProxy) 
 }
 
 // ValidateCreate validates a new object.
-func (r *releaseRules) ValidateCreate(_ context.Context, p *addonsv1.HelmReleaseProxy) (admission.Warnings, error) {
-	return invalid(releaseKind, p, r.problems(p))
+func (r *releaseRules) ValidateCreate(ctx context.Context, p *addonsv1.HelmReleaseProxy) (admission.Warnings, error) {
+	problems, err := r.problems(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return invalid(releaseKind, p, problems)
 }
 
 // ValidateUpdate validates a changed object. The fields that identify a release on its cluster are
 // immutable, because a change would leave the old release behind.
-func (r *releaseRules) ValidateUpdate(_ context.Context, was, is *addonsv1.HelmReleaseProxy) (admission.Warnings, error) {
+func (r *releaseRules) ValidateUpdate(ctx context.Context, was, is *addonsv1.HelmReleaseProxy) (admission.Warnings, error) {
 	if reflect.DeepEqual(was.Spec, is.Spec) {
 		return nil, nil
 	}
 	spec := field.NewPath("spec")
-	problems := r.problems(is)
+	problems, err := r.problems(ctx, is)
+	if err != nil {
+		return nil, err
+	}
 	if !ofPackage(was) {
 		problems = append(problems, immutableURL(spec.Child("repoURL"), was.Spec.RepoURL, is.Spec.RepoURL)...)
 		problems = append(problems, immutable(spec.Child("chartName"), was.Spec.ChartName, is.Spec.ChartName)...)
@@ -70,9 +77,18 @@ func (r *releaseRules) ValidateDelete(_ context.Context, _ *addonsv1.HelmRelease
 	return allowed()
 }
 
-func (r *releaseRules) problems(p *addonsv1.HelmReleaseProxy) field.ErrorList {
+func (r *releaseRules) problems(ctx context.Context, p *addonsv1.HelmReleaseProxy) (field.ErrorList, error) {
 	spec := field.NewPath("spec")
 	problems := repository(spec.Child("repoURL"), p.Spec.RepoURL, r.PlainHTTP)
 	problems = append(problems, drift(spec.Child("drift"), p.Spec.Drift)...)
-	return append(problems, health(spec.Child("health"), p.Spec.Health)...)
+	problems = append(problems, health(spec.Child("health"), p.Spec.Health)...)
+	refs := references{account: p.Spec.ServiceAccountName}
+	if !ofPackage(p) { // the controller verifies the owner
+		refs.credentials, refs.tls = p.Spec.Credentials, p.Spec.TLSConfig
+		if refs.account == "" {
+			problems = append(problems, sameNamespace(spec.Child("clusterRef", "namespace"), p.Spec.ClusterRef.Namespace, p.Namespace)...)
+		}
+	}
+	denied, err := r.permissions(ctx, p, refs)
+	return append(problems, denied...), err
 }

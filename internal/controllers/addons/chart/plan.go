@@ -60,6 +60,7 @@ func (c *Controller) evaluateLastGood(ctx context.Context, s *scope, digest stri
 	if err != nil {
 		return err
 	}
+	revision.Spec.ServiceAccountName = s.chart.Spec.ServiceAccountName // permissions are never rolled back
 	program, problems := desired.Compile(&revision.Spec)
 	if len(problems) > 0 {
 		return problems.ToAggregate()

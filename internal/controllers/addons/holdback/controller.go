@@ -94,7 +94,7 @@ func clusterKey(m *clusterv1.Machine) ctrlclient.ObjectKey {
 func (c *Controller) listReleases(ctx context.Context, s *scope) error {
 	all, err := index.Releases{Reader: c.Client, Indexed: c.Indexed}.OfCluster(ctx, clusterKey(s.Object))
 	for i := range all {
-		if uninstallsFirst(&all[i]) {
+		if uninstallsFirst(&all[i]) && index.Effective(&all[i]) {
 			s.releases = append(s.releases, all[i])
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/controllers/operation"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
+	"github.com/drover-dev/drover/internal/model/delegation"
 	"github.com/drover-dev/drover/internal/workload"
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
@@ -54,20 +55,28 @@ func (v *visit) start(ctx context.Context) error {
 		v.operations.Cancel(v.key())
 		return nil
 	case abandon:
+		why := fmt.Sprintf("cluster %q was unreachable for %s", v.cluster(), f.giveUpAfter())
+		if f.denied {
+			why = f.clusterProblem.message
+		}
 		v.Events.Eventf(v.release, corev1.EventTypeWarning, "ReleaseAbandoned",
-			"Gave up uninstalling release %q in namespace %q: cluster %q was unreachable for %s", f.want.ID.Name, f.want.ID.Namespace, v.cluster(), f.giveUpAfter())
+			"Gave up uninstalling release %q in namespace %q: %s", f.want.ID.Name, f.want.ID.Namespace, why)
 		return nil
 	}
 	connection, err := v.Clusters.Get(ctx, v.cluster())
 	if err != nil {
 		return fmt.Errorf("connecting to cluster %q: %w", v.cluster(), err)
 	}
+	account, err := connection.As(delegation.User(v.release.Namespace, v.release.Spec.ServiceAccountName))
+	if err != nil {
+		return err
+	}
 	want, err := f.complete()
 	if err != nil {
 		return err
 	}
 	j := job{
-		key: v.key(), do: do, cluster: connection, tool: v.tool, want: want, state: f.state, clock: v.Clock, memory: &v.memory,
+		key: v.key(), do: do, cluster: account, through: connection, tool: v.tool, want: want, state: f.state, clock: v.Clock, memory: &v.memory,
 	}
 	v.operations.Start(operation.Work{
 		For: v.key(), Cluster: v.cluster(), Subject: f.subject(), Do: func(ctx context.Context) (any, error) { return j.run(ctx) },
@@ -77,9 +86,11 @@ func (v *visit) start(ctx context.Context) error {
 
 // job runs outside the workers. It shares nothing with the reconcile that started it.
 type job struct {
-	key     client.ObjectKey
-	do      action
+	key client.ObjectKey
+	do  action
+	// cluster has the privileges of the release, and through is the connection below it.
 	cluster *workload.Cluster
+	through *workload.Cluster
 	tool    tool.Tool
 	want    tool.Want
 	state   tool.State
@@ -100,7 +111,7 @@ type result struct {
 }
 
 func (j job) run(ctx context.Context) (result, error) {
-	r := result{do: j.do, through: j.cluster, want: j.want, state: j.state, began: j.clock.Now()}
+	r := result{do: j.do, through: j.through, want: j.want, state: j.state, began: j.clock.Now()}
 	r.want.Correct = j.do == compare || j.do == correct
 	j.memory.update(j.key, func(k *knowledge) {
 		k.changed = k.changed && j.do != check

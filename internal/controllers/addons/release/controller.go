@@ -18,6 +18,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/operation"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/addons/sources"
+	"github.com/drover-dev/drover/internal/model/delegation"
 	"github.com/drover-dev/drover/internal/workload"
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
@@ -28,6 +29,8 @@ type Controller struct {
 	Client client.Client
 	// Values reads ConfigMaps and Secrets.
 	Values *sources.Reader
+	// Policy decides what releases may use.
+	Policy *delegation.Policy
 	// Packages finds the version of a chart.
 	Packages Resolver
 	// Tools by their names in the API.

@@ -1,7 +1,7 @@
 package release
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
@@ -52,6 +52,9 @@ type facts struct {
 	// clusterGone reports that the Cluster is deleted, paused that it is paused, and initialized
 	// that its control plane is initialized.
 	clusterGone, paused, initialized bool
+	// denied reports that the release may not use the cluster, and ofPackage that a Package wrote
+	// it.
+	denied, ofPackage bool
 	// clusterProblem is why the cluster is not available, and packageProblem why the package is not
 	// known.
 	clusterProblem, packageProblem *problem
@@ -92,6 +95,8 @@ const (
 	terminalRetry = 10 * time.Minute
 	// checkEvery limits how often readiness is checked.
 	checkEvery = 2 * time.Second
+	// confirmEvery is how often an unconfirmed target is checked.
+	confirmEvery = time.Second
 )
 
 func decide(f facts) choice {
@@ -126,7 +131,7 @@ func decide(f facts) choice {
 func (f facts) blocker() *problem {
 	switch {
 	case f.owner != "":
-		return &problem{reason: addonsv1.ReleaseClaimedReason, message: fmt.Sprintf("HelmReleaseProxy %q already manages this release", f.owner)}
+		return &problem{reason: addonsv1.ReleaseClaimedReason, message: "HelmReleaseProxy " + quoted(f.owner) + " already manages this release"}
 	case f.clusterProblem != nil:
 		return f.clusterProblem
 	case len(f.waitingFor) > 0:
@@ -144,6 +149,10 @@ func (f facts) reverted() bool {
 
 func decideRemoval(f facts) choice {
 	switch {
+	case f.denied && f.status.Applied != nil:
+		return choice{do: abandon}
+	case f.denied:
+		return choice{do: finish} // it was never permitted to install anything
 	case f.clusterGone, f.installOnce(), f.neverInstalled():
 		return choice{do: finish}
 	case f.clusterProblem != nil && f.giveUpAfter() > 0 && !f.now.Before(f.deleting.Add(f.giveUpAfter())):
@@ -302,6 +311,14 @@ func (c choice) transient(f facts) bool {
 	default:
 		return false
 	}
+}
+
+// quoted returns the name of another release for a message.
+func quoted(name string) string {
+	if name == elsewhere {
+		return name
+	}
+	return strconv.Quote(name)
 }
 
 func waiting(p *problem) choice { return choice{do: nothing, wait: p, after: p.after} }

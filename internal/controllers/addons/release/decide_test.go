@@ -132,6 +132,8 @@ func TestDecide(t *testing.T) {
 		{"what never can have been installed is let go", func(f *facts) {
 			f.deleting, f.initialized, f.clusterProblem, f.status = noon, false, silent, &addonsv1.HelmReleaseProxyStatus{}
 		}, choice{do: finish}},
+		{"a release that was never permitted is not uninstalled", func(f *facts) { f.deleting, f.denied = noon, true; f.status.Applied = nil }, choice{do: finish}},
+		{"a release that is no longer permitted is left behind", func(f *facts) { f.deleting, f.denied = noon, true }, choice{do: abandon}},
 		{"another's release is not uninstalled", func(f *facts) { f.deleting, f.owner = noon, "ns/other" }, choice{do: finish}},
 		{
 			"a silent cluster holds up uninstalling", func(f *facts) { f.deleting, f.clusterProblem = noon, silent },

@@ -21,9 +21,11 @@ type fakeTool struct {
 	mu       sync.Mutex
 	releases map[string]tool.State
 	wants    map[string]tool.Want
-	calls    []string
-	busy     map[string]bool
-	clashes  int
+	// users are the users that releases were applied as.
+	users   map[string]string
+	calls   []string
+	busy    map[string]bool
+	clashes int
 	// fail is the result of Apply by release name, and hold what it waits for.
 	fail map[string]error
 	hold map[string]chan struct{}
@@ -35,7 +37,7 @@ type fakeTool struct {
 
 func newFakeTool() *fakeTool {
 	return &fakeTool{
-		releases: map[string]tool.State{}, wants: map[string]tool.Want{}, busy: map[string]bool{}, fail: map[string]error{},
+		releases: map[string]tool.State{}, wants: map[string]tool.Want{}, users: map[string]string{}, busy: map[string]bool{}, fail: map[string]error{},
 		hold: map[string]chan struct{}{}, health: map[string]tool.Health{}, drift: map[string][]tool.Change{},
 	}
 }
@@ -91,6 +93,7 @@ func (f *fakeTool) Apply(ctx context.Context, c *workload.Cluster, want tool.Wan
 		return f.releases[where(c, want.ID)], nil
 	}
 	f.wants[where(c, want.ID)] = want
+	f.users[want.ID.Name] = c.Config().Impersonate.UserName
 	return f.put(c, want.ID, f.releases[where(c, want.ID)].Revision+1), nil
 }
 
@@ -173,6 +176,12 @@ func (f *fakeTool) did(name string) []string {
 		}
 	}
 	return out
+}
+
+func (f *fakeTool) user(name string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.users[name]
 }
 
 func (f *fakeTool) want(cluster client.ObjectKey, namespace, name string) tool.Want {

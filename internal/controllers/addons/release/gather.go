@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/addons/index"
 	"github.com/drover-dev/drover/internal/workload"
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
@@ -30,13 +31,20 @@ func (v *visit) gather(ctx context.Context) error {
 		f.deleting = v.release.DeletionTimestamp.Time
 	}
 	_, f.installed = v.release.Annotations[addonsv1.InstalledAnnotation]
-	v.gatherCluster(ctx, &f)
-	v.gatherClaims(ctx, &f)
-	if f.deleting.IsZero() {
+	if err := v.gatherPermission(ctx, &f); err != nil {
+		return err
+	}
+	permitted := f.clusterProblem == nil
+	if permitted {
+		v.gatherCluster(ctx, &f)
+		v.gatherClaims(ctx, &f)
+	}
+	switch {
+	case !f.deleting.IsZero():
+		f.want = tool.Want{ID: v.id(), Options: v.release.Spec.Options}
+	case permitted:
 		v.gatherDependencies(ctx, &f)
 		v.gatherWant(ctx, &f)
-	} else {
-		f.want = tool.Want{ID: v.id(), Options: v.release.Spec.Options}
 	}
 	f.known.resolveEvery = v.resolutions.every
 	f.running, f.since = v.operations.Running(v.key())
@@ -114,18 +122,29 @@ func (v *visit) gatherClaims(ctx context.Context, f *facts) {
 	}
 	for i := range others.Items {
 		other := &others.Items[i]
-		if other.UID == v.release.UID {
+		if other.UID == v.release.UID || !index.Effective(other) {
 			continue
 		}
-		name := client.ObjectKeyFromObject(other).String()
+		name := v.nameOf(other)
 		if f.claimant == "" || name < f.claimant {
 			f.claimant = name
 		}
-		if older(other, v.release) && (f.owner == "" || name < f.owner) {
+		if (older(other, v.release) || !index.Effective(v.release)) && (f.owner == "" || name < f.owner) {
 			f.owner = name
 		}
 	}
 }
+
+// nameOf returns the name of another release for messages. Those of other namespaces stay private.
+func (v *visit) nameOf(other *addonsv1.HelmReleaseProxy) string {
+	if other.Namespace != v.release.Namespace {
+		return elsewhere
+	}
+	return client.ObjectKeyFromObject(other).String()
+}
+
+// elsewhere stands for a release in another namespace.
+const elsewhere = "in another namespace"
 
 // older decides who owns a release: the one that applied it, then the older one, then the first by
 // name.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,10 +29,12 @@ import (
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/addons/release"
 	"github.com/drover-dev/drover/internal/controllers/operation"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/addons/sources"
+	"github.com/drover-dev/drover/internal/model/delegation"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 	"github.com/drover-dev/drover/internal/workload"
 	"github.com/drover-dev/drover/internal/workload/tool"
@@ -46,7 +49,21 @@ type world struct {
 	client    client.Client
 	tool      *fakeTool
 	namespace string
-	clusters  *configs
+	// other is the namespace of another tenant.
+	other    string
+	clusters *configs
+	reviews  *reviews
+}
+
+// reviews counts the reviews of permissions.
+type reviews struct {
+	client.Client
+	asked atomic.Int32
+}
+
+func (r *reviews) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
+	r.asked.Add(1)
+	return r.Client.Create(ctx, o, options...)
 }
 
 // configs returns the test's server, except for clusters whose names mark them as silent.
@@ -67,22 +84,24 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	server := kubetest.SharedWithoutWebhooks(t)
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, addonsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, addonsv1.AddToScheme, packagesv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w := &world{T: t, tool: newFakeTool(), namespace: server.Namespace(t), clusters: &configs{server.Config}}
+	w := &world{T: t, tool: newFakeTool(), namespace: server.Namespace(t), other: server.Namespace(t), clusters: &configs{server.Config}}
 	mgr, err := reconcile.NewManager(server.Config, ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Cache: inNamespace(w.namespace),
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Cache: inNamespaces(w.namespace, w.other, packagesv1.Namespace),
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.client = mgr.GetClient()
+	w.reviews = &reviews{Client: mgr.GetClient()}
 	c := &release.Controller{
 		Client: mgr.GetClient(), Values: sources.New(mgr.GetCache(), mgr.GetAPIReader()), Packages: fakePackages{},
+		Policy: delegation.New(delegation.Options{Reviews: w.reviews, Clock: clock.RealClock{}}),
 		Tools:  map[addonsv1.Tool]tool.Tool{addonsv1.Helm: w.tool},
 		Limits: operation.Limits{Total: 8, PerCluster: 4}, Events: mgr.GetEventRecorderFor("drover"), //nolint:staticcheck // as in the manager
 		Clock: clock.RealClock{}, ResolveEvery: time.Hour,
@@ -216,8 +235,12 @@ func reason(name, reason string) func(*addonsv1.HelmReleaseProxy) bool {
 
 type queue = workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]
 
-func inNamespace(name string) cache.Options {
-	return cache.Options{DefaultNamespaces: map[string]cache.Config{name: {}}}
+func inNamespaces(names ...string) cache.Options {
+	o := cache.Options{DefaultNamespaces: map[string]cache.Config{}}
+	for _, name := range names {
+		o.DefaultNamespaces[name] = cache.Config{}
+	}
+	return o
 }
 
 // countStatusWrites watches releases, and returns a function that counts the writes of their

@@ -2,7 +2,6 @@ package release
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -127,9 +126,9 @@ func exclusiveCondition(f facts) *metav1.Condition {
 	if f.claimant == "" {
 		return nil
 	}
-	message := fmt.Sprintf("HelmReleaseProxy %q claims the same release and is ignored", f.claimant)
+	message := "HelmReleaseProxy " + quoted(f.claimant) + " claims the same release and is ignored"
 	if f.owner != "" {
-		message = fmt.Sprintf("HelmReleaseProxy %q already manages this release", f.owner)
+		message = "HelmReleaseProxy " + quoted(f.owner) + " already manages this release"
 	}
 	c := condition(addonsv1.ReleaseExclusive, metav1.ConditionFalse, addonsv1.ReleaseClaimedReason, message)
 	return &c

@@ -10,13 +10,14 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/base/text"
+	"github.com/drover-dev/drover/internal/model/delegation"
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
 // gatherWant gathers what the release should be. It reuses the last fingerprint if its inputs
 // haven't changed.
 func (v *visit) gatherWant(ctx context.Context, f *facts) {
-	input := tool.Input{Sources: v.Values}
+	input := tool.Input{Sources: v.Values, Access: v.Policy, OfPackage: f.ofPackage}
 	var err error
 	if f.want, err = input.WithoutValues(ctx, v.release); err != nil {
 		f.packageProblem = inputProblem(err)
@@ -41,7 +42,7 @@ func (v *visit) gatherWant(ctx context.Context, f *facts) {
 		if f.packageProblem = f.readValues(); f.packageProblem != nil {
 			return
 		}
-		known = fingerprinted{inputs: from, digest: f.want.Resolved.Digest, fingerprint: fingerprint(f.want, v.release.Spec.Tool)}
+		known = fingerprinted{inputs: from, digest: f.want.Resolved.Digest, fingerprint: fingerprint(f.want, v.release.Spec.Tool, v.release.Spec.ServiceAccountName)}
 		v.memory.setFingerprint(v.key(), known)
 	}
 	f.fingerprint = known.fingerprint
@@ -87,10 +88,14 @@ func (v *visit) inputs(documents [][]byte) [sha256.Size]byte {
 	return [sha256.Size]byte(sum.Sum(nil))
 }
 
-// fingerprint changes with everything that makes another release: the chart, the values and the
-// options.
-func fingerprint(w tool.Want, name addonsv1.Tool) string {
-	data, _ := json.Marshal([]any{name, w.Resolved.Digest, w.Values, w.Options}) // values came from YAML, and maps are sorted
+// fingerprint changes with everything that makes another release: the chart, the values, the
+// options and the account. A new account must be able to install the release.
+func fingerprint(w tool.Want, name addonsv1.Tool, account string) string {
+	parts := []any{name, w.Resolved.Digest, w.Values, w.Options}
+	if account != "" {
+		parts = append(parts, account)
+	}
+	data, _ := json.Marshal(parts) // values came from YAML, and maps are sorted
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
@@ -100,8 +105,11 @@ func inputProblem(err error) *problem {
 	p := &problem{reason: addonsv1.ValueParsingFailedReason, message: message(err), after: firstRetry}
 	if input := new(tool.InputError); errors.As(err, &input) {
 		p.reason = input.Reason
-		if input.Missing() {
+		switch {
+		case input.Missing():
 			p.after = 0
+		case errors.As(err, new(*delegation.DeniedError)):
+			p.after = delegation.DeniedFor
 		}
 	}
 	return p

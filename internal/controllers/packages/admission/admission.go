@@ -21,6 +21,7 @@ import (
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/requester"
+	"github.com/drover-dev/drover/internal/model/delegation"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
@@ -31,6 +32,8 @@ type Options struct {
 	// ManagementCluster is the name of the cluster that some packages are excluded from; may be
 	// empty.
 	ManagementCluster string
+	// Policy selects the namespaces that require a service account.
+	Policy *delegation.Policy
 }
 
 // Setup adds the webhooks of all three kinds.

@@ -5,11 +5,16 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/delegation"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
 
@@ -146,6 +151,25 @@ func TestUnrelatedUpdateIsAccepted(t *testing.T) {
 	free := p.DeepCopy()
 	free.Finalizers = []string{"x"}
 	if _, err := (&packageRules{}).ValidateUpdate(t.Context(), p, free); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTenantsMustNameAnAccount(t *testing.T) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "eksa-packages-billy"}}
+	scheme := runtime.NewScheme()
+	if err := packagesv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	rules := &packageRules{reader: fake.NewClientBuilder().WithScheme(scheme).Build(), Options: Options{Policy: delegation.New(delegation.Options{
+		Tenants: labels.Everything(), Namespaces: fake.NewClientBuilder().WithObjects(namespace).Build(),
+	})}}
+	p := &packagesv1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "hello"}}
+	if _, err := rules.ValidateCreate(t.Context(), p); err == nil || !strings.Contains(err.Error(), "requires serviceAccountName") {
+		t.Errorf("got %v", err)
+	}
+	p.Spec.ServiceAccountName = "deployer"
+	if _, err := rules.ValidateCreate(t.Context(), p); err != nil {
 		t.Error(err)
 	}
 }

@@ -44,6 +44,9 @@ func (r *packageRules) ValidateDelete(ctx context.Context, _ *packagesv1.Package
 }
 
 func (r *packageRules) validate(ctx context.Context, was, is *packagesv1.Package) (admission.Warnings, error) {
+	if err := r.Policy.RequireAccount(ctx, is.Namespace, is.Spec.ServiceAccountName); err != nil {
+		return nil, invalid(is.Name, err)
+	}
 	if isInternal(is) {
 		return nil, r.checkInternal(ctx)
 	}

@@ -100,7 +100,9 @@ func (c *Controller) createDependency(ctx context.Context, s *scope, name string
 			Namespace: s.pack.Namespace, Name: target.Name(s.pack.Namespace, s.target.Cluster, strings.ToLower(name)),
 			Labels: c.labels(), Annotations: map[string]string{packagesv1.DependentsAnnotation: s.pack.Name},
 		},
-		Spec: packagesv1.PackageSpec{PackageName: name, TargetNamespace: s.pack.Spec.TargetNamespace},
+		Spec: packagesv1.PackageSpec{
+			PackageName: name, TargetNamespace: s.pack.Spec.TargetNamespace, ServiceAccountName: s.pack.Spec.ServiceAccountName,
+		},
 	}
 	if found, err := bundle.Find(s.bundle, name, ""); err == nil && c.configs.validate(found.Version, s.pack.Spec.Config) == nil {
 		made.Spec.Config = s.pack.Spec.Config

@@ -64,6 +64,7 @@ func (c *Controller) chart(s *scope) addonsv1.HelmReleaseProxySpec {
 			APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Namespace: s.target.ClusterNamespace, Name: s.target.Cluster,
 		},
 		RepoURL: url, ChartName: name, Version: s.found.Version.Digest, ReleaseName: s.target.Release,
+		ServiceAccountName: s.pack.Spec.ServiceAccountName,
 	}
 }
 

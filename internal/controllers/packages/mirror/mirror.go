@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/registry/artifact"
 )
@@ -29,7 +30,7 @@ const (
 	// namespace.
 	Secret = "registry-mirror-secret"
 	// Credentials is created from Secret, for HelmReleaseProxies and for pods on clusters.
-	Credentials = "registry-mirror-cred"
+	Credentials = packagesv1.MirrorCredentials
 )
 
 // Keys of Credentials besides those of all Secrets for registries.

@@ -69,6 +69,7 @@ func (p *Program) common(chart ctrlclient.ObjectKey, cluster *clusterv1.Cluster)
 		ChartName: s.ChartName, RepoURL: s.RepoURL, ReleaseName: s.ReleaseName, ReleaseNamespace: s.ReleaseNamespace,
 		ReconcileStrategy: s.ReconcileStrategy, Options: s.Options, Credentials: s.Credentials, TLSConfig: s.TLSConfig,
 		Drift: s.Drift, Health: s.Health, Verify: s.Verify, DependsOn: s.DependsOn, Tool: s.Tool,
+		ServiceAccountName: s.ServiceAccountName,
 	}
 	if out.ReleaseNamespace == "" {
 		out.ReleaseNamespace = corev1.NamespaceDefault

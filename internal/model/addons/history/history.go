@@ -180,7 +180,7 @@ func name(hcp, digest string) string {
 }
 
 // Restore gives a HelmChartProxy the spec of a revision, or of the previous one if number is 0. The
-// cluster selector and the rollout settings stay as they are.
+// cluster selector, the rollout settings and the service account stay as they are.
 func Restore(ctx context.Context, client ctrlclient.Client, hcp *addonsv1.HelmChartProxy, number int64) (*Revision, error) {
 	all, err := List(ctx, client, hcp)
 	if err != nil {
@@ -196,6 +196,7 @@ func Restore(ctx context.Context, client ctrlclient.Client, hcp *addonsv1.HelmCh
 	before := hcp.DeepCopy()
 	hcp.Spec = all[at].Spec
 	hcp.Spec.ClusterSelector, hcp.Spec.Rollout = before.Spec.ClusterSelector, before.Spec.Rollout
+	hcp.Spec.ServiceAccountName = before.Spec.ServiceAccountName
 	if err := client.Patch(ctx, hcp, ctrlclient.MergeFrom(before)); err != nil {
 		return nil, fmt.Errorf("restoring revision %d of HelmChartProxy %q: %w", all[at].Number, hcp.Name, err)
 	}

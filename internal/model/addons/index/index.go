@@ -56,6 +56,13 @@ func ClusterKey(hrp *addonsv1.HelmReleaseProxy) ctrlclient.ObjectKey {
 	return key
 }
 
+// Effective reports whether a release may affect others on its Cluster: it is in the namespace of
+// the Cluster, or it was permitted to install something there. Anybody can create one that refers
+// to the Cluster of somebody else.
+func Effective(hrp *addonsv1.HelmReleaseProxy) bool {
+	return ClusterKey(hrp).Namespace == hrp.Namespace || hrp.Status.Applied != nil
+}
+
 // ChartLabel returns the value of the label that names a HelmChartProxy, whose name can be longer
 // than a label.
 func ChartLabel(name string) string { return format.MustFormatValue(name) }

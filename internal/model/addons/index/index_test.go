@@ -103,3 +103,24 @@ func TestKeysOfOtherKindsAreEmpty(t *testing.T) {
 		t.Errorf("keys %v of a release without a HelmChartProxy", got)
 	}
 }
+
+func TestOnlyPermittedReleasesOfOthersAreEffective(t *testing.T) {
+	release := func(namespace string, applied *addonsv1.AppliedRelease) *addonsv1.HelmReleaseProxy {
+		r := &addonsv1.HelmReleaseProxy{ObjectMeta: metav1.ObjectMeta{Namespace: "mine"}, Status: addonsv1.HelmReleaseProxyStatus{Applied: applied}}
+		r.Spec.ClusterRef.Namespace = namespace
+		return r
+	}
+	for name, tc := range map[string]struct {
+		release *addonsv1.HelmReleaseProxy
+		want    bool
+	}{
+		"same namespace":               {release("mine", nil), true},
+		"no namespace":                 {release("", nil), true},
+		"another namespace":            {release("theirs", nil), false},
+		"another namespace, permitted": {release("theirs", &addonsv1.AppliedRelease{}), true},
+	} {
+		if got := Effective(tc.release); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -16,7 +16,8 @@ func (o *operation) createRecord(ctx context.Context, rec *record) error {
 	wanted := o.want.Options.Install.CreateNamespace == nil || *o.want.Options.Install.CreateNamespace
 	known := namespaceOf{cluster: o.cluster.Key().String(), name: rec.Namespace}
 	if _, ok := o.engine.namespaces.Load(known); !ok && wanted && rec.Version == 1 {
-		if err := o.createNamespace(ctx); err != nil {
+		// An account that may not create namespaces can use existing ones.
+		if err := o.createNamespace(ctx); err != nil && !apierrors.IsForbidden(err) {
 			return err
 		}
 	}
