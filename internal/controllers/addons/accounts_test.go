@@ -66,11 +66,17 @@ func TestServiceAccountLimitsReleases(t *testing.T) {
 		return strings.Contains(w.message(addonsv1.ClusterAvailable), `GetCACertificateFailed: Service account "`+w.namespace+`/deployer" may not get secrets`)
 	})
 	meta := metav1.ObjectMeta{Namespace: w.namespace, Name: "deployer"}
-	w.create(&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"ca"}, Verbs: []string{"get"}}}})
-	w.create(&rbacv1.RoleBinding{
+	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"ca"}, Verbs: []string{"get"}}}}
+	if _, err := w.server.Clientset(t).RbacV1().Roles(w.namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.RoleBinding{
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "deployer"},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.namespace, Name: "deployer"}},
-	})
+	}
+	if _, err := w.server.Clientset(t).RbacV1().RoleBindings(w.namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	w.until("the cluster denies the account", func() bool {
 		return strings.Contains(w.message(addonsv1.ReleaseReady), `User "system:serviceaccount:`+w.namespace+`:deployer" cannot`)
 	})
