@@ -226,6 +226,41 @@ func testManagementFromNothing(t *testing.T, s *story) {
 	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Items) != 1 || list.Items[0].Metadata.Name != "mgmt" {
 		t.Errorf("%v: it knows of\n%s", err, out)
 	}
+	s.secret("older", canary)
+}
+
+// secret creates a Secret on the management cluster.
+func (s *story) secret(name, word string) {
+	s.t.Helper()
+	mgmt, _ := s.client(s.mgmt)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"word": word}}
+	if _, err := mgmt.CoreV1().Secrets("default").Create(s.t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// checkEncrypted checks that the management cluster's etcd has Secrets in encrypted form: those
+// that are new, and the current revision of those from before it had a key.
+func (s *story) checkEncrypted(node *corev1.Node) {
+	s.t.Helper()
+	const word = "canary-that-nobody-hears"
+	s.secret("newer", word)
+	m := s.on(node)
+	for _, name := range []string{"older", "newer"} {
+		if !s.matchesEtcd(m, "/registry/secrets/default/"+name+".{1,40}k8s:enc:secretbox:v1:key-") {
+			s.t.Errorf("Secret %s is not encrypted", name)
+		}
+	}
+	if s.inEtcd(m, word) {
+		s.t.Error("a Secret is stored as it is")
+	}
+	mgmt, _ := s.client(s.mgmt)
+	for name, want := range map[string]string{"older": canary, "newer": word} {
+		secret, err := mgmt.CoreV1().Secrets("default").Get(s.t.Context(), name, metav1.GetOptions{})
+		if err != nil || string(secret.Data["word"]) != want {
+			s.t.Errorf("Secret %s can't be read: %v", name, err)
+		}
+	}
 }
 
 func testWorkloadByRestrictedUser(t *testing.T, s *story) {
@@ -368,8 +403,9 @@ func testManagementUpgrade(t *testing.T, s *story) {
 	mgmt, _ := s.client(s.mgmt)
 	nodes, err := mgmt.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(nodes.Items) != 1 || nodes.Items[0].Status.NodeInfo.KubeletVersion != newKubernetes {
-		t.Errorf("%v: the management cluster has nodes %v", err, nodes.Items)
+		t.Fatalf("%v: the management cluster has nodes %v", err, nodes.Items)
 	}
+	s.checkEncrypted(&nodes.Items[0])
 }
 
 // testOlderIsRefused checks that the Drover that created the management cluster is rejected after

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -9,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -125,14 +125,14 @@ func testSettledAPIServer(t *testing.T, s *settled) {
 }
 
 // on returns the machine of a node.
-func (s *settled) on(node *corev1.Node) machine {
-	s.t.Helper()
-	for _, m := range s.machines() {
+func (f *fleet) on(node *corev1.Node) machine {
+	f.t.Helper()
+	for _, m := range f.machines() {
 		if strings.TrimSpace(m.read("/etc/hostname")) == node.Name {
 			return m
 		}
 	}
-	s.t.Fatalf("no machine is node %s", node.Name)
+	f.t.Fatalf("no machine is node %s", node.Name)
 	return machine{}
 }
 
@@ -214,8 +214,15 @@ func (s *settled) runApp(name, tier, image string) {
 }
 
 // inEtcd reports whether a file of a control plane's etcd contains a text.
-func (s *settled) inEtcd(m machine, text string) bool {
-	s.t.Helper()
+func (f *fleet) inEtcd(m machine, text string) bool {
+	f.t.Helper()
+	return f.matchesEtcd(m, regexp.QuoteMeta(text))
+}
+
+// matchesEtcd reports whether a file of a control plane's etcd matches a regular expression.
+func (f *fleet) matchesEtcd(m machine, pattern string) bool {
+	f.t.Helper()
+	match := regexp.MustCompile("(?s)" + pattern)
 	found, read := false, 0
 	err := filepath.WalkDir(m.path("/var/lib/etcd"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -223,11 +230,11 @@ func (s *settled) inEtcd(m machine, text string) bool {
 		}
 		data, err := os.ReadFile(path)
 		read += len(data)
-		found = found || bytes.Contains(data, []byte(text))
+		found = found || match.Match(data)
 		return err
 	})
 	if err != nil || read == 0 {
-		s.t.Fatalf("read %d bytes of etcd: %v", read, err)
+		f.t.Fatalf("read %d bytes of etcd: %v", read, err)
 	}
 	return found
 }

@@ -49,6 +49,22 @@ const (
 	AdministeredAnnotation = "drover.dev/administered"
 )
 
+// EncryptionSecret returns the name of the Secret in SystemNamespace that holds the keys with which
+// a cluster encrypts its Secrets.
+func EncryptionSecret(cluster string) string { return cluster + "-encryption" }
+
+// Annotations of that Secret. None of them is secret.
+const (
+	// EncryptionStageAnnotation is the stage of the current rotation, or EncryptionSettled.
+	EncryptionStageAnnotation = "clusters.drover.dev/encryption-stage"
+	// EncryptionRotateAnnotation requests a rotation: any value that was not requested before.
+	EncryptionRotateAnnotation = "clusters.drover.dev/rotate-encryption"
+	// EncryptionRotationAnnotation is the last request for which a rotation was begun.
+	EncryptionRotationAnnotation = "clusters.drover.dev/encryption-rotation"
+	// EncryptionSettled is the stage in which one key is in use.
+	EncryptionSettled = "Settled"
+)
+
 // Labels of all objects of a Cluster.
 const (
 	ClusterNameLabel      = "clusters.anywhere.eks.amazonaws.com/cluster-name"

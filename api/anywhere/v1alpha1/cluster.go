@@ -45,8 +45,8 @@ type ClusterSpec struct {
 	// can override it.
 	// +optional
 	MachineHealthCheck *MachineHealthCheck `json:"machineHealthCheck,omitempty"`
-	// etcdEncryption encrypts resources with a key management service. It can only be set on an
-	// existing cluster.
+	// etcdEncryption encrypts resources with a key management service, which can only be set on an
+	// existing cluster, or Secrets with a key of the cluster.
 	// +optional
 	// +listType=atomic
 	EtcdEncryption []EtcdEncryption `json:"etcdEncryption,omitempty"`
@@ -132,6 +132,16 @@ func (c *Cluster) ManagedBy() string {
 		return c.Name
 	}
 	return c.Spec.ManagementCluster.Name
+}
+
+// UsesEncryptionPlugin reports whether API servers need a plugin to encrypt resources.
+func (c *Cluster) UsesEncryptionPlugin() bool {
+	for _, e := range c.Spec.EtcdEncryption {
+		if len(e.Providers) != 1 || e.Providers[0].Secretbox == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // IsPaused reports whether reconciliation is paused.

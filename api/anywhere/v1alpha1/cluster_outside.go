@@ -74,7 +74,14 @@ type EtcdEncryptionProvider struct {
 	// kms is a plugin that runs on each control plane machine.
 	// +optional
 	KMS *KMS `json:"kms,omitempty"`
+	// secretbox encrypts Secrets with a key that Drover generates, distributes and rotates.
+	// Management clusters have it without asking.
+	// +optional
+	Secretbox *Secretbox `json:"secretbox,omitempty"`
 }
+
+// Secretbox encrypts with a key of the cluster. It has no settings.
+type Secretbox struct{}
 
 // KMS is a plugin of a key management service.
 type KMS struct {

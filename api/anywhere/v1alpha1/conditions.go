@@ -16,6 +16,9 @@ const (
 	// PackagesEnabled is False if the namespace of packages can't be used. Otherwise it is absent,
 	// and Ready does not depend on it.
 	PackagesEnabled = "PackagesEnabled"
+	// SecretsEncrypted means that all Secrets in etcd are encrypted with the current key of the
+	// cluster. Clusters without a key of their own don't have it.
+	SecretsEncrypted = "SecretsEncrypted"
 )
 
 // Reasons of conditions that are False, or Unknown.
@@ -58,6 +61,8 @@ const (
 	NamespaceNotOwnedReason = "NamespaceNotOwned"
 	// NamespaceTerminatingReason: the namespace of packages of a deleted Cluster still exists.
 	NamespaceTerminatingReason = "NamespaceTerminating"
+	// EncryptionKeyChangingReason: an encryption key is being introduced or replaced.
+	EncryptionKeyChangingReason = "EncryptionKeyChanging"
 	// FailedReason: the Cluster can't be reconciled; see status.failureReason and
 	// status.failureMessage.
 	FailedReason = "Failed"
@@ -73,6 +78,8 @@ const (
 	ReadyReason = "Ready"
 	// InitializedReason: an API server has been available.
 	InitializedReason = "Initialized"
+	// EncryptedReason: all Secrets are encrypted with the current key.
+	EncryptedReason = "Encrypted"
 	// ConfiguredReason: the Pod network is installed.
 	ConfiguredReason = "Configured"
 )

@@ -24,6 +24,8 @@ func TestCommandsRejectInvalidArguments(t *testing.T) {
 		"backup without a plane":         {[]string{"backup", "file"}, ui.ExitFailed, "the embedded plane is not running: run `drover up` first"},
 		"rotation without a plane":       {[]string{"encryption", "rotate"}, ui.ExitFailed, "run `drover up` first"},
 		"restore of anyone's backup":     {[]string{"restore", "file", "--identity", "key"}, ui.ExitUsage, "--identity requires --signed-by"},
+		"rotation with a cluster's flag": {[]string{"encryption", "rotate", "--dry-run"}, ui.ExitUsage, "--dry-run is about the key of a cluster: specify its NAME, or its spec with -f"},
+		"rotation of two clusters":       {[]string{"encryption", "rotate", "one", "-f", "two.yaml"}, ui.ExitUsage, "specify either the NAME of the cluster or its spec with -f, not both"},
 		"restore without a passphrase":   {[]string{"restore", "file"}, ui.ExitUsage, "use --passphrase-file or $DROVER_PASSPHRASE"},
 		"up with an unknown driver":      {[]string{"up", "--metal", "bogus"}, ui.ExitUsage, `--metal "bogus" is not a driver: use one of auto`},
 		"up without a Kubernetes binary": {[]string{"up", "--metal", "none"}, ui.ExitFailed, "no Kubernetes v1.36.3 binary found"},

@@ -15,9 +15,11 @@ import (
 	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/controllers/clusters/admission"
 	"github.com/drover-dev/drover/internal/controllers/clusters/cluster"
+	"github.com/drover-dev/drover/internal/controllers/clusters/encryption"
 	"github.com/drover-dev/drover/internal/controllers/clusters/measure"
 	"github.com/drover-dev/drover/internal/controllers/clusters/records"
 	"github.com/drover-dev/drover/internal/model/addons/sources"
+	"github.com/drover-dev/drover/internal/workload"
 )
 
 // keepRecords is the number of audit records to keep of each cluster, and keepNamespace of all
@@ -31,6 +33,8 @@ const (
 type Options struct {
 	// Metadata caches the metadata of Secrets and namespaces.
 	Metadata ctrlcache.Cache
+	// Clusters are the connections to workload clusters.
+	Clusters *workload.Clusters
 	// Charts is the location of the charts of Drover, as oci://host/path. Without it, clusters get
 	// no Pod network.
 	Charts string
@@ -67,6 +71,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}{
 		{"Cluster", func() error {
 			return clusters.SetupWithManager(mgr, o.Metadata, controller.Options{MaxConcurrentReconciles: o.Concurrency})
+		}},
+		{"encryption", func() error {
+			return encryption.New(mgr, o.Clusters).SetupWithManager(mgr, o.Metadata, controller.Options{MaxConcurrentReconciles: o.Concurrency})
 		}},
 		{"webhooks", func() error {
 			return admission.Setup(mgr, admission.Options{ManagementCluster: o.ManagementCluster, Version: version.ForMinor, Records: recorder})

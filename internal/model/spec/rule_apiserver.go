@@ -75,7 +75,8 @@ func auditPolicyRule(c *anywherev1.Cluster) Violations {
 	return f.problems
 }
 
-// encryptionRule requires one plugin with a socket that API servers can reach.
+// encryptionRule requires a key of the cluster, which encrypts Secrets only, or one plugin with a
+// socket that API servers can reach.
 func encryptionRule(c *anywherev1.Cluster) Violations {
 	var problems Violations
 	if len(c.Spec.EtcdEncryption) > 1 {
@@ -86,13 +87,22 @@ func encryptionRule(c *anywherev1.Cluster) Violations {
 		if len(e.Resources) == 0 || slices.Contains(e.Resources, "") {
 			problems = append(problems, violation(at+".resources", "list the resources to encrypt, such as secrets", "is empty or contains an empty entry")...)
 		}
-		if len(e.Providers) != 1 || e.Providers[0].KMS == nil {
-			problems = append(problems, violation(at+".providers", "configure one kms provider", "exactly one kms provider is required")...)
-			continue
-		}
-		problems = append(problems, kmsProblems(e.Providers[0].KMS, at+".providers[0].kms")...)
+		problems = append(problems, providerProblems(e, at)...)
 	}
 	return problems
+}
+
+func providerProblems(e anywherev1.EtcdEncryption, at string) Violations {
+	if len(e.Providers) != 1 || (e.Providers[0].KMS == nil) == (e.Providers[0].Secretbox == nil) {
+		return violation(at+".providers", "configure one provider, kms or secretbox", "exactly one kms or secretbox provider is required")
+	}
+	if kms := e.Providers[0].KMS; kms != nil {
+		return kmsProblems(kms, at+".providers[0].kms")
+	}
+	if !slices.Equal(e.Resources, []string{"secrets"}) {
+		return violation(at+".resources", "write resources: [secrets]", "a secretbox provider encrypts secrets only")
+	}
+	return nil
 }
 
 func kmsProblems(k *anywherev1.KMS, at string) Violations {

@@ -57,12 +57,15 @@ func TestValidateCreate(t *testing.T) {
 		change map[string]any
 		want   []string
 	}{
-		"a management cluster":                         {nil, []string{selfManaged}},
-		"a management cluster that a command makes":    {annotated(anywherev1.ManagedByCLIAnnotation), nil},
-		"a management cluster that is paused":          {annotated(anywherev1.PausedAnnotation), nil},
-		"a workload cluster":                           {map[string]any{"spec": map[string]any{"managementCluster": map[string]any{"name": "other"}}}, nil},
-		"a workload cluster by the flag":               {map[string]any{"spec": map[string]any{"management": false, "managementCluster": nil}}, nil},
-		"a management cluster with encryption":         {encrypted, []string{selfManaged, encryption}},
+		"a management cluster":                      {nil, []string{selfManaged}},
+		"a management cluster that a command makes": {annotated(anywherev1.ManagedByCLIAnnotation), nil},
+		"a management cluster that is paused":       {annotated(anywherev1.PausedAnnotation), nil},
+		"a workload cluster":                        {map[string]any{"spec": map[string]any{"managementCluster": map[string]any{"name": "other"}}}, nil},
+		"a workload cluster by the flag":            {map[string]any{"spec": map[string]any{"management": false, "managementCluster": nil}}, nil},
+		"a management cluster with encryption":      {encrypted, []string{selfManaged, encryption}},
+		"one with its own key": {with(map[string]any{"spec": map[string]any{"etcdEncryption": []any{
+			map[string]any{"resources": []any{"secrets"}, "providers": []any{map[string]any{"secretbox": map[string]any{}}}},
+		}}}, annotated(anywherev1.ManagedByCLIAnnotation)), nil},
 		"one with encryption that a command makes":     {with(encrypted, annotated(anywherev1.ManagedByCLIAnnotation)), []string{encryption}},
 		"one with encryption that is moved while idle": {with(encrypted, annotated(anywherev1.PausedAnnotation)), nil},
 	} {

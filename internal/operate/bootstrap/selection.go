@@ -246,6 +246,9 @@ func (s *selection) ofSecret(u *unstructured.Unstructured) disposition {
 		return either(s.hasPackages(), copied)
 	case namespace != s.cluster.Namespace:
 		return ignored
+	case labeled && u.GetLabels()[anywherev1.ClusterNameLabel] != "":
+		// A Secret of one cluster, such as its encryption keys: nothing stays behind.
+		return either(u.GetLabels()[anywherev1.ClusterNameLabel] == s.cluster.Name, moved)
 	case s.credentials[u.GetName()] || labeled || u.GetName() == anywherev1.RegistryCredentials:
 		return copied
 	}

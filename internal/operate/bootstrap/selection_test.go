@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -30,7 +31,11 @@ func object(apiVersion, kind, namespace, name string, edit ...func(*unstructured
 }
 
 func labeled(key, value string) func(*unstructured.Unstructured) {
-	return func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{key: value}) }
+	return func(u *unstructured.Unstructured) {
+		labels := map[string]string{key: value}
+		maps.Copy(labels, u.GetLabels())
+		u.SetLabels(labels)
+	}
 }
 
 func typed(kind string) func(*unstructured.Unstructured) {
@@ -113,6 +118,8 @@ func TestDispositionOfEachKind(t *testing.T) {
 		"the credentials of its infrastructure":    {object("v1", "Secret", system, "packet-credentials"), copied},
 		"the credentials of registries":            {object("v1", "Secret", system, anywherev1.RegistryCredentials), copied},
 		"a Secret labeled to be moved":             {object("v1", "Secret", system, "x", labeled(clusterctlv1.ClusterctlMoveLabel, "")), copied},
+		"its encryption keys":                      {object("v1", "Secret", system, "a-encryption", labeled(clusterctlv1.ClusterctlMoveLabel, ""), labeled(anywherev1.ClusterNameLabel, "a")), moved},
+		"the encryption keys of another cluster":   {object("v1", "Secret", system, "b-encryption", labeled(clusterctlv1.ClusterctlMoveLabel, ""), labeled(anywherev1.ClusterNameLabel, "b")), ignored},
 		"its kubeconfig":                           {object("v1", "Secret", system, "a-kubeconfig", labeled(clusterv1.ClusterNameLabel, "a")), linked},
 		"the kubeconfig of another cluster":        {object("v1", "Secret", system, "b-kubeconfig", labeled(clusterv1.ClusterNameLabel, "b")), ignored},
 		"the token of a service account":           {object("v1", "Secret", system, "t", typed("kubernetes.io/service-account-token")), ignored},

@@ -31,6 +31,7 @@ const (
 	creating   = "Creating"
 	upgrading  = "Upgrading"
 	deleting   = "Deleting"
+	replacing  = "Replacing"
 	waitingFor = "Waiting for"
 )
 

@@ -23,6 +23,8 @@ type Planner interface {
 	Delete() (*phase.Plan, error)
 	// Ready reports whether the cluster is ready, so that its deletion requires a confirmation.
 	Ready(context.Context) (bool, error)
+	// Rotate plans a new key for the encryption of Secrets.
+	Rotate() (*phase.Plan, error)
 	// Differences returns the fields that an upgrade would change. It changes nothing.
 	Differences(context.Context) ([]Difference, error)
 	// Versions returns the versions of Kubernetes and Drover before and after an upgrade.
@@ -65,6 +67,7 @@ const (
 	ResumeFluxReconcile          = "ResumeFluxReconcile"
 	DeleteWorkloadCluster        = "DeleteWorkloadCluster"
 	CleanupGitRepo               = "CleanupGitRepo"
+	RotateEncryptionKey          = "RotateEncryptionKey"
 )
 
 // Summaries of phases that more than one plan has.
@@ -73,6 +76,9 @@ const (
 	summaryBootstrap       = "Start a bootstrap plane on this machine"
 	summaryBootstrapReady  = "Wait for the bootstrap plane"
 	summaryMoveToBootstrap = "Move the cluster's objects to the bootstrap plane"
+	summaryMoveBack        = "Upgrade Drover on the cluster and move its objects back"
+	summaryPauseOthers     = "Pause reconciliation of workload clusters"
+	summaryResumeOthers    = "Resume reconciliation of workload clusters"
 	summaryDelete          = "Delete the cluster, its machines and its addresses"
 	summaryWithoutGit      = "Nothing yet: Drover does not write to Git"
 	summaryDeleteBootstrap = "Delete the bootstrap plane"

@@ -26,8 +26,14 @@ import (
 	"github.com/drover-dev/drover/internal/plane"
 )
 
-// movesToBootstrap is a line of plans.
-const movesToBootstrap = "moves the cluster's objects to the bootstrap plane"
+// Lines of more than one plan.
+const (
+	movesToBootstrap = "moves the cluster's objects to the bootstrap plane"
+	movesBack        = "moves the cluster's objects back"
+	upgradesDrover   = "upgrades Drover on the cluster to this version"
+	pausesOthers     = "pauses the workload clusters, which keep running"
+	resumesOthers    = "resumes the clusters that were paused"
+)
 
 func (m *Management) startsBootstrap() []string {
 	return []string{"starts a bootstrap plane in " + m.Bootstrap.Dir}

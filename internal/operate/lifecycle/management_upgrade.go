@@ -17,16 +17,14 @@ func (m *Management) Upgrade() (*phase.Plan, error) {
 		{Name: SetupAndValidate, Summary: summaryValidate, Repeat: true, Run: m.setupUpgrade},
 		{Name: UpdateSecrets, Summary: "Update the cluster's credentials for machines", Run: m.updateSecrets, Changes: []string{"updates the credentials for machines, if they changed"}},
 		{Name: UpgradeNeeded, Summary: "Check whether an upgrade is needed", Run: m.upgradeNeeded},
-		{Name: PauseEksAAndFluxReconcile, Summary: "Pause reconciliation of workload clusters", Run: m.pauseOthers, Changes: []string{"pauses the workload clusters, which keep running"}},
+		{Name: PauseEksAAndFluxReconcile, Summary: summaryPauseOthers, Run: m.pauseOthers, Changes: []string{pausesOthers}},
 		{Name: CreateBootstrapCluster, Summary: summaryBootstrap, Run: m.startBootstrap, Changes: m.startsBootstrap()},
 		{Name: InstallCAPI, Summary: summaryBootstrapReady, Run: m.startBootstrap},
 		{Name: MoveManagementToBootstrap, Summary: summaryMoveToBootstrap, Run: m.moveToBootstrap, Changes: []string{movesToBootstrap}},
 		{Name: UpgradeWorkloadCluster, Summary: "Upgrade the cluster to the new spec", Run: m.upgrade, Changes: changeLines(m.differences)},
-		{Name: MoveManagementToWorkload, Summary: "Upgrade Drover on the cluster and move its objects back", Run: m.moveToItself, Changes: []string{
-			"upgrades Drover on the cluster to this version", "moves the cluster's objects back",
-		}},
+		{Name: MoveManagementToWorkload, Summary: summaryMoveBack, Run: m.moveToItself, Changes: []string{upgradesDrover, movesBack}},
 		{Name: UpdateClusterAndGitResources, Summary: "Wait for the cluster and write the new spec to a file", Run: m.recordSpec, Changes: []string{"writes " + m.files().Spec()}},
-		{Name: ResumeFluxReconcile, Summary: "Resume reconciliation of workload clusters", Run: m.resumeOthers, Changes: []string{"resumes the clusters that were paused"}},
+		{Name: ResumeFluxReconcile, Summary: summaryResumeOthers, Run: m.resumeOthers, Changes: []string{resumesOthers}},
 		{Name: DeleteBootstrap, Summary: summaryDeleteBootstrap, Run: m.deleteBootstrap, Changes: m.removesBootstrap()},
 	})
 }

@@ -77,7 +77,7 @@ func (r *clusterRules) ValidateCreate(ctx context.Context, c *anywherev1.Cluster
 	if !c.IsPaused() && c.IsSelfManaged() && !c.IsManagedByCLI() {
 		return nil, rejection("creating new cluster on existing cluster is not supported for self managed clusters")
 	}
-	if !c.IsPaused() && len(c.Spec.EtcdEncryption) > 0 {
+	if !c.IsPaused() && c.UsesEncryptionPlugin() {
 		return nil, invalid("spec.etcdEncryption: etcdEncryption is not supported during cluster creation")
 	}
 	if wrong := spec.ValidateNew(c); !c.IsPaused() && len(wrong) > 0 {

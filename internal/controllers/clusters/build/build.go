@@ -26,6 +26,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/controllers/clusters/encryption"
 	"github.com/drover-dev/drover/internal/model/owner"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
@@ -40,6 +41,8 @@ type Input struct {
 	Project string
 	// Registry contains the credentials of the registry mirror, if the cluster needs them.
 	Registry *Credentials
+	// Encryption is where API servers get their keys from; nil for a cluster without its own.
+	Encryption *encryption.Source
 	// Charts is the location of the chart of the Pod network, as oci://host/path, and CNIVersion
 	// its version. Without Charts, there is no network.
 	Charts     string
@@ -156,14 +159,19 @@ func (b *builder) versions() (err error) {
 }
 
 // meta returns the metadata of an object of the cluster.
-func (b *builder) meta(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: name, Labels: b.labels(nil)}
+func (b *builder) meta(name string) metav1.ObjectMeta { return Meta(b.cluster, name) }
+
+// Meta returns the metadata of an object of a cluster.
+func Meta(c *anywherev1.Cluster, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: name, Labels: allLabels(c, nil)}
 }
 
 // labels returns the labels of all objects: that of Cluster API and ours.
-func (b *builder) labels(more map[string]string) map[string]string {
-	out := Labels(b.cluster)
-	out[clusterv1.ClusterNameLabel] = b.cluster.Name
+func (b *builder) labels(more map[string]string) map[string]string { return allLabels(b.cluster, more) }
+
+func allLabels(c *anywherev1.Cluster, more map[string]string) map[string]string {
+	out := Labels(c)
+	out[clusterv1.ClusterNameLabel] = c.Name
 	maps.Copy(out, more)
 	return out
 }

@@ -9,8 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
-
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
@@ -65,10 +63,7 @@ func (b *builder) mirror(m *machines) error {
 			m.file(file, r.hosts)
 			continue
 		}
-		m.config.Files = append(m.config.Files, bootstrapv1.File{
-			Path: file, Owner: "root:root", Permissions: "0600",
-			ContentFrom: bootstrapv1.FileSource{Secret: bootstrapv1.SecretFileSource{Name: mirrorSecretName(b.cluster.Name), Key: secretKey(i)}},
-		})
+		m.secretFile(file, mirrorSecretName(b.cluster.Name), secretKey(i))
 	}
 	m.restart(restartContainerd...)
 	return nil

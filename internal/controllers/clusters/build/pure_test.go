@@ -20,6 +20,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/controllers/clusters/encryption"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
@@ -272,6 +273,30 @@ resources:
 	none := &machines{}
 	if err := local(func(*anywherev1.ClusterSpec) {}).encryption(none); err != nil || len(none.config.Files) != 0 {
 		t.Errorf("files %v without encryption, error %v", none.config.Files, err)
+	}
+}
+
+func TestEncryptionKeysAreInASecretOnly(t *testing.T) {
+	b := local(func(s *anywherev1.ClusterSpec) {
+		s.EtcdEncryption = []anywherev1.EtcdEncryption{{Resources: []string{"secrets"}, Providers: []anywherev1.EtcdEncryptionProvider{{Secretbox: &anywherev1.Secretbox{}}}}}
+	})
+	b.Encryption = &encryption.Source{Secret: "dev-encryption", Key: "config-7.yaml", Sockets: []string{"/run/vault"}}
+	m := &machines{}
+	if err := b.encryption(m); err != nil {
+		t.Fatal(err)
+	}
+	file := bootstrapv1.File{Path: "/etc/kubernetes/enc/encryption-config.yaml", Owner: "root:root", Permissions: "0600"}
+	file.ContentFrom.Secret = bootstrapv1.SecretFileSource{Name: "dev-encryption", Key: "config-7.yaml"}
+	if diff := cmp.Diff([]bootstrapv1.File{file}, m.config.Files); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	api := m.config.ClusterConfiguration.APIServer
+	if len(api.ExtraVolumes) != 2 || api.ExtraVolumes[1].HostPath != "/run/vault" || len(api.ExtraArgs) != 1 || *api.ExtraArgs[0].Value != file.Path {
+		t.Errorf("API servers with %+v", api)
+	}
+	b.Encryption = nil
+	if err := b.encryption(&machines{}); err != nil {
+		t.Errorf("without keys: %v", err)
 	}
 }
 

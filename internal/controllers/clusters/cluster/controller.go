@@ -112,6 +112,7 @@ func (c *Controller) steps(s *scope) []reconcile.Step[*scope] {
 		{Doing: "gathering configs", Run: c.gather},
 		{Doing: "finding the management cluster", Run: c.findManagement},
 		{Doing: "reading credentials", Run: c.readCredentials},
+		{Doing: "preparing encryption", Run: c.encrypt},
 		{Doing: "building objects", Run: c.build},
 		{Doing: "applying objects", Run: c.apply},
 		{Doing: "deleting unused objects", Run: c.prune},

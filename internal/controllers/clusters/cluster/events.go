@@ -36,7 +36,7 @@ func (c *Controller) eventStatus(before, after *anywherev1.Cluster) {
 	if is.FailureMessage != nil && (was.FailureMessage == nil || *was.FailureMessage != *is.FailureMessage) {
 		c.Events.Event(after, corev1.EventTypeWarning, failedReason, *is.FailureMessage)
 	}
-	for _, kind := range []string{anywherev1.ControlPlaneInitialized, anywherev1.ControlPlaneReady, anywherev1.DefaultCNIConfigured, anywherev1.WorkersReady, anywherev1.Ready} {
+	for _, kind := range []string{anywherev1.ControlPlaneInitialized, anywherev1.ControlPlaneReady, anywherev1.DefaultCNIConfigured, anywherev1.WorkersReady, anywherev1.SecretsEncrypted, anywherev1.Ready} {
 		if meta.IsStatusConditionTrue(is.Conditions, kind) && !meta.IsStatusConditionTrue(was.Conditions, kind) {
 			c.Events.Eventf(after, corev1.EventTypeNormal, kind, "%s became %s", kind, metav1.ConditionTrue)
 		}

@@ -10,6 +10,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
+	"github.com/drover-dev/drover/internal/controllers/clusters/encryption"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
@@ -26,6 +27,8 @@ type scope struct {
 	wanted *build.Set
 	// packages is nil until the step that enables packages.
 	packages *packagesState
+	// encryption is how API servers encrypt Secrets; nil without a key of the cluster.
+	encryption *encryption.State
 	// released means that the finalizer was removed, so that no status is written.
 	released bool
 }

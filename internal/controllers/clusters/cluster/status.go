@@ -17,6 +17,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
+	"github.com/drover-dev/drover/internal/controllers/clusters/encryption"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
@@ -31,6 +32,8 @@ type facts struct {
 	release      *addonsv1.HelmReleaseProxy
 	// networkOurs means that Drover manages the Pod network.
 	networkOurs bool
+	// encryption is how API servers encrypt Secrets; nil without a key of the cluster.
+	encryption *encryption.State
 	// held are the groups that wait for the control plane.
 	held []string
 	// packages is nil if nothing is known about packages in this reconcile.
@@ -48,7 +51,7 @@ type facts struct {
 func (s *scope) facts(outcome error, now time.Time) facts {
 	f := facts{
 		cluster: s.cluster, controlPlane: s.live.controlPlane, workers: s.live.workers, sets: s.live.sets, machines: s.live.machines,
-		network: s.live.network, release: s.live.release,
+		network: s.live.network, release: s.live.release, encryption: s.encryption,
 		networkOurs: s.live.network != nil && !s.cluster.IsSkipUpgrade(),
 		failure:     failureOf(outcome), deleting: s.visit.Deleting(), now: now, packages: s.packages,
 	}
@@ -81,6 +84,12 @@ func no(reason, format string, args ...any) verdict {
 	return verdict{metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)}
 }
 
+// kindVerdict is a condition.
+type kindVerdict struct {
+	kind string
+	verdict
+}
+
 // status returns the status of a Cluster. All conditions are set here.
 func status(f facts) anywherev1.ClusterStatus {
 	out := *f.cluster.Status.DeepCopy()
@@ -91,14 +100,14 @@ func status(f facts) anywherev1.ClusterStatus {
 	}
 	out.Version, out.ControlPlane, out.Workers = versionOf(f), controlPlaneCount(f), workersCount(f)
 	out.ClusterCertificateInfo = certificates(f)
-	verdicts := []struct {
-		kind string
-		verdict
-	}{
+	verdicts := []kindVerdict{
 		{anywherev1.ControlPlaneInitialized, initialized(f)},
 		{anywherev1.ControlPlaneReady, controlPlaneReady(f)},
 		{anywherev1.DefaultCNIConfigured, networkConfigured(f)},
 		{anywherev1.WorkersReady, workersReady(f)},
+	}
+	if f.encryption != nil {
+		verdicts = append(verdicts, kindVerdict{anywherev1.SecretsEncrypted, secretsEncrypted(f.encryption)})
 	}
 	ready := yes(anywherev1.ReadyReason)
 	for _, v := range verdicts {
@@ -213,6 +222,20 @@ func networkConfigured(f facts) verdict {
 		return no(anywherev1.DefaultCNIUpgradeInProgressReason, "%s", cmp.Or(text.Truncate(message), fmt.Sprintf("HelmReleaseProxy %q is not ready yet", f.release.Name)))
 	}
 	return yes(anywherev1.ConfiguredReason)
+}
+
+// secretsEncrypted follows a change of keys, which replaces control plane machines twice.
+func secretsEncrypted(s *encryption.State) verdict {
+	switch s.Stage {
+	case encryption.Adding:
+		return no(anywherev1.EncryptionKeyChangingReason, "Control plane machines are replaced to accept the new encryption key, step 1 of 3")
+	case encryption.Switching:
+		return no(anywherev1.EncryptionKeyChangingReason, "Control plane machines are replaced to use the new encryption key, step 2 of 3")
+	case encryption.Rewriting:
+		return no(anywherev1.EncryptionKeyChangingReason, "Secrets are encrypted with the new key, step 3 of 3")
+	default:
+		return yes(anywherev1.EncryptedReason)
+	}
 }
 
 // certificates returns the days until the certificates of control plane machines expire.

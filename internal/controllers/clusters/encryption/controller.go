@@ -1,0 +1,160 @@
+package encryption
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
+	"github.com/drover-dev/drover/internal/model/owner"
+	"github.com/drover-dev/drover/internal/model/spec"
+	"github.com/drover-dev/drover/internal/workload"
+)
+
+const (
+	name = "cluster-encryption"
+	// rewriteTimeout bounds the time that a cluster can occupy a worker. What was rewritten stays
+	// so, and rewriting it again is cheap.
+	rewriteTimeout = 10 * time.Minute
+	// retryInterval is when to try an unreachable cluster again: it may be replacing a machine.
+	retryInterval  = 5 * time.Second
+	secretsPerPage = 500
+)
+
+// Controller encrypts the Secrets of clusters with their new provider. It is not part of the
+// controller of Clusters, which never waits for a workload cluster.
+type Controller struct {
+	Client client.Client
+	// Live reads from the API server, because the data of Secrets is not cached.
+	Live client.Reader
+	// Connect returns a client for the metadata of a cluster's objects.
+	Connect func(ctx context.Context, cluster client.ObjectKey) (metadata.Interface, error)
+}
+
+// New returns a Controller for the connections of a manager.
+func New(mgr ctrl.Manager, clusters *workload.Clusters) *Controller {
+	return &Controller{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
+		Connect: func(ctx context.Context, key client.ObjectKey) (metadata.Interface, error) {
+			to, err := clusters.Get(ctx, key)
+			if err != nil {
+				return nil, err
+			}
+			return metadata.NewForConfigAndClient(to.Config(), to.HTTP())
+		},
+	}
+}
+
+// SetupWithManager adds the controller. It watches the metadata of the Secrets that hold keys.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager, cached cache.Cache, o controller.Options) error {
+	keys := &metav1.PartialObjectMetadata{}
+	keys.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	rewriting := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return o.GetNamespace() == anywherev1.SystemNamespace && o.GetAnnotations()[anywherev1.EncryptionStageAnnotation] == string(Rewriting)
+	})
+	err := ctrl.NewControllerManagedBy(mgr).Named(name).
+		WatchesRawSource(source.Kind(cached, client.Object(keys), &handler.EnqueueRequestForObject{}, rewriting)).
+		WithOptions(reconcile.NewGuard(mgr, "ClusterEncryption").Options(o)).Complete(c)
+	if err != nil {
+		return fmt.Errorf("creating controller %q: %w", name, err)
+	}
+	return nil
+}
+
+// Reconcile ends the change of a cluster whose Secrets wait to be rewritten.
+func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	secret := &corev1.Secret{}
+	if err := c.Live.Get(ctx, request.NamespacedName, secret); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	state, err := Decode(secret.Data)
+	if err != nil || state.Stage != Rewriting {
+		return ctrl.Result{}, nil //nolint:nilerr // The condition of the Cluster reports it.
+	}
+	cluster, err := c.clusterOf(ctx, secret)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if cluster == nil || cluster.IsPaused() { // A move brings it, or resumes it.
+		return ctrl.Result{RequeueAfter: reconcile.Jitter(retryInterval)}, nil
+	}
+	return c.finish(ctx, secret, state, cluster)
+}
+
+// finish rewrites all Secrets of a cluster and removes the old provider.
+func (c *Controller) finish(ctx context.Context, secret *corev1.Secret, state *State, cluster *anywherev1.Cluster) (ctrl.Result, error) {
+	to, err := c.Connect(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: cluster.Name})
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Info("Waiting for the cluster to encrypt its Secrets", "cluster", cluster.Name, "cause", err.Error())
+		return ctrl.Result{RequeueAfter: reconcile.Jitter(retryInterval)}, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, rewriteTimeout)
+	defer cancel()
+	count, err := rewrite(limited, to)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("encrypting the Secrets of cluster %q: %w", cluster.Name, err)
+	}
+	finished := state.Finish()
+	if err := finished.Encode(secret, cluster, finished.FileKey(cluster)); err != nil {
+		return ctrl.Result{}, err
+	}
+	ctrl.LoggerFrom(ctx).Info("Encrypted all Secrets with the new key", "cluster", cluster.Name, "secrets", count)
+	return reconcile.Result(client.IgnoreNotFound(c.Client.Update(ctx, secret)), 0)
+}
+
+// clusterOf returns the Cluster of a Secret, or nil.
+func (c *Controller) clusterOf(ctx context.Context, secret client.Object) (*anywherev1.Cluster, error) {
+	labels := secret.GetLabels()
+	cluster := &anywherev1.Cluster{}
+	key := client.ObjectKey{Namespace: labels[anywherev1.ClusterNamespaceLabel], Name: labels[anywherev1.ClusterNameLabel]}
+	if secret.GetName() != anywherev1.EncryptionSecret(key.Name) {
+		return nil, nil
+	}
+	if err := c.Client.Get(ctx, key, cluster); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if !owner.Owns(cluster, secret) {
+		return nil, nil
+	}
+	cluster = cluster.DeepCopy()
+	spec.DefaultCluster(cluster)
+	return cluster, nil
+}
+
+// rewrite sends an empty patch for every Secret, so that concurrent changes are kept. The API
+// server compares what it would store with what is stored, sees that the provider differs, and
+// writes.
+func rewrite(ctx context.Context, to metadata.Interface) (int, error) {
+	all := to.Resource(corev1.SchemeGroupVersion.WithResource("secrets"))
+	count, page := 0, metav1.ListOptions{Limit: secretsPerPage}
+	for {
+		list, err := all.List(ctx, page)
+		if err != nil {
+			return count, fmt.Errorf("listing Secrets: %w", err)
+		}
+		for _, s := range list.Items {
+			_, err := all.Namespace(s.Namespace).Patch(ctx, s.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return count, fmt.Errorf("writing Secret %s/%s: %w", s.Namespace, s.Name, err)
+			}
+			count++
+		}
+		if page.Continue = list.Continue; page.Continue == "" {
+			return count, nil
+		}
+	}
+}
