@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
@@ -218,4 +220,44 @@ func decode[T any](t *testing.T, m config.Manifest) T {
 		t.Fatalf("decoding %s: %v", m.Name, err)
 	}
 	return out
+}
+
+func TestEveryNamespaceIsRestrictedAndHasANetworkPolicy(t *testing.T) {
+	policies := map[string]int{}
+	for _, m := range config.Manager() {
+		if policy := decode[networkingv1.NetworkPolicy](t, m); policy.Kind == "NetworkPolicy" {
+			policies[policy.Namespace]++
+			if len(policy.Spec.PodSelector.MatchLabels)+len(policy.Spec.PodSelector.MatchExpressions) > 0 {
+				t.Errorf("%s does not apply to all Pods", m.Name)
+			}
+		}
+	}
+	for _, m := range append(config.RBAC(), config.NamespaceManifest()) {
+		namespace := decode[corev1.Namespace](t, m)
+		if namespace.Kind != "Namespace" {
+			continue
+		}
+		if namespace.Labels["pod-security.kubernetes.io/enforce"] != "restricted" || policies[namespace.Name] != 1 {
+			t.Errorf("namespace %s has labels %v and %d network policies", namespace.Name, namespace.Labels, policies[namespace.Name])
+		}
+	}
+}
+
+func TestNetworkPolicyAllowsThePortsOfTheManager(t *testing.T) {
+	allowed, served := map[int32]bool{}, map[int32]bool{}
+	for _, m := range config.Manager() {
+		switch m.Name {
+		case "network_policy":
+			for _, p := range decode[networkingv1.NetworkPolicy](t, m).Spec.Ingress[0].Ports {
+				allowed[p.Port.IntVal] = true
+			}
+		case "deployment":
+			for _, p := range decode[appsv1.Deployment](t, m).Spec.Template.Spec.Containers[0].Ports {
+				served[p.ContainerPort] = true
+			}
+		}
+	}
+	if diff := cmp.Diff(served, allowed); diff != "" || len(served) == 0 {
+		t.Errorf("ports (-served +allowed):\n%s", diff)
+	}
 }

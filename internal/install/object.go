@@ -34,6 +34,7 @@ var resources = map[string]schema.GroupVersionResource{
 	"ServiceAccount":                 {Version: "v1", Resource: "serviceaccounts"},
 	"Service":                        {Version: "v1", Resource: "services"},
 	"Deployment":                     {Group: "apps", Version: "v1", Resource: "deployments"},
+	"NetworkPolicy":                  {Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
 	"PodDisruptionBudget":            {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
 	"ClusterRole":                    {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 	"ClusterRoleBinding":             {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},

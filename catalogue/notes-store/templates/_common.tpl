@@ -5,7 +5,7 @@
 {{- define "notes-store.pod" -}}
 terminationGracePeriodSeconds: 1
 automountServiceAccountToken: false
-securityContext: {runAsUser: 65532, runAsGroup: 65532, runAsNonRoot: true, fsGroup: 65532}
+securityContext: {runAsUser: 65532, runAsGroup: 65532, runAsNonRoot: true, fsGroup: 65532, seccompProfile: {type: RuntimeDefault}}
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets: {{ toJson . }}
 {{- end }}

@@ -269,12 +269,12 @@ func TestRotationIsRequestedOnTheSecret(t *testing.T) {
 
 func TestLostKeysAreNotReplaced(t *testing.T) {
 	w := newWorld(t)
-	w.management("lost")
-	w.reconcile("lost")
-	secret := w.keys("lost")
+	w.management("mislaid")
+	w.reconcile("mislaid")
+	secret := w.keys("mislaid")
 	w.must(w.Delete(t.Context(), secret))
-	w.reconcile("lost")
-	if got := w.failure("lost"); !strings.Contains(got, `Secret "lost-encryption" with the encryption keys of the cluster not found`) {
+	w.reconcile("mislaid")
+	if got := w.failure("mislaid"); !strings.Contains(got, `Secret "mislaid-encryption" with the encryption keys of the cluster not found`) {
 		t.Errorf("failure %q", got)
 	}
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); !apierrors.IsNotFound(err) {
@@ -282,14 +282,14 @@ func TestLostKeysAreNotReplaced(t *testing.T) {
 	}
 	secret.ResourceVersion, secret.UID = "", ""
 	w.must(w.Create(t.Context(), secret))
-	w.reconcile("lost")
-	if got := w.failure("lost"); got != "" {
+	w.reconcile("mislaid")
+	if got := w.failure("mislaid"); got != "" {
 		t.Errorf("failure %q with the Secret restored", got)
 	}
 	secret.Data["state.json"] = []byte("{")
 	w.must(w.Update(t.Context(), secret))
-	w.reconcile("lost")
-	if got := w.failure("lost"); !strings.Contains(got, "state.json is missing or damaged") {
+	w.reconcile("mislaid")
+	if got := w.failure("mislaid"); !strings.Contains(got, "state.json is missing or damaged") {
 		t.Errorf("failure %q with damaged keys", got)
 	}
 }
