@@ -28,10 +28,11 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	dir := flag.String("C", ".", "directory of the module")
+	program := flag.String("program", "cmd/drover", "a package of the module; govulncheck needs one to find the module's requirements")
 	tools := flag.String("tools", "hack/tools/go.mod", "module file that pins govulncheck")
 	database := flag.String("db", "", "address of the database (default: GOVULNDB, or Go's own)")
 	flag.Parse()
-	found, err := check(ctx, scanner{dir: *dir, tools: *tools, database: *database})
+	found, err := check(ctx, scanner{dir: *dir, program: *program, tools: *tools, database: *database})
 	switch {
 	case errors.Is(err, errUnreachable):
 		fmt.Fprintln(os.Stderr, "vulns: NOT CHECKED:", err)
@@ -50,17 +51,18 @@ var errUnreachable = errors.New("the database of vulnerabilities can't be reache
 // scanner runs govulncheck on one module.
 type scanner struct {
 	dir      string
+	program  string
 	tools    string
 	database string
 }
 
 // check returns one line per vulnerability that is reachable and has a fix.
 func check(ctx context.Context, s scanner) ([]string, error) {
-	affected, err := s.scan(ctx, "module")
+	affected, err := s.scan(ctx, filepath.Join(s.dir, s.program), "module")
 	if err != nil || len(fixable(affected)) == 0 {
 		return nil, err
 	}
-	called, err := s.scan(ctx, "symbol", "./...")
+	called, err := s.scan(ctx, s.dir, "symbol", "./...")
 	if err != nil {
 		return nil, err
 	}
@@ -68,12 +70,12 @@ func check(ctx context.Context, s scanner) ([]string, error) {
 }
 
 // scan returns the findings at a level: module, package or symbol.
-func (s scanner) scan(ctx context.Context, level string, packages ...string) ([]finding, error) {
+func (s scanner) scan(ctx context.Context, dir, level string, packages ...string) ([]finding, error) {
 	tool, err := s.find(ctx)
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"-C", s.dir, "-json", "-scan", level}
+	args := []string{"-C", dir, "-json", "-scan", level}
 	if s.database != "" {
 		args = append(args, "-db", s.database)
 	}

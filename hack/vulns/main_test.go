@@ -60,7 +60,7 @@ func newModule(t *testing.T, body string) string {
 	t.Helper()
 	dir := t.TempDir()
 	putText(t, filepath.Join(dir, "go.mod"), "module example.com/app\n\ngo 1.26\n")
-	putText(t, filepath.Join(dir, "main.go"), "package main\n\nimport \"net/url\"\n\nfunc main() {\n\t"+body+"\n}\n")
+	putText(t, filepath.Join(dir, "cmd", "app", "main.go"), "package main\n\nimport \"net/url\"\n\nfunc main() {\n\t"+body+"\n}\n")
 	return dir
 }
 
@@ -69,7 +69,7 @@ func TestCheckFindsReachableVulnerabilitiesWithFix(t *testing.T) {
 		name, body, fixed string
 		want              string
 	}{
-		{"called, fixed", `_, _ = url.Parse("x")`, "99.0.0", "GO-2026-9999: example.com/app.main calls net/url.Parse of stdlib@"},
+		{"called, fixed", `_, _ = url.Parse("x")`, "99.0.0", "GO-2026-9999: example.com/app/cmd/app.main calls net/url.Parse of stdlib@"},
 		{"called, not fixed", `_, _ = url.Parse("x")`, "", ""},
 		{"not called, fixed", `_ = url.QueryEscape("x")`, "99.0.0", ""},
 		{"called, fixed before", `_, _ = url.Parse("x")`, "1.0.0", ""},
@@ -77,7 +77,7 @@ func TestCheckFindsReachableVulnerabilitiesWithFix(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			found, err := check(t.Context(), scanner{
-				dir: newModule(t, tt.body), tools: "../tools/go.mod", database: newDatabase(t, tt.fixed),
+				dir: newModule(t, tt.body), program: "cmd/app", tools: "../tools/go.mod", database: newDatabase(t, tt.fixed),
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -91,7 +91,7 @@ func TestCheckFindsReachableVulnerabilitiesWithFix(t *testing.T) {
 
 func TestCheckReportsAnUnreachableDatabase(t *testing.T) {
 	for _, database := range []string{"http://127.0.0.1:1", "file://" + filepath.Join(t.TempDir(), "missing")} {
-		_, err := check(t.Context(), scanner{dir: newModule(t, `_, _ = url.Parse("x")`), tools: "../tools/go.mod", database: database})
+		_, err := check(t.Context(), scanner{dir: newModule(t, `_, _ = url.Parse("x")`), program: "cmd/app", tools: "../tools/go.mod", database: database})
 		if !errors.Is(err, errUnreachable) {
 			t.Errorf("with %s: %v", database, err)
 		}
