@@ -20,6 +20,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/config"
 	"github.com/drover-dev/drover/internal/controllers/clusters/encryption"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
@@ -471,12 +472,26 @@ func TestNodeRegistration(t *testing.T) {
 }
 
 func TestServersOfManagementClustersIdentifyThemselvesToWebhooks(t *testing.T) {
+	controlPlane := func(version string, files ...bootstrapv1.File) *Existing {
+		k := &controlplanev1.KubeadmControlPlane{Spec: controlplanev1.KubeadmControlPlaneSpec{Version: version}}
+		k.Spec.KubeadmConfigSpec.Files = files
+		return &Existing{ControlPlane: k}
+	}
 	for name, tc := range map[string]struct {
 		managed bool
+		now     *Existing
 		want    int
-	}{"a management cluster": {false, 2}, "a workload cluster": {true, 0}} {
+	}{
+		"a workload cluster":                             {true, &Existing{}, 0},
+		"a management cluster without a control plane":   {false, &Existing{}, 2},
+		"an older management cluster":                    {false, controlPlane("v1.36.3"), 0},
+		"an older management cluster, upgraded":          {false, controlPlane("v1.35.4"), 2},
+		"a management cluster that has the certificates": {false, controlPlane("v1.36.3", bootstrapv1.File{Path: config.AdmissionFile}), 2},
+		"a management cluster with a file of its own":    {false, controlPlane("v1.36.3", bootstrapv1.File{Path: "/etc/mine.yaml"}), 0},
+	} {
 		m := &machines{}
 		b := local(func(s *anywherev1.ClusterSpec) { s.Management = ptr.To(!tc.managed) })
+		b.Now, b.Version = tc.now, func(string) (string, error) { return "v1.36.3", nil }
 		if err := b.webhooks(m); err != nil {
 			t.Fatal(err)
 		}
