@@ -3,6 +3,7 @@ package metal
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -29,6 +30,13 @@ func noContent() (*reply, error) { return &reply{status: http.StatusNoContent}, 
 
 // routes is the whole API, by method and path.
 func routes() map[string]func(*call) (*reply, error) {
+	all := packetRoutes()
+	maps.Copy(all, extensions())
+	return all
+}
+
+// packetRoutes are those of the Packet API.
+func packetRoutes() map[string]func(*call) (*reply, error) {
 	return map[string]func(*call) (*reply, error){
 		"GET /projects":              listProjects,
 		"POST /projects":             createProject,
@@ -105,8 +113,12 @@ func routes() map[string]func(*call) (*reply, error) {
 		"GET /capacity/metros":               metroCapacity,
 		"POST /capacity/metros":              checkCapacity,
 		"POST /userdata/validate":            validateUserdata,
+	}
+}
 
-		// Extensions of the API.
+// extensions are Drover's own routes.
+func extensions() map[string]func(*call) (*reply, error) {
+	return map[string]func(*call) (*reply, error){
 		"GET /drover/v1/devices":                                   listAllDevices,
 		"GET /drover/v1/devices/{device}":                          getMachine,
 		"GET /drover/v1/devices/{device}/console":                  getConsole,

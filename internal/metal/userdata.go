@@ -63,7 +63,7 @@ func (c *controller) tidyUserdata(d *store.Device, userdata []byte) error {
 	if !holdsUsedUserdata(d, userdata) {
 		return nil
 	}
-	err := c.change(d.ID, func(tx *store.Tx, d *store.Device) error { return dropUsedUserdata(tx, d) })
+	err := c.change(d.ID, dropUsedUserdata)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}

@@ -86,7 +86,7 @@ func (w *addonWorld) metrics(ctx context.Context) ([]byte, error) {
 	}
 	reader := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
 		Certificates:       []tls.Certificate{administrator},
-		InsecureSkipVerify: true, //nolint:gosec // It is a process of this benchmark, on loopback.
+		InsecureSkipVerify: true, // It is a process of this benchmark, on loopback.
 	}}}
 	response, err := reader.Do(request)
 	if err != nil {

@@ -94,7 +94,8 @@ func (e *events) add(data []byte) int64 {
 		case c == '{', c == '[':
 			e.depth++
 		case c == '}', c == ']':
-			if e.depth--; e.depth <= 0 {
+			e.depth--
+			if e.depth <= 0 {
 				largest = max(largest, e.size)
 				e.depth, e.size = 0, 0
 			}

@@ -44,12 +44,13 @@ func Serve(name string, work Work) {
 	if os.Getenv(nameVariable) != name {
 		return
 	}
-	if err := serve(work); err != nil && !errors.Is(err, io.EOF) {
+	if err := serve(work); !errors.Is(err, io.EOF) {
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
+// serve works until the parent closes its end, which is io.EOF.
 func serve(work Work) error {
 	log.SetOutput(io.Discard) // What libraries log may contain values of Secrets.
 	if err := confine(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -33,8 +34,9 @@ func misbehave(request []byte, call Call) ([]byte, error) {
 			}
 		}
 	case "spin":
+		var n atomic.Int64
 		for {
-			time.Now()
+			n.Add(1)
 		}
 	case "exit":
 		os.Exit(0)

@@ -128,7 +128,9 @@ func TestLinkKeepsPathAndQuery(t *testing.T) {
 			t.Errorf("requested %q, want %q", got, tt.want)
 		}
 	}
-	if _, err := c.Get(l.scheme + "://team-a/other/api"); err == nil {
+	response, err := c.Get(l.scheme + "://team-a/other/api")
+	if err == nil {
+		response.Body.Close()
 		t.Error("reached an unknown cluster")
 	}
 }

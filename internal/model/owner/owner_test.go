@@ -110,7 +110,8 @@ func TestCopiedMarkMeansTheSameCluster(t *testing.T) {
 		t.Errorf("labels are %v, annotations %v", to.Labels, to.Annotations)
 	}
 	bare := &metav1.ObjectMeta{}
-	if Copy(&metav1.ObjectMeta{}, bare); bare.Labels != nil || bare.Annotations != nil {
+	Copy(&metav1.ObjectMeta{}, bare)
+	if bare.Labels != nil || bare.Annotations != nil {
 		t.Errorf("%+v belongs to nobody", bare)
 	}
 }

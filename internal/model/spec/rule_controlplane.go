@@ -139,8 +139,8 @@ func endsInNumber(name string) bool {
 // meant for the control plane to a Pod or a service. It is a rule for new clusters, because neither
 // can be changed later.
 func endpointBlockRule(c *anywherev1.Cluster) Violations {
-	endpoint, err := netip.ParseAddr(endpointOf(&c.Spec))
-	if err != nil || local(c) {
+	endpoint, _ := netip.ParseAddr(endpointOf(&c.Spec)) // a name is in no block
+	if !endpoint.IsValid() || local(c) {
 		return nil
 	}
 	for _, in := range []struct {

@@ -100,8 +100,8 @@ func madeFor(a, b metav1.Object) bool {
 // are in a namespace where nobody else creates any, and a label names the namespace of the spec.
 // Other Clusters belong to their own namespace, whatever their labels say.
 func Tenant(cluster *clusterv1.Cluster) string {
-	if owner := cluster.Labels[anywherev1.ClusterNamespaceLabel]; owner != "" && cluster.Namespace == anywherev1.SystemNamespace {
-		return owner
+	if tenant := cluster.Labels[anywherev1.ClusterNamespaceLabel]; tenant != "" && cluster.Namespace == anywherev1.SystemNamespace {
+		return tenant
 	}
 	return cluster.Namespace
 }

@@ -90,7 +90,7 @@ func randomBundle(t *testing.T, r *rand.Rand) *packagesv1.PackageBundle {
 
 func TestCanonicalFormOfRandomBundlesIsUpstreams(t *testing.T) {
 	t.Parallel()
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // not a secret
+	r := rand.New(rand.NewPCG(1, 2))
 	rejected := 0
 	for i := range 3000 {
 		b := randomBundle(t, r)

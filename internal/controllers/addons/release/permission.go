@@ -72,10 +72,8 @@ func (e *unconfirmedError) Error() string {
 // creates the object writes it.
 func (v *visit) ofPackage(ctx context.Context) (bool, error) {
 	owner := metav1.GetControllerOf(v.release)
-	if owner == nil || owner.Kind != "Package" || owner.Name != v.release.Name {
-		return false, nil
-	}
-	if gv, err := schema.ParseGroupVersion(owner.APIVersion); err != nil || gv.Group != packagesv1.GroupVersion.Group {
+	if owner == nil || owner.Kind != "Package" || owner.Name != v.release.Name ||
+		schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group != packagesv1.GroupVersion.Group {
 		return false, nil
 	}
 	pack := &packagesv1.Package{}

@@ -385,7 +385,7 @@ func TestRegistryCredentialsOfOthersAreRejected(t *testing.T) {
 	w.expect("no Secret yet", "", err)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: anywherev1.RegistryCredentials}}
 	w.must(w.Create(t.Context(), secret))
-	t.Cleanup(func() { _ = w.Client.Delete(context.Background(), secret) })
+	t.Cleanup(func() { _ = w.Delete(context.Background(), secret) })
 	err = w.content(t.Context(), c)
 	w.expect("no namespace", "spec.registryMirrorConfiguration.authenticate: ", err)
 	secret.Annotations = map[string]string{anywherev1.CredentialsNamespacesAnnotation: w.ns, anywherev1.CredentialsEndpointsAnnotation: "mirror.example.com"}

@@ -239,7 +239,7 @@ func TestRotationIsRequestedOnTheSecret(t *testing.T) {
 	w.management("rotated")
 	w.reconcile("rotated")
 	w.rollOut("rotated")
-	first := string(w.file("rotated"))
+	first := w.file("rotated")
 	secret := w.keys("rotated")
 	secret.Annotations[anywherev1.EncryptionRotateAnnotation] = "once"
 	w.must(w.Update(t.Context(), secret))

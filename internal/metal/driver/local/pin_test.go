@@ -271,7 +271,7 @@ func TestMachineCannotUseAddressesOfOthers(t *testing.T) {
 		{"ARP for the metadata service", false, func(m string) []byte { return honest.arp(own, metadata, m) }},
 		{"ARP with the MAC address of a neighbor", false, func(m string) []byte { return honest.arp(other, mine, m) }},
 		{"ARP from the MAC address of a neighbor", false, func(m string) []byte { return forged.arp(own, mine, m) }},
-		{"IPv6, such as router advertisements", false, func(m string) []byte { return honest.ip6(m) }},
+		{"IPv6, such as router advertisements", false, honest.ip6},
 		{"a spanning tree or any other protocol", false, func(m string) []byte { return honest.ethernet(0x88cc, []byte(m)) }},
 	} {
 		marker, next := fmt.Sprintf("<frame %d>", i), fmt.Sprintf("<next %d>", i)

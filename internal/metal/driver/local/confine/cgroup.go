@@ -105,8 +105,9 @@ func settingProgram() program {
 	for offset := int16(-nameSize); offset < 0; offset += 8 {
 		code = append(code, zero64(stack, offset))
 	}
-	code = append(code, move(r1, r6), move(r2, stack), add(r2, -nameSize), set(r3, nameSize), set(r4, 0), call(settingName))
-	code = append(code, load32(r1, stack, -nameSize), unless(r1, int32(uint32(words("net/", 8)[0])), 2))
+	code = append(code,
+		move(r1, r6), move(r2, stack), add(r2, -nameSize), set(r3, nameSize), set(r4, 0), call(settingName),
+		load32(r1, stack, -nameSize), unless(r1, int32(uint32(words("net/", 8)[0])), 2))
 	code = append(code, verdict(1)...)
 	for _, name := range ownSettings() {
 		code = append(code, isNamed(name)...)

@@ -73,11 +73,14 @@ func (r Root) asRoot(do func() error) error {
 		return fmt.Errorf("keeping capabilities: %w", err)
 	}
 	defer unix.Prctl(unix.PR_SET_SECUREBITS, 0, 0, 0, 0) //nolint:errcheck // as before
+	defer func() {
+		_, _ = unix.SetfsuidRetUid(0)
+		_, _ = unix.SetfsgidRetGid(0)
+	}()
 	for _, set := range []func(int) (int, error){unix.SetfsgidRetGid, unix.SetfsuidRetUid} {
 		if _, err := set(r.First); err != nil {
 			return err
 		}
-		defer set(0) //nolint:errcheck // as before
 	}
 	return do()
 }
