@@ -18,7 +18,8 @@ import (
 type Limits struct {
 	// Memory is the maximum memory of a child, in bytes. A child needs about 150 MiB for itself.
 	Memory int64
-	// Time is how long a piece of work may take, without the time for answers of the parent.
+	// Time is how much CPU time a piece of work may take, so that a busy host doesn't make it fail.
+	// It ends anyway after patience times that, without the time for answers of the parent.
 	Time time.Duration
 	// Result is the maximum size of a result.
 	Result int
@@ -141,9 +142,9 @@ const endTimeout = time.Second
 func start(name string, l Limits) (*worker, error) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = []string{
-		nameVariable + "=" + name, memoryVariable + "=" + strconv.FormatInt(l.Memory, 10),
+		nameVariable + "=" + name, memoryVariable + "=" + strconv.FormatInt(l.Memory*overhead, 10),
 		// Half of the memory is for garbage at most; the collector does more before it is full.
-		"GOMEMLIMIT=" + strconv.FormatInt(l.Memory/2, 10), "GOMAXPROCS=1", "GOTRACEBACK=none", "PATH=" + os.Getenv("PATH"),
+		"GOMEMLIMIT=" + strconv.FormatInt(l.Memory*overhead/2, 10), "GOMAXPROCS=1", "GOTRACEBACK=none", "PATH=" + os.Getenv("PATH"),
 	}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -162,8 +163,8 @@ func start(name string, l Limits) (*worker, error) {
 func (w *worker) do(ctx context.Context, request []byte, answer Call) ([]byte, error) {
 	stop := context.AfterFunc(ctx, w.kill)
 	defer stop()
-	timer := time.AfterFunc(w.limits.Time, func() { w.late.Store(true); w.kill() })
-	defer timer.Stop()
+	watch := w.watch()
+	defer watch.stop()
 	if err := send(w.in, requests, request); err != nil {
 		return nil, w.explain(ctx, err)
 	}
@@ -177,11 +178,11 @@ func (w *worker) do(ctx context.Context, request []byte, answer Call) ([]byte, e
 		case kind == fails:
 			return nil, &FailedError{Message: string(data)}
 		}
-		left := timer.Stop()
-		if err := w.answer(data, answer); err != nil || !left {
+		watch.pause()
+		if err := w.answer(data, answer); err != nil || w.late.Load() {
 			return nil, w.explain(ctx, err)
 		}
-		timer.Reset(w.limits.Time)
+		watch.resume()
 	}
 }
 
@@ -196,9 +197,6 @@ func (w *worker) answer(question []byte, answer Call) error {
 	return send(w.in, answers, data)
 }
 
-// fatal is the exit code of a Go program that runs out of memory.
-const fatal = 2
-
 // explain returns the error of a child that doesn't answer as it should. A child that was ended by
 // someone else, for example because the host has no memory left, has exceeded no limit.
 func (w *worker) explain(ctx context.Context, err error) error {
@@ -206,7 +204,7 @@ func (w *worker) explain(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case w.late.Load(), errors.Is(err, errTooLarge), w.cmd.ProcessState != nil && w.cmd.ProcessState.ExitCode() == fatal:
+	case w.late.Load(), errors.Is(err, errTooLarge), w.cmd.ProcessState != nil && outOfMemory(w.cmd.ProcessState.ExitCode()):
 		return &ExceededError{Limits: w.limits}
 	default:
 		return fmt.Errorf("a confined process ended early: %s: %w", w.cmd.ProcessState, err)
