@@ -140,6 +140,14 @@ func Respond(status int, header http.Header, body string) Strike {
 	}
 }
 
+// Alternate uses one strike after the other.
+func Alternate(strikes ...Strike) Strike {
+	var n atomic.Int64
+	return func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+		strikes[int(n.Add(1))%len(strikes)](w, r, forward)
+	}
+}
+
 // Delay forwards a request later.
 func Delay(d time.Duration) Strike {
 	return func(w http.ResponseWriter, r *http.Request, forward http.Handler) {

@@ -64,6 +64,16 @@ func TestFaultsStrikeEveryNthMatchingRequest(t *testing.T) {
 	}
 }
 
+func TestStrikesAlternate(t *testing.T) {
+	p, _ := target(t)
+	p.Inject(&Fault{Matches: IsCall, Strike: Alternate(Respond(500, nil, ""), Respond(429, nil, ""))})
+	for _, want := range []int{429, 500, 429} {
+		if got, _, err := send(t, p, http.MethodGet, "/api"); got != want {
+			t.Errorf("got %d (%v), want %d", got, err, want)
+		}
+	}
+}
+
 func TestLostResponsesArrive(t *testing.T) {
 	p, arrived := target(t)
 	p.Inject(&Fault{Matches: IsCreate, Strike: Lose()})
