@@ -122,10 +122,9 @@ func (s simulated) checkUserdata(t *testing.T, c client.Client, machine client.O
 		}
 		return wellIn(packet, clusterv1.ReadyCondition, infrav1.BootstrapExecSucceeded)
 	})
-	var got device
-	s.Get(t, "/devices/"+strings.TrimPrefix(*packet.Spec.ProviderID, "equinixmetal://"), &got)
-	if got.Userdata != want {
-		t.Errorf("the device was given %d bytes that begin with %.80q, want %d and %.80q", len(got.Userdata), got.Userdata, len(want), want)
+	got := s.Disk(t, strings.TrimPrefix(*packet.Spec.ProviderID, "equinixmetal://"))
+	if got != want {
+		t.Errorf("the device was given %d bytes that begin with %.80q, want %d and %.80q", len(got), got, len(want), want)
 	}
 }
 

@@ -31,6 +31,9 @@ func newFaulty(t *testing.T) *faulty {
 	if err := install.Apply(t.Context(), f.server.Config, install.Options{WebhookURL: "https://" + f.webhook}); err != nil {
 		t.Fatal(err)
 	}
+	// Objects that Cluster API could not clean up belong to what is deleted with the cluster.
+	kubetest.StartProcess(t, f.server.Kube.Command(t.Context(), "kube-controller-manager",
+		"--kubeconfig="+f.server.Kubeconfig(t), "--controllers=garbage-collector-controller", "--leader-elect=false", "--secure-port=0"))
 	f.proxy = faultproxy.New(t, f.server.Config)
 	f.kubeconfig = kubetest.Kubeconfig(t, f.proxy.Config())
 	f.start()

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/drover-dev/drover/internal/metal"
-	"github.com/drover-dev/drover/internal/operate/bootstrap"
 	"github.com/drover-dev/drover/internal/operate/lifecycle"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 	"github.com/drover-dev/drover/internal/test/killtest"
@@ -76,11 +75,16 @@ func (s *story) countResources() [2]int {
 	if _, err := os.Stat(s.metalHome()); err != nil {
 		return [2]int{} // no machine was ordered yet
 	}
-	at, err := bootstrap.ReadMetal(metal.Home{Dir: s.metalHome()})
+	home := metal.Home{Dir: s.metalHome()}
+	at, err := home.ReadEndpoint()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	machines, addresses := metaltest.Metal{URL: at.URL, Token: at.Token, Project: at.Project}.Left(s.t)
+	token, err := home.Token(at.Project)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	machines, addresses := metaltest.Metal{URL: at.URL + "/metal/v1", Token: token, Project: at.Project}.Left(s.t)
 	return [2]int{machines, addresses}
 }
 

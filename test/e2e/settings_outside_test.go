@@ -14,8 +14,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,6 +26,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	kmsapi "k8s.io/kms/apis/v2"
 	"k8s.io/kms/pkg/service"
@@ -217,10 +220,7 @@ func (m machine) read(file string) string {
 }
 
 func (m machine) serveKeys(ctx context.Context) bool {
-	if err := os.MkdirAll(filepath.Dir(m.path(keySocket)), 0o700); err != nil {
-		return false
-	}
-	l, err := net.Listen("unix", m.path(keySocket))
+	l, err := m.listen(keySocket)
 	if err != nil {
 		return false
 	}
@@ -229,4 +229,26 @@ func (m machine) serveKeys(ctx context.Context) bool {
 	go server.Serve(l)
 	context.AfterFunc(ctx, server.Stop)
 	return true
+}
+
+// listen creates a socket on the machine as its root, whom the kernel may know by another number:
+// users of the host don't exist on the machine, and can't create files there.
+func (m machine) listen(socket string) (net.Listener, error) {
+	info, err := os.Stat(m.path("/run"))
+	if err != nil {
+		return nil, err
+	}
+	root := int(info.Sys().(*syscall.Stat_t).Uid)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for _, set := range []func(int) (int, error){unix.SetfsgidRetGid, unix.SetfsuidRetUid} {
+		if _, err := set(root); err != nil {
+			return nil, err
+		}
+		defer set(0) //nolint:errcheck,gocritic // It is the user that the thread had before.
+	}
+	if err := os.MkdirAll(filepath.Dir(m.path(socket)), 0o700); err != nil {
+		return nil, err
+	}
+	return net.Listen("unix", m.path(socket))
 }

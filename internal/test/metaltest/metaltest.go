@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/drover-dev/drover/internal/metal"
@@ -19,6 +21,8 @@ type Metal struct {
 	URL, Project string
 	// Token is the project's token, Admin the administrator's.
 	Token, Admin string
+	// Home is the directory of the service.
+	Home string
 }
 
 // New serves until the test ends.
@@ -36,7 +40,7 @@ func New(t testing.TB) Metal {
 			t.Error(err)
 		}
 	})
-	m := Metal{URL: web.URL + "/metal/v1"}
+	m := Metal{URL: web.URL + "/metal/v1", Home: home.Dir}
 	if m.Admin, err = home.AdminToken(); err != nil {
 		t.Fatal(err)
 	}
@@ -66,6 +70,20 @@ func (m Metal) Get(t testing.TB, path string, into any) {
 	if err := json.NewDecoder(response.Body).Decode(into); err != nil {
 		t.Fatalf("%s: %s: %v", path, response.Status, err)
 	}
+}
+
+// Disk returns the userdata on the disk of a machine.
+func (m Metal) Disk(t testing.TB, device string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(m.Home, "*", "disks", device))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("the disk of %s is in %d files (%v)", device, len(files), err)
+	}
+	data, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }
 
 // Left returns the number of devices and reserved addresses of the project.
