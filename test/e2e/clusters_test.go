@@ -43,6 +43,7 @@ func TestClusterCommands(t *testing.T) {
 		{"the user scales and upgrades it", testWorkloadChanges},
 		{"the management cluster is upgraded and the workload cluster does not notice", testManagementUpgrade},
 		{"an older Drover is refused", testOlderIsRefused},
+		{"a creator gets no local machines that nobody opened", testLocalMachinesAreClosed},
 		{"a creation that is killed in each phase completes", testCreationIsResumed},
 		{"a creation that was killed is undone, and nothing is written elsewhere", testUndone},
 		{"everything is deleted in order", testClustersAreDeleted},
@@ -265,13 +266,8 @@ func (s *story) checkEncrypted(node *corev1.Node) {
 
 func testWorkloadByRestrictedUser(t *testing.T, s *story) {
 	s.program = s.newer
-	s.mustHere("create", "user", "creator", "-n", team, "-o", s.creator, "-k", s.mgmt)
-	r := s.here("kubectl", "--kubeconfig", s.creator, "apply", "--dry-run=server", "-f", s.spec("one", "1.35", 1, ", namespace: "+team))
-	if r.code == 0 || !strings.Contains(r.stderr, "may not be used by clusters in namespace") {
-		t.Fatalf("a creator gets machines of the host that nobody opened: %d\n%s", r.code, r.stderr)
-	}
 	s.mustHere("create", "user", "creator", "-n", team, "--local-machines", "-o", s.creator, "-k", s.mgmt)
-	r = s.mustHere("create", "cluster", "-f", s.spec("one", "1.35", 1, ", namespace: "+team), "--kubeconfig", s.creator)
+	r := s.mustHere("create", "cluster", "-f", s.spec("one", "1.35", 1, ", namespace: "+team), "--kubeconfig", s.creator)
 	s.wentThrough(r, "SetupAndValidate", "CreateWorkloadCluster", "InstallAddOns")
 	one, _ := s.client(filepath.Join(s.dir, "one", "one-eks-a-cluster.kubeconfig"))
 	nodes, err := one.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
@@ -288,6 +284,15 @@ func testWorkloadByRestrictedUser(t *testing.T, s *story) {
 		if _, err := creator.CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 			t.Errorf("the user is not kept from the Secrets of %s: %v", namespace, err)
 		}
+	}
+}
+
+func testLocalMachinesAreClosed(t *testing.T, s *story) {
+	stranger := filepath.Join(s.dir, "stranger.kubeconfig")
+	s.mustHere("create", "user", "stranger", "-n", "strangers", "-o", stranger, "-k", s.mgmt)
+	r := s.here("kubectl", "--kubeconfig", stranger, "apply", "--dry-run=server", "-f", s.spec("other", "1.36", 1, ", namespace: strangers"))
+	if r.code == 0 || !strings.Contains(r.stderr, "may not be used by clusters in namespace") {
+		t.Errorf("a creator gets machines of the host that nobody opened: %d\n%s", r.code, r.stderr)
 	}
 }
 
