@@ -38,6 +38,7 @@ func accepted(t *testing.T, text string) {
 		if err := yaml.UnmarshalStrict([]byte(text), r); err != nil {
 			t.Fatal(err)
 		}
+		r.Namespace = "default" // as kubectl does
 		if _, err := (&releaseRules{}).ValidateCreate(t.Context(), r); err != nil {
 			t.Error(err)
 		}
