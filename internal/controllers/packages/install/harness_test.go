@@ -40,6 +40,8 @@ func TestMain(m *testing.M) { os.Exit(kubetest.Main(m)) }
 var plane struct {
 	sync.Once
 	client client.Client
+	// cached reads what the controller sees.
+	cached client.Reader
 	signer *packagestest.Signer
 	charts *charts
 	// watches are those of the objects that the controller writes, and writes what it wrote.
@@ -65,7 +67,7 @@ func startPlane(t *testing.T) {
 	ctx := context.Background() // until the process ends
 	must(t, c.SetupWithManager(ctx, mgr, mgr.GetCache(), controller.Options{MaxConcurrentReconciles: 4}))
 	p.Run(ctx, t)
-	plane.client = p.Direct
+	plane.client, plane.cached = p.Direct, mgr.GetCache()
 }
 
 func must(t testing.TB, err error) {

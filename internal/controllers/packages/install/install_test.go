@@ -11,9 +11,12 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/registry/bundle"
+	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
 func TestInstallFromBundle(t *testing.T) {
@@ -224,6 +227,13 @@ func TestTargetIsFoundByName(t *testing.T) {
 	must(t, w.Delete(t.Context(), w.clusterIn(packagesv1.KubeconfigNamespace)))
 	w.create(w.clusterIn("default"))
 	w.create(w.clusterIn(w.namespace))
+	// A target that is known doesn't change, so the controller must see all of that first.
+	for namespace, exists := range map[string]bool{packagesv1.KubeconfigNamespace: false, "default": true, w.namespace: true} {
+		kubetest.Eventually(t, "the controller sees the clusters", func() bool {
+			key := client.ObjectKey{Namespace: namespace, Name: w.cluster}
+			return (plane.cached.Get(t.Context(), key, &clusterv1.Cluster{}) == nil) == exists
+		}, func() string { return namespace })
+	}
 	w.controller(w.bundleName(1))
 	w.until(p, "the target is ambiguous", func(p *packagesv1.Package) bool { return reason(p, packagesv1.TargetFound) == "False Ambiguous" })
 	must(t, w.Delete(t.Context(), w.clusterIn("default")))
