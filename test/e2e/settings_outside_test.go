@@ -241,11 +241,14 @@ func (m machine) listen(socket string) (net.Listener, error) {
 	root := int(info.Sys().(*syscall.Stat_t).Uid)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	defer func() {
+		_, _ = unix.SetfsuidRetUid(0)
+		_, _ = unix.SetfsgidRetGid(0)
+	}()
 	for _, set := range []func(int) (int, error){unix.SetfsgidRetGid, unix.SetfsuidRetUid} {
 		if _, err := set(root); err != nil {
 			return nil, err
 		}
-		defer set(0) //nolint:errcheck,gocritic // It is the user that the thread had before.
 	}
 	if err := os.MkdirAll(filepath.Dir(m.path(socket)), 0o700); err != nil {
 		return nil, err
