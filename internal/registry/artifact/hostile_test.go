@@ -5,22 +5,23 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
 // TestRegistryDocumentsAreBounded serves a manifest and a list of tags that never end.
 func TestRegistryDocumentsAreBounded(t *testing.T) {
-	served := 0
+	var served atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/v2/":
 		case strings.HasSuffix(r.URL.Path, "/tags/list"):
 			fmt.Fprint(w, `{"tags": ["`)
-			served = serve(w)
+			served.Store(serve(w))
 		default:
 			w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
 			fmt.Fprint(w, `{"a": "`)
-			served = serve(w)
+			served.Store(serve(w))
 		}
 	}))
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
@@ -31,16 +32,16 @@ func TestRegistryDocumentsAreBounded(t *testing.T) {
 	t.Cleanup(store.Close)
 	for _, version := range []string{"1.0.0", ">1"} {
 		ref := Ref{URL: "oci://" + strings.TrimPrefix(server.URL, "http://"), Name: "a", Version: version}
-		if _, err := store.Resolve(t.Context(), ref); err == nil || served > 16 {
-			t.Errorf("version %s: read %d MiB, error %v", version, served, err)
+		if _, err := store.Resolve(t.Context(), ref); err == nil || served.Load() > 16 {
+			t.Errorf("version %s: read %d MiB, error %v", version, served.Load(), err)
 		}
 	}
 }
 
 // serve writes until nobody reads, but at most 128 MiB.
-func serve(w http.ResponseWriter) int {
+func serve(w http.ResponseWriter) int64 {
 	block := []byte(strings.Repeat("x", 1<<20))
-	for n := range 128 {
+	for n := range int64(128) {
 		if _, err := w.Write(block); err != nil {
 			return n
 		}
