@@ -3,6 +3,7 @@
 package management
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -54,6 +55,10 @@ func (f *Flags) Config() (*rest.Config, error) {
 		rules.ExplicitPath = home.Kubeconfig()
 	}
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		file := cmp.Or(rules.ExplicitPath, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
+		return nil, fmt.Errorf("kubeconfig %q names no cluster: name the kubeconfig of a management plane with --kubeconfig", file)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of the management plane: %w", err)
 	}

@@ -53,6 +53,20 @@ func TestConfigWithoutAPlaneSuggestsACommand(t *testing.T) {
 	}
 }
 
+func TestEmptyKubeconfigIsNamed(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ flag, variable string }{{empty, ""}, {"", empty}} {
+		t.Setenv("KUBECONFIG", tt.variable)
+		_, err := (&Flags{Kubeconfig: tt.flag}).Config()
+		if err == nil || !strings.Contains(err.Error(), empty) || strings.Contains(err.Error(), "KUBERNETES_MASTER") {
+			t.Errorf("flag %q, variable %q: error %v", tt.flag, tt.variable, err)
+		}
+	}
+}
+
 func TestNamespaceIsThatOfTheContext(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	file := write(t, filepath.Join(t.TempDir(), "config"), "x")
