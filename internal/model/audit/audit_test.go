@@ -1,12 +1,14 @@
 package audit
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -142,7 +144,59 @@ func TestRejectedRequestsAreNotRecorded(t *testing.T) {
 	}
 }
 
-func TestAnnotationIsBounded(t *testing.T) {
+// TestManyChangesDoNotHideOthers buries a change among others of the same request.
+func TestManyChangesDoNotHideOthers(t *testing.T) {
+	created := cluster(nil)
+	if err := Stamp(nil, created, user("creator"), noon); err != nil {
+		t.Fatal(err)
+	}
+	changed := asked(t, created, "intruder", func(c *anywherev1.Cluster) {
+		c.Spec.ControlPlaneConfiguration.Labels = map[string]string{}
+		for i := range 60 {
+			c.Spec.ControlPlaneConfiguration.Labels[fmt.Sprintf("l%02d", i)] = "x"
+		}
+		c.Spec.IdentityProviderRefs = []anywherev1.Ref{{Kind: anywherev1.OIDCConfigKind, Name: "evil"}}
+		c.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(9)
+	})
+	var machine anywherev1.PacketMachineConfigSpec
+	for i := range 60 {
+		machine.Tags = append(machine.Tags, fmt.Sprint(i))
+	}
+	machine.Users = []anywherev1.UserConfiguration{{Name: "root", SSHAuthorizedKeys: []string{"ssh-ed25519 evil"}}}
+	var request admissionv1.AdmissionRequest
+	for name, tc := range map[string]struct {
+		record *droverv1.AuditRecord
+		more   []string
+	}{
+		"of a Cluster": {Pending(changed)[1], []string{
+			"spec.controlPlaneConfiguration (10 more)", "spec.identityProviderRefs (2 more)", "spec.workerNodeGroupConfigurations (1 more)",
+		}},
+		"of a config": {
+			ObjectChange(created, droverv1.AuditedObject{}, Changes(anywherev1.PacketMachineConfigSpec{}, machine), request, noon),
+			[]string{"spec.tags (10 more)", "spec.users (2 more)"},
+		},
+	} {
+		var more []string
+		for _, c := range tc.record.Spec.Changes[maxChanges:] {
+			more = append(more, c.Path)
+		}
+		if d := cmp.Diff(tc.more, more); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
+
+func TestTextOfChangesIsBounded(t *testing.T) {
+	c := asked(t, cluster(nil), "creator", func(c *anywherev1.Cluster) {
+		c.Spec.ControlPlaneConfiguration.Labels = map[string]string{strings.Repeat("k", 100<<10): "x"}
+	})
+	if n := len(Pending(c)[0].Spec.Changes[0].Path); n > maxText {
+		t.Errorf("the path has %d bytes", n)
+	}
+}
+
+// TestBurstOfChangesDisplacesNone makes a change and then many others before any is recorded.
+func TestBurstOfChangesDisplacesNone(t *testing.T) {
 	c := cluster(nil)
 	who := authenticationv1.UserInfo{Username: "creator"}
 	for i := range 1000 {
@@ -151,18 +205,35 @@ func TestAnnotationIsBounded(t *testing.T) {
 	if err := Stamp(nil, c, who, noon); err != nil {
 		t.Fatal(err)
 	}
+	scale := func(c *anywherev1.Cluster, count int) (*anywherev1.Cluster, error) {
+		next := c.DeepCopy()
+		next.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(count)
+		next.Generation++
+		return next, Stamp(c, next, user("creator"), noon)
+	}
+	rejected := 0
 	for i := range 3 * keep {
-		c = asked(t, c, "creator", func(c *anywherev1.Cluster) { c.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(i + 10) })
+		next, err := scale(c, i+10)
+		switch {
+		case err == nil:
+			c = next
+		case errors.Is(err, ErrBacklog):
+			rejected++
+		default:
+			t.Fatal(err)
+		}
 	}
 	if n := len(c.Annotations[Annotation]); n > 64<<10 {
 		t.Errorf("the annotation has %d bytes", n)
 	}
-	if got := records(c); len(got) != keep || got[len(got)-1] != fmt.Sprintf("u-%d creator Scaled", c.Generation) {
-		t.Errorf("%d changes are kept, the last one is %q", len(got), got[len(got)-1])
+	if got := records(c); rejected != 2*keep+1 || len(got) != keep || got[0] != "u-1 creator Created" {
+		t.Errorf("%d changes were rejected, %d are pending, the first one is %q", rejected, len(got), got[0])
 	}
-	// 301 changes, of which the first entry counts those without one of their own.
-	if first := Pending(c)[0].Spec; first.Action != droverv1.Evicted || first.Evicted != 3*keep+1-(keep-1) {
-		t.Errorf("the first entry is %s of %d", first.Action, first.Evicted)
+	// The manager's own writes, which change nothing to record, succeed.
+	c = asked(t, c, "manager", func(c *anywherev1.Cluster) { c.Finalizers = []string{anywherev1.ClusterFinalizer} })
+	c.Status.AuditedSequence = 1
+	if _, err := scale(c, 5); err != nil {
+		t.Errorf("after a change was recorded: %v", err)
 	}
 }
 
@@ -210,6 +281,16 @@ func TestEntriesOfAnEarlierDroverArePending(t *testing.T) {
 	c = asked(t, c, "c", func(c *anywherev1.Cluster) { c.Spec.KubernetesVersion = "1.36" })
 	if d := cmp.Diff([]string{"u-2 b Scaled", "u-3 c Upgraded"}, records(c)); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestCountsOfAnEarlierDroverArePending(t *testing.T) {
+	c := cluster(func(c *anywherev1.Cluster) {
+		c.Annotations = map[string]string{Annotation: `[{"generation":1,"sequence":7,"action":"Evicted","user":"drover","evicted":42,"metadata":true}]`}
+	})
+	got := Pending(c)
+	if len(got) != 1 || got[0].Spec.Evicted != 42 {
+		t.Errorf("pending are %v", got)
 	}
 }
 

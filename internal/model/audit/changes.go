@@ -12,11 +12,18 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/text"
 )
 
 // harmless matches fields whose values are versions, counts or names of objects. Records omit all
 // other values, because proxies, for example, may contain passwords.
 var harmless = regexp.MustCompile(`(^|\.)(kubernetesVersion|eksaVersion|count|minCount|maxCount|machineGroupRef\.(kind|name)|name)$`)
+
+// maxChanges and maxText bound the changes in a record.
+const (
+	maxChanges = 50
+	maxText    = 256
+)
 
 // Changes returns the fields in which two specs differ, sorted by path. Paths contain the names of
 // worker groups instead of indexes.
@@ -39,7 +46,7 @@ func Changes(old, asked any) []droverv1.AuditedChange {
 		}
 		c := droverv1.AuditedChange{Path: path}
 		if harmless.MatchString(path) {
-			c.From, c.To = text(from), text(to)
+			c.From, c.To = valueText(from), valueText(to)
 		}
 		out = append(out, c)
 	}
@@ -66,6 +73,36 @@ func Switched(old, asked map[string]string) []droverv1.AuditedChange {
 }
 
 func annotationPath(key string) string { return "metadata.annotations[" + key + "]" }
+
+// summarize returns as many changes as fit into a record, and counts the others by field of the
+// spec, so that many changes of one field can't hide that another was changed. The schema bounds
+// the number of fields.
+func summarize(all []droverv1.AuditedChange) []droverv1.AuditedChange {
+	var out []droverv1.AuditedChange
+	for _, c := range bounded(all, maxChanges) {
+		out = append(out, droverv1.AuditedChange{
+			Path: text.TruncateTo(c.Path, maxText), From: text.TruncateTo(c.From, maxText), To: text.TruncateTo(c.To, maxText),
+		})
+	}
+	more := map[string]int{}
+	for _, c := range all[len(out):] {
+		more[topField(c.Path)]++
+	}
+	for _, field := range slices.Sorted(maps.Keys(more)) {
+		out = append(out, droverv1.AuditedChange{Path: fmt.Sprintf("%s (%d more)", field, more[field])})
+	}
+	return out
+}
+
+// topField returns the field of the spec that contains a path: "spec.users" of
+// "spec.users[0].name".
+func topField(path string) string {
+	section, rest, _ := strings.Cut(path, ".")
+	if end := strings.IndexAny(rest, ".["); end >= 0 {
+		rest = rest[:end]
+	}
+	return section + "." + rest
+}
 
 // tree decodes a spec as JSON. It can't fail, because a spec can always be encoded.
 func tree(spec any) any {
@@ -104,7 +141,7 @@ func element(i int, v any) string {
 	return fmt.Sprint(i)
 }
 
-func text(v any) string {
+func valueText(v any) string {
 	if v == nil {
 		return ""
 	}

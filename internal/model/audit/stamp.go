@@ -12,6 +12,7 @@ package audit
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -28,18 +29,17 @@ import (
 // it.
 const Annotation = "audit.drover.dev/changes"
 
-// keep bounds the changes in the annotation, which only accumulate while no manager is running. The
-// first of them counts those that were dropped.
+// keep bounds the changes in the annotation, which accumulate only while the manager is behind.
 const keep = 100
+
+// ErrBacklog means that a Cluster has too many unrecorded changes to accept another one.
+var ErrBacklog = errors.New("too many unrecorded changes")
 
 // system is the user of records that nobody caused by a request.
 const system = "drover"
 
-// maxGroups and maxChanges bound a record.
-const (
-	maxGroups  = 20
-	maxChanges = 50
-)
+// maxGroups bounds the groups in a record.
+const maxGroups = 20
 
 // entry is a change that is not recorded yet.
 type entry struct {
@@ -50,20 +50,26 @@ type entry struct {
 	Groups     []string                 `json:"groups,omitempty"`
 	Time       metav1.MicroTime         `json:"time"`
 	Changes    []droverv1.AuditedChange `json:"changes,omitempty"`
-	// Evicted is the number of changes that the entry stands for.
+	// Evicted is the number of changes that the entry stands for. Only an earlier Drover wrote such
+	// entries.
 	Evicted int64 `json:"evicted,omitempty"`
 	// Metadata means that the change has no generation of its own.
 	Metadata bool `json:"metadata,omitempty"`
 }
 
 // Stamp adds the change from old to asked to the annotation; old is nil for a new Cluster. It keeps
-// unrecorded changes of old, and ignores the annotation of the request.
+// unrecorded changes of old, and ignores the annotation of the request. It returns ErrBacklog
+// instead of displacing unrecorded changes. Requests that change nothing to record always succeed.
 func Stamp(old, asked *anywherev1.Cluster, who authenticationv1.UserInfo, now time.Time) error {
 	pending, sequence := unrecorded(old), lastSequence(old)
-	for _, e := range entries(old, asked) {
+	added := entries(old, asked)
+	if len(added) > 0 && len(pending) >= keep {
+		return ErrBacklog
+	}
+	for _, e := range added {
 		sequence++
 		e.Sequence, e.User, e.Groups, e.Time = sequence, who.Username, bounded(who.Groups, maxGroups), metav1.NewMicroTime(now.UTC())
-		e.Changes = bounded(e.Changes, maxChanges)
+		e.Changes = summarize(e.Changes)
 		pending = append(pending, e)
 	}
 	return write(asked, pending)
@@ -107,7 +113,7 @@ func write(c *anywherev1.Cluster, pending []entry) error {
 		delete(c.Annotations, Annotation)
 		return nil
 	}
-	data, err := json.Marshal(fold(pending))
+	data, err := json.Marshal(pending)
 	if err != nil {
 		return fmt.Errorf("encoding the changes of Cluster %q: %w", c.Name, err)
 	}
@@ -115,32 +121,22 @@ func write(c *anywherev1.Cluster, pending []entry) error {
 	return nil
 }
 
-// fold replaces the oldest changes, if there are too many, with their number.
-func fold(pending []entry) []entry {
-	if len(pending) <= keep {
-		return pending
-	}
-	oldest := pending[:len(pending)-keep+1]
-	last := oldest[len(oldest)-1]
-	count := entry{Action: droverv1.Evicted, Generation: last.Generation, Sequence: last.Sequence, Time: last.Time, User: system, Metadata: true}
-	for _, e := range oldest {
-		count.Evicted += max(1, e.Evicted)
-	}
-	return append([]entry{count}, pending[len(oldest):]...)
-}
-
 // unrecorded returns the changes in the annotation that are not recorded yet. It ignores an
-// annotation that Stamp did not write.
+// annotation that Stamp did not write, and changes that the API server did not store.
 func unrecorded(c *anywherev1.Cluster) []entry {
 	var all []entry
 	if c == nil || json.Unmarshal([]byte(c.Annotations[Annotation]), &all) != nil {
 		return nil
 	}
 	return slices.DeleteFunc(all, func(e entry) bool {
-		if e.Sequence == 0 { // An earlier Drover wrote it.
+		switch {
+		case e.Generation > c.Generation:
+			return true
+		case e.Sequence == 0: // An earlier Drover wrote it.
 			return e.Generation <= c.Status.AuditedGeneration
+		default:
+			return e.Sequence <= c.Status.AuditedSequence
 		}
-		return e.Sequence <= c.Status.AuditedSequence
 	})
 }
 
@@ -150,9 +146,6 @@ func bounded[T any](all []T, most int) []T { return all[:min(len(all), most)] }
 func Pending(c *anywherev1.Cluster) []*droverv1.AuditRecord {
 	var out []*droverv1.AuditRecord
 	for _, e := range unrecorded(c) {
-		if e.Generation > c.Generation {
-			continue // The request was rejected.
-		}
 		name := fmt.Sprintf("%s-%d", c.UID, e.Generation)
 		if e.Metadata {
 			name += fmt.Sprintf("-%d", e.Sequence)
@@ -182,7 +175,7 @@ func ObjectChange(c *anywherev1.Cluster, o droverv1.AuditedObject, changes []dro
 	r := record(c, fmt.Sprintf("%s-%s", c.UID, request.UID))
 	r.Spec.Action, r.Spec.User, r.Spec.Groups = droverv1.Changed, request.UserInfo.Username, bounded(request.UserInfo.Groups, maxGroups)
 	r.Spec.Time, r.Spec.Generation = metav1.NewMicroTime(now.UTC()), c.Generation
-	r.Spec.Object, r.Spec.Changes = &o, bounded(changes, maxChanges)
+	r.Spec.Object, r.Spec.Changes = &o, summarize(changes)
 	return r
 }
 

@@ -2,11 +2,13 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -17,6 +19,19 @@ import (
 	"github.com/drover-dev/drover/internal/model/audit"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
+
+// retryAfter is when to retry a change that has to wait for earlier ones to be recorded.
+const retryAfter = 2 * time.Second
+
+// stamp adds a change of a Cluster to those that are recorded later. It rejects the change while
+// too many others wait, because they are the only trace of who made them.
+func (r *clusterRules) stamp(was, is *anywherev1.Cluster, user authenticationv1.UserInfo) error {
+	err := audit.Stamp(was, is, user, r.now())
+	if errors.Is(err, audit.ErrBacklog) {
+		return apierrors.NewTooManyRequests(fmt.Sprintf("changing cluster %q: %v; retry in a few seconds", is.Name, err), int(retryAfter.Seconds()))
+	}
+	return err
+}
 
 // configChanges records changes of configs, for each Cluster that references one.
 type configChanges struct {

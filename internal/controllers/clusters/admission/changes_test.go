@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -17,6 +19,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/audit"
 )
 
 // recorded returns the records of changes of configs of a cluster.
@@ -34,6 +37,45 @@ func (w *world) recorded(name string) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// update calls the mutating webhook for an update.
+func (w *world) update(was *anywherev1.Cluster, edit func(*anywherev1.Cluster)) (*anywherev1.Cluster, error) {
+	w.Helper()
+	old, err := json.Marshal(was)
+	w.must(err)
+	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Update, UserInfo: creator()}}
+	request.OldObject.Raw = old
+	is := was.DeepCopy()
+	edit(is)
+	return is, w.Default(admission.NewContextWithRequest(w.Context(), request), is)
+}
+
+// TestChangesWaitForEarlierOnesToBeRecorded floods a Cluster faster than its changes are recorded.
+func TestChangesWaitForEarlierOnesToBeRecorded(t *testing.T) {
+	w := newWorld(t)
+	c := w.workload("flooded")
+	w.must(w.Default(w.as(creator()), c))
+	c.Generation = 1
+	accepted := 0
+	for ; accepted < 200; accepted++ {
+		next, err := w.update(c, func(c *anywherev1.Cluster) { c.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(accepted + 2) })
+		if wait, limited := apierrors.SuggestsClientDelay(err); limited && wait > 0 && apierrors.IsTooManyRequests(err) {
+			break
+		}
+		w.must(err)
+		c = next
+		c.Generation++
+	}
+	if first := audit.Pending(c)[0]; accepted >= 200 || first.Spec.Action != droverv1.Created {
+		t.Errorf("%d changes were accepted, and the first record is %s", accepted, first.Spec.Action)
+	}
+	_, err := w.update(c, func(c *anywherev1.Cluster) { c.Finalizers = []string{anywherev1.ClusterFinalizer} })
+	w.expect("a finalizer", "", err)
+	w.expect("a deletion", "", w.delete(c))
+	c.Status.AuditedSequence = 1
+	_, err = w.update(c, func(c *anywherev1.Cluster) { c.Spec.KubernetesVersion = "1.36" })
+	w.expect("a change after one was recorded", "", err)
 }
 
 // TestChangesOfConfigsAreRecorded changes who may log in to a cluster without touching the cluster.

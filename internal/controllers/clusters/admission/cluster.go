@@ -65,7 +65,7 @@ func (r *clusterRules) Default(ctx context.Context, c *anywherev1.Cluster) error
 		delete(c.Annotations, audit.Annotation)
 		return nil
 	}
-	return audit.Stamp(was, c, request.UserInfo, r.now())
+	return r.stamp(was, c, request.UserInfo)
 }
 
 // ValidateCreate checks a new object. A paused one is being moved from another management plane,

@@ -43,7 +43,7 @@ func (r *configRules[T]) ValidateCreate(ctx context.Context, o T) (admission.War
 	if err := r.content(ctx, o); err != nil {
 		return nil, err
 	}
-	return nil, r.changes.recordReplaced(ctx, o, slices.Concat(audit.Changes(nil, r.specOf(o)), audit.Switched(nil, o.GetAnnotations())))
+	return nil, r.changes.recordReplaced(ctx, o, slices.Concat(audit.Switched(nil, o.GetAnnotations()), audit.Changes(nil, r.specOf(o))))
 }
 
 func (r *configRules[T]) content(ctx context.Context, o T) error {
@@ -78,7 +78,7 @@ func (r *configRules[T]) ValidateUpdate(ctx context.Context, was, is T) (admissi
 			return nil, err
 		}
 	}
-	return nil, r.changes.record(ctx, is, slices.Concat(audit.Changes(r.specOf(was), r.specOf(is)), audit.Switched(was.GetAnnotations(), is.GetAnnotations())))
+	return nil, r.changes.record(ctx, is, slices.Concat(audit.Switched(was.GetAnnotations(), is.GetAnnotations()), audit.Changes(r.specOf(was), r.specOf(is))))
 }
 
 // ValidateDelete allows every deletion: a Cluster reports missing objects.
