@@ -28,7 +28,8 @@ const (
 	ClusterLabel   = "audit.drover.dev/cluster"
 	NamespaceLabel = "audit.drover.dev/namespace"
 	// EvictedLabel has the value "true" on records with the action Evicted that stand for deleted
-	// records.
+	// records. On those for changes that were never recorded, which only earlier versions wrote, it
+	// is the number of changes.
 	EvictedLabel = "audit.drover.dev/evicted"
 )
 

@@ -72,6 +72,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		{"Cluster", func() error {
 			return clusters.SetupWithManager(mgr, o.Metadata, controller.Options{MaxConcurrentReconciles: o.Concurrency})
 		}},
+		{"audit records", func() error { return mgr.Add(recorder) }},
 		{"encryption", func() error {
 			return encryption.New(mgr, o.Clusters).SetupWithManager(mgr, o.Metadata, controller.Options{MaxConcurrentReconciles: o.Concurrency})
 		}},

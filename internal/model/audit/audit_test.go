@@ -289,7 +289,7 @@ func TestCountsOfAnEarlierDroverArePending(t *testing.T) {
 		c.Annotations = map[string]string{Annotation: `[{"generation":1,"sequence":7,"action":"Evicted","user":"drover","evicted":42,"metadata":true}]`}
 	})
 	got := Pending(c)
-	if len(got) != 1 || got[0].Spec.Evicted != 42 {
+	if len(got) != 1 || got[0].Spec.Evicted != 42 || got[0].Labels[droverv1.EvictedLabel] != "42" {
 		t.Errorf("pending are %v", got)
 	}
 }

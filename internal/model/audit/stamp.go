@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -151,6 +152,9 @@ func Pending(c *anywherev1.Cluster) []*droverv1.AuditRecord {
 			name += fmt.Sprintf("-%d", e.Sequence)
 		}
 		r := record(c, name)
+		if e.Evicted > 0 {
+			r.Labels[droverv1.EvictedLabel] = strconv.FormatInt(e.Evicted, 10)
+		}
 		r.Spec.Action, r.Spec.User, r.Spec.Groups = e.Action, e.User, e.Groups
 		r.Spec.Time, r.Spec.Generation, r.Spec.Changes = e.Time, e.Generation, e.Changes
 		r.Spec.Sequence, r.Spec.Evicted = e.Sequence, e.Evicted
@@ -180,7 +184,8 @@ func ObjectChange(c *anywherev1.Cluster, o droverv1.AuditedObject, changes []dro
 }
 
 // Eviction returns the record of older records that were deleted, of one cluster or, without a
-// name, of all clusters in a namespace. It names the last of them, which makes it unique.
+// name, of clusters of a namespace that have no records left. It names the last of them, which
+// makes it unique.
 func Eviction(cluster droverv1.AuditedCluster, count int64, last metav1.Object) *droverv1.AuditRecord {
 	kind := "cluster"
 	if cluster.Name == "" {

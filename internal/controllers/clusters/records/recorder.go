@@ -1,5 +1,6 @@
 // Package records writes AuditRecords: the pending records of Clusters (internal/model/audit) and
-// deletions. It never decides what to record. Start with Recorder.
+// deletions. It never decides what to record. Requests only write; Recorder.Start deletes what
+// exceeds the limits in the background. Start with Recorder.
 package records
 
 import (
@@ -23,13 +24,13 @@ type Recorder struct {
 	Client client.Client
 	// Live reads from the API server, because records are not cached.
 	Live client.Reader
-	// Keep is about how many of the newest records are kept of each cluster, and KeepNamespace of
-	// all clusters of a namespace; zero means all.
+	// Keep is how many of the newest records are kept of each cluster, and KeepNamespace of all
+	// clusters of a namespace; zero means all.
 	Keep, KeepNamespace int
 
 	mu sync.Mutex
-	// written counts the records that this process has written, by group.
-	written map[client.ObjectKey]int
+	// due are the namespaces with new records.
+	due map[string]bool
 }
 
 // Record writes the pending records of a Cluster and sets the last audited change in its status,
@@ -37,29 +38,32 @@ type Recorder struct {
 func (r *Recorder) Record(ctx context.Context, c *anywherev1.Cluster) error {
 	pending := audit.Pending(c)
 	for _, one := range pending {
-		if err := r.create(ctx, one); err != nil {
+		if err := r.write(ctx, one); err != nil {
 			return err
 		}
 		c.Status.AuditedGeneration = max(c.Status.AuditedGeneration, one.Spec.Generation)
 		c.Status.AuditedSequence = max(c.Status.AuditedSequence, one.Spec.Sequence)
-		if err := r.prune(ctx, one); err != nil {
-			return err
-		}
 	}
 	return nil
 }
 
 // RecordDeletion records the deletion of a Cluster.
 func (r *Recorder) RecordDeletion(ctx context.Context, c *anywherev1.Cluster, who authenticationv1.UserInfo, now time.Time) error {
-	return r.create(ctx, audit.Deletion(c, who, now))
+	return r.write(ctx, audit.Deletion(c, who, now))
 }
 
 // RecordObject records the change of a config that a Cluster references.
 func (r *Recorder) RecordObject(ctx context.Context, change *droverv1.AuditRecord) error {
-	if err := r.create(ctx, change); err != nil {
+	return r.write(ctx, change)
+}
+
+// write writes a record, which may be one too many.
+func (r *Recorder) write(ctx context.Context, one *droverv1.AuditRecord) error {
+	if err := r.create(ctx, one); err != nil {
 		return err
 	}
-	return r.prune(ctx, change)
+	r.mark(one.Spec.Cluster.Namespace)
+	return nil
 }
 
 func (r *Recorder) create(ctx context.Context, one *droverv1.AuditRecord) error {
