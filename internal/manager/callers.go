@@ -10,11 +10,13 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"sync/atomic"
+	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -43,34 +45,73 @@ type trust struct {
 	names []string
 }
 
-// callers authenticates the clients of webhooks and metrics by their certificates. Without read, it
-// accepts everyone as a client of webhooks, and nobody's certificate elsewhere.
+// Intervals at which a rejected certificate makes the manager read the CA again, and at which
+// rejections are logged. Anyone who reaches the port can cause both.
+const (
+	rereadInterval = 5 * time.Second
+	logInterval    = 5 * time.Second
+)
+
+// callers authenticates the clients of webhooks and metrics: by their certificates, and clients of
+// webhooks without one by the token of a service account. Without read and tokens, it accepts
+// everyone as a client of webhooks. Without read, it accepts nobody's certificate.
 type callers struct {
 	read func(context.Context) (trust, error)
 	// users means that the CA also issues the certificates of the API server's users.
-	users   bool
-	current atomic.Pointer[trust]
+	users bool
+	// tokens identifies clients by their tokens, of which those of account are accepted; nil accepts
+	// none.
+	tokens  authenticator.Request
+	account string
 	log     logr.Logger
+	now     func() time.Time
+
+	mu      sync.Mutex
+	current *trust
+	readAt  time.Time
+	// rejected counts the rejections since loggedAt.
+	rejected int
+	loggedAt time.Time
 }
 
 // newCallers returns what the options say about clients.
 func (o Options) newCallers(cfg *rest.Config, log logr.Logger) (*callers, error) {
-	c := &callers{log: log.WithName("webhook-clients")}
+	c := &callers{account: o.WebhookClientAccount, log: log.WithName("webhook-clients"), now: time.Now}
+	if err := c.trustCA(cfg, o); err != nil {
+		return nil, err
+	}
+	if c.account != "" {
+		tokens, err := newTokens(cfg)
+		if err != nil {
+			return nil, err
+		}
+		c.tokens = tokens
+	}
+	if c.believesEveryone() {
+		c.log.Info("Requests to webhooks are not authenticated; see --webhook-client-ca and --webhook-client-account")
+	}
+	return c, nil
+}
+
+// trustCA sets whose certificates are accepted.
+func (c *callers) trustCA(cfg *rest.Config, o Options) error {
 	switch o.WebhookClientCA {
 	case "":
-		c.log.Info("Requests to webhooks are not authenticated; see --webhook-client-ca")
 	case clusterCA:
 		kube, err := kubernetes.NewForConfig(cfg)
 		if err != nil {
-			return nil, fmt.Errorf("connecting to the API server: %w", err)
+			return fmt.Errorf("connecting to the API server: %w", err)
 		}
 		c.read = func(ctx context.Context) (trust, error) { return publishedTrust(ctx, kube) }
 	default:
 		c.users = true
 		c.read = func(context.Context) (trust, error) { return fileTrust(o.WebhookClientCA, o.WebhookClientName) }
 	}
-	return c, nil
+	return nil
 }
+
+// believesEveryone reports whether requests to webhooks are not authenticated.
+func (c *callers) believesEveryone() bool { return c.read == nil && c.tokens == nil }
 
 // fileTrust trusts the CA in a file, and clients of one name.
 func fileTrust(file, name string) (trust, error) {
@@ -109,21 +150,58 @@ func parsePublished(published *corev1.ConfigMap) (trust, error) {
 // errNoCertificate means that a client presented no certificate.
 var errNoCertificate = errors.New("a client certificate is required")
 
+// authenticate accepts the API server, by its certificate if it presents one.
+func (c *callers) authenticate(r *http.Request) error {
+	if c.tokens != nil && (c.read == nil || !hasCertificate(r)) {
+		return c.checkToken(r)
+	}
+	return c.verify(r, trust.checkServer)
+}
+
+func hasCertificate(r *http.Request) bool { return r.TLS != nil && len(r.TLS.PeerCertificates) > 0 }
+
 // verify checks the certificate of a client. It reads the CA again before it rejects one, because
 // CAs are replaced.
-func (c *callers) verify(ctx context.Context, state *tls.ConnectionState, check func(trust, []*x509.Certificate) error) error {
-	if state == nil || len(state.PeerCertificates) == 0 {
+func (c *callers) verify(r *http.Request, check func(trust, []*x509.Certificate) error) error {
+	if !hasCertificate(r) {
 		return errNoCertificate
 	}
-	if known := c.current.Load(); known != nil && check(*known, state.PeerCertificates) == nil {
+	chain := r.TLS.PeerCertificates
+	if known := c.known(); known != nil && check(*known, chain) == nil {
 		return nil
 	}
-	fresh, err := c.read(ctx)
+	fresh, err := c.reread(r.Context())
 	if err != nil {
 		return err
 	}
-	c.current.Store(&fresh)
-	return check(fresh, state.PeerCertificates)
+	return check(fresh, chain)
+}
+
+// known returns the CA that was read last, or nil.
+func (c *callers) known() *trust {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.current
+}
+
+// reread reads the CA, unless it was read a moment ago.
+func (c *callers) reread(ctx context.Context) (trust, error) {
+	c.mu.Lock()
+	current := c.current
+	if current != nil && c.now().Sub(c.readAt) < rereadInterval {
+		c.mu.Unlock()
+		return *current, nil
+	}
+	c.readAt = c.now()
+	c.mu.Unlock()
+	fresh, err := c.read(ctx)
+	if err != nil {
+		return trust{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.current = &fresh
+	return fresh, nil
 }
 
 // checkServer accepts the API server.
@@ -152,17 +230,31 @@ func (t trust) checkChain(chain []*x509.Certificate) error {
 
 // guard passes on only requests of the API server.
 func (c *callers) guard(path string, next http.Handler) http.Handler {
-	if c.read == nil || path == conversionPath {
+	if c.believesEveryone() || path == conversionPath {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := c.verify(r.Context(), r.TLS, trust.checkServer); err != nil {
-			c.log.Info("Rejected a request to a webhook", "path", path, "client", r.RemoteAddr, "reason", err.Error())
+		if err := c.authenticate(r); err != nil {
+			c.logRejection("Rejected a request to a webhook", r, err)
 			http.Error(w, "only the API server may call webhooks", http.StatusUnauthorized)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// logRejection logs a rejected request, and how many there were since the last one was logged.
+func (c *callers) logRejection(message string, r *http.Request, reason error) {
+	c.mu.Lock()
+	c.rejected++
+	rejected, due := c.rejected, c.now().Sub(c.loggedAt) >= logInterval
+	if due {
+		c.rejected, c.loggedAt = 0, c.now()
+	}
+	c.mu.Unlock()
+	if due {
+		c.log.Info(message, "path", r.URL.Path, "client", r.RemoteAddr, "reason", reason.Error(), "rejected", rejected)
+	}
 }
 
 // request makes a server ask clients for certificates. They are verified later, where a rejection

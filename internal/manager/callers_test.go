@@ -11,12 +11,15 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 	"github.com/drover-dev/drover/config"
 	"github.com/drover-dev/drover/internal/base/pki"
+	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
 // clientCA issues client certificates.
@@ -58,6 +61,12 @@ func (c *clientCA) issue(t *testing.T, name string, groups ...string) *tls.Certi
 // send sends a request, with a client certificate or without, and returns the HTTP status.
 func send(t *testing.T, method, url, body string, with *tls.Certificate) int {
 	t.Helper()
+	return sendWithToken(t, method, url, body, with, "")
+}
+
+// sendWithToken is send with a token, unless it is empty.
+func sendWithToken(t *testing.T, method, url, body string, with *tls.Certificate, token string) int {
+	t.Helper()
 	trusting := &tls.Config{InsecureSkipVerify: true}
 	if with != nil {
 		trusting.Certificates = []tls.Certificate{*with}
@@ -68,6 +77,9 @@ func send(t *testing.T, method, url, body string, with *tls.Certificate) int {
 		t.Fatal(err)
 	}
 	request.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
 	response, err := c.Do(request)
 	if err != nil {
 		t.Fatal(err)
@@ -76,6 +88,9 @@ func send(t *testing.T, method, url, body string, with *tls.Certificate) int {
 	return response.StatusCode
 }
 
+// forgedPath is the webhook that records deletions.
+const forgedPath = "/validate-anywhere-eks-amazonaws-com-v1alpha1-cluster"
+
 // forged is an AdmissionReview that puts a deletion on record that nobody asked for.
 const forged = `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
   "uid": "x", "kind": {"group": "anywhere.eks.amazonaws.com", "version": "v1alpha1", "kind": "Cluster"},
@@ -83,14 +98,9 @@ const forged = `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
     "apiVersion": "anywhere.eks.amazonaws.com/v1alpha1", "kind": "Cluster",
     "metadata": {"name": "prod", "namespace": "default", "uid": "forged"}, "spec": {"managementCluster": {"name": "mgmt"}}}}}`
 
-// TestOnlyTheAPIServerMayCallWebhooks forges an audit record, as any neighbor of the manager could.
-func TestOnlyTheAPIServerMayCallWebhooks(t *testing.T) {
-	server, trusting := ready(t)
-	clients := newClientCA(t)
-	m := launch(t, server.Kubeconfig(t), "--install=false", "--webhook-client-ca="+clients.file)
-	m.awaitReady(t)
-	const path = "/validate-anywhere-eks-amazonaws-com-v1alpha1-cluster"
-	url := "https://" + m.webhook + path
+// recordsOf counts the audit records of a cluster.
+func recordsOf(t *testing.T, server *kubetest.Server, cluster string) int {
+	t.Helper()
 	kinds := runtime.NewScheme()
 	if err := droverv1.AddToScheme(kinds); err != nil {
 		t.Fatal(err)
@@ -99,16 +109,24 @@ func TestOnlyTheAPIServerMayCallWebhooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	records := func() int {
-		all := &droverv1.AuditRecordList{}
-		if err := c.List(t.Context(), all, client.MatchingLabels{droverv1.ClusterLabel: "prod"}); err != nil {
-			t.Fatal(err)
-		}
-		return len(all.Items)
+	all := &droverv1.AuditRecordList{}
+	if err := c.List(t.Context(), all, client.MatchingLabels{droverv1.ClusterLabel: cluster}); err != nil {
+		t.Fatal(err)
 	}
+	return len(all.Items)
+}
+
+// TestOnlyTheAPIServerMayCallWebhooks forges an audit record, as any neighbor of the manager could.
+func TestOnlyTheAPIServerMayCallWebhooks(t *testing.T) {
+	server, trusting := ready(t)
+	clients := newClientCA(t)
+	m := launch(t, server.Kubeconfig(t), "--install=false", "--webhook-client-ca="+clients.file)
+	m.awaitReady(t)
+	url := "https://" + m.webhook + forgedPath
+	records := func() int { return recordsOf(t, server, "prod") }
 	// A manager that does not know its API server believes everyone.
 	elsewhere := strings.ReplaceAll(strings.ReplaceAll(forged, "prod", "elsewhere"), `"forged"`, `"forged-elsewhere"`)
-	if got := send(t, http.MethodPost, "https://"+trusting.webhook+path, elsewhere, nil); got != http.StatusOK {
+	if got := send(t, http.MethodPost, "https://"+trusting.webhook+forgedPath, elsewhere, nil); got != http.StatusOK {
 		t.Errorf("the attack itself fails with %d", got)
 	}
 	for name, with := range map[string]*tls.Certificate{
@@ -128,4 +146,47 @@ func TestOnlyTheAPIServerMayCallWebhooks(t *testing.T) {
 	if got := send(t, http.MethodPost, url, forged, clients.issue(t, config.WebhookClient)); got != http.StatusOK || records() != 1 {
 		t.Errorf("the API server gets %d, and there are %d records", got, records())
 	}
+}
+
+// TestOnlyTheAccountOfTheAPIServerMayCallWebhooks forges an audit record where API servers identify
+// themselves with the token of a service account.
+func TestOnlyTheAccountOfTheAPIServerMayCallWebhooks(t *testing.T) {
+	server, _ := ready(t)
+	account := server.Namespace(t)
+	mine := newAccount(t, server, account, "api-server")
+	m := launch(t, server.Kubeconfig(t), "--install=false", "--webhook-client-account=system:serviceaccount:"+account+":api-server")
+	m.awaitReady(t)
+	url := "https://" + m.webhook + forgedPath
+	review := strings.ReplaceAll(strings.ReplaceAll(forged, "prod", "by-token"), `"forged"`, `"forged-by-token"`)
+	for name, token := range map[string]string{
+		"no token":           "",
+		"an invalid token":   "garbage",
+		"a forged token":     mine[:len(mine)-8] + "AAAAAAAA",
+		"of another account": newAccount(t, server, account, "stranger"),
+		"of a namesake":      newAccount(t, server, server.Namespace(t), "api-server"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := sendWithToken(t, http.MethodPost, url, review, nil, token); got != http.StatusUnauthorized {
+				t.Errorf("HTTP status %d, want %d", got, http.StatusUnauthorized)
+			}
+		})
+	}
+	if n := recordsOf(t, server, "by-token"); n > 0 {
+		t.Errorf("%d records were forged", n)
+	}
+	for range 2 { // the second time from the cache
+		if got := sendWithToken(t, http.MethodPost, url, review, nil, mine); got != http.StatusOK || recordsOf(t, server, "by-token") != 1 {
+			t.Errorf("the API server gets %d, and there are %d records", got, recordsOf(t, server, "by-token"))
+		}
+	}
+}
+
+// newAccount creates a service account and returns a token of it.
+func newAccount(t *testing.T, server *kubetest.Server, namespace, name string) string {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := server.Clientset(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return token(t.Context(), t, server, namespace, name)
 }

@@ -46,12 +46,12 @@ func (c *callers) metricsFilter(cfg *rest.Config, client *http.Client) (metricss
 			return nil, err
 		}
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+			if !hasCertificate(r) {
 				others.ServeHTTP(w, r)
 				return
 			}
 			if err := c.authorize(r, kube); err != nil {
-				log.Info("Rejected a request for metrics", "client", r.RemoteAddr, "reason", err.Error())
+				c.logRejection("Rejected a request for metrics", r, err)
 				http.Error(w, "not authorized to read metrics", http.StatusForbidden)
 				return
 			}
@@ -62,7 +62,7 @@ func (c *callers) metricsFilter(cfg *rest.Config, client *http.Client) (metricss
 
 // authorize asks the API server whether the user of a certificate may read metrics.
 func (c *callers) authorize(r *http.Request, kube kubernetes.Interface) error {
-	if err := c.verify(r.Context(), r.TLS, trust.checkChain); err != nil {
+	if err := c.verify(r, trust.checkChain); err != nil {
 		return err
 	}
 	subject := r.TLS.PeerCertificates[0].Subject

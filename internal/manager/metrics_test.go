@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -93,10 +92,6 @@ func TestMetricsAcceptCertificatesOfAuthorizedUsers(t *testing.T) {
 func serviceAccountToken(t *testing.T, server *kubetest.Server, name string, mayRead bool) string {
 	t.Helper()
 	c, ns := server.Clientset(t), server.Namespace(t)
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if _, err := c.CoreV1().ServiceAccounts(ns).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
 	if mayRead {
 		binding := &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: ns + "-" + name},
@@ -107,7 +102,7 @@ func serviceAccountToken(t *testing.T, server *kubetest.Server, name string, may
 			t.Fatal(err)
 		}
 	}
-	return token(t.Context(), t, server, ns, name)
+	return newAccount(t, server, ns, name)
 }
 
 // token requests a token as a kubelet does for a Pod.

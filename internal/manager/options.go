@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 
 	"github.com/drover-dev/drover/config"
 	"github.com/drover-dev/drover/internal/controllers/packet"
@@ -34,9 +35,10 @@ type Options struct {
 	WebhookURL  string
 	PprofAddr   string
 
-	WebhookClientCA   string
-	WebhookClientName string
-	InsecureMetrics   bool
+	WebhookClientCA      string
+	WebhookClientName    string
+	WebhookClientAccount string
+	InsecureMetrics      bool
 
 	Concurrency int
 	SyncPeriod  time.Duration
@@ -124,8 +126,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.InsecureMetrics, "insecure-metrics", o.InsecureMetrics, "serve metrics without TLS and authorization, on a loopback address")
 	fs.StringVar(&o.WebhookAddr, "webhook-addr", o.WebhookAddr, "address of the webhooks")
 	fs.StringVar(&o.WebhookURL, "webhook-url", o.WebhookURL, "with --install, URL at which the API server reaches the webhooks (default: the Service)")
-	fs.StringVar(&o.WebhookClientCA, "webhook-client-ca", o.WebhookClientCA, `file with the CA of the certificate that the API server presents to webhooks, or "cluster" for the CA that the API server publishes for its proxy; other clients are rejected (default: requests are not authenticated)`)
+	fs.StringVar(&o.WebhookClientCA, "webhook-client-ca", o.WebhookClientCA, `file with the CA of the certificate that the API server presents to webhooks, or "cluster" for the CA that the API server publishes for its proxy; other clients are rejected (default: certificates are not verified)`)
 	fs.StringVar(&o.WebhookClientName, "webhook-client-name", o.WebhookClientName, "common name of that certificate, if a file has its CA")
+	fs.StringVar(&o.WebhookClientAccount, "webhook-client-account", o.WebhookClientAccount, "service account whose token the API server presents to webhooks if it has no certificate, as system:serviceaccount:NAMESPACE:NAME; other clients are rejected (default: none; without --webhook-client-ca, requests are not authenticated)")
 	fs.StringVar(&o.PprofAddr, "pprof-addr", o.PprofAddr, "address of Go profiles (default none)")
 
 	fs.IntVar(&o.Concurrency, "concurrency", o.Concurrency, "objects of one kind to reconcile at a time")
@@ -179,6 +182,7 @@ func (o Options) Validate() error {
 	refuse(o.WebhookURL != "" && !o.Install, "--webhook-url requires --install, which writes the webhook configurations")
 	refuse(o.InsecureMetrics && !loopback(o.MetricsAddr), "--insecure-metrics requires a loopback address, but --metrics-addr is %q", o.MetricsAddr)
 	refuse(o.WebhookClientCA != "" && o.WebhookClientName == "", "--webhook-client-ca requires --webhook-client-name")
+	refuse(o.WebhookClientAccount != "" && !isServiceAccount(o.WebhookClientAccount), "--webhook-client-account is %q: must look like system:serviceaccount:NAMESPACE:NAME", o.WebhookClientAccount)
 	refuse(!httpsURL(o.WebhookURL), "--webhook-url is %q: must look like https://host:port", o.WebhookURL)
 	refuse(o.MetalAPIURL != "" && !httpURL(o.MetalAPIURL), "--metal-api-url is %q: must look like https://host/metal/v1", o.MetalAPIURL)
 	refuse(o.PacketPollInterval < time.Second, "--packet-poll-interval is %s: must be at least 1s", o.PacketPollInterval)
@@ -211,6 +215,12 @@ func (o Options) validateAddresses() []error {
 		}
 	}
 	return errs
+}
+
+// isServiceAccount reports whether a user is a service account.
+func isServiceAccount(user string) bool {
+	_, _, err := serviceaccount.SplitUsername(user)
+	return err == nil
 }
 
 func splitAddress(addr string) (host string, port int, err error) {
