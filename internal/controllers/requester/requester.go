@@ -1,5 +1,5 @@
-// Package requester tells webhooks what the user behind a request may do. The API server answers,
-// with the roles of that user; nothing is decided by a name.
+// Package requester reports what the user of a request may do. The API server answers, by the roles
+// of that user; nothing is decided by a name.
 //
 // Start with Reviewer.
 package requester

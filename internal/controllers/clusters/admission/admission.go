@@ -8,7 +8,6 @@
 package admission
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -16,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/records"
@@ -44,26 +42,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("adding the webhooks of Cluster: %w", err)
 	}
-	changes := &configChanges{reader: mgr.GetClient(), moves: clusters.moves, records: o.Records, now: time.Now}
-	return errors.Join(
-		add(mgr, &anywherev1.DockerDatacenterConfig{}, configRules[*anywherev1.DockerDatacenterConfig]{users: users, changes: changes}),
-		add(mgr, &anywherev1.PacketDatacenterConfig{}, configRules[*anywherev1.PacketDatacenterConfig]{
-			users: users, changes: changes, spec: func(o *anywherev1.PacketDatacenterConfig) any { return o.Spec }, fixed: always, more: credentials.ofDatacenter,
-		}),
-		add(mgr, &anywherev1.PacketMachineConfig{}, configRules[*anywherev1.PacketMachineConfig]{
-			users: users, changes: changes, spec: func(o *anywherev1.PacketMachineConfig) any { return o.Spec },
-		}),
-		add(mgr, &anywherev1.FluxConfig{}, configRules[*anywherev1.FluxConfig]{users: users, changes: changes, spec: func(o *anywherev1.FluxConfig) any { return o.Spec }, fixed: always}),
-		add(mgr, &anywherev1.GitOpsConfig{}, configRules[*anywherev1.GitOpsConfig]{users: users, changes: changes, spec: func(o *anywherev1.GitOpsConfig) any { return o.Spec }, fixed: always}),
-		add(mgr, &anywherev1.OIDCConfig{}, configRules[*anywherev1.OIDCConfig]{users: users, changes: changes, spec: func(o *anywherev1.OIDCConfig) any { return o.Spec }, fixed: ofManagement}),
-	)
-}
-
-func add[T client.Object](mgr ctrl.Manager, object T, rules configRules[T]) error {
-	if err := ctrl.NewWebhookManagedBy(mgr, object).WithValidator(&rules).Complete(); err != nil {
-		return fmt.Errorf("adding the webhook of %T: %w", object, err)
-	}
-	return nil
+	return newConfigWebhooks(clusters).add(mgr)
 }
 
 // rejection rejects an operation.

@@ -1,17 +1,18 @@
 package admission
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,55 +79,108 @@ func TestChangesWaitForEarlierOnesToBeRecorded(t *testing.T) {
 	w.expect("a change after one was recorded", "", err)
 }
 
-// TestChangesOfConfigsAreRecorded changes who may log in to a cluster without touching the cluster.
-func TestChangesOfConfigsAreRecorded(t *testing.T) {
-	w := newWorld(t)
-	for name, config := range map[string]string{"user": "sso", "bystander": "other"} {
-		c := w.workload(name)
-		c.Spec.IdentityProviderRefs = []anywherev1.Ref{{Kind: anywherev1.OIDCConfigKind, Name: config}}
-		w.must(w.Create(t.Context(), c))
-	}
-	rules := configRules[*anywherev1.OIDCConfig]{
-		users: w.users, spec: func(o *anywherev1.OIDCConfig) any { return o.Spec }, fixed: ofManagement,
-		changes: &configChanges{reader: w.Client, moves: w.moves, records: w.records, now: time.Now},
-	}
+// requests returns contexts of requests that concern a kind.
+func (w *world) requests(kind string) func(user string, dry bool) context.Context {
 	n := 0
-	by := func(user string, dry bool) (request admission.Request) {
+	return func(user string, dry bool) context.Context {
 		n++
-		request.UID, request.Kind.Kind, request.DryRun = types.UID(fmt.Sprintf("%s-%d", w.ns, n)), anywherev1.OIDCConfigKind, ptr.To(dry)
-		request.Operation, request.UserInfo = admissionv1.Update, authenticationv1.UserInfo{Username: user}
-		return request
+		var request admission.Request
+		request.UID, request.Kind.Kind, request.DryRun = types.UID(fmt.Sprintf("%s-%s-%d", w.ns, strings.ToLower(kind), n)), kind, ptr.To(dry)
+		request.Operation, request.UserInfo = admissionv1.Update, authenticationv1.UserInfo{Username: user, Groups: []string{"system:masters"}}
+		return admission.NewContextWithRequest(w.Context(), request)
 	}
-	was := &anywherev1.OIDCConfig{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "sso", Annotations: map[string]string{anywherev1.ManagedByAnnotation: "mgmt"}},
-		Spec:       anywherev1.OIDCConfigSpec{ClientID: "drover", IssuerURL: "https://sso.example.com"},
+}
+
+// change sends all changes of a config to its webhook: an edit, a pause, a label, a dry run, a
+// deletion and a creation.
+func change[T client.Object](w *world, kind string, rules configRules[T], was T, edit func(T)) {
+	w.Helper()
+	was.SetNamespace(w.ns)
+	was.SetName("config")
+	// Only paused configs of some kinds may change.
+	was.SetAnnotations(map[string]string{anywherev1.ManagedByAnnotation: "mgmt", anywherev1.PausedAnnotation: "true"})
+	copied := func(change func(T)) T {
+		is := was.DeepCopyObject().(T)
+		change(is)
+		return is
 	}
-	is, paused, same := was.DeepCopy(), was.DeepCopy(), was.DeepCopy()
-	is.Spec.IssuerURL = "https://evil.example.com"
-	paused.Annotations[anywherev1.PausedAnnotation] = "true"
-	same.Labels = map[string]string{"a": "b"}
+	edited, by := copied(edit), w.requests(kind)
 	for _, step := range []struct {
-		to   *anywherev1.OIDCConfig
 		user string
+		to   T
 		dry  bool
-	}{{is, "intruder", false}, {paused, "pauser", false}, {same, "labeler", false}, {is, "rehearser", true}} {
-		_, err := rules.ValidateUpdate(admission.NewContextWithRequest(t.Context(), by(step.user, step.dry)), was, step.to)
+	}{
+		{"intruder", edited, false},
+		{"resumer", copied(func(o T) { o.SetAnnotations(map[string]string{anywherev1.ManagedByAnnotation: "mgmt"}) }), false},
+		{"labeler", copied(func(o T) { o.SetLabels(map[string]string{"a": "b"}) }), false},
+		{"rehearser", edited, true},
+	} {
+		_, err := rules.ValidateUpdate(by(step.user, step.dry), was, step.to)
 		w.must(err)
 	}
-	_, err := rules.ValidateDelete(admission.NewContextWithRequest(t.Context(), by("deleter", false)), was)
+	_, err := rules.ValidateDelete(by("deleter", false), was)
 	w.must(err)
-	_, err = rules.ValidateCreate(admission.NewContextWithRequest(t.Context(), by("replacer", false)), was)
+	was.SetAnnotations(nil)
+	_, err = rules.ValidateCreate(by("replacer", false), was)
 	w.must(err)
-	want := []string{
-		"deleter Changed OIDCConfig/sso metadata.deletionTimestamp",
-		"intruder Changed OIDCConfig/sso spec.issuerUrl",
-		"pauser Changed OIDCConfig/sso metadata.annotations[anywhere.eks.amazonaws.com/paused]",
-		"replacer Changed OIDCConfig/sso spec.clientId spec.issuerUrl",
+}
+
+// TestChangesOfConfigsAreRecorded changes what a cluster consists of, and who may log in to it,
+// without touching the cluster.
+func TestChangesOfConfigsAreRecorded(t *testing.T) {
+	w := newWorld(t)
+	webhooks := newConfigWebhooks(w.clusterRules)
+	github := anywherev1.Github{Owner: "team", Repository: "fleet"}
+	kinds := map[string]struct {
+		change           func(kind string)
+		edited, replaced string
+	}{
+		anywherev1.DockerDatacenterConfigKind: {change: func(kind string) {
+			change(w, kind, webhooks.docker, &anywherev1.DockerDatacenterConfig{}, func(*anywherev1.DockerDatacenterConfig) {})
+		}},
+		anywherev1.PacketDatacenterConfigKind: {func(kind string) {
+			was := &anywherev1.PacketDatacenterConfig{Spec: anywherev1.PacketDatacenterConfigSpec{ProjectID: "p", Metro: "da"}}
+			change(w, kind, webhooks.datacenter, was, func(o *anywherev1.PacketDatacenterConfig) { o.Spec.ProjectID = "other" })
+		}, "spec.projectID", "spec.metro spec.projectID"},
+		anywherev1.PacketMachineConfigKind: {func(kind string) {
+			was := &anywherev1.PacketMachineConfig{Spec: anywherev1.PacketMachineConfigSpec{MachineType: "c3.small.x86", OS: "ubuntu_24_04"}}
+			change(w, kind, webhooks.machine, was, func(o *anywherev1.PacketMachineConfig) { o.Spec.SSHKeys = []string{"ssh-ed25519 AAAA evil"} })
+		}, "spec.sshKeys[0]", "spec.machineType spec.os"},
+		anywherev1.FluxConfigKind: {func(kind string) {
+			was := &anywherev1.FluxConfig{Spec: anywherev1.FluxConfigSpec{Github: &anywherev1.GithubProviderConfig{Owner: "team", Repository: "fleet"}}}
+			change(w, kind, webhooks.flux, was, func(o *anywherev1.FluxConfig) { o.Spec.Github.Owner = "evil" })
+		}, "spec.github.owner", "spec.github.owner spec.github.repository"},
+		anywherev1.GitOpsConfigKind: {func(kind string) {
+			was := &anywherev1.GitOpsConfig{Spec: anywherev1.GitOpsConfigSpec{Flux: anywherev1.Flux{Github: github}}}
+			change(w, kind, webhooks.gitOps, was, func(o *anywherev1.GitOpsConfig) { o.Spec.Flux.Github.Owner = "evil" })
+		}, "spec.flux.github.owner", "spec.flux.github.owner spec.flux.github.repository"},
+		anywherev1.OIDCConfigKind: {func(kind string) {
+			was := &anywherev1.OIDCConfig{Spec: anywherev1.OIDCConfigSpec{ClientID: "drover", IssuerURL: "https://sso.example.com"}}
+			change(w, kind, webhooks.oidc, was, func(o *anywherev1.OIDCConfig) { o.Spec.IssuerURL = "https://evil.example.com" })
+		}, "spec.issuerUrl", "spec.clientId spec.issuerUrl"},
 	}
-	if diff := cmp.Diff(want, w.recorded("user")); diff != "" {
-		t.Errorf("records (-want +got):\n%s", diff)
+	if n := reflect.TypeFor[configWebhooks]().NumField(); n != len(kinds) {
+		t.Errorf("%d kinds have webhooks, %d are tested", n, len(kinds))
 	}
-	if got := w.recorded("bystander"); len(got) > 0 {
-		t.Errorf("records of another cluster: %v", got)
+	for kind, tc := range kinds {
+		name := strings.ToLower(kind)
+		for cluster, config := range map[string]string{name: "config", "no-" + name: "another"} {
+			c := w.workload(cluster)
+			c.Spec.IdentityProviderRefs = []anywherev1.Ref{{Kind: kind, Name: config}}
+			w.must(w.Create(t.Context(), c))
+		}
+		tc.change(kind)
+		changed := func(user, paths string) string { return user + " Changed " + kind + "/config " + paths }
+		want := []string{changed("deleter", "metadata.deletionTimestamp")}
+		if tc.edited != "" {
+			want = append(want, changed("intruder", tc.edited), changed("replacer", tc.replaced))
+		}
+		want = append(want, changed("resumer", "metadata.annotations[anywhere.eks.amazonaws.com/paused]"))
+		if diff := cmp.Diff(want, w.recorded(name)); diff != "" {
+			t.Errorf("%s: records (-want +got):\n%s", kind, diff)
+		}
+		if got := w.recorded("no-" + name); len(got) > 0 {
+			t.Errorf("%s: records of another cluster: %v", kind, got)
+		}
 	}
 }

@@ -2,9 +2,12 @@ package admission
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -14,6 +17,50 @@ import (
 	"github.com/drover-dev/drover/internal/model/audit"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
+
+// configWebhooks are the webhooks of all kinds that a Cluster references.
+type configWebhooks struct {
+	docker     configRules[*anywherev1.DockerDatacenterConfig]
+	datacenter configRules[*anywherev1.PacketDatacenterConfig]
+	machine    configRules[*anywherev1.PacketMachineConfig]
+	flux       configRules[*anywherev1.FluxConfig]
+	gitOps     configRules[*anywherev1.GitOpsConfig]
+	oidc       configRules[*anywherev1.OIDCConfig]
+}
+
+// newConfigWebhooks returns the webhooks, which record changes for the Clusters concerned.
+func newConfigWebhooks(clusters *clusterRules) configWebhooks {
+	users := clusters.users
+	changes := &configChanges{reader: clusters.reader, moves: clusters.moves, records: clusters.records, now: clusters.now}
+	return configWebhooks{
+		docker: configRules[*anywherev1.DockerDatacenterConfig]{users: users, changes: changes},
+		datacenter: configRules[*anywherev1.PacketDatacenterConfig]{
+			users: users, changes: changes, spec: func(o *anywherev1.PacketDatacenterConfig) any { return o.Spec }, fixed: always, more: clusters.credentials.ofDatacenter,
+		},
+		machine: configRules[*anywherev1.PacketMachineConfig]{users: users, changes: changes, spec: func(o *anywherev1.PacketMachineConfig) any { return o.Spec }},
+		flux:    configRules[*anywherev1.FluxConfig]{users: users, changes: changes, spec: func(o *anywherev1.FluxConfig) any { return o.Spec }, fixed: always},
+		gitOps:  configRules[*anywherev1.GitOpsConfig]{users: users, changes: changes, spec: func(o *anywherev1.GitOpsConfig) any { return o.Spec }, fixed: always},
+		oidc:    configRules[*anywherev1.OIDCConfig]{users: users, changes: changes, spec: func(o *anywherev1.OIDCConfig) any { return o.Spec }, fixed: ofManagement},
+	}
+}
+
+func (c configWebhooks) add(mgr ctrl.Manager) error {
+	return errors.Join(
+		addConfig(mgr, &anywherev1.DockerDatacenterConfig{}, c.docker),
+		addConfig(mgr, &anywherev1.PacketDatacenterConfig{}, c.datacenter),
+		addConfig(mgr, &anywherev1.PacketMachineConfig{}, c.machine),
+		addConfig(mgr, &anywherev1.FluxConfig{}, c.flux),
+		addConfig(mgr, &anywherev1.GitOpsConfig{}, c.gitOps),
+		addConfig(mgr, &anywherev1.OIDCConfig{}, c.oidc),
+	)
+}
+
+func addConfig[T client.Object](mgr ctrl.Manager, object T, rules configRules[T]) error {
+	if err := ctrl.NewWebhookManagedBy(mgr, object).WithValidator(&rules).Complete(); err != nil {
+		return fmt.Errorf("adding the webhook of %T: %w", object, err)
+	}
+	return nil
+}
 
 // configRules are the webhooks of objects that a Cluster references.
 type configRules[T client.Object] struct {
