@@ -30,7 +30,9 @@ func (s store) settle(ctx context.Context, now time.Time, names []string, spare 
 	var m *material
 	var next time.Time
 	contested := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
-	err := retry.OnError(retry.DefaultBackoff, contested, func() (err error) {
+	var err error
+	// OnError itself reports a request that was canceled or timed out as a success.
+	_ = retry.OnError(retry.DefaultBackoff, contested, func() error {
 		m, next, err = s.attempt(ctx, now, names, spare)
 		return err
 	})

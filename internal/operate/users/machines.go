@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
@@ -16,8 +17,11 @@ import (
 // them is root on machines that share the kernel of their host, and may become root on the host.
 func (d *Directory) OpenLocalMachines(ctx context.Context, namespace string) error {
 	secrets := d.api.CoreV1().Secrets(anywherev1.SystemNamespace)
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		secret, err := secrets.Get(ctx, anywherev1.LocalCredentials, metav1.GetOptions{})
+	var err error
+	// RetryOnConflict itself reports a request that was canceled or timed out as a success.
+	_ = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		var secret *corev1.Secret
+		secret, err = secrets.Get(ctx, anywherev1.LocalCredentials, metav1.GetOptions{})
 		if err != nil || !spec.AddNamespace(&secret.ObjectMeta, namespace) {
 			return err
 		}

@@ -1,6 +1,7 @@
 package users
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -34,5 +35,14 @@ func TestLocalMachinesAreClosedUntilOpened(t *testing.T) {
 	w.must(err)
 	if list := got.Annotations[anywherev1.CredentialsNamespacesAnnotation]; list != w.ns+",team-b" || string(got.Data["PACKET_API_KEY"]) != "t" {
 		t.Errorf("the Secret lists %q and has %d keys", list, len(got.Data))
+	}
+}
+
+func TestInterruptedOpeningIsAnError(t *testing.T) {
+	w := newWorld(t)
+	interrupted, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	if err := w.OpenLocalMachines(interrupted, w.ns); err == nil {
+		t.Error("an opening that was interrupted is reported as done")
 	}
 }
