@@ -8,10 +8,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/drover-dev/drover/internal/base/text"
 )
 
 // MaxError is where the body of an error response ends. Its text may become part of a condition.
 const MaxError = 16 << 10
+
+// maxHost is the longest name of a host.
+const maxHost = 255
 
 // ErrTimeout is the cause of a request that exceeded Limits.Timeout.
 var ErrTimeout = errors.New("request timed out")
@@ -30,7 +35,7 @@ type Limits struct {
 	// Pause bounds the pause that a peer can request, for clients that wait for it by themselves.
 	// Zero means that it is not changed.
 	Pause time.Duration
-	// Elsewhere allows redirects to other hosts. The next transport decides which.
+	// Elsewhere allows redirects. The next transport decides where to.
 	Elsewhere bool
 }
 
@@ -44,7 +49,7 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("response of the %s is larger than %d bytes", e.Peer, e.Limit)
 }
 
-// RedirectError means that a peer redirects to another host.
+// RedirectError means that a peer redirects, which it has no reason to.
 type RedirectError struct{ Peer, Host string }
 
 func (e *RedirectError) Error() string {
@@ -120,6 +125,8 @@ func IsStream(r *http.Request) bool {
 
 func isTrue(value string) bool { return value == "true" || value == "1" }
 
+// checkRedirect rejects redirects to the peer itself as well: clients resolve them against the
+// address that they know, which is not always the one that the peer has here.
 func (t *transport) checkRedirect(r *http.Request, response *http.Response) error {
 	if t.limits.Elsewhere || response.StatusCode < http.StatusMultipleChoices || response.StatusCode >= http.StatusBadRequest {
 		return nil
@@ -132,10 +139,7 @@ func (t *transport) checkRedirect(r *http.Request, response *http.Response) erro
 	if err != nil {
 		return &RedirectError{Peer: t.limits.Peer, Host: "an invalid URL"}
 	}
-	if target.Scheme != r.URL.Scheme || target.Host != r.URL.Host {
-		return &RedirectError{Peer: t.limits.Peer, Host: target.Host}
-	}
-	return nil
+	return &RedirectError{Peer: t.limits.Peer, Host: text.TruncateTo(target.Host, maxHost)}
 }
 
 // explain names the time limit as the cause of a canceled request.

@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/drover-dev/drover/internal/base/bounded"
 )
 
 // hostile runs an API server and returns a kubeconfig for it.
@@ -85,6 +87,46 @@ func TestRedirectOfAWorkloadClusterIsNotFollowed(t *testing.T) {
 	})
 	if reached.Load() != 0 {
 		t.Error("the manager followed a redirect to another server")
+	}
+}
+
+// TestRedirectsOfAWorkloadClusterLeadNowhere redirects upstream's client to the address that links
+// has for another cluster, and to the API server itself, which the client would reach without
+// limits.
+func TestRedirectsOfAWorkloadClusterLeadNowhere(t *testing.T) {
+	var second atomic.Int64
+	l := newLinks()
+	connect := func(name string, handle http.HandlerFunc) *httptest.Server {
+		server := httptest.NewServer(handle)
+		t.Cleanup(server.Close)
+		_, err := l.connect(t.Context(), client.ObjectKey{Namespace: "team-a", Name: name}, &rest.Config{Host: server.URL})
+		must(t, err)
+		return server
+	}
+	var to string
+	one := connect("one", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" {
+			second.Add(1)
+			return
+		}
+		http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+	})
+	connect("two", func(http.ResponseWriter, *http.Request) { second.Add(1) })
+	for name, target := range map[string]string{
+		"another cluster":                "/two/api/v1/nodes/x",
+		"another cluster with a scheme":  l.scheme + "://team-a/two/api/v1/nodes/x",
+		"the same cluster":               "/one/api/v1/nodes/x",
+		"the same server without limits": one.URL + "/api/v1/nodes/x",
+	} {
+		to = target
+		response, err := http.DefaultClient.Post(l.scheme+"://team-a/one/", "application/json", strings.NewReader("{}"))
+		if err == nil {
+			response.Body.Close()
+		}
+		var redirect *bounded.RedirectError
+		if !errors.As(err, &redirect) || second.Swap(0) != 0 {
+			t.Errorf("%s: error %v", name, err)
+		}
 	}
 }
 
