@@ -14,6 +14,11 @@ import (
 const (
 	// maxResponse fits every list that a cluster of a thousand machines has, in JSON.
 	maxResponse = 64 << 20
+	// maxMemory is what a response may take once it is decoded. A list of a thousand Nodes takes
+	// less than half of it.
+	maxMemory = 256 << 20
+	// maxItem is more than any kind takes in a list, without what it refers to.
+	maxItem = 2 << 10
 	// maxEvent is several times the largest object that etcd stores.
 	maxEvent = 8 << 20
 	// maxServerPause bounds how long clients wait by themselves when a cluster asks them to.
@@ -22,8 +27,12 @@ const (
 
 // Limit wraps a transport to a workload cluster with the limits that apply to all of them.
 func Limit(timeout time.Duration) func(http.RoundTripper) http.RoundTripper {
-	limits := bounded.Limits{Peer: "workload cluster", Body: maxResponse, Event: maxEvent, Timeout: timeout, Pause: maxServerPause}
-	return func(next http.RoundTripper) http.RoundTripper { return bounded.Transport(next, limits) }
+	limits := bounded.Limits{
+		Peer: "workload cluster", Body: maxResponse, Event: maxEvent, Memory: maxMemory, Item: maxItem, Timeout: timeout, Pause: maxServerPause,
+	}
+	return func(next http.RoundTripper) http.RoundTripper {
+		return &measurable{next: bounded.Transport(next, limits)}
+	}
 }
 
 // transport reports the outcome of each request to the breaker.

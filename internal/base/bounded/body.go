@@ -17,14 +17,12 @@ type body struct {
 	budget *atomic.Int64
 	// truncate ends the body at the limit instead of failing.
 	truncate bool
-	// endless bodies have no limit.
-	endless bool
-	// events is set for a stream of JSON values, each of which may be as large as the limit.
-	events *events
+	// scan measures JSON, or is nil.
+	scan *scanner
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	if b.endless || b.events != nil {
+	if b.scan != nil && b.scan.stream {
 		return b.readStream(p)
 	}
 	if b.left <= 0 {
@@ -32,10 +30,26 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
-	if b.budget != nil && b.budget.Add(int64(-n)) < 0 {
-		return n, &TooLargeError{Peer: b.limits.Peer, Limit: b.limits.Body}
+	if large := b.measure(p[:n]); large != nil {
+		return 0, large
 	}
 	return n, b.explain(err)
+}
+
+// measure charges the limits and the budget for data that was read.
+func (b *body) measure(data []byte) error {
+	used := int64(len(data))
+	if b.scan != nil {
+		before := b.scan.memory()
+		if err := b.scan.add(data); err != nil {
+			return err
+		}
+		used = b.scan.memory() - before
+	}
+	if b.budget != nil && b.budget.Add(-used) < 0 {
+		return &TooLargeError{Peer: b.limits.Peer, Limit: b.limits.Body}
+	}
+	return nil
 }
 
 // atLimit distinguishes a body of exactly the limit from a larger one.
@@ -53,8 +67,8 @@ func (b *body) atLimit() (int, error) {
 
 func (b *body) readStream(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if b.events != nil && b.events.add(p[:n]) > b.limits.Event {
-		return 0, &TooLargeError{Peer: b.limits.Peer, Limit: b.limits.Event}
+	if large := b.scan.add(p[:n]); large != nil {
+		return 0, large
 	}
 	return n, b.explain(err)
 }
@@ -71,43 +85,11 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// events measures the values of a JSON stream. Decoders keep a value in memory until it ends, and
-// line breaks may occur inside a value, so that only brackets reveal where it ends.
-type events struct {
-	depth            int
-	inString, escape bool
-	size             int64
-}
-
-// add returns the largest size that the current value had so far.
-func (e *events) add(data []byte) int64 {
-	largest := int64(0)
-	for _, c := range data {
-		e.size++
-		switch {
-		case e.escape:
-			e.escape = false
-		case e.inString:
-			e.escape, e.inString = c == '\\', c != '"'
-		case c == '"':
-			e.inString = true
-		case c == '{', c == '[':
-			e.depth++
-		case c == '}', c == ']':
-			e.depth--
-			if e.depth <= 0 {
-				largest = max(largest, e.size)
-				e.depth, e.size = 0, 0
-			}
-		}
-	}
-	return max(largest, e.size)
-}
-
 type budgetKey struct{}
 
-// WithBudget limits the total size of all responses to requests with the context, for callers that
-// read as many responses as a peer wants, such as the pages of a list.
+// WithBudget limits the total of all responses to requests with the context, for callers that read
+// as many responses as a peer wants, such as the pages of a list. A response counts with its size,
+// or with the memory that it takes if Limits.Memory is set.
 func WithBudget(ctx context.Context, bytes int64) context.Context {
 	budget := &atomic.Int64{}
 	budget.Store(bytes)

@@ -19,6 +19,9 @@ import (
 // of tags and tokens.
 const MaxDocument = 4 << 20
 
+// maxDocumentMemory is what such a document may take once it is decoded.
+const maxDocumentMemory = 64 << 20
+
 // keptZones is how many peers a Pool remembers. A forgotten one counts as public.
 const keptZones = 1024
 
@@ -82,7 +85,7 @@ func (p *Pool) For(peer string, l Limits) http.RoundTripper {
 // ForRegistry is For with the limits only for blobs. Everything else is at most MaxDocument.
 func (p *Pool) ForRegistry(peer string, blobs Limits) http.RoundTripper {
 	documents := blobs
-	documents.Body = MaxDocument
+	documents.Body, documents.Memory = MaxDocument, maxDocumentMemory
 	return &registry{documents: p.For(peer, documents), blobs: p.For(peer, blobs)}
 }
 

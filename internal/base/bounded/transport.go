@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -29,6 +30,12 @@ type Limits struct {
 	Body int64
 	// Event is the maximum size of one event of a stream; Body if zero.
 	Event int64
+	// Memory is the maximum of what a response in JSON takes once it is decoded, as estimated by its
+	// number of values. An event of a stream may take an eighth of it. Zero means that responses are
+	// not measured.
+	Memory int64
+	// Item is how much of Memory an item of a list takes.
+	Item int64
 	// Timeout limits a request and its response, except for the body of a stream. Zero means that
 	// only the context of the request does.
 	Timeout time.Duration
@@ -39,13 +46,21 @@ type Limits struct {
 	Elsewhere bool
 }
 
+// eventShare is the share of Limits.Memory that an event may take.
+const eventShare = 8
+
 // TooLargeError means that a response exceeds a limit.
 type TooLargeError struct {
 	Peer  string
 	Limit int64
+	// Decoded is set if the response itself is small, but not what it becomes in memory.
+	Decoded bool
 }
 
 func (e *TooLargeError) Error() string {
+	if e.Decoded {
+		return fmt.Sprintf("response of the %s has so many values that it takes more than %d bytes of memory", e.Peer, e.Limit)
+	}
 	return fmt.Sprintf("response of the %s is larger than %d bytes", e.Peer, e.Limit)
 }
 
@@ -106,11 +121,17 @@ func (t *transport) body(ctx context.Context, stop func(), r *http.Request, resp
 	case response.StatusCode >= http.StatusBadRequest:
 		b.left, b.truncate = min(MaxError, t.limits.Body), true
 	case IsStream(r) && strings.Contains(response.Header.Get("Content-Type"), "json"):
-		b.events = &events{}
-	case IsStream(r) && strings.Contains(response.Header.Get("Content-Type"), "protobuf"):
-		b.endless = true // The decoder reads no more than 16 MiB at a time.
+		b.scan = &scanner{limits: t.limits, stream: true}
+	case t.limits.Memory > 0 && !isMeasured(response.Body):
+		b.scan = &scanner{limits: t.limits}
 	}
 	return b
+}
+
+// isMeasured reports whether another transport with limits has measured the body already.
+func isMeasured(from io.ReadCloser) bool {
+	b, ok := from.(*body)
+	return ok && b.scan != nil
 }
 
 // IsStream reports whether the response to a request has no end of its own.

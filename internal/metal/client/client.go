@@ -23,10 +23,13 @@ import (
 
 const (
 	defaultTimeout = 30 * time.Second
-	// maxBody is far larger than any page, and maxList than any list. They protect the memory
-	// against a broken server.
-	maxBody = 16 << 20
-	maxList = 256 << 20
+	// maxBody is far larger than any page, maxMemory than what a page takes once it is decoded, and
+	// maxList than what a list takes. They protect the memory against a broken server.
+	maxBody   = 16 << 20
+	maxMemory = 64 << 20
+	maxList   = 256 << 20
+	// maxItem is more than a device takes in a list, without what it refers to.
+	maxItem = 2 << 10
 	// consumer identifies this client to the operators of the API.
 	consumer = "drover"
 )

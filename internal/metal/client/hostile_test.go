@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -53,6 +54,36 @@ func TestResponsesOfTheAPIAreBounded(t *testing.T) {
 	})
 	if !errors.As(err, &large) || pages > 40 {
 		t.Errorf("an endless list: %d pages, error %v", pages, err)
+	}
+}
+
+// TestSmallPagesTakeLittleMemory answers with pages of empty devices, each of which becomes a
+// kilobyte.
+func TestSmallPagesTakeLittleMemory(t *testing.T) {
+	var large *bounded.TooLargeError
+	c := hostile(t, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"devices": [%s{}]}`, strings.Repeat(`{},`, 1<<20))
+	})
+	var out struct{ Devices []Device }
+	if err := c.do(t.Context(), call{method: http.MethodGet, path: "/x"}, &out); !errors.As(err, &large) || !large.Decoded {
+		t.Errorf("a page of empty devices: error %v", err)
+	}
+	c = hostile(t, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"meta": {"total": 1, "last_page": 20}, "devices": [%s{}]}`, strings.Repeat(`{},`, 1<<14))
+	})
+	devices, err := list(t.Context(), call{path: "/y"}, func(ctx context.Context, r call) (page[Device], error) {
+		var out struct {
+			Meta    *meta
+			Devices []Device
+		}
+		err := c.do(ctx, r, &out)
+		return page[Device]{items: out.Devices, meta: out.Meta}, err
+	})
+	if !errors.As(err, &large) {
+		t.Errorf("a long list of empty devices: read %d, error %v", len(devices), err)
+	}
+	if size := reflect.TypeFor[Device]().Size(); size > maxItem {
+		t.Errorf("a device takes %d bytes, more than %d", size, maxItem)
 	}
 }
 

@@ -38,7 +38,9 @@ func (o Options) sender() (*http.Client, error) {
 	if sender.Transport == nil {
 		sender.Transport = http.DefaultTransport
 	}
-	sender.Transport = bounded.Transport(sender.Transport, bounded.Limits{Peer: "Packet API", Body: maxBody, Timeout: o.Timeout, Elsewhere: true})
+	sender.Transport = bounded.Transport(sender.Transport, bounded.Limits{
+		Peer: "Packet API", Body: maxBody, Memory: maxMemory, Item: maxItem, Timeout: o.Timeout, Elsewhere: true,
+	})
 	sender.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &sender, nil
 }

@@ -1,12 +1,15 @@
 package artifact
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/drover-dev/drover/internal/base/bounded"
 )
 
 // TestRegistryDocumentsAreBounded serves a manifest and a list of tags that never end.
@@ -34,6 +37,34 @@ func TestRegistryDocumentsAreBounded(t *testing.T) {
 		ref := Ref{URL: "oci://" + strings.TrimPrefix(server.URL, "http://"), Name: "a", Version: version}
 		if _, err := store.Resolve(t.Context(), ref); err == nil || served.Load() > 16 {
 			t.Errorf("version %s: read %d MiB, error %v", version, served.Load(), err)
+		}
+	}
+}
+
+// TestSmallDocumentsTakeLittleMemory serves an index of empty descriptors and a list of empty tags.
+func TestSmallDocumentsTakeLittleMemory(t *testing.T) {
+	many := strings.Repeat(`{},`, 1<<20) + `{}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/v2/":
+		case strings.HasSuffix(r.URL.Path, "/tags/list"):
+			fmt.Fprintf(w, `{"tags": [%s]}`, many)
+		default:
+			w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+			fmt.Fprintf(w, `{"layers": [%s]}`, many)
+		}
+	}))
+	t.Cleanup(server.Close)
+	store, err := Open(Options{Dir: t.TempDir(), PlainHTTP: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	for _, version := range []string{"1.0.0", ">1"} {
+		ref := Ref{URL: "oci://" + strings.TrimPrefix(server.URL, "http://"), Name: "a", Version: version}
+		var large *bounded.TooLargeError
+		if _, err := store.Resolve(t.Context(), ref); !errors.As(err, &large) || !large.Decoded {
+			t.Errorf("version %s: error %v", version, err)
 		}
 	}
 }
