@@ -69,6 +69,11 @@ func damaged(s *scope, err error) error {
 	return fail(anywherev1.ClusterInvalidReason, "Secret %q with the encryption keys can't be used: %s; restore it from a backup", encryptionName(s), err.Error())
 }
 
+// unusable returns the outcome of a spec from which no configuration can be made.
+func unusable(err error) error {
+	return fail(anywherev1.ClusterInvalidReason, "Field spec.etcdEncryption can't be used: %s; correct it, or encrypt Secrets with a key of the cluster first", err.Error())
+}
+
 // encryptionFacts gathers what the next state depends on.
 func (c *Controller) encryptionFacts(ctx context.Context, s *scope) (encryption.Facts, error) {
 	version, err := c.Version(s.config.Cluster.Spec.KubernetesVersion)
@@ -132,7 +137,7 @@ func (c *Controller) advanceEncryption(ctx context.Context, s *scope, facts encr
 	}
 	_, used := encryption.Reference(s.live.controlPlane)
 	if err := next.Encode(secret, facts.Cluster, used); err != nil {
-		return nil, err
+		return nil, unusable(err)
 	}
 	if err := c.Client.Update(ctx, secret, client.FieldOwner(FieldManager)); err != nil {
 		return nil, fmt.Errorf("writing Secret %q: %w", secret.Name, err)
@@ -160,7 +165,7 @@ func (c *Controller) beginEncryption(ctx context.Context, s *scope, facts encryp
 	secret := &corev1.Secret{ObjectMeta: build.Meta(s.cluster, encryptionName(s))}
 	owner.Mark(s.cluster, secret)
 	if err := next.Encode(secret, facts.Cluster, ""); err != nil {
-		return nil, err
+		return nil, unusable(err)
 	}
 	if err := c.Client.Create(ctx, secret, client.FieldOwner(FieldManager)); err != nil {
 		return nil, fmt.Errorf("creating Secret %q: %w", secret.Name, err)

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -291,6 +292,29 @@ func TestLostKeysAreNotReplaced(t *testing.T) {
 	w.reconcile("mislaid")
 	if got := w.failure("mislaid"); !strings.Contains(got, "state.json is missing or damaged") {
 		t.Errorf("failure %q with damaged keys", got)
+	}
+}
+
+// kms returns the encryption of resources with a plugin.
+func kms(name string, resources ...string) []anywherev1.EtcdEncryption {
+	return []anywherev1.EtcdEncryption{{Resources: resources, Providers: []anywherev1.EtcdEncryptionProvider{{KMS: &anywherev1.KMS{Name: name, SocketListenAddress: "unix:///run/kms/" + name + ".sock"}}}}}
+}
+
+// An older Drover stored Secrets under the name in the spec, which other resources can't use then.
+func TestConfigurationThatAPIServersRejectIsNotRolledOut(t *testing.T) {
+	w := newWorld(t)
+	w.management("widened")
+	w.reconcile("widened")
+	secret := w.keys("widened")
+	plugin := apiserverv1.KMSConfiguration{APIVersion: "v2", Name: "vault", Endpoint: "unix:///run/kms/vault.sock"}
+	state := &encryption.State{Stage: encryption.Settled, Revision: 1, Old: []apiserverv1.ProviderConfiguration{{KMS: &plugin}}}
+	w.must(state.Encode(secret, w.cluster("widened"), ""))
+	w.must(w.Update(t.Context(), secret))
+	generation := w.controlPlane("widened").Generation
+	w.change("widened", func(c *anywherev1.Cluster) { c.Spec.EtcdEncryption = kms("vault", "secrets", "configmaps") })
+	w.reconcile("widened")
+	if got := w.failure("widened"); !strings.Contains(got, "duplicate KMS provider name") || w.controlPlane("widened").Generation != generation {
+		t.Errorf("failure %q, generation %d after %d", got, w.controlPlane("widened").Generation, generation)
 	}
 }
 

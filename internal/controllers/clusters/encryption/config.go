@@ -47,7 +47,8 @@ type wanted struct {
 	kind int
 	// explicit means that the spec asks for a key.
 	explicit bool
-	kms      *apiserverv1.KMSConfiguration
+	// kms is the plugin, under its name for Secrets.
+	kms *apiserverv1.KMSConfiguration
 }
 
 // wantedBy returns what a spec wants for Secrets. Management clusters have a key without asking,
@@ -59,7 +60,7 @@ func wantedBy(c *anywherev1.Cluster) wanted {
 			case p.Secretbox != nil:
 				return wanted{kind: ownKey, explicit: true}
 			case p.KMS != nil && coversSecrets(e.Resources):
-				return wanted{kind: plugin, kms: kms(p.KMS)}
+				return wanted{kind: plugin, kms: kmsForSecrets(p.KMS)}
 			}
 		}
 	}
@@ -77,6 +78,25 @@ func coversSecrets(resources []string) bool {
 // which has no cache size.
 func kms(k *anywherev1.KMS) *apiserverv1.KMSConfiguration {
 	return &apiserverv1.KMSConfiguration{APIVersion: "v2", Name: k.Name, Endpoint: k.SocketListenAddress, Timeout: k.Timeout}
+}
+
+// secretsSuffix ends the name of a plugin for Secrets.
+const secretsSuffix = "-secrets"
+
+// kmsForSecrets returns the configuration of a plugin for Secrets. It has a name of its own: API
+// servers reject a configuration that lists a name twice, and what the plugin encrypts for other
+// resources is stored under the name in the spec.
+func kmsForSecrets(k *anywherev1.KMS) *apiserverv1.KMSConfiguration {
+	out := kms(k)
+	out.Name += secretsSuffix
+	return out
+}
+
+// samePlugin reports whether a provider is the plugin that a spec wants for Secrets. States of an
+// older Drover, and clusters that never had a key, use the name in the spec, under which their
+// Secrets are stored.
+func samePlugin(now apiserverv1.ProviderConfiguration, wanted *apiserverv1.KMSConfiguration) bool {
+	return now.KMS != nil && (now.KMS.Name == wanted.Name || now.KMS.Name+secretsSuffix == wanted.Name)
 }
 
 // NewKey generates a key.
@@ -135,7 +155,7 @@ func encode(sets []apiserverv1.ResourceConfiguration) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encoding the encryption configuration: %w", err)
 	}
-	return string(text), nil
+	return string(text), check(text)
 }
 
 // FileKey returns the key of the configuration in the Secret. Another key replaces the control

@@ -77,13 +77,8 @@ func first(f Facts) (*State, error) {
 func settled(s *State, f Facts) (*State, error) {
 	w, now := wantedBy(f.Cluster), s.Old[0]
 	switch {
-	case w.kind == plugin && now.KMS != nil && now.KMS.Name == w.kms.Name:
-		if reflect.DeepEqual(now.KMS, w.kms) {
-			return s, nil
-		}
-		out := s.to(Settled, s.Revision) // The same keys behind another address.
-		out.Old = []apiserverv1.ProviderConfiguration{{KMS: w.kms}}
-		return out, nil
+	case w.kind == plugin && samePlugin(now, w.kms):
+		return s.reach(w.kms), nil
 	case w.kind == plugin:
 		return s.begin(apiserverv1.ProviderConfiguration{KMS: w.kms}), nil
 	case w.kind == ownKey && now.Secretbox == nil, now.Secretbox != nil && f.Rotation != "" && f.Rotation != s.Rotation:
@@ -96,6 +91,18 @@ func settled(s *State, f Facts) (*State, error) {
 		return out, nil
 	}
 	return s, nil
+}
+
+// reach returns a state whose plugin, with the same keys, is at the address that a spec wants.
+func (s *State) reach(wanted *apiserverv1.KMSConfiguration) *State {
+	kms := *wanted
+	kms.Name = s.Old[0].KMS.Name
+	if reflect.DeepEqual(s.Old[0].KMS, &kms) {
+		return s
+	}
+	out := s.to(Settled, s.Revision)
+	out.Old = append([]apiserverv1.ProviderConfiguration{{KMS: &kms}}, s.Old[1:]...)
+	return out
 }
 
 func (f Facts) key() (apiserverv1.ProviderConfiguration, error) {

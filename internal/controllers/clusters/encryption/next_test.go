@@ -2,7 +2,6 @@ package encryption
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,24 +12,8 @@ import (
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	"k8s.io/utils/ptr"
 
-	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
-	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
-
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
-
-// simulation is a cluster whose machines are replaced one at a time.
-type simulation struct {
-	*testing.T
-
-	state *State
-	facts Facts
-	// members are the configurations of the API servers, names of providers in order.
-	members [][]string
-	// stored are the providers that encrypted the stored Secrets.
-	stored map[string]bool
-	keys   int
-}
 
 func management() *anywherev1.Cluster {
 	return &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "mgmt"}, Spec: anywherev1.ClusterSpec{Management: ptr.To(true)}}
@@ -51,148 +34,6 @@ func vault(name string) anywherev1.EtcdEncryptionProvider {
 
 func box() anywherev1.EtcdEncryptionProvider {
 	return anywherev1.EtcdEncryptionProvider{Secretbox: &anywherev1.Secretbox{}}
-}
-
-func simulate(t *testing.T, c *anywherev1.Cluster) *simulation {
-	t.Helper()
-	s := &simulation{T: t, stored: map[string]bool{}}
-	s.facts = Facts{Cluster: c, Version: "v1.35.4", NewKey: func() (apiserverv1.Key, error) {
-		s.keys++
-		return apiserverv1.Key{Name: fmt.Sprintf("key-%d", s.keys), Secret: "c2VjcmV0"}, nil
-	}}
-	return s
-}
-
-// existing gives the cluster a control plane from before it had keys.
-func (s *simulation) existing() *simulation {
-	s.Helper()
-	s.facts.ControlPlane = &controlplanev1.KubeadmControlPlane{Spec: controlplanev1.KubeadmControlPlaneSpec{Version: s.facts.Version}}
-	if text, err := Plain(s.facts.Cluster); err != nil {
-		s.Fatal(err)
-	} else if text != "" {
-		s.facts.ControlPlane.Spec.KubeadmConfigSpec.Files = []bootstrapv1.File{{Path: File, Content: text}}
-	}
-	now := namesOf(currentOf(s.facts.ControlPlane))
-	s.members = [][]string{now, now, now}
-	s.write(0)
-	return s
-}
-
-func namesOf(providers []apiserverv1.ProviderConfiguration) []string {
-	var out []string
-	for _, p := range providers {
-		switch {
-		case p.Secretbox != nil:
-			out = append(out, p.Secretbox.Keys[0].Name)
-		case p.KMS != nil:
-			out = append(out, p.KMS.Name)
-		default:
-			out = append(out, "none")
-		}
-	}
-	return out
-}
-
-// write lets an API server write a Secret, and every API server read all of them.
-func (s *simulation) write(member int) {
-	s.Helper()
-	s.stored[s.members[member][0]] = true
-	for i, m := range s.members {
-		for by := range s.stored {
-			if !slices.Contains(m, by) {
-				s.Fatalf("in state %v, API server %d with %v can't read what %s encrypted", s.state, i, m, by)
-			}
-		}
-	}
-}
-
-// step computes the next state and reports whether it changed.
-func (s *simulation) step() bool {
-	s.Helper()
-	next, err := Next(s.state, s.facts)
-	if err != nil {
-		s.Fatal(err)
-	}
-	changed := next != s.state
-	if changed {
-		s.reencode(next)
-	}
-	return changed
-}
-
-// reencode stores a state and reads it again, as after a restart.
-func (s *simulation) reencode(next *State) {
-	s.Helper()
-	secret := &corev1.Secret{}
-	if err := next.Encode(secret, s.facts.Cluster, ""); err != nil {
-		s.Fatal(err)
-	}
-	state, err := Decode(secret.Data)
-	if err != nil {
-		s.Fatal(err)
-	}
-	if diff := cmp.Diff(next.Providers(), state.Providers()); diff != "" {
-		s.Fatalf("providers changed when they were stored:\n%s", diff)
-	}
-	s.state = state
-}
-
-// rollOut replaces API servers one after the other, while all of them write.
-func (s *simulation) rollOut() {
-	s.Helper()
-	source := s.state.Source(s.facts.Cluster)
-	k := &controlplanev1.KubeadmControlPlane{Spec: controlplanev1.KubeadmControlPlaneSpec{Version: s.facts.Version}}
-	k.Spec.KubeadmConfigSpec.Files = []bootstrapv1.File{{Path: File, ContentFrom: bootstrapv1.FileSource{Secret: bootstrapv1.SecretFileSource{Name: source.Secret, Key: source.Key}}}}
-	s.facts.ControlPlane, s.facts.RolledOut = k, false
-	for i := range s.members {
-		if s.step() {
-			s.Fatalf("the state became %v during a rollout", s.state)
-		}
-		s.members[i] = namesOf(s.state.Providers())
-		for j := range s.members {
-			s.write(j)
-		}
-	}
-	s.facts.RolledOut = true
-}
-
-// finish runs a change to its end and returns the stages.
-func (s *simulation) finish() []string {
-	s.Helper()
-	var out []string
-	for range 20 {
-		changed := s.step()
-		if s.state == nil {
-			return out
-		}
-		if changed {
-			out = append(out, fmt.Sprintf("%s %v", s.state.Stage, namesOf(s.state.Providers())))
-		}
-		_, key := Reference(s.facts.ControlPlane)
-		switch {
-		case s.state.Stage == Rewriting:
-			s.stored = map[string]bool{s.members[0][0]: true}
-			s.reencode(s.state.Finish())
-			out = append(out, fmt.Sprintf("%s %v", s.state.Stage, namesOf(s.state.Providers())))
-		case key != s.state.FileKey(s.facts.Cluster):
-			if s.facts.ControlPlane == nil {
-				first := namesOf(s.state.Providers())
-				s.members = [][]string{first, first, first}
-			}
-			s.rollOut()
-		case !changed:
-			return out
-		}
-	}
-	s.Fatalf("the state is still %v", s.state)
-	return nil
-}
-
-func (s *simulation) want(stages ...string) {
-	s.Helper()
-	if diff := cmp.Diff(stages, s.finish()); diff != "" {
-		s.Fatalf("stages (-want +got):\n%s", diff)
-	}
 }
 
 func TestNewManagementClusterEncryptsFromTheStart(t *testing.T) {
@@ -231,16 +72,74 @@ func TestWorkloadClustersEncryptOnRequest(t *testing.T) {
 func TestPluginsReplaceKeysAndViceVersa(t *testing.T) {
 	s := simulate(t, management())
 	s.want("Settled [key-1]")
-	with(s.facts.Cluster, []string{"secrets", "configmaps"}, vault("vault"))
-	s.want("Adding [key-1 vault]", "Switching [vault key-1]", "Rewriting [vault key-1]", "Settled [vault]")
+	with(s.facts.Cluster, []string{"secrets"}, vault("vault"))
+	s.want("Adding [key-1 vault-secrets]", "Switching [vault-secrets key-1]", "Rewriting [vault-secrets key-1]", "Settled [vault-secrets]")
 	s.facts.Rotation = "a"
 	s.want() // The plugin rotates its own key.
 	moved := vault("vault")
 	moved.KMS.SocketListenAddress = "unix:///run/elsewhere/s.sock"
 	with(s.facts.Cluster, []string{"secrets"}, moved)
+	s.want("Settled [vault-secrets]")
+	s.facts.Cluster.Spec.EtcdEncryption = nil
+	s.want("Adding [vault-secrets key-2]", "Switching [key-2 vault-secrets]", "Rewriting [key-2 vault-secrets]", "Settled [key-2]")
+}
+
+// Otherwise API servers don't start: they reject a configuration that names a plugin twice.
+func TestPluginForSecretsAndOthersHasTwoNames(t *testing.T) {
+	for _, resources := range [][]string{{"secrets", "configmaps"}, {"configmaps", "secrets"}, {"*."}, {"*.*"}} {
+		s := simulate(t, management())
+		s.want("Settled [key-1]")
+		with(s.facts.Cluster, resources, vault("vault"))
+		s.want("Adding [key-1 vault-secrets]", "Switching [vault-secrets key-1]", "Rewriting [vault-secrets key-1]", "Settled [vault-secrets]")
+	}
+}
+
+func TestPluginForSecretsLearnsOtherResources(t *testing.T) {
+	s := simulate(t, management())
+	s.want("Settled [key-1]")
+	with(s.facts.Cluster, []string{"configmaps"}, vault("vault"))
+	s.want()
+	with(s.facts.Cluster, []string{"secrets", "configmaps"}, vault("vault"))
+	s.want("Adding [key-1 vault-secrets]", "Switching [vault-secrets key-1]", "Rewriting [vault-secrets key-1]", "Settled [vault-secrets]")
+	with(s.facts.Cluster, []string{"*.*"}, vault("vault"))
+	s.want()
+}
+
+// older returns the state of a cluster whose Secrets are stored under the name in the spec.
+func older(t *testing.T) *simulation {
+	t.Helper()
+	s := simulate(t, with(management(), []string{"secrets"}, vault("vault"))).existing()
+	s.reencode(&State{Stage: Settled, Revision: 4, Old: []apiserverv1.ProviderConfiguration{{KMS: kms(vault("vault").KMS)}}})
+	s.rollOut()
+	return s
+}
+
+func TestNameOfAnOlderDroverIsKept(t *testing.T) {
+	s := older(t)
+	s.want() // A newer Drover alone replaces no machine.
+	moved := vault("vault")
+	moved.KMS.SocketListenAddress = "unix:///run/elsewhere/s.sock"
+	with(s.facts.Cluster, []string{"secrets"}, moved)
 	s.want("Settled [vault]")
 	s.facts.Cluster.Spec.EtcdEncryption = nil
-	s.want("Adding [vault key-2]", "Switching [key-2 vault]", "Rewriting [key-2 vault]", "Settled [key-2]")
+	s.want("Adding [vault key-1]", "Switching [key-1 vault]", "Rewriting [key-1 vault]", "Settled [key-1]")
+}
+
+// A configuration that API servers reject is not stored, so that no machine gets it.
+func TestRejectedConfigurationIsNotStored(t *testing.T) {
+	s := older(t)
+	with(s.facts.Cluster, []string{"secrets", "configmaps"}, vault("vault"))
+	secret := s.secret.DeepCopy()
+	err := s.state.Encode(secret, s.facts.Cluster, "")
+	if err == nil || !strings.Contains(err.Error(), "resources[1].providers[0].kms.name: duplicate KMS provider name") {
+		t.Errorf("error %v", err)
+	}
+	if diff := cmp.Diff(s.secret, secret); diff != "" {
+		t.Errorf("the Secret changed:\n%s", diff)
+	}
+	if _, err := Plain(with(managed(), []string{"Secrets"}, vault("vault"))); err == nil {
+		t.Error("a resource with a capital letter was accepted")
+	}
 }
 
 func TestPluginOfAnOlderDroverStaysReadable(t *testing.T) {
@@ -265,7 +164,7 @@ resources:
   - secretbox:
       keys:
       - name: key-1
-        secret: c2VjcmV0
+        secret: MDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDE=
   resources:
   - secrets
 - providers:
