@@ -69,6 +69,14 @@ func damaged(s *scope, err error) error {
 	return fail(anywherev1.ClusterInvalidReason, "Secret %q with the encryption keys can't be used: %s; restore it from a backup", encryptionName(s), err.Error())
 }
 
+// outdated returns the outcome of a Secret that lacks keys which are in use. Machines that were
+// created from it could not read what the current ones wrote, and would replace them.
+func outdated(s *scope, used string) error {
+	return fail(anywherev1.ClusterInvalidReason,
+		"Secret %q with the encryption keys is older than the configuration %s of the control plane; restore it from a backup that was made after the last change of keys (control plane machines have the keys in %s)",
+		encryptionName(s), used, encryption.File)
+}
+
 // unusable returns the outcome of a spec from which no configuration can be made.
 func unusable(err error) error {
 	return fail(anywherev1.ClusterInvalidReason, "Field spec.etcdEncryption can't be used: %s; correct it, or encrypt Secrets with a key of the cluster first", err.Error())
@@ -130,12 +138,15 @@ func (c *Controller) advanceEncryption(ctx context.Context, s *scope, facts encr
 	if err != nil {
 		return nil, damaged(s, err)
 	}
+	_, used := encryption.Reference(s.live.controlPlane)
+	if state.Older(used) {
+		return nil, outdated(s, used)
+	}
 	facts.Rotation = secret.Annotations[anywherev1.EncryptionRotateAnnotation]
 	next, err := encryption.Next(state, facts)
 	if err != nil || next == state && state.Complete(secret.Data, facts.Cluster) {
 		return state, err
 	}
-	_, used := encryption.Reference(s.live.controlPlane)
 	if err := next.Encode(secret, facts.Cluster, used); err != nil {
 		return nil, unusable(err)
 	}

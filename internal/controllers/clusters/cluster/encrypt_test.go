@@ -235,26 +235,32 @@ func TestUpgradeEncryptsSecrets(t *testing.T) {
 	}
 }
 
+// rotate requests a rotation and carries it out.
+func (w *world) rotate(name, request string) {
+	w.Helper()
+	w.rollOut(name)
+	secret := w.keys(name)
+	secret.Annotations[anywherev1.EncryptionRotateAnnotation] = request
+	w.must(w.Update(w.Context(), secret))
+	for range 2 {
+		w.reconcile(name)
+		if got := w.providers(w.file(name)); got != "secretbox secretbox" {
+			w.Errorf("providers %q", got)
+		}
+		w.rollOut(name)
+	}
+	w.reconcile(name)
+	w.rewrite(name)
+	w.reconcile(name)
+}
+
 func TestRotationIsRequestedOnTheSecret(t *testing.T) {
 	w := newWorld(t)
 	w.management("rotated")
 	w.reconcile("rotated")
-	w.rollOut("rotated")
 	first := w.file("rotated")
+	w.rotate("rotated", "once")
 	secret := w.keys("rotated")
-	secret.Annotations[anywherev1.EncryptionRotateAnnotation] = "once"
-	w.must(w.Update(t.Context(), secret))
-	for range 2 {
-		w.reconcile("rotated")
-		if got := w.providers(w.file("rotated")); got != "secretbox secretbox" {
-			t.Errorf("providers %q", got)
-		}
-		w.rollOut("rotated")
-	}
-	w.reconcile("rotated")
-	w.rewrite("rotated")
-	w.reconcile("rotated")
-	secret = w.keys("rotated")
 	if text := w.file("rotated"); text == first || w.providers(text) != "secretbox" || len(secret.Data) != 2 {
 		t.Errorf("providers %q, %d keys in the Secret", w.providers(text), len(secret.Data))
 	}
@@ -292,6 +298,38 @@ func TestLostKeysAreNotReplaced(t *testing.T) {
 	w.reconcile("mislaid")
 	if got := w.failure("mislaid"); !strings.Contains(got, "state.json is missing or damaged") {
 		t.Errorf("failure %q with damaged keys", got)
+	}
+}
+
+// A Secret from before a rotation lacks the key that encrypts all Secrets now.
+func TestOutdatedKeysAreNotRolledOut(t *testing.T) {
+	w := newWorld(t)
+	w.management("restored")
+	w.reconcile("restored")
+	backup := w.keys("restored").Data
+	w.rotate("restored", "once")
+	secret, current, generation := w.keys("restored"), w.keys("restored").Data, w.controlPlane("restored").Generation
+	secret.Data = backup
+	w.must(w.Update(t.Context(), secret))
+	for range 2 {
+		w.reconcile("restored")
+		if got := w.failure("restored"); !strings.Contains(got, `Secret "restored-encryption" with the encryption keys is older than the configuration config-3.yaml of the control plane; restore it from a backup`) {
+			t.Errorf("failure %q", got)
+		}
+		if got := w.controlPlane("restored").Generation; got != generation {
+			t.Errorf("generation %d of the control plane after %d", got, generation)
+		}
+	}
+	w.rewrite("restored")
+	if diff := cmp.Diff(backup, w.keys("restored").Data); diff != "" {
+		t.Errorf("the restored Secret changed:\n%s", diff)
+	}
+	secret = w.keys("restored")
+	secret.Data = current
+	w.must(w.Update(t.Context(), secret))
+	w.reconcile("restored")
+	if got := w.failure("restored"); got != "" || w.controlPlane("restored").Generation != generation {
+		t.Errorf("failure %q with the current Secret", got)
 	}
 }
 
