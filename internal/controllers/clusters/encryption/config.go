@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,6 +69,14 @@ func wantedBy(c *anywherev1.Cluster) wanted {
 		return wanted{kind: ownKey}
 	}
 	return wanted{}
+}
+
+// matches reports whether a provider is what a spec wants.
+func (w wanted) matches(p *apiserverv1.ProviderConfiguration) bool {
+	if w.kind == ownKey {
+		return p.Secretbox != nil
+	}
+	return reflect.DeepEqual(p.KMS, w.kms)
 }
 
 func coversSecrets(resources []string) bool {

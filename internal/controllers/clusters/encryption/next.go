@@ -33,6 +33,9 @@ func Next(s *State, f Facts) (*State, error) {
 	}
 	switch s.Stage {
 	case Adding:
+		if w := wantedBy(f.Cluster); w.kind != nothing && !w.matches(s.New) {
+			return settled(s.abort(), f)
+		}
 		if f.runs(s) {
 			return s.to(Switching, s.Revision+1), nil
 		}

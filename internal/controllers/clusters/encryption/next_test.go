@@ -105,6 +105,65 @@ func TestPluginForSecretsLearnsOtherResources(t *testing.T) {
 	s.want()
 }
 
+// brokenPlugin is a management cluster whose first new machine does not start, because its plugin
+// does not work.
+func brokenPlugin(t *testing.T, c *anywherev1.Cluster) *simulation {
+	t.Helper()
+	s := simulate(t, c)
+	s.want("Settled [key-1]")
+	wrong := vault("vault")
+	wrong.KMS.SocketListenAddress = "unix:///run/wrong/s.sock"
+	with(s.facts.Cluster, []string{"secrets"}, wrong)
+	s.step()
+	if got := s.describe(); got != "Adding [key-1 vault-secrets]" {
+		t.Fatalf("state %s", got)
+	}
+	s.refer()
+	if s.step() {
+		t.Fatalf("the state became %v", s.state)
+	}
+	return s
+}
+
+func TestBrokenPluginCanBeCorrected(t *testing.T) {
+	s := brokenPlugin(t, management())
+	_, before := Reference(s.facts.ControlPlane)
+	with(s.facts.Cluster, []string{"secrets"}, vault("vault"))
+	s.want("Adding [key-1 vault-secrets]", "Switching [vault-secrets key-1]", "Rewriting [vault-secrets key-1]", "Settled [vault-secrets]")
+	if s.state.Old[0].KMS.Endpoint != "unix:///run/vault/s.sock" || s.state.Older(before) {
+		t.Errorf("plugin %v, state %v after file %s", s.state.Old[0].KMS, s.state, before)
+	}
+	s = brokenPlugin(t, management())
+	with(s.facts.Cluster, []string{"secrets"}, vault("other"))
+	s.want("Adding [key-1 other-secrets]", "Switching [other-secrets key-1]", "Rewriting [other-secrets key-1]", "Settled [other-secrets]")
+}
+
+func TestBrokenPluginCanBeGivenUp(t *testing.T) {
+	s := brokenPlugin(t, management())
+	_, before := Reference(s.facts.ControlPlane)
+	s.facts.Cluster.Spec.EtcdEncryption = nil
+	s.want("Settled [key-1]")
+	if _, after := Reference(s.facts.ControlPlane); before == after || s.state.Older(before) {
+		t.Errorf("the machine with the plugin is not replaced: file %s after %s", after, before)
+	}
+	s = brokenPlugin(t, with(managed(), []string{"secrets"}, box()))
+	with(s.facts.Cluster, []string{"secrets"}, box())
+	s.want("Settled [key-1]")
+}
+
+// From Switching on, Secrets may be encrypted with the new provider.
+func TestChangeIsNotGivenUpOnceItEncrypts(t *testing.T) {
+	s := simulate(t, management())
+	s.want("Settled [key-1]")
+	with(s.facts.Cluster, []string{"secrets"}, vault("vault"))
+	s.step()
+	s.rollOut()
+	s.step()
+	s.facts.Cluster.Spec.EtcdEncryption = nil
+	s.want("Rewriting [vault-secrets key-1]", "Settled [vault-secrets]",
+		"Adding [vault-secrets key-2]", "Switching [key-2 vault-secrets]", "Rewriting [key-2 vault-secrets]", "Settled [key-2]")
+}
+
 // older returns the state of a cluster whose Secrets are stored under the name in the spec.
 func older(t *testing.T) *simulation {
 	t.Helper()

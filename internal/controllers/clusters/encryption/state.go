@@ -7,11 +7,13 @@
 //	new cluster        Settled [A]
 //	existing cluster   Adding [none A] ──▶ Switching [A none] ──▶ Rewriting ──▶ Settled [A]
 //	rotation           Adding [A B]    ──▶ Switching [B A]    ──▶ Rewriting ──▶ Settled [B]
+//	another spec       Adding [A B]    ──▶ Settled [A] or Adding [A C]
 //
-// Adding and Switching end when all control plane machines were replaced, Rewriting when every
-// Secret was written once more. The stage is stored with the keys, so that a change survives a
-// restart and a move. Keys are in no log, condition or spec. Start with Next, which is pure;
-// Controller does the rewriting.
+// Nothing is encrypted with a new provider before Switching, so a plugin that doesn't work can be
+// corrected or given up until then. Adding and Switching end when all control plane machines were
+// replaced, Rewriting when every Secret was written once more. The stage is stored with the keys,
+// so that a change survives a restart and a move. Keys are in no log, condition or spec. Start with
+// Next, which is pure; Controller does the rewriting.
 package encryption
 
 import (
@@ -79,6 +81,12 @@ func (s *State) Finish() *State {
 // begin begins the change to a new provider.
 func (s *State) begin(next apiserverv1.ProviderConfiguration) *State {
 	return &State{Stage: Adding, Revision: s.Revision + 1, Old: s.Old, New: &next, Rotation: s.Rotation}
+}
+
+// abort gives up a new provider that has not encrypted anything yet. The revision is new, because
+// machines may have been created with the provider.
+func (s *State) abort() *State {
+	return &State{Stage: Settled, Revision: s.Revision + 1, Old: s.Old, Rotation: s.Rotation}
 }
 
 // to returns the state in another stage. Stages up to Rewriting keep all providers.
