@@ -44,6 +44,8 @@ func apiServerArgsRule(c *anywherev1.Cluster) Violations {
 			problems = append(problems, violation(at, "write the flag without leading dashes, such as audit-log-maxage", "is not a valid flag name")...)
 		case issuer && strings.HasPrefix(flag, "oidc-"):
 			problems = append(problems, violation(at, "remove the flag, or the OIDCConfig from identityProviderRefs", "can't be set together with an OIDCConfig")...)
+		case flag == EncryptionArgument && len(c.Spec.EtcdEncryption) > 0:
+			problems = append(problems, violation(at, "remove the flag, or etcdEncryption", "can't be set together with etcdEncryption")...)
 		}
 	}
 	return problems
@@ -99,7 +101,7 @@ func providerProblems(e anywherev1.EtcdEncryption, at string) Violations {
 	if kms := e.Providers[0].KMS; kms != nil {
 		return kmsProblems(kms, at+".providers[0].kms")
 	}
-	if !slices.Equal(e.Resources, []string{"secrets"}) {
+	if !slices.Equal(e.Resources, []string{secrets}) {
 		return violation(at+".resources", "write resources: [secrets]", "a secretbox provider encrypts secrets only")
 	}
 	return nil
@@ -107,8 +109,11 @@ func providerProblems(e anywherev1.EtcdEncryption, at string) Violations {
 
 func kmsProblems(k *anywherev1.KMS, at string) Violations {
 	var problems Violations
-	if k.Name == "" {
+	switch {
+	case k.Name == "":
 		problems = violation(at+".name", "name the plugin", "is not set")
+	case strings.Contains(k.Name, ":"):
+		problems = violation(at+".name", "use a name without colons", "contains a colon, which API servers reject")
 	}
 	if socket, ok := strings.CutPrefix(k.SocketListenAddress, "unix://"); !ok || !path.IsAbs(socket) || path.Clean(socket) != socket {
 		problems = append(problems, violation(at+".socketListenAddress", "write it as unix:///var/run/kmsplugin/socket.sock", "is not a socket address")...)

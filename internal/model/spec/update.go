@@ -40,31 +40,10 @@ func ValidateUpdate(was, is *anywherev1.Cluster) Violations {
 	if !was.IsPaused() {
 		problems = append(problems, immutableProblems(was, is)...)
 	}
-	for _, rule := range []func(was, is *anywherev1.Cluster) Violations{encryptionKeptRule, clusterUpgradeRule, groupUpgradeRule, groupVersionRemovedRule, eksaVersionKeptRule, eksaVersionSkewRule} {
+	for _, rule := range []func(was, is *anywherev1.Cluster) Violations{keyKeptRule, pluginKeptRule, clusterUpgradeRule, groupUpgradeRule, groupVersionRemovedRule, eksaVersionKeptRule, eksaVersionSkewRule} {
 		problems = append(problems, rule(was, is)...)
 	}
 	return problems
-}
-
-// encryptionKeptRule rejects changes after which API servers could not read Secrets that they
-// encrypted with a key of the cluster.
-func encryptionKeptRule(was, is *anywherev1.Cluster) Violations {
-	const argument = "encryption-provider-config"
-	_, before := was.Spec.ControlPlaneConfiguration.APIServerExtraArgs[argument]
-	_, after := is.Spec.ControlPlaneConfiguration.APIServerExtraArgs[argument]
-	switch own := usesSecretbox(was); {
-	case own && was.IsManaged() && len(is.Spec.EtcdEncryption) == 0:
-		return violation("spec.etcdEncryption", "restore it", "encryption with a key of the cluster can't be disabled")
-	case after && !before && (own || was.IsSelfManaged()):
-		return violation(controlPlane+".apiServerExtraArgs", "remove "+argument+", or configure spec.etcdEncryption", "Drover sets %s", argument)
-	}
-	return nil
-}
-
-func usesSecretbox(c *anywherev1.Cluster) bool {
-	return slices.ContainsFunc(c.Spec.EtcdEncryption, func(e anywherev1.EtcdEncryption) bool {
-		return slices.ContainsFunc(e.Providers, func(p anywherev1.EtcdEncryptionProvider) bool { return p.Secretbox != nil })
-	})
 }
 
 // immutable is a field of a Cluster that can't be changed.

@@ -8,6 +8,7 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 
 	"github.com/drover-dev/drover/internal/controllers/clusters/encryption"
+	"github.com/drover-dev/drover/internal/model/spec"
 )
 
 // encryption makes API servers encrypt stored objects: with keys from a Secret, or with a plugin
@@ -29,7 +30,7 @@ func (b *builder) encryption(m *machines) error {
 	for i, dir := range unique(sockets) {
 		m.mount(fmt.Sprintf("encryption-plugin-%d", i), dir, corev1.HostPathDirectoryOrCreate)
 	}
-	m.apiServer([2]string{encryption.Argument, encryption.File})
+	m.apiServer([2]string{spec.EncryptionArgument, encryption.File})
 	return nil
 }
 

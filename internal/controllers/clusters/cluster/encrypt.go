@@ -18,6 +18,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
 	"github.com/drover-dev/drover/internal/controllers/clusters/encryption"
 	"github.com/drover-dev/drover/internal/model/owner"
+	"github.com/drover-dev/drover/internal/model/spec"
 )
 
 // encrypt decides how API servers encrypt Secrets. If nothing changes, it makes no request.
@@ -32,9 +33,12 @@ func (c *Controller) encrypt(ctx context.Context, s *scope) error {
 	}
 	secret, used := encryption.Reference(s.live.controlPlane)
 	next, err := encryption.Next(state, facts)
+	_, byHand := facts.Cluster.Spec.ControlPlaneConfiguration.APIServerExtraArgs[spec.EncryptionArgument]
 	switch {
 	case err != nil:
-		return err
+		return unusable(err)
+	case state != nil && byHand:
+		return fail(anywherev1.ClusterInvalidReason, "Argument %s can't be set by hand: Secrets are encrypted with the keys in Secret %q; remove it from spec.controlPlaneConfiguration.apiServerExtraArgs", spec.EncryptionArgument, encryptionName(s))
 	case next != state, state != nil && (state.Older(used) || !state.Complete(data, facts.Cluster)), state == nil && secret == encryptionName(s):
 		if state, err = c.advanceEncryption(ctx, s, facts); err != nil {
 			return err

@@ -356,6 +356,32 @@ func TestConfigurationThatAPIServersRejectIsNotRolledOut(t *testing.T) {
 	}
 }
 
+// Admission rejects these changes too, but a Cluster may be written without it.
+func TestWhatEncryptsSecretsIsNotTakenAway(t *testing.T) {
+	w := newWorld(t)
+	w.make("plugged")
+	w.change("plugged", func(c *anywherev1.Cluster) { c.Spec.EtcdEncryption = kms("vault", "secrets") })
+	w.reconcile("plugged")
+	w.management("sealed-by-hand")
+	w.reconcile("sealed-by-hand")
+	for name, test := range map[string]struct {
+		change func(*anywherev1.Cluster)
+		want   string
+	}{
+		"plugged": {func(c *anywherev1.Cluster) { c.Spec.EtcdEncryption = nil }, `plugin "vault" encrypted Secrets`},
+		"sealed-by-hand": {func(c *anywherev1.Cluster) {
+			c.Spec.ControlPlaneConfiguration.APIServerExtraArgs = map[string]string{"encryption-provider-config": "/mine"}
+		}, "Argument encryption-provider-config can't be set by hand"},
+	} {
+		generation := w.controlPlane(name).Generation
+		w.change(name, test.change)
+		w.reconcile(name)
+		if got := w.failure(name); !strings.Contains(got, test.want) || w.controlPlane(name).Generation != generation {
+			t.Errorf("%s: failure %q, generation %d after %d", name, got, w.controlPlane(name).Generation, generation)
+		}
+	}
+}
+
 func TestForeignKeysAreNotUsed(t *testing.T) {
 	w := newWorld(t)
 	w.management("claimed")

@@ -21,6 +21,7 @@ import (
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/spec"
 )
 
 // Dir is the directory of the configuration on control plane machines, and File its path.
@@ -28,9 +29,6 @@ const (
 	Dir  = "/etc/kubernetes/enc"
 	File = Dir + "/encryption-config.yaml"
 )
-
-// Argument is the argument of API servers that names File.
-const Argument = "encryption-provider-config"
 
 const (
 	secrets   = "secrets"
@@ -60,12 +58,12 @@ func wantedBy(c *anywherev1.Cluster) wanted {
 			switch {
 			case p.Secretbox != nil:
 				return wanted{kind: ownKey, explicit: true}
-			case p.KMS != nil && coversSecrets(e.Resources):
+			case p.KMS != nil && spec.Covers(e.Resources, secrets):
 				return wanted{kind: plugin, kms: kmsForSecrets(p.KMS)}
 			}
 		}
 	}
-	if _, byHand := c.Spec.ControlPlaneConfiguration.APIServerExtraArgs[Argument]; c.IsSelfManaged() && !byHand {
+	if _, byHand := c.Spec.ControlPlaneConfiguration.APIServerExtraArgs[spec.EncryptionArgument]; c.IsSelfManaged() && !byHand {
 		return wanted{kind: ownKey}
 	}
 	return wanted{}
@@ -77,10 +75,6 @@ func (w wanted) matches(p *apiserverv1.ProviderConfiguration) bool {
 		return p.Secretbox != nil
 	}
 	return reflect.DeepEqual(p.KMS, w.kms)
-}
-
-func coversSecrets(resources []string) bool {
-	return slices.ContainsFunc(resources, func(r string) bool { return r == secrets || r == "*." || r == "*.*" })
 }
 
 // kms returns the configuration of a plugin. Kubernetes supports only version 2 of the protocol,
@@ -239,7 +233,7 @@ func currentOf(k *controlplanev1.KubeadmControlPlane) []apiserverv1.ProviderConf
 			continue
 		}
 		for _, set := range config.Resources {
-			if coversSecrets(set.Resources) && len(set.Providers) > 0 {
+			if spec.Covers(set.Resources, secrets) && len(set.Providers) > 0 {
 				return set.Providers
 			}
 		}

@@ -1,6 +1,7 @@
 package encryption
 
 import (
+	"fmt"
 	"reflect"
 
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
@@ -55,15 +56,18 @@ func (f Facts) runs(s *State) bool {
 	return f.RolledOut && key == s.FileKey(f.Cluster)
 }
 
-// first returns the state of a cluster that has none. An existing management cluster gets a key
-// when an upgrade replaces its control plane machines anyway.
+// first returns the state of a cluster that has none. A plugin that encrypts from the start needs
+// no state until it is replaced. An existing management cluster gets a key when an upgrade replaces
+// its control plane machines anyway.
 func first(f Facts) (*State, error) {
-	w := wantedBy(f.Cluster)
-	if w.kind != ownKey {
-		return nil, nil
-	}
-	current := currentOf(f.ControlPlane)
-	if f.ControlPlane != nil && !w.explicit && current[0].KMS == nil && f.ControlPlane.Spec.Version == f.Version {
+	w, current := wantedBy(f.Cluster), currentOf(f.ControlPlane)
+	before := &State{Old: current, Rotation: f.Rotation}
+	switch kms := current[0].KMS; {
+	case w.kind == nothing && kms != nil:
+		return nil, fmt.Errorf("plugin %q encrypted Secrets, which could not be read without it", kms.Name)
+	case w.kind == plugin && kms != nil && kms.Name+secretsSuffix != w.kms.Name:
+		return before.begin(apiserverv1.ProviderConfiguration{KMS: w.kms}), nil
+	case w.kind != ownKey, f.ControlPlane != nil && !w.explicit && kms == nil && f.ControlPlane.Spec.Version == f.Version:
 		return nil, nil
 	}
 	key, err := f.key()
@@ -73,7 +77,7 @@ func first(f Facts) (*State, error) {
 	if f.ControlPlane == nil {
 		return &State{Stage: Settled, Revision: 1, Old: []apiserverv1.ProviderConfiguration{key}, Rotation: f.Rotation}, nil
 	}
-	return (&State{Old: current, Rotation: f.Rotation}).begin(key), nil
+	return before.begin(key), nil
 }
 
 // settled begins a change if the spec wants another provider, or somebody requested a rotation.

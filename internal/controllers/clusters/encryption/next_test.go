@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/spec"
 )
 
 func management() *anywherev1.Cluster {
@@ -209,6 +210,29 @@ func TestPluginOfAnOlderDroverStaysReadable(t *testing.T) {
 	s.want("Adding [vault none key-1]", "Switching [key-1 vault none]", "Rewriting [key-1 vault none]", "Settled [key-1]")
 }
 
+func TestPluginOfClusterWithoutKeyIsReplacedInSteps(t *testing.T) {
+	for _, c := range []*anywherev1.Cluster{management(), managed()} {
+		s := simulate(t, with(c, []string{"secrets"}, vault("vault"))).existing()
+		s.want()
+		with(c, []string{"secrets", "configmaps"}, vault("other"))
+		s.want("Adding [vault none other-secrets]", "Switching [other-secrets vault none]", "Rewriting [other-secrets vault none]", "Settled [other-secrets]")
+		s = simulate(t, with(c, []string{"secrets"}, vault("vault"))).existing()
+		with(c, []string{"secrets"}, vault("other"))
+		s.step()
+		s.refer()
+		with(c, []string{"secrets"}, vault("vault"))
+		s.want("Settled [vault none]")
+	}
+}
+
+func TestPluginThatEncryptedSecretsIsNotDropped(t *testing.T) {
+	s := simulate(t, with(managed(), []string{"secrets"}, vault("vault"))).existing()
+	s.facts.Cluster.Spec.EtcdEncryption = nil
+	if next, err := Next(nil, s.facts); err == nil || !strings.Contains(err.Error(), `plugin "vault" encrypted Secrets, which could not be read without it`) {
+		t.Errorf("state %v, error %v", next, err)
+	}
+}
+
 func TestPluginsForOtherResourcesLeaveSecretsAlone(t *testing.T) {
 	s := simulate(t, with(management(), []string{"configmaps"}, vault("vault")))
 	s.want("Settled [key-1]")
@@ -246,7 +270,7 @@ resources:
 
 func TestAPIServersConfiguredByHandAreLeftAlone(t *testing.T) {
 	c := management()
-	c.Spec.ControlPlaneConfiguration.APIServerExtraArgs = map[string]string{Argument: "/etc/mine.yaml"}
+	c.Spec.ControlPlaneConfiguration.APIServerExtraArgs = map[string]string{spec.EncryptionArgument: "/etc/mine.yaml"}
 	simulate(t, c).want()
 }
 
