@@ -36,7 +36,7 @@ func (h Home) ensureEncryption(now time.Time) (*Encryption, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return e, err
 	}
-	if _, err := os.Stat(h.etcdMember()); err == nil {
+	if h.used() {
 		return nil, fmt.Errorf("encryption keys %q are missing, but the data requires them: put the file back, or restore a backup into another --home", h.encryptionFile())
 	}
 	e = &Encryption{path: h.encryptionFile()}

@@ -74,6 +74,26 @@ func TestLostKeysAreNotReplaced(t *testing.T) {
 	}
 }
 
+// Data that can't be examined, such as on a disk with errors, may exist.
+func TestLostKeysAreNotReplacedIfDataMayExist(t *testing.T) {
+	h, _ := newEncryptedHome(t)
+	for _, path := range []string{h.encryptionFile(), h.path("etcd")} {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("etcd", h.path("etcd")); err != nil { // Reading it fails with ELOOP.
+		t.Fatal(err)
+	}
+	_, err := h.ensureEncryption(time.Now())
+	if err == nil || !strings.Contains(err.Error(), "put the file back") {
+		t.Errorf("error = %v, want one that says what to do", err)
+	}
+	if _, err := os.Stat(h.encryptionFile()); !os.IsNotExist(err) {
+		t.Error("a new key was made, though it cannot read the data")
+	}
+}
+
 func TestDamagedKeysAreRejected(t *testing.T) {
 	for name, content := range map[string]string{
 		"not YAML":     "\x00\x01",
