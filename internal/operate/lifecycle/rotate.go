@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
@@ -151,27 +151,47 @@ func (w *Workload) rotate(ctx context.Context, p *phase.Progress) error {
 	})
 }
 
+// requestRotation requests a rotation and returns the request to wait for. If another command
+// requested one in the meantime, it is that one.
 func (w *Workload) requestRotation(ctx context.Context, p *phase.Progress) (string, error) {
-	secret, err := w.encryptionKeys(ctx)
-	if err != nil {
-		return "", fmt.Errorf("reading the encryption keys of cluster %q: %w", w.Config.Cluster.Name, err)
-	}
-	request := ""
+	request := time.Now().UTC().Format(time.RFC3339Nano)
 	if _, err := p.Kept(keptRotation, &request); err != nil {
 		return "", err
 	}
-	if request == "" {
-		request = time.Now().UTC().Format(time.RFC3339Nano)
-		if secret.Annotations[anywherev1.EncryptionStageAnnotation] != anywherev1.EncryptionSettled {
-			request = secret.Annotations[anywherev1.EncryptionRotateAnnotation]
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		secret, err := w.encryptionKeys(ctx)
+		if err != nil {
+			return err
+		}
+		if other := pendingRotation(secret); other != "" {
+			request = other
 		}
 		if err := p.Keep(keptRotation, request); err != nil {
-			return "", err
+			return err
 		}
-	}
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, anywherev1.EncryptionRotateAnnotation, request)
-	if err := w.plane.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(anywherev1.FieldManagerCLI)); err != nil {
+		return w.annotateRotation(ctx, secret, request)
+	})
+	if err != nil {
 		return "", fmt.Errorf("requesting a new encryption key for cluster %q: %w", w.Config.Cluster.Name, err)
 	}
 	return request, nil
+}
+
+// pendingRotation returns the request of a rotation that has not ended, or "".
+func pendingRotation(secret *metav1.PartialObjectMetadata) string {
+	request := secret.Annotations[anywherev1.EncryptionRotateAnnotation]
+	if request == secret.Annotations[anywherev1.EncryptionRotationAnnotation] && secret.Annotations[anywherev1.EncryptionStageAnnotation] == anywherev1.EncryptionSettled {
+		return ""
+	}
+	return request
+}
+
+// annotateRotation writes a request, unless the Secret changed since it was read.
+func (w *Workload) annotateRotation(ctx context.Context, secret *metav1.PartialObjectMetadata, request string) error {
+	if secret.Annotations[anywherev1.EncryptionRotateAnnotation] == request {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(secret.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, anywherev1.EncryptionRotateAnnotation, request)
+	return w.plane.Client.Patch(ctx, secret, patch, client.FieldOwner(anywherev1.FieldManagerCLI))
 }

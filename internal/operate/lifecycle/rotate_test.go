@@ -110,6 +110,51 @@ func TestRotationJoinsOneUnderWay(t *testing.T) {
 	}
 }
 
+// overtaken lets another command write before the first patch.
+type overtaken struct {
+	client.WithWatch
+
+	by func()
+}
+
+func (o *overtaken) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	if o.by != nil {
+		by := o.by
+		o.by = nil
+		by()
+	}
+	return o.WithWatch.Patch(ctx, object, patch, options...)
+}
+
+// A request that overwrote another would start a second rotation, and leave the command that made
+// the first one waiting.
+func TestConcurrentRotationsAreOne(t *testing.T) {
+	w := newWorld(t)
+	one, secret := w.encrypted("one", map[string]string{anywherev1.EncryptionStageAnnotation: anywherev1.EncryptionSettled})
+	one.plane.Client = &overtaken{WithWatch: one.plane.Client, by: func() {
+		secret.Annotations[anywherev1.EncryptionRotateAnnotation] = "other"
+		w.must(w.client.Update(t.Context(), secret))
+	}}
+	killed := errors.New("killed")
+	err := w.run(one.setupRotate, func(ctx context.Context, p *phase.Progress) error {
+		request, err := one.requestRotation(ctx, p)
+		if err != nil || request != "other" {
+			t.Errorf("request %q, error %v", request, err)
+		}
+		return killed
+	})
+	if !errors.Is(err, killed) {
+		t.Fatal(err)
+	}
+	if got := w.finishRotation(secret); got != "other" {
+		t.Errorf("request %q", got)
+	}
+	w.must(w.run(one.setupRotate, one.rotate)) // The request it joined is also the one it resumes.
+	if got := w.finishRotation(secret); got != "other" {
+		t.Errorf("request %q after the command was resumed", got)
+	}
+}
+
 func TestRotationNeedsAKey(t *testing.T) {
 	w := newWorld(t)
 	one, secret := w.encrypted("one", map[string]string{anywherev1.EncryptionStageAnnotation: "Adding"})
