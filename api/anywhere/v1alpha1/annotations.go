@@ -61,6 +61,8 @@ const (
 	EncryptionRotateAnnotation = "clusters.drover.dev/rotate-encryption"
 	// EncryptionRotationAnnotation is the last request for which a rotation was begun.
 	EncryptionRotationAnnotation = "clusters.drover.dev/encryption-rotation"
+	// EncryptionProblemAnnotation is why Secrets can't be encrypted with the new key, if they can't.
+	EncryptionProblemAnnotation = "clusters.drover.dev/encryption-problem"
 	// EncryptionSettled is the stage in which one key is in use.
 	EncryptionSettled = "Settled"
 )

@@ -101,6 +101,7 @@ func (c *Controller) encryptionFacts(ctx context.Context, s *scope) (encryption.
 	case err == nil && !owner.Owns(s.cluster, meta):
 		return encryption.Facts{}, fail(anywherev1.ClusterInvalidReason, "%s", foreign(s.cluster, meta, "Secret").Error())
 	}
+	s.encryptionProblem = meta.Annotations[anywherev1.EncryptionProblemAnnotation]
 	return encryption.Facts{
 		Cluster: s.config.Cluster, ControlPlane: s.live.controlPlane, Version: version, RolledOut: s.rolledOut(version),
 		Rotation: meta.Annotations[anywherev1.EncryptionRotateAnnotation],

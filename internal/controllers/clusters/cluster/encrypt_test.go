@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -87,33 +88,50 @@ func (w *world) rollOut(name string) {
 	w.must(client.IgnoreAlreadyExists(w.Create(w.Context(), m)))
 }
 
-// counting counts requests that write Secrets.
+// counting counts requests that write Secrets, and may deny them.
 type counting struct {
 	http.RoundTripper
 
-	patches *atomic.Int64
+	patches atomic.Int64
+	deny    bool
 }
 
-func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/secrets/") {
-		c.patches.Add(1)
+func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/secrets/") {
+		return c.RoundTripper.RoundTrip(r)
 	}
-	return c.RoundTripper.RoundTrip(r)
+	c.patches.Add(1)
+	if !c.deny {
+		return c.RoundTripper.RoundTrip(r)
+	}
+	answer := httptest.NewRecorder()
+	answer.Header().Set("Content-Type", "application/json")
+	answer.WriteHeader(http.StatusForbidden)
+	fmt.Fprint(answer, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"admission webhook \"guard\" denied the request","code":403}`)
+	return answer.Result(), nil
+}
+
+// rewriteWith runs the controller that rewrites Secrets once.
+func (w *world) rewriteWith(name string, c *counting) error {
+	w.Helper()
+	r := &encryption.Controller{Client: w.Client, Live: w.Client, Connect: func(context.Context, client.ObjectKey) (metadata.Interface, error) {
+		config := rest.CopyConfig(kubetest.SharedWithoutWebhooks(w.T).Config)
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			c.RoundTripper = next
+			return c
+		})
+		return metadata.NewForConfig(config)
+	}}
+	_, err := r.Reconcile(w.Context(), ctrl.Request{NamespacedName: system(name + "-encryption")})
+	return err
 }
 
 // rewrite runs the controller that rewrites Secrets once, and returns how many it wrote.
 func (w *world) rewrite(name string) int64 {
 	w.Helper()
-	var patches atomic.Int64
-	r := &encryption.Controller{Client: w.Client, Live: w.Client, Connect: func(context.Context, client.ObjectKey) (metadata.Interface, error) {
-		config := rest.CopyConfig(kubetest.SharedWithoutWebhooks(w.T).Config)
-		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, &patches} })
-		return metadata.NewForConfig(config)
-	}}
-	if _, err := r.Reconcile(w.Context(), ctrl.Request{NamespacedName: system(name + "-encryption")}); err != nil {
-		w.Fatal(err)
-	}
-	return patches.Load()
+	c := &counting{}
+	w.must(w.rewriteWith(name, c))
+	return c.patches.Load()
 }
 
 func (w *world) encrypted(name string) string {
@@ -238,6 +256,14 @@ func TestUpgradeEncryptsSecrets(t *testing.T) {
 // rotate requests a rotation and carries it out.
 func (w *world) rotate(name, request string) {
 	w.Helper()
+	w.beginRotation(name, request)
+	w.rewrite(name)
+	w.reconcile(name)
+}
+
+// beginRotation requests a rotation and carries it out until Secrets wait to be rewritten.
+func (w *world) beginRotation(name, request string) {
+	w.Helper()
 	w.rollOut(name)
 	secret := w.keys(name)
 	secret.Annotations[anywherev1.EncryptionRotateAnnotation] = request
@@ -249,8 +275,6 @@ func (w *world) rotate(name, request string) {
 		}
 		w.rollOut(name)
 	}
-	w.reconcile(name)
-	w.rewrite(name)
 	w.reconcile(name)
 }
 
@@ -301,26 +325,69 @@ func TestLostKeysAreNotReplaced(t *testing.T) {
 	}
 }
 
+func TestConditionSaysWhySecretsAreNotEncrypted(t *testing.T) {
+	w := newWorld(t)
+	w.management("denied")
+	w.reconcile("denied")
+	w.beginRotation("denied", "once")
+	for range 2 {
+		if err := w.rewriteWith("denied", &counting{deny: true}); err == nil {
+			t.Error("no error although no Secret was written")
+		}
+		w.reconcile("denied")
+		if got := w.encrypted("denied"); !strings.Contains(got, "step 3 of 3") || !strings.Contains(got, `admission webhook "guard" denied the request`) {
+			t.Errorf("condition %q", got)
+		}
+	}
+	w.rewrite("denied")
+	w.reconcile("denied")
+	if got := w.encrypted("denied"); got != "True " {
+		t.Errorf("condition %q once Secrets can be written", got)
+	}
+}
+
+// A machine that is created before the control plane refers to the new configuration needs the old.
+func TestRewritingKeepsTheConfigurationInUse(t *testing.T) {
+	w := newWorld(t)
+	w.management("busy")
+	w.reconcile("busy")
+	w.beginRotation("busy", "once")
+	w.change("busy", func(c *anywherev1.Cluster) { c.Spec.EtcdEncryption = kms("vault", "configmaps") })
+	w.rewrite("busy")
+	if got := w.providers(w.file("busy")); got != "secretbox secretbox" {
+		t.Errorf("providers %q", got)
+	}
+	w.reconcile("busy")
+	if got := w.providers(w.file("busy")); got != "secretbox kms identity" {
+		t.Errorf("then, providers %q", got)
+	}
+}
+
 // A Secret from before a rotation lacks the key that encrypts all Secrets now.
 func TestOutdatedKeysAreNotRolledOut(t *testing.T) {
 	w := newWorld(t)
 	w.management("restored")
 	w.reconcile("restored")
+	w.beginRotation("restored", "once")
 	backup := w.keys("restored").Data
-	w.rotate("restored", "once")
+	w.rewrite("restored")
+	w.reconcile("restored")
+	w.rotate("restored", "twice")
 	secret, current, generation := w.keys("restored"), w.keys("restored").Data, w.controlPlane("restored").Generation
 	secret.Data = backup
 	w.must(w.Update(t.Context(), secret))
 	for range 2 {
 		w.reconcile("restored")
-		if got := w.failure("restored"); !strings.Contains(got, `Secret "restored-encryption" with the encryption keys is older than the configuration config-3.yaml of the control plane; restore it from a backup`) {
+		if got := w.failure("restored"); !strings.Contains(got, `Secret "restored-encryption" with the encryption keys is older than the configuration config-5.yaml of the control plane; restore it from a backup`) {
 			t.Errorf("failure %q", got)
 		}
 		if got := w.controlPlane("restored").Generation; got != generation {
 			t.Errorf("generation %d of the control plane after %d", got, generation)
 		}
 	}
-	w.rewrite("restored")
+	if n := w.rewrite("restored"); n != 0 {
+		t.Errorf("%d Secrets were rewritten", n)
+	}
 	if diff := cmp.Diff(backup, w.keys("restored").Data); diff != "" {
 		t.Errorf("the restored Secret changed:\n%s", diff)
 	}

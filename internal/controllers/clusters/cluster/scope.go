@@ -29,6 +29,8 @@ type scope struct {
 	packages *packagesState
 	// encryption is how API servers encrypt Secrets; nil without a key of the cluster.
 	encryption *encryption.State
+	// encryptionProblem is why Secrets can't be encrypted with a new key, or "".
+	encryptionProblem string
 	// released means that the finalizer was removed, so that no status is written.
 	released bool
 }

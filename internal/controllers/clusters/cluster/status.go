@@ -34,6 +34,8 @@ type facts struct {
 	networkOurs bool
 	// encryption is how API servers encrypt Secrets; nil without a key of the cluster.
 	encryption *encryption.State
+	// encryptionProblem is why Secrets can't be encrypted with a new key, or "".
+	encryptionProblem string
 	// held are the groups that wait for the control plane.
 	held []string
 	// packages is nil if nothing is known about packages in this reconcile.
@@ -51,7 +53,7 @@ type facts struct {
 func (s *scope) facts(outcome error, now time.Time) facts {
 	f := facts{
 		cluster: s.cluster, controlPlane: s.live.controlPlane, workers: s.live.workers, sets: s.live.sets, machines: s.live.machines,
-		network: s.live.network, release: s.live.release, encryption: s.encryption,
+		network: s.live.network, release: s.live.release, encryption: s.encryption, encryptionProblem: s.encryptionProblem,
 		networkOurs: s.live.network != nil && !s.cluster.IsSkipUpgrade(),
 		failure:     failureOf(outcome), deleting: s.visit.Deleting(), now: now, packages: s.packages,
 	}
@@ -107,7 +109,7 @@ func status(f facts) anywherev1.ClusterStatus {
 		{anywherev1.WorkersReady, workersReady(f)},
 	}
 	if f.encryption != nil {
-		verdicts = append(verdicts, kindVerdict{anywherev1.SecretsEncrypted, secretsEncrypted(f.encryption)})
+		verdicts = append(verdicts, kindVerdict{anywherev1.SecretsEncrypted, secretsEncrypted(f)})
 	}
 	ready := yes(anywherev1.ReadyReason)
 	for _, v := range verdicts {
@@ -225,13 +227,16 @@ func networkConfigured(f facts) verdict {
 }
 
 // secretsEncrypted follows a change of keys, which replaces control plane machines twice.
-func secretsEncrypted(s *encryption.State) verdict {
-	switch s.Stage {
+func secretsEncrypted(f facts) verdict {
+	switch f.encryption.Stage {
 	case encryption.Adding:
 		return no(anywherev1.EncryptionKeyChangingReason, "Control plane machines are replaced to accept the new encryption key, step 1 of 3")
 	case encryption.Switching:
 		return no(anywherev1.EncryptionKeyChangingReason, "Control plane machines are replaced to use the new encryption key, step 2 of 3")
 	case encryption.Rewriting:
+		if f.encryptionProblem != "" {
+			return no(anywherev1.EncryptionKeyChangingReason, "%s", text.Truncate("Secrets can't be encrypted with the new key, step 3 of 3: "+f.encryptionProblem))
+		}
 		return no(anywherev1.EncryptionKeyChangingReason, "Secrets are encrypted with the new key, step 3 of 3")
 	default:
 		return yes(anywherev1.EncryptedReason)

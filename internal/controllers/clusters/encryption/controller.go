@@ -2,6 +2,7 @@ package encryption
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,14 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/owner"
 	"github.com/drover-dev/drover/internal/model/spec"
@@ -41,6 +47,8 @@ type Controller struct {
 	Client client.Client
 	// Live reads from the API server, because the data of Secrets is not cached.
 	Live client.Reader
+	// Metadata reads labels and annotations of Secrets from a cache. SetupWithManager sets it.
+	Metadata client.Reader
 	// Connect returns a client for the metadata of a cluster's objects.
 	Connect func(ctx context.Context, cluster client.ObjectKey) (metadata.Interface, error)
 }
@@ -59,20 +67,44 @@ func New(mgr ctrl.Manager, clusters *workload.Clusters) *Controller {
 	}
 }
 
-// SetupWithManager adds the controller. It watches the metadata of the Secrets that hold keys.
+// SetupWithManager adds the controller. It watches the metadata of the Secrets that hold keys, and
+// Clusters that appear or are resumed.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, cached cache.Cache, o controller.Options) error {
-	keys := &metav1.PartialObjectMetadata{}
-	keys.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	rewriting := predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return o.GetNamespace() == anywherev1.SystemNamespace && o.GetAnnotations()[anywherev1.EncryptionStageAnnotation] == string(Rewriting)
-	})
+	c.Metadata = cached
+	resumed := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, ok := e.ObjectOld.(*anywherev1.Cluster)
+		is, same := e.ObjectNew.(*anywherev1.Cluster)
+		return ok && same && was.IsPaused() && !is.IsPaused()
+	}}
 	err := ctrl.NewControllerManagedBy(mgr).Named(name).
-		WatchesRawSource(source.Kind(cached, client.Object(keys), &handler.EnqueueRequestForObject{}, rewriting)).
+		WatchesRawSource(source.Kind(cached, client.Object(metadataOfSecret()), &handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(rewriting))).
+		Watches(&anywherev1.Cluster{}, handler.EnqueueRequestsFromMapFunc(c.ofCluster), builder.WithPredicates(resumed)).
 		WithOptions(reconcile.NewGuard(mgr, "ClusterEncryption").Options(o)).Complete(c)
 	if err != nil {
 		return fmt.Errorf("creating controller %q: %w", name, err)
 	}
 	return nil
+}
+
+func metadataOfSecret() *metav1.PartialObjectMetadata {
+	out := &metav1.PartialObjectMetadata{}
+	out.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	return out
+}
+
+// rewriting reports whether the Secrets of a cluster, by the Secret with its keys, wait to be
+// rewritten.
+func rewriting(keys client.Object) bool {
+	return keys.GetNamespace() == anywherev1.SystemNamespace && keys.GetAnnotations()[anywherev1.EncryptionStageAnnotation] == string(Rewriting)
+}
+
+// ofCluster returns the Secret with the keys of a Cluster whose Secrets wait to be rewritten.
+func (c *Controller) ofCluster(ctx context.Context, cluster client.Object) []ctrl.Request {
+	keys := metadataOfSecret()
+	if err := c.Metadata.Get(ctx, Key(cluster.GetName()), keys); err != nil || !rewriting(keys) {
+		return nil // An event of the Secret follows.
+	}
+	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(keys)}}
 }
 
 // Reconcile ends the change of a cluster whose Secrets wait to be rewritten.
@@ -89,14 +121,18 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if cluster == nil || cluster.IsPaused() { // A move brings it, or resumes it.
-		return ctrl.Result{RequeueAfter: reconcile.Jitter(retryInterval)}, nil
+	if cluster == nil || cluster.IsPaused() { // A move brings it, or resumes it, which is an event.
+		return ctrl.Result{}, nil
 	}
 	return c.finish(ctx, secret, state, cluster)
 }
 
 // finish rewrites all Secrets of a cluster and removes the old provider.
 func (c *Controller) finish(ctx context.Context, secret *corev1.Secret, state *State, cluster *anywherev1.Cluster) (ctrl.Result, error) {
+	used, err := c.used(ctx, cluster)
+	if err != nil || state.Older(used) { // The condition of the Cluster reports an outdated Secret.
+		return ctrl.Result{}, err
+	}
 	to, err := c.Connect(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: cluster.Name})
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Info("Waiting for the cluster to encrypt its Secrets", "cluster", cluster.Name, "cause", err.Error())
@@ -106,14 +142,40 @@ func (c *Controller) finish(ctx context.Context, secret *corev1.Secret, state *S
 	defer cancel()
 	count, err := rewrite(limited, to)
 	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("encrypting the Secrets of cluster %q: %w", cluster.Name, err)
+		return ctrl.Result{}, errors.Join(fmt.Errorf("encrypting the Secrets of cluster %q: %w", cluster.Name, err), c.report(ctx, secret, err))
 	}
-	finished := state.Finish()
-	if err := finished.Encode(secret, cluster, finished.FileKey(cluster)); err != nil {
+	if err := state.Finish().Encode(secret, cluster, used); err != nil {
 		return ctrl.Result{}, err
 	}
 	ctrl.LoggerFrom(ctx).Info("Encrypted all Secrets with the new key", "cluster", cluster.Name, "secrets", count)
 	return reconcile.Result(client.IgnoreNotFound(c.Client.Update(ctx, secret)), 0)
+}
+
+// used returns the key of the configuration that the control plane refers to.
+func (c *Controller) used(ctx context.Context, cluster *anywherev1.Cluster) (string, error) {
+	k := &controlplanev1.KubeadmControlPlane{}
+	err := c.Client.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: cluster.Name}, k)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading the control plane of cluster %q: %w", cluster.Name, err)
+	}
+	_, key := Reference(k)
+	return key, nil
+}
+
+// report annotates the Secret with the answer of an API server that does not let Secrets be
+// written, for the condition of the Cluster. Connections that fail are only logged: the next try
+// follows soon.
+func (c *Controller) report(ctx context.Context, secret *corev1.Secret, cause error) error {
+	var status apierrors.APIStatus
+	problem := text.Truncate(cause.Error())
+	if !errors.As(cause, &status) || secret.Annotations[anywherev1.EncryptionProblemAnnotation] == problem {
+		return nil
+	}
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, anywherev1.EncryptionProblemAnnotation, problem)
+	if err := c.Client.Update(ctx, secret); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("annotating Secret %q: %w", secret.Name, err)
+	}
+	return nil
 }
 
 // clusterOf returns the Cluster of a Secret, or nil.

@@ -81,6 +81,7 @@ func (s *State) annotate(to *corev1.Secret) {
 	to.Labels[clusterctlv1.ClusterctlMoveLabel] = ""
 	to.Annotations[anywherev1.EncryptionStageAnnotation] = string(s.Stage)
 	to.Annotations[anywherev1.EncryptionRotationAnnotation] = s.Rotation
+	delete(to.Annotations, anywherev1.EncryptionProblemAnnotation)
 }
 
 // Complete reports whether the data of a Secret has the configuration of its state: a spec with
