@@ -15,6 +15,8 @@ import (
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drover-dev/drover/internal/base/safeyaml"
 )
 
 // The format of Helm's Secrets. Helm's own package is not used: it depends on a SQL database and
@@ -119,8 +121,15 @@ func unpack(data []byte) (*releasev1.Release, error) {
 			return nil, err
 		}
 	}
+	text, err := io.ReadAll(io.LimitReader(in, tooLarge))
+	if err == nil {
+		err = safeyaml.CheckValues(text)
+	}
+	if err != nil {
+		return nil, err
+	}
 	release := &releasev1.Release{}
-	if err := json.NewDecoder(io.LimitReader(in, tooLarge)).Decode(release); err != nil {
+	if err := json.Unmarshal(text, release); err != nil {
 		return nil, err
 	}
 	if release.Info == nil {

@@ -2,7 +2,6 @@ package helm
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/drover-dev/drover/internal/base/confined"
 	"github.com/drover-dev/drover/internal/registry/artifact"
-	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
 
 // renderFiles renders a chart with these files as an operation does, without a cluster.
@@ -146,27 +144,4 @@ func BenchmarkConfinedRender(b *testing.B) {
 		run()
 	}
 	b.ReportMetric(float64(first.Milliseconds()), "ms/first")
-}
-
-// TestHostileArchivesAreNotLoaded packs charts that take many times the memory of their archive.
-func TestHostileArchivesAreNotLoaded(t *testing.T) {
-	nested := map[string]string{}
-	for n := range 8 {
-		nested[fmt.Sprintf("charts/c%d.tgz", n)] = string(artifacttest.Chart(t, "c", "1.0.0", map[string]string{
-			"a": strings.Repeat("x", 4<<20), "b": strings.Repeat("x", 4<<20), "c": strings.Repeat("x", 4<<20),
-		}))
-	}
-	for name, files := range map[string]map[string]string{
-		"values":          {"values.yaml": "a:\n" + strings.Repeat("-\n", 2<<20)},
-		"nested archives": nested,
-	} {
-		all := &archives{by: map[string][]byte{}}
-		resolved := all.put(t, "1.0.0", files)
-		if _, err := newCharts(all).load(t.Context(), artifact.Ref{Name: "app"}, resolved); err == nil {
-			t.Errorf("%s: the chart was loaded", name)
-		}
-	}
-	if _, err := parse("a:\n" + strings.Repeat("-\n", 2<<20)); err == nil {
-		t.Error("a manifest of nothing but structure was parsed")
-	}
 }

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
+	"github.com/drover-dev/drover/internal/base/safeyaml"
 	"github.com/drover-dev/drover/internal/workload/tool"
 	obj "github.com/drover-dev/drover/internal/workload/tool/objects"
 )
@@ -48,7 +48,7 @@ func kept(u *unstructured.Unstructured) bool {
 
 // parse returns the objects of a manifest in order.
 func parse(manifest string) ([]*object, error) {
-	if err := checkYAML(manifest); err != nil {
+	if err := safeyaml.CheckValues([]byte(manifest)); err != nil {
 		return nil, fmt.Errorf("reading the manifest: %w", err)
 	}
 	documents := releaseutil.SplitManifests(manifest)
@@ -81,7 +81,10 @@ func source(document string) string {
 }
 
 func parseDocument(document string) ([]*object, error) {
-	data, err := yaml.YAMLToJSON([]byte(document))
+	data, err := safeyaml.ToJSON([]byte(document))
+	if errors.Is(err, safeyaml.ErrLimits) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, errors.New("invalid YAML") // the cause may quote values
 	}

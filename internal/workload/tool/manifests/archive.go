@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
+	"github.com/drover-dev/drover/internal/base/safeyaml"
 	"github.com/drover-dev/drover/internal/workload/tool/objects"
 )
 
@@ -178,7 +178,10 @@ func parse(content []byte) ([]*unstructured.Unstructured, error) {
 }
 
 func parseDocument(document []byte) ([]*unstructured.Unstructured, error) {
-	data, err := yaml.YAMLToJSON(document)
+	data, err := safeyaml.ToJSON(document)
+	if errors.Is(err, safeyaml.ErrLimits) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, errors.New("invalid YAML")
 	}

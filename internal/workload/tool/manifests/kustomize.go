@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
-	"sigs.k8s.io/yaml"
 
+	"github.com/drover-dev/drover/internal/base/safeyaml"
 	"github.com/drover-dev/drover/internal/workload/tool/objects"
 )
 
@@ -101,7 +101,7 @@ func (c checker) check(dir string) error {
 		return fmt.Errorf("no kustomization in %q", path.Join("/", dir))
 	}
 	var refs references
-	if err := yaml.Unmarshal(content, &refs); err != nil {
+	if err := safeyaml.Unmarshal(content, &refs); err != nil {
 		return fmt.Errorf("invalid kustomization in %q", path.Join("/", dir))
 	}
 	if len(refs.Generators)+len(refs.Transformers)+len(refs.Validators)+len(refs.HelmCharts)+len(refs.HelmInflator) > 0 {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/drover-dev/drover/internal/base/safeyaml"
 	"github.com/drover-dev/drover/internal/workload"
 	"github.com/drover-dev/drover/internal/workload/tool"
 	"github.com/drover-dev/drover/internal/workload/tool/objects"
@@ -156,17 +157,30 @@ func (r records) get(ctx context.Context) (*record, error) {
 
 // decode falls back to the labels if a record is unreadable.
 func decode(secret *corev1.Secret) *record {
-	rec := &record{}
-	zipped, err := gzip.NewReader(bytes.NewReader(secret.Data[recordKey]))
-	if err == nil {
-		err = json.NewDecoder(io.LimitReader(zipped, maxRecordSize)).Decode(rec)
-	}
+	rec, err := unzip(secret.Data[recordKey])
 	if err != nil {
 		rec = &record{broken: true, Status: tool.Failed}
 		rec.Number, _ = strconv.Atoi(secret.Labels[revisionLabel]) // 0 is before the first
 	}
 	rec.version = secret.ResourceVersion
 	return rec
+}
+
+// unzip reads the content of a record, which the owner of the cluster may have written.
+func unzip(data []byte) (*record, error) {
+	zipped, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(zipped, maxRecordSize))
+	if err == nil {
+		err = safeyaml.CheckValues(text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	rec := &record{}
+	return rec, json.Unmarshal(text, rec)
 }
 
 func (r records) encode(rec *record) (*corev1.Secret, error) {

@@ -10,7 +10,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
+
+	"github.com/drover-dev/drover/internal/base/safeyaml"
 )
 
 // variable matches ${NAME} and ${NAME:=default}. A leading $ escapes it.
@@ -84,7 +85,7 @@ func (v values) lookup(match []string) (any, error) {
 		return nil, fmt.Errorf("variable %q has no value and no default; add it to substitute", name)
 	}
 	var value any
-	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+	if err := safeyaml.Unmarshal([]byte(text), &value); err != nil {
 		return text, nil //nolint:nilerr // a plain string
 	}
 	switch value.(type) {
