@@ -14,7 +14,8 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
-	"sigs.k8s.io/yaml"
+
+	"github.com/drover-dev/drover/internal/base/safeyaml"
 )
 
 const (
@@ -47,7 +48,7 @@ func ReadChart(archive []byte) (*Chart, error) {
 		return nil, fmt.Errorf("%w: %w", ErrNotAChart, err)
 	}
 	c := &Chart{archive: archive}
-	if c.metadata, err = yaml.YAMLToJSON(text); err != nil {
+	if c.metadata, err = safeyaml.ToJSON(text); err != nil {
 		return nil, fmt.Errorf("%w: parsing Chart.yaml: %w", ErrNotAChart, err)
 	}
 	var about struct{ APIVersion, Name, Version string }

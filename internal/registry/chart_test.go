@@ -12,6 +12,7 @@ import (
 	"github.com/drover-dev/drover/charts"
 	"github.com/drover-dev/drover/internal/registry"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
+	"github.com/drover-dev/drover/internal/test/yamltest"
 )
 
 func TestInvalidChartsAreRejected(t *testing.T) {
@@ -166,4 +167,9 @@ func TestOnlyErrorsAreLogged(t *testing.T) {
 	if !bytes.Contains(log.Bytes(), []byte("charts/hello")) {
 		t.Errorf("a problem of the registry is not logged:\n%s", &log)
 	}
+}
+
+func TestReadChartRejectsMetadataThatGrows(t *testing.T) {
+	archive := artifacttest.Chart(t, "app", "1.0.0", map[string]string{"Chart.yaml": "apiVersion: v2\nname: app\nversion: 1.0.0\n" + yamltest.Text()})
+	yamltest.Attack(t, func() error { _, err := registry.ReadChart(archive); return err })
 }

@@ -6,9 +6,9 @@ import (
 	"regexp"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/safeyaml"
 )
 
 // lineNumber extracts the line from a parser's error. The rest may quote values, such as passwords.
@@ -16,7 +16,10 @@ var lineNumber = regexp.MustCompile(`line \d+`)
 
 // ParseConfig parses the config of a package. Errors never contain values.
 func ParseConfig(config string) (map[string]any, error) {
-	text, err := yaml.YAMLToJSON([]byte(config))
+	text, err := safeyaml.ToJSON([]byte(config))
+	if errors.Is(err, safeyaml.ErrLimits) {
+		return nil, fmt.Errorf("error converting package configurations to yaml: %w", err)
+	}
 	if err != nil {
 		if line := lineNumber.FindString(err.Error()); line != "" {
 			return nil, fmt.Errorf("error converting package configurations to yaml: invalid YAML in %s", line)

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"sigs.k8s.io/yaml"
-
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/safeyaml"
 )
 
 // MaxSize is the largest size of a bundle. A cluster doesn't store larger objects.
@@ -22,7 +21,7 @@ func Parse(text []byte) (*packagesv1.PackageBundle, error) {
 		return nil, fmt.Errorf("unmarshalling package bundle: larger than %d MiB", MaxSize>>20)
 	}
 	b := &packagesv1.PackageBundle{}
-	if err := yaml.Unmarshal(text, b); err != nil {
+	if err := safeyaml.Unmarshal(text, b); err != nil {
 		return nil, fmt.Errorf("unmarshalling package bundle: %w", err)
 	}
 	if b.Kind != kind || b.APIVersion != packagesv1.GroupVersion.String() {

@@ -17,6 +17,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/drover-dev/drover/internal/base/bounded"
+	"github.com/drover-dev/drover/internal/base/safeyaml"
 )
 
 // AllowInsecureAnnotation on a Namespace allows kubeconfigs of that namespace to skip the
@@ -47,6 +48,9 @@ func (e *InsecureError) Error() string {
 // Load parses a kubeconfig and returns its current context, without other entries. Errors contain
 // no credentials.
 func Load(data []byte, p Policy) (*clientcmdapi.Config, error) {
+	if err := safeyaml.Check(data); err != nil {
+		return nil, fmt.Errorf("invalid kubeconfig: %w", err)
+	}
 	cfg, err := clientcmd.Load(data)
 	if err != nil {
 		return nil, errors.New("invalid kubeconfig") // The cause may quote credentials.

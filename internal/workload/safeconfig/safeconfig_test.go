@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/drover-dev/drover/internal/test/yamltest"
 )
 
 // kubeconfig returns a kubeconfig with more settings of its cluster and its user.
@@ -138,5 +140,12 @@ func FuzzLoad(f *testing.F) {
 			config.ExecProvider != nil || config.AuthProvider != nil || config.Insecure {
 			t.Errorf("accepted %+v", config)
 		}
+	})
+}
+
+func TestLoadRejectsKubeconfigsThatGrow(t *testing.T) {
+	yamltest.Attack(t, func() error {
+		_, err := Load(append(kubeconfig(server, token), yamltest.Text()...), Policy{})
+		return err
 	})
 }

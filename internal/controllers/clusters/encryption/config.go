@@ -21,6 +21,7 @@ import (
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/safeyaml"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
@@ -229,7 +230,7 @@ func currentOf(k *controlplanev1.KubeadmControlPlane) []apiserverv1.ProviderConf
 	}
 	for _, f := range k.Spec.KubeadmConfigSpec.Files {
 		var config apiserverv1.EncryptionConfiguration
-		if f.Path != File || yaml.Unmarshal([]byte(f.Content), &config) != nil {
+		if f.Path != File || safeyaml.Unmarshal([]byte(f.Content), &config) != nil {
 			continue
 		}
 		for _, set := range config.Resources {

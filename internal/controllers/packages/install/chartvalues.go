@@ -10,7 +10,7 @@ import (
 	"path"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"github.com/drover-dev/drover/internal/base/safeyaml"
 )
 
 // Limits for reading a chart.
@@ -28,7 +28,7 @@ func defaultNamespace(archive []byte) (string, error) {
 	var values struct {
 		DefaultNamespace string `json:"defaultNamespace"`
 	}
-	if err := yaml.Unmarshal(text, &values); err != nil {
+	if err := safeyaml.Unmarshal(text, &values); err != nil {
 		return "", fmt.Errorf("reading the chart's values: %w", err)
 	}
 	return values.DefaultNamespace, nil

@@ -11,7 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
+
+	"github.com/drover-dev/drover/internal/base/safeyaml"
 )
 
 // maxApply bounds an applied object, as a real API server does.
@@ -61,7 +62,7 @@ func readObject(r *http.Request) (*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	object := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(body, &object.Object); err != nil {
+	if err := safeyaml.Unmarshal(body, &object.Object); err != nil {
 		return nil, fmt.Errorf("reading the object: %w", err)
 	}
 	if object.GetName() == "" {

@@ -14,8 +14,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
+	"github.com/drover-dev/drover/internal/base/safeyaml"
 	"github.com/drover-dev/drover/internal/metal/driver"
 	"github.com/drover-dev/drover/internal/metal/tags"
 	"github.com/drover-dev/drover/internal/metal/userdata"
@@ -133,7 +133,7 @@ func readKubeadm(files map[string]string, m driver.Machine) (*bootstrap, error) 
 // configuration.
 func (b *bootstrap) read(text string) (bool, error) {
 	var doc kubeadmDocument
-	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+	if err := safeyaml.Unmarshal([]byte(text), &doc); err != nil {
 		return false, fmt.Errorf("reading kubeadm's configuration: %w", err)
 	}
 	if !strings.HasPrefix(doc.APIVersion, "kubeadm.k8s.io/") {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/Masterminds/sprig/v3"
 	"sigs.k8s.io/yaml"
+
+	"github.com/drover-dev/drover/internal/base/safeyaml"
 )
 
 // functions returns the functions of sprig without those that read the environment or the network,
@@ -79,14 +81,14 @@ func fromYAML(text string) map[string]any {
 
 func mustFromYAML(text string) (map[string]any, error) {
 	m := map[string]any{}
-	err := yaml.Unmarshal([]byte(text), &m)
+	err := safeyaml.Unmarshal([]byte(text), &m)
 	return m, err
 }
 
 // fromArray reads JSON too, which is YAML.
 func fromArray(text string) []any {
 	var l []any
-	if err := yaml.Unmarshal([]byte(text), &l); err != nil {
+	if err := safeyaml.Unmarshal([]byte(text), &l); err != nil {
 		return []any{"not a YAML array"}
 	}
 	return l

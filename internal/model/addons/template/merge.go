@@ -1,9 +1,12 @@
 package template
 
 import (
+	"errors"
 	"fmt"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/drover-dev/drover/internal/base/safeyaml"
 )
 
 // Merge merges YAML documents. Later documents take precedence: maps are merged, everything else is
@@ -13,7 +16,11 @@ func Merge(docs ...[]byte) (map[string]any, error) {
 	out := map[string]any{}
 	for i, doc := range docs {
 		var v any
-		if err := yaml.Unmarshal(doc, &v); err != nil {
+		err := safeyaml.Unmarshal(doc, &v)
+		if errors.Is(err, safeyaml.ErrLimits) {
+			return nil, fmt.Errorf("parsing document %d of %d: %w", i+1, len(docs), err)
+		}
+		if err != nil {
 			// The parser quotes its input, which may be secret.
 			return nil, fmt.Errorf("parsing document %d of %d: invalid YAML", i+1, len(docs))
 		}
