@@ -3,8 +3,8 @@
 // spec alone, and the command line applies the same ones. Some messages are fixed, because existing
 // scripts match them.
 //
-// An update that does not change the spec is never rejected, so that finalizers can be removed.
-// Start with Setup.
+// An update that does not change the spec is never rejected, so that finalizers of others can be
+// removed, except for one that removes the finalizer of a Cluster. Start with Setup.
 package admission
 
 import (

@@ -95,6 +95,9 @@ func (r *clusterRules) ValidateCreate(ctx context.Context, c *anywherev1.Cluster
 
 // ValidateUpdate checks an updated object.
 func (r *clusterRules) ValidateUpdate(ctx context.Context, was, is *anywherev1.Cluster) (admission.Warnings, error) {
+	if err := r.keepsFinalizer(ctx, was, is); err != nil {
+		return nil, err
+	}
 	if !is.DeletionTimestamp.IsZero() || equality.Semantic.DeepEqual(was.Spec, is.Spec) {
 		return nil, nil
 	}
