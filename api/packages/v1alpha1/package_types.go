@@ -84,7 +84,11 @@ type PackageTarget struct {
 	Cluster string `json:"cluster"`
 	// clusterNamespace is the namespace of the Cluster object.
 	ClusterNamespace string `json:"clusterNamespace"`
-	Release          string `json:"release"`
+	// clusterUID identifies the Cluster. A Cluster that is created later with the same name has
+	// another one, and does not get the package.
+	// +optional
+	ClusterUID string `json:"clusterUID,omitempty"`
+	Release    string `json:"release"`
 	// namespace is the namespace of the release on the cluster.
 	Namespace string `json:"namespace"`
 }

@@ -15,10 +15,16 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 )
 
-// UID returns the UID that identifies a Cluster. It stays the same when the Cluster is moved to
-// another management plane.
-func UID(c *anywherev1.Cluster) string {
-	return cmp.Or(c.Annotations[anywherev1.ClusterUIDAnnotation], string(c.UID))
+// UID returns the UID that identifies a Cluster, or the Cluster that one of Cluster API was created
+// for. It stays the same when the Cluster is moved to another management plane.
+func UID(c metav1.Object) string {
+	return cmp.Or(c.GetAnnotations()[anywherev1.ClusterUIDAnnotation], string(c.GetUID()))
+}
+
+// Identifies reports whether a UID that was recorded earlier is that of a Cluster. It may have been
+// recorded before the Cluster was marked.
+func Identifies(c metav1.Object, uid string) bool {
+	return uid == UID(c) || uid == string(c.GetUID())
 }
 
 // Labels returns the labels that lead from an object to its Cluster. They are not proof that the
@@ -75,7 +81,7 @@ func Owns(c *anywherev1.Cluster, o metav1.Object) bool {
 		return uid == UID(c)
 	}
 	moved := UID(c) != string(c.UID)
-	return Labeled(c, o) && (moved || !older(o, c))
+	return Labeled(c, o) && (moved || !Older(o, c))
 }
 
 // Labeled reports whether an object has the labels of a Cluster.
@@ -109,11 +115,11 @@ func Shares(root, o metav1.Object) bool {
 			return false
 		}
 	}
-	return !older(o, root)
+	return !Older(o, root)
 }
 
-// older reports whether a was created before b.
-func older(a, b metav1.Object) bool {
+// Older reports whether a was created before b.
+func Older(a, b metav1.Object) bool {
 	at, bt := a.GetCreationTimestamp(), b.GetCreationTimestamp()
 	return at.Before(&bt)
 }

@@ -77,6 +77,25 @@ func TestSharedOwner(t *testing.T) {
 	}
 }
 
+func TestRecordedUIDIdentifiesTheCluster(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		cluster *anywherev1.Cluster
+		uid     string
+		want    bool
+	}{
+		{"its mark", cluster("b", "a"), "a", true},
+		{"its own UID, recorded before it was marked", cluster("b", "a"), "b", true},
+		{"its own UID, unmarked", cluster("b", ""), "b", true},
+		{"that of a deleted Cluster", cluster("b", "a"), "c", false},
+		{"none", cluster("b", ""), "", false},
+	} {
+		if got := Identifies(tc.cluster, tc.uid); got != tc.want {
+			t.Errorf("%s: %t", tc.name, got)
+		}
+	}
+}
+
 func TestUsersAreThoseOfTheNamespaceOfTheCluster(t *testing.T) {
 	management := object("a", Labels(cluster("", "")), 0)
 	management.Annotations[anywherev1.AdministeredAnnotation] = "true"

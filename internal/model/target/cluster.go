@@ -75,6 +75,16 @@ func CheckNamespace(cluster *clusterv1.Cluster, namespace metav1.Object) error {
 		namespace.GetName(), cluster.Name, anywherev1.ClusterUIDAnnotation, cluster.Annotations[anywherev1.ClusterUIDAnnotation])}
 }
 
+// Installed reports whether the release of a recorded target is on a Cluster, and not on a deleted
+// one of its name. Earlier versions did not record the UID: a release that is not older than the
+// Cluster was created for it.
+func Installed(t *packagesv1.PackageTarget, release metav1.Object, cluster *clusterv1.Cluster) bool {
+	if t.ClusterUID != "" {
+		return owner.Identifies(cluster, t.ClusterUID)
+	}
+	return !owner.Older(release, cluster)
+}
+
 func in(namespace string, clusters []*clusterv1.Cluster) *clusterv1.Cluster {
 	for _, c := range clusters {
 		if c.Namespace == namespace {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
@@ -94,6 +96,15 @@ func Candidates(key types.NamespacedName) []string {
 	return names
 }
 
+// Fits reports whether a Package is, or could be, for a cluster of the name. A known target doesn't
+// change.
+func Fits(p *packagesv1.Package, cluster string) bool {
+	if t := p.Status.Target; t != nil {
+		return t.Cluster == cluster
+	}
+	return slices.Contains(Candidates(types.NamespacedName{Namespace: p.Namespace, Name: p.Name}), cluster)
+}
+
 // Name returns the name of the Package for a release on a cluster.
 func Name(namespace, cluster, release string) string {
 	if namespace == packagesv1.Namespace {
@@ -107,6 +118,16 @@ func forCluster(key types.NamespacedName, cluster string) Target {
 		return Target{Cluster: cluster, Release: strings.TrimPrefix(key.Name, cluster+"-")}
 	}
 	return Target{Cluster: cluster, Release: key.Name}
+}
+
+// PackageOf returns the reference to the Package that controls an object, or nil. It is not proof
+// that the Package wrote the object: whoever creates an object writes its owners.
+func PackageOf(o metav1.Object) *metav1.OwnerReference {
+	ref := metav1.GetControllerOf(o)
+	if ref == nil || ref.Kind != "Package" || schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group != packagesv1.GroupVersion.Group {
+		return nil
+	}
+	return ref
 }
 
 // Still reports whether a Package can keep its target, so that a PackageBundleController with a

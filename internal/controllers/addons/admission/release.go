@@ -5,13 +5,11 @@ import (
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
-	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/target"
 )
 
 const releaseKind = "HelmReleaseProxy"
@@ -47,7 +45,8 @@ func (r *releaseRules) ValidateUpdate(ctx context.Context, was, is *addonsv1.Hel
 	if err != nil {
 		return nil, err
 	}
-	if !ofPackage(was) {
+	// The chart of a Package is identified by digest and can move in the next bundle.
+	if target.PackageOf(was) == nil {
 		problems = append(problems, immutableURL(spec.Child("repoURL"), was.Spec.RepoURL, is.Spec.RepoURL)...)
 		problems = append(problems, immutable(spec.Child("chartName"), was.Spec.ChartName, is.Spec.ChartName)...)
 	}
@@ -61,17 +60,6 @@ func (r *releaseRules) ValidateUpdate(ctx context.Context, was, is *addonsv1.Hel
 	return invalid(releaseKind, is, problems)
 }
 
-// ofPackage reports whether a Package owns the release. Its chart is identified by digest and can
-// move in the next bundle.
-func ofPackage(p *addonsv1.HelmReleaseProxy) bool {
-	owner := metav1.GetControllerOf(p)
-	if owner == nil || owner.Kind != "Package" {
-		return false
-	}
-	gv, err := schema.ParseGroupVersion(owner.APIVersion)
-	return err == nil && gv.Group == packagesv1.GroupVersion.Group
-}
-
 // ValidateDelete accepts every deletion.
 func (r *releaseRules) ValidateDelete(_ context.Context, _ *addonsv1.HelmReleaseProxy) (admission.Warnings, error) {
 	return allowed()
@@ -83,7 +71,7 @@ func (r *releaseRules) problems(ctx context.Context, p *addonsv1.HelmReleaseProx
 	problems = append(problems, drift(spec.Child("drift"), p.Spec.Drift)...)
 	problems = append(problems, health(spec.Child("health"), p.Spec.Health)...)
 	refs := references{account: p.Spec.ServiceAccountName}
-	if !ofPackage(p) { // the controller verifies the owner
+	if target.PackageOf(p) == nil { // the controller verifies the owner
 		refs.credentials, refs.tls = p.Spec.Credentials, p.Spec.TLSConfig
 		if refs.account == "" {
 			problems = append(problems, sameNamespace(spec.Child("clusterRef", "namespace"), p.Spec.ClusterRef.Namespace, p.Namespace)...)

@@ -15,7 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/model/delegation"
 )
@@ -38,7 +41,7 @@ func (onlyDeployer) Create(_ context.Context, o client.Object, _ ...client.Creat
 func packagesOf(t *testing.T) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{packagesv1.AddToScheme, addonsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{packagesv1.AddToScheme, addonsv1.AddToScheme, clusterv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -55,9 +58,15 @@ func packagesOf(t *testing.T) client.Client {
 			Spec:       packagesv1.PackageBundleControllerSpec{ClusterNamespace: namespace},
 		}
 	}
+	on := func(cluster, uid string) *packagesv1.PackageTarget {
+		return &packagesv1.PackageTarget{Cluster: cluster, ClusterNamespace: "eksa-system", ClusterUID: uid}
+	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-		pack("a", "web", &packagesv1.PackageTarget{Cluster: "a", ClusterNamespace: "eksa-system"}), pack("a", "new", nil), pack("b", "new", nil),
-		bundles("a", "eksa-system"), bundles("b", ""),
+		pack("a", "web", on("a", "1")), pack("a", "new", nil), pack("b", "new", nil), pack("a", "deleted", on("a", "0")), pack("a", "earlier", on("a", "")),
+		pack("c", "gone", on("c", "1")), bundles("a", "eksa-system"), bundles("b", ""),
+		&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "eksa-system", Name: "a", Annotations: map[string]string{anywherev1.ClusterUIDAnnotation: "1"}, CreationTimestamp: metav1.NewTime(noon),
+		}},
 	).Build()
 }
 
@@ -67,6 +76,7 @@ func TestReleasesOfOthersAreDenied(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// namespace of the release is eksa-packages-<cluster>.
 		cluster, name, owner, uid string
+		age                       time.Duration
 		ref, account              string
 		denied, waits, ofPackage  bool
 	}{
@@ -76,6 +86,10 @@ func TestReleasesOfOthersAreDenied(t *testing.T) {
 		"an account that may not":         {cluster: "a", name: "x", ref: "eksa-system/a", account: "nobody", denied: true},
 		"an account of another namespace": {cluster: "b", name: "x", ref: "eksa-system/a", account: "deployer", denied: true},
 		"the release of a Package":        {cluster: "a", name: "web", owner: "web", uid: "web", ref: "eksa-system/a", ofPackage: true},
+		"a deleted Cluster":               {cluster: "a", name: "deleted", owner: "deleted", uid: "deleted", ref: "eksa-system/a", denied: true},
+		"a Cluster that is gone":          {cluster: "c", name: "gone", owner: "gone", uid: "gone", ref: "eksa-system/c", ofPackage: true},
+		"an earlier version":              {cluster: "a", name: "earlier", owner: "earlier", uid: "earlier", ref: "eksa-system/a", ofPackage: true},
+		"an earlier version, too old":     {cluster: "a", name: "earlier", owner: "earlier", uid: "earlier", ref: "eksa-system/a", age: time.Hour, denied: true},
 		"another name":                    {cluster: "a", name: "x", owner: "web", uid: "web", ref: "eksa-system/a", denied: true},
 		"another UID":                     {cluster: "a", name: "web", owner: "web", uid: "old", ref: "eksa-system/a", denied: true},
 		"another Cluster":                 {cluster: "a", name: "web", owner: "web", uid: "web", ref: "eksa-system/prod", denied: true},
@@ -93,6 +107,7 @@ func TestReleasesOfOthersAreDenied(t *testing.T) {
 				owner := &packagesv1.Package{ObjectMeta: metav1.ObjectMeta{Name: tc.owner, UID: types.UID(tc.uid)}}
 				r.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, packagesv1.GroupVersion.WithKind("Package"))}
 			}
+			r.CreationTimestamp = metav1.NewTime(noon.Add(-tc.age))
 			r.Spec.ServiceAccountName = tc.account
 			r.Spec.ClusterRef.Namespace, r.Spec.ClusterRef.Name, _ = strings.Cut(tc.ref, "/")
 			policy := delegation.New(delegation.Options{Reviews: onlyDeployer{}, Clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))})

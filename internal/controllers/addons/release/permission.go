@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,12 +68,10 @@ func (e *unconfirmedError) Error() string {
 }
 
 // ofPackage reports whether a Package wrote the release: the Package has its name and owns it by
-// UID, and its target is the Cluster. An owner reference alone proves nothing, because whoever
-// creates the object writes it.
+// UID, and its target is the Cluster.
 func (v *visit) ofPackage(ctx context.Context) (bool, error) {
-	owner := metav1.GetControllerOf(v.release)
-	if owner == nil || owner.Kind != "Package" || owner.Name != v.release.Name ||
-		schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group != packagesv1.GroupVersion.Group {
+	owner := target.PackageOf(v.release)
+	if owner == nil || owner.Name != v.release.Name {
 		return false, nil
 	}
 	pack := &packagesv1.Package{}
@@ -83,11 +81,25 @@ func (v *visit) ofPackage(ctx context.Context) (bool, error) {
 	if pack.UID != owner.UID {
 		return false, nil
 	}
-	cluster := v.cluster()
 	if t := pack.Status.Target; t != nil {
-		return t.Cluster == cluster.Name && t.ClusterNamespace == cluster.Namespace, nil
+		return v.isTarget(ctx, t)
 	}
-	return v.expectedTarget(ctx, cluster)
+	return v.expectedTarget(ctx, v.cluster())
+}
+
+// isTarget reports whether the Cluster is the target that a Package has reported. One that has been
+// created with the same name since then is not. A Cluster that doesn't exist is reported elsewhere.
+func (v *visit) isTarget(ctx context.Context, t *packagesv1.PackageTarget) (bool, error) {
+	key := v.cluster()
+	if t.Cluster != key.Name || t.ClusterNamespace != key.Namespace {
+		return false, nil
+	}
+	cluster := &clusterv1.Cluster{}
+	err := v.Client.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	return target.Installed(t, v.release, cluster), nil
 }
 
 // expectedTarget reports whether a Package that has not reported its target yet has this one. It

@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/cluster"
 	"github.com/drover-dev/drover/internal/model/owner"
+	"github.com/drover-dev/drover/internal/model/target"
 )
 
 // checkName rejects the name of a new Cluster that others use. Machines and credentials of all
@@ -25,43 +27,52 @@ import (
 // No message says where or by whom a name is used. The controllers check again by UID, for Clusters
 // that are created at the same time.
 func (r *clusterRules) checkName(ctx context.Context, c *anywherev1.Cluster) (admission.Warnings, error) {
-	if taken, err := r.isTaken(ctx, c); err != nil || taken {
-		return nil, orTaken(err, c.Name)
+	taken, err := r.isTaken(ctx, c)
+	if err != nil {
+		return nil, err
 	}
+	if taken {
+		return nil, rejection("%s", alreadyExists(c.Name))
+	}
+	problem, err := r.captures(ctx, c)
+	if err != nil || problem == "" {
+		return nil, err
+	}
+	administrator, err := r.users.IsAdministrator(ctx, clusterResource())
+	if err != nil {
+		return nil, err
+	}
+	if !administrator {
+		return nil, rejection("%s", problem)
+	}
+	return admission.Warnings{"for administrators only: " + problem}, nil
+}
+
+// captures returns why a name captures what belongs to others, or the empty string.
+func (r *clusterRules) captures(ctx context.Context, c *anywherev1.Cluster) (string, error) {
 	names := usedNames{}
 	for _, collect := range []func(context.Context, usedNames) error{r.clusterNames, r.infrastructureNames, r.controllerNames} {
 		if err := collect(ctx, names); err != nil {
-			return nil, err
+			return "", err
 		}
 	}
 	if r.ManagementCluster != "" {
 		names.add(r.ManagementCluster, "")
 	}
-	problem := names.capture(c)
-	if problem == "" {
-		used, err := r.usesNamespace(ctx, c)
-		if err != nil || !used {
-			return nil, err
-		}
-		problem = alreadyExists(c.Name)
+	if problem := names.capture(c); problem != "" {
+		return problem, nil
 	}
-	if administrator, err := r.users.IsAdministrator(ctx, clusterResource()); err != nil || !administrator {
-		return nil, orRejection(err, problem)
+	if used, err := r.usesNamespace(ctx, c); err != nil || used {
+		return alreadyExists(c.Name), err
 	}
-	return admission.Warnings{"for administrators only: " + problem}, nil
+	if expected, err := r.isExpected(ctx, c); err != nil || expected {
+		return fmt.Sprintf("a package for cluster name %s already exists; choose another name", c.Name), err
+	}
+	return "", nil
 }
 
 func alreadyExists(name string) string {
 	return fmt.Sprintf("cluster name %s already exists; choose another name", name)
-}
-
-func orTaken(err error, name string) error { return orRejection(err, alreadyExists(name)) }
-
-func orRejection(err error, problem string) error {
-	if err != nil {
-		return err
-	}
-	return rejection("%s", problem)
 }
 
 // isTaken reports whether another Cluster has the name, or the objects of one that is not a former
@@ -89,6 +100,16 @@ func (r *clusterRules) usesNamespace(ctx context.Context, c *anywherev1.Cluster)
 		return false, client.IgnoreNotFound(err)
 	}
 	return !owner.Labeled(c, namespace), nil
+}
+
+// isExpected reports whether a Package in the shared namespace, which administrators write, is for a
+// cluster of the name: its cluster was deleted, or does not exist yet.
+func (r *clusterRules) isExpected(ctx context.Context, c *anywherev1.Cluster) (bool, error) {
+	list := &packagesv1.PackageList{}
+	if err := r.reader.List(ctx, list, client.InNamespace(packagesv1.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("listing Packages: %w", err)
+	}
+	return slices.ContainsFunc(list.Items, func(p packagesv1.Package) bool { return target.Fits(&p, c.Name) }), nil
 }
 
 // usedNames maps the names of clusters to the namespaces of the users that they belong to. The

@@ -39,6 +39,17 @@ func (w *world) bundleController(name string, labels map[string]string) {
 	w.must(w.Create(w.Context(), &packagesv1.PackageBundleController{ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: name, Labels: labels}}))
 }
 
+// prepared creates a Package in the shared namespace, and sets its target if there is one.
+func (w *world) prepared(name, cluster string) {
+	w.Helper()
+	p := &packagesv1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: name}, Spec: packagesv1.PackageSpec{PackageName: "agent"}}
+	w.must(w.Create(w.Context(), p))
+	if cluster != "" {
+		p.Status.Target = &packagesv1.PackageTarget{Cluster: cluster, ClusterNamespace: anywherev1.SystemNamespace}
+		w.must(w.Status().Update(w.Context(), p))
+	}
+}
+
 func TestNamesOfOthersCannotBeCaptured(t *testing.T) {
 	w := newWorld(t)
 	others := w.ns + "-tenant"
@@ -58,6 +69,8 @@ func TestNamesOfOthersCannotBeCaptured(t *testing.T) {
 	w.must(w.Create(t.Context(), w.workload("mine")))
 	w.bundleController("mine", labels(w.ns, "mine"))
 	w.namespace("eksa-packages-ended", labels(w.ns, "ended"))
+	w.prepared("gone-db-agent", "gone-db")
+	w.prepared("later-agent", "")
 	const exists, extends = " already exists; choose another name", "starts with the name of another cluster and a dash"
 	for _, tc := range []struct{ name, want, administrator string }{
 		{"free", "", ""},
@@ -72,7 +85,10 @@ func TestNamesOfOthersCannotBeCaptured(t *testing.T) {
 		{"elsewhere-x", extends, ""},
 		{"prod2", "", ""},
 		{"mine-2", "", ""},
-		{"ended", "", ""}, // the namespace of a former Cluster may be terminating
+		{"gone-db", exists, ""}, // a package is installed on a deleted cluster
+		{"gone", "", ""},
+		{"later", exists, ""}, // a package waits for a cluster
+		{"ended", "", ""},     // the namespace of a former Cluster may be terminating
 	} {
 		_, err := w.ValidateCreate(w.as(creator()), w.workload(tc.name))
 		w.expect(tc.name+" for a creator", tc.want, err)
@@ -108,6 +124,37 @@ func TestReservedAnnotations(t *testing.T) {
 			d := &anywherev1.DockerDatacenterConfig{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "reserved", Annotations: c.Annotations}}
 			_, err = configs.ValidateCreate(w.as(tc.user), d)
 			w.expect("a config of "+tc.user.Username, tc.want, err)
+		}
+	}
+}
+
+func TestFinalizerOfAClusterIsNotRemovedByItsCreator(t *testing.T) {
+	w := newWorld(t)
+	w.must(rbacv1.AddToScheme(w.Scheme()))
+	manager := authenticationv1.UserInfo{Username: "manager", Groups: []string{"system:authenticated"}}
+	for user, role := range map[string]string{"manager": "drover-manager", "developer": "drover-cluster-creator"} {
+		w.must(w.Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		}))
+	}
+	const denied = "only administrators may remove clusters.anywhere.eks.amazonaws.com/finalizer"
+	was := w.workload("leftover")
+	was.Finalizers = []string{anywherev1.ClusterFinalizer, "other"}
+	deleted := was.DeepCopy()
+	now := metav1.Now()
+	deleted.DeletionTimestamp = &now
+	for name, was := range map[string]*anywherev1.Cluster{"a Cluster": was, "a Cluster that is being deleted": deleted} {
+		removed, kept := was.DeepCopy(), was.DeepCopy()
+		removed.Finalizers, kept.Finalizers = []string{"other"}, []string{anywherev1.ClusterFinalizer}
+		for _, tc := range []struct {
+			user authenticationv1.UserInfo
+			want string
+		}{{creator(), denied}, {manager, ""}, {administrator(), ""}} {
+			_, err := w.ValidateUpdate(w.as(tc.user), was, removed)
+			w.expect(name+" of "+tc.user.Username, tc.want, err)
+			_, err = w.ValidateUpdate(w.as(tc.user), was, kept)
+			w.expect(name+" without a finalizer of others", "", err)
 		}
 	}
 }

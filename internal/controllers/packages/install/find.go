@@ -93,6 +93,9 @@ func (c *Controller) findCluster(ctx context.Context, s *scope, t target.Target)
 			return err
 		}
 	}
+	if err := s.checkRecreated(cluster); err != nil {
+		return err
+	}
 	if err := c.checkNamespace(ctx, s.pack.Namespace, cluster); err != nil {
 		return err
 	}
@@ -102,8 +105,17 @@ func (c *Controller) findCluster(ctx context.Context, s *scope, t target.Target)
 	return nil
 }
 
-// releasedOn returns the Cluster of the release, nil if it is gone. One that users have created
-// with its name since then is another one.
+// checkRecreated denies a Cluster that is not the one that the Package was installed on. Whoever
+// chose its name has no right to the package, and the Package none to the Cluster.
+func (s *scope) checkRecreated(cluster *clusterv1.Cluster) error {
+	known := s.pack.Status.Target
+	if known == nil || known.ClusterUID == "" && s.release == nil || target.Installed(known, s.release, cluster) {
+		return nil
+	}
+	return &target.DeniedError{Message: fmt.Sprintf("the Package was installed on another Cluster %q, which was deleted: delete the Package and create it again", cluster.Name)}
+}
+
+// releasedOn returns the Cluster of the release, nil if it is gone.
 func (s *scope) releasedOn(clusters []clusterv1.Cluster) *clusterv1.Cluster {
 	if s.release == nil {
 		return nil
@@ -130,7 +142,7 @@ func (c *Controller) checkNamespace(ctx context.Context, name string, cluster *c
 
 func (f *facts) aim(t target.Target, cluster *clusterv1.Cluster) {
 	f.tenant = target.Tenant(cluster)
-	f.target = &packagesv1.PackageTarget{Cluster: cluster.Name, ClusterNamespace: cluster.Namespace, Release: t.Release}
+	f.target = &packagesv1.PackageTarget{Cluster: cluster.Name, ClusterNamespace: cluster.Namespace, ClusterUID: owner.UID(cluster), Release: t.Release}
 	if f.release != nil {
 		f.target.Namespace = f.release.Spec.ReleaseNamespace
 	}

@@ -56,6 +56,42 @@ func TestPackagesAreNotDeliveredToAClusterThatCapturedTheirNamespace(t *testing.
 	w.release(p, digest("hello0.1.0"))
 }
 
+// recreate deletes the cluster and creates another one of its name, with another PackageBundleController.
+func (w *world) recreate(controller *packagesv1.PackageBundleController) {
+	w.Helper()
+	for _, o := range []client.Object{controller, w.clusterIn(packagesv1.KubeconfigNamespace)} {
+		must(w.T, w.Delete(w.Context(), o))
+	}
+	w.create(w.clusterIn(packagesv1.KubeconfigNamespace))
+	w.controller(controller.Spec.ActiveBundle)
+}
+
+func TestPackageDoesNotFollowTheNameOfADeletedCluster(t *testing.T) {
+	w := newWorld(t)
+	w.bundle(1, pack("hello", "0.1.0"))
+	w.bundle(2, pack("hello", "0.2.0"))
+	controller := w.controller(w.bundleName(1))
+	p := &packagesv1.Package{
+		ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: w.cluster + "-secret"},
+		Spec:       packagesv1.PackageSpec{PackageName: "hello", TargetNamespace: "x"},
+	}
+	w.create(p)
+	w.release(p, digest("hello0.1.0"))
+	w.ready(p)
+	known := w.state(p, packagesv1.StateInstalled).Status.Target
+	w.recreate(controller)
+	w.activate(w.bundleName(2))
+	now := w.until(p, "the target is denied", func(p *packagesv1.Package) bool {
+		return reason(p, packagesv1.TargetFound) == "False Denied" && strings.Contains(p.Status.Detail, "delete the Package and create it again")
+	})
+	if now.Status.Target.ClusterUID == "" || *now.Status.Target != *known {
+		t.Errorf("the target is %+v, was %+v", now.Status.Target, known)
+	}
+	if r := w.release(p, digest("hello0.1.0")); r.Spec.ClusterRef.Name != w.cluster {
+		t.Errorf("the release changed: %+v", r.Spec)
+	}
+}
+
 func TestPackageStaysOnItsClusterWithoutController(t *testing.T) {
 	w := newWorld(t)
 	w.bundle(1, pack("hello", "0.1.0"))

@@ -130,7 +130,7 @@ func (c *Controller) ofCluster(ctx context.Context, o client.Object) []reconcile
 func (c *Controller) packagesOf(ctx context.Context, cluster string) []reconcile.Request {
 	var out []reconcile.Request
 	for _, p := range c.list(ctx, client.MatchingFields{packagesByCluster: cluster}) {
-		if t := p.Status.Target; t == nil || t.Cluster == cluster {
+		if target.Fits(&p, cluster) {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&p)})
 		}
 	}
