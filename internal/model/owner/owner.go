@@ -108,7 +108,7 @@ func Users(o metav1.Object) string {
 // Drover created for it. Unmarked objects are judged as by Owns.
 func Shares(root, o metav1.Object) bool {
 	if uid := o.GetAnnotations()[anywherev1.ClusterUIDAnnotation]; uid != "" {
-		return uid == root.GetAnnotations()[anywherev1.ClusterUIDAnnotation]
+		return Identifies(root, uid)
 	}
 	for _, key := range []string{anywherev1.ClusterNameLabel, anywherev1.ClusterNamespaceLabel} {
 		if o.GetLabels()[key] == "" || o.GetLabels()[key] != root.GetLabels()[key] {
@@ -116,6 +116,12 @@ func Shares(root, o metav1.Object) bool {
 		}
 	}
 	return !Older(o, root)
+}
+
+// MayUse reports whether a Cluster of Cluster API may use an object that was prepared for a cluster
+// of its name: both belong to the same Cluster, or both to administrators.
+func MayUse(root, o metav1.Object) bool {
+	return Shares(root, o) || Users(root) == "" && Users(o) == ""
 }
 
 // Older reports whether a was created before b.

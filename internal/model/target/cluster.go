@@ -44,12 +44,11 @@ func Cluster(c *packagesv1.PackageBundleController, found []clusterv1.Cluster) (
 	}
 }
 
-// Accepts reports whether a Cluster gets the packages of a PackageBundleController: Drover created
-// both for the same Cluster, an administrator named the namespace, or the Cluster belongs to
-// administrators.
+// Accepts reports whether a Cluster gets the packages of a PackageBundleController: both belong to
+// the same Cluster or to administrators, or an administrator named the namespace.
 func Accepts(c *packagesv1.PackageBundleController, cluster *clusterv1.Cluster) bool {
 	byAdministrator := c.Labels[anywherev1.ClusterNamespaceLabel] == ""
-	return owner.Users(cluster) == "" || madeFor(c, cluster) || byAdministrator && c.Spec.ClusterNamespace == cluster.Namespace
+	return owner.MayUse(cluster, c) || byAdministrator && c.Spec.ClusterNamespace == cluster.Namespace
 }
 
 // chosen returns the Cluster in the namespace that a PackageBundleController names.
@@ -64,15 +63,15 @@ func chosen(c *packagesv1.PackageBundleController, named []*clusterv1.Cluster) (
 	return cluster, nil
 }
 
-// CheckNamespace returns an error if packages in a namespace are not for a Cluster of the name: in
-// the namespace of a cluster that users created, only packages that its own users and
-// administrators created are installed. The shared namespace belongs to administrators.
+// CheckNamespace returns an error if packages in a namespace are not for a Cluster of the name:
+// whoever may write there need not have a right to the Cluster. The shared namespace belongs to
+// administrators.
 func CheckNamespace(cluster *clusterv1.Cluster, namespace metav1.Object) error {
-	if namespace.GetName() == packagesv1.Namespace || owner.Users(cluster) == "" || owner.Shares(cluster, namespace) {
+	if namespace.GetName() == packagesv1.Namespace || owner.MayUse(cluster, namespace) {
 		return nil
 	}
 	return &DeniedError{fmt.Sprintf("namespace %q was not created for Cluster %q: an administrator must delete it, or annotate it with %s=%s",
-		namespace.GetName(), cluster.Name, anywherev1.ClusterUIDAnnotation, cluster.Annotations[anywherev1.ClusterUIDAnnotation])}
+		namespace.GetName(), cluster.Name, anywherev1.ClusterUIDAnnotation, owner.UID(cluster))}
 }
 
 // Installed reports whether the release of a recorded target is on a Cluster, and not on a deleted
@@ -92,18 +91,6 @@ func in(namespace string, clusters []*clusterv1.Cluster) *clusterv1.Cluster {
 		}
 	}
 	return nil
-}
-
-// madeFor reports whether Drover created two objects for the same Cluster. Earlier versions did not
-// write its UID.
-func madeFor(a, b metav1.Object) bool {
-	for _, key := range []string{anywherev1.ClusterNameLabel, anywherev1.ClusterNamespaceLabel} {
-		if a.GetLabels()[key] == "" || a.GetLabels()[key] != b.GetLabels()[key] {
-			return false
-		}
-	}
-	x, y := a.GetAnnotations()[anywherev1.ClusterUIDAnnotation], b.GetAnnotations()[anywherev1.ClusterUIDAnnotation]
-	return x == "" || y == "" || x == y
 }
 
 // Tenant returns the namespace of the owner of a Cluster. Clusters that Drover creates from specs

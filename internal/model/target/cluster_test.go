@@ -59,6 +59,8 @@ func TestClusterOfController(t *testing.T) {
 		{"made for another tenant", "eksa-system", "b", "2", []clusterv1.Cluster{tenants("a", "1")}, "", new(*DeniedError)},
 		{"made for a deleted Cluster", "eksa-system", "a", "2", []clusterv1.Cluster{tenants("a", "1")}, "", new(*DeniedError)},
 		{"an administrator's", "", "", "", []clusterv1.Cluster{administered}, "eksa-system", nil},
+		{"an administrator's that has the name of a tenant's", "eksa-system", "b", "2", []clusterv1.Cluster{administered}, "", new(*DeniedError)},
+		{"one of Cluster API that has the name of a tenant's", "teams", "b", "2", []clusterv1.Cluster{clusterIn("teams")}, "", new(*DeniedError)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			controller := &packagesv1.PackageBundleController{ObjectMeta: metav1.ObjectMeta{Name: "billy"}}
@@ -86,7 +88,8 @@ func TestPackagesOfAForeignNamespaceAreDenied(t *testing.T) {
 	now := metav1.Now()
 	captured := tenants("a", "1")
 	captured.CreationTimestamp = now
-	admins := clusterIn("eksa-system")
+	admins, administered := clusterIn("eksa-system"), tenants("a", "1")
+	administered.Annotations[anywherev1.AdministeredAnnotation] = "true"
 	namespace := func(name, tenant, uid string, age time.Duration) metav1.Object {
 		o := &metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(now.Add(-age))}
 		if tenant != "" {
@@ -108,6 +111,9 @@ func TestPackagesOfAForeignNamespaceAreDenied(t *testing.T) {
 		{"one of a deleted Cluster, of an earlier version", &captured, namespace("eksa-packages-billy", "a", "", time.Hour), true},
 		{"the shared one", &captured, namespace("eksa-packages", "", "", 0), false},
 		{"that of an administrator's cluster", &admins, namespace("eksa-packages-billy", "", "", 0), false},
+		{"one that a tenant left for an administrator's cluster", &administered, namespace("eksa-packages-billy", "b", "2", 0), true},
+		{"one that a tenant left for a cluster of Cluster API", &admins, namespace("eksa-packages-billy", "b", "2", 0), true},
+		{"one that an administrator prepared", &administered, namespace("eksa-packages-billy", "", "", 0), false},
 	} {
 		if err := CheckNamespace(tc.cluster, tc.namespace); (err != nil) != tc.denied {
 			t.Errorf("%s: %v", tc.name, err)

@@ -132,11 +132,12 @@ func (c *Controller) bind(ctx context.Context, s *scope, of func(c *anywherev1.C
 	}
 	role, binding := of(s.cluster, user)
 	key, now := grantKey{s.key(), client.ObjectKeyFromObject(role)}, grantState{user: user}
-	if now.role, err = c.seen(ctx, role); err != nil {
-		return err
-	}
-	if now.binding, err = c.seen(ctx, binding); err != nil {
-		return err
+	for o, version := range map[client.Object]*string{role: &now.role, binding: &now.binding} {
+		there, err := c.seen(ctx, o)
+		if err != nil {
+			return err
+		}
+		*version = there.ResourceVersion
 	}
 	if c.access.known(key, now) {
 		return nil
@@ -151,17 +152,17 @@ func (c *Controller) bind(ctx context.Context, s *scope, of func(c *anywherev1.C
 	return nil
 }
 
-// seen returns the version of an object in the cache, or the empty string.
-func (c *Controller) seen(ctx context.Context, o client.Object) (string, error) {
+// seen returns the metadata of an object in the cache, which is empty if it is not there.
+func (c *Controller) seen(ctx context.Context, o client.Object) (*metav1.PartialObjectMetadata, error) {
 	meta, err := metadataOf(o, c.Client.Scheme())
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	err = c.Access.Get(ctx, client.ObjectKeyFromObject(o), meta, client.UnsafeDisableDeepCopy)
 	if client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("reading the version of %s %q: %w", meta.Kind, client.ObjectKeyFromObject(o), err)
+		return nil, fmt.Errorf("reading the metadata of %s %q: %w", meta.Kind, client.ObjectKeyFromObject(o), err)
 	}
-	return meta.ResourceVersion, nil
+	return meta, nil
 }
 
 // accessOf allows one user to read the kubeconfig.

@@ -12,6 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
@@ -36,17 +38,38 @@ func (c *Controller) offerPackages(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	if s.cluster.Namespace == anywherev1.SystemNamespace {
-		return nil
-	}
 	namespace, err := c.readNamespace(ctx, packagesv1.NamespacePrefix+s.cluster.Name)
 	if err != nil {
 		return err
 	}
-	if s.packages.problem = namespaceProblem(s.cluster, namespace); s.packages.problem != nil {
+	if s.packages.problem = namespaceProblem(s.live.cluster, namespace); s.packages.problem != nil {
 		return nil
 	}
+	if err := c.revokeFormer(ctx, s); err != nil || s.cluster.Namespace == anywherev1.SystemNamespace {
+		return err
+	}
 	return c.bind(ctx, s, packageAccess)
+}
+
+// revokeFormer deletes what a deleted Cluster granted in the namespace, which an administrator has
+// given to this one: its creator could install packages on this cluster.
+func (c *Controller) revokeFormer(ctx context.Context, s *scope) error {
+	role, binding := packageAccess(s.cluster, "")
+	for _, o := range []client.Object{binding, role} {
+		there, err := c.seen(ctx, o)
+		if err != nil {
+			return err
+		}
+		if there.Labels[anywherev1.ClusterNameLabel] == "" || owner.Owns(s.cluster, there) {
+			continue
+		}
+		err = c.Client.Delete(ctx, o, client.Preconditions{UID: &there.UID})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting %s %q: %w", there.Kind, o.GetName(), err)
+		}
+		c.event(s, removedReason, there.Kind, o.GetName())
+	}
+	return nil
 }
 
 // packagesState is what offerPackages found out.
@@ -55,13 +78,13 @@ type packagesState struct {
 	problem *verdict
 }
 
-// namespaceProblem returns why a Cluster may not use a namespace, or nil if it may. That of an
+// namespaceProblem returns why a cluster may not use a namespace, or nil if it may. That of an
 // administrator's cluster may have been prepared, or created by a move.
-func namespaceProblem(c *anywherev1.Cluster, namespace *metav1.PartialObjectMetadata) *verdict {
+func namespaceProblem(c *clusterv1.Cluster, namespace *metav1.PartialObjectMetadata) *verdict {
 	switch {
 	case !namespace.DeletionTimestamp.IsZero():
 		return ptr.To(no(anywherev1.NamespaceTerminatingReason, "Namespace %q is being deleted", namespace.Name))
-	case owner.IsAdministered(c) || owner.Owns(c, namespace):
+	case owner.MayUse(c, namespace):
 		return nil
 	}
 	return ptr.To(no(anywherev1.NamespaceNotOwnedReason, "Namespace %q was not created for this cluster; ask an administrator to delete it, or to annotate it with %s=%s",
