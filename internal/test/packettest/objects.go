@@ -242,6 +242,17 @@ func (a *API) AddAddress(ip Address) Address {
 	return *a.add(&ip)
 }
 
+// ChangeAddress changes an address, as others who use the API can.
+func (a *API) ChangeAddress(id string, change func(*Address)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, ip := range a.addresses {
+		if ip.ID == id {
+			change(ip)
+		}
+	}
+}
+
 // AddKey adds an SSH key to all projects.
 func (a *API) AddKey(k Key) {
 	a.mu.Lock()

@@ -218,6 +218,35 @@ func TestAddressIsReleasedWithTheCluster(t *testing.T) {
 	})
 }
 
+// TestAddressThatOthersUseIsNotReleased: a cluster adopts an address of the former provider by its
+// name alone, which others may use.
+func TestAddressThatOthersUseIsNotReleased(t *testing.T) {
+	for name, tt := range map[string]struct {
+		assigned bool
+		left     int
+	}{"a device has it": {true, 1}, "no device has it": {false, 0}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			ip := packettest.Address{Project: w.Project, Tags: []string{"cluster-api-provider-packet:cluster-id:c"}}
+			if tt.assigned {
+				ip.Assignment, ip.Device = "assignment", w.API.AddDevice(packettest.Device{Project: w.Project, State: "active"})
+			}
+			ip = w.API.AddAddress(ip)
+			w.Cluster(t, "c", nil)
+			if c, _ := w.run(t, "c"); c.Spec.ControlPlaneEndpoint.Host != ip.Address {
+				t.Fatalf("endpoint %v", c.Spec.ControlPlaneEndpoint)
+			}
+			if !w.remove(t, "c") {
+				t.Fatal("the cluster stays")
+			}
+			left := w.API.Addresses(w.Project)
+			if len(left) != tt.left || tt.assigned && left[0].Device != ip.Device {
+				t.Errorf("left: %+v", left)
+			}
+		})
+	}
+}
+
 func TestExistingAddressIsKept(t *testing.T) {
 	old := []string{"cluster-api-provider-packet:cluster-id:c"}
 	t.Run("if it can be no other cluster's", func(t *testing.T) {

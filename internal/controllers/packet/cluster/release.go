@@ -64,13 +64,15 @@ func (c *Controller) release(ctx context.Context, s *scope) error {
 }
 
 // releases reports whether the address was reserved for this cluster, by its tags or by the status.
+// One that lacks the tags is released only if no device has it: the cluster's own are deleted by
+// now.
 func (s *scope) releases(ip client.IPReservation) bool {
 	i := s.identity()
 	if i.Owns(ip.Tags) {
 		return true
 	}
 	recorded := s.packetCluster.Status.Endpoint
-	return recorded != nil && recorded.Owned && recorded.ReservationID == ip.ID && i.named(&ip).problem == ""
+	return recorded != nil && recorded.Owned && recorded.ReservationID == ip.ID && i.named(&ip).problem == "" && len(ip.Assignments) == 0
 }
 
 func (c *Controller) finish(_ context.Context, s *scope) error {

@@ -102,10 +102,11 @@ func (s *scope) assignments(ctx context.Context, api *client.Client) (*client.IP
 }
 
 // mayTake reports an error if moving the address would take it from its user: a device that is no
-// machine of the cluster holds it, and its tags don't say that it is the cluster's.
+// machine of the cluster holds it, and its tags don't say that it is the cluster's. The tag of the
+// former provider doesn't say that, since whoever creates a cluster chooses the name in it.
 func (s *scope) mayTake(reservation *client.IPReservation, assignments []client.IPAssignment) error {
 	owner := tags.Endpoint{Namespace: s.packetCluster.Namespace, Cluster: s.cluster.Name}
-	if owner.Names(reservation.Tags) && owner.OtherNamespace(reservation.Tags) == "" {
+	if owner.Owns(reservation.Tags) {
 		return nil
 	}
 	for _, a := range assignments {

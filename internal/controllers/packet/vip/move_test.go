@@ -34,7 +34,8 @@ func TestOnlyTagsAllowTakingAnAddressFromOthers(t *testing.T) {
 		"another device, of another cluster":      {[]string{"cluster-api-provider-packet:cluster-id:d", namespaceTag}, []string{"foreign"}, false},
 		"another device, of a namesake":           {[]string{clusterTag, "capp:namespace:other"}, []string{"foreign"}, false},
 		"another device, with both tags":          {[]string{clusterTag, namespaceTag}, []string{"foreign"}, true},
-		"another device, of the former provider":  {[]string{clusterTag}, []string{"foreign"}, true},
+		"another device, of the former provider":  {[]string{clusterTag}, []string{"foreign"}, false},
+		"a machine, of the former provider":       {[]string{clusterTag}, []string{"own"}, true},
 		"another device, with only the namespace": {[]string{namespaceTag}, []string{"foreign"}, false},
 	} {
 		var assignments []client.IPAssignment

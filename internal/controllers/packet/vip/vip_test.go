@@ -118,6 +118,37 @@ func TestFirstMachineGetsTheAddress(t *testing.T) {
 	}
 }
 
+// TestAddressOfAForeignDeviceStaysThere: the tag of the former provider names only the cluster, and
+// creators choose the names of clusters.
+func TestAddressOfAForeignDeviceStaysThere(t *testing.T) {
+	w := newWorld(t, 1)
+	foreign := w.API.AddDevice(packettest.Device{Project: w.Project, State: "active"})
+	w.API.ChangeAddress(w.ip.ID, func(a *packettest.Address) {
+		a.Tags, a.Assignment, a.Device = []string{"cluster-api-provider-packet:cluster-id:c"}, "assignment", foreign
+	})
+	c, _ := w.reconcile(t)
+	if got := w.API.Addresses(w.Project)[0].Device; got != foreign {
+		t.Errorf("the address moved from the foreign device to %q", got)
+	}
+	if got := packettest.Condition(c, infrav1.EndpointServed); !strings.HasPrefix(got, "False AddressInUse: Address "+w.ip.Address) {
+		t.Errorf("EndpointServed is %q", got)
+	}
+}
+
+func TestAddressOfTheFormerProviderMovesBetweenOwnMachines(t *testing.T) {
+	w := newWorld(t, 2)
+	w.reconcile(t)
+	w.API.ChangeAddress(w.ip.ID, func(a *packettest.Address) { a.Tags = []string{"cluster-api-provider-packet:cluster-id:c"} })
+	w.prober.dead = []string{"10.9.0.0"}
+	for range 4 {
+		w.Pass(time.Minute)
+		w.reconcile(t)
+	}
+	if w.holder(t) != "cp1" {
+		t.Errorf("holder %q", w.holder(t))
+	}
+}
+
 func TestFailoverMovesTheAddress(t *testing.T) {
 	w := newWorld(t, 3)
 	w.reconcile(t)
