@@ -1,8 +1,6 @@
 package plane
 
 import (
-	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/drover-dev/drover/internal/base/atomicfile"
+	"github.com/drover-dev/drover/internal/base/atrest"
 )
 
 // Encryption is the file that tells the API server how to encrypt Secrets in etcd. The first key
@@ -75,13 +74,9 @@ func (e *Encryption) KeyName() string { return e.keys[0].Name }
 
 // addKey puts a new key in front.
 func (e *Encryption) addKey(now time.Time) error {
-	secret := make([]byte, 32)
-	if _, err := rand.Read(secret); err != nil {
-		return fmt.Errorf("generating an encryption key: %w", err)
-	}
-	key := apiserverv1.Key{
-		Name:   "key-" + now.UTC().Format("20060102-150405.000"),
-		Secret: base64.StdEncoding.EncodeToString(secret),
+	key, err := atrest.NewKey(now)
+	if err != nil {
+		return err
 	}
 	e.keys = append([]apiserverv1.Key{key}, e.keys...)
 	return e.write()

@@ -7,19 +7,14 @@ import (
 	"syscall"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 
+	"github.com/drover-dev/drover/internal/base/atrest"
 	"github.com/drover-dev/drover/internal/base/filelock"
 )
 
 // ErrNotRunning means that the operation requires a running plane.
 var ErrNotRunning = errors.New("the embedded plane is not running: run `drover up` first")
-
-const secretsPerPage = 500
 
 // encryptionLock is held by whoever changes the keys, or copies them together with the data that
 // they encrypt.
@@ -119,40 +114,15 @@ func (h Home) component(name string) (ComponentStatus, error) {
 	return ComponentStatus{}, fmt.Errorf("component %q not found", name)
 }
 
-// rewriteSecrets updates every Secret with its own content. The server compares what it would store
-// with what is stored, sees that the key differs, and writes.
+// rewriteSecrets encrypts every Secret with the key that writes.
 func (h Home) rewriteSecrets(ctx context.Context) (int, error) {
 	config, err := h.readConfig()
 	if err != nil {
 		return 0, err
 	}
-	client, err := kubernetes.NewForConfig(h.clientConfig(config))
+	client, err := metadata.NewForConfig(h.clientConfig(config))
 	if err != nil {
 		return 0, fmt.Errorf("connecting to the API server: %w", err)
 	}
-	count, page := 0, metav1.ListOptions{Limit: secretsPerPage}
-	for {
-		list, err := client.CoreV1().Secrets(metav1.NamespaceAll).List(ctx, page)
-		if err != nil {
-			return count, fmt.Errorf("listing Secrets: %w", err)
-		}
-		for i := range list.Items {
-			if err := rewrite(ctx, client, &list.Items[i]); err != nil {
-				return count, err
-			}
-			count++
-		}
-		if page.Continue = list.Continue; page.Continue == "" {
-			return count, nil
-		}
-	}
-}
-
-// rewrite sends an empty patch, so that a concurrent change of the Secret is kept.
-func rewrite(ctx context.Context, client kubernetes.Interface, s *corev1.Secret) error {
-	_, err := client.CoreV1().Secrets(s.Namespace).Patch(ctx, s.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("encrypting Secret %s/%s: %w", s.Namespace, s.Name, err)
-	}
-	return nil
+	return atrest.Rewrite(ctx, client)
 }

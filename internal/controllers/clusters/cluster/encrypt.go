@@ -15,6 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/atrest"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
 	"github.com/drover-dev/drover/internal/controllers/clusters/encryption"
 	"github.com/drover-dev/drover/internal/model/owner"
@@ -105,7 +106,7 @@ func (c *Controller) encryptionFacts(ctx context.Context, s *scope) (encryption.
 	return encryption.Facts{
 		Cluster: s.config.Cluster, ControlPlane: s.live.controlPlane, Version: version, RolledOut: s.rolledOut(version),
 		Rotation: meta.Annotations[anywherev1.EncryptionRotateAnnotation],
-		NewKey:   func() (apiserverv1.Key, error) { return encryption.NewKey(c.Clock.Now()) },
+		NewKey:   func() (apiserverv1.Key, error) { return atrest.NewKey(c.Clock.Now()) },
 	}, nil
 }
 

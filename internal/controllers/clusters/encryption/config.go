@@ -1,9 +1,7 @@
 package encryption
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"path"
@@ -11,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
@@ -31,10 +28,7 @@ const (
 	File = Dir + "/encryption-config.yaml"
 )
 
-const (
-	secrets   = "secrets"
-	keyLength = 32
-)
+const secrets = "secrets"
 
 // What a spec wants for Secrets.
 const (
@@ -101,15 +95,6 @@ func kmsForSecrets(k *anywherev1.KMS) *apiserverv1.KMSConfiguration {
 // Secrets are stored.
 func samePlugin(now apiserverv1.ProviderConfiguration, wanted *apiserverv1.KMSConfiguration) bool {
 	return now.KMS != nil && (now.KMS.Name == wanted.Name || now.KMS.Name+secretsSuffix == wanted.Name)
-}
-
-// NewKey generates a key.
-func NewKey(now time.Time) (apiserverv1.Key, error) {
-	secret := make([]byte, keyLength)
-	if _, err := rand.Read(secret); err != nil {
-		return apiserverv1.Key{}, fmt.Errorf("generating an encryption key: %w", err)
-	}
-	return apiserverv1.Key{Name: "key-" + now.UTC().Format("20060102-150405.000"), Secret: base64.StdEncoding.EncodeToString(secret)}, nil
 }
 
 // identity stores Secrets as they are.

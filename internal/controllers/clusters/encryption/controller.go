@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -24,6 +23,7 @@ import (
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/atrest"
 	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/owner"
@@ -37,8 +37,7 @@ const (
 	// so, and rewriting it again is cheap.
 	rewriteTimeout = 10 * time.Minute
 	// retryInterval is when to try an unreachable cluster again: it may be replacing a machine.
-	retryInterval  = 5 * time.Second
-	secretsPerPage = 500
+	retryInterval = 5 * time.Second
 )
 
 // Controller encrypts the Secrets of clusters with their new provider. It is not part of the
@@ -140,7 +139,7 @@ func (c *Controller) finish(ctx context.Context, secret *corev1.Secret, state *S
 	}
 	limited, cancel := context.WithTimeout(ctx, rewriteTimeout)
 	defer cancel()
-	count, err := rewrite(limited, to)
+	count, err := atrest.Rewrite(limited, to)
 	if err != nil {
 		return ctrl.Result{}, errors.Join(fmt.Errorf("encrypting the Secrets of cluster %q: %w", cluster.Name, err), c.report(ctx, secret, err))
 	}
@@ -195,28 +194,4 @@ func (c *Controller) clusterOf(ctx context.Context, secret client.Object) (*anyw
 	cluster = cluster.DeepCopy()
 	spec.DefaultCluster(cluster)
 	return cluster, nil
-}
-
-// rewrite sends an empty patch for every Secret, so that concurrent changes are kept. The API
-// server compares what it would store with what is stored, sees that the provider differs, and
-// writes.
-func rewrite(ctx context.Context, to metadata.Interface) (int, error) {
-	all := to.Resource(corev1.SchemeGroupVersion.WithResource("secrets"))
-	count, page := 0, metav1.ListOptions{Limit: secretsPerPage}
-	for {
-		list, err := all.List(ctx, page)
-		if err != nil {
-			return count, fmt.Errorf("listing Secrets: %w", err)
-		}
-		for _, s := range list.Items {
-			_, err := all.Namespace(s.Namespace).Patch(ctx, s.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
-			if err != nil && !apierrors.IsNotFound(err) {
-				return count, fmt.Errorf("writing Secret %s/%s: %w", s.Namespace, s.Name, err)
-			}
-			count++
-		}
-		if page.Continue = list.Continue; page.Continue == "" {
-			return count, nil
-		}
-	}
 }

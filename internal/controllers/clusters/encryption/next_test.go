@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/atrest"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
@@ -292,9 +293,9 @@ func TestEveryRevisionHasItsOwnFile(t *testing.T) {
 
 func TestSecretKeepsWhatMachinesMayNeed(t *testing.T) {
 	c := management()
-	key, err := NewKey(time.Now())
-	if err != nil || len(key.Secret) != 44 {
-		t.Fatalf("key of %d characters, error %v", len(key.Secret), err)
+	key, err := atrest.NewKey(time.Now())
+	if err != nil {
+		t.Fatal(err)
 	}
 	secret := &corev1.Secret{}
 	s := (&State{Old: []apiserverv1.ProviderConfiguration{identity()}}).begin(apiserverv1.ProviderConfiguration{
