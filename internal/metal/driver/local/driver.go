@@ -267,6 +267,9 @@ func (d *Driver) adopt() error {
 		d.tidy(m) // An older Drover left it, or a killed one.
 		if p, ok := m.process(); ok {
 			d.log.Info("adopted a local machine", "machine", id, "pid", p.PID)
+			if err := d.securePortOf(id); err != nil { // An older Drover may have started it.
+				return err
+			}
 			m.deliver() // Metal serves userdata next, and must know if that has ended.
 			m.watch(p)
 			continue

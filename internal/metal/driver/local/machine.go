@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -307,12 +306,12 @@ func (m *machine) setElastic(elastic []netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	gone := slices.DeleteFunc(slices.Clone(spec.Elastic), func(a netip.Addr) bool { return slices.Contains(elastic, a) })
+	gone := without(spec.Elastic, elastic)
 	spec.Elastic = elastic
 	if err := m.writeSpec(spec); err != nil {
 		return err
 	}
-	if err := m.driver.pin(spec); err != nil {
+	if err := m.driver.pinAssigned(spec); err != nil {
 		return err
 	}
 	p, ok := m.process()

@@ -146,6 +146,9 @@ func (d *Driver) ensureBridge(n network) error {
 	if err != nil {
 		return err
 	}
+	if err := disableIPv6(name); err != nil {
+		return err
+	}
 	for _, p := range []netip.Prefix{n.Public, n.Private} {
 		if err := addAddress(link, netip.PrefixFrom(gateway(p), p.Bits())); err != nil {
 			return err

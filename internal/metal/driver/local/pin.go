@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"net/netip"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -28,16 +29,32 @@ type pins struct {
 	addresses map[string][]netip.Addr
 }
 
-// set gives addresses to a machine, and takes them from all others: an elastic address that moves
-// belongs to the machine that got it last.
-func (p *pins) set(id string, addresses []netip.Addr) {
+// assign gives addresses to a machine, and takes them from all others: an elastic address that
+// moves belongs to the machine that got it last.
+func (p *pins) assign(id string, addresses []netip.Addr) {
+	for other, have := range p.addresses {
+		p.addresses[other] = without(have, addresses)
+	}
+	p.keep(id, addresses)
+}
+
+// keep gives addresses to a machine, except those that others have by now: the spec of a machine
+// may name an elastic address that has moved since.
+func (p *pins) keep(id string, addresses []netip.Addr) {
 	if p.addresses == nil {
 		p.addresses = map[string][]netip.Addr{}
 	}
 	for other, have := range p.addresses {
-		p.addresses[other] = slices.DeleteFunc(slices.Clone(have), func(a netip.Addr) bool { return slices.Contains(addresses, a) })
+		if other != id {
+			addresses = without(addresses, have)
+		}
 	}
 	p.addresses[id] = slices.Clone(addresses)
+}
+
+// without returns the addresses that are not among the others.
+func without(addresses, others []netip.Addr) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(addresses), func(a netip.Addr) bool { return slices.Contains(others, a) })
 }
 
 // addressesOf returns all addresses of a machine.
@@ -51,7 +68,12 @@ func addressesOf(s guest.Spec) []netip.Addr {
 
 // pin lets a machine use its addresses, and no others of the network.
 func (d *Driver) pin(s guest.Spec) error {
-	return d.changePins(func() { d.pins.set(s.ID, addressesOf(s)) })
+	return d.changePins(func() { d.pins.keep(s.ID, addressesOf(s)) })
+}
+
+// pinAssigned is pin for a machine that just got addresses, maybe from others.
+func (d *Driver) pinAssigned(s guest.Spec) error {
+	return d.changePins(func() { d.pins.assign(s.ID, addressesOf(s)) })
 }
 
 // unpin forgets a machine.
@@ -74,7 +96,7 @@ func (d *Driver) pinAll(ids []string) error {
 	}
 	return d.changePins(func() {
 		for _, s := range specs {
-			d.pins.set(s.ID, addressesOf(s))
+			d.pins.keep(s.ID, addressesOf(s))
 		}
 	})
 }
@@ -139,12 +161,11 @@ chain ports {
 type filter hook prerouting priority -300
 iifname != "%[4]s*" accept
 iifname . ether saddr != @macs drop
-ether type ip ip saddr { %[5]s, %[6]s, 127.0.0.0/8, 169.254.0.0/16 } iifname . ip saddr != @addresses drop
-ether type ip accept
-ether type != arp drop
-iifname . arp saddr ether != @macs drop
-arp saddr ip 0.0.0.0 accept
-iifname . arp saddr ip != @addresses drop
+ether type ip ip saddr != { %[5]s, %[6]s, 127.0.0.0/8, 169.254.0.0/16 } accept
+ether type ip iifname . ip saddr @addresses accept
+ether type arp iifname . arp saddr ether @macs arp saddr ip 0.0.0.0 accept
+ether type arp iifname . arp saddr ether @macs iifname . arp saddr ip @addresses accept
+drop
 }
 }
 `, table, elements(macs), elements(addresses), d.linkPrefix(), d.network.Public.Masked(), d.network.Private.Masked())
@@ -157,9 +178,21 @@ func elements(all []string) string {
 	return "elements = { " + strings.Join(all, ", ") + " }"
 }
 
-// securePort makes the bridge send only frames for the machine to its port: a neighbor must not
-// read the traffic of others while the bridge learns where they are.
+// toFilter makes the bridge treat frames to reserved addresses (01:80:c2:00:00:0X) like others.
+// Without it, the bridge hands them to the host before any filter sees them. Frames to the second
+// one, which pause links, are always dropped.
+const toFilter = 0xfffd
+
+// securePort makes the bridge send all frames of the machine through the filter, and only frames
+// for the machine to its port: a neighbor must not read the traffic of others while the bridge
+// learns where they are. The host itself doesn't speak IPv6 there.
 func securePort(port netlink.Link, id string) error {
+	if err := disableIPv6(port.Attrs().Name); err != nil {
+		return err
+	}
+	if err := netlink.LinkSetBRSlaveGroupFwdMask(port, toFilter); err != nil {
+		return fmt.Errorf("filtering reserved addresses on port %q: %w", port.Attrs().Name, err)
+	}
 	entry := &netlink.Neigh{
 		LinkIndex: port.Attrs().Index, Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER, HardwareAddr: hardwareAddr(id),
 	}
@@ -173,4 +206,30 @@ func securePort(port netlink.Link, id string) error {
 		return fmt.Errorf("disabling flooding of port %q: %w", port.Attrs().Name, err)
 	}
 	return nil
+}
+
+// disableIPv6 makes the host ignore IPv6 on a link.
+func disableIPv6(link string) error {
+	file := filepath.Join("/proc/sys/net/ipv6/conf", link, "disable_ipv6")
+	now, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && string(bytes.TrimSpace(now)) == "1" {
+		return nil // The kernel lacks IPv6, or the host doesn't use it.
+	}
+	if err := os.WriteFile(file, []byte("1"), 0o600); err != nil {
+		return fmt.Errorf("disabling IPv6 on link %q: %w", link, err)
+	}
+	return nil
+}
+
+// securePortOf secures the port of a machine that is running already. A machine without one reaches
+// nobody.
+func (d *Driver) securePortOf(id string) error {
+	port, err := netlink.LinkByName(d.linkName(id))
+	if _, missing := errors.AsType[netlink.LinkNotFoundError](err); missing {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("finding the port of machine %q: %w", id, err)
+	}
+	return securePort(port, id)
 }

@@ -24,8 +24,19 @@ import (
 func TestElasticAddressIsPinnedToOneMachine(t *testing.T) {
 	var p pins
 	own, elastic := netip.MustParseAddr("198.18.0.2"), netip.MustParseAddr("198.18.0.9")
-	p.set("a", []netip.Addr{own, elastic})
-	p.set("b", []netip.Addr{elastic})
+	p.assign("a", []netip.Addr{own, elastic})
+	p.assign("b", []netip.Addr{elastic})
+	if !slices.Equal(p.addresses["a"], []netip.Addr{own}) || !slices.Equal(p.addresses["b"], []netip.Addr{elastic}) {
+		t.Errorf("pins: %v", p.addresses)
+	}
+}
+
+func TestStaleSpecTakesNoAddressFromAnother(t *testing.T) {
+	var p pins
+	own, elastic := netip.MustParseAddr("198.18.0.2"), netip.MustParseAddr("198.18.0.9")
+	p.assign("a", []netip.Addr{own, elastic})
+	p.assign("b", []netip.Addr{elastic})
+	p.keep("a", []netip.Addr{own, elastic}) // It boots with the spec of before.
 	if !slices.Equal(p.addresses["a"], []netip.Addr{own}) || !slices.Equal(p.addresses["b"], []netip.Addr{elastic}) {
 		t.Errorf("pins: %v", p.addresses)
 	}
@@ -191,6 +202,8 @@ var everyone = net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 type frames struct {
 	from, to net.HardwareAddr
 	vlan     bool
+	// host is the destination of IP packets; a broadcast address if it is not set.
+	host netip.Addr
 }
 
 func (f frames) ethernet(kind uint16, payload []byte) []byte {
@@ -205,14 +218,35 @@ func (f frames) ip(source netip.Addr, marker string) []byte {
 	body := []byte(marker)
 	header := []byte{0x45, 0, 0, byte(20 + len(body)), 0, 0, 0, 0, 64, 253, 0, 0}
 	header = append(header, source.AsSlice()...)
-	header = append(header, 198, 18, 255, 255)
+	destination := netip.AddrFrom4([4]byte{198, 18, 255, 255})
+	if f.host.IsValid() {
+		destination = f.host
+	}
+	header = append(header, destination.AsSlice()...)
+	binary.BigEndian.PutUint16(header[10:], checksum(header))
+	return f.ethernet(unix.ETH_P_IP, append(header, body...))
+}
+
+// checksum returns the checksum of Internet protocols. The length must be even.
+func checksum(data []byte) uint16 {
 	sum := uint32(0)
-	for i := 0; i < len(header); i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(header[i:]))
+	for i := 0; i < len(data); i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(data[i:]))
 	}
 	sum = sum>>16 + sum&0xffff
-	binary.BigEndian.PutUint16(header[10:], ^uint16(sum+sum>>16))
-	return f.ethernet(unix.ETH_P_IP, append(header, body...))
+	return ^uint16(sum + sum>>16)
+}
+
+// advertisement announces the sender as a router, with a prefix for addresses.
+func (f frames) advertisement(router netip.Addr, prefix netip.Prefix) []byte {
+	body := []byte{134, 0, 0, 0, 64, 0, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0}
+	body = append(body, 3, 4, byte(prefix.Bits()), 0xc0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
+	body = append(body, prefix.Addr().AsSlice()...)
+	all := netip.MustParseAddr("ff02::1")
+	pseudo := slices.Concat(router.AsSlice(), all.AsSlice(), []byte{0, 0, 0, byte(len(body)), 0, 0, 0, 58})
+	binary.BigEndian.PutUint16(body[2:], checksum(slices.Concat(pseudo, body)))
+	header := slices.Concat([]byte{0x60, 0, 0, 0, 0, byte(len(body)), 58, 255}, router.AsSlice(), all.AsSlice())
+	return f.ethernet(unix.ETH_P_IPV6, append(header, body...))
 }
 
 func (f frames) ip6(marker string) []byte {
@@ -427,7 +461,7 @@ func TestPinnedMachinesCommunicate(t *testing.T) {
 	elastic := l.address(l.network.Public, 200)
 	for _, s := range []*station{a, b} { // b gets it while a still has it
 		s.spec.Elastic = []netip.Addr{elastic}
-		if err := l.pin(s.spec); err != nil {
+		if err := l.pinAssigned(s.spec); err != nil {
 			t.Fatal(err)
 		}
 		if err := moveAddresses(s.pid, s.spec.Elastic, nil); err != nil {
