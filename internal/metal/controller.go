@@ -136,7 +136,7 @@ func (c *controller) load(id string) (d *store.Device, userdata []byte, keys []s
 
 func (c *controller) ensure(ctx context.Context, d *store.Device, m driver.Machine, power driver.Power) error {
 	if d.State == StateQueued {
-		c.Report(d.ID, driver.Event{Phase: driver.Provisioning, Type: stepName(1)})
+		_ = c.Report(d.ID, driver.Event{Phase: driver.Provisioning, Type: stepName(1)})
 	}
 	if err := c.driver.Ensure(ctx, m, power); err != nil {
 		return fmt.Errorf("provisioning device %q: %w", d.ID, err)
@@ -248,17 +248,17 @@ func (s *Server) changeLocked(id string, fn func(*store.Tx, *store.Device) error
 }
 
 // Report records a driver's report about a machine. It makes Server a driver.Sink.
-func (s *Server) Report(id string, e driver.Event) {
-	if e.Time.IsZero() {
-		e.Time = s.now()
-	}
-	err := s.record(id, e)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		s.log.Error("recording a report failed", "device", id, "error", err)
-	}
-	if e.Phase == driver.Stopped || errors.Is(err, store.ErrNotFound) {
+func (s *Server) Report(id string, e driver.Event) error {
+	err := s.record(id, bound(e, s.now()))
+	missing := errors.Is(err, store.ErrNotFound)
+	if e.Phase == driver.Stopped || missing {
 		s.devices.enqueue(id)
 	}
+	if err == nil || missing {
+		return nil
+	}
+	s.log.Error("recording a report failed", "device", id, "error", err)
+	return err
 }
 
 // record applies a report. Most reports repeat known facts, so it reads before it writes.

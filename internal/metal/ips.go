@@ -181,7 +181,7 @@ func (l linker) block(b *store.Block) api.IPReservation {
 	}
 	if b.Prefix.IsValid() {
 		out.Address, out.CIDR = b.Prefix.Addr().String(), b.Prefix.Bits()
-		out.Network, out.Netmask, out.Gateway = b.Prefix.Masked().Addr().String(), netmask(b.Prefix), text(b.Gateway)
+		out.Network, out.Netmask, out.Gateway = b.Prefix.Masked().Addr().String(), netmask(b.Prefix), addressText(b.Gateway)
 	}
 	for _, u := range b.Uses {
 		out.Assignments = append(out.Assignments, l.assignment(addressOf(b, u), u.DeviceID))

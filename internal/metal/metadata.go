@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/metal/api"
 	"github.com/drover-dev/drover/internal/metal/catalog"
 	"github.com/drover-dev/drover/internal/metal/driver"
@@ -105,6 +106,9 @@ func (s *Server) MetadataHandler() http.Handler {
 	serve("POST /events", (*guest).userState)
 	return mux
 }
+
+// maxGuestBody bounds the bodies of requests of machines.
+const maxGuestBody = 64 << 10
 
 // guest is a request from a machine.
 type guest struct {
@@ -206,17 +210,18 @@ func networkOf(d *store.Device) metadataNetwork {
 
 // phoneHome records that a machine has booted.
 func (g *guest) phoneHome() {
-	g.Report(g.d.ID, driver.Event{Phase: driver.Running, Percent: 100, Type: stepName(len(provisioningSteps))})
+	_ = g.Report(g.d.ID, driver.Event{Phase: driver.Running, Percent: 100, Type: stepName(len(provisioningSteps))})
 	g.w.WriteHeader(http.StatusOK)
 }
 
 // userState records the progress of a machine's own setup.
 func (g *guest) userState() {
 	var state store.UserState
-	if err := request.Decode(g.r.Body, &state); err != nil {
-		g.refuse(http.StatusBadRequest, "the body is not valid JSON")
+	if err := request.Decode(http.MaxBytesReader(g.w, g.r.Body, maxGuestBody), &state); err != nil {
+		g.refuse(http.StatusBadRequest, "the body is too large or not valid JSON")
 		return
 	}
+	state.Message = text.TruncateTo(state.Message, maxMessage)
 	if problem := userStateProblem(state); problem != "" {
 		g.refuse(http.StatusUnprocessableEntity, problem)
 		return

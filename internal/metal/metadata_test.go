@@ -6,10 +6,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	packet "github.com/packethost/packngo/metadata"
 
+	"github.com/drover-dev/drover/internal/metal/api"
 	"github.com/drover-dev/drover/internal/metal/driver"
 )
 
@@ -108,6 +110,54 @@ func TestMachinePhonesHome(t *testing.T) {
 	w.must(http.StatusOK, "GET", "/drover/v1/devices/"+d.ID, nil, &m)
 	if m.UserState == nil || m.UserState.Message != "kubeadm init failed" {
 		t.Errorf("user state = %+v", m.UserState)
+	}
+}
+
+// TestMachineCannotFillTheStore: root on a machine chooses what it reports.
+func TestMachineCannotFillTheStore(t *testing.T) {
+	fake := newFake()
+	w := openWorld(t, Options{Home: Home{Dir: t.TempDir()}, Driver: fake.new, DriverName: "fake"})
+	d := w.create(order("node-1"))
+	at, long := publicAddress(w, d.ID), strings.Repeat("x", maxMessage+1)
+	if got := w.ask(at, "POST", "/user-state", `{"state":"running","message":"`+long+`"}`).Code; got != http.StatusOK {
+		t.Errorf("a long message is answered %d", got)
+	}
+	if got := w.ask(at, "POST", "/user-state", `{"state":"running","message":"`+strings.Repeat("x", maxGuestBody)+`"}`).Code; got != http.StatusBadRequest {
+		t.Errorf("an oversized body is answered %d", got)
+	}
+	never := time.Date(9999, time.December, 31, 23, 0, 0, 0, time.FixedZone("", -12*60*60))
+	if err := fake.sink.Report(d.ID, driver.Event{Type: long, Message: long, Time: never}); err != nil {
+		t.Errorf("a long report: %v", err)
+	}
+	var m Machine
+	w.must(http.StatusOK, "GET", "/drover/v1/devices/"+d.ID, nil, &m)
+	if m.UserState == nil || len(m.UserState.Message) > maxMessage {
+		t.Errorf("user state = %+v", m.UserState)
+	}
+	var events api.Events
+	w.must(http.StatusOK, "GET", "/devices/"+d.ID+"/events", nil, &events)
+	for _, e := range events.Events {
+		if len(e.Type) > maxEventType || len(e.Body) > 2*maxMessage || e.CreatedAt.After(time.Now()) {
+			t.Errorf("an event of %d and %d bytes at %v", len(e.Type), len(e.Body), e.CreatedAt)
+		}
+	}
+	if len(events.Events) < 2 {
+		t.Errorf("%d events", len(events.Events))
+	}
+}
+
+func TestReportsThatAreNotRecordedFail(t *testing.T) {
+	fake := newFake()
+	w := openWorld(t, Options{Home: Home{Dir: t.TempDir()}, Driver: fake.new, DriverName: "fake"})
+	if err := fake.sink.Report("gone", driver.Event{Phase: driver.Running}); err != nil {
+		t.Errorf("a report about a removed machine: %v", err)
+	}
+	d := w.create(order("node-1"))
+	if err := w.s.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := fake.sink.Report(d.ID, driver.Event{Phase: driver.Running}); err == nil {
+		t.Error("a report that could not be recorded is no error")
 	}
 }
 

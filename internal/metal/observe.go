@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/metal/driver"
 	"github.com/drover-dev/drover/internal/metal/store"
 )
@@ -35,6 +36,23 @@ func stepOf(kind string) int {
 }
 
 func stepName(step int) string { return "provisioning." + strconv.Itoa(100+step) }
+
+const (
+	// maxEventType and maxMessage bound what a device keeps of a report. Root on a machine chooses
+	// both.
+	maxEventType = 64
+	maxMessage   = 4 << 10
+)
+
+// bound limits a report to what a device may keep. A machine may have written it at a time that it
+// made up.
+func bound(e driver.Event, now time.Time) driver.Event {
+	e.Type, e.Message = text.TruncateTo(e.Type, maxEventType), text.TruncateTo(e.Message, maxMessage)
+	if e.Time.After(now) || e.Time.Before(time.Unix(0, 0)) {
+		e.Time = now
+	}
+	return e
+}
 
 // observe applies a driver's report to a device and returns the new events. It returns false if the
 // report contains nothing new.

@@ -89,7 +89,7 @@ func macOf(device string, n int) string {
 func (l linker) assignment(a store.Address, device string) api.IPAssignment {
 	return api.IPAssignment{
 		ID: a.ID, Address: a.IP.String(), AddressFamily: family(a.IP), Public: a.Public, Management: a.Management, Manageable: !a.Management,
-		Enabled: true, CIDR: a.Prefix.Bits(), Gateway: text(a.Gateway), Netmask: netmask(a.Prefix), Network: a.Prefix.Masked().Addr().String(),
+		Enabled: true, CIDR: a.Prefix.Bits(), Gateway: addressText(a.Gateway), Netmask: netmask(a.Prefix), Network: a.Prefix.Masked().Addr().String(),
 		AssignedTo: l.href("devices", device), CreatedAt: api.At(a.Created), Href: l.to("ips", a.ID),
 		ParentBlock: &api.ParentBlock{Network: a.Prefix.Masked().Addr().String(), Netmask: netmask(a.Prefix), CIDR: a.Prefix.Bits(), Href: l.to("ips", a.BlockID)},
 	}
@@ -112,7 +112,7 @@ func netmask(p netip.Prefix) string {
 	return mask.String()
 }
 
-func text(a netip.Addr) string {
+func addressText(a netip.Addr) string {
 	if !a.IsValid() {
 		return ""
 	}

@@ -154,7 +154,8 @@ func (s *Server) serveMetadata() error {
 	if err != nil {
 		return fmt.Errorf("listening for metadata requests: %w", err)
 	}
-	s.metadata = &http.Server{Handler: s.MetadataHandler(), ReadHeaderTimeout: 10 * time.Second}
+	const most = 30 * time.Second // Machines must not hold connections.
+	s.metadata = &http.Server{Handler: s.MetadataHandler(), ReadTimeout: most, WriteTimeout: most, IdleTimeout: most}
 	s.running.Go(func() {
 		if err := s.metadata.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 			s.log.Error("metadata service failed", "error", err)

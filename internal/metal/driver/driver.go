@@ -54,9 +54,9 @@ type Config struct {
 }
 
 // Sink receives a driver's reports. Report records the event durably and may be called from any
-// goroutine, also for machines that no longer exist.
+// goroutine, also for machines that no longer exist. It logs the error that it returns.
 type Sink interface {
-	Report(id string, e Event)
+	Report(id string, e Event) error
 }
 
 // Router is implemented by sinks that decide which addresses machines may announce with BGP.

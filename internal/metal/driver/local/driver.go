@@ -275,7 +275,7 @@ func (d *Driver) adopt() error {
 			continue
 		}
 		// The machine was rebooting while no driver was running.
-		if why, _ := os.ReadFile(m.path(guest.ExitFile)); string(why) == guest.ExitReboot {
+		if m.exitReason() == guest.ExitReboot {
 			d.background(m, m.reboot)
 		}
 	}

@@ -74,8 +74,15 @@ func (m *machine) launch() (process, error) {
 
 // consoleTail returns the end of the console output.
 func (m *machine) consoleTail() string {
-	data, _ := os.ReadFile(m.path(guest.ConsoleFile))
-	return string(bytes.TrimSpace(data[max(0, len(data)-500):]))
+	f, err := os.Open(m.path(guest.ConsoleFile))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	const most = 500
+	size, _ := f.Seek(0, io.SeekEnd)
+	tail, _ := io.ReadAll(io.NewSectionReader(f, max(0, size-most), most))
+	return string(bytes.TrimSpace(tail))
 }
 
 // run is the intermediate process. It enters the cgroups, clones the machine's first process into

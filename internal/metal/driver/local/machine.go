@@ -166,7 +166,7 @@ func (m *machine) report(e driver.Event) {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}
-	m.driver.sink.Report(m.id, e)
+	_ = m.driver.sink.Report(m.id, e) // Metal logs it.
 }
 
 // spec returns the configuration of the first process.

@@ -39,12 +39,13 @@ type sink struct {
 	change chan struct{}
 }
 
-func (s *sink) Report(id string, e driver.Event) {
+func (s *sink) Report(id string, e driver.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.events[id] = append(s.events[id], e)
 	close(s.change)
 	s.change = make(chan struct{})
+	return nil
 }
 
 // await waits for an event that matches, among those after the first skip.

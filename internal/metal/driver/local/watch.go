@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"time"
 
 	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
@@ -19,7 +18,15 @@ import (
 	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
 )
 
-const offsetFile = "events.offset"
+const (
+	offsetFile = "events.offset"
+	// maxReason is the maximum length of the reason why a machine exited.
+	maxReason = 16
+	// maxEvent is the maximum length of an event. Longer ones are skipped.
+	maxEvent = 64 << 10
+	// maxBacklog is how much of the file of events is read. What comes before is skipped.
+	maxBacklog = 1 << 20
+)
 
 // watch forwards the machine's reports and its end to metal until the driver is closed. It does
 // nothing if the process is already watched.
@@ -89,8 +96,7 @@ func (m *machine) ended(p process) {
 	if expected {
 		return
 	}
-	why, _ := os.ReadFile(m.path(guest.ExitFile))
-	switch string(why) {
+	switch m.exitReason() {
 	case guest.ExitReboot:
 		m.driver.background(m, m.reboot)
 	case guest.ExitFailed:
@@ -100,6 +106,18 @@ func (m *machine) ended(p process) {
 	default:
 		m.report(driver.Event{Phase: driver.Stopped, Message: "machine exited unexpectedly: see its console"})
 	}
+}
+
+// exitReason returns why the first process exited. Root on a machine can write anything there, as
+// to the other files that the first process has open.
+func (m *machine) exitReason() string {
+	f, err := os.Open(m.path(guest.ExitFile))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	why, _ := io.ReadAll(io.LimitReader(f, maxReason))
+	return string(why)
 }
 
 // reboot starts a machine that exited to reboot.
@@ -153,18 +171,9 @@ func (m *machine) deliver() {
 	}
 	defer f.Close()
 	offset := m.offset()
-	if _, err := f.Seek(offset, io.SeekStart); err != nil {
-		return
-	}
-	reader := bufio.NewReader(f)
-	delivered := offset
-	for {
-		line, err := reader.ReadBytes('\n')
-		if err != nil {
-			break // an incomplete line
-		}
-		m.deliverLine(line)
-		delivered += int64(len(line))
+	delivered, err := m.deliverFrom(f, offset)
+	if err != nil {
+		m.driver.log.Error("delivering the events of a local machine failed", "machine", m.id, "error", err)
 	}
 	if delivered == offset {
 		return
@@ -174,22 +183,46 @@ func (m *machine) deliver() {
 	}
 }
 
+// deliverFrom forwards the events of a file from an offset, and returns the offset of the first
+// that metal doesn't have.
+func (m *machine) deliverFrom(f *os.File, offset int64) (int64, error) {
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return offset, err
+	}
+	offset = max(offset, size-maxBacklog)
+	reader := bufio.NewReaderSize(io.NewSectionReader(f, offset, maxBacklog), maxEvent)
+	for {
+		line, err := reader.ReadSlice('\n')
+		switch {
+		case err == nil:
+			if err := m.deliverLine(line); err != nil {
+				return offset, err
+			}
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return offset, nil // an incomplete line
+		}
+		offset += int64(len(line))
+	}
+}
+
 func (m *machine) offset() int64 {
 	data, _ := os.ReadFile(m.path(offsetFile))
 	n, _ := strconv.ParseInt(string(bytes.TrimSpace(data)), 10, 64)
 	return n
 }
 
-func (m *machine) deliverLine(line []byte) {
+func (m *machine) deliverLine(line []byte) error {
 	var e guest.Event
 	if err := json.Unmarshal(line, &e); err != nil {
-		return
+		return nil //nolint:nilerr // Nobody can do anything about it.
 	}
-	if e.Time.IsZero() {
-		e.Time = time.Now()
+	err := m.driver.sink.Report(m.id, driver.Event{Phase: driver.Phase(e.Phase), Percent: e.Percent, Type: e.Type, Message: e.Message, Time: e.Time})
+	if err != nil {
+		return err
 	}
-	m.report(driver.Event{Phase: driver.Phase(e.Phase), Percent: e.Percent, Type: e.Type, Message: e.Message, Time: e.Time})
 	if e.Type == guest.UserState && exists(m.path(guest.BootedFile)) {
 		m.driver.tidy(m)
 	}
+	return nil
 }

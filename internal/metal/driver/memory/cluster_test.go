@@ -144,11 +144,12 @@ type recorder struct {
 	sessions map[string]bool
 }
 
-func (r *recorder) Report(id string, e driver.Event) {
+func (r *recorder) Report(id string, e driver.Event) error {
 	if r.meanwhile != nil {
 		r.meanwhile(id, e)
 	}
 	r.events <- id + " " + string(e.Phase) + " " + e.Type + " " + e.Message
+	return nil
 }
 
 func (r *recorder) waitFor(t *testing.T, want string) {

@@ -62,7 +62,7 @@ func (d *Driver) install(ctx context.Context, m *machine) {
 		if !d.wait(ctx, stepTime) {
 			return
 		}
-		d.sink.Report(spec.ID, driver.Event{
+		_ = d.sink.Report(spec.ID, driver.Event{
 			Phase: driver.Provisioning, Percent: (step - 100) * 10, Type: fmt.Sprintf("provisioning.%d", step),
 		})
 	}
@@ -79,16 +79,16 @@ func (d *Driver) boot(ctx context.Context, m *machine) {
 	}
 	spec := d.snapshot(m)
 	m.log.printf("booting %s", spec.Hostname)
-	d.sink.Report(spec.ID, driver.Event{Phase: driver.Running, Percent: 100})
+	_ = d.sink.Report(spec.ID, driver.Event{Phase: driver.Running, Percent: 100})
 	err := d.clusters.boot(ctx, spec, func() []netip.Addr { return d.elastic(m) })
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
 		m.log.printf("userdata failed: %v", err)
-		d.sink.Report(spec.ID, driver.Event{Type: "user-state", Message: fmt.Sprintf("failed: %v", err)})
+		_ = d.sink.Report(spec.ID, driver.Event{Type: "user-state", Message: fmt.Sprintf("failed: %v", err)})
 	default:
 		m.log.printf("userdata done")
-		d.sink.Report(spec.ID, driver.Event{Type: "user-state", Message: "succeeded"})
+		_ = d.sink.Report(spec.ID, driver.Event{Type: "user-state", Message: "succeeded"})
 	}
 }
 
@@ -100,5 +100,5 @@ func (d *Driver) shutdown(ctx context.Context, m *machine) {
 	spec := d.snapshot(m)
 	m.log.printf("powering off")
 	d.clusters.powerOff(spec.ID)
-	d.sink.Report(spec.ID, driver.Event{Phase: driver.Stopped})
+	_ = d.sink.Report(spec.ID, driver.Event{Phase: driver.Stopped})
 }
