@@ -211,7 +211,7 @@ func (m *machine) refreshSpec() error {
 // forgetUserdata removes the userdata from the spec after the first boot. What a later boot needs
 // remains.
 func (m *machine) forgetUserdata() error {
-	if !exists(m.path(guest.BootedFile)) {
+	if !guest.Booted(m.dir) {
 		return nil
 	}
 	s, err := guest.ReadSpec(m.dir)

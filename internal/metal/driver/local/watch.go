@@ -221,7 +221,7 @@ func (m *machine) deliverLine(line []byte) error {
 	if err != nil {
 		return err
 	}
-	if e.Type == guest.UserState && exists(m.path(guest.BootedFile)) {
+	if e.Type == guest.UserState && guest.Booted(m.dir) {
 		m.driver.tidy(m)
 	}
 	return nil

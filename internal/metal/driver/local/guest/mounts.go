@@ -1,10 +1,13 @@
 package guest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,12 +20,33 @@ type mount struct {
 }
 
 func (m mount) do(root string) error {
-	target := filepath.Join(root, m.target)
-	if err := unix.Mount(m.source, target, m.kind, m.flags, m.data); err != nil {
+	target, err := openPath(root, m.target)
+	if err == nil {
+		defer target.Close()
+		err = unix.Mount(m.source, pathOf(target), m.kind, m.flags, m.data)
+	}
+	if err != nil {
 		return fmt.Errorf("mounting %s %q on %q: %w", m.kind, m.source, m.target, err)
 	}
 	return nil
 }
+
+// openPath opens a file below a root as a path. Links that lead out of the root are an error: root
+// on a machine may have created them.
+func openPath(root, path string) (*os.File, error) {
+	dir, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return dir.OpenFile(relative(path), unix.O_PATH, 0)
+}
+
+// relative returns a path below a root in the form of os.Root.
+func relative(path string) string { return cmp.Or(strings.TrimLeft(path, "/"), ".") }
+
+// pathOf returns a path that leads to an open file.
+func pathOf(f *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(f.Fd())) }
 
 // staging is where the first process sees the root file system that the host prepared. It could not
 // reach the original through directories that only root of the host may enter.

@@ -1,7 +1,9 @@
 package guest
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,7 +38,7 @@ func (r Root) Mount() (string, error) {
 			if err := os.MkdirAll(target, 0o755); err != nil {
 				return "", err
 			}
-			if err := r.bind(source, target); err != nil {
+			if err := r.bind(source, target, ""); err != nil {
 				return "", err
 			}
 		}
@@ -89,23 +91,43 @@ func (r Root) asRoot(do func() error) error {
 const modules = "/lib/modules"
 
 // mountpoints creates what to mount on in the writable layer. The host can't do that through the
-// mounted file system, because its root does not exist on the machine.
+// mounted file system, because its root does not exist on the machine. Root on the machine may have
+// put links there, which must not lead the host to other files.
 func (r Root) mountpoints() error {
-	upper := filepath.Join(r.Dir, "upper")
+	upper, err := os.OpenRoot(filepath.Join(r.Dir, "upper"))
+	if err != nil {
+		return err
+	}
+	defer upper.Close()
 	for _, dir := range []string{"/usr", "/usr/lib", "/usr" + modules, filepath.Dir(node.MachineProgram), imagesMount} {
-		if err := os.MkdirAll(filepath.Join(upper, dir), 0o755); err != nil {
+		if err := upper.MkdirAll(relative(dir), 0o755); err != nil {
 			return err
 		}
 		// Users of the machine traverse them, whatever the umask of the caller.
-		if err := os.Chmod(filepath.Join(upper, dir), 0o755); err != nil {
+		if err := upper.Chmod(relative(dir), 0o755); err != nil {
 			return err
 		}
 	}
-	f, err := os.OpenFile(filepath.Join(upper, node.MachineProgram), os.O_CREATE|os.O_WRONLY, 0o755)
+	// An existing one is not opened, because opening a pipe would wait.
+	f, err := upper.OpenFile(relative(node.MachineProgram), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	return f.Close()
+}
+
+// Booted reports whether the machine in a directory has completed its first boot.
+func Booted(dir string) bool {
+	upper, err := os.OpenRoot(filepath.Join(dir, "upper"))
+	if err != nil {
+		return false
+	}
+	defer upper.Close()
+	_, err = upper.Lstat(relative(bootedFile))
+	return err == nil
 }
 
 func overlayOptions(lower, disk string) string {
@@ -117,10 +139,11 @@ func escapeLayer(path string) string {
 	return strings.NewReplacer(`\`, `\\`, ",", `\,`, ":", `\:`).Replace(path)
 }
 
-// bind mounts a directory or file of the host, with its users mapped to those of the machine.
-func (r Root) bind(source, target string) error {
+// bind mounts a directory or file of the host below a root, with its users mapped to those of the
+// machine.
+func (r Root) bind(source, root, path string) error {
 	if r.Users == nil {
-		return mount{source: source, target: target, flags: unix.MS_BIND}.do("/")
+		return mount{source: source, target: path, flags: unix.MS_BIND}.do(root)
 	}
 	fd, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
@@ -131,18 +154,23 @@ func (r Root) bind(source, target string) error {
 	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &users); err != nil {
 		return fmt.Errorf("mapping the users of %q: %w", source, err)
 	}
-	if err := unix.MoveMount(fd, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-		return fmt.Errorf("mounting %q on %q: %w", source, target, err)
+	target, err := openPath(root, path)
+	if err == nil {
+		defer target.Close()
+		err = unix.MoveMount(fd, "", int(target.Fd()), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	}
+	if err != nil {
+		return fmt.Errorf("mounting %q on %q: %w", source, filepath.Join(root, path), err)
 	}
 	return nil
 }
 
 // bindReadOnly is bind for what the machine must not write.
-func (r Root) bindReadOnly(source, target string) error {
-	if err := r.bind(source, target); err != nil {
+func (r Root) bindReadOnly(source, root, path string) error {
+	if err := r.bind(source, root, path); err != nil {
 		return err
 	}
-	return readOnly("/", target, 0)
+	return readOnly(root, path, 0)
 }
 
 // mountImages mounts the host's archives read-only.
@@ -150,13 +178,13 @@ func (r Root) mountImages(root string) error {
 	if r.Images == "" {
 		return nil
 	}
-	return r.bindReadOnly(r.Images, filepath.Join(root, imagesMount))
+	return r.bindReadOnly(r.Images, root, imagesMount)
 }
 
 // mountProgram mounts the drover program. It can't be written while it runs, but its mode could be
 // changed.
 func (r Root) mountProgram(root string) error {
-	return r.bindReadOnly(r.Program, filepath.Join(root, node.MachineProgram))
+	return r.bindReadOnly(r.Program, root, node.MachineProgram)
 }
 
 // mountModules mounts the host's kernel modules, which programs look for. An overlay without an

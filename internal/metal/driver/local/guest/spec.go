@@ -70,8 +70,6 @@ const (
 	// ExitFile contains why the first process exited: one of the words below, or nothing if it was
 	// killed.
 	ExitFile = "exit"
-	// BootedFile exists after the first boot.
-	BootedFile = "upper" + bootedFile
 
 	ExitPowerOff = "poweroff"
 	ExitReboot   = "reboot"
