@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drover-dev/drover/internal/kube/node"
+	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
 )
 
 // attackCommand makes the test binary, which machines see as the drover program, call the kernel.
@@ -63,7 +64,7 @@ func attack() int {
 			fmt.Printf("%s: %v (%d)\n", c.name, errno, errno)
 		}
 	}
-	if !mapped() {
+	if !guest.HasMappedUsers() { // Otherwise they mean nothing to the host.
 		printCapabilities()
 	}
 	for _, d := range []string{"/tmp/disk", "/tmp/memory"} {
@@ -73,14 +74,6 @@ func attack() int {
 		}
 	}
 	return 0
-}
-
-// mapped reports whether this process is in a user namespace, where capabilities mean nothing to
-// the host.
-func mapped() bool {
-	data, err := os.ReadFile("/proc/self/uid_map")
-	fields := strings.Fields(string(data))
-	return err == nil && len(fields) > 1 && fields[1] != "0"
 }
 
 func printCapabilities() {

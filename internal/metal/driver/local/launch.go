@@ -65,6 +65,9 @@ func (m *machine) launch() (process, error) {
 	if err := cmd.Run(); err != nil {
 		return process{}, fmt.Errorf("%w: %s", err, strings.TrimSpace(stderr.String()))
 	}
+	if s, err := guest.ReadSpec(m.dir); err == nil && !s.Mapped {
+		m.driver.log.Warn("users of a local machine are users of the host: see its console", "machine", m.id)
+	}
 	p, ok := m.process()
 	if !ok {
 		return p, fmt.Errorf("the machine exited immediately; its console ends with: %s", m.consoleTail())
@@ -104,6 +107,11 @@ func run(name, dir string) error {
 	if err != nil {
 		return err
 	}
+	if spec.Mapped = u.first != 0; spec.Mapped {
+		if err := spec.Write(dir); err != nil {
+			return err
+		}
+	}
 	group := cgroup{home: d.cgroupName(), id: spec.ID, limits: limits{cpus: spec.CPUs, memory: spec.MemoryBytes}, owner: u.first, log: files.console}
 	if err := group.enter(); err != nil {
 		return err
@@ -113,12 +121,11 @@ func run(name, dir string) error {
 		return err
 	}
 	cmd := firstProcess(dir, ready, files)
-	u.apply(cmd.SysProcAttr)
 	allowOpenFiles()
 	if err := confine.Thread(); err != nil {
 		return fmt.Errorf("confining the machine: %w", err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := u.start(cmd); err != nil {
 		return fmt.Errorf("creating namespaces: %w", err)
 	}
 	err = d.connect(spec.ID, dir, cmd.Process.Pid)
@@ -153,8 +160,7 @@ func (f files) close() {
 }
 
 // mountRoot mounts the machine's root file system in a mount namespace of this thread, and makes it
-// the thread's working directory. It returns the users of the machine, or none if the kernel or a
-// file system can't map them.
+// the thread's working directory. It returns the users of the machine.
 func mountRoot(spec guest.Spec, console io.Writer) (users, error) {
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		return users{}, fmt.Errorf("creating a mount namespace: %w", err)
@@ -162,16 +168,7 @@ func mountRoot(spec guest.Spec, console io.Writer) (users, error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return users{}, fmt.Errorf("making mounts private: %w", err)
 	}
-	u, err := newUsers(spec.ID), errors.New("disabled")
-	if !spec.HostUsers {
-		err = u.mountRoot(spec)
-	}
-	if err != nil {
-		fmt.Fprintf(console, "users of this machine are users of the host, because they can't be mapped: %v\n", err)
-		u = users{}
-		err = u.mountRoot(spec)
-	}
-	return u, err
+	return chooseUsers(spec, console, func(u users) error { return u.mountRoot(spec) })
 }
 
 func (u users) mountRoot(spec guest.Spec) error {

@@ -9,9 +9,9 @@ import (
 )
 
 // Kubernetes programs watch files, with about 24 inotify instances on a control plane and 11 on a
-// worker. The kernel counts them per user of the host, and all machines run as root: the default
-// limit of 128 is exhausted after five or six machines, and kubelets without an instance don't
-// start.
+// worker. The kernel counts them per user of the host. Machines whose users are not mapped run as
+// root: the default limit of 128 is exhausted after five or six of them, and kubelets without an
+// instance don't start.
 const (
 	instancesLimit = "/proc/sys/fs/inotify/max_user_instances"
 	instances      = 8192

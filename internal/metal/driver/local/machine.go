@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/drover-dev/drover/internal/base/atomicfile"
 	"github.com/drover-dev/drover/internal/kube/node"
 	"github.com/drover-dev/drover/internal/metal/driver"
 	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
@@ -151,7 +150,7 @@ func (m *machine) provision(want driver.Machine, reinstalled int) error {
 	}
 	spec := m.spec(want, image)
 	spec.Reinstalled = reinstalled
-	if err := m.writeSpec(spec); err != nil {
+	if err := spec.Write(m.dir); err != nil {
 		return err
 	}
 	m.progress(70, "provisioning.103", "Configuration written, restarting device")
@@ -184,14 +183,6 @@ func (m *machine) spec(want driver.Machine, image node.Image) guest.Spec {
 	return s
 }
 
-func (m *machine) writeSpec(s guest.Spec) error {
-	data, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(m.path(guest.SpecFile), data, 0o600)
-}
-
 // refreshSpec updates the settings that depend on the host, which may run a newer Drover than the
 // one that provisioned the machine.
 func (m *machine) refreshSpec() error {
@@ -205,7 +196,7 @@ func (m *machine) refreshSpec() error {
 		return nil
 	}
 	s.Program, s.Metadata, s.Images = m.driver.program, metadata, images
-	return m.writeSpec(s)
+	return s.Write(m.dir)
 }
 
 // forgetUserdata removes the userdata from the spec after the first boot. What a later boot needs
@@ -221,7 +212,7 @@ func (m *machine) forgetUserdata() error {
 	if err != nil {
 		return err
 	}
-	return m.writeSpec(s.WithoutUserdata())
+	return s.WithoutUserdata().Write(m.dir)
 }
 
 func (m *machine) clearExit() error {
@@ -264,8 +255,8 @@ func (m *machine) reinstall(want driver.Machine) error {
 	if err != nil {
 		return err
 	}
-	spec.Elastic = old.Elastic
-	if err := m.writeSpec(spec); err != nil {
+	spec.Elastic, spec.Mapped = old.Elastic, old.Mapped
+	if err := spec.Write(m.dir); err != nil {
 		return err
 	}
 	return m.powerOn(want)
@@ -308,7 +299,7 @@ func (m *machine) setElastic(elastic []netip.Addr) error {
 	}
 	gone := without(spec.Elastic, elastic)
 	spec.Elastic = elastic
-	if err := m.writeSpec(spec); err != nil {
+	if err := spec.Write(m.dir); err != nil {
 		return err
 	}
 	if err := m.driver.pinAssigned(spec); err != nil {

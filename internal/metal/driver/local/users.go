@@ -1,14 +1,21 @@
 package local
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
 )
 
 const (
@@ -37,29 +44,39 @@ func (u users) mapping() []syscall.SysProcIDMap {
 	return []syscall.SysProcIDMap{{ContainerID: 0, HostID: u.first, Size: userCount}}
 }
 
-// apply makes a process the root of a user namespace.
-func (u users) apply(attr *syscall.SysProcAttr) {
+// start starts a process as the root of a user namespace. The namespace belongs to the machine's
+// own user of the host: the kernel counts namespaces, inotify instances and more against it, so
+// that a machine exhausts neither root's nor those of others. The caller must have locked the
+// goroutine to its thread.
+func (u users) start(cmd *exec.Cmd) error {
 	if u.first == 0 {
-		return
+		return cmd.Start()
 	}
+	attr := cmd.SysProcAttr
 	attr.Cloneflags |= syscall.CLONE_NEWUSER
 	attr.UidMappings, attr.GidMappings, attr.GidMappingsEnableSetgroups = u.mapping(), u.mapping(), true
 	attr.Credential = &syscall.Credential{}
+	return guest.As(u.first, cmd.Start)
 }
+
+// namespacesLimit is where an administrator disables user namespaces. No machine can write it.
+const namespacesLimit = "/proc/sys/user/max_user_namespaces"
 
 // namespace returns a user namespace with the same mapping, for mounts. It is nil if there is none.
 func (u users) namespace() (*os.File, error) {
 	if u.first == 0 {
 		return nil, nil
 	}
+	if data, err := os.ReadFile(namespacesLimit); err == nil && string(bytes.TrimSpace(data)) == "0" {
+		return nil, fmt.Errorf("%s is 0: %w", namespacesLimit, unix.EPERM)
+	}
 	cmd := exec.Command("cat")
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
-	u.apply(cmd.SysProcAttr)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := u.start(cmd); err != nil {
 		return nil, fmt.Errorf("creating a user namespace: %w", err)
 	}
 	f, err := os.Open(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "ns", "user"))
@@ -68,7 +85,8 @@ func (u users) namespace() (*os.File, error) {
 	return f, err
 }
 
-// inUserNamespace reports whether a process has another user namespace than this one.
+// inUserNamespace reports whether a process has another user namespace than this one, which may
+// have mapped users itself.
 func inUserNamespace(pid int) bool {
 	own, err := os.Readlink("/proc/self/ns/user")
 	if err != nil {
@@ -76,4 +94,33 @@ func inUserNamespace(pid int) bool {
 	}
 	its, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "ns", "user"))
 	return err == nil && its != own
+}
+
+// chooseUsers mounts the root file system of a machine with its own users. It falls back to those
+// of the host only if the host can't map users, and never once it did: no machine may bring that
+// about for itself or for another.
+func chooseUsers(spec guest.Spec, console io.Writer, mount func(users) error) (users, error) {
+	reason := errors.New("disabled")
+	if !spec.HostUsers {
+		u := newUsers(spec.ID)
+		if reason = mount(u); reason == nil {
+			return u, nil
+		}
+		if spec.Mapped || !unsupported(reason) {
+			return users{}, fmt.Errorf("mapping the users of the machine: %w", reason)
+		}
+	}
+	fmt.Fprintf(console, "users of this machine are users of the host, because they can't be mapped: %v\n", reason)
+	return users{}, mount(users{})
+}
+
+// unsupported reports whether an error means that the kernel, a file system or the host's own
+// confinement doesn't allow mapping users. Others, such as exhausted resources, may pass.
+func unsupported(err error) bool {
+	for _, errno := range []unix.Errno{unix.ENOSYS, unix.EINVAL, unix.EOPNOTSUPP, unix.EPERM} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
 }

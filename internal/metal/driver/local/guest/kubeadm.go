@@ -146,7 +146,7 @@ func kubeletSettings(s Spec, hostCPUs int, hostMemory int64, v cgroupVersion) ([
 	if v == cgroupV1 {
 		settings["failCgroupV1"] = false
 	}
-	if hasMappedUsers() {
+	if HasMappedUsers() {
 		settings["featureGates"] = map[string]any{"KubeletInUserNamespace": true}
 	}
 	reserved := map[string]any{}
@@ -178,8 +178,8 @@ func writeKubeletSettings(s Spec) error {
 	return os.WriteFile(filepath.Join(dir, "20-machine.conf"), data, 0o600)
 }
 
-// hasMappedUsers reports whether this process runs in a user namespace.
-func hasMappedUsers() bool {
+// HasMappedUsers reports whether this process runs in a user namespace.
+func HasMappedUsers() bool {
 	data, err := os.ReadFile("/proc/self/uid_map")
 	fields := strings.Fields(string(data))
 	return err == nil && len(fields) > 1 && fields[1] != "0"

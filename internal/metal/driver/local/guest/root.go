@@ -62,29 +62,41 @@ func (r Root) Mount() (string, error) {
 	return root, nil
 }
 
-// asRoot calls a function that mounts an overlay. The kernel writes to its layers as the user that
-// mounted it, which must be one of the machine. Only this thread becomes that user, and only for
-// access to files.
-func (r Root) asRoot(do func() error) error {
-	if r.Users == nil {
-		return do()
-	}
-	// Otherwise the thread would lose the capabilities that access to files needs.
+// As calls a function that creates what must belong to another user. Only this thread becomes that
+// user, and keeps its capabilities. The caller must have locked the goroutine to its thread.
+func As(user int, do func() error) error {
+	// Otherwise the thread would lose its capabilities.
 	const noSetuidFixup = 1 << 2
 	if err := unix.Prctl(unix.PR_SET_SECUREBITS, noSetuidFixup, 0, 0, 0); err != nil {
 		return fmt.Errorf("keeping capabilities: %w", err)
 	}
 	defer unix.Prctl(unix.PR_SET_SECUREBITS, 0, 0, 0, 0) //nolint:errcheck // as before
-	defer func() {
-		_, _ = unix.SetfsuidRetUid(0)
-		_, _ = unix.SetfsgidRetGid(0)
-	}()
-	for _, set := range []func(int) (int, error){unix.SetfsgidRetGid, unix.SetfsuidRetUid} {
-		if _, err := set(r.First); err != nil {
-			return err
-		}
+	defer become(0)                                      //nolint:errcheck // as before
+	if err := become(user); err != nil {
+		return fmt.Errorf("becoming user %d: %w", user, err)
 	}
 	return do()
+}
+
+// become changes the effective user of this thread, and the one for access to files. Functions of
+// the library would change all threads.
+func become(user int) error {
+	const keep = ^uintptr(0)
+	for _, call := range []uintptr{unix.SYS_SETRESGID, unix.SYS_SETRESUID} {
+		if _, _, errno := unix.RawSyscall(call, keep, uintptr(user), keep); errno != 0 {
+			return errno
+		}
+	}
+	return nil
+}
+
+// asRoot calls a function that mounts an overlay. The kernel writes to its layers as the user that
+// mounted it, which must be one of the machine.
+func (r Root) asRoot(do func() error) error {
+	if r.Users == nil {
+		return do()
+	}
+	return As(r.First, do)
 }
 
 // modules is where the host has its kernel modules.

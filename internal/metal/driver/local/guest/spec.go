@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/drover-dev/drover/internal/base/atomicfile"
 	"github.com/drover-dev/drover/internal/metal/userdata"
 )
 
@@ -35,7 +36,9 @@ type Spec struct {
 	Dir, Lower, Program string
 	// HostUsers makes users of the machine the same users on the host, as on kernels that can't map
 	// them.
-	HostUsers   bool
+	HostUsers bool
+	// Mapped means that the host has mapped users of the machine before, so it always can.
+	Mapped      bool
 	CPUs        int
 	MemoryBytes int64
 	Addresses   []Address
@@ -93,6 +96,15 @@ func ReadSpec(dir string) (Spec, error) {
 		return s, fmt.Errorf("reading %q: %w", filepath.Join(dir, SpecFile), err)
 	}
 	return s, nil
+}
+
+// Write writes the spec.
+func (s Spec) Write(dir string) error {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(filepath.Join(dir, SpecFile), data, 0o600)
 }
 
 // UserState is the type of events about the execution of the userdata.
