@@ -81,7 +81,9 @@ func open(ctx context.Context, c driver.Config) (*Driver, error) {
 	if err := raise(instancesLimit, instances); err != nil {
 		c.Log.Warn("the inotify limit allows only a few machines", "error", err)
 	}
-	loadModules()
+	if err := loadModules(); err != nil {
+		return nil, err
+	}
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding the running executable: %w", err)

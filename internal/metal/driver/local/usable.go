@@ -102,8 +102,33 @@ func kernelHas(wanted []feature) error {
 
 // loadModules loads the kernel modules that userdata often loads, which machines can't do. The
 // kernel loads others on demand. One that is missing may be part of the kernel.
-func loadModules() {
-	for _, module := range []string{"overlay", "br_netfilter", "nf_conntrack"} {
-		_ = exec.Command("modprobe", "--quiet", module).Run()
+func loadModules() error {
+	return keepBridgesUnfiltered(bridgeSettings, func() {
+		for _, module := range []string{"overlay", "br_netfilter", "nf_conntrack"} {
+			_ = exec.Command("modprobe", "--quiet", module).Run()
+		}
+	})
+}
+
+// bridgeSettings are the settings of br_netfilter, which every network namespace has.
+const bridgeSettings = "/proc/sys/net/bridge"
+
+// keepBridgesUnfiltered loads br_netfilter. Once loaded, it sends the traffic of all bridges of the
+// host through the rules for IP, which firewalls don't expect. Machines have settings of their own.
+func keepBridgesUnfiltered(settings string, load func()) error {
+	before := exists(settings)
+	load()
+	if before {
+		return nil // The host wants what it has.
 	}
+	files, err := filepath.Glob(filepath.Join(settings, "bridge-nf-call-*"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if err := os.WriteFile(file, []byte("0"), 0o600); err != nil {
+			return fmt.Errorf("keeping the host's bridges as they were: %w", err)
+		}
+	}
+	return nil
 }

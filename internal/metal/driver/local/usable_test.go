@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -65,6 +66,35 @@ func TestKernelProbesLeaveNothing(t *testing.T) {
 	lacking := []feature{{"bridges", "true"}, {"time travel", "echo not in this universe >&2; false"}}
 	if err := kernelHas(lacking); err == nil || !strings.Contains(err.Error(), "need time travel, which the kernel of this host does not have: not in this universe") {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestBridgesOfTheHostStayUnfiltered(t *testing.T) {
+	for name, tt := range map[string]struct {
+		loaded bool
+		want   string
+	}{"the module is loaded now": {false, "0"}, "the host has loaded it": {true, "1"}} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "bridge")
+			file := filepath.Join(dir, "bridge-nf-call-iptables")
+			load := func() {
+				if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(file, []byte("1"), 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tt.loaded {
+				load()
+			}
+			if err := keepBridgesUnfiltered(dir, load); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := os.ReadFile(file); err != nil || string(got) != tt.want {
+				t.Errorf("the setting is %q, want %q (%v)", got, tt.want, err)
+			}
+		})
+	}
+	if err := keepBridgesUnfiltered(filepath.Join(t.TempDir(), "none"), func() {}); err != nil {
+		t.Errorf("without the module: %v", err)
 	}
 }
 
