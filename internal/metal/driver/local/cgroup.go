@@ -73,6 +73,9 @@ func hierarchiesV1() ([]string, error) {
 	return dirs, nil
 }
 
+// maxTasks is how many processes and threads a machine may have. Hosts have 32768 or more.
+const maxTasks = 1 << 14
+
 // limits are the resource limits of a machine; zero means unlimited.
 type limits struct {
 	cpus   int
@@ -195,6 +198,11 @@ func makeCgroup(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
+	// Before Linux 5.11, the memory limit of a cgroup v1 does not apply to those below unless asked.
+	// One that has cgroups below it can't be changed any more.
+	if hierarchy := filepath.Join(dir, "memory.use_hierarchy"); exists(hierarchy) {
+		_ = os.WriteFile(hierarchy, []byte("1"), 0o600)
+	}
 	// A cgroup v1 cpuset is initially empty and accepts no process.
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		value, err := os.ReadFile(filepath.Join(parent, file))
@@ -212,7 +220,7 @@ func makeCgroup(dir string) error {
 
 // apply writes the limits to the files of this hierarchy.
 func (l limits) apply(dir string, hostCPUs int) error {
-	files := map[string]string{}
+	files := map[string]string{"pids.max": strconv.Itoa(maxTasks)}
 	if l.memory > 0 {
 		files["memory.max"] = strconv.FormatInt(l.memory, 10)
 		files["memory.limit_in_bytes"] = strconv.FormatInt(l.memory, 10)

@@ -20,7 +20,8 @@ func TestLimitsUseTheFilesOfTheCgroupVersion(t *testing.T) {
 		"version 1, CPU":                 {two, 8, map[string]string{"cpu.cfs_quota_us": "200000"}},
 		"as many CPUs as the host has":   {two, 2, map[string]string{"cpu.cfs_quota_us": ""}},
 		"no limits":                      {limits{}, 2, map[string]string{"memory.max": "", "cpu.max": ""}},
-		"a hierarchy that limits others": {two, 8, map[string]string{"pids.max": ""}},
+		"a hierarchy that limits others": {two, 8, map[string]string{"blkio.weight": ""}},
+		"processes":                      {limits{}, 8, map[string]string{"pids.max": "16384"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
