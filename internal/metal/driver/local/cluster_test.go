@@ -2,12 +2,14 @@ package local
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/drover-dev/drover/internal/kube/node"
 	"github.com/drover-dev/drover/internal/metal/driver"
+	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
 )
 
 // conflist configures a pod network: the bridge plugin with the node's pod CIDR.
@@ -69,6 +71,7 @@ func indent(text string) string { return strings.ReplaceAll(text, "\n", "\n    "
 
 func TestKubeadmCreatesACluster(t *testing.T) {
 	f := newFixture(t)
+	f.serveMetadata()
 	start := time.Now()
 	stage := func(name string) { t.Logf("%6.1f s %s", time.Since(start).Seconds(), name) }
 
@@ -76,6 +79,7 @@ func TestKubeadmCreatesACluster(t *testing.T) {
 	address := first.Addresses[0].IP.String()
 	first.Userdata = []byte(clusterUserdata(address, "10.244.0.0/24"))
 	f.boot(first)
+	f.closedBeforeTheEnd(first.ID)
 	stage("kubeadm init done")
 	kubectl := "kubectl --kubeconfig /etc/kubernetes/admin.conf "
 	f.run(first.ID, kubectl+"wait --for=condition=Ready node/cp-1 --timeout=180s")
@@ -106,6 +110,14 @@ func TestKubeadmCreatesACluster(t *testing.T) {
 		t.Errorf("a pod is answered %q by a service", got)
 	}
 	stage("a pod reached a service by its name")
+	for _, url := range []string{"http://" + guest.MetadataIP + "/", "http://" + f.network.metadata().String() + "/"} {
+		if got := f.run(second.ID, "curl -sf --max-time 5 "+url); got != "for "+second.Addresses[0].IP.String() {
+			t.Errorf("the machine is answered %q by %s", got, url)
+		}
+		if got, err := f.try(first.ID, kubectl+"exec client -- curl -sf --max-time 5 "+url); err == nil {
+			t.Errorf("a pod is answered %q by %s", got, url)
+		}
+	}
 
 	skip := f.sink.count(first.ID)
 	for _, power := range []driver.Power{driver.Off, driver.On} {
@@ -116,6 +128,20 @@ func TestKubeadmCreatesACluster(t *testing.T) {
 	f.running(first.ID, skip)
 	f.eventually(first.ID, kubectl+"get --raw /readyz", soon)
 	stage("the control plane is back after a power cycle")
+}
+
+// closedBeforeTheEnd checks that the machine reported that its userdata must not be served any more
+// when its kubelet started, not only when its boot was complete.
+func (f *fixture) closedBeforeTheEnd(id string) {
+	f.t.Helper()
+	f.sink.mu.Lock()
+	defer f.sink.mu.Unlock()
+	events := f.sink.events[id]
+	closed := slices.IndexFunc(events, func(e driver.Event) bool { return e.Type == driver.UserdataClosed })
+	end := slices.IndexFunc(events, func(e driver.Event) bool { return strings.HasPrefix(e.Message, "succeeded") })
+	if closed < 0 || closed > end {
+		f.t.Errorf("userdata was closed by event %d, and the boot ended with event %d", closed, end)
+	}
 }
 
 // web is a server and a client that reaches it by name.

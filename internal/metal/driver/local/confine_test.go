@@ -4,13 +4,16 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/drover-dev/drover/internal/kube/node"
 	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
@@ -113,6 +116,9 @@ func testConfinement(t *testing.T, f *fixture, id string) {
 		t.Errorf("root on a machine gets\n%s", out)
 	}
 	f.testMappedUsers(id)
+	if hierarchyV2() != "" && strings.Contains(f.console(id), "is not restricted") {
+		t.Errorf("filters are missing; console:\n%s", f.console(id))
+	}
 	const same = `sh -c 'v=$(cat "$0") && echo "$v" > "$0"' `
 	for _, tt := range []struct{ name, line, want string }{
 		{"all processes, not only those that enter", "grep -q 'Seccomp:.2' /proc/1/status", "done"},
@@ -143,10 +149,11 @@ func testConfinement(t *testing.T, f *fixture, id string) {
 // testMappedUsers attacks what only a user namespace protects. Files are opened, but not written.
 func (f *fixture) testMappedUsers(id string) {
 	f.t.Helper()
-	if f.run(id, "awk '{print $2}' /proc/self/uid_map") == "0" {
-		if !strings.Contains(f.console(id), "can't be mapped") {
-			f.t.Error("users of the machine are users of the host")
-		}
+	mapped := f.run(id, "awk '{print $2}' /proc/self/uid_map") != "0"
+	if want := !f.hostUsers && canMapUsers(f.t, f.home); mapped != want {
+		f.t.Errorf("users of the machine are mapped: %t, want %t", mapped, want)
+	}
+	if !mapped {
 		return
 	}
 	for _, line := range []string{
@@ -157,6 +164,41 @@ func (f *fixture) testMappedUsers(id string) {
 			f.t.Errorf("root of a user namespace can do: %s", line)
 		}
 	}
+}
+
+// canMapUsers reports whether this host can map users in a directory, without the code under test.
+func canMapUsers(t *testing.T, dir string) bool {
+	t.Helper()
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		t.Fatal(err)
+	}
+	release, err := version.ParseGeneric(unix.ByteSliceToString(name.Release[:]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := []syscall.SysProcIDMap{{HostID: 100000, Size: 65536}}
+	cmd := exec.CommandContext(t.Context(), "sleep", "600")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: one, GidMappings: one}
+	if cmd.Start() != nil {
+		return false
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	users, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer users.Close()
+	tree, err := unix.OpenTree(unix.AT_FDCWD, dir, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(tree)
+	err = unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(users.Fd())})
+	return err == nil && release.AtLeast(version.MustParseGeneric("5.19"))
 }
 
 // testLimitsStay writes limits inside the machine, which must not be those that the driver set.

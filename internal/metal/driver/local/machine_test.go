@@ -57,6 +57,7 @@ func TestMachineBootsFromItsUserdata(t *testing.T) {
 		{"the host's mounts can't be seen", "awk '{print $2}' /proc/mounts | grep -c " + f.home, "0"},
 		{"metadata is at its old name", "curl -s http://metadata.platformequinix.com/", "for " + m.Addresses[0].IP.String()},
 		{"metadata is at its address", "curl -s http://169.254.169.254/", "for " + m.Addresses[0].IP.String()},
+		{"Pods are kept away from the metadata service", "nft list table ip drover-guard | grep -c drop", "2"},
 		{"the boot is over", "cloud-init status --wait", "status: done"},
 	} {
 		if got, _ := f.try(m.ID, tt.line); got != tt.want {
@@ -120,6 +121,7 @@ func TestMachineSurvivesDriverRestart(t *testing.T) {
 	before := f.hostState()
 	m := f.device("box-1", greeting)
 	f.boot(m)
+	t.Run("root on it is confined", func(t *testing.T) { testConfinement(t, f, m.ID) })
 	during := f.hostState()
 	p, _ := f.mustMachine(m.ID).process()
 	namespaces := namespacesOf(t, p.PID)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
@@ -137,6 +138,9 @@ func (f *fixture) tearDown() {
 	}
 	if err := f.Close(); err != nil {
 		f.t.Error(err)
+	}
+	if out, err := exec.Command("nft", "list", "tables").CombinedOutput(); err != nil || strings.Contains(string(out), f.filterTable()) {
+		f.t.Errorf("the packet filter is still there: %s (%v)", out, err)
 	}
 	os.RemoveAll(f.home)
 }
