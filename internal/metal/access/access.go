@@ -20,9 +20,11 @@ import (
 	"k8s.io/utils/clock"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/base/contents"
 	"github.com/drover-dev/drover/internal/metal/client"
+	"github.com/drover-dev/drover/internal/model/spec"
 )
 
 // Keys of a credentials Secret, and names of the variables that the manager reads for the same
@@ -92,7 +94,7 @@ func (s *Source) For(ctx context.Context, cluster *infrav1.PacketCluster) (*clie
 
 func (s *Source) credentials(ctx context.Context, cluster *infrav1.PacketCluster) (Credentials, error) {
 	if cluster.Spec.CredentialsRef == nil {
-		return s.managers(cluster)
+		return s.managers(ctx, cluster)
 	}
 	key := ctrlclient.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Spec.CredentialsRef.Name}
 	secret, err := s.Secrets.Secret(ctx, key)
@@ -123,14 +125,34 @@ func sameURL(asked, url string) bool {
 
 // managers returns the manager's own credentials. They are not sent to an address that someone who
 // may write a PacketCluster chose.
-func (s *Source) managers(cluster *infrav1.PacketCluster) (Credentials, error) {
+func (s *Source) managers(ctx context.Context, cluster *infrav1.PacketCluster) (Credentials, error) {
 	if !sameURL(cluster.Spec.APIURL, s.Default.URL) {
 		return Credentials{}, &Error{"The manager's credentials are not for spec.apiURL: set spec.credentialsRef to a Secret with credentials for it"}
 	}
 	if s.Default.Token == "" {
 		return Credentials{}, &Error{fmt.Sprintf("No credentials: set spec.credentialsRef to a Secret, or start the manager with %s set", TokenKey)}
 	}
+	if err := s.denyLocal(ctx, cluster.Namespace); err != nil {
+		return Credentials{}, err
+	}
 	return s.Default, hasURL(s.Default)
+}
+
+// denyLocal returns an error if the manager's credentials are those of local machines, which are
+// closed to the namespace. Whoever writes a PacketCluster there must not get them without a name.
+func (s *Source) denyLocal(ctx context.Context, namespace string) error {
+	key := ctrlclient.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: anywherev1.LocalCredentials}
+	secret, err := s.Secrets.Secret(ctx, key)
+	if ctrlclient.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading credentials %q: %w", key, err)
+	}
+	if err != nil || FromSecret(secret).Token != s.Default.Token {
+		return nil //nolint:nilerr // There are no local machines.
+	}
+	if problem := spec.DenyCredentials(secret, namespace); problem != "" {
+		return &Error{"The manager's credentials are those of local machines: " + problem}
+	}
+	return nil
 }
 
 func hasURL(c Credentials) error {

@@ -10,11 +10,52 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/base/contents"
 )
+
+// newSource returns a source with the manager's credentials and Secrets.
+func newSource(manager Credentials, secrets ...client.Object) *Source {
+	kube := fake.NewClientBuilder().WithObjects(secrets...).Build()
+	return &Source{Secrets: contents.New(kube, kube), Default: manager}
+}
+
+// TestManagersCredentialsOpenNoLocalMachines: on an embedded plane, the manager's own credentials
+// are those of the machines of this host.
+func TestManagersCredentialsOpenNoLocalMachines(t *testing.T) {
+	const local = "token of local machines"
+	for name, tt := range map[string]struct {
+		namespace, token, opened string
+		denied                   bool
+	}{
+		"of a tenant":                     {namespace: "tenant", token: local, denied: true},
+		"that an administrator opened":    {namespace: "tenant", token: local, opened: "other,tenant"},
+		"if all are open":                 {namespace: "tenant", token: local, opened: "*"},
+		"for administrators":              {namespace: "default", token: local},
+		"of the system":                   {namespace: "eksa-system", token: local},
+		"if another is opened":            {namespace: "tenant", token: local, opened: "other", denied: true},
+		"with credentials of another API": {namespace: "tenant", token: "another"},
+	} {
+		t.Run("a namespace "+name, func(t *testing.T) {
+			secret := &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: anywherev1.LocalCredentials}, Data: Credentials{Token: local}.Data(),
+			}
+			if tt.opened != "" {
+				secret.Annotations = map[string]string{anywherev1.CredentialsNamespacesAnnotation: tt.opened}
+			}
+			s := newSource(Credentials{Token: tt.token, URL: "https://api.example"}, secret)
+			_, err := s.For(t.Context(), &infrav1.PacketCluster{ObjectMeta: metav1.ObjectMeta{Namespace: tt.namespace}})
+			problem, _ := IsProblem(err)
+			if denied := strings.Contains(problem, "may not be used by clusters in namespace"); denied != tt.denied || !denied && err != nil {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
 
 func TestManagerCredentials(t *testing.T) {
 	const api = "http://127.0.0.1:8800/metal/v1"
@@ -31,7 +72,7 @@ func TestManagerCredentials(t *testing.T) {
 		"an invalid URL":              {manager: Credentials{Token: "t", URL: "metal"}, problem: "invalid URL of the Packet API"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &Source{Default: tt.manager}
+			s := newSource(tt.manager)
 			c, err := s.For(t.Context(), &infrav1.PacketCluster{Spec: infrav1.PacketClusterSpec{APIURL: tt.apiURL}})
 			problem, found := IsProblem(err)
 			if found != (tt.problem != "") || !strings.HasPrefix(problem, tt.problem) || (c == nil) != found {
@@ -45,7 +86,7 @@ func TestManagerCredentials(t *testing.T) {
 }
 
 func TestClientsAreSharedPerURLAndToken(t *testing.T) {
-	s := &Source{Default: Credentials{Token: "t", URL: "https://a"}}
+	s := newSource(Credentials{Token: "t", URL: "https://a"})
 	first, err := s.For(t.Context(), &infrav1.PacketCluster{})
 	if err != nil {
 		t.Fatal(err)
