@@ -50,6 +50,18 @@ type Endpoint struct {
 // APIURL is the URL for clients of the Packet API.
 func (e Endpoint) APIURL() string { return e.URL + versionPrefix }
 
+// SecureURL is the URL that clients on this host send tokens to: with TLS if there is one. Without,
+// any user of the host could serve at the port of a service that has stopped.
+func (e Endpoint) SecureURL() string {
+	if strings.HasPrefix(e.Machines, "https://") {
+		return e.Machines
+	}
+	return e.URL
+}
+
+// SecureAPIURL is the same for clients of the Packet API.
+func (e Endpoint) SecureAPIURL() string { return e.SecureURL() + versionPrefix }
+
 // MachinesAPIURL is the URL for clients on machines. It works on this host, too.
 func (e Endpoint) MachinesAPIURL() string {
 	if e.Machines == "" {

@@ -32,8 +32,6 @@ type PacketAPI struct {
 
 	// Project is the default project for machines of clusters, or "" if unknown.
 	Project string
-	// Anywhere is a URL that works on this host and on its machines.
-	Anywhere string
 }
 
 // findPacket starts searching for the Packet API and returns a function that waits for the result.
@@ -87,7 +85,7 @@ func (p *Plane) shareMachines(ctx context.Context) error {
 	secret := corev1.Secret(anywherev1.LocalCredentials, anywherev1.SystemNamespace).WithLabels(map[string]string{
 		anywherev1.CredentialsLabel: "true",
 	}).WithStringData(map[string]string{
-		access.URLKey: found.Anywhere, access.TokenKey: found.Token, access.CAKey: found.CA, "PROJECT_ID": found.Project,
+		access.URLKey: found.URL, access.TokenKey: found.Token, access.CAKey: found.CA, "PROJECT_ID": found.Project,
 	})
 	_, err = client.CoreV1().Secrets(anywherev1.SystemNamespace).Apply(ctx, secret, metav1.ApplyOptions{FieldManager: "drover", Force: true})
 	if err != nil {

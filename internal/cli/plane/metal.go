@@ -102,7 +102,7 @@ func packetAPI(home metal.Home, e metal.Endpoint) (plane.PacketAPI, error) {
 	}
 	ca, err := e.TrustedCA()
 	return plane.PacketAPI{
-		Credentials: access.Credentials{URL: e.APIURL(), Token: token, CA: string(ca)}, Project: e.Project, Anywhere: cmp.Or(e.MachinesAPIURL(), e.APIURL()),
+		Credentials: access.Credentials{URL: e.SecureAPIURL(), Token: token, CA: string(ca)}, Project: e.Project,
 	}, err
 }
 

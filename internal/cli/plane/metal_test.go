@@ -1,12 +1,16 @@
 package plane
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-dev/drover/internal/metal"
+	"github.com/drover-dev/drover/internal/metal/access"
 	"github.com/drover-dev/drover/internal/metal/service"
 	"github.com/drover-dev/drover/internal/plane"
 )
@@ -58,6 +62,23 @@ func TestPacketAPIFromTheEnvironmentIsUsed(t *testing.T) {
 	want.URL, want.Token = "https://packet.example/metal/v1", "token"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("API (-want +got):\n%s", diff)
+	}
+}
+
+// TestManagerKnowsTheCertificateOfMetal: any user of the host may listen at the port of a service
+// that has stopped, but nobody else has its certificate.
+func TestManagerKnowsTheCertificateOfMetal(t *testing.T) {
+	home := metal.Home{Dir: t.TempDir()}
+	for file, content := range map[string]string{home.TokenFile("p"): "secret", home.CAFile(): "ca"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(content), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := metal.Endpoint{URL: "http://127.0.0.1:1", Machines: "https://198.18.0.1:1", CA: home.CAFile(), Project: "p"}
+	got, err := packetAPI(home, e)
+	want := access.Credentials{URL: "https://198.18.0.1:1/metal/v1", Token: "secret", CA: "ca"}
+	if err != nil || got.Credentials != want {
+		t.Errorf("the manager gets %+v (%v)", got.Credentials, err)
 	}
 }
 

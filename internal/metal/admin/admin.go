@@ -28,6 +28,8 @@ type Client struct {
 	URL   string
 	token string
 	http  *http.Client
+	// alive reports whether the service is running. Otherwise another process may have its port.
+	alive func() bool
 }
 
 // Open returns a client for the metal service of a home. It sends nothing.
@@ -44,7 +46,7 @@ func Open(h metal.Home) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{URL: e.URL, token: token, http: client}, nil
+	return &Client{URL: e.SecureURL(), token: token, http: client, alive: e.Alive}, nil
 }
 
 // Do sends a request and decodes the response into out, unless out is nil.
@@ -83,6 +85,9 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 		}
 		payload = bytes.NewReader(data)
 	}
+	if !c.alive() {
+		return nil, c.notRunning()
+	}
 	req, err := http.NewRequestWithContext(ctx, method, c.URL+path, payload)
 	if err != nil {
 		return nil, err
@@ -91,7 +96,7 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := c.http.Do(req)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("no metal service at %s: start it with `drover up` or `drover metal serve`", c.URL)
+		return nil, c.notRunning()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("calling the metal service: %w", err)
@@ -101,6 +106,10 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 		return nil, statusError(resp)
 	}
 	return resp, nil
+}
+
+func (c *Client) notRunning() error {
+	return fmt.Errorf("no metal service at %s: start it with `drover up` or `drover metal serve`", c.URL)
 }
 
 func statusError(resp *http.Response) error {

@@ -12,7 +12,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/drover-dev/drover/internal/base/pki"
+	"github.com/drover-dev/drover/internal/base/process"
 	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/metal/api"
 )
@@ -22,6 +25,12 @@ func open(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
+	return recorded(t, metal.Endpoint{URL: server.URL, Process: process.Identify(os.Getpid())})
+}
+
+// recorded returns a client for an endpoint in a home.
+func recorded(t *testing.T, e metal.Endpoint) *Client {
+	t.Helper()
 	h := metal.Home{Dir: t.TempDir()}
 	if err := os.MkdirAll(filepath.Dir(h.AdminTokenFile()), 0o700); err != nil {
 		t.Fatal(err)
@@ -29,7 +38,7 @@ func open(t *testing.T, handler http.HandlerFunc) *Client {
 	if err := os.WriteFile(h.AdminTokenFile(), []byte("secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.WriteEndpoint(metal.Endpoint{URL: server.URL}); err != nil {
+	if err := h.WriteEndpoint(e); err != nil {
 		t.Fatal(err)
 	}
 	c, err := Open(h)
@@ -37,6 +46,38 @@ func open(t *testing.T, handler http.HandlerFunc) *Client {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// TestOtherProcessesGetNoToken: any user of the host may listen at the port of a service that has
+// stopped.
+func TestOtherProcessesGetNoToken(t *testing.T) {
+	var tokens []string
+	thief := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { tokens = append(tokens, r.Header.Get("X-Auth-Token")) })
+	plain, secure := httptest.NewServer(thief), httptest.NewTLSServer(thief)
+	defer plain.Close()
+	defer secure.Close()
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	authority, err := pki.NewAuthority("metal", time.Now(), time.Hour)
+	if err == nil {
+		err = os.WriteFile(ca, authority.PEM(), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := process.Identify(os.Getpid())
+	for name, e := range map[string]metal.Endpoint{
+		"the service has stopped":            {URL: plain.URL},
+		"its process was replaced":           {URL: plain.URL, Process: process.Process{PID: running.PID, Start: "another"}},
+		"it has TLS, and another took over":  {URL: plain.URL, Machines: secure.URL, CA: ca, Process: running},
+		"it has TLS, and its port is stolen": {URL: secure.URL, CA: ca, Process: running},
+	} {
+		if err := recorded(t, e).Do(t.Context(), http.MethodGet, "/projects", nil, nil); err == nil {
+			t.Errorf("%s: the request succeeded", name)
+		}
+	}
+	if len(tokens) > 0 {
+		t.Errorf("another process received %q", tokens)
+	}
 }
 
 func respond(t *testing.T, w http.ResponseWriter, v any) {
@@ -98,7 +139,7 @@ func TestServiceErrors(t *testing.T) {
 func TestStoppedServiceIsReported(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	c := &Client{URL: server.URL, http: http.DefaultClient}
+	c := &Client{URL: server.URL, http: http.DefaultClient, alive: func() bool { return true }}
 	err := c.Do(t.Context(), http.MethodGet, "/projects", nil, nil)
 	if err == nil || !strings.Contains(err.Error(), "no metal service at "+server.URL+": start it with `drover up`") {
 		t.Errorf("error %v", err)
