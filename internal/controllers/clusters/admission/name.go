@@ -102,8 +102,8 @@ func (r *clusterRules) usesNamespace(ctx context.Context, c *anywherev1.Cluster)
 	return !owner.Labeled(c, namespace), nil
 }
 
-// isExpected reports whether a Package in the shared namespace, which administrators write, is for a
-// cluster of the name: its cluster was deleted, or does not exist yet.
+// isExpected reports whether a Package in the shared namespace, which administrators write, is for
+// a cluster of the name: its cluster was deleted, or does not exist yet.
 func (r *clusterRules) isExpected(ctx context.Context, c *anywherev1.Cluster) (bool, error) {
 	list := &packagesv1.PackageList{}
 	if err := r.reader.List(ctx, list, client.InNamespace(packagesv1.Namespace), client.UnsafeDisableDeepCopy); err != nil {

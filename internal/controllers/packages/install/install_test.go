@@ -52,10 +52,14 @@ func TestInstallFromBundle(t *testing.T) {
 	now = w.state(p, packagesv1.StateInstalled)
 	status := now.Status.DeepCopy()
 	status.Conditions = nil
+	cluster := &clusterv1.Cluster{}
+	must(t, w.Get(t.Context(), client.ObjectKey{Namespace: packagesv1.KubeconfigNamespace, Name: w.cluster}, cluster))
 	wanted := packagesv1.PackageStatus{
 		Source:         packagesv1.PackageOCISource{Version: "0.1.0", Repository: "hello-eks-anywhere", Digest: digest("hello-eks-anywhere0.1.0")},
 		CurrentVersion: "0.1.0", TargetVersion: "0.1.0 (latest)", State: packagesv1.StateInstalled, Spec: p.Spec, ObservedGeneration: now.Generation,
-		Target: &packagesv1.PackageTarget{Cluster: w.cluster, ClusterNamespace: "eksa-system", Release: "my", Namespace: "from-chart"},
+		Target: &packagesv1.PackageTarget{
+			Cluster: w.cluster, ClusterNamespace: "eksa-system", ClusterUID: string(cluster.UID), Release: "my", Namespace: "from-chart",
+		},
 	}
 	if diff := cmp.Diff(&wanted, status); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)

@@ -56,7 +56,7 @@ func TestPackagesAreNotDeliveredToAClusterThatCapturedTheirNamespace(t *testing.
 	w.release(p, digest("hello0.1.0"))
 }
 
-// recreate deletes the cluster and creates another one of its name, with another PackageBundleController.
+// recreate deletes the cluster and its PackageBundleController, and creates others of their name.
 func (w *world) recreate(controller *packagesv1.PackageBundleController) {
 	w.Helper()
 	for _, o := range []client.Object{controller, w.clusterIn(packagesv1.KubeconfigNamespace)} {
