@@ -82,7 +82,7 @@ func (c *Controller) grantAccess(ctx context.Context, s *scope) error {
 	if err != nil || !own {
 		return err
 	}
-	if err := c.copyKubeconfig(ctx, s, data[kubeconfigKey]); err != nil {
+	if copied, err := c.copyKubeconfig(ctx, s, data[kubeconfigKey]); err != nil || !copied {
 		return err
 	}
 	return c.bind(ctx, s, accessOf)
@@ -106,17 +106,33 @@ func (c *Controller) ownsKubeconfig(ctx context.Context, s *scope) (bool, error)
 	return false, nil
 }
 
-func (c *Controller) copyKubeconfig(ctx context.Context, s *scope, kubeconfig []byte) error {
+// copyKubeconfig reports whether the copy belongs to the Cluster.
+func (c *Controller) copyKubeconfig(ctx context.Context, s *scope, kubeconfig []byte) (bool, error) {
 	wanted := &corev1.Secret{ObjectMeta: accessMeta(s.cluster), Type: corev1.SecretTypeOpaque, Data: map[string][]byte{kubeconfigKey: kubeconfig}}
 	there, err := c.Secrets.Data(ctx, "Secret", client.ObjectKeyFromObject(wanted))
-	if err == nil && bytes.Equal(there[kubeconfigKey], kubeconfig) {
-		return nil
-	}
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading Secret %q: %w", client.ObjectKeyFromObject(wanted), err)
+		return false, fmt.Errorf("reading Secret %q: %w", client.ObjectKeyFromObject(wanted), err)
 	}
-	_, err = c.grant(ctx, s, wanted)
-	return err
+	if err == nil && bytes.Equal(there[kubeconfigKey], kubeconfig) {
+		if marked, err := c.isMarked(ctx, s, wanted); err != nil || marked {
+			return marked, err
+		}
+	}
+	version, err := c.grant(ctx, s, wanted)
+	return version != "", err
+}
+
+// isMarked reports whether a Secret has the UID of the Cluster.
+func (c *Controller) isMarked(ctx context.Context, s *scope, secret *corev1.Secret) (bool, error) {
+	meta, err := metadataOf(secret, c.Client.Scheme())
+	if err != nil {
+		return false, err
+	}
+	err = c.Metadata.Get(ctx, client.ObjectKeyFromObject(secret), meta)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading the metadata of Secret %q: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	return meta.Annotations[anywherev1.ClusterUIDAnnotation] == owner.UID(s.cluster), nil
 }
 
 func accessMeta(c *anywherev1.Cluster) metav1.ObjectMeta {
@@ -142,10 +158,10 @@ func (c *Controller) bind(ctx context.Context, s *scope, of func(c *anywherev1.C
 	if c.access.known(key, now) {
 		return nil
 	}
-	if now.role, err = c.grant(ctx, s, role); err != nil {
+	if now.role, err = c.grant(ctx, s, role); err != nil || now.role == "" {
 		return err
 	}
-	if now.binding, err = c.grant(ctx, s, binding); err != nil {
+	if now.binding, err = c.grant(ctx, s, binding); err != nil || now.binding == "" {
 		return err
 	}
 	c.access.done(key, now)
@@ -181,7 +197,8 @@ func pair(meta metav1.ObjectMeta, user string, rules []rbacv1.PolicyRule) (*rbac
 	}
 }
 
-// grant applies an object and returns its version. It leaves foreign objects unchanged.
+// grant applies an object and returns its version. It leaves a foreign object unchanged and returns
+// no version, so that nothing is granted by it.
 func (c *Controller) grant(ctx context.Context, s *scope, wanted client.Object) (version string, err error) {
 	owner.Mark(s.cluster, wanted)
 	kind := kindOf(wanted, c.Client.Scheme())

@@ -463,12 +463,15 @@ func TestForeignKeysAreNotUsed(t *testing.T) {
 	}
 }
 
+// askForEncryption makes a cluster encrypt Secrets with a key of its own.
+func askForEncryption(c *anywherev1.Cluster) {
+	c.Spec.EtcdEncryption = []anywherev1.EtcdEncryption{{Resources: []string{"secrets"}, Providers: []anywherev1.EtcdEncryptionProvider{{Secretbox: &anywherev1.Secretbox{}}}}}
+}
+
 func TestKeysAreDeletedWithTheirCluster(t *testing.T) {
 	w := newWorld(t)
 	w.make("gone")
-	w.change("gone", func(c *anywherev1.Cluster) {
-		c.Spec.EtcdEncryption = []anywherev1.EtcdEncryption{{Resources: []string{"secrets"}, Providers: []anywherev1.EtcdEncryptionProvider{{Secretbox: &anywherev1.Secretbox{}}}}}
-	})
+	w.change("gone", askForEncryption)
 	w.reconcile("gone")
 	if got := w.providers(w.file("gone")); got != "secretbox" {
 		t.Errorf("providers %q", got)

@@ -18,10 +18,15 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
+	"github.com/drover-dev/drover/internal/model/owner"
 )
 
-// live are the existing objects of a cluster.
+// live are the existing objects of a cluster. The status is computed from those that belong to it;
+// templates and health checks of others occupy names.
 type live struct {
+	// foreign is an object that has the name of the cluster and belongs to another one, or nil.
+	foreign client.Object
+
 	cluster        *clusterv1.Cluster
 	infrastructure *infrav1.PacketCluster
 	controlPlane   *controlplanev1.KubeadmControlPlane
@@ -39,7 +44,7 @@ type live struct {
 // observe reads the existing objects from the cache.
 func (c *Controller) observe(ctx context.Context, s *scope) error {
 	l, name := &s.live, s.cluster.Name
-	if err := c.observeNamed(ctx, l, name); err != nil {
+	if err := c.observeNamed(ctx, s); err != nil {
 		return err
 	}
 	mine := client.MatchingLabels(build.Labels(s.cluster))
@@ -57,20 +62,26 @@ func (c *Controller) observe(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
+	l.workers, l.sets, l.machines = owned(s.cluster, l.workers), owned(s.cluster, l.sets), owned(s.cluster, l.machines)
+	if l.network == nil {
+		l.release = nil
+	}
 	return nil
 }
 
-func (c *Controller) observeNamed(ctx context.Context, l *live, name string) (err error) {
-	if l.cluster, err = get(ctx, c.Client, name, &clusterv1.Cluster{}); err != nil {
+// observeNamed reads the objects that have a fixed name, and leaves out those of others.
+func (c *Controller) observeNamed(ctx context.Context, s *scope) (err error) {
+	l, name := &s.live, s.cluster.Name
+	if l.cluster, err = own(ctx, c.Client, s, name, &clusterv1.Cluster{}); err != nil {
 		return err
 	}
-	if l.infrastructure, err = get(ctx, c.Client, name, &infrav1.PacketCluster{}); err != nil {
+	if l.infrastructure, err = own(ctx, c.Client, s, name, &infrav1.PacketCluster{}); err != nil {
 		return err
 	}
-	if l.controlPlane, err = get(ctx, c.Client, name, &controlplanev1.KubeadmControlPlane{}); err != nil {
+	if l.controlPlane, err = own(ctx, c.Client, s, name, &controlplanev1.KubeadmControlPlane{}); err != nil {
 		return err
 	}
-	l.network, err = get(ctx, c.Client, build.NetworkName(name), &addonsv1.HelmChartProxy{})
+	l.network, err = own(ctx, c.Client, s, build.NetworkName(name), &addonsv1.HelmChartProxy{})
 	return err
 }
 
@@ -84,17 +95,27 @@ func (l *live) findRelease(cluster string) func(*addonsv1.HelmReleaseProxyList) 
 	}
 }
 
-// get returns nil for an object that does not exist.
-func get[T client.Object](ctx context.Context, reader client.Reader, name string, into T) (T, error) {
+// own returns an object of the Cluster, or nil. It keeps the first one that belongs to another.
+func own[T client.Object](ctx context.Context, reader client.Reader, s *scope, name string, into T) (T, error) {
 	var none T
 	err := reader.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, into)
-	if apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err):
 		return none, nil
-	}
-	if err != nil {
+	case err != nil:
 		return none, fmt.Errorf("reading %T %q: %w", into, name, err)
+	case owner.Owns(s.cluster, into):
+		return into, nil
 	}
-	return into, nil
+	if s.live.foreign == nil {
+		s.live.foreign = into
+	}
+	return none, nil
+}
+
+// owned returns the objects that belong to a Cluster.
+func owned[T client.Object](c *anywherev1.Cluster, all []T) []T {
+	return slices.DeleteFunc(all, func(o T) bool { return !owner.Owns(c, o) })
 }
 
 func list[T client.ObjectList](ctx context.Context, reader client.Reader, into T, labels client.MatchingLabels, take func(T)) error {

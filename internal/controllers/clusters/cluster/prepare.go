@@ -12,7 +12,6 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
-	"github.com/drover-dev/drover/internal/model/owner"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
@@ -38,10 +37,13 @@ func (c *Controller) gather(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// claimName rejects a name that an older Cluster in another namespace has. Admission rejects it
-// first, unless both were created at the same time. If one of them has objects already, build
-// decides.
+// claimName rejects a name that another Cluster has: it has objects of the name, or it is older.
+// Admission rejects it first, unless both were created at the same time, or a former Cluster of the
+// name left objects. Nothing is created before.
 func (c *Controller) claimName(ctx context.Context, s *scope) error {
+	if o := s.live.foreign; o != nil {
+		return fail(anywherev1.ClusterInvalidReason, "%s", foreign(s.cluster, o, kindOf(o, c.Client.Scheme())).Error())
+	}
 	if s.live.cluster != nil {
 		return nil
 	}
@@ -175,9 +177,6 @@ func (c *Controller) secret(ctx context.Context, name string) (map[string][]byte
 
 // build builds the wanted objects.
 func (c *Controller) build(_ context.Context, s *scope) error {
-	if there := s.live.cluster; there != nil && !owner.Owns(s.cluster, there) {
-		return fail(anywherev1.ClusterInvalidReason, "%s", foreign(s.cluster, there, "Cluster of Cluster API").Error())
-	}
 	wanted, err := build.Objects(s.input)
 	if err != nil {
 		return fail(anywherev1.ClusterInvalidReason, "%s", err.Error())

@@ -88,9 +88,6 @@ func (c *Controller) deleteCluster(ctx context.Context, s *scope) error {
 	if there == nil {
 		return c.confirm(ctx, s, &clusterv1.Cluster{}, s.cluster.Name)
 	}
-	if !owner.Owns(s.cluster, there) {
-		return nil
-	}
 	if err := c.remove(ctx, s, there); err != nil {
 		return err
 	}
@@ -118,7 +115,7 @@ func (c *Controller) confirm(ctx context.Context, s *scope, into client.Object, 
 // deleteNetwork deletes the HelmChartProxy of the Pod network. Nothing is left to uninstall it
 // from.
 func (c *Controller) deleteNetwork(ctx context.Context, s *scope) error {
-	if s.live.network == nil || !owner.Owns(s.cluster, s.live.network) {
+	if s.live.network == nil {
 		return c.confirm(ctx, s, &addonsv1.HelmChartProxy{}, build.NetworkName(s.cluster.Name))
 	}
 	if err := c.remove(ctx, s, s.live.network); err != nil {

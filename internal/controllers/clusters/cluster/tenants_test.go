@@ -12,13 +12,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/controllers/clusters/build"
 )
 
-// recreate deletes a Cluster without its finalizer, as a creator can, and creates another one of
-// its name for another user.
+// recreate deletes a Cluster without its finalizer, as an administrator can, and creates another
+// one of its name for another user.
 func (w *world) recreate(name, user string) {
 	w.Helper()
 	w.change(name, func(c *anywherev1.Cluster) { c.Finalizers = nil })
@@ -33,6 +38,7 @@ func TestRecreatedClusterTakesOverNothing(t *testing.T) {
 	w.make("again")
 	w.reconcile("again")
 	w.initialized("again")
+	w.rollOut("again")
 	original := w.kubeconfig("again", "secret")
 	w.reconcile("again")
 	before := w.objects("again")
@@ -42,6 +48,9 @@ func TestRecreatedClusterTakesOverNothing(t *testing.T) {
 	}
 	if got := w.failure("again"); !strings.Contains(got, "belongs to a deleted cluster of the same name") {
 		t.Errorf("failure is %q", got)
+	}
+	if s := w.cluster("again").Status; meta.IsStatusConditionTrue(s.Conditions, anywherev1.ControlPlaneInitialized) || s.ControlPlane != "0/1" {
+		t.Errorf("it reports the machines of the deleted Cluster: %s, %+v", s.ControlPlane, s.Conditions)
 	}
 	if diff := cmp.Diff(before, w.objects("again")); diff != "" {
 		t.Errorf("objects of the deleted Cluster changed:\n%s", diff)
@@ -121,6 +130,86 @@ func TestForeignNamespaceGrantsNothing(t *testing.T) {
 	w.must(w.Get(t.Context(), key, binding))
 	if meta.FindStatusCondition(w.cluster("captured").Status.Conditions, anywherev1.PackagesEnabled) != nil {
 		t.Error("the condition stays")
+	}
+}
+
+func TestNamespaceOfATenantIsNotUsedForAClusterOfAdministrators(t *testing.T) {
+	w := newWorld(t)
+	w.make("reused")
+	w.reconcile("reused")
+	w.initialized("reused")
+	w.reconcile("reused")
+	w.removeObjects("reused")
+	w.recreate("reused", "admin")
+	w.change("reused", func(c *anywherev1.Cluster) { c.Annotations[anywherev1.AdministeredAnnotation] = "true" })
+	w.reconcile("reused")
+	w.initialized("reused")
+	w.reconcile("reused")
+	if got := conditionText(w.cluster("reused").Status, anywherev1.PackagesEnabled); !strings.Contains(got, "False NamespaceNotOwned") {
+		t.Errorf("PackagesEnabled is %q", got)
+	}
+	key, binding := client.ObjectKey{Namespace: "eksa-packages-reused", Name: "reused-packages"}, &rbacv1.RoleBinding{}
+	w.must(w.Get(t.Context(), key, binding))
+
+	t.Log("an administrator gives the namespace to the new Cluster, whose packages are not for the former creator")
+	namespace := &corev1.Namespace{}
+	w.must(w.Get(t.Context(), client.ObjectKey{Name: key.Namespace}, namespace))
+	namespace.Annotations[anywherev1.ClusterUIDAnnotation] = string(w.cluster("reused").UID)
+	w.must(w.Update(t.Context(), namespace))
+	w.reconcile("reused")
+	w.must(w.Get(t.Context(), key, binding))
+	if binding.Subjects[0].Name != "admin" {
+		t.Errorf("%s may write packages", binding.Subjects[0].Name)
+	}
+}
+
+// removeObjects deletes the objects of Cluster API, as deleting its Cluster does.
+func (w *world) removeObjects(name string) {
+	w.Helper()
+	for _, o := range []client.Object{
+		&clusterv1.Cluster{}, &infrav1.PacketCluster{}, &controlplanev1.KubeadmControlPlane{}, &clusterv1.MachineDeployment{}, &clusterv1.MachineHealthCheck{},
+		&infrav1.PacketMachineTemplate{}, &bootstrapv1.KubeadmConfigTemplate{}, &addonsv1.HelmChartProxy{},
+	} {
+		labels := client.MatchingLabels(build.Labels(&metav1.ObjectMeta{Name: name, Namespace: w.ns}))
+		w.must(w.DeleteAllOf(w.Context(), o, client.InNamespace(anywherev1.SystemNamespace), labels))
+	}
+}
+
+// TestNothingIsCreatedForAClusterWhoseNameIsTaken would otherwise leave encryption keys that block
+// the owner of the name.
+func TestNothingIsCreatedForAClusterWhoseNameIsTaken(t *testing.T) {
+	w := newWorld(t)
+	w.make("keys")
+	w.reconcile("keys")
+	w.recreate("keys", "attacker")
+	w.change("keys", askForEncryption)
+	w.reconcile("keys")
+	secret := &corev1.Secret{}
+	if err := w.Get(t.Context(), system(anywherev1.EncryptionSecret("keys")), secret); !apierrors.IsNotFound(err) {
+		t.Errorf("keys of the new Cluster: %v, %v", secret.Annotations, err)
+	}
+}
+
+func TestForeignCopyOfAKubeconfigGrantsNothing(t *testing.T) {
+	for name, foreign := range map[string]client.Object{
+		"held-copy": &corev1.Secret{Data: map[string][]byte{"value": []byte("theirs")}},
+		"held-same": &corev1.Secret{Data: map[string][]byte{"value": []byte("secret")}},
+		"held-role": &rbacv1.Role{Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			foreign.SetNamespace(w.ns)
+			foreign.SetName(name + "-kubeconfig")
+			w.must(w.Create(t.Context(), foreign))
+			w.make(name)
+			w.reconcile(name)
+			w.kubeconfig(name, "secret")
+			w.reconcile(name)
+			binding := &rbacv1.RoleBinding{}
+			if err := w.Get(t.Context(), client.ObjectKeyFromObject(foreign), binding); !apierrors.IsNotFound(err) {
+				t.Errorf("%+v may use %T of others: %v", binding.Subjects, foreign, err)
+			}
+		})
 	}
 }
 
