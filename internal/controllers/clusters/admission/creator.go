@@ -72,18 +72,16 @@ func (r *clusterRules) entitle(ctx context.Context, was, is *anywherev1.Cluster,
 	case was != nil:
 		annotate(is, anywherev1.AdministeredAnnotation, was.Annotations[anywherev1.AdministeredAnnotation])
 		return nil
-	case is.Annotations[cluster.CreatedByAnnotation] != user.Username: // signed before
-		return nil
 	}
 	administrator, err := r.users.IsAdministrator(ctx, clusterResource())
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case !administrator:
+		annotate(is, anywherev1.AdministeredAnnotation, "")
+	case is.Annotations[cluster.CreatedByAnnotation] == user.Username: // signed before
+		annotate(is, anywherev1.AdministeredAnnotation, "true")
 	}
-	mark := ""
-	if administrator {
-		mark = "true"
-	}
-	annotate(is, anywherev1.AdministeredAnnotation, mark)
 	return nil
 }
 
@@ -96,15 +94,18 @@ func annotate(c *anywherev1.Cluster, key, value string) {
 	metav1.SetMetaDataAnnotation(&c.ObjectMeta, key, value)
 }
 
-// moves reports whether a user may move a Cluster between management planes, which requires
-// permission to impersonate its creator. A move is neither recorded as a creation nor as a
+// moves reports whether a user may move a Cluster between management planes: administrators may who
+// have permission to impersonate its creator. A move is neither recorded as a creation nor as a
 // deletion, and the records move too.
 func (r *clusterRules) moves(ctx context.Context, c *anywherev1.Cluster, user authenticationv1.UserInfo) (bool, error) {
 	may, err := r.users.MayImpersonate(ctx, user, c.Annotations[cluster.CreatedByAnnotation])
 	if err != nil {
 		return false, fmt.Errorf("checking whether %q may move clusters: %w", user.Username, err)
 	}
-	return may, nil
+	if !may {
+		return false, nil
+	}
+	return r.users.IsAdministrator(ctx, clusterResource())
 }
 
 // isMovedHere reports whether a new Cluster is moved from another management plane: it is paused

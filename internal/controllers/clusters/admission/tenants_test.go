@@ -171,6 +171,23 @@ func TestPausedClusterIsNotPromotedByItsCreator(t *testing.T) {
 	w.expect("by an administrator", "", err)
 }
 
+// helpdesk returns a user who may impersonate a creator, and is not an administrator.
+func helpdesk(w *world) authenticationv1.UserInfo {
+	w.Helper()
+	w.must(rbacv1.AddToScheme(w.Scheme()))
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "helpdesk"}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"users"}, ResourceNames: []string{"developer"}, Verbs: []string{"impersonate"},
+	}}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "helpdesk"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "helpdesk"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "helpdesk"}},
+	}
+	for _, o := range []client.Object{role, binding} {
+		w.must(client.IgnoreAlreadyExists(w.Create(w.Context(), o)))
+	}
+	return authenticationv1.UserInfo{Username: "helpdesk", Groups: []string{"system:authenticated"}}
+}
+
 func TestClusterUIDIsImmutable(t *testing.T) {
 	w := newWorld(t)
 	for _, tc := range []struct {
@@ -181,6 +198,7 @@ func TestClusterUIDIsImmutable(t *testing.T) {
 	}{
 		{"a new one", creator(), admissionv1.Create, "", "", ""},
 		{"a new one that claims the objects of another", creator(), admissionv1.Create, "", "other", ""},
+		{"a new one by a helpdesk that claims the objects of another", helpdesk(w), admissionv1.Create, "", "other", ""},
 		{"a moved one", administrator(), admissionv1.Create, "", "other", "other"},
 		{"the first update", creator(), admissionv1.Update, "", "", "own"},
 		{"a first update that claims the objects of another", creator(), admissionv1.Update, "", "other", "own"},
@@ -192,6 +210,7 @@ func TestClusterUIDIsImmutable(t *testing.T) {
 		is := was.DeepCopy()
 		annotate(was, anywherev1.ClusterUIDAnnotation, tc.was)
 		annotate(is, anywherev1.ClusterUIDAnnotation, tc.claimed)
+		annotate(is, cluster.CreatedByAnnotation, "developer")
 		request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: tc.operation, UserInfo: tc.by}}
 		old, err := json.Marshal(was)
 		w.must(err)
@@ -213,6 +232,7 @@ func TestOnlyAdministratorsAreEntitled(t *testing.T) {
 		{"of a creator", creator(), "", "", ""},
 		{"of a creator who claims it", creator(), "", "true", ""},
 		{"of an administrator", administrator(), "", "", "true"},
+		{"of a user whom a helpdesk may impersonate", helpdesk(w), "developer", "true", ""},
 		{"of a creator, moved by an administrator", administrator(), "developer", "", ""},
 		{"of another administrator, moved", administrator(), "other", "true", "true"},
 	} {
