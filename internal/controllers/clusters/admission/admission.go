@@ -34,7 +34,7 @@ type Options struct {
 // Setup adds the webhooks of all kinds.
 func Setup(mgr ctrl.Manager, o Options) error {
 	users := &requester.Reviewer{Client: mgr.GetClient()}
-	credentials := newCredentialRules(mgr.GetAPIReader(), mgr.GetClient())
+	credentials := newCredentialRules(mgr.GetAPIReader(), users)
 	clusters := &clusterRules{
 		Options: o, reader: mgr.GetClient(), live: mgr.GetAPIReader(), users: users, credentials: credentials, records: o.Records, now: time.Now,
 	}

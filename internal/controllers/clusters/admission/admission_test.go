@@ -59,8 +59,9 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	users := &requester.Reviewer{Client: c}
 	rules := &clusterRules{
-		Options: Options{Version: version.ForMinor}, reader: c, live: c, users: &requester.Reviewer{Client: c}, credentials: newCredentialRules(c, c),
+		Options: Options{Version: version.ForMinor}, reader: c, live: c, users: users, credentials: newCredentialRules(c, users),
 		records: &records.Recorder{Client: c, Live: c}, now: time.Now,
 	}
 	return &world{T: t, Client: c, clusterRules: rules, ns: server.Namespace(t)}
@@ -336,7 +337,7 @@ func TestCredentialsRules(t *testing.T) {
 	for name, labels := range map[string]map[string]string{"meant": {anywherev1.CredentialsLabel: "true"}, "other": nil} {
 		w.must(w.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace, Name: name, Labels: labels}}))
 	}
-	rules := &configRules[*anywherev1.PacketDatacenterConfig]{users: w.users, more: newCredentialRules(w.Client, w.Client).ofDatacenter}
+	rules := &configRules[*anywherev1.PacketDatacenterConfig]{users: w.users, more: newCredentialRules(w.Client, w.users).ofDatacenter}
 	for name, want := range map[string]string{"meant": "", "other": "spec.credentialsRef.name: Secret \"other\"", "none-yet": "", "": ""} {
 		d := &anywherev1.PacketDatacenterConfig{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "d"}, Spec: anywherev1.PacketDatacenterConfigSpec{
 			ProjectID: "p", Metro: "da", CredentialsRef: &anywherev1.CredentialsRef{Name: name},

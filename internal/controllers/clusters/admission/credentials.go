@@ -25,8 +25,7 @@ type credentialRules struct {
 	mayWrite func(ctx context.Context, user authenticationv1.UserInfo, secret string) (bool, error)
 }
 
-func newCredentialRules(live client.Reader, c client.Client) *credentialRules {
-	users := &requester.Reviewer{Client: c}
+func newCredentialRules(live client.Reader, users *requester.Reviewer) *credentialRules {
 	return &credentialRules{live: live, mayWrite: func(ctx context.Context, user authenticationv1.UserInfo, secret string) (bool, error) {
 		return users.May(ctx, user, authorizationv1.ResourceAttributes{
 			Verb: "update", Resource: "secrets", Namespace: anywherev1.SystemNamespace, Name: secret,
@@ -38,17 +37,7 @@ func newCredentialRules(live client.Reader, c client.Client) *credentialRules {
 // controller checks Secrets that do not exist yet, and the namespace of objects that are being
 // moved.
 func (r *credentialRules) ofDatacenter(ctx context.Context, d *anywherev1.PacketDatacenterConfig) error {
-	secret, err := r.secret(ctx, d.CredentialsName())
-	if err != nil || secret == nil {
-		return err
-	}
-	problem := ""
-	if d.Annotations[anywherev1.PausedAnnotation] != "true" {
-		problem = spec.DenyCredentials(secret, d.Namespace)
-	}
-	if problem == "" {
-		problem, err = r.onlyAdministrators(ctx, secret, d.Namespace)
-	}
+	problem, err := r.deny(ctx, d, d.CredentialsName())
 	if problem != "" {
 		return invalid("spec.credentialsRef.name: " + problem)
 	}
@@ -62,21 +51,31 @@ func (r *credentialRules) ofCluster(ctx context.Context, c *anywherev1.Cluster) 
 	if err != nil || !local {
 		return err
 	}
-	secret, err := r.secret(ctx, anywherev1.LocalCredentials)
-	if err != nil || secret == nil {
-		return err
-	}
-	problem := ""
-	if !c.IsPaused() {
-		problem = spec.DenyCredentials(secret, c.Namespace)
-	}
-	if problem == "" {
-		problem, err = r.onlyAdministrators(ctx, secret, c.Namespace)
-	}
+	problem, err := r.deny(ctx, c, anywherev1.LocalCredentials)
 	if problem != "" {
 		return invalid("spec.datacenterRef: " + problem)
 	}
 	return err
+}
+
+// deny returns why an object may not use a Secret. If the Secret does not exist yet, the controller
+// decides about the namespace later, but nobody knows the user then.
+func (r *credentialRules) deny(ctx context.Context, o metav1.Object, name string) (string, error) {
+	secret, err := r.secret(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	missing := secret == nil
+	if missing {
+		secret = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	switch problem := spec.DenyCredentials(secret, o.GetNamespace()); {
+	case problem != "" && missing:
+		return "", nil
+	case problem != "" && o.GetAnnotations()[anywherev1.PausedAnnotation] != "true":
+		return problem, nil
+	}
+	return r.onlyAdministrators(ctx, secret, o.GetNamespace())
 }
 
 // ofMirror rejects a mirror that the namespace may not send registry credentials to. The controller

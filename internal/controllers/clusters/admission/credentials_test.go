@@ -30,6 +30,7 @@ func (w *world) localSecret(namespaces string) {
 
 // TestTenantsGetNoLocalMachines plays a creator, who would be root on machines of the host.
 func TestTenantsGetNoLocalMachines(t *testing.T) {
+	const missing = "none"
 	const closed, reserved = "may not be used by clusters in namespace", "by administrators only"
 	for name, tc := range map[string]struct {
 		opened, namespace       string
@@ -43,10 +44,14 @@ func TestTenantsGetNoLocalMachines(t *testing.T) {
 		"default, while another is open":   {"NS", "default", reserved, "", reserved},
 		"default, which is open":           {"default", "default", "", "", ""},
 		"the namespace of the credentials": {"", anywherev1.SystemNamespace, reserved, "", reserved},
+		"default, without a Secret":        {missing, "default", reserved, "", reserved},
+		"tenants, without a Secret":        {missing, "", "", "", ""}, // the controller waits for it
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.localSecret(strings.ReplaceAll(tc.opened, "NS", w.ns))
+			if tc.opened != missing {
+				w.localSecret(strings.ReplaceAll(tc.opened, "NS", w.ns))
+			}
 			if tc.namespace != "" {
 				w.ns = tc.namespace
 			}
