@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -19,6 +20,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/owner"
+	"github.com/drover-dev/drover/internal/model/target"
 )
 
 // offerPackages enables packages on an initialized cluster, unless its spec disables them: it
@@ -114,7 +116,9 @@ func packagesDisabled(c *anywherev1.Cluster) bool {
 
 // packageNamespace returns the namespace of the packages of a cluster.
 func packageNamespace(c *anywherev1.Cluster) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: packagesv1.NamespacePrefix + c.Name, Labels: build.Labels(c)}}
+	namespace := target.Namespace(c.Name)
+	maps.Copy(namespace.Labels, build.Labels(c))
+	return namespace
 }
 
 // bundleController returns the PackageBundleController of a cluster. Administrators choose the

@@ -13,6 +13,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/owner"
 )
 
 // initialized marks the control plane of a cluster as initialized.
@@ -41,6 +42,11 @@ func TestPackagesAreEnabledOnInitializedClusters(t *testing.T) {
 	w.must(w.Get(t.Context(), bundles("shop"), controller))
 	if controller.Spec.ClusterNamespace != anywherev1.SystemNamespace {
 		t.Errorf("it is for a cluster in %q", controller.Spec.ClusterNamespace)
+	}
+	room := &corev1.Namespace{}
+	w.must(w.Get(t.Context(), client.ObjectKey{Name: "eksa-packages-shop"}, room))
+	if room.Labels["pod-security.kubernetes.io/enforce"] != "restricted" || !owner.Labeled(w.cluster("shop"), room) {
+		t.Errorf("labels of the namespace are %v", room.Labels)
 	}
 	binding := &rbacv1.RoleBinding{}
 	w.must(w.Get(t.Context(), client.ObjectKey{Namespace: "eksa-packages-shop", Name: "shop-packages"}, binding))

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/operation"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/owner"
+	"github.com/drover-dev/drover/internal/model/target"
 )
 
 // startRequests starts the requests to the cluster and to registries.
@@ -104,12 +104,12 @@ func (v *visit) sync(ctx context.Context) error {
 // createNamespace creates the namespace of the cluster's packages, for the same Cluster as the
 // PackageBundleController.
 func (v *visit) createNamespace(ctx context.Context) error {
-	name := packagesv1.NamespacePrefix + v.Object.Name
+	namespace := target.Namespace(v.Object.Name)
+	name := namespace.Name
 	existing, err := v.Secrets.Namespace(ctx, name)
 	if existing != nil || err != nil {
 		return err
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	owner.Copy(v.Object, namespace)
 	err = v.Client.Create(ctx, namespace)
 	switch {

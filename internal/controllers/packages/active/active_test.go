@@ -36,6 +36,9 @@ func TestNewestBundleIsDownloadedAndActivated(t *testing.T) {
 	}
 	namespace := &corev1.Namespace{}
 	w.must(w.client.Get(t.Context(), client.ObjectKey{Name: packagesv1.NamespacePrefix + w.name}, namespace))
+	if namespace.Labels["pod-security.kubernetes.io/enforce"] != "restricted" {
+		t.Errorf("labels of the namespace are %v", namespace.Labels)
+	}
 	if recorded := w.events.Of(w.name); !strings.Contains(recorded, "Activated: ") {
 		t.Errorf("events: %s", recorded)
 	}
