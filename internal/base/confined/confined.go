@@ -3,8 +3,11 @@
 // the next one, and ends when it is idle.
 //
 // The kernel enforces the memory limit (RLIMIT_DATA), so that it holds whatever the input does: an
-// allocation that exceeds it ends the child. The parent enforces the time limit. Work has no access
-// to the parent but by calls, which the parent answers.
+// allocation that exceeds it ends the child. The parent enforces the time limit, and the kernel
+// ends the child with the parent. Input gets what it asks for by calls, which the parent answers.
+//
+// A child is no sandbox for code: it runs as the same user, with the same files and network. It
+// confines input of trusted code, such as a template engine.
 //
 //	parent                          child
 //	  │── request ───────────────────▶│ work
@@ -32,7 +35,7 @@ const (
 	memoryVariable = "DROVER_CONFINED_MEMORY"
 )
 
-// Call asks the parent for something.
+// Call asks the parent for something. It runs in the child.
 type Call func(question []byte) ([]byte, error)
 
 // Work turns a request into a result. It runs in the child.
@@ -90,7 +93,7 @@ func confine() error {
 	if err != nil {
 		return err
 	}
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0) // It is only better.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0) // Optional: the limit holds anyway.
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return err
 	}

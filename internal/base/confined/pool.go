@@ -8,9 +8,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -21,6 +23,10 @@ type Limits struct {
 	// Time is how much CPU time a piece of work may take, so that a busy host doesn't make it fail.
 	// It ends anyway after patience times that, without the time for answers of the parent.
 	Time time.Duration
+	// Calls is how many questions a piece of work may ask.
+	Calls int
+	// Total is how long a piece of work may take with the answers.
+	Total time.Duration
 	// Result is the maximum size of a result.
 	Result int
 	// Workers is the maximum number of children.
@@ -33,14 +39,24 @@ type Limits struct {
 type ExceededError struct{ Limits Limits }
 
 func (e *ExceededError) Error() string {
-	return fmt.Sprintf("exceeded a limit: %d MiB of memory, %s, or a result of %d MiB",
-		e.Limits.Memory>>20, e.Limits.Time, e.Limits.Result>>20)
+	return fmt.Sprintf("exceeded a limit: %d MiB of memory, %s of CPU time, %d calls, or a result of %d MiB",
+		e.Limits.Memory>>20, e.Limits.Time, e.Limits.Calls, e.Limits.Result>>20)
 }
 
 // FailedError is an error of the work.
 type FailedError struct{ Message string }
 
 func (e *FailedError) Error() string { return e.Message }
+
+// Task is a piece of work.
+type Task struct {
+	// Owner is who wants it. A pool does one task of an owner at a time, so that nobody takes all
+	// children.
+	Owner   string
+	Request []byte
+	// Answer answers calls. Without it, they fail.
+	Answer func(ctx context.Context, question []byte) ([]byte, error)
+}
 
 // Pool starts children for one kind of work. It is safe for concurrent use.
 type Pool struct {
@@ -50,27 +66,33 @@ type Pool struct {
 
 	mu   sync.Mutex
 	idle []*worker
+	// busy has a channel per owner of a task, which is closed when the task is done.
+	busy map[string]chan struct{}
 }
 
 // NewPool returns a pool for the work that Serve has under the same name. It starts nothing.
 func NewPool(name string, l Limits) *Pool {
-	return &Pool{name: name, limits: l, slots: make(chan struct{}, l.Workers)}
+	return &Pool{name: name, limits: l, slots: make(chan struct{}, l.Workers), busy: map[string]chan struct{}{}}
 }
+
+// errTotal is the cause of a canceled task. Its answers may be slow, so a retry may help.
+var errTotal = errors.New("the work and its answers took too long")
 
 // Do has a child do a piece of work and answers its calls. The error is an ExceededError, a
 // FailedError, or one about the child itself, after which a retry may help.
-func (p *Pool) Do(ctx context.Context, request []byte, answer Call) ([]byte, error) {
-	select {
-	case p.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+func (p *Pool) Do(ctx context.Context, t Task) ([]byte, error) {
+	done, err := p.enter(ctx, t.Owner)
+	if err != nil {
+		return nil, err
 	}
-	defer func() { <-p.slots }()
+	defer done()
 	w, err := p.take()
 	if err != nil {
 		return nil, fmt.Errorf("starting a confined process: %w", err)
 	}
-	result, err := w.do(ctx, request, answer)
+	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.Total, errTotal)
+	defer cancel()
+	result, err := w.do(ctx, t)
 	var failed *FailedError
 	if err == nil || errors.As(err, &failed) {
 		p.keep(w)
@@ -78,6 +100,42 @@ func (p *Pool) Do(ctx context.Context, request []byte, answer Call) ([]byte, err
 		w.end()
 	}
 	return result, err
+}
+
+// enter waits for the end of other tasks of an owner, and for a child.
+func (p *Pool) enter(ctx context.Context, owner string) (done func(), err error) {
+	mine := make(chan struct{})
+	for other := p.claim(owner, mine); other != nil; other = p.claim(owner, mine) {
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	leave := func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.busy, owner)
+		close(mine)
+	}
+	select {
+	case p.slots <- struct{}{}:
+		return func() { <-p.slots; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, ctx.Err()
+	}
+}
+
+// claim marks an owner as busy until mine is closed. If another task did, it returns its channel.
+func (p *Pool) claim(owner string, mine chan struct{}) (other chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if other := p.busy[owner]; other != nil {
+		return other
+	}
+	p.busy[owner] = mine
+	return nil
 }
 
 func (p *Pool) take() (*worker, error) {
@@ -125,15 +183,19 @@ func (p *Pool) Close() {
 
 // worker is a child.
 type worker struct {
-	limits Limits
-	cmd    *exec.Cmd
-	stdin  io.Closer
-	in     *bufio.Writer
-	out    *bufio.Reader
-	leave  *time.Timer
+	limits  Limits
+	process *os.Process
+	stdin   io.Closer
+	stdout  io.Closer
+	in      *bufio.Writer
+	out     *bufio.Reader
+	leave   *time.Timer
 	// late is set when the time is up.
 	late atomic.Bool
 	once sync.Once
+	// exited is closed when the child has ended, with this state.
+	exited chan struct{}
+	state  *os.ProcessState
 }
 
 // endTimeout is how long a child may take to end by itself.
@@ -146,6 +208,7 @@ func start(name string, l Limits) (*worker, error) {
 		// Half of the memory is for garbage at most; the collector does more before it is full.
 		"GOMEMLIMIT=" + strconv.FormatInt(l.Memory*overhead/2, 10), "GOMAXPROCS=1", "GOTRACEBACK=none", "PATH=" + os.Getenv("PATH"),
 	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -154,21 +217,35 @@ func start(name string, l Limits) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	return &worker{limits: l, cmd: cmd, stdin: stdin, in: bufio.NewWriter(stdin), out: bufio.NewReader(stdout)}, nil
+	w := &worker{limits: l, stdin: stdin, stdout: stdout, in: bufio.NewWriter(stdin), out: bufio.NewReader(stdout), exited: make(chan struct{})}
+	started := make(chan error)
+	go w.supervise(cmd, started)
+	return w, <-started
 }
 
-func (w *worker) do(ctx context.Context, request []byte, answer Call) ([]byte, error) {
+// supervise starts the child and waits for its end on one thread: the kernel ends a child with the
+// thread that started it, not with the process.
+func (w *worker) supervise(cmd *exec.Cmd, started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer close(w.exited)
+	err := cmd.Start()
+	w.process = cmd.Process
+	started <- err
+	if err == nil {
+		w.state, _ = w.process.Wait() // Unlike that of cmd, it leaves what is in the pipes.
+	}
+}
+
+func (w *worker) do(ctx context.Context, t Task) ([]byte, error) {
 	stop := context.AfterFunc(ctx, w.kill)
 	defer stop()
 	watch := w.watch()
-	defer watch.stop()
-	if err := send(w.in, requests, request); err != nil {
+	defer watch.pause()
+	if err := send(w.in, requests, t.Request); err != nil {
 		return nil, w.explain(ctx, err)
 	}
-	for {
+	for calls := 0; ; calls++ {
 		kind, data, err := receive(w.out, uint32(w.limits.Result))
 		switch {
 		case err != nil:
@@ -177,20 +254,22 @@ func (w *worker) do(ctx context.Context, request []byte, answer Call) ([]byte, e
 			return data, nil
 		case kind == fails:
 			return nil, &FailedError{Message: string(data)}
+		case calls == w.limits.Calls:
+			return nil, &ExceededError{Limits: w.limits}
 		}
 		watch.pause()
-		if err := w.answer(data, answer); err != nil || w.late.Load() {
+		if err := w.answer(ctx, data, t); err != nil || w.late.Load() {
 			return nil, w.explain(ctx, err)
 		}
 		watch.resume()
 	}
 }
 
-func (w *worker) answer(question []byte, answer Call) error {
-	if answer == nil {
+func (w *worker) answer(ctx context.Context, question []byte, t Task) error {
+	if t.Answer == nil {
 		return send(w.in, fails, []byte("no calls are possible"))
 	}
-	data, err := answer(question)
+	data, err := t.Answer(ctx, question)
 	if err != nil {
 		return send(w.in, fails, []byte(err.Error()))
 	}
@@ -203,24 +282,25 @@ func (w *worker) explain(ctx context.Context, err error) error {
 	w.end()
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
-	case w.late.Load(), errors.Is(err, errTooLarge), w.cmd.ProcessState != nil && outOfMemory(w.cmd.ProcessState.ExitCode()):
+		return context.Cause(ctx)
+	case w.late.Load(), errors.Is(err, errTooLarge), w.state != nil && outOfMemory(w.state.ExitCode()):
 		return &ExceededError{Limits: w.limits}
 	default:
-		return fmt.Errorf("a confined process ended early: %s: %w", w.cmd.ProcessState, err)
+		return fmt.Errorf("a confined process ended early: %s: %w", w.state, err)
 	}
 }
 
-func (w *worker) kill() { _ = w.cmd.Process.Kill() }
+func (w *worker) kill() { _ = w.process.Kill() }
 
-// end ends the child, which has no work or doesn't finish it.
+// end ends the child, which has no work or doesn't finish it. A child that runs out of memory is
+// given the time to exit with the code that says so.
 func (w *worker) end() {
 	w.once.Do(func() {
 		_ = w.stdin.Close()
-		// One that is already ending tells why.
 		timer := time.AfterFunc(endTimeout, w.kill)
 		defer timer.Stop()
 		_, _ = io.Copy(io.Discard, w.out)
-		_ = w.cmd.Wait()
+		<-w.exited
+		_ = w.stdout.Close()
 	})
 }

@@ -13,18 +13,21 @@ import (
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
-	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/utils/lru"
 
 	"github.com/drover-dev/drover/internal/base/confined"
+	"github.com/drover-dev/drover/internal/base/safeyaml"
 )
 
-// Templates come from the publisher of a chart and can ask for any amount of memory and time, so
-// they are executed in a child process with limits. Largest known charts need a tenth of them.
+// Templates and dependencies come from the publisher of a chart and can ask for any amount of
+// memory and time: aliases of nested dependencies alone make any number of charts. So charts are
+// processed and rendered in a child process with limits. Largest known charts need a tenth of them.
 const (
 	confinedName   = "render"
 	renderMemory   = 384 << 20
 	renderTime     = 30 * time.Second
+	renderTotal    = 5 * time.Minute
+	maxLookups     = 1000
 	maxRendered    = 32 << 20
 	renderWorkers  = 2
 	renderIdleTime = 15 * time.Second
@@ -35,7 +38,7 @@ func init() { confined.Serve(confinedName, renderConfined) }
 
 func newRenderers(limit time.Duration) *confined.Pool {
 	return confined.NewPool(confinedName, confined.Limits{
-		Memory: renderMemory, Time: limit, Result: maxRendered, Workers: renderWorkers, Idle: renderIdleTime,
+		Memory: renderMemory, Time: limit, Calls: maxLookups, Total: renderTotal, Result: maxRendered, Workers: renderWorkers, Idle: renderIdleTime,
 	})
 }
 
@@ -51,14 +54,25 @@ type renderJob struct {
 	APIVersions   []string
 	Lookup        bool
 	SubNotes      bool
+	// CRDs asks only for the CRDs.
+	CRDs bool
 }
 
 // product is the result of a renderJob.
 type product struct {
+	CRDs []file
+	// Processed is what processing dependencies changed, in JSON, or empty.
+	Processed []byte
 	// Hooks are in JSON, as they are stored.
 	Hooks     []byte
 	Manifests []file
 	Notes     string
+}
+
+// processed is what processing dependencies changes in a chart.
+type processed struct {
+	Dependencies []*chartv2.Dependency
+	Values       map[string]any
 }
 
 type file struct{ Name, Content string }
@@ -143,50 +157,70 @@ func table(v any) map[string]any {
 	return out
 }
 
-// render has a child render a chart. archive returns the archive of the job, and look is for its
-// lookups. The error is a FailedError or an ExceededError if it is the chart's fault.
-func (e *Engine) render(ctx context.Context, j renderJob, archive func() ([]byte, error), look *lookup) (*rendered, error) {
+// peer answers what a child asks for.
+type peer struct {
+	// owner is whose chart it is.
+	owner   string
+	archive func(context.Context) ([]byte, error)
+	look    *lookup
+}
+
+func (p peer) answer(ctx context.Context, data []byte) ([]byte, error) {
+	var q question
+	if err := decodeMessage(data, &q); err != nil {
+		return nil, err
+	}
+	var a reply
+	var err error
+	if q.Archive != "" {
+		a.Archive, err = p.archive(ctx)
+	} else {
+		a, err = p.look.answer(ctx, q)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return encodeMessage(a)
+}
+
+// run has a child do a job. The error is a FailedError or an ExceededError if it is the chart's
+// fault.
+func (e *Engine) run(ctx context.Context, j renderJob, p peer) (*product, error) {
 	j.Start, j.Values = table(replaceNil(j.Start)), table(replaceNil(j.Values))
 	request, err := encodeMessage(j)
 	if err != nil {
 		return nil, fmt.Errorf("encoding values: %w", err)
 	}
-	data, err := e.renderers.Do(ctx, request, func(data []byte) ([]byte, error) {
-		var q question
-		if err := decodeMessage(data, &q); err != nil {
-			return nil, err
-		}
-		var a reply
-		var err error
-		if q.Archive != "" {
-			a.Archive, err = archive()
-		} else {
-			a, err = look.answer(ctx, q)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return encodeMessage(a)
-	})
+	data, err := e.renderers.Do(ctx, confined.Task{Owner: p.owner, Request: request, Answer: p.answer})
 	if err != nil {
 		return nil, err
 	}
-	var p product
-	if err := decodeMessage(data, &p); err != nil {
-		return nil, err
-	}
-	return p.rendered()
+	out := &product{}
+	return out, decodeMessage(data, out)
 }
 
-func (p product) rendered() (*rendered, error) {
-	out := &rendered{notes: p.Notes}
-	if err := json.Unmarshal(p.Hooks, &out.hooks); err != nil {
-		return nil, err
+// hooks returns the hooks of a rendered chart.
+func (p *product) hooks() ([]*releasev1.Hook, error) {
+	var out []*releasev1.Hook
+	return out, json.Unmarshal(p.Hooks, &out)
+}
+
+// applyTo changes a chart as processing its dependencies did. Numbers keep their form.
+func (p *product) applyTo(chart *chartv2.Chart) error {
+	if len(p.Processed) == 0 {
+		return nil
 	}
-	for _, m := range p.Manifests {
-		out.manifests = append(out.manifests, releaseutil.Manifest{Name: m.Name, Content: m.Content})
+	if err := safeyaml.CheckValues(p.Processed); err != nil {
+		return fmt.Errorf("processing values: %w", err)
 	}
-	return out, nil
+	decoder := json.NewDecoder(bytes.NewReader(p.Processed))
+	decoder.UseNumber()
+	var changed processed
+	if err := decoder.Decode(&changed); err != nil {
+		return err
+	}
+	chart.Metadata.Dependencies, chart.Values = changed.Dependencies, changed.Values
+	return nil
 }
 
 // parsedCharts are the charts that a child has parsed. Only children use it.
@@ -206,12 +240,39 @@ func renderConfined(request []byte, call confined.Call) ([]byte, error) {
 	if j.HasStart {
 		chart.Values = j.Start
 	}
+	hasDependencies := len(chart.Metadata.Dependencies) > 0
 	if err := process(chart, j.Values); err != nil {
 		return nil, err
 	}
-	capabilities, err := j.capabilities()
+	var p product
+	switch {
+	case j.CRDs:
+		p.CRDs = crdFiles(chart)
+	case hasDependencies:
+		p.Processed, err = json.Marshal(processed{chart.Metadata.Dependencies, chart.Values})
+	}
+	if err == nil && !j.CRDs {
+		err = j.render(chart, call, &p)
+	}
 	if err != nil {
 		return nil, err
+	}
+	return encodeMessage(p)
+}
+
+func crdFiles(chart *chartv2.Chart) []file {
+	var out []file
+	for _, crd := range chart.CRDObjects() {
+		out = append(out, file{crd.Filename, string(crd.File.Data)})
+	}
+	return out
+}
+
+// render adds the rendered templates of a processed chart to a product.
+func (j renderJob) render(chart *chartv2.Chart, call confined.Call, p *product) error {
+	capabilities, err := j.capabilities()
+	if err != nil {
+		return err
 	}
 	r := rendering{chart: chart, values: j.Values, release: j.Release, capabilities: capabilities, subNotes: j.SubNotes}
 	if j.Lookup {
@@ -219,9 +280,14 @@ func renderConfined(request []byte, call confined.Call) ([]byte, error) {
 	}
 	out, err := r.run()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return encodeProduct(out)
+	p.Notes = out.notes
+	for _, m := range out.manifests {
+		p.Manifests = append(p.Manifests, file{m.Name, m.Content})
+	}
+	p.Hooks, err = json.Marshal(out.hooks)
+	return err
 }
 
 func (j renderJob) capabilities() (*common.Capabilities, error) {
@@ -230,21 +296,6 @@ func (j renderJob) capabilities() (*common.Capabilities, error) {
 		return nil, fmt.Errorf("parsing Kubernetes version %q: %w", j.Kubernetes, err)
 	}
 	return &common.Capabilities{KubeVersion: *version, APIVersions: j.APIVersions, HelmVersion: common.DefaultCapabilities.HelmVersion}, nil
-}
-
-func encodeProduct(out *rendered) ([]byte, error) {
-	if out.hooks == nil {
-		out.hooks = []*releasev1.Hook{}
-	}
-	p := product{Notes: out.notes}
-	for _, m := range out.manifests {
-		p.Manifests = append(p.Manifests, file{m.Name, m.Content})
-	}
-	var err error
-	if p.Hooks, err = json.Marshal(out.hooks); err != nil {
-		return nil, err
-	}
-	return encodeMessage(p)
 }
 
 func (j renderJob) chart(call confined.Call) (*chartv2.Chart, error) {

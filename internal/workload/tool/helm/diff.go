@@ -73,10 +73,10 @@ func (o *operation) wanted(ctx context.Context, s *situation, next step) ([]*obj
 		return nil, err
 	}
 	values := effective(o.want.Options.Upgrade, o.want.Values, s.last())
-	if err := o.prepareChart(chart, values, s.last()); err != nil {
+	if err := o.reuse(chart, s.last()); err != nil {
 		return nil, err
 	}
-	crds, err := o.crds(chart)
+	crds, err := o.crds(ctx, chart, values)
 	if err != nil {
 		return nil, err
 	}

@@ -64,6 +64,8 @@ type operation struct {
 	records records
 	// start has the values that replace those of the chart, if they are reused.
 	start map[string]any
+	// crdFiles are the CRDs of the chart, once they are read.
+	crdFiles []file
 }
 
 func (e *Engine) begin(cluster *workload.Cluster, want tool.Want) *operation {

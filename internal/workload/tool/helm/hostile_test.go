@@ -1,7 +1,9 @@
 package helm
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,18 +16,23 @@ import (
 
 	"github.com/drover-dev/drover/internal/base/confined"
 	"github.com/drover-dev/drover/internal/registry/artifact"
+	"github.com/drover-dev/drover/internal/test/yamltest"
 )
 
 // renderFiles renders a chart with these files as an operation does, without a cluster.
-func renderFiles(t testing.TB, files map[string]string, values map[string]any) (*rendered, error) {
+func renderFiles(t testing.TB, files map[string]string, values map[string]any) (*product, error) {
 	t.Helper()
 	all := &archives{by: map[string][]byte{}}
 	resolved := all.put(t, "1.0.0", files)
 	e := New(all)
 	e.renderers = newRenderers(5 * time.Second)
 	t.Cleanup(e.renderers.Close)
-	archive := func() ([]byte, error) { return all.Fetch(t.Context(), artifact.Ref{}, resolved) }
-	return e.render(t.Context(), exampleJob(resolved, values), archive, nil)
+	return e.run(t.Context(), exampleJob(resolved, values), all.peer(resolved))
+}
+
+// peer answers a child for a chart without lookups.
+func (a *archives) peer(resolved artifact.Resolved) peer {
+	return peer{archive: func(ctx context.Context) ([]byte, error) { return a.Fetch(ctx, artifact.Ref{}, resolved) }}
 }
 
 func exampleJob(resolved artifact.Resolved, values map[string]any) renderJob {
@@ -54,6 +61,73 @@ func TestHostileChartsAreStopped(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		})
+	}
+}
+
+// nestedCharts nests charts in directories. dependency returns how a chart depends on the next one.
+func nestedCharts(levels int, dependency func(name string) string) map[string]string {
+	files, dir, name := map[string]string{"crds/a.yaml": ""}, "", "app"
+	for level := range levels {
+		next := fmt.Sprintf("c%d", level)
+		files[dir+"Chart.yaml"] = strings.ReplaceAll(chartFile, "app", name) + "dependencies:\n" + dependency(next)
+		files[dir+"values.yaml"] = "exported: {a: b}\n"
+		dir, name = dir+"charts/"+next+"/", next
+	}
+	files[dir+"Chart.yaml"], files[dir+"values.yaml"] = strings.ReplaceAll(chartFile, "app", name), "exported: {a: b}\n"
+	return files
+}
+
+func tenAliases(name string) string {
+	var out strings.Builder
+	for n := range 10 {
+		fmt.Fprintf(&out, "- {name: %s, version: 1.0.0, alias: a%d}\n", name, n)
+	}
+	return out.String()
+}
+
+func tenImports(name string) string {
+	var imports strings.Builder
+	for n := range 10 {
+		fmt.Fprintf(&imports, "{child: exported, parent: exported.x%d},", n)
+	}
+	return "- {name: " + name + ", version: 1.0.0, import-values: [" + imports.String() + "]}\n"
+}
+
+// TestHostileDependenciesAreStopped installs charts of a few kilobytes that become a million.
+func TestHostileDependenciesAreStopped(t *testing.T) {
+	b := newBench(t)
+	b.sync(t)
+	b.renderers = newRenderers(2 * time.Second)
+	t.Cleanup(b.renderers.Close)
+	for name, dependency := range map[string]func(string) string{"aliases": tenAliases, "imported values": tenImports} {
+		want := b.want("web", b.put(t, "1.0.0", nestedCharts(6, dependency)))
+		for action, do := range map[string]func() error{
+			"apply": func() error { _, err := b.Apply(t.Context(), b.cluster, want); return err },
+			"diff":  func() error { _, err := b.Diff(t.Context(), b.cluster, want); return err },
+		} {
+			t.Run(name+", "+action, func(t *testing.T) {
+				yamltest.Attack(t, func() error {
+					err := do()
+					var exceeded *confined.ExceededError
+					if !errors.As(err, &exceeded) {
+						t.Errorf("error %v", err)
+					}
+					return err
+				})
+			})
+		}
+	}
+}
+
+// TestHostileLookupsAreStopped installs a chart that asks the manager for objects without end.
+func TestHostileLookupsAreStopped(t *testing.T) {
+	b := newBench(t)
+	b.sync(t)
+	chart := b.put(t, "1.0.0", map[string]string{"templates/a.yaml": `{{ range 20000000000 }}{{ lookup "v1" "ConfigMap" "default" "absent" }}{{ end }}`})
+	_, err := b.Apply(t.Context(), b.cluster, b.want("web", chart))
+	var exceeded *confined.ExceededError
+	if !errors.As(err, &exceeded) || len(b.wire.Requests()) > 2*maxLookups {
+		t.Errorf("error %v after %d requests", err, len(b.wire.Requests()))
 	}
 }
 
@@ -119,8 +193,8 @@ func TestConfinedRenderingKeepsTypes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.manifests[0].Content != want.manifests[0].Content || got.manifests[0].Name != want.manifests[0].Name {
-		t.Errorf("confined:\n%s\nhere:\n%s", got.manifests[0].Content, want.manifests[0].Content)
+	if got.Manifests[0].Content != want.manifests[0].Content || got.Manifests[0].Name != want.manifests[0].Name {
+		t.Errorf("confined:\n%s\nhere:\n%s", got.Manifests[0].Content, want.manifests[0].Content)
 	}
 }
 
@@ -130,9 +204,9 @@ func BenchmarkConfinedRender(b *testing.B) {
 	resolved := all.put(b, "1.0.0", four)
 	e := New(all)
 	b.Cleanup(e.renderers.Close)
-	archive := func() ([]byte, error) { return all.Fetch(b.Context(), artifact.Ref{}, resolved) }
+	from := all.peer(resolved)
 	run := func() {
-		if _, err := e.render(b.Context(), exampleJob(resolved, map[string]any{"greeting": "hi"}), archive, nil); err != nil {
+		if _, err := e.run(b.Context(), exampleJob(resolved, map[string]any{"greeting": "hi"}), from); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -3,6 +3,8 @@ package helm
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"helm.sh/helm/v4/pkg/chart/common"
@@ -37,14 +39,14 @@ func (o *operation) prepare(ctx context.Context, s *situation, next step) (*chan
 	if err != nil {
 		return nil, err
 	}
-	if err := o.prepareChart(chart, values, last); err != nil {
+	if err := o.reuse(chart, last); err != nil {
 		return nil, err
 	}
 	c := &change{resume: next.resume, first: next.install, before: releasev1.HookPreUpgrade, after: releasev1.HookPostUpgrade, done: "Upgrade complete"}
 	if next.install {
 		c.before, c.after, c.done = releasev1.HookPreInstall, releasev1.HookPostInstall, "Install complete"
 	}
-	if c.crds, err = o.crds(chart); err != nil {
+	if c.crds, err = o.crds(ctx, chart, values); err != nil {
 		return nil, err
 	}
 	if next.install {
@@ -66,17 +68,14 @@ func (o *operation) prepare(ctx context.Context, s *situation, next step) (*chan
 	return c, err
 }
 
-// prepareChart prepares a chart for values.
-func (o *operation) prepareChart(chart *chartv2.Chart, values map[string]any, last *record) error {
+// reuse replaces the values of a chart by those of the last revision if they are to be reused.
+func (o *operation) reuse(chart *chartv2.Chart, last *record) error {
 	reused, err := startValues(o.want.Options.Upgrade, chart, last)
-	if reused {
-		o.start = table(mapValues(chart.Values, func(v any) any { return v })) // The next step modifies them.
-	}
-	if err == nil {
-		err = process(chart, values)
-	}
 	if err != nil {
-		return &tool.TerminalError{Err: fmt.Errorf("preparing chart %q: %w", chart.Name(), obj.Redact(err, values))}
+		return &tool.TerminalError{Err: fmt.Errorf("preparing chart %q: %w", chart.Name(), obj.Redact(err, nil))}
+	}
+	if reused {
+		o.start = chart.Values
 	}
 	return nil
 }
@@ -88,22 +87,54 @@ func firstDeployed(now time.Time, last *record) time.Time {
 	return last.Info.FirstDeployed
 }
 
-// render returns the record of a revision.
+// render returns the record of a revision. It changes the chart as dependencies do.
 func (o *operation) render(ctx context.Context, chart *chartv2.Chart, values map[string]any, next step) (*record, error) {
 	capabilities, err := capabilitiesOf(o.cluster)
 	if err != nil {
 		return nil, err
 	}
-	look := &lookup{cluster: o.cluster}
 	j := renderJob{
-		Digest: o.want.Resolved.Digest, HasStart: o.start != nil, Start: o.start, Values: values,
 		Kubernetes: capabilities.KubeVersion.Version, APIVersions: capabilities.APIVersions, Lookup: true, SubNotes: o.want.Options.SubNotes,
 	}
 	j.Release = common.ReleaseOptions{
 		Name: o.want.ID.Name, Namespace: o.want.ID.Namespace, Revision: next.revision, IsInstall: next.install, IsUpgrade: !next.install,
 	}
-	archive := func() ([]byte, error) { return o.engine.charts.fetcher.Fetch(ctx, o.want.Package, o.want.Resolved) }
-	out, err := o.engine.render(ctx, j, archive, look)
+	out, err := o.runJob(ctx, chart, values, j)
+	if err != nil {
+		return nil, err
+	}
+	if err := out.applyTo(chart); err != nil {
+		return nil, &tool.TerminalError{Err: fmt.Errorf("rendering chart %q: %w", chart.Name(), err)}
+	}
+	hooks, err := out.hooks()
+	if err != nil {
+		return nil, err
+	}
+	files := out.Manifests
+	if o.want.Options.Install.IncludeCRDs {
+		files = slices.Concat(o.crdFiles, files)
+	}
+	status := releasecommon.StatusPendingUpgrade
+	if next.install {
+		status = releasecommon.StatusPendingInstall
+	}
+	return &record{chart: o.fingerprint(), Release: &releasev1.Release{
+		Name: o.want.ID.Name, Namespace: o.want.ID.Namespace, Version: next.revision, Chart: chart, Config: values,
+		Manifest: manifestText(files...), Hooks: hooks, ApplyMethod: string(releasev1.ApplyMethodServerSideApply),
+		Info: &releasev1.Info{LastDeployed: time.Now(), Status: status, Description: "In progress", Notes: out.Notes},
+	}}, nil
+}
+
+// runJob has a child do a job for the wanted chart.
+func (o *operation) runJob(ctx context.Context, chart *chartv2.Chart, values map[string]any, j renderJob) (*product, error) {
+	j.Digest, j.HasStart, j.Start, j.Values = o.want.Resolved.Digest, o.start != nil, o.start, values
+	look := &lookup{cluster: o.cluster}
+	out, err := o.engine.run(ctx, j, peer{
+		owner: o.cluster.Key().Namespace, look: look,
+		archive: func(ctx context.Context) ([]byte, error) {
+			return o.engine.charts.fetcher.Fetch(ctx, o.want.Package, o.want.Resolved)
+		},
+	})
 	switch {
 	case look.failed != nil:
 		return nil, fmt.Errorf("running lookups for chart %q: %w", chart.Name(), look.failed)
@@ -112,19 +143,7 @@ func (o *operation) render(ctx context.Context, chart *chartv2.Chart, values map
 	case err != nil:
 		return nil, fmt.Errorf("rendering chart %q: %w", chart.Name(), err)
 	}
-	crds := chart.CRDObjects()
-	if !o.want.Options.Install.IncludeCRDs {
-		crds = nil
-	}
-	status := releasecommon.StatusPendingUpgrade
-	if next.install {
-		status = releasecommon.StatusPendingInstall
-	}
-	return &record{chart: o.fingerprint(), Release: &releasev1.Release{
-		Name: o.want.ID.Name, Namespace: o.want.ID.Namespace, Version: next.revision, Chart: chart, Config: values,
-		Manifest: manifestText(crds, out.manifests), Hooks: out.hooks, ApplyMethod: string(releasev1.ApplyMethodServerSideApply),
-		Info: &releasev1.Info{LastDeployed: time.Now(), Status: status, Description: "In progress", Notes: out.notes},
-	}}, nil
+	return out, nil
 }
 
 // objects parses a manifest and locates its objects.
@@ -136,17 +155,27 @@ func (o *operation) objects(manifest string) ([]*object, error) {
 	return objects, obj.LocateAll(objects, o.cluster.Mapper(), o.want.ID.Namespace)
 }
 
-// crds returns the chart's CRDs.
-func (o *operation) crds(chart *chartv2.Chart) ([]*object, error) {
-	var out []*object
-	for _, crd := range chart.CRDObjects() {
-		found, err := parse(string(crd.File.Data))
-		if err != nil {
-			return nil, &tool.TerminalError{Err: fmt.Errorf("reading %q: %w", crd.Filename, err)}
-		}
-		out = append(out, found...)
+// crds returns the CRDs of the chart and of its enabled dependencies.
+func (o *operation) crds(ctx context.Context, chart *chartv2.Chart, values map[string]any) ([]*object, error) {
+	if !hasCRDs(chart) {
+		return nil, nil
+	}
+	found, err := o.runJob(ctx, chart, values, renderJob{CRDs: true})
+	if err != nil {
+		return nil, err
+	}
+	o.crdFiles = found.CRDs
+	out, err := parse(manifestText(found.CRDs...))
+	if err != nil {
+		return nil, &tool.TerminalError{Err: err}
 	}
 	return out, obj.LocateAll(out, o.cluster.Mapper(), o.want.ID.Namespace)
+}
+
+// hasCRDs reports whether a chart or a dependency, enabled or not, contains CRDs.
+func hasCRDs(chart *chartv2.Chart) bool {
+	return slices.ContainsFunc(chart.Files, func(f *common.File) bool { return strings.HasPrefix(f.Name, "crds/") }) ||
+		slices.ContainsFunc(chart.Dependencies(), hasCRDs)
 }
 
 // applyCRDs creates missing CRDs. They belong to no release, so that none deletes them.

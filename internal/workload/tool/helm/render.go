@@ -30,7 +30,6 @@ type Release struct {
 // Helm's installation order. The output is deterministic: templates can't look up objects. It
 // rejects charts with hooks, which can't run when objects are only applied.
 func Render(location string, r Release) ([]string, error) {
-	// chart has been processed.
 	chart, err := loader.Load(location)
 	if err != nil {
 		return nil, fmt.Errorf("loading chart %q: %w", location, err)
@@ -160,13 +159,10 @@ func (r rendering) takeNotes(files map[string]string) string {
 }
 
 // manifestText returns manifests in the format that Helm stores.
-func manifestText(crds []chartv2.CRD, manifests []releaseutil.Manifest) string {
+func manifestText(files ...file) string {
 	var out strings.Builder
-	for _, crd := range crds {
-		fmt.Fprintf(&out, "---\n# Source: %s\n%s\n", crd.Filename, crd.File.Data)
-	}
-	for _, m := range manifests {
-		fmt.Fprintf(&out, "---\n# Source: %s\n%s\n", m.Name, m.Content)
+	for _, f := range files {
+		fmt.Fprintf(&out, "---\n# Source: %s\n%s\n", f.Name, f.Content)
 	}
 	return out.String()
 }
