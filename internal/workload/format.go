@@ -65,7 +65,12 @@ func isBinary(formats string) bool {
 
 // withoutBinary removes formats from the values of an Accept header.
 func withoutBinary(accept []string) string {
-	formats := slices.DeleteFunc(strings.Split(strings.Join(accept, ","), ","), isBinary)
+	var formats []string
+	for format := range strings.SplitSeq(strings.Join(accept, ","), ",") {
+		if !isBinary(format) {
+			formats = append(formats, strings.TrimSpace(format))
+		}
+	}
 	if len(formats) == 0 {
 		return runtime.ContentTypeJSON
 	}

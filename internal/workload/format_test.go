@@ -141,7 +141,7 @@ func TestBinaryFormatsAreNotRequested(t *testing.T) {
 	for given, want := range map[string]string{
 		"application/json":                                                   "application/json",
 		"application/vnd.kubernetes.protobuf":                                "application/json",
-		"application/vnd.kubernetes.protobuf, */*":                           " */*",
+		"application/vnd.kubernetes.protobuf, */*":                           "*/*",
 		"application/cbor;as=Table,application/json;as=Table":                "application/json;as=Table",
 		"application/vnd.kubernetes.protobuf;as=X,application/json;as=X,*/*": "application/json;as=X,*/*",
 	} {

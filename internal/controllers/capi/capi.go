@@ -130,7 +130,8 @@ type wiring struct {
 	links *links
 	// workloads connects to workload clusters and never reads Pods from a cache.
 	workloads clustercache.ClusterCache
-	// controlPlanes is the same, but reads static Pods of the control plane from its cache.
+	// controlPlanes reads static Pods of the control plane from its cache, and its configurations
+	// are for etcd only.
 	controlPlanes clustercache.ClusterCache
 }
 
@@ -161,8 +162,9 @@ func (w *wiring) connect(ctx context.Context) error {
 		return err
 	}
 	retrySoon(upstream)
-	w.controlPlanes = connections{ClusterCache: upstream, links: w.links}
-	w.workloads = livePods{w.controlPlanes}
+	limited := connections{ClusterCache: upstream, links: w.links}
+	w.controlPlanes = tunnels{limited}
+	w.workloads = livePods{limited}
 	return nil
 }
 

@@ -65,6 +65,8 @@ func newLinks() *links {
 	if t, ok := http.DefaultTransport.(*http.Transport); ok {
 		t.RegisterProtocol(l.scheme, l)
 	}
+	registerTunnels()
+	tunneled.Store(l.scheme, l)
 	return l
 }
 

@@ -33,7 +33,7 @@ func TestConnectionsServeDrainAndControlPlane(t *testing.T) {
 		}
 	})
 	t.Run("a cluster that did not answer is tried again soon", func(t *testing.T) {
-		if _, ok := f.wiring.controlPlanes.(connections).ClusterCache.(retryInterval); !ok {
+		if _, ok := f.wiring.controlPlanes.(tunnels).ClusterCache.(retryInterval); !ok {
 			t.Error("upstream has no setting for the interval any more: new clusters take half a minute longer")
 		}
 	})

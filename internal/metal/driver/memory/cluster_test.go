@@ -8,10 +8,13 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
+	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -22,8 +25,10 @@ import (
 	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
 	inmemoryv1 "sigs.k8s.io/cluster-api/test/infrastructure/inmemory/pkg/cloud/api/v1alpha1"
 	inmemoryproxy "sigs.k8s.io/cluster-api/test/infrastructure/inmemory/pkg/server/proxy"
 
@@ -275,12 +280,6 @@ func TestMachinesFormACluster(t *testing.T) {
 // members lists all etcd members through the API server, as the control plane controller does.
 func (l *lab) members(host string, ca, etcd testCA, pod string) []string {
 	l.t.Helper()
-	dialer, err := inmemoryproxy.NewDialer(inmemoryproxy.Proxy{
-		Kind: "pods", Namespace: metav1.NamespaceSystem, ResourceName: pod, KubeConfig: config(host, ca), Port: 2379,
-	})
-	if err != nil {
-		l.t.Fatal(err)
-	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(etcd.cert)
 	pair, err := tls.X509KeyPair(etcd.clientCert, etcd.clientKey)
@@ -289,8 +288,8 @@ func (l *lab) members(host string, ca, etcd testCA, pod string) []string {
 	}
 	cl, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{pod}, DialTimeout: 5 * time.Second,
-		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-			conn, err := dialer.DialContextWithAddr(ctx, addr)
+		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(_ context.Context, addr string) (net.Conn, error) {
+			conn, err := dialSocket(config(host, ca), addr)
 			return patient{conn}, err
 		})},
 		TLS: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
@@ -314,6 +313,33 @@ func (l *lab) members(host string, ca, etcd testCA, pod string) []string {
 		l.t.Errorf("the member has no status: %v", err)
 	}
 	return names
+}
+
+// dialSocket forwards the port of a Pod through a WebSocket.
+func dialSocket(config *rest.Config, pod string) (net.Conn, error) {
+	at, err := url.Parse(config.Host + "/api/v1/namespaces/kube-system/pods/" + pod + "/portforward")
+	if err != nil {
+		return nil, err
+	}
+	dialer, err := portforward.NewSPDYOverWebsocketDialer(at, config)
+	if err != nil {
+		return nil, err
+	}
+	conn, _, err := dialer.Dial(portforward.PortForwardProtocolV1Name)
+	if err != nil {
+		return nil, err
+	}
+	var stream httpstream.Stream
+	for _, kind := range []string{corev1.StreamTypeError, corev1.StreamTypeData} {
+		headers := http.Header{}
+		headers.Set(corev1.PortHeader, "2379")
+		headers.Set(corev1.PortForwardRequestIDHeader, "0")
+		headers.Set(corev1.StreamType, kind)
+		if stream, err = conn.CreateStream(headers); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
+	return inmemoryproxy.NewConn(conn, stream), nil
 }
 
 // patient suppresses deadlines on the proxy's connection, which does not support setting them from

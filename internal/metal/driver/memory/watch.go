@@ -106,6 +106,10 @@ func (c *clusters) serveAPI(w http.ResponseWriter, r *http.Request) {
 	r.Host = group
 	if strings.HasSuffix(r.URL.Path, "/portforward") {
 		r.Host = address
+		if overWebSocket(r) {
+			unwrapSocket(c.api).ServeHTTP(w, r)
+			return
+		}
 	}
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
 		r = fromTheStart(r)
