@@ -48,6 +48,14 @@ type FailedError struct{ Message string }
 
 func (e *FailedError) Error() string { return e.Message }
 
+// InputFault reports whether an error of Do is the fault of the input, so that a retry doesn't
+// help.
+func InputFault(err error) bool {
+	var failed *FailedError
+	var exceeded *ExceededError
+	return errors.As(err, &failed) || errors.As(err, &exceeded)
+}
+
 // Task is a piece of work.
 type Task struct {
 	// Owner is who wants it. A pool does one task of an owner at a time, so that nobody takes all

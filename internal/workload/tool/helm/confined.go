@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/gob"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -326,11 +325,4 @@ func ask(call confined.Call, q question) (reply, error) {
 	err = decodeMessage(data, &a)
 	a.Object = table(restoreNil(a.Object))
 	return a, err
-}
-
-// chartsFault reports whether the error of a rendering is the chart's fault.
-func chartsFault(err error) bool {
-	var failed *confined.FailedError
-	var exceeded *confined.ExceededError
-	return errors.As(err, &failed) || errors.As(err, &exceeded)
 }

@@ -13,6 +13,7 @@ import (
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/drover-dev/drover/internal/base/confined"
 	"github.com/drover-dev/drover/internal/workload/tool"
 	obj "github.com/drover-dev/drover/internal/workload/tool/objects"
 )
@@ -138,7 +139,7 @@ func (o *operation) runJob(ctx context.Context, chart *chartv2.Chart, values map
 	switch {
 	case look.failed != nil:
 		return nil, fmt.Errorf("running lookups for chart %q: %w", chart.Name(), look.failed)
-	case err != nil && chartsFault(err):
+	case confined.InputFault(err):
 		return nil, &tool.TerminalError{Err: fmt.Errorf("rendering chart %q: %w", chart.Name(), obj.Redact(err, values))}
 	case err != nil:
 		return nil, fmt.Errorf("rendering chart %q: %w", chart.Name(), err)

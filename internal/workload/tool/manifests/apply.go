@@ -85,7 +85,7 @@ func (o *operation) next(ctx context.Context, rec *record) (*record, error) {
 
 // build renders the objects and locates them.
 func (o *operation) build(ctx context.Context) ([]map[string]any, error) {
-	contents, err := o.packages.build(ctx, o.want)
+	contents, err := o.packages.build(ctx, o.cluster.Key().Namespace, o.want)
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,9 @@
 // variables, applies the objects with server-side apply, and keeps an inventory of them in a Secret
 // on the cluster, so that it can delete objects that a new version of the package drops.
 //
-// It runs no plugin, starts no process and follows no reference out of a package. It never decides
-// when to act, and never writes values to a log or into an error. Start with Tool; docs/reference
-// describes what users see.
+// It reads packages in a confined child of the program, runs no plugin and follows no reference out
+// of a package. It never decides when to act, and never writes values to a log or into an error.
+// Start with Tool; docs/reference describes what users see.
 package manifests
 
 import (

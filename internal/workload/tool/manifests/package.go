@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/lru"
 
+	"github.com/drover-dev/drover/internal/base/confined"
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
 
@@ -18,21 +19,25 @@ const keptPackages = 8
 // packages parses each archive once while it is in use. Variables are substituted per cluster.
 type packages struct {
 	fetcher Fetcher
+	readers *confined.Pool
 	built   *lru.Cache // made of a plan
 }
 
-func newPackages(f Fetcher) *packages { return &packages{fetcher: f, built: lru.New(keptPackages)} }
+func newPackages(f Fetcher) *packages {
+	return &packages{fetcher: f, readers: newReaders(readTime), built: lru.New(keptPackages)}
+}
 
 // plan identifies a directory of an archive.
 type plan struct{ digest, path string }
 
-// build returns objects that the caller may modify, in the order in which they are written.
-func (p *packages) build(ctx context.Context, want tool.Want) ([]map[string]any, error) {
+// build returns objects that the caller may modify, in the order in which they are written. owner
+// is who wants them.
+func (p *packages) build(ctx context.Context, owner string, want tool.Want) ([]map[string]any, error) {
 	v, err := parseValues(want.Values)
 	if err != nil {
 		return nil, &tool.TerminalError{Err: fmt.Errorf("reading the values of package %q: %w", want.Package.Name, err)}
 	}
-	shared, err := p.load(ctx, want, v.path)
+	shared, err := p.load(ctx, owner, want, v.path)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +54,7 @@ func (p *packages) build(ctx context.Context, want tool.Want) ([]map[string]any,
 	return out, nil
 }
 
-func (p *packages) load(ctx context.Context, want tool.Want, path string) ([]map[string]any, error) {
+func (p *packages) load(ctx context.Context, owner string, want tool.Want, path string) ([]map[string]any, error) {
 	key := plan{want.Resolved.Digest, path}
 	if known, ok := p.built.Get(key); ok {
 		return known.([]map[string]any), nil // nothing else is put there
@@ -58,9 +63,13 @@ func (p *packages) load(ctx context.Context, want tool.Want, path string) ([]map
 	if err != nil {
 		return nil, fmt.Errorf("getting package %q: %w", want.Package.Name, err)
 	}
-	objects, err := read(archive, path)
+	objects, err := p.read(ctx, owner, readJob{Archive: archive, Dir: path})
 	if err != nil {
-		return nil, &tool.TerminalError{Err: fmt.Errorf("reading package %q: %w", want.Package.Name, err)}
+		err = fmt.Errorf("reading package %q: %w", want.Package.Name, err)
+		if confined.InputFault(err) {
+			err = &tool.TerminalError{Err: err}
+		}
+		return nil, err
 	}
 	if key.digest != "" {
 		p.built.Add(key, objects)

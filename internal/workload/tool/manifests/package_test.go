@@ -23,11 +23,16 @@ type one []byte
 
 func (o one) Fetch(context.Context, artifact.Ref, artifact.Resolved) ([]byte, error) { return o, nil }
 
+// sharedReaders saves starting a child per package.
+var sharedReaders = newReaders(readTime)
+
 // built returns kind and name of a package's objects, or the error.
 func built(t *testing.T, files map[string]string, values map[string]any) ([]map[string]any, error) {
 	t.Helper()
 	want := tool.Want{Package: artifact.Ref{Name: "web"}, Resolved: artifact.Resolved{Digest: "sha256:x"}, Values: values}
-	return newPackages(one(artifacttest.Archive(t, files))).build(t.Context(), want)
+	p := newPackages(one(artifacttest.Archive(t, files)))
+	p.readers = sharedReaders
+	return p.build(t.Context(), "tenant", want)
 }
 
 func titles(objects []map[string]any) []string {
