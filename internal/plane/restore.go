@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"filippo.io/age"
 	"github.com/klauspost/compress/zstd"
@@ -83,7 +84,7 @@ func Restore(ctx context.Context, o RestoreOptions) (Manifest, error) {
 		}
 		return manifest, &NotABackupError{Path: o.Path, Err: err}
 	}
-	if err := restoreEtcd(ctx, binary, work); err != nil {
+	if err := restoreEtcd(ctx, binary, work, revisionsAhead(manifest.Created, time.Now())); err != nil {
 		return manifest, err
 	}
 	return manifest, takePlace(work, o.Home)
@@ -215,18 +216,30 @@ func unpackFile(archive *tar.Reader, dir string, want ManifestFile) error {
 	return nil
 }
 
-// revisionsAhead is added to the revision of a restored etcd. The plane may have issued versions of
-// objects after the backup, and a client that knows one must not find another object under it. It
-// is more than a plane writes in years, and far below the largest revision.
-const revisionsAhead = 1_000_000_000
+// Revisions that are added to those of a restored etcd.
+const (
+	// minRevisionsAhead is more than a plane writes in years, and far below the largest revision.
+	minRevisionsAhead = 1_000_000_000
+	// revisionsPerSecond is more than a plane can write.
+	revisionsPerSecond = 10_000
+)
 
-// restoreEtcd creates a data directory from the snapshot and verifies the snapshot's checksum.
-func restoreEtcd(ctx context.Context, binary kube.Binary, dir string) error {
+// revisionsAhead returns by how much a restored etcd begins after the revision of its backup. The
+// plane may have issued versions of objects after the backup, and a client that knows one must not
+// find another object under it. The same backup may be restored again, so that a later restore
+// begins after everything that an earlier one can have written.
+func revisionsAhead(created, now time.Time) int64 {
+	return minRevisionsAhead + max(0, int64(now.Sub(created)/time.Second))*revisionsPerSecond
+}
+
+// restoreEtcd creates a data directory from the snapshot, with revisions that are ahead of it, and
+// verifies the snapshot's checksum.
+func restoreEtcd(ctx context.Context, binary kube.Binary, dir string, ahead int64) error {
 	snapshot := filepath.Join(dir, snapshotName)
 	out, err := binary.Command(ctx, "etcdutl", "snapshot", "restore", snapshot,
 		"--data-dir", filepath.Join(dir, "etcd"), "--name", "drover",
 		"--initial-cluster", "drover=https://127.0.0.1:2380", "--initial-advertise-peer-urls", "https://127.0.0.1:2380",
-		"--bump-revision", strconv.Itoa(revisionsAhead), "--mark-compacted").CombinedOutput()
+		"--bump-revision", strconv.FormatInt(ahead, 10), "--mark-compacted").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("restoring the etcd snapshot: %w: %s", err, strings.TrimSpace(string(out)))
 	}

@@ -16,7 +16,8 @@ import (
 )
 
 // TestRestoredEtcdNeverReissuesRevisions restores a snapshot that is older than what the plane has
-// written since. Revisions are the resource versions of the plane's objects.
+// written since, and the same snapshot again after the restored plane has written, too. Revisions
+// are the resource versions of the plane's objects.
 func TestRestoredEtcdNeverReissuesRevisions(t *testing.T) {
 	binary, err := kube.Find(kube.FindOptions{})
 	if err != nil {
@@ -36,22 +37,51 @@ func TestRestoredEtcdNeverReissuesRevisions(t *testing.T) {
 	last := put(t, before, 50)
 	stop()
 
-	write(t, filepath.Join(dir, "home", snapshotName), string(snapshot))
-	if err := restoreEtcd(t.Context(), binary, filepath.Join(dir, "home")); err != nil {
-		t.Fatal(err)
+	created := time.Now().Add(-time.Hour)
+	for _, now := range []time.Time{created.Add(time.Minute), created.Add(time.Minute + time.Second)} {
+		home := filepath.Join(dir, now.String())
+		write(t, filepath.Join(home, snapshotName), string(snapshot))
+		if err := restoreEtcd(t.Context(), binary, home, revisionsAhead(created, now)); err != nil {
+			t.Fatal(err)
+		}
+		after, stop := serveEtcd(t, binary, filepath.Join(home, "etcd"))
+		if got := put(t, after, 1); got <= last {
+			t.Errorf("a write after the restore has revision %d, but %d was issued before", got, last)
+		}
+		expectCompacted(t, after, last)
+		last = put(t, after, 50)
+		stop()
 	}
-	after, _ := serveEtcd(t, binary, filepath.Join(dir, "home", "etcd"))
-	if got := put(t, after, 1); got <= last {
-		t.Errorf("a write after the restore has revision %d, but %d was issued before", got, last)
-	}
-	// A client that knows a revision of before must list again instead of waiting for the next one.
+}
+
+// expectCompacted checks that a client that knows an earlier revision must list again, instead of
+// waiting for the next one.
+func expectCompacted(t *testing.T, c *clientv3.Client, revision int64) {
+	t.Helper()
 	select {
-	case answer := <-after.Watch(t.Context(), "key", clientv3.WithRev(last)):
+	case answer := <-c.Watch(t.Context(), "key", clientv3.WithRev(revision)):
 		if answer.CompactRevision == 0 {
 			t.Errorf("a watch from an earlier revision gets %+v", answer)
 		}
 	case <-time.After(30 * time.Second):
 		t.Error("a watch from an earlier revision waits")
+	}
+}
+
+func TestRevisionsAheadGrowWithTheAgeOfABackup(t *testing.T) {
+	created := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		name string
+		now  time.Time
+		want int64
+	}{
+		{"at once", created, 1_000_000_000},
+		{"an hour later", created.Add(time.Hour), 1_036_000_000},
+		{"by a clock that is behind", created.AddDate(-1, 0, 0), 1_000_000_000},
+	} {
+		if got := revisionsAhead(created, tt.now); got != tt.want {
+			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
+		}
 	}
 }
 
