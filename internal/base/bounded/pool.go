@@ -82,7 +82,8 @@ func (p *Pool) For(peer string, l Limits) http.RoundTripper {
 	return Transport(&route{pool: p, peer: peer}, l)
 }
 
-// ForRegistry is For with the limits only for blobs. Everything else is at most MaxDocument.
+// ForRegistry is For with the limits only for requests with a context of WithBlob. Everything else
+// is at most MaxDocument.
 func (p *Pool) ForRegistry(peer string, blobs Limits) http.RoundTripper {
 	documents := blobs
 	documents.Body, documents.Memory = MaxDocument, maxDocumentMemory
@@ -92,12 +93,32 @@ func (p *Pool) ForRegistry(peer string, blobs Limits) http.RoundTripper {
 type registry struct{ documents, blobs http.RoundTripper }
 
 func (r *registry) RoundTrip(q *http.Request) (*http.Response, error) {
-	for sent := q; sent != nil; sent = before(sent) {
-		if strings.Contains(sent.URL.Path, "/blobs/") {
-			return r.blobs.RoundTrip(q)
-		}
+	if isBlob(q) {
+		return r.blobs.RoundTrip(q)
 	}
 	return r.documents.RoundTrip(q)
+}
+
+type blobKey struct{}
+
+// WithBlob allows the response to a request for a blob to be as large as a blob, wherever the
+// registry redirects it to.
+func WithBlob(ctx context.Context, digest string) context.Context {
+	return context.WithValue(ctx, blobKey{}, digest)
+}
+
+// isBlob reports whether a request is for the blob of its context. Clients request tokens with the
+// same context, at a URL that the registry chooses, to which they add a query.
+func isBlob(q *http.Request) bool {
+	digest, ok := q.Context().Value(blobKey{}).(string)
+	if !ok {
+		return false
+	}
+	first := q
+	for previous := before(q); previous != nil; previous = before(previous) {
+		first = previous
+	}
+	return first.URL.RawQuery == "" && strings.HasSuffix(first.URL.Path, "/blobs/"+digest)
 }
 
 // before returns the request whose response redirected to this one.

@@ -1,6 +1,7 @@
 package bounded
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -42,14 +43,50 @@ func TestZoneOfAPeerNeverComesCloser(t *testing.T) {
 	}
 }
 
+// TestRegistryDocumentsAreSmallerThanBlobs has a registry choose URLs that look like those of
+// blobs.
 func TestRegistryDocumentsAreSmallerThanBlobs(t *testing.T) {
-	large := peer(t, zeros(MaxDocument+1<<20))
-	at := strings.TrimPrefix(large, "http://")
+	large := zeros(MaxDocument + 1<<20)
+	url := peer(t, func(w http.ResponseWriter, r *http.Request) {
+		if to := r.Header.Get("To"); to != "" && r.URL.Path != to {
+			http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+			return
+		}
+		large(w, r)
+	})
+	at := strings.TrimPrefix(url, "http://")
 	c := &http.Client{Transport: NewPool(nil, 0).ForRegistry(at, Limits{Body: 64 << 20})}
-	if _, err := get(t, c, large+"/v2/a/manifests/1"); err == nil {
-		t.Error("a manifest is as large as it wants")
-	}
-	if _, err := get(t, c, large+"/v2/a/blobs/1"); err != nil {
-		t.Error(err)
+	for name, tt := range map[string]struct {
+		path, redirect string
+		blob, fits     bool
+	}{
+		"a blob":                             {path: "/v2/a/blobs/sha256:1", blob: true, fits: true},
+		"a blob elsewhere":                   {path: "/v2/a/blobs/sha256:1", redirect: "/storage", blob: true, fits: true},
+		"a manifest":                         {path: "/v2/a/manifests/1"},
+		"a manifest that redirects to blobs": {path: "/v2/a/manifests/1", redirect: "/v2/a/blobs/sha256:1"},
+		"tags that continue at blobs":        {path: "/v2/a/blobs/sha256:1"},
+		"a token for a blob":                 {path: "/token", blob: true},
+		"a token from blobs":                 {path: "/v2/a/blobs/sha256:1?scope=x", blob: true},
+		"a manifest for a blob":              {path: "/v2/a/manifests/1", redirect: "/v2/a/blobs/sha256:1", blob: true},
+		"another blob":                       {path: "/v2/a/blobs/sha256:2", blob: true},
+	} {
+		ctx := t.Context()
+		if tt.blob {
+			ctx = WithBlob(ctx, "sha256:1")
+		}
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+tt.path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("To", tt.redirect)
+		response, err := c.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.Copy(io.Discard, response.Body)
+		response.Body.Close()
+		if tt.fits != (err == nil) {
+			t.Errorf("%s: error %v", name, err)
+		}
 	}
 }

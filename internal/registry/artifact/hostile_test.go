@@ -69,6 +69,31 @@ func TestSmallDocumentsTakeLittleMemory(t *testing.T) {
 	}
 }
 
+// TestManifestsAreNotAsLargeAsBlobs redirects a manifest to a URL that looks like that of a blob.
+func TestManifestsAreNotAsLargeAsBlobs(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/v2/":
+		case strings.Contains(r.URL.Path, "/blobs/"):
+			w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+			fmt.Fprintf(w, `{"a": %q}`, strings.Repeat("x", 2*bounded.MaxDocument))
+		default:
+			http.Redirect(w, r, "/v2/a/blobs/sha256:"+strings.Repeat("0", 64), http.StatusTemporaryRedirect)
+		}
+	}))
+	t.Cleanup(server.Close)
+	store, err := Open(Options{Dir: t.TempDir(), PlainHTTP: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	var large *bounded.TooLargeError
+	ref := Ref{URL: "oci://" + strings.TrimPrefix(server.URL, "http://"), Name: "a", Version: "1.0.0"}
+	if _, err := store.Resolve(t.Context(), ref); !errors.As(err, &large) {
+		t.Errorf("error %v", err)
+	}
+}
+
 // serve writes until nobody reads, but at most 128 MiB.
 func serve(w http.ResponseWriter) int64 {
 	block := []byte(strings.Repeat("x", 1<<20))

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/drover-dev/drover/internal/base/bounded"
 )
 
 // puller reads one repository of a registry. It logs in once and reuses its token.
@@ -53,7 +55,7 @@ func (r *registries) puller(ref *reference) (*puller, error) {
 }
 
 func (p *puller) blob(ctx context.Context, digest string, limit int64) ([]byte, error) {
-	layer, err := p.Layer(ctx, p.repository.Digest(digest))
+	layer, err := p.Layer(bounded.WithBlob(ctx, digest), p.repository.Digest(digest))
 	if err != nil {
 		return nil, fmt.Errorf("requesting %s: %w", digest, registryError(err))
 	}

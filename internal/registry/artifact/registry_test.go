@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"github.com/drover-dev/drover/internal/base/bounded"
 	"github.com/drover-dev/drover/internal/registry/artifact"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
 )
@@ -46,6 +47,18 @@ func TestRegistryAccess(t *testing.T) {
 				t.Error("the content differs")
 			}
 		})
+	}
+}
+
+func TestArchivesMayBeLargerThanDocuments(t *testing.T) {
+	large := bytes.Repeat([]byte("archive"), bounded.MaxDocument/4)
+	for name, tokens := range map[string]bool{"without tokens": false, "with tokens": true} {
+		registry := artifacttest.NewRegistry(t, secured("me", tokens))
+		registry.Push(t, artifacttest.Package{Name: "cni", Version: "1.0.0", Archive: large})
+		ref := artifact.Ref{URL: registry.URL, Name: "cni", Version: "1.0.0", Access: registry.Access()}
+		if _, data := open(t).get(t, ref); !bytes.Equal(data, large) {
+			t.Errorf("%s: the content differs", name)
+		}
 	}
 }
 

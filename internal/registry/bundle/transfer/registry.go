@@ -174,7 +174,7 @@ func (r *Registry) Blob(ctx context.Context, ref Ref, d v1.Descriptor) (io.ReadC
 	if err != nil {
 		return nil, err
 	}
-	layer, err := there.pull.Layer(ctx, repository.Digest(d.Digest.String()))
+	layer, err := there.pull.Layer(bounded.WithBlob(ctx, d.Digest.String()), repository.Digest(d.Digest.String()))
 	if err != nil {
 		return nil, fmt.Errorf("requesting %s of %q: %w", d.Digest, repository, explain(err))
 	}
