@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -27,19 +28,44 @@ const (
 	onHost
 )
 
-// sharedSpace is the address space between providers and their customers.
-var sharedSpace = netip.MustParsePrefix("100.64.0.0/10")
+// privateSpace has the networks that are private besides those of IsPrivate.
+var privateSpace = []netip.Prefix{
+	netip.MustParsePrefix("100.64.0.0/10"),  // between providers and their customers
+	netip.MustParsePrefix("198.18.0.0/15"),  // between devices under test
+	netip.MustParsePrefix("fec0::/10"),      // within a site
+	netip.MustParsePrefix("64:ff9b:1::/48"), // translated within a network
+}
+
+// metadataServices have addresses outside of the link-local networks.
+var metadataServices = []netip.Addr{
+	netip.MustParseAddr("168.63.129.16"),
+	netip.MustParseAddr("100.100.100.200"),
+	netip.MustParseAddr("fd00:ec2::254"),
+	netip.MustParseAddr("fd20:ce::254"),
+}
+
+// translated has the networks whose addresses contain one of IPv4, and where it begins.
+var translated = map[netip.Prefix]int{
+	netip.MustParsePrefix("64:ff9b::/96"): 12,
+	netip.MustParsePrefix("::/96"):        12,
+	netip.MustParsePrefix("2002::/16"):    2,
+}
 
 func zoneOf(ip netip.Addr) zone {
-	ip = ip.Unmap()
+	ip = ip.Unmap().WithZone("")
 	switch {
-	case !ip.IsValid(), ip.IsLoopback(), ip.IsLinkLocalUnicast(), ip.IsUnspecified(), ip.IsMulticast():
+	case !ip.IsValid(), ip.IsLoopback(), ip.IsLinkLocalUnicast(), ip.IsUnspecified(), ip.IsMulticast(), slices.Contains(metadataServices, ip):
 		return onHost
-	case ip.IsPrivate(), sharedSpace.Contains(ip):
+	case ip.IsPrivate(), slices.ContainsFunc(privateSpace, func(p netip.Prefix) bool { return p.Contains(ip) }):
 		return private
-	default:
-		return public
 	}
+	for network, begin := range translated {
+		if network.Contains(ip) {
+			bytes := ip.As16()
+			return zoneOf(netip.AddrFrom4([4]byte(bytes[begin : begin+4])))
+		}
+	}
+	return public
 }
 
 // DialAwayFromHost connects to anything but this host. It decides by the resolved address.

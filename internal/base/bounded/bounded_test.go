@@ -193,6 +193,10 @@ func TestZones(t *testing.T) {
 		"127.0.0.1": onHost, "::1": onHost, "::ffff:127.0.0.1": onHost, "0.0.0.0": onHost, "169.254.169.254": onHost, "fe80::1": onHost,
 		"10.0.0.1": private, "192.168.1.1": private, "fd00::1": private, "100.64.0.1": private,
 		"192.0.2.1": public, "2001:db8::1": public,
+		"fec0::1": private, "198.18.0.1": private, "64:ff9b:1::1": private,
+		"168.63.129.16": onHost, "100.100.100.200": onHost, "fd00:ec2::254": onHost, "fe80::1%eth0": onHost, "::ffff:168.63.129.16": onHost,
+		"64:ff9b::7f00:1": onHost, "64:ff9b::a9fe:a9fe": onHost, "64:ff9b::a00:1": private, "64:ff9b::c000:201": public,
+		"::127.0.0.1": onHost, "2002:7f00:1::1": onHost, "2002:a00:1::": private, "2002:c000:201::": public,
 	} {
 		if got := zoneOf(netip.MustParseAddr(text)); got != want {
 			t.Errorf("%s is in zone %d, want %d", text, got, want)

@@ -164,9 +164,14 @@ func address(scheme, host string) string {
 	}
 }
 
-// dial connects to a peer and remembers its zone.
+// dial connects to a peer and remembers its zone. A peer that was farther away before doesn't come
+// closer: the owner of a name decides which address it has next.
 func (p *Pool) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := dialWithin(ctx, onHost, network, address)
+	closest := onHost
+	if known, ok := p.zones.Get(address); ok {
+		closest = known.(zone)
+	}
+	conn, err := dialWithin(ctx, closest, network, address)
 	if err != nil {
 		return nil, err
 	}
