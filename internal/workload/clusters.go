@@ -5,6 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
 	"sync"
 	"time"
 
@@ -110,14 +113,29 @@ func (c *Clusters) forget(key client.ObjectKey) {
 	}
 }
 
-// identify returns a digest of the address and the credentials of a configuration.
+// identify returns a digest of the address and the credentials of a configuration, and of the way
+// to it.
 func identify(config *rest.Config) string {
 	sum := sha256.New()
 	for _, part := range [][]byte{
 		[]byte(config.Host), []byte(config.ServerName), []byte(config.BearerToken), config.CAData, config.CertData, config.KeyData,
+		[]byte(config.Username), []byte(config.Password), []byte(proxyOf(config)), strconv.AppendBool(nil, config.Insecure),
 	} {
 		fmt.Fprintf(sum, "%d:", len(part))
 		sum.Write(part)
 	}
 	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// proxyOf returns the URL of the proxy of a configuration, or nothing.
+func proxyOf(config *rest.Config) string {
+	to, err := url.Parse(config.Host)
+	if config.Proxy == nil || err != nil {
+		return ""
+	}
+	through, err := config.Proxy(&http.Request{URL: to})
+	if through == nil || err != nil {
+		return ""
+	}
+	return through.String()
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -28,20 +29,26 @@ func TestIdentityFollowsAddressAndCredentials(t *testing.T) {
 	if identify(&base) != identify(&same) {
 		t.Error("settings that do not select a cluster change its identity")
 	}
+	seen := map[string]string{identify(&base): "no change"}
 	for name, change := range map[string]func(*rest.Config){
 		"the address":           func(c *rest.Config) { c.Host = "https://b" },
 		"the token":             func(c *rest.Config) { c.BearerToken = "u" },
 		"the server name":       func(c *rest.Config) { c.ServerName = "r" },
 		"the authority":         func(c *rest.Config) { c.CAData = []byte("cb") },
 		"the certificate":       func(c *rest.Config) { c.CertData = nil },
+		"the proxy":             func(c *rest.Config) { c.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: "p"}) },
+		"another proxy":         func(c *rest.Config) { c.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: "o"}) },
+		"the verification":      func(c *rest.Config) { c.Insecure = true },
+		"the password":          func(c *rest.Config) { c.Password = "p" },
 		"the key":               func(c *rest.Config) { c.KeyData = []byte("l") },
 		"a border of two parts": func(c *rest.Config) { c.CertData, c.KeyData = []byte("ck"), nil },
 	} {
 		other := base
 		change(&other)
-		if identify(&base) == identify(&other) {
-			t.Errorf("%s does not change the identity", name)
+		if known := seen[identify(&other)]; known != "" {
+			t.Errorf("%s and %s have the same identity", name, known)
 		}
+		seen[identify(&other)] = name
 	}
 }
 
