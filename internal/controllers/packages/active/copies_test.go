@@ -272,9 +272,10 @@ func TestCredentialsOfACapturedNamespaceAreNotCopied(t *testing.T) {
 	w.publish(latest, w.bundle(1), "1.0.0")
 	w.connect()
 	captured := clusterOf(w)
+	before := captured.DeepCopy()
 	captured.Labels = owner.Labels(&metav1.ObjectMeta{Namespace: "team", Name: w.name})
 	captured.Annotations = map[string]string{anywherev1.ClusterUIDAnnotation: "one"}
-	w.must(w.client.Update(t.Context(), captured))
+	w.must(w.client.Patch(t.Context(), captured, client.MergeFrom(before))) // Cluster API changes it, too
 	w.start(func(s *packagesv1.PackageBundleControllerSpec) { s.ClusterNamespace = "fleet" })
 	w.active(w.bundle(1))
 	web := w.namespaceExists("web")
