@@ -1,6 +1,7 @@
 package plane
 
 import (
+	"crypto/ecdsa"
 	"crypto/x509"
 	"errors"
 	"os"
@@ -147,6 +148,7 @@ func TestAClockThatWasAheadLeavesNothingInvalid(t *testing.T) {
 	ahead.now = p.now.AddDate(1, 0, 0)
 	ensure(t, ahead, c)
 	write(t, p.home.path("etcd", "member", "wal"), "data")
+	before := authorities(t, p)
 	issued, err := p.Ensure(c)
 	if err != nil {
 		t.Fatal(err)
@@ -159,10 +161,74 @@ func TestAClockThatWasAheadLeavesNothingInvalid(t *testing.T) {
 		t.Errorf("issued %v again, %v", again, err)
 	}
 	// The clock may have been right before, and be right again.
+	ensure(t, ahead, c)
+	verifyAgainst(t, p, before, ahead.now)
 	late := p
 	late.now = ahead.now.AddDate(11, 0, 0)
 	ensure(t, late, c)
 	verify(t, late, late.now)
+}
+
+// TestAClockThatWasBehindReplacesNoKey sets the clock back for a moment. Kubeconfigs of users,
+// registries and other machines know the certificates of the CAs from before.
+func TestAClockThatWasBehindReplacesNoKey(t *testing.T) {
+	for name, jump := range map[string]int{"a year behind": -1, "a year ahead": 1, "eight years ahead": 8, "beyond the life of the CAs": 12} {
+		t.Run(name, func(t *testing.T) {
+			p, c := newPKI(t), Config{APIAddress: "127.0.0.1"}
+			ensure(t, p, c)
+			write(t, p.home.path("etcd", "member", "wal"), "data")
+			before := authorities(t, p)
+			wrong := p
+			wrong.now = p.now.AddDate(jump, 0, 0)
+			ensure(t, wrong, c)
+			verify(t, p, wrong.now)
+			ensure(t, p, c)
+			verify(t, p, p.now)
+			verifyAgainst(t, p, before, p.now)
+			if after := authorities(t, p); !after["ca"].key.Equal(before["ca"].key) || !after["etcd-ca"].key.Equal(before["etcd-ca"].key) {
+				t.Error("the key of a CA was replaced")
+			}
+		})
+	}
+}
+
+// authority is a CA as its users know it.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func authorities(t *testing.T, p PKI) map[string]authority {
+	t.Helper()
+	out := map[string]authority{}
+	for _, name := range []string{"ca", "etcd-ca"} {
+		cert, err := pki.LoadPair(p.home.certFile(name), p.home.keyFile(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := pki.LoadKey(p.home.keyFile(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[name] = authority{cert, key.(*ecdsa.PrivateKey)}
+	}
+	return out
+}
+
+// verifyAgainst checks every certificate as a peer would that knows the CAs from before.
+func verifyAgainst(t *testing.T, p PKI, before map[string]authority, at time.Time) {
+	t.Helper()
+	for _, l := range leaves(Config{APIAddress: "127.0.0.1"}) {
+		cert, err := pki.LoadPair(p.home.certFile(l.name), p.home.keyFile(l.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots := x509.NewCertPool()
+		roots.AddCert(before[l.ca].cert)
+		if _, err := cert.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: at, KeyUsages: l.usage}); err != nil {
+			t.Errorf("certificate %q is not trusted by those who know the earlier CA: %v", l.name, err)
+		}
+	}
 }
 
 // TestKeysOfAUsedHomeAreNeverReplaced makes files unreadable as a failing disk or a wrong
@@ -209,28 +275,6 @@ func TestUnreadableKeyOfANewHomeIsNotReplaced(t *testing.T) {
 	}
 	if _, err := p.Ensure(c); err == nil || !strings.Contains(err.Error(), "certificate authority") {
 		t.Errorf("error = %v, want one about the CA", err)
-	}
-}
-
-func TestKilledReplacementOfACAIsCompleted(t *testing.T) {
-	p, c := newPKI(t), Config{APIAddress: "127.0.0.1"}
-	ensure(t, p, c)
-	write(t, p.home.path("etcd", "member", "wal"), "data")
-	next, err := pki.NewAuthority("drover-ca", p.now, caLifetime)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Killed after the first of the two files was in place.
-	write(t, p.home.nextFile("ca"), string(next.PEM())+string(next.Key))
-	write(t, p.home.keyFile("ca"), string(next.Key))
-	ensure(t, p, c)
-	verify(t, p, p.now)
-	certs, err := pki.LoadCerts(p.home.certFile("ca"))
-	if err != nil || !certs[0].Equal(next.Certs[0]) {
-		t.Errorf("the CA is not the new one: %v", err)
-	}
-	if _, err := os.Stat(p.home.nextFile("ca")); err == nil {
-		t.Error("the file of the replacement is left")
 	}
 }
 

@@ -4,6 +4,7 @@
 package pki
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/rand"
 	"crypto/tls"
@@ -14,6 +15,7 @@ import (
 	"fmt"
 	"math/big"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -37,9 +39,33 @@ func NewAuthority(name string, now time.Time, life time.Duration) (*Authority, e
 	if err != nil {
 		return nil, err
 	}
+	cert, err := selfSign(pkix.Name{CommonName: name}, signer, now, life)
+	return &Authority{Certs: []*x509.Certificate{cert}, Key: key, signer: signer}, err
+}
+
+// Renew returns the authority with a certificate of its own that is not due, an earlier one if it
+// has one. Name and key stay the same: whoever trusts one of its certificates trusts what it
+// issues.
+func (a *Authority) Renew(now time.Time, life time.Duration) (*Authority, error) {
+	own, err := a.Certs[0], error(nil)
+	usable := func(c *x509.Certificate) bool {
+		return bytes.Equal(c.RawSubjectPublicKeyInfo, own.RawSubjectPublicKeyInfo) && bytes.Equal(c.RawSubject, own.RawSubject) && !Due(c, now)
+	}
+	if i := slices.IndexFunc(a.Certs, usable); i >= 0 {
+		own = a.Certs[i]
+	} else if own, err = selfSign(own.Subject, a.signer, now, life); err != nil {
+		return nil, err
+	}
+	next := &Authority{Certs: []*x509.Certificate{own}, Key: a.Key, signer: a.signer}
+	next.Trust(slices.DeleteFunc(slices.Clone(a.Certs), own.Equal), now)
+	return next, nil
+}
+
+// selfSign creates a certificate of a CA.
+func selfSign(name pkix.Name, signer crypto.Signer, now time.Time, life time.Duration) (*x509.Certificate, error) {
 	template := &x509.Certificate{
 		SerialNumber:          serial(),
-		Subject:               pkix.Name{CommonName: name},
+		Subject:               name,
 		NotBefore:             now.Add(-skew),
 		NotAfter:              now.Add(life),
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
@@ -49,10 +75,9 @@ func NewAuthority(name string, now time.Time, life time.Duration) (*Authority, e
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, signer.Public(), signer)
 	if err != nil {
-		return nil, fmt.Errorf("creating authority %q: %w", name, err)
+		return nil, fmt.Errorf("creating authority %q: %w", name.CommonName, err)
 	}
-	cert, err := x509.ParseCertificate(der)
-	return &Authority{Certs: []*x509.Certificate{cert}, Key: key, signer: signer}, err
+	return x509.ParseCertificate(der)
 }
 
 // ParseAuthority parses a CA from PEM. The key must be that of the first certificate.

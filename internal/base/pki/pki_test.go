@@ -66,6 +66,41 @@ func TestEarlierAuthoritiesAreTrustedUntilTheyExpire(t *testing.T) {
 	}
 }
 
+func TestRenewedAuthorityKeepsItsKey(t *testing.T) {
+	now := time.Now()
+	a := newAuthority(t, "ca", now)
+	other := newAuthority(t, "other", now)
+	a.Trust(other.Certs, now)
+	for _, tc := range []struct {
+		name string
+		at   time.Time
+		want int // certificates
+	}{
+		{"before it is valid", now.Add(-24 * time.Hour), 3},
+		{"before it expires", now.Add(50 * time.Minute), 3},
+		{"after it expired", now.Add(24 * time.Hour), 1},
+	} {
+		next, err := a.Renew(tc.at, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if Due(next.Certs[0], tc.at) || !next.Certs[0].PublicKey.(*ecdsa.PublicKey).Equal(a.signer.Public()) || len(next.Certs) != tc.want {
+			t.Errorf("renewed %s, it has %d certificates, from %s", tc.name, len(next.Certs), next.Certs[0].NotBefore)
+		}
+		if parsed, err := ParseAuthority(next.PEM(), a.Key); err != nil || parsed.Certs[0].Subject.CommonName != "ca" {
+			t.Errorf("renewed %s, it can't be read: %v", tc.name, err)
+		}
+	}
+	behind, err := a.Renew(now.Add(-24*time.Hour), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := behind.Renew(now, time.Hour)
+	if err != nil || !again.Certs[0].Equal(a.Certs[0]) || len(again.Certs) != 2 {
+		t.Errorf("its earlier certificate is not used again: %d certificates, %v", len(again.Certs), err)
+	}
+}
+
 func TestKeysAreReadInEveryEncoding(t *testing.T) {
 	curve, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -94,18 +94,6 @@ func ParseCerts(data []byte) ([]*x509.Certificate, error) {
 	return slices.Clip(certs), nil
 }
 
-// Split separates the certificates in PEM data from everything else, such as their key.
-func Split(data []byte) (certs, rest []byte) {
-	for block, more := pem.Decode(data); block != nil; block, more = pem.Decode(more) {
-		if block.Type == "CERTIFICATE" {
-			certs = append(certs, pem.EncodeToMemory(block)...)
-		} else {
-			rest = append(rest, pem.EncodeToMemory(block)...)
-		}
-	}
-	return certs, rest
-}
-
 // PublicPEM returns the public half of a key.
 func PublicPEM(key crypto.Signer) ([]byte, error) {
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
