@@ -108,6 +108,7 @@ func TestChoose(t *testing.T) {
 		"a machine without a device is a leftover":            {nil, choice{step: stepRemove}},
 		"a deleted device is removed":                         {&store.Device{Deleting: true, HoldUntil: now.Add(time.Hour)}, choice{step: stepRemove}},
 		"a held device waits":                                 {&store.Device{Power: "on", HoldUntil: now.Add(time.Hour)}, choice{step: stepWait, wait: time.Hour}},
+		"a clock that was ahead holds no device":              {&store.Device{Power: "on", Created: now.AddDate(1, 0, 0), HoldUntil: now.AddDate(1, 0, 1)}, choice{step: stepEnsure, power: driver.On}},
 		"a doomed device fails when its time has come":        {&store.Device{Power: "on", Doomed: true, HoldUntil: now}, choice{step: stepFail}},
 		"a failed device is left alone":                       {&store.Device{Power: "on", Doomed: true, State: StateFailed}, choice{step: stepNothing}},
 		"a device is powered as wanted":                       {&store.Device{Power: "off", State: StatePoweringOff}, choice{step: stepEnsure, power: driver.Off}},

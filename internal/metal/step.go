@@ -3,6 +3,7 @@ package metal
 import (
 	"time"
 
+	"github.com/drover-dev/drover/internal/base/elapsed"
 	"github.com/drover-dev/drover/internal/metal/driver"
 	"github.com/drover-dev/drover/internal/metal/store"
 )
@@ -35,7 +36,7 @@ func choose(d *store.Device, now time.Time) choice {
 		return choice{step: stepRemove}
 	case !d.TerminationTime.IsZero() && !now.Before(d.TerminationTime):
 		return choice{step: stepTerminate}
-	case now.Before(d.HoldUntil):
+	case now.Before(d.HoldUntil) && !elapsed.Ahead(d.Created, now):
 		return choice{step: stepWait, wait: d.HoldUntil.Sub(now)}
 	case d.Doomed && d.State != StateFailed:
 		return choice{step: stepFail}

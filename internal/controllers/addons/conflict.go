@@ -8,6 +8,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/drover-dev/drover/internal/base/elapsed"
 )
 
 // formerLease is the lease of the original controller of HelmChartProxies.
@@ -36,5 +38,6 @@ func held(lease *coordinationv1.Lease, now time.Time) bool {
 	if ptr.Deref(s.HolderIdentity, "") == "" || s.RenewTime == nil {
 		return false
 	}
-	return now.Before(s.RenewTime.Add(time.Duration(ptr.Deref(s.LeaseDurationSeconds, 0)) * time.Second))
+	duration := time.Duration(ptr.Deref(s.LeaseDurationSeconds, 0)) * time.Second
+	return elapsed.Left(duration, s.RenewTime.Time, now) > 0
 }

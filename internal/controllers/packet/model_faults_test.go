@@ -24,16 +24,22 @@ type modelFault struct {
 }
 
 var modelFaults = []modelFault{
-	{"refused", func(*model, *http.Request) (*http.Response, error) { return nil, errModelLost }},
+	{"not sent", func(*model, *http.Request) (*http.Response, error) { return nil, errModelLost }},
 	{"response lost", func(m *model, r *http.Request) (*http.Response, error) { m.execute(r); return nil, errModelLost }},
 	{"response truncated", func(m *model, r *http.Request) (*http.Response, error) {
 		w := m.execute(r)
 		w.Body.Truncate(w.Body.Len() / 2)
 		return w.Result(), nil
 	}},
-	{"error", func(m *model, _ *http.Request) (*http.Response, error) { return m.refuse(), nil }},
-	{"error afterwards", func(m *model, r *http.Request) (*http.Response, error) { m.execute(r); return m.refuse(), nil }},
+	{"error", func(m *model, _ *http.Request) (*http.Response, error) { return m.fail(), nil }},
+	{"error afterwards", func(m *model, r *http.Request) (*http.Response, error) { m.execute(r); return m.fail(), nil }},
 }
+
+const (
+	modelJump = "the clock is set"
+	modelKill = "the manager is killed"
+	modelYear = 365 * 24 * time.Hour
+)
 
 // lateFault is an order that arrives after its client gave up.
 var lateFault = modelFault{"late", func(m *model, r *http.Request) (*http.Response, error) {
@@ -43,12 +49,12 @@ var lateFault = modelFault{"late", func(m *model, r *http.Request) (*http.Respon
 	}
 	r = r.Clone(context.Background())
 	r.Body = io.NopCloser(bytes.NewReader(data))
-	m.late = append(m.late, lateRequest{r, m.clock.Now().Add(time.Duration(m.random.Int64N(int64(lateness))))})
+	m.late = append(m.late, lateRequest{r, m.clock.Passed() + time.Duration(m.random.Int64N(int64(lateness)))})
 	return nil, context.DeadlineExceeded
 }}
 
-// refuse returns a response that is not from the API.
-func (m *model) refuse() *http.Response {
+// fail returns a response that is not from the API.
+func (m *model) fail() *http.Response {
 	w := httptest.NewRecorder()
 	w.WriteHeader(pick(m.random, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusForbidden))
 	_, _ = w.WriteString(pick(m.random, "", "<html>", `{"errors":["Oh snap"]}`))
@@ -76,8 +82,8 @@ func (m *model) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodPost && m.random.IntN(3) == 0 {
 		f = lateFault // the hardest: nothing can be found yet
 	}
-	m.struck[f.name] = true
-	m.note("%s %s: %s", r.Method, r.URL.Path, f.name)
+	m.note("%s %s:", r.Method, r.URL.Path)
+	m.strike(f.name)
 	return f.send(m, r)
 }
 

@@ -25,7 +25,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
-	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,6 +37,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/packet/machine"
 	"github.com/drover-dev/drover/internal/metal/access"
 	"github.com/drover-dev/drover/internal/metal/fault"
+	"github.com/drover-dev/drover/internal/test/jumpclock"
 )
 
 const (
@@ -49,9 +49,10 @@ const (
 )
 
 // TestOneDevicePerMachine runs machines through their lives against metal with simulated machines,
-// while requests and responses are lost, delayed, cut off and refused at random, devices fail, and
-// managers are killed in the middle of a reconcile. At no time does a machine have two devices;
-// when the faults end, it has one; when it is deleted, it has none.
+// while requests and responses are lost, delayed, cut off and rejected at random, devices fail,
+// managers are killed in the middle of a reconcile, and the clock is set a year forward or back. At
+// no time does a machine have two devices; when the faults end, it has one; when it is deleted, it
+// has none.
 func TestOneDevicePerMachine(t *testing.T) {
 	t.Parallel()
 	shared.Do(func() { shared.err = startMetal() })
@@ -81,9 +82,13 @@ func TestOneDevicePerMachine(t *testing.T) {
 		})
 	}
 	workers.Wait()
-	for _, f := range append(modelFaults, lateFault) {
-		if _, found := struck.Load(f.name); !found {
-			t.Errorf("the fault %q was never injected: this proves nothing", f.name)
+	injected := []string{lateFault.name, modelJump, modelKill}
+	for _, f := range modelFaults {
+		injected = append(injected, f.name)
+	}
+	for _, name := range injected {
+		if _, found := struck.Load(name); !found {
+			t.Errorf("the fault %q was never injected: this proves nothing", name)
 		}
 	}
 }
@@ -123,11 +128,13 @@ func modelProject(t *testing.T) (id, token string) {
 type model struct {
 	random    *rand.Rand
 	kube      client.Client
-	clock     *clocktesting.FakePassiveClock
+	clock     *jumpclock.Clock
 	secret    access.Credentials
 	project   string
 	namespace string
 	faulty    bool
+	// manager is what runs; nil after it was killed.
+	manager *machine.Controller
 	// alive counts the operations until the current manager is killed; negative is immortal.
 	alive int
 	// late are requests that have yet to arrive.
@@ -138,7 +145,7 @@ type model struct {
 
 type lateRequest struct {
 	request *http.Request
-	due     time.Time
+	due     time.Duration // of the time that has passed
 }
 
 var (
@@ -149,7 +156,7 @@ var (
 func newModel(seed int, kube client.Client, secret access.Credentials) *model {
 	return &model{
 		random: rand.New(rand.NewPCG(uint64(seed), 1)), kube: kube, secret: secret, namespace: fmt.Sprintf("run-%d", seed), alive: -1,
-		clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), struck: map[string]bool{},
+		clock: jumpclock.New(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), struck: map[string]bool{},
 	}
 }
 
@@ -206,16 +213,23 @@ func (m *model) phase(ctx context.Context, done func(context.Context) (bool, err
 
 // step lets time pass and reconciles the machine once, with a manager that may be killed.
 func (m *model) step(ctx context.Context, pass time.Duration) error {
-	m.clock.SetTime(m.clock.Now().Add(pass))
+	m.clock.Pass(pass)
 	m.arrive()
 	m.alive = -1
 	if m.faulty && m.random.IntN(4) == 0 {
 		m.alive = 1 + m.random.IntN(7)
 	}
-	source := &access.Source{Secrets: contents.New(m.kube, m.kube), Default: m.secret, Clock: m.clock, HTTP: &http.Client{Transport: m}}
-	c := &machine.Controller{Client: faultyClient{m.kube, m}, Access: source, Events: &record.FakeRecorder{}, Clock: m.clock, PollInterval: time.Minute}
-	_, err := c.Reconcile(ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: m.namespace, Name: m.namespace}})
+	if m.faulty && m.random.IntN(4) == 0 {
+		m.strike(modelJump)
+		m.clock.Jump(pick(m.random, modelYear, -modelYear))
+	}
+	m.start()
+	_, err := m.manager.Reconcile(ctx, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: m.namespace, Name: m.namespace}})
 	m.note("reconciled: %v", err)
+	if m.alive == 0 {
+		m.strike(modelKill)
+		m.manager = nil
+	}
 	alive, err := m.devices(ctx)
 	if err == nil && len(alive) > 1 {
 		err = fmt.Errorf("the machine has %d devices: %v", len(alive), alive)
@@ -223,14 +237,29 @@ func (m *model) step(ctx context.Context, pass time.Duration) error {
 	return err
 }
 
+// start starts a manager unless one runs.
+func (m *model) start() {
+	if m.manager != nil {
+		return
+	}
+	source := &access.Source{Secrets: contents.New(m.kube, m.kube), Default: m.secret, Clock: m.clock.Steady(), HTTP: &http.Client{Transport: m}}
+	m.manager = &machine.Controller{Client: faultyClient{m.kube, m}, Access: source, Events: &record.FakeRecorder{}, Clock: m.clock, PollInterval: time.Minute}
+}
+
+// strike counts a fault that is injected.
+func (m *model) strike(name string) {
+	m.struck[name] = true
+	m.note("%s", name)
+}
+
 func (m *model) note(format string, args ...any) {
-	m.trace = append(m.trace, m.clock.Now().Format("15:04:05 ")+fmt.Sprintf(format, args...))
+	m.trace = append(m.trace, m.clock.Now().Format("2006 15:04:05 ")+fmt.Sprintf(format, args...))
 }
 
 // arrive executes the late requests that are due.
 func (m *model) arrive() {
 	m.late = slices.DeleteFunc(m.late, func(l lateRequest) bool {
-		if l.due.After(m.clock.Now()) {
+		if l.due > m.clock.Passed() {
 			return false
 		}
 		m.note("a late %s arrives: %d", l.request.Method, m.execute(l.request).Code)
@@ -241,6 +270,7 @@ func (m *model) arrive() {
 // execute sends a request to metal.
 func (m *model) execute(r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
+	w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat)) // as a server does
 	shared.server.Handler().ServeHTTP(w, r.Clone(context.Background()))
 	return w
 }

@@ -146,8 +146,12 @@ func mentions(messages []string, words string) bool {
 	return false
 }
 
-// pause returns how long a rate limiter asks to wait.
+// pause returns how long a rate limiter asks to wait. Times are those of its own clock, which the
+// response shows.
 func pause(h http.Header, now time.Time) time.Duration {
+	if date, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = date
+	}
 	if seconds, err := strconv.Atoi(h.Get("Retry-After")); err == nil {
 		return clampPause(time.Duration(min(seconds, int(maxPause/time.Second))) * time.Second)
 	}

@@ -65,6 +65,12 @@ func TestPause(t *testing.T) {
 		if got := pause(h, now); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
+		h.Set("Date", now.Format(http.TimeFormat))
+		for _, years := range []int{-1, 1} {
+			if got := pause(h, now.AddDate(years, 0, 0)); got != tt.want {
+				t.Errorf("%s, by a clock that is %d years ahead: %s, want %s", name, years, got, tt.want)
+			}
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/elapsed"
 	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/workload/tool"
 )
@@ -44,8 +45,12 @@ type problem struct {
 type facts struct {
 	now      time.Time
 	deleting time.Time
-	spec     *addonsv1.HelmReleaseProxySpec
-	status   *addonsv1.HelmReleaseProxyStatus
+	// deletingFor is how long the deletion is known, and appliedFor how long ago the release was
+	// applied, whatever the clock did since.
+	deletingFor, appliedFor time.Duration
+
+	spec   *addonsv1.HelmReleaseProxySpec
+	status *addonsv1.HelmReleaseProxyStatus
 	// installed reports that the release was deployed once.
 	installed bool
 
@@ -155,12 +160,12 @@ func decideRemoval(f facts) choice {
 		return choice{do: finish} // it was never permitted to install anything
 	case f.clusterGone, f.installOnce(), f.neverInstalled():
 		return choice{do: finish}
-	case f.clusterProblem != nil && f.giveUpAfter() > 0 && !f.now.Before(f.deleting.Add(f.giveUpAfter())):
+	case f.clusterProblem != nil && f.giveUpAfter() > 0 && f.deletingFor >= f.giveUpAfter():
 		return choice{do: abandon}
 	case f.clusterProblem != nil:
 		c := waiting(f.clusterProblem)
 		if f.giveUpAfter() > 0 {
-			c.after = earlier(c.after, f.deleting.Add(f.giveUpAfter()).Sub(f.now))
+			c.after = earlier(c.after, f.giveUpAfter()-f.deletingFor)
 		}
 		return c
 	case f.owner != "", !f.state.Found:
@@ -274,7 +279,7 @@ func (f facts) timeLeft() time.Duration {
 	if f.status.Applied == nil || f.status.Applied.At == nil {
 		return timeout
 	}
-	return f.status.Applied.At.Add(timeout).Sub(f.now)
+	return timeout - f.appliedFor
 }
 
 func (f facts) giveUpAfter() time.Duration {
@@ -295,7 +300,7 @@ func (f facts) backoff() time.Duration {
 	if a.Terminal {
 		wait = terminalRetry
 	}
-	return a.At.Add(wait).Sub(f.now)
+	return elapsed.Left(wait, a.At.Time, f.now)
 }
 
 // patience is how long an operation may run before the status reports it.

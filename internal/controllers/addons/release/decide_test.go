@@ -16,7 +16,7 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 func settled() facts {
 	at := metav1.NewTime(noon.Add(-time.Minute))
 	return facts{
-		now: noon, initialized: true, fingerprint: "f",
+		now: noon, initialized: true, fingerprint: "f", appliedFor: time.Minute,
 		spec:   &addonsv1.HelmReleaseProxySpec{},
 		status: &addonsv1.HelmReleaseProxyStatus{Revision: 3, Applied: &addonsv1.AppliedRelease{Fingerprint: "f", Stamp: "s", At: &at}},
 		state:  tool.State{Found: true, Revision: 3, Status: tool.Deployed, Stamp: "s"},
@@ -140,11 +140,11 @@ func TestDecide(t *testing.T) {
 			choice{do: nothing, wait: silent, after: 7 * time.Second},
 		},
 		{"a silent cluster holds up uninstalling for so long only", func(f *facts) {
-			f.deleting, f.clusterProblem = noon.Add(-time.Hour), silent
+			f.deleting, f.deletingFor, f.clusterProblem = noon, time.Hour, silent
 			f.spec.Options.Uninstall = &addonsv1.HelmUninstallOptions{GiveUpAfter: &metav1.Duration{Duration: time.Hour}}
 		}, choice{do: abandon}},
 		{"giving up is not forgotten while waiting", func(f *facts) {
-			f.deleting, f.clusterProblem = noon.Add(-time.Hour), silent
+			f.deleting, f.deletingFor, f.clusterProblem = noon, time.Hour, silent
 			f.spec.Options.Uninstall = &addonsv1.HelmUninstallOptions{GiveUpAfter: &metav1.Duration{Duration: time.Hour + time.Second}}
 		}, choice{do: nothing, wait: silent, after: time.Second}},
 	}

@@ -27,9 +27,7 @@ const preparing = addonsv1.PreparingReason
 // registry or a repository.
 func (v *visit) gather(ctx context.Context) error {
 	f := facts{now: v.Clock.Now(), spec: &v.release.Spec, status: &v.release.Status}
-	if v.deleting() {
-		f.deleting = v.release.DeletionTimestamp.Time
-	}
+	v.gatherAges(&f)
 	_, f.installed = v.release.Annotations[addonsv1.InstalledAnnotation]
 	if err := v.gatherPermission(ctx, &f); err != nil {
 		return err
@@ -53,6 +51,17 @@ func (v *visit) gather(ctx context.Context) error {
 	}
 	v.facts = f
 	return nil
+}
+
+// gatherAges measures what must not happen too early.
+func (v *visit) gatherAges(f *facts) {
+	if v.deleting() {
+		f.deleting = v.release.DeletionTimestamp.Time
+		f.deletingFor = v.memory.deletions.Known(v.Clock, v.key(), f.deleting)
+	}
+	if a := f.status.Applied; a != nil && a.At != nil && f.watchesHealth() {
+		f.appliedFor = v.memory.applied.Of(v.Clock, v.key(), a.At.Time)
+	}
 }
 
 // gatherCluster reads the Cluster, the connection to it, and what the connection's watches know of

@@ -51,6 +51,8 @@ type memory struct {
 	known  reconcile.Memory[knowledge]
 	expect reconcile.Memory[expectation]
 	prints reconcile.Memory[fingerprinted]
+	// deletions and applied are when releases were deleted and applied.
+	deletions, applied reconcile.Ages
 }
 
 // fingerprintFor returns the last fingerprint if it was made from these inputs.
@@ -111,4 +113,6 @@ func (m *memory) forget(key client.ObjectKey) {
 	m.known.Forget(key)
 	m.expect.Forget(key)
 	m.prints.Forget(key)
+	m.deletions.Forget(key)
+	m.applied.Forget(key)
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
+	"github.com/drover-dev/drover/internal/base/elapsed"
 )
 
 // Cluster is the progress of one cluster.
@@ -71,7 +72,7 @@ func Decide(in Input) Plan {
 	d := decision{Input: in, waves: waves, status: begin(in)}
 	d.count()
 	next := d.advance()
-	if in.Status == nil || in.Status.Phase != d.status.Phase || in.Status.Revision != d.status.Revision || in.Status.Wave != d.status.Wave {
+	if d.changed() {
 		d.status.Since = ptr.To(metav1.NewTime(in.Now).Rfc3339Copy())
 	}
 	return Plan{Allowed: d.allowed(), Back: d.status.Phase == addonsv1.RolloutRollingBack, Status: d.status, Next: next}
@@ -83,6 +84,13 @@ type decision struct {
 
 	waves  [][]Cluster
 	status *addonsv1.RolloutStatus
+}
+
+// changed reports whether the phase is new, or began in the future by a clock that was ahead.
+func (d *decision) changed() bool {
+	was, is := d.Status, d.status
+	return was == nil || was.Phase != is.Phase || was.Revision != is.Revision || was.Wave != is.Wave ||
+		was.Since != nil && elapsed.Ahead(was.Since.Time, d.Now)
 }
 
 // begin returns the status to continue from: the last one, or that of a new rollout.
@@ -171,16 +179,27 @@ func (d *decision) soak(wave []Cluster) time.Duration {
 	if d.Spec.Soak == nil {
 		return 0
 	}
-	var last time.Time
+	var left time.Duration
 	for _, c := range wave {
-		if c.Ready && c.ReadySince.After(last) {
-			last = c.ReadySince
+		if c.Ready {
+			left = max(left, elapsed.Left(d.Spec.Soak.Duration, d.readySince(c), d.Now))
 		}
 	}
-	if last.IsZero() {
-		return 0
+	return left
+}
+
+// readySince returns when a cluster became ready. One that became ready in the future, by a clock
+// that was ahead, counts from when its wave was seen to soak.
+func (d *decision) readySince(c Cluster) time.Time {
+	was := d.Status
+	switch {
+	case !elapsed.Ahead(c.ReadySince, d.Now):
+		return c.ReadySince
+	case was != nil && was.Phase == addonsv1.RolloutSoaking && was.Wave == d.status.Wave && was.Since != nil && !elapsed.Ahead(was.Since.Time, d.Now):
+		return was.Since.Time
+	default:
+		return d.Now
 	}
-	return last.Add(d.Spec.Soak.Duration).Sub(d.Now)
 }
 
 // allowed returns the clusters that have the current revision, and as many more of the current

@@ -147,6 +147,34 @@ func TestAllowedClusters(t *testing.T) {
 	}
 }
 
+func TestClockNeitherSkipsNorExtendsSoaking(t *testing.T) {
+	spec := &addonsv1.Rollout{Waves: []addonsv1.Wave{{Size: number(1)}}, Soak: &metav1.Duration{Duration: time.Hour}}
+	ready := clusters("+-")
+	ready[0].ReadySince = now.AddDate(1, 0, 0)
+	for name, status := range map[string]*addonsv1.RolloutStatus{
+		"before it began to soak": {Revision: "r", Wave: 1, Phase: addonsv1.RolloutProgressing, Since: &metav1.Time{Time: now.AddDate(0, 0, -1)}},
+		"while it soaks":          {Revision: "r", Wave: 1, Phase: addonsv1.RolloutSoaking, Since: &metav1.Time{Time: now.AddDate(1, 0, 0)}},
+	} {
+		at := func(after time.Duration, was *addonsv1.RolloutStatus) Plan {
+			return Decide(Input{Clusters: ready, Spec: spec, Status: was, Revision: "r", Now: now.Add(after)})
+		}
+		first := at(0, status)
+		if first.Status.Phase != addonsv1.RolloutSoaking || first.Next != time.Hour || !first.Status.Since.Time.Equal(now) {
+			t.Errorf("set back a year %s, it is %s since %s, for %s", name, first.Status.Phase, first.Status.Since, first.Next)
+		}
+		if second := at(time.Minute, first.Status); second.Next != 59*time.Minute || !second.Status.Since.Equal(first.Status.Since) {
+			t.Errorf("set back a year %s, it soaks for another %s a minute later", name, second.Next)
+		}
+		if last := at(time.Hour, first.Status); last.Status.Wave != 2 {
+			t.Errorf("set back a year %s, it is %s after an hour", name, last.Status.Phase)
+		}
+	}
+	ready[0].ReadySince = now.AddDate(-1, 0, 0)
+	if plan := Decide(Input{Clusters: ready, Spec: spec, Revision: "r", Now: now}); plan.Status.Wave != 2 {
+		t.Errorf("set forward a year, it is %s", plan.Status.Phase)
+	}
+}
+
 func joined(names map[string]bool) string {
 	var all []string
 	for name := range names {

@@ -68,7 +68,9 @@ type Controller struct {
 	verdicts *lru.Cache // edition → verdict
 
 	memory memory
-	queue  atomic.Pointer[queue]
+	// deletions are when objects were deleted.
+	deletions reconcile.Ages
+	queue     atomic.Pointer[queue]
 }
 
 // queue is the queue of the controller's workers.
@@ -124,6 +126,7 @@ func (c *Controller) opening() reconcile.Opening[*packagesv1.PackageBundleContro
 // forget drops everything about an object that is gone.
 func (c *Controller) forget(key client.ObjectKey) {
 	c.memory.Forget(key)
+	c.deletions.Forget(key)
 	for _, r := range []*operation.Runner{c.versionQueries, c.bundleChecks, c.copies} {
 		r.Take(key)
 	}

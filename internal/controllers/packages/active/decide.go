@@ -75,7 +75,7 @@ func decide(f facts) choice {
 //	DeletionTimeout elapsed, or user abandons   ──▶ end and record an event
 func decideRemoval(f facts) choice {
 	c := choice{state: f.status.State, detail: f.status.Detail}
-	left := f.credentials.deletionTimeout - f.now.Sub(f.deleting)
+	left := f.credentials.deletionTimeout - f.deletingFor
 	switch {
 	case !f.hasFinalizer, f.gone, f.credentials.withdrawn:
 		c.ends = true

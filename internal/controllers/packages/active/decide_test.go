@@ -153,7 +153,7 @@ func TestDecideRemoval(t *testing.T) {
 	deleted := func(changes ...func(*facts)) facts {
 		f := quiet(changes...)
 		f.hasFinalizer = true
-		f.deleting = noon.Add(-time.Minute)
+		f.deleting, f.deletingFor = noon.Add(-time.Minute), time.Minute
 		for _, change := range changes {
 			change(&f)
 		}
@@ -171,7 +171,14 @@ func TestDecideRemoval(t *testing.T) {
 		"deleted cluster":           {deleted(silent, func(f *facts) { f.gone = true }), choice{state: "active", ends: true}},
 		"unreachable cluster":       {deleted(silent), choice{state: "active", after: time.Second}},
 		"unreachable for too long": {
-			deleted(silent, func(f *facts) { f.deleting = noon.Add(-defaultDeletionTimeout) }), choice{state: "active", ends: true, abandon: "the cluster was unreachable for 10m0s"},
+			deleted(silent, func(f *facts) { f.deletingFor = defaultDeletionTimeout }), choice{state: "active", ends: true, abandon: "the cluster was unreachable for 10m0s"},
+		},
+		"unreachable for a minute, the clock was set forward a year": {
+			deleted(silent, func(f *facts) { f.deleting = noon.AddDate(-1, 0, 0) }), choice{state: "active", after: time.Second},
+		},
+		"unreachable for too long, the clock was set back a year": {
+			deleted(silent, func(f *facts) { f.deleting, f.deletingFor = noon.AddDate(1, 0, 0), defaultDeletionTimeout }),
+			choice{state: "active", ends: true, abandon: "the cluster was unreachable for 10m0s"},
 		},
 		"abandoned by the user": {deleted(silent, func(f *facts) { f.abandoned = true }), choice{state: "active", ends: true, abandon: "the object is annotated with packages.eks.amazonaws.com/abandon"}},
 	} {

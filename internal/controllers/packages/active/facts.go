@@ -23,6 +23,8 @@ type facts struct {
 	// ignored is set for objects in other namespaces.
 	ignored  bool
 	deleting time.Time
+	// deletingFor is for how long this process has known of the deletion.
+	deletingFor time.Duration
 	// hasFinalizer is set if copies may be on the cluster.
 	hasFinalizer bool
 	abandoned    bool

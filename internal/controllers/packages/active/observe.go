@@ -36,6 +36,7 @@ func observe(ctx context.Context, v *visit) error {
 	}
 	if o.DeletionTimestamp != nil {
 		f.deleting = o.DeletionTimestamp.Time
+		f.deletingFor = v.deletions.Known(v.Clock, v.Key(), f.deleting)
 	}
 	if f.ignored {
 		return nil

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -179,8 +178,8 @@ func TestUnreachableClusterIsAbandonedAfterTimeout(t *testing.T) {
 		after time.Duration
 		want  bool
 	}{{giveUpAfter - time.Second, false}, {giveUpAfter, true}} {
-		c := &Controller{Client: w.Client, Live: w.Client, Clock: clocktesting.NewFakePassiveClock(p.DeletionTimestamp.Add(tc.after))}
-		s := &scope{facts: facts{pack: p}}
+		c := &Controller{Client: w.Client, Live: w.Client}
+		s := &scope{facts: facts{pack: p, deletingFor: tc.after}}
 		if err := c.findAbandoned(t.Context(), s); err != nil || s.abandoned != tc.want {
 			t.Errorf("after %s it is abandoned: %t, %v", tc.after, s.abandoned, err)
 		}

@@ -28,6 +28,8 @@ func newScope(v *reconcile.Visit[*packagesv1.Package]) *scope {
 // didn't run leave their facts at the zero value.
 type facts struct {
 	pack *packagesv1.Package
+	// deletingFor is how long ago the Package was deleted, whatever the clock did since.
+	deletingFor time.Duration
 
 	// target is nil if it is unknown, and targetErr is the reason.
 	target    *packagesv1.PackageTarget

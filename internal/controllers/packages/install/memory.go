@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
 // memory holds what the controller knows about Packages besides their content. It is rebuilt by the
@@ -17,6 +18,8 @@ type memory struct {
 	users  map[need]map[client.ObjectKey]bool
 	needed map[client.ObjectKey][]need
 	states map[client.ObjectKey]packagesv1.StateEnum
+	// deletions are when Packages were deleted.
+	deletions reconcile.Ages
 }
 
 // need is a package of a cluster, in a namespace.
@@ -91,4 +94,5 @@ func (m *memory) forget(who client.ObjectKey) {
 	defer m.mu.Unlock()
 	m.forgetNeeds(who)
 	delete(m.states, who)
+	m.deletions.Forget(who)
 }

@@ -22,6 +22,7 @@ func (c *Controller) uninstall(ctx context.Context, s *scope) error {
 	if !controllerutil.ContainsFinalizer(s.pack, packagesv1.PackageFinalizer) {
 		return reconcile.Stop
 	}
+	s.deletingFor = c.memory.deletions.Of(c.Clock, s.Key(), s.pack.DeletionTimestamp.Time)
 	if s.release == nil {
 		return c.confirmGone(ctx, s)
 	}
@@ -83,7 +84,7 @@ func (c *Controller) findAbandoned(ctx context.Context, s *scope) error {
 		s.abandoned = true
 		return nil
 	}
-	if !mayBeAbandoned(s.pack, c.Clock.Now()) {
+	if !mayBeAbandoned(s.pack, s.deletingFor) {
 		return nil
 	}
 	t := s.pack.Status.Target
@@ -104,12 +105,12 @@ func alreadyAbandoned(p *packagesv1.Package) bool {
 
 // mayBeAbandoned reports whether the cluster was unreachable until the release controller gave up,
 // at once if the user requested it. A Cluster that was deleted looks the same.
-func mayBeAbandoned(p *packagesv1.Package, now time.Time) bool {
+func mayBeAbandoned(p *packagesv1.Package, deletingFor time.Duration) bool {
 	last := meta.FindStatusCondition(p.Status.Conditions, packagesv1.Installed)
 	if last == nil || last.Status != metav1.ConditionUnknown || p.Status.Target == nil {
 		return false
 	}
-	return p.Annotations[packagesv1.AbandonAnnotation] == "true" || now.Sub(p.DeletionTimestamp.Time) >= giveUpAfter
+	return p.Annotations[packagesv1.AbandonAnnotation] == "true" || deletingFor >= giveUpAfter
 }
 
 // removeFinalizer removes the finalizer, after the status says whether the release was abandoned.

@@ -13,7 +13,6 @@ import (
 )
 
 func TestMayBeAbandoned(t *testing.T) {
-	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	requested := map[string]string{packagesv1.AbandonAnnotation: "true"}
 	for _, tc := range []struct {
 		name        string
@@ -29,15 +28,15 @@ func TestMayBeAbandoned(t *testing.T) {
 		{"never installed", "", giveUpAfter, requested, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			p := &packagesv1.Package{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations, DeletionTimestamp: &metav1.Time{Time: noon}}}
+			p := &packagesv1.Package{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
 			p.Status.Target = &packagesv1.PackageTarget{}
 			if tc.installed != "" {
 				meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: packagesv1.Installed, Status: tc.installed})
 			}
-			if got := mayBeAbandoned(p, noon.Add(tc.after)); got != tc.want {
+			if got := mayBeAbandoned(p, tc.after); got != tc.want {
 				t.Errorf("got %t", got)
 			}
-			if p.Status.Target = nil; mayBeAbandoned(p, noon.Add(tc.after)) {
+			if p.Status.Target = nil; mayBeAbandoned(p, tc.after) {
 				t.Error("a release without a target was abandoned")
 			}
 		})

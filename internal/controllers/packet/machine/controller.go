@@ -53,7 +53,9 @@ type Controller struct {
 	// all.
 	WatchFilter string
 
-	nodes nodeWatcher
+	// orders are the orders without a known outcome.
+	orders reconcile.Ages
+	nodes  nodeWatcher
 }
 
 type step = reconcile.Step[*scope]

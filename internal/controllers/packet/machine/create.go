@@ -19,7 +19,8 @@ import (
 )
 
 // orderGrace is how long an order may take to succeed after its response was lost. It is longer
-// than the client's timeout.
+// than the client's timeout. The clock may have been set since the order, so it counts from when
+// this process first saw the order.
 const orderGrace = 45 * time.Second
 
 // waitForBootstrap ends with an event: Cluster API sets the name of the Secret.
@@ -59,7 +60,7 @@ func (c *Controller) awaitOrder(s *scope) error {
 	if ordered == nil {
 		return nil
 	}
-	left := orderGrace - c.Clock.Since(ordered.Time)
+	left := orderGrace - c.orders.Known(c.Clock, s.Key(), ordered.Time)
 	if left <= 0 {
 		return nil
 	}
@@ -78,6 +79,7 @@ func (c *Controller) claim(ctx context.Context, s *scope) error {
 	s.machine.Annotations[infrav1.ClaimAnnotation] = s.identity().Claim
 	now := s.now()
 	s.provisioning().OrderedAt = &now
+	c.orders.Forget(s.Key())
 	s.started("")
 	return s.Save(ctx)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/drover-dev/drover/internal/base/elapsed"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/metal/client"
 )
@@ -54,7 +55,7 @@ func (s *scope) pollAfter() time.Duration {
 // age is how long ago the device was ordered. A device without a recorded order counts as old.
 func (s *scope) age() time.Duration {
 	if p := s.machine.Status.Provisioning; p != nil && p.OrderedAt != nil {
-		return s.controller.Clock.Since(p.OrderedAt.Time)
+		return elapsed.Since(p.OrderedAt.Time, s.controller.Clock.Now())
 	}
 	return time.Hour
 }

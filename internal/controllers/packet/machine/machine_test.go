@@ -15,6 +15,7 @@ import (
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/test/jumpclock"
 	"github.com/drover-dev/drover/internal/test/packettest"
 )
 
@@ -371,6 +372,40 @@ func TestLostResponseCreatesNoSecondDevice(t *testing.T) {
 	devices := w.API.Devices(w.Project)
 	if len(devices) != 1 || idOf(t, m) != devices[0].ID {
 		t.Errorf("%d devices, recorded %v", len(devices), m.Spec.ProviderID)
+	}
+}
+
+// TestClockDoesNotDecideAboutOrders sets the clock after the response to an order was lost. While
+// the order may still be carried out, it is neither repeated nor is the machine released; then it
+// is.
+func TestClockDoesNotDecideAboutOrders(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	for name, jump := range map[string]time.Duration{"forward": year, "back": -year} {
+		for _, deleted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, deleted %t", name, deleted), func(t *testing.T) {
+				w := newWorld(t, nil)
+				clock := jumpclock.New(w.World.Clock.Now())
+				w.Controller.Clock = clock
+				machine := w.Machine(t, "m", packettest.MachineOptions{Cluster: "c"})
+				w.API.Fail(packettest.Fault{Method: "POST", Path: "/devices", Times: 1})
+				w.run(t, "m")
+				if deleted {
+					if err := w.World.Client.Delete(t.Context(), machine); err != nil {
+						t.Fatal(err)
+					}
+				}
+				clock.Jump(jump)
+				clock.Pass(orderGrace - time.Second)
+				if m, _ := w.run(t, "m"); m.Name == "" || len(w.API.Orders()) > 0 {
+					t.Fatalf("the machine is %q after %d orders, although the first may still be carried out", m.Name, len(w.API.Orders()))
+				}
+				clock.Pass(2 * time.Second)
+				m, _ := w.run(t, "m")
+				if deleted && m.Name != "" || !deleted && len(w.API.Orders()) != 1 {
+					t.Errorf("the machine is %q after %d orders", m.Name, len(w.API.Orders()))
+				}
+			})
+		}
 	}
 }
 

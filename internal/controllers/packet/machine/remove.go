@@ -110,5 +110,6 @@ func (c *Controller) remaining(ctx context.Context, s *scope) ([]client.Device, 
 
 func (c *Controller) release(_ context.Context, s *scope) error {
 	controllerutil.RemoveFinalizer(s.machine, infrav1.MachineFinalizer)
+	c.orders.Forget(s.Key())
 	return nil
 }

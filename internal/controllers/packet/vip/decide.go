@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/drover-dev/drover/internal/base/elapsed"
 )
 
 const (
@@ -84,7 +86,7 @@ func decide(s situation) decision {
 	switch {
 	case h.leaving:
 		return s.moveAway(h, others, "the previous machine is being deleted")
-	case h.health.failures >= patience && s.now.Sub(s.movedAt) >= cooldown:
+	case h.health.failures >= patience && elapsed.Since(s.movedAt, s.now) >= cooldown:
 		return s.moveAway(h, others, "the previous machine does not answer")
 	default:
 		return decision{next: pace(h, others)}

@@ -43,6 +43,8 @@ func TestDecide(t *testing.T) {
 		{name: "two failures and a healthy one: move", holder: "a", movedAt: long, candidates: []candidate{machine("a", worse), machine("b", well), machine("c", ill)}, to: "b", next: checkFailing},
 		{name: "two failures and none healthy: stay, as moving does not help", holder: "a", movedAt: long, candidates: []candidate{machine("a", worse), machine("b", ill)}, next: checkFailing},
 		{name: "two failures right after a move: stay for now", holder: "a", movedAt: just, candidates: []candidate{machine("a", worse), machine("b", well)}, next: checkFailing},
+		{name: "two failures, moved in the future by a clock that was ahead: move", holder: "a", movedAt: now.AddDate(1, 0, 0), candidates: []candidate{machine("a", worse), machine("b", well)}, to: "b", next: checkFailing},
+		{name: "two failures, moved a year ago: move", holder: "a", movedAt: now.AddDate(-1, 0, 0), candidates: []candidate{machine("a", worse), machine("b", well)}, to: "b", next: checkFailing},
 		{name: "a machine that is being deleted is no target", holder: "a", movedAt: long, candidates: []candidate{machine("a", worse), leaving(machine("b", well))}, next: checkLost},
 
 		{name: "a holder that is being deleted hands over", holder: "a", movedAt: just, candidates: []candidate{leaving(machine("a", well)), machine("b", well)}, to: "b", next: checkFailing},

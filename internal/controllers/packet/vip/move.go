@@ -176,8 +176,8 @@ func (s *scope) setHolder(device string) {
 	s.recollection.holder = device
 	e := s.packetCluster.Status.Endpoint
 	e.DeviceID, e.Machine = device, ""
-	if moved := s.recollection.movedAt; moved != nil && (e.MovedAt == nil || e.MovedAt.Before(moved)) {
-		e.MovedAt = moved.DeepCopy()
+	if moved := s.recollection.movedAt; moved != nil {
+		e.MovedAt = moved.DeepCopy() // the recorded time may be in the future, if the clock was set
 	}
 	if m := s.machines[device]; m != nil {
 		e.Machine = m.Name

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/drover-dev/drover/internal/base/atomicfile"
+	"github.com/drover-dev/drover/internal/base/elapsed"
 	"github.com/drover-dev/drover/internal/metal/driver/local/guest"
 )
 
@@ -72,7 +73,7 @@ func place(file string, write func(file string) error) error {
 // imported.
 func pruneArchives(dir, newest string) error {
 	parts, _ := filepath.Glob(filepath.Join(dir, ".part-*"))
-	parts = slices.DeleteFunc(parts, func(file string) bool { return time.Since(delivered(file)) < partTime })
+	parts = slices.DeleteFunc(parts, func(file string) bool { return elapsed.Since(delivered(file), time.Now()) < partTime })
 	archives, _ := filepath.Glob(filepath.Join(dir, "*"+guest.ArchiveSuffix))
 	archives = slices.DeleteFunc(archives, func(file string) bool { return file == newest })
 	slices.SortFunc(archives, func(a, b string) int { return delivered(b).Compare(delivered(a)) })
