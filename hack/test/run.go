@@ -103,7 +103,7 @@ func quote(args []string) string {
 // all runs the linters and the tests concurrently.
 //
 //	beside (linters)     ──────────▶            low priority
-//	compile for race     ────▶                  low priority
+//	compile for race     ────▶
 //	test slow packages        ────────▶         as many at once as there are cores
 //	test other packages               ───────▶  twice as many
 //	test the program     ─────────────────────▶ one package after the other
@@ -136,10 +136,11 @@ func split(packages []string, match func(string) bool) (matching, others []strin
 
 // testForRaces compiles packages with the race detector and then tests them. Slow packages keep the
 // cores busy beside the tests of the program; more of them at once would only make each one slower.
-// The others mostly wait, and the program's tests are about to end when they start.
+// The others mostly wait, and the program's tests are about to end when they start. Compiling has
+// normal priority: with a lower one, the program's tests would end before the first package starts.
 func (r *run) testForRaces(ctx context.Context, packages []string) {
 	const env = "CGO_ENABLED=1"
-	build := r.command(ctx, env, slices.Concat(low(), []string{"go", "build", "-race"}, packages)...)
+	build := r.command(ctx, env, slices.Concat([]string{"go", "build", "-race"}, packages)...)
 	_ = build.Run() // the tests report compile errors
 	first, others := split(packages, isSlow)
 	for _, part := range []struct {
