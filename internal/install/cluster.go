@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"github.com/drover-dev/drover/config"
 	"github.com/drover-dev/drover/internal/base/version"
 )
 
@@ -63,8 +62,7 @@ func (c *cluster) stale(ctx context.Context, objects []object, own string) (stal
 
 // definitions lists all our CRDs with one request, as they are most of the objects.
 func (c *cluster) definitions(ctx context.Context) (map[string]*metav1.PartialObjectMetadata, string, error) {
-	ours := metav1.ListOptions{LabelSelector: config.LabelPartOf + "=" + config.PartOf}
-	list, err := c.metadata.Resource(definitionsKind).List(ctx, ours)
+	list, err := c.metadata.Resource(definitionsKind).List(ctx, ourDefinitions)
 	if err != nil {
 		return nil, "", fmt.Errorf("listing CRDs: %w", err)
 	}
