@@ -75,7 +75,8 @@ func TestRejectedCertificatesCostLittle(t *testing.T) {
 	if got := call(foreign); got != http.StatusOK || reads != 2 {
 		t.Errorf("HTTP status %d after the CA was replaced and read %d times", got, reads)
 	}
-	if call(certificateOf(t, newAuthority(t))); !strings.Contains(out.String(), "rejected=100") {
+	call(certificateOf(t, newAuthority(t)))
+	if !strings.Contains(out.String(), "rejected=100") {
 		t.Errorf("rejections are not counted:\n%s", out.String())
 	}
 }

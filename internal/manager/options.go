@@ -181,8 +181,6 @@ func (o Options) Validate() error {
 	refuse(o.Verbosity < 0 || o.Verbosity > 10, "--v is %d: must be 0 to 10", o.Verbosity)
 	refuse(o.WebhookURL != "" && !o.Install, "--webhook-url requires --install, which writes the webhook configurations")
 	refuse(o.InsecureMetrics && !loopback(o.MetricsAddr), "--insecure-metrics requires a loopback address, but --metrics-addr is %q", o.MetricsAddr)
-	refuse(o.WebhookClientCA != "" && o.WebhookClientName == "", "--webhook-client-ca requires --webhook-client-name")
-	refuse(o.WebhookClientAccount != "" && !isServiceAccount(o.WebhookClientAccount), "--webhook-client-account is %q: must look like system:serviceaccount:NAMESPACE:NAME", o.WebhookClientAccount)
 	refuse(!httpsURL(o.WebhookURL), "--webhook-url is %q: must look like https://host:port", o.WebhookURL)
 	refuse(o.MetalAPIURL != "" && !httpURL(o.MetalAPIURL), "--metal-api-url is %q: must look like https://host/metal/v1", o.MetalAPIURL)
 	refuse(o.PacketPollInterval < time.Second, "--packet-poll-interval is %s: must be at least 1s", o.PacketPollInterval)
@@ -196,7 +194,19 @@ func (o Options) Validate() error {
 	_, err := o.tenants()
 	refuse(err != nil, "--tenant-namespaces is %q: must be a label selector such as drover.dev/tenant=true", o.TenantNamespaces)
 	errs = append(errs, o.validateAddresses()...)
+	errs = append(errs, o.validateWebhookClients()...)
 	return errors.Join(errs...)
+}
+
+func (o Options) validateWebhookClients() []error {
+	var errs []error
+	if o.WebhookClientCA != "" && o.WebhookClientName == "" {
+		errs = append(errs, errors.New("--webhook-client-ca requires --webhook-client-name"))
+	}
+	if account := o.WebhookClientAccount; account != "" && !isServiceAccount(account) {
+		errs = append(errs, fmt.Errorf("--webhook-client-account is %q: must look like system:serviceaccount:NAMESPACE:NAME", account))
+	}
+	return errs
 }
 
 func (o Options) validateAddresses() []error {

@@ -47,14 +47,17 @@ func NewAuthority(name string, now time.Time, life time.Duration) (*Authority, e
 // has one. Name and key stay the same: whoever trusts one of its certificates trusts what it
 // issues.
 func (a *Authority) Renew(now time.Time, life time.Duration) (*Authority, error) {
-	own, err := a.Certs[0], error(nil)
+	own := a.Certs[0]
 	usable := func(c *x509.Certificate) bool {
 		return bytes.Equal(c.RawSubjectPublicKeyInfo, own.RawSubjectPublicKeyInfo) && bytes.Equal(c.RawSubject, own.RawSubject) && !Due(c, now)
 	}
 	if i := slices.IndexFunc(a.Certs, usable); i >= 0 {
 		own = a.Certs[i]
-	} else if own, err = selfSign(own.Subject, a.signer, now, life); err != nil {
-		return nil, err
+	} else {
+		var err error
+		if own, err = selfSign(own.Subject, a.signer, now, life); err != nil {
+			return nil, err
+		}
 	}
 	next := &Authority{Certs: []*x509.Certificate{own}, Key: a.Key, signer: a.signer}
 	next.Trust(slices.DeleteFunc(slices.Clone(a.Certs), own.Equal), now)

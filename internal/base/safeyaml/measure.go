@@ -25,7 +25,8 @@ type measure struct{ values, bytes, depth int }
 
 // add subtracts a value and everything in it.
 func (m *measure) add(n *node) error {
-	if m.values--; m.values < 0 || m.bytes < 0 {
+	m.values--
+	if m.values < 0 || m.bytes < 0 {
 		return ErrLimits
 	}
 	if n == nil || n.decode == nil {
@@ -44,7 +45,8 @@ func (m *measure) add(n *node) error {
 
 // addContent subtracts what is in a mapping or a list.
 func (m *measure) addContent(n *node) error {
-	if m.depth--; m.depth < 0 {
+	m.depth--
+	if m.depth < 0 {
 		return ErrLimits
 	}
 	defer func() { m.depth++ }()

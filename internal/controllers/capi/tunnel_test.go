@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/net/websocket"
-	"k8s.io/apimachinery/pkg/util/httpstream"
-	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
+	"k8s.io/apimachinery/pkg/util/httpstream"      //nolint:staticcheck // The types of Cluster API.
+	"k8s.io/apimachinery/pkg/util/httpstream/spdy" //nolint:staticcheck // The types of Cluster API.
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -214,9 +214,9 @@ func TestFramesOfATunnel(t *testing.T) {
 	} {
 		for _, step := range []int{1, 7, 1 << 20} {
 			f, err := &framed{}, error(nil)
-			for rest := []byte(tt.text); len(rest) > 0 && err == nil; {
-				n := min(step, len(rest))
-				err, rest = f.add(rest[:n]), rest[n:]
+			for left := []byte(tt.text); len(left) > 0 && err == nil; {
+				n := min(step, len(left))
+				err, left = f.add(left[:n]), left[n:]
 			}
 			if tt.valid != (err == nil) {
 				t.Errorf("%s, %d bytes at a time: error %v", name, step, err)

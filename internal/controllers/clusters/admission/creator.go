@@ -68,8 +68,7 @@ func (r *clusterRules) identify(ctx context.Context, was, is *anywherev1.Cluster
 // entitle marks a Cluster that an administrator creates for themselves: it may use objects that
 // were prepared for it. Creating one for somebody else, as a move does, keeps the mark as it is.
 func (r *clusterRules) entitle(ctx context.Context, was, is *anywherev1.Cluster, user authenticationv1.UserInfo) error {
-	switch {
-	case was != nil:
+	if was != nil {
 		annotate(is, anywherev1.AdministeredAnnotation, was.Annotations[anywherev1.AdministeredAnnotation])
 		return nil
 	}

@@ -40,12 +40,12 @@ func (w *world) bundleController(name string, labels map[string]string) {
 }
 
 // prepared creates a Package in the shared namespace, and sets its target if there is one.
-func (w *world) prepared(name, cluster string) {
+func (w *world) prepared(name, of string) {
 	w.Helper()
 	p := &packagesv1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: packagesv1.Namespace, Name: name}, Spec: packagesv1.PackageSpec{PackageName: "agent"}}
 	w.must(w.Create(w.Context(), p))
-	if cluster != "" {
-		p.Status.Target = &packagesv1.PackageTarget{Cluster: cluster, ClusterNamespace: anywherev1.SystemNamespace}
+	if of != "" {
+		p.Status.Target = &packagesv1.PackageTarget{Cluster: of, ClusterNamespace: anywherev1.SystemNamespace}
 		w.must(w.Status().Update(w.Context(), p))
 	}
 }

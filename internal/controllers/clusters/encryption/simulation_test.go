@@ -82,7 +82,7 @@ func flip(data []byte) []byte {
 // servePlugin runs a plugin and returns its socket.
 func servePlugin(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "kms") // The directory of the test is too long for a socket.
+	dir, err := os.MkdirTemp("", "kms") //nolint:usetesting // The directory of the test is too long for a socket.
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -390,7 +390,7 @@ func TestClockDoesNotDecideAboutOrders(t *testing.T) {
 				w.API.Fail(packettest.Fault{Method: "POST", Path: "/devices", Times: 1})
 				w.run(t, "m")
 				if deleted {
-					if err := w.World.Client.Delete(t.Context(), machine); err != nil {
+					if err := w.Delete(t.Context(), machine); err != nil {
 						t.Fatal(err)
 					}
 				}

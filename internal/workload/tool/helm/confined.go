@@ -201,7 +201,8 @@ func (e *Engine) run(ctx context.Context, j renderJob, p peer) (*product, error)
 // hooks returns the hooks of a rendered chart.
 func (p *product) hooks() ([]*releasev1.Hook, error) {
 	var out []*releasev1.Hook
-	return out, json.Unmarshal(p.Hooks, &out)
+	err := json.Unmarshal(p.Hooks, &out)
+	return out, err
 }
 
 // applyTo changes a chart as processing its dependencies did. Numbers keep their form.

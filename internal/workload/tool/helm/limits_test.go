@@ -80,10 +80,14 @@ func TestHostileManifestsAreNotParsed(t *testing.T) {
 func FuzzCheckArchive(f *testing.F) {
 	sub := string(packFiles(f, file{"sub/Chart.yaml", strings.ReplaceAll(chartFile, "app", "sub")}, file{"sub/values.yaml", "a: b"}))
 	for _, seed := range [][4]string{
-		{"app/values.yaml", "a: 1", "app/Chart.lock", "digest: x"}, {`app\values.yaml`, "a: 1", "app/templates/a.yaml", "b"},
-		{"app/values.yaml/.", "a: 1", "app//values.yaml", "a: 2"}, {"app/charts/a/Chart.yaml", chartFile, `app\charts\a\values.yaml`, "a: 1"},
-		{"app/charts/sub.tgz", sub, "app/charts/_x.tgz", "x"}, {`app\charts\sub.tgz`, sub, "app/./charts/../values.yaml", "\ufeffa: 1"},
-		{"Chart.yaml", "x", "../app/values.yaml", "x"}, {"app/charts/README", "x", "/values.yaml", "a: 1"},
+		{"app/values.yaml", "a: 1", "app/Chart.lock", "digest: x"},
+		{`app\values.yaml`, "a: 1", "app/templates/a.yaml", "b"},
+		{"app/values.yaml/.", "a: 1", "app//values.yaml", "a: 2"},
+		{"app/charts/a/Chart.yaml", chartFile, `app\charts\a\values.yaml`, "a: 1"},
+		{"app/charts/sub.tgz", sub, "app/charts/_x.tgz", "x"},
+		{`app\charts\sub.tgz`, sub, "app/./charts/../values.yaml", "\ufeffa: 1"},
+		{"Chart.yaml", "x", "../app/values.yaml", "x"},
+		{"app/charts/README", "x", "/values.yaml", "a: 1"},
 	} {
 		f.Add(seed[0], seed[1], seed[2], seed[3])
 	}

@@ -70,5 +70,6 @@ func (p *packages) read(ctx context.Context, owner string, j readJob) ([]map[str
 		return nil, &confined.FailedError{Message: fmt.Sprintf("reading its objects: %v", err)}
 	}
 	var out []map[string]any
-	return out, json.Unmarshal(data, &out)
+	err = json.Unmarshal(data, &out)
+	return out, err
 }
