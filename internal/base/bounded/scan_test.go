@@ -154,3 +154,71 @@ func BenchmarkScanner(b *testing.B) {
 		}
 	})
 }
+
+// FuzzScanner compares the estimate for valid JSON with that of a decoder, whatever pieces it
+// arrives in.
+func FuzzScanner(f *testing.F) {
+	for _, text := range []string{`{"items":[{},null,0,"\\\""]}`, `[[1,[2,3]],{"a":{"b":[]}}]`, `{"a\\":["\",\"",""]}`, ` "\u005c" `, `{"":[{"":{}}],"b":1e9}`} {
+		f.Add([]byte(text), 3)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, step int) {
+		s := &scanner{limits: Limits{Body: 1 << 30, Item: 2 * valueCost}}
+		step = max(1, step)
+		for begin := 0; begin < len(data); begin += step {
+			if err := s.add(data[begin:min(len(data), begin+step)]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !json.Valid(data) {
+			return
+		}
+		if want := costOf(t, json.NewDecoder(bytes.NewReader(data))); s.cost != want || s.size != int64(len(data)) {
+			t.Errorf("cost %d, want %d, size %d", s.cost, want, s.size)
+		}
+	})
+}
+
+// costOf computes the estimate from the tokens of a decoder.
+func costOf(t *testing.T, d *json.Decoder) int64 {
+	t.Helper()
+	var cost int64
+	type container struct {
+		object bool
+		values int64
+	}
+	var open []container
+	begin := func() {
+		if len(open) > 0 {
+			open[len(open)-1].values++
+		}
+	}
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return cost
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			begin()
+			cost += valueCost
+			open = append(open, container{object: token == json.Delim('{')})
+		case json.Delim('}'), json.Delim(']'):
+			last := open[len(open)-1]
+			commas := max(0, last.values-1)
+			switch {
+			case last.object:
+				cost += max(0, last.values/2-1) * memberCost // names and values
+			case len(open) <= itemDepth:
+				cost += commas * 2 * valueCost
+			default:
+				cost += commas * valueCost
+			}
+			open = open[:len(open)-1]
+		default:
+			begin()
+		}
+	}
+}
