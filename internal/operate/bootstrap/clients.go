@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+	"sigs.k8s.io/cluster-api/util/conditions"
 )
 
 // sourceClient hides from the upstream mover what does not move, and keeps it from deleting what is
@@ -20,6 +23,9 @@ type sourceClient struct {
 
 	selection    *selection
 	dispositions map[types.UID]disposition
+	// halfway means that the objects have no status, because they are copies of an interrupted
+	// move. It began after the originals were provisioned.
+	halfway bool
 }
 
 // List omits what does not move. A label makes the mover move objects that nothing else owns.
@@ -57,8 +63,8 @@ func withLabel(u *unstructured.Unstructured, label string) {
 	u.SetLabels(labels)
 }
 
-// Get hides that objects are paused from the checks of the mover. What it copies it reads as
-// unstructured, so that it arrives paused.
+// Get hides from the checks of the mover that objects are paused, and that copies lack a status.
+// What it copies it reads as unstructured, so that it arrives paused.
 func (c *sourceClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	if err := c.Client.Get(ctx, key, obj, opts...); err != nil {
 		return err
@@ -71,10 +77,24 @@ func (c *sourceClient) Get(ctx context.Context, key client.ObjectKey, obj client
 	case *clusterv1.Cluster:
 		o.Spec.Paused = nil
 		delete(o.Annotations, clusterv1.PausedAnnotation)
+		if c.halfway {
+			showProvisioned(o)
+		}
+	case *clusterv1.Machine:
+		if c.halfway && !o.Status.NodeRef.IsDefined() {
+			o.Status.NodeRef.Name = o.Name
+		}
 	case *clusterv1.ClusterClass:
 		delete(o.Annotations, clusterv1.PausedAnnotation)
 	}
 	return nil
+}
+
+func showProvisioned(c *clusterv1.Cluster) {
+	c.Status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr.To(true), ControlPlaneInitialized: ptr.To(true)}
+	conditions.Set(c, metav1.Condition{
+		Type: clusterv1.ClusterControlPlaneInitializedCondition, Status: metav1.ConditionTrue, Reason: clusterv1.ClusterControlPlaneInitializedReason,
+	})
 }
 
 // Patch preserves the annotations of pausing: the mover replaces all annotations before it deletes

@@ -71,6 +71,10 @@ func moveAll(ctx context.Context, source, destination client.Client, key types.N
 	if err := rejectDeleted(ctx, source, key); err != nil {
 		return err
 	}
+	halfway, err := arrivedHalfway(ctx, source, key)
+	if err != nil {
+		return err
+	}
 	if err := pause(ctx, source, key); err != nil {
 		return err
 	}
@@ -84,7 +88,7 @@ func moveAll(ctx context.Context, source, destination client.Client, key types.N
 	if err != nil {
 		return err
 	}
-	mover := upstream(&sourceClient{Client: source, selection: selected, dispositions: map[types.UID]disposition{}}).ObjectMover()
+	mover := upstream(&sourceClient{Client: source, selection: selected, dispositions: map[types.UID]disposition{}, halfway: halfway}).ObjectMover()
 	return mover.Move(ctx, "", upstream(&targetClient{Client: destination}), false)
 }
 
@@ -99,6 +103,18 @@ func rejectDeleted(ctx context.Context, c client.Reader, key types.NamespacedNam
 		return errors.New("the cluster is being deleted: wait until it is gone")
 	}
 	return nil
+}
+
+// arrivedHalfway reports whether the source has copies of an interrupted move in the opposite
+// direction. They arrived paused and without status, so no controller has seen them since, and the
+// originals may still be on the destination.
+func arrivedHalfway(ctx context.Context, c client.Reader, key types.NamespacedName) (bool, error) {
+	found := &clusterv1.Cluster{}
+	if err := c.Get(ctx, key, found); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	s := found.Status
+	return found.Annotations[PausedForMove] == key.Name && s.Phase == "" && s.Initialization == (clusterv1.ClusterInitializationStatus{}), nil
 }
 
 // findCluster finds the only Cluster of a name, or the one in the system namespace.

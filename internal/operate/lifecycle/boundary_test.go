@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -47,6 +48,10 @@ type side struct {
 	client client.WithWatch
 	direct kubernetes.Interface
 	down   atomic.Bool
+	// left is how many writes of the cluster's objects succeed before all requests fail, which
+	// calls died; zero is no limit.
+	left atomic.Int64
+	died func()
 }
 
 func newSide(t *testing.T, server *kubetest.Server) *side {
@@ -74,8 +79,18 @@ func (s *side) front(to *rest.Config) {
 				return
 			}
 			behind.ServeHTTP(w, r)
+			if s.left.Load() > 0 && writesCluster(r) && s.left.Add(-1) == 0 {
+				s.down.Store(true)
+				s.died()
+			}
 		})
 	})
+}
+
+// writesCluster reports whether a request changes an object of a cluster.
+func writesCluster(r *http.Request) bool {
+	ours := strings.Contains(r.URL.Path, "/namespaces/default/") || strings.Contains(r.URL.Path, "/namespaces/"+anywherev1.SystemNamespace+"/")
+	return ours && r.Method != http.MethodGet
 }
 
 // kubeconfig writes a kubeconfig that uses the proxy.
@@ -119,7 +134,9 @@ func (s *side) playOnce(ctx context.Context, into []byte) {
 		return
 	}
 	for i := range all.Items {
-		if c := &all.Items[i]; !c.IsPaused() {
+		if c := &all.Items[i]; c.IsPaused() {
+			_ = s.provision(ctx, c.Name) // Cluster API doesn't know who else is paused.
+		} else {
 			_ = s.reconcile(ctx, c, into)
 		}
 	}
@@ -151,7 +168,7 @@ func (s *side) reconcile(ctx context.Context, c *anywherev1.Cluster, into []byte
 			return err
 		}
 	}
-	if err := s.provisioned(ctx, c.Name); err != nil {
+	if err := s.provision(ctx, c.Name); err != nil {
 		return err
 	}
 	seen, generations := c.Status.DeepCopy(), childGenerations(children)
@@ -165,10 +182,11 @@ func (s *side) reconcile(ctx context.Context, c *anywherev1.Cluster, into []byte
 	return s.client.Status().Update(ctx, c)
 }
 
-// provisioned marks a Cluster API cluster as provisioned.
-func (s *side) provisioned(ctx context.Context, name string) error {
+// provision marks a Cluster API cluster as provisioned, unless it is paused.
+func (s *side) provision(ctx context.Context, name string) error {
 	c := &clusterv1.Cluster{}
-	if err := s.client.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, c); err != nil || ptr.Deref(c.Status.Initialization.InfrastructureProvisioned, false) {
+	err := s.client.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, c)
+	if err != nil || ptr.Deref(c.Spec.Paused, false) || ptr.Deref(c.Status.Initialization.InfrastructureProvisioned, false) {
 		return err
 	}
 	c.Status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr.To(true), ControlPlaneInitialized: ptr.To(true)}

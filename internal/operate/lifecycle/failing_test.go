@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -338,4 +339,72 @@ func TestManagementClusterResumesAfterAFailureInEachPhase(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(x.dir, "shepherd", "*.kubeconfig")); len(left) > 0 {
 		t.Errorf("%s is left", strings.Join(left, ", "))
 	}
+}
+
+// TestCleanupAfterAnInterruptedMove interrupts the creation of a management cluster while its
+// objects move there, after ever more writes on either side, and cleans it up.
+func TestCleanupAfterAnInterruptedMove(t *testing.T) {
+	x := newTwoSides(t)
+	for name, dying := range map[string]*side{"the new cluster": x.itself, "the bootstrap plane": x.at} {
+		writes := int64(1)
+		for ; x.interruptMove(dying, writes); writes += 6 {
+			undo := x.management()
+			undo.Undo = true
+			if err := x.runPlan(t.Context(), undo.Delete, func(phase.Event) {}); err != nil {
+				t.Fatalf("%s was left after %d writes, and the cleanup failed: %v", name, writes, err)
+			}
+			if got := x.has(); len(got) > 0 {
+				t.Errorf("%s was left after %d writes, and after the cleanup the cluster is on %v", name, writes, got)
+			}
+			// The spec stays, as after every deletion.
+			for _, left := range []string{x.home.Dir, x.files.Record().Dir, x.files.Kubeconfig()} {
+				if _, err := os.Stat(left); err == nil {
+					t.Errorf("%s was left after %d writes, and after the cleanup there is %s", name, writes, left)
+				}
+			}
+		}
+		t.Logf("a move makes about %d writes on %s", writes, name)
+		if writes < 7 {
+			t.Errorf("a move makes less than %d writes on %s: this proves nothing", writes, name)
+		}
+	}
+}
+
+// interruptMove creates a cluster, with a command that ends after some writes of the move on one
+// side. It reports whether that happened; if the move was over before, it deletes the cluster.
+func (x *twoSides) interruptMove(dying *side, writes int64) bool {
+	x.Helper()
+	ctx, kill := context.WithCancel(x.Context())
+	defer kill()
+	dying.died = kill
+	err := x.runPlan(ctx, x.management().Create, func(e phase.Event) {
+		if e.Phase == CreateWorkloadCluster && e.Status == phase.Done {
+			dying.left.Store(writes)
+		}
+		if e.Phase == MoveManagementCluster && e.Status == phase.Done {
+			dying.left.Store(0)
+		}
+	})
+	dying.left.Store(0)
+	dying.down.Store(false)
+	if ctx.Err() != nil && err != nil {
+		return true
+	}
+	if err != nil {
+		x.Fatalf("creating the cluster: %v", err)
+	}
+	if err := x.runPlan(x.Context(), x.management().Delete, func(phase.Event) {}); err != nil {
+		x.Fatal(err)
+	}
+	return false
+}
+
+func (x *twoSides) runPlan(ctx context.Context, plan func() (*phase.Plan, error), observe func(phase.Event)) error {
+	x.Helper()
+	p, err := plan()
+	if err != nil {
+		x.Fatal(err)
+	}
+	_, err = p.Run(ctx, x.files.Record(), observe)
+	return err
 }
