@@ -47,5 +47,5 @@ func ValidateConfig(v *packagesv1.SourceVersion, config string) error {
 	if err != nil || schema == nil {
 		return err
 	}
-	return validate(schema, values)
+	return schema.validate(values)
 }

@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/drover-dev/drover/internal/base/safeyaml"
 )
 
 // errLoop is returned for schemas whose validation would not terminate.
@@ -14,25 +17,25 @@ var errLoop = errors.New("the schema refers to itself for the same value")
 // samePlace lists the keywords whose schemas apply to the same value as the enclosing schema.
 var samePlace = []string{"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependencies"}
 
-// checkLoops rejects schemas such as {"$ref": "#"}, which the library follows until the stack
-// overflows and the program ends.
-//
-// Because ids change the base of references, it assumes that a reference leads to every schema that
-// it could mean. It may therefore reject a schema that terminates, but never accepts one that
-// doesn't.
-func checkLoops(text []byte) error {
-	var root any
-	if err := json.Unmarshal(text, &root); err != nil {
-		return err
-	}
-	s := &schemas{root: root, state: map[string]visit{}}
-	s.collect(root, "")
-	for _, at := range s.all {
-		if err := s.visit(at); err != nil {
-			return err
-		}
-	}
-	return nil
+// schemas are the objects of a document, whether they are schemas or not. They are identified by
+// their address: pointers to them may take a thousand times the memory of the document.
+type schemas struct {
+	root  any
+	all   []map[string]any
+	bases []base
+	state map[uintptr]visit
+	// same has the schemas that apply to the same value as another.
+	same map[uintptr][]map[string]any
+	// left is how many references may still be looked up.
+	left int
+}
+
+// base is a schema that references may begin at: one with an id, or the root.
+type base struct {
+	schema map[string]any
+	named  bool
+	// name is the fragment of its id.
+	name string
 }
 
 type visit int
@@ -42,37 +45,47 @@ const (
 	visited
 )
 
-// place is an object in a document and the JSON pointer to it.
-type place struct {
-	pointer string
-	value   map[string]any
+// parseSchemas parses a document. It rejects schemas such as {"$ref": "#"}, which the library
+// follows until the stack overflows and the program ends.
+//
+// Because ids change the base of references, it assumes that a reference leads to every schema that
+// it could mean. It may therefore reject a schema that terminates, but never accepts one that
+// doesn't.
+func parseSchemas(text []byte) (*schemas, error) {
+	if err := safeyaml.CheckValues(text); err != nil {
+		return nil, err
+	}
+	s := &schemas{state: map[uintptr]visit{}, same: map[uintptr][]map[string]any{}, left: maxEvaluations}
+	if err := json.Unmarshal(text, &s.root); err != nil {
+		return nil, err
+	}
+	s.collect(s.root)
+	for _, schema := range s.all {
+		if err := s.visit(schema); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
 }
 
-type schemas struct {
-	root any
-	// all lists the objects of the document, whether they are schemas or not; bases those with an
-	// id.
-	all, bases []place
-	state      map[string]visit
-}
-
-func (s *schemas) collect(value any, pointer string) {
+func (s *schemas) collect(value any) {
 	switch v := value.(type) {
 	case map[string]any:
-		at := place{pointer, v}
-		s.all = append(s.all, at)
-		if id(v) != "" || pointer == "" {
-			s.bases = append(s.bases, at)
+		if named := id(v); named != "" || len(s.all) == 0 {
+			s.bases = append(s.bases, base{v, named != "", fragment(named)})
 		}
-		for key, child := range v {
-			s.collect(child, pointer+"/"+escape(key))
+		s.all = append(s.all, v)
+		for _, child := range v {
+			s.collect(child)
 		}
 	case []any:
-		for i, child := range v {
-			s.collect(child, pointer+"/"+strconv.Itoa(i))
+		for _, child := range v {
+			s.collect(child)
 		}
 	}
 }
+
+func address(schema map[string]any) uintptr { return reflect.ValueOf(schema).Pointer() }
 
 func id(schema map[string]any) string {
 	for _, key := range []string{"$id", "id"} {
@@ -83,67 +96,84 @@ func id(schema map[string]any) string {
 	return ""
 }
 
-func (s *schemas) visit(at place) error {
-	switch s.state[at.pointer] {
+func (s *schemas) visit(schema map[string]any) error {
+	at := address(schema)
+	switch s.state[at] {
 	case visited:
 		return nil
 	case visiting:
 		return errLoop
 	}
-	s.state[at.pointer] = visiting
-	for _, next := range append(s.inside(at), s.referred(at)...) {
+	s.state[at] = visiting
+	s.same[at] = s.samePlace(schema)
+	for _, next := range s.same[at] {
 		if err := s.visit(next); err != nil {
 			return err
 		}
 	}
-	s.state[at.pointer] = visited
+	s.state[at] = visited
+	if s.left < 0 {
+		return errComplex
+	}
 	return nil
 }
 
-// inside returns the schemas in a schema that apply to the same value.
-func (s *schemas) inside(at place) []place {
-	var out []place
+// samePlace returns the schemas that apply to the same value as a schema.
+func (s *schemas) samePlace(schema map[string]any) []map[string]any {
+	out := s.referred(schema)
 	for _, keyword := range samePlace {
-		pointer := at.pointer + "/" + keyword
-		switch v := at.value[keyword].(type) {
-		case map[string]any:
-			if keyword != "dependencies" {
-				out = append(out, place{pointer, v})
-				continue
-			}
-			for key, child := range v {
-				out = appendSchema(out, pointer+"/"+escape(key), child)
-			}
-		case []any:
-			for i, child := range v {
-				out = appendSchema(out, pointer+"/"+strconv.Itoa(i), child)
-			}
+		if keyword == "dependencies" {
+			out = appendAll(out, schema[keyword])
+			continue
 		}
+		out = appendSchemas(out, schema[keyword])
 	}
 	return out
 }
 
-func appendSchema(to []place, pointer string, value any) []place {
-	if schema, ok := value.(map[string]any); ok {
-		to = append(to, place{pointer, schema})
+// appendSchemas appends a schema or a list of schemas.
+func appendSchemas(to []map[string]any, value any) []map[string]any {
+	switch v := value.(type) {
+	case map[string]any:
+		return append(to, v)
+	case []any:
+		for _, child := range v {
+			if schema, ok := child.(map[string]any); ok {
+				to = append(to, schema)
+			}
+		}
+	}
+	return to
+}
+
+// appendAll appends all schemas of a table.
+func appendAll(to []map[string]any, value any) []map[string]any {
+	table, _ := value.(map[string]any)
+	for _, child := range table {
+		if schema, ok := child.(map[string]any); ok {
+			to = append(to, schema)
+		}
 	}
 	return to
 }
 
 // referred returns all schemas that a reference could mean.
-func (s *schemas) referred(at place) []place {
-	reference, ok := at.value["$ref"].(string)
+func (s *schemas) referred(schema map[string]any) []map[string]any {
+	reference, ok := schema["$ref"].(string)
 	if !ok {
 		return nil
 	}
 	wanted := fragment(reference)
-	var out []place
-	for _, base := range s.bases {
-		if found, ok := resolve(base, wanted); ok {
+	var out []map[string]any
+	for _, b := range s.bases {
+		if found, ok := s.resolve(b.schema, wanted); ok {
 			out = append(out, found)
 		}
-		if named := id(base.value); named != "" && fragment(named) == wanted {
-			out = append(out, base)
+		if b.named && b.name == wanted {
+			out = append(out, b.schema)
+		}
+		if s.left < 0 {
+			return nil
 		}
 	}
 	return out
@@ -159,35 +189,30 @@ func fragment(reference string) string {
 }
 
 // resolve follows a JSON pointer from a base.
-func resolve(base place, pointer string) (place, bool) {
-	var value any = base.value
-	at := base.pointer
-	for _, key := range strings.Split(pointer, "/")[1:] {
+func (s *schemas) resolve(base map[string]any, pointer string) (map[string]any, bool) {
+	s.left--
+	rest, isPointer := strings.CutPrefix(pointer, "/")
+	if !isPointer {
+		return base, pointer == ""
+	}
+	var value any = base
+	for key := range strings.SplitSeq(rest, "/") {
+		s.left--
 		switch v := value.(type) {
 		case map[string]any:
-			key = unescape(key)
-			value = v[key]
-			at += "/" + escape(key)
+			value = v[unescaper.Replace(key)]
 		case []any:
 			i, err := strconv.Atoi(key)
 			if err != nil || i < 0 || i >= len(v) {
-				return place{}, false
+				return nil, false
 			}
 			value = v[i]
-			at += "/" + strconv.Itoa(i)
 		default:
-			return place{}, false
+			return nil, false
 		}
 	}
 	schema, ok := value.(map[string]any)
-	return place{at, schema}, ok && (pointer == "" || strings.HasPrefix(pointer, "/"))
+	return schema, ok
 }
 
-var (
-	escaper   = strings.NewReplacer("~", "~0", "/", "~1")
-	unescaper = strings.NewReplacer("~1", "/", "~0", "~")
-)
-
-func escape(key string) string { return escaper.Replace(key) }
-
-func unescape(key string) string { return unescaper.Replace(key) }
+var unescaper = strings.NewReplacer("~1", "/", "~0", "~")

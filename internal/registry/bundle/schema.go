@@ -53,20 +53,27 @@ func EncodeSchema(schema []byte) string {
 	return base64.StdEncoding.EncodeToString(packed.Bytes())
 }
 
+// compiled is the schema of a version.
+type compiled struct {
+	*gojsonschema.Schema
+	parts *schemas
+}
+
 // compile compiles the schema of a version. It returns nil if there is no schema.
-func compile(v *packagesv1.SourceVersion) (*gojsonschema.Schema, error) {
+func compile(v *packagesv1.SourceVersion) (*compiled, error) {
 	text, err := Schema(v)
 	if err != nil || len(bytes.TrimSpace(text)) == 0 {
 		return nil, err
 	}
-	if err := checkLoops(text); err != nil {
+	parts, err := parseSchemas(text)
+	if err != nil {
 		return nil, fmt.Errorf("error loading the schema: %w", err)
 	}
 	schema, err := gojsonschema.NewSchema(localLoader{gojsonschema.NewBytesLoader(text)})
 	if err != nil {
 		return nil, fmt.Errorf("error loading the schema: %w", err)
 	}
-	return schema, nil
+	return &compiled{schema, parts}, nil
 }
 
 // localLoader loads a schema that must not refer to other documents. The library would otherwise
@@ -96,12 +103,15 @@ func (r rejectingLoader) LoadJSON() (any, error) {
 }
 
 // validate validates a config against a schema and reports all problems.
-func validate(schema *gojsonschema.Schema, config map[string]any) error {
+func (c *compiled) validate(config map[string]any) error {
+	if err := c.parts.checkConfig(config); err != nil {
+		return fmt.Errorf("error validating configurations: %w", err)
+	}
 	text, err := json.Marshal(config)
 	if err != nil {
 		return errors.New("error validating configurations: config cannot be encoded as JSON")
 	}
-	result, err := schema.Validate(gojsonschema.NewBytesLoader(text))
+	result, err := c.Validate(gojsonschema.NewBytesLoader(text))
 	if err != nil {
 		return fmt.Errorf("error validating configurations: %w", err)
 	}
