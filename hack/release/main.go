@@ -5,7 +5,8 @@
 //	  --commit … --date 2026-01-02T03:04:05Z --key release.key linux/amd64 linux/arm64
 //
 // The same programs always give the same archives and SBOMs, byte for byte. Without a key the
-// release has checksums, but neither signature nor provenance.
+// release has checksums, but neither signature nor provenance. With a key it is built from a
+// commit, not from uncommitted changes, because provenance names the commit.
 package main
 
 import (
@@ -63,6 +64,9 @@ func run(args []string) error {
 	}
 	if fs.NArg() == 0 || o.source.Version == "" || o.source.Commit == "" || o.image == "" {
 		return errors.New("--version, --commit, --image and at least one platform are required")
+	}
+	if o.key != "" && strings.Contains(o.source.Version, ".dirty") {
+		return fmt.Errorf("signing version %q: it has uncommitted changes, but provenance would name commit %q; commit them first", o.source.Version, o.source.Commit)
 	}
 	return o.build(fs.Args())
 }

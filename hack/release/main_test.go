@@ -245,3 +245,15 @@ func TestFailureKeepsTheLastRelease(t *testing.T) {
 		t.Error("files of the failed release remain")
 	}
 }
+
+func TestUncommittedChangesAreNotSigned(t *testing.T) {
+	key, _ := newKeyFiles(t)
+	t.Chdir("../..")
+	err := run([]string{
+		"--programs", newPrograms(t), "--output", filepath.Join(t.TempDir(), "release"), "--version", "v1.2.3-dev.7+g1a2b3c4d5e6f.dirty.0a1b2c3d",
+		"--commit", "c0ffee", "--date", "2026-01-02T03:04:05Z", "--image", "drover-dev/manager:v1.2.3", "--key", key, "linux/amd64",
+	})
+	if err == nil || !strings.Contains(err.Error(), "uncommitted changes") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -98,6 +98,27 @@ func TestCheckReportsAnUnreachableDatabase(t *testing.T) {
 	}
 }
 
+func TestVerdict(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		found    []string
+		err      error
+		required bool
+		want     bool
+	}{
+		{"nothing found", nil, nil, true, false},
+		{"something found", []string{"  GO-1\n"}, nil, false, true},
+		{"a failure", nil, errors.New("no"), false, true},
+		{"no database", nil, errUnreachable, false, false},
+		{"no database, but one is required", nil, errUnreachable, true, true},
+	} {
+		text, failed := verdict(tt.found, tt.err, tt.required)
+		if failed != tt.want || (text == "") != (tt.name == "nothing found") {
+			t.Errorf("%s: failed %t with %q, want %t", tt.name, failed, text, tt.want)
+		}
+	}
+}
+
 func TestDescribeNamesEachVulnerabilityOnce(t *testing.T) {
 	out := `{"config":{}} {"finding":{"osv":"GO-1","fixed_version":"v2.0.0","trace":[
 		{"module":"m","version":"v1.0.0","package":"m/p","function":"Bad"},{"module":"us","package":"us/a","function":"main"}]}}
