@@ -16,6 +16,25 @@ func (n *node) UnmarshalYAML(decode func(any) error) error {
 	return nil
 }
 
+// UnmarshalText implements encoding.TextUnmarshaler for "null" and "~", which the parser passes
+// here even if they are quoted. They are too short to matter.
+func (*node) UnmarshalText([]byte) error { return nil }
+
+// key is a key of a mapping. It is never equal to another one, even if their texts are.
+type key struct{ *node }
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (k *key) UnmarshalYAML(decode func(any) error) error {
+	k.node = &node{decode}
+	return nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler, as that of node.
+func (k *key) UnmarshalText([]byte) error {
+	k.node = &node{}
+	return nil
+}
+
 // errKey means that a mapping has a key that JSON doesn't have.
 var errKey = errors.New("a key is null")
 
@@ -29,7 +48,7 @@ func (m *measure) add(n *node) error {
 	if m.values < 0 || m.bytes < 0 {
 		return ErrLimits
 	}
-	if n == nil || n.decode == nil {
+	if n.decode == nil {
 		return nil // null
 	}
 	var text string
@@ -50,31 +69,31 @@ func (m *measure) addContent(n *node) error {
 		return ErrLimits
 	}
 	defer func() { m.depth++ }()
-	var table map[*node]*node // Each key is a pointer of its own, even if two are equal.
+	var table map[key]node
 	err := n.decode(&table)
 	if mismatch := new(yamlv2.TypeError); !errors.As(err, &mismatch) {
 		return errors.Join(err, m.addTable(table))
 	}
-	var list []*node
+	var list []node
 	err = n.decode(&list)
 	return errors.Join(err, m.addAll(list))
 }
 
-func (m *measure) addAll(list []*node) error {
-	for _, n := range list {
-		if err := m.add(n); err != nil {
+func (m *measure) addAll(list []node) error {
+	for i := range list {
+		if err := m.add(&list[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (m *measure) addTable(table map[*node]*node) error {
-	for key, value := range table {
-		if key == nil {
+func (m *measure) addTable(table map[key]node) error {
+	for k, value := range table {
+		if k.node == nil {
 			return errKey
 		}
-		if err := m.addAll([]*node{key, value}); err != nil {
+		if err := m.addAll([]node{*k.node, value}); err != nil {
 			return err
 		}
 	}

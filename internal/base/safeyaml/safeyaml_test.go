@@ -47,7 +47,7 @@ func nested(before, item, after string, levels int) string {
 }
 
 func TestUnmarshalDecodesAliases(t *testing.T) {
-	text := []byte("a: &a {x: 1, y: [yes, ~, 0777, 1.5, 2001-01-01, !!binary eHg=, '']}\nb: *a\nc: {<<: *a, z: \"*a & b\"}\n1: &d true\n? *d\n: e\n")
+	text := []byte("a: &a {x: 1, y: [yes, ~, 0777, 1.5, 2001-01-01, !!binary eHg=, '', 'null', \"~\"], 'null': '~'}\nb: *a\nc: {<<: *a, z: \"*a & b\"}\n1: &d true\n? *d\n: e\n")
 	var got, want any
 	if err := Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
