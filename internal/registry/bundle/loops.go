@@ -188,12 +188,12 @@ func fragment(reference string) string {
 	return text
 }
 
-// resolve follows a JSON pointer from a base.
+// resolve follows a JSON pointer from a base. The library ignores a fragment that is not a pointer.
 func (s *schemas) resolve(base map[string]any, pointer string) (map[string]any, bool) {
 	s.left--
 	rest, isPointer := strings.CutPrefix(pointer, "/")
 	if !isPointer {
-		return base, pointer == ""
+		return base, true
 	}
 	var value any = base
 	for key := range strings.SplitSeq(rest, "/") {

@@ -110,6 +110,7 @@ func TestSchemas(t *testing.T) {
 		"itself, by a name":              {packed(`{"$id": "http://a.example/x", "definitions": {"n": {"$id": "#n", "allOf": [{"$ref": "#n"}]}}}`), "", "refers to itself"},
 		"itself, by an id with a dot":    {packed(`{"$id": "http://a.example/x", "allOf": [{"$ref": "./x"}]}`), "", "refers to itself"},
 		"itself, if something is there":  {packed(`{"dependencies": {"a": {"$ref": "#"}}}`), "a: 1", "refers to itself"},
+		"itself, by no pointer":          {packed(`{"$ref": "#definitions/a"}`), "", "refers to itself"},
 		"itself, under a condition":      {packed(`{"if": {"type": "object"}, "then": {"$ref": "#"}}`), "", "refers to itself"},
 		"a tree, which has an end":       {packed(`{"type": "object", "properties": {"child": {"$ref": "#"}}}`), "child: {child: {}}", ""},
 		"a tree, and a leaf of it wrong": {packed(`{"type": "object", "properties": {"child": {"$ref": "#"}}}`), "child: {child: 1}", "error validating configurations - child.child: Invalid type. Expected: object, given: integer\n"},
