@@ -268,6 +268,12 @@ func TestValidationReportsTheVersionWithOtherProblems(t *testing.T) {
 	if !later.Valid || !strings.Contains(warnings, "spec.controlPlaneConfiguration.Count: read as count\nspec.kubernetesVersion: ") {
 		t.Errorf("valid is %t, warnings are %q", later.Valid, warnings)
 	}
+	for version, want := range map[string]int{`"1.99"`: 1, "latest": 0} { // what is no version is a violation
+		invalid := check([]byte(strings.Replace(minor.ReplaceAllString(text, "kubernetesVersion: "+version), "count: 1", "count: 2", 1)))
+		if invalid.Valid || len(invalid.Warnings) != want {
+			t.Errorf("version %s with another problem: valid is %t, warnings are %q", version, invalid.Valid, invalid.Warnings)
+		}
+	}
 }
 
 func TestPlanOutputAcceptsText(t *testing.T) {

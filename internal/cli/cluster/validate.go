@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	stdio "io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -78,7 +79,8 @@ func check(data []byte) verdict {
 	if v.Violations == nil {
 		v.Violations = []spec.Violation{}
 	}
-	if c := config.Cluster; c != nil && c.IsManaged() && v.Valid {
+	reported := slices.ContainsFunc(violations, func(x spec.Violation) bool { return x.Path == "spec.kubernetesVersion" })
+	if c := config.Cluster; c != nil && c.IsManaged() && !reported {
 		if _, err := version.ForMinor(c.Spec.KubernetesVersion); err != nil {
 			v.Warnings = append(v.Warnings, fmt.Sprintf("spec.kubernetesVersion: %v; the management plane of the cluster must support it", err))
 		}
