@@ -80,7 +80,7 @@ func TestCatalogRunsRestrictedBehindNetworkPolicies(t *testing.T) {
 			if _, err := kube.CoreV1().Pods(b.namespace).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 				t.Errorf("%s of %s: %v", o.Kind, chart, err)
 			}
-			if o.Kind != "Job" && !slices.ContainsFunc(objects, func(policy shipped) bool { return isolates(t, policy, o.Spec.Template.Labels) }) {
+			if !slices.ContainsFunc(objects, func(policy shipped) bool { return isolates(t, policy, o.Spec.Template.Labels) }) {
 				t.Errorf("%s of %s has no NetworkPolicy", o.Kind, chart)
 			}
 		}
