@@ -2,15 +2,20 @@ package manager_test
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/test/faultproxy"
 	"github.com/drover-dev/drover/internal/test/kubetest"
+	"github.com/drover-dev/drover/internal/test/lagtest"
 )
 
 // faulty is an API server that its managers reach only through a proxy that injects faults.
@@ -20,6 +25,8 @@ type faulty struct {
 	proxy      *faultproxy.Proxy
 	kubeconfig string
 	webhook    string
+	// watches delays those of the objects that controllers write.
+	watches lagtest.Watches
 
 	mu      sync.Mutex
 	manager *instance
@@ -34,7 +41,10 @@ func newFaulty(t *testing.T) *faulty {
 	// Objects that Cluster API could not clean up belong to what is deleted with the cluster.
 	kubetest.StartProcess(t, f.server.Kube.Command(t.Context(), "kube-controller-manager",
 		"--kubeconfig="+f.server.Kubeconfig(t), "--controllers=garbage-collector-controller", "--leader-elect=false", "--secure-port=0"))
-	f.proxy = faultproxy.New(t, f.server.Config)
+	f.watches.Resources = []string{"machines", "machinesets", "packetmachines", "packetclusters", "kubeadmconfigs", "secrets"}
+	behind := rest.CopyConfig(f.server.Config)
+	behind.Wrap(f.watches.Wrap)
+	f.proxy = faultproxy.New(t, behind)
 	f.kubeconfig = kubetest.Kubeconfig(t, f.proxy.Config())
 	f.start()
 	return f
@@ -56,7 +66,16 @@ func (f *faulty) restart() {
 }
 
 // TestClustersSurviveFaults creates and deletes a cluster while a fault is injected. Every
-// cluster must get exactly its machines, each with one device, and leave nothing behind.
+// cluster must get exactly its machines, each with one device, and leave nothing behind. Faults
+// that need another setup have tests of their own:
+//
+//	fault                                        tests
+//	a kill after every write                     TestClustersSurviveKillsAfterEveryWrite
+//	two managers at once                         TestFrozenLeaderDoesNotWriteAgain, TestOneManagerLeadsAndAnotherTakesOver
+//	clocks that jump a year                      TestOneDevicePerMachine, TestClockDoesNotEndTimeouts, TestClockDoesNotDelayRetries
+//	a full disk                                  TestDiskFullDuringStart, TestFullDiskFailsTheRun, TestFullDiskOnlyDisablesTheCache
+//	the Packet API fails at random               TestOneDevicePerMachine
+//	huge and slow responses of workload clusters TestDecompressedSizeIsBounded, TestSlowResponsesTimeOut
 func TestClustersSurviveFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a cluster's life takes minutes")
@@ -65,19 +84,24 @@ func TestClustersSurviveFaults(t *testing.T) {
 	garbage := faultproxy.Respond(http.StatusOK, http.Header{"Content-Type": {"application/json"}}, `{"kind":"Cluster","metadata":{"name":`)
 	busy := faultproxy.Respond(http.StatusTooManyRequests, http.Header{"Retry-After": {"1"}}, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429}`)
 	failed := faultproxy.Respond(http.StatusInternalServerError, nil, "etcdserver: request timed out")
+	huge := faultproxy.Flood(16 << 20)
 	for _, tc := range []struct {
 		name  string
 		fault *faultproxy.Fault
+		lag   time.Duration
 	}{
-		{"responses to writes are lost", &faultproxy.Fault{Matches: faultproxy.IsWrite, Every: 5, Strike: faultproxy.Lose()}},
-		{"the API server fails, is busy or sends garbage", &faultproxy.Fault{
-			Matches: faultproxy.IsCall, Every: 10, Strike: faultproxy.Alternate(failed, busy, garbage),
-		}},
-		{"the API server is slow", &faultproxy.Fault{Matches: faultproxy.IsCall, Every: 4, Strike: faultproxy.Delay(500 * time.Millisecond)}},
-		{"watches end", &faultproxy.Fault{Matches: faultproxy.IsWatch, Strike: faultproxy.Cut(2 * time.Second)}},
+		{"responses to writes are lost", &faultproxy.Fault{Matches: faultproxy.IsWrite, Every: 5, Strike: faultproxy.Lose()}, 0},
+		{"the API server fails, is busy, sends garbage or far too much", &faultproxy.Fault{
+			Matches: faultproxy.IsCall, Every: 10, Strike: faultproxy.Alternate(failed, busy, garbage, huge),
+		}, 0},
+		{"the API server is slow", &faultproxy.Fault{Matches: faultproxy.IsCall, Every: 4, Strike: faultproxy.Delay(500 * time.Millisecond)}, 0},
+		{"watches end", &faultproxy.Fault{Matches: faultproxy.IsWatch, Strike: faultproxy.Cut(2 * time.Second)}, 0},
+		{"watches lag, and writes fail", &faultproxy.Fault{Matches: faultproxy.IsWrite, Every: 20, Strike: failed}, time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			f.watches.Set(tc.lag)
 			f.proxy.Inject(tc.fault)
+			defer f.watches.Set(0)
 			defer f.proxy.Inject(nil)
 			f.liveThrough(t)
 			if tc.fault.Struck() == 0 {
@@ -97,20 +121,31 @@ func (f *faulty) liveThrough(t *testing.T) {
 	c.deleteCompletely()
 }
 
-// TestClustersSurviveKillsAfterEveryCreation kills the manager whenever it has created an object,
-// before it sees the response.
-func TestClustersSurviveKillsAfterEveryCreation(t *testing.T) {
+// TestClustersSurviveKillsAfterEveryWrite kills the manager whenever it has created an object, and
+// after the first write of every other kind, before it sees the response.
+func TestClustersSurviveKillsAfterEveryWrite(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a cluster's life takes minutes")
 	}
 	f := newFaulty(t)
 	kills := make(chan struct{}, 1)
-	var pending atomic.Bool
-	f.proxy.Inject(&faultproxy.Fault{Matches: faultproxy.IsCreate, Strike: faultproxy.LoseCreated(func() {
-		if pending.CompareAndSwap(false, true) {
-			kills <- struct{}{}
-		}
-	})})
+	var pending atomic.Bool // a manager is being killed or starts
+	var survived sync.Map   // kinds of writes
+	f.proxy.Inject(&faultproxy.Fault{
+		Matches: func(r *http.Request) bool {
+			if !faultproxy.IsWrite(r) || pending.Load() {
+				return false
+			}
+			_, known := survived.Load(faultproxy.Kind(r))
+			return faultproxy.IsCreate(r) || !known
+		},
+		Strike: faultproxy.LoseWritten(func(r *http.Request) {
+			if pending.CompareAndSwap(false, true) {
+				survived.Store(faultproxy.Kind(r), true)
+				kills <- struct{}{}
+			}
+		}),
+	})
 	var killed int
 	done := make(chan struct{})
 	ended := make(chan struct{})
@@ -130,8 +165,16 @@ func TestClustersSurviveKillsAfterEveryCreation(t *testing.T) {
 	f.liveThrough(t)
 	close(done)
 	<-ended
-	t.Logf("killed %d times", killed)
-	if killed < 5 {
+	var kinds []string
+	survived.Range(func(kind, _ any) bool { kinds = append(kinds, kind.(string)); return true })
+	slices.Sort(kinds)
+	t.Logf("killed %d times, after %s", killed, strings.Join(kinds, ", "))
+	for _, verb := range []string{http.MethodPost, http.MethodPatch, http.MethodDelete} {
+		if !slices.ContainsFunc(kinds, func(kind string) bool { return strings.HasPrefix(kind, verb) }) {
+			t.Errorf("never killed after a %s", verb)
+		}
+	}
+	if killed < 15 {
 		t.Errorf("killed only %d times", killed)
 	}
 }

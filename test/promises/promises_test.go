@@ -1,5 +1,5 @@
-// Package promises checks that docs/security.md names existing tests. It is apart from test/docs,
-// which takes minutes, because its result depends on every test file.
+// Package promises checks that docs/security.md and the table of faults name existing tests. It is
+// apart from test/docs, which takes minutes, because its result depends on every test file.
 package promises
 
 import (
@@ -13,21 +13,27 @@ import (
 
 const repository = "../.."
 
-// TestSecurityPageNamesExistingTests checks that every test on the page exists.
-func TestSecurityPageNamesExistingTests(t *testing.T) {
+// TestNamedTestsExist checks that every test exists that the security page names, and the table of
+// faults for those that it doesn't inject itself.
+func TestNamedTestsExist(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(repository, "docs", "security.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	named := regexp.MustCompile("`(Test[A-Z]\\w+)`").FindAllStringSubmatch(string(text), -1)
-	if len(named) == 0 {
-		t.Fatal("the page names no tests")
-	}
 	existing := testNames(t)
-	for _, n := range named {
-		if !existing[n[1]] {
-			t.Errorf("docs/security.md names %s, which doesn't exist", n[1])
+	for file, names := range map[string]string{
+		"docs/security.md":                "`Test[A-Z]\\w+`",
+		"internal/manager/faults_test.go": `(?m)^//.*`,
+	} {
+		text, err := os.ReadFile(filepath.Join(repository, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := regexp.MustCompile(`Test[A-Z]\w+`).FindAllString(strings.Join(regexp.MustCompile(names).FindAllString(string(text), -1), "\n"), -1)
+		if len(named) == 0 {
+			t.Errorf("%s names no tests", file)
+		}
+		for _, name := range named {
+			if !existing[name] {
+				t.Errorf("%s names %s, which doesn't exist", file, name)
+			}
 		}
 	}
 }

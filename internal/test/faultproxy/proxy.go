@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -126,6 +127,19 @@ func IsWrite(r *http.Request) bool {
 // IsCreate reports whether a request creates an object that controllers act on.
 func IsCreate(r *http.Request) bool { return IsWrite(r) && r.Method == http.MethodPost }
 
+// Kind names what a request does to which kind of object, such as "PATCH machines/status".
+func Kind(r *http.Request) string {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	parts = parts[min(len(parts), map[string]int{"api": 2, "apis": 3}[parts[0]]):] // after the version
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		parts = parts[2:]
+	}
+	if len(parts) > 1 {
+		parts = slices.Delete(parts, 1, 2) // the name
+	}
+	return r.Method + " " + strings.Join(parts, "/")
+}
+
 // Strike handles a request in place of the proxy.
 type Strike func(w http.ResponseWriter, r *http.Request, forward http.Handler)
 
@@ -138,6 +152,11 @@ func Respond(status int, header http.Header, body string) Strike {
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
 	}
+}
+
+// Flood answers with a string in JSON that ends after so many bytes, without the end of the JSON.
+func Flood(bytes int) Strike {
+	return Respond(http.StatusOK, http.Header{"Content-Type": {"application/json"}}, `{"kind":"Cluster","metadata":{"name":"`+strings.Repeat("a", bytes))
 }
 
 // Alternate uses one strike after the other.
@@ -164,14 +183,14 @@ func Lose() Strike {
 	}
 }
 
-// LoseCreated forwards a request. If that created an object, it calls lost and closes the
-// connection instead of answering.
-func LoseCreated(lost func()) Strike {
+// LoseWritten forwards a request. If that succeeded, it calls lost and closes the connection
+// instead of answering.
+func LoseWritten(lost func(*http.Request)) Strike {
 	return func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
 		answer := httptest.NewRecorder()
 		forward.ServeHTTP(answer, r)
-		if answer.Code == http.StatusCreated {
-			lost()
+		if answer.Code/100 == 2 {
+			lost(r)
 			panic(http.ErrAbortHandler)
 		}
 		Respond(answer.Code, answer.Header(), answer.Body.String())(w, r, forward)

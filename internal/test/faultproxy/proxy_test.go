@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +19,9 @@ func target(t *testing.T) (*Proxy, *atomic.Int64) {
 	var arrived atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		arrived.Add(1)
+		if r.URL.Path == "/missing" {
+			w.WriteHeader(http.StatusNotFound)
+		}
 		_, _ = io.WriteString(w, "real")
 		if IsWatch(r) {
 			_ = http.NewResponseController(w).Flush()
@@ -83,9 +87,13 @@ func TestLostResponsesArrive(t *testing.T) {
 	if arrived.Load() != 1 {
 		t.Errorf("%d requests arrived", arrived.Load())
 	}
-	p.Inject(&Fault{Matches: IsCreate, Strike: LoseCreated(func() { t.Error("lost, although nothing was created") })})
-	if got, body, err := send(t, p, http.MethodPost, "/api/v1/pods"); got != http.StatusOK || body != "real" {
-		t.Errorf("nothing created: %d %q (%v)", got, body, err)
+	var lost []string
+	p.Inject(&Fault{Matches: IsWrite, Strike: LoseWritten(func(r *http.Request) { lost = append(lost, Kind(r)) })})
+	if _, _, err := send(t, p, http.MethodPatch, "/api/v1/namespaces/a/pods/b"); err == nil || !slices.Equal(lost, []string{"PATCH pods"}) {
+		t.Errorf("lost %v", lost)
+	}
+	if got, _, err := send(t, p, http.MethodPatch, "/missing"); got != http.StatusNotFound || len(lost) > 1 {
+		t.Errorf("nothing was written: %d (%v), lost %v", got, err, lost)
 	}
 }
 
@@ -117,6 +125,22 @@ func TestDelayedRequestsAreAnswered(t *testing.T) {
 	began := time.Now()
 	if _, body, err := send(t, p, http.MethodGet, "/api/v1/pods"); err != nil || body != "real" || time.Since(began) < 50*time.Millisecond {
 		t.Errorf("got %q (%v) after %s", body, err, time.Since(began))
+	}
+}
+
+func TestKindsOfRequests(t *testing.T) {
+	for text, want := range map[string]string{
+		"POST /api/v1/namespaces/a/secrets":                                   "POST secrets",
+		"PATCH /apis/cluster.x-k8s.io/v1beta2/namespaces/a/machines/b/status": "PATCH machines/status",
+		"DELETE /api/v1/nodes/a":                                              "DELETE nodes",
+		"DELETE /api/v1/namespaces/a":                                         "DELETE namespaces",
+		"GET /":                                                               "GET ",
+		"GET /apis/apps/v1":                                                   "GET ",
+	} {
+		method, path, _ := strings.Cut(text, " ")
+		if got := Kind(httptest.NewRequest(method, path, nil)); got != want {
+			t.Errorf("%s is %q", text, got)
+		}
 	}
 }
 
