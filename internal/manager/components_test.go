@@ -104,7 +104,7 @@ func startDeployed(t *testing.T, server *kubetest.Server) *instance {
 		args = append(args, replace.Replace(arg))
 	}
 	publish(t, server, i.webhook)
-	i.Process = kubetest.StartProcess(t, managertest.Command(args))
+	i.Process = kubetest.StartProcess(t, managertest.Command(t, args))
 	return i
 }
 

@@ -97,18 +97,8 @@ func (f *fleetCluster) upgrade(version string) {
 // is ready.
 func (f *fleetCluster) awaitMachines(controlPlanes, workers int, version string) {
 	f.t.Helper()
-	began := time.Now()
-	for {
-		err := f.is(controlPlanes, workers, version)
-		if err == nil {
-			f.t.Logf("%d control planes and %d workers of %s after %s", controlPlanes, workers, version, time.Since(began).Round(100*time.Millisecond))
-			return
-		}
-		if time.Since(began) > lifePatience {
-			f.t.Fatalf("after %s: %v", lifePatience, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	took := kubetest.Await(f.t, lifePatience, func() error { return f.is(controlPlanes, workers, version) })
+	f.t.Logf("%d control planes and %d workers of %s after %s", controlPlanes, workers, version, took.Round(100*time.Millisecond))
 }
 
 func (f *fleetCluster) is(controlPlanes, workers int, version string) error {
@@ -209,14 +199,13 @@ func (f *fleetCluster) deleteCompletely() {
 	}
 	f.addresses[cluster.Spec.ControlPlaneEndpoint.Host] = true
 	eventually(f.t, func() error { return client.IgnoreNotFound(f.c.Delete(f.t.Context(), cluster)) })
-	began := time.Now()
-	for f.get(f.name, cluster) == nil {
-		if time.Since(began) > lifePatience {
-			f.t.Fatalf("the cluster stays: %+v", cluster.Status.Conditions)
+	took := kubetest.Await(f.t, lifePatience, func() error {
+		if f.get(f.name, cluster) == nil {
+			return fmt.Errorf("the cluster stays: %+v", cluster.Status.Conditions)
 		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	f.t.Logf("gone after %s", time.Since(began).Round(100*time.Millisecond))
+		return nil
+	})
+	f.t.Logf("gone after %s", took.Round(100*time.Millisecond))
 	if devices, addresses := f.sim.Left(f.t); devices != 0 || addresses != 0 {
 		f.t.Errorf("%d devices and %d addresses are left", devices, addresses)
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -48,7 +47,7 @@ func launch(t testing.TB, kubeconfig string, args ...string) *instance {
 	all := append([]string{
 		"--kubeconfig=" + kubeconfig, "--health-addr=" + i.health, "--metrics-addr=" + i.metrics, "--insecure-metrics", "--webhook-addr=" + i.webhook,
 	}, args...)
-	i.Process = kubetest.StartProcess(t, managertest.Command(all))
+	i.Process = kubetest.StartProcess(t, managertest.Command(t, all))
 	return i
 }
 
@@ -84,7 +83,7 @@ func ready(t testing.TB) (*kubetest.Server, *instance) {
 func launchShared(t testing.TB, webhook string) *instance {
 	t.Helper()
 	i := &instance{health: kubetest.FreeAddress(t), metrics: kubetest.FreeAddress(t), webhook: webhook}
-	i.Process = main.server.StartProcess(t, managertest.Command([]string{
+	i.Process = main.server.StartProcess(t, managertest.Checked(t, []string{
 		"--kubeconfig=" + main.server.Kubeconfig(t), "--health-addr=" + i.health, "--metrics-addr=" + i.metrics, "--insecure-metrics", "--webhook-addr=" + i.webhook,
 		"--install=false", "--v=4",
 	}))
@@ -114,17 +113,7 @@ func newClient(t testing.TB, cfg *rest.Config) client.Client {
 // eventually retries until f succeeds.
 func eventually(t testing.TB, f func() error) {
 	t.Helper()
-	deadline := time.Now().Add(kubetest.Patience)
-	for {
-		err := f()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after %s: %v", kubetest.Patience, err)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	kubetest.Await(t, kubetest.Patience, f)
 }
 
 func fetch(url string) error {

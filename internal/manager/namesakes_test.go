@@ -15,6 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
 // giveCredentials creates the Secret that the manifests of these tests refer to.
@@ -37,13 +38,7 @@ const clusterPatience = 4 * time.Minute
 // eventuallyCluster is eventually with the timeout for whole clusters.
 func eventuallyCluster(t *testing.T, f func() error) {
 	t.Helper()
-	var err error
-	for deadline := time.Now().Add(clusterPatience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if err = f(); err == nil {
-			return
-		}
-	}
-	t.Fatalf("after %s: %v", clusterPatience, err)
+	kubetest.Await(t, clusterPatience, f)
 }
 
 // device is a device in the API.

@@ -25,7 +25,7 @@ func TestStartErrorsSuggestARemedy(t *testing.T) {
 		{"a flag does not exist", []string{"--no-such-flag"}, []string{"unknown flag: --no-such-flag"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			out, err := managertest.Command(tc.args).CombinedOutput()
+			out, err := managertest.Command(t, tc.args).CombinedOutput()
 			if err == nil {
 				t.Fatal("it started")
 			}

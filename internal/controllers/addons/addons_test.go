@@ -21,12 +21,13 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
+	"github.com/drover-dev/drover/internal/test/managertest"
 )
 
 type spec = addonsv1.HelmChartProxySpec
 
 func TestChartFromRepositoryWithPasswordAndCustomCA(t *testing.T) {
-	w := newWorld(t)
+	w := newWorldWith(t, managertest.Checked)
 	repository := artifacttest.NewRepository(t, artifacttest.ServerOptions{TLS: true, Username: "drover", Password: "secret"})
 	repository.Publish("greeter", "1.0.0", greeter(t, "1.0.0"))
 	repository.Publish("greeter", "1.1.0", greeter(t, "1.1.0"))

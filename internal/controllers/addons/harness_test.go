@@ -48,6 +48,7 @@ type world struct {
 	namespace string
 	// target is the namespace on the workload clusters.
 	target  string
+	program managertest.Program
 	manager *kubetest.Process
 	command *exec.Cmd
 	// flags are additional flags of the manager.
@@ -66,7 +67,13 @@ var management struct {
 // newWorld returns a world with a running manager.
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldWith(t, managertest.Command)
+}
+
+func newWorldWith(t *testing.T, program managertest.Program) *world {
+	t.Helper()
 	w := emptyWorld(t)
+	w.program = program
 	w.start()
 	w.register()
 	return w
@@ -89,7 +96,10 @@ func emptyWorld(t *testing.T) *world {
 // worldOn is a namespace of any management plane.
 func worldOn(t *testing.T, server *kubetest.Server, webhook, namespace string) *world {
 	t.Helper()
-	w := &world{T: t, server: server, webhook: webhook, namespace: namespace, target: "on-" + namespace, cache: filepath.Join(t.TempDir(), "charts")}
+	w := &world{
+		T: t, server: server, webhook: webhook, namespace: namespace, target: "on-" + namespace, cache: filepath.Join(t.TempDir(), "charts"),
+		program: managertest.Command,
+	}
 	w.identity = managertest.Identity(t, server)
 	var err error
 	if w.Client, err = clustertest.NewClient(w.server.Config); err != nil {
@@ -103,10 +113,11 @@ func (w *world) launch() *kubetest.Process {
 	w.Helper()
 	w.health, w.metrics = kubetest.FreeAddress(w), kubetest.FreeAddress(w)
 	w.temp = w.TempDir()
-	w.command = managertest.Command(append([]string{
+	flags := append([]string{
 		"--kubeconfig=" + kubetest.Kubeconfig(w, w.identity), "--health-addr=" + w.health, "--metrics-addr=" + w.metrics, "--insecure-metrics", "--webhook-addr=" + w.webhook,
 		"--install=false", "--v=5", "--log-format=json", "--chart-cache=" + w.cache, "--watch-namespace=" + w.namespace,
-	}, w.flags...), "TMPDIR="+w.temp)
+	}, w.flags...)
+	w.command = w.program(w, flags, "TMPDIR="+w.temp)
 	return managertest.Start(w, w.command)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	"github.com/drover-dev/drover/internal/test/artifacttest"
+	"github.com/drover-dev/drover/internal/test/managertest"
 )
 
 // picky is a chart whose second version can't be rendered for cluster b.
@@ -40,7 +41,7 @@ func (w *world) trust(repository *artifacttest.Repository) func(*spec) {
 }
 
 func TestFailedRolloutStopsAndRollsBack(t *testing.T) {
-	w := newWorld(t)
+	w := newWorldWith(t, managertest.Checked)
 	repository := picky(t)
 	p := w.proxy("waves", repository.URL, w.trust(repository))
 	p.Spec.Rollout = &addonsv1.Rollout{
@@ -71,7 +72,7 @@ func TestFailedRolloutStopsAndRollsBack(t *testing.T) {
 }
 
 func TestDriftIsCorrected(t *testing.T) {
-	w := newWorld(t)
+	w := newWorldWith(t, managertest.Checked)
 	repository := picky(t)
 	p := w.proxy("drifting", repository.URL, w.trust(repository), func(s *spec) {
 		s.Drift = &addonsv1.Drift{Mode: addonsv1.DriftCorrect, Ignore: []addonsv1.IgnoreRule{{Kind: "ConfigMap", Paths: []string{"/data/version"}}}}
@@ -145,7 +146,7 @@ func TestAddonWaitsForDependencies(t *testing.T) {
 }
 
 func TestFailingClusterDoesNotBlockOtherClusters(t *testing.T) {
-	w := newWorld(t)
+	w := newWorldWith(t, managertest.Checked)
 	repository := picky(t)
 	p := w.proxy("picky", repository.URL, w.trust(repository), func(s *spec) { s.Version = "2.0.0" })
 	w.create(p)

@@ -60,7 +60,7 @@ type world struct {
 // userName is the name of the user.
 const userName = "developer"
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, program managertest.Program) *world {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("a cluster's life takes a minute")
@@ -75,7 +75,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{T: t, Client: newClient(t, plane.server.Config), metal: metaltest.New(t), ns: plane.server.Namespace(t)}
 	w.admit()
 	w.credentials()
-	w.start()
+	w.start(program)
 	return w
 }
 
@@ -128,13 +128,14 @@ func (w *world) credentials() {
 	})
 }
 
-func (w *world) start() {
+func (w *world) start(program managertest.Program) {
 	w.Helper()
 	health := kubetest.FreeAddress(w)
-	w.manager = managertest.Start(w, managertest.Command(append([]string{
+	flags := append([]string{
 		"--kubeconfig=" + kubetest.Kubeconfig(w, managertest.Identity(w, plane.server)), "--health-addr=" + health, "--metrics-addr=0",
 		"--webhook-addr=" + plane.webhook, "--install=false", "--v=3", "--log-format=json", "--kube-api-qps=1000", "--kube-api-burst=2000",
-	}, w.registry()...)))
+	}, w.registry()...)
+	w.manager = managertest.Start(w, program(w, flags))
 	w.until("the manager is ready", func() error {
 		if !managertest.Ready(health) {
 			return fmt.Errorf("it is not")
@@ -168,24 +169,13 @@ func (w *world) must(err error) {
 // until polls until a condition is met.
 func (w *world) until(what string, is func() error) {
 	w.Helper()
-	began := time.Now()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := is()
-		if err == nil {
-			w.Logf("%s after %s", what, time.Since(began).Round(10*time.Millisecond))
-			return
+	took := kubetest.Await(w, kubetest.Patience, func() error {
+		if err := is(); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
 		}
-		if time.Since(began) > kubetest.Patience {
-			w.Fatalf("%s: not after %s: %v", what, kubetest.Patience, err)
-		}
-		select {
-		case <-tick.C:
-		case <-w.Context().Done():
-			w.Fatal(w.Context().Err())
-		}
-	}
+		return nil
+	})
+	w.Logf("%s after %s", what, took.Round(10*time.Millisecond))
 }
 
 func (w *world) cluster(name string) *anywherev1.Cluster {

@@ -16,6 +16,7 @@ import (
 	"github.com/drover-dev/drover/internal/cli"
 	"github.com/drover-dev/drover/internal/operate/lifecycle"
 	"github.com/drover-dev/drover/internal/test/killtest"
+	"github.com/drover-dev/drover/internal/test/managertest"
 )
 
 // asDrover makes the test binary behave as the command line.
@@ -32,7 +33,7 @@ func runAsDrover() {
 // TestKilledCommandsResume kills the commands for workload clusters in each of their phases. Each
 // step takes effect once.
 func TestKilledCommandsResume(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, managertest.Command)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "kid.yaml")
 	spec := strings.ReplaceAll(named("kid"), "{name: kid}", "{name: kid, namespace: "+w.ns+"}")

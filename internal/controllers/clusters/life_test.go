@@ -25,6 +25,7 @@ import (
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/cluster"
+	"github.com/drover-dev/drover/internal/test/managertest"
 )
 
 // workload is a creator's spec.
@@ -53,7 +54,7 @@ func named(name string) string { return strings.ReplaceAll(workload, "NAME", nam
 
 func TestWorkloadClusterLifecycle(t *testing.T) {
 	spans := traced(t)
-	w := newWorld(t)
+	w := newWorld(t, managertest.Checked)
 	t.Chdir(t.TempDir())
 	w.drover("create", "cluster", "-f", w.spec(named("dev")))
 	w.ready("dev", "1/1", "1/1")

@@ -73,6 +73,7 @@ type world struct {
 	minor   string
 	flags   []string
 	manager *kubetest.Process
+	program managertest.Program
 	health  string
 	// through returns a config that connects the manager to an API server through a proxy; may be
 	// nil.
@@ -86,7 +87,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatalf("starting API servers: %v", servers.err)
 	}
 	servers.workloads.Start(t, 2)
-	w := &world{T: t, number: int(servers.number.Add(1))}
+	w := &world{T: t, number: int(servers.number.Add(1)), program: managertest.Command}
 	w.registry = artifacttest.NewRegistry(t, artifacttest.RegistryOptions{ServerOptions: artifacttest.ServerOptions{TLS: true}})
 	var err error
 	w.Client, err = clustertest.NewClient(servers.management.Config)
@@ -143,10 +144,11 @@ func (w *world) reach(config *rest.Config) *rest.Config {
 func (w *world) start() {
 	w.Helper()
 	w.health = kubetest.FreeAddress(w)
-	w.manager = managertest.Start(w, managertest.Command(append([]string{
+	flags := append([]string{
 		"--kubeconfig=" + kubetest.Kubeconfig(w, w.reach(managertest.Identity(w, servers.management))), "--health-addr=" + w.health, "--metrics-addr=0",
 		"--webhook-addr=" + servers.webhook, "--install=false", "--v=3", "--log-format=json",
-	}, w.flags...)))
+	}, w.flags...)
+	w.manager = managertest.Start(w, w.program(w, flags))
 	w.until("the manager is ready", func() bool { return managertest.Ready(w.health) })
 }
 

@@ -21,11 +21,13 @@ import (
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/test/managertest"
 	"github.com/drover-dev/drover/internal/test/packagestest"
 )
 
 func TestPackageOnTwoClusters(t *testing.T) {
 	w := newWorld(t)
+	w.program = managertest.Checked
 	w.begin()
 	defer w.clean()
 	first := w.publish(1, pack("hello-eks-anywhere", "0.1.0", w.chart("hello-eks-anywhere", "0.1.0")))

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
+	"github.com/drover-dev/drover/internal/test/managertest"
 	"github.com/drover-dev/drover/internal/test/workloadtest"
 )
 
@@ -46,6 +47,7 @@ func (w *world) awaitFailure(p *packagesv1.Package, words string) {
 
 func TestFailedUpgradeIsRolledBackOnRequest(t *testing.T) {
 	w := newWorld(t)
+	w.program = managertest.Checked
 	w.begin()
 	defer w.clean()
 	first := w.publish(1, pack("hello", "0.1.0", w.chart("hello", "0.1.0")))
@@ -165,6 +167,7 @@ func (w *world) swallow() *workloadtest.Front {
 
 func TestHangingClusterDelaysOnlyItsPackages(t *testing.T) {
 	w := newWorld(t)
+	w.program = managertest.Checked
 	hole := w.swallow()
 	w.begin()
 	defer w.clean()

@@ -1,6 +1,8 @@
 // Package managertest runs the whole manager as a separate process, so that tests can kill it, with
-// exactly the privileges that it has in a cluster. The process is the test binary, started again.
-// Start with Main.
+// exactly the privileges that it has in a cluster. Start with Main.
+//
+// The race detector makes a manager several times slower. One test of each kind runs with it
+// (Checked); those that repeat the same with faults and kills run the program (Command).
 package managertest
 
 import (
@@ -9,7 +11,9 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -48,6 +52,9 @@ func Main(m *testing.M, end func()) {
 	code := kubetest.Main(m)
 	end()
 	forget()
+	if err := os.RemoveAll(program.dir); err != nil {
+		fmt.Fprintln(os.Stderr, "manager:", err)
+	}
 	os.Exit(code)
 }
 
@@ -65,11 +72,50 @@ func Identity(t testing.TB, server *kubetest.Server) *rest.Config {
 	return identity
 }
 
-// Command runs the manager with flags. Variables are added to its environment.
-func Command(flags []string, variables ...string) *exec.Cmd {
+// Program prepares a manager with flags and additional variables of the environment.
+type Program func(t testing.TB, flags []string, variables ...string) *exec.Cmd
+
+// Command is the program that users get.
+func Command(t testing.TB, flags []string, variables ...string) *exec.Cmd {
+	t.Helper()
+	program.Do(func() { program.path, program.err = build() })
+	if program.err != nil {
+		t.Fatal(program.err)
+	}
+	cmd := exec.Command(program.path, flags...)
+	cmd.Env = append(os.Environ(), variables...)
+	return cmd
+}
+
+// Checked has the race detector if the test has it: it is the test binary, started again.
+func Checked(t testing.TB, flags []string, variables ...string) *exec.Cmd {
+	t.Helper()
 	cmd := exec.Command(os.Args[0], flags...)
 	cmd.Env = append(append(os.Environ(), asManager+"=1"), variables...)
 	return cmd
+}
+
+// program is the manager without the race detector.
+var program struct {
+	sync.Once
+	dir, path string
+	err       error
+}
+
+// build compiles the program. The go command caches what it runs, but not what it builds, so that
+// only the first package that needs it has to wait for the linker.
+func build() (string, error) {
+	var err error
+	if program.dir, err = os.MkdirTemp("", "manager-"); err != nil {
+		return "", err
+	}
+	path := filepath.Join(program.dir, "manager")
+	cmd := exec.Command("go", "run", "-ldflags=-s -w", "-exec=cp", "github.com/drover-dev/drover/cmd/manager", path)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as the Makefile builds it
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the manager: %w\n%s", err, out)
+	}
+	return path, nil
 }
 
 // Start starts a manager. The test fails if its roles deny a request. A workload cluster may deny
