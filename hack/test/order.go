@@ -13,14 +13,24 @@ var slowText string
 
 // list returns the packages to test, longest first.
 func (r *run) list(ctx context.Context) ([]string, error) {
-	args := []string{"go", "list", "-f", "{{if or .GoFiles .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}"}
-	cmd := r.command(ctx, "CGO_ENABLED=1", append(args, r.patterns...)...)
+	packages, err := r.packages(ctx, "{{if or .GoFiles .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", r.patterns)
+	return longestFirst(packages, slow()), err
+}
+
+// libraries returns the packages that are no programs, which the go command would also link.
+func (r *run) libraries(ctx context.Context, packages []string) ([]string, error) {
+	return r.packages(ctx, `{{if ne .Name "main"}}{{.ImportPath}}{{end}}`, packages)
+}
+
+// packages returns what a template of "go list" prints for patterns.
+func (r *run) packages(ctx context.Context, template string, patterns []string) ([]string, error) {
+	cmd := r.command(ctx, "CGO_ENABLED=1", slices.Concat([]string{"go", "list", "-f", template}, patterns)...)
 	cmd.Stderr = &locked{r}
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("listing packages: %w", err)
 	}
-	return longestFirst(strings.Fields(string(out)), slow()), nil
+	return strings.Fields(string(out)), nil
 }
 
 // slow returns the slowest packages, slowest first.

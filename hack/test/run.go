@@ -140,8 +140,10 @@ func split(packages []string, match func(string) bool) (matching, others []strin
 // normal priority: with a lower one, the program's tests would end before the first package starts.
 func (r *run) testForRaces(ctx context.Context, packages []string) {
 	const env = "CGO_ENABLED=1"
-	build := r.command(ctx, env, slices.Concat([]string{"go", "build", "-race"}, packages)...)
-	_ = build.Run() // the tests report compile errors
+	if libraries, err := r.libraries(ctx, packages); err == nil && len(libraries) > 0 {
+		build := r.command(ctx, env, slices.Concat([]string{"go", "build", "-race"}, libraries)...)
+		_ = build.Run() // the tests report compile errors
+	}
 	first, others := split(packages, isSlow)
 	for _, part := range []struct {
 		packages []string
