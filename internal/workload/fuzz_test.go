@@ -42,7 +42,8 @@ var requests = []func(context.Context, *Cluster) error{
 			return err
 		}
 		defer events.Stop()
-		for range events.ResultChan() { //nolint:revive // until the response ends
+		for range events.ResultChan() {
+			continue // until the response ends
 		}
 		return nil
 	},
@@ -52,7 +53,8 @@ var requests = []func(context.Context, *Cluster) error{
 			return err
 		}
 		defer events.Stop()
-		for range events.ResultChan() { //nolint:revive // until the response ends
+		for range events.ResultChan() {
+			continue // until the response ends
 		}
 		return nil
 	},
@@ -79,7 +81,8 @@ func FuzzResponses(f *testing.F) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		for n, request := range requests {
-			if err := request(ctx, c); ctx.Err() != nil {
+			err := request(ctx, c)
+			if ctx.Err() != nil {
 				t.Fatalf("request %d did not end: %v", n, err)
 			}
 		}

@@ -69,7 +69,8 @@ func (e *evaluations) count(schema map[string]any, value *instance) int {
 	if n, ok := e.known[at]; ok {
 		return n
 	}
-	if e.left--; e.left < 0 {
+	e.left--
+	if e.left < 0 {
 		return maxEvaluations + 1
 	}
 	n := 1
