@@ -22,14 +22,17 @@ func findBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 50 * time.Millisecond, Factor: 3, Jitter: 0.2, Steps: 4}
 }
 
+// creation returns the metadata of the object that a request is about to create. The cache is asked
+// before the request is sent: it may learn of the object before the caller does.
+func (t *tracker) creation(r *http.Request, at place) (metav1.ObjectMeta, bool) {
+	sent, ok := sentMetadata(r)
+	return sent, ok && !t.cached(at, sent.Name)
+}
+
 // find returns the object that a request without an answer has created. Upstream takes a lost
 // answer for a failure and deletes what it created before: a Machine would stay without its
 // infrastructure forever. The caller gets the object as the answer instead.
-func (t *tracker) find(r *http.Request, at place) ([]byte, bool) {
-	sent, ok := sentMetadata(r)
-	if !ok || t.cached(at, sent.Name) {
-		return nil, false
-	}
+func (t *tracker) find(r *http.Request, at place, sent metav1.ObjectMeta) ([]byte, bool) {
 	address := *r.URL
 	address.Path, address.RawPath, address.RawQuery = at.list+"/"+sent.Name, "", ""
 	backoff := findBackoff()
@@ -67,7 +70,7 @@ func sentMetadata(r *http.Request) (metav1.ObjectMeta, bool) {
 	return sent.ObjectMeta, sent.Name != ""
 }
 
-// cached reports whether a cache has the object: then the request has not created it.
+// cached reports whether a cache has the object: then the request doesn't create it.
 func (t *tracker) cached(at place, name string) bool {
 	for _, informer := range t.of(at.resource) {
 		if _, exists, err := informer.GetStore().GetByKey(at.key(name)); err != nil || exists {

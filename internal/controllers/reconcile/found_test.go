@@ -66,6 +66,23 @@ func TestCreationWithoutAnswerReturnsTheObject(t *testing.T) {
 	}
 }
 
+// TestCreationWithoutAnswerIsFoundIfTheCacheIsFaster lets the cache learn of an object before the
+// connection of its creation breaks.
+func TestCreationWithoutAnswerIsFoundIfTheCacheIsFaster(t *testing.T) {
+	const stored = `{"kind":"Machine","metadata":{"name":"m","uid":"u","resourceVersion":"10","labels":{"a":"1"},"ownerReferences":[{"uid":"owner"}]}}`
+	var w *world
+	w = newWorld(t, func(r *http.Request) (string, error) {
+		if r.Method != http.MethodGet {
+			w.informer.knows(t, "m", "10", "u")
+			return "", errors.New("connection reset")
+		}
+		return stored, nil
+	})
+	if got, err := w.create(t, http.MethodPatch, machinesPath+"/m", "application/apply-patch+yaml"); err != nil || got != stored {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
 func TestCreationWithoutAnswerFailsUnlessItCreatedTheObject(t *testing.T) {
 	list := `{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"20"},"items":[]}`
 	for name, tc := range map[string]struct {

@@ -82,10 +82,14 @@ func (t *tracker) transport(next http.RoundTripper) http.RoundTripper {
 		if !ok {
 			return next.RoundTrip(r)
 		}
+		sent, creates := t.creation(r, at)
 		resp, body, err := receive(next.RoundTrip(r))
 		if err != nil || resp.StatusCode >= http.StatusInternalServerError {
-			found, ok := t.find(r, at)
-			if !ok {
+			var found []byte
+			if creates {
+				found, creates = t.find(r, at, sent)
+			}
+			if !creates {
 				t.lost(r, from, at)
 				return resp, err
 			}
