@@ -72,7 +72,7 @@ func newRun(args []string, out io.Writer) (*run, error) {
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	flags.StringVar(&seed, "seed", "", "order of the tests (default: one that follows from each test binary)")
 	flags.StringVar(&patterns, "package", "", "packages to test (default: all)")
-	flags.IntVar(&r.atOnce, "p", runtime.NumCPU(), "how many slow packages to test at once; of the others, twice as many")
+	flags.IntVar(&r.atOnce, "p", max(1, runtime.NumCPU()/2), "how many slow packages, and tests of the program, to run at once; of the other packages, twice as many")
 	flags.StringVar(&r.beside, "beside", "", "command to run beside the tests, with low priority")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
@@ -104,9 +104,13 @@ func quote(args []string) string {
 //
 //	beside (linters)     ──────────▶            low priority
 //	compile for race     ────▶
-//	test slow packages        ────────▶         as many at once as there are cores
-//	test other packages               ───────▶  twice as many
-//	test the program     ─────────────────────▶ one package after the other
+//	test slow packages        ────────▶         one at once for two cores
+//	test other packages               ───────▶  one at once for each core
+//	test the program     ─────────────────────▶ one test at once for two cores
+//
+// Each of them starts API servers, and those of the program whole clusters. More at once would take
+// longer in total: what renews a lease every second restarts if it can't, and tests run into their
+// timeouts.
 func (r *run) all(ctx context.Context, packages []string) {
 	var group sync.WaitGroup
 	if r.beside != "" {
@@ -114,7 +118,9 @@ func (r *run) all(ctx context.Context, packages []string) {
 	}
 	whole, rest := split(packages, runsProgram)
 	if len(whole) > 0 {
-		group.Go(func() { r.test(ctx, "CGO_ENABLED=0", append([]string{"-timeout=60m", "-p=1"}, whole...)...) })
+		group.Go(func() {
+			r.test(ctx, "CGO_ENABLED=0", append([]string{"-timeout=60m", "-p=1", "-parallel=" + strconv.Itoa(r.atOnce)}, whole...)...)
+		})
 	}
 	if len(rest) > 0 {
 		group.Go(func() { r.testForRaces(ctx, rest) })
@@ -134,10 +140,8 @@ func split(packages []string, match func(string) bool) (matching, others []strin
 	return matching, others
 }
 
-// testForRaces compiles packages with the race detector and then tests them. Slow packages keep the
-// cores busy beside the tests of the program; more of them at once would only make each one slower.
-// The others mostly wait, and the program's tests are about to end when they start. Compiling has
-// normal priority: with a lower one, the program's tests would end before the first package starts.
+// testForRaces compiles packages with the race detector and then tests them. Compiling has normal
+// priority: with a lower one, the program's tests would end before the first package starts.
 func (r *run) testForRaces(ctx context.Context, packages []string) {
 	const env = "CGO_ENABLED=1"
 	if libraries, err := r.libraries(ctx, packages); err == nil && len(libraries) > 0 {
