@@ -145,9 +145,16 @@ func TestInterruptedCreationIsResumedAndCleanedUp(t *testing.T) {
 func (w *world) interrupt(name, file string) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
-	done := make(chan outcome)
+	done := make(chan outcome, 1)
 	go func() { done <- w.run(ctx, "create", "cluster", "-f", file, "-k", w.kubeconfig) }()
-	w.await("the creation of "+name, func() bool { return !w.gone(name) })
+	w.await("the creation of "+name, func() bool {
+		select {
+		case early := <-done:
+			w.Fatalf("the creation of %s ended before its interruption:\n%s", name, early.err)
+		default:
+		}
+		return !w.gone(name)
+	})
 	cancel()
 	if got := <-done; !strings.Contains(got.err, "interrupted in phase CreateWorkloadCluster") {
 		w.Fatalf("after Ctrl-C:\n%s", got.err)
@@ -168,10 +175,10 @@ func (w *world) datacenter(name string) *anywherev1.DockerDatacenterConfig {
 
 func TestCleanupRemovesAnUnfinishedCreation(t *testing.T) {
 	w := newWorld(t)
-	file := w.spec("half")
-	w.interrupt("half", file)
+	file := w.spec("partial")
+	w.interrupt("partial", file)
 	w.ok("create", "cluster", "-f", file, "--cleanup")
-	if !w.gone("half") || w.datacenter("half") != nil {
+	if !w.gone("partial") || w.datacenter("partial") != nil {
 		t.Error("after --cleanup the cluster or its datacenter is still there")
 	}
 	got := w.ok("create", "cluster", "-f", file, "--cleanup")

@@ -18,6 +18,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -164,7 +165,11 @@ func (s *side) reconcile(ctx context.Context, c *anywherev1.Cluster, into []byte
 			Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{"value": into},
 		},
 	} {
-		if err := client.IgnoreAlreadyExists(s.client.Create(ctx, o)); err != nil {
+		err := s.client.Create(ctx, o)
+		if secret, ok := o.(*corev1.Secret); ok && apierrors.IsAlreadyExists(err) {
+			err = s.client.Update(ctx, secret) // An earlier test may have left that of its own cluster.
+		}
+		if client.IgnoreAlreadyExists(err) != nil {
 			return err
 		}
 	}
