@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"reflect"
 	"slices"
 	"sync"
 
@@ -61,7 +62,7 @@ func (l *ledger) seen(by ctrlreconcile.Request, t *tracker) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	rest := slices.DeleteFunc(l.unseen[by], func(w write) bool {
-		return w.lost == nil && !slices.ContainsFunc(t.of(w.resource), w.missing)
+		return w.lost == nil && !w.missingFrom(t.groups(w.resource))
 	})
 	if len(rest) > 0 {
 		l.unseen[by] = rest
@@ -87,6 +88,24 @@ func (l *ledger) wrote(key, version string) bool {
 	defer l.mu.Unlock()
 	for _, writes := range l.unseen {
 		if slices.ContainsFunc(writes, func(w write) bool { return w.key == key && w.version == version }) {
+			return true
+		}
+	}
+	return false
+}
+
+// missingFrom reports whether informers of some form have yet to see the change. Of a group with
+// one informer for each namespace, only one ever has the object.
+func (w write) missingFrom(groups map[reflect.Type][]toolscache.SharedIndexInformer) bool {
+	for _, group := range groups {
+		holder := slices.IndexFunc(group, func(informer toolscache.SharedIndexInformer) bool {
+			_, exists, err := informer.GetStore().GetByKey(w.key)
+			return err == nil && exists
+		})
+		if holder >= 0 {
+			group = group[holder : holder+1]
+		}
+		if slices.ContainsFunc(group, w.missing) {
 			return true
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -39,10 +41,15 @@ type tracker struct {
 
 	mu        sync.RWMutex
 	informers map[schema.GroupResource][]toolscache.SharedIndexInformer
+	// forms tells apart informers that keep the same objects in different forms.
+	forms map[toolscache.SharedIndexInformer]reflect.Type
 }
 
 func newTracker(scheme *runtime.Scheme) *tracker {
-	return &tracker{scheme: scheme, stopped: make(chan struct{}), informers: map[schema.GroupResource][]toolscache.SharedIndexInformer{}}
+	return &tracker{
+		scheme: scheme, stopped: make(chan struct{}), informers: map[schema.GroupResource][]toolscache.SharedIndexInformer{},
+		forms: map[toolscache.SharedIndexInformer]reflect.Type{},
+	}
 }
 
 // tracked reports whether writes to a group are tracked: those of Cluster API, of its providers and
@@ -63,7 +70,9 @@ func (t *tracker) newInformer(lw toolscache.ListerWatcher, example runtime.Objec
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	running := slices.DeleteFunc(t.informers[plural.GroupResource()], toolscache.SharedIndexInformer.IsStopped)
+	maps.DeleteFunc(t.forms, func(informer toolscache.SharedIndexInformer, _ reflect.Type) bool { return informer.IsStopped() })
 	t.informers[plural.GroupResource()] = append(running, informer)
+	t.forms[informer] = reflect.TypeOf(example)
 	return informer
 }
 
@@ -73,6 +82,19 @@ func (t *tracker) of(resource schema.GroupResource) []toolscache.SharedIndexInfo
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return slices.Clone(t.informers[resource])
+}
+
+// groups returns the informers of a resource by form: there is one for each namespace if a cache is
+// limited to several.
+func (t *tracker) groups(resource schema.GroupResource) map[reflect.Type][]toolscache.SharedIndexInformer {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	out := map[reflect.Type][]toolscache.SharedIndexInformer{}
+	for _, informer := range t.informers[resource] {
+		form := t.forms[informer]
+		out[form] = append(out[form], informer)
+	}
+	return out
 }
 
 // transport notes what reconciles write.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -307,5 +308,29 @@ func TestGuardWithoutTrackerIsTransparent(t *testing.T) {
 	t.Cleanup(below.ShutDown)
 	if g.Queue(below) != below || g.Options(controller.Options{}).NewQueue != nil {
 		t.Error("it does")
+	}
+}
+
+// TestWritesAreSeenByTheInformerOfTheirNamespace has a cache of two namespaces, one of which never
+// gets the object, and another cache that keeps only metadata.
+func TestWritesAreSeenByTheInformerOfTheirNamespace(t *testing.T) {
+	w := newWorld(t, func(*http.Request) (string, error) { return created, nil })
+	elsewhere, metadata := newFakeInformer(), newFakeInformer()
+	tracker := w.guard.tracker
+	tracker.informers[machines] = append(tracker.informers[machines], elsewhere, metadata)
+	tracker.forms[metadata] = reflect.TypeFor[*metav1.PartialObjectMetadata]()
+	if err := w.write(t, http.MethodPost, machinesPath); err != nil {
+		t.Fatal(err)
+	}
+	if w.guard.writes.seen(one, tracker) {
+		t.Error("the write counts as seen, although no informer has it")
+	}
+	w.informer.knows(t, "m", "10", "u")
+	if w.guard.writes.seen(one, tracker) {
+		t.Error("the write counts as seen, although the cache of metadata lacks it")
+	}
+	metadata.knows(t, "m", "10", "u")
+	if !w.guard.writes.seen(one, tracker) {
+		t.Error("the write counts as unseen, although the informer of its namespace has it")
 	}
 }
