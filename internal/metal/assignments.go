@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/drover-dev/drover/internal/metal/api"
 	"github.com/drover-dev/drover/internal/metal/request"
@@ -205,7 +206,50 @@ func (c *call) unassign(o ipObject) error {
 	return notFound(err)
 }
 
+// A release waits a moment for devices that are being deprovisioned and still have addresses of the
+// block: clients release it right after they deleted its last device.
+const (
+	releasePatience = 10 * time.Second
+	releasePoll     = 50 * time.Millisecond
+)
+
+// awaitLeaving waits until devices that are being deprovisioned have left a block.
+func (c *call) awaitLeaving(block string) {
+	late := time.NewTimer(releasePatience)
+	defer late.Stop()
+	poll := time.NewTicker(releasePoll)
+	defer poll.Stop()
+	for c.isBeingLeft(block) {
+		select {
+		case <-poll.C:
+		case <-late.C:
+			return
+		case <-c.r.Context().Done():
+			return
+		}
+	}
+}
+
+// isBeingLeft reports whether all devices with addresses of a block are being deprovisioned.
+func (c *call) isBeingLeft(block string) bool {
+	left := false
+	err := c.store.View(func(tx *store.Tx) error {
+		b, err := tx.Blocks().Get(block)
+		if err != nil {
+			return err
+		}
+		left = len(b.Uses) > 0
+		for _, use := range b.Uses {
+			d, err := tx.Devices().Get(use.DeviceID)
+			left = left && err == nil && d.Deleting
+		}
+		return nil
+	})
+	return err == nil && left
+}
+
 func (c *call) release(o ipObject) error {
+	c.awaitLeaving(o.block.ID)
 	defer c.store.Lock(o.block.ID)()
 	return c.store.Update(func(tx *store.Tx) error {
 		o, err := c.ipObject(tx)
