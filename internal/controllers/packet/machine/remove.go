@@ -48,6 +48,10 @@ func (c *Controller) remove(ctx context.Context, s *scope) error {
 	if !s.ordered() {
 		return nil
 	}
+	var order error // An order without a known outcome counts from now.
+	if s.deviceID() == "" {
+		order = c.awaitOrder(s)
+	}
 	left, err := c.remaining(ctx, s)
 	if err != nil {
 		return err
@@ -69,10 +73,7 @@ func (c *Controller) remove(ctx context.Context, s *scope) error {
 			After:   removalPoll,
 		}
 	}
-	if s.deviceID() == "" {
-		return c.awaitOrder(s)
-	}
-	return nil
+	return order
 }
 
 // remaining returns the devices that still exist. The recorded device counts even if someone
