@@ -47,7 +47,7 @@ func TestReleaseCondition(t *testing.T) {
 			f.spec.Options.Wait, f.known.health = true, &tool.Health{Failed: true, Message: "job: failed"}
 		}, choice{}, "False HelmInstallOrUpgradeFailed: Job: failed"},
 		"not ready in time": {func(f *facts) {
-			f.spec.Options.Wait, f.known.health, f.now = true, &tool.Health{Message: "pod: starting"}, noon.Add(time.Hour)
+			f.spec.Options.Wait, f.known.health, f.appliedFor = true, &tool.Health{Message: "pod: starting"}, time.Hour
 		}, choice{}, "False HelmInstallOrUpgradeFailed: Pod: starting"},
 		"ready":        {func(f *facts) { f.spec.Options.Wait, f.known.health = true, &tool.Health{Ready: true} }, choice{}, "True Ready"},
 		"uninstalling": {func(f *facts) { f.deleting = noon }, choice{}, "False HelmReleaseDeleted: Uninstalling the release"},

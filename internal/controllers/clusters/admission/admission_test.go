@@ -64,7 +64,16 @@ func newWorld(t *testing.T) *world {
 		Options: Options{Version: version.ForMinor}, reader: c, live: c, users: users, credentials: newCredentialRules(c, users),
 		records: &records.Recorder{Client: c, Live: c}, now: time.Now,
 	}
-	return &world{T: t, Client: c, clusterRules: rules, ns: server.Namespace(t)}
+	w := &world{T: t, Client: c, clusterRules: rules, ns: server.Namespace(t)}
+	t.Cleanup(func() { // Rules that count clusters count those of all namespaces.
+		ctx := context.WithoutCancel(t.Context())
+		all := &anywherev1.ClusterList{}
+		w.must(c.List(ctx, all))
+		for i := range all.Items {
+			w.must(client.IgnoreNotFound(c.Delete(ctx, &all.Items[i])))
+		}
+	})
+	return w
 }
 
 // workload returns a valid Cluster.
