@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -37,27 +38,23 @@ var requests = []func(context.Context, *Cluster) error{
 		return err
 	},
 	func(ctx context.Context, c *Cluster) error {
-		events, err := c.Kubernetes().CoreV1().Nodes().Watch(ctx, metav1.ListOptions{})
-		if err != nil {
-			return err
-		}
-		defer events.Stop()
-		for range events.ResultChan() {
-			continue // until the response ends
-		}
-		return nil
+		return drain(c.Kubernetes().CoreV1().Nodes().Watch(ctx, metav1.ListOptions{}))
 	},
 	func(ctx context.Context, c *Cluster) error {
-		events, err := c.Dynamic().Resource(corev1.SchemeGroupVersion.WithResource("nodes")).Watch(ctx, metav1.ListOptions{})
-		if err != nil {
-			return err
-		}
-		defer events.Stop()
-		for range events.ResultChan() {
-			continue // until the response ends
-		}
-		return nil
+		return drain(c.Dynamic().Resource(corev1.SchemeGroupVersion.WithResource("nodes")).Watch(ctx, metav1.ListOptions{}))
 	},
+}
+
+// drain reads events until the response ends.
+func drain(events watch.Interface, err error) error {
+	if err != nil {
+		return err
+	}
+	defer events.Stop()
+	for range events.ResultChan() {
+		continue
+	}
+	return nil
 }
 
 // FuzzResponses answers each request of the manager with any response. Clients must neither panic
