@@ -3,7 +3,7 @@
 #
 #   hack/unchanged.sh lint make lint
 #
-# Results are recorded in bin/, so "make clean" forgets them.
+# Results are recorded in the user's cache, for all checkouts. The test runner removes old ones.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,17 +20,18 @@ state() {
 		else
 			find . -type f -not -path './bin/*' -print0
 		fi | sort -zu | { xargs -0 sha256sum 2>/dev/null || true; }
-	} | sha256sum
+	} | sha256sum | cut -d ' ' -f 1
 }
 
-record=bin/.passed-$name
+records=${XDG_CACHE_HOME:-$HOME/.cache}/drover/passed
 before=$(state)
-if [[ -f $record && $(<"$record") == "$before" ]]; then
+if [[ -f $records/$name-$before ]]; then
 	echo "$name: passed before, and nothing changed"
+	touch "$records/$name-$before"
 	exit 0
 fi
 "$@"
 if [[ $(state) == "$before" ]]; then
-	mkdir -p bin
-	echo "$before" >"$record"
+	mkdir -p "$records"
+	touch "$records/$name-$before"
 fi

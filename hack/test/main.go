@@ -4,10 +4,10 @@
 //	make test SEED=42                      in the order of an earlier run
 //	make deflake RUN=TestName COUNT=50     one test, again and again, on a busy machine
 //
-// Packages are tested with the race detector. End-to-end tests run concurrently without it: they
-// mostly wait for machines, and test the program that users get. The go command caches passing
-// results until the code or its inputs change. A failure, a panic and any leak fail the run;
-// nothing is retried.
+// Packages that are concurrent are tested with the race detector. End-to-end tests run beside them
+// without it: they mostly wait for machines, and test the program that users get. Passing results
+// are cached until the code or its inputs change, for all checkouts of a user. A failure, a panic
+// and any leak fail the run; nothing is retried.
 package main
 
 import (
@@ -28,6 +28,8 @@ import (
 const (
 	// suppressions lists the data races of other projects.
 	suppressions = "internal/test/races/suppressions.txt"
+	// logs is the directory for lists of what tests have read.
+	logs = "bin/inputs"
 	// grace is how long processes may take to exit after their tests.
 	grace = 10 * time.Second
 )
@@ -72,6 +74,7 @@ func runSandbox(args []string) int {
 	flags := flag.NewFlagSet("sandbox", flag.ContinueOnError)
 	flags.StringVar(&o.Seed, "seed", "", "order of the tests")
 	flags.StringVar(&o.Suppressions, "suppressions", "", "file with the data races of others")
+	flags.StringVar(&o.Log, "log", "", "directory for lists of what tests have read, one per package")
 	flags.String("key", "", "keeps results apart that were made with other settings")
 	if err := flags.Parse(args); err != nil || flags.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "usage: test sandbox [flags] BINARY [ARG...]")
@@ -93,7 +96,7 @@ func sandboxed(root, seed string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the list of data races: %w", err)
 	}
-	args := []string{self, "sandbox", "-suppressions=" + file, "-key=" + sandbox.Seed(string(data))}
+	args := []string{self, "sandbox", "-suppressions=" + file, "-key=" + sandbox.Seed(string(data)), "-log=" + filepath.Join(root, logs)}
 	if seed != "" {
 		args = append(args, "-seed="+seed)
 	}

@@ -17,11 +17,6 @@ func (r *run) list(ctx context.Context) ([]string, error) {
 	return longestFirst(packages, slow()), err
 }
 
-// libraries returns the packages that are no programs, which the go command would also link.
-func (r *run) libraries(ctx context.Context, packages []string) ([]string, error) {
-	return r.packages(ctx, `{{if ne .Name "main"}}{{.ImportPath}}{{end}}`, packages)
-}
-
 // packages returns what a template of "go list" prints for patterns.
 func (r *run) packages(ctx context.Context, template string, patterns []string) ([]string, error) {
 	cmd := r.command(ctx, "CGO_ENABLED=1", slices.Concat([]string{"go", "list", "-f", template}, patterns)...)

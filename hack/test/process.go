@@ -10,6 +10,9 @@ import (
 // low is the prefix of commands that must not slow the tests down.
 func low() []string { return []string{"nice", "-n", "10"} }
 
+// lower is the prefix of tests that can wait: they have no timeouts that a busy machine exceeds.
+func lower() []string { return []string{"nice", "-n", "5"} }
+
 // compiling returns the flags that compile test binaries in half the time. The linters vet the
 // code; "go test" would vet every dependency too. Stack traces need no debugging information.
 func compiling() []string { return []string{"-vet=off", "-ldflags=-s -w"} }

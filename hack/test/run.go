@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/drover-dev/drover/hack/test/events"
+	"github.com/drover-dev/drover/hack/test/passed"
 	"github.com/drover-dev/drover/hack/test/sandbox"
 )
 
@@ -36,10 +37,16 @@ type run struct {
 	// patterns name the packages.
 	patterns []string
 	begun    time.Time
+	// runner identifies this program and its settings.
+	runner string
+	// store has the results of all checkouts. It is nil if everything is to be tested.
+	store *passed.Store
 
 	mu      sync.Mutex
 	out     io.Writer
 	results []events.Result
+	// keys identify the packages that are being tested.
+	keys map[string]string
 	// broken lists failures outside of packages.
 	broken []string
 }
@@ -72,7 +79,7 @@ func newRun(args []string, out io.Writer) (*run, error) {
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	flags.StringVar(&seed, "seed", "", "order of the tests (default: one that follows from each test binary)")
 	flags.StringVar(&patterns, "package", "", "packages to test (default: all)")
-	flags.IntVar(&r.atOnce, "p", max(1, runtime.NumCPU()/2), "how many slow packages, and tests of the program, to run at once; of the other packages, twice as many")
+	flags.IntVar(&r.atOnce, "p", max(1, runtime.NumCPU()/2), "how many slow packages, other packages, and tests of the program, to run at once")
 	flags.StringVar(&r.beside, "beside", "", "command to run beside the tests, with low priority")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
@@ -85,7 +92,19 @@ func newRun(args []string, out io.Writer) (*run, error) {
 		return nil, err
 	}
 	r.exec = quote(wrapper)
-	return r, nil
+	return r, r.open(seed)
+}
+
+// open opens the cache of results, unless flags or an order ask for a run of their own.
+func (r *run) open(seed string) error {
+	if seed != "" || len(r.flags) > 0 {
+		return nil
+	}
+	var err error
+	if r.runner, err = runner(r.root); err == nil {
+		r.store, err = passed.Open(r.root)
+	}
+	return err
 }
 
 // quote joins arguments the way the go command splits them.
@@ -100,12 +119,22 @@ func quote(args []string) string {
 	return strings.Join(quoted, " ")
 }
 
+// suite is a set of packages that are tested in the same way.
+type suite struct {
+	env string
+	// prefix starts the command, as nice does.
+	prefix []string
+	// compile are flags of the compiler, flags those of the tests.
+	compile, flags []string
+	packages       []string
+}
+
 // all runs the linters and the tests concurrently.
 //
 //	beside (linters)     ──────────▶            low priority
 //	compile for race     ────▶
-//	test slow packages        ────────▶         one at once for two cores
-//	test other packages               ───────▶  one at once for each core
+//	test slow packages        ────────────────▶ one at once for two cores
+//	test other packages       ────────────────▶ one at once for two cores, lower priority
 //	test the program     ─────────────────────▶ one test at once for two cores
 //
 // Each of them starts API servers, and those of the program whole clusters. More at once would take
@@ -117,15 +146,33 @@ func (r *run) all(ctx context.Context, packages []string) {
 		group.Go(func() { r.background(ctx, strings.Fields(r.beside)) })
 	}
 	whole, rest := split(packages, runsProgram)
-	if len(whole) > 0 {
-		group.Go(func() {
-			r.test(ctx, "CGO_ENABLED=0", append([]string{"-timeout=60m", "-p=1", "-parallel=" + strconv.Itoa(r.atOnce)}, whole...)...)
-		})
-	}
-	if len(rest) > 0 {
-		group.Go(func() { r.testForRaces(ctx, rest) })
-	}
+	concurrent, sequential := split(rest, r.concurrent)
+	group.Go(func() {
+		r.test(ctx, suite{env: plain, flags: r.limits("60m", "-p=1", "-parallel="), packages: whole})
+	})
+	group.Go(func() {
+		// Compiling has normal priority: with a lower one, the program's tests would end before the
+		// first package starts.
+		race := suite{env: "CGO_ENABLED=1", compile: []string{"-race"}, flags: r.limits("40m", "-p="), packages: concurrent}
+		race.packages = r.untested(ctx, race)
+		slow, quick := race, race
+		slow.packages, quick.packages = split(race.packages, isSlow)
+		quick.prefix = lower()
+		group.Go(func() { r.run(ctx, slow) })
+		r.test(ctx, suite{env: plain, prefix: lower(), flags: r.limits("40m", "-p="), packages: sequential})
+		r.run(ctx, quick)
+	})
 	group.Wait()
+}
+
+// plain is the environment of tests without the race detector.
+const plain = "CGO_ENABLED=0"
+
+// limits returns flags for the timeout of a package, and others of which the last one says how many
+// packages or tests run at once.
+func (r *run) limits(timeout string, flags ...string) []string {
+	flags[len(flags)-1] += strconv.Itoa(r.atOnce)
+	return append(flags, "-timeout="+timeout)
 }
 
 // split returns the packages that match, and the others.
@@ -140,32 +187,21 @@ func split(packages []string, match func(string) bool) (matching, others []strin
 	return matching, others
 }
 
-// testForRaces compiles packages with the race detector and then tests them. Compiling has normal
-// priority: with a lower one, the program's tests would end before the first package starts.
-func (r *run) testForRaces(ctx context.Context, packages []string) {
-	const env = "CGO_ENABLED=1"
-	if libraries, err := r.libraries(ctx, packages); err == nil && len(libraries) > 0 {
-		build := r.command(ctx, env, slices.Concat([]string{"go", "build", "-race"}, libraries)...)
-		_ = build.Run() // the tests report compile errors
-	}
-	first, others := split(packages, isSlow)
-	for _, part := range []struct {
-		packages []string
-		atOnce   int
-	}{{first, r.atOnce}, {others, 2 * r.atOnce}} {
-		if len(part.packages) > 0 {
-			r.test(ctx, env, slices.Concat([]string{"-race", "-timeout=40m", "-p=" + strconv.Itoa(part.atOnce)}, part.packages)...)
-		}
+// test runs the tests of a suite that have not passed before.
+func (r *run) test(ctx context.Context, s suite) {
+	if len(s.packages) > 0 {
+		s.packages = r.untested(ctx, s)
+		r.run(ctx, s)
 	}
 }
 
-// test runs "go test" with flags and packages.
-func (r *run) test(ctx context.Context, env string, args ...string) {
-	if ctx.Err() != nil {
+// run runs "go test" for a suite.
+func (r *run) run(ctx context.Context, s suite) {
+	if ctx.Err() != nil || len(s.packages) == 0 {
 		return
 	}
-	all := slices.Concat([]string{"go", "test"}, compiling(), []string{"-json", "-exec=" + r.exec}, r.flags, args)
-	cmd := r.command(ctx, env, all...)
+	all := slices.Concat(s.prefix, []string{"go", "test"}, compiling(), []string{"-json", "-exec=" + r.exec}, r.flags, s.compile, s.flags, s.packages)
+	cmd := r.command(ctx, s.env, all...)
 	cmd.Stderr = &locked{r}
 	output, err := cmd.StdoutPipe()
 	if err == nil {
@@ -187,6 +223,7 @@ func (r *run) follow(output io.Reader) (failed bool) {
 	c := events.NewCollector()
 	report := func(result events.Result) {
 		failed = failed || result.Failed
+		r.save(result)
 		r.report(result)
 	}
 	err := events.Read(output, func(e events.Event) {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,6 +33,8 @@ type Options struct {
 	Seed string
 	// Suppressions is the file that lists the data races of other projects.
 	Suppressions string
+	// Log is a directory for a copy of the list of what the tests have read, if they pass: LogFile.
+	Log string
 	// Grace is how long processes may take to exit after the test binary.
 	Grace time.Duration
 	// Out receives the reports of leaks.
@@ -61,7 +64,33 @@ func Run(o Options) int {
 	if code == 0 && len(leaks) > 0 {
 		return 1
 	}
+	if code == 0 && o.Log != "" {
+		o.keepLog()
+	}
 	return code
+}
+
+// LogFile returns the file for what the tests of the package in dir have read.
+func LogFile(logs, dir string) string {
+	return filepath.Join(logs, url.PathEscape(dir))
+}
+
+// keepLog copies the list of what the tests have read. Without it, the result is not cached.
+func (o Options) keepLog() {
+	dir, err := os.Getwd()
+	if err != nil {
+		return
+	}
+	data, err := os.ReadFile(o.inputs())
+	if err == nil && os.MkdirAll(o.Log, 0o700) == nil {
+		_ = os.WriteFile(LogFile(o.Log, dir), data, 0o600)
+	}
+}
+
+// inputs returns the file in which the test binary lists what it reads. The go command caches a
+// result if it finds the list where it expects it without -exec.
+func (o Options) inputs() string {
+	return filepath.Join(filepath.Dir(o.Args[0]), "testlog.txt")
 }
 
 // cpuTime returns the CPU time of the test binary and of all processes that it started.
@@ -93,10 +122,7 @@ func (o Options) command() ([]string, error) {
 			return nil, err
 		}
 	}
-	// The go command caches a result if it finds the list of files that the test has read where it
-	// expects it without -exec.
-	inputs := "-test.testlogfile=" + filepath.Join(filepath.Dir(binary), "testlog.txt")
-	return append([]string{binary, inputs, "-test.shuffle=" + seed}, o.Args[1:]...), nil
+	return append([]string{binary, "-test.testlogfile=" + o.inputs(), "-test.shuffle=" + seed}, o.Args[1:]...), nil
 }
 
 // environment returns the environment of the go command, with the temporary directory and a file
