@@ -1,0 +1,126 @@
+package gittest
+
+import (
+	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/drover-dev/drover/internal/base/pki"
+)
+
+const (
+	// Username and Password are the credentials of HTTPS servers.
+	Username = "drover"
+	Password = "a-secret-token-of-tests"
+)
+
+// HTTPS is git http-backend behind TLS and basic authentication.
+type HTTPS struct {
+	// CA is the certificate that signed the server's own.
+	CA []byte
+
+	t       testing.TB
+	root    string
+	server  *httptest.Server
+	backend http.Handler
+	fault   atomic.Pointer[Fault]
+}
+
+// Fault handles a request in place of the server, which it may call.
+type Fault func(w http.ResponseWriter, r *http.Request, server http.Handler)
+
+// NewHTTPS starts a server that ends with the test.
+func NewHTTPS(t testing.TB) *HTTPS {
+	t.Helper()
+	s := &HTTPS{t: t, root: t.TempDir()}
+	s.backend = &cgi.Handler{
+		Path: filepath.Join(Run(t, s.root, "--exec-path"), "git-http-backend"),
+		Root: "/",
+		Env:  append(environment(s.root), "GIT_PROJECT_ROOT="+s.root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER="+Username),
+	}
+	s.server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	s.server.TLS = &tls.Config{Certificates: []tls.Certificate{s.certificate()}, MinVersion: tls.VersionTLS12}
+	s.server.StartTLS()
+	t.Cleanup(func() { s.server.CloseClientConnections(); s.server.Close() })
+	return s
+}
+
+func (s *HTTPS) certificate() tls.Certificate {
+	now := time.Now()
+	authority, err := pki.NewAuthority("gittest", now, time.Hour)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	template := pki.Template(pkix.Name{CommonName: "gittest"}, []string{"127.0.0.1"}, now, time.Hour)
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	cert, key, err := authority.Issue(template)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.CA = authority.PEM()
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return pair
+}
+
+// Create returns a new, empty repository.
+func (s *HTTPS) Create(name string) *Repository { return newRepository(s.t, s.root, name) }
+
+// URL returns the URL of a repository.
+func (s *HTTPS) URL(name string) string { return s.server.URL + "/" + name }
+
+// Stop ends the server before the test does.
+func (s *HTTPS) Stop() { s.server.CloseClientConnections(); s.server.Close() }
+
+// Inject replaces the current fault; nil removes it.
+func (s *HTTPS) Inject(f Fault) {
+	if f == nil {
+		s.fault.Store(nil)
+		return
+	}
+	s.fault.Store(&f)
+}
+
+func (s *HTTPS) serve(w http.ResponseWriter, r *http.Request) {
+	user, password, _ := r.BasicAuth()
+	if user != Username || subtle.ConstantTimeCompare([]byte(password), []byte(Password)) != 1 {
+		w.Header().Set("WWW-Authenticate", `Basic realm="gittest"`)
+		http.Error(w, "no access for "+user+" with "+password, http.StatusUnauthorized)
+		return
+	}
+	if fault := s.fault.Load(); fault != nil {
+		(*fault)(w, r, s.backend)
+		return
+	}
+	s.backend.ServeHTTP(w, r)
+}
+
+// IsPush reports whether a request changes a reference.
+func IsPush(r *http.Request) bool {
+	return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/git-receive-pack")
+}
+
+// LosePush returns a fault that lets the server process pushes and cuts the connection instead of
+// answering. It calls lost after each of them.
+func LosePush(lost func()) Fault {
+	return func(w http.ResponseWriter, r *http.Request, server http.Handler) {
+		if !IsPush(r) {
+			server.ServeHTTP(w, r)
+			return
+		}
+		server.ServeHTTP(httptest.NewRecorder(), r)
+		lost()
+		panic(http.ErrAbortHandler)
+	}
+}
