@@ -62,7 +62,10 @@ func parseURL(raw string) (address, error) {
 	if a.scheme == schemeSSH && strings.HasPrefix(a.path, "/~") {
 		a.path = a.path[1:]
 	}
-	return a, a.check()
+	if err := a.check(); err != nil {
+		return address{}, err
+	}
+	return a, nil
 }
 
 // setUser accepts a user name for SSH, where it is part of the address. Everything else is a
@@ -90,7 +93,10 @@ func parseShort(raw string) (address, error) {
 		return address{}, errors.New("url has no scheme; use https://, ssh:// or user@host:path")
 	}
 	a.host, a.path = strings.Trim(rest[:end], "[]"), rest[end+1:]
-	return a, a.check()
+	if err := a.check(); err != nil {
+		return address{}, err
+	}
+	return a, nil
 }
 
 func (a *address) check() error {

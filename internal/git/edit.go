@@ -2,7 +2,6 @@ package git
 
 import (
 	"fmt"
-
 	"maps"
 	"slices"
 	"sort"

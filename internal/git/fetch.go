@@ -44,7 +44,10 @@ func (r *Repository) tip(ctx context.Context) (*Snapshot, error) {
 	if err := r.fetch(ctx, session, request, s.objects); err != nil {
 		return nil, err
 	}
-	return s, s.open()
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // newRequest asks for a commit and its ancestors down to a depth.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"slices"
-
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"

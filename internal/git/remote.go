@@ -1,6 +1,7 @@
 package git
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -141,15 +142,27 @@ func (c Credentials) httpProblems() []string {
 func (c Credentials) signer() (ssh.Signer, error) { return parseKey(c.PrivateKey, c.Passphrase) }
 
 func parseKey(key []byte, passphrase string) (ssh.Signer, error) {
-	parse := ssh.ParsePrivateKey
-	if passphrase != "" {
-		parse = func(key []byte) (ssh.Signer, error) {
-			return ssh.ParsePrivateKeyWithPassphrase(key, []byte(passphrase))
-		}
+	signer, err := ssh.ParsePrivateKey(key)
+	if _, encrypted := errors.AsType[*ssh.PassphraseMissingError](err); encrypted && passphrase != "" {
+		signer, err = ssh.ParsePrivateKeyWithPassphrase(key, []byte(passphrase))
 	}
-	signer, err := parse(key)
 	if err != nil {
 		return nil, fmt.Errorf("reading private key: %w", err)
 	}
 	return signer, nil
+}
+
+// PublicKey returns the public half of the private key, in the format of authorized_keys.
+func (c Credentials) PublicKey() ([]byte, error) {
+	signer, err := c.signer()
+	if err != nil {
+		return nil, err
+	}
+	return ssh.MarshalAuthorizedKey(signer.PublicKey()), nil
+}
+
+// IsSSH reports whether a URL is one for SSH. Invalid URLs are not.
+func IsSSH(url string) bool {
+	at, err := parseAddress(url)
+	return err == nil && at.scheme == schemeSSH
 }

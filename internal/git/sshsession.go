@@ -101,7 +101,8 @@ func (s *sshSession) ReceivePack(_ context.Context, req *packp.ReferenceUpdateRe
 	if err := report.Decode(demux(req.Capabilities, s.stdout, req.Progress)); err != nil {
 		return nil, err
 	}
-	return report, report.Error()
+	err := report.Error()
+	return report, err
 }
 
 // Close implements transport.Session. The server notices the end of the connection.

@@ -24,6 +24,7 @@ var trusted = map[string]string{
 	"internal/controllers/capi/tunnel.go":                "registers a proxy, and opens connections within limits",
 	"internal/controllers/packet/vip/probe.go":           "reads only the status of a response, and follows nothing",
 	"internal/git/http.go":                               "uses a transport with limits",
+	"internal/git/rest/rest.go":                          "uses a transport with limits",
 	"internal/manager/health.go":                         "asks the manager's own webhook server",
 	"internal/metal/tls.go":                              "asks the metal service of this host",
 	"internal/metal/client/transport.go":                 "wraps a given client with limits",

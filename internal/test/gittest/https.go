@@ -17,8 +17,8 @@ import (
 	"github.com/drover-dev/drover/internal/base/pki"
 )
 
+// The credentials of HTTPS servers.
 const (
-	// Username and Password are the credentials of HTTPS servers.
 	Username = "drover"
 	Password = "a-secret-token-of-tests"
 )
