@@ -65,7 +65,7 @@ type RejectedError struct {
 }
 
 func (e *RejectedError) Error() string {
-	return e.because(fmt.Sprintf("pushing to branch %q of repository %q: rejected by the server; allow this user to push to the branch", e.Branch, e.Repository))
+	return e.because(fmt.Sprintf("pushing to branch %q of repository %q: rejected by the server; if the branch is protected, allow this user to push to it", e.Branch, e.Repository))
 }
 
 // UnreachableError means that there was no complete answer. A later attempt may succeed.

@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -70,11 +71,16 @@ func (r *Repository) fetch(ctx context.Context, s transport.UploadPackSession, r
 		return err
 	}
 	defer response.Close()
-	pack, err := io.ReadAll(io.LimitReader(demux(request.Capabilities, response, nil), r.limits().Body+1))
+	limits := r.options.Limits
+	most := limits.Fetch + packOverhead
+	pack, err := io.ReadAll(io.LimitReader(demux(request.Capabilities, response, nil), most+1))
 	if err != nil {
 		return err
 	}
-	return unpack(pack, to, r.options.Limits)
+	if int64(len(pack)) > most {
+		return &TooLargeError{What: fmt.Sprintf("its files have more than %d bytes", limits.Fetch), Limit: limits.Fetch}
+	}
+	return unpack(pack, to, limits)
 }
 
 // demux separates data from messages for people, which go to progress.

@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"strings"
 
@@ -15,9 +16,10 @@ import (
 // httpWire speaks Git over HTTP. Redirects are followed for the first request of a session only,
 // as Git does, and without credentials if they lead to another origin.
 type httpWire struct {
-	url    string
-	client transport.Transport
-	auth   transport.AuthMethod
+	url     string
+	limited http.RoundTripper
+	client  transport.Transport
+	auth    transport.AuthMethod
 }
 
 func newHTTPWire(at address, c Credentials, l bounded.Limits) (*httpWire, error) {
@@ -26,11 +28,15 @@ func newHTTPWire(at address, c Credentials, l bounded.Limits) (*httpWire, error)
 		return nil, err
 	}
 	limited := bounded.NewPool(trust, l.Timeout).For(strings.ToLower(at.peer()), l)
-	w := &httpWire{url: at.url(), client: githttp.NewClient(&http.Client{Transport: limited})}
+	w := &httpWire{url: at.url(), limited: limited, client: newClient(limited)}
 	if c.Password != "" {
 		w.auth = &githttp.BasicAuth{Username: orDefault(c.Username, defaultUser), Password: c.Password}
 	}
 	return w, nil
+}
+
+func newClient(through http.RoundTripper) transport.Transport {
+	return githttp.NewClient(&http.Client{Transport: through})
 }
 
 func orDefault(value, fallback string) string {
@@ -56,5 +62,42 @@ func (w *httpWire) receive(context.Context) (transport.ReceivePackSession, error
 	if err != nil {
 		return nil, err
 	}
-	return w.client.NewReceivePackSession(at, w.auth)
+	last := &lastBody{next: w.limited}
+	session, err := newClient(last).NewReceivePackSession(at, w.auth)
+	if err != nil {
+		return nil, err
+	}
+	return &httpReceive{ReceivePackSession: session, last: last}, nil
+}
+
+// httpReceive reads the whole answer before it ends. go-git stops after the report, but the server
+// runs hooks after that, which would be killed with the connection.
+type httpReceive struct {
+	transport.ReceivePackSession
+
+	last *lastBody
+}
+
+// Close implements transport.Session.
+func (s *httpReceive) Close() error {
+	if s.last.body != nil {
+		_, _ = io.Copy(io.Discard, s.last.body)
+		_ = s.last.body.Close()
+	}
+	return s.ReceivePackSession.Close()
+}
+
+// lastBody remembers the body of the last response.
+type lastBody struct {
+	next http.RoundTripper
+	body io.ReadCloser
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *lastBody) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := l.next.RoundTrip(r)
+	if err == nil {
+		l.body = response.Body
+	}
+	return response, err
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
@@ -50,11 +51,23 @@ func TestRepositoriesBeyondTheLimitsAreRejected(t *testing.T) {
 	}
 }
 
+func TestPacksBeyondTheLimitsAreNotReadToTheEnd(t *testing.T) {
+	noise := make([]byte, packOverhead+2<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
+	_, repository, remote := overSSH(t, "ed25519", "")
+	repository.Commit(gittest.Branch, map[string]string{"noise": string(noise)})
+	_, err := open(t, remote, Options{Limits: Limits{Fetch: 1 << 20}}).Tip(t.Context())
+	var large *TooLargeError
+	if !errors.As(err, &large) || large.Limit != 1<<20 {
+		t.Errorf("error %T %v", err, err)
+	}
+}
+
 func TestAnswersBeyondTheLimitsAreCutOff(t *testing.T) {
 	server, _, remote := overHTTPS(t)
 	line := func(payload string) string { return fmt.Sprintf("%04x%s", len(payload)+4, payload) }
 	reference := strings.Repeat("1", 40) + " refs/heads/x"
-	answer := line("# service=git-upload-pack\n") + "0000" + line(reference+"\x00agent=git/2\n") + strings.Repeat(line(reference+"\n"), 100_000)
+	answer := line("# service=git-upload-pack\n") + "0000" + line(reference+"\x00agent=git/2\n") + strings.Repeat(line(reference+"\n"), 200_000)
 	server.Inject(respond(http.StatusOK, answer))
 	_, err := open(t, remote, Options{Limits: Limits{Fetch: 1}}).TipID(t.Context())
 	var large *TooLargeError

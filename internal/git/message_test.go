@@ -16,8 +16,10 @@ func TestMessages(t *testing.T) {
 		"a subject":       {Message{Subject: "Create cluster dev"}, "Create cluster dev\n"},
 		"everything":      {Message{"Create", "Because.\n\nReally.", "jane", "drover create"}, "Create\n\nBecause.\n\nReally.\n\nDrover-Command: drover create\nDrover-On-Behalf-Of: jane\n"},
 		"lines in fields": {Message{"a\nb", "", "c\r\nDrover-Command: d", "e\u2028f"}, "a b\n\nDrover-Command: e f\nDrover-On-Behalf-Of: c Drover-Command: d\n"},
-		"trailers in the body": {Message{Subject: "a", Body: "b\n\ndrover-command: x\nDrover-On-Behalf-Of : y\n"},
-			"a\n\nb\n\n    drover-command: x\n    Drover-On-Behalf-Of : y\n"},
+		"trailers in the body": {
+			Message{Subject: "a", Body: "b\n\ndrover-command: x\nDrover-On-Behalf-Of : y\n"},
+			"a\n\nb\n\n    drover-command: x\n    Drover-On-Behalf-Of : y\n",
+		},
 		"control characters": {Message{Subject: "a\x00\x1b[31mb", Body: "c\x1b\x07\r\nd\te  \n"}, "a [31mb\n\nc\nd\te\n"},
 		"a long subject":     {Message{Subject: strings.Repeat("ä", 72)}, strings.Repeat("ä", 34) + "…\n"},
 	} {

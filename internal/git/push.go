@@ -84,7 +84,7 @@ func (r *Repository) send(ctx context.Context, s transport.ReceivePackSession, a
 		return nil, err
 	}
 	if err != nil {
-		err = &serverError{message: err.Error() + " " + messages.String(), cause: err}
+		err = &serverError{message: messages.String() + " (" + err.Error() + ")", cause: err}
 	}
 	return &verdict{rejected: err}, nil
 }

@@ -100,19 +100,30 @@ func TestValidateReportsAllProblems(t *testing.T) {
 		want   []string
 	}{
 		"valid https": {Remote{URL: "https://example.com/a", Branch: "main"}, nil},
-		"valid ssh": {Remote{URL: "git@example.com:a", Branch: "a/b",
-			Credentials: Credentials{PrivateKey: private, Passphrase: "hunter2", KnownHosts: hosts}}, nil},
+		"valid ssh": {Remote{
+			URL: "git@example.com:a", Branch: "a/b",
+			Credentials: Credentials{PrivateKey: private, Passphrase: "hunter2", KnownHosts: hosts},
+		}, nil},
 		"nothing": {Remote{}, []string{"url is required", "branch is required"}},
-		"ssh without anything": {Remote{URL: "git@example.com:a", Branch: "a b"},
-			[]string{`branch "a b"`, "requires a private key", "requires known hosts"}},
-		"ssh with nonsense": {Remote{URL: "git@example.com:a", Branch: "main", Credentials: Credentials{
-			Password: "hunter2", PrivateKey: []byte("hunter2"), KnownHosts: []byte("hunter2")}},
-			[]string{"password and CA are for https", "reading private key", "reading known hosts"}},
+		"ssh without anything": {
+			Remote{URL: "git@example.com:a", Branch: "a b"},
+			[]string{`branch "a b"`, "requires a private key", "requires known hosts"},
+		},
+		"ssh with nonsense": {
+			Remote{URL: "git@example.com:a", Branch: "main", Credentials: Credentials{
+				Password: "hunter2", PrivateKey: []byte("hunter2"), KnownHosts: []byte("hunter2"),
+			}},
+			[]string{"password and CA are for https", "reading private key", "reading known hosts"},
+		},
 		"wrong passphrase": {Remote{URL: "git@example.com:a", Branch: "main", Credentials: Credentials{
-			PrivateKey: private, Passphrase: "hunter", KnownHosts: hosts}}, []string{"reading private key"}},
-		"https with nonsense": {Remote{URL: "https://example.com/a", Branch: "-x", Credentials: Credentials{
-			Username: "a:b", CA: []byte("hunter2"), PrivateKey: private}},
-			[]string{`branch "-x"`, "for ssh, not for https", "password is required", "colon", "reading CA"}},
+			PrivateKey: private, Passphrase: "hunter", KnownHosts: hosts,
+		}}, []string{"reading private key"}},
+		"https with nonsense": {
+			Remote{URL: "https://example.com/a", Branch: "-x", Credentials: Credentials{
+				Username: "a:b", CA: []byte("hunter2"), PrivateKey: private,
+			}},
+			[]string{`branch "-x"`, "for ssh, not for https", "password is required", "colon", "reading CA"},
+		},
 		"branch that escapes": {Remote{URL: "https://example.com/a", Branch: "../../x"}, []string{"not a valid name"}},
 	} {
 		t.Run(name, func(t *testing.T) {

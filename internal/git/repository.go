@@ -51,8 +51,10 @@ const (
 	defaultAuthor = "Drover"
 	defaultEmail  = "drover@localhost"
 
+	// packOverhead is how much larger than its objects a pack may be, if they can't be compressed.
+	packOverhead = 2 << 20
 	// protocolOverhead is what a server sends besides objects: references and messages.
-	protocolOverhead = 4 << 20
+	protocolOverhead = packOverhead + 4<<20
 )
 
 func (o *Options) setDefaults() {

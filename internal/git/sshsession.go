@@ -23,7 +23,8 @@ type sshSession struct {
 	stdin   io.WriteCloser
 	stdout  io.Reader
 	stderr  head
-	refs    *packp.AdvRefs
+	// requested is set after the first request.
+	requested bool
 }
 
 func (s *sshSession) start(command string) (err error) {
@@ -58,7 +59,6 @@ func (s *sshSession) AdvertisedReferencesContext(context.Context) (*packp.AdvRef
 		return nil, transport.ErrEmptyRemoteRepository
 	}
 	transport.FilterUnsupportedCapabilities(refs.Capabilities)
-	s.refs = refs
 	return refs, nil
 }
 
@@ -73,6 +73,7 @@ func (s *sshSession) exit() error {
 
 // UploadPack implements transport.UploadPackSession.
 func (s *sshSession) UploadPack(_ context.Context, req *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
+	s.requested = true
 	if err := req.UploadRequest.Encode(s.stdin); err != nil {
 		return nil, err
 	}
@@ -89,8 +90,10 @@ func (s *sshSession) UploadPack(_ context.Context, req *packp.UploadPackRequest)
 	return response, nil
 }
 
-// ReceivePack implements transport.ReceivePackSession.
+// ReceivePack implements transport.ReceivePackSession. It waits for the end of the server's
+// program, which runs hooks after the report: they would be killed with the connection.
 func (s *sshSession) ReceivePack(_ context.Context, req *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error) {
+	s.requested = true
 	if err := req.Encode(s.stdin); err != nil {
 		return nil, err
 	}
@@ -101,12 +104,16 @@ func (s *sshSession) ReceivePack(_ context.Context, req *packp.ReferenceUpdateRe
 	if err := report.Decode(demux(req.Capabilities, s.stdout, req.Progress)); err != nil {
 		return nil, err
 	}
+	_, _ = io.Copy(io.Discard, s.stdout)
 	err := report.Error()
 	return report, err
 }
 
-// Close implements transport.Session. The server notices the end of the connection.
+// Close implements transport.Session. A session without a request ends with an empty one.
 func (s *sshSession) Close() error {
+	if !s.requested && s.stdin != nil {
+		_ = pktline.NewEncoder(s.stdin).Flush()
+	}
 	s.stop()
 	return s.client.Close()
 }

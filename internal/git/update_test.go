@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -244,6 +246,7 @@ func TestUpdateFollowsABranchThatMoves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server, repository, remote := overHTTPS(t)
 			repository.Commit(gittest.Branch, map[string]string{"log": "begin\n"})
+			repository.Git("config", "receive.denyNonFastForwards", "true")
 			server.Inject(beforePush(1, func() { move(repository) }))
 			result := mustUpdate(t, open(t, remote, Options{}), appendLine("log", "mine"))
 			got := repository.File(gittest.Branch, "log")
@@ -292,6 +295,26 @@ func TestRejectionsNameTheBranchAndWhatTheServerSaid(t *testing.T) {
 			}
 			if !strings.Contains(err.Error(), test.says) || len(err.Error()) > 1000 || strings.ContainsAny(err.Error(), "\n\x1b") {
 				t.Errorf("error %q doesn't say %q", err, test.says)
+			}
+		})
+	}
+}
+
+func TestHooksAfterAPushAreNotCutOff(t *testing.T) {
+	for name, start := range map[string]func(t *testing.T) (*gittest.Repository, Remote){
+		"https": func(t *testing.T) (*gittest.Repository, Remote) { _, r, remote := overHTTPS(t); return r, remote },
+		"ssh": func(t *testing.T) (*gittest.Repository, Remote) {
+			_, r, remote := overSSH(t, "ed25519", "")
+			return r, remote
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			repository, remote := start(t)
+			repository.Hook("post-receive", `for i in 1 2 3 4 5; do sleep 0.1; echo "notifying $i" || exit 1; done; echo finished >notified`)
+			mustUpdate(t, open(t, remote, Options{}), set(map[string]string{"a": "a"}))
+			notified, err := os.ReadFile(filepath.Join(repository.Dir, "notified"))
+			if string(notified) != "finished\n" {
+				t.Errorf("the hook wrote %q, error %v", notified, err)
 			}
 		})
 	}

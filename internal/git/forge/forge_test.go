@@ -58,9 +58,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func start(t *testing.T, s *server, o Options) Forge {
 	t.Helper()
-	http := httptest.NewServer(s)
-	t.Cleanup(http.Close)
-	o.BaseURL += http.URL
+	serving := httptest.NewServer(s)
+	t.Cleanup(serving.Close)
+	o.BaseURL += serving.URL
 	f, err := New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -40,9 +40,9 @@ func startWith(t *testing.T, s *server, token string) *Client {
 	mux.HandleFunc("GET /api/v3/repos/{owner}/{name}", s.get)
 	mux.HandleFunc("POST /api/v3/user/repos", func(w http.ResponseWriter, r *http.Request) { s.create(w, r, "Jane") })
 	mux.HandleFunc("POST /api/v3/orgs/{org}/repos", func(w http.ResponseWriter, r *http.Request) { s.create(w, r, r.PathValue("org")) })
-	http := httptest.NewServer(s.authenticate(mux))
-	t.Cleanup(http.Close)
-	c, err := New(Options{BaseURL: http.URL + "/api/v3", Token: token})
+	serving := httptest.NewServer(s.authenticate(mux))
+	t.Cleanup(serving.Close)
+	c, err := New(Options{BaseURL: serving.URL + "/api/v3", Token: token})
 	if err != nil {
 		t.Fatal(err)
 	}

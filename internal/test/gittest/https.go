@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"io"
+	"log"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -45,10 +47,13 @@ func NewHTTPS(t testing.TB) *HTTPS {
 	s.backend = &cgi.Handler{
 		Path: filepath.Join(Run(t, s.root, "--exec-path"), "git-http-backend"),
 		Root: "/",
-		Env:  append(environment(s.root), "GIT_PROJECT_ROOT="+s.root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER="+Username),
+		// What servers log is not of interest: tests see it as clients do.
+		Logger: log.New(io.Discard, "", 0), Stderr: io.Discard,
+		Env: append(environment(s.root), "GIT_PROJECT_ROOT="+s.root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER="+Username),
 	}
 	s.server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
 	s.server.TLS = &tls.Config{Certificates: []tls.Certificate{s.certificate()}, MinVersion: tls.VersionTLS12}
+	s.server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.server.StartTLS()
 	t.Cleanup(func() { s.server.CloseClientConnections(); s.server.Close() })
 	return s
@@ -99,11 +104,24 @@ func (s *HTTPS) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no access for "+user+" with "+password, http.StatusUnauthorized)
 		return
 	}
+	w = flushing{w}
 	if fault := s.fault.Load(); fault != nil {
 		(*fault)(w, r, s.backend)
 		return
 	}
 	s.backend.ServeHTTP(w, r)
+}
+
+// flushing sends everything at once, as servers without buffers do: a client sees the report of a
+// push while hooks still run.
+type flushing struct{ http.ResponseWriter }
+
+func (f flushing) Write(p []byte) (int, error) {
+	n, err := f.ResponseWriter.Write(p)
+	if err == nil {
+		err = http.NewResponseController(f.ResponseWriter).Flush()
+	}
+	return n, err
 }
 
 // IsPush reports whether a request changes a reference.

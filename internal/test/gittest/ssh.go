@@ -137,7 +137,11 @@ func (s *SSH) Stop() { _ = s.listener.Close() }
 // WriteKey creates a key pair of a type such as ed25519, at path and path.pub.
 func WriteKey(t testing.TB, path, kind, passphrase string) {
 	t.Helper()
-	cmd := exec.Command("ssh-keygen", "-q", "-t", kind, "-N", passphrase, "-C", "", "-f", path)
+	args := []string{"-q", "-t", kind, "-N", passphrase, "-C", "", "-f", path}
+	if kind == "rsa" {
+		args = append(args, "-b", "2048") // Larger keys take seconds.
+	}
+	cmd := exec.Command("ssh-keygen", args...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("ssh-keygen: %v: %s", err, out)
 	}
