@@ -1,0 +1,214 @@
+package gitops
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/document"
+	"github.com/drover-dev/drover/internal/model/spec"
+)
+
+// errOtherCluster means that a location doesn't match the repository.
+var errOtherCluster = errors.New("the file has another cluster, or several")
+
+// Write returns the changes that give a cluster its spec. In an existing file, only fields that
+// differ change, and defaults that the file leaves out stay out. Objects that the Cluster doesn't
+// reference any more are removed.
+func Write(fsys fs.FS, loc Location, c *spec.Config) (Changes, error) {
+	if c.Cluster == nil || c.Cluster.Name != loc.Cluster {
+		return nil, fmt.Errorf("writing cluster %q: the spec is of another cluster", loc.Cluster)
+	}
+	referenced, err := cloneConfig(c)
+	if err != nil {
+		return nil, fmt.Errorf("writing cluster %q: %w", loc.Cluster, err)
+	}
+	t, err := load(fsys, loc.Path)
+	if err != nil {
+		return nil, err
+	}
+	changes := Changes{}
+	if _, exists := t.files[loc.File]; exists {
+		err = t.update(changes, loc, referenced)
+	} else {
+		err = t.create(changes, loc, referenced)
+	}
+	if err == nil {
+		err = t.include(changes, loc)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("writing cluster %q to %q: %w", loc.Cluster, loc.File, err)
+	}
+	return changes, nil
+}
+
+// create writes a new file, and a kustomization if there is none.
+func (t *tree) create(changes Changes, loc Location, c *spec.Config) error {
+	data, err := spec.Marshal(c)
+	if err != nil {
+		return err
+	}
+	changes[loc.File] = data
+	after := t.apply(changes)
+	if after.kustomization(loc.Dir) == "" {
+		changes[loc.Dir+"/"+kustomizationFile] = newKustomization(after.manifests(loc.Dir))
+	}
+	return nil
+}
+
+// update changes the files that hold the objects of a cluster. If the changes can't be limited to
+// fields that differ, the objects are written with all their fields.
+func (t *tree) update(changes Changes, loc Location, c *spec.Config) error {
+	found, err := clustersIn(t.files[loc.File])
+	if err != nil {
+		return err
+	}
+	if len(found) > 1 || (len(found) == 1 && found[0] != loc.Cluster) {
+		return errOtherCluster
+	}
+	want, err := complete(c)
+	if err != nil {
+		return err
+	}
+	have, _ := spec.Read(t.specText(loc))
+	for _, base := range []*spec.Config{have, nil} {
+		edited := Changes{}
+		u, err := newUpdate(loc, c, base)
+		if err == nil {
+			err = u.files(t, edited)
+		}
+		if err != nil {
+			return err
+		}
+		if t.apply(edited).holds(loc, want) {
+			for name, data := range edited {
+				changes[name] = data
+			}
+			return nil
+		}
+	}
+	return errors.New("the file would not have the desired spec")
+}
+
+// holds reports whether the files of a cluster have a spec.
+func (t *tree) holds(loc Location, want []byte) bool {
+	config, err := spec.Read(t.specText(loc))
+	if err != nil {
+		return false
+	}
+	got, err := complete(config)
+	return err == nil && bytes.Equal(got, want)
+}
+
+// complete renders a spec with its defaults.
+func complete(c *spec.Config) ([]byte, error) {
+	copied, err := cloneConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	spec.Default(copied)
+	return spec.Marshal(copied)
+}
+
+// cloneConfig returns a copy with the objects that the Cluster references.
+func cloneConfig(c *spec.Config) (*spec.Config, error) {
+	data, err := spec.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	return spec.Read(data)
+}
+
+// update is the difference between the spec in a repository and the desired one. Objects are
+// rendered with and without defaults.
+type update struct {
+	loc       Location
+	namespace string
+	given     []map[string]any
+	want      map[document.ID]map[string]any
+	have      map[document.ID]map[string]any
+}
+
+func newUpdate(loc Location, c, base *spec.Config) (*update, error) {
+	u := &update{loc: loc, namespace: c.Cluster.Namespace}
+	if u.namespace == "" {
+		u.namespace = spec.DefaultNamespace
+	}
+	data, err := spec.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	if u.given, err = document.Objects(data); err != nil {
+		return nil, err
+	}
+	if u.want, err = u.defaulted(c); err != nil || base == nil {
+		return u, err
+	}
+	u.have, err = u.defaulted(base)
+	return u, err
+}
+
+// defaulted returns the objects of a spec with defaults.
+func (u *update) defaulted(c *spec.Config) (map[document.ID]map[string]any, error) {
+	data, err := complete(c)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := document.Objects(data)
+	all := map[document.ID]map[string]any{}
+	for _, object := range objects {
+		all[document.IDOf(object, u.namespace)] = object
+	}
+	return all, err
+}
+
+// files changes each file that has an object of the cluster. New objects are added to the file of
+// the Cluster.
+func (u *update) files(t *tree, changes Changes) error {
+	missing := u.given
+	names := t.specFiles(u.loc)
+	slices.Reverse(names) // The file of the Cluster comes last.
+	for _, name := range names {
+		objects, err := document.Objects(t.files[name])
+		if err != nil {
+			return err
+		}
+		var desired []map[string]any
+		desired, missing = u.desired(objects, missing)
+		if name == u.loc.File {
+			desired = append(desired, missing...)
+		}
+		data, err := document.Apply(t.files[name], desired, document.Options{Namespace: u.namespace, Remove: u.obsolete})
+		if err != nil {
+			return err
+		}
+		t.set(changes, name, data)
+	}
+	return nil
+}
+
+// desired returns the desired content of objects in a file, and the objects that it doesn't have.
+func (u *update) desired(objects, given []map[string]any) (desired, missing []map[string]any) {
+	for _, object := range given {
+		id := document.IDOf(object, u.namespace)
+		i := slices.IndexFunc(objects, func(one map[string]any) bool { return document.IDOf(one, u.namespace) == id })
+		switch {
+		case i < 0:
+			missing = append(missing, object)
+		case u.have[id] == nil:
+			desired = append(desired, object)
+		default:
+			merged, _ := merge(objects[i], u.have[id], u.want[id]).(map[string]any)
+			desired = append(desired, merged)
+		}
+	}
+	return desired, missing
+}
+
+// obsolete reports whether the Cluster referenced an object and doesn't any more.
+func (u *update) obsolete(id document.ID) bool {
+	return u.have[id] != nil && u.want[id] == nil && id.Kind != anywherev1.ClusterKind
+}
