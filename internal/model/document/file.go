@@ -42,10 +42,14 @@ func parse(data []byte, namespace string) (*file, error) {
 		return nil, err
 	}
 	f := &file{namespace: namespace, segments: segments}
+	line := 0
 	for i := range f.segments {
-		if err := f.segments[i].decode(namespace); err != nil {
-			return nil, fmt.Errorf("document %d: %w", i+1, err)
+		s := &f.segments[i]
+		line += bytes.Count(s.separator, []byte("\n"))
+		if err := s.decode(namespace); err != nil {
+			return nil, fmt.Errorf("document %d: %w", i+1, s.explain(err, line))
 		}
+		line += bytes.Count(s.body, []byte("\n"))
 	}
 	f.style = styleOf(data, f.segments)
 	return f, nil
@@ -116,6 +120,17 @@ func (s *segment) decode(namespace string) error {
 		s.value, s.id = object, idOf(object, namespace)
 	}
 	return nil
+}
+
+// explain returns the error of the parser with lines of the file instead of the document.
+func (s *segment) explain(err error, linesBefore int) error {
+	if _, syntax := nodeOf(append(bytes.Repeat([]byte("\n"), linesBefore), s.body...)); syntax != nil {
+		return syntax
+	}
+	if twice := new(keyError); errors.As(err, &twice) {
+		return &keyError{twice.line + linesBefore}
+	}
+	return err
 }
 
 // nodeOf returns the root of the only document of a text, or nil if there is none.

@@ -102,7 +102,12 @@ func mutated(random *rand.Rand, object map[string]any) map[string]any {
 // scalars are values that are hard to write.
 var scalars = []any{
 	"plain", "yes", "1.30", "", " ", "a: b", "# c", "a\nb\n", "\n", "a\n\n", " a\n  b", "é\u2028\u0085", "'\"\\", "- a", "{a}", "*a", "&a", "!a", "~", "null", "<<", "0o7", "1:30",
-	true, 3, -1.5, 1e300, map[string]any{}, []any{}, map[string]any{"name": "x", "k": []any{1, "b"}}, []any{"a", map[string]any{"name": "z", "a": 1}}, nil,
+	true, 3, -1.5, 1e300,
+	map[string]any{},
+	[]any{},
+	map[string]any{"name": "x", "k": []any{1, "b"}},
+	[]any{"a", map[string]any{"name": "z", "a": 1}},
+	nil,
 }
 
 func mutatedValue(random *rand.Rand, value any) any {

@@ -43,7 +43,8 @@ func (f *file) adapt(desired, current map[string]any) map[string]any {
 	}
 	adapted := maps.Clone(desired)
 	named := maps.Clone(metadata)
-	if delete(named, "namespace"); have != "" {
+	delete(named, "namespace")
+	if have != "" {
 		named["namespace"] = have
 	}
 	adapted["metadata"] = named

@@ -8,6 +8,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// keyError means that a key is set twice. Its line is that of the document.
+type keyError struct{ line int }
+
+func (e *keyError) Error() string { return fmt.Sprintf("line %d: the key is set twice", e.line) }
+
 // booleans are keys that YAML 1.1 reads as true or false.
 var booleans = []string{"y", "n", "yes", "no", "on", "off"}
 
@@ -21,7 +26,7 @@ func checkKeys(node *yaml.Node) error {
 		if node.Kind == yaml.MappingNode && i%2 == 0 && child.Kind == yaml.ScalarNode {
 			name := keyName(child)
 			if seen[name] {
-				return fmt.Errorf("line %d: the key is set twice", child.Line)
+				return &keyError{child.Line}
 			}
 			seen[name] = true
 		}

@@ -29,7 +29,7 @@ func Line(file []byte, kind, name, path string) int {
 // steps splits a path into keys and indexes. A key in brackets may contain dots.
 func steps(path string) []string {
 	var all []string
-	for len(path) > 0 {
+	for path != "" {
 		if inside, ok := strings.CutPrefix(path, "["); ok {
 			key, rest, _ := strings.Cut(inside, "]")
 			all, path = append(all, key), rest

@@ -126,7 +126,8 @@ func newNode(value any) (*yaml.Node, error) {
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: value.String()}, nil
 	}
 	node := &yaml.Node{}
-	return node, node.Encode(value)
+	err := node.Encode(value)
+	return node, err
 }
 
 func newMapping(value map[string]any, keys []string) (*yaml.Node, error) {

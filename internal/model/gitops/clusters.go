@@ -45,7 +45,18 @@ func Read(fsys fs.FS, dir string) (*Fleet, error) {
 	return t.fleet(), nil
 }
 
+// fleet returns the clusters with their specs and files.
 func (t *tree) fleet() *Fleet {
+	f := t.index()
+	for i := range f.Clusters {
+		t.complete(&f.Clusters[i], f)
+	}
+	f.markDuplicates()
+	return f
+}
+
+// index returns the locations of the clusters.
+func (t *tree) index() *Fleet {
 	f := &Fleet{Path: t.root}
 	for _, name := range t.other {
 		f.Problems = append(f.Problems, Problem{File: name, Message: "it is not a regular file, and is ignored"})
@@ -55,11 +66,7 @@ func (t *tree) fleet() *Fleet {
 			f.addFile(t, name)
 		}
 	}
-	for i := range f.Clusters {
-		t.complete(&f.Clusters[i], f)
-	}
 	slices.SortStableFunc(f.Clusters, func(a, b Cluster) int { return strings.Compare(a.Location.Cluster, b.Location.Cluster) })
-	f.markDuplicates()
 	return f
 }
 
@@ -151,6 +158,15 @@ func (t *tree) specFiles(loc Location) []string {
 		}
 	}
 	return all
+}
+
+// shared reports whether another cluster has its file in the directory of a cluster, and may
+// reference the same objects.
+func (t *tree) shared(loc Location) bool {
+	return slices.ContainsFunc(t.manifests(loc.Dir), func(name string) bool {
+		clusters, err := clustersIn(t.files[name])
+		return name != loc.File && (err != nil || len(clusters) > 0)
+	})
 }
 
 // specText returns the objects of a cluster as one file.

@@ -69,13 +69,17 @@ func DefaultPath(management string) string { return path.Join("clusters", manage
 // Detect returns the location of a cluster, or where it will be created. An empty path stands for
 // the default of its management cluster.
 func Detect(fsys fs.FS, dir string, c *anywherev1.Cluster) (Location, error) {
+	if strings.Contains(c.Name, "/") || path.Clean(c.Name) != c.Name || strings.Trim(c.Name, ".") == "" {
+		return Location{}, fmt.Errorf("locating cluster %q: the name can't be that of a directory", c.Name)
+	}
 	if dir == "" && c.ManagedBy() != "" {
 		dir = DefaultPath(c.ManagedBy())
 	}
-	fleet, err := Read(fsys, dir)
+	t, err := load(fsys, dir)
 	if err != nil {
 		return Location{}, err
 	}
+	fleet := t.index()
 	var found []string
 	loc := newLocation(fleet.Path, c)
 	for _, one := range fleet.Clusters {
@@ -99,6 +103,14 @@ func newLocation(root string, c *anywherev1.Cluster) Location {
 		dir = path.Join(root, anywherev1.SystemNamespace)
 	}
 	return Location{Path: root, Cluster: c.Name, Dir: dir, File: path.Join(dir, specFile)}
+}
+
+// check returns an error if a location is not below its path, which is that of a tree.
+func (l Location) check(root string) error {
+	if l.Path != root || (l.Dir != root && !within(l.Dir, root)) || path.Dir(l.File) != l.Dir || !fs.ValidPath(l.File) {
+		return fmt.Errorf("%q is not below %q", l.File, l.Path)
+	}
+	return nil
 }
 
 // checkFree returns an error if the location of a new cluster is in use.

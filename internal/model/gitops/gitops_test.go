@@ -59,6 +59,16 @@ func TestDetectRejects(t *testing.T) {
 	}
 }
 
+func TestDetectRejectsNamesThatLeaveTheDirectory(t *testing.T) {
+	for _, name := range []string{"", ".", "..", "../x", "a/b", "/"} {
+		c := config(t, specText("dev")).Cluster
+		c.Name = name
+		if loc, err := gitops.Detect(fstest.MapFS{}, root, c); err == nil {
+			t.Errorf("%q: %+v", name, loc)
+		}
+	}
+}
+
 func TestReadAcceptsPathsOfFlux(t *testing.T) {
 	for _, dir := range []string{root, "./" + root, "/" + root + "/", "./" + root + "/."} {
 		got, err := gitops.Read(fleet(), dir)

@@ -81,7 +81,7 @@ func (t *tree) exclude(changes Changes) error {
 
 // kustomizations returns the kustomizations below the path.
 func (t *tree) kustomizations() []string {
-	return t.filter(func(name string) bool { return slices.Contains(kustomizationNames(), path.Base(name)) })
+	return filter(t.names, func(name string) bool { return slices.Contains(kustomizationNames(), path.Base(name)) })
 }
 
 // exists reports whether there is a file, or a directory with a kustomization.

@@ -19,11 +19,11 @@ func (t *tree) members(loc Location, f *Fleet) []string {
 		shared = shared || (other.Location.Dir == loc.Dir && other.Location.File != loc.File)
 		nested = nested || within(other.Location.Dir, loc.Dir)
 	}
-	return t.filter(func(name string) bool {
+	return filter(t.below(loc.Dir), func(name string) bool {
 		switch {
 		case name == loc.File:
 			return true
-		case shared || !within(name, loc.Dir):
+		case shared:
 			return false
 		case nested:
 			return beside(loc, name) && !f.ofAnother(loc, name)
@@ -52,7 +52,7 @@ func (t *tree) later(dir string) []string {
 	var all []string
 	for _, name := range laterDirs() {
 		later := path.Join(dir, name)
-		if slices.ContainsFunc(t.names, func(file string) bool { return within(file, later) }) {
+		if len(t.below(later)) > 0 {
 			all = append(all, later)
 		}
 	}

@@ -15,16 +15,17 @@ func Remove(fsys fs.FS, loc Location) (Changes, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := t.fleet()
-	if err := f.checkRemove(t, loc); err != nil {
+	f := t.index()
+	found, err := f.contains(loc)
+	if err != nil {
 		return nil, fmt.Errorf("removing cluster %q: %w", loc.Cluster, err)
 	}
 	changes := Changes{}
+	if !found {
+		return changes, nil
+	}
 	for _, name := range t.members(loc, f) {
 		changes[name] = nil
-	}
-	if len(changes) == 0 {
-		return changes, nil
 	}
 	if err := t.exclude(changes); err != nil {
 		return nil, fmt.Errorf("removing cluster %q: %w", loc.Cluster, err)
@@ -35,18 +36,18 @@ func Remove(fsys fs.FS, loc Location) (Changes, error) {
 	return changes, nil
 }
 
-// checkRemove rejects a location with another cluster, and one outside of the path.
-func (f *Fleet) checkRemove(t *tree, loc Location) error {
-	if loc.Path != t.root || (loc.Dir != loc.Path && !within(loc.Dir, loc.Path)) || path.Dir(loc.File) != loc.Dir {
-		return fmt.Errorf("%q is not below %q", loc.File, loc.Path)
+// contains reports whether a cluster is at its location, and nothing else is.
+func (f *Fleet) contains(loc Location) (bool, error) {
+	if err := loc.check(f.Path); err != nil {
+		return false, err
 	}
 	inFile := func(c Cluster) bool { return c.Location.File == loc.File }
 	i := slices.IndexFunc(f.Clusters, inFile)
 	if i < 0 {
-		return f.checkFree(loc)
+		return false, f.checkFree(loc)
 	}
 	if slices.ContainsFunc(f.Clusters[i+1:], inFile) || f.Clusters[i].Location.Cluster != loc.Cluster {
-		return fmt.Errorf("%s: %w", loc.File, errOtherCluster)
+		return false, fmt.Errorf("%s: %w", loc.File, errOtherCluster)
 	}
-	return nil
+	return true, nil
 }

@@ -16,7 +16,7 @@ type rule struct {
 }
 
 var rules = []rule{
-	{"private key", regexp.MustCompile(`-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----`), nil},
+	{"private key", regexp.MustCompile(`-{5}BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-{5}`), nil},
 	{"encoded private key", regexp.MustCompile(`(LS0tLS1CRUdJTi[A-Za-z0-9+/]{20,})`), isPublic},
 	{"age private key", regexp.MustCompile(`AGE-SECRET-KEY-1[0-9A-Z]{50,}`), nil},
 	{"GitHub token", regexp.MustCompile(`\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59})\b`), nil},

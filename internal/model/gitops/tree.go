@@ -77,15 +77,25 @@ func readLimited(fsys fs.FS, name string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// manifests returns the YAML files directly in a directory, without its kustomization.
-func (t *tree) manifests(dir string) []string {
-	return t.filter(func(name string) bool { return path.Dir(name) == dir && isManifest(name) })
+// below returns the files below a directory, which are adjacent because they are sorted.
+func (t *tree) below(dir string) []string {
+	if dir == "." {
+		return t.names
+	}
+	from, _ := slices.BinarySearch(t.names, dir+"/")
+	to, _ := slices.BinarySearch(t.names, dir+string('/'+1))
+	return t.names[from:to]
 }
 
-// filter returns the paths for which a function returns true.
-func (t *tree) filter(keep func(name string) bool) []string {
+// manifests returns the YAML files directly in a directory, without its kustomization.
+func (t *tree) manifests(dir string) []string {
+	return filter(t.below(dir), func(name string) bool { return path.Dir(name) == dir && isManifest(name) })
+}
+
+// filter returns the names for which a function returns true.
+func filter(names []string, keep func(name string) bool) []string {
 	var all []string
-	for _, name := range t.names {
+	for _, name := range names {
 		if keep(name) {
 			all = append(all, name)
 		}

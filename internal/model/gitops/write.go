@@ -30,6 +30,9 @@ func Write(fsys fs.FS, loc Location, c *spec.Config) (Changes, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := loc.check(t.root); err != nil {
+		return nil, fmt.Errorf("writing cluster %q: %w", loc.Cluster, err)
+	}
 	changes := Changes{}
 	if _, exists := t.files[loc.File]; exists {
 		err = t.update(changes, loc, referenced)
@@ -181,7 +184,11 @@ func (u *update) files(t *tree, changes Changes) error {
 		if name == u.loc.File {
 			desired = append(desired, missing...)
 		}
-		data, err := document.Apply(t.files[name], desired, document.Options{Namespace: u.namespace, Remove: u.obsolete})
+		options := document.Options{Namespace: u.namespace}
+		if name == u.loc.File || !t.shared(u.loc) {
+			options.Remove = u.obsolete
+		}
+		data, err := document.Apply(t.files[name], desired, options)
 		if err != nil {
 			return err
 		}

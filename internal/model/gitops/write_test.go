@@ -99,6 +99,19 @@ func TestWriteRemovesObjectsThatAreNotReferenced(t *testing.T) {
 	}
 }
 
+func TestWriteKeepsSharedObjects(t *testing.T) {
+	specs, machines, _ := strings.Cut(packetText(t), "---\n")
+	dir := root + "/racks/"
+	fsys := repository(map[string]string{
+		dir + "prod.yaml": specs, dir + "test.yaml": strings.Replace(specs, "name: prod", "name: test", 1), dir + "shared.yaml": machines,
+	})
+	c := config(t, packetText(t))
+	c.Cluster.Spec.WorkerNodeGroupConfigurations = c.Cluster.Spec.WorkerNodeGroupConfigurations[:1]
+	if got := names(write(t, fsys, c)); !cmp.Equal(got, []string{dir + "prod.yaml"}) {
+		t.Errorf("changed %v", got)
+	}
+}
+
 func TestWriteAddsResourcesToKustomizations(t *testing.T) {
 	for _, one := range []struct {
 		name        string
