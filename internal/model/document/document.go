@@ -6,8 +6,8 @@
 // compared with the desired object, so that a file never gets another meaning. Values mean what
 // they mean to kubectl and Flux, which read YAML 1.1.
 //
-// The package never reads or writes files, and it knows no kinds. Start with Apply; editor.go
-// decides where a change is made.
+// The package never reads or writes files, and it knows no kinds. Start with Apply; change.go
+// decides how a document is changed.
 package document
 
 import (

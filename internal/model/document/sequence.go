@@ -2,6 +2,7 @@ package document
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
@@ -66,29 +67,27 @@ func (e *editor) insert(items []element, previous int, value any) error {
 	return nil
 }
 
-// match returns for each desired item the index of the current one, or -1. It fails if items that
-// stay change their order.
+// match returns for each desired item the index of the current one, or -1. An item that was renamed
+// is the one at the same index. It fails if items that stay change their order.
 func match(current, desired []any) ([]int, error) {
 	have, want := identities(current), identities(desired)
 	if have == nil || want == nil {
 		have, want = indexes(len(current)), indexes(len(desired))
 	}
-	at := map[string]int{}
-	for i, id := range have {
-		at[id] = i
-	}
 	pairs := make([]int, len(want))
 	previous := -1
 	for i, id := range want {
-		index, found := at[id]
-		if !found {
-			pairs[i] = -1
+		pairs[i] = slices.Index(have, id)
+		if pairs[i] < 0 && len(have) == len(want) && !slices.Contains(want, have[i]) {
+			pairs[i] = i
+		}
+		if pairs[i] < 0 {
 			continue
 		}
-		if index < previous {
+		if pairs[i] <= previous {
 			return nil, errInPlace
 		}
-		pairs[i], previous = index, index
+		previous = pairs[i]
 	}
 	return pairs, nil
 }

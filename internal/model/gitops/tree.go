@@ -41,10 +41,8 @@ func load(fsys fs.FS, dir string) (*tree, error) {
 			return fs.SkipAll
 		case err != nil:
 			return err
-		case entry.IsDir() && entry.Name() == ".git":
-			return fs.SkipDir
 		case entry.IsDir():
-			return nil
+			return skipGit(entry)
 		case !entry.Type().IsRegular():
 			t.other = append(t.other, name)
 			return nil
@@ -52,7 +50,7 @@ func load(fsys fs.FS, dir string) (*tree, error) {
 		data, err := readLimited(fsys, name, left)
 		left -= int64(len(data))
 		t.files[name] = data
-		if err == nil && len(t.files) > maxFiles {
+		if len(t.files) > maxFiles {
 			err = fmt.Errorf("it has more than %d files", maxFiles)
 		}
 		return err
@@ -62,6 +60,14 @@ func load(fsys fs.FS, dir string) (*tree, error) {
 	}
 	t.names = slices.Sorted(maps.Keys(t.files))
 	return t, nil
+}
+
+// skipGit skips the directory in which Git keeps its objects.
+func skipGit(dir fs.DirEntry) error {
+	if dir.Name() == ".git" {
+		return fs.SkipDir
+	}
+	return nil
 }
 
 func readLimited(fsys fs.FS, name string, limit int64) ([]byte, error) {
