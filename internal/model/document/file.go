@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
@@ -184,7 +185,7 @@ func (f *file) add(o object) error {
 		return err
 	}
 	last := &f.segments[len(f.segments)-1]
-	if missing := len(last.body) > 0 && !bytes.HasSuffix(last.body, []byte("\n")); missing || len(last.separator) == 3 {
+	if last.endsWithinLine() {
 		last.body = append(last.body, f.style.lineBreak...)
 	}
 	if last.root == nil && last.value == nil && f.unused(last) {
@@ -194,6 +195,12 @@ func (f *file) add(o object) error {
 	next := segment{separator: []byte("---" + f.style.lineBreak), body: body}
 	f.segments = append(f.segments, next)
 	return f.segments[len(f.segments)-1].decode(f.namespace)
+}
+
+// endsWithinLine reports whether the last line of a segment has no line break.
+func (s *segment) endsWithinLine() bool {
+	text := slices.Concat(bytes.TrimPrefix(s.separator, byteOrderMark), s.body)
+	return len(text) > 0 && !bytes.HasSuffix(text, []byte("\n"))
 }
 
 // unused reports whether the last segment starts a document: a separator precedes it, or it is the

@@ -35,23 +35,23 @@ func spots(path string, value any) []spot {
 	return all
 }
 
-// eachSpot calls a function for every value of the specs in testdata, except those that identify an
-// object.
-func eachSpot(t *testing.T, do func(t *testing.T, file string, objects []map[string]any, s spot)) {
+// eachSpot calls a function for every value of the documents in testdata, except those that
+// identify an object.
+func eachSpot(t *testing.T, do func(t *testing.T, file string, object map[string]any, s spot)) {
 	t.Helper()
 	for _, name := range []string{"docker", "packet"} {
 		data, err := os.ReadFile("../spec/testdata/" + name + ".yaml")
 		if err != nil {
 			t.Fatal(err)
 		}
-		objects, err := document.Objects(data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, object := range objects {
-			for _, s := range spots("", object) {
+		for file := range strings.SplitSeq(string(data), "\n---\n") {
+			objects, err := document.Objects([]byte(file))
+			if err != nil || len(objects) != 1 {
+				t.Fatalf("%d objects: %v", len(objects), err)
+			}
+			for _, s := range spots("", objects[0]) {
 				if s.path != ".apiVersion" && s.path != ".kind" && !strings.HasPrefix(s.path, ".metadata") {
-					do(t, string(data), objects, s)
+					do(t, file, objects[0], s)
 					s.set(s.value)
 				}
 			}
@@ -60,7 +60,7 @@ func eachSpot(t *testing.T, do func(t *testing.T, file string, objects []map[str
 }
 
 func TestOtherScalarChangesOneLine(t *testing.T) {
-	eachSpot(t, func(t *testing.T, file string, objects []map[string]any, s spot) {
+	eachSpot(t, func(t *testing.T, file string, object map[string]any, s spot) {
 		if text, ok := s.value.(string); ok && strings.Contains(text, "\n") {
 			return
 		}
@@ -69,7 +69,7 @@ func TestOtherScalarChangesOneLine(t *testing.T) {
 			return
 		}
 		s.set("other")
-		got := apply(t, file, objects)
+		got := apply(t, file, object)
 		before, after := strings.Split(file, "\n"), strings.Split(got, "\n")
 		if len(before) != len(after) {
 			t.Fatalf("%s: %d lines became %d:\n%s", s.path, len(before), len(after), got)
@@ -87,7 +87,7 @@ func TestOtherScalarChangesOneLine(t *testing.T) {
 }
 
 func TestAddedKeyKeepsAllLines(t *testing.T) {
-	eachSpot(t, func(t *testing.T, file string, objects []map[string]any, s spot) {
+	eachSpot(t, func(t *testing.T, file string, object map[string]any, s spot) {
 		mapping, ok := s.value.(map[string]any)
 		if !ok {
 			return
@@ -95,7 +95,7 @@ func TestAddedKeyKeepsAllLines(t *testing.T) {
 		added := maps.Clone(mapping)
 		added["zzz"] = "new"
 		s.set(added)
-		got := apply(t, file, objects)
+		got := apply(t, file, object)
 		if missing := linesMissing(file, got); missing > 1 || (missing == 1 && !strings.Contains(got, "zzz: new}")) {
 			t.Errorf("%s: %d lines are missing in:\n%s", s.path, missing, got)
 		}
@@ -103,7 +103,7 @@ func TestAddedKeyKeepsAllLines(t *testing.T) {
 }
 
 func TestRemovedKeyKeepsLinesOfOthers(t *testing.T) {
-	eachSpot(t, func(t *testing.T, file string, objects []map[string]any, s spot) {
+	eachSpot(t, func(t *testing.T, file string, object map[string]any, s spot) {
 		mapping, ok := s.value.(map[string]any)
 		if !ok {
 			return
@@ -112,7 +112,7 @@ func TestRemovedKeyKeepsLinesOfOthers(t *testing.T) {
 			rest := maps.Clone(mapping)
 			delete(rest, key)
 			s.set(rest)
-			got := apply(t, file, objects)
+			got := apply(t, file, object)
 			if added := linesMissing(got, file); added > 1 {
 				t.Errorf("%s.%s: removing it added %d lines:\n%s", s.path, key, added, got)
 			}
@@ -120,9 +120,9 @@ func TestRemovedKeyKeepsLinesOfOthers(t *testing.T) {
 	})
 }
 
-func apply(t *testing.T, file string, objects []map[string]any) string {
+func apply(t *testing.T, file string, object map[string]any) string {
 	t.Helper()
-	got, err := document.Apply([]byte(file), objects, document.Options{})
+	got, err := document.Apply([]byte(file), []map[string]any{object}, document.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

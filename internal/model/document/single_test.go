@@ -18,6 +18,8 @@ func TestEdit(t *testing.T) {
 		{"an empty file gets an object", "", "resources:\n- new.yaml\n", ""},
 		{"comments stay above a new object", "# Mine.\n", "# Mine.\nresources:\n- new.yaml\n", ""},
 		{"a separator stays in front", "---\n", "---\nresources:\n- new.yaml\n", ""},
+		{"a line without its end is completed", "--- # mine", "--- # mine\nresources:\n- new.yaml\n", ""},
+		{"a byte order mark stays", "\ufeff", "\ufeffresources:\n- new.yaml\n", ""},
 		{"items and comments stay", "# Mine.\nresources:\n  - a.yaml # first\n\n# End.\n", "# Mine.\nresources:\n  - a.yaml # first\n  - new.yaml\n\n# End.\n", ""},
 		{"a list in flow style stays one", "resources: [] # none\n", "resources: [new.yaml] # none\n", ""},
 		{"two objects are rejected", "a: b\n---\nc: d\n", "", "one document"},

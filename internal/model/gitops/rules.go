@@ -25,7 +25,7 @@ var rules = []rule{
 	{"Slack token", regexp.MustCompile(`\bxox[abprs]-[A-Za-z0-9-]{20,}`), nil},
 	{"JSON Web Token", regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}`), nil},
 	{"bearer token", regexp.MustCompile(`(?i)\bauthorization['"]?\s*[:=]\s*['"]?bearer\s+([A-Za-z0-9._~+/-]{20,})`), isPlaceholder},
-	{"password in a URL", regexp.MustCompile(`\b[a-z][a-z0-9+.-]*://[^\s/:@'"]+:([^\s/@'"]+)@`), isPlaceholder},
+	{"password in a URL", regexp.MustCompile(`\b[a-z][a-z0-9+.-]*://[^\s/:@'"]+:([^\s/@'"]+)@`), isURLPlaceholder},
 }
 
 // matchRules returns the kind of secret in a line, or the empty string.
@@ -49,8 +49,17 @@ func isPublic(encoded string) bool {
 // isExample reports whether an access key is one of AWS's documentation.
 func isExample(key string) bool { return strings.HasSuffix(key, "EXAMPLE") }
 
-// placeholder is text that stands for a secret: ${TOKEN}, <token>, {{ .token }}, ****, REDACTED.
-var placeholder = regexp.MustCompile(`^(?:\$\{?[A-Za-z_(].*|<.*>?|\{\{.*|\*+|x{3,}|\.{3}|[A-Z]+(?:_[A-Z]+)*)$`)
+// Text that stands for a secret: ${TOKEN}, $TOKEN, $(cat token), <token> or {{ .token }}, and in a
+// URL also ****, xxx or PASSWORD.
+var (
+	placeholder    = regexp.MustCompile(`^(?:\$\{[^}]+\}|\$[A-Z_][A-Z0-9_]*|\$\(.*\)|<[^>]+>|\{\{.*\}\})$`)
+	urlPlaceholder = regexp.MustCompile(`^(?:\*+|x{3,}|\.{3}|[A-Z]+(?:_[A-Z]+)*)$`)
+)
 
 // isPlaceholder reports whether text stands for a secret that is somewhere else.
 func isPlaceholder(text string) bool { return placeholder.MatchString(strings.TrimSpace(text)) }
+
+// isURLPlaceholder reports whether the password in a URL is not a real one.
+func isURLPlaceholder(text string) bool {
+	return isPlaceholder(text) || urlPlaceholder.MatchString(text)
+}
