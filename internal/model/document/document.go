@@ -16,8 +16,11 @@ import (
 	"slices"
 )
 
-// MaxSize is the maximum size of a file. It equals the maximum of a spec.
-const MaxSize = 1 << 20
+// Limits of a file. The size equals the maximum of a spec.
+const (
+	MaxSize      = 1 << 20
+	MaxDocuments = 5_000
+)
 
 // Options say how the documents of a file correspond to objects.
 type Options struct {

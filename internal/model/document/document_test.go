@@ -110,6 +110,7 @@ func TestApplyRejects(t *testing.T) {
 	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 	for _, one := range []struct{ name, file, desired, want string }{
 		{"a file that is too large", strings.Repeat("#", document.MaxSize+1), object, "the maximum is"},
+		{"a file with too many documents", strings.Repeat("---\n", document.MaxDocuments), object, "the maximum is 5000"},
 		{"invalid YAML", "a: [", object, "document 1"},
 		{"invalid YAML in a later document", "a: b\n---\n# c\nd: [\n", object, "document 2: yaml: line 4"},
 		{"aliases that grow", "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + grow(), object, "values"},

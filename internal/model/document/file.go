@@ -42,6 +42,9 @@ func parse(data []byte, namespace string) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(segments) > MaxDocuments {
+		return nil, fmt.Errorf("the file has %d documents; the maximum is %d", len(segments), MaxDocuments)
+	}
 	f := &file{namespace: namespace, segments: segments}
 	line := 0
 	for i := range f.segments {

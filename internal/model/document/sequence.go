@@ -2,7 +2,6 @@ package document
 
 import (
 	"encoding/json"
-	"slices"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
@@ -74,22 +73,35 @@ func match(current, desired []any) ([]int, error) {
 	if have == nil || want == nil {
 		have, want = indexes(len(current)), indexes(len(desired))
 	}
+	before, after := positions(have), positions(want)
 	pairs := make([]int, len(want))
 	previous := -1
 	for i, id := range want {
-		pairs[i] = slices.Index(have, id)
-		if pairs[i] < 0 && len(have) == len(want) && !slices.Contains(want, have[i]) {
-			pairs[i] = i
+		at, found := before[id]
+		if !found && len(have) == len(want) {
+			_, stays := after[have[i]]
+			at, found = i, !stays
 		}
-		if pairs[i] < 0 {
+		if !found {
+			pairs[i] = -1
 			continue
 		}
+		pairs[i] = at
 		if pairs[i] <= previous {
 			return nil, errInPlace
 		}
 		previous = pairs[i]
 	}
 	return pairs, nil
+}
+
+// positions returns the indexes of identities.
+func positions(ids []string) map[string]int {
+	all := make(map[string]int, len(ids))
+	for i, id := range ids {
+		all[id] = i
+	}
+	return all
 }
 
 // identities returns the names of items, or the items if they are scalars. It returns nil if an

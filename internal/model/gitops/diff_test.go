@@ -81,6 +81,34 @@ func TestDiffIsBounded(t *testing.T) {
 	}
 }
 
+func TestReportsHaveNoControlCharacters(t *testing.T) {
+	evil := "\x1b[2J\u009b\n" + strings.Repeat("x", 500)
+	after := commit(fleet(), gitops.Changes{
+		root + "/" + evil + "/x.yaml":                            []byte(strings.Replace(specText("dev"), "name: dev #", "name: \"\\e[2J\" #", 1)),
+		root + "/workload-clusters/dev/addons/" + evil + ".yaml": []byte("x"), root + "/broken" + evil + ".yaml": []byte("anywhere.eks.amazonaws.com: ["),
+	})
+	report, err := gitops.Diff(fleet(), after, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := gitops.Validate(after, root)
+	if err != nil || len(report.Clusters) != 2 || len(problems) == 0 {
+		t.Fatalf("%d clusters, %d problems, %v", len(report.Clusters), len(problems), err)
+	}
+	all := report.Text() + report.Markdown()
+	for _, p := range problems {
+		all += p.String() + "\n"
+	}
+	if strings.ContainsAny(all, "\x1b\u009b") {
+		t.Errorf("control characters in:\n%q", all)
+	}
+	for line := range strings.Lines(all) {
+		if len(line) > 1000 {
+			t.Errorf("%d bytes in a line", len(line))
+		}
+	}
+}
+
 func TestMarkdownEscapesText(t *testing.T) {
 	file := root + "/workload-clusters/dev/eksa-cluster.yaml"
 	after := edited(fleet(), file, "spec:", "  annotations: {\"a|b\": \"`x` @all\\n<b>\"}\nspec:")

@@ -58,9 +58,9 @@ type Problem struct {
 // String returns the problem on one line, as compilers print it.
 func (p Problem) String() string {
 	if p.Line == 0 {
-		return p.File + ": " + p.Message
+		return printable(p.File) + ": " + printable(p.Message)
 	}
-	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Message)
+	return fmt.Sprintf("%s:%d: %s", printable(p.File), p.Line, printable(p.Message))
 }
 
 // DefaultPath returns the directory of a management cluster.

@@ -12,16 +12,16 @@ func (r *Report) Text() string {
 		fmt.Fprintf(&out, "No cluster changes below %s.\n", r.Path)
 	}
 	for _, c := range r.Clusters {
-		fmt.Fprintf(&out, "%s: %s (%s)\n", c.Cluster, c.Action, c.File)
+		fmt.Fprintf(&out, "%s: %s (%s)\n", printable(c.Cluster), c.Action, printable(c.File))
 		if c.MovedFrom != "" {
-			fmt.Fprintf(&out, "  moved from %s\n", c.MovedFrom)
+			fmt.Fprintf(&out, "  moved from %s\n", printable(c.MovedFrom))
 		}
 		for _, f := range c.Fields {
-			fmt.Fprintf(&out, "  %s %s: %s -> %s\n", f.Object, f.Path, orNone(f.Old), orNone(f.New))
+			fmt.Fprintf(&out, "  %s %s: %s -> %s\n", printable(f.Object), printable(f.Path), orNone(f.Old), orNone(f.New))
 		}
 		writeMore(&out, "  and %d more fields\n", c.MoreFields)
 		for _, name := range c.Files {
-			fmt.Fprintf(&out, "  file %s\n", name)
+			fmt.Fprintf(&out, "  file %s\n", printable(name))
 		}
 		writeMore(&out, "  and %d more files\n", c.MoreFiles)
 	}
@@ -80,12 +80,12 @@ func orNone(value string) string {
 	if value == "" {
 		return "(none)"
 	}
-	return value
+	return printable(value)
 }
 
 // code returns text as a code span, which neither mentions people nor links.
 func code(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
+	text = printable(text)
 	fence := "`"
 	for strings.Contains(text, fence) {
 		fence += "`"

@@ -21,7 +21,7 @@ type Finding struct {
 }
 
 // String returns the finding on one line.
-func (f Finding) String() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.What) }
+func (f Finding) String() string { return fmt.Sprintf("%s:%d: %s", printable(f.File), f.Line, f.What) }
 
 // Secrets returns the secrets in the files below a path.
 func Secrets(fsys fs.FS, dir string) ([]Finding, error) {
