@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"path"
@@ -59,13 +60,36 @@ func (t *tree) numericVersions(loc Location) []Problem {
 	var problems []Problem
 	for _, object := range objects {
 		content, _ := object["spec"].(map[string]any)
-		version, set := content["kubernetesVersion"]
-		if _, isText := version.(string); set && !isText && object["kind"] == anywherev1.ClusterKind {
-			line := document.Line(t.files[loc.File], anywherev1.ClusterKind, loc.Cluster, "spec.kubernetesVersion")
-			problems = append(problems, Problem{loc.File, line, "spec.kubernetesVersion: Flux reads a number (put it in quotes)"})
+		if object["kind"] != anywherev1.ClusterKind {
+			continue
+		}
+		for _, field := range numericFields(content) {
+			line := document.Line(t.files[loc.File], anywherev1.ClusterKind, loc.Cluster, field)
+			problems = append(problems, Problem{loc.File, line, field + ": Flux reads a number (put it in quotes)"})
 		}
 	}
 	return problems
+}
+
+// numericFields returns the versions in the spec of a Cluster that are not text.
+func numericFields(content map[string]any) []string {
+	var fields []string
+	if isNumber(content["kubernetesVersion"]) {
+		fields = append(fields, "spec.kubernetesVersion")
+	}
+	groups, _ := content["workerNodeGroupConfigurations"].([]any)
+	for i, one := range groups {
+		group, _ := one.(map[string]any)
+		if isNumber(group["kubernetesVersion"]) {
+			fields = append(fields, fmt.Sprintf("spec.workerNodeGroupConfigurations[%d].kubernetesVersion", i))
+		}
+	}
+	return fields
+}
+
+func isNumber(value any) bool {
+	_, number := value.(json.Number)
+	return number
 }
 
 // checkApplied reports kustomizations that leave out a cluster.

@@ -26,6 +26,9 @@ func TestValidate(t *testing.T) {
 			dev + "/eksa-cluster.yaml:16: spec.typo", dev + "/eksa-cluster.yaml:19: spec.datacenterRef.name",
 		}},
 		{"a version that is a number", change(`"1.36"`, "1.36"), []string{dev + "/eksa-cluster.yaml:7: spec.kubernetesVersion: Flux reads a number"}},
+		{"a version of a group that is a number", change("  - name: md-0\n", "  - name: md-0\n    kubernetesVersion: 1.36\n"), []string{
+			dev + "/eksa-cluster.yaml:15: spec.workerNodeGroupConfigurations[0].kubernetesVersion: Flux reads a number",
+		}},
 		{"invalid YAML", change("spec:", "spec: ["), []string{dev + "/eksa-cluster.yaml: document 1"}},
 		{"two clusters in a file", map[string]string{dev + "/x.yaml": specText("a") + "---\n" + specText("b")}, []string{
 			dev + "/x.yaml:2: the file has 2 Clusters", dev + "/x.yaml:27: the file has 2 Clusters",
