@@ -73,6 +73,10 @@ kube: ## Build Kubernetes into the user's cache (KUBE_VERSIONS='1.36 1.35' or al
 node: ## Build Kubernetes and the machine image into the user's cache
 	@$(BUILD) kube node
 
+.PHONY: flux
+flux: ## Build the Flux controllers into the user's cache
+	@$(BUILD) flux
+
 .PHONY: docker-build
 docker-build: manager ## Build the image IMG into bin/image.tar, and load it into Docker if it runs here
 	go run ./hack/image --name '$(IMG)' --version '$(VERSION)' --revision '$(COMMIT)' --output bin/image.tar
@@ -127,7 +131,7 @@ test deflake: export GOGC ?= 400
 
 .PHONY: test
 test: KUBE_VERSIONS = all
-test: all node bin/test ## Verify, and run all tests (SEED=N repeats an order, PKG=./internal/... selects packages)
+test: all node flux bin/test ## Verify, and run all tests (SEED=N repeats an order, PKG=./internal/... selects packages)
 	bin/test run -seed='$(SEED)' -package='$(PKG)' -beside='make checks' -- $(TESTFLAGS)
 
 # What "make test" runs beside the tests: "make verify", unless it passed on the same files before.

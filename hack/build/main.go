@@ -7,6 +7,7 @@
 //	go run ./hack/build --kubernetes all kube   every version that kube/kubernetes pins
 //	go run ./hack/build --platform linux/arm64 --bin bin/arm64 drover payload
 //	go run ./hack/build node                    programs and image of local machines
+//	go run ./hack/build flux                    Flux controllers, in the cache
 package main
 
 import (
@@ -42,7 +43,7 @@ func main() {
 
 // targetNames lists the targets in build order.
 func targetNames() []string {
-	return []string{"kube", "node", "drover", "payload", "manager", "clusterctl"}
+	return []string{"kube", "node", "flux", "drover", "payload", "manager", "clusterctl"}
 }
 
 type options struct {
@@ -63,9 +64,9 @@ type options struct {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	o := options{out: out}
 	fs := flag.NewFlagSet("build", flag.ContinueOnError)
-	fs.StringVar(&o.source, "source", "kube", "directory with the modules kubernetes, node and coredns")
+	fs.StringVar(&o.source, "source", "kube", "directory with the modules kubernetes, node, coredns and flux")
 	fs.StringVar(&o.kubernetes, "kubernetes", "", "versions or minors, separated by spaces or commas, or all (default: what go.mod pins)")
-	fs.StringVar(&o.platform, "platform", "", "`platform` of drover, manager, clusterctl and Kubernetes, such as linux/arm64 (default: this one)")
+	fs.StringVar(&o.platform, "platform", "", "`platform` of drover, manager, clusterctl, Kubernetes and Flux, such as linux/arm64 (default: this one)")
 	fs.StringVar(&o.bin, "bin", "bin", "directory for drover, manager and clusterctl")
 	fs.StringVar(&o.ldflags, "ldflags", "-s -w", "flags of the linker for drover and manager")
 	fs.BoolVar(&o.image, "image", os.Geteuid() == 0, "also build the image that machines boot from; requires root")
@@ -126,7 +127,7 @@ func whileRunning(ctx context.Context, pid int) (context.Context, func()) {
 // jobs returns the jobs in build order: images are assembled while later programs compile.
 func (o options) jobs(ctx context.Context) ([]build.Job, error) {
 	makers := map[string]func(context.Context) ([]build.Job, error){
-		"kube": o.kubeJobs, "node": o.nodeJobs, "payload": o.payloadJobs,
+		"kube": o.kubeJobs, "node": o.nodeJobs, "flux": o.fluxJobs, "payload": o.payloadJobs,
 		"drover": o.droverJobs, "manager": o.managerJobs, "clusterctl": o.clusterctlJobs,
 	}
 	var jobs []build.Job

@@ -119,7 +119,7 @@ func findInDir(dir, want string) (Binary, error) {
 }
 
 func versionOf(b Binary) (string, error) {
-	m, err := cache.ReadManifest(filepath.Dir(b.Path))
+	m, err := cache.ReadManifest(b.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 		defer cancel()

@@ -1,5 +1,5 @@
-// Package cache keeps Kubernetes binaries on disk, one directory per content,
-// shared by every checkout and every Drover of a user:
+// Package cache keeps binaries of Kubernetes and Flux on disk, one directory per content, shared by
+// every checkout and every Drover of a user:
 //
 //	<user cache>/drover/kube/
 //	  v1.36.3-3f2a…/        a complete entry
@@ -9,6 +9,8 @@
 //	    kube.zst            the compressed binary, created on demand
 //	  .lock-v1.36.3-3f2a…   held while the entry is created
 //	  .tmp-v1.36.3-3f2a….N  an incomplete entry; remains only after a crash
+//	<user cache>/drover/source-controller/
+//	  v1.9.6-8c1d…/         the same with another name of the binary
 //
 // Creating an entry removes other entries of its version that no process runs and that were not
 // used recently. The package never builds, downloads or runs anything; that is up to the function
@@ -36,25 +38,32 @@ const (
 // Cache is a directory of entries. It need not exist yet.
 type Cache struct {
 	Dir string
+	// Binary is the file name of the binary in each entry; empty means "kube".
+	Binary string
 }
 
-// Default is the cache of the current user.
-func Default() (Cache, error) {
+// Default is the cache of the current user for Kubernetes.
+func Default() (Cache, error) { return For(defaultBinary) }
+
+// For is the cache of the current user for a binary.
+func For(binary string) (Cache, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return Cache{}, fmt.Errorf("finding the user's cache directory: %w; set XDG_CACHE_HOME to an absolute path", err)
 	}
-	return Cache{Dir: filepath.Join(dir, "drover", "kube")}, nil
+	return Cache{Dir: filepath.Join(dir, "drover", binary), Binary: binary}, nil
 }
 
-// Name is the name of the entry for one content of one Kubernetes version.
+func (c Cache) open(dir string) (Entry, bool) { return open(dir, cmp.Or(c.Binary, defaultBinary)) }
+
+// Name is the name of the entry for one content of one version.
 func Name(version, key string) string {
 	return version + "-" + key
 }
 
 // Get returns the entry of that name if it is complete.
 func (c Cache) Get(name string) (Entry, bool) {
-	return open(filepath.Join(c.Dir, name))
+	return c.open(filepath.Join(c.Dir, name))
 }
 
 // List returns the complete entries of a version for this platform, the most recently used first.
@@ -62,7 +71,7 @@ func (c Cache) List(version string) []Entry {
 	dirs, _ := filepath.Glob(filepath.Join(c.Dir, version+"-*"))
 	var entries []Entry
 	for _, dir := range dirs {
-		if e, ok := open(dir); ok && e.Version == version && e.runsHere() {
+		if e, ok := c.open(dir); ok && e.Version == version && e.runsHere() {
 			entries = append(entries, e)
 		}
 	}
@@ -75,8 +84,8 @@ func (c Cache) List(version string) []Entry {
 // Request describes an entry to create.
 type Request struct {
 	Name string
-	// Fill puts the file "kube" into the directory and describes it. Size and
-	// sha256 of the manifest are computed afterwards.
+	// Fill puts the binary into the directory and describes it. Size and sha256 of the manifest are
+	// computed afterwards.
 	Fill func(ctx context.Context, dir string) (Manifest, error)
 	// Waiting is called once if another process is creating the same entry.
 	Waiting func()
@@ -121,7 +130,7 @@ func (c Cache) make(ctx context.Context, r Request) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	if err := seal(temp, manifest); err != nil {
+	if err := seal(filepath.Join(temp, cmp.Or(c.Binary, defaultBinary)), manifest); err != nil {
 		return Entry{}, fmt.Errorf("completing cache entry %q: %w", r.Name, err)
 	}
 	final := filepath.Join(c.Dir, r.Name)
@@ -132,7 +141,7 @@ func (c Cache) make(ctx context.Context, r Request) (Entry, error) {
 	if err := os.Rename(temp, final); err != nil {
 		return Entry{}, fmt.Errorf("publishing cache entry %q: %w", r.Name, err)
 	}
-	e, ok := open(final)
+	e, ok := c.open(final)
 	if !ok {
 		return Entry{}, fmt.Errorf("cache entry %q is not readable right after it was created", final)
 	}
@@ -174,7 +183,7 @@ func (c Cache) lockFile(name string) string {
 // Touch marks the entry as most recently used. A read-only cache is not an error.
 func (e Entry) Touch() error {
 	now := time.Now()
-	err := os.Chtimes(filepath.Join(e.Dir, manifestFile), now, now)
+	err := os.Chtimes(manifestFile(e.Binary()), now, now)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cache entry %q was removed while it was being used: %w", e.Dir, err)
 	}

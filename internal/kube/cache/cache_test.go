@@ -46,7 +46,7 @@ func TestCreateDescribesTheBinary(t *testing.T) {
 	if diff := cmp.Diff(want, e.Manifest); diff != "" {
 		t.Errorf("unexpected manifest (-want +got):\n%s", diff)
 	}
-	onDisk, err := ReadManifest(e.Dir)
+	onDisk, err := ReadManifest(e.Binary())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,5 +260,24 @@ func TestDefaultFollowsTheUsersCacheDirectory(t *testing.T) {
 	t.Setenv("HOME", "")
 	if _, err := Default(); err == nil || !strings.Contains(err.Error(), "set XDG_CACHE_HOME") {
 		t.Errorf("got error %v, want one that says what to set", err)
+	}
+}
+
+func TestCacheOfAnotherBinaryNamesItsFilesAfterIt(t *testing.T) {
+	c := Cache{Dir: t.TempDir(), Binary: "source-controller"}
+	e := mustCreate(t, c, "v1.2.3-k", func(_ context.Context, dir string) (Manifest, error) {
+		return Manifest{Version: "v1.2.3"}, os.WriteFile(filepath.Join(dir, "source-controller"), []byte("hello"), 0o600)
+	})
+	if got := filepath.Base(e.Binary()); got != "source-controller" {
+		t.Errorf("the binary is called %q", got)
+	}
+	if _, err := os.Stat(filepath.Join(e.Dir, "source-controller.json")); err != nil {
+		t.Error(err)
+	}
+	if found := c.List("v1.2.3"); len(found) != 1 {
+		t.Errorf("found %v, want one entry", found)
+	}
+	if found := (Cache{Dir: c.Dir}).List("v1.2.3"); len(found) != 0 {
+		t.Errorf("a cache of Kubernetes lists %v", found)
 	}
 }

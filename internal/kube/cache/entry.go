@@ -13,11 +13,12 @@ import (
 	"time"
 )
 
-const (
-	binaryFile     = "kube"
-	manifestFile   = "kube.json"
-	compressedFile = "kube.zst"
-)
+// defaultBinary is the file name of the multi-call Kubernetes binary.
+const defaultBinary = "kube"
+
+// Files beside a binary are named after it.
+func manifestFile(binary string) string   { return binary + ".json" }
+func compressedFile(binary string) string { return binary + ".zst" }
 
 // Manifest describes the binary beside it.
 type Manifest struct {
@@ -33,12 +34,13 @@ type Manifest struct {
 // Entry is a complete entry of the cache.
 type Entry struct {
 	Manifest
-	Dir  string
-	used time.Time
+	Dir    string
+	binary string
+	used   time.Time
 }
 
-// Binary is the path of the multi-call binary.
-func (e Entry) Binary() string { return filepath.Join(e.Dir, binaryFile) }
+// Binary is the path of the binary.
+func (e Entry) Binary() string { return filepath.Join(e.Dir, e.binary) }
 
 // runsHere reports whether the binary is for this platform: machines of different platforms may
 // share a home directory.
@@ -49,11 +51,11 @@ func (e Entry) runsHere() bool {
 // Compressed returns the path of the compressed binary, which the first caller creates with
 // compress.
 func (e Entry) Compressed(ctx context.Context, compress func(dst io.Writer, src io.Reader) error) (string, error) {
-	path := filepath.Join(e.Dir, compressedFile)
+	path := compressedFile(e.Binary())
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	unlock, err := lock(ctx, filepath.Join(e.Dir, ".lock-"+compressedFile), nil)
+	unlock, err := lock(ctx, filepath.Join(e.Dir, ".lock-"+filepath.Base(path)), nil)
 	if err != nil {
 		return "", fmt.Errorf("locking cache entry %q: %w", e.Dir, err)
 	}
@@ -89,40 +91,41 @@ func compressTo(path, binary string, compress func(dst io.Writer, src io.Reader)
 	return os.Rename(temp, path)
 }
 
-// ReadManifest reads the manifest in a directory laid out like an entry.
-func ReadManifest(dir string) (Manifest, error) {
+// ReadManifest reads the manifest of a binary in a directory laid out like an entry.
+func ReadManifest(binary string) (Manifest, error) {
 	var m Manifest
-	data, err := os.ReadFile(filepath.Join(dir, manifestFile))
+	data, err := os.ReadFile(manifestFile(binary))
 	if err != nil {
 		return m, err
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
-		return m, fmt.Errorf("parsing %q: %w", filepath.Join(dir, manifestFile), err)
+		return m, fmt.Errorf("parsing %q: %w", manifestFile(binary), err)
 	}
 	return m, nil
 }
 
 // open returns the entry in dir if it is complete. Comparing the size detects a file that a full
 // disk or a power failure has truncated.
-func open(dir string) (Entry, bool) {
-	m, err := ReadManifest(dir)
+func open(dir, name string) (Entry, bool) {
+	path := filepath.Join(dir, name)
+	m, err := ReadManifest(path)
 	if err != nil {
 		return Entry{}, false
 	}
-	binary, err := os.Stat(filepath.Join(dir, binaryFile))
+	binary, err := os.Stat(path)
 	if err != nil || !binary.Mode().IsRegular() || binary.Size() != m.Size {
 		return Entry{}, false
 	}
-	manifest, err := os.Stat(filepath.Join(dir, manifestFile))
+	manifest, err := os.Stat(manifestFile(path))
 	if err != nil {
 		return Entry{}, false
 	}
-	return Entry{Manifest: m, Dir: dir, used: manifest.ModTime()}, true
+	return Entry{Manifest: m, Dir: dir, binary: name, used: manifest.ModTime()}, true
 }
 
 // seal makes the binary executable and durable and writes the manifest.
-func seal(dir string, m Manifest) error {
-	binary, err := os.Open(filepath.Join(dir, binaryFile))
+func seal(path string, m Manifest) error {
+	binary, err := os.Open(path)
 	if err != nil {
 		return err
 	}
@@ -142,5 +145,5 @@ func seal(dir string, m Manifest) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, manifestFile), append(data, '\n'), 0o600)
+	return os.WriteFile(manifestFile(path), append(data, '\n'), 0o600)
 }

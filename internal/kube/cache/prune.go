@@ -43,7 +43,7 @@ func (c Cache) remove(e Entry) {
 	if os.Rename(e.Dir, away) != nil {
 		return
 	}
-	if now, ok := open(away); ok && !now.used.Equal(e.used) {
+	if now, ok := c.open(away); ok && !now.used.Equal(e.used) {
 		_ = os.Rename(away, e.Dir) // If this fails, the next user creates it again.
 	}
 }

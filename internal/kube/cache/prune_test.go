@@ -3,7 +3,6 @@ package cache
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 func age(t *testing.T, e Entry, days int) {
 	t.Helper()
 	used := time.Now().AddDate(0, 0, -days)
-	if err := os.Chtimes(filepath.Join(e.Dir, manifestFile), used, used); err != nil {
+	if err := os.Chtimes(manifestFile(e.Binary()), used, used); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -56,7 +55,7 @@ func run(t *testing.T, e Entry) {
 	if err := os.WriteFile(e.Binary(), program, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := seal(e.Dir, e.Manifest); err != nil {
+	if err := seal(e.Binary(), e.Manifest); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(e.Binary(), "600")
