@@ -2,7 +2,8 @@
 // webhook configurations, roles and the Deployment.
 //
 // The files under crd/ and webhook/ are derived from the pinned Cluster API module and from api/ by
-// "go generate"; those under rbac/ and manager/ are written by hand. The package only holds the
+// "go generate", and those under flux/crd/ from the modules in kube/flux; those under rbac/,
+// flux/rbac/ and manager/ are written by hand. The package only holds the
 // bytes. Package install applies them to a running API server, hack/components renders them into
 // provider-components.yaml.
 package config
@@ -14,7 +15,7 @@ import (
 	"strings"
 )
 
-//go:generate go run ../hack/components/upstream -out .
+//go:generate go run ../hack/components/upstream -out . -flux ../kube/flux
 
 // Names that the manifests, the manager and the tests share.
 const (
@@ -76,14 +77,19 @@ var namespace []byte
 // NamespaceManifest returns the namespace of an installation.
 func NamespaceManifest() Manifest { return Manifest{Name: Namespace, Data: namespace} }
 
-// read never fails: the directory was embedded when the program was built.
-func read(dir string) []Manifest {
+func read(dir string) []Manifest { return readFrom(files, dir) }
+
+// readFrom never fails: the directory was embedded when the program was built.
+func readFrom(files embed.FS, dir string) []Manifest {
 	entries, err := fs.ReadDir(files, dir)
 	if err != nil {
 		panic(err)
 	}
 	manifests := make([]Manifest, 0, len(entries))
 	for _, entry := range entries {
+		if entry.IsDir() {
+			continue
+		}
 		data, err := files.ReadFile(path.Join(dir, entry.Name()))
 		if err != nil {
 			panic(err)

@@ -22,9 +22,11 @@ const fieldManager = "drover-install"
 type cluster struct {
 	metadata metadata.Interface
 	dynamic  dynamic.Interface
+	// selected are the CRDs that are listed and watched.
+	selected metav1.ListOptions
 }
 
-func newCluster(cfg *rest.Config) (*cluster, error) {
+func newCluster(cfg *rest.Config, selected metav1.ListOptions) (*cluster, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1 // an install is one burst of a few dozen requests
 	m, err := metadata.NewForConfig(cfg)
@@ -35,38 +37,43 @@ func newCluster(cfg *rest.Config) (*cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)
 	}
-	return &cluster{metadata: m, dynamic: d}, nil
+	return &cluster{metadata: m, dynamic: d, selected: selected}, nil
 }
 
-// stale returns the objects that are missing or differ, and the resource version to watch CRDs
-// from. It reads only metadata.
-func (c *cluster) stale(ctx context.Context, objects []object, own string) (stale []object, since string, err error) {
-	installed, since, err := c.definitions(ctx)
+// installation is the metadata of existing objects by the object's String.
+type installation map[string]*metav1.PartialObjectMetadata
+
+// installed returns the objects that exist, and the resource version to watch CRDs from. It reads
+// only metadata.
+func (c *cluster) installed(ctx context.Context, objects []object) (found installation, since string, err error) {
+	found, since, err = c.definitions(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	if err := c.others(ctx, objects, installed); err != nil {
-		return nil, "", err
-	}
+	return found, since, c.others(ctx, objects, found)
+}
+
+// outdated returns the objects that are missing or differ.
+func outdated(objects []object, installed installation, own string) (stale []object, err error) {
 	for _, obj := range objects {
 		meta := installed[obj.String()]
 		if meta != nil && version.Older(own, meta.Annotations[VersionAnnotation]) {
-			return nil, "", &NewerError{Object: obj.String(), Installed: meta.Annotations[VersionAnnotation], Own: own}
+			return nil, &NewerError{Object: obj.String(), Installed: meta.Annotations[VersionAnnotation], Own: own}
 		}
 		if meta == nil || meta.Annotations[HashAnnotation] != obj.hash {
 			stale = append(stale, obj)
 		}
 	}
-	return stale, since, nil
+	return stale, nil
 }
 
-// definitions lists all our CRDs with one request, as they are most of the objects.
-func (c *cluster) definitions(ctx context.Context) (map[string]*metav1.PartialObjectMetadata, string, error) {
-	list, err := c.metadata.Resource(definitionsKind).List(ctx, ourDefinitions)
+// definitions lists the CRDs with one request, as they are most of the objects.
+func (c *cluster) definitions(ctx context.Context) (installation, string, error) {
+	list, err := c.metadata.Resource(definitionsKind).List(ctx, c.selected)
 	if err != nil {
 		return nil, "", fmt.Errorf("listing CRDs: %w", err)
 	}
-	installed := map[string]*metav1.PartialObjectMetadata{}
+	installed := installation{}
 	for i := range list.Items {
 		installed[object{kind: definitionsKind, name: list.Items[i].Name}.String()] = &list.Items[i]
 	}
@@ -74,7 +81,7 @@ func (c *cluster) definitions(ctx context.Context) (map[string]*metav1.PartialOb
 }
 
 // others adds the objects that are not CRDs, each with its own request.
-func (c *cluster) others(ctx context.Context, objects []object, installed map[string]*metav1.PartialObjectMetadata) error {
+func (c *cluster) others(ctx context.Context, objects []object, installed installation) error {
 	found := make([]*metav1.PartialObjectMetadata, len(objects))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)

@@ -43,7 +43,7 @@ func (c *cluster) watchEstablished(ctx context.Context, definitions []object, si
 var ourDefinitions = metav1.ListOptions{LabelSelector: config.LabelPartOf + "=" + config.PartOf}
 
 func (c *cluster) watchDefinitions(ctx context.Context, since string) (watch.Interface, error) {
-	options := ourDefinitions
+	options := c.selected
 	options.ResourceVersion = since
 	w, err := c.dynamic.Resource(definitionsKind).Watch(ctx, options)
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *cluster) awaitEstablished(ctx context.Context, w watch.Interface, pendi
 			names := slices.Sorted(maps.Keys(pending))
 			return fmt.Errorf("waiting for %s to be served: %w", text.FirstN(names, namedDefinitions), ctx.Err())
 		}
-		list, err := c.dynamic.Resource(definitionsKind).List(ctx, ourDefinitions)
+		list, err := c.dynamic.Resource(definitionsKind).List(ctx, c.selected)
 		if err != nil {
 			return fmt.Errorf("listing CRDs: %w", err)
 		}

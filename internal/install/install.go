@@ -1,10 +1,10 @@
 // Package install installs Drover's API in a cluster: namespace, CRDs, roles and webhook
-// configurations, from the manifests embedded by package config.
+// configurations, from the manifests embedded by package config; and, on request, that of Flux.
 //
 // It runs as an administrator, never as the manager. It never starts the manager, never deletes
 // anything, and never touches a caBundle, which belongs to package webhookcert. Repeating it costs
 // a few reads: every object carries the hash of its manifest, and an object whose hash matches is
-// skipped. Start with Apply.
+// skipped. Start with Apply and ApplyFlux.
 package install
 
 import (
@@ -50,11 +50,15 @@ func Apply(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
-	c, err := newCluster(cfg)
+	c, err := newCluster(cfg, ourDefinitions)
 	if err != nil {
 		return err
 	}
-	stale, since, err := c.stale(ctx, objects, o.Version)
+	installed, since, err := c.installed(ctx, objects)
+	if err != nil {
+		return err
+	}
+	stale, err := outdated(objects, installed, o.Version)
 	if err != nil || len(stale) == 0 {
 		return err
 	}

@@ -156,3 +156,45 @@ func TestObjectsAppliedByKubectlAreAdopted(t *testing.T) {
 		}
 	}
 }
+
+func TestFluxIsInstalledOnceAndKeepsAForeignOne(t *testing.T) {
+	s := kubetest.Start(t)
+	definitions := func() map[string]string {
+		c, err := metadata.NewForConfig(s.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := c.Resource(kinds[0]).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]string{}
+		for _, item := range list.Items {
+			found[item.Name] = item.ResourceVersion
+		}
+		return found
+	}
+	applyFlux := func() error { return install.ApplyFlux(t.Context(), s.Config, install.Options{Version: "v1.2.0"}) }
+	if err := applyFlux(); err != nil {
+		t.Fatal(err)
+	}
+	before := definitions()
+	if len(before) != len(config.FluxCRDs()) {
+		t.Errorf("installed %v", before)
+	}
+	if err := applyFlux(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, definitions()); diff != "" {
+		t.Errorf("resource versions after the second time (-before +after):\n%s", diff)
+	}
+	bindings := s.Clientset(t).RbacV1().ClusterRoleBindings()
+	patch := []byte(`{"metadata":{"annotations":{"` + install.HashAnnotation + `":null}}}`)
+	if _, err := bindings.Patch(t.Context(), "cluster-reconciler-flux-system", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var foreign *install.ForeignError
+	if err := applyFlux(); !errors.As(err, &foreign) || foreign.Object != "clusterrolebindings/cluster-reconciler-flux-system" {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,12 +1,13 @@
 // Command upstream derives config/crd and config/webhook from the pinned Cluster API module and
-// from the types in api/.
+// from the types in api/, and config/flux/crd from the modules that kube/flux pins.
 //
-// It copies nothing by hand: the go command locates the module, so updating the version in go.mod
+// It copies nothing by hand: the go command locates the modules, so updating a version in go.mod
 // and running "go generate ./config" upgrades the API. It only changes names that refer to Drover's
 // own webhook service, and labels that clusterctl and the contract lookup need.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -31,9 +32,10 @@ var providers = []provider{
 }
 
 func main() {
-	out := flag.String("out", "config", "directory that holds crd/ and webhook/")
+	out := flag.String("out", "config", "directory that holds crd/, webhook/ and flux/")
+	flux := flag.String("flux", "kube/flux", "directory of the module that pins the Flux controllers")
 	flag.Parse()
-	if err := generate(*out); err != nil {
+	if err := errors.Join(generate(*out), generateFlux(*flux, filepath.Join(*out, "flux/crd"))); err != nil {
 		fmt.Fprintln(os.Stderr, "generating components:", err)
 		os.Exit(1)
 	}

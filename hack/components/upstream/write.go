@@ -15,6 +15,7 @@ import (
 const (
 	fromModule = "the Cluster API module"
 	fromTypes  = "the types in api"
+	fromFlux   = "the modules in kube/flux"
 )
 
 func header(source string) string {
