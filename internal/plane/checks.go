@@ -25,6 +25,7 @@ func Preflight(o Options) (kube.Binary, error) {
 		func() error { return writable(o.Home.Dir) },
 		func() error { return spaceLeft(o.Home.Dir, minFree) },
 		func() error { return o.Home.checkBundleKey(o.BundleKey) },
+		func() error { _, err := o.findFlux(); return err },
 		o.portsFree,
 	} {
 		if err := check(); err != nil {

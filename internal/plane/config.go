@@ -29,7 +29,9 @@ type Config struct {
 	// RegistryAddress is an additional listen address of the registry, if set.
 	RegistryAddress string `json:"registryAddress,omitempty"`
 	RegistryPort    int    `json:"registryPort"`
-	Ports           Ports  `json:"ports"`
+	// GitOps reports whether the plane runs the Flux controllers. It may change at any start.
+	GitOps bool  `json:"gitOps,omitempty"`
+	Ports  Ports `json:"ports"`
 }
 
 // Ports are used between Drover's own processes on loopback. They may change at any start.
@@ -40,11 +42,16 @@ type Ports struct {
 	ManagerHealth     int `json:"managerHealth"`
 	ManagerMetrics    int `json:"managerMetrics"`
 	ManagerWebhook    int `json:"managerWebhook"`
+	SourceArtifacts   int `json:"sourceArtifacts"`
+	KustomizeHealth   int `json:"kustomizeHealth"`
 }
 
 // all lists the ports for checking and filling them.
 func (p *Ports) all() []*int {
-	return []*int{&p.EtcdClient, &p.EtcdPeer, &p.ControllerManager, &p.ManagerHealth, &p.ManagerMetrics, &p.ManagerWebhook}
+	return []*int{
+		&p.EtcdClient, &p.EtcdPeer, &p.ControllerManager, &p.ManagerHealth, &p.ManagerMetrics, &p.ManagerWebhook,
+		&p.SourceArtifacts, &p.KustomizeHealth,
+	}
 }
 
 // APIURL returns the URL of the API server on this machine.
@@ -102,6 +109,7 @@ func (c Config) complete(o Options) (Config, error) {
 	if len(o.SANs) > 0 {
 		c.SANs = o.SANs
 	}
+	c.GitOps = o.gitOps(c)
 	if o.RegistryAddress != "" {
 		c.RegistryAddress = o.RegistryAddress
 	}

@@ -1,6 +1,6 @@
 // Package plane runs the embedded management plane: etcd, kube-apiserver, kube-controller-manager
-// and Drover's manager, as supervised children of one process, with everything they need in one
-// directory, the home. That process is also the registry.
+// and Drover's manager, and the Flux controllers if asked for, as supervised children of one
+// process, with everything they need in one directory, the home. That process is also the registry.
 //
 // It owns the home and every process started from it. It never reconciles: the manager does that in
 // a separate process.

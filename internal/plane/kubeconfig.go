@@ -9,13 +9,14 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/drover-dev/drover/internal/base/atomicfile"
+	"github.com/drover-dev/drover/internal/kube/flux"
 )
 
 // writeKubeconfigs writes the administrator's kubeconfig, which is self-contained, and those of
 // internal processes, which refer to files so that renewed certificates are picked up without a
 // restart.
 func (h Home) writeKubeconfigs(c Config) error {
-	for _, name := range []string{"controller-manager", "manager"} {
+	for _, name := range c.clients() {
 		user := &clientcmdapi.AuthInfo{ClientCertificate: h.certFile(name), ClientKey: h.keyFile(name)}
 		if err := writeKubeconfig(h.componentKubeconfig(name), c.APIURL(), h.certFile("ca"), user); err != nil {
 			return err
@@ -30,6 +31,15 @@ func (h Home) writeKubeconfigs(c Config) error {
 		return fmt.Errorf("writing the kubeconfig: %w", err)
 	}
 	return writeKubeconfig(h.Kubeconfig(), c.APIURL(), h.certFile("ca"), &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key})
+}
+
+// clients are the internal processes with a kubeconfig, by the names of their certificates.
+func (c Config) clients() []string {
+	names := []string{"controller-manager", "manager"}
+	if c.GitOps {
+		names = append(names, flux.Source().Name, flux.Kustomize().Name)
+	}
+	return names
 }
 
 func (h Home) componentKubeconfig(name string) string { return h.path("run", name+".kubeconfig") }

@@ -77,6 +77,9 @@ func supervisorArgs(o Options) []string {
 	if o.BundleKey != "" {
 		args = append(args, "--bundle-key", o.BundleKey)
 	}
+	if o.GitOps != nil {
+		args = append(args, "--gitops="+strconv.FormatBool(*o.GitOps))
+	}
 	if o.KubeDir != "" {
 		args = append(args, "--kube-dir", o.KubeDir)
 	}

@@ -43,9 +43,10 @@ type leaf struct {
 	usage  []x509.ExtKeyUsage
 }
 
+var clientUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+
 func leaves(c Config) []leaf {
-	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	server := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	client, server := clientUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	both := slices.Concat(client, server)
 	loopback := []string{"localhost", "127.0.0.1", "::1"}
 	api := slices.Concat(loopback, []string{
@@ -56,7 +57,7 @@ func leaves(c Config) []leaf {
 	if c.RegistryAddress != "" {
 		registry = slices.Concat(loopback, []string{c.RegistryAddress}, c.SANs)
 	}
-	return []leaf{
+	all := []leaf{
 		{name: "etcd", ca: "etcd-ca", user: "etcd", hosts: loopback, usage: both},
 		{name: "etcd-client", ca: "etcd-ca", user: "drover", usage: client},
 		{name: "apiserver", ca: "ca", user: "kube-apiserver", hosts: api, usage: server},
@@ -67,6 +68,10 @@ func leaves(c Config) []leaf {
 		{name: "admin", ca: "ca", user: "drover:admin", groups: []string{adminGroup}, usage: client},
 		{name: "registry", ca: "ca", user: "drover:registry", hosts: registry, usage: server},
 	}
+	if c.GitOps {
+		all = append(all, fluxLeaves()...)
+	}
+	return all
 }
 
 func (h Home) certFile(name string) string { return h.path("pki", name+".crt") }

@@ -17,6 +17,7 @@ import (
 	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/kube"
+	"github.com/drover-dev/drover/internal/kube/flux"
 )
 
 const (
@@ -40,6 +41,8 @@ type Options struct {
 	// BundleKey is a file with the key that signs package bundles. By default, a new home generates
 	// one.
 	BundleKey string
+	// GitOps turns the Flux controllers on or off; nil keeps the previous choice, at first off.
+	GitOps *bool
 	// Packet, if set, finds the Packet API for clusters that name none, and may start it. It runs
 	// concurrently with the start of the plane; only the manager waits for it. After a SkippedError
 	// the plane runs without it.
@@ -57,10 +60,12 @@ type Options struct {
 //
 //	etcd ◀── kube-apiserver ◀── kube-controller-manager
 //	                        ◀── manager ──▶ registry
+//	                        ◀── source-controller ◀── kustomize-controller   (with GitOps)
 type Plane struct {
 	home     Home
 	config   Config
 	kube     kube.Binary
+	flux     flux.Programs // empty without GitOps
 	probes   *prober
 	log      *slog.Logger
 	children []*child
@@ -137,6 +142,9 @@ func (p *Plane) fill(o Options, stage *stage) error {
 	if p.config, err = config.complete(o); err != nil {
 		return stage.failed(err)
 	}
+	if p.flux, err = o.findFlux(); err != nil {
+		return stage.failed(err)
+	}
 	// Requested ports are not claimed: the user keeps them distinct.
 	if err := p.claimPorts(config.asked(o)); err != nil {
 		return stage.failed(err)
@@ -207,6 +215,11 @@ func (p *Plane) start(ctx context.Context, o Options) error {
 		return stage.failed(err)
 	}
 	stage.ok()
+	return p.startControllers(ctx, progress, packet, registry)
+}
+
+// startControllers starts everything that works on objects. Only the manager needs the Packet API.
+func (p *Plane) startControllers(ctx context.Context, progress Progress, packet func(Progress) error, registry *child) error {
 	controllers := p.launch(p.controllerManager())
 	if err := packet(progress); err != nil {
 		return err
@@ -215,11 +228,15 @@ func (p *Plane) start(ctx context.Context, o Options) error {
 		return err
 	}
 	manager := p.launch(p.manager())
+	gitOps, err := p.launchFlux(ctx, progress)
+	if err != nil {
+		return err
+	}
 	if err := p.await(ctx, registry, progress.stage(registry.Name)); err != nil {
 		return err
 	}
 	p.offerPackages(ctx, progress)
-	for _, c := range []*child{controllers, manager} {
+	for _, c := range append([]*child{controllers, manager}, gitOps...) {
 		if err := p.await(ctx, c, progress.stage(c.Name)); err != nil {
 			return err
 		}
@@ -292,7 +309,7 @@ func (p *Plane) writeState() {
 	s := State{
 		Home: p.home.Dir, Phase: p.phase, API: p.config.APIURL(),
 		Drover: v.Version, Kubernetes: p.kube.Version, ClusterAPI: v.ClusterAPI,
-		PacketAPI: p.packet.URL, Registry: p.config.RegistryURL(), Supervisor: process.Identify(os.Getpid()),
+		PacketAPI: p.packet.URL, Registry: p.config.RegistryURL(), GitOps: p.config.GitOps, Supervisor: process.Identify(os.Getpid()),
 	}
 	for _, c := range p.children {
 		status := c.snapshot()

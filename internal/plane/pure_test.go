@@ -41,11 +41,11 @@ func TestSupervisorArgsPassOptionsOn(t *testing.T) {
 		"all options": {
 			Options{
 				APIAddress: "192.0.2.1", APIPort: 7443, SANs: []string{"a", "b"}, RegistryAddress: "0.0.0.0", RegistryPort: 5001,
-				BundleKey: "/k", KubeDir: "/kube", Flags: []string{"--metal", "memory"},
+				BundleKey: "/k", GitOps: new(bool), KubeDir: "/kube", Flags: []string{"--metal", "memory"},
 			},
 			[]string{
 				"--api-address", "192.0.2.1", "--api-port", "7443", "--san", "a,b", "--registry-address", "0.0.0.0", "--registry-port", "5001",
-				"--bundle-key", "/k", "--kube-dir", "/kube", "--metal", "memory",
+				"--bundle-key", "/k", "--gitops=false", "--kube-dir", "/kube", "--metal", "memory",
 			},
 		},
 	} {

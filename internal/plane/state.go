@@ -53,7 +53,9 @@ type State struct {
 	// PacketAPI is the manager's default Packet API, or "".
 	PacketAPI string `json:"packetAPI,omitempty"`
 	// Registry is the URL of the registry on this machine.
-	Registry   string            `json:"registry,omitempty"`
+	Registry string `json:"registry,omitempty"`
+	// GitOps reports whether the plane was started with the Flux controllers.
+	GitOps     bool              `json:"gitOps,omitempty"`
 	Supervisor process.Process   `json:"supervisor"`
 	Components []ComponentStatus `json:"components"`
 	// Children identifies the processes of the components, so that a later start can kill those

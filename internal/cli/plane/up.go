@@ -19,6 +19,7 @@ type upOptions struct {
 	foreground bool
 	progressFD int
 	metal      metalFlag
+	gitOps     bool
 }
 
 var upStages = map[string]string{
@@ -27,6 +28,9 @@ var upStages = map[string]string{
 	"etcd":                    "Starting etcd",
 	"kube-apiserver":          "Starting the Kubernetes API server",
 	"components":              "Installing definitions, roles and webhooks",
+	"gitops":                  "Installing definitions and roles of Flux",
+	"source-controller":       "Starting source-controller",
+	"kustomize-controller":    "Starting kustomize-controller",
 	"kube-controller-manager": "Starting the Kubernetes controllers",
 	"metal":                   "Finding machines for clusters",
 	"registry":                "Starting the registry",
@@ -50,6 +54,11 @@ with Drover; see "drover registry --help".
 All state is in one directory, the home. Several homes can run side by side.
 Running the command again changes nothing.
 
+With --gitops it also runs the Flux controllers: source-controller, which fetches
+Git repositories, and kustomize-controller, which applies what they contain. The
+choice is remembered. --gitops=false turns them off; objects that they have
+applied stay.
+
 It also starts metal, the Packet API server for machines of this host, which
 provisions machines for clusters that name no other Packet API. Metal is a
 separate service with its own home ($DROVER_METAL_HOME): it keeps running after
@@ -58,9 +67,15 @@ separate service with its own home ($DROVER_METAL_HOME): it keeps running after
   drover up --home /srv/drover --api-address 0.0.0.0 --san mgmt.example.com
   drover up --metal memory    # with simulated machines
   drover up --metal none      # without machines
+  drover up --gitops          # with Flux
   drover up --foreground      # for systemd and other service managers`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), io) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("gitops") {
+				o.plane.GitOps = &o.gitOps
+			}
+			return o.run(cmd.Context(), io)
+		},
 	}
 	o.add(cmd)
 	o.metal.add(cmd)
@@ -72,6 +87,7 @@ separate service with its own home ($DROVER_METAL_HOME): it keeps running after
 	f.IntVar(&o.plane.RegistryPort, "registry-port", 0, "port of the registry (default: the previous one, or 5000 if free, or any free port)")
 	f.StringVar(&o.plane.RegistryAddress, "registry-address", "", "`IP` address that the registry listens on besides loopback, for machines to pull from (default: the previous one, or none)")
 	f.StringVar(&o.plane.BundleKey, "bundle-key", "", "`file` with the private key that signs package bundles (default: the previous one, or a new key)")
+	f.BoolVar(&o.gitOps, "gitops", false, "run the Flux controllers (default: the previous choice, or off)")
 	f.StringVar(&o.plane.KubeDir, "kube-dir", "", "`directory` with the Kubernetes binary to run ($DROVER_KUBE_DIR)")
 	f.IntVar(&o.progressFD, "progress-fd", 0, "")
 	_ = f.MarkHidden("progress-fd")
@@ -135,6 +151,9 @@ func (o *upOptions) alreadyUp(ctx context.Context, io *ui.IO) error {
 	}
 	if p := o.plane; p.APIAddress != "" || p.APIPort != 0 || len(p.SANs) > 0 || p.RegistryAddress != "" || p.RegistryPort != 0 {
 		return fmt.Errorf("the embedded plane is already running at %s: run `drover down` before you change its address", state.API)
+	}
+	if asked := o.plane.GitOps; asked != nil && *asked != state.GitOps {
+		return fmt.Errorf("the embedded plane is already running at %s: run `drover down` before you turn GitOps on or off", state.API)
 	}
 	if err := o.metal.join(ctx, io, o.plane.Home); err != nil {
 		return err
