@@ -131,7 +131,8 @@ test deflake: export GOGC ?= 400
 
 .PHONY: test
 test: KUBE_VERSIONS = all
-test: all node flux bin/test ## Verify, and run all tests (SEED=N repeats an order, PKG=./internal/... selects packages)
+test: all bin/test ## Verify, and run all tests (SEED=N repeats an order, PKG=./internal/... selects packages)
+	@$(BUILD) kube node flux
 	bin/test run -seed='$(SEED)' -package='$(PKG)' -beside='make checks' -- $(TESTFLAGS)
 
 # What "make test" runs beside the tests: "make verify", unless it passed on the same files before.

@@ -111,6 +111,9 @@ func configMap(name string) string {
 
 // TestCommitsAreAppliedWithGitOps follows commits from a Git server into a plane with Flux.
 func TestCommitsAreAppliedWithGitOps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a plane four times, and needs the Flux controllers")
+	}
 	t.Parallel()
 	p, r := newPlane(t), newRepository(t)
 	r.push(map[string]string{
