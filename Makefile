@@ -77,6 +77,13 @@ node: ## Build Kubernetes and the machine image into the user's cache
 flux: ## Build the Flux controllers into the user's cache
 	@$(BUILD) flux
 
+.PHONY: flux-images
+flux-images: flux ## Build images of the Flux controllers into bin/, and load them into Docker if it runs here
+	@mkdir -p bin
+	@for name in source-controller kustomize-controller; do \
+		go run ./hack/image --controller $$name --output bin/$$name.tar; \
+	done
+
 .PHONY: docker-build
 docker-build: manager ## Build the image IMG into bin/image.tar, and load it into Docker if it runs here
 	go run ./hack/image --name '$(IMG)' --version '$(VERSION)' --revision '$(COMMIT)' --output bin/image.tar

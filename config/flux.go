@@ -1,6 +1,9 @@
 package config
 
-import "embed"
+import (
+	"bytes"
+	"embed"
+)
 
 // Names of an installation of Flux, which are upstream's, so that its command line finds it.
 const (
@@ -15,7 +18,7 @@ const (
 	FluxDefault = "default"
 )
 
-//go:embed flux/*.yaml flux/crd/*.yaml flux/rbac/*.yaml
+//go:embed flux/*.yaml flux/crd/*.yaml flux/rbac/*.yaml flux/manager/*.yaml
 var fluxFiles embed.FS
 
 // FluxNamespaceManifest returns the namespace of Flux.
@@ -26,3 +29,22 @@ func FluxCRDs() []Manifest { return readFrom(fluxFiles, "flux/crd") }
 
 // FluxRBAC returns the service accounts of the Flux controllers, their roles and bindings.
 func FluxRBAC() []Manifest { return readFrom(fluxFiles, "flux/rbac") }
+
+// FluxImages are the images of the controllers.
+type FluxImages struct {
+	Source, Kustomize string
+}
+
+// FluxManager returns the objects that run the controllers inside a cluster, except the namespace.
+func FluxManager(images FluxImages) []Manifest {
+	manifests := readFrom(fluxFiles, "flux/manager")
+	for i := range manifests {
+		for placeholder, image := range map[string]string{
+			"drover.invalid/source-controller:unset":    images.Source,
+			"drover.invalid/kustomize-controller:unset": images.Kustomize,
+		} {
+			manifests[i].Data = bytes.ReplaceAll(manifests[i].Data, []byte(placeholder), []byte(image))
+		}
+	}
+	return manifests
+}

@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -56,4 +58,70 @@ func TestSourceControllerReadsSecretsAndWritesOnlySources(t *testing.T) {
 			}
 		}
 	}
+}
+
+// fluxDeployments returns the Deployments by name.
+func fluxDeployments(t *testing.T) map[string]appsv1.Deployment {
+	t.Helper()
+	found := map[string]appsv1.Deployment{}
+	for _, m := range config.FluxManager(config.FluxImages{Source: "example/source:1", Kustomize: "example/kustomize:1"}) {
+		if d := decode[appsv1.Deployment](t, m); d.Kind == "Deployment" {
+			found[d.Name] = d
+		}
+	}
+	return found
+}
+
+func TestFluxDeploymentsAreRestricted(t *testing.T) {
+	images := map[string]string{config.FluxSource: "example/source:1", config.FluxKustomize: "example/kustomize:1"}
+	found := fluxDeployments(t)
+	for name, image := range images {
+		d, ok := found[name]
+		if !ok {
+			t.Fatalf("no Deployment %s", name)
+		}
+		pod, c := d.Spec.Template.Spec, d.Spec.Template.Spec.Containers[0]
+		switch {
+		case d.Namespace != config.FluxNamespace, pod.ServiceAccountName != name, c.Image != image:
+			t.Errorf("%s is in %s, runs %s as %s", name, d.Namespace, c.Image, pod.ServiceAccountName)
+		case !*pod.SecurityContext.RunAsNonRoot, pod.SecurityContext.SeccompProfile.Type != "RuntimeDefault":
+			t.Errorf("pod security context of %s: %+v", name, pod.SecurityContext)
+		case *c.SecurityContext.AllowPrivilegeEscalation, !*c.SecurityContext.ReadOnlyRootFilesystem, c.SecurityContext.Capabilities.Drop[0] != "ALL":
+			t.Errorf("container security context of %s: %+v", name, c.SecurityContext)
+		case c.Resources.Requests.Memory().IsZero(), c.LivenessProbe == nil, c.ReadinessProbe == nil:
+			t.Errorf("%s has no requests or no probes", name)
+		}
+	}
+}
+
+func TestKustomizationsOfManagementClustersAreConfined(t *testing.T) {
+	args := fluxDeployments(t)[config.FluxKustomize].Spec.Template.Spec.Containers[0].Args
+	for _, want := range []string{"--default-service-account=" + config.FluxDefault, "--no-cross-namespace-refs", "--no-remote-bases", "--metrics-addr=0"} {
+		if !slices.Contains(args, want) {
+			t.Errorf("%q is missing in %q", want, args)
+		}
+	}
+}
+
+func TestOnlyTheNamespaceOfFluxReachesArtifacts(t *testing.T) {
+	artifacts := int32(0)
+	for _, p := range fluxDeployments(t)[config.FluxSource].Spec.Template.Spec.Containers[0].Ports {
+		if p.Name == "http" {
+			artifacts = p.ContainerPort
+		}
+	}
+	for _, m := range config.FluxManager(config.FluxImages{}) {
+		policy := decode[networkingv1.NetworkPolicy](t, m)
+		if policy.Kind != "NetworkPolicy" {
+			continue
+		}
+		for _, rule := range policy.Spec.Ingress {
+			here := len(rule.From) == 1 && rule.From[0].NamespaceSelector == nil && rule.From[0].IPBlock == nil
+			if open := rule.Ports[0].Port.IntVal == artifacts; len(rule.Ports) != 1 || open != here {
+				t.Errorf("port %v is open to %v", rule.Ports, rule.From)
+			}
+		}
+		return
+	}
+	t.Error("no network policy")
 }

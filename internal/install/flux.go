@@ -25,8 +25,9 @@ func (e *ForeignError) Error() string {
 	return fmt.Sprintf("%s was not installed by Drover, which never replaces another Flux: uninstall that one, or use it without --gitops", e.Object)
 }
 
-// ApplyFlux installs or upgrades the API of Flux: namespace, CRDs and the roles of its controllers.
-// It returns when every CRD is established. If somebody else installed Flux, it changes nothing and
+// ApplyFlux installs or upgrades the API of Flux: namespace, CRDs and the roles of its controllers,
+// and finally More: their Deployments, if they run in the cluster. It returns when every CRD is
+// established. If somebody else installed Flux, it changes nothing and
 // returns *ForeignError; if a newer Drover did, *NewerError.
 func ApplyFlux(ctx context.Context, cfg *rest.Config, o Options) error {
 	o, err := o.complete()
@@ -57,12 +58,13 @@ func ApplyFlux(ctx context.Context, cfg *rest.Config, o Options) error {
 
 func (o Options) fluxObjects() ([]object, error) {
 	manifests := slices.Concat([]config.Manifest{config.FluxNamespaceManifest()}, config.FluxCRDs(), config.FluxRBAC())
-	objects := make([]object, 0, len(manifests))
-	for _, m := range manifests {
+	objects := make([]object, 0, len(manifests)+len(o.More))
+	for i, m := range append(manifests, o.More...) {
 		obj, err := o.identify(m)
 		if err != nil {
 			return nil, err
 		}
+		obj.last = i >= len(manifests)
 		objects = append(objects, obj)
 	}
 	return objects, nil

@@ -174,7 +174,10 @@ func TestFluxIsInstalledOnceAndKeepsAForeignOne(t *testing.T) {
 		}
 		return found
 	}
-	applyFlux := func() error { return install.ApplyFlux(t.Context(), s.Config, install.Options{Version: "v1.2.0"}) }
+	more := config.FluxManager(config.FluxImages{Source: "example/source:1", Kustomize: "example/kustomize:1"})
+	applyFlux := func() error {
+		return install.ApplyFlux(t.Context(), s.Config, install.Options{Version: "v1.2.0", More: more})
+	}
 	if err := applyFlux(); err != nil {
 		t.Fatal(err)
 	}
@@ -187,6 +190,11 @@ func TestFluxIsInstalledOnceAndKeepsAForeignOne(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, definitions()); diff != "" {
 		t.Errorf("resource versions after the second time (-before +after):\n%s", diff)
+	}
+	for _, name := range []string{config.FluxSource, config.FluxKustomize} {
+		if _, err := s.Clientset(t).AppsV1().Deployments(config.FluxNamespace).Get(t.Context(), name, metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
 	}
 	bindings := s.Clientset(t).RbacV1().ClusterRoleBindings()
 	patch := []byte(`{"metadata":{"annotations":{"` + install.HashAnnotation + `":null}}}`)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"github.com/drover-dev/drover/internal/base/version"
+	"github.com/drover-dev/drover/internal/kube/flux"
 	"github.com/drover-dev/drover/internal/kube/payload"
 	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/metal/driver/local"
@@ -18,9 +19,8 @@ import (
 )
 
 const (
-	// repository does not exist: the image must be preloaded.
-	repository = "drover.local/manager"
-	archive    = "manager-"
+	// registry does not exist: images must be preloaded.
+	registry = "drover.local/"
 	// format is raised when the same program gives another image.
 	format = "1"
 	// keyLen is how much of a hash identifies a program.
@@ -39,22 +39,29 @@ type Archive struct {
 // Image describes the image of a program. Building it takes seconds, which Deliver saves if it was
 // delivered before.
 func Image(executable string) (*Archive, error) {
-	bare, err := payload.Bare(executable)
+	v := version.Get()
+	return describe(image.Contents{Program: image.Manager(), Binary: executable, Version: v.Version, Revision: v.Commit})
+}
+
+// FluxImage describes the image of a Flux controller, given its program.
+func FluxImage(c flux.Controller, executable string) (*Archive, error) {
+	return describe(image.Contents{Program: image.Flux(c), Binary: executable, Version: c.Version})
+}
+
+func describe(c image.Contents) (*Archive, error) {
+	bare, err := payload.Bare(c.Binary)
 	if err != nil {
 		return nil, fmt.Errorf("reading the program: %w", err)
 	}
 	defer bare.Close()
-	v := version.Get()
 	h := sha256.New()
-	fmt.Fprintf(h, "%s %q %q\n", format, v.Version, v.Commit)
+	fmt.Fprintf(h, "%s %q %q\n", format, c.Version, c.Revision)
 	if _, err := io.Copy(h, bare); err != nil {
-		return nil, fmt.Errorf("reading %q: %w", executable, err)
+		return nil, fmt.Errorf("reading %q: %w", c.Binary, err)
 	}
 	key := hex.EncodeToString(h.Sum(nil))[:keyLen]
-	return &Archive{
-		Reference: repository + ":" + key, key: key,
-		contents: image.Contents{Binary: executable, Version: v.Version, Revision: v.Commit, Compression: compression.ZStd},
-	}, nil
+	c.Compression = compression.ZStd
+	return &Archive{Reference: registry + c.Name + ":" + key, key: key, contents: c}, nil
 }
 
 // Write builds the image into a file.
@@ -73,5 +80,5 @@ func (a *Archive) Write(file string) error {
 // Deliver preloads the image on every local machine of a home: those that run when it returns, and
 // those that are created later.
 func Deliver(ctx context.Context, h metal.Home, a *Archive) error {
-	return local.Deliver(ctx, h.LocalDir(), archive+a.key, a.Write)
+	return local.Deliver(ctx, h.LocalDir(), a.contents.Name+"-"+a.key, a.Write)
 }

@@ -4,11 +4,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
+	"github.com/drover-dev/drover/internal/kube/flux"
 	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/operate/bootstrap"
 )
@@ -29,6 +31,14 @@ func TestImageIsNamedAfterTheProgram(t *testing.T) {
 	}
 	if again, err := bootstrap.Image(program); err != nil || again.Reference != image.Reference {
 		t.Errorf("the same program is %s, then %s (%v)", image.Reference, again.Reference, err)
+	}
+}
+
+func TestImagesOfFluxControllersAreNamedAfterThem(t *testing.T) {
+	image, err := bootstrap.FluxImage(flux.Kustomize(), program(t))
+	must(t, err)
+	if !strings.HasPrefix(image.Reference, "drover.local/kustomize-controller:") {
+		t.Errorf("the image is called %s", image.Reference)
 	}
 }
 

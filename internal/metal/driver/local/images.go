@@ -17,8 +17,8 @@ import (
 
 const (
 	imagesDir = "images"
-	// keepArchives is the number of archives kept beside the latest: clusters of an older Drover
-	// may get new machines, too.
+	// keepArchives is the number of archives of a program kept beside the latest: clusters of an
+	// older Drover may get new machines, too.
 	keepArchives = 3
 	// partTime is the maximum age of an unfinished archive.
 	partTime    = time.Hour
@@ -27,8 +27,9 @@ const (
 )
 
 // Deliver preloads an archive of container images on all machines of a home. Running machines have
-// it when Deliver returns; later machines import it during boot. The name identifies the content;
-// an existing archive of that name is reused. No driver needs to run.
+// it when Deliver returns; later machines import it during boot. The name identifies the content
+// and begins with that of the program, as in manager-1a2b; an existing archive of that name is
+// reused. No driver needs to run.
 func Deliver(ctx context.Context, home, name string, write func(file string) error) error {
 	dir := filepath.Join(home, imagesDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -69,13 +70,13 @@ func place(file string, write func(file string) error) error {
 	return atomicfile.SyncDir(filepath.Dir(file))
 }
 
-// pruneArchives deletes all but the latest archives. Machines keep the images that they have
-// imported.
+// pruneArchives deletes all but the latest archives of a program. Machines keep the images that
+// they have imported.
 func pruneArchives(dir, newest string) error {
 	parts, _ := filepath.Glob(filepath.Join(dir, ".part-*"))
 	parts = slices.DeleteFunc(parts, func(file string) bool { return elapsed.Since(delivered(file), time.Now()) < partTime })
 	archives, _ := filepath.Glob(filepath.Join(dir, "*"+guest.ArchiveSuffix))
-	archives = slices.DeleteFunc(archives, func(file string) bool { return file == newest })
+	archives = slices.DeleteFunc(archives, func(file string) bool { return file == newest || programOf(file) != programOf(newest) })
 	slices.SortFunc(archives, func(a, b string) int { return delivered(b).Compare(delivered(a)) })
 	var errs []error
 	for _, file := range append(parts, archives[min(keepArchives, len(archives)):]...) {
@@ -84,6 +85,12 @@ func pruneArchives(dir, newest string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// programOf returns the name of an archive up to its last dash.
+func programOf(file string) string {
+	name := filepath.Base(file)
+	return name[:max(strings.LastIndexByte(name, '-'), 0)]
 }
 
 func delivered(file string) time.Time {

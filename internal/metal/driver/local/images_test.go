@@ -63,6 +63,9 @@ func TestPruneKeepsTheLatestArchives(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := Deliver(t.Context(), home, "source-controller-a", written("x")); err != nil {
+		t.Fatal(err)
+	}
 	unfinished := filepath.Join(home, imagesDir, ".part-1")
 	if err := errors.Join(written("half")(unfinished), os.Chtimes(unfinished, past, past)); err != nil {
 		t.Fatal(err)
@@ -70,7 +73,7 @@ func TestPruneKeepsTheLatestArchives(t *testing.T) {
 	if err := Deliver(t.Context(), home, "b", nil); err != nil { // It is used again.
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"b.tar", "c.tar", "d.tar", "e.tar"}, delivery(t, home)); diff != "" {
+	if diff := cmp.Diff([]string{"b.tar", "c.tar", "d.tar", "e.tar", "source-controller-a.tar"}, delivery(t, home)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 }

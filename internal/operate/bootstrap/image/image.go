@@ -18,18 +18,35 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"github.com/drover-dev/drover/internal/kube/flux"
 	"github.com/drover-dev/drover/internal/kube/payload"
 )
 
-const (
-	entrypoint = "/manager"
-	// nonRoot is the user id that distroless images made customary. It needs no
-	// passwd entry, and a number lets the kubelet verify runAsNonRoot.
-	nonRoot = "65532:65532"
-)
+// nonRoot is the user id that distroless images made customary. It needs no passwd entry, and a
+// number lets the kubelet verify runAsNonRoot.
+const nonRoot = "65532:65532"
+
+// Program describes what an image runs.
+type Program struct {
+	// Name is the name of the file in the image.
+	Name string
+	// Title and Source are shown to people: a name, and the address of the source code.
+	Title, Source string
+}
+
+// Manager is Drover's manager.
+func Manager() Program {
+	return Program{Name: "manager", Title: "Drover manager", Source: "https://github.com/drover-dev/drover"}
+}
+
+// Flux is a controller of Flux.
+func Flux(c flux.Controller) Program {
+	return Program{Name: c.Name, Title: "Flux " + c.Name, Source: "https://" + c.Module}
+}
 
 // Contents is what an image contains, and all that its digest depends on.
 type Contents struct {
+	Program
 	// Binary is a static executable. An embedded Kubernetes is left out.
 	Binary   string
 	Version  string
@@ -38,9 +55,9 @@ type Contents struct {
 	Compression compression.Compression
 }
 
-// Image builds the image: one layer with one static binary, and no CA certificates. The manager
-// connects to API servers whose CAs are in kubeconfigs; to use a registry with a public
-// certificate, mount a CA bundle and set SSL_CERT_FILE.
+// Image builds the image: one layer with one static binary, and no CA certificates. Programs
+// connect to API servers whose CAs are in kubeconfigs; to use a registry or a Git server with a
+// public certificate, mount a CA bundle and set SSL_CERT_FILE.
 func (c Contents) Image() (v1.Image, error) {
 	platform, err := platformOf(c.Binary)
 	if err != nil {
@@ -68,12 +85,12 @@ func (c Contents) Image() (v1.Image, error) {
 
 func (c Contents) config() v1.Config {
 	return v1.Config{
-		Entrypoint: []string{entrypoint},
+		Entrypoint: []string{"/" + c.Name},
 		User:       nonRoot,
 		WorkingDir: "/",
 		Labels: map[string]string{
-			"org.opencontainers.image.title":    "Drover manager",
-			"org.opencontainers.image.source":   "https://github.com/drover-dev/drover",
+			"org.opencontainers.image.title":    c.Title,
+			"org.opencontainers.image.source":   c.Source,
 			"org.opencontainers.image.licenses": "Apache-2.0",
 			"org.opencontainers.image.version":  c.Version,
 			"org.opencontainers.image.revision": c.Revision,
@@ -112,7 +129,7 @@ func (c Contents) layer() (v1.Layer, error) {
 	var archive bytes.Buffer
 	tw := tar.NewWriter(&archive)
 	header := &tar.Header{
-		Typeflag: tar.TypeReg, Name: entrypoint[1:], Mode: 0o755, Size: int64(len(data)), ModTime: epoch().Time, Format: tar.FormatUSTAR,
+		Typeflag: tar.TypeReg, Name: c.Name, Mode: 0o755, Size: int64(len(data)), ModTime: epoch().Time, Format: tar.FormatUSTAR,
 	}
 	if err := tw.WriteHeader(header); err != nil {
 		return nil, err

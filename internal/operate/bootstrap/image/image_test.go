@@ -19,6 +19,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
+
+	"github.com/drover-dev/drover/internal/kube/flux"
 )
 
 // program builds a small executable, in a directory of its own.
@@ -59,7 +61,7 @@ func tag(t *testing.T, s string) name.Tag {
 func TestSameContentsGiveTheSameArchive(t *testing.T) {
 	archive := func() []byte {
 		var out bytes.Buffer
-		img := build(t, Contents{Binary: program(t), Version: "v1.2.3", Revision: "abc"})
+		img := build(t, Contents{Program: Manager(), Binary: program(t), Version: "v1.2.3", Revision: "abc"})
 		if err := writeLayout(&out, tag(t, "myname/img-provider"), img); err != nil {
 			t.Fatal(err)
 		}
@@ -79,13 +81,13 @@ func TestDigestDependsOnTheContents(t *testing.T) {
 		}
 		return d
 	}
-	if digest(Contents{Binary: binary, Version: "v1"}) == digest(Contents{Binary: binary, Version: "v2"}) {
+	if digest(Contents{Program: Manager(), Binary: binary, Version: "v1"}) == digest(Contents{Program: Manager(), Binary: binary, Version: "v2"}) {
 		t.Error("another version gave the same digest")
 	}
 }
 
 func TestImageRunsTheManagerAsNonRoot(t *testing.T) {
-	img := build(t, Contents{Binary: program(t), Version: "v1.2.3", Revision: "abc"})
+	img := build(t, Contents{Program: Manager(), Binary: program(t), Version: "v1.2.3", Revision: "abc"})
 	config, err := img.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +117,7 @@ func TestImageRunsTheManagerAsNonRoot(t *testing.T) {
 
 func TestLayerHasOnlyTheBinary(t *testing.T) {
 	binary := program(t)
-	layers, err := build(t, Contents{Binary: binary}).Layers()
+	layers, err := build(t, Contents{Program: Manager(), Binary: binary}).Layers()
 	if err != nil || len(layers) != 1 {
 		t.Fatalf("%d layers (%v), want 1", len(layers), err)
 	}
@@ -144,7 +146,7 @@ func TestLayerHasOnlyTheBinary(t *testing.T) {
 
 func TestArchiveIsReadAsDockerAndAsOCI(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "image.tar")
-	img := build(t, Contents{Binary: program(t)})
+	img := build(t, Contents{Program: Manager(), Binary: program(t)})
 	ref := tag(t, "myname/img-provider")
 	if err := WriteArchive(file, ref, img); err != nil {
 		t.Fatal(err)
@@ -214,10 +216,27 @@ func TestUnsuitableBinaryIsRejected(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := Contents{Binary: tt.binary}.Image()
+			_, err := Contents{Program: Manager(), Binary: tt.binary}.Image()
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got error %v, want one with %q", err, tt.want)
 			}
 		})
+	}
+}
+
+func TestImageOfAFluxControllerRunsIt(t *testing.T) {
+	c := flux.Source()
+	img := build(t, Contents{Program: Flux(c), Binary: program(t), Version: c.Version})
+	file, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"/source-controller"}, file.Config.Entrypoint); diff != "" {
+		t.Errorf("entrypoint (-want +got):\n%s", diff)
+	}
+	for label, want := range map[string]string{"title": "Flux source-controller", "source": "https://github.com/fluxcd/source-controller", "version": c.Version} {
+		if got := file.Config.Labels["org.opencontainers.image."+label]; got != want {
+			t.Errorf("label %s is %q, want %q", label, got, want)
+		}
 	}
 }
