@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/drover-dev/drover/internal/kube/build"
 	"github.com/drover-dev/drover/internal/kube/cache"
@@ -83,7 +85,7 @@ func (f *fluxBuild) compile(ctx context.Context, t *build.Task) (cache.Entry, er
 			if err := f.builder(t).Compile(ctx, f.target, dir); err != nil {
 				return cache.Manifest{}, err
 			}
-			manifest := cache.Manifest{Version: f.controller.Version, Key: f.key, Platform: f.platform}
+			manifest := cache.Manifest{Version: f.controller.Version, Key: f.key, Platform: cmp.Or(f.platform, runtime.GOOS+"/"+runtime.GOARCH)}
 			return manifest, f.controller.Check(filepath.Join(dir, f.controller.Name))
 		},
 	})

@@ -138,15 +138,15 @@ func (p *Plane) fluxController(c flux.Controller, ready string, args ...string) 
 	}
 }
 
-// inherited are the variables of the supervisor that the Flux controllers see, in either case.
-// Whoever may create a source acts through them, so they get neither the files in the user's home
-// directory nor credentials from the environment.
-var inherited = []string{"PATH", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "TZ"}
+// fluxInherits lists the variables of the supervisor that the Flux controllers see, in upper or
+// lower case. Whoever may create a source acts through them, so they get neither the files in the
+// user's home directory nor credentials from the environment.
+var fluxInherits = []string{"PATH", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "TZ"}
 
 func (h Home) fluxEnvironment(c flux.Controller, environment []string) []string {
 	kept := slices.DeleteFunc(slices.Clone(environment), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
-		return !slices.Contains(inherited, strings.ToUpper(name))
+		return !slices.Contains(fluxInherits, strings.ToUpper(name))
 	})
 	return slices.Concat([]string{"GOGC=" + steadyGOGC}, kept, []string{
 		"KUBECONFIG=" + h.componentKubeconfig(c.Name),

@@ -27,8 +27,11 @@ func generateFlux(dir, out string) error {
 			return err
 		}
 		files, err := filepath.Glob(filepath.Join(root, "config/crd/bases/*.yaml"))
-		if err != nil || len(files) == 0 {
-			return fmt.Errorf("no CRDs in %q: %w", root, err)
+		if err != nil {
+			return err
+		}
+		if len(files) == 0 {
+			return fmt.Errorf("no CRDs of %q in %q", controller, root)
 		}
 		for _, file := range files {
 			name, err := convertCRD(file, out, fromFlux, fluxController(controller).adaptCRD)

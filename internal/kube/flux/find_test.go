@@ -19,7 +19,7 @@ func TestVersionsMatchTheModuleFile(t *testing.T) {
 	}
 	for _, c := range Controllers() {
 		pin := regexp.MustCompile(`(?m)^\s*` + regexp.QuoteMeta(c.Module) + ` (v\S+)`).FindSubmatch(data)
-		if pin == nil || string(pin[1]) != c.Version {
+		if len(pin) != 2 || string(pin[1]) != c.Version {
 			t.Errorf("the module file pins %q, want %s", pin, c)
 		}
 	}
