@@ -314,8 +314,8 @@ func TestUnusableKubeconfigIsExplained(t *testing.T) {
 	w.must(err)
 	w.must(nobody.Close())
 	for name, tt := range map[string]struct{ kubeconfig, want string }{
-		"not there":  {"no.kubeconfig", "reading the kubeconfig"},
-		"no content": {write(func(c *clientcmdapi.Config) { c.CurrentContext = "none" }), "context was not found"},
+		"not there":  {"no.kubeconfig", `reading kubeconfig "no.kubeconfig": file does not exist`},
+		"no content": {write(func(c *clientcmdapi.Config) { c.CurrentContext = "none" }), `lacks its current context "none"`},
 		"unknown user": {write(func(c *clientcmdapi.Config) {
 			for _, u := range c.AuthInfos {
 				*u = clientcmdapi.AuthInfo{Token: "wrong"}

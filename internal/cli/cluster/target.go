@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -46,11 +45,6 @@ func (c *change) plane(config *spec.Config) (*rest.Config, string, error) {
 		file := lifecycle.Files{Cluster: by}.Kubeconfig()
 		if _, err := os.Stat(file); err == nil {
 			flags.Kubeconfig = file
-		}
-	}
-	if flags.Kubeconfig != "" {
-		if _, err := os.Stat(flags.Kubeconfig); err != nil {
-			return nil, "", fmt.Errorf("reading the kubeconfig of the management cluster: %w", err)
 		}
 	}
 	found, err := flags.Config()

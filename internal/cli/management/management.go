@@ -3,7 +3,6 @@
 package management
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/drover-dev/drover/internal/operate/kubeconfig"
 	"github.com/drover-dev/drover/internal/plane"
 )
 
@@ -45,22 +45,17 @@ func (f *Flags) Namespace() string {
 
 // Config returns the connection to the management plane.
 func (f *Flags) Config() (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = f.Kubeconfig
-	if f.Kubeconfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
+	file := f.Kubeconfig
+	if file == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
 		home := plane.Home{Dir: plane.DefaultHome()}
 		if _, err := os.Stat(home.Kubeconfig()); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("no management plane in %q: run `drover up`, or name a kubeconfig with --kubeconfig", home.Dir)
 		}
-		rules.ExplicitPath = home.Kubeconfig()
+		file = home.Kubeconfig()
 	}
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if clientcmd.IsEmptyConfig(err) {
-		file := cmp.Or(rules.ExplicitPath, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
-		return nil, fmt.Errorf("kubeconfig %q names no cluster: name the kubeconfig of a management plane with --kubeconfig", file)
-	}
+	config, err := kubeconfig.Connect(file)
 	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig of the management plane: %w", err)
+		return nil, fmt.Errorf("connecting to the management plane: %w: name its kubeconfig with --kubeconfig", err)
 	}
-	return cfg, nil
+	return config, nil
 }

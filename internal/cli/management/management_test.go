@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-const kubeconfig = `apiVersion: v1
+const complete = `apiVersion: v1
 kind: Config
 current-context: mine
 contexts: [{name: mine, context: {cluster: mine, user: me, namespace: team-a}}]
@@ -21,7 +21,7 @@ func write(t *testing.T, file, server string) string {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte(strings.Replace(kubeconfig, "SERVER", server, 1)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.Replace(complete, "SERVER", server, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return file

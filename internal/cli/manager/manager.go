@@ -3,7 +3,9 @@
 package manager
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"os/signal"
 	"syscall"
 
@@ -13,6 +15,7 @@ import (
 
 	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/manager"
+	"github.com/drover-dev/drover/internal/operate/kubeconfig"
 )
 
 const long = `Run all controllers and webhooks of Drover in one process, for the cluster of --kubeconfig, $KUBECONFIG,
@@ -30,7 +33,7 @@ const example = `  # For a cluster that reaches this machine at 192.0.2.10:
 // NewCommand returns the command `manager`.
 func NewCommand() *cobra.Command {
 	options := manager.DefaultOptions()
-	kubeconfig := ""
+	file := ""
 	cmd := &cobra.Command{
 		Use:           "manager",
 		Short:         "Run the controllers and webhooks",
@@ -44,7 +47,7 @@ func NewCommand() *cobra.Command {
 			if err := options.Validate(); err != nil {
 				return err
 			}
-			cfg, err := loadConfig(kubeconfig)
+			cfg, err := connect(file)
 			if err != nil {
 				return err
 			}
@@ -53,19 +56,22 @@ func NewCommand() *cobra.Command {
 			return manager.Run(ctx, cfg, options)
 		},
 	}
-	cmd.Flags().StringVarP(&kubeconfig, "kubeconfig", "k", "", "kubeconfig of the cluster to manage (default $KUBECONFIG, else in-cluster)")
+	cmd.Flags().StringVarP(&file, "kubeconfig", "k", "", "kubeconfig of the cluster to manage (default $KUBECONFIG, else in-cluster)")
 	options.AddFlags(cmd.Flags())
 	return cmd
 }
 
-// loadConfig reads the named file, or those of $KUBECONFIG and the home directory, or the
-// configuration of a Pod.
-func loadConfig(file string) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = file
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("loading a kubeconfig: %w: set --kubeconfig", err)
+// connect uses the named file or those of $KUBECONFIG. Without either, it uses the configuration of
+// the Pod that it runs in, or else the kubeconfig in the home directory.
+func connect(file string) (*rest.Config, error) {
+	if file == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
+		if config, err := rest.InClusterConfig(); !errors.Is(err, rest.ErrNotInCluster) {
+			return config, err
+		}
 	}
-	return cfg, nil
+	config, err := kubeconfig.Connect(file)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster to manage: %w: name its kubeconfig with --kubeconfig", err)
+	}
+	return config, nil
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-const kubeconfig = `apiVersion: v1
+const complete = `apiVersion: v1
 kind: Config
 current-context: one
 contexts: [{name: one, context: {cluster: one, user: one}}]
@@ -19,18 +19,23 @@ func TestManagedClusterConfig(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(complete), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct{ flag, environment, problem string }{
 		"the flag":        {flag: file},
 		"the environment": {environment: file},
-		"a missing file":  {flag: file + ".none", environment: file, problem: "set --kubeconfig"},
-		"neither":         {problem: "set --kubeconfig"},
+		"a missing file":  {flag: file + ".none", environment: file, problem: "name its kubeconfig with --kubeconfig"},
+		"an empty file":   {flag: empty, environment: file, problem: `"` + empty + `" is empty`},
+		"neither":         {problem: "name its kubeconfig with --kubeconfig"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("KUBECONFIG", tt.environment)
-			cfg, err := loadConfig(tt.flag)
+			cfg, err := connect(tt.flag)
 			if tt.problem != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.problem) {
 					t.Errorf("error = %v, want %q", err, tt.problem)

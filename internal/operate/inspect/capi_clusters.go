@@ -8,9 +8,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/drover-dev/drover/internal/operate/kubeconfig"
 )
 
 // CAPICluster summarizes a Cluster of Cluster API. Fleets may contain some that no Cluster of
@@ -52,10 +53,10 @@ func (p *Plane) CAPIClusters(ctx context.Context) ([]CAPICluster, error) {
 }
 
 // ListCAPIClusters lists the clusters of the management plane that a kubeconfig file points to.
-func ListCAPIClusters(ctx context.Context, kubeconfig string) ([]CAPICluster, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+func ListCAPIClusters(ctx context.Context, file string) ([]CAPICluster, error) {
+	config, err := kubeconfig.Connect(file)
 	if err != nil {
-		return nil, fmt.Errorf("reading kubeconfig %q: %w", kubeconfig, err)
+		return nil, err
 	}
 	p, err := Connect(config)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package kubeconfig writes the kubeconfig of a cluster into files that may contain others. It
-// marks the entries that it writes and never replaces an entry without its mark. Start with Parse.
+// Package kubeconfig connects commands to the cluster that a kubeconfig names, and writes the
+// kubeconfig of a cluster into files that may contain others. It marks the entries that it writes
+// and never replaces an entry without its mark. Start with Connect or Parse.
 package kubeconfig
 
 import (

@@ -5,16 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/inspect"
+	"github.com/drover-dev/drover/internal/operate/kubeconfig"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 	"github.com/drover-dev/drover/internal/plane"
 )
@@ -56,12 +55,9 @@ func (m *Management) own() (*rest.Config, error) {
 	if file == "" {
 		file = m.files().Kubeconfig()
 	}
-	if _, err := os.Stat(file); err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig of cluster %q: %w: name the file with --kubeconfig", m.Config.Cluster.Name, err)
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", file)
+	config, err := kubeconfig.Connect(file)
 	if err != nil {
-		return nil, fmt.Errorf("reading kubeconfig %q: %w", file, err)
+		return nil, fmt.Errorf("connecting to cluster %q: %w: name its kubeconfig with --kubeconfig", m.Config.Cluster.Name, err)
 	}
 	config.QPS = -1
 	return config, nil

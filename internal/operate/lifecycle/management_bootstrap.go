@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
@@ -22,6 +21,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal/access"
 	"github.com/drover-dev/drover/internal/metal/service"
 	"github.com/drover-dev/drover/internal/operate/bootstrap"
+	"github.com/drover-dev/drover/internal/operate/kubeconfig"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 	"github.com/drover-dev/drover/internal/plane"
 )
@@ -94,9 +94,9 @@ func (m *Management) onBootstrap(ctx context.Context, p *phase.Progress) (*Workl
 	if err := plane.Launch(ctx, o); err != nil && !errors.Is(err, plane.ErrRunning) {
 		return nil, fmt.Errorf("starting the bootstrap plane: %w", err)
 	}
-	connection, err := clientcmd.BuildConfigFromFlags("", m.Bootstrap.Kubeconfig())
+	connection, err := kubeconfig.Connect(m.Bootstrap.Kubeconfig())
 	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig of the bootstrap plane: %w", err)
+		return nil, fmt.Errorf("connecting to the bootstrap plane: %w", err)
 	}
 	connection.QPS = -1
 	w := m.clusterOn(connection, m.Bootstrap.Kubeconfig())
