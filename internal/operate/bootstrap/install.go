@@ -1,12 +1,8 @@
 package bootstrap
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"fmt"
-	"regexp"
-	"strconv"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +17,6 @@ import (
 
 const (
 	fieldManager = "drover-management"
-	deployment   = "deployment"
-	offerFlag    = "--offer-addr="
 	// maxReplicas survives the loss of one replica.
 	maxReplicas = 2
 )
@@ -73,38 +67,22 @@ func Install(ctx context.Context, to *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
-	more := o.manager(replicas)
-	if identified {
-		more = requireCertificates(more)
+	more, err := o.manager(site{replicas: replicas, requireCertificates: identified})
+	if err != nil {
+		return err
 	}
 	return install.Apply(ctx, to, install.Options{More: more, Log: o.Log})
 }
 
 // replicasFor returns the number of replicas: at most one per node, because two on one node are no
 // safer.
-func replicasFor(ctx context.Context, c client.Client) (int, error) {
+func replicasFor(ctx context.Context, c client.Client) (int32, error) {
 	nodes := &metav1.PartialObjectMetadataList{}
 	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 	if err := c.List(ctx, nodes); err != nil {
 		return 0, fmt.Errorf("counting nodes: %w", err)
 	}
-	return min(max(len(nodes.Items), 1), maxReplicas), nil
-}
-
-var replicasLine = regexp.MustCompile(`(?m)^ {2}replicas: \d+$`)
-
-// manager returns the manifests of the manager, with the options filled in.
-func (o Options) manager(replicas int) []config.Manifest {
-	manifests := config.Manager()
-	for i, m := range manifests {
-		if m.Name != deployment {
-			continue
-		}
-		data := bytes.ReplaceAll(m.Data, []byte(config.ImagePlaceholder), []byte(o.Image))
-		data = bytes.ReplaceAll(data, []byte(offerFlag+config.OfferAddress), []byte(offerFlag+cmp.Or(o.Registry, config.OfferAddress)))
-		manifests[i].Data = replicasLine.ReplaceAll(data, []byte("  replicas: "+strconv.Itoa(replicas)))
-	}
-	return manifests
+	return int32(min(max(len(nodes.Items), 1), maxReplicas)), nil
 }
 
 // ensureNamespace creates a namespace unless it exists.

@@ -128,30 +128,13 @@ func TestClusterBeingDeletedIsRejectedUnlessAMoveDeletesIt(t *testing.T) {
 }
 
 func TestReplicasDependOnTheNodes(t *testing.T) {
-	for nodes, want := range map[int]int{0: 1, 1: 1, 2: 2, 9: 2} {
+	for nodes, want := range map[int]int32{0: 1, 1: 1, 2: 2, 9: 2} {
 		if got, err := replicasFor(t.Context(), &fakeReader{nodes: nodes}); err != nil || got != want {
-			t.Errorf("%d nodes: %d replicas, %v; want %d", nodes, got, err, want)
+			t.Errorf("%d nodes: got %d replicas and error %v, want %d replicas", nodes, got, err, want)
 		}
 	}
 	if _, err := replicasFor(t.Context(), &fakeReader{err: errors.New("down")}); err == nil {
 		t.Error("an API server that is down is no error")
-	}
-}
-
-func TestManifestsOfTheManagerHaveTheOptions(t *testing.T) {
-	var deployed string
-	for _, m := range (Options{Image: "drover.example/manager:1", Registry: "127.0.0.1:5555"}).manager(2) {
-		if m.Name == deployment {
-			deployed = string(m.Data)
-		}
-	}
-	for _, want := range []string{"image: drover.example/manager:1", "--offer-addr=127.0.0.1:5555", "\n  replicas: 2\n"} {
-		if !strings.Contains(deployed, want) {
-			t.Errorf("the Deployment lacks %q", want)
-		}
-	}
-	if strings.Contains(deployed, config.ImagePlaceholder) {
-		t.Error("the placeholder of the image is left")
 	}
 }
 

@@ -1,7 +1,6 @@
 package bootstrap
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -12,9 +11,6 @@ import (
 
 	"github.com/drover-dev/drover/config"
 )
-
-// webhookFlag is the argument of the manager after which the one for clients is inserted.
-const webhookFlag = "        - --webhook-addr=:9443\n"
 
 // serversIdentifyThemselves reports whether all API servers of a cluster present a certificate to
 // Drover's webhooks. Those of clusters that Drover created do; the spec of a cluster may replace
@@ -36,14 +32,4 @@ func identifyThemselves(servers []corev1.Pod) bool {
 		}
 	}
 	return len(servers) > 0
-}
-
-// requireCertificates makes the manager reject clients of webhooks other than the API server.
-func requireCertificates(manifests []config.Manifest) []config.Manifest {
-	for i, m := range manifests {
-		if m.Name == deployment {
-			manifests[i].Data = bytes.Replace(m.Data, []byte(webhookFlag), []byte(webhookFlag+"        - --webhook-client-ca=cluster\n"), 1)
-		}
-	}
-	return manifests
 }

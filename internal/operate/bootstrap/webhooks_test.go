@@ -1,7 +1,6 @@
 package bootstrap
 
 import (
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,22 +17,14 @@ func TestCertificatesAreRequiredOnceAllServersPresentThem(t *testing.T) {
 		servers []corev1.Pod
 		want    bool
 	}{
-		"no server is known yet":              {nil, false},
-		"all present a certificate":           {[]corev1.Pod{server(ours), server("--v=2", ours)}, true},
-		"one is of an earlier version":        {[]corev1.Pod{server(ours), server()}, false},
-		"the spec names another file":         {[]corev1.Pod{server(theirs)}, false},
-		"an API server that Drover knows not": {[]corev1.Pod{{}}, false},
+		"no server is known yet":       {nil, false},
+		"all present a certificate":    {[]corev1.Pod{server(ours), server("--v=2", ours)}, true},
+		"one is of an earlier version": {[]corev1.Pod{server(ours), server()}, false},
+		"the spec names another file":  {[]corev1.Pod{server(theirs)}, false},
+		"an unknown API server":        {[]corev1.Pod{{}}, false},
 	} {
 		if got := identifyThemselves(tt.servers); got != tt.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-}
-
-func TestRequiredCertificatesAreAnArgumentOfTheManager(t *testing.T) {
-	for _, m := range requireCertificates(Options{Image: "image"}.manager(1)) {
-		if m.Name == deployment && !strings.Contains(string(m.Data), "\n        - --webhook-addr=:9443\n        - --webhook-client-ca=cluster\n") {
-			t.Errorf("the manifest is:\n%s", m.Data)
+			t.Errorf("%s: got %t, want %t", name, got, tt.want)
 		}
 	}
 }

@@ -1,0 +1,63 @@
+package bootstrap
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/drover-dev/drover/config"
+)
+
+// deployment is the name of the manifest with the Deployment of the manager.
+const deployment = "deployment"
+
+// site is what the Deployment of the manager takes from the cluster that it runs on.
+type site struct {
+	replicas int32
+	// requireCertificates makes webhooks reject clients other than the API servers.
+	requireCertificates bool
+}
+
+// manager returns the manifests of the manager, with the options filled in.
+func (o Options) manager(on site) ([]config.Manifest, error) {
+	manifests := config.Manager()
+	for i, m := range manifests {
+		if m.Name != deployment {
+			continue
+		}
+		data, err := o.configure(m.Data, on)
+		if err != nil {
+			return nil, fmt.Errorf("configuring the Deployment of the manager: %w", err)
+		}
+		manifests[i].Data = data
+	}
+	return manifests, nil
+}
+
+func (o Options) configure(manifest []byte, on site) ([]byte, error) {
+	d := &appsv1.Deployment{}
+	if err := yaml.UnmarshalStrict(manifest, d); err != nil {
+		return nil, err
+	}
+	d.Spec.Replicas = &on.replicas
+	c := &d.Spec.Template.Spec.Containers[0]
+	c.Image = o.Image
+	c.Args = setFlag(c.Args, "--offer-addr", cmp.Or(o.Registry, config.OfferAddress))
+	if on.requireCertificates {
+		c.Args = setFlag(c.Args, "--webhook-client-ca", "cluster")
+	}
+	return yaml.Marshal(d)
+}
+
+// setFlag replaces the value of a flag, or adds the flag.
+func setFlag(args []string, name, value string) []string {
+	flag := name + "=" + value
+	if i := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, name+"=") }); i >= 0 {
+		return slices.Replace(args, i, i+1, flag)
+	}
+	return append(args, flag)
+}
