@@ -147,6 +147,34 @@ func TestLargeIndexesAreStreamed(t *testing.T) {
 	}
 }
 
+func TestVersionsOfAnIndexAreLimitedInSize(t *testing.T) {
+	text := func(format string, size int) string {
+		return fmt.Sprintf(format, strings.Repeat("x", size), strings.Repeat("x", maxItem/2))
+	}
+	for name, format := range map[string]string{
+		"YAML": "entries:\n  a:\n  - version: 1.0.0\n    description: %s\n    urls: [a.tgz]\n  - version: 1.0.1\n    description: %s\n    urls: [a.tgz]\n",
+		"JSON": `{"entries": {"a": [{"version": "1.0.0", "description": "%s", "urls": ["a.tgz"]}, {"version": "1.0.1", "description": "%s", "urls": ["a.tgz"]}]}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := readIndex(strings.NewReader(text(format, maxItem-1<<10)))
+			if err != nil || len(got["a"]) != 2 {
+				t.Errorf("got %d versions and error %v of an index with a version just below the limit, want 2 versions", len(got["a"]), err)
+			}
+			_, err = readIndex(strings.NewReader(text(format, maxItem+1<<10)))
+			if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "more than 524288 bytes") {
+				t.Errorf("got error %v of an index with a version above the limit, want one that names the limit", err)
+			}
+		})
+	}
+}
+
+func TestNestingOfAJSONIndexIsLimited(t *testing.T) {
+	text := `{"other": ` + strings.Repeat("[", maxWhole) + strings.Repeat("]", maxWhole) + `, "entries": {}}`
+	if _, err := readIndex(strings.NewReader(text)); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "levels deep") {
+		t.Errorf("got error %v, want one about the nesting", err)
+	}
+}
+
 // TestHostileIndexesTakeLittleMemory reads indexes that take many times their size if they are
 // parsed as a whole.
 func TestHostileIndexesTakeLittleMemory(t *testing.T) {

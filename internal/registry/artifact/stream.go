@@ -3,7 +3,6 @@ package artifact
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -69,90 +68,6 @@ func (s *indexStream) add(name string, versions []*indexEntry) error {
 	}
 	s.index.add(map[string][]*indexEntry{name: versions})
 	return nil
-}
-
-// readJSON decodes one version at a time.
-func (s *indexStream) readJSON(from io.Reader) error {
-	d := json.NewDecoder(from)
-	found := false
-	err := eachKey(d, func(key string) error {
-		if key != "entries" {
-			return skip(d)
-		}
-		found = true
-		return eachKey(d, func(name string) error { return s.decode(d, name) })
-	})
-	if err == nil && !found {
-		err = errors.New("the index has no entries")
-	}
-	if err != nil {
-		return fmt.Errorf("%w: parsing the index: %w", ErrInvalid, err)
-	}
-	return nil
-}
-
-// decode decodes the versions of a package.
-func (s *indexStream) decode(d *json.Decoder, name string) error {
-	if t, err := d.Token(); err != nil || t == nil {
-		return err
-	} else if t != json.Delim('[') {
-		return fmt.Errorf("the versions of %q are not a list", name)
-	}
-	for d.More() {
-		var v *indexEntry
-		if err := d.Decode(&v); err != nil {
-			return err
-		}
-		if err := s.add(name, []*indexEntry{v}); err != nil {
-			return err
-		}
-	}
-	_, err := d.Token()
-	return err
-}
-
-// eachKey calls do for each key of the next value, which must be an object or null. do must consume
-// the value of the key.
-func eachKey(d *json.Decoder, do func(key string) error) error {
-	if t, err := d.Token(); err != nil || t == nil {
-		return err
-	} else if t != json.Delim('{') {
-		return errors.New("not an object")
-	}
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return err
-		}
-		name, ok := key.(string)
-		if !ok {
-			return errors.New("not a key")
-		}
-		if err := do(name); err != nil {
-			return err
-		}
-	}
-	_, err := d.Token()
-	return err
-}
-
-// skip consumes the next value token by token, so that it takes no memory.
-func skip(d *json.Decoder) error {
-	for depth := 0; ; {
-		t, err := d.Token()
-		if err != nil {
-			return err
-		}
-		switch t {
-		case json.Delim('{'), json.Delim('['):
-			depth++
-		case json.Delim('}'), json.Delim(']'):
-			depth--
-		}
-		if depth == 0 {
-			return nil
-		}
-	}
 }
 
 // readYAML reads an index in the layout of Helm. See cut for the layout.
