@@ -96,6 +96,9 @@ func open(ctx context.Context, c driver.Config) (*Driver, error) {
 			return nil, fmt.Errorf("creating the directories of machines and images: %w", err)
 		}
 	}
+	if err := d.removeAbandoned(); err != nil {
+		d.log.Warn("leftovers of killed drivers remain", "error", err)
+	}
 	if d.network, err = d.openNetwork(); err != nil {
 		return nil, fmt.Errorf("setting up the bridge of local machines: %w", err)
 	}
@@ -249,7 +252,7 @@ func (d *Driver) Close() error {
 	if err != nil || len(ids) > 0 {
 		return err
 	}
-	return errors.Join(d.removeBridge(), d.removeFilter(), d.removeCgroup(""))
+	return errors.Join(d.removeNetwork(), d.removeCgroup(""))
 }
 
 // adopt resumes watching running machines and removes leftovers.

@@ -146,6 +146,9 @@ func (d *Driver) ensureBridge(n network) error {
 	if err != nil {
 		return err
 	}
+	if err := d.mark(link); err != nil {
+		return err
+	}
 	if err := disableIPv6(name); err != nil {
 		return err
 	}

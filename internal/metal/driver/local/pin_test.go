@@ -56,7 +56,8 @@ func newLAN(t *testing.T) *lan {
 	if _, err := exec.LookPath("nft"); err != nil {
 		t.Skip(err)
 	}
-	d := &Driver{name: Name(t.TempDir())}
+	home := t.TempDir()
+	d := &Driver{home: home, name: Name(home)}
 	used, err := usedNetworks()
 	if err == nil {
 		d.network.Public, err = choose(d.name, publicSpace(), used)
