@@ -4,8 +4,10 @@ import (
 	"context"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/drover-dev/drover/internal/base/version"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/install/about"
 	"github.com/drover-dev/drover/internal/registry/bundle/shipped"
 )
@@ -24,5 +26,6 @@ func addAbout(_ context.Context, mgr ctrl.Manager) error {
 	if runs.Bundles, err = shipped.Names(); err != nil {
 		return err
 	}
-	return (&about.Keeper{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Plane: runs}).SetupWithManager(mgr)
+	keeper := &about.Keeper{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Plane: runs}
+	return keeper.SetupWithManager(mgr, reconcile.WithQueue(controller.Options{}))
 }

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -20,6 +21,14 @@ import (
 // wait leave first, each with a request of its own, and the queue is shut down without any.
 func NewQueue(name string, limiter workqueue.TypedRateLimiter[ctrlreconcile.Request]) Queue {
 	return &stoppableQueue{PriorityQueue: priorityqueue.New(name, func(o *priorityqueue.Opts[ctrlreconcile.Request]) { o.RateLimiter = limiter })}
+}
+
+// WithQueue makes a controller without a Guard use NewQueue.
+func WithQueue(o controller.Options) controller.Options {
+	o.NewQueue = func(name string, limiter workqueue.TypedRateLimiter[ctrlreconcile.Request]) workqueue.TypedRateLimitingInterface[ctrlreconcile.Request] {
+		return NewQueue(name, limiter)
+	}
+	return o
 }
 
 type stoppableQueue struct {

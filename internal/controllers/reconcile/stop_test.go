@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -24,6 +25,15 @@ func work(q Queue, took func(ctrlreconcile.Request)) {
 		}
 		took(item)
 		q.Done(item)
+	}
+}
+
+func TestControllersWithoutAGuardHaveAStoppableQueue(t *testing.T) {
+	o := WithQueue(controller.Options{MaxConcurrentReconciles: 3})
+	q := o.NewQueue(t.Name(), workqueue.DefaultTypedControllerRateLimiter[ctrlreconcile.Request]())
+	defer q.ShutDown()
+	if _, ok := q.(*stoppableQueue); !ok || o.MaxConcurrentReconciles != 3 {
+		t.Errorf("got queue %T and %d workers, want *stoppableQueue and 3", q, o.MaxConcurrentReconciles)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -26,8 +27,9 @@ type Keeper struct {
 	Plane
 }
 
-// SetupWithManager adds the controller, with a cache that holds this one object.
-func (k *Keeper) SetupWithManager(mgr ctrl.Manager) error {
+// SetupWithManager adds the controller, with a cache that holds this one object. The options bring
+// the manager's queue.
+func (k *Keeper) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	one, err := cache.New(mgr.GetConfig(), cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
 		ByObject: map[client.Object]cache.ByObject{&corev1.ConfigMap{}: {
@@ -48,6 +50,7 @@ func (k *Keeper) SetupWithManager(mgr ctrl.Manager) error {
 	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("about").
+		WithOptions(o).
 		WatchesRawSource(source.Kind(one, client.Object(&corev1.ConfigMap{}), toUs)).
 		WatchesRawSource(atStart).
 		Complete(k)

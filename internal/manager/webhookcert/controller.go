@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/drover-dev/drover/config"
+	ours "github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
 // CacheByObject narrows the manager's cache to the two webhook configurations that the manager may
@@ -45,7 +46,7 @@ func (c *Certs) SetupWithManager(mgr ctrl.Manager) error {
 	secret := source.Kind(secrets, client.Object(&corev1.Secret{}), toUs)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("webhookcert").
-		WithOptions(controller.Options{NeedLeaderElection: &everyReplica, MaxConcurrentReconciles: 1}).
+		WithOptions(ours.WithQueue(controller.Options{NeedLeaderElection: &everyReplica, MaxConcurrentReconciles: 1})).
 		WatchesRawSource(secret).
 		WatchesMetadata(&apiextensionsv1.CustomResourceDefinition{}, toUs, builder.WithPredicates(c.foreignChange())).
 		WatchesMetadata(&admissionv1.MutatingWebhookConfiguration{}, toUs, builder.WithPredicates(c.foreignChange())).
