@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -43,6 +42,7 @@ type follower struct {
 	// doing is one of the words above.
 	doing string
 
+	outage outage
 	// failing is since when the controllers report a failure.
 	failing time.Time
 	// deepest is the last known cause of waiting, and next what to do about it.
@@ -154,8 +154,7 @@ func (f *follower) loop(ctx context.Context, limit time.Duration, check func(*an
 		if ctx.Err() == nil && limited.Err() != nil {
 			return f.timedOut(limit)
 		}
-		var status apierrors.APIStatus
-		if err != nil && ctx.Err() == nil && !errors.As(err, &status) {
+		if ctx.Err() == nil && f.outage.observe(err, time.Now()) {
 			f.progress.Waiting("Waiting for the management plane at %s to answer", f.plane.Host)
 		} else {
 			ended, err := check(cluster, err)
