@@ -65,7 +65,7 @@ func programs(t *testing.T) string {
 func (h *home) session(t *testing.T) *session {
 	t.Helper()
 	s := newSession(t, h.env)
-	for _, dir := range []string{"templates", "catalogue", "charts"} {
+	for _, dir := range []string{"templates", "catalog", "charts"} {
 		if err := os.CopyFS(filepath.Join(s.dir, dir), os.DirFS(filepath.Join(repository, dir))); err != nil {
 			t.Fatal(err)
 		}

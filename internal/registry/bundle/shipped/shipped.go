@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
-	"github.com/drover-dev/drover/catalogue"
+	"github.com/drover-dev/drover/catalog"
 	"github.com/drover-dev/drover/charts"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 	"github.com/drover-dev/drover/internal/registry/bundle/pack"
@@ -86,22 +86,22 @@ func unchanged(there, built *packagesv1.PackageBundle) bool {
 
 // Bundles builds all bundles, unsigned and oldest first.
 func Bundles() ([]*pack.Built, error) {
-	dir, err := os.MkdirTemp("", "drover-catalogue-")
+	dir, err := os.MkdirTemp("", "drover-catalog-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	for name, files := range map[string]fs.FS{"catalogue": catalogue.Files, "charts": charts.Files} {
+	for name, files := range map[string]fs.FS{"catalog": catalog.Files, "charts": charts.Files} {
 		if err := os.CopyFS(filepath.Join(dir, name), files); err != nil {
 			return nil, fmt.Errorf("extracting %s: %w", name, err)
 		}
 	}
-	definitions, err := filepath.Glob(filepath.Join(dir, "catalogue", "build-*.yaml"))
+	definitions, err := filepath.Glob(filepath.Join(dir, "catalog", "build-*.yaml"))
 	if err != nil {
 		return nil, err
 	}
 	var all []*pack.Built
-	for _, version := range catalogue.KubernetesVersions {
+	for _, version := range catalog.KubernetesVersions {
 		for _, file := range definitions {
 			d, err := pack.ReadDefinition(file)
 			if err != nil {
@@ -120,14 +120,14 @@ func Bundles() ([]*pack.Built, error) {
 
 // Names returns the names of all bundles, oldest first.
 func Names() ([]string, error) {
-	definitions, err := fs.Glob(catalogue.Files, "build-*.yaml")
+	definitions, err := fs.Glob(catalog.Files, "build-*.yaml")
 	if err != nil {
 		return nil, err
 	}
 	var out []string
-	for _, version := range catalogue.KubernetesVersions {
+	for _, version := range catalog.KubernetesVersions {
 		for _, file := range definitions {
-			text, err := catalogue.Files.ReadFile(file)
+			text, err := catalog.Files.ReadFile(file)
 			if err != nil {
 				return nil, fmt.Errorf("reading the catalog: %w", err)
 			}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drover-dev/drover/catalogue"
+	"github.com/drover-dev/drover/catalog"
 	"github.com/drover-dev/drover/internal/base/pki"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 	"github.com/drover-dev/drover/internal/registry/bundle/transfer"
@@ -53,7 +53,7 @@ func TestEveryKubernetesVersionHasASignedBundle(t *testing.T) {
 	must(t, Publish(t.Context(), r, key))
 	keys, err := publicKeys(key)
 	must(t, err)
-	for _, version := range catalogue.KubernetesVersions {
+	for _, version := range catalog.KubernetesVersions {
 		tag, err := bundle.LatestTag(version)
 		must(t, err)
 		latest := fetch(t, r, tag)
@@ -121,7 +121,7 @@ func TestVersionsMatchTheBuiltOnes(t *testing.T) {
 		}
 	}
 	slices.Sort(minors)
-	if diff := cmp.Diff(minors, catalogue.KubernetesVersions); diff != "" {
+	if diff := cmp.Diff(minors, catalog.KubernetesVersions); diff != "" {
 		t.Errorf("there are bundles for other versions than those of Kubernetes that Drover builds (-built +bundles):\n%s", diff)
 	}
 }

@@ -69,7 +69,7 @@ func TestCatalogRunsRestrictedBehindNetworkPolicies(t *testing.T) {
 	if _, err := kube.CoreV1().ServiceAccounts(b.namespace).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	root := filepath.Join("..", "..", "..", "..", "catalogue")
+	root := filepath.Join("..", "..", "..", "..", "catalog")
 	for _, chart := range []string{"hello-eks-anywhere", "notes", "notes-store", "older/hello-eks-anywhere"} {
 		objects := renderShipped(t, filepath.Join(root, chart))
 		for _, o := range objects {

@@ -1,8 +1,8 @@
-// Package catalogue has the packages that ship with Drover: charts, and what bundles are made of
+// Package catalog has the packages that ship with Drover: charts, and what bundles are made of
 // them.
 //
-//	drover bundle build catalogue/build-2.yaml --kube-version 1.36
-package catalogue
+//	drover bundle build catalog/build-2.yaml --kube-version 1.36
+package catalog
 
 import "embed"
 
