@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -20,9 +21,10 @@ const fieldManager = "drover-install"
 
 // cluster is the API server to install into.
 type cluster struct {
-	metadata metadata.Interface
-	dynamic  dynamic.Interface
-	// selected are the CRDs that are listed and watched.
+	metadata  metadata.Interface
+	dynamic   dynamic.Interface
+	discovery rest.Interface
+	// selected are the CRDs that are listed.
 	selected metav1.ListOptions
 }
 
@@ -37,24 +39,28 @@ func newCluster(cfg *rest.Config, selected metav1.ListOptions) (*cluster, error)
 	if err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)
 	}
-	return &cluster{metadata: m, dynamic: d, selected: selected}, nil
+	served, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("creating a client: %w", err)
+	}
+	return &cluster{metadata: m, dynamic: d, discovery: served.RESTClient(), selected: selected}, nil
 }
 
 // installation is the metadata of existing objects by the object's String.
 type installation map[string]*metav1.PartialObjectMetadata
 
-// installed returns the objects that exist, and the resource version to watch CRDs from. It reads
-// only metadata.
-func (c *cluster) installed(ctx context.Context, objects []object) (found installation, since string, err error) {
-	found, since, err = c.definitions(ctx)
+// installed returns the objects that exist. It reads only metadata.
+func (c *cluster) installed(ctx context.Context, objects []object) (installation, error) {
+	found, err := c.definitions(ctx)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	return found, since, c.others(ctx, objects, found)
+	return found, c.others(ctx, objects, found)
 }
 
 // outdated returns the objects that are missing or differ.
-func outdated(objects []object, installed installation, own string) (stale []object, err error) {
+func outdated(objects []object, installed installation, own string) ([]object, error) {
+	var stale []object
 	for _, obj := range objects {
 		meta := installed[obj.String()]
 		if meta != nil && version.Older(own, meta.Annotations[VersionAnnotation]) {
@@ -68,16 +74,16 @@ func outdated(objects []object, installed installation, own string) (stale []obj
 }
 
 // definitions lists the CRDs with one request, as they are most of the objects.
-func (c *cluster) definitions(ctx context.Context) (installation, string, error) {
+func (c *cluster) definitions(ctx context.Context) (installation, error) {
 	list, err := c.metadata.Resource(definitionsKind).List(ctx, c.selected)
 	if err != nil {
-		return nil, "", fmt.Errorf("listing CRDs: %w", err)
+		return nil, fmt.Errorf("listing CRDs: %w", err)
 	}
 	installed := installation{}
 	for i := range list.Items {
 		installed[object{kind: definitionsKind, name: list.Items[i].Name}.String()] = &list.Items[i]
 	}
-	return installed, list.ResourceVersion, nil
+	return installed, nil
 }
 
 // others adds the objects that are not CRDs, each with its own request.

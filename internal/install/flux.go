@@ -27,8 +27,8 @@ func (e *ForeignError) Error() string {
 
 // ApplyFlux installs or upgrades the API of Flux: namespace, CRDs and the roles of its controllers,
 // and finally More: their Deployments, if they run in the cluster. It returns when every CRD is
-// established. If somebody else installed Flux, it changes nothing and
-// returns *ForeignError; if a newer Drover did, *NewerError.
+// served. If somebody else installed Flux, it changes nothing and returns *ForeignError; if a newer
+// Drover did, *NewerError.
 func ApplyFlux(ctx context.Context, cfg *rest.Config, o Options) error {
 	o, err := o.complete()
 	if err != nil {
@@ -42,7 +42,7 @@ func ApplyFlux(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
-	installed, since, err := c.installed(ctx, objects)
+	installed, err := c.installed(ctx, objects)
 	if err != nil {
 		return err
 	}
@@ -50,10 +50,10 @@ func ApplyFlux(ctx context.Context, cfg *rest.Config, o Options) error {
 		return err
 	}
 	stale, err := outdated(objects, installed, o.Version)
-	if err != nil || len(stale) == 0 {
+	if err != nil {
 		return err
 	}
-	return c.write(ctx, stale, since, o)
+	return c.write(ctx, objects, stale, o)
 }
 
 func (o Options) fluxObjects() ([]object, error) {

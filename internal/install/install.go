@@ -4,13 +4,13 @@
 // It runs as an administrator, never as the manager. It never starts the manager, never deletes
 // anything, and never touches a caBundle, which belongs to package webhookcert. Repeating it costs
 // a few reads: every object carries the hash of its manifest, and an object whose hash matches is
-// skipped. Start with Apply and ApplyFlux.
+// not written. Start with Apply and ApplyFlux.
 package install
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
@@ -39,7 +39,7 @@ type Options struct {
 	Log logr.Logger
 }
 
-// Apply installs or upgrades Drover's API, and returns when every CRD is established. If the
+// Apply installs or upgrades Drover's API, and returns when the API server serves every CRD. If the
 // installed objects are of a newer Drover, it changes nothing and returns *NewerError.
 func Apply(ctx context.Context, cfg *rest.Config, o Options) error {
 	o, err := o.complete()
@@ -54,15 +54,29 @@ func Apply(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
-	installed, since, err := c.installed(ctx, objects)
+	installed, err := c.installed(ctx, objects)
 	if err != nil {
 		return err
 	}
 	stale, err := outdated(objects, installed, o.Version)
-	if err != nil || len(stale) == 0 {
+	if err != nil {
 		return err
 	}
-	return c.write(ctx, stale, since, o)
+	return c.write(ctx, objects, stale, o)
+}
+
+// write applies the stale ones of the objects, and waits in between until all CRDs are served.
+func (c *cluster) write(ctx context.Context, objects, stale []object, o Options) error {
+	early, late := inOrder(stale)
+	for _, batch := range early {
+		if err := c.applyAll(ctx, batch, o); err != nil {
+			return err
+		}
+	}
+	if err := c.awaitServed(ctx, definitionsAmong(objects)); err != nil {
+		return err
+	}
+	return c.applyAll(ctx, late, o)
 }
 
 func (o Options) complete() (Options, error) {
@@ -78,34 +92,24 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// write applies the namespace first, then the other objects concurrently, waits for the CRDs, and
-// finally applies More.
-func (c *cluster) write(ctx context.Context, stale []object, since string, o Options) error {
-	var later, last, definitions []object
-	for _, obj := range stale {
-		if obj.kind == namespaces {
-			if err := c.apply(ctx, obj, o); err != nil {
-				return err
-			}
-			continue
+// inOrder returns the objects to write before the CRDs are served, the namespace first, and those
+// to write afterwards.
+func inOrder(objects []object) (early [2][]object, late []object) {
+	for _, obj := range objects {
+		switch {
+		case obj.kind == namespaces:
+			early[0] = append(early[0], obj)
+		case obj.last:
+			late = append(late, obj)
+		default:
+			early[1] = append(early[1], obj)
 		}
-		if obj.kind == definitionsKind {
-			definitions = append(definitions, obj)
-		}
-		if obj.last {
-			last = append(last, obj)
-			continue
-		}
-		later = append(later, obj)
 	}
-	wait := c.watchEstablished(ctx, definitions, since)
-	if err := c.applyAll(ctx, later, o); err != nil {
-		return errors.Join(err, wait(false))
-	}
-	if err := wait(true); err != nil {
-		return err
-	}
-	return c.applyAll(ctx, last, o)
+	return early, late
+}
+
+func definitionsAmong(objects []object) []object {
+	return slices.DeleteFunc(slices.Clone(objects), func(obj object) bool { return obj.kind != definitionsKind })
 }
 
 func (c *cluster) applyAll(ctx context.Context, objects []object, o Options) error {

@@ -143,6 +143,8 @@ type Server struct {
 	Config *rest.Config
 	// Kube is the binary that the server runs from; tests can use its kubectl.
 	Kube kube.Binary
+	// Etcd is the URL of its etcd, for tests of what a killed API server leaves there.
+	Etcd string
 
 	dir      string
 	children []*child

@@ -31,11 +31,11 @@ func (s *Server) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	etcd := fmt.Sprintf("http://127.0.0.1:%d", ports[0])
-	if err := s.spawn("etcd", etcdArgs(s.dir, etcd, ports[1])...); err != nil {
+	s.Etcd = fmt.Sprintf("http://127.0.0.1:%d", ports[0])
+	if err := s.spawn("etcd", etcdArgs(s.dir, s.Etcd, ports[1])...); err != nil {
 		return err
 	}
-	if err := s.spawn("kube-apiserver", apiserverArgs(s.dir, etcd, ports[2])...); err != nil {
+	if err := s.spawn("kube-apiserver", apiserverArgs(s.dir, s.Etcd, ports[2])...); err != nil {
 		return err
 	}
 	s.Config = &rest.Config{Host: fmt.Sprintf("https://127.0.0.1:%d", ports[2]), BearerToken: token, QPS: -1}
