@@ -21,12 +21,16 @@ import (
 // opens it.
 func makeBackup(t *testing.T, change func(*Manifest, *[]source)) ([]byte, age.Identity) {
 	t.Helper()
-	data, identity, _ := makeSignedBackup(t, change)
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, _ := makeSignedBackup(t, identity.Recipient(), change)
 	return data, identity
 }
 
-// makeSignedBackup also returns the CA of the plane that signed it.
-func makeSignedBackup(t *testing.T, change func(*Manifest, *[]source)) ([]byte, age.Identity, *pki.Authority) {
+// makeSignedBackup returns a backup for a recipient, and the CA of the plane that signed it.
+func makeSignedBackup(t *testing.T, recipient age.Recipient, change func(*Manifest, *[]source)) ([]byte, *pki.Authority) {
 	t.Helper()
 	authority, err := pki.NewAuthority("plane", time.Now(), time.Hour)
 	if err != nil {
@@ -54,15 +58,11 @@ func makeSignedBackup(t *testing.T, change func(*Manifest, *[]source)) ([]byte, 
 	if change != nil {
 		change(&m, &sources)
 	}
-	identity, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out bytes.Buffer
-	if err := encode(&out, m, contents{sources, key}, []age.Recipient{identity.Recipient()}); err != nil {
+	if err := encode(&out, m, contents{sources, key}, []age.Recipient{recipient}); err != nil {
 		t.Fatal(err)
 	}
-	return out.Bytes(), identity, authority
+	return out.Bytes(), authority
 }
 
 func open(t *testing.T, data []byte, identity age.Identity, dir string, signers ...*x509.Certificate) error {
@@ -100,21 +100,25 @@ func TestBackupContainsIrreplaceableFiles(t *testing.T) {
 // TestForgedBackupIsRejected restores a backup that someone else encrypted for the same recipient,
 // which is public.
 func TestForgedBackupIsRejected(t *testing.T) {
-	data, identity, own := makeSignedBackup(t, nil)
-	if err := open(t, data, identity, t.TempDir(), own.Certs...); err != nil {
-		t.Errorf("the plane's own backup: %v", err)
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
 	}
-	forged, its, _ := makeSignedBackup(t, nil)
+	data, own := makeSignedBackup(t, identity.Recipient(), nil)
+	if err := open(t, data, identity, t.TempDir(), own.Certs...); err != nil {
+		t.Errorf("the plane's own backup: got error %v, want none", err)
+	}
+	forged, _ := makeSignedBackup(t, identity.Recipient(), nil)
 	dir := t.TempDir()
-	if err := open(t, forged, its, dir, own.Certs...); !errors.Is(err, ErrForeignBackup) {
-		t.Errorf("a forged backup: %v", err)
+	if err := open(t, forged, identity, dir, own.Certs...); !errors.Is(err, ErrForeignBackup) {
+		t.Errorf("a backup of another plane: got error %v, want %v", err, ErrForeignBackup)
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
-		t.Errorf("a forged backup left %v", left)
+		t.Errorf("a backup of another plane: got files %v, want none", left)
 	}
-	unsigned, its, _ := makeSignedBackup(t, func(m *Manifest, _ *[]source) { m.Format = 1 })
-	if err := open(t, unsigned, its, t.TempDir(), own.Certs...); !errors.Is(err, ErrForeignBackup) {
-		t.Errorf("a backup of a format without signatures: %v", err)
+	unsigned, _ := makeSignedBackup(t, identity.Recipient(), func(m *Manifest, _ *[]source) { m.Format = 1 })
+	if err := open(t, unsigned, identity, t.TempDir(), own.Certs...); !errors.Is(err, ErrForeignBackup) {
+		t.Errorf("a backup of a format without signatures: got error %v, want %v", err, ErrForeignBackup)
 	}
 }
 

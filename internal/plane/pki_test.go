@@ -1,11 +1,11 @@
 package plane
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/x509"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -255,12 +255,13 @@ func TestKeysOfAUsedHomeAreNeverReplaced(t *testing.T) {
 				if err := damage(file); err != nil {
 					t.Fatal(err)
 				}
+				before, _ := os.ReadFile(file)
 				_, err := p.Ensure(c)
 				if err := errors.Join(err, p.home.ensureBundleKey("")); err == nil {
-					t.Error("no error")
+					t.Errorf("%s %s: got no error, want one that names the file", name, how)
 				}
-				if _, err := pki.LoadKey(p.home.keyFile(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))); err == nil && !strings.HasSuffix(file, ".crt") {
-					t.Error("the key was replaced")
+				if after, _ := os.ReadFile(file); !bytes.Equal(after, before) {
+					t.Errorf("%s %s: got a new file of %d bytes, want it unchanged", name, how, len(after))
 				}
 			})
 		}
@@ -274,7 +275,10 @@ func TestUnreadableKeyOfANewHomeIsNotReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := p.Ensure(c); err == nil || !strings.Contains(err.Error(), "certificate authority") {
-		t.Errorf("error = %v, want one about the CA", err)
+		t.Errorf("got error %v, want one about the CA", err)
+	}
+	if info, err := os.Stat(p.home.keyFile("ca")); err != nil || info.Size() != 10 {
+		t.Errorf("got key file %v, %v, want it unchanged", info, err)
 	}
 }
 

@@ -62,8 +62,9 @@ func (w *world) enter(u User) kubernetes.Interface {
 
 func (w *world) may(api kubernetes.Interface, verb, group, resource, namespace string) bool {
 	w.Helper()
+	resource, subresource, _ := strings.Cut(resource, "/")
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Subresource: subresource, Namespace: namespace},
 	}}
 	out, err := api.AuthorizationV1().SelfSubjectAccessReviews().Create(w.Context(), review, metav1.CreateOptions{})
 	w.must(err)
@@ -87,16 +88,16 @@ func TestRolesGrantNoMoreThanTheyName(t *testing.T) {
 		{"create", "", "serviceaccounts/token", w.ns, false, false},
 	} {
 		if got := w.may(creator, tt.verb, tt.group, tt.resource, tt.namespace); got != tt.creator {
-			t.Errorf("a creator may %s %s in %s: %v", tt.verb, tt.resource, tt.namespace, got)
+			t.Errorf("a creator may %s %s in %s: got %t, want %t", tt.verb, tt.resource, tt.namespace, got, tt.creator)
 		}
 		if got := w.may(viewer, tt.verb, tt.group, tt.resource, tt.namespace); got != tt.viewer {
-			t.Errorf("a viewer may %s %s in %s: %v", tt.verb, tt.resource, tt.namespace, got)
+			t.Errorf("a viewer may %s %s in %s: got %t, want %t", tt.verb, tt.resource, tt.namespace, got, tt.viewer)
 		}
 	}
 	all, err := w.List(t.Context(), w.ns)
 	w.must(err)
 	if len(all) != 2 || all[0].Name != "creator" || all[0].Role != "creator" || all[1].Role != "viewer" {
-		t.Errorf("the users are %+v", all)
+		t.Errorf("got users %+v, want a creator and a viewer", all)
 	}
 }
 

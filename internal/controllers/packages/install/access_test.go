@@ -76,7 +76,13 @@ func TestSharedCredentialsAreUsedOnlyInTheirNamespaces(t *testing.T) {
 	w.create(secret)
 	pack := w.install("mirrored", packagesv1.PackageSpec{PackageName: "mirrored", TargetNamespace: "x"})
 	if r := w.release(pack, digest("mirrored0.1.0")); r.Spec.Credentials != nil {
-		t.Errorf("credentials that are bound to no namespace are used: %v", r.Spec.Credentials)
+		t.Errorf("got credentials %v that are bound to no namespace, want none", r.Spec.Credentials)
+	}
+	secret.Annotations = map[string]string{anywherev1.CredentialsNamespacesAnnotation: "elsewhere"}
+	must(t, w.Update(t.Context(), secret))
+	second := w.install("mirrored-second", packagesv1.PackageSpec{PackageName: "mirrored", TargetNamespace: "y"})
+	if r := w.release(second, digest("mirrored0.1.0")); r.Spec.Credentials != nil {
+		t.Errorf("got credentials %v that are bound to another namespace, want none", r.Spec.Credentials)
 	}
 	secret.Annotations = map[string]string{anywherev1.CredentialsNamespacesAnnotation: "*"}
 	must(t, w.Update(t.Context(), secret))
