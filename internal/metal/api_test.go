@@ -165,7 +165,7 @@ func TestElasticAddresses(t *testing.T) {
 		"a block that is larger than it has": {two.ID, four.Address + "/29", "not part of"},
 	} {
 		if message := w.refused(http.StatusUnprocessableEntity, "POST", "/devices/"+tt.device+"/ips", assign(tt.device, tt.address)); !strings.Contains(message, tt.want) {
-			t.Errorf("%s: %q, want %q in it", name, message, tt.want)
+			t.Errorf("%s: got %q, want %q in it", name, message, tt.want)
 		}
 	}
 	third := netip.MustParseAddr(four.Address).Next().Next().String()
@@ -221,7 +221,7 @@ func TestFlatNetworks(t *testing.T) {
 		t.Errorf("the machine was given %+v", a)
 	}
 	if message := w.refused(http.StatusUnprocessableEntity, "POST", "/projects/"+w.project+"/devices", order("one-too-many")); !strings.Contains(message, "no free addresses") {
-		t.Errorf("a full network says %q", message)
+		t.Errorf("full network: got message %q", message)
 	}
 	w.must(http.StatusNoContent, "DELETE", "/devices/"+last+"?force_delete=true", nil, nil)
 	w.awaitDeleted(last)
@@ -246,17 +246,17 @@ func TestHardwareReservations(t *testing.T) {
 		t.Errorf("the device is on %v in %v", one.HardwareReservation, one.Facility)
 	}
 	if m := w.refused(http.StatusUnprocessableEntity, "POST", "/projects/"+w.project+"/devices", order("two", ids[0])); m != "Server is not provisionable" {
-		t.Errorf("a reservation in use says %q", m)
+		t.Errorf("reservation in use: got message %q", m)
 	}
 	if m := w.refused(http.StatusUnprocessableEntity, "POST", "/projects/"+w.project+"/devices", order("two", ids[0][:8])); m != ids[0][:8]+" is not a valid hardware reservation" {
-		t.Errorf("a short id says %q", m)
+		t.Errorf("short ID: got message %q", m)
 	}
 	two := w.create(order("two", strings.Join(ids, ",")))
 	if two.HardwareReservation.ID != ids[1] {
 		t.Errorf("a list did not take the free one, but %v", two.HardwareReservation)
 	}
 	if m := w.refused(http.StatusServiceUnavailable, "POST", "/projects/"+w.project+"/devices", order("three", "next-available")); !strings.Contains(m, " no available hardware reservations ") {
-		t.Errorf("no free reservation says %q", m)
+		t.Errorf("no free reservation: got message %q", m)
 	}
 	w.must(http.StatusNoContent, "DELETE", "/devices/"+one.ID+"?force_delete=true", nil, nil)
 	w.awaitDeleted(one.ID)
@@ -275,7 +275,7 @@ func TestDeletionRejectsUsedObjects(t *testing.T) {
 	w := openWorld(t, Options{Home: Home{Dir: t.TempDir()}, Driver: fake.new, DriverName: "fake"})
 	d := w.create(order("one"))
 	if m := w.refused(http.StatusUnprocessableEntity, "DELETE", "/devices/"+d.ID, nil); m != "Cannot delete a device while it is provisioning" {
-		t.Errorf("says %q", m)
+		t.Errorf("got message %q", m)
 	}
 	w.eventually("the machine was asked for", func() bool { _, found := fake.has(d.ID); return found })
 	fake.sink.Report(d.ID, driver.Event{Phase: driver.Running})
@@ -300,12 +300,12 @@ func TestDeletionRejectsUsedObjects(t *testing.T) {
 	w.must(http.StatusNoContent, "DELETE", "/devices/"+d.ID, nil, nil)
 	w.eventually("the driver was asked", func() bool { return fake.count("remove "+d.ID) > 1 })
 	if got := w.device(d.ID); got.State != StateDeprovisioning || len(got.IPAddresses) == 0 {
-		t.Errorf("a device whose machine is still there is %s with %d addresses", got.State, len(got.IPAddresses))
+		t.Errorf("device with a machine: got state %s and %d addresses", got.State, len(got.IPAddresses))
 	}
 	var m Machine
 	w.must(http.StatusOK, "GET", "/drover/v1/devices/"+d.ID, nil, &m)
 	if !strings.Contains(m.Trouble, "the machine is stuck") {
-		t.Errorf("trouble = %q", m.Trouble)
+		t.Errorf("got trouble %q", m.Trouble)
 	}
 	close(block)
 	w.awaitDeleted(d.ID)

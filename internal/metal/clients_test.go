@@ -23,7 +23,7 @@ func TestKeysMayEndWithNewline(t *testing.T) {
 	var key api.SSHKey
 	w.must(http.StatusCreated, "POST", "/projects/"+w.project+"/ssh-keys", map[string]string{"label": "a", "key": testKey + "\n"}, &key)
 	if key.Key != testKey+"\n" || key.Fingerprint == "" || key.Owner == nil || key.Owner.Href != "/projects/"+w.project {
-		t.Errorf("the key became %+v", key)
+		t.Errorf("got key %+v", key)
 	}
 	w.refused(http.StatusUnprocessableEntity, "POST", "/projects/"+w.project+"/ssh-keys", map[string]string{"label": "b", "key": testKey})
 	w.refused(http.StatusUnprocessableEntity, "POST", "/projects/"+w.project+"/ssh-keys", map[string]string{"label": "c", "key": testKey + "\n" + testKey})
@@ -66,7 +66,7 @@ func TestCustomDataIsAnObject(t *testing.T) {
 	for sent, want := range map[string]string{`{"customdata":"{\"b\":2}"}`: `{"b":2}`, `{"customdata":""}`: `{}`, `{"customdata":null}`: `{}`} {
 		w.must(http.StatusOK, "PUT", "/devices/"+d.ID, sent, &d)
 		if string(d.CustomData) != want {
-			t.Errorf("%s became %s", sent, d.CustomData)
+			t.Errorf("%s: got %s, want %s", sent, d.CustomData, want)
 		}
 	}
 	w.refused(http.StatusUnprocessableEntity, "PUT", "/devices/"+d.ID, `{"customdata":"no"}`)
@@ -131,7 +131,7 @@ func TestProjectsAreDeletedWithContents(t *testing.T) {
 	fake.mu.Unlock()
 	w.must(http.StatusNoContent, "DELETE", "/devices/"+d.ID+"?force_delete=true", nil, nil)
 	if got := w.call(w.admin, "DELETE", "/projects/"+w.project, nil, nil); got != http.StatusNoContent {
-		t.Fatalf("a project whose device is being deleted answered %d", got)
+		t.Fatalf("deleting a project with a device: got status %d", got)
 	}
 	if got := w.call(w.token, "GET", "/projects", nil, nil); got != http.StatusUnauthorized {
 		t.Errorf("the token of a deleted project answered %d", got)
@@ -140,7 +140,7 @@ func TestProjectsAreDeletedWithContents(t *testing.T) {
 		t.Errorf("the file of the token is still there: %v", err)
 	}
 	if n := w.leftovers(); n != 4 {
-		t.Errorf("%d blocks are left, want those of the device", n)
+		t.Errorf("got %d blocks, want those of the device", n)
 	}
 	fake.mu.Lock()
 	fake.fail = nil
@@ -250,7 +250,7 @@ func TestIncludeKeepsToTheCaller(t *testing.T) {
 			CustomData map[string]any `json:"customdata"`
 		}
 		if err := json.Unmarshal(data, &got); err != nil || len(got.CustomData) != 1 {
-			t.Errorf("a link to %s became %v, %v", target, got.CustomData, err)
+			t.Errorf("link to %s: got %v, %v, want one key", target, got.CustomData, err)
 		}
 	}
 }

@@ -129,7 +129,7 @@ func TestNoCapacity(t *testing.T) {
 	w.fault(map[string]any{"kind": fault.NoCapacity, "count": 2})
 	devices := "/projects/" + w.project + "/devices"
 	if m := w.refused(http.StatusUnprocessableEntity, "POST", devices, order("a")); m != "There aren't available servers in that metro" {
-		t.Errorf("a metro says %q", m)
+		t.Errorf("metro: got message %q", m)
 	}
 	var c api.CapacityCheck
 	w.must(http.StatusOK, "POST", "/capacity/metros", map[string]any{"servers": []any{map[string]any{"metro": "da", "plan": "c3.small.x86", "quantity": "1"}}}, &c)
@@ -138,7 +138,7 @@ func TestNoCapacity(t *testing.T) {
 	}
 	at := map[string]any{"plan": "c3.small.x86", "operating_system": "x", "facility": "ewr1"}
 	if m := w.refused(http.StatusUnprocessableEntity, "POST", devices, at); m != "The facility ewr1 has no provisionable c3.small.x86 servers matching your criteria" {
-		t.Errorf("a facility says %q", m)
+		t.Errorf("facility: got message %q", m)
 	}
 	w.create(order("fits"))
 }
@@ -174,7 +174,7 @@ func TestReservedDeviceStaysFailed(t *testing.T) {
 	d := w.create(body)
 	w.awaitState(d.ID, StateFailed)
 	if m := w.refused(http.StatusUnprocessableEntity, "POST", "/projects/"+w.project+"/devices", body); m != "Server is not provisionable" {
-		t.Errorf("the reservation of a failed device says %q", m)
+		t.Errorf("reservation of a failed device: got message %q", m)
 	}
 	w.must(http.StatusNoContent, "DELETE", "/devices/"+d.ID, nil, nil)
 	w.awaitDeleted(d.ID)

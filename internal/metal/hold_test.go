@@ -11,7 +11,7 @@ import (
 func TestHomeIsHeldByOneProcess(t *testing.T) {
 	h := Home{Dir: filepath.Join(t.TempDir(), "metal")}
 	if h.Held() || h.Holder().PID != 0 {
-		t.Error("a home that is not there is held")
+		t.Error("a missing home is held, want it free")
 	}
 	release, err := h.Hold()
 	if err != nil {
@@ -62,7 +62,7 @@ func TestHomeWithMachinesIsNotRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := h.Remove(); err == nil || !strings.Contains(err.Error(), "still has machines") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, "still has machines")
 	}
 	if _, err := os.Stat(machine); err != nil {
 		t.Fatal(err)

@@ -169,7 +169,7 @@ func TestDeviceQuery(t *testing.T) {
 func TestExcludes(t *testing.T) {
 	for query, want := range map[string]bool{"": false, "exclude=userdata": true, "exclude=a,userdata": true, "exclude=userdatas": false, "include=userdata": false} {
 		if got := excludes(httptest.NewRequest(http.MethodGet, "/?"+query, nil), "userdata"); got != want {
-			t.Errorf("%s: %t", query, got)
+			t.Errorf("%s: got %t, want %t", query, got, want)
 		}
 	}
 }
@@ -259,7 +259,7 @@ func TestMachineOf(t *testing.T) {
 	}
 	d.Plan, d.OS = "gone.since", "own_image"
 	if m := machineOf(d, nil, nil); m.CPUs != 0 || m.Instance.Distro != "own_image" {
-		t.Errorf("machine %+v of a plan that is gone", m)
+		t.Errorf("deleted plan: got machine %+v, want no CPUs and the distribution own_image", m)
 	}
 }
 

@@ -210,7 +210,7 @@ func (w *world) checkDenied(token, method, path string, e estate, who int) {
 	}
 	for _, id := range e.ids() {
 		if strings.Contains(data, id) {
-			w.t.Errorf("%s %s tells a stranger of %s: %s", method, path, id, data)
+			w.t.Errorf("%s %s reveals %s to another project: %s", method, path, id, data)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func respond(t *testing.T, w http.ResponseWriter, v any) {
 func TestOpenWithoutAService(t *testing.T) {
 	_, err := Open(metal.Home{Dir: t.TempDir()})
 	if !errors.Is(err, metal.ErrNoMetal) || !strings.Contains(err.Error(), "drover up") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, "drover up")
 	}
 }
 
@@ -142,7 +142,7 @@ func TestStoppedServiceIsReported(t *testing.T) {
 	c := &Client{URL: server.URL, http: http.DefaultClient, alive: func() bool { return true }}
 	err := c.Do(t.Context(), http.MethodGet, "/projects", nil, nil)
 	if err == nil || !strings.Contains(err.Error(), "no metal service at "+server.URL+": start it with `drover up`") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, "no metal service at "+server.URL+": start it with `drover up`")
 	}
 }
 
@@ -150,7 +150,7 @@ func TestInvalidJSONResponse(t *testing.T) {
 	c := open(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
 	var out api.Project
 	if err := c.Do(t.Context(), http.MethodGet, "/projects/p", nil, &out); err == nil || !strings.Contains(err.Error(), "reading the response to GET /projects/p") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, "reading the response to GET /projects/p")
 	}
 }
 

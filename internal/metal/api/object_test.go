@@ -24,10 +24,10 @@ func FuzzObject(f *testing.F) {
 		}
 		var object map[string]any
 		if json.Valid(data) && len(o) > 0 && json.Unmarshal(o, &object) != nil {
-			t.Fatalf("%q became %q, which is no object", data, o)
+			t.Fatalf("%q: got %q, want an object", data, o)
 		}
 		if again := ObjectOf(json.RawMessage(o)); len(o) > 0 && string(again) != string(o) {
-			t.Fatalf("%q became %q, then %q", data, o, again)
+			t.Fatalf("%q: got %q, then %q, want the same", data, o, again)
 		}
 	})
 }

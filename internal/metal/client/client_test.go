@@ -91,7 +91,7 @@ func FuzzClassify(f *testing.F) {
 			}
 			explained := json.Valid([]byte(body)) && strings.Contains(strings.ToLower(body), "error")
 			if Is(e, NotFound, Forbidden) && !explained {
-				t.Errorf("%q was believed to say that something is gone", body)
+				t.Errorf("%q: got NotFound or Forbidden without an explanation, want another error", body)
 			}
 		}
 	})

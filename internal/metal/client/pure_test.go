@@ -63,7 +63,7 @@ func TestPause(t *testing.T) {
 		h := http.Header{}
 		h.Set(tt.header, tt.value)
 		if got := pause(h, now); got != tt.want {
-			t.Errorf("%s: %s, want %s", name, got, tt.want)
+			t.Errorf("%s: got %s, want %s", name, got, tt.want)
 		}
 		h.Set("Date", now.Format(http.TimeFormat))
 		for _, years := range []int{-1, 1} {
@@ -118,7 +118,7 @@ func TestKinds(t *testing.T) {
 		t.Errorf("kind %q of %v", KindOf(err), err)
 	}
 	if !MissingKeys(err) || MissingKeys(&Error{Kind: Quota, Messages: []string{"ssh key"}}) || MissingKeys(errors.New("ssh key")) {
-		t.Error("a device is refused for want of keys, or it is not")
+		t.Error("MissingKeys doesn't recognize exactly the error about missing SSH keys")
 	}
 }
 
@@ -133,7 +133,7 @@ func TestIdentities(t *testing.T) {
 		"a1": (&Device{Facility: &Location{"a1"}}).FacilityCode(),
 	} {
 		if got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 	if (IPAssignment{}).DeviceID()+(&Device{}).MetroCode()+(&Device{}).FacilityCode() != "" {
@@ -141,7 +141,7 @@ func TestIdentities(t *testing.T) {
 	}
 }
 
-func TestHaving(t *testing.T) {
+func TestHavingSelectsItemsByTag(t *testing.T) {
 	items := [][]string{{"a", "b"}, {"b", "b"}, nil, {"ab"}}
 	tags := func(tags []string) []string { return tags }
 	if diff := cmp.Diff([][]string{{"a", "b"}, {"b", "b"}}, having(items, "b", tags)); diff != "" {
@@ -166,10 +166,10 @@ func TestGateRemembersTheLongestPause(t *testing.T) {
 	g.close(now, &Error{Kind: RateLimited, After: 10 * time.Second})
 	g.close(at(1), &Error{Kind: RateLimited, After: 2 * time.Second})
 	if e := g.closed(at(4)); e == nil || e.Kind != RateLimited || e.After != 6*time.Second {
-		t.Errorf("after 4 s: %+v, want 6 s more", e)
+		t.Errorf("after 4 s: got %+v, want 6 s more", e)
 	}
 	if g.closed(at(10)) != nil {
-		t.Error("it stays closed")
+		t.Error("the gate is still closed, want it open")
 	}
 	g.close(at(20), &Error{Kind: Unauthorized})
 	if e := g.closed(at(20 + 59)); e == nil || e.Kind != Unauthorized {
@@ -318,7 +318,7 @@ func TestCanHave(t *testing.T) {
 		t.Errorf("question (-want +got):\n%s", diff)
 	}
 	if _, err := c.CanHave(t.Context(), []Demand{{Plan: "c3", Facility: "am1", Quantity: 1}}); err != nil || path != "/capacity" {
-		t.Errorf("facilities are asked for at %s, error %v", path, err)
+		t.Errorf("got a request at %s, error %v, want one at /capacity", path, err)
 	}
 }
 

@@ -47,7 +47,7 @@ func TestDurationsAreWrittenAsInGo(t *testing.T) {
 	}
 }
 
-func TestWhichCallsAreStruck(t *testing.T) {
+func TestFaultStrikesMatchingCalls(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fault        Fault
 		method, path string

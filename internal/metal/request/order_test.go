@@ -88,7 +88,7 @@ func TestCheckUserdata(t *testing.T) {
 		"more than the server keeps": {"#!" + strings.Repeat("x", maxUserdata), "Userdata is too long (4194306 bytes"},
 	} {
 		if got := CheckUserdata(tt.data); !strings.HasPrefix(got, tt.want) || (tt.want == "") != (got == "") {
-			t.Errorf("%s: %q, want %q", name, got, tt.want)
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
 	}
 }

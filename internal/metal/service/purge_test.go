@@ -71,7 +71,7 @@ func TestPurgeKeepsForeignFiles(t *testing.T) {
 	}
 	left, err := os.ReadDir(h.Dir)
 	if err != nil || len(left) != 1 || left[0].Name() != "thesis.tex" {
-		t.Errorf("%v is left (%v)", left, err)
+		t.Errorf("got files %v, error %v, want only thesis.tex", left, err)
 	}
 	if err := os.Remove(thesis); err != nil {
 		t.Fatal(err)

@@ -166,7 +166,7 @@ func TestFailedStartReportsTheCause(t *testing.T) {
 	}
 	_, err := service.Ensure(t.Context(), h, driver)
 	if err == nil || !strings.Contains(err.Error(), "its log "+h.LogFile()+" ends with") || !strings.Contains(err.Error(), "store.db") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that contains %q and %q", err, "its log "+h.LogFile()+" ends with", "store.db")
 	}
 	if n := metals(t, h); n != 0 {
 		t.Errorf("%d metals serve", n)
@@ -196,10 +196,10 @@ func TestInterruptedStartLeavesNoProcess(t *testing.T) {
 	await(t, "metal starts", func() bool { return metals(t, h) == 1 })
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want %v", err, context.Canceled)
 	}
 	if n := metals(t, h); n != 0 {
-		t.Errorf("%d metals are left", n)
+		t.Errorf("got %d metal processes, want none", n)
 	}
 }
 

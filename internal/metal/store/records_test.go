@@ -86,7 +86,7 @@ func TestEntriesMatchQueries(t *testing.T) {
 		"a part of a term":         {Query{Terms: []string{""}}, "", false},
 	} {
 		if got := e.matches(tt.query, tt.search); got != tt.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, tt.want)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func TestDroppingADeviceLeavesNothingBehind(t *testing.T) {
 	view(t, s, func(tx *Tx) error {
 		for _, missing := range []error{second(tx.Devices().Get("d")), second(tx.Blocks().Get("own")), second(tx.Assigned().Get("a1")), second(tx.Assigned().Get("a2")), second(tx.Sessions().Get("s1"))} {
 			if !errors.Is(missing, ErrNotFound) {
-				t.Errorf("a record is left (error %v)", missing)
+				t.Errorf("the record still exists, error %v, want it deleted", missing)
 			}
 		}
 		elastic, err := tx.Blocks().Get("elastic")

@@ -40,13 +40,13 @@ func FuzzFill(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in string) {
 		got, withheld := Fill(in, values)
 		if strings.Contains(got, "TOPSECRET") && !strings.Contains(in, "TOPSECRET") {
-			t.Errorf("%q became %q, which holds the API key", in, got)
+			t.Errorf("%q: got %q, which contains the API key", in, got)
 		}
 		if withheld && !strings.Contains(in, KeyAPIKey) {
 			t.Errorf("%q does not ask for the API key", in)
 		}
 		if !either.MatchString(in) && got != in {
-			t.Errorf("%q became %q", in, got)
+			t.Errorf("%q: got %q, want it unchanged", in, got)
 		}
 	})
 }

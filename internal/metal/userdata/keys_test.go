@@ -49,7 +49,7 @@ func TestPermissionsAreOctal(t *testing.T) {
 	}
 	for _, text := range []string{"rw-r--r--", "0999", "'77777'", "-1", "''"} {
 		if _, err := planOf(t, "write_files: [{path: /a, permissions: "+text+"}]"); err == nil || !strings.Contains(err.Error(), "not an octal number") {
-			t.Errorf("%s: error %v", text, err)
+			t.Errorf("%s: got error %v, want one that contains %q", text, err, "not an octal number")
 		}
 	}
 	if plan, err := planOf(t, "write_files: [{path: /a}]"); err != nil || plan.Files[0].Mode != defaultMode {
@@ -159,7 +159,7 @@ func TestPowerState(t *testing.T) {
 		}
 	}
 	if _, err := planOf(t, "power_state: {mode: sleep}"); err == nil || !strings.Contains(err.Error(), `unknown mode "sleep": use poweroff or reboot`) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, `unknown mode "sleep": use poweroff or reboot`)
 	}
 }
 

@@ -250,7 +250,7 @@ func TestLeftoversOfAKilledHostAreRemoved(t *testing.T) {
 		return len(found) + len(unified)
 	}
 	if groups() == 0 {
-		t.Fatal("nothing is left, so the test tests nothing")
+		t.Fatal("nothing was left behind, so this test proves nothing")
 	}
 	f.open(f.home)
 	if n := groups(); n > 0 {
@@ -270,7 +270,7 @@ func TestPower(t *testing.T) {
 	}
 	f.sink.await(t, m.ID, skip, soon, func(e driver.Event) bool { return e.Phase == driver.Stopped })
 	if _, ok := f.mustMachine(m.ID).process(); ok {
-		t.Fatal("the machine runs although it is off")
+		t.Fatal("the machine is running, want it off")
 	}
 
 	skip = f.sink.count(m.ID)

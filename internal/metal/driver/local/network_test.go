@@ -24,7 +24,7 @@ func TestChooseAvoidsNetworksInUse(t *testing.T) {
 		t.Errorf("network %s, %v, while %s is used", second, err, first)
 	}
 	if _, err := choose("x", publicSpace(), []netip.Prefix{netip.MustParsePrefix("198.0.0.0/8")}); err == nil {
-		t.Error("a network is chosen although all are used")
+		t.Error("got a network although all are in use, want an error")
 	}
 }
 

@@ -435,7 +435,7 @@ func TestPinnedMachinesCommunicate(t *testing.T) {
 	expect := func(name, want string, ask func() (string, error)) {
 		t.Helper()
 		if got, err := ask(); err != nil || got != want {
-			t.Errorf("%s: %q, want %q (%v)", name, got, want, err)
+			t.Errorf("%s: got %q, want %q (%v)", name, got, want, err)
 		}
 	}
 	within := func(s *station, from, to netip.Addr) func() (string, error) {

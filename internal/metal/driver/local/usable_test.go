@@ -61,11 +61,11 @@ func TestKernelProbesLeaveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after := links(t); after != before || mountinfo(t) != mounts {
-		t.Errorf("links %q became %q, or mounts changed", before, after)
+		t.Errorf("got links %q before and %q after, or changed mounts", before, after)
 	}
 	lacking := []feature{{"bridges", "true"}, {"time travel", "echo not in this universe >&2; false"}}
 	if err := kernelHas(lacking); err == nil || !strings.Contains(err.Error(), "need time travel, which the kernel of this host does not have: not in this universe") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, "need time travel, which the kernel of this host does not have: not in this universe")
 	}
 }
 

@@ -27,7 +27,7 @@ func TestObjectsCanBeApplied(t *testing.T) {
 		t.Fatalf("creating: %v", err)
 	}
 	if _, err := apply("1", map[string]any{"a": "2"}); !apierrors.IsConflict(err) {
-		t.Errorf("creating what is there: %v, want a conflict", err)
+		t.Errorf("creating an existing object: got %v, want a conflict", err)
 	}
 	got, err := apply("", map[string]any{"b": "2"})
 	if err != nil {
@@ -38,6 +38,6 @@ func TestObjectsCanBeApplied(t *testing.T) {
 		t.Errorf("data = %v", data)
 	}
 	if _, err := apply(got.GetResourceVersion(), map[string]any{"b": "3"}); err != nil {
-		t.Errorf("changing the version that is there: %v", err)
+		t.Errorf("changing the current version: got error %v", err)
 	}
 }

@@ -475,7 +475,7 @@ func TestLastMachineRemovesTheCluster(t *testing.T) {
 	mustDo(t, l.d.Remove(t.Context(), m.ID))
 	mustDo(t, l.d.Remove(t.Context(), m.ID))
 	if n := len(l.d.clusters.byID) + len(l.d.clusters.nodes) + len(l.d.clusters.fronts) + len(l.d.machines); n != 0 {
-		t.Errorf("%d things are left behind", n)
+		t.Errorf("got %d leftovers, want none", n)
 	}
 }
 
@@ -536,6 +536,6 @@ func TestKubeVIPAnnouncesEndpoint(t *testing.T) {
 		}
 	}
 	if responds(vip) {
-		t.Error("the endpoint answers after the last machine with kube-vip is gone")
+		t.Error("the endpoint still answers after the last machine was removed")
 	}
 }

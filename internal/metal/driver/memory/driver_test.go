@@ -33,7 +33,7 @@ func TestMachineLifecycle(t *testing.T) {
 	text, err := io.ReadAll(console)
 	mustDo(t, err)
 	if !strings.Contains(string(text), "installing debian_12 as a") {
-		t.Errorf("the console says %q", text)
+		t.Errorf("got console %q", text)
 	}
 	if known, _ := l.d.Known(t.Context()); !slices.Equal(known, []string{m.ID}) {
 		t.Errorf("known = %v", known)

@@ -33,7 +33,7 @@ func TestWatchThatMissedADeletionIsRejected(t *testing.T) {
 	mustDo(t, l.d.Remove(t.Context(), worker.ID))
 	deleted := next(t, w)
 	if node, ok := deleted.Object.(*corev1.Node); !ok || deleted.Type != watch.Deleted || node.Name != "worker" {
-		t.Errorf("a watch that was there tells %s of %v", deleted.Type, deleted.Object)
+		t.Errorf("existing watch: got event %s with %v", deleted.Type, deleted.Object)
 	}
 	w.Stop()
 

@@ -81,7 +81,7 @@ func TestCgroupFilters(t *testing.T) {
 		"a long one of the network": {same + "net/ipv4/conf/default/accept_source_route", true},
 	} {
 		if err := runIn(t, inner, tt.line); (err == nil) != tt.ok {
-			t.Errorf("%s: %v, want success: %t", name, err, tt.ok)
+			t.Errorf("%s: got %v, want success: %t", name, err, tt.ok)
 		}
 	}
 }

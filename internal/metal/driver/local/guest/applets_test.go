@@ -82,7 +82,7 @@ func TestAppletOf(t *testing.T) {
 	}
 }
 
-func TestCloudInitKnowsOnlyStatus(t *testing.T) {
+func TestCloudInitSupportsOnlyStatus(t *testing.T) {
 	for _, args := range [][]string{nil, {"clean"}, {"--wait", "status"}} {
 		if code := cloudInit(args); code != codeFailed {
 			t.Errorf("cloud-init %v: exit code %d, want %d", args, code, codeFailed)

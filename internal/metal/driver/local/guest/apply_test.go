@@ -164,11 +164,11 @@ func TestUnusedID(t *testing.T) {
 		"a number of the same first part": {"a:x:10000:\n", 1000},
 	} {
 		if got := unusedID(tt.entries); got != tt.want {
-			t.Errorf("%s: %d, want %d", name, got, tt.want)
+			t.Errorf("%s: got %d, want %d", name, got, tt.want)
 		}
 	}
 	if got := freeID(filepath.Join(t.TempDir(), "missing")); got != 1000 {
-		t.Errorf("without a file: %d, want 1000", got)
+		t.Errorf("without a file: got %d, want 1000", got)
 	}
 }
 

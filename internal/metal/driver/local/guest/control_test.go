@@ -99,7 +99,7 @@ func TestFailure(t *testing.T) {
 		{Out: "Failed: " + strings.Repeat("x", 117) + "…: exit code 0\n", Code: codeFailed}: &exitError{argv: []string{strings.Repeat("x", 200)}},
 	} {
 		if got := failure(err); got != want {
-			t.Errorf("%v: %+v, want %+v", err, got, want)
+			t.Errorf("%v: got %+v, want %+v", err, got, want)
 		}
 	}
 }

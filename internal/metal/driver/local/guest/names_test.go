@@ -57,7 +57,7 @@ func TestMachineID(t *testing.T) {
 	}
 	for name, other := range map[string]Spec{"another machine": {ID: "b"}, "after it was wiped": {ID: "a", Reinstalled: 1}} {
 		if other.machineID() == first {
-			t.Errorf("%s: the ID stays %q", name, first)
+			t.Errorf("%s: got ID %q again, want a new one", name, first)
 		}
 	}
 }

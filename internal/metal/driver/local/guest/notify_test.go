@@ -16,7 +16,7 @@ func TestReadiness(t *testing.T) {
 	r := readiness{conn: conn, path: path}
 	defer r.close()
 	if r.await(10 * time.Millisecond) {
-		t.Error("a service that says nothing is ready")
+		t.Error("a service without a notification is ready, want not ready")
 	}
 	client, err := net.Dial("unixgram", path)
 	if err != nil {
@@ -29,9 +29,9 @@ func TestReadiness(t *testing.T) {
 		}
 	}
 	if !r.await(time.Minute) {
-		t.Error("a service that says so is not ready")
+		t.Error("a service that notified is not ready, want ready")
 	}
 	if !(readiness{}).await(0) {
-		t.Error("a service that never says so is not ready")
+		t.Error("a service without notifications is not ready, want ready")
 	}
 }

@@ -17,6 +17,6 @@ func TestRuntimeIsPolledUntilReady(t *testing.T) {
 		return status.Error(codes.Internal, "an answer, if no good one")
 	})
 	if asked != 3 {
-		t.Errorf("it was asked %d times, want 3", asked)
+		t.Errorf("got %d requests, want 3", asked)
 	}
 }

@@ -47,14 +47,14 @@ func TestSettle(t *testing.T) {
 		svc := &service{unit: &unit{remain: tt.remain}, state: stateActivating, pid: 7, stop: make(chan struct{}), done: make(chan struct{})}
 		svc.settle(tt.ok, errors.New("broke"))
 		if svc.state != tt.state || svc.last != tt.last || svc.pid != 0 || svc.since.IsZero() {
-			t.Errorf("ended well: %t, stays active: %t: %+v", tt.ok, tt.remain, svc)
+			t.Errorf("exit 0: %t, remain after exit: %t: got %+v", tt.ok, tt.remain, svc)
 		}
 		if !svc.alive() {
 			t.Error("a service is dead before its supervisor ends")
 		}
 		close(svc.done)
 		if svc.alive() != (tt.ok && tt.remain) {
-			t.Errorf("ended well: %t, stays active: %t: alive: %t", tt.ok, tt.remain, svc.alive())
+			t.Errorf("exit 0: %t, remain after exit: %t: got alive %t", tt.ok, tt.remain, svc.alive())
 		}
 	}
 }
@@ -164,12 +164,12 @@ func TestDescribe(t *testing.T) {
 		"no such directory": describe(3<<8, errors.New("no such directory")),
 	} {
 		if got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 	cause := errors.New("cause")
 	if err := error(&exitError{argv: []string{"a", "b"}, err: cause}); !errors.Is(err, cause) || err.Error() != "a b: cause" {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that wraps and ends with %v", err, cause)
 	}
 }
 
