@@ -21,7 +21,7 @@ func TestManagerRecordsItsVersion(t *testing.T) {
 			return err
 		}
 		if runs.Version != version.Get().Version || !slices.Contains(runs.Kubernetes, version.Kubernetes) || !runs.Has("1.35") || runs.Has("1.3") || len(runs.Bundles) == 0 {
-			return fmt.Errorf("the plane says %+v", runs)
+			return fmt.Errorf("got description %+v", runs)
 		}
 		return nil
 	}

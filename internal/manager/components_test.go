@@ -79,7 +79,7 @@ func emptied(t *testing.T, c client.Client, namespace string) error {
 		return err
 	}
 	if len(machines.Items) != 0 {
-		return fmt.Errorf("%d machines are left", len(machines.Items))
+		return fmt.Errorf("%d machines still exist", len(machines.Items))
 	}
 	return nil
 }

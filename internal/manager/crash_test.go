@@ -228,6 +228,6 @@ func (c *crashes) checkOneDevice(t *testing.T, namespace string, total int) {
 		t.Fatalf("%d devices for the machine and %d in all, want 1 and %d", len(own), len(all), total)
 	}
 	if got := ptr.Deref(c.machine(namespace).Spec.ProviderID, ""); got != "equinixmetal://"+own[0].ID {
-		t.Errorf("the machine says %q, its device is %q", got, own[0].ID)
+		t.Errorf("got provider ID %q, want that of device %q", got, own[0].ID)
 	}
 }

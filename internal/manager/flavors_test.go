@@ -51,7 +51,7 @@ func TestEveryFlavorBecomesACluster(t *testing.T) {
 			}
 			deleteCluster(t, c, ns, values["CLUSTER_NAME"])
 			if devices, addresses := sim.Left(t); devices != 0 || addresses != 0 {
-				t.Errorf("%d devices and %d addresses are left", devices, addresses)
+				t.Errorf("got %d devices and %d addresses, want none", devices, addresses)
 			}
 		})
 	}

@@ -141,7 +141,7 @@ func wellIn(obj conditioned, wants ...string) error {
 	for _, want := range wants {
 		c := meta.FindStatusCondition(obj.GetConditions(), want)
 		if c == nil {
-			return fmt.Errorf("%T %q says nothing of %s", obj, obj.GetName(), want)
+			return fmt.Errorf("%T %q lacks condition %s", obj, obj.GetName(), want)
 		}
 		if c.Status != metav1.ConditionTrue {
 			return fmt.Errorf("%T %q: %s is %s: %s", obj, obj.GetName(), want, c.Reason, c.Message)
@@ -201,13 +201,13 @@ func (f *fleetCluster) deleteCompletely() {
 	eventually(f.t, func() error { return client.IgnoreNotFound(f.c.Delete(f.t.Context(), cluster)) })
 	took := kubetest.Await(f.t, lifePatience, func() error {
 		if f.get(f.name, cluster) == nil {
-			return fmt.Errorf("the cluster stays: %+v", cluster.Status.Conditions)
+			return fmt.Errorf("the cluster still exists: %+v", cluster.Status.Conditions)
 		}
 		return nil
 	})
 	f.t.Logf("gone after %s", took.Round(100*time.Millisecond))
 	if devices, addresses := f.sim.Left(f.t); devices != 0 || addresses != 0 {
-		f.t.Errorf("%d devices and %d addresses are left", devices, addresses)
+		f.t.Errorf("got %d devices and %d addresses, want none", devices, addresses)
 	}
 	if answering := f.servingAddresses(); len(answering) != 0 {
 		f.t.Errorf("%s still answer", strings.Join(answering, ", "))

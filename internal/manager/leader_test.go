@@ -28,7 +28,7 @@ func TestOneManagerLeadsAndAnotherTakesOver(t *testing.T) {
 	second := launch(t, server.Kubeconfig(t), quick...)
 	second.awaitReady(t)
 	if now := awaitLeader(t, c, ""); now != leader {
-		t.Fatalf("%s took over from %s, which is alive", now, leader)
+		t.Fatalf("%s became leader while %s is running", now, leader)
 	}
 	for _, line := range linesWith(second.Log(), "starting workers") {
 		if !strings.Contains(line, "webhookcert") {

@@ -105,7 +105,7 @@ func TestClustersOfTheSameNameShareNothing(t *testing.T) {
 
 	deleteCluster(t, c, names[0], "packet")
 	if devices, addresses := sim.Left(t); devices != 3 || addresses != 1 {
-		t.Errorf("%d devices and %d addresses are left, want those of the other cluster", devices, addresses)
+		t.Errorf("got %d devices and %d addresses, want those of the other cluster", devices, addresses)
 	}
 	if diff := cmp.Diff(second, sim.devicesOf(t, names[1])); diff != "" {
 		t.Errorf("the end of one cluster touched the devices of the other (-before +after):\n%s", diff)
@@ -115,7 +115,7 @@ func TestClustersOfTheSameNameShareNothing(t *testing.T) {
 	}
 	deleteCluster(t, c, names[1], "packet")
 	if devices, addresses := sim.Left(t); devices != 0 || addresses != 0 {
-		t.Errorf("%d devices and %d addresses are left", devices, addresses)
+		t.Errorf("got %d devices and %d addresses, want none", devices, addresses)
 	}
 }
 
@@ -153,7 +153,7 @@ func deleteCluster(t *testing.T, c client.Client, ns, name string) {
 	}
 	eventuallyCluster(t, func() error {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err == nil {
-			return fmt.Errorf("the cluster stays: %+v", cluster.Status.Conditions)
+			return fmt.Errorf("the cluster still exists: %+v", cluster.Status.Conditions)
 		}
 		return nil
 	})

@@ -154,7 +154,7 @@ func TestSeedManifestsCreateACluster(t *testing.T) {
 	t.Run("deletion leaves nothing", func(t *testing.T) {
 		deleteCluster(t, c, ns, "seed")
 		if devices, addresses := sim.Left(t); devices != 0 || addresses != 0 {
-			t.Errorf("%d devices and %d addresses are left", devices, addresses)
+			t.Errorf("got %d devices and %d addresses, want none", devices, addresses)
 		}
 	})
 }

@@ -68,7 +68,7 @@ func TestOldManifestsClusterIsCreatedAndDeleted(t *testing.T) {
 
 	deleteCluster(t, c, ns, "packet")
 	if devices, addresses := sim.Left(t); devices != 0 || addresses != 0 {
-		t.Errorf("%d devices and %d addresses are left", devices, addresses)
+		t.Errorf("got %d devices and %d addresses, want none", devices, addresses)
 	}
 }
 

@@ -139,7 +139,7 @@ func (l *leaving) awaitEnd() map[string]int {
 		case g := <-l.ended:
 			out[g.kind] = g.version
 		case <-time.After(kubetest.Patience):
-			l.Fatalf("not all is gone, only %v", out)
+			l.Fatalf("got only %v deleted, want all", out)
 		}
 	}
 	return out
@@ -166,7 +166,7 @@ func TestReleasesAreUninstalledBeforeClusterDeletion(t *testing.T) {
 		t.Errorf("on the cluster is still %q", got)
 	}
 	if got := l.records(workloads.All()[0], "hello"); len(got) != 0 {
-		t.Errorf("records are left: %v", got)
+		t.Errorf("got records %v, want none", got)
 	}
 }
 
@@ -192,5 +192,5 @@ func TestUnreachableClusterIsFinallyDeleted(t *testing.T) {
 			return
 		}
 	}
-	t.Error("no event tells what was left behind")
+	t.Error("got no event that names the orphaned objects, want one")
 }

@@ -127,10 +127,10 @@ func TestClusterctlMoveLeavesReleasesUnchanged(t *testing.T) {
 		t.Errorf("on the clusters (-before +after):\n%s", diff)
 	}
 	if left := from.releases(); len(left) != 0 {
-		t.Errorf("%d HelmReleaseProxies are left behind", len(left))
+		t.Errorf("got %d HelmReleaseProxies, want none", len(left))
 	}
 	if err := from.Get(t.Context(), client.ObjectKeyFromObject(p), &addonsv1.HelmChartProxy{}); client.IgnoreNotFound(err) != nil || err == nil {
-		t.Errorf("the HelmChartProxy is left behind: %v", err)
+		t.Errorf("HelmChartProxy: got error %v, want NotFound", err)
 	}
 
 	t.Log("the new management plane goes on with them")

@@ -28,6 +28,6 @@ func TestCompressedMessagesOfEtcdAreBounded(t *testing.T) {
 	t.Cleanup(func() { _ = c.Close() })
 	_, err = c.Status(t.Context(), listener.Addr().String())
 	if err == nil || !strings.Contains(err.Error(), "larger than 1048576 bytes") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, "larger than 1048576 bytes")
 	}
 }

@@ -125,7 +125,7 @@ func TestRedirectsOfAWorkloadClusterLeadNowhere(t *testing.T) {
 		}
 		var redirect *bounded.RedirectError
 		if !errors.As(err, &redirect) || second.Swap(0) != 0 {
-			t.Errorf("%s: error %v", name, err)
+			t.Errorf("%s: got error %v, want a %T", name, err, redirect)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func TestPollingReconcilerIsRequeuedEarly(t *testing.T) {
 	q, one := newPacedQueue(t, 1), named("one")
 	q.AddWithOpts(priorityqueue.AddOpts{After: 20 * time.Second}, one)
 	if took := q.look(t, one); took < recheckFirst/2 || took > 10*recheckFirst {
-		t.Errorf("it was asked after %s", took)
+		t.Errorf("got a request after %s", took)
 	}
 }
 

@@ -126,7 +126,7 @@ func TestEtcdIsReachedThroughTheProxyOfTheCluster(t *testing.T) {
 	must(t, err)
 	checkEcho(t, conn)
 	if want := strings.TrimPrefix(config.Host, "https://") + " Basic dXNlcjpwYXNzd29yZA=="; asked.Load() != want {
-		t.Errorf("the proxy was asked for %q, want %q", asked.Load(), want)
+		t.Errorf("got a request to the proxy for %q, want %q", asked.Load(), want)
 	}
 }
 

@@ -138,7 +138,7 @@ func (w *world) start(program managertest.Program) {
 	w.manager = managertest.Start(w, program(w, flags))
 	w.until("the manager is ready", func() error {
 		if !managertest.Ready(health) {
-			return fmt.Errorf("it is not")
+			return fmt.Errorf("not ready")
 		}
 		return nil
 	})

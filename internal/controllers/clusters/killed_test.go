@@ -82,7 +82,7 @@ func TestKilledCommandsResume(t *testing.T) {
 	run(lifecycle.Delete, lifecycle.SetupAndValidate, lifecycle.DeleteWorkloadCluster, lifecycle.CleanupGitRepo)
 	w.awaitDeletion("kid")
 	if diff := cmp.Diff([]string{}, left(t, filepath.Join(dir, "kid", "*.kubeconfig"))); diff != "" {
-		t.Errorf("files that are left (-want +got):\n%s", diff)
+		t.Errorf("remaining files (-want +got):\n%s", diff)
 	}
 }
 

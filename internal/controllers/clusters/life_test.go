@@ -220,19 +220,19 @@ func (w *world) awaitDeletion(name string) {
 			return nil
 		}
 		w.must(err)
-		return fmt.Errorf("it is there: %v", c.Status.Conditions)
+		return fmt.Errorf("the cluster still exists: %v", c.Status.Conditions)
 	})
 	if devices, addresses := w.metal.Left(w); devices != 0 || addresses != 0 {
-		w.Errorf("%d devices and %d addresses are left", devices, addresses)
+		w.Errorf("got %d devices and %d addresses, want none", devices, addresses)
 	}
 	for _, kind := range ownKinds {
 		for _, o := range w.list(kind, anywherev1.ClusterNameLabel, name) {
-			w.Errorf("%s %s/%s is left", kind.Kind, o.GetNamespace(), o.GetName())
+			w.Errorf("%s %s/%s still exists, want it deleted", kind.Kind, o.GetNamespace(), o.GetName())
 		}
 	}
 	for _, o := range w.list(anywherev1.GroupVersion.WithKind("DockerDatacenterConfig"), "", "") {
 		if o.GetNamespace() == w.ns {
-			w.Errorf("DockerDatacenterConfig %s is left", o.GetName())
+			w.Errorf("DockerDatacenterConfig %s still exists, want it deleted", o.GetName())
 		}
 	}
 }

@@ -200,7 +200,7 @@ func (w *world) hasOneRelease(p *packagesv1.Package) {
 			deployed++
 		case "superseded":
 		default:
-			w.Errorf("%s is left of %s", record, release)
+			w.Errorf("%s of %s still exists, want it deleted", record, release)
 		}
 	}
 	if deployed != 1 {
@@ -219,18 +219,18 @@ func (w *world) hasNothingLeft(p *packagesv1.Package) {
 	w.Helper()
 	release := p.Status.Target.Release
 	if got := w.releases(); len(got) > 0 {
-		w.Errorf("HelmReleaseProxies %v are left", got)
+		w.Errorf("got HelmReleaseProxies %v, want none", got)
 	}
 	target := servers.workloads.All()[0].Clientset(w).CoreV1()
 	secrets, err := target.Secrets("").List(w.Context(), metav1.ListOptions{})
 	w.must(err)
 	for _, s := range secrets.Items {
 		if strings.Contains(s.Name, release) {
-			w.Errorf("Secret %s is left", s.Name)
+			w.Errorf("Secret %s still exists, want it deleted", s.Name)
 		}
 	}
 	if got := w.text(0, release); got != "" {
-		w.Errorf("the ConfigMap of %s is left", release)
+		w.Errorf("the ConfigMap of %s still exists, want it deleted", release)
 	}
 }
 

@@ -78,7 +78,7 @@ func TestPackageOnTwoClusters(t *testing.T) {
 	w.must(w.Delete(t.Context(), billy))
 	w.gone(billy)
 	if got := w.text(0, "my"); got != "" || len(w.records(0, "my")) != 0 {
-		t.Errorf("%q and %v are left", got, w.records(0, "my"))
+		t.Errorf("got %q and records %v, want none", got, w.records(0, "my"))
 	}
 	if got := w.text(1, "my"); got != "hello 0.1.0 images.example.com" {
 		t.Errorf("the other cluster has %q", got)
@@ -250,7 +250,7 @@ func TestKilledManagerInstallsOnce(t *testing.T) {
 		w.must(err)
 		for _, m := range maps.Items {
 			if m.Name != "kube-root-ca.crt" && (strings.HasPrefix(m.Name, "app") || m.Name == "base") {
-				t.Errorf("%s is left on cluster %d", m.Name, cluster)
+				t.Errorf("%s still exists on cluster %d, want it deleted", m.Name, cluster)
 			}
 		}
 	}

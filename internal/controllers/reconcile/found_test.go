@@ -58,11 +58,11 @@ func TestCreationWithoutAnswerReturnsTheObject(t *testing.T) {
 		}
 	}
 	if w.guard.writes.seen(one, w.guard.tracker) {
-		t.Error("the write counts as seen, although the cache lacks it")
+		t.Error("the write counts as seen, want unseen: the cache lacks it")
 	}
 	w.informer.knows(t, "m", "10", "u")
 	if !w.guard.writes.seen(one, w.guard.tracker) {
-		t.Error("the write counts as unseen, although the cache has it")
+		t.Error("the write counts as unseen, want seen: the cache has it")
 	}
 }
 

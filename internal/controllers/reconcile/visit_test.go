@@ -122,7 +122,7 @@ func TestFinalizerIsWrittenBeforeTheFirstStep(t *testing.T) {
 		t.Error("the object counts as held")
 	}
 	if _, err := v.Close(t.Context(), nil, 0); err != nil {
-		t.Errorf("closing an object that is gone: %v", err)
+		t.Errorf("closing a deleted object: got error %v", err)
 	}
 }
 

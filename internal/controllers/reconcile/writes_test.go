@@ -138,13 +138,13 @@ func TestReconcileWaitsForItsOwnWrite(t *testing.T) {
 	}()
 	select {
 	case <-out:
-		t.Fatal("handed out although the cache lacks the Machine")
+		t.Fatal("the request was handed out before the cache has the Machine")
 	case <-time.After(10 * holdInterval):
 	}
 	w.informer.knows(t, "m", "9", "u")
 	select {
 	case <-out:
-		t.Fatal("handed out although the cache has an older version")
+		t.Fatal("the request was handed out while the cache has an older version")
 	case <-time.After(4 * holdInterval):
 	}
 	w.informer.knows(t, "m", "10", "u")
@@ -192,7 +192,7 @@ func TestLostResponseCountsAsUnseen(t *testing.T) {
 	}
 	seen := func() bool { return w.guard.writes.seen(one, w.guard.tracker) }
 	if seen() {
-		t.Fatal("seen although nothing is known of the outcome")
+		t.Fatal("the write counts as seen, want unseen: its outcome is unknown")
 	}
 	close(listed)
 	eventually(t, func() bool {
@@ -201,11 +201,11 @@ func TestLostResponseCountsAsUnseen(t *testing.T) {
 		return len(w.guard.writes.unseen[one]) == 2 // the existing Machine, and one that is only in the cache
 	})
 	if seen() {
-		t.Fatal("seen although the cache lacks the Machine")
+		t.Fatal("the write counts as seen, want unseen: the cache lacks the Machine")
 	}
 	w.informer.knows(t, "m", "10", "u")
 	if seen() {
-		t.Fatal("seen although the cache has a Machine that is gone")
+		t.Fatal("the write counts as seen, want unseen: the cache has a deleted Machine")
 	}
 	if err := w.informer.GetStore().Delete(&clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "gone", ResourceVersion: "15"}}); err != nil {
 		t.Fatal(err)
@@ -323,14 +323,14 @@ func TestWritesAreSeenByTheInformerOfTheirNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w.guard.writes.seen(one, tracker) {
-		t.Error("the write counts as seen, although no informer has it")
+		t.Error("the write counts as seen, want unseen: no informer has it")
 	}
 	w.informer.knows(t, "m", "10", "u")
 	if w.guard.writes.seen(one, tracker) {
-		t.Error("the write counts as seen, although the cache of metadata lacks it")
+		t.Error("the write counts as seen, want unseen: the metadata cache lacks it")
 	}
 	metadata.knows(t, "m", "10", "u")
 	if !w.guard.writes.seen(one, tracker) {
-		t.Error("the write counts as unseen, although the informer of its namespace has it")
+		t.Error("the write counts as unseen, want seen: the informer of its namespace has it")
 	}
 }

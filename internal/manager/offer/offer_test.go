@@ -53,7 +53,7 @@ func TestBundlesSurviveRestarts(t *testing.T) {
 		must(t, f.Close())
 	}
 	if left, _ := os.ReadDir(os.TempDir()); len(left) != 0 {
-		t.Errorf("%v are left", left)
+		t.Errorf("got leftovers %v, want none", left)
 	}
 }
 
@@ -64,6 +64,6 @@ func TestNoBundlesAreOfferedWithoutAKey(t *testing.T) {
 		t.Error("it opens")
 	}
 	if left, _ := os.ReadDir(os.TempDir()); len(left) != 0 {
-		t.Errorf("%v are left", left)
+		t.Errorf("got leftovers %v, want none", left)
 	}
 }

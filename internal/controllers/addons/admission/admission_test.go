@@ -96,7 +96,7 @@ func TestInvalidObjectsAreRejected(t *testing.T) {
 			was := c.DeepCopy()
 			was.Finalizers = []string{"x"}
 			if _, err := (&chartRules{}).ValidateUpdate(t.Context(), was, c); err != nil {
-				t.Errorf("its finalizer can't come off: %v", err)
+				t.Errorf("removing the finalizer: got error %v, want none", err)
 			}
 		})
 	}
@@ -182,7 +182,7 @@ func TestImmutableFields(t *testing.T) {
 		t.Errorf("the chart of a package could not move: %v", err)
 	}
 	if _, err := (&releaseRules{}).ValidateUpdate(t.Context(), was, moved); err == nil {
-		t.Error("who comes to own a release could move its chart")
+		t.Error("moving the chart of an adopted release: got no error, want one")
 	}
 	moved.Spec.ReleaseNamespace = "y"
 	if _, err := (&releaseRules{}).ValidateUpdate(t.Context(), owned, moved); err == nil {

@@ -157,7 +157,7 @@ func lint(t *testing.T, c *addonsv1.HelmChartProxy) {
 		case len(c.Message) > 2*maxMessage:
 			t.Errorf("the message of condition %s has %d bytes", c.Type, len(c.Message))
 		case strings.Contains(c.Message, "canary"):
-			t.Errorf("condition %s tells a value", c.Type)
+			t.Errorf("condition %s contains a value of the chart", c.Type)
 		}
 	}
 }

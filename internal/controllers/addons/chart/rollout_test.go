@@ -86,7 +86,7 @@ func TestRolloutProceedsInWaves(t *testing.T) {
 	_, result, err := w.try()
 	w.must(err)
 	if result.RequeueAfter != 10*time.Minute {
-		t.Errorf("looks again after %s", result.RequeueAfter)
+		t.Errorf("got a requeue after %s, want 10m0s", result.RequeueAfter)
 	}
 	w.phase(addonsv1.RolloutSoaking)
 	w.clustersOn("2", "a")

@@ -44,7 +44,7 @@ func TestSpecsCondition(t *testing.T) {
 		"not observed":            {facts: &facts{after: []*addonsv1.HelmReleaseProxy{behind}}, want: "False HelmReleaseProxySpecsUpdating: Waiting for the controller to observe HelmReleaseProxies cni-a"},
 	} {
 		if got := describe(specsCondition(tc.facts)); got != tc.want {
-			t.Errorf("%s: %q, want %q", name, got, tc.want)
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func TestRolloutMessage(t *testing.T) {
 	} {
 		status.Phase = phase
 		if got := rolloutMessage(&status); got != want {
-			t.Errorf("%s: %q, want %q", phase, got, want)
+			t.Errorf("%s: got %q, want %q", phase, got, want)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func TestProxiesCondition(t *testing.T) {
 		"one failed":  {releases: []*addonsv1.HelmReleaseProxy{release("a", "True"), release("b", "False")}, status: metav1.ConditionFalse, contains: "because"},
 	} {
 		if got := proxiesCondition(tc.releases); got.Status != tc.status || !strings.Contains(got.Message, tc.contains) {
-			t.Errorf("%s: %s, want %s and %q", name, describe(got), tc.status, tc.contains)
+			t.Errorf("%s: got %s, want %s and %q", name, describe(got), tc.status, tc.contains)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestHookCondition(t *testing.T) {
 		{"the cluster is gone", facts{cluster: gone, deleting: true, releases: 1, hooked: true}, removeHook},
 	} {
 		if got := decide(tc.facts); got != tc.want {
-			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)
+			t.Errorf("%s: got %d, want %d", tc.name, got, tc.want)
 		}
 	}
 }

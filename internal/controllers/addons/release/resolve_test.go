@@ -38,7 +38,7 @@ func TestChartThatCannotBeDownloadedHasFailed(t *testing.T) {
 	expect := func(name, reason string, p *problem) {
 		t.Helper()
 		if p == nil || p.reason != reason {
-			t.Errorf("%s: %+v, want %s", name, p, reason)
+			t.Errorf("%s: got %+v, want %s", name, p, reason)
 		}
 	}
 	for name, ask := range map[string]func() *problem{

@@ -59,7 +59,7 @@ func TestReleaseCondition(t *testing.T) {
 		f := settled()
 		tc.change(&f)
 		if got := describe(releaseCondition(f, tc.choice)); got != tc.want {
-			t.Errorf("%s: %q, want %q", name, got, tc.want)
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestClusterCondition(t *testing.T) {
 		tc.change(&f)
 		c := clusterCondition(f)
 		if got := describe(&c); got != tc.want {
-			t.Errorf("%s: %q, want %q", name, got, tc.want)
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 	}
 }

@@ -34,6 +34,6 @@ func TestFingerprintChangesWithInputs(t *testing.T) {
 	}
 	v.memory.forget(v.key())
 	if _, ok := v.memory.fingerprintFor(v.key(), v.inputs(documents)); ok {
-		t.Error("it is not forgotten")
+		t.Error("got a cached value, want none")
 	}
 }

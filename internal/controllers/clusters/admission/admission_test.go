@@ -333,10 +333,10 @@ func TestCreatorIsImmutable(t *testing.T) {
 		}
 		w.must(w.Default(admission.NewContextWithRequest(context.Background(), request), is))
 		if got := is.Annotations[cluster.CreatedByAnnotation]; got != tc.want {
-			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
 		}
 		if told := strings.Contains(is.Annotations[audit.Annotation], `"user":"`+tc.by.Username+`"`); told != (tc.operation == admissionv1.Create) {
-			t.Errorf("%s: who asked is noted as %q", tc.name, is.Annotations[audit.Annotation])
+			t.Errorf("%s: got user %q on record", tc.name, is.Annotations[audit.Annotation])
 		}
 	}
 }
@@ -373,7 +373,7 @@ func TestMovesAreNotRecorded(t *testing.T) {
 		ctx := admission.NewContextWithRequest(t.Context(), request)
 		w.must(w.Default(ctx, c))
 		if noted := strings.Contains(c.Annotations[audit.Annotation], tc.by.Username); noted != tc.recorded || strings.Contains(c.Annotations[audit.Annotation], "creator") {
-			t.Errorf("%s: it is noted that %q made it", name, c.Annotations[audit.Annotation])
+			t.Errorf("%s: got creator %q on record", name, c.Annotations[audit.Annotation])
 		}
 		c.Annotations[clusterctlv1.DeleteForMoveAnnotation] = ""
 		request.Operation = admissionv1.Delete

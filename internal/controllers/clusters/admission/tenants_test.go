@@ -217,7 +217,7 @@ func TestClusterUIDIsImmutable(t *testing.T) {
 		request.OldObject.Raw = old
 		w.must(w.Default(admission.NewContextWithRequest(t.Context(), request), is))
 		if got := is.Annotations[anywherev1.ClusterUIDAnnotation]; got != tc.want {
-			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
 		}
 	}
 }

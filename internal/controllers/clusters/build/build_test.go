@@ -203,7 +203,7 @@ func TestChangesCreateNewTemplates(t *testing.T) {
 			in.Now.Machines = append(in.Now.Machines, existingAfter(was).Machines...)
 			in.Now.Bootstraps = append(in.Now.Bootstraps, existingAfter(was).Bootstraps...)
 			if again := machineryOf(build(t, in).Workers[0]); again != got {
-				t.Errorf("templates became %+v although nothing changed", again)
+				t.Errorf("got templates %+v without a change, want the same ones", again)
 			}
 		})
 	}

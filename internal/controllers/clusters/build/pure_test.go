@@ -379,7 +379,7 @@ func TestChoiceOfTemplates(t *testing.T) {
 		"those of other groups":          {"", []client.Object{template("dev-md-0-x-9", "same"), template("other-md-0-9", "same"), template("dev-md-0-09", "same")}, "dev-md-0-1"},
 	} {
 		if got := (choice{cluster: "dev", group: "md-0", sum: "same", used: tt.used}).name(tt.existing); got != tt.want {
-			t.Errorf("%s: %q, want %q", name, got, tt.want)
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
 	}
 }
@@ -396,7 +396,7 @@ func TestStamps(t *testing.T) {
 		return &corev1.Secret{Data: map[string][]byte{"password": []byte(password)}}
 	}
 	if of(secret("a")) != of(secret("b")) || of(secret("a")) == "" {
-		t.Error("the stamp of a Secret tells something about its content")
+		t.Error("the stamp of a Secret depends on its content, want that it doesn't")
 	}
 	cluster := func(name string) *infrav1.PacketCluster {
 		return &infrav1.PacketCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"kept": "x"}}}

@@ -93,7 +93,7 @@ func TestAutoscaledGroupsKeepTheirReplicas(t *testing.T) {
 	}
 	in.Now = existingAfter(first)
 	if got := build(t, in).Workers[1].Spec.Replicas; got != nil {
-		t.Errorf("the count of a group that is there would be set to %d", *got)
+		t.Errorf("got count %d for an existing group, want none", *got)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestTemplateNumbers(t *testing.T) {
 		{"a cache that is behind", "c-md-0-3", nil, "c-md-0-4"},
 	} {
 		if got := (choice{cluster: "c", group: "md-0", sum: "new", used: tc.used}).name(tc.existing); got != tc.want {
-			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+			t.Errorf("%s: got %s, want %s", tc.name, got, tc.want)
 		}
 	}
 }

@@ -407,10 +407,10 @@ func TestDeletionDeletesOwnObjectsAndConfigs(t *testing.T) {
 		w.reconcile("goes")
 	}
 	if err := w.Get(t.Context(), w.request("goes").NamespacedName, &anywherev1.Cluster{}); !apierrors.IsNotFound(err) {
-		t.Fatalf("it is there: %v, %s", err, conditionText(w.cluster("goes").Status, anywherev1.Ready))
+		t.Fatalf("the cluster still exists: error %v, %s", err, conditionText(w.cluster("goes").Status, anywherev1.Ready))
 	}
 	if left := w.names("goes"); len(left) != 0 {
-		t.Errorf("%v are left", left)
+		t.Errorf("got leftovers %v, want none", left)
 	}
 	w.must(w.Get(t.Context(), client.ObjectKey{Namespace: w.ns, Name: "goes"}, &anywherev1.DockerDatacenterConfig{}))
 	w.reconcile("stays")
@@ -452,7 +452,7 @@ func TestDeletionWaitsForMachinesAndNetwork(t *testing.T) {
 	w.must(w.Update(t.Context(), chart))
 	w.reconcile("slow")
 	if left := w.names("slow"); len(left) != 0 {
-		t.Errorf("%v are left", left)
+		t.Errorf("got leftovers %v, want none", left)
 	}
 }
 

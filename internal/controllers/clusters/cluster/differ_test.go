@@ -36,7 +36,7 @@ func TestCovers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := covers(have, want); got != tc.covered {
-			t.Errorf("%s: %t", tc.name, got)
+			t.Errorf("%s: got %t, want %t", tc.name, got, tc.covered)
 		}
 	}
 }

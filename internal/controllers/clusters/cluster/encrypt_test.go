@@ -236,7 +236,7 @@ func TestUpgradeEncryptsSecrets(t *testing.T) {
 		t.Errorf("then, providers %q", got)
 	}
 	if n := w.rewrite("upgraded"); n != 0 {
-		t.Errorf("%d Secrets were written although not all API servers have the key", n)
+		t.Errorf("got %d Secrets rewritten before all API servers have the key, want none", n)
 	}
 	w.rollOut("upgraded")
 	w.reconcile("upgraded")
@@ -325,14 +325,14 @@ func TestLostKeysAreNotReplaced(t *testing.T) {
 	}
 }
 
-func TestConditionSaysWhySecretsAreNotEncrypted(t *testing.T) {
+func TestConditionExplainsUnencryptedSecrets(t *testing.T) {
 	w := newWorld(t)
 	w.management("denied")
 	w.reconcile("denied")
 	w.beginRotation("denied", "once")
 	for range 2 {
 		if err := w.rewriteWith("denied", &counting{deny: true}); err == nil {
-			t.Error("no error although no Secret was written")
+			t.Error("got no error, want one: no Secret was written")
 		}
 		w.reconcile("denied")
 		if got := w.encrypted("denied"); !strings.Contains(got, "step 3 of 3") || !strings.Contains(got, `admission webhook "guard" denied the request`) {

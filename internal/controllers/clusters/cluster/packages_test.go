@@ -35,7 +35,7 @@ func TestPackagesAreEnabledOnInitializedClusters(t *testing.T) {
 	w.reconcile("shop")
 	controller := &packagesv1.PackageBundleController{}
 	if err := w.Get(t.Context(), bundles("shop"), controller); !apierrors.IsNotFound(err) {
-		t.Fatalf("packages for a cluster that is not there: %v", err)
+		t.Fatalf("bundle controller of a missing cluster: got error %v, want NotFound", err)
 	}
 	w.initialized("shop")
 	w.reconcile("shop")
@@ -86,7 +86,7 @@ func TestPackagesAreDisabled(t *testing.T) {
 	room := &corev1.Namespace{}
 	w.must(w.Get(t.Context(), client.ObjectKey{Name: "eksa-packages-ends"}, room))
 	if room.DeletionTimestamp.IsZero() {
-		t.Error("the namespace of packages stays")
+		t.Error("the namespace of packages still exists, want it deleted")
 	}
 }
 

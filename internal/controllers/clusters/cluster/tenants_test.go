@@ -129,7 +129,7 @@ func TestForeignNamespaceGrantsNothing(t *testing.T) {
 	w.reconcile("captured")
 	w.must(w.Get(t.Context(), key, binding))
 	if meta.FindStatusCondition(w.cluster("captured").Status.Conditions, anywherev1.PackagesEnabled) != nil {
-		t.Error("the condition stays")
+		t.Error("the condition is still set, want it removed")
 	}
 }
 

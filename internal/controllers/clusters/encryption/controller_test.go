@@ -53,6 +53,6 @@ func TestRewritingWaitsForEventsOfTheCluster(t *testing.T) {
 	}
 	secret.Annotations[anywherev1.EncryptionStageAnnotation] = string(Settled)
 	if got := c.ofCluster(t.Context(), cluster); got != nil {
-		t.Errorf("requests %v although nothing is to be rewritten", got)
+		t.Errorf("got requests %v, want none: nothing must be rewritten", got)
 	}
 }

@@ -122,7 +122,7 @@ func brokenPlugin(t *testing.T, c *anywherev1.Cluster) *simulation {
 	}
 	s.refer()
 	if s.step() {
-		t.Fatalf("the state became %v", s.state)
+		t.Fatalf("got another step to state %v, want none", s.state)
 	}
 	return s
 }
@@ -193,7 +193,7 @@ func TestRejectedConfigurationIsNotStored(t *testing.T) {
 	secret := s.secret.DeepCopy()
 	err := s.state.Encode(secret, s.facts.Cluster, "")
 	if err == nil || !strings.Contains(err.Error(), "resources[1].providers[0].kms.name: duplicate KMS provider name") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, "resources[1].providers[0].kms.name: duplicate KMS provider name")
 	}
 	if diff := cmp.Diff(s.secret, secret); diff != "" {
 		t.Errorf("the Secret changed:\n%s", diff)
@@ -234,7 +234,7 @@ func TestPluginThatEncryptedSecretsIsNotDropped(t *testing.T) {
 	}
 }
 
-func TestPluginsForOtherResourcesLeaveSecretsAlone(t *testing.T) {
+func TestPluginsForOtherResourcesKeepSecretsUnchanged(t *testing.T) {
 	s := simulate(t, with(management(), []string{"configmaps"}, vault("vault")))
 	s.want("Settled [key-1]")
 	text, err := encode(s.state.sets(s.facts.Cluster))
@@ -269,7 +269,7 @@ resources:
 	}
 }
 
-func TestAPIServersConfiguredByHandAreLeftAlone(t *testing.T) {
+func TestManuallyConfiguredAPIServersAreNotChanged(t *testing.T) {
 	c := management()
 	c.Spec.ControlPlaneConfiguration.APIServerExtraArgs = map[string]string{spec.EncryptionArgument: "/etc/mine.yaml"}
 	simulate(t, c).want()

@@ -234,7 +234,7 @@ func (s *simulation) rollOut() {
 	s.refer()
 	for i := range s.members {
 		if s.step() {
-			s.Fatalf("the state became %v during a rollout", s.state)
+			s.Fatalf("got another step to state %v during a rollout, want none", s.state)
 		}
 		s.replace(i)
 	}

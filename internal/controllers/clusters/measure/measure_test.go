@@ -189,6 +189,6 @@ func TestStagesBelongToTheTraceOfTheCommand(t *testing.T) {
 		t.Errorf("span %q took %s", one.Name(), one.EndTime().Sub(one.StartTime()))
 	}
 	if ended[1].Parent().IsValid() {
-		t.Error("garbage became a trace")
+		t.Error("got a parent from an invalid annotation, want none")
 	}
 }

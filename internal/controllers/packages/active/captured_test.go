@@ -82,6 +82,6 @@ func TestNamespaceIsCreatedForTheClusterOfTheController(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !owner.Shares(object, api.created) {
-		t.Errorf("namespace %+v belongs to nobody, so that its users can't use it", api.created)
+		t.Errorf("got namespace %+v, want one that shares the owner of the controller", api.created)
 	}
 }

@@ -346,7 +346,7 @@ func TestDeletionRemovesCredentials(t *testing.T) {
 	w.must(w.client.Delete(t.Context(), w.get()))
 	w.until("the object is deleted", func() bool { return w.get() == nil })
 	if len(w.copies()) > 0 || w.made() != nil {
-		t.Error("credentials are left")
+		t.Error("the credentials still exist, want them deleted")
 	}
 }
 
@@ -377,7 +377,7 @@ func TestUnreachableClusterDoesNotBlockDeletion(t *testing.T) {
 				t.Error("an event reports that credentials were abandoned")
 			}
 			if w.made() != nil {
-				t.Error("the Secret on the management plane is left")
+				t.Error("the Secret on the management plane still exists, want it deleted")
 			}
 		})
 	}

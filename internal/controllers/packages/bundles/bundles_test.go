@@ -96,7 +96,7 @@ func TestSuperseded(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if !superseded("v1-37-1", all, 0) {
-		t.Error("the newest bundle is kept although Keep is 0")
+		t.Error("the newest bundle is not superseded with Keep 0, want it superseded")
 	}
 }
 

@@ -171,7 +171,7 @@ func TestValidatorRejectsWithTheKindAndAllProblems(t *testing.T) {
 	bad := &infrav1.PacketCluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: infrav1.PacketClusterSpec{Facility: "da11", Metro: "da"}}
 	warnings, err := v.ValidateCreate(context.Background(), bad)
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), `PacketCluster.infrastructure.cluster.x-k8s.io "c" is invalid: spec.facility`) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, `PacketCluster.infrastructure.cluster.x-k8s.io "c" is invalid: spec.facility`)
 	}
 	if len(warnings) != 1 {
 		t.Errorf("warnings %v", warnings)

@@ -171,7 +171,7 @@ func TestForeignAddressIsNeverUsed(t *testing.T) {
 		t.Fatalf("endpoints %v and %v", a.Spec.ControlPlaneEndpoint, b.Spec.ControlPlaneEndpoint)
 	}
 	if !w.remove(t, "c") {
-		t.Fatal("the cluster stays")
+		t.Fatal("the cluster still exists, want it deleted")
 	}
 	left := w.API.Addresses(w.Project)
 	if len(left) != 2 || left[1].Address != b.Spec.ControlPlaneEndpoint.Host {
@@ -186,10 +186,10 @@ func TestAddressIsReleasedWithTheCluster(t *testing.T) {
 			w.Cluster(t, "c", func(c *infrav1.PacketCluster) { c.Spec.AddressReclaimPolicy = policy })
 			w.run(t, "c")
 			if !w.remove(t, "c") {
-				t.Fatal("the cluster stays")
+				t.Fatal("the cluster still exists, want it deleted")
 			}
 			if got := w.API.Addresses(w.Project); len(got) != left {
-				t.Errorf("%d addresses are left, want %d", len(got), left)
+				t.Errorf("got %d addresses, want %d", len(got), left)
 			}
 		})
 	}
@@ -208,12 +208,12 @@ func TestAddressIsReleasedWithTheCluster(t *testing.T) {
 		_, condition := w.run(t, "c")
 		begins(t, condition, "Unknown APIUnavailable")
 		if len(w.API.Addresses(w.Project)) != 1 {
-			t.Fatal("the address is gone")
+			t.Fatal("the address was released, want it kept")
 		}
 		w.API.Heal()
 		w.run(t, "c")
 		if !w.Gone(t, "c", &infrav1.PacketCluster{}) || len(w.API.Addresses(w.Project)) != 0 {
-			t.Error("the cluster or its address is left")
+			t.Error("the cluster or its address still exists, want both deleted")
 		}
 	})
 }
@@ -237,7 +237,7 @@ func TestAddressThatOthersUseIsNotReleased(t *testing.T) {
 				t.Fatalf("endpoint %v", c.Spec.ControlPlaneEndpoint)
 			}
 			if !w.remove(t, "c") {
-				t.Fatal("the cluster stays")
+				t.Fatal("the cluster still exists, want it deleted")
 			}
 			left := w.API.Addresses(w.Project)
 			if len(left) != tt.left || tt.assigned && left[0].Device != ip.Device {

@@ -121,12 +121,12 @@ func TestRegisteredNodeCountsAsBooted(t *testing.T) {
 			w.API.SetState(idOf(t, m), "active")
 			m, result := w.run(t, "m")
 			if got := packettest.Condition(m, infrav1.BootstrapExecSucceeded); got != tc.want || result.RequeueAfter < time.Minute {
-				t.Errorf("BootstrapExecSucceeded is %q, looks again after %s", got, result.RequeueAfter)
+				t.Errorf("got BootstrapExecSucceeded %q and a requeue after %s", got, result.RequeueAfter)
 			}
 			w.API.Requests()
 			w.run(t, "m")
 			if asked := w.API.Requests(); slices.ContainsFunc(asked, func(r string) bool { return strings.HasSuffix(r, "/events") }) {
-				t.Errorf("the events were asked for again: %v", asked)
+				t.Errorf("got requests for events %v, want none", asked)
 			}
 		})
 	}
@@ -146,7 +146,7 @@ func TestRunningUserdataIsPolledUntilItEnds(t *testing.T) {
 	w.API.SetState(idOf(t, m), "active")
 	m, result := w.run(t, "m")
 	if got := packettest.Condition(m, infrav1.BootstrapExecSucceeded); got != "True NodeJoined: "+stillRunning || result.RequeueAfter > 2*time.Second {
-		t.Errorf("BootstrapExecSucceeded is %q, looks again after %s", got, result.RequeueAfter)
+		t.Errorf("got BootstrapExecSucceeded %q and a requeue after %s", got, result.RequeueAfter)
 	}
 	if got := packettest.Condition(m, clusterv1.ReadyCondition); !strings.Contains(got, stillRunning) {
 		t.Errorf("Ready is %q: it must change when the userdata is through, so that the Machine does", got)
@@ -154,7 +154,7 @@ func TestRunningUserdataIsPolledUntilItEnds(t *testing.T) {
 	w.report(idOf(t, m), "running: executing the userdata", "succeeded: the userdata was carried out")
 	m, result = w.run(t, "m")
 	if got := packettest.Condition(m, infrav1.BootstrapExecSucceeded); got != "True NodeJoined" || result.RequeueAfter < time.Minute {
-		t.Errorf("BootstrapExecSucceeded is %q, looks again after %s", got, result.RequeueAfter)
+		t.Errorf("got BootstrapExecSucceeded %q and a requeue after %s", got, result.RequeueAfter)
 	}
 }
 

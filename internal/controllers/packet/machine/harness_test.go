@@ -55,7 +55,7 @@ func lint(t *testing.T, m *infrav1.PacketMachine) {
 		case c.Status != "True" && c.Message == "" && c.Type != "Paused":
 			t.Errorf("condition %s is %s without a message", c.Type, c.Status)
 		case strings.Contains(c.Message, packettest.Token):
-			t.Errorf("condition %s tells the token", c.Type)
+			t.Errorf("condition %s contains the token", c.Type)
 		}
 	}
 	if strings.HasPrefix(instance(m), "True") && !m.Status.Ready || strings.HasPrefix(instance(m), "False") && m.Status.Ready {

@@ -146,7 +146,7 @@ func TestStatesOfAProvisionedDevice(t *testing.T) {
 			m, _ = w.run(t, "m")
 			has(t, m, "True InstanceActive")
 			if m.Status.FailureReason != nil {
-				t.Error("the failure stays although its cause is gone")
+				t.Error("the failure is still reported, want it cleared with its cause")
 			}
 		})
 	}
@@ -397,7 +397,7 @@ func TestClockDoesNotDecideAboutOrders(t *testing.T) {
 				clock.Jump(jump)
 				clock.Pass(orderGrace - time.Second)
 				if m, _ := w.run(t, "m"); m.Name == "" || len(w.API.Orders()) > 0 {
-					t.Fatalf("the machine is %q after %d orders, although the first may still be carried out", m.Name, len(w.API.Orders()))
+					t.Fatalf("got machine %q and %d orders, want it to wait and order nothing", m.Name, len(w.API.Orders()))
 				}
 				clock.Pass(2 * time.Second)
 				m, _ := w.run(t, "m")
@@ -503,7 +503,7 @@ func TestFinalizerStaysUntilTheDeviceIsDeleted(t *testing.T) {
 	w.API.Fail(packettest.Fault{Method: "DELETE", Status: 422, Body: `{"errors":["Cannot delete a device while it is provisioning"]}`})
 	m := w.remove(t, "m")
 	if w.Gone(t, "m", m) || stateOf(w, id) != "active" {
-		t.Fatal("let go although the device could not be removed")
+		t.Fatal("the finalizer was removed before the device, want it kept")
 	}
 	w.API.Heal()
 	m, _ = w.run(t, "m")
@@ -514,13 +514,13 @@ func TestFinalizerStaysUntilTheDeviceIsDeleted(t *testing.T) {
 		w.API.Heal()
 		w.Pass(20 * time.Minute)
 		if w.Gone(t, "m", m) {
-			t.Fatalf("let go after %+v", fault)
+			t.Fatalf("the finalizer was removed after %+v, want it kept", fault)
 		}
 	}
 	w.API.SetState(id, "deleted")
 	w.run(t, "m")
 	if !w.Gone(t, "m", m) {
-		t.Error("the device is gone, the machine stays")
+		t.Error("the machine still exists without its device, want it deleted")
 	}
 }
 
@@ -532,7 +532,7 @@ func TestMachineWithoutDeviceIsDeletedOffline(t *testing.T) {
 	w.API.Requests()
 	m := w.remove(t, "m")
 	if !w.Gone(t, "m", m) || len(w.API.Requests()) > 0 {
-		t.Error("it is still there, or the API was asked")
+		t.Error("the machine still exists or the API was called, want it deleted without a call")
 	}
 }
 

@@ -44,7 +44,7 @@ func TestOnlyTagsAllowTakingAnAddressFromOthers(t *testing.T) {
 		}
 		err := s.mayTake(&client.IPReservation{Address: "198.18.0.9", Tags: tt.tags}, assignments)
 		if (err == nil) != tt.taken {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v, want success: %t", name, err, tt.taken)
 			continue
 		}
 		if wait := reconcile.AsWait(err); err != nil && (wait == nil || wait.Reason != infrav1.AddressInUseReason || strings.Contains(wait.Message, "foreign")) {

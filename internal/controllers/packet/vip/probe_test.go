@@ -39,7 +39,7 @@ func TestHTTPProber(t *testing.T) {
 	status := http.StatusOK
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" {
-			t.Errorf("asked for %s", r.URL.Path)
+			t.Errorf("got an unexpected request for %s", r.URL.Path)
 		}
 		w.WriteHeader(status)
 	}))

@@ -188,7 +188,7 @@ func TestIdleEndpointMakesNoRequests(t *testing.T) {
 	w.Pass(time.Minute)
 	after, _ := w.reconcile(t)
 	if before.ResourceVersion != after.ResourceVersion || len(w.API.Requests()) > 0 {
-		t.Error("it was written, or the API was asked")
+		t.Error("the object was written or the API was called, want neither")
 	}
 	if len(w.prober.asked) != 1 {
 		t.Errorf("checked %v, want the holder only, at its own address", w.prober.asked)
@@ -249,7 +249,7 @@ func TestUnavailableAPIKeepsTheEndpoint(t *testing.T) {
 		w.Pass(result.RequeueAfter)
 	}
 	if asked := w.API.Requests(); len(asked) > 8 {
-		t.Errorf("an API that is down was asked again and again: %v", asked)
+		t.Errorf("got requests %v to an unavailable API, want them to back off", asked)
 	}
 	w.prober.dead = []string{"10.9.0.0"}
 	var c *infrav1.PacketCluster
@@ -258,7 +258,7 @@ func TestUnavailableAPIKeepsTheEndpoint(t *testing.T) {
 		c, _ = w.reconcile(t)
 	}
 	if got := packettest.Condition(c, infrav1.EndpointServed); !strings.HasPrefix(got, "False APIUnavailable: Moving the endpoint failed: ") {
-		t.Errorf("EndpointServed is %q although the address can't be moved", got)
+		t.Errorf("got EndpointServed %q while the address can't be moved", got)
 	}
 	w.API.Heal()
 	w.Pass(time.Minute)
