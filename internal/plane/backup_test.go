@@ -149,7 +149,7 @@ func TestBackupRequiresItsKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := open(t, data, other, t.TempDir()); err == nil || !strings.Contains(err.Error(), "wrong passphrase or identity") {
-		t.Errorf("error = %v, want one about the identity", err)
+		t.Errorf("got error %v, want one about the identity", err)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestInvalidManifestsAreRejected(t *testing.T) {
 			data, identity := makeBackup(t, tt.change)
 			err := open(t, data, identity, t.TempDir())
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Fatalf("error = %v, want one with %q", err, tt.want)
+				t.Fatalf("got error %v, want one with %q", err, tt.want)
 			}
 			var refused *VersionRefusedError
 			if errors.As(err, &refused) != tt.version {
@@ -213,7 +213,7 @@ func TestFailedBackupLeavesNoFile(t *testing.T) {
 		t.Fatal("a missing file is no error")
 	}
 	if files, _ := os.ReadDir(dir); len(files) != 0 {
-		t.Errorf("%v is left behind", files)
+		t.Errorf("got leftovers %v, want none", files)
 	}
 }
 

@@ -26,7 +26,7 @@ func TestKubernetesStep(t *testing.T) {
 				t.Errorf("refused: %v", err)
 			}
 			if tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-				t.Errorf("error = %v, want one with %q", err, tt.want)
+				t.Errorf("got error %v, want one with %q", err, tt.want)
 			}
 		})
 	}
@@ -39,7 +39,7 @@ func TestFreeSpaceIsMeasuredAtTheHome(t *testing.T) {
 	}
 	err := spaceLeft(dir, math.MaxUint64)
 	if err == nil || !strings.Contains(err.Error(), "free some space or choose another --home") {
-		t.Errorf("error = %v, want one that says what to do", err)
+		t.Errorf("got error %v, want one that says what to do", err)
 	}
 }
 
@@ -48,6 +48,6 @@ func TestHomeBelowAFileIsRejected(t *testing.T) {
 	write(t, filepath.Join(dir, "file"), "")
 	err := writable(filepath.Join(dir, "file", "home"))
 	if err == nil || !strings.Contains(err.Error(), "is not a directory") {
-		t.Errorf("error = %v, want one that names the file", err)
+		t.Errorf("got error %v, want one that names the file", err)
 	}
 }

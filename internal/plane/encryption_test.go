@@ -67,7 +67,7 @@ func TestLostKeysAreNotReplaced(t *testing.T) {
 	}
 	_, err := h.ensureEncryption(time.Now())
 	if err == nil || !strings.Contains(err.Error(), "put the file back") {
-		t.Errorf("error = %v, want one that says what to do", err)
+		t.Errorf("got error %v, want one that says what to do", err)
 	}
 	if _, err := os.Stat(h.encryptionFile()); !os.IsNotExist(err) {
 		t.Error("a new key was made, though it cannot read the data")
@@ -87,7 +87,7 @@ func TestLostKeysAreNotReplacedIfDataMayExist(t *testing.T) {
 	}
 	_, err := h.ensureEncryption(time.Now())
 	if err == nil || !strings.Contains(err.Error(), "put the file back") {
-		t.Errorf("error = %v, want one that says what to do", err)
+		t.Errorf("got error %v, want one that says what to do", err)
 	}
 	if _, err := os.Stat(h.encryptionFile()); !os.IsNotExist(err) {
 		t.Error("a new key was made, though it cannot read the data")
@@ -131,7 +131,7 @@ func TestConcurrentRotationIsRejected(t *testing.T) {
 	}
 	defer first.Close()
 	if _, err := RotateEncryption(t.Context(), h, nil); !errors.Is(err, filelock.ErrHeld) {
-		t.Errorf("error = %v, want %v", err, filelock.ErrHeld)
+		t.Errorf("got error %v, want %v", err, filelock.ErrHeld)
 	}
 	again, err := h.loadEncryption()
 	if err != nil {
@@ -152,6 +152,6 @@ func TestBackupWaitsForARotation(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := Backup(ctx, h, filepath.Join(t.TempDir(), "backup")); !errors.Is(err, filelock.ErrHeld) {
-		t.Errorf("error = %v, want %v", err, filelock.ErrHeld)
+		t.Errorf("got error %v, want %v", err, filelock.ErrHeld)
 	}
 }

@@ -27,7 +27,7 @@ func TestUnservedEtcdDataIsRemoved(t *testing.T) {
 	must(h.markServed())
 	must(h.clearUnserved())
 	if !has() {
-		t.Error("the data of an etcd that has served is gone")
+		t.Error("the data of etcd was removed, want it kept")
 	}
 }
 
@@ -41,6 +41,6 @@ func TestForeignEtcdDataIsKept(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(log); err != nil {
-		t.Errorf("restored data is gone: %v", err)
+		t.Errorf("the restored data was removed: %v", err)
 	}
 }

@@ -44,7 +44,7 @@ func TestCheckRejectsForeignDirectories(t *testing.T) {
 				t.Errorf("refused: %v", err)
 			}
 			if tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-				t.Errorf("error = %v, want one with %q", err, tt.want)
+				t.Errorf("got error %v, want one with %q", err, tt.want)
 			}
 		})
 	}
@@ -55,11 +55,11 @@ func TestNewerHomeIsATypedError(t *testing.T) {
 	write(t, h.metaFile(), `{"format":99,"drover":"v9.0.0"}`)
 	var newer *NewerHomeError
 	if err := h.Check(); !errors.As(err, &newer) || newer.Meta.Format != 99 {
-		t.Errorf("error = %v, want a NewerHomeError", err)
+		t.Errorf("got error %v, want a NewerHomeError", err)
 	}
 }
 
-func TestDirectoriesAreMadePrivate(t *testing.T) {
+func TestDirectoriesAreCreatedPrivate(t *testing.T) {
 	h := Home{Dir: t.TempDir()}
 	if err := os.Mkdir(h.pkiDir(), 0o755); err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestLockIsExclusive(t *testing.T) {
 		t.Error("a locked home does not count as running")
 	}
 	if _, err := h.lock(); !errors.Is(err, errLocked) {
-		t.Errorf("a second lock: %v, want errLocked", err)
+		t.Errorf("a second lock: got %v, want errLocked", err)
 	}
 	_ = first.Close()
 	if h.Running() {

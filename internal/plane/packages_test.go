@@ -49,7 +49,7 @@ func TestSigningKeyIsKept(t *testing.T) {
 	}
 	for file, want := range map[string]string{garbage: "--bundle-key: no PEM block", filepath.Join(dir, "none"): "no such file", rsaKey: "--bundle-key: reading public key"} {
 		if err := h.checkBundleKey(file); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", file, err, want)
+			t.Errorf("%s: got %v, want %q", file, err, want)
 		}
 	}
 	for _, step := range []func(string) error{h.checkBundleKey, h.ensureBundleKey, h.checkBundleKey} {

@@ -226,7 +226,7 @@ func verifyAgainst(t *testing.T, p PKI, before map[string]authority, at time.Tim
 		roots := x509.NewCertPool()
 		roots.AddCert(before[l.ca].cert)
 		if _, err := cert.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: at, KeyUsages: l.usage}); err != nil {
-			t.Errorf("certificate %q is not trusted by those who know the earlier CA: %v", l.name, err)
+			t.Errorf("certificate %q is not trusted by clients of the earlier CA: %v", l.name, err)
 		}
 	}
 }

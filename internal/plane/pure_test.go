@@ -159,7 +159,7 @@ func TestPortChoiceRejectsInvalidNumbers(t *testing.T) {
 	}
 }
 
-func TestAskedPortsWinOverEarlierOnes(t *testing.T) {
+func TestRequestedPortsReplaceEarlierOnes(t *testing.T) {
 	c := Config{APIPort: 1, RegistryPort: 2}
 	for name, tt := range map[string]struct {
 		options       Options
@@ -189,7 +189,7 @@ func TestSpaceLeftNamesTheMissingSpace(t *testing.T) {
 	}
 	err := spaceLeft(filepath.Join(dir, "home"), 1<<62)
 	if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "home")) || !strings.Contains(err.Error(), "MiB are required") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that contains %q and %q", err, filepath.Join(dir, "home"), "MiB are required")
 	}
 }
 

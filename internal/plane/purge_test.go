@@ -54,13 +54,13 @@ func TestDiscardDeletesThePlane(t *testing.T) {
 		t.Fatal(err)
 	}
 	if child.Alive() {
-		t.Error("a child is left")
+		t.Error("a child process is still running, want it stopped")
 	}
 	if _, err := os.Stat(h.Dir); err == nil {
 		t.Error("the home is still there")
 	}
 	if err := Discard(t.Context(), h); err != nil {
-		t.Errorf("nothing is left to discard: %v", err)
+		t.Errorf("discarding a second time: got error %v, want none", err)
 	}
 }
 

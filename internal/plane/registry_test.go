@@ -126,6 +126,6 @@ func TestRegistryWithoutPortIsReported(t *testing.T) {
 
 func TestReadRegistryNeedsAPlane(t *testing.T) {
 	if _, err := ReadRegistry(Home{Dir: t.TempDir()}); !errors.Is(err, ErrNoPlane) {
-		t.Errorf("error = %v", err)
+		t.Errorf("got error %v, want %v", err, ErrNoPlane)
 	}
 }

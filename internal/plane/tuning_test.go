@@ -47,7 +47,7 @@ func TestWatchCachesAreDisabledPerKind(t *testing.T) {
 func TestBootstrapPlaneFavorsSpeedByDefault(t *testing.T) {
 	t.Setenv("GOGC", "")
 	if got := (Options{}).environment(); len(got) > 0 {
-		t.Errorf("one that stays has %v", got)
+		t.Errorf("permanent plane: got %v", got)
 	}
 	if got := (Options{Brief: true}).environment(); len(got) != 1 || got[0] != "GOGC="+briefGOGC {
 		t.Errorf("a brief one has %v", got)

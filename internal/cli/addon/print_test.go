@@ -24,7 +24,7 @@ func TestActionText(t *testing.T) {
 		},
 	} {
 		if got := actionText(o); got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
@@ -36,7 +36,7 @@ func TestClusterTextNamesTheFirstClusters(t *testing.T) {
 		"a b c d e f g": "On 7 clusters (a, b, c, d, e and 2 more)",
 	} {
 		if got := clusterText(strings.Fields(names)); got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

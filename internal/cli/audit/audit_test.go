@@ -85,7 +85,7 @@ func TestAuditRejectsInvalidFlags(t *testing.T) {
 		"must not be negative": {"--since", "-1h"},
 	} {
 		if _, err := run(t, args...); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: %v, want %q", args, err, want)
+			t.Errorf("%v: got %v, want %q", args, err, want)
 		}
 	}
 }

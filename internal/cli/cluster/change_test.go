@@ -28,7 +28,7 @@ func TestWorkloadClusterIsCreatedUpgradedAndDeleted(t *testing.T) {
 	got := w.ok("create", "cluster", "-f", file)
 	for _, want := range []string{"create cluster one, in 3 phases", "✓ SetupAndValidate", "✓ CreateWorkloadCluster", "- InstallAddOns", "GitOps is not configured", "total", "Cluster one is ready"} {
 		if !strings.Contains(got.err, want) {
-			t.Errorf("create says nothing of %q:\n%s", want, got.err)
+			t.Errorf("create: got output without %q:\n%s", want, got.err)
 		}
 	}
 	kubeconfig := filepath.Join("one", "one-eks-a-cluster.kubeconfig")
@@ -57,17 +57,17 @@ func TestWorkloadClusterIsCreatedUpgradedAndDeleted(t *testing.T) {
 		t.Errorf("an upgrade that changes nothing takes %s", took)
 	}
 	if !strings.Contains(got.err, "the cluster is up to date") || w.cluster("one").Generation != live.Generation {
-		t.Errorf("an upgrade that changes nothing says:\n%s", got.err)
+		t.Errorf("upgrade without changes: got output:\n%s", got.err)
 	}
 
 	file = w.spec("one", replacing("count: 1\n", "count: 3\n"))
 	got = w.ok("upgrade", "cluster", "-f", file, "--dry-run")
 	if !strings.Contains(got.out, "spec.workerNodeGroupConfigurations[md-0].count: 1 → 3") || w.cluster("one").Generation != live.Generation {
-		t.Errorf("the plan says:\n%s", got.out)
+		t.Errorf("got plan:\n%s", got.out)
 	}
 	got = w.ok("upgrade", "plan", "cluster", "-f", file, "-o", "text")
 	if _, err := line(got.out, "spec.workerNodeGroupConfigurations[md-0].count", "1", "3"); err != nil || !strings.Contains(got.out, "CURRENT VERSION") {
-		t.Errorf("the plan of the upgrade says:\n%s", got.out)
+		t.Errorf("got plan of the upgrade:\n%s", got.out)
 	}
 	w.ok("upgrade", "cluster", "one", "-f", file)
 	if n := w.cluster("one").Spec.WorkerNodeGroupConfigurations[0].Count; *n != 3 {
@@ -76,10 +76,10 @@ func TestWorkloadClusterIsCreatedUpgradedAndDeleted(t *testing.T) {
 
 	got = w.ok("delete", "cluster", "one", "--yes")
 	if !w.gone("one") || !strings.Contains(got.err, "Cluster one is deleted") {
-		t.Errorf("delete says:\n%s", got.err)
+		t.Errorf("delete: got output:\n%s", got.err)
 	}
 	if _, err := os.Stat(kubeconfig); !os.IsNotExist(err) {
-		t.Errorf("the kubeconfig of a cluster that is gone: %v", err)
+		t.Errorf("kubeconfig of a deleted cluster: got error %v, want that it does not exist", err)
 	}
 	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "one"}, &anywherev1.DockerDatacenterConfig{}); err == nil {
 		t.Error("the datacenter that only this cluster used is still there")
@@ -105,7 +105,7 @@ func TestDryRunPrintsPhasesAndChangesNothing(t *testing.T) {
 	got = w.run(t.Context(), "create", "cluster", "-f", w.spec("mgmt", replacing("management: false", "management: true")), "--dry-run")
 	for _, name := range []string{lifecycle.CreateBootstrapCluster, lifecycle.MoveManagementCluster, lifecycle.DeleteBootstrap} {
 		if !strings.Contains(got.out, name) {
-			t.Errorf("the plan of a management cluster says nothing of %s:\n%s%s", name, got.out, got.err)
+			t.Errorf("plan of a management cluster: got output without %s:\n%s%s", name, got.out, got.err)
 		}
 	}
 	if entries, _ := os.ReadDir("."); len(entries) != 2 {
@@ -122,7 +122,7 @@ func TestInterruptedCreationIsResumedAndCleanedUp(t *testing.T) {
 	w.await("the cluster to be made", func() bool { return !w.gone("late") })
 	busy := w.drover("create", "cluster", "-f", file)
 	if busy.code == 0 || !strings.Contains(busy.err, "another drover process is working on cluster") {
-		t.Errorf("a second one at once says:\n%s", busy.err)
+		t.Errorf("concurrent command: got output:\n%s", busy.err)
 	}
 	cancel()
 	got := <-done
@@ -133,7 +133,7 @@ func TestInterruptedCreationIsResumedAndCleanedUp(t *testing.T) {
 	w.manage("late")
 	got = w.ok("create", "cluster", "-f", file)
 	if strings.Contains(got.err, "already exists") {
-		t.Errorf("going on says:\n%s", got.err)
+		t.Errorf("resumed command: got output:\n%s", got.err)
 	}
 	data, err := os.ReadFile(filepath.Join("late", "late-eks-a-cluster.yaml"))
 	if err != nil || strings.Contains(string(data), anywherev1.CreationAnnotation) {
@@ -183,7 +183,7 @@ func TestCleanupRemovesAnUnfinishedCreation(t *testing.T) {
 	}
 	got := w.ok("create", "cluster", "-f", file, "--cleanup")
 	if !strings.Contains(got.err, "nothing was created") {
-		t.Errorf("cleaning up nothing says:\n%s", got.err)
+		t.Errorf("cleanup of nothing: got output:\n%s", got.err)
 	}
 }
 

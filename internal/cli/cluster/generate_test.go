@@ -70,7 +70,7 @@ func TestGenerateRejectsConflictingFlags(t *testing.T) {
 			text, err := generate(t, tt.args...)
 			var code *ui.CodeError
 			if !errors.As(err, &code) || code.Code != ui.ExitUsage || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("error = %v, want a usage error with %q", err, tt.want)
+				t.Errorf("got error %v, want a usage error with %q", err, tt.want)
 			}
 			if text != "" {
 				t.Errorf("a spec was written all the same:\n%s", text)
@@ -89,7 +89,7 @@ func TestGeneratedWorkloadSpecIsAcceptedWithAKubeconfig(t *testing.T) {
 		c := &change{kubeconfig: "plane.kubeconfig"}
 		config, err := c.parse("create", []byte(text), "one.yaml")
 		if accepted := err == nil && config.Cluster.IsManaged(); accepted != want {
-			t.Errorf("%s: accepted with --kubeconfig: %v, want %v (%v)", args, accepted, want, err)
+			t.Errorf("%s: accepted with --kubeconfig: got %v, want %v (%v)", args, accepted, want, err)
 		}
 	}
 }

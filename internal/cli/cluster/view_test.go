@@ -89,7 +89,7 @@ func TestUnreadyClusterIsShownWithItsCause(t *testing.T) {
 		"because PacketMachine half-m is not InstanceReady: no server is free", "What to do: free a server",
 	} {
 		if !strings.Contains(got.out, want) {
-			t.Errorf("why says nothing of %q:\n%s", want, got.out)
+			t.Errorf("why: got output without %q:\n%s", want, got.out)
 		}
 	}
 	var answer inspect.Answer
@@ -100,7 +100,7 @@ func TestUnreadyClusterIsShownWithItsCause(t *testing.T) {
 	got = w.ok("describe", "cluster", "half")
 	for _, want := range []string{"Cluster/half", "    MachineDeployment/half-md-0", "      Machine/half-m", "✗ InstanceReady", "no server is free"} {
 		if !strings.Contains(got.out, want) {
-			t.Errorf("describe says nothing of %q:\n%s", want, got.out)
+			t.Errorf("describe: got output without %q:\n%s", want, got.out)
 		}
 	}
 	got = w.ok("events", "cluster", "half")
@@ -144,7 +144,7 @@ func TestNamespaceOfTheKubeconfigIsTheDefault(t *testing.T) {
 	w.must(clientcmd.WriteToFile(*config, w.kubeconfig))
 	for _, args := range [][]string{{"get", "clusters"}, {"describe", "cluster", "mine"}, {"delete", "cluster", "mine", "--dry-run"}} {
 		if got := w.ok(args...); !strings.Contains(got.out, "mine") {
-			t.Errorf("%v says:\n%s%s", args, got.out, got.err)
+			t.Errorf("%v: got output:\n%s%s", args, got.out, got.err)
 		}
 	}
 }

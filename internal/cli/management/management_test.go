@@ -49,7 +49,7 @@ func TestConfigWithoutAPlaneSuggestsACommand(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("DROVER_HOME", filepath.Join(t.TempDir(), "none"))
 	if _, err := (&Flags{}).Config(); err == nil || !strings.Contains(err.Error(), "drover up") || !strings.Contains(err.Error(), "--kubeconfig") {
-		t.Errorf("error = %v, want one that suggests drover up and --kubeconfig", err)
+		t.Errorf("got error %v, want one that suggests drover up and --kubeconfig", err)
 	}
 }
 

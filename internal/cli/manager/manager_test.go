@@ -38,7 +38,7 @@ func TestManagedClusterConfig(t *testing.T) {
 			cfg, err := connect(tt.flag)
 			if tt.problem != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.problem) {
-					t.Errorf("error = %v, want %q", err, tt.problem)
+					t.Errorf("got error %v, want %q", err, tt.problem)
 				}
 				return
 			}
@@ -53,6 +53,6 @@ func TestOptionsAreValidatedBeforeConnecting(t *testing.T) {
 	cmd := NewCommand()
 	cmd.SetArgs([]string{"--concurrency", "0", "--kubeconfig", "/nonexistent"})
 	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "--concurrency is 0") {
-		t.Errorf("error = %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, "--concurrency is 0")
 	}
 }

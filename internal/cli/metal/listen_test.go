@@ -46,7 +46,7 @@ func TestOnlyLoopbackIsServedWithoutTLS(t *testing.T) {
 			got, err := tt.asked.place(h)
 			if tt.fails {
 				if err == nil || !strings.Contains(err.Error(), "add --tls") {
-					t.Errorf("error %v", err)
+					t.Errorf("got error %v, want one that contains %q", err, "add --tls")
 				}
 				return
 			}
@@ -158,7 +158,7 @@ func TestClientsTrustOnlyTheCAOfTheHome(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := api.Device(t.Context(), "d"); (err == nil) != tt.fine {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v, want success: %t", name, err, tt.fine)
 		}
 	}
 	again, _ := bridge(t, home)

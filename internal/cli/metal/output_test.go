@@ -18,7 +18,7 @@ import (
 func TestCount(t *testing.T) {
 	for n, want := range map[int]string{0: "0 machines", 1: "1 machine", 2: "2 machines", 1000: "1000 machines"} {
 		if got := Count(n); got != want {
-			t.Errorf("%d: %q, want %q", n, got, want)
+			t.Errorf("%d: got %q, want %q", n, got, want)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func TestNothingToPurge(t *testing.T) {
 		t.Errorf("it asks about nothing: %v", err)
 	}
 	if err := o.Run(t.Context(), io); err != nil || talk.String() != "Nothing to remove: no metal service in "+o.Home.Dir+".\n" {
-		t.Errorf("it says %q, error %v", talk.String(), err)
+		t.Errorf("got output %q, error %v", talk.String(), err)
 	}
 }
 

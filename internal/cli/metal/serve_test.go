@@ -102,7 +102,7 @@ func TestServe(t *testing.T) {
 		}
 	}
 	if _, err := run(t, NewCommand, "token", "nobody", "--home", home); err == nil {
-		t.Error("a project that is not there has a token")
+		t.Error("got a token for a missing project, want none")
 	}
 	look(t, home, id)
 	if err := stop(); err != nil {
@@ -156,7 +156,7 @@ func look(t *testing.T, home, project string) {
 		t.Errorf("console: %q %v", console, err)
 	}
 	if _, err := run(t, machine.NewCommand, "logs", "node-2", "--metal-home", home); err == nil || !strings.Contains(err.Error(), "drover machine list") {
-		t.Errorf("a machine that is not there: %v", err)
+		t.Errorf("missing machine: got error %v", err)
 	}
 }
 

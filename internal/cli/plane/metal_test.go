@@ -29,7 +29,7 @@ func TestMachineDriver(t *testing.T) {
 			err := f.complete(t.Context())
 			if tt.problem != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.problem) {
-					t.Errorf("error = %v, want %q", err, tt.problem)
+					t.Errorf("got error %v, want %q", err, tt.problem)
 				}
 				return
 			}
@@ -43,7 +43,7 @@ func TestMachineDriver(t *testing.T) {
 func TestMetalNoneStartsNoService(t *testing.T) {
 	f := &metalFlag{asked: service.None}
 	if f.finder() != nil || f.running(t.Context()) != nil {
-		t.Error("machines are looked for")
+		t.Error("got a search for machines, want none")
 	}
 	if err := f.join(t.Context(), nil, plane.Home{}); err != nil {
 		t.Error(err)

@@ -53,7 +53,7 @@ func TestPassphrase(t *testing.T) {
 func TestMissingPassphraseFile(t *testing.T) {
 	f := &sealFlags{passphraseFile: filepath.Join(t.TempDir(), "none")}
 	if _, err := f.passphrase(&ui.IO{}, nil); err == nil || !strings.Contains(err.Error(), "reading the passphrase") {
-		t.Errorf("error = %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, "reading the passphrase")
 	}
 }
 
@@ -120,7 +120,7 @@ func TestInvalidRecipientsAreRejected(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := tt.flags.encryptionRecipients(&ui.IO{})
 			if err == nil || !strings.Contains(err.Error(), tt.want) || ui.Report(stdio.Discard, err) != ui.ExitUsage {
-				t.Errorf("error = %v, want a usage error with %q", err, tt.want)
+				t.Errorf("got error %v, want a usage error with %q", err, tt.want)
 			}
 		})
 	}

@@ -96,7 +96,7 @@ func TestStatusNeverPrintsThePassword(t *testing.T) {
 		}
 	}
 	if strings.Contains(out.String(), "Also at") {
-		t.Error("an address is printed although there is none")
+		t.Error("got an address, want none")
 	}
 }
 

@@ -32,7 +32,7 @@ func (broken) Read([]byte) (int, error) { return 0, errors.New("broken") }
 
 func TestConfirmReportsReadErrors(t *testing.T) {
 	if _, err := (&IO{In: broken{}, Err: &bytes.Buffer{}}).Confirm("Sure?"); err == nil || !strings.Contains(err.Error(), "broken") {
-		t.Errorf("error = %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, "broken")
 	}
 }
 

@@ -51,6 +51,6 @@ func TestOutput(t *testing.T) {
 	}
 	var o Output
 	if err := o.Set("xml"); err == nil || !strings.Contains(err.Error(), "use json or yaml") {
-		t.Errorf("error = %v, want one that lists the formats", err)
+		t.Errorf("got error %v, want one that lists the formats", err)
 	}
 }

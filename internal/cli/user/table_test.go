@@ -53,7 +53,7 @@ func TestTableOfUsers(t *testing.T) {
 	}
 }
 
-func TestKubeconfigsOfUsersAreToldApart(t *testing.T) {
+func TestKubeconfigNamesItsUserAndNamespace(t *testing.T) {
 	c := &creation{}
 	c.Name, c.Namespace = "ops", "team-a"
 	want := kubeconfig.Origin{Plane: "https://plane", Namespace: "team-a", Cluster: "user ops"}
@@ -84,7 +84,7 @@ func TestUnreadableKubeconfigIsNamed(t *testing.T) {
 	}
 }
 
-func TestCreatorsAreToldAboutLocalMachines(t *testing.T) {
+func TestCreatorsAreWarnedAboutLocalMachines(t *testing.T) {
 	c := &creation{}
 	c.Namespace = "team-a"
 	for machines, want := range map[users.Machines]string{
@@ -93,7 +93,7 @@ func TestCreatorsAreToldAboutLocalMachines(t *testing.T) {
 		users.MachinesOpen:    "team-a can use machines of this host, which trusts them with root on it.",
 	} {
 		if got := c.trust(machines); (got == "") != (want == "") || !strings.Contains(got, want) {
-			t.Errorf("%q: %q, want %q", machines, got, want)
+			t.Errorf("%q: got %q, want %q", machines, got, want)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func TestUserCommands(t *testing.T) {
 
 	_, told := must("create", "user", "creator", "-n", ns, "-o", file)
 	if !strings.Contains(told, "User creator has the role creator in namespace "+ns) || !strings.Contains(told, "only on this machine") {
-		t.Errorf("it says %q", told)
+		t.Errorf("got output %q", told)
 	}
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm() != 0o600 {

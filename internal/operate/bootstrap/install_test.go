@@ -72,7 +72,7 @@ func TestMetalThatMachinesCannotReachIsRejected(t *testing.T) {
 	h := metal.Home{Dir: t.TempDir()}
 	must(t, h.WriteEndpoint(metal.Endpoint{URL: "http://127.0.0.1:1", Driver: "memory"}))
 	if _, err := bootstrap.ReadMetal(h); err == nil || !strings.Contains(err.Error(), "drover metal stop") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, "drover metal stop")
 	}
 	must(t, h.WriteEndpoint(metal.Endpoint{URL: "http://127.0.0.1:1", Machines: "http://198.18.0.1:1", Driver: "local"}))
 	if _, err := bootstrap.ReadMetal(h); err == nil || !strings.Contains(err.Error(), "drover metal stop") {

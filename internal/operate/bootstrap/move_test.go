@@ -206,7 +206,7 @@ func TestMoveMovesOneClusterOnly(t *testing.T) {
 	record := &droverv1.AuditRecord{}
 	must(t, to.Get(t.Context(), client.ObjectKey{Name: a.pending}, record))
 	if record.Spec.User != "creator" || record.Spec.Action != droverv1.Scaled || record.Labels[droverv1.ClusterLabel] != "a" {
-		t.Errorf("what was noted on the Cluster became %+v", record)
+		t.Errorf("got audit record %+v", record)
 	}
 	records := &droverv1.AuditRecordList{}
 	must(t, to.List(t.Context(), records))
@@ -297,7 +297,7 @@ func TestMoveRejectsAClusterBeingDeleted(t *testing.T) {
 	from.create(c)
 	must(t, from.Delete(t.Context(), c))
 	if err := bootstrap.Move(t.Context(), from.Config, from.Config, "d"); err == nil || !strings.Contains(err.Error(), "being deleted") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, "being deleted")
 	}
 	if len(from.paused()) != 0 {
 		t.Error("it is paused")

@@ -122,7 +122,7 @@ func TestClusterBeingDeletedIsRejectedUnlessAMoveDeletesIt(t *testing.T) {
 	} {
 		err := rejectDeleted(t.Context(), &fakeReader{clusters: []clusterv1.Cluster{tt.cluster}}, types.NamespacedName{Namespace: "team", Name: "a"})
 		if (err != nil) != tt.rejected {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v, want an error: %t", name, err, tt.rejected)
 		}
 	}
 }
@@ -151,7 +151,7 @@ func TestSecretsOfTheManager(t *testing.T) {
 	} {
 		all, err := tt.options.secrets()
 		if (err != nil) != tt.err {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v, want an error: %t", name, err, tt.err)
 		}
 		var got []string
 		for _, s := range all {
@@ -254,7 +254,7 @@ func TestPausingIsUndoneCompletely(t *testing.T) {
 		}
 		p.unset()
 		if byField.Spec.Paused != nil || len(annotated.Annotations) > 0 {
-			t.Errorf("%s: traces of pausing are left", name)
+			t.Errorf("%s: the paused annotations still exist, want them removed", name)
 		}
 	}
 	if p := byAnnotation(&anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.PausedAnnotation: ""}}}, clusterv1.PausedAnnotation, ""); !p.paused {

@@ -163,7 +163,7 @@ func TestAwaitKubeconfigReportsWhatItWaitedFor(t *testing.T) {
 	_, err := w.source.Await(ctx, func(string) {})
 	var early *NotInitializedError
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &early) || early.Waiting != "ControlPlaneInitialized: kubeadm has not run" {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want %v", err, context.DeadlineExceeded)
 	}
 }
 

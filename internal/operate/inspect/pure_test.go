@@ -90,7 +90,7 @@ func TestExplainRejection(t *testing.T) {
 		"a lost connection": {kind: "Package", err: errors.New("connection refused"), want: `writing Package "web": connection refused`},
 	} {
 		if got := explainRejection(thing(tt.kind), tt.err).Error(); got != tt.want {
-			t.Errorf("%s: %q, want %q", name, got, tt.want)
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
 	}
 }
@@ -172,7 +172,7 @@ func TestAdvice(t *testing.T) {
 		"a new spec":                           {Link{Reason: reasonBehind, Since: ago(0)}, "wait: in progress for 0s; follow it with `drover events cluster dev`"},
 	} {
 		if got := advice(root, tt.link, now); got != tt.want {
-			t.Errorf("%s: %q, want %q", name, got, tt.want)
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
 	}
 }
@@ -227,7 +227,7 @@ func TestWell(t *testing.T) {
 		"not ready":          ready(func(n *Node) { n.Conditions[0].Status = metav1.ConditionFalse }),
 	} {
 		if n.Well() {
-			t.Errorf("an object is well although it is %s", name)
+			t.Errorf("an object is healthy while it is %s", name)
 		}
 	}
 }

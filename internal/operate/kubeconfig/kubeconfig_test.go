@@ -107,7 +107,7 @@ func TestMergeKeepsForeignEntries(t *testing.T) {
 		t.Errorf("mode %v (%v)", info.Mode(), err)
 	}
 	if _, err := os.Stat(path + ".lock"); !os.IsNotExist(err) {
-		t.Errorf("the lock is left: %v", err)
+		t.Errorf("the lock still exists: %v", err)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestMergeNeverReplacesForeignEntries(t *testing.T) {
 			}
 			var other *ForeignError
 			if err := k.Merge(t.Context(), path); !errors.As(err, &other) || !strings.Contains(err.Error(), "--context") {
-				t.Errorf("error %v", err)
+				t.Errorf("got error %v, want one that contains %q", err, "--context")
 			}
 			if after, err := os.ReadFile(path); err != nil || !cmp.Equal(before, after) {
 				t.Errorf("the file changed (%v):\n%s", err, after)
@@ -155,7 +155,7 @@ func TestMergeCreatesFilesAndFollowsLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
-		t.Errorf("the link became a file (%v)", err)
+		t.Errorf("the link was replaced by a file (%v)", err)
 	}
 	if got := servers(t, path); len(got) != 3 || got["current"] != "sheep-admin@sheep" {
 		t.Errorf("contexts %v", got)
@@ -226,6 +226,6 @@ func TestMergeWaitsForTheLock(t *testing.T) {
 	defer cancel()
 	err := parse(t, origin("farm", "sheep"), "https://10.0.0.1:6443", "").Merge(ctx, path)
 	if err == nil || !strings.Contains(err.Error(), "remove \""+path+".lock\"") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, "remove \""+path+".lock\"")
 	}
 }

@@ -67,7 +67,7 @@ func (x failureTest) run() {
 		}
 	}
 	if _, err := os.Stat(x.at.Path()); err == nil {
-		x.t.Error("the checkpoint is left")
+		x.t.Error("the checkpoint still exists, want it deleted")
 	}
 }
 
@@ -96,7 +96,7 @@ func (x failureTest) failsIn(names []string, i int) {
 	remove()
 	var failed *phase.FailedError
 	if !errors.As(err, &failed) || failed.Phase != names[i] {
-		x.t.Fatalf("with trouble in %s: %v", names[i], err)
+		x.t.Fatalf("with faults in %s: got error %v", names[i], err)
 	}
 	var done []string
 	for _, r := range results {
@@ -276,7 +276,7 @@ func (x *twoSides) runFailing(plan func(*Management) (*phase.Plan, error), fails
 	x.Helper()
 	failureTest{x.T, func() (*phase.Plan, error) { return plan(x.management()) }, x.files.Record(), fails}.run()
 	if _, err := os.Stat(x.home.Dir); err == nil {
-		x.Error("the bootstrap plane is left")
+		x.Error("the bootstrap plane still exists, want it deleted")
 	}
 }
 
@@ -337,7 +337,7 @@ func TestManagementClusterResumesAfterAFailureInEachPhase(t *testing.T) {
 		t.Errorf("after its deletion the cluster is on %v", got)
 	}
 	if left, _ := filepath.Glob(filepath.Join(x.dir, "shepherd", "*.kubeconfig")); len(left) > 0 {
-		t.Errorf("%s is left", strings.Join(left, ", "))
+		t.Errorf("%s still exists, want it deleted", strings.Join(left, ", "))
 	}
 }
 

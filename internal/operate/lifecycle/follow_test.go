@@ -35,7 +35,7 @@ func TestActivityNamesTheMachineInProgress(t *testing.T) {
 		c := clusterOf(3, map[string]int{"a": 2}).Cluster
 		c.Status.ControlPlane, c.Status.Workers = tt.controlPlane, tt.workers
 		if got := activity(tt.doing, c); got != tt.want {
-			t.Errorf("%s: %q, want %q", name, got, tt.want)
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
 	}
 	if got := activity(creating, clusterOf(1, nil).Cluster); got != "Creating control plane machine 1/1" {
@@ -52,11 +52,11 @@ func TestWorkerTimeoutGrowsWithTheWorkers(t *testing.T) {
 	limits := Limits{ControlPlane: time.Hour, Machine: 10 * time.Minute}
 	for workers, want := range map[int]time.Duration{0: 90 * time.Minute, 3: 90 * time.Minute, 12: 3 * time.Hour} {
 		if got := workerTimeout(clusterOf(1, map[string]int{"a": workers}).Cluster, limits); got != want {
-			t.Errorf("%d workers: %s, want %s", workers, got, want)
+			t.Errorf("%d workers: got %s, want %s", workers, got, want)
 		}
 	}
 	if got := workerTimeout(clusterOf(1, nil).Cluster, Limits{}); got != 0 {
-		t.Errorf("without timeouts: %s, want none", got)
+		t.Errorf("without timeouts: got %s, want none", got)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestFailureCountsOnceItLasts(t *testing.T) {
 	f.failing = time.Now().Add(-2 * failureGrace)
 	var failed *FailedError
 	if err := f.failed(c); !errors.As(err, &failed) || failed.Problem != "no such machine type" {
-		t.Errorf("a failure that lasts: %v", err)
+		t.Errorf("lasting failure: got error %v", err)
 	}
 	c.Generation = 2
 	if err := f.failed(c); err != nil || !f.failing.IsZero() {
@@ -95,7 +95,7 @@ func TestPreflightErrorListsEveryProblem(t *testing.T) {
 	}
 	both := &PreflightError{Problems: []error{first, second}}
 	if got, want := both.Error(), "2 preflight checks failed:\n  - first\n  - second"; got != want {
-		t.Errorf("two problems: %q, want %q", got, want)
+		t.Errorf("two problems: got %q, want %q", got, want)
 	}
 	if !errors.Is(both, second) {
 		t.Error("a caller can't match the second problem")
@@ -106,7 +106,7 @@ func TestRejectionOmitsTheTextOfTheServer(t *testing.T) {
 	resource := anywherev1.GroupVersion.WithResource("clusters").GroupResource()
 	denied := apierrors.NewForbidden(resource, "one", errors.New(`admission webhook "x" denied the request: count must be odd`))
 	if got, want := rejected("Cluster", "one", denied).Error(), `Cluster "one" was rejected: count must be odd`; got != want {
-		t.Errorf("a webhook: %q, want %q", got, want)
+		t.Errorf("a webhook: got %q, want %q", got, want)
 	}
 	other := errors.New("connection reset")
 	if err := rejected("Cluster", "one", other); !errors.Is(err, other) || !strings.HasPrefix(err.Error(), `applying Cluster "one": `) {

@@ -57,7 +57,7 @@ func TestCleanupOfNothingSucceeds(t *testing.T) {
 		t.Errorf("undoing: %v, %v", results, err)
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
-		t.Errorf("%v are left", left)
+		t.Errorf("got leftovers %v, want none", left)
 	}
 	if err := m.files().write(m.files().Kubeconfig(), []byte("a finished cluster")); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestBootstrapPlaneSharesTheClustersKey(t *testing.T) {
 		content, _ := os.ReadFile(o.BundleKey)
 		forget()
 		if exists(o.BundleKey) && o.BundleKey != "" {
-			t.Errorf("%s is left", o.BundleKey)
+			t.Errorf("%s still exists, want it deleted", o.BundleKey)
 		}
 		return o.BundleKey, string(content)
 	}
@@ -110,6 +110,6 @@ func TestBootstrapPlaneSharesTheClustersKey(t *testing.T) {
 	}
 	m.firstInstall = true
 	if file, _ := sign(); file != "" {
-		t.Errorf("a cluster that is not there has %s", file)
+		t.Errorf("got file %s of a missing cluster", file)
 	}
 }

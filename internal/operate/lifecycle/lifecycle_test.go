@@ -103,7 +103,7 @@ func TestExpiredClientCertificateIsNamed(t *testing.T) {
 	config := &rest.Config{Host: "https://mgmt", TLSClientConfig: rest.TLSClientConfig{CertData: certificate(t, time.Hour)}}
 	var unreachable *UnreachableError
 	if err := checkClientCertificate(config, "mgmt.kubeconfig", time.Now()); !errors.As(err, &unreachable) || !strings.Contains(err.Error(), `"dev" in mgmt.kubeconfig expired at`) {
-		t.Errorf("error = %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, `"dev" in mgmt.kubeconfig expired at`)
 	}
 	config.CertData = certificate(t, -time.Hour)
 	if err := checkClientCertificate(config, "mgmt.kubeconfig", time.Now()); err != nil {
@@ -127,7 +127,7 @@ func TestUnreachableManagementPlaneIsExplained(t *testing.T) {
 		"something else":  {errors.New("odd"), "odd"},
 	} {
 		if err := explainUnreachable(tt.err, "https://mgmt", "mgmt.kubeconfig"); !strings.Contains(err.Error(), tt.want) || !errors.Is(err, tt.err) {
-			t.Errorf("%s: %v, want %q", name, err, tt.want)
+			t.Errorf("%s: got %v, want %q", name, err, tt.want)
 		}
 	}
 	if err := explainUnreachable(nil, "", ""); err != nil {
@@ -176,7 +176,7 @@ func TestUnavailableMachinesAreReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path != "/capacity/metros" || r.Header.Get("X-Auth-Token") != "secret" {
-					t.Errorf("asked for %s", r.URL.Path)
+					t.Errorf("got an unexpected request for %s", r.URL.Path)
 				}
 				w.WriteHeader(tt.status)
 				_, _ = w.Write([]byte(tt.answer))
@@ -185,7 +185,7 @@ func TestUnavailableMachinesAreReported(t *testing.T) {
 			problems := canHave(t.Context(), nil, access.Credentials{URL: server.URL, Token: "secret"}, []packet.Demand{{Plan: "big", Metro: "am", Quantity: 5}})
 			err := errors.Join(problems...)
 			if (tt.want == "") != (err == nil) || err != nil && (!strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret")) {
-				t.Errorf("problems: %v, want %q", err, tt.want)
+				t.Errorf("problems: got %v, want %q", err, tt.want)
 			}
 		})
 	}

@@ -115,7 +115,7 @@ func TestGitIsSkippedHonestly(t *testing.T) {
 	} {
 		c.Cluster.Spec.GitOpsRef = tt.ref
 		if err := withoutGit(c); err == nil || err.Error() != tt.want {
-			t.Errorf("%s: %v, want %q", name, err, tt.want)
+			t.Errorf("%s: got %v, want %q", name, err, tt.want)
 		}
 	}
 }

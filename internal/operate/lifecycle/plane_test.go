@@ -188,7 +188,7 @@ func TestManagementClusterWithWorkloadClustersIsNotDeleted(t *testing.T) {
 	m := w.management()
 	err := w.run(m.setupDelete)
 	if err == nil || !strings.Contains(err.Error(), "still has workload clusters") || !strings.Contains(err.Error(), "/one") {
-		t.Errorf("error = %v", err)
+		t.Errorf("got error %v, want one that contains %q and %q", err, "still has workload clusters", "/one")
 	}
 	one := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "one"}}
 	w.must(w.client.Delete(t.Context(), one))
@@ -351,7 +351,7 @@ func TestSeveralChangedObjectsAreOneChange(t *testing.T) {
 			return err
 		}
 		if !paused() {
-			t.Error("applying the spec lets the controllers go on too early")
+			t.Error("applying the spec resumed the controllers too early")
 		}
 		return c.unpause(ctx, p)
 	}))

@@ -98,7 +98,7 @@ func checkProblems(t *testing.T, name string, problems []error, want string) {
 	t.Helper()
 	err := errors.Join(problems...)
 	if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
-		t.Errorf("%s: %v, want %q", name, err, want)
+		t.Errorf("%s: got %v, want %q", name, err, want)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestNextMachine(t *testing.T) {
 func TestCountsHaveANoun(t *testing.T) {
 	for want, got := range map[string]string{"0 workers": count(0, "worker"), "1 worker": count(1, "worker"), "3 workers": count(3, "worker")} {
 		if got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 	c := clusterOf(1, map[string]int{"a": 1, "b": 2}).Cluster
@@ -170,7 +170,7 @@ func TestPreflightEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestSkewErrorSaysThatNothingChanged(t *testing.T) {
+func TestSkewErrorReportsThatNothingChanged(t *testing.T) {
 	for _, tt := range []struct{ own, plane, want string }{
 		{"v1.3.0", "v1.3.5", ""},
 		{"v1.4.0", "v1.3.5", ""},
@@ -191,7 +191,7 @@ func TestSkewErrorSaysThatNothingChanged(t *testing.T) {
 func TestWorkerTimeoutWithoutLimits(t *testing.T) {
 	c := clusterOf(1, map[string]int{"a": 100}).Cluster
 	if got := workerTimeout(c, Limits{}); got != 0 {
-		t.Errorf("timeout %s although there is no limit", got)
+		t.Errorf("got timeout %s, want none", got)
 	}
 	if got := workerTimeout(c, Limits{ControlPlane: time.Hour, Machine: time.Hour}); got != 101*time.Hour {
 		t.Errorf("timeout %s, want 101h", got)

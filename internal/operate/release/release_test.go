@@ -147,7 +147,7 @@ func TestVerifyRejectsTamperedReleases(t *testing.T) {
 			tt.tamper(dir)
 			_, err := Verify(filepath.Join(dir, archive), keys)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("Verify: %v, want %q", err, tt.want)
+				t.Errorf("Verify: got %v, want %q", err, tt.want)
 			}
 		})
 	}

@@ -45,13 +45,13 @@ func TestTextRedactsSecrets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			out := Text(tc.in)
 			if strings.Contains(out, canary) || !strings.Contains(out, tc.keeps) || !strings.Contains(out, hidden) {
-				t.Errorf("%q became %q", tc.in, out)
+				t.Errorf("%q: got %q", tc.in, out)
 			}
 		})
 	}
 	for _, harmless := range []string{"reconciled cluster billy in 3.2 s", "the Secret \"billy-kubeconfig\" is gone", "version 1.36.3"} {
 		if got := Text(harmless); got != harmless {
-			t.Errorf("%q became %q", harmless, got)
+			t.Errorf("%q: got %q, want it unchanged", harmless, got)
 		}
 	}
 }
@@ -74,14 +74,14 @@ func TestObjectRedactsSecrets(t *testing.T) {
 			Object(o)
 			out, err := yaml.Marshal(o.Object)
 			if err != nil || strings.Contains(string(out), canary) {
-				t.Errorf("%v: it became\n%s", err, out)
+				t.Errorf("got error %v and output\n%s", err, out)
 			}
 		})
 	}
 	kept := &unstructured.Unstructured{Object: map[string]any{"kind": "PacketCluster", "spec": map[string]any{"credentialsRef": map[string]any{"name": "packet"}, "secretName": "s"}}}
 	Object(kept)
 	if name, _, _ := unstructured.NestedString(kept.Object, "spec", "credentialsRef", "name"); name != "packet" {
-		t.Errorf("the name of a Secret became %q", name)
+		t.Errorf("got Secret name %q, want packet", name)
 	}
 }
 

@@ -125,7 +125,7 @@ func TestFailureIsResumedInEachPhase(t *testing.T) {
 			results, err := s.run(s.create(map[string]func(context.Context, *Progress) error{failing: fail}))
 			var phase *FailedError
 			if !errors.As(err, &phase) || phase.Phase != failing || !strings.Contains(err.Error(), "on fire") || !strings.Contains(err.Error(), phase.Again) {
-				t.Fatalf("error = %v, want one that names %s, its cause and what to type", err, failing)
+				t.Fatalf("got error %v, want one that names %s, its cause and what to type", err, failing)
 			}
 			if len(results) != i+1 {
 				t.Errorf("%d phases are reported as done, want %d", len(results), i+1)
@@ -207,7 +207,7 @@ func TestCanceledRunIsResumed(t *testing.T) {
 	}).Run(ctx, s.at, s.report)
 	var interrupted *InterruptedError
 	if !errors.As(err, &interrupted) || interrupted.Phase != build || !strings.Contains(err.Error(), "drover create cluster -f one.yaml") {
-		t.Fatalf("error = %v, want one that says how to resume", err)
+		t.Fatalf("got error %v, want one that says how to resume", err)
 	}
 	s.done()
 	if command, phase, err := s.at.Unfinished(); err != nil || command != "create cluster" || phase != build {
@@ -236,20 +236,20 @@ func TestChangedSpecRunsAllPhasesAgainUntilItIsFixed(t *testing.T) {
 		t.Errorf("with another spec it did (-want +got):\n%s", diff)
 	}
 	if !slices.ContainsFunc(s.events, func(e string) bool { return strings.Contains(e, "the spec has changed") }) {
-		t.Errorf("no event says that the spec changed: %q", s.events)
+		t.Errorf("got events %q, want one about the changed spec", s.events)
 	}
 
 	late := s.create(nil)
 	late.Fingerprint = "c"
 	var tooLate *ChangedError
 	if _, err := s.run(late); !errors.As(err, &tooLate) || tooLate.Phase != move {
-		t.Errorf("error = %v, want one that says since when it is too late", err)
+		t.Errorf("got error %v, want one that says since when it is too late", err)
 	}
 	if got := s.done(); len(got) > 0 {
 		t.Errorf("it did %q all the same", got)
 	}
 	if _, err := s.run(changed); err == nil {
-		t.Error("the record of the run before is gone")
+		t.Error("running with a changed spec: got no error, want the one of the previous run")
 	}
 }
 
@@ -318,13 +318,13 @@ func TestUnreadableCheckpointIsRejectedAndKept(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := s.run(s.create(nil)); err == nil || !strings.Contains(err.Error(), s.at.Path()) {
-				t.Errorf("error = %v, want one that names the file", err)
+				t.Errorf("got error %v, want one that names the file", err)
 			}
 			if got := s.done(); len(got) > 0 {
 				t.Errorf("it did %q", got)
 			}
 			if data, err := os.ReadFile(s.at.Path()); err != nil || string(data) != content {
-				t.Errorf("the record became %q, %v", data, err)
+				t.Errorf("got record %q, error %v", data, err)
 			}
 		})
 	}
@@ -409,7 +409,7 @@ func TestRunRejectsAPlanThatCannotBeResumed(t *testing.T) {
 	} {
 		s := newStage(t, t.TempDir())
 		if _, err := s.run(&Plan{Command: "create cluster", Cluster: "one", Phases: phases}); err == nil || !strings.Contains(err.Error(), "create cluster") {
-			t.Errorf("%s: error = %v", name, err)
+			t.Errorf("%s: got error %v, want one that contains %q", name, err, "create cluster")
 		}
 		if _, err := os.Stat(s.at.Dir); !os.IsNotExist(err) {
 			t.Errorf("%s: a directory was created: %v", name, err)
