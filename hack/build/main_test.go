@@ -121,7 +121,7 @@ func TestBuildStopsWithItsParent(t *testing.T) {
 	ctx, stop := whileRunning(t.Context(), parent.Process.Pid)
 	defer stop()
 	if ctx.Err() != nil {
-		t.Fatal("stopped although the parent runs")
+		t.Fatal("stopped while the parent runs, want it to continue")
 	}
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)

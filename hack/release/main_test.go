@@ -254,6 +254,6 @@ func TestUncommittedChangesAreNotSigned(t *testing.T) {
 		"--commit", "c0ffee", "--date", "2026-01-02T03:04:05Z", "--image", "drover-dev/manager:v1.2.3", "--key", key, "linux/amd64",
 	})
 	if err == nil || !strings.Contains(err.Error(), "uncommitted changes") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, "uncommitted changes")
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 func TestDispatchRejectsUnknownCommands(t *testing.T) {
 	if err := dispatch(t.Context(), []string{"jump"}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), `unknown command "jump"`) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, `unknown command "jump"`)
 	}
 	if err := dispatch(t.Context(), []string{"deflake"}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "RUN=TestName") {
 		t.Errorf("error %v without a test", err)
@@ -91,7 +91,7 @@ func TestShowPrintsWhatBelongsToNoPackage(t *testing.T) {
 		r := &run{out: &out, verbose: tt.verbose}
 		r.show(tt.event)
 		if out.String() != tt.want {
-			t.Errorf("%s: %q, want %q", name, out.String(), tt.want)
+			t.Errorf("%s: got %q, want %q", name, out.String(), tt.want)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestCommandsHaveTheirEnvironment(t *testing.T) {
 
 func TestSandboxNeedsTheListOfRaces(t *testing.T) {
 	if _, err := sandboxed(t.TempDir(), ""); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want %v", err, os.ErrNotExist)
 	}
 	args, err := sandboxed("../..", "42")
 	if err != nil || args[1] != "sandbox" || args[len(args)-1] != "-seed=42" {

@@ -68,7 +68,7 @@ func TestAppliesSkipsGeneratedFiles(t *testing.T) {
 		"go.sum": false, "hack/words/rules.go": false,
 	} {
 		if got := applies(file); got != want {
-			t.Errorf("%s: %t", file, got)
+			t.Errorf("%s: got %t, want %t", file, got, want)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func TestBundlesSurviveAnUpgrade(t *testing.T) {
 	}
 	c := got.Webhooks[0].ClientConfig
 	if len(c.CABundle) == 0 {
-		t.Error("the bundle is gone")
+		t.Error("got no CA bundle, want it kept")
 	}
 	if c.URL == nil || *c.URL != "https://127.0.0.1:9444/mutate-cluster-x-k8s-io-v1beta2-cluster" || c.Service != nil {
 		t.Errorf("client config: %+v", c)

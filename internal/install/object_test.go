@@ -18,7 +18,7 @@ func TestObjectsIncludeTheNamespace(t *testing.T) {
 	seen := map[string]bool{}
 	for _, o := range objects {
 		if seen[o.String()] {
-			t.Errorf("%s is there twice", o)
+			t.Errorf("got duplicate object %s", o)
 		}
 		seen[o.String()] = true
 		if o.last != (o.name == "more") {
@@ -44,7 +44,7 @@ func TestIdentify(t *testing.T) {
 			got, err := Options{}.identify(config.Manifest{Name: "file", Data: []byte(tt.manifest)})
 			if tt.problem != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.problem) {
-					t.Errorf("error = %v, want %q", err, tt.problem)
+					t.Errorf("got error %v, want %q", err, tt.problem)
 				}
 				return
 			}

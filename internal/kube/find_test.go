@@ -104,7 +104,7 @@ func TestFindUnpacksThePayloadOnce(t *testing.T) {
 		t.Errorf("%d entries in the cache, want 1", n)
 	}
 	if got, err := b.Probe(t.Context()); err != nil || got != "v1.36.3" {
-		t.Errorf("the unpacked binary says %q (%v)", got, err)
+		t.Errorf("unpacked binary: got version %q, error %v, want v1.36.3", got, err)
 	}
 	if _, err := os.Stat(filepath.Join(filepath.Dir(b.Path), "kubectl")); err != nil {
 		t.Errorf("the programs are not linked: %v", err)
@@ -118,7 +118,7 @@ func TestFindReplacesDamagedEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := mustFind(t, opts).Probe(t.Context()); err != nil || got != "v1.36.3" {
-		t.Errorf("the binary says %q (%v)", got, err)
+		t.Errorf("binary: got version %q, error %v, want v1.36.3", got, err)
 	}
 }
 
@@ -210,7 +210,7 @@ func TestFindRejectsDirectoryWithAnotherProgram(t *testing.T) {
 	}
 	_, err := kube.Find(kube.FindOptions{Dir: dir})
 	if err == nil || !strings.Contains(err.Error(), "not a Kubernetes binary built by Drover") {
-		t.Errorf("got error %v, want one that says what it is not", err)
+		t.Errorf("got error %v, want one that says what the file is not", err)
 	}
 }
 

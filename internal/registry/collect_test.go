@@ -59,7 +59,7 @@ func TestCollectRemovesUnreferencedBlobs(t *testing.T) {
 		t.Errorf("what is in use: %v", err)
 	}
 	if _, err := w.pull("gone", "1.0.0"); !errors.Is(err, artifact.ErrNotFound) {
-		t.Errorf("what is gone: %v", err)
+		t.Errorf("deleted content: got error %v", err)
 	}
 	w.push("gone", "1.0.0")
 	if _, err := w.pull("gone", "1.0.0"); err != nil {

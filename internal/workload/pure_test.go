@@ -91,7 +91,7 @@ func TestStatusOnlyChanges(t *testing.T) {
 		"a kind without generation": {object(0, "x", "y"), false},
 	} {
 		if got := statusOnly(before, tt.after); got != tt.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, tt.want)
 		}
 	}
 	if statusOnly(object(0, "x", "y"), object(0, "x", "y")) {
@@ -183,7 +183,7 @@ func TestResponsesCloseTheBreaker(t *testing.T) {
 	}
 }
 
-func TestUnreachableErrorSaysWhen(t *testing.T) {
+func TestUnreachableErrorNamesTheNextAttempt(t *testing.T) {
 	cause := errors.New("connection refused")
 	err := &UnreachableError{Cluster: client.ObjectKey{Namespace: "n", Name: "a"}, Until: time.Date(2026, 1, 1, 12, 30, 0, 0, time.UTC), Cause: cause}
 	if diff := cmp.Diff(`cluster "n/a" is unreachable, next attempt at 12:30:00: connection refused`, err.Error()); diff != "" || !errors.Is(err, cause) {

@@ -114,7 +114,7 @@ func TestNewKindsAreDiscovered(t *testing.T) {
 	await(t, events, "the watch of CRDs has told all", func(e workload.Event) bool { return e.Object == nil && e.Resource == workload.CRDs.Resource })
 	kind := schema.GroupKind{Group: "test.drover.dev", Kind: "Late"}
 	if _, err := c.Mapper().RESTMapping(kind, "v1"); err == nil {
-		t.Fatal("the kind is known before it is there")
+		t.Fatal("the kind is known before it exists")
 	}
 	definitions, err := clientset.NewForConfig(server.Config)
 	if err != nil {

@@ -53,6 +53,6 @@ func TestDeprecatedRepositoryFieldIsEquivalent(t *testing.T) {
 	f := g.FluxConfig()
 	want := GithubProviderConfig{Owner: "o", Repository: "r", Personal: true}
 	if f.Name != "fleet" || f.Namespace != "team" || f.Spec.SystemNamespace != "s" || f.Spec.Branch != "b" || f.Spec.ClusterConfigPath != "p" || *f.Spec.Github != want {
-		t.Errorf("it became %+v", f)
+		t.Errorf("got %+v", f)
 	}
 }

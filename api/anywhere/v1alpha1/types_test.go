@@ -34,7 +34,7 @@ func TestCredentialsHaveADefault(t *testing.T) {
 	} {
 		d := &PacketDatacenterConfig{Spec: PacketDatacenterConfigSpec{CredentialsRef: tt.ref}}
 		if got := d.CredentialsName(); got != tt.want {
-			t.Errorf("%s: %q, want %q", name, got, tt.want)
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func TestUserManagedNetworksAreSkipped(t *testing.T) {
 	} {
 		c := &Cluster{Spec: ClusterSpec{ClusterNetwork: ClusterNetwork{CNIConfig: tt.config}}}
 		if got := c.IsSkipUpgrade(); got != tt.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, tt.want)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func TestRunReportsLeakedResources(t *testing.T) {
 			t.Parallel() // waits for processes to exit
 			out, err := goTest(t, module(t, c.body))
 			if err == nil || !strings.Contains(out, c.want) {
-				t.Errorf("want a failure that says %q, got %v:\n%s", c.want, err, out)
+				t.Errorf("want a failure that contains %q, got %v:\n%s", c.want, err, out)
 			}
 		})
 	}
@@ -142,9 +142,9 @@ func TestKernelSince(t *testing.T) {
 	}
 	after := kernelAt(root)
 	if diff := cmp.Diff(want, after.Since(before)); diff != "" {
-		t.Errorf("what appeared, except for a bridge and a cgroup in use and what is not ours (-want +got):\n%s", diff)
+		t.Errorf("leftovers (-want +got):\n%s", diff)
 	}
 	if left := after.Since(after); len(left) > 0 {
-		t.Errorf("got %v, want nothing: all of it was there before", left)
+		t.Errorf("got leftovers %v, want none: all of them existed before", left)
 	}
 }

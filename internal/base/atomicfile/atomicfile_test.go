@@ -39,7 +39,7 @@ func TestFailedWriteKeepsTheOldFile(t *testing.T) {
 		t.Errorf("left behind: %v", entries)
 	}
 	if err := Write(filepath.Join(dir, "no", "such", "dir"), nil, 0o600); err == nil {
-		t.Error("writing into a directory that is not there is no error")
+		t.Error("got no error for a missing directory, want one")
 	}
 }
 

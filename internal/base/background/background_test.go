@@ -39,14 +39,14 @@ func TestStart(t *testing.T) {
 	_ = write.Close()
 	said, err := io.ReadAll(read)
 	if err != nil || string(said) != "through the pipe" {
-		t.Errorf("the pipe says %q (%v)", said, err)
+		t.Errorf("got %q from the pipe, error %v", said, err)
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
 	logged, err := os.ReadFile(log)
 	if err != nil || string(logged) != "out [be quiet] true\nerr\n" {
-		t.Errorf("the log says %q (%v)", logged, err)
+		t.Errorf("got log %q, error %v", logged, err)
 	}
 	if info, err := os.Stat(log); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the log is not private: %v (%v)", info.Mode(), err)

@@ -94,7 +94,7 @@ func TestSlowResponsesTimeOut(t *testing.T) {
 	c := clientWith(Limits{Body: 1 << 20, Timeout: 50 * time.Millisecond})
 	for _, url := range []string{drip, silent, silent + "?watch=true"} {
 		if _, err := get(t, c, url); !errors.Is(err, ErrTimeout) {
-			t.Errorf("%s: error %v", url, err)
+			t.Errorf("%s: got error %v, want %v", url, err, ErrTimeout)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -130,7 +130,7 @@ func TestEventsAreBoundedAndStreamsAreNot(t *testing.T) {
 		"a number":      strings.Repeat("1", 2<<10),
 	} {
 		if _, err := get(t, c, stream(func(w io.Writer) { _, _ = io.WriteString(w, event+text) })); !errors.As(err, &large) {
-			t.Errorf("%s: error %v", name, err)
+			t.Errorf("%s: got error %v, want a %T", name, err, large)
 		}
 	}
 }
@@ -184,7 +184,7 @@ func TestBudgetLimitsTheSumOfResponses(t *testing.T) {
 	}
 	var large *TooLargeError
 	if _, err := getWith(ctx, t, c, url); !errors.As(err, &large) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want a %T", err, large)
 	}
 }
 

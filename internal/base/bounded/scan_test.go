@@ -91,7 +91,7 @@ func TestBudgetCountsMemory(t *testing.T) {
 	}
 	var large *TooLargeError
 	if _, err := getWith(ctx, t, c, url); !errors.As(err, &large) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want a %T", err, large)
 	}
 }
 

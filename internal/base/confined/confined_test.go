@@ -105,7 +105,7 @@ func TestLimitsHold(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			var exceeded *ExceededError
 			if _, err := p.Do(t.Context(), ask(what, quick)); !errors.As(err, &exceeded) {
-				t.Errorf("error %v", err)
+				t.Errorf("got error %v, want a %T", err, exceeded)
 			}
 			if out, err := p.Do(t.Context(), ask("hello", nil)); err != nil || string(out) != "hello" {
 				t.Errorf("the next work: %q, %v", out, err)
@@ -128,7 +128,7 @@ func TestWorkFailsAndAsks(t *testing.T) {
 	p := newTestPool(t)
 	var failed *FailedError
 	if _, err := p.Do(t.Context(), ask("fail", nil)); !errors.As(err, &failed) || failed.Message != "no" {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want a %T", err, failed)
 	}
 	slow := func(question []byte) ([]byte, error) {
 		time.Sleep(2500 * time.Millisecond) // The time of the parent doesn't count.
@@ -138,12 +138,12 @@ func TestWorkFailsAndAsks(t *testing.T) {
 		t.Errorf("%q, %v", out, err)
 	}
 	if _, err := p.Do(t.Context(), ask("ask", func([]byte) ([]byte, error) { return nil, errors.New("nobody") })); !errors.As(err, &failed) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want a %T", err, failed)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := p.Do(ctx, ask("spin", nil)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want %v", err, context.DeadlineExceeded)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestWorkAndAnswersHaveATotalTime(t *testing.T) {
 	slow := func(ctx context.Context, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() }
 	var exceeded *ExceededError
 	if _, err := p.Do(t.Context(), Task{Request: []byte("ask"), Answer: slow}); !errors.Is(err, errTotal) || errors.As(err, &exceeded) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want %v", err, errTotal)
 	}
 }
 
@@ -213,7 +213,7 @@ func TestOwnersTakeTurns(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := p.Do(ctx, Task{Owner: "a", Request: []byte("hello")}); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want %v", err, context.Canceled)
 	}
 	if len(asked) > 0 {
 		t.Error("one owner has both children")

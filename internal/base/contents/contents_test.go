@@ -53,7 +53,7 @@ func TestEachFileVersionIsReadOnce(t *testing.T) {
 		}
 	}
 	if _, err := store.Secret(t.Context(), key); !apierrors.IsNotFound(err) || live.asked != 0 {
-		t.Fatalf("a Secret that is not there: %v, %d questions", err, live.asked)
+		t.Fatalf("missing Secret: got error %v after %d requests", err, live.asked)
 	}
 	secret := &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"k": []byte("one")}}
 	if err := c.Create(t.Context(), secret); err != nil {
@@ -69,7 +69,7 @@ func TestEachFileVersionIsReadOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := store.Secret(t.Context(), key); !apierrors.IsNotFound(err) {
-		t.Fatalf("a Secret that is gone: %v", err)
+		t.Fatalf("deleted Secret: got error %v", err)
 	}
 	if err := c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"k": "map"}}); err != nil {
 		t.Fatal(err)

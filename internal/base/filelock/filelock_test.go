@@ -71,12 +71,12 @@ func TestRemovedLockFileIsNotLocked(t *testing.T) {
 	}
 	defer next.Close()
 	if err := checkNotRemoved(removed, path); !errors.Is(err, ErrHeld) {
-		t.Errorf("the lock on a file whose name another has: %v", err)
+		t.Errorf("lock on a replaced file: got error %v, want %v", err, ErrHeld)
 	}
 }
 
 func TestMissingDirectoryIsAnError(t *testing.T) {
 	if _, err := Wait(t.Context(), filepath.Join(t.TempDir(), "gone", "lock")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want %v", err, os.ErrNotExist)
 	}
 }

@@ -15,6 +15,6 @@ func TestFind(t *testing.T) {
 	t.Setenv("DROVER_TEST_DIR", "")
 	t.Setenv("HOME", "")
 	if got, want := Find("DROVER_TEST_DIR", ".flock"), "/.flock"; got != want {
-		t.Errorf("without a home directory: %q, want %q", got, want)
+		t.Errorf("without a home directory: got %q, want %q", got, want)
 	}
 }

@@ -79,6 +79,6 @@ func TestUnchangedRecordIsNotWritten(t *testing.T) {
 
 func TestOlderPlaneHasNoRecord(t *testing.T) {
 	if _, err := Read(t.Context(), newClient(t)); !apierrors.IsNotFound(err) {
-		t.Errorf("error = %v, want NotFound", err)
+		t.Errorf("got error %v, want NotFound", err)
 	}
 }

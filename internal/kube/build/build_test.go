@@ -161,7 +161,7 @@ func TestKeyFollowsTheInputs(t *testing.T) {
 			before := key(t, b)
 			tt.change(t, b)
 			if changed := key(t, b) != before; changed != tt.changes {
-				t.Errorf("the key changed: %v, want %v", changed, tt.changes)
+				t.Errorf("key changed: got %v, want %v", changed, tt.changes)
 			}
 		})
 	}

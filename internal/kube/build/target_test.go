@@ -47,7 +47,7 @@ func TestCompileReportsGoErrors(t *testing.T) {
 	}
 	err := Builder{}.Compile(t.Context(), tt, t.TempDir())
 	if err == nil || !strings.Contains(err.Error(), "undefined: undefined") || !strings.Contains(err.Error(), "compiling hello") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that contains %q and %q", err, "undefined: undefined", "compiling hello")
 	}
 }
 

@@ -86,7 +86,7 @@ func TestCreateReplacesDamagedEntries(t *testing.T) {
 				return fill("v1.2.3", "hello")(ctx, dir)
 			})
 			if filled != tt.refill {
-				t.Errorf("filled again: %v, want %v", filled, tt.refill)
+				t.Errorf("filled again: got %v, want %v", filled, tt.refill)
 			}
 			if data, err := os.ReadFile(e.Binary()); err != nil || string(data) != "hello" {
 				t.Errorf("the binary holds %q (%v)", data, err)

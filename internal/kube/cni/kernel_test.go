@@ -71,7 +71,7 @@ func TestKernelRoutesFollowNodes(t *testing.T) {
 		}
 	}
 	if links, _ := netlink.RouteList(nil, netlink.FAMILY_V4); len(links) == 0 {
-		t.Error("the route of the link itself is gone")
+		t.Error("the route of the link was removed, want it kept")
 	}
 }
 
@@ -80,7 +80,7 @@ func TestOneUnreachablePeerDoesNotStopTheOthers(t *testing.T) {
 	bad := Route{To: netip.MustParsePrefix("192.168.1.0/24"), Via: netip.MustParseAddr("172.31.0.1")}
 	good := Route{To: netip.MustParsePrefix("192.168.2.0/24"), Via: netip.MustParseAddr("10.0.0.3")}
 	if _, err := syncRoutes([]Route{bad, good}); err == nil || !strings.Contains(err.Error(), "172.31.0.1") {
-		t.Errorf("error = %v, want one that names the peer", err)
+		t.Errorf("got error %v, want one that names the peer", err)
 	}
 	have, _ := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Protocol: routeOwner}, netlink.RT_FILTER_PROTOCOL)
 	if diff := cmp.Diff([]Route{good}, fromKernel(have), compareAddrs); diff != "" {
@@ -212,7 +212,7 @@ func TestCleanupKeepsForeignRules(t *testing.T) {
 func TestNodeWithoutPodCIDRIsSkipped(t *testing.T) {
 	a := nodeAgent(t, node("a", nil, "10.0.0.1"), node("b", []string{"192.168.1.0/24"}, "10.0.0.2"))
 	if err := a.sync(t.Context()); err == nil || !strings.Contains(err.Error(), "has no Pod range") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, "has no Pod range")
 	}
 	if got := agentObjects(t, a); len(got) > 0 {
 		t.Errorf("made %v", got)

@@ -55,7 +55,7 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	cancel()
 	a := &Agent{Nodes: &cache.ListWatch{}}
 	if err := a.watch(ctx); err == nil {
-		t.Error("it waits for nodes although it should end")
+		t.Error("watching nodes with an ended context: got no error, want one")
 	}
 }
 

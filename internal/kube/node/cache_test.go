@@ -45,10 +45,10 @@ func TestFailedCacheEntryIsRemoved(t *testing.T) {
 	}
 	boom := errors.New("boom")
 	if _, err := c.Make(t.Context(), "a", func(context.Context, string) error { return boom }); !errors.Is(err, boom) {
-		t.Fatalf("error %v", err)
+		t.Fatalf("got error %v, want %v", err, boom)
 	}
 	if _, ok := c.Latest("a"); ok {
-		t.Error("a failed entry is there")
+		t.Error("a failed entry is in the cache, want it removed")
 	}
 	dir, err := c.Make(t.Context(), "a", func(context.Context, string) error { return nil })
 	if err != nil {

@@ -53,7 +53,7 @@ func TestLinkOrCopyKeepsTheContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b, err := os.Stat(to); err != nil || !os.SameFile(a, b) {
-		t.Errorf("the file was copied although it could be linked (error %v)", err)
+		t.Errorf("the file was copied, want a link (error %v)", err)
 	}
 	if err := linkOrCopy(from, to); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("error %v for a file that exists", err)

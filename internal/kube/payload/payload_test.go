@@ -73,7 +73,7 @@ func TestAttachedPayloadIsFoundAgain(t *testing.T) {
 		t.Errorf("unexpected header (-want +got):\n%s", diff)
 	}
 	if unpack(t, executable) != content {
-		t.Error("what was unpacked is not what was attached")
+		t.Error("the unpacked payload differs from the attached one")
 	}
 }
 
@@ -96,14 +96,14 @@ func TestAttachedProgramRuns(t *testing.T) {
 	attach(t, executable, "payload")
 	out, err := exec.Command(executable).CombinedOutput()
 	if err != nil || string(out) != "still runs" {
-		t.Errorf("it says %q (%v)", out, err)
+		t.Errorf("got output %q, error %v", out, err)
 	}
 }
 
 func TestFailedAttachKeepsTheExecutable(t *testing.T) {
 	executable := write(t, "drover", []byte("program"))
 	if err := Attach(executable, filepath.Join(t.TempDir(), "missing"), Header{}); err == nil {
-		t.Error("attaching a file that is not there succeeded")
+		t.Error("attaching a missing file: got no error, want one")
 	}
 	if got := string(readAll(t, executable)); got != "program" {
 		t.Errorf("the executable holds %q", got)

@@ -51,7 +51,7 @@ func TestOwnershipIsByUID(t *testing.T) {
 		{"of nobody", cluster("a", ""), object("", nil, 0), false},
 	} {
 		if got := Owns(tc.cluster, tc.object); got != tc.want {
-			t.Errorf("%s: %t", tc.name, got)
+			t.Errorf("%s: got %t, want %t", tc.name, got, tc.want)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestSharedOwner(t *testing.T) {
 		{"of nobody", object("", nil, 0), false},
 	} {
 		if got := Shares(root, tc.object); got != tc.want {
-			t.Errorf("%s: %t", tc.name, got)
+			t.Errorf("%s: got %t, want %t", tc.name, got, tc.want)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestRecordedUIDIdentifiesTheCluster(t *testing.T) {
 		{"none", cluster("b", ""), "", false},
 	} {
 		if got := Identifies(tc.cluster, tc.uid); got != tc.want {
-			t.Errorf("%s: %t", tc.name, got)
+			t.Errorf("%s: got %t, want %t", tc.name, got, tc.want)
 		}
 	}
 }
@@ -131,6 +131,6 @@ func TestCopiedMarkMeansTheSameCluster(t *testing.T) {
 	bare := &metav1.ObjectMeta{}
 	Copy(&metav1.ObjectMeta{}, bare)
 	if bare.Labels != nil || bare.Annotations != nil {
-		t.Errorf("%+v belongs to nobody", bare)
+		t.Errorf("got %+v, want no labels or annotations", bare)
 	}
 }

@@ -36,7 +36,7 @@ func TestDenyCredentials(t *testing.T) {
 	} {
 		got := spec.DenyCredentials(&tc.secret, "team-a")
 		if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
-			t.Errorf("%s: %q, want %q", name, got, tc.want)
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 	}
 }

@@ -154,7 +154,7 @@ func TestDurationProblems(t *testing.T) {
 			got = problems.Error()
 		}
 		if got != tt.want {
-			t.Errorf("%s: %q, want %q", name, got, tt.want)
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
 	}
 }
@@ -485,12 +485,12 @@ func TestRemedyForKind(t *testing.T) {
 		"":                        "use one of " + strings.Join(kinds, ", "),
 	} {
 		if got := remedyForKind(kind); got != want {
-			t.Errorf("%q: %q, want %q", kind, got, want)
+			t.Errorf("%q: got %q, want %q", kind, got, want)
 		}
 	}
 }
 
-func TestKindsAreKnownEverywhere(t *testing.T) {
+func TestEveryKindHasATypeAndAName(t *testing.T) {
 	for _, kind := range kinds {
 		object := newObject(kind)
 		if object == nil {
@@ -535,7 +535,7 @@ func TestSuggestion(t *testing.T) {
 		"another set": {"NAME", []string{"name"}, "did you mean name?"},
 	} {
 		if got := suggestion(tt.key, tt.known); got != tt.want {
-			t.Errorf("%s: %q, want %q", name, got, tt.want)
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
 	}
 }
@@ -547,7 +547,7 @@ func TestViolationText(t *testing.T) {
 		"p: wrong":         {Path: "p", Problem: "wrong"},
 	} {
 		if got := v.String(); got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 	var none Violations
@@ -556,7 +556,7 @@ func TestViolationText(t *testing.T) {
 	}
 	two := Violations{{Problem: "a"}, {Problem: "b"}}
 	if got, want := two.Err().Error(), "2 problems found:\n  - a\n  - b"; got != want {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := append(make(Violations, maxListed), two...).Error(); !strings.HasSuffix(got, "\n  and 2 more") {
 		t.Errorf("the list is not bounded: it ends with %q", got[len(got)-40:])

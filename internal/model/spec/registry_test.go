@@ -30,7 +30,7 @@ func TestDenyRegistry(t *testing.T) {
 		}}
 		got := spec.DenyRegistry(secret, "team-a", tc.endpoint)
 		if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
-			t.Errorf("%s: %q, want %q", name, got, tc.want)
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 	}
 }

@@ -134,7 +134,7 @@ func TestValidateObjectUpdate(t *testing.T) {
 			got = problems[0].Path + ": " + problems[0].Problem
 		}
 		if got != test.want || len(problems) > 1 {
-			t.Errorf("%s: %q, want %q", name, problems, test.want)
+			t.Errorf("%s: got %q, want %q", name, problems, test.want)
 		}
 		complete(t, problems)
 	}

@@ -116,7 +116,7 @@ func TestPackagesOfAForeignNamespaceAreDenied(t *testing.T) {
 		{"one that an administrator prepared", &administered, namespace("eksa-packages-billy", "", "", 0), false},
 	} {
 		if err := CheckNamespace(tc.cluster, tc.namespace); (err != nil) != tc.denied {
-			t.Errorf("%s: %v", tc.name, err)
+			t.Errorf("%s: got error %v, want an error: %t", tc.name, err, tc.denied)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func TestTenant(t *testing.T) {
 	} {
 		cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Labels: map[string]string{anywherev1.ClusterNamespaceLabel: tc.label}}}
 		if got := Tenant(cluster); got != tc.want {
-			t.Errorf("%s: %q, want %q", name, got, tc.want)
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestRepositoryAccess(t *testing.T) {
 	t.Run("an unknown CA", func(t *testing.T) {
 		_, err := open(t).Resolve(t.Context(), artifact.Ref{URL: repository.URL, Name: "team/cni"})
 		if err == nil || !strings.Contains(err.Error(), "certificate") {
-			t.Errorf("error %v", err)
+			t.Errorf("got error %v, want one that contains %q", err, "certificate")
 		}
 	})
 }

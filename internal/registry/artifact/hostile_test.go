@@ -91,7 +91,7 @@ func TestManifestsAreNotAsLargeAsBlobs(t *testing.T) {
 	var large *bounded.TooLargeError
 	ref := Ref{URL: "oci://" + strings.TrimPrefix(server.URL, "http://"), Name: "a", Version: "1.0.0"}
 	if _, err := store.Resolve(t.Context(), ref); !errors.As(err, &large) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want a %T", err, large)
 	}
 }
 

@@ -47,7 +47,7 @@ func TestParseIndex(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := parseIndex([]byte(c.text))
 			if (err != nil) != c.fails || (err != nil && !errors.Is(err, ErrInvalid)) {
-				t.Fatalf("error %v", err)
+				t.Fatalf("got error %v, want an invalid index: %t", err, c.fails)
 			}
 			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(entry{})); diff != "" {
 				t.Error(diff)
@@ -97,7 +97,7 @@ func FuzzParseIndex(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		read, err := parseIndex(text)
 		if err != nil && !errors.Is(err, ErrInvalid) {
-			t.Fatalf("error %v", err)
+			t.Fatalf("got error %v, want none or %v", err, ErrInvalid)
 		}
 		for name, entries := range read {
 			for _, e := range entries {

@@ -70,7 +70,7 @@ func TestPlainHTTPToRegistryIsRejectedByDefault(t *testing.T) {
 	store := open(t, func(o *artifact.Options) { o.PlainHTTP = false })
 	ref := artifact.Ref{URL: registry.URL, Name: "cni", Version: "1.0.0", Access: artifact.Access{Username: "me", Password: "my-secret"}}
 	if _, err := store.Resolve(t.Context(), ref); err == nil || !strings.Contains(err.Error(), "HTTPS") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, "HTTPS")
 	}
 	if n := len(registry.Requests()) - before; n != 0 {
 		t.Errorf("%d requests over plain HTTP", n)
@@ -196,7 +196,7 @@ func TestUnreachableRegistry(t *testing.T) {
 	newest := artifact.Ref{URL: registry.URL, Name: "cni"}
 	registry.Fail(http.StatusBadGateway)
 	if _, err := store.Resolve(t.Context(), newest); err == nil || !strings.Contains(err.Error(), "502") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, "502")
 	}
 	registry.Resume()
 	want := store.resolve(t, newest)

@@ -164,7 +164,7 @@ func TestReplacedVersionIsDetectedWithoutDownload(t *testing.T) {
 	before := open(t).resolve(t, ref)
 	repository.Publish("cni", "1.0.0", artifacttest.Chart(t, "cni", "1.0.0", map[string]string{"values.yaml": "new: true"}))
 	if _, err := open(t).Fetch(t.Context(), ref, before); !errors.Is(err, artifact.ErrInvalid) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want %v", err, artifact.ErrInvalid)
 	}
 	if n := repository.Count(".tgz"); n != 0 {
 		t.Errorf("%d downloads", n)
@@ -219,6 +219,6 @@ func TestEndlessResponseIsRejected(t *testing.T) {
 	defer server.Close()
 	store := open(t, func(o *artifact.Options) { o.Timeout = time.Minute })
 	if err := store.fails(t, artifact.Ref{URL: server.URL, Name: "cni"}, artifact.ErrInvalid); !strings.Contains(err.Error(), "larger") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want one that contains %q", err, "larger")
 	}
 }

@@ -159,7 +159,7 @@ func TestCanceledCallerDoesNotCancelOthers(t *testing.T) {
 	}
 	cancel()
 	if err := <-gaveUp; !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want %v", err, context.Canceled)
 	}
 	repository.Resume()
 	store.resolve(t, ref)

@@ -86,7 +86,7 @@ func TestPatchesKeepTheMinorVersionInUse(t *testing.T) {
 	difference := bundle.Compare(older, newer)
 	for name, want := range tests {
 		if got := difference.KeepsMinor([]string{"a", name}); got != want {
-			t.Errorf("%s: %t, want %t", name, got, want)
+			t.Errorf("%s: got %t, want %t", name, got, want)
 		}
 	}
 	if !difference.KeepsMinor(nil) {

@@ -37,7 +37,7 @@ func TestExcludesMustBePaths(t *testing.T) {
 	}
 	for path, want := range tests {
 		if got := isPath(path); got != want {
-			t.Errorf("%q: a path: %t, want %t", path, got, want)
+			t.Errorf("%q: a path: got %t, want %t", path, got, want)
 		}
 	}
 }

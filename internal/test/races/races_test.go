@@ -101,10 +101,10 @@ func TestSuppressRemovesTheList(t *testing.T) {
 	}
 	file := strings.TrimPrefix(os.Getenv(variable), "suppressions=")
 	if data, err := os.ReadFile(file); err != nil || !bytes.Equal(data, list) {
-		t.Errorf("the list is not where the variable says: %v", err)
+		t.Errorf("reading the list that the variable names: %v", err)
 	}
 	forget()
 	if left, _ := os.ReadDir(os.TempDir()); len(left) > 0 {
-		t.Errorf("%v is left", left)
+		t.Errorf("got leftovers %v, want none", left)
 	}
 }

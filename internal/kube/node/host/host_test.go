@@ -38,7 +38,7 @@ func TestCollectReportsMissingPrograms(t *testing.T) {
 	_, err := Collect(Request{Required: []string{"sh", "no-such-program"}, Optional: []string{"no-such-program-either"}})
 	var missing *MissingError
 	if !errors.As(err, &missing) || !slices.Equal(missing.Programs, []string{"no-such-program"}) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want a %T", err, missing)
 	}
 	if got := packagesOf([]string{"nft", "sshd", "socat", "iptables", "ip6tables"}); !slices.Equal(got, []string{"iptables", "nftables", "openssh-server", "socat"}) {
 		t.Errorf("packages %v", got)

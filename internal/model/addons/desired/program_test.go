@@ -74,7 +74,7 @@ func TestCompileReportsEveryProblem(t *testing.T) {
 		t.Errorf("paths (-want +got):\n%s", diff)
 	}
 	if program == nil {
-		t.Error("there is no program, although most of the spec is valid")
+		t.Error("got no program, want one for the valid part of the spec")
 	}
 }
 
@@ -191,6 +191,6 @@ func TestRandomValuesAreKeptUntilTheirInputChanges(t *testing.T) {
 	facts.Cluster = cluster(map[string]string{"tier": "tin"})
 	third, err := release(t, spec, facts)
 	if err != nil || third.Spec.Values == first.Spec.Values || third.StableDigest == first.StableDigest {
-		t.Errorf("values %q although the cluster changed, error %v", third.Spec.Values, err)
+		t.Errorf("got values %q after the cluster changed, error %v", third.Spec.Values, err)
 	}
 }

@@ -120,7 +120,7 @@ func TestOnlyPermittedReleasesOfOthersAreEffective(t *testing.T) {
 		"another namespace, permitted": {release("theirs", &addonsv1.AppliedRelease{}), true},
 	} {
 		if got := Effective(tc.release); got != tc.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 	}
 }

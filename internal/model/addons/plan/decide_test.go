@@ -66,7 +66,7 @@ func TestDecideRelease(t *testing.T) {
 				t.Errorf("it is %q, want %q", got.Verb, tc.verb)
 			}
 			if !equal(before, there.Object) {
-				t.Error("what is there was changed, and belongs to the cache")
+				t.Error("an object of the cache was changed, want a copy")
 			}
 			if got.Object != nil && got.Object.Spec.ReleaseName != tc.called {
 				t.Errorf("its name is %q, want %q", got.Object.Spec.ReleaseName, tc.called)

@@ -69,7 +69,7 @@ func TestUntilStep(t *testing.T) {
 	}
 	for _, tt := range [][3]int{{0, maxNodes + 1, 1}, {math.MinInt, math.MaxInt, 1}, {math.MaxInt, math.MinInt, -1}} {
 		if err := panicOf(func() { untilStep(tt[0], tt[1], tt[2]) }); !errors.Is(err, errValue) {
-			t.Errorf("%v: %v, want %v", tt, err, errValue)
+			t.Errorf("%v: got %v, want %v", tt, err, errValue)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func TestValuesAreMeasured(t *testing.T) {
 	} {
 		err := panicOf(func() { (&measure{left: maxNodes}).check(reflect.ValueOf(&tt.value).Elem(), maxDepth) })
 		if !errors.Is(err, tt.want) {
-			t.Errorf("%s: %v, want %v", name, err, tt.want)
+			t.Errorf("%s: got %v, want %v", name, err, tt.want)
 		}
 	}
 }
@@ -204,10 +204,10 @@ func TestBudgetEnds(t *testing.T) {
 		}
 	}
 	if err := panicOf(b.spend); !errors.Is(err, errSteps) {
-		t.Errorf("%v, want %v", err, errSteps)
+		t.Errorf("got %v, want %v", err, errSteps)
 	}
 	if err := panicOf((&budget{steps: 2, end: time.Now().Add(-time.Second)}).spend); !errors.Is(err, errTime) {
-		t.Errorf("%v, want %v", err, errTime)
+		t.Errorf("got %v, want %v", err, errTime)
 	}
 }
 

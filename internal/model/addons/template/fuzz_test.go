@@ -32,7 +32,7 @@ func FuzzRender(f *testing.F) {
 			}
 		}
 		if first, second := parsed.StableDigest(d), parsed.StableDigest(d); first != second {
-			t.Error("what should be still is not")
+			t.Error("got two digests for the same template, want one")
 		}
 	})
 }

@@ -96,7 +96,7 @@ func TestSpecsAreStoredUnchanged(t *testing.T) {
 				t.Errorf("what was stored (-want +got):\n%s", diff)
 			}
 			if problems := spec.Validate(gathered); len(problems) > 0 {
-				t.Errorf("what was valid in a file is not when it is stored: %v", problems)
+				t.Errorf("a spec that is valid in a file is invalid once stored: %v", problems)
 			}
 
 			apply(ctx, t, c, config)

@@ -118,7 +118,7 @@ func TestMirrorIsTriedFirst(t *testing.T) {
 				t.Errorf("Get() = %v, %v", found, err)
 			}
 			if len(original.Requests()) != before {
-				t.Error("the original was asked as well")
+				t.Error("got a request to the original registry, want none")
 			}
 		})
 	}

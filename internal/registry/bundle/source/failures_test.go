@@ -126,7 +126,7 @@ func TestUnavailableRegistryIsQueriedOnce(t *testing.T) {
 				}
 			}
 			if got := b.Stats(); got.Looks != 2 || got.Failures != 1 {
-				t.Errorf("20 who asked: %+v, want one look more", got)
+				t.Errorf("20 callers: got %+v, want one more request", got)
 			}
 			r.Resume()
 			now.SetTime(now.Now().Add(time.Minute))

@@ -152,7 +152,7 @@ func TestContentOfTwoTagsIsFetchedOnce(t *testing.T) {
 	}
 	named.Access = map[string]artifact.Access{r.Host: {Username: "somebody", Password: "else"}}
 	if _, err := b.Get(t.Context(), named); err != nil || b.Stats().Downloads != 2 {
-		t.Errorf("who comes in another way is not let in by himself: %v, %+v", err, b.Stats())
+		t.Errorf("other credentials: got error %v, stats %+v", err, b.Stats())
 	}
 }
 
@@ -209,7 +209,7 @@ func TestMissingContentIsReported(t *testing.T) {
 		t.Errorf("Get() without a registry = %v", err)
 	}
 	if r.Count("not") != 0 {
-		t.Error("the registry was asked for what can't be a tag")
+		t.Error("got a request for an invalid tag, want none")
 	}
 }
 

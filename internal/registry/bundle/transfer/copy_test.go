@@ -69,7 +69,7 @@ func TestBundleIsCopiedThroughAnArchive(t *testing.T) {
 	must(t, err)
 	v.complete(t, to)
 	if _, err := transfer.CreateArchive(file); !errors.Is(err, transfer.ErrExists) {
-		t.Errorf("an archive that is there: %v", err)
+		t.Errorf("existing archive: got error %v", err)
 	}
 }
 

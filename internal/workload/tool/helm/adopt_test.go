@@ -116,7 +116,7 @@ func TestHelmCanUpgradeOurReleases(t *testing.T) {
 	}
 	_, err = b.server.Clientset(t).CoreV1().ConfigMaps(b.namespace).Get(t.Context(), "web", metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
-		t.Errorf("ConfigMap after helm uninstall: error %v, want that it is gone", err)
+		t.Errorf("ConfigMap after helm uninstall: got error %v, want NotFound", err)
 	}
 }
 
@@ -229,6 +229,6 @@ func TestUnreadableRecordIsSkipped(t *testing.T) {
 	}
 	_, err = b.server.Clientset(t).CoreV1().ConfigMaps(b.namespace).Get(t.Context(), "web", metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
-		t.Errorf("ConfigMap after removal: error %v, want that it is gone", err)
+		t.Errorf("ConfigMap after removal: got error %v, want NotFound", err)
 	}
 }

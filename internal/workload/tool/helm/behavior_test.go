@@ -83,7 +83,7 @@ func TestForeignObjectsAreNotAdopted(t *testing.T) {
 		t.Fatalf("error %v, want a terminal one that names takeOwnership", err)
 	}
 	if got := b.greeting(t, "web"); got != "mine" {
-		t.Errorf("greeting %q, want that it is left as it was", got)
+		t.Errorf("got greeting %q, want it unchanged", got)
 	}
 	if diff := cmp.Diff([]string{"1 failed"}, b.statuses(t, "web")); diff != "" {
 		t.Errorf("revisions (-want +got):\n%s", diff)

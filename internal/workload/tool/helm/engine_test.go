@@ -96,7 +96,7 @@ func TestUpgradeAppliesAndPrunes(t *testing.T) {
 	}
 	_, err := b.server.Clientset(t).CoreV1().Services(b.namespace).Get(t.Context(), "web", metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
-		t.Errorf("the service that the chart dropped: error %v, want that it is gone", err)
+		t.Errorf("service that the chart dropped: got error %v, want NotFound", err)
 	}
 }
 

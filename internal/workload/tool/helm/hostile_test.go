@@ -58,7 +58,7 @@ func TestHostileChartsAreStopped(t *testing.T) {
 			_, err := renderFiles(t, map[string]string{"templates/a.yaml": template}, nil)
 			var exceeded *confined.ExceededError
 			if !errors.As(err, &exceeded) {
-				t.Errorf("error %v", err)
+				t.Errorf("got error %v, want a %T", err, exceeded)
 			}
 		})
 	}
@@ -110,7 +110,7 @@ func TestHostileDependenciesAreStopped(t *testing.T) {
 					err := do()
 					var exceeded *confined.ExceededError
 					if !errors.As(err, &exceeded) {
-						t.Errorf("error %v", err)
+						t.Errorf("got error %v, want a %T", err, exceeded)
 					}
 					return err
 				})

@@ -66,7 +66,7 @@ func TestCRDsAreEstablishedBeforeTheirObjects(t *testing.T) {
 			kinds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 			live, err := b.cluster.Dynamic().Resource(kinds).Get(t.Context(), tt.kind+"s.test.example.com", metav1.GetOptions{})
 			if gone := apierrors.IsNotFound(err) || err == nil && live.GetDeletionTimestamp() != nil; gone == tt.stay {
-				t.Errorf("the kind is gone: %t, want %t", gone, !tt.stay)
+				t.Errorf("kind deleted: got %t, want %t", gone, !tt.stay)
 			}
 		})
 	}

@@ -37,7 +37,7 @@ func TestDiffPredictsAnUpgrade(t *testing.T) {
 	want := b.want("web", b.put(t, "1.0.0", with(four, map[string]string{"templates/secret.yaml": secret})))
 	want.Values = map[string]any{"password": "old-secret"}
 	if got := b.diffOf(t, want); len(got) == 0 || got[0] != "Create ServiceAccount web" {
-		t.Errorf("diff before the first installation: %v, want that all is made", got)
+		t.Errorf("diff before the first installation: got %v, want that all is made", got)
 	}
 	state := b.mustApply(t, want)
 	b.observed(t, want, state)

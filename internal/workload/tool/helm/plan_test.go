@@ -118,7 +118,7 @@ func TestCloneIsIndependentOfTheChart(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := len(c.Dependencies()) == 1; got != enabled {
-				t.Errorf("the subchart is there: %t, want %t", got, enabled)
+				t.Errorf("subchart rendered: got %t, want %t", got, enabled)
 			}
 		}
 	}

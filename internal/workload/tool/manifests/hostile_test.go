@@ -66,7 +66,7 @@ func TestExponentialKustomizationIsStopped(t *testing.T) {
 		var exceeded *confined.ExceededError
 		var terminal *tool.TerminalError
 		if !errors.As(err, &exceeded) || !errors.As(err, &terminal) {
-			t.Errorf("error %v", err)
+			t.Errorf("got error %v, want a %T", err, exceeded)
 		}
 		return err
 	})

@@ -60,7 +60,7 @@ func TestApplyWritesEachObjectOnceAndPrunes(t *testing.T) {
 	}
 	b.clear(t, want)
 	if err := b.Remove(t.Context(), b.cluster.Cluster, want); err != nil {
-		t.Errorf("removing what is not there: %v", err)
+		t.Errorf("removing a missing release: got error %v", err)
 	}
 }
 
@@ -275,7 +275,7 @@ func TestKindsNamespacesAndKeptObjects(t *testing.T) {
 	}
 	home, err := b.kube.CoreV1().Namespaces().Get(t.Context(), want.ID.Namespace, metav1.GetOptions{})
 	if err != nil || home.DeletionTimestamp != nil {
-		t.Errorf("the namespace of the record is going (error %v), want that it stays", err)
+		t.Errorf("the namespace of the record is being deleted (error %v), want it kept", err)
 	}
 }
 

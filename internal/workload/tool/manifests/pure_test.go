@@ -235,7 +235,7 @@ func TestReleaseNames(t *testing.T) {
 	} {
 		var terminal *tool.TerminalError
 		if err := checkName(name); (err == nil) != want || err != nil && !errors.As(err, &terminal) {
-			t.Errorf("%q: error %v", name, err)
+			t.Errorf("%q: got error %v, want a %T", name, err, terminal)
 		}
 	}
 }

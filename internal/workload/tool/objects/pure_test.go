@@ -36,7 +36,7 @@ func TestTitleAndIdentity(t *testing.T) {
 	} {
 		o := object(t, text)
 		if got := [2]string{o.Title(), o.Identity()}; got != want {
-			t.Errorf("%s: %q, want %q", text, got, want)
+			t.Errorf("%s: got %q, want %q", text, got, want)
 		}
 	}
 	o := object(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: b}}")
@@ -88,7 +88,7 @@ func TestKindsMayBeDefinedInTheSamePackage(t *testing.T) {
 		t.Error(err)
 	}
 	if err := LocateAll([]*Object{crd, widget, gadget}, mapper(), "shop"); !meta.IsNoMatchError(err) {
-		t.Errorf("error %v for a kind that nobody defines", err)
+		t.Errorf("undefined kind: got error %v, want a NoMatchError", err)
 	}
 	found, err := LocateSome([]*Object{widget, crd, gadget}, mapper(), "shop")
 	if err != nil || len(found) != 1 || found[0] != crd {
@@ -436,7 +436,7 @@ func TestValidation(t *testing.T) {
 	}
 	w.Want.Options.DisableOpenAPIValidation = true
 	if got := w.Validation(); got != metav1.FieldValidationIgnore {
-		t.Errorf("validation %q although it is disabled", got)
+		t.Errorf("got validation %q, want Ignore: it is disabled", got)
 	}
 }
 
@@ -448,7 +448,7 @@ func TestChecksWithoutACluster(t *testing.T) {
 	job := object(t, "{apiVersion: batch/v1, kind: Job, metadata: {name: a}}")
 	job.Resource.Resource = "jobs"
 	if v, err := c.Check(t.Context(), w, job); err != nil || !v.Ready {
-		t.Errorf("a Job that nobody waits for: %+v, error %v", v, err)
+		t.Errorf("Job without a waiter: got %+v, error %v", v, err)
 	}
 }
 
