@@ -9,17 +9,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // canary is a word that must never be on disk.
 const canary = "canary-b1f7c0de-in-the-coal-mine"
 
-// TestSecretsAtRest follows one Secret through encryption, rotation, backup
-// and restore.
-func TestSecretsAtRest(t *testing.T) {
-	t.Parallel()
-	p := newPlane(t)
-	p.must("up")
+// testEncryption creates a Secret that later steps check, and replaces the key of the plane.
+func testEncryption(t *testing.T, p *plane) {
 	secret, err := p.kubernetes().CoreV1().Secrets("default").Create(ctx(t), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "canary"}, StringData: map[string]string{"word": canary},
 	}, metav1.CreateOptions{})
@@ -34,8 +31,15 @@ func TestSecretsAtRest(t *testing.T) {
 		t.Errorf("rotation left these keys:\n%s", after)
 	}
 	noPlaintext(t, p)
-	sameSecret(t, p, secret)
+	sameSecret(t, p, secret.UID)
+}
 
+// testRestore restores a backup to another home. It leaves the plane stopped.
+func testRestore(t *testing.T, p *plane) {
+	secret, err := p.kubernetes().CoreV1().Secrets("default").Get(ctx(t), "canary", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	file := filepath.Join(t.TempDir(), "plane.backup")
 	p.must("backup", file)
 	p.refused("already exists", "backup", file)
@@ -51,15 +55,16 @@ func TestSecretsAtRest(t *testing.T) {
 	restored := newPlane(t)
 	restored.must("restore", file)
 	restored.must("up")
-	sameSecret(t, restored, secret)
+	sameSecret(t, restored, secret.UID)
 	noPlaintext(t, restored)
 	if p.status().Phase != "Ready" || p.status().API == restored.status().API {
 		t.Errorf("two homes do not live side by side: %s at %s beside %s", p.status().Phase, p.status().API, restored.status().API)
 	}
 	p.must("down")
-	sameSecret(t, restored, secret)
+	sameSecret(t, restored, secret.UID)
 	p.refused("not running", "encryption", "rotate")
 	p.refused("not running", "backup", file+"2")
+	testPurge(t, restored)
 }
 
 func restoreRefusals(t *testing.T, p *plane, file string, data []byte) {
@@ -85,14 +90,15 @@ func restoreRefusals(t *testing.T, p *plane, file string, data []byte) {
 	}
 }
 
-func sameSecret(t *testing.T, p *plane, want *corev1.Secret) {
+// sameSecret checks that a plane has the Secret with the canary.
+func sameSecret(t *testing.T, p *plane, want types.UID) {
 	t.Helper()
-	got, err := p.kubernetes().CoreV1().Secrets("default").Get(ctx(t), want.Name, metav1.GetOptions{})
+	got, err := p.kubernetes().CoreV1().Secrets("default").Get(ctx(t), "canary", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.UID != want.UID || string(got.Data["word"]) != canary {
-		t.Errorf("secret %s is %s with %q, want %s with the canary", got.Name, got.UID, got.Data["word"], want.UID)
+	if got.UID != want || string(got.Data["word"]) != canary {
+		t.Errorf("secret %s is %s with %q, want %s with the canary", got.Name, got.UID, got.Data["word"], want)
 	}
 }
 

@@ -7,9 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,28 +32,22 @@ func TestPlaneLifecycle(t *testing.T) {
 	if !strings.Contains(first.stderr, "export KUBECONFIG="+p.home) {
 		t.Errorf("up does not say what to do next:\n%s", first.stderr)
 	}
-	steps := []struct {
-		name string
-		run  func(*testing.T, *plane)
-	}{
-		{"a second up changes nothing and says so", testSecondUp},
-		{"files are private", testPrivateFiles},
-		{"strangers learn about health and nothing else", testAnonymous},
-		{"status shows components and clusters", testStatus},
-		{"the registry has Drover's charts and takes others", testRegistry},
-		{"down and up keep objects", testDownUp},
-		{"SIGKILL of everything keeps objects", testKillAll},
-		{"each component comes back", testKillEach},
-		{"a crash loop is shown with the log", testCrashLoop},
-		{"the audit log knows who did what", testAudit},
-		{"the registry has kept what it took", testRegistryKept},
-		{"purge removes everything", testPurge},
-	}
-	for _, step := range steps {
-		if !t.Run(step.name, func(t *testing.T) { step.run(t, &plane{t: t, home: p.home}) }) {
-			return
-		}
-	}
+	p.follow(
+		step{"a second up changes nothing and says so", testSecondUp},
+		step{"files are private", testPrivateFiles},
+		step{"strangers learn about health and nothing else", testAnonymous},
+		step{"status shows components and clusters", testStatus},
+		step{"the registry has Drover's charts and takes others", testRegistry},
+		step{"Secrets are encrypted, also after a rotation", testEncryption},
+		step{"down and up keep objects", testDownUp},
+		step{"SIGKILL of everything keeps objects", testKillAll},
+		step{"each component comes back", testKillEach},
+		step{"a crash loop is shown with the log", testCrashLoop},
+		step{"the audit log knows who did what", testAudit},
+		step{"the registry has kept what it took", testRegistryKept},
+		step{"a backup is restored beside the plane", testRestore},
+		step{"purge removes everything", testPurge},
+	)
 }
 
 func testSecondUp(t *testing.T, p *plane) {
@@ -277,61 +269,5 @@ func testPurge(t *testing.T, p *plane) {
 	}
 	if r := p.drover("status"); r.code != 3 || !strings.Contains(r.stderr, "drover up") {
 		t.Errorf("status of nothing ends with %d:\n%s", r.code, r.stderr)
-	}
-}
-
-func TestKilledFirstStartCanBeRepeated(t *testing.T) {
-	t.Parallel()
-	p := newPlane(t)
-	for _, after := range []int{30, 300, 1500, 4000} {
-		cmd := p.command("up", "--foreground")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Duration(after) * time.Millisecond)
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	}
-	p.must("up")
-	keep(t, p, "late", func() {})
-}
-
-func TestConcurrentUpsStartOnePlane(t *testing.T) {
-	t.Parallel()
-	p := newPlane(t)
-	var results [3]result
-	var wg sync.WaitGroup
-	for i := range results {
-		wg.Go(func() { results[i] = p.drover("up") })
-	}
-	wg.Wait()
-	made := 0
-	for _, r := range results {
-		if r.code != 0 {
-			t.Errorf("one of them ended with %d:\n%s", r.code, r.stderr)
-		}
-		if strings.Contains(r.stderr, "is ready after") {
-			made++
-		}
-	}
-	if made != 1 || len(processes(p.home)) != 5 {
-		t.Errorf("%d of them made a plane, and %d processes run; want 1 and 5", made, len(processes(p.home)))
-	}
-}
-
-func TestInterruptedStartStopsItsProcesses(t *testing.T) {
-	t.Parallel()
-	p := newPlane(t)
-	cmd := p.command("up")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	p.await("etcd runs", func() bool { return len(processes(p.home)) >= 3 })
-	_ = cmd.Process.Signal(os.Interrupt)
-	if err := cmd.Wait(); err == nil {
-		t.Error("an interrupted up ends well")
-	}
-	if left := processes(p.home); len(left) > 0 {
-		t.Errorf("processes %v are left", left)
 	}
 }

@@ -175,21 +175,10 @@ type workload struct {
 
 func (c *workload) in(t *testing.T) *workload {
 	f := *c.fleet
-	f.plane = &plane{t: t, home: c.home}
+	f.plane = c.plane.in(t)
 	out := *c
 	out.fleet = &f
 	return &out
-}
-
-// await has a timeout for real machines on a busy host.
-func (c *workload) await(what string, cond func() bool) {
-	c.t.Helper()
-	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(250 * time.Millisecond) {
-		if cond() {
-			return
-		}
-	}
-	c.t.Fatalf("never happened: %s", what)
 }
 
 func (c *workload) awaitAvailable() {

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/drover-dev/drover/internal/metal"
@@ -80,26 +79,46 @@ func (p *plane) metals() []int {
 // TestMetalBesideAPlane follows the metal service through the life of a plane that uses it.
 func TestMetalBesideAPlane(t *testing.T) {
 	t.Parallel()
-	p := withMetal(t, newPlane(t))
-	p.must("up")
-	if s := p.metalStatus(); s.PacketAPI != "" || s.Metal != nil {
-		t.Errorf("a plane without machines says %+v", s)
+	withMetal(t, newPlane(t)).follow(
+		step{"a host without machine support has a plane without machines", testNoMachineSupport},
+		step{"a configured Packet API is used", testConfiguredPacketAPI},
+		step{"metal joins a plane that is up", testMetalJoins},
+		step{"another driver is refused", testOtherDriver},
+		step{"a metal that was stopped or killed is started again", testMetalAgain},
+		step{"metal outlives the plane", testMetalOutlives},
+		step{"a metal that was removed is replaced", testMetalReplaced},
+		step{"purging both leaves nothing", testPurgeBoth},
+	)
+}
+
+// testNoMachineSupport removes what local machines require.
+func testNoMachineSupport(t *testing.T, p *plane) {
+	bare := p.with("DROVER_NODE_DIR=" + t.TempDir())
+	why := "machine programs (containerd, runc, …) not found"
+	if os.Geteuid() != 0 {
+		why = "local machines need root"
 	}
-	steps := []struct {
-		name string
-		run  func(*testing.T, *plane)
-	}{
-		{"metal joins a plane that is up", testMetalJoins},
-		{"another driver is refused", testOtherDriver},
-		{"a metal that was stopped or killed is started again", testMetalAgain},
-		{"metal outlives the plane", testMetalOutlives},
-		{"a metal that was removed is replaced", testMetalReplaced},
-		{"purging both leaves nothing", testPurgeBoth},
+	bare.refused(why, "up", "--metal", "local")
+	r := bare.must("up", "--metal", "auto")
+	if !strings.Contains(r.stderr, "local machines are not available: "+why) || !strings.Contains(r.stderr, "is ready after") {
+		t.Errorf("up says:\n%s", r.stderr)
 	}
-	for _, step := range steps {
-		if !t.Run(step.name, func(t *testing.T) { step.run(t, &plane{t: t, home: p.home}) }) {
-			return
-		}
+	if again := bare.must("up", "--metal", "auto"); !strings.Contains(again.stderr, "local machines are not available: ") {
+		t.Errorf("a second up says:\n%s", again.stderr)
+	}
+	if s := p.metalStatus(); s.PacketAPI != "" || s.Metal != nil || len(p.metals()) > 0 {
+		t.Errorf("status says %+v, metals %v", s, p.metals())
+	}
+}
+
+func testConfiguredPacketAPI(t *testing.T, p *plane) {
+	const url = "http://127.0.0.1:1/metal/v1"
+	p.with("METAL_API_URL="+url, "PACKET_API_KEY=secret").must("up", "--metal", "auto")
+	if s := p.metalStatus(); s.PacketAPI != url || s.Metal != nil {
+		t.Errorf("status says %+v", s)
+	}
+	if table := p.must("status").stdout; !strings.Contains(table, "Packet API  "+url) {
+		t.Errorf("status does not show the API:\n%s", table)
 	}
 }
 
@@ -211,73 +230,6 @@ func testPurgeBoth(t *testing.T, p *plane) {
 	if left := processes(p.home); len(left) > 0 {
 		t.Errorf("processes %v are left", left)
 	}
-}
-
-// TestPlaneStartsWithoutMachineSupport removes what local machines require.
-func TestPlaneStartsWithoutMachineSupport(t *testing.T) {
-	t.Setenv("DROVER_NODE_DIR", t.TempDir())
-	p := newPlane(t)
-	why := "machine programs (containerd, runc, …) not found"
-	if os.Geteuid() != 0 {
-		why = "local machines need root"
-	}
-	p.refused(why, "up", "--metal", "local")
-	r := p.must("up", "--metal", "auto")
-	if !strings.Contains(r.stderr, "local machines are not available: "+why) || !strings.Contains(r.stderr, "is ready after") {
-		t.Errorf("up says:\n%s", r.stderr)
-	}
-	if again := p.must("up", "--metal", "auto"); !strings.Contains(again.stderr, "local machines are not available: ") {
-		t.Errorf("a second up says:\n%s", again.stderr)
-	}
-	if s := p.metalStatus(); s.PacketAPI != "" || s.Metal != nil || len(p.metals()) > 0 {
-		t.Errorf("status says %+v, metals %v", s, p.metals())
-	}
-}
-
-func TestConfiguredPacketAPIIsUsed(t *testing.T) {
-	t.Setenv("METAL_API_URL", "http://127.0.0.1:1/metal/v1")
-	t.Setenv("PACKET_API_KEY", "secret")
-	p := newPlane(t)
-	p.must("up", "--metal", "auto")
-	if s := p.metalStatus(); s.PacketAPI != "http://127.0.0.1:1/metal/v1" || s.Metal != nil {
-		t.Errorf("status says %+v", s)
-	}
-	if table := p.must("status").stdout; !strings.Contains(table, "Packet API  http://127.0.0.1:1/metal/v1") {
-		t.Errorf("status does not show the API:\n%s", table)
-	}
-}
-
-// TestTwoPlanesStartOneMetal starts two planes concurrently with one metal home.
-func TestTwoPlanesStartOneMetal(t *testing.T) {
-	t.Parallel()
-	planes := []*plane{withMetal(t, newPlane(t)), newPlane(t)}
-	home := planes[0].metalHome()
-	results := make([]result, len(planes))
-	var wg sync.WaitGroup
-	for i, p := range planes {
-		wg.Go(func() { results[i] = p.with("DROVER_METAL_HOME="+home, "up", "--metal", "memory") })
-	}
-	wg.Wait()
-	for _, r := range results {
-		if r.code != 0 {
-			t.Errorf("one of them ended with %d:\n%s", r.code, r.stderr)
-		}
-	}
-	if n := planes[0].metals(); len(n) != 1 {
-		t.Errorf("metals %v run, want one", n)
-	}
-	a, b := planes[0].metalStatus().PacketAPI, planes[1].metalStatus().PacketAPI
-	if a == "" || a != b {
-		t.Errorf("one plane uses %q, the other %q", a, b)
-	}
-}
-
-// with runs drover with one more variable.
-func (p *plane) with(variable string, args ...string) result {
-	p.t.Helper()
-	cmd := p.command(args...)
-	cmd.Env = append(cmd.Env, variable)
-	return p.run(cmd)
 }
 
 // TestPurgingLocalMachinesLeavesNothing creates a real machine and checks that a purge leaves

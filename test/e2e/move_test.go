@@ -279,30 +279,11 @@ func (s *side) remainingObjects() []string {
 	return strings.Fields(s.must("kubectl", "get", kinds, "-o", "name").stdout)
 }
 
-// up starts planes concurrently.
-func up(t *testing.T, planes ...*plane) {
-	t.Helper()
-	var group sync.WaitGroup
-	results := make([]result, len(planes))
-	for i, p := range planes {
-		group.Go(func() { results[i] = p.drover("up") })
-	}
-	group.Wait()
-	for _, r := range results {
-		if r.code != 0 {
-			t.Fatalf("a plane did not come up: %s", r.stderr)
-		}
-	}
-}
-
-// TestMove moves a running cluster from one plane to another with clusterctl. Its machines must not
+// testMove moves a running cluster from one plane to another with clusterctl. Its machines must not
 // be affected.
-func TestMove(t *testing.T) {
-	t.Parallel()
+func testMove(t *testing.T, from, to *plane) {
 	ctrl.SetLogger(logr.Discard()) // avoids a warning of clusterctl's client
 	m := newSharedMetal(t)
-	from, to := newPlane(t), newPlane(t)
-	up(t, from, to)
 	source, target := newSide(t, from), newSide(t, to)
 	source.apply(strings.NewReplacer("<token>", m.token, "<url>", m.url, "<project>", m.project).Replace(movable))
 	source.awaitWell(4)

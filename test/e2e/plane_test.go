@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,12 +20,45 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/drover-dev/drover/internal/test/inputs"
+	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
 // plane is a home and the drover that uses it.
 type plane struct {
 	t    *testing.T
 	home string
+	// env are variables that drover gets in addition to those of the test.
+	env []string
+}
+
+// in returns the plane for a part of its test.
+func (p *plane) in(t *testing.T) *plane {
+	q := *p
+	q.t = t
+	return &q
+}
+
+// with returns the plane for commands with other variables.
+func (p *plane) with(variables ...string) *plane {
+	q := *p
+	q.env = slices.Concat(p.env, variables)
+	return &q
+}
+
+// step is a part of a test that continues where the one before ended.
+type step struct {
+	name string
+	run  func(*testing.T, *plane)
+}
+
+// follow runs steps on a plane until one fails.
+func (p *plane) follow(steps ...step) {
+	p.t.Helper()
+	for _, step := range steps {
+		if !p.t.Run(step.name, func(t *testing.T) { step.run(t, p.in(t)) }) {
+			return
+		}
+	}
 }
 
 // newPlane creates a home that is removed, with all its processes, when t ends.
@@ -76,6 +110,7 @@ func (p *plane) command(args ...string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", args...)
 	cmd.Args[0] = "drover"
 	cmd.Env = append(os.Environ(), "DROVER_HOME="+p.home, "DROVER_METAL_HOME="+p.metalHome(), "DROVER_PASSPHRASE=correct horse")
+	cmd.Env = append(cmd.Env, p.env...)
 	return cmd
 }
 
@@ -187,18 +222,15 @@ func (p *plane) awaitReady() {
 	p.await("the plane is ready", func() bool { return p.status().Phase == "Ready" })
 }
 
-// patience is the timeout for any step on a busy machine.
-const patience = 5 * time.Minute
-
-// await waits until a condition is met.
+// await waits until a condition is met. Most conditions run drover, so it asks less and less often.
 func (p *plane) await(what string, cond func() bool) {
 	p.t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	kubetest.Await(p.t, kubetest.Patience, func() error {
 		if cond() {
-			return
+			return nil
 		}
-	}
-	p.t.Fatalf("never happened: %s", what)
+		return errors.New("waiting until " + what)
+	})
 }
 
 func (p *plane) config() *rest.Config {

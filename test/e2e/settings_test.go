@@ -68,15 +68,9 @@ type settled struct {
 
 func (s *settled) in(t *testing.T) *settled {
 	f := *s.fleet
-	f.plane = &plane{t: t, home: s.home}
+	f.plane = s.plane.in(t)
 	s.fleet = &f
 	return s
-}
-
-// await has a timeout for real machines.
-func (s *settled) await(what string, cond func() bool) {
-	s.t.Helper()
-	(&workload{fleet: s.fleet}).await(what, cond)
 }
 
 func newSettled(t *testing.T) *settled {

@@ -20,12 +20,8 @@ const (
 	stormDeadline = 5 * time.Minute
 )
 
-// TestWriteStormLosesNothing writes from several clients while etcd and the API server are killed.
-// Acknowledged writes must survive.
-func TestWriteStormLosesNothing(t *testing.T) {
-	t.Parallel()
-	p := newPlane(t)
-	p.must("up")
+// testWriteStorm writes from several clients while etcd and the API server are killed.
+func testWriteStorm(t *testing.T, p *plane) {
 	storm, cancel := context.WithTimeout(t.Context(), stormDeadline)
 	defer cancel()
 	calm := make(chan struct{})
