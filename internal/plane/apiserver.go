@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
@@ -19,6 +20,8 @@ import (
 const (
 	serviceCIDR = "10.96.0.0/16"
 	serviceIP   = "10.96.0.1"
+	// watchGrace is how long a server that exits waits for its watches to end.
+	watchGrace = 5 * time.Second
 )
 
 func (p *Plane) apiserver() Component {
@@ -58,6 +61,8 @@ func (p *Plane) apiserverArgs() []string {
 		"--audit-log-path=" + h.path("logs", "audit.log"),
 		"--audit-log-maxsize=50", "--audit-log-maxbackup=5", "--audit-log-maxage=30", "--audit-log-compress",
 		withoutCache(workloadKinds),
+		// Without it, watches keep a server that restarts from exiting until it is killed.
+		"--shutdown-watch-termination-grace-period=" + watchGrace.String(),
 		"--profiling=false",
 	}
 }

@@ -103,9 +103,9 @@ func TestStopKillsAnUnresponsiveProcess(t *testing.T) {
 	}
 	exited := make(chan string, 1)
 	go func() { _ = cmd.Wait(); exited <- cmd.ProcessState.String() }()
-	terminate(cmd, exited, 50*time.Millisecond)
-	if got := cmd.ProcessState.String(); got != "signal: killed" {
-		t.Errorf("ended with %q, want signal: killed", got)
+	killed := terminate(cmd, exited, 50*time.Millisecond)
+	if got := cmd.ProcessState.String(); got != "signal: killed" || !killed {
+		t.Errorf("ended with %q, reported as killed: %t; want signal: killed", got, killed)
 	}
 }
 

@@ -33,17 +33,23 @@ func (c *child) begin() (running, error) {
 		_ = cmd.Wait()
 		exited <- cmd.ProcessState.String()
 	}()
-	return running{pid: cmd.Process.Pid, exited: exited, end: func() { terminate(cmd, exited, stopGrace) }}, nil
+	return running{pid: cmd.Process.Pid, exited: exited, end: func() {
+		if terminate(cmd, exited, stopGrace) {
+			fmt.Fprintf(c.log, "%s did not exit within %s of SIGTERM and was killed\n", c.Name, stopGrace)
+		}
+	}}, nil
 }
 
-// terminate sends SIGTERM, and SIGKILL after the grace period.
-func terminate(cmd *exec.Cmd, exited <-chan string, grace time.Duration) {
+// terminate sends SIGTERM, and SIGKILL after the grace period. It reports whether it had to.
+func terminate(cmd *exec.Cmd, exited <-chan string, grace time.Duration) (killed bool) {
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-exited:
+		return false
 	case <-time.After(grace):
 		_ = cmd.Process.Kill()
 		<-exited
+		return true
 	}
 }
 

@@ -32,6 +32,19 @@ func testEncryption(t *testing.T, p *plane) {
 	}
 	noPlaintext(t, p)
 	sameSecret(t, p, secret.UID)
+	exitedOnRequest(t, p, "kube-apiserver")
+}
+
+// exitedOnRequest checks that the supervisor did not have to kill a component that it restarted.
+func exitedOnRequest(t *testing.T, p *plane, component string) {
+	t.Helper()
+	log, err := os.ReadFile(filepath.Join(p.home, "logs", component+".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(log, []byte(component+" did not exit within")) {
+		t.Errorf("%s did not exit when it was asked to", component)
+	}
 }
 
 // testRestore restores a backup to another home. It leaves the plane stopped.
