@@ -53,7 +53,8 @@ func programs(t *testing.T) string {
 	if err := os.CopyFS(dir, os.DirFS("testdata/bin")); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("go", "build", "-o", dir, "sigs.k8s.io/cluster-api/cmd/clusterctl")
+	// The go command caches what it runs, but not what it builds.
+	cmd := exec.Command("go", "run", "-exec=cp", "sigs.k8s.io/cluster-api/cmd/clusterctl", filepath.Join(dir, "clusterctl"))
 	cmd.Dir = repository
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("building clusterctl: %v\n%s", err, out)
@@ -81,13 +82,6 @@ func (h *home) must(t *testing.T, script string) string {
 		t.Fatalf("%s: exit code %d, error %v:\n%s", script, code, err, out)
 	}
 	return out
-}
-
-// start starts a plane with simulated machines that are ready in half a second.
-func (h *home) start(t *testing.T) {
-	t.Helper()
-	h.must(t, "drover metal serve --driver memory --speed 60 &\n"+
-		"for i in $(seq 300); do drover metal status >/dev/null 2>&1 && break; sleep 0.1; done\ndrover up --metal memory")
 }
 
 // registry returns the address of the plane's registry. Pages show the one of a plane that is
