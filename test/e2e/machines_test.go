@@ -27,34 +27,64 @@ const (
 	sshKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMK9QNgHbzUxz9x16/jhrqHh1MUIOuN8yg/AtPV/DTMA herder"
 )
 
-// TestClusterOnLocalMachines follows a cluster of real machines from existing manifests to its
-// deletion.
-func TestClusterOnLocalMachines(t *testing.T) {
+// TestClustersOnLocalMachines follows a cluster of real machines from existing manifests to its
+// deletion. After its upgrade, it gets packages of the shipped catalog together with a second
+// cluster, each with its own bundle.
+func TestClustersOnLocalMachines(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.must("kubectl", "apply", "-f", "../../templates/cni.yaml")
-	c := f.apply("testdata/machines/cluster.yaml", map[string]string{
-		"CLUSTER_NAME": "herd", "KUBERNETES_VERSION": oldKubernetes, "CONTROL_PLANE_MACHINE_COUNT": "1", "WORKER_MACHINE_COUNT": "1",
+	h := &herds{fleet: f, billy: f.apply("testdata/machines/cluster.yaml", map[string]string{
+		"CLUSTER_NAME": "billy", "KUBERNETES_VERSION": oldKubernetes, "CONTROL_PLANE_MACHINE_COUNT": "1", "WORKER_MACHINE_COUNT": "1",
 		"METRO": "da", "CONTROLPLANE_NODE_TYPE": "c3.small.x86", "WORKER_NODE_TYPE": "c3.small.x86", "SSH_KEY": sshKey,
-	})
-	steps := []struct {
+	})}
+	for _, step := range []struct {
 		name string
-		run  func(*testing.T, *workload)
+		run  func(*testing.T, *herds)
 	}{
-		{"manifests for the original provider reach Ready", testReachesReady},
-		{"kubeconfigs are handed out", testKubeconfigs},
-		{"pods reach each other through a Service by its DNS name", testPodNetwork},
-		{"an add-on lives its whole life", testAddon},
-		{"workers scale up and down", testScale},
-		{"a new Kubernetes rolls the machines", testUpgrade},
-		{"a quiet cluster causes no writes", testQuiet},
-		{"deletion leaves nothing", testDeletion},
-	}
-	for _, step := range steps {
-		if !t.Run(step.name, func(t *testing.T) { step.run(t, c.in(t)) }) {
+		{"manifests for the original provider reach Ready", onBilly(testReachesReady)},
+		{"kubeconfigs are handed out", onBilly(testKubeconfigs)},
+		{"pods reach each other through a Service by its DNS name", onBilly(testPodNetwork)},
+		{"an add-on lives its whole life", onBilly(testAddon)},
+		{"workers scale up and down", onBilly(testScale)},
+		{"a new Kubernetes rolls the machines", onBilly(testUpgrade)},
+		{"a quiet cluster causes no writes", onBilly(testQuiet)},
+		{"a second cluster is ready", testSecondCluster},
+		{"packages named after their clusters are installed there", testPackagesInstalled},
+		{"a new config is on the cluster", testPackageConfig},
+		{"a bundle is upgraded and brought back on one cluster only", testBundleUpgrade},
+		{"a package brings what it needs, and takes it away again", testPackageDependency},
+		{"a package is uninstalled", onBilly(testPackageUninstalled)},
+		{"a cluster goes with its packages installed", testClusterGoes},
+		{"deletion leaves nothing", onBilly(testDeletion)},
+	} {
+		if !t.Run(step.name, func(t *testing.T) { step.run(t, h.in(t)) }) {
+			f.showPackages(t)
 			return
 		}
 	}
+}
+
+// herds are the clusters of the test.
+type herds struct {
+	*fleet
+
+	// billy is there from the start, tlhowe only for packages.
+	billy, tlhowe *workload
+}
+
+func (h *herds) in(t *testing.T) *herds {
+	h.billy = h.billy.in(t)
+	h.fleet = h.billy.fleet
+	if h.tlhowe != nil {
+		h.tlhowe = h.tlhowe.in(t)
+	}
+	return h
+}
+
+// onBilly is a step for the first cluster alone.
+func onBilly(run func(*testing.T, *workload)) func(*testing.T, *herds) {
+	return func(t *testing.T, h *herds) { run(t, h.billy) }
 }
 
 func testReachesReady(t *testing.T, c *workload) {

@@ -39,37 +39,11 @@ metadata: {name: tlhowe-my, namespace: eksa-packages}
 spec: {packageName: hello-eks-anywhere}
 `
 
-// TestPackagesOnTwoClusters installs packages of the shipped catalog on two clusters of real
-// machines, each with its own bundle.
-func TestPackagesOnTwoClusters(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	f.must("kubectl", "apply", "-f", "../../templates/cni.yaml")
-	h := &herds{}
-	for name, c := range map[string]**workload{"billy": &h.billy, "tlhowe": &h.tlhowe} {
-		*c = f.apply("../../templates/cluster-template-local.yaml", map[string]string{"CLUSTER_NAME": name, "KUBERNETES_VERSION": newKubernetes})
-	}
-	steps := []struct {
-		name string
-		run  func(*testing.T, *herds)
-	}{
-		{"both clusters are ready", func(_ *testing.T, h *herds) { h.billy.awaitAvailable(); h.tlhowe.awaitAvailable() }},
-		{"packages named after their clusters are installed there", testPackagesInstalled},
-		{"a new config is on the cluster", testPackageConfig},
-		{"a bundle is upgraded and brought back on one cluster only", testBundleUpgrade},
-		{"a package brings what it needs, and takes it away again", testPackageDependency},
-		{"a package is uninstalled", testPackageUninstalled},
-		{"a cluster goes with its packages installed", testClusterGoes},
-	}
-	for _, step := range steps {
-		if !t.Run(step.name, func(t *testing.T) { step.run(t, &herds{h.billy.in(t), h.tlhowe.in(t)}) }) {
-			f.showPackages(t)
-			return
-		}
-	}
+// testSecondCluster creates a cluster from the shipped template.
+func testSecondCluster(_ *testing.T, h *herds) {
+	h.tlhowe = h.apply("../../templates/cluster-template-local.yaml", map[string]string{"CLUSTER_NAME": "tlhowe", "KUBERNETES_VERSION": newKubernetes})
+	h.tlhowe.awaitAvailable()
 }
-
-type herds struct{ billy, tlhowe *workload }
 
 func (f *fleet) showPackages(t *testing.T) {
 	t.Log(f.drover("kubectl", "get", "pbc,packagebundles,packages,helmreleaseproxies", "-A", "-o", "yaml").stdout)
@@ -159,9 +133,9 @@ func testPackageDependency(t *testing.T, h *herds) {
 	})
 }
 
-func testPackageUninstalled(t *testing.T, h *herds) {
-	h.tlhowe.must("delete", "package", "tlhowe-my", "--cluster", "tlhowe", "--wait", "3m")
-	direct, err := h.tlhowe.Direct(t.Context())
+func testPackageUninstalled(t *testing.T, billy *workload) {
+	billy.must("delete", "package", "billy-my", "--cluster", "billy", "--wait", "3m")
+	direct, err := billy.Direct(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,8 +144,8 @@ func testPackageUninstalled(t *testing.T, h *herds) {
 	}
 }
 
-func testClusterGoes(t *testing.T, h *herds) {
-	h.billy.must("kubectl", "delete", "clusters.cluster.x-k8s.io", "billy", "--timeout=5m")
-	h.billy.must("delete", "package", "billy-my", "--cluster", "billy", "--wait", "3m")
-	h.billy.must("kubectl", "delete", "pbc", "billy", "-n", "eksa-packages", "--timeout=3m")
+func testClusterGoes(_ *testing.T, h *herds) {
+	h.must("kubectl", "delete", "clusters.cluster.x-k8s.io", "tlhowe", "--timeout=5m")
+	h.must("delete", "package", "tlhowe-my", "--cluster", "tlhowe", "--wait", "3m")
+	h.must("kubectl", "delete", "pbc", "tlhowe", "-n", "eksa-packages", "--timeout=3m")
 }
