@@ -30,6 +30,9 @@ import (
 // endpoints. Everything else is as shipped.
 func TestProviderComponentsInstall(t *testing.T) {
 	server := kubetest.Start(t)
+	t.Run("without them, a manager says what to do", func(t *testing.T) {
+		failsToStart(t, []string{"--kubeconfig=" + server.Kubeconfig(t), "--install=false"}, "drover-system", "run with --install")
+	})
 	file := filepath.Join(t.TempDir(), "provider-components.yaml")
 	if err := os.WriteFile(file, config.Render("registry.example/manager:v1"), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -32,15 +33,34 @@ type faulty struct {
 	manager *instance
 }
 
+// faultServer is the API server of all tests with faults, which run one after the other: each has a
+// manager of its own, and leaves no objects that the next one would reconcile.
+var faultServer struct {
+	sync.Once
+	kubetest.Servers
+	webhook string
+}
+
+// startFaultServer starts the server and its garbage collector: objects that Cluster API could not
+// clean up belong to what is deleted with the cluster.
+func startFaultServer(t *testing.T) *kubetest.Server {
+	t.Helper()
+	faultServer.Start(t, 1)
+	server := faultServer.All()[0]
+	faultServer.Do(func() {
+		faultServer.webhook = kubetest.FreeAddress(t)
+		if err := install.Apply(t.Context(), server.Config, install.Options{WebhookURL: "https://" + faultServer.webhook}); err != nil {
+			t.Fatal(err)
+		}
+		server.StartProcess(t, server.Kube.Command(context.Background(), "kube-controller-manager",
+			"--kubeconfig="+server.Kubeconfig(t), "--controllers=garbage-collector-controller", "--leader-elect=false", "--secure-port=0"))
+	})
+	return server
+}
+
 func newFaulty(t *testing.T) *faulty {
 	t.Helper()
-	f := &faulty{t: t, server: kubetest.Start(t), webhook: kubetest.FreeAddress(t)}
-	if err := install.Apply(t.Context(), f.server.Config, install.Options{WebhookURL: "https://" + f.webhook}); err != nil {
-		t.Fatal(err)
-	}
-	// Objects that Cluster API could not clean up belong to what is deleted with the cluster.
-	kubetest.StartProcess(t, f.server.Kube.Command(t.Context(), "kube-controller-manager",
-		"--kubeconfig="+f.server.Kubeconfig(t), "--controllers=garbage-collector-controller", "--leader-elect=false", "--secure-port=0"))
+	f := &faulty{t: t, server: startFaultServer(t), webhook: faultServer.webhook}
 	f.watches.Resources = []string{"machines", "machinesets", "packetmachines", "packetclusters", "kubeadmconfigs", "secrets"}
 	behind := rest.CopyConfig(f.server.Config)
 	behind.Wrap(f.watches.Wrap)

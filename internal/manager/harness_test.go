@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asDrover) != "" {
 		os.Exit(cli.Main())
 	}
-	managertest.Main(m, func() {})
+	managertest.Main(m, faultServer.Stop)
 }
 
 // instance is a running manager process.
