@@ -15,7 +15,7 @@ func TestClusterKinds(t *testing.T) {
 		"dockerdatacenterconfigs.anywhere.eks.amazonaws.com": {nil, []string{"Age"}},
 		"packetdatacenterconfigs.anywhere.eks.amazonaws.com": {nil, []string{"Project", "Metro", "Age"}},
 		"packetmachineconfigs.anywhere.eks.amazonaws.com":    {nil, []string{"Type", "OS", "Age"}},
-		"fluxconfigs.anywhere.eks.amazonaws.com":             {nil, []string{"Branch", "Age"}},
+		"fluxconfigs.anywhere.eks.amazonaws.com":             {nil, []string{"Branch", "Ready", "Revision", "Age"}},
 		"gitopsconfigs.anywhere.eks.amazonaws.com":           {nil, []string{"Age"}},
 		"oidcconfigs.anywhere.eks.amazonaws.com":             {nil, []string{"Issuer", "Age"}},
 	} {

@@ -29,6 +29,7 @@ import (
 	"github.com/drover-dev/drover/internal/controllers/addons"
 	"github.com/drover-dev/drover/internal/controllers/capi"
 	"github.com/drover-dev/drover/internal/controllers/clusters"
+	"github.com/drover-dev/drover/internal/controllers/gitops"
 	"github.com/drover-dev/drover/internal/controllers/packages"
 	"github.com/drover-dev/drover/internal/controllers/packet"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
@@ -170,7 +171,10 @@ func (o Options) addProviders(ctx context.Context, mgr ctrl.Manager) error {
 	if err := packages.Setup(ctx, mgr, options); err != nil {
 		return err
 	}
-	return clusters.Setup(mgr, o.clustersOptions(connections))
+	if err := clusters.Setup(mgr, o.clustersOptions(connections)); err != nil {
+		return err
+	}
+	return gitops.Setup(mgr, o.gitOpsOptions())
 }
 
 func newScheme() (*runtime.Scheme, error) {

@@ -59,6 +59,8 @@ type Options struct {
 
 	TenantNamespaces string
 
+	GitOps bool
+
 	OfferKey          string
 	OfferAddr         string
 	PackageRegistry   string
@@ -149,6 +151,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.ClusterSlots, "addon-operations-per-cluster", o.ClusterSlots, "number of those on the same cluster")
 
 	fs.StringVar(&o.TenantNamespaces, "tenant-namespaces", o.TenantNamespaces, "label selector of namespaces in which add-ons and packages must set serviceAccountName; empty for none")
+
+	fs.BoolVar(&o.GitOps, "gitops", o.GitOps, "manage clusters through Git; requires the API of Flux")
 
 	fs.StringVar(&o.OfferKey, "offer-key", o.OfferKey, "file with a key that signs bundles; if it exists, this process serves the charts and packages that ship with Drover, as a mirror of every other registry")
 	fs.StringVar(&o.OfferAddr, "offer-addr", o.OfferAddr, "loopback address at which they are served")

@@ -29,6 +29,13 @@ func TestManagerPrivilegesAreMinimal(t *testing.T) {
 		{name: "change namespaces", attributes: attributes{Verb: "update", Resource: "namespaces", Name: "any"}},
 		{name: "delete all namespaces at once", attributes: attributes{Verb: "deletecollection", Resource: "namespaces"}},
 
+		{name: "read changes of specs in Git", allowed: true, attributes: attributes{Verb: "watch", Group: "drover.dev", Resource: "gitchanges", Namespace: "any"}},
+		{name: "report on them", allowed: true, attributes: attributes{Verb: "patch", Group: "drover.dev", Resource: "gitchanges", Subresource: "status", Namespace: "any"}},
+		{name: "remove finished ones", allowed: true, attributes: attributes{Verb: "delete", Group: "drover.dev", Resource: "gitchanges", Namespace: "any"}},
+		{name: "ask Flux to fetch", allowed: true, attributes: attributes{Verb: "patch", Group: "source.toolkit.fluxcd.io", Resource: "gitrepositories", Namespace: "flux-system"}},
+		{name: "see what Flux applied", allowed: true, attributes: attributes{Verb: "watch", Group: "kustomize.toolkit.fluxcd.io", Resource: "kustomizations", Namespace: "any"}},
+		{name: "change specs in Git for itself", attributes: attributes{Verb: "create", Group: "drover.dev", Resource: "gitchanges", Namespace: "any"}},
+
 		{name: "write foreign definitions", attributes: attributes{Verb: "patch", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: "widgets.example.com"}},
 		{name: "create definitions", attributes: attributes{Verb: "create", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}},
 		{name: "delete its own definitions", attributes: attributes{Verb: "delete", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: "clusters.cluster.x-k8s.io"}},

@@ -97,3 +97,22 @@ const (
 	// RegistryCredentials are the credentials of a registry mirror.
 	RegistryCredentials = "registry-credentials"
 )
+
+// GitCredentials is the Secret with the credentials of the Git repository, in the namespace of Flux
+// and in the form that Flux reads. Creators can't read it.
+const GitCredentials = "flux-system"
+
+// Metadata of GitOps.
+const (
+	// GitURLAnnotation, on GitCredentials, is the URL of the only repository that they may be sent
+	// to. CredentialsNamespacesAnnotation lists the namespaces that the repository is open to; without
+	// it, none.
+	GitURLAnnotation = "gitops.drover.dev/url"
+	// GitRemovalAnnotation, with the value "confirmed" on a Cluster, confirms that it is to be deleted
+	// although it is ready, because its files were removed from Git.
+	GitRemovalAnnotation = "gitops.drover.dev/removal"
+	// GitClusterLabel, on a Kustomization of Flux, is the name of the Cluster in its namespace.
+	GitClusterLabel = "gitops.drover.dev/cluster"
+	// GitAccount is the service account with which Flux applies the clusters of a namespace.
+	GitAccount = "drover-gitops"
+)

@@ -32,15 +32,56 @@ type GithubProviderConfig struct {
 
 // GitProviderConfig is a repository on any Git server.
 type GitProviderConfig struct {
-	// repositoryUrl starts with ssh://.
+	// repositoryUrl starts with ssh:// or https://.
 	RepositoryURL string `json:"repositoryUrl"`
 	// sshKeyAlgorithm is rsa, ecdsa or ed25519; ecdsa by default.
 	// +optional
 	SSHKeyAlgorithm string `json:"sshKeyAlgorithm,omitempty"`
 }
 
-// FluxConfigStatus is empty.
-type FluxConfigStatus struct{}
+// Conditions of a FluxConfig are Ready and:
+const (
+	// RepositoryConnected means that an administrator has opened the repository to the namespace.
+	RepositoryConnected = "RepositoryConnected"
+	// RepositoryFetched means that Flux has fetched the branch.
+	RepositoryFetched = "RepositoryFetched"
+	// ClustersApplied means that Flux has applied the newest commit to all clusters of the namespace.
+	ClustersApplied = "ClustersApplied"
+)
+
+// Reasons of the conditions of a FluxConfig.
+const (
+	// RepositoryConnectedReason: the credentials are bound to the repository and the namespace.
+	RepositoryConnectedReason = "Connected"
+	// RepositoryNotConnectedReason: no credentials are bound to the repository and the namespace.
+	RepositoryNotConnectedReason = "NotConnected"
+	// RepositoryFetchedReason: Flux has fetched the branch.
+	RepositoryFetchedReason = "Fetched"
+	// RepositoryFetchFailedReason: Flux can't fetch the branch.
+	RepositoryFetchFailedReason = "FetchFailed"
+	// ClustersAppliedReason: all clusters have the newest commit that concerns them.
+	ClustersAppliedReason = "Applied"
+	// ClustersApplyingReason: Flux is applying a commit.
+	ClustersApplyingReason = "Applying"
+	// ClustersRejectedReason: Flux can't apply the files of a cluster.
+	ClustersRejectedReason = "Rejected"
+	// RemovalUnconfirmedReason: the files of a ready cluster were removed, and nobody has confirmed
+	// that it is to be deleted.
+	RemovalUnconfirmedReason = "RemovalUnconfirmed"
+)
+
+// FluxConfigStatus is what Flux does with the repository.
+type FluxConfigStatus struct {
+	// revision is the newest commit that Flux has fetched.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+}
 
 // FluxConfig is a Git repository of cluster specs.
 //
@@ -49,6 +90,8 @@ type FluxConfigStatus struct{}
 // +kubebuilder:resource:path=fluxconfigs,scope=Namespaced,singular=fluxconfig
 // +kubebuilder:storageversion
 // +kubebuilder:printcolumn:name="Branch",type=string,JSONPath=".spec.branch"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=".status.revision",priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 type FluxConfig struct {
 	metav1.TypeMeta   `json:",inline"`

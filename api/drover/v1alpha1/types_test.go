@@ -9,12 +9,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestAuditRecordsAreRegistered(t *testing.T) {
+func TestKindsAreRegistered(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := AddToScheme(s); err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{"AuditRecord", "AuditRecordList"} {
+	for _, kind := range []string{"AuditRecord", "AuditRecordList", "GitChange", "GitChangeList"} {
 		if _, err := s.New(GroupVersion.WithKind(kind)); err != nil {
 			t.Error(err)
 		}

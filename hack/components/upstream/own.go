@@ -79,10 +79,13 @@ var ownAPIs = []ownAPI{{
 	// Deleting and creating a config again changes it.
 	deleted: []string{"clusters", "packetdatacenterconfigs", "packetmachineconfigs", "fluxconfigs", "gitopsconfigs", "oidcconfigs"},
 }, {
-	dir:     "api/drover/v1alpha1",
-	group:   "drover.dev",
-	version: "v1alpha1",
-	label:   "drover",
+	dir:       "api/drover/v1alpha1",
+	group:     "drover.dev",
+	version:   "v1alpha1",
+	label:     "drover",
+	validated: []string{"gitchanges"},
+	defaults:  true,
+	changes:   true,
 }}
 
 // generateOwnCRDs generates CRDs from our types and returns the names of the written files.

@@ -71,7 +71,7 @@ func (r *clusterRules) Default(ctx context.Context, c *anywherev1.Cluster) error
 // ValidateCreate checks a new object. A paused one is being moved from another management plane,
 // which has validated it.
 func (r *clusterRules) ValidateCreate(ctx context.Context, c *anywherev1.Cluster) (admission.Warnings, error) {
-	if err := reserved(ctx, r.users, c); err != nil {
+	if err := Reserved(ctx, r.users, c); err != nil {
 		return nil, err
 	}
 	if !c.IsPaused() && c.IsSelfManaged() && !c.IsManagedByCLI() {

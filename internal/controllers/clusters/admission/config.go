@@ -84,7 +84,7 @@ func ofManagement(o client.Object) bool {
 
 // ValidateCreate checks a new object.
 func (r *configRules[T]) ValidateCreate(ctx context.Context, o T) (admission.Warnings, error) {
-	if err := reserved(ctx, r.users, o); err != nil {
+	if err := Reserved(ctx, r.users, o); err != nil {
 		return nil, err
 	}
 	if err := r.content(ctx, o); err != nil {

@@ -18,9 +18,9 @@ func clusterResource() schema.GroupResource {
 	return schema.GroupResource{Group: anywherev1.GroupVersion.Group, Resource: "clusters"}
 }
 
-// reserved rejects a new object with annotations that exempt it from rules, unless an administrator
+// Reserved rejects a new object with annotations that exempt it from rules, unless an administrator
 // creates it: moving a Cluster and creating a management cluster need them.
-func reserved(ctx context.Context, users *requester.Reviewer, o client.Object) error {
+func Reserved(ctx context.Context, users *requester.Reviewer, o client.Object) error {
 	for _, key := range []string{anywherev1.PausedAnnotation, anywherev1.ManagedByCLIAnnotation} {
 		if o.GetAnnotations()[key] != "true" {
 			continue

@@ -1,0 +1,7 @@
+package manager
+
+import "github.com/drover-dev/drover/internal/controllers/gitops"
+
+func (o Options) gitOpsOptions() gitops.Options {
+	return gitops.Options{Enabled: o.GitOps}
+}
