@@ -130,6 +130,9 @@ func (r *clusterRules) ValidateDelete(ctx context.Context, c *anywherev1.Cluster
 	if err := r.deletable(ctx, c); err != nil {
 		return nil, err
 	}
+	if err := confirmedRemoval(ctx, c); err != nil {
+		return nil, err
+	}
 	request, err := admission.RequestFromContext(ctx)
 	if err != nil || ptr.Deref(request.DryRun, false) || !c.DeletionTimestamp.IsZero() {
 		return nil, err

@@ -128,7 +128,12 @@ func (r *configRules[T]) ValidateUpdate(ctx context.Context, was, is T) (admissi
 	return nil, r.changes.record(ctx, is, slices.Concat(audit.Switched(was.GetAnnotations(), is.GetAnnotations()), audit.Changes(r.specOf(was), r.specOf(is))))
 }
 
-// ValidateDelete allows every deletion: a Cluster reports missing objects.
+// ValidateDelete allows every deletion by people: a Cluster reports missing objects.
 func (r *configRules[T]) ValidateDelete(ctx context.Context, o T) (admission.Warnings, error) {
+	if r.changes != nil {
+		if err := confirmedRemovalOf(ctx, r.changes.reader, o); err != nil {
+			return nil, err
+		}
+	}
 	return nil, r.changes.recordReplaced(ctx, o, []droverv1.AuditedChange{{Path: "metadata.deletionTimestamp"}})
 }

@@ -1,0 +1,75 @@
+package admission
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+)
+
+const (
+	fluxUser  = "system:serviceaccount:team-a:drover-gitops"
+	inUse     = "is in use, but its files were removed from Git: run `drover gitops confirm"
+	dockerCfg = "DockerDatacenterConfig"
+)
+
+// deletes returns the context of a deletion.
+func (w *world) deletes(kind, user string) context.Context {
+	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Operation: admissionv1.Delete, UID: "u", UserInfo: authenticationv1.UserInfo{Username: user},
+	}}
+	request.Kind.Kind = kind
+	return admission.NewContextWithRequest(w.Context(), request)
+}
+
+// used makes a Cluster one that is ready.
+func used(c *anywherev1.Cluster) *anywherev1.Cluster {
+	c.Status.Conditions = []metav1.Condition{{
+		Type: anywherev1.Ready, Status: metav1.ConditionTrue, Reason: anywherev1.ReadyReason, LastTransitionTime: metav1.NewTime(time.Unix(1, 0)),
+	}}
+	return c
+}
+
+func TestFluxDeletesClustersInUseOnlyIfConfirmed(t *testing.T) {
+	w := newWorld(t)
+	confirmed := used(w.workload("confirmed"))
+	confirmed.Annotations = map[string]string{anywherev1.GitRemovalAnnotation: "confirmed"}
+	for name, tt := range map[string]struct {
+		user, want string
+		cluster    *anywherev1.Cluster
+	}{
+		"Flux, a ready cluster":                {fluxUser, inUse, used(w.workload("ready"))},
+		"another Flux, a ready cluster":        {"system:serviceaccount:flux-system:kustomize-controller", inUse, used(w.workload("other"))},
+		"Flux, a cluster that was never ready": {fluxUser, "", w.workload("new")},
+		"Flux, a confirmed removal":            {fluxUser, "", confirmed},
+		"a person, a ready cluster":            {"developer", "", used(w.workload("person"))},
+	} {
+		tt.cluster.UID = types.UID(tt.cluster.Name)
+		_, err := w.ValidateDelete(w.deletes(anywherev1.ClusterKind, tt.user), tt.cluster)
+		w.expect(name, tt.want, err)
+	}
+}
+
+func TestFluxKeepsConfigsOfClustersInUse(t *testing.T) {
+	w := newWorld(t)
+	c := w.workload("in-use")
+	w.must(w.Create(w.Context(), c))
+	used(c)
+	w.must(w.Status().Update(w.Context(), c))
+	rules := newConfigWebhooks(w.clusterRules).docker
+	config := &anywherev1.DockerDatacenterConfig{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: c.Spec.DatacenterRef.Name}}
+	_, err := rules.ValidateDelete(w.deletes(dockerCfg, fluxUser), config)
+	w.expect("a referenced config", inUse, err)
+	unused := &anywherev1.DockerDatacenterConfig{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "unused"}}
+	_, err = rules.ValidateDelete(w.deletes(dockerCfg, fluxUser), unused)
+	w.expect("a config that no cluster references", "", err)
+	_, err = rules.ValidateDelete(w.deletes(dockerCfg, "developer"), config)
+	w.expect("a referenced config, by a person", "", err)
+}
