@@ -2,7 +2,8 @@
 // directory that disappears may be a bad merge, so that somebody must confirm the deletion of a
 // cluster that is or was in use.
 //
-// It contains only pure functions, which the webhook of Clusters and the controller of fleets share.
+// It contains only pure functions, which the webhook of Clusters and the controller of fleets
+// share.
 package removal
 
 import (
