@@ -55,6 +55,8 @@ const (
 	RepositoryConnectedReason = "Connected"
 	// RepositoryNotConnectedReason: no credentials are bound to the repository and the namespace.
 	RepositoryNotConnectedReason = "NotConnected"
+	// RepositoryFetchingReason: Flux has not fetched the branch yet.
+	RepositoryFetchingReason = "Fetching"
 	// RepositoryFetchedReason: Flux has fetched the branch.
 	RepositoryFetchedReason = "Fetched"
 	// RepositoryFetchFailedReason: Flux can't fetch the branch.
@@ -65,8 +67,8 @@ const (
 	ClustersApplyingReason = "Applying"
 	// ClustersRejectedReason: Flux can't apply the files of a cluster.
 	ClustersRejectedReason = "Rejected"
-	// RemovalUnconfirmedReason: the files of a ready cluster were removed, and nobody has confirmed
-	// that it is to be deleted.
+	// RemovalUnconfirmedReason: the files of a cluster in use were removed, and its deletion waits for
+	// confirmation.
 	RemovalUnconfirmedReason = "RemovalUnconfirmed"
 )
 
