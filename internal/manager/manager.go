@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"time"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -137,6 +139,7 @@ func (o Options) assemble(ctx context.Context, cfg *rest.Config, certs *webhookc
 	}
 	for _, add := range []func(context.Context, ctrl.Manager) error{
 		o.addProviders,
+		o.addReceiver(certs),
 		addAbout,
 		func(_ context.Context, mgr ctrl.Manager) error { return certs.SetupWithManager(mgr) },
 		func(ctx context.Context, mgr ctrl.Manager) error { return o.addHealth(ctx, mgr, certs) },
@@ -174,7 +177,7 @@ func (o Options) addProviders(ctx context.Context, mgr ctrl.Manager) error {
 	if err := clusters.Setup(mgr, o.clustersOptions(connections)); err != nil {
 		return err
 	}
-	return gitops.Setup(mgr, o.gitOpsOptions())
+	return gitops.Setup(mgr, o.gitOpsOptions(connections))
 }
 
 func newScheme() (*runtime.Scheme, error) {
@@ -199,6 +202,9 @@ func newScheme() (*runtime.Scheme, error) {
 	}
 	if err := packagesv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering the API of packages: %w", err)
+	}
+	if err := errors.Join(sourcev1.AddToScheme(scheme), kustomizev1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("registering the API of Flux: %w", err)
 	}
 	return scheme, nil
 }

@@ -59,7 +59,8 @@ type Options struct {
 
 	TenantNamespaces string
 
-	GitOps bool
+	GitOps         bool
+	GitWebhookAddr string
 
 	OfferKey          string
 	OfferAddr         string
@@ -153,6 +154,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.TenantNamespaces, "tenant-namespaces", o.TenantNamespaces, "label selector of namespaces in which add-ons and packages must set serviceAccountName; empty for none")
 
 	fs.BoolVar(&o.GitOps, "gitops", o.GitOps, "manage clusters through Git; requires the API of Flux")
+	fs.StringVar(&o.GitWebhookAddr, "git-webhook-addr", o.GitWebhookAddr, "with --gitops, address at which Git servers announce pushes, over HTTPS: POST /git/NAMESPACE, signed with the token in Secret git-webhook of the namespace of Flux (default none)")
 
 	fs.StringVar(&o.OfferKey, "offer-key", o.OfferKey, "file with a key that signs bundles; if it exists, this process serves the charts and packages that ship with Drover, as a mirror of every other registry")
 	fs.StringVar(&o.OfferAddr, "offer-addr", o.OfferAddr, "loopback address at which they are served")
@@ -195,6 +197,7 @@ func (o Options) Validate() error {
 	refuse(o.RegistryCA != "" && o.RegistryURL == "", "--registry-ca requires --registry-url")
 	refuse(o.ResolveInterval < time.Second, "--resolve-interval is %s: must be at least 1s", o.ResolveInterval)
 	refuse(o.Operations < 1 || o.ClusterSlots < 1, "--addon-operations is %d and --addon-operations-per-cluster %d: both must be at least 1", o.Operations, o.ClusterSlots)
+	refuse(o.GitWebhookAddr != "" && !o.GitOps, "--git-webhook-addr requires --gitops")
 	_, err := o.tenants()
 	refuse(err != nil, "--tenant-namespaces is %q: must be a label selector such as drover.dev/tenant=true", o.TenantNamespaces)
 	errs = append(errs, o.validateAddresses()...)
@@ -223,6 +226,7 @@ func (o Options) validateAddresses() []error {
 		{"--webhook-addr", o.WebhookAddr, false},
 		{"--metrics-addr", o.MetricsAddr, o.MetricsAddr == "0"},
 		{"--pprof-addr", o.PprofAddr, o.PprofAddr == ""},
+		{"--git-webhook-addr", o.GitWebhookAddr, o.GitWebhookAddr == ""},
 	} {
 		if _, _, err := splitAddress(a.value); err != nil && !a.optional {
 			errs = append(errs, fmt.Errorf("%s is %q: must look like host:port", a.flag, a.value))

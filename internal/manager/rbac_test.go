@@ -33,6 +33,12 @@ func TestManagerPrivilegesAreMinimal(t *testing.T) {
 		{name: "report on them", allowed: true, attributes: attributes{Verb: "patch", Group: "drover.dev", Resource: "gitchanges", Subresource: "status", Namespace: "any"}},
 		{name: "remove finished ones", allowed: true, attributes: attributes{Verb: "delete", Group: "drover.dev", Resource: "gitchanges", Namespace: "any"}},
 		{name: "ask Flux to fetch", allowed: true, attributes: attributes{Verb: "patch", Group: "source.toolkit.fluxcd.io", Resource: "gitrepositories", Namespace: "flux-system"}},
+		{name: "tell Flux what to fetch", allowed: true, attributes: attributes{Verb: "create", Group: "source.toolkit.fluxcd.io", Resource: "gitrepositories", Namespace: "flux-system"}},
+		{name: "tell Flux what to apply", allowed: true, attributes: attributes{Verb: "create", Group: "kustomize.toolkit.fluxcd.io", Resource: "kustomizations", Namespace: "any"}},
+		{name: "create accounts for Flux", allowed: true, attributes: attributes{Verb: "create", Resource: "serviceaccounts", Namespace: "any"}},
+		{name: "make them creators", allowed: true, attributes: attributes{Verb: "bind", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: "drover-cluster-creator"}},
+		{name: "make them anything else", attributes: attributes{Verb: "bind", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: "cluster-admin"}},
+		{name: "tell Flux to use other sources", attributes: attributes{Verb: "create", Group: "source.toolkit.fluxcd.io", Resource: "ocirepositories", Namespace: "flux-system"}},
 		{name: "see what Flux applied", allowed: true, attributes: attributes{Verb: "watch", Group: "kustomize.toolkit.fluxcd.io", Resource: "kustomizations", Namespace: "any"}},
 		{name: "change specs in Git for itself", attributes: attributes{Verb: "create", Group: "drover.dev", Resource: "gitchanges", Namespace: "any"}},
 

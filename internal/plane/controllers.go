@@ -72,7 +72,7 @@ func (p *Plane) manager() Component {
 
 func (p *Plane) managerArgs() []string {
 	ports := p.config.Ports
-	return []string{
+	args := []string{
 		"manager",
 		"--kubeconfig=" + p.home.componentKubeconfig("manager"),
 		"--install=false",
@@ -91,6 +91,10 @@ func (p *Plane) managerArgs() []string {
 		"--package-mirror=*=" + p.config.registryHost(),
 		"--package-key=" + p.home.BundlePublicKey(),
 	}
+	if p.config.GitOps {
+		args = append(args, "--gitops")
+	}
+	return args
 }
 
 // loopbackAddress is the address of internal connections.

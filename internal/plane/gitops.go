@@ -115,7 +115,6 @@ func (p *Plane) kustomizeController() Component {
 		"--health-addr="+health,
 		// A Kustomization never has privileges that nobody gave to its namespace.
 		"--default-service-account="+config.FluxDefault,
-		"--no-cross-namespace-refs",
 		// Remote bases would be fetched without the checks and credentials of a source.
 		"--no-remote-bases",
 	)

@@ -121,7 +121,7 @@ func TestFluxControllersListenOnLoopbackOnly(t *testing.T) {
 
 func TestKustomizationsAreConfinedToTheirNamespace(t *testing.T) {
 	args := fluxPlane(t).kustomizeController().Command().Args
-	for _, want := range []string{"--default-service-account=default", "--no-cross-namespace-refs", "--no-remote-bases"} {
+	for _, want := range []string{"--default-service-account=default", "--no-remote-bases"} {
 		if !slices.Contains(args, want) {
 			t.Errorf("%q is missing in %q", want, args)
 		}

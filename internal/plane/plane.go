@@ -227,11 +227,11 @@ func (p *Plane) startControllers(ctx context.Context, progress Progress, packet 
 	if err := p.shareMachines(ctx); err != nil {
 		return err
 	}
-	manager := p.launch(p.manager())
-	gitOps, err := p.launchFlux(ctx, progress)
+	gitOps, err := p.launchFlux(ctx, progress) // The manager needs the kinds of Flux.
 	if err != nil {
 		return err
 	}
+	manager := p.launch(p.manager())
 	if err := p.await(ctx, registry, progress.stage(registry.Name)); err != nil {
 		return err
 	}
