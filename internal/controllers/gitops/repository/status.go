@@ -3,6 +3,7 @@ package repository
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
@@ -27,10 +28,13 @@ type facts struct {
 	kustomizations []kustomizev1.Kustomization
 	// report is nil until the repository was read.
 	report *fleet.Report
+	// last is the status before.
+	last anywherev1.FluxConfigStatus
 }
 
 // setStatus writes all conditions.
 func setStatus(c *anywherev1.FluxConfig, f *facts) {
+	f.last = *c.Status.DeepCopy()
 	all := []metav1.Condition{connected(f), fetched(f), clustersApplied(f)}
 	all = append(all, ready(all))
 	for _, condition := range all {
@@ -78,7 +82,7 @@ func fetched(f *facts) metav1.Condition {
 	case is == nil || is.Status == metav1.ConditionUnknown || is.ObservedGeneration != f.repository.Generation:
 		return condition(kind, metav1.ConditionUnknown, anywherev1.RepositoryFetchingReason, "Waiting for Flux to fetch the branch")
 	case is.Status == metav1.ConditionFalse:
-		return condition(kind, metav1.ConditionFalse, anywherev1.RepositoryFetchFailedReason, text.Sentence(is.Message))
+		return condition(kind, metav1.ConditionFalse, anywherev1.RepositoryFetchFailedReason, text.Sentence(oneLine(is.Message)))
 	}
 	return condition(kind, metav1.ConditionTrue, anywherev1.RepositoryFetchedReason, "Flux has fetched "+f.revision())
 }
@@ -94,13 +98,16 @@ func clustersApplied(f *facts) metav1.Condition {
 		return condition(kind, metav1.ConditionUnknown, anywherev1.ClustersApplyingReason, "Waiting for Drover to read the newest commit")
 	}
 	if rejected := append(f.rejected(), f.report.Problems...); len(rejected) > 0 {
-		return condition(kind, metav1.ConditionFalse, anywherev1.ClustersRejectedReason, text.Sentence(text.Clauses(rejected, shown)))
+		return condition(kind, metav1.ConditionFalse, anywherev1.ClustersRejectedReason, "Not applied: "+text.Clauses(rejected, shown))
 	}
 	if waiting := f.report.Unconfirmed; len(waiting) > 0 {
 		message := fmt.Sprintf("Files of clusters in use were removed: %s; run `drover gitops confirm NAME` to delete a cluster, or restore its files", text.FirstN(waiting, shown))
 		return condition(kind, metav1.ConditionFalse, anywherev1.RemovalUnconfirmedReason, message)
 	}
 	if pending := f.pending(revision); len(pending) > 0 {
+		if rejected := f.stillRejected(revision); rejected != nil {
+			return *rejected
+		}
 		message := fmt.Sprintf("Waiting for Flux to apply %s to %s", revision, text.FirstN(pending, shown))
 		return condition(kind, metav1.ConditionUnknown, anywherev1.ClustersApplyingReason, message)
 	}
@@ -115,11 +122,27 @@ func (f *facts) rejected() []string {
 		is := apimeta.FindStatusCondition(k.Status.Conditions, meta.ReadyCondition)
 		removed := slices.Contains(f.report.Unconfirmed, k.Labels[anywherev1.GitClusterLabel])
 		if is != nil && is.Status == metav1.ConditionFalse && is.Reason != meta.DependencyNotReadyReason && is.ObservedGeneration == k.Generation && !removed {
-			all = append(all, k.Name+": "+is.Message)
+			all = append(all, fmt.Sprintf("cluster %q: %s", k.Name, oneLine(is.Message)))
 		}
 	}
 	return all
 }
+
+// stillRejected returns the condition from before if Flux tries a commit again that it rejected, so
+// that the condition doesn't alternate.
+func (f *facts) stillRejected(revision string) *metav1.Condition {
+	last := apimeta.FindStatusCondition(f.last.Conditions, anywherev1.ClustersApplied)
+	retries := slices.ContainsFunc(f.kustomizations, func(k kustomizev1.Kustomization) bool {
+		return k.Status.LastAttemptedRevision == revision && k.Status.LastAppliedRevision != revision && k.Status.ObservedGeneration == k.Generation
+	})
+	if !retries || last == nil || last.Reason != anywherev1.ClustersRejectedReason || f.last.Revision != revision {
+		return nil
+	}
+	return last
+}
+
+// oneLine replaces line breaks in a message of Flux.
+func oneLine(message string) string { return strings.Join(strings.Fields(message), " ") }
 
 // pending returns the Kustomizations that don't have a commit yet.
 func (f *facts) pending(revision string) []string {

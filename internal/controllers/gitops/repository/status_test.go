@@ -91,13 +91,13 @@ func TestConditions(t *testing.T) {
 		},
 		"a cluster that is rejected": {
 			facts{repository: fetchedBy(metav1.ConditionTrue, ""), report: &fleet.Report{Revision: newest, Unconfirmed: []string{"z"}}, kustomizations: []kustomizev1.Kustomization{
-				kustomization("a", newest, ""), kustomization("b", before, "denied by webhook"),
+				kustomization("a", newest, ""), kustomization("b", before, "denied\nby webhook\n"),
 			}},
-			[4]string{"True Connected", "True Fetched", "False Rejected", "False Rejected"}, "B: denied by webhook",
+			[4]string{"True Connected", "True Fetched", "False Rejected", "False Rejected"}, `Not applied: cluster "b": denied by webhook`,
 		},
 		"a spec that is broken": {
 			facts{repository: fetchedBy(metav1.ConditionTrue, ""), report: &fleet.Report{Revision: newest, Problems: []string{"clusters/a.yaml:3: oops"}}},
-			[4]string{"True Connected", "True Fetched", "False Rejected", "False Rejected"}, "a.yaml:3: oops",
+			[4]string{"True Connected", "True Fetched", "False Rejected", "False Rejected"}, "Not applied: clusters/a.yaml:3: oops",
 		},
 		"a removal that nobody confirmed": {
 			facts{repository: fetchedBy(metav1.ConditionTrue, ""), report: &fleet.Report{Revision: newest, Unconfirmed: []string{"a"}}, kustomizations: []kustomizev1.Kustomization{
@@ -129,6 +129,25 @@ func TestConditions(t *testing.T) {
 				t.Errorf("%s says %q, want %q", last.Type, last.Message, tt.message)
 			}
 		})
+	}
+}
+
+func TestConditionDoesNotAlternateWhileFluxTriesAgain(t *testing.T) {
+	f := facts{repository: fetchedBy(metav1.ConditionTrue, ""), report: &fleet.Report{Revision: newest}}
+	f.kustomizations = []kustomizev1.Kustomization{kustomization("a", before, "denied")}
+	f.kustomizations[0].Status.LastAttemptedRevision = newest
+	c := &anywherev1.FluxConfig{}
+	setStatus(c, &f)
+	rejected := c.DeepCopy()
+	f.kustomizations[0].Status.Conditions = nil
+	setStatus(c, &f)
+	if diff := cmp.Diff(rejected, c); diff != "" {
+		t.Errorf("another attempt changes the status (-before +after):\n%s", diff)
+	}
+	f.kustomizations[0].Status.LastAttemptedRevision = before
+	setStatus(c, &f)
+	if got := c.Status.Conditions[2].Reason; got != anywherev1.ClustersApplyingReason {
+		t.Errorf("reason %s for a commit that Flux has not tried yet", got)
 	}
 }
 
