@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -95,12 +96,12 @@ func (r *run) remember(pkg, key string) {
 }
 
 // save records a package that has passed, for all checkouts. The sandbox leaves the list of what
-// the tests have read.
+// the tests have read. If somebody changes files during the run, its identity is not known.
 func (r *run) save(result events.Result) {
 	r.mu.Lock()
 	key := r.keys[result.Package]
 	r.mu.Unlock()
-	if key == "" || result.Failed || result.Cached || len(result.Tests) == 0 {
+	if key == "" || result.Failed || result.Cached || len(result.Tests) == 0 || checkout(r.root) != r.checkout {
 		return
 	}
 	dir := filepath.Join(r.root, short(result.Package))
@@ -111,6 +112,19 @@ func (r *run) save(result events.Result) {
 	if err != nil {
 		r.print(fmt.Sprintf("test: the result of %s is not cached: %v\n", short(result.Package), err))
 	}
+}
+
+// checkout identifies the files of a checkout, or is empty if Git doesn't know them.
+func checkout(root string) string {
+	h := sha256.New()
+	for _, args := range [][]string{{"rev-parse", "HEAD^{tree}"}, {"diff", "HEAD"}, {"ls-files", "--others", "--exclude-standard"}} {
+		out, err := exec.Command("git", append([]string{"-C", root}, args...)...).Output()
+		if err != nil {
+			return ""
+		}
+		_, _ = h.Write(out) // a hash never fails
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // logOf returns the file where the sandbox lists what the tests in a directory have read.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,6 +52,35 @@ func TestStartsGoroutines(t *testing.T) {
 			t.Errorf("%s: got %t, want %t", name, got, tt.want)
 		}
 	}
+}
+
+func TestCheckoutIdentifiesFiles(t *testing.T) {
+	root := t.TempDir()
+	if got := checkout(root); got != "" {
+		t.Errorf("a directory without Git is %q, want nothing", got)
+	}
+	change := func(command string) string {
+		t.Helper()
+		if out, err := shell(root, command); err != nil {
+			t.Fatalf("%s: %v: %s", command, err, out)
+		}
+		return checkout(root)
+	}
+	first := change("git init -q && echo 1 > a && git add a && git -c user.name=n -c user.email=e commit -qm first")
+	if first == "" || checkout(root) != first {
+		t.Fatalf("an unchanged checkout is %q, then %q", first, checkout(root))
+	}
+	for _, command := range []string{"echo 2 > a", "echo 3 > b", "git add b && git -c user.name=n -c user.email=e commit -qam second"} {
+		if got := change(command); got == first || got == "" {
+			t.Errorf("after %q the checkout is %q, want another identity", command, got)
+		}
+	}
+}
+
+func shell(dir, command string) ([]byte, error) {
+	cmd := exec.Command("sh", "-c", command)
+	cmd.Dir = dir
+	return cmd.CombinedOutput()
 }
 
 func TestRunnerIdentifiesTheListOfRaces(t *testing.T) {

@@ -39,8 +39,10 @@ type run struct {
 	begun    time.Time
 	// runner identifies this program and its settings.
 	runner string
-	// store has the results of all checkouts. It is nil if everything is to be tested.
-	store *passed.Store
+	// store has the results of all checkouts. It is nil if everything is to be tested, or if Git
+	// can't tell whether somebody changes files of the checkout during the run.
+	store    *passed.Store
+	checkout string
 
 	mu      sync.Mutex
 	out     io.Writer
@@ -97,7 +99,7 @@ func newRun(args []string, out io.Writer) (*run, error) {
 
 // open opens the cache of results, unless flags or an order ask for a run of their own.
 func (r *run) open(seed string) error {
-	if seed != "" || len(r.flags) > 0 {
+	if r.checkout = checkout(r.root); seed != "" || len(r.flags) > 0 || r.checkout == "" {
 		return nil
 	}
 	var err error
