@@ -12,7 +12,9 @@ import (
 )
 
 func (o Options) gitOpsOptions(c *connections) gitops.Options {
-	return gitops.Options{Enabled: o.GitOps, Metadata: c.Metadata, ManagementCluster: o.ManagementCluster, Concurrency: o.Concurrency}
+	return gitops.Options{
+		Enabled: o.GitOps, Metadata: c.Metadata, FluxNamespace: o.FluxNamespace, ManagementCluster: o.ManagementCluster, Concurrency: o.Concurrency,
+	}
 }
 
 // addReceiver serves webhooks of Git servers, which the API server doesn't call and which therefore

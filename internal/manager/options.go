@@ -60,6 +60,7 @@ type Options struct {
 	TenantNamespaces string
 
 	GitOps         bool
+	FluxNamespace  string
 	GitWebhookAddr string
 
 	OfferKey          string
@@ -105,6 +106,7 @@ func DefaultOptions() Options {
 		ClusterSlots:    4,
 
 		TenantNamespaces: config.TenantLabel + "=true",
+		FluxNamespace:    config.FluxNamespace,
 
 		OfferAddr:         config.OfferAddress,
 		KeepBundles:       5,
@@ -155,6 +157,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 
 	fs.BoolVar(&o.GitOps, "gitops", o.GitOps, "manage clusters through Git; requires the API of Flux")
 	fs.StringVar(&o.GitWebhookAddr, "git-webhook-addr", o.GitWebhookAddr, "with --gitops, address at which Git servers announce pushes, over HTTPS: POST /git/NAMESPACE, signed with the token in Secret git-webhook of the namespace of Flux (default none)")
+	fs.StringVar(&o.FluxNamespace, "flux-namespace", o.FluxNamespace, "with --gitops, namespace of Flux and of the credentials of the repository; FluxConfigs that name another one are not connected")
 
 	fs.StringVar(&o.OfferKey, "offer-key", o.OfferKey, "file with a key that signs bundles; if it exists, this process serves the charts and packages that ship with Drover, as a mirror of every other registry")
 	fs.StringVar(&o.OfferAddr, "offer-addr", o.OfferAddr, "loopback address at which they are served")
@@ -178,6 +181,7 @@ func (o Options) Validate() error {
 		}
 	}
 	refuse(o.Namespace == "", "--namespace must not be empty")
+	refuse(o.GitOps && o.FluxNamespace == "", "--flux-namespace must not be empty")
 	refuse(o.Concurrency < 1, "--concurrency is %d: must be at least 1", o.Concurrency)
 	refuse(o.SyncPeriod < time.Second, "--sync-period is %s: must be at least 1s", o.SyncPeriod)
 	refuse(o.QPS <= 0 || o.Burst < 1, "--kube-api-qps is %v and --kube-api-burst %d: both must be positive", o.QPS, o.Burst)

@@ -46,6 +46,10 @@ const (
 	GitInvalidReason = "Invalid"
 	// GitApplyFailedReason: Flux can't apply the commit.
 	GitApplyFailedReason = "ApplyFailed"
+	// GitQueuedReason: an older change of the cluster, or another one of the repository, comes first.
+	GitQueuedReason = "Queued"
+	// GitSupersededReason: a later change wrote the files that this one removed. It is final.
+	GitSupersededReason = "Superseded"
 )
 
 // GitChangeSpec is a change of the files of one cluster. It is immutable.

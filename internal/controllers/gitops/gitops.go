@@ -5,13 +5,17 @@ package gitops
 import (
 	"fmt"
 
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/drover-dev/drover/internal/controllers/gitops/admission"
+	"github.com/drover-dev/drover/internal/controllers/gitops/change"
+	"github.com/drover-dev/drover/internal/controllers/gitops/connection"
 	"github.com/drover-dev/drover/internal/controllers/gitops/fleet"
 	"github.com/drover-dev/drover/internal/controllers/gitops/repository"
+	"github.com/drover-dev/drover/internal/model/addons/sources"
 )
 
 // Options configure the controllers and the webhooks.
@@ -21,37 +25,49 @@ type Options struct {
 	Enabled bool
 	// Metadata caches the metadata of Secrets.
 	Metadata ctrlcache.Cache
+	// FluxNamespace is the namespace of Flux and of the credentials of the repository.
+	FluxNamespace string
 	// ManagementCluster is the name of this management plane, if it has no Cluster.
 	ManagementCluster string
 	// Concurrency is the number of concurrent reconciles.
 	Concurrency int
 }
 
+// part is a controller or the webhooks.
+type part struct {
+	name  string
+	setup func() error
+}
+
 // Setup adds the controllers and the webhooks to mgr.
 func Setup(mgr ctrl.Manager, o Options) error {
-	if err := admission.Setup(mgr, admission.Options{Enabled: o.Enabled}); err != nil {
-		return fmt.Errorf("adding webhooks of GitOps: %w", err)
+	parts := []part{{"webhooks", func() error { return admission.Setup(mgr, admission.Options{Enabled: o.Enabled}) }}}
+	if o.Enabled {
+		parts = append(parts, o.controllers(mgr)...)
 	}
-	if !o.Enabled {
-		return nil
-	}
-	concurrency := controller.Options{MaxConcurrentReconciles: o.Concurrency}
-	reports := fleet.NewReports()
-	fleets := &fleet.Controller{
-		Client: mgr.GetClient(), Reports: reports, ManagementCluster: o.ManagementCluster,
-		Events: mgr.GetEventRecorderFor("drover"), //nolint:staticcheck // Cluster API's reconcilers write events of the same kind
-	}
-	repositories := &repository.Controller{Client: mgr.GetClient(), Reports: reports, ManagementCluster: o.ManagementCluster}
-	for _, part := range []struct {
-		name  string
-		setup func() error
-	}{
-		{"fleets", func() error { return fleets.SetupWithManager(mgr, o.Metadata, concurrency) }},
-		{"repositories", func() error { return repositories.SetupWithManager(mgr, o.Metadata, concurrency) }},
-	} {
-		if err := part.setup(); err != nil {
-			return fmt.Errorf("adding %s of GitOps: %w", part.name, err)
+	for _, p := range parts {
+		if err := p.setup(); err != nil {
+			return fmt.Errorf("adding %s of GitOps: %w", p.name, err)
 		}
 	}
 	return nil
+}
+
+func (o Options) controllers(mgr ctrl.Manager) []part {
+	changes := &change.Controller{
+		Client: mgr.GetClient(), Secrets: sources.New(o.Metadata, mgr.GetAPIReader()),
+		FluxNamespace: o.FluxNamespace, ManagementCluster: o.ManagementCluster, Clock: clock.RealClock{},
+	}
+	plane, reports := connection.Plane{FluxNamespace: o.FluxNamespace, ManagementCluster: o.ManagementCluster}, fleet.NewReports()
+	fleets := &fleet.Controller{
+		Client: mgr.GetClient(), Reports: reports, Plane: plane,
+		Events: mgr.GetEventRecorderFor("drover"), //nolint:staticcheck // Cluster API's reconcilers write events of the same kind
+	}
+	repositories := &repository.Controller{Client: mgr.GetClient(), Reports: reports, Plane: plane}
+	concurrency := controller.Options{MaxConcurrentReconciles: o.Concurrency}
+	return []part{
+		{"GitChange", func() error { return changes.SetupWithManager(mgr, o.Metadata, concurrency) }},
+		{"FluxConfig", func() error { return repositories.SetupWithManager(mgr, o.Metadata, concurrency) }},
+		{"GitRepository", func() error { return fleets.SetupWithManager(mgr, o.Metadata, concurrency) }},
+	}
 }

@@ -29,17 +29,26 @@ func Key(c *anywherev1.FluxConfig) client.ObjectKey {
 	return client.ObjectKey{Namespace: cmp.Or(c.Spec.SystemNamespace, spec.DefaultFluxSystem), Name: anywherev1.GitCredentials}
 }
 
-// Connect returns the connection of a FluxConfig. The name of the management cluster determines the
-// path if the FluxConfig has none. The Secret is nil if it doesn't exist.
-func Connect(c *anywherev1.FluxConfig, management string, secret metav1.Object) Connection {
+// Plane is the management plane that FluxConfigs are connected with.
+type Plane struct {
+	// FluxNamespace is the only namespace of Flux; any if it is empty.
+	FluxNamespace string
+	// ManagementCluster determines the path of FluxConfigs that have none.
+	ManagementCluster string
+}
+
+// Connect returns the connection of a FluxConfig. The Secret is nil if it doesn't exist.
+func (p Plane) Connect(c *anywherev1.FluxConfig, secret metav1.Object) Connection {
 	r, err := Of(c.Spec)
 	switch {
 	case err != nil:
 		return Connection{Repository: r, Denied: err.Error()}
+	case p.FluxNamespace != "" && r.Namespace != p.FluxNamespace:
+		return Connection{Repository: r, Denied: fmt.Sprintf("spec.systemNamespace: use %q, the namespace of Flux", p.FluxNamespace)}
 	case r.Path != "":
 		r.Path = cmp.Or(strings.TrimPrefix(path.Clean("/"+r.Path), "/"), ".")
-	case management != "":
-		r.Path = gitops.DefaultPath(management)
+	case p.ManagementCluster != "":
+		r.Path = gitops.DefaultPath(p.ManagementCluster)
 	default:
 		return Connection{Repository: r, Denied: "spec.clusterConfigPath: set it, because the name of the management cluster is unknown"}
 	}

@@ -27,13 +27,15 @@ func TestConnect(t *testing.T) {
 		"the whole repository":         {anywherev1.FluxConfigSpec{Git: repository, ClusterConfigPath: "/"}, "mgmt", bound, ".", ""},
 		"the management cluster":       {anywherev1.FluxConfigSpec{Git: repository}, "mgmt", bound, "clusters/mgmt", ""},
 		"no path":                      {anywherev1.FluxConfigSpec{Git: repository}, "", bound, "", "set it"},
+		"another namespace of Flux":    {anywherev1.FluxConfigSpec{Git: repository, SystemNamespace: "team"}, "mgmt", bound, "", `use "flux-system"`},
 		"no repository":                {anywherev1.FluxConfigSpec{}, "mgmt", bound, "", "set either github or git"},
 		"no Secret":                    {anywherev1.FluxConfigSpec{Git: repository}, "mgmt", nil, "clusters/mgmt", `Secret "flux-system/flux-system" not found`},
 		"a Secret for something else":  {anywherev1.FluxConfigSpec{Git: repository}, "mgmt", &corev1.Secret{}, "clusters/mgmt", "may not be sent"},
 		"the directory of one cluster": {anywherev1.FluxConfigSpec{Git: repository, ClusterConfigPath: "c/workload-clusters"}, "", bound, "c/workload-clusters", "part of the directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Connect(&anywherev1.FluxConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}, Spec: tt.spec}, tt.management, tt.secret)
+			plane := Plane{FluxNamespace: "flux-system", ManagementCluster: tt.management}
+			got := plane.Connect(&anywherev1.FluxConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}, Spec: tt.spec}, tt.secret)
 			if got.Path != tt.path || (got.Denied == "") != (tt.denied == "") || !strings.Contains(got.Denied, tt.denied) {
 				t.Errorf("path %q, denied %q; want %q, %q", got.Path, got.Denied, tt.path, tt.denied)
 			}

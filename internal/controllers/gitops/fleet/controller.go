@@ -49,8 +49,7 @@ type Controller struct {
 	Events   record.EventRecorder
 	// Reports receives what can't be seen from Kustomizations.
 	Reports *Reports
-	// ManagementCluster is the name of this management plane, if it has no Cluster.
-	ManagementCluster string
+	Plane   connection.Plane
 	// HTTP downloads artifacts. SetupWithManager sets it.
 	HTTP *http.Client
 
@@ -123,7 +122,7 @@ func (c *Controller) open(ctx context.Context, repository *sourcev1.GitRepositor
 	valid := map[client.ObjectKey]bool{}
 	for i := range all.Items {
 		config := &all.Items[i]
-		r := connection.Connect(config, c.ManagementCluster, secret)
+		r := c.Plane.Connect(config, secret)
 		connected := connection.Key(config) == key && r.Denied == "" && r.IsFollowed(repository)
 		if connected {
 			s.members = append(s.members, member{client.ObjectKeyFromObject(config), r.Path})

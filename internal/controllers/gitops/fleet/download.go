@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/fluxcd/pkg/apis/meta"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/opencontainers/go-digest"
 
 	"github.com/drover-dev/drover/internal/base/bounded"
@@ -29,7 +29,7 @@ func newClient() *http.Client {
 }
 
 // download returns the verified content of an artifact.
-func download(ctx context.Context, c *http.Client, a *meta.Artifact) ([]byte, error) {
+func download(ctx context.Context, c *http.Client, a *fluxmeta.Artifact) ([]byte, error) {
 	want, err := digest.Parse(a.Digest)
 	if err != nil {
 		return nil, fmt.Errorf("reading the digest of artifact %q: %w", a.Revision, err)

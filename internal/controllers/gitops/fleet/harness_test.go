@@ -13,7 +13,7 @@ import (
 	"time"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	"github.com/fluxcd/pkg/apis/meta"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/opencontainers/go-digest"
 	corev1 "k8s.io/api/core/v1"
@@ -136,7 +136,7 @@ func (w *world) publish(data []byte, pretended digest.Digest) {
 	}
 	w.artifacts[sum.Encoded()] = data
 	repository := w.repository()
-	repository.Status.Artifact = &meta.Artifact{
+	repository.Status.Artifact = &fluxmeta.Artifact{
 		URL: w.storage.URL + "/" + sum.Encoded(), Path: sum.Encoded(), Digest: pretended.String(),
 		Revision: "main@sha1:" + sum.Encoded()[:40], LastUpdateTime: metav1.Now(),
 	}

@@ -16,7 +16,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/fluxcd/pkg/apis/meta"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
@@ -117,7 +117,7 @@ func (h *handler) token(ctx context.Context, namespace string) ([]byte, error) {
 // request sets the annotation that makes Flux reconcile a GitRepository at once.
 func (h *handler) request(ctx context.Context, key client.ObjectKey) error {
 	repository := &sourcev1.GitRepository{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, meta.ReconcileRequestAnnotation, h.clock.Now().Format(time.RFC3339Nano))
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, fluxmeta.ReconcileRequestAnnotation, h.clock.Now().Format(time.RFC3339Nano))
 	err := h.client.Patch(ctx, repository, client.RawPatch(types.MergePatchType, patch))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("annotating GitRepository %q: %w", key, err)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fluxcd/pkg/apis/meta"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -97,7 +97,7 @@ func requested(t *testing.T, c client.Client) string {
 		t.Fatal(err)
 	}
 	for _, r := range all.Items {
-		if at := r.Annotations[meta.ReconcileRequestAnnotation]; at != "" {
+		if at := r.Annotations[fluxmeta.ReconcileRequestAnnotation]; at != "" {
 			return at
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	"github.com/fluxcd/pkg/apis/meta"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,8 +37,7 @@ type Controller struct {
 	Metadata client.Reader
 	// Reports are what the controller of fleets found in repositories.
 	Reports *fleet.Reports
-	// ManagementCluster is the name of this management plane, if it has no Cluster.
-	ManagementCluster string
+	Plane   connection.Plane
 }
 
 // scope is one reconcile of a FluxConfig.
@@ -87,7 +86,7 @@ func (c *Controller) connect(ctx context.Context, s *scope) error {
 	case !apierrors.IsNotFound(err):
 		return fmt.Errorf("reading the metadata of Secret %q: %w", s.key, err)
 	}
-	connected := connection.Connect(s.config, c.ManagementCluster, secret)
+	connected := c.Plane.Connect(s.config, secret)
 	s.wanted, s.facts.denied = connected.Repository, text.Sentence(connected.Denied)
 	return nil
 }
@@ -135,7 +134,7 @@ func (s *scope) gitRepository() *sourcev1.GitRepository {
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: s.key.Name, Labels: map[string]string{fleet.ManagedByLabel: fleet.ManagedBy}},
 		Spec: sourcev1.GitRepositorySpec{
 			URL: s.wanted.URL, Interval: metav1.Duration{Duration: fetchInterval},
-			SecretRef: &meta.LocalObjectReference{Name: anywherev1.GitCredentials}, Reference: &sourcev1.GitRepositoryRef{Branch: s.wanted.Branch},
+			SecretRef: &fluxmeta.LocalObjectReference{Name: anywherev1.GitCredentials}, Reference: &sourcev1.GitRepositoryRef{Branch: s.wanted.Branch},
 		},
 	}
 	r.SetGroupVersionKind(sourcev1.GroupVersion.WithKind(sourcev1.GitRepositoryKind))

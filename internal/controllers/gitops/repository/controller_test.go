@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/gitops/connection"
 	"github.com/drover-dev/drover/internal/controllers/gitops/fleet"
 	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/model/scheme"
@@ -52,7 +53,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{T: t, Client: c, ns: server.Namespace(t), system: server.Namespace(t)}
-	w.c = &Controller{Client: c, Metadata: c, Reports: fleet.NewReports(), ManagementCluster: "mgmt"}
+	w.c = &Controller{Client: c, Metadata: c, Reports: fleet.NewReports(), Plane: connection.Plane{ManagementCluster: "mgmt"}}
 	w.bind(url, w.ns)
 	w.config("fleet", "main")
 	t.Cleanup(func() { // Pruning concerns all namespaces.

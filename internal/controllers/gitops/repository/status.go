@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	"github.com/fluxcd/pkg/apis/meta"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,7 +75,7 @@ func fetched(f *facts) metav1.Condition {
 	if f.repository == nil {
 		return condition(kind, metav1.ConditionUnknown, anywherev1.RepositoryFetchingReason, "Waiting for Flux to fetch the branch")
 	}
-	is := apimeta.FindStatusCondition(f.repository.Status.Conditions, meta.ReadyCondition)
+	is := apimeta.FindStatusCondition(f.repository.Status.Conditions, fluxmeta.ReadyCondition)
 	switch {
 	case f.repository.Spec.Suspend:
 		return condition(kind, metav1.ConditionFalse, anywherev1.RepositoryFetchFailedReason, "Somebody has suspended the GitRepository")
@@ -119,9 +119,9 @@ func clustersApplied(f *facts) metav1.Condition {
 func (f *facts) rejected() []string {
 	var all []string
 	for _, k := range f.sorted() {
-		is := apimeta.FindStatusCondition(k.Status.Conditions, meta.ReadyCondition)
+		is := apimeta.FindStatusCondition(k.Status.Conditions, fluxmeta.ReadyCondition)
 		removed := slices.Contains(f.report.Unconfirmed, k.Labels[anywherev1.GitClusterLabel])
-		if is != nil && is.Status == metav1.ConditionFalse && is.Reason != meta.DependencyNotReadyReason && is.ObservedGeneration == k.Generation && !removed {
+		if is != nil && is.Status == metav1.ConditionFalse && is.Reason != fluxmeta.DependencyNotReadyReason && is.ObservedGeneration == k.Generation && !removed {
 			all = append(all, fmt.Sprintf("cluster %q: %s", k.Name, oneLine(is.Message)))
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	"github.com/fluxcd/pkg/apis/meta"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,8 +24,8 @@ const (
 // fetchedBy returns a GitRepository with a condition and an artifact.
 func fetchedBy(status metav1.ConditionStatus, message string) *sourcev1.GitRepository {
 	r := &sourcev1.GitRepository{}
-	r.Status.Conditions = []metav1.Condition{{Type: meta.ReadyCondition, Status: status, Message: message}}
-	r.Status.Artifact = &meta.Artifact{Revision: newest}
+	r.Status.Conditions = []metav1.Condition{{Type: fluxmeta.ReadyCondition, Status: status, Message: message}}
+	r.Status.Artifact = &fluxmeta.Artifact{Revision: newest}
 	return r
 }
 
@@ -36,7 +36,7 @@ func kustomization(name, revision, failure string) kustomizev1.Kustomization {
 	k := kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{anywherev1.GitClusterLabel: cluster}}}
 	k.Status.LastAppliedRevision = revision
 	if failure != "" {
-		k.Status.Conditions = []metav1.Condition{{Type: meta.ReadyCondition, Status: metav1.ConditionFalse, Reason: "BuildFailed", Message: failure}}
+		k.Status.Conditions = []metav1.Condition{{Type: fluxmeta.ReadyCondition, Status: metav1.ConditionFalse, Reason: "BuildFailed", Message: failure}}
 	}
 	return k
 }
@@ -45,7 +45,7 @@ func TestConditions(t *testing.T) {
 	suspended, outdated, old := fetchedBy(metav1.ConditionTrue, ""), fetchedBy(metav1.ConditionTrue, ""), kustomization("a", before, "failed before")
 	suspended.Spec.Suspend, outdated.Generation, old.Generation = true, 2, 2
 	waits := kustomization("a.addons", newest, "dependency")
-	waits.Status.Conditions[0].Reason = meta.DependencyNotReadyReason
+	waits.Status.Conditions[0].Reason = fluxmeta.DependencyNotReadyReason
 	for name, tt := range map[string]struct {
 		facts facts
 		// want has connected, fetched, applied and Ready, as status and reason.
