@@ -128,8 +128,12 @@ func githubProblems(owner, repository, at string) Violations {
 // gitProblems does not quote the URL, because it may contain a password.
 func gitProblems(g *anywherev1.GitProviderConfig) Violations {
 	var problems Violations
-	if u, err := url.Parse(g.RepositoryURL); err != nil || u.Scheme != "ssh" || u.Host == "" || u.Path == "" {
-		problems = violation("spec.git.repositoryUrl", "write it as ssh://git@git.example.com/team/fleet.git", "is not an ssh:// URL of a repository")
+	u, err := url.Parse(g.RepositoryURL)
+	switch schemes := []string{"ssh", "https"}; {
+	case err != nil || !slices.Contains(schemes, u.Scheme) || u.Host == "" || u.Path == "":
+		problems = violation("spec.git.repositoryUrl", "write it as ssh://git@git.example.com/team/fleet.git", "is not an ssh:// or https:// URL of a repository")
+	case u.Scheme == "https" && u.User != nil:
+		problems = violation("spec.git.repositoryUrl", "remove them; an administrator connects the repository with drover gitops enable", "contains credentials")
 	}
 	if algorithms := []string{"", "rsa", "ecdsa", "ed25519"}; !slices.Contains(algorithms, g.SSHKeyAlgorithm) {
 		problems = append(problems, violation("spec.git.sshKeyAlgorithm", "use ecdsa, ed25519 or rsa", "%q is not a supported algorithm", printable(g.SSHKeyAlgorithm))...)
