@@ -41,6 +41,7 @@ func TestInvalidOptionsAreRejectedByFlag(t *testing.T) {
 		{"a registry without TLS", func(o *Options) { o.RegistryURL = "http://x" }, `--registry-url is "http://x"`},
 		{"tenants that can't be selected", func(o *Options) { o.TenantNamespaces = "=x" }, `--tenant-namespaces is "=x"`},
 		{"an account that is none", func(o *Options) { o.WebhookClientAccount = "admin" }, `--webhook-client-account is "admin"`},
+		{"GitOps without a namespace", func(o *Options) { o.GitOps, o.FluxNamespace = true, "" }, "--flux-namespace must not be empty"},
 		{"a CA for no registry", func(o *Options) { o.RegistryCA = "ca.crt" }, "--registry-ca requires --registry-url"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package change
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
@@ -25,7 +27,7 @@ const maxFindings = 5
 
 // newEdit returns the function that changes the files.
 func (c *Controller) newEdit(ctx context.Context, s *scope) (git.Edit, error) {
-	e := &edit{path: s.repository.Path, namespace: s.change.Namespace}
+	e := &edit{namespace: s.change.Namespace}
 	var err error
 	if s.change.Spec.Action == droverv1.GitRemove {
 		e.cluster, err = c.removed(ctx, s.change)
@@ -39,8 +41,8 @@ func (c *Controller) newEdit(ctx context.Context, s *scope) (git.Edit, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.path == "" && e.cluster.ManagedBy() == "" {
-		e.path = gitops.DefaultPath(c.ManagementCluster)
+	if e.path, err = c.pathOf(s.repository.Path, e.cluster); err != nil {
+		return nil, outcomeOf(&contentError{err})
 	}
 	return func(files fs.FS) (map[string][]byte, error) {
 		changes, err := e.apply(files)
@@ -51,6 +53,19 @@ func (c *Controller) newEdit(ctx context.Context, s *scope) (git.Edit, error) {
 	}, nil
 }
 
+// pathOf returns the directory of the management cluster of a cluster.
+func (c *Controller) pathOf(given string, cluster *anywherev1.Cluster) (string, error) {
+	management := cmp.Or(cluster.ManagedBy(), c.ManagementCluster)
+	switch {
+	case given != "":
+		return given, nil
+	case management == "":
+		return "", fmt.Errorf("locating cluster %q: neither spec.clusterConfigPath of the FluxConfig nor its management cluster is set", cluster.Name)
+	default:
+		return gitops.DefaultPath(management), nil
+	}
+}
+
 // removed returns the Cluster to remove. If it doesn't exist any more, only its name is known.
 func (c *Controller) removed(ctx context.Context, change *droverv1.GitChange) (*anywherev1.Cluster, error) {
 	found := &anywherev1.Cluster{}
@@ -59,7 +74,7 @@ func (c *Controller) removed(ctx context.Context, change *droverv1.GitChange) (*
 		return found, err
 	}
 	found.Namespace, found.Name = change.Namespace, change.Spec.Cluster
-	found.Spec.ManagementCluster.Name = c.ManagementCluster
+	found.Spec.Management = ptr.To(false) // The webhook denies the removal of others.
 	return found, nil
 }
 

@@ -7,9 +7,35 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/git"
 )
+
+func TestDirectoryOfTheManagementCluster(t *testing.T) {
+	managed := func(by string) *anywherev1.Cluster {
+		c := &anywherev1.Cluster{}
+		c.Name, c.Spec.Management, c.Spec.ManagementCluster.Name = "dev", ptr.To(false), by
+		return c
+	}
+	for name, test := range map[string]struct {
+		given, plane string
+		cluster      *anywherev1.Cluster
+		want         string // empty if it is not known
+	}{
+		"the FluxConfig names it": {"fleet/x", "mgmt", managed("other"), "fleet/x"},
+		"the Cluster names it":    {"", "mgmt", managed("other"), "clusters/other"},
+		"it is this plane":        {"", "mgmt", managed(""), "clusters/mgmt"},
+		"it has no name":          {"", "", managed(""), ""},
+	} {
+		got, err := (&Controller{ManagementCluster: test.plane}).pathOf(test.given, test.cluster)
+		if got != test.want || (err == nil) != (test.want != "") {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, test.want)
+		}
+	}
+}
 
 func TestOutcomesOfCommits(t *testing.T) {
 	for name, test := range map[string]struct {
