@@ -20,6 +20,7 @@ const (
 	machineTimeout      = 10 * time.Minute
 	deleteTimeout       = 30 * time.Minute
 	versionSkewCheck    = "eksa-version-skew"
+	fluxCheck           = "flux"
 )
 
 // change holds the flags of commands that change clusters.
@@ -84,9 +85,9 @@ func (c *change) addLimits(cmd *cobra.Command) {
 	f.DurationVar(&c.controlPlane, "control-plane-wait-timeout", controlPlaneTimeout, "timeout of the control plane")
 	f.DurationVar(&c.machine, "per-machine-wait-timeout", machineTimeout, "timeout of each worker")
 	f.BoolVar(&c.noTimeouts, "no-timeouts", false, "wait without timeouts")
-	f.StringArrayVar(&c.skip, "skip-validations", nil, "preflight `check` to skip: "+versionSkewCheck)
+	f.StringArrayVar(&c.skip, "skip-validations", nil, "preflight `check` to skip: "+versionSkewCheck+" or "+fluxCheck+" (Flux may revert the change)")
 	f.StringVar(&c.image, "manager-image", "", "`image` of Drover for a management cluster with machines that are not on this host (default: built from this program)")
-	_ = cmd.RegisterFlagCompletionFunc("skip-validations", cobra.FixedCompletions([]string{versionSkewCheck}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("skip-validations", cobra.FixedCompletions([]string{versionSkewCheck, fluxCheck}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // checkFlags warns about flags that have no effect, and rejects unknown checks.
@@ -98,11 +99,11 @@ func (c *change) checkFlags() error {
 	}
 	for _, s := range c.skip {
 		switch s {
-		case versionSkewCheck:
+		case versionSkewCheck, fluxCheck:
 		case "pod-disruption", "vsphere-user-privilege":
 			fmt.Fprintf(c.io.Err, "--skip-validations %s has no effect: Drover has no such check.\n", s)
 		default:
-			return ui.Usagef("--skip-validations %q: unknown check; use %s", s, versionSkewCheck)
+			return ui.Usagef("--skip-validations %q: unknown check; use %s or %s", s, versionSkewCheck, fluxCheck)
 		}
 	}
 	return nil
@@ -120,6 +121,7 @@ func (c *change) options() (lifecycle.Options, error) {
 	}
 	for _, s := range c.skip {
 		o.SkipSkew = o.SkipSkew || s == versionSkewCheck
+		o.SkipFlux = o.SkipFlux || s == fluxCheck
 	}
 	return o, nil
 }

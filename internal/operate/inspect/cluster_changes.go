@@ -70,3 +70,11 @@ func (p *Plane) notify(ctx context.Context, changes chan<- struct{}, list client
 		watch.Stop()
 	}
 }
+
+// Watch returns a channel that receives when an object, whose list is given, may have changed.
+// Changes are coalesced until the receiver is ready. The watch ends with ctx.
+func (p *Plane) Watch(ctx context.Context, list client.ObjectList, key client.ObjectKey) <-chan struct{} {
+	out := make(chan struct{}, 1)
+	go p.notify(ctx, out, list, named(key)...)
+	return out
+}

@@ -85,10 +85,20 @@ func (w *Workload) checkLeft(p *phase.Progress, live *anywherev1.Cluster) error 
 		return nil
 	}
 	id, err := creation(p)
-	if err == nil && (id == "" || live.Annotations[anywherev1.CreationAnnotation] != id) {
+	if err != nil {
+		return err
+	}
+	record, err := gitRecordOf(p)
+	if err == nil && (id == "" || !isLeft(live, id, record)) {
 		err = &NotLeftError{Cluster: live.Name, Path: w.files().Record().Path()}
 	}
 	return err
+}
+
+// isLeft reports whether a creation created a cluster: it bears its identity, or Flux applied it
+// after the creation had committed it.
+func isLeft(live *anywherev1.Cluster, id string, record gitRecord) bool {
+	return live.Annotations[anywherev1.CreationAnnotation] == id || record.Change != "" && live.Labels[fluxNameLabel] != ""
 }
 
 // left returns those of the objects, given as "kind/name", that the recorded creation created.

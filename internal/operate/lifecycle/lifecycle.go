@@ -80,7 +80,9 @@ const (
 	summaryPauseOthers     = "Pause reconciliation of workload clusters"
 	summaryResumeOthers    = "Resume reconciliation of workload clusters"
 	summaryDelete          = "Delete the cluster, its machines and its addresses"
-	summaryWithoutGit      = "Nothing yet: Drover does not write to Git"
+	summaryGitApplied      = "Verify that Flux has applied the spec, with GitOps"
+	summaryGitCommitted    = "Commit the spec to Git, with GitOps"
+	summaryGitRemoved      = "Verify that Git has no files of the cluster, with GitOps"
 	summaryDeleteBootstrap = "Delete the bootstrap plane"
 )
 
@@ -106,6 +108,8 @@ type Options struct {
 	Version string
 	// SkipSkew skips the comparison of versions.
 	SkipSkew bool
+	// SkipFlux permits the upgrade of a cluster that Flux may revert.
+	SkipFlux bool
 	// Kubeconfig is the file of the management plane's kubeconfig, for messages.
 	Kubeconfig string
 	// Undo limits a deletion to what an unfinished creation created, which may be nothing.
@@ -129,12 +133,4 @@ func (o Options) plan(verb Verb, c *spec.Config, phases []phase.Phase) (*phase.P
 	var err error
 	plan.Fingerprint, err = fingerprint(c)
 	return plan, err
-}
-
-// withoutGit skips a phase that would write to Git, which Drover does not support yet.
-func withoutGit(c *spec.Config) error {
-	if ref := c.Cluster.Spec.GitOpsRef; ref != nil {
-		return phase.Skip("writing to Git is not supported yet: %s %q is stored and otherwise ignored", ref.Kind, ref.Name)
-	}
-	return phase.Skip("GitOps is not configured")
 }

@@ -27,13 +27,9 @@ func (m *Management) Create() (*phase.Plan, error) {
 			"installs Drover on the cluster", "moves the cluster's objects to it",
 		}},
 		{Name: InstallEKSAComponents, Summary: "Wait until the cluster manages itself", Run: m.settle, Changes: []string{"makes the cluster manage itself"}},
-		{Name: InstallAddOns, Summary: summaryWithoutGit, Run: m.withoutGit},
+		{Name: InstallAddOns, Summary: summaryGitCommitted, Run: m.commitNew},
 		{Name: DeleteBootstrap, Summary: summaryDeleteBootstrap, Run: m.deleteBootstrap, Changes: m.removesBootstrap()},
 	})
-}
-
-func (m *Management) withoutGit(context.Context, *phase.Progress) error {
-	return withoutGit(m.Config)
 }
 
 func (m *Management) setupCreate(ctx context.Context, p *phase.Progress) error {

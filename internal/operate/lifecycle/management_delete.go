@@ -19,7 +19,7 @@ func (m *Management) Delete() (*phase.Plan, error) {
 		{Name: DeleteWorkloadCluster, Summary: summaryDelete, Run: m.delete, Changes: []string{
 			fmt.Sprintf("deletes Cluster %s with its machines and addresses", m.Config.Cluster.Name), "removes " + m.files().Kubeconfig(),
 		}},
-		{Name: CleanupGitRepo, Summary: summaryWithoutGit, Run: m.withoutGit},
+		{Name: CleanupGitRepo, Summary: "Nothing: the management plane that could commit is deleted", Run: m.leaveInGit},
 		{Name: DeleteBootstrap, Summary: summaryDeleteBootstrap, Run: m.deleteBootstrap, Changes: m.removesBootstrap()},
 	})
 }

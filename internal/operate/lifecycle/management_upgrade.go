@@ -23,7 +23,7 @@ func (m *Management) Upgrade() (*phase.Plan, error) {
 		{Name: MoveManagementToBootstrap, Summary: summaryMoveToBootstrap, Run: m.moveToBootstrap, Changes: []string{movesToBootstrap}},
 		{Name: UpgradeWorkloadCluster, Summary: "Upgrade the cluster to the new spec", Run: m.upgrade, Changes: changeLines(m.differences)},
 		{Name: MoveManagementToWorkload, Summary: summaryMoveBack, Run: m.moveToItself, Changes: []string{upgradesDrover, movesBack}},
-		{Name: UpdateClusterAndGitResources, Summary: "Wait for the cluster and write the new spec to a file", Run: m.recordSpec, Changes: []string{"writes " + m.files().Spec()}},
+		{Name: UpdateClusterAndGitResources, Summary: "Wait for the cluster, and write the new spec to a file and, with GitOps, to Git", Run: m.recordSpec, Changes: []string{"writes " + m.files().Spec()}},
 		{Name: ResumeFluxReconcile, Summary: summaryResumeOthers, Run: m.resumeOthers, Changes: []string{resumesOthers}},
 		{Name: DeleteBootstrap, Summary: summaryDeleteBootstrap, Run: m.deleteBootstrap, Changes: m.removesBootstrap()},
 	})
@@ -131,12 +131,17 @@ func (m *Management) upgrade(ctx context.Context, p *phase.Progress) error {
 	return w.follow(p, upgrading).untilReady(ctx, m.Limits)
 }
 
-// recordSpec waits until the cluster, which manages itself again, is ready, and writes its files.
+// recordSpec waits until the cluster, which manages itself again, is ready, writes its files and
+// commits its spec.
 func (m *Management) recordSpec(ctx context.Context, p *phase.Progress) error {
-	if m.Config.Cluster.Spec.GitOpsRef != nil {
-		p.Note("%v", withoutGit(m.Config))
+	if err := m.settle(ctx, p); err != nil {
+		return err
 	}
-	return m.settle(ctx, p)
+	reason, err := m.commitSpec(ctx, p, Upgrade)
+	if reason != "" && m.Config.Cluster.Spec.GitOpsRef != nil {
+		p.Note("%s", reason)
+	}
+	return err
 }
 
 // Versions returns the versions of Kubernetes and Drover before and after an upgrade.

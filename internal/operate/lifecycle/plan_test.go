@@ -74,9 +74,6 @@ func checkPlan(t *testing.T, verb Verb, plan *phase.Plan) {
 		if p.Repeat != (i == 0) {
 			t.Errorf("%s: phase %s is repeated: %v", verb, p.Name, p.Repeat)
 		}
-		if strings.Contains(p.Summary, "Git") && p.Summary != summaryWithoutGit {
-			t.Errorf("%s: %s claims to write to Git: %q", verb, p.Name, p.Summary)
-		}
 	}
 }
 
@@ -101,22 +98,6 @@ func TestFingerprintIdentifiesTheContentOfASpec(t *testing.T) {
 	other, _ := fingerprint(clusterOf(3, nil))
 	if first != same || first == other || !strings.HasPrefix(first, "sha256:") {
 		t.Errorf("fingerprints %q, %q, %q", first, same, other)
-	}
-}
-
-func TestGitIsSkippedHonestly(t *testing.T) {
-	c := clusterOf(1, nil)
-	for name, tt := range map[string]struct {
-		ref  *anywherev1.Ref
-		want string
-	}{
-		"without GitOps": {nil, "GitOps is not configured"},
-		"with GitOps":    {&anywherev1.Ref{Kind: "FluxConfig", Name: "fleet"}, `writing to Git is not supported yet: FluxConfig "fleet" is stored and otherwise ignored`},
-	} {
-		c.Cluster.Spec.GitOpsRef = tt.ref
-		if err := withoutGit(c); err == nil || err.Error() != tt.want {
-			t.Errorf("%s: got %v, want %q", name, err, tt.want)
-		}
 	}
 }
 

@@ -126,6 +126,7 @@ func (w *Workload) checkFree(ctx context.Context, p *phase.Progress) []error {
 		kind := kindOf(w.plane.Client, o)
 		there := o.DeepCopyObject().(client.Object) // A copy of an object is one.
 		switch err := w.plane.Client.Get(ctx, client.ObjectKeyFromObject(o), there); {
+		case err == nil && isShared(o, there):
 		case err == nil:
 			problems = append(problems, fmt.Errorf("%s %q already exists in namespace %q: choose another name, or delete it if it is unused", kind, o.GetName(), o.GetNamespace()))
 		case !apierrors.IsNotFound(err):

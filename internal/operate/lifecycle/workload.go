@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +26,8 @@ type Workload struct {
 	plane *inspect.Plane
 	// differences are what an upgrade changes, once that is known.
 	differences []Difference
+	// connectWithin and gitGrace replace connectTimeout and failureGrace in tests.
+	connectWithin, gitGrace time.Duration
 }
 
 func (w *Workload) key() client.ObjectKey { return client.ObjectKeyFromObject(w.Config.Cluster) }
@@ -52,11 +55,6 @@ func (w *Workload) connected(run func(context.Context, *phase.Progress) error) f
 		}
 		return run(ctx, p)
 	}
-}
-
-// withoutGit is the phase that would write to Git.
-func (w *Workload) withoutGit(context.Context, *phase.Progress) error {
-	return withoutGit(w.Config)
 }
 
 // live reads the cluster from the management plane.

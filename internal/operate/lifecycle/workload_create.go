@@ -16,7 +16,7 @@ func (w *Workload) Create() (*phase.Plan, error) {
 	return w.plan(Create, w.Config, []phase.Phase{
 		{Name: SetupAndValidate, Summary: summaryValidate, Repeat: true, Run: w.setupCreate},
 		{Name: CreateWorkloadCluster, Summary: "Create the cluster's machines and install Kubernetes", Run: w.connected(w.create), Changes: w.creates()},
-		{Name: InstallAddOns, Summary: summaryWithoutGit, Run: w.withoutGit},
+		{Name: InstallAddOns, Summary: summaryGitApplied, Run: w.connected(w.verifyApplied)},
 	})
 }
 
@@ -46,12 +46,16 @@ func (w *Workload) setupCreate(ctx context.Context, p *phase.Progress) error {
 	return identify(p, w.Config)
 }
 
-// create applies the spec and waits until the cluster is ready.
+// create submits the spec and waits until the cluster is ready.
 func (w *Workload) create(ctx context.Context, p *phase.Progress) error {
 	if err := ensureNamespace(ctx, w.plane.Client, w.Config.Cluster.Namespace); err != nil {
 		return err
 	}
-	if err := w.applyAll(ctx); err != nil {
+	r, err := w.connectGit(ctx, p)
+	if err != nil {
+		return err
+	}
+	if err := w.submit(ctx, p, Create, r); err != nil {
 		return err
 	}
 	if err := w.follow(p, creating).untilReady(ctx, w.Limits); err != nil {

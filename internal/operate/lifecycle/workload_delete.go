@@ -29,7 +29,7 @@ func (w *Workload) Delete() (*phase.Plan, error) {
 			"deletes the datacenter and machine configs that no other cluster uses",
 			"removes " + w.files().Kubeconfig(),
 		}},
-		{Name: CleanupGitRepo, Summary: summaryWithoutGit, Run: w.withoutGit},
+		{Name: CleanupGitRepo, Summary: summaryGitRemoved, Run: w.connected(w.verifyRemoved)},
 	})
 }
 
@@ -79,15 +79,11 @@ func (w *Workload) delete(ctx context.Context, p *phase.Progress) error {
 	if err != nil {
 		return err
 	}
-	if live != nil {
-		if err := w.deleteCluster(ctx, p, live); err != nil {
-			return err
-		}
+	if err := w.deleteCluster(ctx, p, live); err != nil {
+		return err
 	}
-	if w.Undo {
-		if objects, err = w.left(ctx, p, objects); err != nil {
-			return err
-		}
+	if objects, err = w.deletable(ctx, p, objects); err != nil {
+		return err
 	}
 	if err := w.deleteUnused(ctx, objects); err != nil {
 		return err
@@ -95,14 +91,41 @@ func (w *Workload) delete(ctx context.Context, p *phase.Progress) error {
 	return w.files().removeKubeconfig()
 }
 
+// deleteCluster deletes the cluster, or lets Flux delete it, and waits until it is gone. It may be
+// nil, if only its files are left.
 func (w *Workload) deleteCluster(ctx context.Context, p *phase.Progress, live *anywherev1.Cluster) error {
-	if err := followTrace(ctx, w.plane.Client, live); err != nil {
+	if live != nil {
+		if err := followTrace(ctx, w.plane.Client, live); err != nil {
+			return err
+		}
+	}
+	byFlux, err := w.removeFromGit(ctx, p, live)
+	if err != nil || live == nil {
 		return err
 	}
-	if err := w.plane.Client.Delete(ctx, live, client.Preconditions{UID: &live.UID}); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("deleting cluster %q: %w", live.Name, err)
+	if !byFlux {
+		if err := w.plane.Client.Delete(ctx, live, client.Preconditions{UID: &live.UID}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("deleting cluster %q: %w", live.Name, err)
+		}
 	}
 	return w.follow(p, deleting).untilGone(ctx, w.Limits.Delete, string(live.UID))
+}
+
+// deletable returns those of the objects, given as "kind/name", that may be deleted with the
+// cluster: when undoing a creation only what it created, and with Git all but the FluxConfig, for
+// which Git may have other clusters.
+func (w *Workload) deletable(ctx context.Context, p *phase.Progress, names []string) ([]string, error) {
+	record, err := gitRecordOf(p)
+	if err != nil {
+		return nil, err
+	}
+	if record.Change != "" {
+		names = slices.DeleteFunc(names, func(n string) bool { return strings.HasPrefix(n, anywherev1.FluxConfigKind+"/") })
+	}
+	if w.Undo {
+		return w.left(ctx, p, names)
+	}
+	return names, nil
 }
 
 // referenced returns the objects that the cluster references, as "kind/name": from the checkpoint,

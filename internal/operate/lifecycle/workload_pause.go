@@ -24,8 +24,16 @@ const (
 )
 
 // pause pauses the cluster while several of its objects change, so that machines are replaced once
-// and not once per object. It keeps Flux from reverting the change, which is not in Git.
+// and not once per object. It keeps the user's own Flux from reverting the change, which is not in
+// Git. A change that goes through Git pauses nothing: it must not depend on a Git server to resume.
 func (w *Workload) pause(ctx context.Context, p *phase.Progress) error {
+	r, err := w.connectGit(ctx, p)
+	if err != nil {
+		return err
+	}
+	if r.isGit() {
+		return phase.Skip("the change goes through Git")
+	}
 	gitOps := w.Config.Cluster.Spec.GitOpsRef != nil
 	several := w.changedObjects() > 1
 	switch {

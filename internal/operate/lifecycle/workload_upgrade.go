@@ -23,7 +23,7 @@ func (w *Workload) Upgrade() (*phase.Plan, error) {
 		{Name: SetupAndValidate, Summary: summaryValidate, Repeat: true, Run: w.setupUpgrade},
 		{Name: PauseEksAAndFluxReconcile, Summary: "Pause reconciliation while several objects change", Run: w.connected(w.pause)},
 		{Name: UpgradeWorkloadCluster, Summary: "Upgrade the cluster to the new spec", Run: w.connected(w.upgrade), Changes: changeLines(w.differences)},
-		{Name: UpdateClusterAndGitResources, Summary: "Write the new spec to a file", Run: w.connected(w.recordSpec), Changes: []string{"writes " + w.files().Spec()}},
+		{Name: UpdateClusterAndGitResources, Summary: "Verify that Flux has applied the new spec, with GitOps, and write it to a file", Run: w.connected(w.recordSpec), Changes: []string{"writes " + w.files().Spec()}},
 		{Name: ResumeFluxReconcile, Summary: "Resume Flux reconciliation of the cluster's objects", Run: w.connected(w.resume)},
 	})
 }
@@ -51,7 +51,7 @@ func (w *Workload) setupUpgrade(ctx context.Context, p *phase.Progress) error {
 	if err := w.connect(ctx); err != nil {
 		return err
 	}
-	if err := preflight(ctx, p, w.checkVersions, w.checkOffered, w.checkUpgradable); err != nil {
+	if err := preflight(ctx, p, w.checkVersions, w.checkOffered, w.checkUpgradable, w.checkReverted); err != nil {
 		return err
 	}
 	return preflight(ctx, p, w.checkChange)
@@ -126,9 +126,14 @@ func (w *Workload) changedObjects() int {
 	return len(slices.Compact(names))
 }
 
-// upgrade applies the new spec and waits until the cluster has reached it.
+// upgrade submits the new spec and waits until the cluster has reached it.
 func (w *Workload) upgrade(ctx context.Context, p *phase.Progress) error {
-	if len(w.differences) == 0 {
+	r, err := w.connectGit(ctx, p)
+	if err != nil {
+		return err
+	}
+	// A cluster that is up to date may be missing in Git.
+	if len(w.differences) == 0 && !r.isGit() {
 		live, err := w.live(ctx)
 		if err != nil {
 			return err
@@ -137,7 +142,7 @@ func (w *Workload) upgrade(ctx context.Context, p *phase.Progress) error {
 			return phase.Skip("the cluster is up to date")
 		}
 	}
-	if err := w.applyAll(ctx); err != nil {
+	if err := w.submit(ctx, p, Upgrade, r); err != nil {
 		return err
 	}
 	if err := w.unpause(ctx, p); err != nil {
@@ -146,10 +151,14 @@ func (w *Workload) upgrade(ctx context.Context, p *phase.Progress) error {
 	return w.follow(p, upgrading).untilReady(ctx, w.Limits)
 }
 
-// recordSpec writes the cluster's files.
+// recordSpec verifies that Flux has applied the new spec, and writes the cluster's files.
 func (w *Workload) recordSpec(ctx context.Context, p *phase.Progress) error {
-	if w.Config.Cluster.Spec.GitOpsRef != nil {
-		p.Note("%v", withoutGit(w.Config))
+	reason, err := w.verify(ctx, p, applied)
+	if err != nil {
+		return err
+	}
+	if reason != "" && w.Config.Cluster.Spec.GitOpsRef != nil {
+		p.Note("%s", reason)
 	}
 	return w.writeFiles(ctx, p)
 }
