@@ -13,12 +13,12 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
-	"github.com/go-git/go-git/v5/storage/memory"
+	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
 // tree implements fs.FS, fs.ReadDirFS and fs.ReadFileFS for the files of a commit.
 type tree struct {
-	objects *memory.Storage
+	objects storer.EncodedObjectStorer
 	// root is zero for an empty repository.
 	root plumbing.Hash
 	// max is the size of the largest file that can be read.

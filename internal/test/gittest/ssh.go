@@ -1,6 +1,7 @@
 package gittest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -70,19 +71,29 @@ func (s *SSH) configure(authorized [][]byte) {
 		}
 	}
 	WriteKey(s.t, s.file("host"), "ed25519", "")
-	var keys strings.Builder
 	for _, key := range authorized {
-		fmt.Fprintf(&keys, "restrict,command=\"git-shell -c \\\"$SSH_ORIGINAL_COMMAND\\\"\" %s\n", strings.TrimSpace(string(key)))
+		s.Authorize(key)
 	}
 	settings := []string{
 		"HostKey " + s.file("host"), "AuthorizedKeysFile " + s.file("authorized_keys"), "PidFile none",
 		"StrictModes no", "UsePAM no", "PasswordAuthentication no", "KbdInteractiveAuthentication no",
 		"PermitRootLogin yes", "PrintMotd no", "PrintLastLog no", "LogLevel ERROR",
 	}
-	for name, content := range map[string]string{"authorized_keys": keys.String(), "sshd_config": strings.Join(settings, "\n") + "\n"} {
-		if err := os.WriteFile(s.file(name), []byte(content), 0o600); err != nil {
-			s.t.Fatal(err)
-		}
+	if err := os.WriteFile(s.file("sshd_config"), []byte(strings.Join(settings, "\n")+"\n"), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Authorize accepts a public key from now on, in the format of authorized_keys.
+func (s *SSH) Authorize(key []byte) {
+	s.t.Helper()
+	file, err := os.OpenFile(s.file("authorized_keys"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := fmt.Fprintf(file, "restrict,command=\"git-shell -c \\\"$SSH_ORIGINAL_COMMAND\\\"\" %s\n", bytes.TrimSpace(key)); err != nil {
+		s.t.Fatal(err)
 	}
 }
 
