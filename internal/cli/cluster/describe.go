@@ -110,6 +110,9 @@ func printAnswer(w stdio.Writer, a inspect.Answer, now time.Time) error {
 		}
 		fmt.Fprintf(w, "%s%s (since %s)\n", because, link, age(link.Since, now))
 	}
+	for _, link := range a.Git {
+		fmt.Fprintf(w, "In Git: %s (since %s; see `drover gitops status`)\n", link, age(link.Since, now))
+	}
 	_, err := fmt.Fprintf(w, "What to do: %s\n", a.Next)
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
@@ -26,6 +27,8 @@ const (
 	kindDevice       = "PacketMachine"
 	kindBootstrap    = "KubeadmConfig"
 	kindRelease      = "HelmReleaseProxy"
+	kindFlux         = "FluxConfig"
+	kindGitChange    = "GitChange"
 )
 
 // Node is an object of a cluster with the objects below it.
@@ -75,6 +78,8 @@ var order = map[string][]string{
 	},
 	kindDevice:    {infrav1.InstanceReady, infrav1.BootstrapExecSucceeded, infrav1.BGPSessionReady, clusterv1.ReadyCondition},
 	kindBootstrap: {"CertificatesAvailable", "DataSecretAvailable", clusterv1.ReadyCondition},
+	kindFlux:      {anywherev1.RepositoryConnected, anywherev1.RepositoryFetched, anywherev1.ClustersApplied},
+	kindGitChange: {droverv1.GitCommitted, droverv1.GitApplied, droverv1.GitChangeReady},
 	kindRelease:   {addonsv1.ClusterAvailable, addonsv1.ReleaseExclusive, addonsv1.ReleaseReady, addonsv1.ReleaseInSync, clusterv1.ReadyCondition},
 }
 

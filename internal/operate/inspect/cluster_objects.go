@@ -65,7 +65,13 @@ func (p *Plane) Tree(ctx context.Context, c *anywherev1.Cluster) (*Node, error) 
 	if err != nil {
 		return nil, err
 	}
-	return Tree(c, objects), nil
+	git, err := p.git(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	root := Tree(c, objects)
+	root.Children = append(root.Children, git...)
+	return root, nil
 }
 
 // Tree arranges the objects of a cluster, each below the object that creates it.

@@ -40,6 +40,8 @@ type Answer struct {
 	Chain []Link `json:"chain,omitempty"`
 	// Next is the recommended action about the last link.
 	Next string `json:"next"`
+	// Git lists what keeps changes in Git from reaching the cluster, ready or not.
+	Git []Link `json:"git,omitempty"`
 }
 
 // Deepest returns the root cause.
@@ -54,14 +56,14 @@ func (a Answer) Deepest() Link {
 // only.
 func Why(root *Node, now time.Time) Answer {
 	if root.Well() {
-		return Answer{Ready: true, Next: "nothing: the cluster is ready"}
+		return Answer{Ready: true, Next: "nothing: the cluster is ready", Git: root.inGit()}
 	}
 	var chain []Link
 	for n := root; n != nil; {
 		link, below := n.cause()
 		chain, n = append(chain, link), below
 	}
-	answer := Answer{Chain: chain}
+	answer := Answer{Chain: chain, Git: root.inGit()}
 	answer.Next = advice(root, answer.Deepest(), now)
 	return answer
 }
