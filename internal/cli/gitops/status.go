@@ -1,0 +1,84 @@
+package gitops
+
+import (
+	"fmt"
+	stdio "io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/operate/gitops"
+)
+
+func newStatus(io *ui.IO) *cobra.Command {
+	var t target
+	var output ui.Output
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show what Flux has applied from Git",
+		Long: `Show each connected repository with its newest commit, and for each cluster the commit
+that Flux has applied, problems, changes that are not committed or applied yet, and
+removals that wait for "drover gitops confirm".`,
+		Example: `  drover gitops status
+  drover gitops status -n team-a -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := t.connect()
+			if err != nil {
+				return err
+			}
+			all, err := p.Status(cmd.Context(), t.namespace)
+			if err != nil {
+				return err
+			}
+			return output.Print(io.Out, all, func(w stdio.Writer) error { return printStatus(w, all) })
+		},
+	}
+	t.add(cmd, "only repositories of this `namespace`")
+	output.AddFlag(cmd)
+	return cmd
+}
+
+func printStatus(w stdio.Writer, all []gitops.Status) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(w, "No repository is connected. Connect one with `drover gitops enable`.")
+		return err
+	}
+	var rows [][]string
+	for i := range all {
+		s := &all[i]
+		rows = append(rows, []string{s.Namespace + "/" + s.FluxConfig, shorten(s.Revision), s.State, detail(s)})
+		for _, c := range s.Clusters {
+			message := c.Message
+			if len(c.Changes) > 0 {
+				message = strings.TrimPrefix(message+"; unfinished: "+strings.Join(c.Changes, ", "), "; ")
+			}
+			rows = append(rows, []string{"  " + c.Name, shorten(c.Revision), c.State, message})
+		}
+	}
+	return ui.Table(w, []string{"NAME", "REVISION", "STATE", "DETAIL"}, rows)
+}
+
+// detail returns what is wrong with a repository, or where it is.
+func detail(s *gitops.Status) string {
+	if s.Message != "" {
+		return s.Message
+	}
+	return s.URL
+}
+
+// shorten abbreviates the commit in a revision of Flux, such as main@sha1:0123….
+func shorten(revision string) string {
+	const length = 12
+	branch, id, found := strings.Cut(revision, "@sha1:")
+	if !found {
+		branch, id = "", revision
+	} else {
+		branch += "@"
+	}
+	if len(id) > length {
+		id = id[:length]
+	}
+	return branch + id
+}
