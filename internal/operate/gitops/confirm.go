@@ -9,10 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/removal"
 )
-
-// removalConfirmed is the value of the annotation that confirms a removal.
-const removalConfirmed = "confirmed"
 
 // Confirm confirms that a cluster whose files were removed from Git is to be deleted. It rejects a
 // cluster whose files are in Git: a confirmation in advance would disable the protection from a bad
@@ -29,17 +27,17 @@ func (p *Plane) Confirm(ctx context.Context, namespace, name string) (*anywherev
 	if !waits {
 		return nil, fmt.Errorf("the removal of cluster %q needs no confirmation: its files are in Git, or it is not managed through Git\nTry: drover gitops status", cluster.Name)
 	}
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, anywherev1.GitRemovalAnnotation, removalConfirmed)
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, anywherev1.GitRemovalAnnotation, removal.Confirmed)
 	if err := p.Client.Patch(ctx, cluster, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		return nil, fmt.Errorf("confirming the removal of cluster %q: %w", cluster.Name, err)
 	}
 	return cluster, nil
 }
 
-// removalWaits reports whether the FluxConfig of a cluster waits for the confirmation of a removal.
+// removalWaits reports whether a cluster is in use while its FluxConfig waits for a confirmation.
 func (p *Plane) removalWaits(ctx context.Context, c *anywherev1.Cluster) (bool, error) {
 	ref := c.Spec.GitOpsRef
-	if ref == nil || ref.Kind != anywherev1.FluxConfigKind {
+	if ref == nil || ref.Kind != anywherev1.FluxConfigKind || !removal.Waits(c) {
 		return false, nil
 	}
 	config := &anywherev1.FluxConfig{}

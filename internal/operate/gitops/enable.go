@@ -90,10 +90,20 @@ func (e Enabling) namespaces() []string {
 
 // checkReplaced rejects credentials of another repository.
 func checkReplaced(old *corev1.Secret, url string) error {
-	if old == nil || old.Annotations[anywherev1.GitURLAnnotation] == url {
+	if old == nil || sameRepository(old.Annotations[anywherev1.GitURLAnnotation], url) {
 		return nil
 	}
 	return &ReplaceError{Secret: client.ObjectKeyFromObject(old).String(), Bound: old.Annotations[anywherev1.GitURLAnnotation], Wanted: url}
+}
+
+// sameRepository reports whether two valid URLs name one repository.
+func sameRepository(a, b string) bool {
+	first, err := git.Canonical(a)
+	if err != nil {
+		return false
+	}
+	second, err := git.Canonical(b)
+	return err == nil && first == second
 }
 
 // verify returns the newest commit. On GitHub, it creates a missing repository first.

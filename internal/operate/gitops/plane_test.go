@@ -21,6 +21,7 @@ import (
 	"github.com/drover-dev/drover/internal/git"
 	"github.com/drover-dev/drover/internal/git/flux"
 	"github.com/drover-dev/drover/internal/install"
+	"github.com/drover-dev/drover/internal/model/removal"
 	"github.com/drover-dev/drover/internal/test/gittest"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
@@ -233,14 +234,21 @@ func TestConfirmAcceptsOnlyARemovalThatWaits(t *testing.T) {
 	if err := p.Client.Create(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	p.cluster(t, system, "wanted")
+	wanted := p.cluster(t, system, "wanted")
+	apimeta.SetStatusCondition(&wanted.Status.Conditions, metav1.Condition{Type: anywherev1.Ready, Status: metav1.ConditionTrue, Reason: "Well"})
+	if err := p.Client.Status().Update(t.Context(), wanted); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := p.Confirm(t.Context(), system, "wanted"); err == nil || !strings.Contains(err.Error(), "needs no confirmation") {
 		t.Errorf("a cluster that is in Git: %v", err)
 	}
 	p.setCondition(t, config, metav1.Condition{Type: anywherev1.ClustersApplied, Status: metav1.ConditionFalse, Reason: anywherev1.RemovalUnconfirmedReason, Message: "Cluster wanted was removed"})
 	c, err := p.Confirm(t.Context(), system, "wanted")
-	if err != nil || c.Annotations[anywherev1.GitRemovalAnnotation] != removalConfirmed {
+	if err != nil || c.Annotations[anywherev1.GitRemovalAnnotation] != removal.Confirmed {
 		t.Errorf("%+v, %v", c, err)
+	}
+	if _, err := p.Confirm(t.Context(), system, "wanted"); err == nil {
+		t.Error("a removal is confirmed twice")
 	}
 }
 

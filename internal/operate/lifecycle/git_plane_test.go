@@ -21,6 +21,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 	"github.com/drover-dev/drover/internal/install"
+	"github.com/drover-dev/drover/internal/model/removal"
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 	"github.com/drover-dev/drover/internal/test/kubetest"
@@ -140,7 +141,7 @@ func (g *gitWorld) apply(ctx context.Context, change *droverv1.GitChange) error 
 		if err != nil {
 			return client.IgnoreNotFound(err)
 		}
-		if live.Labels[fluxNameLabel] == "" || live.Annotations[anywherev1.GitRemovalAnnotation] != removalConfirmed {
+		if live.Labels[fluxNameLabel] == "" || live.Annotations[anywherev1.GitRemovalAnnotation] != removal.Confirmed {
 			return errors.New("not pruned")
 		}
 		return g.client.Delete(ctx, live)

@@ -10,6 +10,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/removal"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
 
@@ -69,14 +70,11 @@ func (w *Workload) removeFromGit(ctx context.Context, p *phase.Progress, live *a
 		return false, err
 	}
 	// Confirmed after the commit: until then, the cluster stays protected from other commits.
-	if err := annotate(ctx, w.plane.Client, live, map[string]string{anywherev1.GitRemovalAnnotation: removalConfirmed}); err != nil {
+	if err := annotate(ctx, w.plane.Client, live, map[string]string{anywherev1.GitRemovalAnnotation: removal.Confirmed}); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	return live.Labels[fluxNameLabel] != "", nil
 }
-
-// removalConfirmed is the value of the annotation that confirms a removal.
-const removalConfirmed = "confirmed"
 
 // removalRoute decides how the deletion of a cluster reaches the management plane: in the way that
 // an unfinished run chose, by the cluster, or by the spec.
