@@ -137,7 +137,7 @@ func (e *edit) checkNamespace(files fs.FS, at gitops.Location) error {
 func (e *edit) isForeign(object map[string]any) bool {
 	items, _ := object["items"].([]any)
 	for _, item := range items {
-		if content, ok := item.(map[string]any); ok && e.isForeign(content) {
+		if one, ok := item.(map[string]any); ok && e.isForeign(one) {
 			return true
 		}
 	}

@@ -52,32 +52,56 @@ func TestConditions(t *testing.T) {
 		"the server is down": {facts{reason: droverv1.GitUnavailableReason, message: "Down"}, "False GitUnavailable: Down", notCommitted, "False GitUnavailable: Down", false},
 		"access is denied":   {facts{reason: droverv1.GitDeniedReason, message: "No"}, "False Denied: No", notCommitted, "False Denied: No", false},
 		"the files are bad":  {facts{reason: droverv1.GitInvalidReason, message: "Bad"}, "False Invalid: Bad", notCommitted, "False Invalid: Bad", true},
-		"nothing is known of Flux": {unchanged, "True Unchanged: The files have the requested content",
-			"Unknown WaitingForFlux: Waiting for Flux", "Unknown WaitingForFlux: Waiting for Flux", false},
-		"Flux has not fetched it": {written(fluxFacts{fetched: later}), committed,
-			"Unknown WaitingForFlux: Waiting for Flux to fetch 0123456789ab", "Unknown WaitingForFlux: Waiting for Flux to fetch 0123456789ab", false},
-		"Flux can't fetch": {written(fluxFacts{fetchProblem: "no route"}), committed,
-			"Unknown WaitingForFlux: Waiting for Flux to fetch the repository: no route", "Unknown WaitingForFlux: Waiting for Flux to fetch the repository: no route", false},
-		"Flux has fetched it": {written(fluxFacts{fetched: "main@sha1:" + commit, hasKustomization: true, applied: later}), committed,
-			"Unknown WaitingForFlux: Waiting for Flux to apply main@sha1:" + commit, "Unknown WaitingForFlux: Waiting for Flux to apply main@sha1:" + commit, false},
-		"Flux has applied it": {written(fluxFacts{fetched: later, hasKustomization: true, applied: "main@sha1:" + commit}), committed,
-			"True Applied: Flux applied main@sha1:" + commit, "True Applied: Flux applied main@sha1:" + commit, true},
-		"Flux has applied a later commit": {written(fluxFacts{fetched: later, handled: noon.Add(time.Second), hasKustomization: true, applied: later}), committed,
-			"True Applied: Flux applied " + later, "True Applied: Flux applied " + later, true},
-		"Flux has applied what it fetched in the second of the push": {written(fluxFacts{fetched: later, handled: noon.Add(time.Second - 1), hasKustomization: true, applied: later}), committed,
-			"Unknown WaitingForFlux: Waiting for Flux to fetch 0123456789ab", "Unknown WaitingForFlux: Waiting for Flux to fetch 0123456789ab", false},
-		"Flux can't apply it": {written(fluxFacts{fetched: "main@sha1:" + commit, hasKustomization: true, applied: later, attempted: "main@sha1:" + commit, applyProblem: "rejected"}), committed,
-			"False ApplyFailed: Flux can't apply the files: rejected", "False ApplyFailed: Flux can't apply the files: rejected", false},
-		"Flux can't apply what was there before": {written(fluxFacts{fetched: "main@sha1:" + commit, hasKustomization: true, attempted: later, applyProblem: "rejected"}), committed,
-			"Unknown WaitingForFlux: Waiting for Flux to apply main@sha1:" + commit, "Unknown WaitingForFlux: Waiting for Flux to apply main@sha1:" + commit, false},
-		"the cluster still exists": {removed(fluxFacts{hasCluster: true}), committed,
+		"nothing is known of Flux": {
+			unchanged, "True Unchanged: The files have the requested content",
+			"Unknown WaitingForFlux: Waiting for Flux", "Unknown WaitingForFlux: Waiting for Flux", false,
+		},
+		"Flux has not fetched it": {
+			written(fluxFacts{fetched: later}), committed,
+			"Unknown WaitingForFlux: Waiting for Flux to fetch 0123456789ab", "Unknown WaitingForFlux: Waiting for Flux to fetch 0123456789ab", false,
+		},
+		"Flux can't fetch": {
+			written(fluxFacts{fetchProblem: "no route"}), committed,
+			"Unknown WaitingForFlux: Waiting for Flux to fetch the repository: no route", "Unknown WaitingForFlux: Waiting for Flux to fetch the repository: no route", false,
+		},
+		"Flux has fetched it": {
+			written(fluxFacts{fetched: "main@sha1:" + commit, hasKustomization: true, applied: later}), committed,
+			"Unknown WaitingForFlux: Waiting for Flux to apply main@sha1:" + commit, "Unknown WaitingForFlux: Waiting for Flux to apply main@sha1:" + commit, false,
+		},
+		"Flux has applied it": {
+			written(fluxFacts{fetched: later, hasKustomization: true, applied: "main@sha1:" + commit}), committed,
+			"True Applied: Flux applied main@sha1:" + commit, "True Applied: Flux applied main@sha1:" + commit, true,
+		},
+		"Flux has applied a later commit": {
+			written(fluxFacts{fetched: later, handled: noon.Add(time.Second), hasKustomization: true, applied: later}), committed,
+			"True Applied: Flux applied " + later, "True Applied: Flux applied " + later, true,
+		},
+		"Flux has applied what it fetched in the second of the push": {
+			written(fluxFacts{fetched: later, handled: noon.Add(time.Second - 1), hasKustomization: true, applied: later}), committed,
+			"Unknown WaitingForFlux: Waiting for Flux to fetch 0123456789ab", "Unknown WaitingForFlux: Waiting for Flux to fetch 0123456789ab", false,
+		},
+		"Flux can't apply it": {
+			written(fluxFacts{fetched: "main@sha1:" + commit, hasKustomization: true, applied: later, attempted: "main@sha1:" + commit, applyProblem: "rejected"}), committed,
+			"False ApplyFailed: Flux can't apply the files: rejected", "False ApplyFailed: Flux can't apply the files: rejected", false,
+		},
+		"Flux can't apply what was there before": {
+			written(fluxFacts{fetched: "main@sha1:" + commit, hasKustomization: true, attempted: later, applyProblem: "rejected"}), committed,
+			"Unknown WaitingForFlux: Waiting for Flux to apply main@sha1:" + commit, "Unknown WaitingForFlux: Waiting for Flux to apply main@sha1:" + commit, false,
+		},
+		"the cluster still exists": {
+			removed(fluxFacts{hasCluster: true}), committed,
 			`Unknown WaitingForFlux: Waiting for the deletion of cluster "dev"; a ready cluster is deleted after drover gitops confirm`,
-			`Unknown WaitingForFlux: Waiting for the deletion of cluster "dev"; a ready cluster is deleted after drover gitops confirm`, false},
-		"the Kustomization still exists": {removed(fluxFacts{hasKustomization: true}), committed,
-			`Unknown WaitingForFlux: Waiting for Flux to forget cluster "dev"`, `Unknown WaitingForFlux: Waiting for Flux to forget cluster "dev"`, false},
+			`Unknown WaitingForFlux: Waiting for the deletion of cluster "dev"; a ready cluster is deleted after drover gitops confirm`, false,
+		},
+		"the Kustomization still exists": {
+			removed(fluxFacts{hasKustomization: true}), committed,
+			`Unknown WaitingForFlux: Waiting for Flux to forget cluster "dev"`, `Unknown WaitingForFlux: Waiting for Flux to forget cluster "dev"`, false,
+		},
 		"the cluster is gone": {removed(fluxFacts{}), committed, `True Applied: Cluster "dev" is deleted`, `True Applied: Cluster "dev" is deleted`, true},
-		"the cluster is written again": {superseded, committed,
-			`False Superseded: A later change has written cluster "dev" again`, `False Superseded: A later change has written cluster "dev" again`, true},
+		"the cluster is written again": {
+			superseded, committed,
+			`False Superseded: A later change has written cluster "dev" again`, `False Superseded: A later change has written cluster "dev" again`, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			change := &droverv1.GitChange{ObjectMeta: metav1.ObjectMeta{Generation: 3}}

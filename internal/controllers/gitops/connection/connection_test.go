@@ -26,11 +26,13 @@ func TestRepositoryOfAFluxConfig(t *testing.T) {
 		},
 		"GitHub": {
 			anywherev1.FluxConfigSpec{Github: &anywherev1.GithubProviderConfig{Owner: "acme", Repository: "fleet"}, Branch: "prod", SystemNamespace: "flux", ClusterConfigPath: "clusters/mgmt"},
-			Repository{URL: "https://github.com/acme/fleet.git", Branch: "prod", Namespace: "flux", Path: "clusters/mgmt"}, "",
+			Repository{URL: "https://github.com/acme/fleet.git", Branch: "prod", Namespace: "flux", Path: "clusters/mgmt"},
+			"",
 		},
 		"a GitHub name with a slash": {
 			anywherev1.FluxConfigSpec{Github: &anywherev1.GithubProviderConfig{Owner: "acme/../evil", Repository: "fleet"}},
-			Repository{URL: "https://github.com/acme%2F..%2Fevil/fleet.git", Branch: "main", Namespace: "flux-system"}, "",
+			Repository{URL: "https://github.com/acme%2F..%2Fevil/fleet.git", Branch: "main", Namespace: "flux-system"},
+			"",
 		},
 		"nothing":                      {anywherev1.FluxConfigSpec{}, Repository{}, "set either github or git"},
 		"both":                         {anywherev1.FluxConfigSpec{Git: generic, Github: &anywherev1.GithubProviderConfig{}}, Repository{}, "set either github or git"},
