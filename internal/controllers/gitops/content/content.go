@@ -90,12 +90,16 @@ func checkConfig(config *spec.Config, change *droverv1.GitChange) spec.Violation
 	return problems
 }
 
+// pruneAnnotation, with the value "disabled", keeps Flux from deleting an object whose file is
+// removed.
+const pruneAnnotation = "kustomize.toolkit.fluxcd.io/prune"
+
 // complete adds the FluxConfig or GitOpsConfig that the Cluster references, if it exists. Package
-// spec reports one that doesn't.
+// spec reports one that doesn't. Flux never deletes it, because other clusters may use it.
 func complete(ctx context.Context, reader client.Reader, config *spec.Config) error {
 	ref := config.Cluster.Spec.GitOpsRef
 	key := client.ObjectKey{Namespace: config.Cluster.Namespace, Name: ref.Name}
-	meta := metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}
+	meta := metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Annotations: map[string]string{pruneAnnotation: "disabled"}}
 	switch {
 	case ref.Kind == anywherev1.FluxConfigKind && config.Flux == nil:
 		found := &anywherev1.FluxConfig{}

@@ -83,7 +83,9 @@ func TestReadAddsTheFluxConfigThatExists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &anywherev1.FluxConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "fleet"}, Spec: stored.Spec}
+	want := &anywherev1.FluxConfig{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team", Name: "fleet", Annotations: map[string]string{"kustomize.toolkit.fluxcd.io/prune": "disabled"},
+	}, Spec: stored.Spec}
 	if diff := cmp.Diff(want, config.Flux); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
