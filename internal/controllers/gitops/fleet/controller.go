@@ -20,6 +20,7 @@ import (
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -138,14 +139,14 @@ func (c *Controller) open(ctx context.Context, repository *sourcev1.GitRepositor
 func (c *Controller) credentials(ctx context.Context, key client.ObjectKey) (metav1.Object, error) {
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	err := c.Metadata.Get(ctx, key, meta)
-	if client.IgnoreNotFound(err) != nil {
+	switch err := c.Metadata.Get(ctx, key, meta); {
+	case err == nil:
+		return meta, nil
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	default:
 		return nil, fmt.Errorf("reading the metadata of Secret %q: %w", key, err)
 	}
-	if err != nil {
-		return nil, nil
-	}
-	return meta, nil
 }
 
 // readArtifact reads the paths of all members from the artifact, unless that was done before.

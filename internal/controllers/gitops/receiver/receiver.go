@@ -31,9 +31,10 @@ import (
 
 const (
 	// TokenSecret is the Secret with the token that a Git server signs its webhooks with, in the
-	// namespace of Flux, and TokenKey its key.
+	// namespace of Flux.
 	TokenSecret = "git-webhook"
-	TokenKey    = "token"
+	// TokenKey is the key of the token in that Secret.
+	TokenKey = "token"
 
 	// minToken is the shortest token that is accepted.
 	minToken = 16

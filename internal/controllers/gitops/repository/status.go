@@ -111,7 +111,7 @@ func clustersApplied(f *facts) metav1.Condition {
 		message := fmt.Sprintf("Waiting for Flux to apply %s to %s", revision, text.FirstN(pending, shown))
 		return condition(kind, metav1.ConditionUnknown, anywherev1.ClustersApplyingReason, message)
 	}
-	return condition(kind, metav1.ConditionTrue, anywherev1.ClustersAppliedReason, fmt.Sprintf("Flux has applied %s to %d clusters", revision, f.clusters()))
+	return condition(kind, metav1.ConditionTrue, anywherev1.ClustersAppliedReason, fmt.Sprintf("Flux has applied %s to all clusters of the namespace", revision))
 }
 
 // rejected returns the Kustomizations that Flux can't apply. Those of removed clusters are expected
@@ -159,15 +159,6 @@ func (f *facts) sorted() []kustomizev1.Kustomization {
 	return slices.SortedFunc(slices.Values(f.kustomizations), func(a, b kustomizev1.Kustomization) int {
 		return slices.Compare([]string{a.Namespace, a.Name}, []string{b.Namespace, b.Name})
 	})
-}
-
-// clusters counts the clusters.
-func (f *facts) clusters() int {
-	names := map[string]bool{}
-	for _, k := range f.kustomizations {
-		names[k.Labels[anywherev1.GitClusterLabel]] = true
-	}
-	return len(names)
 }
 
 // ready returns the summary: the first condition that isn't True.
