@@ -76,8 +76,8 @@ var ownAPIs = []ownAPI{{
 	},
 	defaults: true,
 	mutated:  []string{"clusters"},
-	// Deleting and creating a config again changes it.
-	deleted: []string{"clusters", "packetdatacenterconfigs", "packetmachineconfigs", "fluxconfigs", "gitopsconfigs", "oidcconfigs"},
+	// Deleting and creating a config again changes it, and Flux must not delete one that is in use.
+	deleted: []string{"clusters", "dockerdatacenterconfigs", "packetdatacenterconfigs", "packetmachineconfigs", "fluxconfigs", "gitopsconfigs", "oidcconfigs"},
 }, {
 	dir:       "api/drover/v1alpha1",
 	group:     "drover.dev",
