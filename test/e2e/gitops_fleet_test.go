@@ -1,0 +1,192 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drover-dev/drover/internal/test/gittest"
+)
+
+const (
+	fleetPath = "clusters/mgmt"
+	devPath   = fleetPath + "/workload-clusters/dev/"
+	badPath   = fleetPath + "/workload-clusters/bad/"
+)
+
+// gitFleet is a plane with simulated machines, and the Git repository of its clusters.
+type gitFleet struct {
+	*plane
+	server *gittest.HTTPS
+	// work is a clone.
+	work string
+}
+
+func newGitFleet(t *testing.T) *gitFleet {
+	t.Helper()
+	f := &gitFleet{plane: newPlane(t), server: gittest.NewHTTPS(t), work: t.TempDir()}
+	t.Cleanup(func() { f.must("metal", "purge", "--yes") })
+	repository := f.server.Create("fleet.git")
+	repository.Commit(gittest.Branch, map[string]string{"README.md": "The fleet\n"})
+	gittest.Run(t, f.work, "clone", "--quiet", repository.Dir, ".")
+	return f
+}
+
+// in returns the fleet for a subtest.
+func (f *gitFleet) in(t *testing.T) *gitFleet {
+	out := *f
+	out.plane = &plane{t: t, home: f.home}
+	return &out
+}
+
+// push changes files and announces that. An empty file is removed.
+func (f *gitFleet) push(files map[string]string) {
+	f.t.Helper()
+	for name, content := range files {
+		path := filepath.Join(f.work, name)
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		if err == nil && content == "" {
+			err = os.Remove(path)
+		} else if err == nil {
+			err = os.WriteFile(path, []byte(content), 0o600)
+		}
+		if err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	gittest.Run(f.t, f.work, "add", "--all")
+	gittest.Run(f.t, f.work, "commit", "--quiet", "--message=change")
+	gittest.Run(f.t, f.work, "push", "--quiet", "origin", "HEAD:"+gittest.Branch)
+	commit := gittest.Run(f.t, f.work, "rev-parse", "HEAD")
+	f.drover("kubectl", "annotate", "--overwrite", "gitrepository", "flux-system", "--namespace=flux-system", "reconcile.fluxcd.io/requestedAt="+commit)
+}
+
+// teamSpec is a cluster of team-a.
+func teamSpec(name string, workers int) string {
+	return fmt.Sprintf(`apiVersion: anywhere.eks.amazonaws.com/v1alpha1
+kind: Cluster
+metadata: {name: %[1]s, namespace: team-a}
+spec:
+  kubernetesVersion: "1.36"
+  management: false
+  controlPlaneConfiguration: {count: 1}
+  workerNodeGroupConfigurations: [{name: md-0, count: %[2]d}]
+  clusterNetwork:
+    pods: {cidrBlocks: [192.168.0.0/16]}
+    services: {cidrBlocks: [10.96.0.0/12]}
+  datacenterRef: {kind: DockerDatacenterConfig, name: %[1]s}
+---
+apiVersion: anywhere.eks.amazonaws.com/v1alpha1
+kind: DockerDatacenterConfig
+metadata: {name: %[1]s, namespace: team-a}
+spec: {}
+`, name, workers)
+}
+
+// connect opens the repository, and local machines, to namespace team-a.
+func (f *gitFleet) connect() {
+	f.t.Helper()
+	f.apply(fmt.Sprintf(`apiVersion: v1
+kind: Namespace
+metadata: {name: team-a}
+---
+apiVersion: v1
+kind: Secret
+metadata:
+  name: flux-system
+  namespace: flux-system
+  annotations: {gitops.drover.dev/url: %[1]q, clusters.anywhere.eks.amazonaws.com/credentials-namespaces: team-a}
+stringData: {username: %[2]s, password: %[3]s, ca.crt: %[4]q}
+---
+apiVersion: anywhere.eks.amazonaws.com/v1alpha1
+kind: FluxConfig
+metadata: {name: fleet, namespace: team-a}
+spec: {clusterConfigPath: %[5]s, branch: %[6]s, git: {repositoryUrl: %[1]q}}
+`, f.server.URL("fleet.git"), gittest.Username, gittest.Password, f.server.CA, fleetPath, gittest.Branch))
+	f.must("kubectl", "annotate", "--overwrite", "secret", "local-metal", "--namespace=eksa-system", "clusters.anywhere.eks.amazonaws.com/credentials-namespaces=team-a")
+}
+
+// get returns a field of an object in team-a, or "".
+func (f *gitFleet) get(object, path string) string {
+	f.t.Helper()
+	return f.must("kubectl", "get", "--namespace=team-a", "--ignore-not-found", "--output=jsonpath="+path, object).stdout
+}
+
+// applied returns the reason and the message of the condition that tells whether clusters are
+// applied.
+func (f *gitFleet) applied() string {
+	f.t.Helper()
+	return f.get("fluxconfig/fleet", `{.status.conditions[?(@.type=="ClustersApplied")]['reason','message']}`)
+}
+
+const devCluster = "clusters.anywhere.eks.amazonaws.com/dev"
+
+// TestFleetInGit follows a cluster from its first commit to its confirmed removal.
+func TestFleetInGit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a plane with simulated machines, and needs the Flux controllers")
+	}
+	t.Parallel()
+	f := newGitFleet(t)
+	f.must("up", "--gitops", "--metal", "memory")
+	for _, step := range []struct {
+		name string
+		run  func(*gitFleet)
+	}{
+		{"a commit creates a cluster, beside a spec that is rejected", testFleetCreate},
+		{"an edit scales it", testFleetScale},
+		{"its removal waits for confirmation", testFleetRemove},
+		{"a confirmed removal deletes it", testFleetConfirm},
+	} {
+		if !t.Run(step.name, func(t *testing.T) { step.run(f.in(t)) }) {
+			t.Log(f.drover("kubectl", "get", "fluxconfigs,kustomizations,gitrepositories,clusters.anywhere.eks.amazonaws.com", "-A", "-o", "yaml").stdout)
+			return
+		}
+	}
+}
+
+func testFleetCreate(f *gitFleet) {
+	f.connect()
+	f.push(map[string]string{
+		devPath + "eksa-cluster.yaml": teamSpec("dev", 1), devPath + "kustomization.yaml": "resources: [eksa-cluster.yaml]\n",
+		badPath + "eksa-cluster.yaml": strings.Replace(teamSpec("bad", 1), `"1.36"`, `"1.2"`, 1), badPath + "kustomization.yaml": "resources: [eksa-cluster.yaml]\n",
+	})
+	f.await("Flux creates the cluster", func() bool { return f.get(devCluster, "{.metadata.name}") == "dev" })
+	f.await("the other spec is reported", func() bool { return strings.Contains(f.applied(), "Rejected") && strings.Contains(f.applied(), "bad") })
+	if by := f.get(devCluster, `{.metadata.annotations.drover\.dev/created-by}`); by != "system:serviceaccount:team-a:drover-gitops" {
+		f.t.Errorf("the cluster was created by %q", by)
+	}
+	f.await("its control plane is available", func() bool {
+		return f.get(devCluster, `{.status.conditions[?(@.type=="ControlPlaneInitialized")].status}`) == "True"
+	})
+}
+
+func testFleetScale(f *gitFleet) {
+	f.push(map[string]string{devPath + "eksa-cluster.yaml": teamSpec("dev", 2), badPath + "eksa-cluster.yaml": "", badPath + "kustomization.yaml": ""})
+	f.await("the cluster has another worker", func() bool { return f.get(devCluster, "{.spec.workerNodeGroupConfigurations[0].count}") == "2" })
+	f.await("everything is applied", func() bool { return strings.HasPrefix(f.applied(), "Applied") })
+}
+
+// testFleetRemove leaves the directory in place, so that Flux prunes by itself.
+func testFleetRemove(f *gitFleet) {
+	f.push(map[string]string{devPath + "eksa-cluster.yaml": "", devPath + "kustomization.yaml": "resources: []\n"})
+	f.await("the removal waits", func() bool { return strings.HasPrefix(f.applied(), "RemovalUnconfirmed") })
+	f.await("Flux has tried to prune the cluster", func() bool {
+		message := f.get("kustomization/dev", `{.status.conditions[?(@.type=="Ready")].message}`)
+		return strings.Contains(message, "drover gitops confirm dev")
+	})
+	if got := f.get(devCluster, "{.metadata.name} {.metadata.deletionTimestamp}"); got != "dev " {
+		f.t.Errorf("the cluster is %q", got)
+	}
+	if got := f.get("dockerdatacenterconfig/dev", "{.metadata.name}"); got != "dev" {
+		f.t.Error("its config was deleted")
+	}
+}
+
+func testFleetConfirm(f *gitFleet) {
+	f.must("kubectl", "annotate", "--namespace=team-a", devCluster, "gitops.drover.dev/removal=confirmed")
+	f.await("the cluster is deleted", func() bool { return f.get(devCluster, "{.metadata.name}") == "" })
+	f.await("nothing is left to apply", func() bool { return f.get("kustomization/dev", "{.metadata.name}") == "" })
+}
