@@ -201,10 +201,10 @@ func (o Options) Validate() error {
 	refuse(o.RegistryCA != "" && o.RegistryURL == "", "--registry-ca requires --registry-url")
 	refuse(o.ResolveInterval < time.Second, "--resolve-interval is %s: must be at least 1s", o.ResolveInterval)
 	refuse(o.Operations < 1 || o.ClusterSlots < 1, "--addon-operations is %d and --addon-operations-per-cluster %d: both must be at least 1", o.Operations, o.ClusterSlots)
-	refuse(o.GitWebhookAddr != "" && !o.GitOps, "--git-webhook-addr requires --gitops")
 	_, err := o.tenants()
 	refuse(err != nil, "--tenant-namespaces is %q: must be a label selector such as drover.dev/tenant=true", o.TenantNamespaces)
 	errs = append(errs, o.validateAddresses()...)
+	errs = append(errs, o.validateGitOps())
 	errs = append(errs, o.validateWebhookClients()...)
 	return errors.Join(errs...)
 }
@@ -218,6 +218,14 @@ func (o Options) validateWebhookClients() []error {
 		errs = append(errs, fmt.Errorf("--webhook-client-account is %q: must look like system:serviceaccount:NAMESPACE:NAME", account))
 	}
 	return errs
+}
+
+// validateGitOps rejects an endpoint that nobody would serve.
+func (o Options) validateGitOps() error {
+	if o.GitWebhookAddr != "" && !o.GitOps {
+		return errors.New("--git-webhook-addr requires --gitops")
+	}
+	return nil
 }
 
 func (o Options) validateAddresses() []error {

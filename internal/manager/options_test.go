@@ -42,6 +42,8 @@ func TestInvalidOptionsAreRejectedByFlag(t *testing.T) {
 		{"tenants that can't be selected", func(o *Options) { o.TenantNamespaces = "=x" }, `--tenant-namespaces is "=x"`},
 		{"an account that is none", func(o *Options) { o.WebhookClientAccount = "admin" }, `--webhook-client-account is "admin"`},
 		{"GitOps without a namespace", func(o *Options) { o.GitOps, o.FluxNamespace = true, "" }, "--flux-namespace must not be empty"},
+		{"webhooks of Git servers without GitOps", func(o *Options) { o.GitWebhookAddr = ":9444" }, "--git-webhook-addr requires --gitops"},
+		{"webhooks of Git servers without a port", func(o *Options) { o.GitOps, o.GitWebhookAddr = true, "localhost" }, `--git-webhook-addr is "localhost"`},
 		{"a CA for no registry", func(o *Options) { o.RegistryCA = "ca.crt" }, "--registry-ca requires --registry-url"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
