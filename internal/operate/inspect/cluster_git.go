@@ -47,12 +47,11 @@ func gitNodes(cluster string, config *anywherev1.FluxConfig, changes []droverv1.
 	}
 	for i := range changes {
 		g := &changes[i]
-		if g.Spec.Cluster != cluster || apimeta.IsStatusConditionTrue(g.Status.Conditions, droverv1.GitChangeReady) {
-			continue
-		}
 		n := node(kindGitChange, g, g.Status.Conditions)
 		n.Detail = string(g.Spec.Action)
-		out = append(out, n)
+		if g.Spec.Cluster == cluster && !n.Well() {
+			out = append(out, n)
+		}
 	}
 	return out
 }

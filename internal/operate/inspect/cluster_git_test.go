@@ -28,6 +28,7 @@ func TestWhyMentionsUnfinishedChangesInGit(t *testing.T) {
 		change("one-waits", "one", is(droverv1.GitCommitted, metav1.ConditionFalse, "The branch is protected")),
 		change("one-new", "one"),
 		change("one-done", "one", is(droverv1.GitChangeReady, metav1.ConditionTrue, "")),
+		change("one-applied", "one", is(droverv1.GitCommitted, metav1.ConditionTrue, ""), is(droverv1.GitApplied, metav1.ConditionTrue, "")),
 		change("other", "two"),
 	}
 	root := &Node{Kind: kindCluster, Name: "one", Conditions: []metav1.Condition{is(anywherev1.Ready, metav1.ConditionTrue, "")}}
