@@ -58,7 +58,6 @@ requires --yes.`,
 	return cmd
 }
 
-//nolint:revive // flag-parameter: it is the value of a flag.
 func confirmDisable(io *ui.IO, yes bool) error {
 	switch {
 	case yes:

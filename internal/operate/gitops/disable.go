@@ -64,17 +64,19 @@ func (p *Plane) Disable(ctx context.Context, system string) (*Disabled, error) {
 func (p *Plane) release(ctx context.Context, k *unstructured.Unstructured) (client.ObjectKey, error) {
 	key := client.ObjectKey{Namespace: k.GetNamespace(), Name: k.GetLabels()[anywherev1.GitClusterLabel]}
 	name := client.ObjectKeyFromObject(k).String()
-	if err := p.Client.Patch(ctx, k, client.RawPatch(types.MergePatchType, []byte(orphan))); client.IgnoreNotFound(err) != nil {
+	err := p.Client.Patch(ctx, k, client.RawPatch(types.MergePatchType, []byte(orphan)))
+	if client.IgnoreNotFound(err) != nil {
 		return key, fmt.Errorf("releasing the objects of Kustomization %q: %w", name, err)
 	}
-	if err := p.Client.Delete(ctx, k); client.IgnoreNotFound(err) != nil {
+	err = p.Client.Delete(ctx, k)
+	if client.IgnoreNotFound(err) != nil {
 		return key, fmt.Errorf("deleting Kustomization %q: %w", name, err)
 	}
 	if err := p.untilGone(ctx, k); err != nil {
 		return key, err
 	}
 	cluster := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	err := p.Client.Patch(ctx, cluster, client.RawPatch(types.MergePatchType, []byte(unmark)))
+	err = p.Client.Patch(ctx, cluster, client.RawPatch(types.MergePatchType, []byte(unmark)))
 	if client.IgnoreNotFound(err) != nil {
 		return key, fmt.Errorf("releasing cluster %q: %w", key, err)
 	}
@@ -107,7 +109,8 @@ func (p *Plane) deleteSource(ctx context.Context, system string) error {
 	if runs, err := p.RunsFlux(); err != nil || !runs {
 		return err
 	}
-	if err := p.Client.Delete(ctx, source); client.IgnoreNotFound(err) != nil {
+	err := p.Client.Delete(ctx, source)
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting GitRepository %q: %w", client.ObjectKeyFromObject(source), err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -159,7 +160,7 @@ func TestNewKeyReplacesTheOldOneOnceItWorks(t *testing.T) {
 	if _, err := p.Rotate(ctx, r); !errors.Is(err, context.Canceled) {
 		t.Fatalf("a key that is not authorized: %v", err)
 	}
-	if got := p.mustCredentials(t, system).Data["identity"]; string(got) != string(private) {
+	if got := p.mustCredentials(t, system).Data["identity"]; !bytes.Equal(got, private) {
 		t.Fatal("the old key was replaced by one that does not work")
 	}
 	r.Publish = server.Authorize
@@ -167,7 +168,7 @@ func TestNewKeyReplacesTheOldOneOnceItWorks(t *testing.T) {
 		t.Fatalf("%q, %v", got, err)
 	}
 	secret := p.mustCredentials(t, system)
-	if string(secret.Data["identity"]) == string(private) || !strings.HasPrefix(string(secret.Data["identity.pub"]), "ecdsa-") || secret.Annotations[anywherev1.GitURLAnnotation] != url {
+	if bytes.Equal(secret.Data["identity"], private) || !strings.HasPrefix(string(secret.Data["identity.pub"]), "ecdsa-") || secret.Annotations[anywherev1.GitURLAnnotation] != url {
 		t.Errorf("the Secret has key %s for %s", secret.Data["identity.pub"], secret.Annotations[anywherev1.GitURLAnnotation])
 	}
 }

@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
@@ -68,7 +67,7 @@ func (p *Plane) Rotate(ctx context.Context, r Rotation) (url string, err error) 
 	if err != nil {
 		return "", err
 	}
-	fresh, err := flux.ToSecret(remote, types.NamespacedName(client.ObjectKeyFromObject(secret)))
+	fresh, err := flux.ToSecret(remote, client.ObjectKeyFromObject(secret))
 	if err != nil {
 		return "", err
 	}

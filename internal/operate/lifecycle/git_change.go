@@ -74,7 +74,7 @@ func (w *Workload) commit(ctx context.Context, p *phase.Progress, verb Verb, r r
 	if verb == Delete {
 		return follow.until(ctx, committed, w.Limits.Delete)
 	}
-	return follow.until(ctx, applied, w.Limits.ControlPlane)
+	return follow.until(ctx, applied, w.ControlPlane)
 }
 
 // request returns a GitChange without a name.
@@ -165,7 +165,8 @@ func (w *Workload) isUsable(ctx context.Context, record gitRecord, digest string
 	if record.Digest == digest && !stateOf(live).final {
 		return true, nil
 	}
-	if err := w.plane.Client.Delete(ctx, live); client.IgnoreNotFound(err) != nil {
+	err = w.plane.Client.Delete(ctx, live)
+	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("withdrawing GitChange %q: %w", record.Change, err)
 	}
 	return false, nil

@@ -38,6 +38,8 @@ type gitWorld struct {
 	// unavailable simulates an outage of the Git server, and closed a repository that no
 	// administrator has opened.
 	unavailable, closed atomic.Bool
+	// silent simulates a manager that does not run GitOps.
+	silent atomic.Bool
 	// commits are the actions that were committed.
 	commits atomic.Int32
 }
@@ -49,6 +51,7 @@ var gitTests = map[string]func(*gitWorld){
 	"outage":    (*gitWorld).testGitOutagePausesNothing,
 	"cleanup":   (*gitWorld).testUnfinishedCreationIsCleanedUp,
 	"closed":    (*gitWorld).testClosedRepositoryIsBypassed,
+	"silent":    (*gitWorld).testManagerWithoutGitOpsIsBypassed,
 }
 
 func TestClusterWithGitOps(t *testing.T) {
@@ -92,6 +95,9 @@ func (g *gitWorld) playOnce(ctx context.Context) {
 		return
 	}
 	for i := range configs.Items {
+		if g.silent.Load() {
+			break
+		}
 		flux := &configs.Items[i]
 		c := metav1.Condition{Type: anywherev1.RepositoryConnected, Status: metav1.ConditionTrue, Reason: anywherev1.RepositoryConnectedReason, ObservedGeneration: flux.Generation}
 		if g.closed.Load() {
@@ -276,7 +282,7 @@ func (g *gitWorld) testGitOutagePausesNothing() {
 	g.must(err)
 	g.unavailable.Store(true)
 	upgrade := g.cluster(2)
-	upgrade.Limits.ControlPlane = time.Second
+	upgrade.ControlPlane = time.Second
 	_, err = g.runPlan(g.Context(), upgrade.Upgrade, ignoreEvents)
 	var timeout *TimeoutError
 	if !errors.As(err, &timeout) || !strings.Contains(err.Error(), "Waiting for the Git server") {
@@ -336,6 +342,22 @@ func (g *gitWorld) testClosedRepositoryIsBypassed() {
 	g.must(err)
 	if live := g.live(); *live.Spec.WorkerNodeGroupConfigurations[0].Count != 2 || live.Annotations[fluxAnnotation] != "" {
 		g.Errorf("the upgrade is not applied, or Flux is still disabled: %+v", live)
+	}
+}
+
+func (g *gitWorld) testManagerWithoutGitOpsIsBypassed() {
+	g.silent.Store(true)
+	results, err := g.runPlan(g.Context(), g.cluster(1).Create, ignoreEvents)
+	g.must(err)
+	if want := `the manager does not run GitOps: FluxConfig "fleet" is stored and otherwise ignored`; results[InstallAddOns].Skipped != want {
+		g.Errorf("InstallAddOns was skipped because %q", results[InstallAddOns].Skipped)
+	}
+	// The cluster gets into Git with the first upgrade after that.
+	g.silent.Store(false)
+	_, err = g.runPlan(g.Context(), g.cluster(1).Upgrade, ignoreEvents)
+	g.must(err)
+	if live := g.live(); live.Labels[fluxNameLabel] == "" || len(g.changes()) != 1 {
+		g.Errorf("after an upgrade without a change, %d GitChanges exist", len(g.changes()))
 	}
 }
 

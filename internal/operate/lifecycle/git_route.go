@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -115,7 +116,7 @@ func routeFor(name string, connected *metav1.Condition) route {
 // awaitConnection returns whether the repository of a FluxConfig is connected. It waits until the
 // manager has observed the FluxConfig, and returns nil if that doesn't happen.
 func (w *Workload) awaitConnection(ctx context.Context, p *phase.Progress, key client.ObjectKey) (*metav1.Condition, error) {
-	limited, cancel := context.WithTimeout(ctx, w.connectLimit())
+	limited, cancel := context.WithTimeout(ctx, cmp.Or(w.connectWithin, connectTimeout))
 	defer cancel()
 	for changes := w.plane.Watch(limited, &anywherev1.FluxConfigList{}, key); ; {
 		flux := &anywherev1.FluxConfig{}
@@ -132,18 +133,12 @@ func (w *Workload) awaitConnection(ctx context.Context, p *phase.Progress, key c
 		p.Waiting("Waiting for the manager to observe FluxConfig %s", key.Name)
 		select {
 		case <-limited.Done():
+			w.connectWithin = time.Nanosecond // Later phases don't wait again.
 			return nil, ctx.Err()
 		case <-changes:
 		case <-time.After(resync):
 		}
 	}
-}
-
-func (w *Workload) connectLimit() time.Duration {
-	if w.connectWithin > 0 {
-		return w.connectWithin
-	}
-	return connectTimeout
 }
 
 // checkReverted rejects the upgrade of a cluster that Flux would revert, because the new spec can't

@@ -49,7 +49,7 @@ func (w *Workload) verify(ctx context.Context, p *phase.Progress, want stage) (s
 	if err := w.plane.Client.Get(ctx, follow.key, &droverv1.GitChange{}); apierrors.IsNotFound(err) {
 		return fmt.Sprintf("GitChange %q is done", record.Change), nil // The manager deletes those that are.
 	}
-	if err := follow.until(ctx, want, w.Limits.ControlPlane); err != nil {
+	if err := follow.until(ctx, want, w.ControlPlane); err != nil {
 		return "", err
 	}
 	p.Note("%s by commit %s", want, shortCommit(follow.commit))

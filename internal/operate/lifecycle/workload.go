@@ -26,7 +26,7 @@ type Workload struct {
 	plane *inspect.Plane
 	// differences are what an upgrade changes, once that is known.
 	differences []Difference
-	// connectWithin and gitGrace replace connectTimeout and failureGrace in tests.
+	// connectWithin and gitGrace replace connectTimeout and failureGrace.
 	connectWithin, gitGrace time.Duration
 }
 
