@@ -94,7 +94,8 @@ func newRun(args []string, out io.Writer) (*run, error) {
 		return nil, err
 	}
 	r.exec = quote(wrapper)
-	return r, r.open(seed)
+	err = r.open(seed)
+	return r, err
 }
 
 // open opens the cache of results, unless flags or an order ask for a run of their own.

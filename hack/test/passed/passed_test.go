@@ -79,8 +79,8 @@ func TestFindNoticesChangedInputs(t *testing.T) {
 		"a file that was missing before": {write("p/testdata/missing"), false},
 		"a file in an opened directory":  {write("p/list/c"), false},
 		"a new file in that directory":   {write("p/list/d"), false},
-		"a variable":                     {func(string) error { return os.Setenv("DROVER_INPUT", "other") }, false},
-		"a variable with a directory":    {func(string) error { return os.Setenv("PWD", "other") }, true},
+		"a variable":                     {setenv("DROVER_INPUT"), false},
+		"a variable with a directory":    {setenv("PWD"), true},
 		"a broken entry":                 {breakEntry, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,6 +107,11 @@ func write(path string) func(root string) error {
 	return func(root string) error {
 		return os.WriteFile(filepath.Join(root, path), []byte(strings.Repeat("x", 9)), 0o600)
 	}
+}
+
+// setenv returns a function that changes a variable. The test restores it.
+func setenv(name string) func(string) error {
+	return func(string) error { return os.Setenv(name, "other") } //nolint:usetesting // t.Setenv comes first
 }
 
 func breakEntry(string) error {
