@@ -147,12 +147,20 @@ func defaultPacket(d *anywherev1.PacketDatacenterConfig) {
 }
 
 func defaultFlux(s *anywherev1.FluxConfigSpec, c *anywherev1.Cluster) {
-	fill(&s.SystemNamespace, DefaultFluxSystem)
-	fill(&s.Branch, DefaultFluxBranch)
+	*s = DefaultFlux(*s)
 	fill(&s.ClusterConfigPath, gitFolder(c))
-	if s.Git != nil {
-		fill(&s.Git.SSHKeyAlgorithm, DefaultSSHAlgorithm)
+}
+
+// DefaultFlux returns a repository with the defaults that don't depend on a cluster, so that
+// FluxConfigs which leave them out are the same.
+func DefaultFlux(s anywherev1.FluxConfigSpec) anywherev1.FluxConfigSpec {
+	out := *s.DeepCopy()
+	fill(&out.SystemNamespace, DefaultFluxSystem)
+	fill(&out.Branch, DefaultFluxBranch)
+	if out.Git != nil {
+		fill(&out.Git.SSHKeyAlgorithm, DefaultSSHAlgorithm)
 	}
+	return out
 }
 
 func defaultGitOps(g *anywherev1.Github, c *anywherev1.Cluster) {

@@ -131,3 +131,19 @@ func TestMarshalRoundTrip(t *testing.T) {
 		}
 	}
 }
+
+func TestDefaultFluxLeavesOutNothingThatIsKnown(t *testing.T) {
+	short := anywherev1.FluxConfigSpec{ClusterConfigPath: "clusters/mgmt", Git: &anywherev1.GitProviderConfig{RepositoryURL: "ssh://git@git.example.com/fleet.git"}}
+	long := anywherev1.FluxConfigSpec{
+		SystemNamespace: "flux-system", ClusterConfigPath: "clusters/mgmt", Branch: "main",
+		Git: &anywherev1.GitProviderConfig{RepositoryURL: "ssh://git@git.example.com/fleet.git", SSHKeyAlgorithm: "ecdsa"},
+	}
+	for name, s := range map[string]anywherev1.FluxConfigSpec{"the short form": short, "the long form": long} {
+		if diff := cmp.Diff(long, spec.DefaultFlux(s)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if short.Git.SSHKeyAlgorithm != "" {
+		t.Error("the argument was changed")
+	}
+}

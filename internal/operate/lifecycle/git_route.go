@@ -15,6 +15,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
 
@@ -77,7 +78,7 @@ func (w *Workload) applyFlux(ctx context.Context, flux *anywherev1.FluxConfig) e
 func isShared(want, live client.Object) bool {
 	a, ok := want.(*anywherev1.FluxConfig)
 	b, same := live.(*anywherev1.FluxConfig)
-	return ok && same && equality.Semantic.DeepEqual(a.Spec, b.Spec)
+	return ok && same && equality.Semantic.DeepEqual(spec.DefaultFlux(a.Spec), spec.DefaultFlux(b.Spec))
 }
 
 // routeOf decides how changes of a cluster reach the management plane, without changing anything.

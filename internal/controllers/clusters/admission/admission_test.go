@@ -302,6 +302,17 @@ func TestConfigUpdateRules(t *testing.T) {
 	before.Annotations = map[string]string{anywherev1.ManagedByAnnotation: "mgmt"}
 	_, err = login.ValidateUpdate(t.Context(), before, after)
 	w.expect("the login of a workload cluster", "", err)
+
+	repositories := newConfigWebhooks(&clusterRules{}).flux
+	repositories.changes = nil
+	short := &anywherev1.FluxConfig{Spec: anywherev1.FluxConfigSpec{Git: &anywherev1.GitProviderConfig{RepositoryURL: "ssh://git@git.example.com/fleet.git"}}}
+	long := short.DeepCopy()
+	long.Spec.Branch, long.Spec.Git.SSHKeyAlgorithm = "main", "ecdsa"
+	_, err = repositories.ValidateUpdate(t.Context(), short, long)
+	w.expect("the defaults of a repository", "", err)
+	long.Spec.Branch = "dev"
+	_, err = repositories.ValidateUpdate(t.Context(), short, long)
+	w.expect("the branch of a repository", "config is immutable", err)
 }
 
 func TestCreatorIsImmutable(t *testing.T) {

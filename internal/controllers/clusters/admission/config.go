@@ -38,9 +38,12 @@ func newConfigWebhooks(clusters *clusterRules) configWebhooks {
 			users: users, changes: changes, spec: func(o *anywherev1.PacketDatacenterConfig) any { return o.Spec }, fixed: always, more: clusters.credentials.ofDatacenter,
 		},
 		machine: configRules[*anywherev1.PacketMachineConfig]{users: users, changes: changes, spec: func(o *anywherev1.PacketMachineConfig) any { return o.Spec }},
-		flux:    configRules[*anywherev1.FluxConfig]{users: users, changes: changes, spec: func(o *anywherev1.FluxConfig) any { return o.Spec }, fixed: always},
-		gitOps:  configRules[*anywherev1.GitOpsConfig]{users: users, changes: changes, spec: func(o *anywherev1.GitOpsConfig) any { return o.Spec }, fixed: always},
-		oidc:    configRules[*anywherev1.OIDCConfig]{users: users, changes: changes, spec: func(o *anywherev1.OIDCConfig) any { return o.Spec }, fixed: ofManagement},
+		flux: configRules[*anywherev1.FluxConfig]{
+			users: users, changes: changes, spec: func(o *anywherev1.FluxConfig) any { return o.Spec }, fixed: always,
+			defaulted: func(o *anywherev1.FluxConfig) any { return spec.DefaultFlux(o.Spec) },
+		},
+		gitOps: configRules[*anywherev1.GitOpsConfig]{users: users, changes: changes, spec: func(o *anywherev1.GitOpsConfig) any { return o.Spec }, fixed: always},
+		oidc:   configRules[*anywherev1.OIDCConfig]{users: users, changes: changes, spec: func(o *anywherev1.OIDCConfig) any { return o.Spec }, fixed: ofManagement},
 	}
 }
 
@@ -67,6 +70,9 @@ type configRules[T client.Object] struct {
 	users *requester.Reviewer
 	// spec returns the part of an object to compare; nil if there is none.
 	spec func(T) any
+	// defaulted returns that part with its defaults, if objects that leave them out are the same; nil
+	// if there are none.
+	defaulted func(T) any
 	// fixed reports whether it is immutable; nil means that it is not.
 	fixed func(client.Object) bool
 	// more is an additional check; nil if there is none.
@@ -111,13 +117,21 @@ func (r *configRules[T]) specOf(o T) any {
 	return r.spec(o)
 }
 
+// compared returns the part of an object to compare, with its defaults.
+func (r *configRules[T]) compared(o T) any {
+	if r.defaulted != nil {
+		return r.defaulted(o)
+	}
+	return r.specOf(o)
+}
+
 // ValidateUpdate checks an updated object. Everything may change while it is paused, as during a
 // move.
 func (r *configRules[T]) ValidateUpdate(ctx context.Context, was, is T) (admission.Warnings, error) {
 	if !is.GetDeletionTimestamp().IsZero() {
 		return nil, nil
 	}
-	if !equality.Semantic.DeepEqual(r.specOf(was), r.specOf(is)) {
+	if !equality.Semantic.DeepEqual(r.compared(was), r.compared(is)) {
 		if paused := was.GetAnnotations()[anywherev1.PausedAnnotation] == "true"; !paused && r.fixed != nil && r.fixed(was) {
 			return nil, invalid("spec: Forbidden: config is immutable; create an object with another name")
 		}

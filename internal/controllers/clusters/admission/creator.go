@@ -41,6 +41,9 @@ func (r *clusterRules) sign(ctx context.Context, was, is *anywherev1.Cluster, us
 		if name, err = r.creator(ctx, is.Annotations[cluster.CreatedByAnnotation], user); err != nil {
 			return err
 		}
+		if name, err = r.requestedBy(ctx, is, name); err != nil {
+			return err
+		}
 	}
 	annotate(is, cluster.CreatedByAnnotation, name)
 	return nil

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 	"github.com/drover-dev/drover/internal/model/removal"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
@@ -44,4 +46,29 @@ func confirmedRemovalOf(ctx context.Context, reader client.Reader, config client
 		}
 	}
 	return nil
+}
+
+// requestedBy returns the user whose GitChange committed the spec of a Cluster that Flux creates,
+// so that this user may read its kubeconfig. A spec that was committed by hand belongs to the
+// account of Flux. Only the manager writes the condition of a GitChange.
+func (r *clusterRules) requestedBy(ctx context.Context, c *anywherev1.Cluster, user string) (string, error) {
+	if user != "system:serviceaccount:"+c.Namespace+":"+anywherev1.GitAccount {
+		return user, nil
+	}
+	changes := &droverv1.GitChangeList{}
+	if err := r.live.List(ctx, changes, client.InNamespace(c.Namespace)); err != nil {
+		return "", fmt.Errorf("listing the GitChanges of cluster %q: %w", c.Name, err)
+	}
+	newest := &droverv1.GitChange{}
+	for i := range changes.Items {
+		change := &changes.Items[i]
+		if change.Spec.Cluster == c.Name && change.Spec.Action == droverv1.GitWrite && change.Spec.RequestedBy != "" &&
+			meta.IsStatusConditionTrue(change.Status.Conditions, droverv1.GitCommitted) && newest.CreationTimestamp.Before(&change.CreationTimestamp) {
+			newest = change
+		}
+	}
+	if newest.Spec.RequestedBy == "" {
+		return user, nil
+	}
+	return newest.Spec.RequestedBy, nil
 }

@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/clusters/cluster"
 )
 
 const (
@@ -72,4 +74,38 @@ func TestFluxKeepsConfigsOfClustersInUse(t *testing.T) {
 	w.expect("a config that no cluster references", "", err)
 	_, err = rules.ValidateDelete(w.deletes(dockerCfg, "developer"), config)
 	w.expect("a referenced config, by a person", "", err)
+}
+
+func TestClusterFromGitBelongsToWhoRequestedIt(t *testing.T) {
+	w := newWorld(t)
+	request := func(name, cluster, user string, action droverv1.GitAction, committed metav1.ConditionStatus) {
+		t.Helper()
+		change := &droverv1.GitChange{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}, Spec: droverv1.GitChangeSpec{
+			Cluster: cluster, Action: action, FluxConfig: "fleet", RequestedBy: user,
+		}}
+		w.must(w.Create(t.Context(), change))
+		change.Status.Conditions = []metav1.Condition{{
+			Type: droverv1.GitCommitted, Status: committed, Reason: droverv1.GitCommittedReason, LastTransitionTime: metav1.Now(),
+		}}
+		w.must(w.Status().Update(t.Context(), change))
+	}
+	request("written", "requested", "developer", droverv1.GitWrite, metav1.ConditionTrue)
+	request("pending", "waiting", "developer", droverv1.GitWrite, metav1.ConditionFalse)
+	request("removed", "gone", "developer", droverv1.GitRemove, metav1.ConditionTrue)
+	flux := "system:serviceaccount:" + w.ns + ":" + anywherev1.GitAccount
+	for name, tt := range map[string]struct{ cluster, by, want string }{
+		"requested by a user":                {"requested", flux, "developer"},
+		"committed by hand":                  {"other", flux, flux},
+		"requested, but not committed":       {"waiting", flux, flux},
+		"whose removal was requested":        {"gone", flux, flux},
+		"created directly, while one waits":  {"requested", "somebody", "somebody"},
+		"applied by Flux of another tenant":  {"requested", "system:serviceaccount:other:" + anywherev1.GitAccount, "system:serviceaccount:other:" + anywherev1.GitAccount},
+		"applied by another account of Flux": {"requested", flux + "-2", flux + "-2"},
+	} {
+		c := w.workload(tt.cluster)
+		w.must(w.sign(t.Context(), nil, c, authenticationv1.UserInfo{Username: tt.by}))
+		if got := c.Annotations[cluster.CreatedByAnnotation]; got != tt.want {
+			t.Errorf("a cluster %s belongs to %q, want %q", name, got, tt.want)
+		}
+	}
 }
