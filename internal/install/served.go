@@ -17,9 +17,10 @@ import (
 const (
 	// servedInterval is how often discovery is read, which can't be watched.
 	servedInterval = 100 * time.Millisecond
-	// touchAfter is how long a CRD may take to be served before it is touched. A free machine needs
-	// less than a second.
-	touchAfter = 2 * time.Second
+	// touchAfter is how long a CRD may take to be served before it is touched, and twice as long each
+	// further time: an API server that is only slow must not get more to do. A free machine needs less
+	// than a second.
+	touchAfter = 4 * time.Second
 	// namedDefinitions is how many CRDs an error names.
 	namedDefinitions = 3
 )
@@ -38,7 +39,8 @@ var ourDefinitions = metav1.ListOptions{LabelSelector: config.LabelPartOf + "=" 
 func (c *cluster) awaitServed(ctx context.Context, definitions []object) error {
 	tick := time.NewTicker(servedInterval)
 	defer tick.Stop()
-	touch := time.Now().Add(touchAfter)
+	patience := touchAfter
+	touch := time.Now().Add(patience)
 	var missing []string // as of the last answer
 	for {
 		answer, err := c.notServed(ctx, definitions)
@@ -53,7 +55,8 @@ func (c *cluster) awaitServed(ctx context.Context, definitions []object) error {
 			if err := c.touch(ctx, missing); err != nil {
 				return err
 			}
-			touch = now.Add(touchAfter)
+			patience *= 2
+			touch = now.Add(patience)
 		}
 		select {
 		case <-ctx.Done():

@@ -423,6 +423,41 @@ func TestDeletionDeletesOwnObjectsAndConfigs(t *testing.T) {
 	}
 }
 
+func TestDeletionKeepsConnectedRepositories(t *testing.T) {
+	for name, tt := range map[string]struct {
+		connected metav1.ConditionStatus
+		kept      bool
+	}{
+		"connected":     {metav1.ConditionTrue, true},
+		"not-connected": {metav1.ConditionFalse, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			flux := &anywherev1.FluxConfig{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "fleet"}, Spec: anywherev1.FluxConfigSpec{
+				ClusterConfigPath: "clusters/mgmt", Git: &anywherev1.GitProviderConfig{RepositoryURL: "ssh://git@git.example.com/fleet.git"},
+			}}
+			w.must(w.Create(t.Context(), flux))
+			flux.Status.Conditions = []metav1.Condition{{
+				Type: anywherev1.RepositoryConnected, Status: tt.connected, Reason: anywherev1.RepositoryConnectedReason, LastTransitionTime: metav1.NewTime(noon),
+			}}
+			w.must(w.Status().Update(t.Context(), flux))
+			w.make("one")
+			w.change("one", func(c *anywherev1.Cluster) {
+				c.Spec.GitOpsRef = &anywherev1.Ref{Kind: anywherev1.FluxConfigKind, Name: "fleet"}
+			})
+			w.reconcile("one")
+			w.must(w.Delete(t.Context(), w.cluster("one")))
+			for range 4 {
+				w.reconcile("one")
+			}
+			err := w.Get(t.Context(), client.ObjectKeyFromObject(flux), flux)
+			if client.IgnoreNotFound(err) != nil || (err == nil) != tt.kept {
+				t.Errorf("reading the FluxConfig: %v, want it to be kept: %t", err, tt.kept)
+			}
+		})
+	}
+}
+
 func TestDeletionWaitsForMachinesAndNetwork(t *testing.T) {
 	w := newWorld(t)
 	w.make("slow")

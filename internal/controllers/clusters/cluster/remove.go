@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -185,11 +186,27 @@ func (c *Controller) deleteConfig(ctx context.Context, s *scope, ref anywherev1.
 	}
 	config.SetNamespace(s.cluster.Namespace)
 	config.SetName(ref.Name)
+	if connected, err := c.connectsRepository(ctx, config); err != nil || connected {
+		return err
+	}
 	err = c.Client.Delete(ctx, config)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s %q: %w", ref.Kind, ref.Name, err)
 	}
 	return nil
+}
+
+// connectsRepository reports whether a config connects its namespace with a repository. Clusters to
+// come need it: without it, nobody would read what is committed.
+func (c *Controller) connectsRepository(ctx context.Context, config client.Object) (bool, error) {
+	flux, ok := config.(*anywherev1.FluxConfig)
+	if !ok {
+		return false, nil
+	}
+	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(flux), flux); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return meta.IsStatusConditionTrue(flux.Status.Conditions, anywherev1.RepositoryConnected), nil
 }
 
 // release removes the finalizer.
