@@ -98,7 +98,7 @@ func (t *tree) checkApplied(loc Location) []Problem {
 	_ = t.eachKustomization(loc, func(file, child string) error {
 		resources, err := resourcesOf(t.files[file])
 		if err == nil && !slices.ContainsFunc(resources, func(one string) bool { return refersTo(file, one, child, loc.File) }) {
-			message := fmt.Sprintf("cluster %q is not applied (add %s to resources)", loc.Cluster, relative(file, child))
+			message := fmt.Sprintf("cluster %q is not listed (add %s to resources)", loc.Cluster, relative(file, child))
 			problems = append(problems, Problem{File: file, Message: message})
 		}
 		return nil

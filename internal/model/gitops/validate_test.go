@@ -35,7 +35,7 @@ func TestValidate(t *testing.T) {
 		}},
 		{"a cluster in two files", map[string]string{root + "/a.yaml": specText("a"), root + "/b/b.yaml": specText("a")}, []string{root + `/b/b.yaml: cluster "a" is in ` + root + "/a.yaml too"}},
 		{"a kustomization that leaves a cluster out", map[string]string{root + "/kustomization.yaml": "resources: [flux]\n", root + "/flux/kustomization.yaml": "namespace: x\n", root + "/a/a.yaml": specText("a")}, []string{
-			root + `/kustomization.yaml: cluster "a" is not applied (add a/a.yaml to resources)`,
+			root + `/kustomization.yaml: cluster "a" is not listed (add a/a.yaml to resources)`,
 		}},
 		{"a kustomization with missing files", map[string]string{root + "/kustomization.yaml": "resources: [gone.yaml, ../mgmt/dir, https://x.example/y, github.com/a/b, ../elsewhere]\n"}, []string{
 			root + `/kustomization.yaml: resource "gone.yaml" does not exist`, root + `/kustomization.yaml: resource "../mgmt/dir" does not exist`,

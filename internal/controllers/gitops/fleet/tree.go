@@ -58,8 +58,10 @@ func newEntry(c *gitops.Cluster) entry {
 	if c.Config != nil {
 		e.key.Namespace, e.selfManaged = c.Config.Cluster.Namespace, c.Config.Cluster.IsSelfManaged()
 	}
-	if len(c.Problems) > 0 {
-		e.problem = c.Problems[0].String()
+	// Kustomizations above the directory don't matter, because it is applied on its own.
+	own := func(p gitops.Problem) bool { return within(p.File, e.dir) }
+	if i := slices.IndexFunc(c.Problems, own); i >= 0 {
+		e.problem = c.Problems[i].String()
 	}
 	return e
 }

@@ -64,6 +64,7 @@ func TestFind(t *testing.T) {
 	}{
 		"a cluster":                        {repository{}.with("dev", "prod"), present},
 		"a cluster that moved":             {repository{root + "/elsewhere/dev.yaml": specOf("dev")}, present},
+		"a cluster that the path omits":    {repository{root + "/kustomization.yaml": "resources: []\n"}.with("dev"), present},
 		"only another cluster":             {repository{}.with("prod"), absent},
 		"a path without clusters":          {repository{root + "/kustomization.yaml": "resources: []\n"}, absent},
 		"a missing path":                   {repository{"README.md": ""}, unknown},
