@@ -27,11 +27,23 @@ type gitFleet struct {
 func newGitFleet(t *testing.T) *gitFleet {
 	t.Helper()
 	f := &gitFleet{plane: newPlane(t), server: gittest.NewHTTPS(t), work: t.TempDir()}
-	t.Cleanup(func() { f.must("metal", "purge", "--yes") })
+	f.serveMetal()
 	repository := f.server.Create("fleet.git")
 	repository.Commit(gittest.Branch, map[string]string{"README.md": "The fleet\n"})
 	gittest.Run(t, f.work, "clone", "--quiet", repository.Dir, ".")
 	return f
+}
+
+// serveMetal starts metal, whose simulated machines take a second instead of half a minute.
+func (f *gitFleet) serveMetal() {
+	f.t.Helper()
+	metal := f.command("metal", "serve", "--driver", "memory", "--speed", "60")
+	if err := metal.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = metal.Wait() }) // the purge ends it
+	f.t.Cleanup(func() { f.must("metal", "purge", "--yes") })
+	f.await("metal runs", func() bool { return f.drover("metal", "status").code == 0 })
 }
 
 // in returns the fleet for a subtest.
@@ -123,7 +135,8 @@ func (f *gitFleet) applied() string {
 
 const devCluster = "clusters.anywhere.eks.amazonaws.com/dev"
 
-// TestFleetInGit follows a cluster from its first commit to its confirmed removal.
+// TestFleetInGit follows a cluster from its first commit to its confirmed removal, and another one
+// that commands create, scale and delete.
 func TestFleetInGit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a plane with simulated machines, and needs the Flux controllers")
@@ -139,6 +152,7 @@ func TestFleetInGit(t *testing.T) {
 		{"an edit scales it", testFleetScale},
 		{"its removal waits for confirmation", testFleetRemove},
 		{"a confirmed removal deletes it", testFleetConfirm},
+		{"a creator without Git credentials uses commands", testFleetCommands},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.run(f.in(t)) }) {
 			t.Log(f.drover("kubectl", "get", "fluxconfigs,kustomizations,gitrepositories,clusters.anywhere.eks.amazonaws.com", "-A", "-o", "yaml").stdout)
@@ -189,4 +203,67 @@ func testFleetConfirm(f *gitFleet) {
 	f.must("kubectl", "annotate", "--namespace=team-a", devCluster, "gitops.drover.dev/removal=confirmed")
 	f.await("the cluster is deleted", func() bool { return f.get(devCluster, "{.metadata.name}") == "" })
 	f.await("nothing is left to apply", func() bool { return f.get("kustomization/dev", "{.metadata.name}") == "" })
+}
+
+// testFleetCommands creates, scales and deletes a cluster with commands, which go through Git.
+func testFleetCommands(f *gitFleet) {
+	dir := f.t.TempDir()
+	write := func(name, content string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			f.t.Fatal(err)
+		}
+		return file
+	}
+	creator := write("creator.kubeconfig", f.must("create", "user", "creator", "--namespace=team-a", "--local-machines").stdout)
+	run := func(args ...string) {
+		f.t.Helper()
+		cmd := f.command(append(args, "--kubeconfig", creator)...)
+		cmd.Dir = dir
+		if r := f.run(cmd); r.code != 0 {
+			f.t.Fatalf("drover %s: code %d\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
+		}
+	}
+	run("create", "cluster", "-f", write("cmd.yaml", f.referring(teamSpec("cmd", 1))))
+	if _, err := os.Stat(filepath.Join(dir, "cmd", "cmd-eks-a-cluster.kubeconfig")); err != nil {
+		f.t.Errorf("who requested the cluster has no kubeconfig: %v", err)
+	}
+	run("upgrade", "cluster", "-f", write("cmd.yaml", f.referring(teamSpec("cmd", 2))))
+	if spec := f.inGit("workload-clusters/cmd/eksa-cluster.yaml"); !strings.Contains(spec, "count: 2") {
+		f.t.Errorf("Git has another spec:\n%s", spec)
+	}
+	run("delete", "cluster", "cmd", "--namespace=team-a", "--yes")
+	if spec := f.inGit("workload-clusters/cmd/eksa-cluster.yaml"); spec != "" {
+		f.t.Errorf("Git still has the spec:\n%s", spec)
+	}
+	if got := f.get("fluxconfig/fleet", "{.metadata.name}"); got != "fleet" {
+		f.t.Error("the FluxConfig of the namespace was deleted with its last cluster")
+	}
+	if log := gittest.Run(f.t, f.work, "log", "--format=%B", "origin/"+gittest.Branch); !strings.Contains(log, "Drover-On-Behalf-Of: system:serviceaccount:team-a:creator") {
+		f.t.Errorf("no commit names the creator:\n%s", log)
+	}
+}
+
+// referring returns a spec that refers to the repository, with the defaults that the FluxConfig of
+// the namespace leaves out.
+func (f *gitFleet) referring(spec string) string {
+	spec = strings.Replace(spec, "spec:\n", "spec:\n  gitOpsRef: {kind: FluxConfig, name: fleet}\n", 1)
+	return spec + fmt.Sprintf(`---
+apiVersion: anywhere.eks.amazonaws.com/v1alpha1
+kind: FluxConfig
+metadata: {name: fleet, namespace: team-a}
+spec: {systemNamespace: flux-system, clusterConfigPath: %s, branch: %s, git: {repositoryUrl: %q}}
+`, fleetPath, gittest.Branch, f.server.URL("fleet.git"))
+}
+
+// inGit returns a file below the path of the fleet in the newest commit, or "".
+func (f *gitFleet) inGit(name string) string {
+	f.t.Helper()
+	gittest.Run(f.t, f.work, "fetch", "--quiet", "origin")
+	at := "origin/" + gittest.Branch
+	file := fleetPath + "/" + name
+	if gittest.Run(f.t, f.work, "ls-tree", "--name-only", at, file) == "" {
+		return ""
+	}
+	return gittest.Run(f.t, f.work, "show", at+":"+file)
 }
