@@ -41,9 +41,9 @@ func newPace() *pace { return &pace{early: rate.NewLimiter(earlyRate, earlyBurst
 
 // newQueue implements NewQueue of controller.Options.
 func (p *pace) newQueue(guard *reconcile.Guard) func(string, workqueue.TypedRateLimiter[ctrlreconcile.Request]) queue {
-	return func(name string, limiter workqueue.TypedRateLimiter[ctrlreconcile.Request]) queue {
+	return func(name string, _ workqueue.TypedRateLimiter[ctrlreconcile.Request]) queue {
 		q := &pacedQueue{
-			PriorityQueue: guard.Queue(reconcile.NewQueue(name, limiter)), pace: p,
+			PriorityQueue: guard.Queue(reconcile.NewQueue(name)), pace: p,
 			last: map[ctrlreconcile.Request]time.Time{}, pending: map[ctrlreconcile.Request]bool{},
 			polled: map[ctrlreconcile.Request]polling{},
 		}

@@ -82,8 +82,8 @@ func (g *Guard) Options(o controller.Options) controller.Options {
 	if g.tracker == nil {
 		return o
 	}
-	o.NewQueue = func(name string, limiter workqueue.TypedRateLimiter[ctrlreconcile.Request]) workqueue.TypedRateLimitingInterface[ctrlreconcile.Request] {
-		return g.Queue(NewQueue(name, limiter))
+	o.NewQueue = func(name string, _ workqueue.TypedRateLimiter[ctrlreconcile.Request]) workqueue.TypedRateLimitingInterface[ctrlreconcile.Request] {
+		return g.Queue(NewQueue(name))
 	}
 	o.LogConstructor = g.logger
 	return o

@@ -13,20 +13,21 @@ import (
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// NewQueue returns a priority queue whose workers always end when it is shut down.
+// NewQueue returns a priority queue that repeats failed reconciles as retries says, and whose
+// workers always end when it is shut down.
 //
 // Upstream's queue hands a request to a waiting worker while it holds its locks. If the worker
 // leaves at that moment because the queue is shut down, nothing ever takes the request or releases
 // the locks, and every other worker hangs until the manager gives up on it. So the workers that
 // wait leave first, each with a request of its own, and the queue is shut down without any.
-func NewQueue(name string, limiter workqueue.TypedRateLimiter[ctrlreconcile.Request]) Queue {
-	return &stoppableQueue{PriorityQueue: priorityqueue.New(name, func(o *priorityqueue.Opts[ctrlreconcile.Request]) { o.RateLimiter = limiter })}
+func NewQueue(name string) Queue {
+	return &stoppableQueue{PriorityQueue: priorityqueue.New(name, func(o *priorityqueue.Opts[ctrlreconcile.Request]) { o.RateLimiter = retries() })}
 }
 
 // WithQueue makes a controller without a Guard use NewQueue.
 func WithQueue(o controller.Options) controller.Options {
-	o.NewQueue = func(name string, limiter workqueue.TypedRateLimiter[ctrlreconcile.Request]) workqueue.TypedRateLimitingInterface[ctrlreconcile.Request] {
-		return NewQueue(name, limiter)
+	o.NewQueue = func(name string, _ workqueue.TypedRateLimiter[ctrlreconcile.Request]) workqueue.TypedRateLimitingInterface[ctrlreconcile.Request] {
+		return NewQueue(name)
 	}
 	return o
 }

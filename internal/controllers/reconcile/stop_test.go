@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -30,7 +29,7 @@ func work(q Queue, took func(ctrlreconcile.Request)) {
 
 func TestControllersWithoutAGuardHaveAStoppableQueue(t *testing.T) {
 	o := WithQueue(controller.Options{MaxConcurrentReconciles: 3})
-	q := o.NewQueue(t.Name(), workqueue.DefaultTypedControllerRateLimiter[ctrlreconcile.Request]())
+	q := o.NewQueue(t.Name(), nil)
 	defer q.ShutDown()
 	if _, ok := q.(*stoppableQueue); !ok || o.MaxConcurrentReconciles != 3 {
 		t.Errorf("got queue %T and %d workers, want *stoppableQueue and 3", q, o.MaxConcurrentReconciles)
@@ -40,7 +39,7 @@ func TestControllersWithoutAGuardHaveAStoppableQueue(t *testing.T) {
 func TestWorkersEndWhenABusyQueueIsShutDown(t *testing.T) {
 	const rounds, workers, items = 300, 4, 200
 	for round := range rounds {
-		q := NewQueue(t.Name(), workqueue.DefaultTypedControllerRateLimiter[ctrlreconcile.Request]())
+		q := NewQueue(t.Name())
 		var group sync.WaitGroup
 		for range workers {
 			group.Go(func() { work(q, func(ctrlreconcile.Request) {}) })
@@ -62,7 +61,7 @@ func TestWorkersEndWhenABusyQueueIsShutDown(t *testing.T) {
 }
 
 func TestQueueHandsOutRequestsUntilItIsShutDown(t *testing.T) {
-	q := NewQueue(t.Name(), workqueue.DefaultTypedControllerRateLimiter[ctrlreconcile.Request]())
+	q := NewQueue(t.Name())
 	taken := make(chan ctrlreconcile.Request)
 	var group sync.WaitGroup
 	group.Go(func() { work(q, func(r ctrlreconcile.Request) { taken <- r }) })
