@@ -354,7 +354,7 @@ func (w *world) stored(name string) *packagesv1.PackageBundle {
 func clusterOf(w *world) *clusterv1.Cluster {
 	w.Helper()
 	c := &clusterv1.Cluster{}
-	w.must(w.client.Get(w.Context(), w.cluster(), c))
+	w.until("the cache has the cluster", func() bool { return w.client.Get(w.Context(), w.cluster(), c) == nil })
 	return c
 }
 
