@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -142,10 +143,14 @@ func checkPhases(t *testing.T, n *parser.VectorSelector) {
 func metricsOf(t *testing.T) map[string]bool {
 	t.Helper()
 	_, m := ready(t)
-	body, err := get("http://"+m.metrics+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var body string
+	eventually(t, func() (err error) {
+		body, err = get("http://"+m.metrics+"/metrics", nil)
+		if err == nil && !strings.Contains(body, "\nworkqueue_depth{") {
+			err = errors.New("no controller has had any work yet")
+		}
+		return err
+	})
 	out := map[string]bool{}
 	for _, line := range strings.Split(body, "\n") {
 		if name, _, found := strings.Cut(line, "{"); found && !strings.HasPrefix(line, "#") {
