@@ -28,9 +28,11 @@ LOAD  ?= $(shell getconf _NPROCESSORS_ONLN)
 FUZZTIME ?= 1m
 
 # The same flags everywhere, so that binaries, linters, generators and Kubernetes share one build
-# cache. Only the race detector, which requires cgo, compiles everything again.
+# cache. Only the race detector, which requires cgo, compiles everything again. Without debug
+# information, compiling takes a tenth less time; panics still name files and lines.
 export CGO_ENABLED = 0
-export GOFLAGS := -trimpath -buildvcs=false $(filter-out -trimpath -buildvcs=%,$(GOFLAGS))
+FLAGS := -trimpath -buildvcs=false -gcflags=all=-dwarf=false
+export GOFLAGS := $(FLAGS) $(filter-out $(FLAGS),$(GOFLAGS))
 
 VERSION_PACKAGE := github.com/drover-dev/drover/internal/base/version
 LDFLAGS := -s -w -X $(VERSION_PACKAGE).version=$(VERSION) -X $(VERSION_PACKAGE).commit=$(COMMIT) -X $(VERSION_PACKAGE).date=$(DATE)
@@ -96,7 +98,8 @@ SIGNING_KEY ?=
 .PHONY: release
 release: ## Build archives, SBOMs, checksums, signature and provenance into bin/release (SIGNING_KEY=file)
 	@for platform in $(PLATFORMS); do \
-		$(BUILD) --platform $$platform --bin bin/programs/$${platform/\//_} drover payload clusterctl; \
+		programs=bin/programs/$${platform/\//_}; \
+		$(BUILD) --platform $$platform --bin $$programs --flux-dir $$programs/flux flux drover payload clusterctl; \
 	done
 	go run ./hack/release --version '$(VERSION)' --commit '$(COMMIT)' --date '$(DATE)' --image '$(IMG)' --key '$(SIGNING_KEY)' $(PLATFORMS)
 

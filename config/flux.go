@@ -16,6 +16,10 @@ const (
 	FluxKustomize = "kustomize-controller"
 	// FluxDefault is the ServiceAccount of Kustomizations that name none, in their own namespace.
 	FluxDefault = "default"
+
+	// FluxExternalArtifacts is the feature gate with which kustomize-controller accepts sources that
+	// the manager publishes.
+	FluxExternalArtifacts = "ExternalArtifact=true"
 )
 
 //go:embed flux/*.yaml flux/crd/*.yaml flux/rbac/*.yaml flux/manager/*.yaml

@@ -96,14 +96,18 @@ func TestFluxDeploymentsAreRestricted(t *testing.T) {
 
 func TestKustomizationsOfManagementClustersAreConfined(t *testing.T) {
 	args := fluxDeployments(t)[config.FluxKustomize].Spec.Template.Spec.Containers[0].Args
-	for _, want := range []string{"--default-service-account=" + config.FluxDefault, "--no-cross-namespace-refs", "--no-remote-bases", "--metrics-addr=0"} {
+	for _, want := range []string{"--default-service-account=" + config.FluxDefault, "--no-remote-bases", "--metrics-addr=0"} {
 		if !slices.Contains(args, want) {
 			t.Errorf("%q is missing in %q", want, args)
 		}
 	}
+	// Kustomizations of all namespaces refer to one GitRepository.
+	if slices.Contains(args, "--no-cross-namespace-refs") {
+		t.Errorf("Kustomizations can't refer to the repository: %q", args)
+	}
 }
 
-func TestOnlyTheNamespaceOfFluxReachesArtifacts(t *testing.T) {
+func TestOnlyFluxAndTheManagerReachArtifacts(t *testing.T) {
 	artifacts := int32(0)
 	for _, p := range fluxDeployments(t)[config.FluxSource].Spec.Template.Spec.Containers[0].Ports {
 		if p.Name == "http" {
@@ -116,12 +120,20 @@ func TestOnlyTheNamespaceOfFluxReachesArtifacts(t *testing.T) {
 			continue
 		}
 		for _, rule := range policy.Spec.Ingress {
-			here := len(rule.From) == 1 && rule.From[0].NamespaceSelector == nil && rule.From[0].IPBlock == nil
-			if open := rule.Ports[0].Port.IntVal == artifacts; len(rule.Ports) != 1 || open != here {
+			if open := rule.Ports[0].Port.IntVal == artifacts; len(rule.Ports) != 1 || open != isFluxOrManager(rule.From) {
 				t.Errorf("port %v is open to %v", rule.Ports, rule.From)
 			}
 		}
 		return
 	}
 	t.Error("no network policy")
+}
+
+// isFluxOrManager reports whether peers are the Pods of the policy's namespace and of the manager.
+func isFluxOrManager(peers []networkingv1.NetworkPolicyPeer) bool {
+	if len(peers) != 2 || peers[0].NamespaceSelector != nil || peers[0].IPBlock != nil || peers[1].NamespaceSelector == nil || peers[1].PodSelector == nil {
+		return false
+	}
+	namespace, pod := peers[1].NamespaceSelector.MatchLabels, peers[1].PodSelector.MatchLabels
+	return namespace[corev1.LabelMetadataName] == config.Namespace && pod["app.kubernetes.io/name"] == config.ServiceAccount
 }

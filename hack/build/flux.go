@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 
+	"github.com/drover-dev/drover/internal/base/atomicfile"
 	"github.com/drover-dev/drover/internal/kube/build"
 	"github.com/drover-dev/drover/internal/kube/cache"
 	"github.com/drover-dev/drover/internal/kube/flux"
@@ -42,12 +44,32 @@ func (o options) fluxJob(f *fluxBuild) build.Job {
 		Fetch: f.fetch,
 		Compile: func(ctx context.Context, t *build.Task) error {
 			e, err := f.compile(ctx, t)
-			if err == nil {
-				o.progress.Print("%s: %s", f.target.Label, e.Dir)
+			if err != nil {
+				return err
 			}
-			return err
+			o.progress.Print("%s: %s", f.target.Label, e.Dir)
+			if o.fluxDir == "" {
+				return nil
+			}
+			return copyProgram(e.Binary(), o.fluxDir)
 		},
 	}
+}
+
+// copyProgram copies a program into a directory. It replaces the file there, which may be running.
+func copyProgram(program, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	in, err := os.Open(program)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return atomicfile.Stream(filepath.Join(dir, filepath.Base(program)), 0o755, func(w io.Writer) error {
+		_, err := io.Copy(w, in)
+		return err
+	})
 }
 
 // fluxBuild builds one controller.

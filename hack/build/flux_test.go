@@ -1,6 +1,7 @@
 package main
 
 import (
+	"debug/elf"
 	"io"
 	"os"
 	"path/filepath"
@@ -55,6 +56,41 @@ func TestFluxControllersAreBuiltOnce(t *testing.T) {
 	if store, err := cache.For(flux.Source().Name); err != nil || len(store.List(flux.Source().Version)) != 2 {
 		t.Errorf("a change of the source made no new entry (%v)", err)
 	}
+}
+
+func TestFluxControllersAreCopiedIntoADirectory(t *testing.T) {
+	useCache(t)
+	source, dir := fluxSource(t), filepath.Join(t.TempDir(), "linux_arm64", flux.Dir)
+	for _, c := range flux.Controllers() {
+		kubefake.Write(t, filepath.Join(dir, c.Name), "a program of an earlier release")
+	}
+	args := []string{"--source", source, "--platform", "linux/arm64", "--flux-dir", dir, "flux"}
+	if err := run(t.Context(), args, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range flux.Controllers() {
+		path := filepath.Join(dir, c.Name)
+		if err := c.Check(path); err != nil {
+			t.Error(err)
+		}
+		if mode := mustStat(t, path).Mode().Perm(); mode != 0o755 {
+			t.Errorf("the mode of %s is %v, want 0755", c.Name, mode)
+		}
+		if got := machineOf(t, path); got != elf.EM_AARCH64 {
+			t.Errorf("%s is for %s", c.Name, got)
+		}
+	}
+}
+
+// machineOf returns the architecture of a program.
+func machineOf(t *testing.T, path string) elf.Machine {
+	t.Helper()
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	return f.Machine
 }
 
 func mustStat(t *testing.T, path string) os.FileInfo {

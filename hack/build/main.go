@@ -8,6 +8,7 @@
 //	go run ./hack/build --platform linux/arm64 --bin bin/arm64 drover payload
 //	go run ./hack/build node                    programs and image of local machines
 //	go run ./hack/build flux                    Flux controllers, in the cache
+//	go run ./hack/build --platform linux/arm64 --flux-dir bin/arm64/flux flux
 package main
 
 import (
@@ -51,6 +52,7 @@ type options struct {
 	kubernetes string
 	platform   string
 	bin        string
+	fluxDir    string
 	ldflags    string
 	image      bool
 	install    bool
@@ -68,6 +70,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	fs.StringVar(&o.kubernetes, "kubernetes", "", "versions or minors, separated by spaces or commas, or all (default: what go.mod pins)")
 	fs.StringVar(&o.platform, "platform", "", "`platform` of drover, manager, clusterctl, Kubernetes and Flux, such as linux/arm64 (default: this one)")
 	fs.StringVar(&o.bin, "bin", "bin", "directory for drover, manager and clusterctl")
+	fs.StringVar(&o.fluxDir, "flux-dir", "", "`directory` for copies of the Flux controllers (default: only in the cache)")
 	fs.StringVar(&o.ldflags, "ldflags", "-s -w", "flags of the linker for drover and manager")
 	fs.BoolVar(&o.image, "image", os.Geteuid() == 0, "also build the image that machines boot from; requires root")
 	fs.BoolVar(&o.install, "install", os.Geteuid() == 0, "install missing Debian packages; requires root")

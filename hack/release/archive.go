@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path"
-	"path/filepath"
 	"time"
 )
 
@@ -19,6 +18,7 @@ type archive struct {
 }
 
 type file struct {
+	name string // in the archive
 	path string
 	mode int64
 }
@@ -57,7 +57,7 @@ func (a archive) add(w *tar.Writer, f file) error {
 		return err
 	}
 	header := &tar.Header{
-		Name: path.Join(a.prefix, filepath.Base(f.path)), Typeflag: tar.TypeReg,
+		Name: path.Join(a.prefix, f.name), Typeflag: tar.TypeReg,
 		Size: info.Size(), Mode: f.mode, ModTime: a.time, Format: tar.FormatPAX,
 	}
 	if err := w.WriteHeader(header); err != nil {

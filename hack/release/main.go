@@ -14,12 +14,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
 
 	"github.com/drover-dev/drover/config"
+	"github.com/drover-dev/drover/internal/kube/flux"
 	"github.com/drover-dev/drover/internal/operate/release"
 	"github.com/drover-dev/drover/internal/registry/bundle"
 )
@@ -110,30 +112,57 @@ func (o options) sign(dir string, names []string) error {
 	return release.Sign(dir, names, o.source, key)
 }
 
+// programNames returns the paths of the programs in an archive, drover first.
+func programNames() []string {
+	names := []string{"drover", "clusterctl"}
+	for _, c := range flux.Controllers() {
+		names = append(names, path.Join(flux.Dir, c.Name))
+	}
+	return names
+}
+
 // pack writes archive and SBOM of one platform and returns their names.
 func (o options) pack(dir, platform string) ([]string, error) {
 	suffix := strings.ReplaceAll(platform, "/", "_")
-	name := fmt.Sprintf("drover_%s_%s", o.source.Version, suffix)
-	a := archive{prefix: name, time: o.date}
-	programs := []string{"drover", "clusterctl"}
-	for _, program := range programs {
-		a.files = append(a.files, file{path: filepath.Join(o.programs, suffix, program), mode: 0o755})
+	programs := filepath.Join(o.programs, suffix)
+	parts, err := readPrograms(programs, programNames())
+	if err != nil {
+		return nil, err
 	}
-	for _, text := range []string{"CHANGELOG.md", "LICENSE", "README.md"} {
-		a.files = append(a.files, file{path: text, mode: 0o644})
+	if err := checkControllers(programs); err != nil {
+		return nil, err
 	}
-	packed := name + ".tar.gz"
-	if err := a.write(filepath.Join(dir, packed)); err != nil {
+	packed := fmt.Sprintf("drover_%s_%s.tar.gz", o.source.Version, suffix)
+	if err := o.archive(programs, strings.TrimSuffix(packed, ".tar.gz")).write(filepath.Join(dir, packed)); err != nil {
 		return nil, err
 	}
 	sum, err := release.Sum(filepath.Join(dir, packed))
 	if err != nil {
 		return nil, err
 	}
-	parts, err := readPrograms(filepath.Join(o.programs, suffix), programs)
-	if err != nil {
-		return nil, err
-	}
 	listed := sum.Name + ".spdx.json"
 	return []string{packed, listed}, writeDocument(filepath.Join(dir, listed), o.document(sum, parts))
+}
+
+// checkControllers rejects Flux controllers that drover would reject, such as those of an earlier
+// build.
+func checkControllers(programs string) error {
+	for _, c := range flux.Controllers() {
+		if err := c.Check(filepath.Join(programs, flux.Dir, c.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// archive describes the archive of the programs in a directory.
+func (o options) archive(programs, prefix string) archive {
+	a := archive{prefix: prefix, time: o.date}
+	for _, name := range programNames() {
+		a.files = append(a.files, file{name: name, path: filepath.Join(programs, name), mode: 0o755})
+	}
+	for _, text := range []string{"CHANGELOG.md", "LICENSE", "README.md"} {
+		a.files = append(a.files, file{name: text, path: text, mode: 0o644})
+	}
+	return a
 }

@@ -21,15 +21,17 @@ import (
 	"github.com/spdx/tools-golang/json"
 	"github.com/spdx/tools-golang/spdx/v2/common"
 
+	"github.com/drover-dev/drover/internal/kube/flux"
 	"github.com/drover-dev/drover/internal/kube/payload"
 	"github.com/drover-dev/drover/internal/operate/release"
 	"github.com/drover-dev/drover/internal/registry/bundle"
+	"github.com/drover-dev/drover/internal/test/kubefake"
 )
 
 const packed = "drover_v1.2.3_linux_amd64.tar.gz"
 
 // newPrograms returns a directory with programs of one platform: copies of this test, of which one
-// has another as payload.
+// has another as payload, and fake Flux controllers.
 func newPrograms(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -51,6 +53,9 @@ func newPrograms(t *testing.T) string {
 		}
 	}
 	attachPayload(t, filepath.Join(platform, "drover"), self)
+	for _, c := range flux.Controllers() {
+		kubefake.Program(t, filepath.Join(platform, "flux", c.Name), c.Module, c.Version)
+	}
 	return dir
 }
 
@@ -184,6 +189,7 @@ func TestArchiveContainsPrograms(t *testing.T) {
 	prefix := "drover_v1.2.3_linux_amd64/"
 	want := map[string]int64{
 		prefix + "drover": 0o755, prefix + "clusterctl": 0o755,
+		prefix + "flux/source-controller": 0o755, prefix + "flux/kustomize-controller": 0o755,
 		prefix + "CHANGELOG.md": 0o644, prefix + "LICENSE": 0o644, prefix + "README.md": 0o644,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -201,12 +207,13 @@ func TestSBOMListsModulesOfEveryProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := map[common.ElementID]string{"DOCUMENT": ""}
+	known, versions := map[common.ElementID]string{"DOCUMENT": ""}, map[string][]string{}
 	for _, p := range d.Packages {
 		if known[p.PackageSPDXIdentifier] != "" {
 			t.Errorf("two packages have the identifier %q", p.PackageSPDXIdentifier)
 		}
 		known[p.PackageSPDXIdentifier] = p.PackageName
+		versions[p.PackageName] = append(versions[p.PackageName], p.PackageVersion)
 	}
 	needs := map[string][]string{}
 	for _, r := range d.Relationships {
@@ -222,6 +229,31 @@ func TestSBOMListsModulesOfEveryProgram(t *testing.T) {
 				t.Errorf("%s doesn't depend on %s", program, module)
 			}
 		}
+	}
+	for _, c := range flux.Controllers() {
+		if !slices.Contains(needs[packed], c.Name) || !slices.Contains(needs[c.Name], "stdlib") {
+			t.Errorf("%s is not listed with its modules", c.Name)
+		}
+		for _, name := range []string{c.Name, c.Module} {
+			if got := versions[name]; !slices.Equal(got, []string{c.Version}) {
+				t.Errorf("the versions of %s are %q, want %s", name, got, c.Version)
+			}
+		}
+	}
+}
+
+func TestReleaseRejectsOutdatedControllers(t *testing.T) {
+	programs := newPrograms(t)
+	c := flux.Source()
+	kubefake.Program(t, filepath.Join(programs, "linux_amd64", flux.Dir, c.Name), c.Module, "v1.0.0")
+	t.Chdir("../..")
+	err := run([]string{
+		"--programs", programs, "--output", filepath.Join(t.TempDir(), "release"), "--version", "v1.2.3", "--commit", "c0ffee",
+		"--date", "2026-01-02T03:04:05Z", "--image", "i", "linux/amd64",
+	})
+	var version *flux.VersionError
+	if !errors.As(err, &version) {
+		t.Errorf("got error %v, want a VersionError", err)
 	}
 }
 

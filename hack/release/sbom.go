@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -26,15 +27,16 @@ const project = "https://github.com/drover-dev/drover"
 // program is a program of a release with the modules it was built from.
 type program struct {
 	name    string
+	version string // of its module; empty for programs of Drover
 	goes    string // version of Go
 	modules []debug.Module
 }
 
-// readPrograms reads the programs of one platform, and Kubernetes inside drover.
+// readPrograms reads the programs of one platform, drover first, and Kubernetes inside drover.
 func readPrograms(dir string, names []string) ([]program, error) {
 	var programs []program
 	for _, name := range names {
-		p, err := readProgram(name, filepath.Join(dir, name))
+		p, err := readProgram(path.Base(name), filepath.Join(dir, name))
 		if err != nil {
 			return nil, err
 		}
@@ -47,13 +49,19 @@ func readPrograms(dir string, names []string) ([]program, error) {
 	return append(programs, kube...), nil
 }
 
-func readProgram(name, path string) (program, error) {
-	info, err := buildinfo.ReadFile(path)
+func readProgram(name, file string) (program, error) {
+	info, err := buildinfo.ReadFile(file)
 	if err != nil {
-		return program{}, fmt.Errorf("reading the modules of %q: %w", path, err)
+		return program{}, fmt.Errorf("reading the modules of %q: %w", file, err)
 	}
 	p := program{name: name, goes: info.GoVersion}
-	for _, m := range info.Deps {
+	modules := info.Deps
+	// Programs of others belong to a released module, which scanners compare with advisories.
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		p.version = v
+		modules = append(modules, &info.Main)
+	}
+	for _, m := range modules {
 		if m.Replace != nil {
 			m = m.Replace
 		}
@@ -115,7 +123,7 @@ func (o options) archivePackage(sum release.Checksum) *spdx.Package {
 }
 
 func (o options) addProgram(d *spdx.Document, root common.ElementID, p program) {
-	this := newPackage("program-"+p.name, p.name, o.source.Version)
+	this := newPackage("program-"+p.name, p.name, cmp.Or(p.version, o.source.Version))
 	d.Packages = append(d.Packages, this)
 	d.Relationships = append(d.Relationships, relation(root, common.TypeRelationshipContains, this.PackageSPDXIdentifier))
 	for _, m := range withGo(p) {
@@ -178,8 +186,8 @@ func relation(a common.ElementID, kind string, b common.ElementID) *spdx.Relatio
 	}
 }
 
-func writeDocument(path string, d *spdx.Document) error {
-	out, err := os.Create(path)
+func writeDocument(file string, d *spdx.Document) error {
+	out, err := os.Create(file)
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,9 @@
 // Package install installs Drover's API in a cluster: namespace, CRDs, roles and webhook
 // configurations, from the manifests embedded by package config; and, on request, that of Flux.
 //
-// It runs as an administrator, never as the manager. It never starts the manager, never deletes
-// anything, and never touches a caBundle, which belongs to package webhookcert. Repeating it costs
+// It runs as an administrator, never as the manager. It never starts the manager, deletes nothing
+// but a Flux of its own, and never touches a caBundle, which belongs to package webhookcert.
+// Repeating it costs
 // a few reads: every object carries the hash of its manifest, and an object whose hash matches is
 // not written. Start with Apply and ApplyFlux.
 package install

@@ -7,7 +7,7 @@ import (
 
 func (o Options) clustersOptions(c *connections) clusters.Options {
 	out := clusters.Options{
-		Metadata: c.Metadata, Clusters: c.clusters, ManagementCluster: o.ManagementCluster, WatchFilter: o.WatchFilter, Concurrency: o.Concurrency,
+		Metadata: c.Metadata, Clusters: c.clusters, ManagementCluster: o.ManagementCluster, WatchFilter: o.WatchFilter, Concurrency: o.Concurrency, Metal: o.metalCredentials(),
 	}
 	if host := registryHost(o.RegistryURL); host != "" {
 		out.Charts = "oci://" + host + "/" + registry.ChartsRepository

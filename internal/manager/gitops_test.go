@@ -147,7 +147,8 @@ func TestACreatorChangesAClusterThroughGit(t *testing.T) {
 	awaitReason(droverv1.GitCommitted, droverv1.GitDeniedReason) // It waits for an administrator.
 	must(admin.Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: config.FluxNamespace, Name: anywherev1.GitCredentials, Annotations: map[string]string{
-			anywherev1.GitURLAnnotation: git.URL("fleet"), anywherev1.CredentialsNamespacesAnnotation: namespace,
+			anywherev1.GitURLAnnotation: git.URL("fleet"), anywherev1.GitPathsAnnotation: "clusters/mgmt",
+			anywherev1.CredentialsNamespacesAnnotation: namespace,
 		}},
 		Data: map[string][]byte{"username": []byte(gittest.Username), "password": []byte(gittest.Password), "ca.crt": git.CA},
 	}))

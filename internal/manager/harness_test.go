@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/cli"
 	"github.com/drover-dev/drover/internal/controllers/capi"
@@ -101,6 +102,9 @@ func newClient(t testing.TB, cfg *rest.Config) client.Client {
 		t.Fatal(err)
 	}
 	if err := infrav1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	if err := etcdv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	c, err := client.New(cfg, client.Options{Scheme: scheme})

@@ -22,7 +22,9 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	etcdbootstrapv1 "github.com/drover-dev/drover/api/bootstrap/v1beta1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/config"
@@ -190,6 +192,9 @@ func newScheme() (*runtime.Scheme, error) {
 	}
 	if err := infrav1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering the API of the Packet provider: %w", err)
+	}
+	if err := errors.Join(etcdbootstrapv1.AddToScheme(scheme), etcdv1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("registering the API of external etcd: %w", err)
 	}
 	if err := addonsv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering the API of add-ons: %w", err)

@@ -21,7 +21,7 @@ const defaultASN = 65000
 // use.
 func (o Options) packetOptions(shared capi.Shared, secrets client.Reader) packet.Options {
 	return packet.Options{
-		Credentials:  access.Credentials{Token: os.Getenv(access.TokenKey), URL: o.MetalAPIURL, CA: os.Getenv(access.CAKey)},
+		Credentials:  o.metalCredentials(),
 		BGP:          cluster.BGP{ASN: asn(os.Getenv("METAL_LOCAL_ASN")), Password: os.Getenv("METAL_BGP_PASS")},
 		PollInterval: o.PacketPollInterval,
 		WatchFilter:  o.WatchFilter,
@@ -31,6 +31,11 @@ func (o Options) packetOptions(shared capi.Shared, secrets client.Reader) packet
 		Secrets:      secrets,
 		Metadata:     shared.Metadata,
 	}
+}
+
+// metalCredentials are those of clusters without their own.
+func (o Options) metalCredentials() access.Credentials {
+	return access.Credentials{Token: os.Getenv(access.TokenKey), URL: o.MetalAPIURL, CA: os.Getenv(access.CAKey)}
 }
 
 func asn(text string) int {

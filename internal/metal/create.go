@@ -46,8 +46,12 @@ func (c *call) place(p *store.Project, o request.Order, req *api.DeviceCreate) (
 	if err := c.applyDeviceFaults(d, o); err != nil {
 		return nil, err
 	}
+	supply, err := c.supply()
+	if err != nil {
+		return nil, err
+	}
 	template := *d
-	err := c.store.Update(func(tx *store.Tx) (err error) {
+	err = c.store.Update(func(tx *store.Tx) (err error) {
 		*d = template
 		if _, err := tx.Projects().Get(p.ID); err != nil {
 			return err // Deleted since the request began.
@@ -60,10 +64,13 @@ func (c *call) place(p *store.Project, o request.Order, req *api.DeviceCreate) (
 				return err
 			}
 		}
+		if err := claimCapacity(tx, supply, d, o); err != nil {
+			return err
+		}
 		if err := tx.SetUserdata(d.ID, []byte(req.Userdata)); err != nil {
 			return err
 		}
-		return tx.Devices().Put(d)
+		return tx.AddDevice(d)
 	})
 	return d, notFound(err)
 }

@@ -79,3 +79,16 @@ func TestHomeWithMachinesIsNotRemoved(t *testing.T) {
 		t.Errorf("the home is still there: %v", err)
 	}
 }
+
+func TestHomeIsRemovedWithItsCA(t *testing.T) {
+	h := Home{Dir: filepath.Join(t.TempDir(), "metal")}
+	if _, err := h.ServerTLS([]string{"localhost"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(h.Dir); !os.IsNotExist(err) {
+		t.Errorf("the home still exists: %v", err)
+	}
+}

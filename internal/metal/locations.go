@@ -6,8 +6,6 @@ import (
 
 	"github.com/drover-dev/drover/internal/metal/api"
 	"github.com/drover-dev/drover/internal/metal/catalog"
-	"github.com/drover-dev/drover/internal/metal/fault"
-	"github.com/drover-dev/drover/internal/metal/request"
 )
 
 func listMetros(*call) (*reply, error) {
@@ -82,65 +80,4 @@ func listOperatingSystems(*call) (*reply, error) {
 		out = append(out, system)
 	}
 	return ok(map[string]any{"operating_systems": out})
-}
-
-func metroCapacity(c *call) (*reply, error) {
-	var codes []string
-	for _, m := range catalog.Metros() {
-		codes = append(codes, m.Code)
-	}
-	return c.capacity(codes)
-}
-
-func facilityCapacity(c *call) (*reply, error) {
-	var codes []string
-	for _, m := range catalog.Metros() {
-		codes = append(codes, m.Facilities...)
-	}
-	return c.capacity(codes)
-}
-
-// capacity lists the capacity level of every plan in every location.
-func (c *call) capacity(codes []string) (*reply, error) {
-	level := api.CapacityLevel{Level: "normal"}
-	if c.outOfCapacity() {
-		level.Level = "unavailable"
-	}
-	out := api.Capacity{Capacity: map[string]map[string]api.CapacityLevel{}}
-	for _, code := range codes {
-		out.Capacity[code] = map[string]api.CapacityLevel{}
-		for _, p := range catalog.Plans() {
-			out.Capacity[code][p.Slug] = level
-		}
-	}
-	return ok(out)
-}
-
-// outOfCapacity reports whether new devices would be rejected.
-func (c *call) outOfCapacity() bool {
-	for _, f := range c.faults.List(c.who.project) {
-		if f.Kind == fault.NoCapacity && (f.Count == 0 || f.Struck < f.Count) {
-			return true
-		}
-	}
-	return false
-}
-
-// checkCapacity reports for each requested item whether it is available.
-func checkCapacity(c *call) (*reply, error) {
-	var req api.CapacityCheck
-	if err := c.decode(&req); err != nil {
-		return nil, err
-	}
-	if len(req.Servers) == 0 {
-		return nil, request.Unprocessable("Servers can't be blank")
-	}
-	for i := range req.Servers {
-		s := &req.Servers[i]
-		if _, err := placed(s.Plan, s.Metro, s.Facility); err != nil {
-			return nil, err
-		}
-		s.Available = !c.outOfCapacity()
-	}
-	return ok(req)
 }

@@ -129,6 +129,10 @@ func extensions() map[string]func(*call) (*reply, error) {
 		"POST /drover/v1/projects/{project}/faults":                addFault,
 		"DELETE /drover/v1/projects/{project}/faults":              removeFaults,
 		"DELETE /drover/v1/projects/{project}/faults/{fault}":      removeFaults,
+		"GET /drover/v1/capacity":                                  reportCapacity,
+		"PUT /drover/v1/capacity":                                  changeCapacity,
+		"GET /drover/v1/projects/{project}/quota":                  getQuota,
+		"PUT /drover/v1/projects/{project}/quota":                  changeQuota,
 	}
 }
 

@@ -113,6 +113,10 @@ var audience = map[string]int{
 	"POST /drover/v1/projects/{project}/faults":                owners,
 	"DELETE /drover/v1/projects/{project}/faults":              owners,
 	"DELETE /drover/v1/projects/{project}/faults/{fault}":      owners,
+	"GET /drover/v1/capacity":                                  owners,
+	"PUT /drover/v1/capacity":                                  owners,
+	"GET /drover/v1/projects/{project}/quota":                  owners,
+	"PUT /drover/v1/projects/{project}/quota":                  owners,
 }
 
 func TestEveryRouteHasAnAudience(t *testing.T) {

@@ -117,6 +117,8 @@ func (p *Plane) kustomizeController() Component {
 		"--default-service-account="+config.FluxDefault,
 		// Remote bases would be fetched without the checks and credentials of a source.
 		"--no-remote-bases",
+		// Each cluster is applied only when its own files change.
+		"--feature-gates="+config.FluxExternalArtifacts,
 	)
 }
 

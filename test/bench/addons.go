@@ -52,8 +52,8 @@ func (w *addonWorld) lifecycle(ctx context.Context, proxies int) error {
 		do   func() error
 	}{
 		{"nothing to do, twice", func() error { return w.touch(ctx, proxies) }},
-		{"clusters paused and set free", func() error { return w.hold(ctx) }},
-		{"other values", func() error { return w.revalue(ctx) }},
+		{"clusters paused and resumed", func() error { return w.hold(ctx) }},
+		{"changed values", func() error { return w.revalue(ctx) }},
 		{"removed", func() error { return w.remove(ctx) }},
 	} {
 		got, err := w.step(ctx, proxies*addonServers, s.do)
@@ -91,8 +91,8 @@ func (w *addonWorld) install(ctx context.Context, proxies int) error {
 	}
 	installed.print(fmt.Sprintf("%d releases by Drover", n))
 	row("· timeline", "%s", w.follower.timeline())
-	row("· beside the bare client", "%s", installed.beside(floor))
-	row("· beside the one with objects", "%s", installed.beside(kept))
+	row("· compared with the bare client", "%s", installed.beside(floor))
+	row("· compared with the one with objects", "%s", installed.beside(kept))
 	grown, err := w.memory(ctx)
 	if err != nil {
 		return err
@@ -138,13 +138,13 @@ func (w *addonWorld) blackHole(ctx context.Context, proxies int) error {
 	for _, r := range w.relays[:silent] {
 		r.release()
 	}
-	row(fmt.Sprintf("%d releases, no cluster silent", n), "%s", without)
-	row(fmt.Sprintf("%d releases, %d more clusters silent", n, silent), "%s, %.2f times as long", with, with.took.Seconds()/without.took.Seconds())
+	row(fmt.Sprintf("%d releases, all clusters responsive", n), "%s", without)
+	row(fmt.Sprintf("%d releases, %d more clusters unresponsive", n, silent), "%s, %.2f times as long", with, with.took.Seconds()/without.took.Seconds())
 	began := time.Now()
 	if err := w.awaitReady(ctx, proxies, addonServers); err != nil {
 		return err
 	}
-	row("· they answer again, until all is installed", "%.1f s", time.Since(began).Seconds())
+	row("· until all is installed after they respond again", "%.1f s", time.Since(began).Seconds())
 	return w.remove(ctx)
 }
 

@@ -88,7 +88,7 @@ func (c *commands) makeManagement(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	row("management cluster of one machine", "%.1f s, %.1f s of them the machine's own; overhead %.1f s", took.Seconds(), machine.Seconds(), (took - machine).Seconds())
+	row("management cluster of one machine", "%.1f s, of which the machine took %.1f s; overhead %.1f s", took.Seconds(), machine.Seconds(), (took - machine).Seconds())
 	return nil
 }
 
@@ -155,7 +155,7 @@ func (c *commands) makeWorkloads(ctx context.Context) error {
 		}
 	}
 	row("workload cluster of two machines, by command", "%.1f s (mean of two)", command.Seconds())
-	row("the same out of plain objects of Cluster API", "%.1f s (mean of two); the command takes %+.1f s", plain.Seconds(), (command - plain).Seconds())
+	row("the same from plain Cluster API objects", "%.1f s (mean of two); the command takes %+.1f s", plain.Seconds(), (command - plain).Seconds())
 	return nil
 }
 
@@ -172,11 +172,11 @@ func (c *commands) changeNothing(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	row("upgrade of it to what it is", "%.2f s", took.Seconds())
+	row("upgrade of it without changes", "%.2f s", took.Seconds())
 	if took, err = c.here(ctx, "upgrade", "cluster", "-f", "mgmt.yaml"); err != nil {
 		return err
 	}
-	row("upgrade of the management cluster to what it is", "%.2f s", took.Seconds())
+	row("upgrade of the management cluster without changes", "%.2f s", took.Seconds())
 	return nil
 }
 

@@ -61,7 +61,7 @@ func measureFailover(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	row("endpoint's machine off until the API answers", "%5.1f s", outage.Seconds())
+	row("endpoint's machine off until the API responds", "%5.1f s", outage.Seconds())
 	if err := await(ctx, "a new machine", func() bool { return !hasDevice(ctx, c, holder) && healthy(ctx, c) }); err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func measureFleet(ctx context.Context, b *bench) error {
 	first := runs[0]
 	for _, r := range runs[1:] {
 		more := float64(r.clusters) / float64(first.clusters)
-		row(fmt.Sprintf("%d clusters beside %d, 1.00 is linear", r.clusters, first.clusters), "time %.2f, CPU %.2f, memory above empty %.2f",
+		row(fmt.Sprintf("%d clusters compared with %d, 1.00 is linear", r.clusters, first.clusters), "time %.2f, CPU %.2f, memory above empty %.2f",
 			r.ready.Seconds()/first.ready.Seconds()/more, r.used().Seconds()/first.used().Seconds()/more,
 			float64(r.grown())/float64(first.grown())/more)
 	}

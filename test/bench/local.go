@@ -105,7 +105,7 @@ func measureLocal(ctx context.Context, b *bench) error {
 	if _, err := b.run(ctx, "kubectl", "delete", "clusters.cluster.x-k8s.io", c.Name, "--timeout=5m"); err != nil {
 		return err
 	}
-	row("deleted to nothing", "%5.1f s", time.Since(began).Seconds())
+	row("everything deleted", "%5.1f s", time.Since(began).Seconds())
 	return nil
 }
 

@@ -33,15 +33,16 @@ type part struct {
 var parts = []part{
 	{"up", "Warm start to fully ready", measureUp},
 	{"idle", "Idle plane: memory and CPU", measureIdle},
-	{"managers", "One manager beside upstream's three", measureManagers},
+	{"managers", "One manager next to upstream's three", measureManagers},
 	{"metal", "Metal with many devices: requests, and lists", measureMetal},
 	{"fleet", "Clusters of one control plane and two workers on simulated machines", measureFleet},
-	{"specs", "The same clusters out of specs, beside plain objects of Cluster API", measureSpecs},
-	{"addons", "Charts on eight API servers, beside a bare client", measureAddons},
-	{"packages", "Packages of signed bundles on many clusters", measurePackages},
+	{"specs", "The same clusters from specs, next to plain Cluster API objects", measureSpecs},
+	{"gitops", "Clusters from one Git repository on simulated machines", measureGitOps},
+	{"addons", "Charts on eight API servers, next to a bare client", measureAddons},
+	{"packages", "Packages from signed bundles on many clusters", measurePackages},
 	{"local", "A cluster of two machines on this host", measureLocal},
 	{"clusters", "A management cluster and a workload cluster, by command", measureClusters},
-	{"failover", "Three control planes, the one with the endpoint powered off", measureFailover},
+	{"failover", "Three control planes, the machine with the endpoint powered off", measureFailover},
 	{"recovery", "SIGKILL of each component until all are ready again", measureRecovery},
 }
 
@@ -95,15 +96,15 @@ func run() error {
 	only := flag.String("only", "", "measure these `parts` only, of "+names())
 	b := &bench{fleet: sizes{50, 100, 200}, releases: sizes{104, 304}}
 	flag.StringVar(&b.drover, "drover", "bin/drover", "the program to measure")
-	flag.IntVar(&b.rounds, "rounds", 5, "how often to repeat what has a median")
-	flag.DurationVar(&b.idle, "idle", time.Minute, "how long to watch an idle plane")
+	flag.IntVar(&b.rounds, "rounds", 5, "how often to repeat parts that print a median")
+	flag.DurationVar(&b.idle, "idle", time.Minute, "how long to observe an idle plane")
 	flag.Var(&b.fleet, "fleet", "how many `clusters` the fleets have")
 	flag.Var(&b.releases, "releases", "how many `releases` of add-ons are installed, multiples of the clusters")
 	flag.IntVar(&b.many, "many-releases", 1000, "how many releases of add-ons memory is measured with, 0 for none")
 	flag.IntVar(&b.herd.clusters, "package-clusters", 100, "how many clusters have packages")
 	flag.IntVar(&b.herd.packages, "packages", 20, "how many packages each of them has")
-	flag.DurationVar(&b.herd.idle, "package-idle", 5*time.Minute, "how long to leave packages alone")
-	flag.IntVar(&b.specs, "specs", 100, "how many clusters are made out of specs")
+	flag.DurationVar(&b.herd.idle, "package-idle", 5*time.Minute, "how long to observe idle packages")
+	flag.IntVar(&b.specs, "specs", 100, "how many clusters are created from specs")
 	flag.IntVar(&b.devices, "devices", 10000, "how many devices metal is measured with")
 	flag.Parse()
 	chosen, err := choose(*only)

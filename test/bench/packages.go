@@ -55,7 +55,7 @@ func measurePackages(ctx context.Context, b *bench) error {
 		{"being idle", w.measureIdle},
 		{"activating on one cluster", w.activateOne},
 		{"activating on all", w.activateAll},
-		{"activating beside clusters that hang", w.activateBesideSick},
+		{"activating next to clusters that hang", w.activateBesideSick},
 	} {
 		if err := s.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
@@ -140,7 +140,7 @@ func (w *packageWorld) activateOne(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	row("another bundle on one cluster, not here before", "first action of Helm after %.2f s; all %d packages after %s", acted.Sub(began).Seconds(), w.herd.packages, got)
+	row("a new bundle on one cluster", "Helm's first action after %.2f s; all %d packages after %s", acted.Sub(began).Seconds(), w.herd.packages, got)
 	return nil
 }
 
@@ -150,7 +150,7 @@ func (w *packageWorld) activateAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	row(fmt.Sprintf("another bundle on all %d clusters", len(w.clusters)), "%s", got)
+	row(fmt.Sprintf("a new bundle on all %d clusters", len(w.clusters)), "%s", got)
 	row("· CPU", "%s", got.all)
 	return nil
 }

@@ -27,7 +27,7 @@ func (w *packageWorld) activateBesideSick(ctx context.Context) error {
 		if well[i], err = w.activated(ctx, build, others, others); err != nil {
 			return err
 		}
-		row(fmt.Sprintf("%d clusters, no other hangs", len(others)), "%s", well[i])
+		row(fmt.Sprintf("%d clusters, none hangs", len(others)), "%s", well[i])
 	}
 	if err := w.stall(ctx, hanging); err != nil {
 		return err
@@ -38,9 +38,9 @@ func (w *packageWorld) activateBesideSick(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	row(fmt.Sprintf("%d clusters, one more silent, one in hooks", len(others)), "%s", sick)
+	row(fmt.Sprintf("%d clusters, one more unresponsive, one in hooks", len(others)), "%s", sick)
 	before := (well[0].took + well[1].took).Seconds() / 2
-	row("· beside the two before", "%.2f times as long; those differ by %.2f times", sick.took.Seconds()/before, well[1].took.Seconds()/well[0].took.Seconds())
+	row("· compared with the two before", "%.2f times as long; those two differ by %.2f times", sick.took.Seconds()/before, well[1].took.Seconds()/well[0].took.Seconds())
 	row("· on the cluster in hooks", "%d of %d packages wait for one", w.hanging(ctx, hanging), w.herd.packages)
 	return nil
 }

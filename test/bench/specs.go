@@ -58,15 +58,15 @@ func measureSpecs(ctx context.Context, b *bench) error {
 	}
 	plain, err := b.runSpecs(ctx, "plain", (*bench).countClusters, (*bench).createPlain)
 	if err != nil {
-		return fmt.Errorf("out of plain objects: %w", err)
+		return fmt.Errorf("creating clusters from plain objects: %w", err)
 	}
 	plain.print()
 	specs, err := b.runSpecs(ctx, "specs", (*bench).countSpecs, (*bench).createSpecs)
 	if err != nil {
-		return fmt.Errorf("out of specs: %w", err)
+		return fmt.Errorf("creating clusters from specs: %w", err)
 	}
 	specs.print()
-	row("specs beside plain objects", "%.2f times as long, %.2f times the CPU; the manager takes %d KiB for each cluster, and %d without specs",
+	row("specs compared with plain objects", "%.2f times as long, %.2f times the CPU; the manager takes %d KiB per cluster, %d without specs",
 		specs.ready.Seconds()/plain.ready.Seconds(), specs.used().Seconds()/plain.used().Seconds(), specs.ofManager()>>10, plain.ofManager()>>10)
 	return nil
 }

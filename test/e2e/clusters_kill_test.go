@@ -13,6 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/operate/lifecycle"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
+	"github.com/drover-dev/drover/internal/test/gittest"
 	"github.com/drover-dev/drover/internal/test/killtest"
 	"github.com/drover-dev/drover/internal/test/metaltest"
 )
@@ -88,28 +89,33 @@ func (s *story) countResources() [2]int {
 	return [2]int{machines, addresses}
 }
 
-// testCreationIsResumed creates a management cluster with a command that is killed in each phase,
-// and deletes it.
+// testCreationIsResumed creates a management cluster, whose spec is in Git, with a command that is
+// killed in each phase.
 func testCreationIsResumed(_ *testing.T, s *story) {
 	before := s.countResources()
-	r := s.killedEverywhere("second", createPhases, "create", "cluster", "-f", s.spec("second", "1.36", 0, ""))
+	s.others = before
+	s.openRepository()
+	r := s.killedEverywhere("second", createPhases, "create", "cluster", "-f", s.gitSpec("second", 0))
 	s.wentThrough(r, createPhases...)
 	s.noBootstrap("second")
 	if has := s.countResources(); has != [2]int{before[0] + 1, before[1] + 1} {
 		s.t.Errorf("there were %d machines and %d addresses, and now %d and %d", before[0], before[1], has[0], has[1])
 	}
-	s.mustHere("delete", "cluster", "-f", filepath.Join(s.dir, "second.yaml"), "--yes")
-	s.noBootstrap("second")
-	if after := s.countResources(); after != before {
-		s.t.Errorf("there were %d machines and %d addresses, and now %d and %d", before[0], before[1], after[0], after[1])
+	if spec := s.inGit(secondPath + "eksa-system/eksa-cluster.yaml"); !strings.Contains(spec, "name: second") {
+		s.t.Errorf("Git has another spec:\n%s", spec)
 	}
 }
 
-// testUndone undoes a creation. Nothing may be written on the management cluster during it.
+// testUndone undoes a creation. Nothing may be written on the management clusters during it.
 func testUndone(_ *testing.T, s *story) {
-	quiet := s.checkIdle()
+	quiet, quietInGit := s.checkIdle(s.mgmt), s.checkIdle(s.second())
+	commits := s.git.Commits(gittest.Branch)
 	s.checkCleanup("half")
 	quiet()
+	quietInGit()
+	if now := s.git.Commits(gittest.Branch); now != commits {
+		s.t.Errorf("a quiet management cluster committed %d times", now-commits)
+	}
 }
 
 // checkCleanup kills the creation of a management cluster while its machine boots, and cleans it

@@ -15,15 +15,15 @@ import (
 // stillFor is how long an idle management cluster is checked for writes.
 const stillFor = time.Minute
 
-// ownGroups are the API groups of Drover and of Cluster API.
-var ownGroups = []string{"cluster.x-k8s.io", "drover.dev", "eks.amazonaws.com"}
+// ownGroups are the API groups of Drover, of Cluster API and of Flux.
+var ownGroups = []string{"cluster.x-k8s.io", "drover.dev", "eks.amazonaws.com", "toolkit.fluxcd.io"}
 
-// checkIdle starts to check that the management cluster is idle. The returned function fails the
-// test if anything was written until then, or in the rest of a minute. The last writes of earlier
-// operations may still arrive at first.
-func (s *story) checkIdle() func() {
+// checkIdle starts to check that a management cluster, given by its kubeconfig, is idle. The
+// returned function fails the test if anything was written until then, or in the rest of a minute.
+// The last writes of earlier operations may still arrive at first.
+func (s *story) checkIdle(kubeconfig string) func() {
 	s.t.Helper()
-	before, began := s.versions(), time.Now()
+	before, began := s.versions(kubeconfig), time.Now()
 	return func() {
 		s.t.Helper()
 		diff := ""
@@ -33,7 +33,7 @@ func (s *story) checkIdle() func() {
 			case <-rest.C:
 			case <-s.t.Context().Done():
 			}
-			after := s.versions()
+			after := s.versions(kubeconfig)
 			if diff = cmp.Diff(before, after); diff == "" {
 				return
 			}
@@ -44,10 +44,10 @@ func (s *story) checkIdle() func() {
 	}
 }
 
-// versions returns the resource versions of all our objects on the management cluster.
-func (s *story) versions() map[string]string {
+// versions returns the resource versions of all our objects on a management cluster.
+func (s *story) versions(kubeconfig string) map[string]string {
 	s.t.Helper()
-	_, config := s.client(s.mgmt)
+	_, config := s.client(kubeconfig)
 	found, err := discovery.NewDiscoveryClientForConfigOrDie(config).ServerPreferredResources()
 	if err != nil {
 		s.t.Fatal(err)

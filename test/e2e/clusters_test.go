@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/drover-dev/drover/internal/base/version"
+	"github.com/drover-dev/drover/internal/test/gittest"
 )
 
 // team is the namespace of a creator without other privileges.
@@ -30,7 +31,8 @@ const team = "team-a"
 // cluster from nothing, and creating, scaling, upgrading and deleting a workload cluster without
 // access to credentials, while the management cluster is upgraded, including Drover. An older
 // commit's program creates the management cluster; every command of the current one for it is
-// killed in each of its phases.
+// killed in each of its phases. A second management cluster has its spec in Git, and a workload
+// cluster that commits and commands change in turns.
 func TestClusterCommands(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
@@ -44,8 +46,10 @@ func TestClusterCommands(t *testing.T) {
 		{"the management cluster is upgraded and the workload cluster does not notice", testManagementUpgrade},
 		{"an older Drover is refused", testOlderIsRefused},
 		{"a creator gets no local machines that nobody opened", testLocalMachinesAreClosed},
-		{"a creation that is killed in each phase completes", testCreationIsResumed},
+		{"a creation with GitOps that is killed in each phase completes", testCreationIsResumed},
+		{"a commit makes a workload cluster, and commands and commits change it", testClusterInGit},
 		{"a creation that was killed is undone, and nothing is written elsewhere", testUndone},
+		{"clusters that are deleted disappear from Git", testClustersLeaveGit},
 		{"everything is deleted in order", testClustersAreDeleted},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.run(t, s.in(t)) }) {
@@ -63,6 +67,14 @@ type story struct {
 
 	// programs, and the one that runs commands
 	older, newer, program program
+
+	// outer is the test whose steps these are, and ends after all of them.
+	outer *testing.T
+	// server has the repository of the second management cluster.
+	server *gittest.HTTPS
+	git    *gittest.Repository
+	// others are the machines and addresses of other clusters.
+	others [2]int
 }
 
 // Phases of commands for a management cluster.
@@ -80,6 +92,7 @@ var (
 	// inside are points in the middle of phases.
 	inside = map[string]string{
 		"CreateWorkloadCluster": " is not ", "UpgradeWorkloadCluster": " is not ", "DeleteWorkloadCluster": "mgmt",
+		"InstallAddOns":         "Waiting for Flux to apply commit",
 		"MoveManagementCluster": "Moving the cluster's objects", "MoveManagementToBootstrap": "Moving the cluster's objects", "MoveManagementToWorkload": "Moving the cluster's objects",
 	}
 )
@@ -89,7 +102,7 @@ func newStory(t *testing.T) *story {
 	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("local machines need root, and minutes")
 	}
-	s := &story{fleet: &fleet{plane: newPlane(t)}, dir: t.TempDir()}
+	s := &story{fleet: &fleet{plane: newPlane(t)}, dir: t.TempDir(), outer: t}
 	s.older, s.newer = olderProgram(t), currentProgram(t)
 	if !version.Older(s.older.version, s.newer.version) {
 		t.Fatalf("%s is not older than %s", s.older.version, s.newer.version)

@@ -47,7 +47,7 @@ func olderProgram(t *testing.T) program {
 func buildProgram(t *testing.T, dir, v string) program {
 	t.Helper()
 	p := program{path: filepath.Join(t.TempDir(), "drover"), version: v}
-	cmd := exec.Command("go", "run", "-trimpath", "-buildvcs=false", "-exec=cp",
+	cmd := exec.Command("go", "run", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-exec=cp",
 		"-ldflags", "-s -w -X github.com/drover-dev/drover/internal/base/version.version="+v, "./cmd/drover", p.path)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/drover-dev/drover/internal/metal/driver/local"
 	"github.com/drover-dev/drover/internal/test/clustertest"
@@ -46,6 +47,10 @@ func (f *fleet) checkPurge(t *testing.T) {
 		f.showMachines(t)
 	}
 	f.must("metal", "purge", "--yes")
+	// The kernel takes a moment to end killed processes.
+	for deadline := time.Now().Add(5 * time.Second); len(f.leftovers()["processes"]) > 0 && time.Now().Before(deadline); {
+		time.Sleep(100 * time.Millisecond)
+	}
 	for what, left := range f.leftovers() {
 		if len(left) > 0 {
 			t.Errorf("%s outlive metal: %v", what, left)

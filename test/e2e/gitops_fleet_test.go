@@ -109,7 +109,7 @@ kind: Secret
 metadata:
   name: flux-system
   namespace: flux-system
-  annotations: {gitops.drover.dev/url: %[1]q, clusters.anywhere.eks.amazonaws.com/credentials-namespaces: team-a}
+  annotations: {gitops.drover.dev/url: %[1]q, gitops.drover.dev/paths: %[5]s, clusters.anywhere.eks.amazonaws.com/credentials-namespaces: team-a}
 stringData: {username: %[2]s, password: %[3]s, ca.crt: %[4]q}
 ---
 apiVersion: anywhere.eks.amazonaws.com/v1alpha1
@@ -187,6 +187,8 @@ func testFleetScale(f *gitFleet) {
 func testFleetRemove(f *gitFleet) {
 	f.push(map[string]string{devPath + "eksa-cluster.yaml": "", devPath + "kustomization.yaml": "resources: []\n"})
 	f.await("the removal waits", func() bool { return strings.HasPrefix(f.applied(), "RemovalUnconfirmed") })
+	// The source keeps its revision, so that Flux acts when it is asked, or after its interval.
+	f.must("kubectl", "annotate", "--overwrite", "kustomization", "dev", "--namespace=team-a", "reconcile.fluxcd.io/requestedAt=now")
 	f.await("Flux has tried to prune the cluster", func() bool {
 		message := f.get("kustomization/dev", `{.status.conditions[?(@.type=="Ready")].message}`)
 		return strings.Contains(message, "drover gitops confirm dev")

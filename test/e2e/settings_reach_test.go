@@ -101,6 +101,7 @@ func testSettledAPIServer(t *testing.T, s *settled) {
 	for _, want := range []string{
 		"--oidc-issuer-url=https://login.settled.example", "--oidc-client-id=kubernetes", "--oidc-username-claim=email", "--oidc-groups-claim=groups",
 		"--oidc-groups-prefix=login:", "--oidc-required-claim=hd=settled.example", "--audit-log-maxage=7", "--event-ttl=30m0s",
+		"--service-account-issuer=https://keys.settled.example",
 	} {
 		if !slices.Contains(flags, want) {
 			t.Errorf("the API server has no %s: %v", want, flags)

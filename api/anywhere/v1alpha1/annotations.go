@@ -37,6 +37,10 @@ const (
 	// TraceAnnotation holds the trace that the stages of a Cluster belong to, in the format of the
 	// traceparent header. Commands set it.
 	TraceAnnotation = "drover.dev/traceparent"
+	// CapacityCheckAnnotation has the machines that a command asks for, in JSON. The webhook reads it
+	// in a dry run, where the objects that a Cluster references need not exist, and removes it
+	// otherwise.
+	CapacityCheckAnnotation = "drover.dev/capacity-check"
 	// CreationAnnotation has the identity of the command run that created an object. Cleaning up after
 	// an unfinished run deletes only what has its identity; the next upgrade removes the annotation.
 	CreationAnnotation = "drover.dev/creation"
@@ -108,11 +112,23 @@ const (
 	// to. CredentialsNamespacesAnnotation lists the namespaces that the repository is open to; without
 	// it, none.
 	GitURLAnnotation = "gitops.drover.dev/url"
+	// GitPathsAnnotation, on GitCredentials, lists the directories that FluxConfigs may name,
+	// separated by commas. Without it, that is the default directory of the management cluster.
+	GitPathsAnnotation = "gitops.drover.dev/paths"
+	// GitForgeAnnotation, on GitCredentials, is the kind of the forge that commit statuses are sent
+	// to: github, gitlab or gitea. It is needed only if the host of the repository doesn't tell.
+	GitForgeAnnotation = "gitops.drover.dev/forge"
+	// GitForgeURLAnnotation is the root of the API of the forge, if it isn't at the usual path of the
+	// host of the repository.
+	GitForgeURLAnnotation = "gitops.drover.dev/forge-url"
 	// GitRemovalAnnotation, with the value "confirmed" on a Cluster, confirms that it is to be deleted
 	// although it is ready, because its files were removed from Git.
 	GitRemovalAnnotation = "gitops.drover.dev/removal"
 	// GitClusterLabel, on a Kustomization of Flux, is the name of the Cluster in its namespace.
 	GitClusterLabel = "gitops.drover.dev/cluster"
+	// GitSourceAnnotation of a Kustomization is the namespace and the name of the GitRepository that
+	// it is from, because its source may be an ExternalArtifact.
+	GitSourceAnnotation = "gitops.drover.dev/source"
 	// GitAccount is the service account with which Flux applies the clusters of a namespace.
 	GitAccount = "drover-gitops"
 )

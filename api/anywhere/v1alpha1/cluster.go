@@ -53,13 +53,17 @@ type ClusterSpec struct {
 	// packages configures curated packages.
 	// +optional
 	Packages *PackageConfiguration `json:"packages,omitempty"`
+	// droverVersion is the version of Drover that a management cluster should run, such as v0.2.0.
+	// Drover doesn't upgrade itself: the condition DroverUpToDate says what to do.
+	// +optional
+	DroverVersion string `json:"droverVersion,omitempty"`
 	// eksaVersion is the version of the management components, such as v0.25.0.
 	// +optional
 	EksaVersion string `json:"eksaVersion,omitempty"`
 	// bundlesRef is not supported. Deprecated: use eksaVersion.
 	// +optional
 	BundlesRef *BundlesRef `json:"bundlesRef,omitempty"`
-	// podIamConfig is not supported.
+	// podIamConfig makes API servers issue tokens that other systems can verify.
 	// +optional
 	PodIAMConfig *PodIAMConfig `json:"podIamConfig,omitempty"`
 	// licenseToken has no effect.
@@ -88,8 +92,10 @@ type BundlesRef struct {
 	Namespace  string `json:"namespace"`
 }
 
-// PodIAMConfig configures IAM roles for Pods.
+// PodIAMConfig configures the identity of Pods outside of their cluster.
 type PodIAMConfig struct {
+	// serviceAccountIssuer is the issuer of service account tokens: an https:// URL under which the
+	// public keys of the cluster are published.
 	ServiceAccountIssuer string `json:"serviceAccountIssuer"`
 }
 

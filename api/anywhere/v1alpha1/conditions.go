@@ -16,15 +16,26 @@ const (
 	// PackagesEnabled is False if the namespace of packages can't be used. Otherwise it is absent,
 	// and Ready does not depend on it.
 	PackagesEnabled = "PackagesEnabled"
+	// CapacityReserved is False while a new Cluster waits for machines or for its namespace's quota.
+	// Otherwise it is absent.
+	CapacityReserved = "CapacityReserved"
 	// SecretsEncrypted means that all Secrets in etcd are encrypted with the current key of the
 	// cluster. Clusters without a key of their own don't have it.
 	SecretsEncrypted = "SecretsEncrypted"
+	// DroverUpToDate means that a management cluster runs the version in spec.droverVersion. Without
+	// one, it is absent. Ready does not depend on it.
+	DroverUpToDate = "DroverUpToDate"
 )
 
 // Reasons of conditions that are False, or Unknown.
 const (
 	// OutdatedInformationReason: the status is older than the spec.
 	OutdatedInformationReason = "OutdatedInformation"
+	// WaitingForCapacityReason: there are not enough machines; Drover continues when there are.
+	WaitingForCapacityReason = "WaitingForCapacity"
+	// WaitingForQuotaReason: the quota of the namespace is exhausted; Drover continues when it is
+	// not.
+	WaitingForQuotaReason = "WaitingForQuota"
 	// ControlPlaneInitializationInProgressReason: the first control plane machine is being created.
 	ControlPlaneInitializationInProgressReason = "ControlPlaneInitializationInProgress"
 	// ControlPlaneNotReadyReason: workers or the Pod network wait for the control plane.
@@ -63,6 +74,8 @@ const (
 	NamespaceTerminatingReason = "NamespaceTerminating"
 	// EncryptionKeyChangingReason: an encryption key is being introduced or replaced.
 	EncryptionKeyChangingReason = "EncryptionKeyChanging"
+	// DroverUpgradeRequiredReason: somebody must run a command to upgrade or install Drover.
+	DroverUpgradeRequiredReason = "DroverUpgradeRequired"
 	// FailedReason: the Cluster can't be reconciled; see status.failureReason and
 	// status.failureMessage.
 	FailedReason = "Failed"
@@ -80,6 +93,8 @@ const (
 	InitializedReason = "Initialized"
 	// EncryptedReason: all Secrets are encrypted with the current key.
 	EncryptedReason = "Encrypted"
+	// UpToDateReason: Drover has the version that the spec names.
+	UpToDateReason = "UpToDate"
 	// ConfiguredReason: the Pod network is installed.
 	ConfiguredReason = "Configured"
 )

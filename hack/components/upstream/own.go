@@ -48,6 +48,16 @@ var ownAPIs = []ownAPI{{
 	contracts: map[string]string{"v1beta1": "v1beta1", "v1beta2": "v1beta1"},
 	validated: []string{"packetclusters", "packetclustertemplates", "packetmachines", "packetmachinetemplates"},
 }, {
+	dir:     "api/bootstrap/v1beta1",
+	group:   "bootstrap.cluster.x-k8s.io",
+	version: "v1beta1",
+	label:   "bootstrap-etcdadm-bootstrap",
+}, {
+	dir:     "api/etcdcluster/v1beta1",
+	group:   "etcdcluster.cluster.x-k8s.io",
+	version: "v1beta1",
+	label:   "etcdadm-controller",
+}, {
 	dir:       "api/addons/v1alpha1",
 	group:     "addons.cluster.x-k8s.io",
 	version:   "v1alpha1",

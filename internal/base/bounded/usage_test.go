@@ -22,6 +22,7 @@ var trusted = map[string]string{
 	"internal/workload/safeconfig/safeconfig.go":    "the loader of kubeconfigs from Secrets",
 	"internal/controllers/capi/links.go":            "registers a protocol, and sends requests within limits",
 	"internal/controllers/capi/tunnel.go":           "registers a proxy, and opens connections within limits",
+	"internal/controllers/etcd/cluster/dial.go":     "bounds the size and the time of every answer of etcd",
 	"internal/controllers/gitops/fleet/download.go": "uses a transport with limits",
 	"internal/controllers/packet/vip/probe.go":      "reads only the status of a response, and follows nothing",
 	"internal/git/http.go":                          "uses a transport with limits",

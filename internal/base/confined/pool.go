@@ -266,7 +266,7 @@ func (w *worker) do(ctx context.Context, t Task) ([]byte, error) {
 			return nil, &ExceededError{Limits: w.limits}
 		}
 		watch.pause()
-		if err := w.answer(ctx, data, t); err != nil || w.late.Load() {
+		if err := w.answer(ctx, data, t); err != nil || w.late.Load() || ctx.Err() != nil {
 			return nil, w.explain(ctx, err)
 		}
 		watch.resume()

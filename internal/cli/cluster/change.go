@@ -21,6 +21,7 @@ const (
 	deleteTimeout       = 30 * time.Minute
 	versionSkewCheck    = "eksa-version-skew"
 	fluxCheck           = "flux"
+	capacityCheck       = "capacity"
 )
 
 // change holds the flags of commands that change clusters.
@@ -85,9 +86,9 @@ func (c *change) addLimits(cmd *cobra.Command) {
 	f.DurationVar(&c.controlPlane, "control-plane-wait-timeout", controlPlaneTimeout, "timeout of the control plane")
 	f.DurationVar(&c.machine, "per-machine-wait-timeout", machineTimeout, "timeout of each worker")
 	f.BoolVar(&c.noTimeouts, "no-timeouts", false, "wait without timeouts")
-	f.StringArrayVar(&c.skip, "skip-validations", nil, "preflight `check` to skip: "+versionSkewCheck+" or "+fluxCheck+" (Flux may revert the change)")
+	f.StringArrayVar(&c.skip, "skip-validations", nil, "preflight `check` to skip: "+versionSkewCheck+", "+capacityCheck+" (wait for machines) or "+fluxCheck+" (Flux may revert the change)")
 	f.StringVar(&c.image, "manager-image", "", "`image` of Drover for a management cluster with machines that are not on this host (default: built from this program)")
-	_ = cmd.RegisterFlagCompletionFunc("skip-validations", cobra.FixedCompletions([]string{versionSkewCheck, fluxCheck}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("skip-validations", cobra.FixedCompletions([]string{versionSkewCheck, capacityCheck, fluxCheck}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // checkFlags warns about flags that have no effect, and rejects unknown checks.
@@ -99,11 +100,11 @@ func (c *change) checkFlags() error {
 	}
 	for _, s := range c.skip {
 		switch s {
-		case versionSkewCheck, fluxCheck:
+		case versionSkewCheck, capacityCheck, fluxCheck:
 		case "pod-disruption", "vsphere-user-privilege":
 			fmt.Fprintf(c.io.Err, "--skip-validations %s has no effect: Drover has no such check.\n", s)
 		default:
-			return ui.Usagef("--skip-validations %q: unknown check; use %s or %s", s, versionSkewCheck, fluxCheck)
+			return ui.Usagef("--skip-validations %q: unknown check; use %s, %s or %s", s, versionSkewCheck, capacityCheck, fluxCheck)
 		}
 	}
 	return nil
@@ -122,6 +123,7 @@ func (c *change) options() (lifecycle.Options, error) {
 	for _, s := range c.skip {
 		o.SkipSkew = o.SkipSkew || s == versionSkewCheck
 		o.SkipFlux = o.SkipFlux || s == fluxCheck
+		o.SkipCapacity = o.SkipCapacity || s == capacityCheck
 	}
 	return o, nil
 }
@@ -164,7 +166,7 @@ func (c *change) parse(verb lifecycle.Verb, data []byte, from string) (*spec.Con
 		return nil, err
 	}
 	// Before defaults, which say what the spec does not.
-	if err := completeRole(config, verb, c.kubeconfig); err != nil {
+	if err := c.completeRole(config, verb); err != nil {
 		return nil, err
 	}
 	spec.Default(config)

@@ -20,7 +20,7 @@ func AddCommands(root *cobra.Command, group string, io *ui.IO) {
 		"create":   {newCreate(io)},
 		"upgrade":  {newUpgrade(io), newPlan(io)},
 		"delete":   {newDelete(io)},
-		"get":      {newGetClusters(io), newGetMachines(io)},
+		"get":      {newGetClusters(io), newGetMachines(io), newGetQuotas(io)},
 		"describe": {newDescribe(io)},
 		"why":      {newWhy(io)},
 		"events":   {newEvents(io)},

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
-	"github.com/drover-dev/drover/internal/cli/management"
 	"github.com/drover-dev/drover/internal/cli/ui"
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/inspect"
@@ -27,9 +26,10 @@ func newDelete(io *ui.IO) *cobra.Command {
 		Long: `Delete a cluster with its machines and addresses, and wait until they are gone.
 Datacenter and machine configs that no other cluster uses are deleted too.
 
-For a workload cluster, --kubeconfig names the kubeconfig of its management cluster. A
-management cluster that still has workload clusters is not deleted. Clusters that were
-never finished can be deleted as well.
+For a workload cluster, --kubeconfig names the kubeconfig of its management cluster.
+For a management cluster, it names the cluster's own, unless the command runs in the
+directory where the cluster was created. A management cluster that still has workload
+clusters is not deleted. Clusters that were never finished can be deleted as well.
 
 If the cluster is ready, the command asks for confirmation. Without a terminal it
 requires --yes.`,
@@ -141,22 +141,17 @@ func (c *change) toDelete(ctx context.Context, cluster string) (*spec.Config, er
 	if err != nil {
 		return nil, err
 	}
-	return config, completeRole(config, lifecycle.Delete, c.kubeconfig)
+	return config, c.completeRole(config, lifecycle.Delete)
 }
 
 // find reads the cluster from the management plane. One that an earlier run deleted has only a
 // name.
 func (c *change) find(ctx context.Context, cluster string) (*spec.Config, error) {
 	none := &spec.Config{Cluster: &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: cluster}}}
-	rest, _, err := c.plane(none)
+	plane, err := c.connect(none.Cluster)
 	if err != nil {
 		return nil, err
 	}
-	plane, err := inspect.Connect(rest)
-	if err != nil {
-		return nil, err
-	}
-	plane.Own = (&management.Flags{Kubeconfig: c.kubeconfig}).Namespace()
 	found, err := plane.Find(ctx, c.namespace, cluster)
 	var missing *inspect.NotFoundError
 	if errors.As(err, &missing) && c.unfinished(cluster) {

@@ -291,24 +291,29 @@ func TestKubeconfigDeterminesTheRoleOfACluster(t *testing.T) {
 		managedBy  string
 		verb       lifecycle.Verb
 		kubeconfig string
+		itself     bool
 		workload   bool
 		rejected   bool
 	}{
-		"nothing is given":                       {nil, "", lifecycle.Create, "", false, false},
-		"a kubeconfig decides":                   {nil, "", lifecycle.Create, "m", true, false},
-		"the spec decides, workload":             {ptr.To(false), "", lifecycle.Create, "", true, false},
-		"both agree":                             {ptr.To(false), "", lifecycle.Create, "m", true, false},
-		"a named management cluster":             {nil, "mgmt", lifecycle.Create, "m", true, false},
-		"the cluster itself":                     {nil, "one", lifecycle.Create, "", false, false},
-		"creating contradicts":                   {nil, "one", lifecycle.Create, "m", false, true},
-		"creating contradicts, explicitly":       {ptr.To(true), "", lifecycle.Create, "m", false, true},
-		"an upgrade may name its own kubeconfig": {nil, "one", lifecycle.Upgrade, "m", false, false},
-		"so may a deletion":                      {ptr.To(true), "", lifecycle.Delete, "m", false, false},
+		"nothing is given":                       {nil, "", lifecycle.Create, "", false, false, false},
+		"a kubeconfig decides":                   {nil, "", lifecycle.Create, "m", false, true, false},
+		"the spec decides, workload":             {ptr.To(false), "", lifecycle.Create, "", false, true, false},
+		"both agree":                             {ptr.To(false), "", lifecycle.Create, "m", false, true, false},
+		"a named management cluster":             {nil, "mgmt", lifecycle.Create, "m", false, true, false},
+		"the cluster itself":                     {nil, "one", lifecycle.Create, "", false, false, false},
+		"creating contradicts":                   {nil, "one", lifecycle.Create, "m", false, false, true},
+		"creating contradicts, explicitly":       {ptr.To(true), "", lifecycle.Create, "m", false, false, true},
+		"an upgrade may name its own kubeconfig": {nil, "one", lifecycle.Upgrade, "m", false, false, false},
+		"so may a deletion":                      {ptr.To(true), "", lifecycle.Delete, "m", false, false, false},
+		"an upgrade of a workload cluster":       {nil, "", lifecycle.Upgrade, "m", false, true, false},
+		"an upgrade of the cluster itself":       {nil, "", lifecycle.Upgrade, "m", true, false, false},
+		"a deletion of the cluster itself":       {nil, "", lifecycle.Delete, "m", true, false, false},
+		"a new cluster does not exist yet":       {nil, "", lifecycle.Create, "m", true, true, false},
 	}
 	for name, tt := range tests {
 		c := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
 		c.Spec.Management, c.Spec.ManagementCluster.Name = tt.management, tt.managedBy
-		err := completeRole(&spec.Config{Cluster: c}, tt.verb, tt.kubeconfig)
+		err := completeRole(&spec.Config{Cluster: c}, tt.verb, tt.kubeconfig, func() bool { return tt.itself })
 		if (err != nil) != tt.rejected || err == nil && c.IsManaged() != tt.workload {
 			t.Errorf("%s: a workload cluster: %v, %v", name, c.IsManaged(), err)
 		}

@@ -24,8 +24,9 @@ all at once, before anything is changed.
 
 As with create, --kubeconfig names the kubeconfig of a workload cluster's management
 cluster, the phases are printed first, progress is recorded, and the same command
-resumes after an interruption. Workload clusters keep running while their management
-cluster is upgraded.`,
+resumes after an interruption. For a management cluster, --kubeconfig names the
+cluster's own, unless the command runs in the directory where the cluster was created.
+Workload clusters keep running while their management cluster is upgraded.`,
 		Example: `  # Show what would change
   drover upgrade cluster -f one.yaml --kubeconfig mgmt/mgmt-eks-a-cluster.kubeconfig --dry-run
 

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	disableTimeout = 2 * time.Minute
+	enableTimeout  = 10 * time.Minute
+	disableTimeout = 5 * time.Minute
 	rotateTimeout  = 15 * time.Minute
 )
 
@@ -30,8 +31,9 @@ func newDisable(io *ui.IO) *cobra.Command {
 		Long: `Disconnect the Git repository from a management plane. This requires an administrator.
 
 Flux stops applying the repository, and the credentials are deleted. All clusters and all
-files in the repository stay. The command asks for confirmation; without a terminal it
-requires --yes.`,
+files in the repository stay. On a management cluster, the command also uninstalls Flux,
+unless somebody else installed it. It asks for confirmation; without a terminal it requires
+--yes.`,
 		Example: `  drover gitops disable --yes`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,6 +48,13 @@ requires --yes.`,
 			defer cancel()
 			done, err := p.Disable(ctx, system)
 			if err != nil {
+				return err
+			}
+			flux, err := t.installation(io)
+			if err != nil {
+				return err
+			}
+			if err := flux.Remove(ctx); err != nil {
 				return err
 			}
 			fmt.Fprintf(io.Err, "The repository is disconnected; %s stay.\n", count(len(done.Clusters), "cluster"))

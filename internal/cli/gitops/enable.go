@@ -40,6 +40,9 @@ repository and to namespaces: clusters of other namespaces can't use it. A repos
 GitHub is created if it does not exist, as a private one. Repeat the command to update the
 credentials or to open the repository to more namespaces.
 
+On a management cluster, the command also installs Flux, unless it runs there already, and
+restarts Drover with GitOps. An embedded plane starts Flux with "drover up --gitops".
+
 Credentials come from the environment:
   GitHub   EKSA_GITHUB_TOKEN
   SSH      EKSA_GIT_PRIVATE_KEY, EKSA_GIT_KNOWN_HOSTS and EKSA_GIT_SSH_KEY_PASSPHRASE
@@ -66,6 +69,8 @@ Credentials come from the environment:
 }
 
 func (e *enabling) run(ctx context.Context, io *ui.IO) error {
+	ctx, cancel := context.WithTimeout(ctx, enableTimeout)
+	defer cancel()
 	config, err := e.config(io)
 	if err != nil {
 		return err
@@ -78,6 +83,15 @@ func (e *enabling) run(ctx context.Context, io *ui.IO) error {
 	if err != nil {
 		return err
 	}
+	flux, err := e.installation(io)
+	if err != nil {
+		return err
+	}
+	installed, err := flux.Install(ctx)
+	if err != nil {
+		return err
+	}
+	done.RunsFlux = done.RunsFlux || installed
 	return e.output.Print(io.Out, done, func(w stdio.Writer) error { return printEnabled(w, done) })
 }
 

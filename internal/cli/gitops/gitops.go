@@ -4,11 +4,14 @@ package gitops
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/drover-dev/drover/internal/cli/management"
 	"github.com/drover-dev/drover/internal/cli/ui"
+	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/operate/gitops"
 )
 
@@ -55,6 +58,19 @@ func (t *target) connect() (*gitops.Plane, error) {
 	}
 	p.Own = t.plane.Namespace()
 	return p, nil
+}
+
+// installation returns Flux on the management plane, if that is a management cluster.
+func (t *target) installation(io *ui.IO) (gitops.Installation, error) {
+	config, err := t.plane.Config()
+	if err != nil {
+		return gitops.Installation{}, err
+	}
+	home, err := filepath.Abs(metal.DefaultHome())
+	if err != nil {
+		return gitops.Installation{}, err
+	}
+	return gitops.Installation{REST: config, Metal: metal.Home{Dir: home}, Progress: func(doing string) { fmt.Fprintln(io.Err, doing) }}, nil
 }
 
 // complete completes the names of clusters.

@@ -1,5 +1,5 @@
 // Package metal holds the commands that run the metal service, which serves the Packet API on this
-// host: serve, status, stop, purge, project and token.
+// host: serve, status, stop, purge, capacity, project and token.
 package metal
 
 import (
@@ -33,7 +33,7 @@ for service managers. The other commands work with either.`,
 	f := &homeFlag{}
 	cmd.PersistentFlags().StringVar(&f.dir, "home", "", "`directory` with the state of the metal service (default $DROVER_METAL_HOME, or ~/.drover-metal)")
 	_ = cmd.MarkPersistentFlagDirname("home")
-	cmd.AddCommand(newServe(io, f), newStatus(io, f), newStop(io, f), newPurge(io, f), newProject(io, f), newToken(io, f))
+	cmd.AddCommand(newServe(io, f), newStatus(io, f), newStop(io, f), newPurge(io, f), newCapacity(io, f), newProject(io, f), newToken(io, f))
 	return cmd
 }
 

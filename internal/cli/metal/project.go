@@ -17,11 +17,11 @@ import (
 func newProject(io *ui.IO, home *homeFlag) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "project",
-		Short: "Create and list projects",
+		Short: "Create and list projects, and set their quotas",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newProjectCreate(io, home), newProjectList(io, home))
+	cmd.AddCommand(newProjectCreate(io, home), newProjectList(io, home), newProjectQuota(io, home))
 	return cmd
 }
 
@@ -116,16 +116,25 @@ func findToken(ctx context.Context, h metal.Home, c *admin.Client, name string, 
 	if isAdmin {
 		return h.AdminToken()
 	}
-	projects, err := c.Projects(ctx)
+	p, err := findProject(ctx, c, name)
 	if err != nil {
 		return "", err
 	}
+	return h.Token(p.ID)
+}
+
+// findProject returns a project by its name or ID.
+func findProject(ctx context.Context, c *admin.Client, name string) (api.Project, error) {
+	projects, err := c.Projects(ctx)
+	if err != nil {
+		return api.Project{}, err
+	}
 	for _, p := range projects {
 		if p.Name == name || p.ID == name {
-			return h.Token(p.ID)
+			return p, nil
 		}
 	}
-	return "", fmt.Errorf("project %q not found: list projects with `drover metal project list`", name)
+	return api.Project{}, fmt.Errorf("project %q not found: list projects with `drover metal project list`", name)
 }
 
 func (f *homeFlag) open() (metal.Home, *admin.Client, error) {

@@ -3,21 +3,28 @@
 package clusters
 
 import (
+	"context"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/charts"
+	"github.com/drover-dev/drover/internal/base/contents"
 	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/controllers/clusters/admission"
+	"github.com/drover-dev/drover/internal/controllers/clusters/capacity"
 	"github.com/drover-dev/drover/internal/controllers/clusters/cluster"
 	"github.com/drover-dev/drover/internal/controllers/clusters/encryption"
 	"github.com/drover-dev/drover/internal/controllers/clusters/measure"
 	"github.com/drover-dev/drover/internal/controllers/clusters/records"
+	"github.com/drover-dev/drover/internal/metal/access"
 	"github.com/drover-dev/drover/internal/model/addons/sources"
 	"github.com/drover-dev/drover/internal/workload"
 )
@@ -43,6 +50,8 @@ type Options struct {
 	// WatchFilter limits the controllers to objects with this value of the watch label; empty means
 	// all.
 	WatchFilter string
+	// Metal is for credentials that don't name a Packet API.
+	Metal access.Credentials
 	// Concurrency is the number of concurrent reconciles.
 	Concurrency int
 }
@@ -59,11 +68,12 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	planner := newPlanner(mgr, o)
 	clusters := &cluster.Controller{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: sources.New(o.Metadata, mgr.GetAPIReader()), Metadata: o.Metadata,
 		Version: version.ForMinor, Charts: o.Charts, CNIVersion: network, ManagementCluster: o.ManagementCluster,
 		Events: mgr.GetEventRecorderFor("drover"), //nolint:staticcheck // Cluster API's reconcilers write events of the same kind
-		Clock:  clock.RealClock{}, WatchFilter: o.WatchFilter, Records: recorder, Figures: figures,
+		Clock:  clock.RealClock{}, WatchFilter: o.WatchFilter, Records: recorder, Figures: figures, Capacity: planner,
 	}
 	for _, part := range []struct {
 		name  string
@@ -77,7 +87,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			return encryption.New(mgr, o.Clusters).SetupWithManager(mgr, o.Metadata, controller.Options{MaxConcurrentReconciles: o.Concurrency})
 		}},
 		{"webhooks", func() error {
-			return admission.Setup(mgr, admission.Options{ManagementCluster: o.ManagementCluster, Version: version.ForMinor, Records: recorder})
+			return admission.Setup(mgr, admission.Options{ManagementCluster: o.ManagementCluster, Version: version.ForMinor, Records: recorder, Capacity: planner, Quotas: newQuotas(mgr)})
 		}},
 	} {
 		if err := part.setup(); err != nil {
@@ -85,4 +95,21 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		}
 	}
 	return nil
+}
+
+// newPlanner returns the planner of machines, with the credentials of the system namespace.
+func newPlanner(mgr ctrl.Manager, o Options) *capacity.Planner {
+	source := &access.Source{Secrets: contents.New(o.Metadata, mgr.GetAPIReader()), Default: o.Metal, UserAgent: "drover/" + version.Get().Version}
+	return &capacity.Planner{
+		Client: mgr.GetClient(), Clock: clock.RealClock{}, Quotas: newQuotas(mgr),
+		API: func(ctx context.Context, credentials string) (capacity.API, error) {
+			user := &infrav1.PacketCluster{ObjectMeta: metav1.ObjectMeta{Namespace: anywherev1.SystemNamespace}}
+			user.Spec.CredentialsRef = &infrav1.CredentialsReference{Name: credentials}
+			return source.For(ctx, user)
+		},
+	}
+}
+
+func newQuotas(mgr ctrl.Manager) *capacity.Quotas {
+	return &capacity.Quotas{Live: mgr.GetAPIReader(), Configs: mgr.GetClient()}
 }

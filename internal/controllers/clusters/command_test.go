@@ -19,6 +19,14 @@ import (
 // drover runs a command as the user, in the test's own directory.
 func (w *world) drover(args ...string) {
 	w.Helper()
+	if out, code := w.tryDrover(args...); code != 0 {
+		w.Fatalf("drover %s ended with %d:\n%s", strings.Join(args, " "), code, out)
+	}
+}
+
+// tryDrover runs a command as the user, and returns its output and its exit code.
+func (w *world) tryDrover(args ...string) (output string, code int) {
+	w.Helper()
 	kubeconfig := kubetest.AsKubeconfig(plane.server.Config)
 	for _, who := range kubeconfig.AuthInfos {
 		who.Impersonate, who.ImpersonateGroups = userName, []string{"system:authenticated"}
@@ -28,9 +36,8 @@ func (w *world) drover(args ...string) {
 	var out bytes.Buffer
 	root := cli.NewCommand(&ui.IO{In: strings.NewReader(""), Out: &out, Err: &out})
 	root.SetArgs(append(args, "--kubeconfig", file))
-	if code := ui.Report(&out, root.ExecuteContext(w.Context())); code != 0 {
-		w.Fatalf("drover %s ended with %d:\n%s", strings.Join(args, " "), code, out.String())
-	}
+	code = ui.Report(&out, root.ExecuteContext(w.Context()))
+	return out.String(), code
 }
 
 // spec writes manifests to a file.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-dev/drover/internal/controllers/gitops/admission"
 	"github.com/drover-dev/drover/internal/controllers/gitops/change"
+	"github.com/drover-dev/drover/internal/controllers/gitops/commitstatus"
 	"github.com/drover-dev/drover/internal/controllers/gitops/connection"
 	"github.com/drover-dev/drover/internal/controllers/gitops/fleet"
 	"github.com/drover-dev/drover/internal/controllers/gitops/repository"
@@ -43,7 +44,11 @@ type part struct {
 func Setup(mgr ctrl.Manager, o Options) error {
 	parts := []part{{"webhooks", func() error { return admission.Setup(mgr, admission.Options{Enabled: o.Enabled}) }}}
 	if o.Enabled {
-		parts = append(parts, o.controllers(mgr)...)
+		controllers, err := o.controllers(mgr)
+		if err != nil {
+			return fmt.Errorf("adding controllers of GitOps: %w", err)
+		}
+		parts = append(parts, controllers...)
 	}
 	for _, p := range parts {
 		if err := p.setup(); err != nil {
@@ -53,21 +58,30 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-func (o Options) controllers(mgr ctrl.Manager) []part {
+func (o Options) controllers(mgr ctrl.Manager) ([]part, error) {
 	changes := &change.Controller{
 		Client: mgr.GetClient(), Secrets: sources.New(o.Metadata, mgr.GetAPIReader()),
 		FluxNamespace: o.FluxNamespace, ManagementCluster: o.ManagementCluster, Clock: clock.RealClock{},
 	}
+	support, err := fleet.NewProbe(mgr.GetClient(), mgr.GetRESTMapper())
+	if err != nil {
+		return nil, err
+	}
+	changes.Support = support
 	plane, reports := connection.Plane{FluxNamespace: o.FluxNamespace, ManagementCluster: o.ManagementCluster}, fleet.NewReports()
 	fleets := &fleet.Controller{
-		Client: mgr.GetClient(), Reports: reports, Plane: plane,
+		Client: mgr.GetClient(), Reports: reports, Plane: plane, Support: support,
 		Events: mgr.GetEventRecorderFor("drover"), //nolint:staticcheck // Cluster API's reconcilers write events of the same kind
 	}
-	repositories := &repository.Controller{Client: mgr.GetClient(), Reports: reports, Plane: plane}
+	repositories := &repository.Controller{Client: mgr.GetClient(), Reports: reports, Plane: plane, Support: support}
+	statuses := &commitstatus.Controller{
+		Client: mgr.GetClient(), Secrets: changes.Secrets, ManagementCluster: o.ManagementCluster, Events: fleets.Events,
+	}
 	concurrency := controller.Options{MaxConcurrentReconciles: o.Concurrency}
 	return []part{
 		{"GitChange", func() error { return changes.SetupWithManager(mgr, o.Metadata, concurrency) }},
 		{"FluxConfig", func() error { return repositories.SetupWithManager(mgr, o.Metadata, concurrency) }},
+		{"commit statuses", func() error { return statuses.SetupWithManager(mgr, o.Metadata, concurrency) }},
 		{"GitRepository", func() error { return fleets.SetupWithManager(mgr, o.Metadata, concurrency) }},
-	}
+	}, nil
 }

@@ -1,6 +1,6 @@
 // Package packet is the infrastructure provider for machines behind the Packet HTTP API. It
-// combines the controllers and webhooks of the provider, which Setup lists, and has no logic of its
-// own.
+// combines the controllers and webhooks of the provider, which Setup lists, and that of external
+// etcd, which runs on such machines. It has no logic of its own.
 package packet
 
 import (
@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
 
 	"github.com/drover-dev/drover/internal/base/contents"
+	etcdcluster "github.com/drover-dev/drover/internal/controllers/etcd/cluster"
 	"github.com/drover-dev/drover/internal/controllers/packet/admission"
 	"github.com/drover-dev/drover/internal/controllers/packet/cluster"
 	"github.com/drover-dev/drover/internal/controllers/packet/machine"
@@ -66,6 +67,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	endpoints := &vip.Controller{
 		Client: client, Access: source, Prober: vip.HTTPProber{Secrets: []ctrlclient.Reader{o.Secrets, mgr.GetAPIReader()}}, Events: events, Clock: now, WatchFilter: o.WatchFilter,
 	}
+	etcds := &etcdcluster.Controller{
+		Client: client, Secrets: contents.New(o.Metadata, mgr.GetAPIReader()), Access: source, Etcd: etcdcluster.Client{}, Events: events, Clock: now, WatchFilter: o.WatchFilter,
+	}
 	templates := &template.Controller{Client: client, Access: source, WatchFilter: o.WatchFilter}
 	for _, part := range []struct {
 		name  string
@@ -75,6 +79,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		{"PacketMachine", func() error { return machines.SetupWithManager(mgr, o.Workloads, limits) }},
 		{"PacketMachineTemplate", func() error { return templates.SetupWithManager(mgr, limits) }},
 		{"endpoints", func() error { return endpoints.SetupWithManager(mgr, limits) }},
+		{"EtcdadmCluster", func() error { return etcds.SetupWithManager(mgr, limits) }},
 		{"webhooks", func() error { return admission.Setup(mgr) }},
 	} {
 		if err := part.setup(); err != nil {

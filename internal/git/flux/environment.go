@@ -1,6 +1,7 @@
 package flux
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -40,23 +41,30 @@ type reader struct {
 	problems []string
 }
 
+// URL returns the URL of a FluxConfig's repository.
+func URL(spec anywherev1.FluxConfigSpec) (string, error) {
+	switch {
+	case (spec.Github == nil) == (spec.Git == nil):
+		return "", errors.New("reading a FluxConfig: set either github or git")
+	case spec.Github != nil:
+		return gitHub + url.PathEscape(spec.Github.Owner) + "/" + url.PathEscape(spec.Github.Repository) + ".git", nil
+	}
+	return spec.Git.RepositoryURL, nil
+}
+
 // FromEnvironment returns the repository of a FluxConfig, with the credentials that the environment
 // has for it. It reports all problems at once, by the names of the variables.
 func FromEnvironment(spec anywherev1.FluxConfigSpec, getenv func(string) string) (git.Remote, error) {
-	r := &reader{getenv: getenv}
-	remote := git.Remote{Branch: spec.Branch}
-	if remote.Branch == "" {
-		remote.Branch = defaultBranch
+	at, err := URL(spec)
+	if err != nil {
+		return git.Remote{}, err
 	}
-	switch {
-	case (spec.Github == nil) == (spec.Git == nil):
-		return git.Remote{}, errors.New("reading a FluxConfig: set either github or git")
-	case spec.Github != nil:
-		remote.URL = gitHub + url.PathEscape(spec.Github.Owner) + "/" + url.PathEscape(spec.Github.Repository) + ".git"
+	r := &reader{getenv: getenv}
+	remote := git.Remote{URL: at, Branch: cmp.Or(spec.Branch, defaultBranch)}
+	if spec.Github != nil {
 		remote.Credentials = git.Credentials{Username: defaultUser, Password: r.required(EnvGitHubToken, "a GitHub token")}
-	default:
-		remote.URL = spec.Git.RepositoryURL
-		remote.Credentials = r.generic(remote.URL)
+	} else {
+		remote.Credentials = r.generic(at)
 	}
 	if r.problems != nil {
 		return git.Remote{}, fmt.Errorf("reading Git credentials: %s", strings.Join(r.problems, "; "))

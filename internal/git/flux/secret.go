@@ -23,6 +23,19 @@ const (
 	keyBearer     = "bearerToken"
 )
 
+// KeyToken is the key of a token for the API of the forge, if it isn't the password. Flux ignores
+// it.
+const KeyToken = "token"
+
+// Renew returns the data of a Secret with other credentials of the repository. What isn't one of
+// them stays.
+func Renew(old, fresh map[string][]byte) map[string][]byte {
+	if token, ok := old[KeyToken]; ok {
+		fresh[KeyToken] = token
+	}
+	return fresh
+}
+
 // ToSecret returns a Secret with the credentials of a valid remote.
 func ToSecret(remote git.Remote, name types.NamespacedName) (*corev1.Secret, error) {
 	if err := remote.Validate(); err != nil {

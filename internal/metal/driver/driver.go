@@ -176,6 +176,26 @@ type Host interface {
 	HostAddress() netip.Addr
 }
 
+// Supplier is implemented by drivers that know what they can provide. Machines of other drivers are
+// unlimited.
+type Supplier interface {
+	// Supply returns what there is now, including what machines already use. It returns quickly.
+	Supply() (Supply, error)
+}
+
+// Supply is what a driver has for machines.
+type Supply struct {
+	// Host is what all machines share if they run on one host.
+	Host *Resources
+	// FreeDiskBytes is what is left on the disk of the host.
+	FreeDiskBytes int64
+}
+
+// Resources are an amount of what machines use.
+type Resources struct {
+	CPUs, MemoryBytes, DiskBytes int64
+}
+
 // Stdio are the standard streams of a process in a machine.
 type Stdio struct {
 	In       io.Reader

@@ -2,7 +2,6 @@ package request
 
 import (
 	"fmt"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -46,12 +45,13 @@ func OrderOf(req *api.DeviceCreate) (Order, error) {
 	return o, Unprocessable(wrong...)
 }
 
-// Full returns the error for a location without available machines.
-func (o Order) Full() error {
+// Full returns the error for a location without available machines, with more to say about it.
+func (o Order) Full(more ...string) error {
+	message := "There aren't available servers in that metro"
 	if o.byFacility {
-		return Refuse(http.StatusUnprocessableEntity, "The facility %s has no provisionable %s servers matching your criteria", o.Facility, o.Plan)
+		message = fmt.Sprintf("The facility %s has no provisionable %s servers matching your criteria", o.Facility, o.Plan)
 	}
-	return Refuse(http.StatusUnprocessableEntity, "There aren't available servers in that metro")
+	return Unprocessable(append([]string{message}, more...)...)
 }
 
 func checkPlan(req *api.DeviceCreate, o *Order) string {

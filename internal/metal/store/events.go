@@ -55,6 +55,9 @@ func (t *Tx) DropDevice(d *Device) error {
 	if err := t.SetUserdata(d.ID, nil); err != nil {
 		return err
 	}
+	if err := t.countDevice(d, -1); err != nil {
+		return err
+	}
 	return t.Devices().Delete(d.ID)
 }
 

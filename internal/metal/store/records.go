@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/drover-dev/drover/internal/metal/capacity"
 )
 
 // Project is a record.
@@ -15,6 +17,7 @@ type Project struct {
 	Updated         time.Time       `json:"updated"`
 	CustomData      json.RawMessage `json:"customData,omitempty"`
 	BackendTransfer bool            `json:"backendTransfer,omitempty"`
+	Quota           capacity.Quota  `json:"quota"`
 }
 
 // Token grants access to one project, or to all if Project is empty. Only its hash is stored.

@@ -15,6 +15,8 @@ import (
 	"github.com/google/uuid"
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/drover-dev/drover/internal/metal/capacity"
 )
 
 // format is the file format that this version writes.
@@ -87,11 +89,15 @@ func (s *Store) prepare() error {
 	})
 }
 
-// index builds the indexes from the records.
+// index builds the indexes from the records, and counts devices again.
 func (s *Store) index() error {
-	return s.View(func(tx *Tx) error {
+	used := map[string]capacity.Use{}
+	err := s.View(func(tx *Tx) error {
 		err := tx.Devices().Each(func(d *Device) error {
 			s.devices.put(d.entry())
+			u := d.use()
+			u.Devices += used[useID(u)].Devices
+			used[useID(u)] = u
 			return nil
 		})
 		err = errors.Join(err, tx.Blocks().Each(func(b *Block) error {
@@ -103,6 +109,10 @@ func (s *Store) index() error {
 			return nil
 		}))
 	})
+	if err != nil {
+		return err
+	}
+	return s.recount(used)
 }
 
 // View runs fn on a consistent snapshot of the store.

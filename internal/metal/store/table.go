@@ -23,11 +23,12 @@ const (
 	bucketBGP       = "bgp"
 	bucketSessions  = "sessions"
 	bucketGone      = "gone"
+	bucketUsage     = "usage"
 )
 
 var buckets = []string{
 	bucketMeta, bucketProjects, bucketTokens, bucketDevices, bucketUserdata, bucketEvents, bucketBlocks,
-	bucketAssigned, bucketAddresses, bucketKeys, bucketHardware, bucketBGP, bucketSessions, bucketGone,
+	bucketAssigned, bucketAddresses, bucketKeys, bucketHardware, bucketBGP, bucketSessions, bucketGone, bucketUsage,
 }
 
 // Tx is a transaction. Its tables must not be used after it has ended.

@@ -15,7 +15,7 @@ type Machine struct {
 // Device is what the tags of a new device say.
 type Device struct {
 	Machine
-	// Role is master or node.
+	// Role is master, node or etcd.
 	Role string
 	// Version is the Kubernetes version to run; empty leaves the choice to the machine.
 	Version string

@@ -60,11 +60,17 @@ type entry struct {
 
 // Stamp adds the change from old to asked to the annotation; old is nil for a new Cluster. It keeps
 // unrecorded changes of old, and ignores the annotation of the request. It returns ErrBacklog
-// instead of displacing unrecorded changes. Requests that change nothing to record always succeed.
+// instead of displacing unrecorded changes. Requests that change nothing to record always succeed
+// and leave the annotation as it is, recorded changes included: whoever applies an unchanged spec
+// must not see a difference.
 func Stamp(old, asked *anywherev1.Cluster, who authenticationv1.UserInfo, now time.Time) error {
-	pending, sequence := unrecorded(old), lastSequence(old)
 	added := entries(old, asked)
-	if len(added) > 0 && len(pending) >= keep {
+	if len(added) == 0 {
+		restore(old, asked)
+		return nil
+	}
+	pending, sequence := unrecorded(old), lastSequence(old)
+	if len(pending) >= keep {
 		return ErrBacklog
 	}
 	for _, e := range added {
@@ -109,11 +115,16 @@ func lastSequence(c *anywherev1.Cluster) int64 {
 	return last
 }
 
-func write(c *anywherev1.Cluster, pending []entry) error {
-	if len(pending) == 0 {
-		delete(c.Annotations, Annotation)
-		return nil
+// restore gives asked the annotation of old.
+func restore(old, asked *anywherev1.Cluster) {
+	if value, ok := old.Annotations[Annotation]; ok {
+		metav1.SetMetaDataAnnotation(&asked.ObjectMeta, Annotation, value)
+		return
 	}
+	delete(asked.Annotations, Annotation)
+}
+
+func write(c *anywherev1.Cluster, pending []entry) error {
 	data, err := json.Marshal(pending)
 	if err != nil {
 		return fmt.Errorf("encoding the changes of Cluster %q: %w", c.Name, err)

@@ -14,7 +14,9 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	etcdbootstrapv1 "github.com/drover-dev/drover/api/bootstrap/v1beta1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 )
@@ -27,6 +29,7 @@ func New(more ...func(*runtime.Scheme) error) (*runtime.Scheme, error) {
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme,
 		clusterv1.AddToScheme, controlplanev1.AddToScheme, bootstrapv1.AddToScheme,
 		anywherev1.AddToScheme, infrav1.AddToScheme, addonsv1.AddToScheme, packagesv1.AddToScheme, droverv1.AddToScheme,
+		etcdbootstrapv1.AddToScheme, etcdv1.AddToScheme,
 	}, more...) {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering API kinds: %w", err)

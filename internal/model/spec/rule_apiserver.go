@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"net/url"
 	"path"
 	"reflect"
 	"regexp"
@@ -44,11 +45,38 @@ func apiServerArgsRule(c *anywherev1.Cluster) Violations {
 			problems = append(problems, violation(at, "write the flag without leading dashes, such as audit-log-maxage", "is not a valid flag name")...)
 		case issuer && strings.HasPrefix(flag, "oidc-"):
 			problems = append(problems, violation(at, "remove the flag, or the OIDCConfig from identityProviderRefs", "can't be set together with an OIDCConfig")...)
+		case flag == IssuerArgument && c.Spec.PodIAMConfig != nil:
+			problems = append(problems, violation(at, "remove the flag, or podIamConfig", "can't be set together with podIamConfig")...)
 		case flag == EncryptionArgument && len(c.Spec.EtcdEncryption) > 0:
 			problems = append(problems, violation(at, "remove the flag, or etcdEncryption", "can't be set together with etcdEncryption")...)
 		}
 	}
 	return problems
+}
+
+// IssuerArgument is the flag of API servers that podIamConfig sets.
+const IssuerArgument = "service-account-issuer"
+
+// podIAMRule requires an issuer whose keys others can find. API servers don't start with an invalid
+// one.
+func podIAMRule(c *anywherev1.Cluster) Violations {
+	const at, remedy = "spec.podIamConfig.serviceAccountIssuer", "use the https:// URL under which the keys of the cluster are published"
+	p := c.Spec.PodIAMConfig
+	switch {
+	case p == nil:
+		return nil
+	case p.ServiceAccountIssuer == "":
+		return violation(at, remedy, "service account issuer can't be empty")
+	case !isIssuer(p.ServiceAccountIssuer):
+		return violation(at, remedy, "%q is not a valid issuer URL", printable(p.ServiceAccountIssuer))
+	}
+	return nil
+}
+
+// isIssuer reports whether a URL can be the issuer of tokens.
+func isIssuer(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == ""
 }
 
 // auditPolicyRule parses a policy as an API server would, which does not start with an invalid one.

@@ -171,7 +171,7 @@ func oidcProblems(s *anywherev1.OIDCConfigSpec) Violations {
 	if s.ClientID == "" {
 		problems = violation("spec.clientId", "set it to the client that tokens are issued for", "is not set")
 	}
-	if u, err := url.Parse(s.IssuerURL); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
+	if !isIssuer(s.IssuerURL) {
 		problems = append(problems, violation("spec.issuerUrl", "use a URL that begins with https://", "is not a valid issuer URL")...)
 	}
 	if len(s.RequiredClaims) > 1 {

@@ -63,11 +63,6 @@ var unsupportedFields = []unsupported{{
 	problem: "Kubernetes API servers do not support this",
 	remedy:  "remove it, and exclude kube-system in the admission webhooks",
 }, {
-	path:    "spec.podIamConfig",
-	set:     func(s *anywherev1.ClusterSpec) bool { return s.PodIAMConfig != nil },
-	problem: "IAM roles for Pods are not supported",
-	remedy:  "remove it; set your own issuer with controlPlaneConfiguration.apiServerExtraArgs: {service-account-issuer: …}",
-}, {
 	path:    "spec.bundlesRef",
 	set:     func(s *anywherev1.ClusterSpec) bool { return s.BundlesRef != nil && s.EksaVersion != "" },
 	problem: "bundlesRef and eksaVersion must not both be set",

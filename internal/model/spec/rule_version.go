@@ -72,6 +72,20 @@ func eksaVersionRule(c *anywherev1.Cluster) Violations {
 	return violation("spec.eksaVersion", "write it as v0.25.0, or leave it out", "%q is not a semantic version", printable(c.Spec.EksaVersion))
 }
 
+// droverVersionRule allows a version of Drover for management clusters, which run it.
+func droverVersionRule(c *anywherev1.Cluster) Violations {
+	const at = "spec.droverVersion"
+	switch wanted := c.Spec.DroverVersion; {
+	case wanted == "":
+		return nil
+	case release(wanted) == nil:
+		return violation(at, "write it as v0.2.0, or leave it out", "%q is not a semantic version", printable(wanted))
+	case !c.IsSelfManaged():
+		return violation(at, "set it for the management cluster", "a workload cluster doesn't run Drover")
+	}
+	return nil
+}
+
 // release parses a version such as v1.2.3. It returns nil if the version is invalid.
 func release(version string) *semver.Version {
 	number, ok := strings.CutPrefix(version, "v")

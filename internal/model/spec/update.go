@@ -107,9 +107,14 @@ func topologyChange(was, is *anywherev1.Cluster) Violations {
 	return nil
 }
 
-// gitOpsChange allows GitOps to be enabled once for a management cluster.
+// gitOpsChange allows GitOps to be enabled once for a management cluster. A GitOpsConfig may become
+// the FluxConfig that it stands for.
 func gitOpsChange(was, is *anywherev1.Cluster) Violations {
-	if was.Spec.GitOpsRef == nil || reflect.DeepEqual(was.Spec.GitOpsRef, is.Spec.GitOpsRef) {
+	from, to := was.Spec.GitOpsRef, is.Spec.GitOpsRef
+	if from == nil || reflect.DeepEqual(from, to) {
+		return nil
+	}
+	if to != nil && from.Name == to.Name && from.Kind == anywherev1.GitOpsConfigKind && to.Kind == anywherev1.FluxConfigKind {
 		return nil
 	}
 	return violation("spec.gitOpsRef", "restore the old value", "field is immutable once it is set")

@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -137,5 +138,27 @@ func TestValidateObjectUpdate(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, problems, test.want)
 		}
 		complete(t, problems)
+	}
+}
+
+func TestGitOpsRefChangesOnlyToItsNewerForm(t *testing.T) {
+	ref := func(kind, name string) *anywherev1.Ref { return &anywherev1.Ref{Kind: kind, Name: name} }
+	for name, test := range map[string]struct {
+		old, new *anywherev1.Ref
+		allowed  bool
+	}{
+		"enabled":           {nil, ref("FluxConfig", "a"), true},
+		"disabled":          {ref("FluxConfig", "a"), nil, false},
+		"another name":      {ref("FluxConfig", "a"), ref("FluxConfig", "b"), false},
+		"the newer form":    {ref("GitOpsConfig", "a"), ref("FluxConfig", "a"), true},
+		"newer and another": {ref("GitOpsConfig", "a"), ref("FluxConfig", "b"), false},
+		"the older form":    {ref("FluxConfig", "a"), ref("GitOpsConfig", "a"), false},
+	} {
+		was, is := &anywherev1.Cluster{}, &anywherev1.Cluster{}
+		was.Spec.GitOpsRef, is.Spec.GitOpsRef = test.old, test.new
+		text := spec.ValidateUpdate(was, is).Error()
+		if got := !strings.Contains(text, "spec.gitOpsRef"); got != test.allowed {
+			t.Errorf("%s: %q, want allowed %t", name, text, test.allowed)
+		}
 	}
 }

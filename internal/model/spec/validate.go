@@ -32,8 +32,9 @@ var clusterRules = []func(*anywherev1.Cluster) Violations{
 	etcdRule,
 	identityRule, gitOpsRule,
 	proxyRule, noProxyRule, mirrorRule, mirroredRule,
-	healthRule, encryptionRule,
+	healthRule, encryptionRule, podIAMRule,
 	eksaVersionRule,
+	droverVersionRule,
 	unsupportedRule,
 }
 

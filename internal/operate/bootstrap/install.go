@@ -35,7 +35,10 @@ type Options struct {
 	// Drover; 127.0.0.1:5000 if empty. Add-ons refer to it: use that of the plane that they come
 	// from.
 	Registry string
-	Log      logr.Logger
+	// Flux are the images of the Flux controllers, with which the manager manages clusters through
+	// Git; nil to install neither.
+	Flux *config.FluxImages
+	Log  logr.Logger
 }
 
 // Install installs or upgrades Drover's components on a cluster. It does not write what is up to
@@ -60,6 +63,11 @@ func Install(ctx context.Context, to *rest.Config, o Options) error {
 	}
 	for _, s := range secrets {
 		if err := apply(ctx, c, s); err != nil {
+			return err
+		}
+	}
+	if o.Flux != nil { // Before the manager, which requires its API.
+		if err := InstallFlux(ctx, to, *o.Flux); err != nil {
 			return err
 		}
 	}

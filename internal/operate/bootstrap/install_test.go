@@ -1,17 +1,22 @@
 package bootstrap_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drover-dev/drover/config"
+	"github.com/drover-dev/drover/internal/install"
 	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/metal/access"
 	"github.com/drover-dev/drover/internal/operate/bootstrap"
@@ -65,6 +70,58 @@ func TestInstallInstallsTheManager(t *testing.T) {
 	o.Image = "drover.local/manager:def"
 	if d := deployment(); d.Spec.Template.Spec.Containers[0].Image != o.Image || *d.Spec.Replicas != 2 {
 		t.Errorf("image %q, %d replicas", d.Spec.Template.Spec.Containers[0].Image, *d.Spec.Replicas)
+	}
+
+	t.Log("with Flux, the manager runs GitOps")
+	o.Flux = &config.FluxImages{Source: "example/source:1", Kustomize: "example/kustomize:1"}
+	if args := deployment().Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--gitops") || !slices.Contains(args, "--git-webhook-addr=:9444") {
+		t.Errorf("arguments %q", args)
+	}
+	testGitOpsOfManager(t, server)
+}
+
+// testGitOpsOfManager turns GitOps off and on again on a cluster that has Drover and Flux.
+func testGitOpsOfManager(t *testing.T, server *kubetest.Server) {
+	t.Helper()
+	flux := func() []string {
+		t.Helper()
+		all, err := server.Clientset(t).AppsV1().Deployments(config.FluxNamespace).List(t.Context(), metav1.ListOptions{})
+		must(t, err)
+		names := []string{}
+		for _, d := range all.Items {
+			names = append(names, d.Name+" "+d.Spec.Template.Spec.Containers[0].Image)
+		}
+		return names
+	}
+	expect := func(when string, gitOps bool, want ...string) {
+		t.Helper()
+		runs, err := bootstrap.RunsGitOps(t.Context(), server.Config)
+		must(t, err)
+		if diff := cmp.Diff(append([]string{}, want...), flux()); diff != "" || runs != gitOps {
+			t.Errorf("%s, the manager runs GitOps: %t, and Flux (-want +got):\n%s", when, runs, diff)
+		}
+	}
+	expect("at first", true, "kustomize-controller example/kustomize:1", "source-controller example/source:1")
+	must(t, bootstrap.DisableGitOps(t.Context(), server.Config))
+	must(t, bootstrap.UninstallFlux(t.Context(), server.Config))
+	expect("turned off", false)
+	images := config.FluxImages{Source: "example/source:2", Kustomize: "example/kustomize:2"}
+	must(t, bootstrap.InstallFlux(t.Context(), server.Config, images))
+	must(t, bootstrap.EnableGitOps(t.Context(), server.Config))
+	expect("turned on again", true, "kustomize-controller example/kustomize:2", "source-controller example/source:2")
+
+	t.Log("a Flux of somebody else is used and left alone")
+	must(t, bootstrap.UninstallFlux(t.Context(), server.Config))
+	const disowned = `{"metadata":{"annotations":{"` + install.HashAnnotation + `":null}}}`
+	kinds, err := apiextensions.NewForConfig(server.Config)
+	must(t, err)
+	_, err = kinds.ApiextensionsV1().CustomResourceDefinitions().Patch(t.Context(), "gitrepositories.source.toolkit.fluxcd.io", types.MergePatchType, []byte(disowned), metav1.PatchOptions{})
+	must(t, err)
+	must(t, bootstrap.InstallFlux(t.Context(), server.Config, images))
+	expect("beside another Flux", true)
+	var foreign *install.ForeignError
+	if err := bootstrap.UninstallFlux(t.Context(), server.Config); !errors.As(err, &foreign) {
+		t.Errorf("uninstalling another Flux: %v", err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/drover-dev/drover/config"
@@ -50,7 +51,23 @@ func (o Options) configure(manifest []byte, on site) ([]byte, error) {
 	if on.requireCertificates {
 		c.Args = setFlag(c.Args, "--webhook-client-ca", "cluster")
 	}
+	if o.Flux != nil {
+		c.Args = withGitOps(c.Args)
+	}
 	return yaml.Marshal(d)
+}
+
+// withGitOps adds the flags of GitOps: Git servers announce pushes behind a Service.
+func withGitOps(args []string) []string {
+	if !slices.Contains(args, gitOpsFlag) {
+		args = append(args, gitOpsFlag)
+	}
+	return setFlag(args, gitWebhookFlag, gitWebhookAddr)
+}
+
+// hasGitOps reports whether the Deployment of the manager has the flags of GitOps.
+func hasGitOps(d *appsv1.Deployment) bool {
+	return slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return slices.Contains(c.Args, gitOpsFlag) })
 }
 
 // setFlag replaces the value of a flag, or adds the flag.

@@ -193,7 +193,7 @@ func TestManagerIsReadyOnceAllReplicasAreUpdated(t *testing.T) {
 	} {
 		var reported string
 		w := &waiter{client: &fakeReader{pods: tt.pods}, progress: func(s string) { reported = s }}
-		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](2)}, Status: tt.status}
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: managerKey.Namespace, Name: managerKey.Name, Generation: 2}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](2)}, Status: tt.status}
 		if done := w.done(t.Context(), d); done != tt.done || reported != tt.report {
 			t.Errorf("%s: done %v, reported %q; want %v, %q", name, done, reported, tt.done, tt.report)
 		}

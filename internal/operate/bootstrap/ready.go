@@ -31,11 +31,37 @@ func Ready(ctx context.Context, to *rest.Config, progress func(waitingFor string
 		return err
 	}
 	w := &waiter{client: c, progress: progress}
-	if err := w.deployment(ctx); err != nil {
+	if err := w.deployment(ctx, managerKey); err != nil {
 		return fmt.Errorf("waiting for the manager: %w", err)
 	}
 	return w.webhooks(ctx)
 }
+
+// FluxReady waits until the Flux controllers that Drover installed run. Those of somebody else may
+// have other names.
+func FluxReady(ctx context.Context, to *rest.Config, progress func(waitingFor string)) error {
+	c, err := newClient(to)
+	if err != nil {
+		return err
+	}
+	w := &waiter{client: c, progress: progress}
+	for _, name := range []string{config.FluxSource, config.FluxKustomize} {
+		key := client.ObjectKey{Namespace: config.FluxNamespace, Name: name}
+		switch err := c.Get(ctx, key, &appsv1.Deployment{}); {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return fmt.Errorf("reading Deployment %q: %w", key, err)
+		}
+		if err := w.deployment(ctx, key); err != nil {
+			return fmt.Errorf("waiting for %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// managerKey is the Deployment of the manager.
+var managerKey = client.ObjectKey{Namespace: config.Namespace, Name: config.ServiceAccount}
 
 type waiter struct {
 	client   client.WithWatch
@@ -51,11 +77,11 @@ func (w *waiter) report(format string, args ...any) {
 	w.last = text
 }
 
-// deployment waits until all Pods of the manager are ready.
-func (w *waiter) deployment(ctx context.Context) error {
+// deployment waits until all Pods of a Deployment are ready.
+func (w *waiter) deployment(ctx context.Context, key client.ObjectKey) error {
 	for {
-		events, err := w.client.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(config.Namespace),
-			client.MatchingFields{metav1.ObjectNameField: config.ServiceAccount})
+		events, err := w.client.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(key.Namespace),
+			client.MatchingFields{metav1.ObjectNameField: key.Name})
 		if err != nil {
 			return err
 		}
@@ -76,14 +102,22 @@ func (w *waiter) done(ctx context.Context, d *appsv1.Deployment) bool {
 	if s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == wanted && s.AvailableReplicas == wanted && s.Replicas == wanted {
 		return true
 	}
-	w.report("%d of %d managers ready%s", min(s.AvailableReplicas, s.UpdatedReplicas), wanted, w.podFailure(ctx))
+	w.report("%d of %d %s ready%s", min(s.AvailableReplicas, s.UpdatedReplicas), wanted, podsOf(d), w.podFailure(ctx, d))
 	return false
 }
 
+// podsOf is what the Pods of a Deployment are to the user.
+func podsOf(d *appsv1.Deployment) string {
+	if client.ObjectKeyFromObject(d) == managerKey {
+		return "managers"
+	}
+	return d.Name + "s"
+}
+
 // podFailure returns why a container does not run, or "".
-func (w *waiter) podFailure(ctx context.Context) string {
+func (w *waiter) podFailure(ctx context.Context, d *appsv1.Deployment) string {
 	pods := &corev1.PodList{}
-	if w.client.List(ctx, pods, client.InNamespace(config.Namespace), client.MatchingLabels{config.LabelPartOf: config.PartOf}) != nil {
+	if w.client.List(ctx, pods, client.InNamespace(d.Namespace), client.MatchingLabels(d.Spec.Template.Labels)) != nil {
 		return ""
 	}
 	for _, p := range pods.Items {

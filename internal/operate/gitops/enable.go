@@ -3,7 +3,9 @@ package gitops
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,6 +30,8 @@ type Enabling struct {
 	Replace bool
 	// Getenv reads the credentials from the environment.
 	Getenv func(string) string
+	// New means that the management plane is new, so that the repository must have no clusters of it.
+	New bool
 	// GitHub is the URL of GitHub's API, if it isn't the public one.
 	GitHub string
 }
@@ -147,16 +151,33 @@ func (e Enabling) secret(old *corev1.Secret, remote git.Remote) (*corev1.Secret,
 	if old != nil {
 		data := secret.Data
 		secret = old.DeepCopy()
-		secret.Data = data
-		if checkReplaced(old, remote.URL) != nil {
+		if checkReplaced(old, remote.URL) == nil {
+			secret.Data = flux.Renew(old.Data, data)
+		} else { // What else is in it belongs to another repository.
+			secret.Data = data
 			delete(secret.Annotations, anywherev1.CredentialsNamespacesAnnotation)
+			delete(secret.Annotations, anywherev1.GitPathsAnnotation)
 		}
 	}
 	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, anywherev1.GitURLAnnotation, remote.URL)
 	for _, namespace := range e.namespaces() {
 		spec.AddNamespace(&secret.ObjectMeta, namespace)
 	}
+	openPath(&secret.ObjectMeta, e.FluxConfig.Spec.ClusterConfigPath)
 	return secret, nil
+}
+
+// openPath adds a directory to those that FluxConfigs may name. Without one, they may name the
+// default directory only.
+func openPath(secret *metav1.ObjectMeta, dir string) {
+	if dir == "" {
+		return
+	}
+	open := strings.FieldsFunc(secret.Annotations[anywherev1.GitPathsAnnotation], func(r rune) bool { return r == ',' })
+	if dir = strings.Trim(path.Clean("/"+dir), "/"); !slices.Contains(open, dir) {
+		open = append(open, dir)
+	}
+	metav1.SetMetaDataAnnotation(secret, anywherev1.GitPathsAnnotation, strings.Join(open, ","))
 }
 
 // store writes the Secret and the FluxConfig.

@@ -100,12 +100,30 @@ func TestEnableBindsVerifiedCredentials(t *testing.T) {
 		t.Errorf("the FluxConfig: %v", err)
 	}
 
+	secret.Data[flux.KeyToken] = []byte("of the forge")
+	if err := p.Client.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
 	e.FluxConfig, e.Namespaces = fleet(system, url), []string{"team-b"}
 	if _, err := p.Enable(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.mustCredentials(t, system).Annotations[anywherev1.CredentialsNamespacesAnnotation]; got != system+",team-b" {
+	secret = p.mustCredentials(t, system)
+	if got := secret.Annotations[anywherev1.CredentialsNamespacesAnnotation]; got != system+",team-b" {
 		t.Errorf("a second time, it is open to %q", got)
+	}
+	if got := string(secret.Data[flux.KeyToken]); got != "of the forge" {
+		t.Errorf("a second time, the token of the forge is %q", got)
+	}
+	for _, dir := range []string{"clusters/mgmt", "./fleet/", "/clusters/mgmt"} {
+		e.FluxConfig = fleet(system, url)
+		e.FluxConfig.Spec.ClusterConfigPath = dir
+		if _, err := p.Enable(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := p.mustCredentials(t, system).Annotations[anywherev1.GitPathsAnnotation]; got != "clusters/mgmt,fleet" {
+		t.Errorf("open directories are %q", got)
 	}
 	e.FluxConfig, e.Namespaces = fleet(system, server.URL("other.git")), nil
 	var replaced *ReplaceError
@@ -117,8 +135,12 @@ func TestEnableBindsVerifiedCredentials(t *testing.T) {
 		t.Errorf("%+v, %v", done, err)
 	}
 	want = map[string]string{anywherev1.GitURLAnnotation: server.URL("other.git"), anywherev1.CredentialsNamespacesAnnotation: system}
-	if diff := cmp.Diff(want, p.mustCredentials(t, system).Annotations); diff != "" {
+	secret = p.mustCredentials(t, system)
+	if diff := cmp.Diff(want, secret.Annotations); diff != "" {
 		t.Errorf("annotations of another repository (-want +got):\n%s", diff)
+	}
+	if _, kept := secret.Data[flux.KeyToken]; kept {
+		t.Error("another repository got the token of the forge")
 	}
 }
 

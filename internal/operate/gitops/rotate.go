@@ -71,7 +71,7 @@ func (p *Plane) Rotate(ctx context.Context, r Rotation) (url string, err error) 
 	if err != nil {
 		return "", err
 	}
-	secret.Data = fresh.Data
+	secret.Data = flux.Renew(secret.Data, fresh.Data)
 	if err := p.Client.Update(ctx, secret, client.FieldOwner(anywherev1.FieldManagerCLI)); err != nil {
 		return "", fmt.Errorf("writing Secret %q: %w", client.ObjectKeyFromObject(secret), err)
 	}

@@ -139,7 +139,7 @@ func clusterStatus(name string, k *unstructured.Unstructured) ClusterStatus {
 		return ClusterStatus{Name: name, State: stateNotInGit, Message: "Flux has not applied it"}
 	}
 	s := ClusterStatus{Name: name}
-	s.Revision, _, _ = unstructured.NestedString(k.Object, "status", "lastAppliedRevision")
+	s.Revision = appliedCommit(k)
 	status := struct {
 		Conditions []metav1.Condition `json:"conditions"`
 	}{}
@@ -149,6 +149,14 @@ func clusterStatus(name string, k *unstructured.Unstructured) ClusterStatus {
 	}
 	s.State, s.Message = stateOf(status.Conditions, stateReady)
 	return s
+}
+
+// appliedCommit returns the commit that Flux has applied last. The revision is that of the files of
+// the cluster, and its origin the commit, unless Flux applies the repository as a whole.
+func appliedCommit(k *unstructured.Unstructured) string {
+	origin, _, _ := unstructured.NestedString(k.Object, "status", "lastAppliedOriginRevision")
+	revision, _, _ := unstructured.NestedString(k.Object, "status", "lastAppliedRevision")
+	return cmp.Or(origin, revision)
 }
 
 // unfinished returns the GitChanges of a cluster that are not done.

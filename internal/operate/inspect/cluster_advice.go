@@ -59,10 +59,12 @@ var remedies = map[string]string{
 	addonsv1.ReleaseClaimedReason:         "delete the other add-on that installs the same release",
 	clusterv1.MachineDeletingDrainingNodeReason: "wait for its Pods to be evicted; a Pod that a disruption budget protects is evicted once enough of its replicas are healthy: " +
 		"check them on the cluster",
-	reasonPaused: "find out who paused it and why; to resume, remove the annotation " + anywherev1.PausedAnnotation + " from the Cluster",
-	reasonFailed: "correct the spec, then " + applySpec,
-	reasonUnseen: checkManager,
-	reasonBehind: checkManager,
+	anywherev1.WaitingForCapacityReason: "delete clusters or machines that are no longer needed, request fewer, or ask an administrator for more; Drover continues when there is room",
+	anywherev1.WaitingForQuotaReason:    "delete clusters or machines of the namespace, request fewer, or ask an administrator to raise the quota (`drover get quotas`); Drover continues when there is room",
+	reasonPaused:                        "find out who paused it and why; to resume, remove the annotation " + anywherev1.PausedAnnotation + " from the Cluster",
+	reasonFailed:                        "correct the spec, then " + applySpec,
+	reasonUnseen:                        checkManager,
+	reasonBehind:                        checkManager,
 	anywherev1.AutoscalerConstraintNotMetReason: "check that the cluster autoscaler is running, or set the group's count within its bounds",
 }
 

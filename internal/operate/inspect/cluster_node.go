@@ -54,7 +54,7 @@ type Node struct {
 // unmet one is what the others wait for. Conditions that are not listed are not about readiness.
 var order = map[string][]string{
 	kindCluster: {
-		anywherev1.ControlPlaneInitialized, anywherev1.DefaultCNIConfigured, anywherev1.ControlPlaneReady, anywherev1.WorkersReady,
+		anywherev1.CapacityReserved, anywherev1.ControlPlaneInitialized, anywherev1.DefaultCNIConfigured, anywherev1.ControlPlaneReady, anywherev1.WorkersReady,
 		anywherev1.SecretsEncrypted, anywherev1.Ready,
 	},
 	kindCAPI: {

@@ -49,8 +49,9 @@ type KubeconfigSource struct {
 // Drover come first, because their creators may not be able to read anything else; clusters that
 // exist in Cluster API only come next.
 func (p *Plane) KubeconfigSource(ctx context.Context, namespace, name string) (*KubeconfigSource, error) {
-	if c, err := p.Find(ctx, namespace, name); err == nil {
-		key := client.ObjectKeyFromObject(c)
+	known, missing := p.Find(ctx, namespace, name)
+	if missing == nil {
+		key := client.ObjectKeyFromObject(known)
 		return &KubeconfigSource{
 			ObjectKey: key,
 			read:      func(ctx context.Context) ([]byte, error) { return p.initializedKubeconfig(ctx, key) },
@@ -58,6 +59,10 @@ func (p *Plane) KubeconfigSource(ctx context.Context, namespace, name string) (*
 		}, nil
 	}
 	c, err := p.FindCAPI(ctx, namespace, name)
+	if apierrors.IsForbidden(err) {
+		// Creators have clusters of Drover only, so what those lack is the answer.
+		return nil, missing
+	}
 	if err != nil {
 		return nil, err
 	}

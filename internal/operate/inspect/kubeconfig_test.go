@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"errors"
 	"os"
 	"testing"
 
@@ -57,5 +58,34 @@ func TestCreatorReadsTheKubeconfigCopy(t *testing.T) {
 	elsewhere := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}}
 	if data, err := as("").Kubeconfig(t.Context(), elsewhere); err != nil || string(data) != kubetest.ExampleKubeconfig("original") {
 		t.Errorf("the administrator reads %q (%v), want the original", data, err)
+	}
+}
+
+func TestMissingClusterIsNotFoundForCreators(t *testing.T) {
+	server := kubetest.SharedWithoutWebhooks(t)
+	ns, all := server.Namespace(t), server.Clientset(t)
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "clusters"}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{anywherev1.GroupVersion.Group}, Resources: []string{"clusters"}, Verbs: []string{"get", "list"},
+	}}}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "clusters"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "clusters"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "reader"}},
+	}
+	if _, err := all.RbacV1().Roles(ns).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := all.RbacV1().RoleBindings(ns).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cfg := rest.CopyConfig(server.Config)
+	cfg.Impersonate.UserName = "reader"
+	p, err := Connect(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Own = ns
+	var missing *NotFoundError
+	if _, err := p.KubeconfigSource(t.Context(), "", "absent"); !errors.As(err, &missing) {
+		t.Errorf("error %v, want a NotFoundError", err)
 	}
 }

@@ -126,9 +126,8 @@ func (s *side) playOnce(ctx context.Context, into []byte) {
 	hooks := s.direct.AdmissionregistrationV1()
 	_ = hooks.MutatingWebhookConfigurations().Delete(ctx, config.MutatingWebhooks, metav1.DeleteOptions{})
 	_ = hooks.ValidatingWebhookConfigurations().Delete(ctx, config.ValidatingWebhooks, metav1.DeleteOptions{})
-	if d, err := s.direct.AppsV1().Deployments(config.Namespace).Get(ctx, config.ServiceAccount, metav1.GetOptions{}); err == nil && d.Status.ObservedGeneration < d.Generation {
-		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas, UpdatedReplicas: *d.Spec.Replicas, AvailableReplicas: *d.Spec.Replicas, ReadyReplicas: *d.Spec.Replicas}
-		_, _ = s.direct.AppsV1().Deployments(config.Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{})
+	for _, namespace := range []string{config.Namespace, config.FluxNamespace} {
+		s.runDeployments(ctx, namespace)
 	}
 	all := &anywherev1.ClusterList{}
 	if s.client.List(ctx, all) != nil {
@@ -139,6 +138,20 @@ func (s *side) playOnce(ctx context.Context, into []byte) {
 			_ = s.provision(ctx, c.Name) // Cluster API doesn't know who else is paused.
 		} else {
 			_ = s.reconcile(ctx, c, into)
+		}
+	}
+}
+
+// runDeployments marks all Deployments of a namespace as running.
+func (s *side) runDeployments(ctx context.Context, namespace string) {
+	all, err := s.direct.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return
+	}
+	for i := range all.Items {
+		if d := &all.Items[i]; d.Status.ObservedGeneration < d.Generation {
+			d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas, UpdatedReplicas: *d.Spec.Replicas, AvailableReplicas: *d.Spec.Replicas, ReadyReplicas: *d.Spec.Replicas}
+			_, _ = s.direct.AppsV1().Deployments(namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{})
 		}
 	}
 }

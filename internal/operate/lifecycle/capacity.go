@@ -2,75 +2,153 @@ package lifecycle
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/metal/access"
 	packet "github.com/drover-dev/drover/internal/metal/client"
+	"github.com/drover-dev/drover/internal/model/demand"
 	"github.com/drover-dev/drover/internal/model/spec"
+	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
-)
-
-// The plan and metro of machines on this host, which a DockerDatacenterConfig uses.
-const (
-	localPlan  = "local.small"
-	localMetro = "da"
 )
 
 const capacityTimeout = 5 * time.Second
 
-// checkCapacity asks the metal API whether there are enough machines, if the user may ask.
+// checkCredentials reports that the credentials for machines don't exist, if the user may know.
+func (w *Workload) checkCredentials(ctx context.Context, p *phase.Progress) []error {
+	if p.Resumed() {
+		return nil
+	}
+	if err := w.credentials(ctx); err != nil && !apierrors.IsForbidden(err) {
+		return []error{err}
+	}
+	return nil
+}
+
+// credentials reports an error if those that the cluster will use don't exist or can't be read.
+func (w *Workload) credentials(ctx context.Context) error {
+	name := demand.Credentials(w.Config)
+	err := w.plane.Client.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, &corev1.Secret{})
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("no credentials for machines: ask an administrator to create Secret %q in namespace %q with the keys %s and %s",
+			name, anywherev1.SystemNamespace, access.TokenKey, access.URLKey)
+	}
+	return err
+}
+
+// checkCapacity asks the management plane whether there are machines for a new cluster. It has the
+// credentials for machines, which the user need not have.
 func (w *Workload) checkCapacity(ctx context.Context, p *phase.Progress) []error {
 	if p.Resumed() {
 		return nil // The cluster has some of them already.
 	}
-	credentials, err := w.credentials(ctx)
-	switch {
-	case apierrors.IsForbidden(err):
-		p.Note("skipping the capacity check: you may not read the credentials for machines")
+	return w.canAdd(ctx, p, demand.Of(w.Config))
+}
+
+// checkGrowth asks the same for the machines that an upgrade adds, including spare ones.
+func (w *Workload) checkGrowth(ctx context.Context, p *phase.Progress) []error {
+	if p.Resumed() {
 		return nil
-	case err != nil:
+	}
+	live, err := w.live(ctx)
+	if err != nil {
 		return []error{err}
 	}
-	return canHave(ctx, p, credentials, demand(w.Config))
-}
-
-// credentials reads those that the cluster will use.
-func (w *Workload) credentials(ctx context.Context) (access.Credentials, error) {
-	name := credentialsName(w.Config)
-	secret := &corev1.Secret{}
-	err := w.plane.Client.Get(ctx, client.ObjectKey{Namespace: anywherev1.SystemNamespace, Name: name}, secret)
-	switch {
-	case apierrors.IsNotFound(err):
-		return access.Credentials{}, fmt.Errorf("no credentials for machines: ask an administrator to create Secret %q in namespace %q with the keys %s and %s",
-			name, anywherev1.SystemNamespace, access.TokenKey, access.URLKey)
-	case err != nil:
-		return access.Credentials{}, err
+	was, err := spec.Gather(ctx, w.plane.Client, live)
+	if err != nil {
+		return nil // The cluster reports what it misses.
 	}
-	return access.FromSecret(secret), nil
+	return w.canAdd(ctx, p, demand.Added(was, w.Config))
 }
 
-func credentialsName(c *spec.Config) string {
-	if c.Packet != nil {
-		return c.Packet.CredentialsName()
+// canAdd submits the Cluster as a dry run together with the machines that it needs, and turns the
+// warning that there are not enough of them into a problem.
+func (w *Workload) canAdd(ctx context.Context, p *phase.Progress, machines []demand.Machines) []error {
+	if w.SkipCapacity {
+		p.Note("skipping the capacity check")
+		return nil
 	}
-	return anywherev1.LocalCredentials
+	if len(machines) == 0 {
+		return nil
+	}
+	question, err := json.Marshal(demand.Check{Credentials: demand.Credentials(w.Config), Machines: machines})
+	if err != nil {
+		return []error{err}
+	}
+	cluster := w.Config.Cluster.DeepCopy()
+	if cluster.Annotations == nil {
+		cluster.Annotations = map[string]string{}
+	}
+	cluster.Annotations[anywherev1.CapacityCheckAnnotation] = string(question)
+	plane, warnings, err := w.withWarnings()
+	if err != nil {
+		return []error{err}
+	}
+	// Other checks report why it is rejected.
+	_, _ = apply(ctx, client.NewDryRunClient(plane.Client), cluster)
+	return warnings.shortages()
 }
 
-// canHave checks all demands in one request.
-func canHave(ctx context.Context, p *phase.Progress, credentials access.Credentials, demands []packet.Demand) []error {
-	if len(demands) == 0 || credentials.URL == "" || credentials.Token == "" {
+// withWarnings returns another connection to the management plane that collects warnings.
+func (w *Workload) withWarnings() (*inspect.Plane, *warningCollector, error) {
+	config, collected := rest.CopyConfig(w.REST), &warningCollector{}
+	config.WarningHandler, config.WarningHandlerWithContext = collected, nil
+	plane, err := inspect.Connect(config)
+	return plane, collected, err
+}
+
+// warningCollector collects the warnings of an API server.
+type warningCollector struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (c *warningCollector) HandleWarningHeader(_ int, _, text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.texts = append(c.texts, text)
+}
+
+// shortages returns the warnings about machines as problems.
+func (c *warningCollector) shortages() []error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var problems []error
+	for _, text := range c.texts {
+		if missing, found := strings.CutPrefix(text, demand.WarningPrefix); found {
+			problems = append(problems, shortage(missing))
+		}
+	}
+	return problems
+}
+
+func shortage(missing string) error {
+	return fmt.Errorf("%s%s needed; free some, request fewer, or choose another type; to let the cluster wait for them, add --skip-validations=capacity", demand.WarningPrefix, missing)
+}
+
+// canHave checks all machines of a management cluster in one request, with the user's credentials.
+func canHave(ctx context.Context, p *phase.Progress, credentials access.Credentials, machines []demand.Machines) []error {
+	if len(machines) == 0 || credentials.URL == "" || credentials.Token == "" {
 		return nil
 	}
 	api, err := packet.New(packet.Options{URL: credentials.URL, Token: credentials.Token, CA: []byte(credentials.CA), Timeout: capacityTimeout})
 	if err != nil {
 		return []error{err}
+	}
+	var demands []packet.Demand
+	for _, m := range machines {
+		demands = append(demands, packet.Demand{Plan: m.Plan, Metro: m.Metro, Facility: m.Facility, Quantity: m.Count})
 	}
 	available, err := api.CanHave(ctx, demands)
 	switch {
@@ -83,36 +161,10 @@ func canHave(ctx context.Context, p *phase.Progress, credentials access.Credenti
 		return nil
 	}
 	var problems []error
-	for i, d := range demands {
+	for i, m := range machines {
 		if !available[i] {
-			problems = append(problems, fmt.Errorf("not enough machines: %d of type %s needed in %s%s; free some, request fewer, or choose another type", d.Quantity, d.Plan, d.Metro, d.Facility))
+			problems = append(problems, shortage(m.String()))
 		}
 	}
 	return problems
-}
-
-// demand returns the machines that a cluster needs, by type. Reserved machines are not counted.
-func demand(c *spec.Config) []packet.Demand {
-	var out []packet.Demand
-	add := func(ref *anywherev1.Ref, n int) {
-		d := packet.Demand{Plan: localPlan, Metro: localMetro, Quantity: n}
-		if c.Packet != nil {
-			if ref == nil || c.Machines[ref.Name] == nil || c.Machines[ref.Name].Spec.HardwareReservationID != "" {
-				return
-			}
-			d.Plan, d.Metro, d.Facility = c.Machines[ref.Name].Spec.MachineType, c.Packet.Spec.Metro, c.Packet.Spec.Facility
-		}
-		i := slices.IndexFunc(out, func(x packet.Demand) bool { return x.Plan == d.Plan && x.Metro == d.Metro && x.Facility == d.Facility })
-		if i < 0 {
-			out, i = append(out, packet.Demand{Plan: d.Plan, Metro: d.Metro, Facility: d.Facility}), len(out)
-		}
-		out[i].Quantity += n
-	}
-	add(c.Cluster.Spec.ControlPlaneConfiguration.MachineGroupRef, c.Cluster.Spec.ControlPlaneConfiguration.Count)
-	for _, g := range c.Cluster.Spec.WorkerNodeGroupConfigurations {
-		if g.Count != nil && *g.Count > 0 {
-			add(g.MachineGroupRef, *g.Count)
-		}
-	}
-	return out
 }

@@ -31,6 +31,8 @@ type gitRecord struct {
 	// Digest identifies the request, so that a changed spec isn't taken for the recorded one.
 	Digest string `json:"digest,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	// Commit is the one that removed the files of a management cluster.
+	Commit string `json:"commit,omitempty"`
 }
 
 func gitRecordOf(p *phase.Progress) (gitRecord, error) {
@@ -63,18 +65,26 @@ func (w *Workload) submit(ctx context.Context, p *phase.Progress, verb Verb, r r
 // commit requests the commit of the spec, or for Delete of the removal of its files. It waits until
 // Flux has applied the spec, or until the removal is committed.
 func (w *Workload) commit(ctx context.Context, p *phase.Progress, verb Verb, r route) error {
-	request, err := w.request(verb, r)
+	change, err := w.requestCommit(ctx, p, verb, r)
 	if err != nil {
 		return err
 	}
-	if err := w.requestOnce(ctx, p, request); err != nil {
-		return err
-	}
-	follow := w.followChange(p, request.Name)
 	if verb == Delete {
-		return follow.until(ctx, committed, w.Limits.Delete)
+		return change.until(ctx, committed, w.Limits.Delete)
 	}
-	return follow.until(ctx, applied, w.ControlPlane)
+	return change.until(ctx, applied, w.ControlPlane)
+}
+
+// requestCommit requests the commit, and returns how to wait for it.
+func (w *Workload) requestCommit(ctx context.Context, p *phase.Progress, verb Verb, r route) (*changeFollower, error) {
+	request, err := w.request(verb, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.requestOnce(ctx, p, request); err != nil {
+		return nil, err
+	}
+	return w.followChange(p, request.Name), nil
 }
 
 // request returns a GitChange without a name.

@@ -51,6 +51,7 @@ var gitTests = map[string]func(*gitWorld){
 	"outage":    (*gitWorld).testGitOutagePausesNothing,
 	"cleanup":   (*gitWorld).testUnfinishedCreationIsCleanedUp,
 	"closed":    (*gitWorld).testClosedRepositoryIsBypassed,
+	"opened":    (*gitWorld).testNewConnectionIsAwaited,
 	"silent":    (*gitWorld).testManagerWithoutGitOpsIsBypassed,
 }
 
@@ -342,6 +343,24 @@ func (g *gitWorld) testClosedRepositoryIsBypassed() {
 	g.must(err)
 	if live := g.live(); *live.Spec.WorkerNodeGroupConfigurations[0].Count != 2 || live.Annotations[fluxAnnotation] != "" {
 		g.Errorf("the upgrade is not applied, or Flux is still disabled: %+v", live)
+	}
+}
+
+func (g *gitWorld) testNewConnectionIsAwaited() {
+	g.closed.Store(true)
+	_, err := g.runPlan(g.Context(), g.cluster(1).Create, ignoreEvents)
+	g.must(err)
+	w := g.cluster(1)
+	g.must(w.connect(g.Context()))
+	w.connectWithin, w.justConnected = 100*time.Millisecond, true
+	if r, err := w.routeOf(g.Context(), nil, w.Config.Cluster); err != nil || !strings.Contains(r.Reason, "no credentials are open") {
+		g.Errorf("a manager that never observes it: route %+v, %v", r, err)
+	}
+	w.connectWithin = time.Minute
+	opening := time.AfterFunc(200*time.Millisecond, func() { g.closed.Store(false) })
+	defer opening.Stop()
+	if r, err := w.routeOf(g.Context(), nil, w.Config.Cluster); err != nil || !r.isGit() {
+		g.Errorf("a manager that observes it late: route %+v, %v", r, err)
 	}
 }
 

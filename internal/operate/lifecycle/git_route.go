@@ -87,6 +87,8 @@ func (w *Workload) routeOf(ctx context.Context, p *phase.Progress, c *anywherev1
 	switch {
 	case ref == nil:
 		return direct(withoutGitOps), nil
+	case w.onBootstrap:
+		return direct("the bootstrap plane does not run GitOps"), nil
 	case ref.Kind != anywherev1.FluxConfigKind:
 		return direct("%s %q is stored and otherwise ignored: use a %s", ref.Kind, ref.Name, anywherev1.FluxConfigKind), nil
 	}
@@ -115,7 +117,8 @@ func routeFor(name string, connected *metav1.Condition) route {
 }
 
 // awaitConnection returns whether the repository of a FluxConfig is connected. It waits until the
-// manager has observed the FluxConfig, and returns nil if that doesn't happen.
+// manager has observed the FluxConfig, and returns nil if that doesn't happen. If the repository
+// was just connected, it also waits until the manager has observed that.
 func (w *Workload) awaitConnection(ctx context.Context, p *phase.Progress, key client.ObjectKey) (*metav1.Condition, error) {
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(w.connectWithin, connectTimeout))
 	defer cancel()
@@ -128,18 +131,29 @@ func (w *Workload) awaitConnection(ctx context.Context, p *phase.Progress, key c
 		if err != nil {
 			return nil, fmt.Errorf("reading FluxConfig %q: %w", key.Name, err)
 		}
-		if c := apimeta.FindStatusCondition(flux.Status.Conditions, anywherev1.RepositoryConnected); c != nil && c.ObservedGeneration >= flux.Generation {
-			return c, nil
+		observed := connectionOf(flux)
+		if observed != nil && (observed.Status == metav1.ConditionTrue || !w.justConnected) {
+			return observed, nil
 		}
 		p.Waiting("Waiting for the manager to observe FluxConfig %s", key.Name)
 		select {
 		case <-limited.Done():
 			w.connectWithin = time.Nanosecond // Later phases don't wait again.
-			return nil, ctx.Err()
+			return observed, ctx.Err()
 		case <-changes:
 		case <-time.After(resync):
 		}
 	}
+}
+
+// connectionOf returns the condition of a FluxConfig, or nil if no manager has observed its newest
+// spec.
+func connectionOf(flux *anywherev1.FluxConfig) *metav1.Condition {
+	c := apimeta.FindStatusCondition(flux.Status.Conditions, anywherev1.RepositoryConnected)
+	if c == nil || c.ObservedGeneration < flux.Generation {
+		return nil
+	}
+	return c
 }
 
 // checkReverted rejects the upgrade of a cluster that Flux would revert, because the new spec can't

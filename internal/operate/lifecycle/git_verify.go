@@ -59,6 +59,9 @@ func (w *Workload) verify(ctx context.Context, p *phase.Progress, want stage) (s
 // removeFromGit removes the cluster's files from Git if its repository is connected, and reports
 // whether Flux deletes the cluster then. The cluster may be gone, or may never have existed.
 func (w *Workload) removeFromGit(ctx context.Context, p *phase.Progress, live *anywherev1.Cluster) (bool, error) {
+	if w.onBootstrap {
+		return false, nil // Its files were removed before its objects moved there.
+	}
 	r, err := w.removalRoute(ctx, p, live)
 	if err != nil {
 		return false, err
@@ -89,39 +92,4 @@ func (w *Workload) removalRoute(ctx context.Context, p *phase.Progress, live *an
 		return w.routeOf(ctx, p, live)
 	}
 	return w.routeOf(ctx, p, w.Config.Cluster)
-}
-
-// commitSpec commits the spec of a management cluster that has reached it already. If it can't, it
-// returns the reason.
-func (m *Management) commitSpec(ctx context.Context, p *phase.Progress, verb Verb) (string, error) {
-	if m.Config.Cluster.Spec.GitOpsRef == nil {
-		return withoutGitOps, nil
-	}
-	w, err := m.onItself(ctx)
-	if err != nil {
-		return "", err
-	}
-	r, err := w.routeOf(ctx, p, m.Config.Cluster)
-	if err != nil {
-		return "", err
-	}
-	if !r.isGit() {
-		return fmt.Sprintf("%s; commit %s yourself", r.Reason, m.files().Spec()), nil
-	}
-	return "", w.commit(ctx, p, verb, r)
-}
-
-// commitNew is the phase that commits the spec of a new management cluster.
-func (m *Management) commitNew(ctx context.Context, p *phase.Progress) error {
-	reason, err := m.commitSpec(ctx, p, Create)
-	return skipFor(reason, err)
-}
-
-// leaveInGit is the phase that says what the deletion of a management cluster leaves in Git: the
-// plane that could commit is gone.
-func (m *Management) leaveInGit(context.Context, *phase.Progress) error {
-	if ref := m.Config.Cluster.Spec.GitOpsRef; ref != nil {
-		return phase.Skip("remove the cluster's directory from the repository of %s %q yourself", ref.Kind, ref.Name)
-	}
-	return phase.Skip(withoutGitOps)
 }

@@ -77,8 +77,8 @@ const (
 	summaryBootstrapReady  = "Wait for the bootstrap plane"
 	summaryMoveToBootstrap = "Move the cluster's objects to the bootstrap plane"
 	summaryMoveBack        = "Upgrade Drover on the cluster and move its objects back"
-	summaryPauseOthers     = "Pause reconciliation of workload clusters"
-	summaryResumeOthers    = "Resume reconciliation of workload clusters"
+	summaryPauseOthers     = "Pause reconciliation of workload clusters and, with GitOps, Flux"
+	summaryResumeOthers    = "Resume reconciliation of workload clusters and, with GitOps, Flux"
 	summaryDelete          = "Delete the cluster, its machines and its addresses"
 	summaryGitApplied      = "Verify that Flux has applied the spec, with GitOps"
 	summaryGitCommitted    = "Commit the spec to Git, with GitOps"
@@ -110,6 +110,8 @@ type Options struct {
 	SkipSkew bool
 	// SkipFlux permits the upgrade of a cluster that Flux may revert.
 	SkipFlux bool
+	// SkipCapacity skips the check whether there are machines; a new cluster waits for them.
+	SkipCapacity bool
 	// Kubeconfig is the file of the management plane's kubeconfig, for messages.
 	Kubeconfig string
 	// Undo limits a deletion to what an unfinished creation created, which may be nothing.

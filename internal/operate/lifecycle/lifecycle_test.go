@@ -24,7 +24,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/metal/access"
-	packet "github.com/drover-dev/drover/internal/metal/client"
+	"github.com/drover-dev/drover/internal/model/demand"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
@@ -148,19 +148,6 @@ func clusterOf(controlPlanes int, workers map[string]int) *spec.Config {
 	return c
 }
 
-func TestDemandCountsMachinesByType(t *testing.T) {
-	if diff := cmp.Diff([]packet.Demand{{Plan: "local.small", Metro: "da", Quantity: 5}}, demand(clusterOf(3, map[string]int{"a": 2}))); diff != "" {
-		t.Errorf("on local machines (-want +got):\n%s", diff)
-	}
-	c := clusterOf(3, map[string]int{"a": 2, "reserved": 7})
-	c.Packet = &anywherev1.PacketDatacenterConfig{Spec: anywherev1.PacketDatacenterConfigSpec{Metro: "am"}}
-	c.Machines["reserved"].Spec.HardwareReservationID = "next-available"
-	c.Cluster.Spec.ControlPlaneConfiguration.MachineGroupRef = &anywherev1.Ref{Name: "a"}
-	if diff := cmp.Diff([]packet.Demand{{Plan: "big", Metro: "am", Quantity: 5}}, demand(c)); diff != "" {
-		t.Errorf("on Packet (-want +got):\n%s", diff)
-	}
-}
-
 func TestUnavailableMachinesAreReported(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status int
@@ -168,7 +155,7 @@ func TestUnavailableMachinesAreReported(t *testing.T) {
 		want   string
 	}{
 		"enough":               {http.StatusOK, `{"servers":[{"quantity":5,"available":true}]}`, ""},
-		"not enough":           {http.StatusOK, `{"servers":[{"quantity":5,"available":false}]}`, "5 of type big needed in am"},
+		"not enough":           {http.StatusOK, `{"servers":[{"quantity":5,"available":false}]}`, "not enough machines: 5 of plan big in am needed"},
 		"no such plan":         {http.StatusUnprocessableEntity, `{"errors":["Plan big is not valid"]}`, "Plan big is not valid"},
 		"credentials that end": {http.StatusUnauthorized, `{"error":"Invalid authentication token"}`, "rejected the credentials"},
 		"an API that is down":  {http.StatusServiceUnavailable, ``, ""},
@@ -182,7 +169,7 @@ func TestUnavailableMachinesAreReported(t *testing.T) {
 				_, _ = w.Write([]byte(tt.answer))
 			}))
 			defer server.Close()
-			problems := canHave(t.Context(), nil, access.Credentials{URL: server.URL, Token: "secret"}, []packet.Demand{{Plan: "big", Metro: "am", Quantity: 5}})
+			problems := canHave(t.Context(), nil, access.Credentials{URL: server.URL, Token: "secret"}, []demand.Machines{{Plan: "big", Metro: "am", Count: 5}})
 			err := errors.Join(problems...)
 			if (tt.want == "") != (err == nil) || err != nil && (!strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret")) {
 				t.Errorf("problems: got %v, want %q", err, tt.want)

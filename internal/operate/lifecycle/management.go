@@ -12,6 +12,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/metal"
 	"github.com/drover-dev/drover/internal/model/spec"
+	"github.com/drover-dev/drover/internal/operate/bootstrap"
 	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/operate/kubeconfig"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
@@ -38,6 +39,11 @@ type Management struct {
 	Image string
 
 	differences []Difference
+	// runsGitOps means that Drover on the cluster manages clusters through Git, whether or not the
+	// cluster's own spec is in Git.
+	runsGitOps bool
+	// flux are the images of Flux, once they are known.
+	flux *bootstrap.FluxImages
 	// firstInstall means that Drover is installed on the cluster for the first time.
 	firstInstall bool
 }

@@ -100,6 +100,7 @@ func (m *Management) onBootstrap(ctx context.Context, p *phase.Progress) (*Workl
 	}
 	connection.QPS = -1
 	w := m.clusterOn(connection, m.Bootstrap.Kubeconfig())
+	w.onBootstrap = true
 	if err := w.connect(ctx); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/metal/access"
+	"github.com/drover-dev/drover/internal/model/demand"
 	"github.com/drover-dev/drover/internal/operate/bootstrap"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 	"github.com/drover-dev/drover/internal/plane"
@@ -19,6 +20,7 @@ import (
 // Create plans the creation of a management cluster.
 func (m *Management) Create() (*phase.Plan, error) {
 	m.firstInstall = true
+	preferFluxConfig(m.Config)
 	return m.plan(Create, m.Config, []phase.Phase{
 		{Name: SetupAndValidate, Summary: summaryValidate, Repeat: true, Run: m.setupCreate},
 		{Name: CreateBootstrapCluster, Summary: summaryBootstrap, Run: m.startBootstrapAndDeliver, Changes: m.startsBootstrap()},
@@ -27,7 +29,7 @@ func (m *Management) Create() (*phase.Plan, error) {
 			"installs Drover on the cluster", "moves the cluster's objects to it",
 		}},
 		{Name: InstallEKSAComponents, Summary: "Wait until the cluster manages itself", Run: m.settle, Changes: []string{"makes the cluster manage itself"}},
-		{Name: InstallAddOns, Summary: summaryGitCommitted, Run: m.commitNew},
+		{Name: InstallAddOns, Summary: summaryGitCommitted, Run: m.commitNew, Changes: m.commits()},
 		{Name: DeleteBootstrap, Summary: summaryDeleteBootstrap, Run: m.deleteBootstrap, Changes: m.removesBootstrap()},
 	})
 }
@@ -36,7 +38,7 @@ func (m *Management) setupCreate(ctx context.Context, p *phase.Progress) error {
 	if err := checkSpec(m.Config, p); err != nil {
 		return err
 	}
-	if err := preflight(ctx, p, m.checkFiles, m.checkMachine, m.checkRegistry, m.checkCapacity); err != nil {
+	if err := preflight(ctx, p, m.checkDrover, m.checkFiles, m.checkMachine, m.checkRegistry, m.checkNewRepository, m.checkCapacity); err != nil {
 		return err
 	}
 	return identify(p, m.Config)
@@ -71,6 +73,10 @@ func (m *Management) checkMachine(_ context.Context, p *phase.Progress) []error 
 // checkCapacity asks the metal API whether there are enough machines, if it runs already: that of
 // this host may not.
 func (m *Management) checkCapacity(ctx context.Context, p *phase.Progress) []error {
+	if m.SkipCapacity {
+		p.Note("skipping the capacity check")
+		return nil
+	}
 	secret, err := m.credentials()
 	switch {
 	case errors.Is(err, errNoCredentials):
@@ -78,7 +84,7 @@ func (m *Management) checkCapacity(ctx context.Context, p *phase.Progress) []err
 	case err != nil || p.Resumed():
 		return nil
 	}
-	return canHave(ctx, p, access.FromSecret(secret), demand(m.Config))
+	return canHave(ctx, p, access.FromSecret(secret), demand.Of(m.Config))
 }
 
 // startBootstrapAndDeliver builds Drover's image while the plane starts, which leaves cores idle.
@@ -136,7 +142,7 @@ func (m *Management) mark() {
 	c.Annotations[anywherev1.ManagementComponentsVersionAnnotation] = m.version()
 }
 
-// deliver preloads Drover's image on the machines of this host.
+// deliver preloads Drover's image, and those of Flux, on the machines of this host.
 func (m *Management) deliver(ctx context.Context, p *phase.Progress) error {
 	if m.Image != "" {
 		return nil
@@ -146,7 +152,10 @@ func (m *Management) deliver(ctx context.Context, p *phase.Progress) error {
 		return err
 	}
 	p.Waiting("Preloading Drover's image on the machines of this host")
-	return bootstrap.Deliver(ctx, m.Metal, image)
+	if err := bootstrap.Deliver(ctx, m.Metal, image); err != nil {
+		return err
+	}
+	return m.deliverFlux(ctx, p)
 }
 
 func (m *Management) ownImage() (*bootstrap.Archive, error) {
@@ -175,6 +184,13 @@ func (m *Management) applyComponents(ctx context.Context, to *rest.Config) error
 			return err
 		}
 		o.Image = image.Reference
+	}
+	images, err := m.fluxImages()
+	if err != nil {
+		return err
+	}
+	if images != nil {
+		o.Flux = &images.References
 	}
 	if m.Config.Packet == nil {
 		local, err := bootstrap.ReadMetal(m.Metal)

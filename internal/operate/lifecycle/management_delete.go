@@ -15,11 +15,11 @@ func (m *Management) Delete() (*phase.Plan, error) {
 		{Name: SetupAndValidate, Summary: "Run preflight checks", Repeat: true, Run: m.setupDelete},
 		{Name: CreateBootstrapCluster, Summary: summaryBootstrap, Run: m.startBootstrap, Changes: m.startsBootstrap()},
 		{Name: InstallCAPI, Summary: summaryBootstrapReady, Run: m.startBootstrap},
-		{Name: MoveManagementToBootstrap, Summary: summaryMoveToBootstrap, Run: m.moveToBootstrap, Changes: []string{movesToBootstrap}},
+		{Name: MoveManagementToBootstrap, Summary: "Remove the cluster's files from Git, with GitOps, and move its objects to the bootstrap plane", Run: m.leave, Changes: []string{movesToBootstrap}},
 		{Name: DeleteWorkloadCluster, Summary: summaryDelete, Run: m.delete, Changes: []string{
 			fmt.Sprintf("deletes Cluster %s with its machines and addresses", m.Config.Cluster.Name), "removes " + m.files().Kubeconfig(),
 		}},
-		{Name: CleanupGitRepo, Summary: "Nothing: the management plane that could commit is deleted", Run: m.leaveInGit},
+		{Name: CleanupGitRepo, Summary: summaryGitRemoved, Run: m.reportRemoved},
 		{Name: DeleteBootstrap, Summary: summaryDeleteBootstrap, Run: m.deleteBootstrap, Changes: m.removesBootstrap()},
 	})
 }

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -28,19 +29,32 @@ type pausable struct {
 }
 
 // pauseOthers pauses the workload clusters while their management cluster changes. They keep
-// running. Clusters that are paused already stay so.
+// running. Clusters that are paused already stay so. Flux is suspended first, so that it neither
+// reverts nor repeats what is changed and moved.
 func (m *Management) pauseOthers(ctx context.Context, p *phase.Progress) error {
 	w, err := m.onItself(ctx)
 	if err != nil {
 		return err
 	}
-	all, err := m.others(ctx, w)
+	suspended, err := m.suspendFlux(ctx, p, w)
 	if err != nil {
 		return err
 	}
-	var paused []string
+	paused, err := m.pauseClusters(ctx, p, w)
+	if err == nil && len(suspended)+len(paused) == 0 {
+		return phase.Skip("no workload clusters to pause")
+	}
+	return err
+}
+
+// pauseClusters pauses the workload clusters, and returns those that it has paused, now or earlier.
+func (m *Management) pauseClusters(ctx context.Context, p *phase.Progress, w *Workload) (paused []string, err error) {
+	all, err := m.others(ctx, w)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := p.Kept(keptClusters, &paused); err != nil {
-		return err
+		return nil, err
 	}
 	for _, h := range all {
 		if h.paused {
@@ -50,30 +64,50 @@ func (m *Management) pauseOthers(ctx context.Context, p *phase.Progress) error {
 			paused = append(paused, h.name)
 			// Recorded first: an entry without a pause is harmless, a pause without an entry stays.
 			if err := p.Keep(keptClusters, paused); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if err := h.change(ctx, w.plane.Client, h.pause); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if len(paused) == 0 {
-		return phase.Skip("no workload clusters to pause")
-	}
-	return nil
+	return paused, nil
 }
 
-// resumeOthers resumes exactly the clusters that were paused.
+// resumeOthers resumes exactly the clusters that were paused, and Flux. With GitOps, it waits until
+// Flux has applied the new spec.
 func (m *Management) resumeOthers(ctx context.Context, p *phase.Progress) error {
-	var paused []string
-	if _, err := p.Kept(keptClusters, &paused); err != nil {
+	record, err := gitRecordOf(p)
+	if err != nil {
 		return err
 	}
-	if len(paused) == 0 {
+	var paused, suspended []string
+	_, pausedErr := p.Kept(keptClusters, &paused)
+	_, suspendedErr := p.Kept(keptSuspended, &suspended)
+	if err := errors.Join(pausedErr, suspendedErr); err != nil {
+		return err
+	}
+	if len(paused)+len(suspended) == 0 && record.Change == "" {
 		return phase.Skip("nothing was paused")
 	}
 	w, err := m.onItself(ctx)
 	if err != nil {
+		return err
+	}
+	if err := m.resumeClusters(ctx, p, w); err != nil {
+		return err
+	}
+	if err := m.resumeFlux(ctx, p, w, fluxSource, fluxApplication); err != nil {
+		return err
+	}
+	_, err = w.verify(ctx, p, applied)
+	return err
+}
+
+// resumeClusters resumes exactly the clusters that were paused.
+func (m *Management) resumeClusters(ctx context.Context, p *phase.Progress, w *Workload) error {
+	var paused []string
+	if _, err := p.Kept(keptClusters, &paused); err != nil || len(paused) == 0 {
 		return err
 	}
 	all, err := m.others(ctx, w)

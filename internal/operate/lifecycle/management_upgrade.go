@@ -13,6 +13,7 @@ import (
 // Upgrade plans the upgrade of a management cluster to a new spec, and of Drover on it to this
 // version.
 func (m *Management) Upgrade() (*phase.Plan, error) {
+	preferFluxConfig(m.Config)
 	return m.plan(Upgrade, m.Config, []phase.Phase{
 		{Name: SetupAndValidate, Summary: summaryValidate, Repeat: true, Run: m.setupUpgrade},
 		{Name: UpdateSecrets, Summary: "Update the cluster's credentials for machines", Run: m.updateSecrets, Changes: []string{"updates the credentials for machines, if they changed"}},
@@ -52,7 +53,7 @@ func (m *Management) setupUpgrade(ctx context.Context, p *phase.Progress) error 
 	if live == nil {
 		return fmt.Errorf("cluster %q not found, neither on itself nor on a bootstrap plane: create it first", m.Config.Cluster.Name)
 	}
-	if err := preflight(ctx, p, w.checkVersions, w.checkUpgradable); err != nil {
+	if err := preflight(ctx, p, w.checkVersions, w.checkUpgradable, m.checkDrover, m.checkRepository); err != nil {
 		return err
 	}
 	if err := preflight(ctx, p, w.checkChange); err != nil {
@@ -93,7 +94,11 @@ func (m *Management) upgradeNeeded(ctx context.Context, p *phase.Progress) error
 	if err != nil {
 		return err
 	}
-	if version.SameBuild(installed, m.version()) && w.follow(p, upgrading).reached(ctx, live) {
+	connected, err := m.isConnected(ctx, w)
+	if err != nil {
+		return err
+	}
+	if connected && version.SameBuild(installed, m.version()) && w.follow(p, upgrading).reached(ctx, live) {
 		return phase.Finish("the cluster is up to date, and so is Drover on it")
 	}
 	return nil
@@ -137,11 +142,7 @@ func (m *Management) recordSpec(ctx context.Context, p *phase.Progress) error {
 	if err := m.settle(ctx, p); err != nil {
 		return err
 	}
-	reason, err := m.commitSpec(ctx, p, Upgrade)
-	if reason != "" && m.Config.Cluster.Spec.GitOpsRef != nil {
-		p.Note("%s", reason)
-	}
-	return err
+	return m.commitUpgrade(ctx, p)
 }
 
 // Versions returns the versions of Kubernetes and Drover before and after an upgrade.

@@ -311,7 +311,7 @@ func TestCreatorNeedsOnlyTheirRole(t *testing.T) {
 	if _, err := c.plane.Find(t.Context(), w.namespace, "devs"); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.credentials(t.Context()); err == nil {
+	if err := c.credentials(t.Context()); err == nil {
 		t.Error("a creator reads credentials")
 	}
 	w.must(w.client.Delete(t.Context(), made))

@@ -11,10 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
-	packet "github.com/drover-dev/drover/internal/metal/client"
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
 )
@@ -74,30 +72,6 @@ func TestDifferencesOfUnusualValues(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"changes o spec.a: none → 1"}, changeLines([]Difference{{Object: "o", Path: "spec.a", To: "1"}})); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
-	}
-}
-
-func TestDemandIgnoresReservedAndUnknownMachines(t *testing.T) {
-	ref := func(name string) *anywherev1.Ref { return &anywherev1.Ref{Name: name} }
-	c := &spec.Config{
-		Cluster: &anywherev1.Cluster{},
-		Packet:  &anywherev1.PacketDatacenterConfig{Spec: anywherev1.PacketDatacenterConfigSpec{Metro: "am", Facility: "am6"}},
-		Machines: map[string]*anywherev1.PacketMachineConfig{
-			"small":    {Spec: anywherev1.PacketMachineConfigSpec{MachineType: "c3.small.x86"}},
-			"reserved": {Spec: anywherev1.PacketMachineConfigSpec{MachineType: "m3.large.x86", HardwareReservationID: "next-available"}},
-		},
-	}
-	c.Cluster.Spec.ControlPlaneConfiguration = anywherev1.ControlPlaneConfiguration{Count: 3, MachineGroupRef: ref("small")}
-	c.Cluster.Spec.WorkerNodeGroupConfigurations = []anywherev1.WorkerNodeGroupConfiguration{
-		{Count: ptr.To(2), MachineGroupRef: ref("small")},
-		{Count: ptr.To(5), MachineGroupRef: ref("reserved")},
-		{Count: ptr.To(1), MachineGroupRef: ref("missing")},
-		{Count: ptr.To(0), MachineGroupRef: ref("small")},
-		{MachineGroupRef: ref("small")},
-		{Count: ptr.To(1)},
-	}
-	if diff := cmp.Diff([]packet.Demand{{Plan: "c3.small.x86", Metro: "am", Facility: "am6", Quantity: 5}}, demand(c)); diff != "" {
-		t.Errorf("demand (-want +got):\n%s", diff)
 	}
 }
 

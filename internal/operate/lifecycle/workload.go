@@ -24,10 +24,15 @@ type Workload struct {
 	REST *rest.Config
 
 	plane *inspect.Plane
+	// onBootstrap means that the management plane is a bootstrap plane, which has no GitOps.
+	onBootstrap bool
 	// differences are what an upgrade changes, once that is known.
 	differences []Difference
 	// connectWithin and gitGrace replace connectTimeout and failureGrace.
 	connectWithin, gitGrace time.Duration
+	// justConnected means that the repository is connected, even if the manager has not observed
+	// that yet.
+	justConnected bool
 }
 
 func (w *Workload) key() client.ObjectKey { return client.ObjectKeyFromObject(w.Config.Cluster) }

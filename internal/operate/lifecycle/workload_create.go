@@ -13,6 +13,7 @@ import (
 
 // Create plans the creation of a workload cluster.
 func (w *Workload) Create() (*phase.Plan, error) {
+	preferFluxConfig(w.Config)
 	return w.plan(Create, w.Config, []phase.Phase{
 		{Name: SetupAndValidate, Summary: summaryValidate, Repeat: true, Run: w.setupCreate},
 		{Name: CreateWorkloadCluster, Summary: "Create the cluster's machines and install Kubernetes", Run: w.connected(w.create), Changes: w.creates()},
@@ -40,7 +41,7 @@ func (w *Workload) setupCreate(ctx context.Context, p *phase.Progress) error {
 	if err := w.connect(ctx); err != nil {
 		return err
 	}
-	if err := preflight(ctx, p, w.checkVersions, w.checkOffered, w.checkName, w.checkFree, w.checkAdmitted, w.checkCapacity); err != nil {
+	if err := preflight(ctx, p, w.checkVersions, w.checkOffered, w.checkName, w.checkFree, w.checkAdmitted, w.checkCredentials, w.checkCapacity); err != nil {
 		return err
 	}
 	return identify(p, w.Config)

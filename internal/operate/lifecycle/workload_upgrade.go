@@ -19,6 +19,7 @@ import (
 
 // Upgrade plans the upgrade of a workload cluster to a new spec.
 func (w *Workload) Upgrade() (*phase.Plan, error) {
+	preferFluxConfig(w.Config)
 	return w.plan(Upgrade, w.Config, []phase.Phase{
 		{Name: SetupAndValidate, Summary: summaryValidate, Repeat: true, Run: w.setupUpgrade},
 		{Name: PauseEksAAndFluxReconcile, Summary: "Pause reconciliation while several objects change", Run: w.connected(w.pause)},
@@ -54,7 +55,7 @@ func (w *Workload) setupUpgrade(ctx context.Context, p *phase.Progress) error {
 	if err := preflight(ctx, p, w.checkVersions, w.checkOffered, w.checkUpgradable, w.checkReverted); err != nil {
 		return err
 	}
-	return preflight(ctx, p, w.checkChange)
+	return preflight(ctx, p, w.checkChange, w.checkGrowth)
 }
 
 // checkUpgradable finds the cluster, and rejects the upgrade of one that may not change.

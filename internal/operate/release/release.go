@@ -1,7 +1,7 @@
 // Package release knows the files of a Drover release, which `make release` writes and
 // `drover verify` checks:
 //
-//	drover_v0.1.0_linux_amd64.tar.gz             the programs, one archive per platform
+//	drover_v0.1.0_linux_amd64.tar.gz             drover, clusterctl and Flux, one archive per platform
 //	drover_v0.1.0_linux_amd64.tar.gz.spdx.json   what they were built from (SPDX 2.3)
 //	provider-components.yaml                     the manager for any cluster
 //	provenance.intoto.json                       who built what from which commit, in a DSSE envelope

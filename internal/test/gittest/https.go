@@ -7,6 +7,7 @@ import (
 	"crypto/x509/pkix"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -40,8 +41,17 @@ type HTTPS struct {
 // Fault handles a request in place of the server, which it may call.
 type Fault func(w http.ResponseWriter, r *http.Request, server http.Handler)
 
+// loopback is the address of servers that only this host needs to reach.
+const loopback = "127.0.0.1"
+
 // NewHTTPS starts a server that ends with the test.
 func NewHTTPS(t testing.TB) *HTTPS {
+	t.Helper()
+	return NewHTTPSAt(t, loopback)
+}
+
+// NewHTTPSAt starts a server at an address of this host, for clients in other network namespaces.
+func NewHTTPSAt(t testing.TB, address string) *HTTPS {
 	t.Helper()
 	s := &HTTPS{t: t, root: t.TempDir()}
 	s.backend = &cgi.Handler{
@@ -51,21 +61,25 @@ func NewHTTPS(t testing.TB) *HTTPS {
 		Logger: log.New(io.Discard, "", 0), Stderr: io.Discard,
 		Env: append(environment(s.root), "GIT_PROJECT_ROOT="+s.root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER="+Username),
 	}
-	s.server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
-	s.server.TLS = &tls.Config{Certificates: []tls.Certificate{s.certificate()}, MinVersion: tls.VersionTLS12}
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.server = &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: time.Minute}}
+	s.server.TLS = &tls.Config{Certificates: []tls.Certificate{s.certificate(address)}, MinVersion: tls.VersionTLS12}
 	s.server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.server.StartTLS()
 	t.Cleanup(func() { s.server.CloseClientConnections(); s.server.Close() })
 	return s
 }
 
-func (s *HTTPS) certificate() tls.Certificate {
+func (s *HTTPS) certificate(address string) tls.Certificate {
 	now := time.Now()
 	authority, err := pki.NewAuthority("gittest", now, time.Hour)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	template := pki.Template(pkix.Name{CommonName: "gittest"}, []string{"127.0.0.1"}, now, time.Hour)
+	template := pki.Template(pkix.Name{CommonName: "gittest"}, []string{address}, now, time.Hour)
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	cert, key, err := authority.Issue(template)
 	if err != nil {

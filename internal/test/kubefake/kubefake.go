@@ -1,10 +1,12 @@
 // Package kubefake replaces Kubernetes in tests of building, caching and finding it: a module that
 // compiles in a second to a program that reports its version, which the linker sets in the same
-// place as in the real one. Start at [Source].
+// place as in the real one. [Program] does the same for programs that are recognized by the module
+// and version recorded in them. Start at [Source].
 package kubefake
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 )
@@ -52,6 +54,22 @@ func Source(t testing.TB) string {
 		Write(t, filepath.Join(dir, filepath.FromSlash(name)), content)
 	}
 	return dir
+}
+
+// Program compiles a program that does nothing to a file. The go command records the module in its
+// version, as it does for a program that was downloaded.
+func Program(t testing.TB, file, module, version string) {
+	t.Helper()
+	dir := t.TempDir()
+	required := "# " + module + " " + version + "\n## explicit; go 1.26.0\n" + module + "\n"
+	Write(t, filepath.Join(dir, "go.mod"), "module example.com/program\n\ngo 1.26.0\n\nrequire "+module+" "+version+"\n")
+	Write(t, filepath.Join(dir, "vendor", "modules.txt"), required)
+	Write(t, filepath.Join(dir, "vendor", filepath.FromSlash(module), "main.go"), "package main\n\nfunc main() {}\n")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-mod=vendor", "-o", file, module)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("compiling %s %s: %v\n%s", module, version, err, out)
+	}
 }
 
 // Write writes a file and the directories above it.

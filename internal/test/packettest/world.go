@@ -20,6 +20,8 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	etcdbootstrapv1 "github.com/drover-dev/drover/api/bootstrap/v1beta1"
+	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/base/contents"
 	"github.com/drover-dev/drover/internal/install"
@@ -60,7 +62,9 @@ func NewWorld(t testing.TB) *World {
 func Scheme(t testing.TB) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, infrav1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, clusterv1.AddToScheme, infrav1.AddToScheme, etcdbootstrapv1.AddToScheme, etcdv1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}

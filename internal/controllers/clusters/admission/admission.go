@@ -27,6 +27,10 @@ type Options struct {
 	Version func(minor string) (string, error)
 	// ManagementCluster is the name of this management plane, if it has no Cluster.
 	ManagementCluster string
+	// Capacity checks whether there are machines; nil checks nothing.
+	Capacity Capacity
+	// Quotas are those of namespaces; nil checks none.
+	Quotas Quotas
 	// Records records deletions, and changes of configs.
 	Records *records.Recorder
 }
@@ -48,6 +52,11 @@ func Setup(mgr ctrl.Manager, o Options) error {
 // rejection rejects an operation.
 func rejection(format string, args ...any) error {
 	return answer(http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf(format, args...))
+}
+
+// forbidden rejects what a quota does not allow, with the code that Kubernetes uses for quotas.
+func forbidden(text string) error {
+	return answer(http.StatusForbidden, metav1.StatusReasonForbidden, text)
 }
 
 // invalid rejects the content of an object.

@@ -39,6 +39,9 @@ func (r *clusterRules) Default(ctx context.Context, c *anywherev1.Cluster) error
 	if err != nil {
 		return err
 	}
+	if !ptr.Deref(request.DryRun, false) {
+		delete(c.Annotations, anywherev1.CapacityCheckAnnotation)
+	}
 	was, err := former(request)
 	if err != nil {
 		return err
@@ -90,7 +93,13 @@ func (r *clusterRules) ValidateCreate(ctx context.Context, c *anywherev1.Cluster
 	if err := r.content(ctx, c); err != nil {
 		return nil, err
 	}
-	return warnings, r.credentials.ofCluster(ctx, c)
+	if err := r.credentials.ofCluster(ctx, c); err != nil {
+		return warnings, err
+	}
+	if err := r.withinQuota(ctx, nil, c); err != nil {
+		return warnings, err
+	}
+	return append(warnings, r.capacityWarnings(ctx, nil, c)...), nil
 }
 
 // ValidateUpdate checks an updated object.
@@ -110,7 +119,16 @@ func (r *clusterRules) ValidateUpdate(ctx context.Context, was, is *anywherev1.C
 	if err := r.content(ctx, is); err != nil {
 		return nil, err
 	}
-	return nil, r.credentials.ofCluster(ctx, is)
+	if fromGit, err := isManagementInGit(ctx, was); err != nil || fromGit {
+		return nil, err
+	}
+	if err := r.credentials.ofCluster(ctx, is); err != nil {
+		return nil, err
+	}
+	if err := r.withinQuota(ctx, was, is); err != nil {
+		return nil, err
+	}
+	return r.capacityWarnings(ctx, was, is), nil
 }
 
 // promoted rejects a workload cluster that becomes a management cluster, which belongs to

@@ -37,7 +37,7 @@ func newConfigWebhooks(clusters *clusterRules) configWebhooks {
 		datacenter: configRules[*anywherev1.PacketDatacenterConfig]{
 			users: users, changes: changes, spec: func(o *anywherev1.PacketDatacenterConfig) any { return o.Spec }, fixed: always, more: clusters.credentials.ofDatacenter,
 		},
-		machine: configRules[*anywherev1.PacketMachineConfig]{users: users, changes: changes, spec: func(o *anywherev1.PacketMachineConfig) any { return o.Spec }},
+		machine: configRules[*anywherev1.PacketMachineConfig]{users: users, changes: changes, spec: func(o *anywherev1.PacketMachineConfig) any { return o.Spec }, more: clusters.machineConfigWithinQuota},
 		flux: configRules[*anywherev1.FluxConfig]{
 			users: users, changes: changes, spec: func(o *anywherev1.FluxConfig) any { return o.Spec }, fixed: always,
 			defaulted: func(o *anywherev1.FluxConfig) any { return spec.DefaultFlux(o.Spec) },

@@ -11,6 +11,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	"github.com/drover-dev/drover/config"
 	"github.com/drover-dev/drover/internal/model/removal"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
@@ -30,22 +31,33 @@ func confirmedRemoval(ctx context.Context, c *anywherev1.Cluster) error {
 }
 
 // confirmedRemovalOf does the same for a config that such a Cluster references.
-func confirmedRemovalOf(ctx context.Context, reader client.Reader, config client.Object) error {
+func confirmedRemovalOf(ctx context.Context, reader client.Reader, referenced client.Object) error {
 	request, err := admission.RequestFromContext(ctx)
 	if err != nil || !removal.IsFlux(request.UserInfo.Username) {
 		return err
 	}
 	clusters := &anywherev1.ClusterList{}
-	if err := reader.List(ctx, clusters, client.InNamespace(config.GetNamespace())); err != nil {
-		return fmt.Errorf("listing clusters that reference %s %q: %w", request.Kind.Kind, config.GetName(), err)
+	if err := reader.List(ctx, clusters, client.InNamespace(referenced.GetNamespace())); err != nil {
+		return fmt.Errorf("listing clusters that reference %s %q: %w", request.Kind.Kind, referenced.GetName(), err)
 	}
 	for i := range clusters.Items {
 		c := &clusters.Items[i]
-		if removal.Waits(c) && slices.Contains(spec.References(c), anywherev1.Ref{Kind: request.Kind.Kind, Name: config.GetName()}) {
-			return rejection("%s %q is referenced. %s", request.Kind.Kind, config.GetName(), removal.Message(c))
+		if removal.Waits(c) && slices.Contains(spec.References(c), anywherev1.Ref{Kind: request.Kind.Kind, Name: referenced.GetName()}) {
+			return rejection("%s %q is referenced. %s", request.Kind.Kind, referenced.GetName(), removal.Message(c))
 		}
 	}
 	return nil
+}
+
+// isManagementInGit reports whether Flux applies the files of an existing management cluster. It
+// keeps its machines, also local ones, although the account may not read their credentials: an
+// administrator has connected the repository, and only administrators can use the account.
+func isManagementInGit(ctx context.Context, was *anywherev1.Cluster) (bool, error) {
+	if !was.IsSelfManaged() {
+		return false, nil
+	}
+	request, err := admission.RequestFromContext(ctx)
+	return err == nil && request.UserInfo.Username == "system:serviceaccount:"+config.FluxNamespace+":"+anywherev1.GitAccount, err
 }
 
 // requestedBy returns the user whose GitChange committed the spec of a Cluster that Flux creates,

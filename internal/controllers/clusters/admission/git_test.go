@@ -9,6 +9,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
@@ -107,5 +108,31 @@ func TestClusterFromGitBelongsToWhoRequestedIt(t *testing.T) {
 		if got := c.Annotations[cluster.CreatedByAnnotation]; got != tt.want {
 			t.Errorf("a cluster %s belongs to %q, want %q", name, got, tt.want)
 		}
+	}
+}
+
+// TestManagementClustersChangeByCommit scales and upgrades management clusters on local machines
+// with the account of Flux that only administrators can use.
+func TestManagementClustersChangeByCommit(t *testing.T) {
+	w := newWorld(t)
+	w.localSecret("")
+	w.ns = "default"
+	for name, tt := range map[string]struct {
+		user, want string
+		management bool
+	}{
+		"the management cluster":                       {"system:serviceaccount:flux-system:drover-gitops", "", true},
+		"a workload cluster":                           {"system:serviceaccount:flux-system:drover-gitops", "by administrators only", false},
+		"the management cluster, in a tenant's name":   {"system:serviceaccount:default:drover-gitops", "by administrators only", true},
+		"the management cluster, by somebody's commit": {fluxUser, "by administrators only", true},
+	} {
+		was := w.workload("local")
+		if tt.management {
+			was.Spec.Management, was.Spec.ManagementCluster.Name = nil, was.Name
+		}
+		is := was.DeepCopy()
+		is.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(2)
+		_, err := w.ValidateUpdate(w.as(authenticationv1.UserInfo{Username: tt.user}), was, is)
+		w.expect(name, tt.want, err)
 	}
 }

@@ -7,14 +7,13 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
+	"github.com/drover-dev/drover/internal/model/demand"
 )
 
 // Settings of local machines, which a DockerDatacenterConfig selects.
 const (
-	localMetro       = "da"
-	localMachineType = "local.small"
-	localOS          = "ubuntu_24_04"
-	billingCycle     = "hourly"
+	localOS      = "ubuntu_24_04"
+	billingCycle = "hourly"
 )
 
 // infrastructure builds the Cluster and the PacketCluster.
@@ -31,7 +30,7 @@ func (b *builder) infrastructure() error {
 			ControlPlaneRef:   reference(controlPlaneAPIGroup, "KubeadmControlPlane", b.cluster.Name),
 		},
 	}
-	spec := infrav1.PacketClusterSpec{ProjectID: b.Project, Metro: localMetro, VIPManager: infrav1.VIPManagerCPEM}
+	spec := infrav1.PacketClusterSpec{ProjectID: b.Project, Metro: demand.LocalMetro, VIPManager: infrav1.VIPManagerCPEM}
 	credentials := anywherev1.LocalCredentials
 	if packet := b.Config.Packet; packet != nil {
 		spec.ProjectID, spec.Metro, spec.Facility = packet.Spec.ProjectID, packet.Spec.Metro, packet.Spec.Facility
@@ -53,7 +52,7 @@ func (b *builder) endpoint(spec *infrav1.PacketClusterSpec) {
 // machineSpec returns the spec of the machines of a group.
 func (b *builder) machineSpec(ref *anywherev1.Ref) (infrav1.PacketMachineSpec, error) {
 	if b.Config.Packet == nil {
-		return infrav1.PacketMachineSpec{OS: localOS, BillingCycle: billingCycle, MachineType: localMachineType}, nil
+		return infrav1.PacketMachineSpec{OS: localOS, BillingCycle: billingCycle, MachineType: demand.LocalPlan}, nil
 	}
 	config, err := b.machineConfig(ref)
 	if err != nil {

@@ -32,7 +32,7 @@ type setting func(*builder, *machines) error
 var (
 	everywhere    = []setting{(*builder).users, (*builder).kubelet, (*builder).mirror, (*builder).egress}
 	controlPlanes = []setting{
-		(*builder).startupProbes, (*builder).certificates, (*builder).podNetwork, (*builder).audit, (*builder).oidc, (*builder).encryption, (*builder).webhooks, (*builder).apiServerArguments,
+		(*builder).startupProbes, (*builder).certificates, (*builder).podNetwork, (*builder).audit, (*builder).oidc, (*builder).podIAM, (*builder).encryption, (*builder).webhooks, (*builder).apiServerArguments,
 	}
 )
 

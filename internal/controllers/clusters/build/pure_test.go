@@ -22,6 +22,7 @@ import (
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/config"
 	"github.com/drover-dev/drover/internal/controllers/clusters/encryption"
+	"github.com/drover-dev/drover/internal/model/demand"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
@@ -323,6 +324,27 @@ func TestOIDC(t *testing.T) {
 	}
 }
 
+func TestIssuerOfPodsIsSetOnce(t *testing.T) {
+	b := local(func(s *anywherev1.ClusterSpec) {
+		s.PodIAMConfig = &anywherev1.PodIAMConfig{ServiceAccountIssuer: "https://keys.example.com/prod"}
+	})
+	b.Version = func(string) (string, error) { return "v1.36.3", nil }
+	m := &machines{}
+	if err := b.configure(m, controlPlanes); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, a := range m.config.ClusterConfiguration.APIServer.ExtraArgs {
+		if a.Name == "service-account-issuer" {
+			got = append(got, *a.Value)
+		}
+	}
+	want := []string{"https://keys.example.com/prod"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("issuers (-want +got):\n%s", diff)
+	}
+}
+
 func TestStartupProbesOfEveryComponent(t *testing.T) {
 	m := &machines{}
 	if err := local(func(*anywherev1.ClusterSpec) {}).startupProbes(m); err != nil {
@@ -438,7 +460,7 @@ func TestUnsupportedSpecs(t *testing.T) {
 func TestMachineSpec(t *testing.T) {
 	b := local(func(*anywherev1.ClusterSpec) {})
 	got, err := b.machineSpec(nil)
-	if diff := cmp.Diff(infrav1.PacketMachineSpec{OS: localOS, BillingCycle: "hourly", MachineType: localMachineType}, got); diff != "" || err != nil {
+	if diff := cmp.Diff(infrav1.PacketMachineSpec{OS: localOS, BillingCycle: "hourly", MachineType: demand.LocalPlan}, got); diff != "" || err != nil {
 		t.Errorf("local machines, error %v (-want +got):\n%s", err, diff)
 	}
 	b.Config.Packet = &anywherev1.PacketDatacenterConfig{}

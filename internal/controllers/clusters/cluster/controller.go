@@ -6,10 +6,11 @@
 //	     ▲                                                        │ watches
 //	     └───────────────── status.go ◀───────────────────────────┘
 //
-// It never calls a workload cluster or a Packet API, and never polls: watches trigger every
-// reconcile. Workers are applied together with their control plane, and Cluster API makes them wait
-// for it; only a newer version waits here until the control plane has it. Start with Reconcile; all
-// conditions are computed in status.go.
+// It never calls a workload cluster, and never polls: watches trigger every reconcile. Only a new
+// Cluster asks whether there are machines (package capacity), and waits until there are. Workers
+// are applied together with their control plane, and Cluster API makes them wait for it; only a
+// newer version waits here until the control plane has it. Start with Reconcile; all conditions are
+// computed in status.go.
 package cluster
 
 import (
@@ -22,8 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/clusters/capacity"
 	"github.com/drover-dev/drover/internal/controllers/clusters/measure"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
+	"github.com/drover-dev/drover/internal/model/spec"
 )
 
 // FieldManager owns the fields that are applied.
@@ -39,6 +42,12 @@ type Secrets interface {
 type Records interface {
 	// Record writes the pending records of a Cluster and sets the last audited change in its status.
 	Record(ctx context.Context, c *anywherev1.Cluster) error
+}
+
+// Capacity decides whether there are machines for new Clusters.
+type Capacity interface {
+	// Admit returns why a new Cluster has to wait, or nil.
+	Admit(ctx context.Context, config *spec.Config) (*capacity.Shortage, error)
 }
 
 // Figures records the durations of stages.
@@ -65,6 +74,8 @@ type Controller struct {
 	Charts, CNIVersion string
 	// ManagementCluster is the name of this management plane, if it has no Cluster.
 	ManagementCluster string
+	// Capacity decides about new Clusters.
+	Capacity Capacity
 	// Records and Figures receive changes and durations.
 	Records Records
 	Figures Figures
@@ -112,6 +123,7 @@ func (c *Controller) steps(s *scope) []reconcile.Step[*scope] {
 		{Doing: "gathering configs", Run: c.gather},
 		{Doing: "finding the management cluster", Run: c.findManagement},
 		{Doing: "reading credentials", Run: c.readCredentials},
+		{Doing: "reserving machines", Run: c.reserve},
 		{Doing: "preparing encryption", Run: c.encrypt},
 		{Doing: "building objects", Run: c.build},
 		{Doing: "applying objects", Run: c.apply},

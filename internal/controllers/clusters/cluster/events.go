@@ -36,10 +36,22 @@ func (c *Controller) eventStatus(before, after *anywherev1.Cluster) {
 	if is.FailureMessage != nil && (was.FailureMessage == nil || *was.FailureMessage != *is.FailureMessage) {
 		c.Events.Event(after, corev1.EventTypeWarning, failedReason, *is.FailureMessage)
 	}
+	c.eventReservation(before, after)
 	for _, kind := range []string{anywherev1.ControlPlaneInitialized, anywherev1.ControlPlaneReady, anywherev1.DefaultCNIConfigured, anywherev1.WorkersReady, anywherev1.SecretsEncrypted, anywherev1.Ready} {
 		if meta.IsStatusConditionTrue(is.Conditions, kind) && !meta.IsStatusConditionTrue(was.Conditions, kind) {
 			c.Events.Eventf(after, corev1.EventTypeNormal, kind, "%s became %s", kind, metav1.ConditionTrue)
 		}
+	}
+}
+
+// eventReservation records that a Cluster starts to wait for machines, and that it no longer does.
+func (c *Controller) eventReservation(before, after *anywherev1.Cluster) {
+	was, is := meta.FindStatusCondition(before.Status.Conditions, anywherev1.CapacityReserved), meta.FindStatusCondition(after.Status.Conditions, anywherev1.CapacityReserved)
+	switch {
+	case is != nil && (was == nil || was.Reason != is.Reason):
+		c.Events.Event(after, corev1.EventTypeWarning, is.Reason, is.Message)
+	case is == nil && was != nil && after.Status.FailureReason == nil:
+		c.Events.Event(after, corev1.EventTypeNormal, anywherev1.CapacityReserved, "Reserved the machines of the cluster")
 	}
 }
 

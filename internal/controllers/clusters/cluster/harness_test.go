@@ -31,8 +31,10 @@ import (
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
+	"github.com/drover-dev/drover/internal/controllers/clusters/capacity"
 	"github.com/drover-dev/drover/internal/controllers/clusters/measure"
 	"github.com/drover-dev/drover/internal/controllers/clusters/records"
+	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/test/kubetest"
 )
 
@@ -46,6 +48,20 @@ type world struct {
 	c      *Controller
 	ns     string
 	events *record.FakeRecorder
+	// capacity is unlimited unless a test changes it.
+	capacity *fakeCapacity
+}
+
+// fakeCapacity answers what tests specify, and counts questions.
+type fakeCapacity struct {
+	shortage *capacity.Shortage
+	err      error
+	asked    int
+}
+
+func (f *fakeCapacity) Admit(context.Context, *spec.Config) (*capacity.Shortage, error) {
+	f.asked++
+	return f.shortage, f.err
 }
 
 // plainSecrets reads from the API server each time.
@@ -77,10 +93,10 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, Client: c, ns: server.Namespace(t), events: record.NewFakeRecorder(1000)}
+	w := &world{T: t, Client: c, ns: server.Namespace(t), events: record.NewFakeRecorder(1000), capacity: &fakeCapacity{}}
 	w.c = &Controller{
 		Client: c, Live: c, Secrets: plainSecrets{c}, Metadata: c, Access: c, Version: version.ForMinor, Charts: "oci://registry.example.com/charts", CNIVersion: "0.1.0",
-		Events: w.events, Clock: clocktesting.NewFakePassiveClock(noon), Records: &records.Recorder{Client: c, Live: c}, Figures: figures,
+		Capacity: w.capacity, Events: w.events, Clock: clocktesting.NewFakePassiveClock(noon), Records: &records.Recorder{Client: c, Live: c}, Figures: figures,
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{

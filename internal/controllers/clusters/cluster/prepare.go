@@ -12,6 +12,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
+	"github.com/drover-dev/drover/internal/controllers/clusters/capacity"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
@@ -52,19 +53,11 @@ func (c *Controller) claimName(ctx context.Context, s *scope) error {
 		return fmt.Errorf("listing Clusters: %w", err)
 	}
 	for i := range all.Items {
-		if other := &all.Items[i]; other.Name == s.cluster.Name && other.UID != s.cluster.UID && precedes(other, s.cluster) {
+		if other := &all.Items[i]; other.Name == s.cluster.Name && other.UID != s.cluster.UID && capacity.Precedes(other, s.cluster) {
 			return fail(anywherev1.ClusterInvalidReason, "cluster name %s already exists; choose another name", s.cluster.Name)
 		}
 	}
 	return nil
-}
-
-// precedes orders Clusters by age. Of those that were created within a second, either may be first.
-func precedes(a, b *anywherev1.Cluster) bool {
-	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return a.UID < b.UID
-	}
-	return a.CreationTimestamp.Before(&b.CreationTimestamp)
 }
 
 // findManagement checks that the management cluster of a workload cluster exists.

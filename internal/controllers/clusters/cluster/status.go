@@ -16,6 +16,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/base/text"
+	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
 	"github.com/drover-dev/drover/internal/controllers/clusters/encryption"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
@@ -43,11 +44,15 @@ type facts struct {
 	// children is the sum of the generations of the objects that the Cluster references.
 	children int64
 	failure  *failure
+	// reservation is why a new Cluster waits for machines, or nil.
+	reservation *verdict
 	// deleting means that the Cluster is being deleted, and waiting says what the deletion waits
 	// for.
 	deleting bool
 	waiting  string
-	now      time.Time
+	// drover is the version of this Drover.
+	drover string
+	now    time.Time
 }
 
 func (s *scope) facts(outcome error, now time.Time) facts {
@@ -55,10 +60,13 @@ func (s *scope) facts(outcome error, now time.Time) facts {
 		cluster: s.cluster, controlPlane: s.live.controlPlane, workers: s.live.workers, sets: s.live.sets, machines: s.live.machines,
 		network: s.live.network, release: s.live.release, encryption: s.encryption, encryptionProblem: s.encryptionProblem,
 		networkOurs: s.live.network != nil && !s.cluster.IsSkipUpgrade(),
-		failure:     failureOf(outcome), deleting: s.visit.Deleting(), now: now, packages: s.packages,
+		failure:     failureOf(outcome), deleting: s.visit.Deleting(), now: now, packages: s.packages, drover: version.Get().Version,
 	}
 	if wait := reconcile.AsWait(outcome); wait != nil {
 		f.waiting = wait.Message
+		if !f.deleting {
+			f.reservation = ptr.To(no(wait.Reason, "%s", wait.Message))
+		}
 	}
 	if s.wanted != nil {
 		f.held = s.wanted.Held
@@ -118,7 +126,9 @@ func status(f facts) anywherev1.ClusterStatus {
 			ready = v.verdict
 		}
 	}
+	setReservation(&out, f)
 	setPackages(&out, f)
+	setDrover(&out, f)
 	set(&out, f, anywherev1.Ready, overall(f, ready))
 	if meta.IsStatusConditionTrue(out.Conditions, anywherev1.Ready) {
 		out.ReconciledGeneration, out.ChildrenReconciledGeneration = f.cluster.Generation, f.children
@@ -133,6 +143,8 @@ func overall(f facts, ready verdict) verdict {
 		return no(anywherev1.DeletingReason, "%s", cmp.Or(f.waiting, "The cluster is being deleted"))
 	case f.failure != nil:
 		return no(anywherev1.FailedReason, "%s", text.Truncate(f.failure.message))
+	case f.reservation != nil:
+		return *f.reservation
 	default:
 		return ready
 	}
@@ -144,6 +156,15 @@ func set(to *anywherev1.ClusterStatus, f facts, kind string, v verdict) {
 	})
 }
 
+// setReservation reports that a new Cluster waits for machines.
+func setReservation(to *anywherev1.ClusterStatus, f facts) {
+	if f.reservation == nil {
+		meta.RemoveStatusCondition(&to.Conditions, anywherev1.CapacityReserved)
+		return
+	}
+	set(to, f, anywherev1.CapacityReserved, *f.reservation)
+}
+
 // setPackages reports why packages can't be used. A cluster without packages is ready.
 func setPackages(to *anywherev1.ClusterStatus, f facts) {
 	switch {
@@ -152,6 +173,21 @@ func setPackages(to *anywherev1.ClusterStatus, f facts) {
 		meta.RemoveStatusCondition(&to.Conditions, anywherev1.PackagesEnabled)
 	default:
 		set(to, f, anywherev1.PackagesEnabled, *f.packages.problem)
+	}
+}
+
+// setDrover reports whether a management cluster runs the version of Drover that its spec names.
+// The manager can't upgrade itself, so a cluster is ready without it.
+func setDrover(to *anywherev1.ClusterStatus, f facts) {
+	wanted := f.cluster.Spec.DroverVersion
+	switch {
+	case wanted == "" || !f.cluster.IsSelfManaged():
+		meta.RemoveStatusCondition(&to.Conditions, anywherev1.DroverUpToDate)
+	case wanted == f.drover:
+		set(to, f, anywherev1.DroverUpToDate, yes(anywherev1.UpToDateReason))
+	default:
+		set(to, f, anywherev1.DroverUpToDate, no(anywherev1.DroverUpgradeRequiredReason,
+			"Drover %s is installed: run `drover upgrade cluster -f FILE` of Drover %s with the spec of the cluster", f.drover, wanted))
 	}
 }
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -250,5 +251,31 @@ func TestStatusFields(t *testing.T) {
 	f.failure, f.cluster.Status = nil, got
 	if again := status(f); again.FailureReason != nil || again.FailureMessage != nil || again.ReconciledGeneration != 3 || again.ChildrenReconciledGeneration != 4 {
 		t.Errorf("after the failure: %+v", again)
+	}
+}
+
+func TestDroverUpToDateNamesTheCommand(t *testing.T) {
+	for name, tt := range map[string]struct {
+		wanted string
+		worker bool
+		want   string
+	}{
+		"no version":         {"", false, ""},
+		"the installed one":  {"v0.2.0", false, "True"},
+		"another one":        {"v0.3.0", false, "False Drover v0.2.0 is installed: run `drover upgrade cluster -f FILE` of Drover v0.3.0 with the spec of the cluster"},
+		"a workload cluster": {"v0.3.0", true, ""},
+	} {
+		c := &anywherev1.Cluster{Spec: anywherev1.ClusterSpec{DroverVersion: tt.wanted}}
+		if tt.worker {
+			c.Spec.Management = ptr.To(false)
+		}
+		c.Status.Conditions = []metav1.Condition{{Type: anywherev1.DroverUpToDate, Status: metav1.ConditionUnknown}}
+		got := ""
+		if found := meta.FindStatusCondition(status(facts{cluster: c, drover: "v0.2.0", now: noon}).Conditions, anywherev1.DroverUpToDate); found != nil {
+			got = strings.TrimSpace(string(found.Status) + " " + found.Message)
+		}
+		if got != tt.want {
+			t.Errorf("%s: condition %q, want %q", name, got, tt.want)
+		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
+	"github.com/drover-dev/drover/internal/controllers/clusters/capacity"
 )
 
 // recreate deletes a Cluster without its finalizer, as an administrator can, and creates another
@@ -237,7 +238,7 @@ func TestOneOfTwoClustersGetsTheName(t *testing.T) {
 		one.make("twin")
 	}
 	first, second := w, &other
-	if precedes(second.cluster("twin"), first.cluster("twin")) {
+	if capacity.Precedes(second.cluster("twin"), first.cluster("twin")) {
 		first, second = second, first
 	}
 	second.reconcile("twin")

@@ -20,6 +20,7 @@ import (
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
+	"github.com/drover-dev/drover/internal/controllers/clusters/capacity"
 	"github.com/drover-dev/drover/internal/model/spec"
 )
 
@@ -123,10 +124,10 @@ func readsSecrets(c *anywherev1.Cluster) bool {
 }
 
 // othersOf returns the Clusters that the creation or deletion of a Cluster may affect: its
-// management cluster, and Clusters that wait for theirs or for their name.
+// management cluster, and Clusters that wait for theirs, for their name or for machines.
 func (c *Controller) othersOf(ctx context.Context, o client.Object) []reconcile.Request {
 	return c.all(ctx, func(other *anywherev1.Cluster) bool {
-		return other.UID != o.GetUID() && (!other.DeletionTimestamp.IsZero() || other.Status.FailureReason != nil)
+		return other.UID != o.GetUID() && (!other.DeletionTimestamp.IsZero() || other.Status.FailureReason != nil || capacity.IsWaiting(other))
 	})
 }
 

@@ -91,6 +91,7 @@ func TestEveryPhaseCanBeReached(t *testing.T) {
 	}{
 		{"Creating", with(0)},
 		{"Creating", with(0, condition(anywherev1.Ready, no, "", 3))},
+		{"Waiting", with(0, condition(anywherev1.CapacityReserved, no, anywherev1.WaitingForCapacityReason, 3))},
 		{"Ready", with(1, ready)},
 		{"NotReady", edit(with(1, ready), func(c *anywherev1.Cluster) { c.Generation = 2 })},
 		{"NotReady", with(1)},
@@ -157,7 +158,7 @@ func TestMetricsDoNotGrowWithTheFleet(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]float64{"Creating": 1000, "Deleting": 0, "Failed": 0, "NotReady": 0, "Paused": 0, "Ready": 1, "Scaling": 0, "Upgrading": 0}
+	want := map[string]float64{"Creating": 1000, "Deleting": 0, "Failed": 0, "NotReady": 0, "Paused": 0, "Ready": 1, "Scaling": 0, "Upgrading": 0, "Waiting": 0}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

@@ -86,7 +86,7 @@ func Gone(c *anywherev1.Cluster, now time.Time) Stage {
 }
 
 // Phases lists all phases of a Cluster.
-var Phases = []string{"Creating", "Deleting", "Failed", "NotReady", "Paused", "Ready", "Scaling", "Upgrading"}
+var Phases = []string{"Creating", "Deleting", "Failed", "NotReady", "Paused", "Ready", "Scaling", "Upgrading", "Waiting"}
 
 // Phase returns the phase of a Cluster.
 func Phase(c *anywherev1.Cluster) string {
@@ -100,6 +100,8 @@ func Phase(c *anywherev1.Cluster) string {
 		return "Failed"
 	case ready != nil && ready.Status == metav1.ConditionTrue && c.Status.ObservedGeneration == c.Generation:
 		return "Ready"
+	case meta.IsStatusConditionFalse(c.Status.Conditions, anywherev1.CapacityReserved):
+		return "Waiting"
 	case c.Status.ReconciledGeneration == 0:
 		return "Creating"
 	case ready == nil:

@@ -194,12 +194,13 @@ func TestRemoveHasNoObjects(t *testing.T) {
 	w.expect("objects", "spec.objects: must be empty", w.create(user("developer"), change))
 }
 
-func TestManagementClustersAreNotRemoved(t *testing.T) {
+func TestOnlyAdministratorsRemoveManagementClusters(t *testing.T) {
 	w := newWorld(t)
 	c := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "mgmt"}}
 	c.Spec.KubernetesVersion, c.Spec.DatacenterRef = "1.36", anywherev1.Ref{Kind: "DockerDatacenterConfig", Name: "mgmt"}
 	w.must(w.Create(t.Context(), c))
-	w.expect("management cluster", "is not supported", w.create(user("admin", "system:masters"), w.remove("mgmt")))
+	w.expect("a creator", "only administrators may change the files of management cluster", w.create(user("developer"), w.remove("mgmt")))
+	w.expect("an administrator", "", w.create(user("admin", "system:masters"), w.remove("mgmt")))
 }
 
 func TestUpdatesFollowTheRulesOfTheCluster(t *testing.T) {

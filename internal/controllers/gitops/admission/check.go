@@ -28,8 +28,10 @@ func (r *rules) checkRemove(ctx context.Context, change *droverv1.GitChange, use
 	if err != nil {
 		return err
 	}
-	if cluster != nil && cluster.IsSelfManaged() {
-		return denial("removing the files of management cluster %q is not supported; delete it with drover delete cluster", cluster.Name)
+	if cluster != nil {
+		if err := r.checkManagement(ctx, cluster); err != nil {
+			return err
+		}
 	}
 	return r.may(ctx, user, "delete", change.Namespace, objectRef{clusterResource, change.Spec.Cluster})
 }

@@ -54,14 +54,20 @@ func (c *Controller) findCredentials(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	if problem := s.repository.Deny(found.Meta, s.change.Namespace); problem != "" {
+	if problem := c.plane().Deny(s.repository, found.Meta, s.change.Namespace); problem != "" {
 		return denied(problem)
 	}
+	s.credentials = found.Meta
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: found.Data}
 	if s.remote, err = flux.FromSecret(secret, s.repository.URL, s.repository.Branch); err != nil {
 		return denied(err.Error())
 	}
 	return nil
+}
+
+// plane returns what decides about connections.
+func (c *Controller) plane() connection.Plane {
+	return connection.Plane{FluxNamespace: c.FluxNamespace, ManagementCluster: c.ManagementCluster}
 }
 
 // commit commits the change, unless another one uses the repository. It is safe to repeat.

@@ -22,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/gitops/fleet"
+	"github.com/drover-dev/drover/internal/controllers/gitops/progress"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/model/addons/sources"
 )
@@ -43,6 +45,8 @@ type Controller struct {
 	// ManagementCluster is the name of this management plane, if it has no Cluster.
 	ManagementCluster string
 	Clock             clock.Clock
+	// Support tells whether clusters may have sources of their own.
+	Support fleet.Support
 
 	// repositories lets one reconcile at a time use a repository.
 	repositories slots
@@ -62,12 +66,12 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // steps returns the steps for a GitChange.
 func (c *Controller) steps(s *scope) []reconcile.Step[*scope] {
 	switch {
-	case isFinished(s.change):
+	case progress.IsFinished(s.change):
 		return []reconcile.Step[*scope]{
 			{Doing: "finding other changes", Run: c.findOthers},
 			{Doing: "deleting the finished change", Run: c.expire},
 		}
-	case isCommitted(s.change):
+	case progress.IsCommitted(s.change):
 		return []reconcile.Step[*scope]{
 			{Doing: "finding other changes", Run: c.findOthers},
 			{Doing: "observing Flux", Run: c.observeFlux},

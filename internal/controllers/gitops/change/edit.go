@@ -44,6 +44,9 @@ func (c *Controller) newEdit(ctx context.Context, s *scope) (git.Edit, error) {
 	if e.path, err = c.pathOf(s.repository.Path, e.cluster); err != nil {
 		return nil, outcomeOf(&contentError{err})
 	}
+	if problem := c.plane().DenyPath(e.path, s.credentials); problem != "" { // A spec names its management cluster.
+		return nil, denied(problem)
+	}
 	return func(files fs.FS) (map[string][]byte, error) {
 		changes, err := e.apply(files)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/gitops/progress"
 )
 
 const (
@@ -30,7 +31,7 @@ func (c *Controller) expire(ctx context.Context, s *scope) error {
 func newerFinished(change *droverv1.GitChange, others []droverv1.GitChange) int {
 	n := 0
 	for i := range others {
-		if !isFinished(&others[i]) {
+		if !progress.IsFinished(&others[i]) {
 			continue
 		}
 		order := finishedAt(&others[i]).Compare(finishedAt(change))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -16,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/gitops/fleet"
+	"github.com/drover-dev/drover/internal/controllers/gitops/progress"
 )
 
 // fluxFacts are what Flux says about the repository and the cluster.
@@ -67,13 +68,12 @@ func (c *Controller) source(ctx context.Context) (*sourcev1.GitRepository, error
 }
 
 func (c *Controller) observeKustomization(ctx context.Context, s *scope, namespace string) error {
-	all := &kustomizev1.KustomizationList{}
-	err := c.Client.List(ctx, all, client.InNamespace(namespace), client.MatchingLabels{anywherev1.GitClusterLabel: s.change.Spec.Cluster})
-	if err != nil || len(all.Items) == 0 {
+	all, err := fleet.Kustomizations(ctx, c.Client, client.InNamespace(namespace), client.MatchingLabels{anywherev1.GitClusterLabel: s.change.Spec.Cluster})
+	if err != nil || len(all) == 0 {
 		return err
 	}
 	// The directories of add-ons and packages have Kustomizations too, with longer names.
-	first := slices.MinFunc(all.Items, func(a, b kustomizev1.Kustomization) int {
+	first := slices.MinFunc(all, func(a, b kustomizev1.Kustomization) int {
 		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
 	})
 	s.facts.flux.observeKustomization(&first)
@@ -81,8 +81,8 @@ func (c *Controller) observeKustomization(ctx context.Context, s *scope, namespa
 }
 
 func (f *fluxFacts) observeSource(source *sourcev1.GitRepository) {
-	f.requested = timeOf(source.Annotations[fluxmeta.ReconcileRequestAnnotation])
-	f.handled = timeOf(source.Status.LastHandledReconcileAt)
+	f.requested = progress.RequestTime(source.Annotations[fluxmeta.ReconcileRequestAnnotation])
+	f.handled = progress.RequestTime(source.Status.LastHandledReconcileAt)
 	ready := meta.FindStatusCondition(source.Status.Conditions, fluxmeta.ReadyCondition)
 	switch {
 	case ready == nil:
@@ -101,33 +101,17 @@ func (f *fluxFacts) observeKustomization(k *kustomizev1.Kustomization) {
 	}
 }
 
-// timeOf returns the time of a request to Flux, or zero if it is none of ours or of its command.
-func timeOf(value string) time.Time {
-	at, err := time.Parse(time.RFC3339Nano, value)
-	if err != nil {
-		return time.Time{}
-	}
-	return at
-}
-
-// includes reports whether a revision is the commit of a change or a later one. Revisions have no
-// order, but what Flux has fetched for a request that was made after the push has the commit.
+// includes reports whether a revision is the commit of a change or a later one.
 func (f *facts) includes(revision string) bool {
 	if revision == "" || f.commit == "" {
 		return false
 	}
-	return strings.Contains(revision, f.commit) || revision == f.flux.fetched && !f.flux.handled.Before(f.earliestRequest())
+	return progress.HasCommit(revision, f.commit) || revision == f.flux.fetched && progress.IsAfter(f.flux.handled, f.committedAt)
 }
 
 // needsFetch reports whether no fetch was requested since the commit.
 func (f *facts) needsFetch() bool {
-	return f.commit != "" && !strings.Contains(f.flux.fetched, f.commit) && f.flux.requested.Before(f.earliestRequest())
-}
-
-// earliestRequest returns the first time that is certainly after the push: conditions have whole
-// seconds.
-func (f *facts) earliestRequest() time.Time {
-	return f.committedAt.Truncate(time.Second).Add(time.Second)
+	return f.commit != "" && !progress.HasCommit(f.flux.fetched, f.commit) && !progress.IsAfter(f.flux.requested, f.committedAt)
 }
 
 // requestFetch asks Flux to fetch the commit now instead of after its interval.
@@ -140,7 +124,7 @@ func (c *Controller) requestFetch(ctx context.Context, s *scope) error {
 		return err
 	}
 	at := c.Clock.Now()
-	if earliest := s.facts.earliestRequest(); at.Before(earliest) {
+	if earliest := progress.EarliestRequest(s.facts.committedAt); at.Before(earliest) {
 		at = earliest
 	}
 	before := source.DeepCopy()

@@ -14,6 +14,7 @@ import (
 
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/gitops/connection"
+	"github.com/drover-dev/drover/internal/controllers/gitops/progress"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/git"
 )
@@ -28,6 +29,8 @@ type scope struct {
 	others     []droverv1.GitChange
 	repository connection.Repository
 	remote     git.Remote
+	// credentials is the metadata of the Secret that the remote has its credentials from.
+	credentials metav1.Object
 
 	facts facts
 	// next is when to reconcile a finished change.
@@ -37,7 +40,7 @@ type scope struct {
 // newScope returns the scope of a visit, with what earlier ones found out.
 func newScope(visit *reconcile.Visit[*droverv1.GitChange]) *scope {
 	s := &scope{visit: visit, change: visit.Object, facts: facts{cluster: visit.Object.Spec.Cluster, action: visit.Object.Spec.Action}}
-	if done := meta.FindStatusCondition(s.change.Status.Conditions, droverv1.GitCommitted); isCommitted(s.change) {
+	if done := meta.FindStatusCondition(s.change.Status.Conditions, droverv1.GitCommitted); progress.IsCommitted(s.change) {
 		s.facts.committed, s.facts.committedAt = true, done.LastTransitionTime.Time
 		s.facts.commit, s.facts.changed = s.change.Status.Commit, done.Reason == droverv1.GitCommittedReason
 	}
@@ -54,7 +57,7 @@ func (c *Controller) findOthers(ctx context.Context, s *scope) error {
 		return other.Spec.Cluster != s.change.Spec.Cluster || other.UID == s.change.UID
 	})
 	s.facts.superseded = slices.ContainsFunc(s.others, func(other droverv1.GitChange) bool {
-		return isOlder(s.change, &other) && isCommitted(&other) && other.Spec.Action == droverv1.GitWrite
+		return isOlder(s.change, &other) && progress.IsCommitted(&other) && other.Spec.Action == droverv1.GitWrite
 	})
 	return nil
 }
@@ -63,7 +66,7 @@ func (c *Controller) findOthers(ctx context.Context, s *scope) error {
 func (c *Controller) findTurn(_ context.Context, s *scope) error {
 	for i := range s.others {
 		other := &s.others[i]
-		if isOlder(other, s.change) && !isCommitted(other) && !isFinished(other) && other.DeletionTimestamp.IsZero() {
+		if isOlder(other, s.change) && !progress.IsCommitted(other) && !progress.IsFinished(other) && other.DeletionTimestamp.IsZero() {
 			return &reconcile.Wait{Reason: droverv1.GitQueuedReason, Message: fmt.Sprintf("Waiting for GitChange %q, an older change of the cluster", other.Name)}
 		}
 	}
@@ -75,21 +78,6 @@ func isOlder(a, b *droverv1.GitChange) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 }
 
-// isCommitted reports whether the branch has a change.
-func isCommitted(change *droverv1.GitChange) bool {
-	return meta.IsStatusConditionTrue(change.Status.Conditions, droverv1.GitCommitted)
-}
-
-// isFinished reports whether nothing more will happen to a change.
-func isFinished(change *droverv1.GitChange) bool {
-	ready := meta.FindStatusCondition(change.Status.Conditions, droverv1.GitChangeReady)
-	if ready == nil {
-		return false
-	}
-	final := []string{droverv1.GitInvalidReason, droverv1.GitSupersededReason}
-	return ready.Status == metav1.ConditionTrue || slices.Contains(final, ready.Reason)
-}
-
 // finishedAt returns when a finished change finished.
 func finishedAt(change *droverv1.GitChange) time.Time {
 	return meta.FindStatusCondition(change.Status.Conditions, droverv1.GitChangeReady).LastTransitionTime.Time
@@ -99,11 +87,11 @@ func finishedAt(change *droverv1.GitChange) time.Time {
 // change, except that a commit before it is recorded.
 func (c *Controller) close(ctx context.Context, s *scope, outcome error) (ctrl.Result, error) {
 	isOutcome := outcome == nil || reconcile.AsWait(outcome) != nil || reconcile.AsTerminal(outcome) != nil
-	if isFinished(s.change) || !isOutcome && !s.facts.committed {
+	if progress.IsFinished(s.change) || !isOutcome && !s.facts.committed {
 		return s.visit.Close(ctx, outcome, s.next)
 	}
 	report(s.change, s.facts.with(outcome), c.Clock.Now())
-	if isFinished(s.change) && isOutcome {
+	if progress.IsFinished(s.change) && isOutcome {
 		return s.visit.Close(ctx, nil, lifetime) // It is deleted then, whatever its result is.
 	}
 	return s.visit.Close(ctx, outcome, 0)

@@ -22,6 +22,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/gitops/progress"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
@@ -41,7 +42,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, metadata cache.Cache, o 
 	}
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	err := ctrl.NewControllerManagedBy(mgr).
+	to := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		For(&droverv1.GitChange{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&droverv1.GitChange{}, handler.EnqueueRequestsFromMapFunc(c.ofSibling), builder.WithPredicates(siblingChanged())).
@@ -52,9 +53,11 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, metadata cache.Cache, o 
 		Watches(&kustomizev1.Kustomization{}, handler.EnqueueRequestsFromMapFunc(c.ofKustomization), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WatchesRawSource(source.Kind(metadata, client.Object(secret), handler.EnqueueRequestsFromMapFunc(c.ofSecret), predicate.ResourceVersionChangedPredicate{})).
 		WatchesRawSource(source.Channel(turns, &handler.EnqueueRequestForObject{})).
-		WithOptions(reconcile.NewGuard(mgr, "GitChange").Options(o)).
-		Complete(c)
-	if err != nil {
+		WithOptions(reconcile.NewGuard(mgr, "GitChange").Options(o))
+	if c.Support.Served() {
+		to = to.Watches(&sourcev1.ExternalArtifact{}, handler.EnqueueRequestsFromMapFunc(c.ofKustomization), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
+	}
+	if err := to.Complete(c); err != nil {
 		return fmt.Errorf("creating controller %q: %w", name, err)
 	}
 	return nil
@@ -68,7 +71,7 @@ func siblingChanged() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			was, ok := e.ObjectOld.(*droverv1.GitChange)
 			is, ok2 := e.ObjectNew.(*droverv1.GitChange)
-			return ok && ok2 && !equality.Semantic.DeepEqual(was.Status, is.Status) && (isCommitted(is) || isFinished(is))
+			return ok && ok2 && !equality.Semantic.DeepEqual(was.Status, is.Status) && (progress.IsCommitted(is) || progress.IsFinished(is))
 		},
 	}
 }
@@ -94,7 +97,7 @@ func (c *Controller) ofSibling(ctx context.Context, o client.Object) []ctrlrecon
 // ofConfig returns the changes that wait for a FluxConfig.
 func (c *Controller) ofConfig(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 	return c.requests(ctx, o.GetNamespace(), func(change *droverv1.GitChange) bool {
-		return change.Spec.FluxConfig == o.GetName() && !isCommitted(change) && !isFinished(change)
+		return change.Spec.FluxConfig == o.GetName() && !progress.IsCommitted(change) && !progress.IsFinished(change)
 	})
 }
 
@@ -103,7 +106,9 @@ func (c *Controller) ofSecret(ctx context.Context, o client.Object) []ctrlreconc
 	if o.GetNamespace() != c.FluxNamespace || o.GetName() != anywherev1.GitCredentials {
 		return nil
 	}
-	return c.requests(ctx, metav1.NamespaceAll, func(change *droverv1.GitChange) bool { return !isCommitted(change) && !isFinished(change) })
+	return c.requests(ctx, metav1.NamespaceAll, func(change *droverv1.GitChange) bool {
+		return !progress.IsCommitted(change) && !progress.IsFinished(change)
+	})
 }
 
 // ofSource returns the changes that wait for Flux.
@@ -114,7 +119,8 @@ func (c *Controller) ofSource(ctx context.Context, o client.Object) []ctrlreconc
 	return c.requests(ctx, metav1.NamespaceAll, isWaiting)
 }
 
-// ofKustomization returns the changes that wait for Flux to apply a cluster. That of a management
+// ofKustomization returns the changes that wait for Flux to apply a cluster, of which an object is
+// the Kustomization or its source. That of a management
 // cluster is in the namespace of Flux.
 func (c *Controller) ofKustomization(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 	cluster, namespace := o.GetLabels()[anywherev1.GitClusterLabel], o.GetNamespace()
@@ -130,7 +136,9 @@ func (c *Controller) ofCluster(ctx context.Context, o client.Object) []ctrlrecon
 }
 
 // isWaiting reports whether a change waits for Flux.
-func isWaiting(change *droverv1.GitChange) bool { return isCommitted(change) && !isFinished(change) }
+func isWaiting(change *droverv1.GitChange) bool {
+	return progress.IsCommitted(change) && !progress.IsFinished(change)
+}
 
 // requests returns the changes that an event concerns.
 func (c *Controller) requests(ctx context.Context, namespace string, concerns func(*droverv1.GitChange) bool) []ctrlreconcile.Request {

@@ -9,6 +9,7 @@ import (
 
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 	"github.com/drover-dev/drover/internal/base/text"
+	"github.com/drover-dev/drover/internal/controllers/gitops/progress"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
@@ -53,7 +54,7 @@ func report(change *droverv1.GitChange, f facts, now time.Time) {
 		c.ObservedGeneration, c.LastTransitionTime = change.Generation, metav1.NewTime(now)
 		meta.SetStatusCondition(&change.Status.Conditions, c)
 	}
-	if isFinished(change) {
+	if progress.IsFinished(change) {
 		meta.FindStatusCondition(change.Status.Conditions, droverv1.GitChangeReady).LastTransitionTime = metav1.NewTime(now)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
 	"github.com/drover-dev/drover/internal/base/text"
+	"github.com/drover-dev/drover/internal/controllers/gitops/progress"
 )
 
 const (
@@ -110,7 +111,7 @@ func TestConditions(t *testing.T) {
 			if diff := cmp.Diff(want, summary(change)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
-			if isFinished(change) != test.finished || change.Status.Commit != test.facts.commit || change.Status.ObservedGeneration != 3 {
+			if progress.IsFinished(change) != test.finished || change.Status.Commit != test.facts.commit || change.Status.ObservedGeneration != 3 {
 				t.Errorf("status %+v", change.Status)
 			}
 		})

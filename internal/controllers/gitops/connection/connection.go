@@ -2,8 +2,8 @@
 // credentials of the management plane may be used for it.
 //
 // Users of a namespace choose the FluxConfig. An administrator binds the credentials to one
-// repository and to namespaces, with annotations of the Secret. Therefore nothing is sent to a
-// repository before Deny has permitted it.
+// repository, to its directories and to namespaces, with annotations of the Secret. Therefore
+// nothing is sent to a repository before Deny has permitted it.
 //
 // The package never reads the content of a Secret and never connects to anything. Start with Find
 // and Of.
@@ -97,9 +97,9 @@ func (r Repository) Canonical() string {
 	return canonical
 }
 
-// Deny returns why a namespace may not use credentials for the repository, or "" if it may. The
+// deny returns why a namespace may not use credentials for the repository, or "" if it may. The
 // text doesn't say what the credentials are bound to.
-func (r Repository) Deny(secret metav1.Object, namespace string) string {
+func (r Repository) deny(secret metav1.Object, namespace string) string {
 	bound, err := git.Canonical(secret.GetAnnotations()[anywherev1.GitURLAnnotation])
 	if err != nil || bound != r.Canonical() {
 		return fmt.Sprintf("Secret %q in namespace %q may not be sent to %q; ask an administrator to connect the repository with drover gitops enable",

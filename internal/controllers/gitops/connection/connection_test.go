@@ -70,7 +70,7 @@ func TestCredentialsAreBoundToARepositoryAndNamespaces(t *testing.T) {
 			secret := &metav1.ObjectMeta{Namespace: "flux-system", Name: "flux-system", Annotations: map[string]string{
 				anywherev1.GitURLAnnotation: test.boundTo, anywherev1.CredentialsNamespacesAnnotation: test.namespaces,
 			}}
-			got := Repository{URL: test.url}.Deny(secret, "team")
+			got := Plane{}.Deny(Repository{URL: test.url}, secret, "team")
 			if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 				t.Errorf("Deny() = %q, want %q", got, test.want)
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -46,7 +47,7 @@ func (p Plane) Connect(c *anywherev1.FluxConfig, secret metav1.Object) Connectio
 	case p.FluxNamespace != "" && r.Namespace != p.FluxNamespace:
 		return Connection{Repository: r, Denied: fmt.Sprintf("spec.systemNamespace: use %q, the namespace of Flux", p.FluxNamespace)}
 	case r.Path != "":
-		r.Path = cmp.Or(strings.TrimPrefix(path.Clean("/"+r.Path), "/"), ".")
+		r.Path = cleanPath(r.Path)
 	case p.ManagementCluster != "":
 		r.Path = gitops.DefaultPath(p.ManagementCluster)
 	default:
@@ -55,8 +56,48 @@ func (p Plane) Connect(c *anywherev1.FluxConfig, secret metav1.Object) Connectio
 	if secret == nil {
 		return Connection{Repository: r, Denied: fmt.Sprintf("Secret %q not found; ask an administrator to connect the repository with drover gitops enable", Key(c))}
 	}
-	return Connection{Repository: r, Denied: r.Deny(secret, c.Namespace)}
+	return Connection{Repository: r, Denied: p.Deny(r, secret, c.Namespace)}
 }
+
+// Deny returns why a namespace may not use credentials for a repository and its directory, or "" if
+// it may.
+func (p Plane) Deny(r Repository, secret metav1.Object, namespace string) string {
+	if denied := r.deny(secret, namespace); denied != "" {
+		return denied
+	}
+	if r.Path == "" {
+		return ""
+	}
+	return p.DenyPath(r.Path, secret)
+}
+
+// DenyPath returns why nobody may use credentials for a directory, or "" if it is open.
+func (p Plane) DenyPath(dir string, secret metav1.Object) string {
+	if slices.Contains(p.paths(secret), cleanPath(dir)) {
+		return ""
+	}
+	return fmt.Sprintf("spec.clusterConfigPath: directory %q is not open to FluxConfigs; ask an administrator to open it with drover gitops enable", dir)
+}
+
+// paths returns the directories that an administrator has opened. Users choose the FluxConfig, but
+// not whose specs they may change: by default, there is one directory for all of them, in which
+// each cluster belongs to its namespace.
+func (p Plane) paths(secret metav1.Object) []string {
+	if listed, ok := secret.GetAnnotations()[anywherev1.GitPathsAnnotation]; ok {
+		var all []string
+		for one := range strings.SplitSeq(listed, ",") {
+			all = append(all, cleanPath(strings.TrimSpace(one)))
+		}
+		return all
+	}
+	if p.ManagementCluster == "" {
+		return nil
+	}
+	return []string{gitops.DefaultPath(p.ManagementCluster)}
+}
+
+// cleanPath returns a directory relative to the root of a repository.
+func cleanPath(dir string) string { return cmp.Or(strings.TrimPrefix(path.Clean("/"+dir), "/"), ".") }
 
 // IsSource reports whether a GitRepository fetches the repository, from any branch.
 func (r Repository) IsSource(of *sourcev1.GitRepository) bool {

@@ -17,14 +17,27 @@ func TestConnect(t *testing.T) {
 	bound := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 		anywherev1.GitURLAnnotation: url, anywherev1.CredentialsNamespacesAnnotation: "team",
 	}}}
+	open := func(paths string) *corev1.Secret {
+		out := bound.DeepCopy()
+		out.Annotations[anywherev1.GitPathsAnnotation] = paths
+		return out
+	}
 	for name, tt := range map[string]struct {
 		spec         anywherev1.FluxConfigSpec
 		management   string
 		secret       metav1.Object
 		path, denied string
 	}{
-		"a path":                       {anywherev1.FluxConfigSpec{Git: repository, ClusterConfigPath: "./fleet//a/"}, "mgmt", bound, "fleet/a", ""},
-		"the whole repository":         {anywherev1.FluxConfigSpec{Git: repository, ClusterConfigPath: "/"}, "mgmt", bound, ".", ""},
+		"a path that is open":          {anywherev1.FluxConfigSpec{Git: repository, ClusterConfigPath: "./fleet//a/"}, "mgmt", open("fleet/b, /fleet/a/"), "fleet/a", ""},
+		"the whole repository":         {anywherev1.FluxConfigSpec{Git: repository, ClusterConfigPath: "/"}, "mgmt", open("."), ".", ""},
+		"another team's path":          {anywherev1.FluxConfigSpec{Git: repository, ClusterConfigPath: "fleet/b"}, "mgmt", open("fleet/a"), "fleet/b", "not open"},
+		"a path above an open one":     {anywherev1.FluxConfigSpec{Git: repository, ClusterConfigPath: "fleet"}, "mgmt", open("fleet/a"), "fleet", "not open"},
+		"a path below an open one":     {anywherev1.FluxConfigSpec{Git: repository, ClusterConfigPath: "fleet/a/b"}, "mgmt", open("fleet/a"), "fleet/a/b", "not open"},
+		"the default, which is closed": {anywherev1.FluxConfigSpec{Git: repository}, "mgmt", open("fleet/a"), "clusters/mgmt", "not open"},
+		"no path is open":              {anywherev1.FluxConfigSpec{Git: repository, ClusterConfigPath: "fleet"}, "mgmt", open(""), "fleet", "not open"},
+		"the default by its name":      {anywherev1.FluxConfigSpec{Git: repository, ClusterConfigPath: "clusters/mgmt"}, "mgmt", bound, "clusters/mgmt", ""},
+		"a path without annotation":    {anywherev1.FluxConfigSpec{Git: repository, ClusterConfigPath: "clusters/other"}, "mgmt", bound, "clusters/other", "not open"},
+		"a path of an unnamed plane":   {anywherev1.FluxConfigSpec{Git: repository, ClusterConfigPath: "clusters/other"}, "", bound, "clusters/other", "not open"},
 		"the management cluster":       {anywherev1.FluxConfigSpec{Git: repository}, "mgmt", bound, "clusters/mgmt", ""},
 		"no path":                      {anywherev1.FluxConfigSpec{Git: repository}, "", bound, "", "set it"},
 		"another namespace of Flux":    {anywherev1.FluxConfigSpec{Git: repository, SystemNamespace: "team"}, "mgmt", bound, "", `use "flux-system"`},

@@ -6,11 +6,13 @@ import (
 	"slices"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/model/removal"
 )
 
@@ -19,6 +21,11 @@ func (c *Controller) applyCluster(ctx context.Context, s *scope, one *candidate)
 	switch do := decide(s.facts(one)); do {
 	case apply:
 		return c.ensure(ctx, s, one)
+	case withdraw:
+		if err := c.withdrawConfirmation(ctx, one.cluster); err != nil {
+			return err
+		}
+		return c.ensure(ctx, s, one)
 	case waitForConfirmation:
 		c.announce(s, one.cluster, unconfirmedReason, removal.Message(one.cluster))
 		for key, report := range s.reports {
@@ -26,7 +33,7 @@ func (c *Controller) applyCluster(ctx context.Context, s *scope, one *candidate)
 				report.Unconfirmed = append(report.Unconfirmed, one.key.Name)
 			}
 		}
-		return nil
+		return c.followArchive(ctx, s, one)
 	case remove:
 		ctrl.LoggerFrom(ctx).Info("Removing a cluster that was removed from Git", "cluster", one.key)
 		return c.release(ctx, one.all, kustomizev1.DeletionPolicyDelete)
@@ -34,8 +41,22 @@ func (c *Controller) applyCluster(ctx context.Context, s *scope, one *candidate)
 		ctrl.LoggerFrom(ctx).Info("Forgetting a cluster whose namespace isn't connected", "cluster", one.key)
 		return c.release(ctx, one.all, kustomizev1.DeletionPolicyOrphan)
 	default:
-		return nil
+		return c.followArchive(ctx, s, one)
 	}
+}
+
+// withdrawConfirmation removes the confirmation of a removal that no longer applies: the next one
+// may be a mistake. A Cluster that has changed since it was read is left to the next reconcile,
+// because somebody may have confirmed another removal.
+func (c *Controller) withdrawConfirmation(ctx context.Context, cluster *anywherev1.Cluster) error {
+	was := cluster.DeepCopy()
+	delete(cluster.Annotations, anywherev1.GitRemovalAnnotation)
+	patch := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})
+	if err := c.Client.Patch(ctx, cluster, patch, client.FieldOwner(FieldOwner)); err != nil {
+		return fmt.Errorf("withdrawing the confirmed removal: %w", err)
+	}
+	c.Events.Event(cluster, corev1.EventTypeNormal, withdrawnReason, "The confirmed removal is withdrawn, because Git has the files of the cluster again")
+	return nil
 }
 
 // ensure creates or updates the Kustomizations of a cluster, and removes those of directories that
@@ -44,6 +65,12 @@ func (c *Controller) ensure(ctx context.Context, s *scope, one *candidate) error
 	p := s.place(one)
 	if err := c.ensureAccount(ctx, s, p.grantOf()); err != nil {
 		return err
+	}
+	if p.external {
+		ours, err := c.ensureExternalArtifact(ctx, s, p)
+		if err != nil || !ours {
+			return err
+		}
 	}
 	wanted := p.kustomizations()
 	for _, want := range wanted {
@@ -62,7 +89,7 @@ func (c *Controller) ensure(ctx context.Context, s *scope, one *candidate) error
 // place returns where the Kustomizations of a cluster are. Only a Cluster that exists and manages
 // itself is a management cluster: a spec alone must not gain the privileges of an administrator.
 func (s *scope) place(one *candidate) placement {
-	p := placement{source: client.ObjectKeyFromObject(s.repository), entry: *one.entry, namespace: one.key.Namespace}
+	p := placement{source: client.ObjectKeyFromObject(s.repository), entry: *one.entry, namespace: one.key.Namespace, external: s.external}
 	if one.entry.selfManaged && one.cluster != nil && one.cluster.IsSelfManaged() {
 		p.namespace = s.repository.Namespace
 	}
@@ -79,7 +106,7 @@ func (c *Controller) ensureKustomization(ctx context.Context, s *scope, one *can
 		return fmt.Errorf("reading Kustomization %q: %w", key, err)
 	case !is.DeletionTimestamp.IsZero():
 		return nil // Its deletion is an event.
-	case is.Labels[ManagedByLabel] != ManagedBy || sourceOf(is) != client.ObjectKeyFromObject(s.repository):
+	case is.Labels[ManagedByLabel] != ManagedBy || SourceOf(is) != client.ObjectKeyFromObject(s.repository):
 		s.problem(one.key.Namespace, fmt.Sprintf("Kustomization %q: %v", key, errUnowned))
 		return nil
 	case isCurrent(is, want):

@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	"github.com/drover-dev/drover/internal/controllers/gitops/progress"
 	"github.com/drover-dev/drover/internal/model/removal"
 )
 
@@ -25,6 +27,8 @@ type candidate struct {
 	all []kustomizev1.Kustomization
 	// cluster is nil if it doesn't exist.
 	cluster *anywherev1.Cluster
+	// removing means that a GitChange removes the cluster. It is known for confirmed removals only.
+	removing bool
 }
 
 // applyClusters does what is to be done for each cluster. A failure of one doesn't hold back
@@ -40,7 +44,7 @@ func (c *Controller) applyClusters(ctx context.Context, s *scope) error {
 			failed = errors.Join(failed, fmt.Errorf("cluster %q: %w", one.key, err))
 		}
 	}
-	return failed
+	return errors.Join(failed, c.pruneExternalArtifacts(ctx, client.ObjectKeyFromObject(s.repository)))
 }
 
 // candidates returns the clusters of the repository and those that have a Kustomization, sorted.
@@ -64,7 +68,7 @@ func (c *Controller) candidates(ctx context.Context, s *scope) ([]*candidate, er
 	}
 	sorted := make([]*candidate, 0, len(all))
 	for _, one := range all {
-		if err := c.observe(ctx, one); err != nil {
+		if err := c.observe(ctx, s, one); err != nil {
 			return nil, err
 		}
 		sorted = append(sorted, one)
@@ -74,7 +78,7 @@ func (c *Controller) candidates(ctx context.Context, s *scope) ([]*candidate, er
 }
 
 // observe reads the Cluster of a candidate.
-func (c *Controller) observe(ctx context.Context, one *candidate) error {
+func (c *Controller) observe(ctx context.Context, s *scope, one *candidate) error {
 	cluster := &anywherev1.Cluster{}
 	err := c.Client.Get(ctx, one.key, cluster)
 	if apierrors.IsNotFound(err) {
@@ -84,8 +88,27 @@ func (c *Controller) observe(ctx context.Context, one *candidate) error {
 		return fmt.Errorf("reading Cluster %q: %w", one.key, err)
 	}
 	one.cluster = cluster
-	return nil
+	if removal.IsConfirmed(cluster) {
+		one.removing, err = c.isRemoving(ctx, s, one.key)
+	}
+	return err
 }
+
+// isRemoving reports whether a GitChange removes a cluster, and Flux may not have fetched its
+// commit. Whoever creates the GitChange confirms the removal after the commit, so that the cache
+// has the GitChange by then: it was committed from there.
+func (c *Controller) isRemoving(ctx context.Context, s *scope, key client.ObjectKey) (bool, error) {
+	all := &droverv1.GitChangeList{}
+	if err := c.Client.List(ctx, all, client.InNamespace(key.Namespace)); err != nil {
+		return false, fmt.Errorf("listing GitChanges: %w", err)
+	}
+	return slices.ContainsFunc(all.Items, func(change droverv1.GitChange) bool {
+		return isRemoval(&change) && change.Spec.Cluster == key.Name &&
+			!progress.IsFinished(&change) && !progress.IsFetched(&change, s.repository)
+	}), nil
+}
+
+func isRemoval(change *droverv1.GitChange) bool { return change.Spec.Action == droverv1.GitRemove }
 
 // entries returns the clusters of the repository that can be applied, and reports the others.
 func (c *Controller) entries(s *scope) []*entry {
@@ -146,7 +169,7 @@ type group struct {
 func groups(all []kustomizev1.Kustomization, source client.ObjectKey) map[client.ObjectKey]*group {
 	out, keys := map[client.ObjectKey]*group{}, map[client.ObjectKey]client.ObjectKey{}
 	for i := range all {
-		if k := &all[i]; isOwn(k) && sourceOf(k) == source {
+		if k := &all[i]; isOwn(k) && SourceOf(k) == source {
 			key := clusterOf(k)
 			if out[key] == nil {
 				out[key] = &group{own: k}
@@ -157,7 +180,7 @@ func groups(all []kustomizev1.Kustomization, source client.ObjectKey) map[client
 	}
 	for i := range all {
 		k := &all[i]
-		if isOwn(k) || sourceOf(k) != source {
+		if isOwn(k) || SourceOf(k) != source {
 			continue
 		}
 		key, ok := keys[client.ObjectKey{Namespace: k.Namespace, Name: k.Labels[anywherev1.GitClusterLabel]}]
@@ -173,7 +196,7 @@ func groups(all []kustomizev1.Kustomization, source client.ObjectKey) map[client
 
 // facts returns what the action for a cluster depends on.
 func (s *scope) facts(one *candidate) facts {
-	f := facts{git: s.presenceOf(one), open: one.entry != nil || s.covers(one)}
+	f := facts{git: s.presenceOf(one), open: one.entry != nil || s.covers(one), removing: one.removing}
 	switch k := one.own; {
 	case k == nil && len(one.all) > 0:
 		f.kustomization = applied // Only directories that are applied later are left.

@@ -5,6 +5,10 @@
 //
 //	GitRepository ──▶ artifact ──▶ tree ──▶ facts of each cluster ──▶ decide ──▶ Kustomizations
 //
+// Each cluster has a source, an ExternalArtifact, whose revision is a digest of its files, so that
+// a commit doesn't make Flux apply every cluster again. A Flux that doesn't support this applies
+// the GitRepository itself.
+//
 // The package never applies a spec and never deletes a Cluster: Flux does. What can't be read
 // changes nothing. Start with Reconcile, then decide.
 package fleet
@@ -36,6 +40,7 @@ import (
 const (
 	unreadableReason   = "RepositoryUnreadable"
 	unconfirmedReason  = anywherev1.RemovalUnconfirmedReason
+	withdrawnReason    = "RemovalWithdrawn"
 	notConnectedReason = "NamespaceNotConnected"
 )
 
@@ -51,6 +56,8 @@ type Controller struct {
 	// Reports receives what can't be seen from Kustomizations.
 	Reports *Reports
 	Plane   connection.Plane
+	// Support tells whether each cluster may have a source of its own.
+	Support Support
 	// HTTP downloads artifacts. SetupWithManager sets it.
 	HTTP *http.Client
 
@@ -74,6 +81,8 @@ type scope struct {
 	// members are the connected FluxConfigs.
 	members []member
 	reports map[client.ObjectKey]*Report
+	// external means that each cluster has a source of its own, which changes only with its files.
+	external bool
 	// current are the messages of events that still hold.
 	current map[string]bool
 }
@@ -90,15 +99,20 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := c.Client.Get(ctx, request.NamespacedName, repository); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			c.memory.Forget(request.NamespacedName)
+			return ctrl.Result{}, c.pruneExternalArtifacts(ctx, request.NamespacedName)
 		}
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, err
 	}
 	s, err := c.open(ctx, repository)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if repository.Status.Artifact == nil || !repository.DeletionTimestamp.IsZero() {
+	// A suspended repository leaves everything as it is: its management cluster may be moving.
+	if repository.Status.Artifact == nil || repository.Spec.Suspend || !repository.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // An event follows.
+	}
+	if err := c.chooseSources(ctx, s); err != nil {
+		return reconcile.Result(err, 0)
 	}
 	err = reconcile.Run(ctx, s, []reconcile.Step[*scope]{
 		{Doing: "reading the repository", Run: c.readArtifact},

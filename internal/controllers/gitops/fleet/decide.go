@@ -51,6 +51,9 @@ type facts struct {
 	cluster       usage
 	// confirmed reports whether somebody has confirmed the removal.
 	confirmed bool
+	// removing reports whether a GitChange removes the cluster and Flux may not have fetched its
+	// commit yet.
+	removing bool
 }
 
 // action is what is done for a cluster.
@@ -59,6 +62,8 @@ type action string
 const (
 	// apply creates or updates the Kustomization.
 	apply action = "Apply"
+	// withdraw removes the confirmation of a removal, and applies.
+	withdraw action = "Withdraw"
 	// keep leaves everything as it is.
 	keep action = "Keep"
 	// waitForConfirmation keeps the cluster until somebody confirms its removal.
@@ -73,7 +78,7 @@ const (
 //
 //	unknown, broken           keep
 //	namespace not connected   forget
-//	present                   apply
+//	present                   apply; withdraw a confirmation unless a GitChange is removing it
 //	absent, suspended         keep
 //	absent, in use            wait for confirmation, then remove
 //	absent                    remove
@@ -85,6 +90,8 @@ func decide(f facts) action {
 		return forget
 	case !f.open, f.git == unknown, f.git == broken:
 		return keep
+	case f.git == present && f.confirmed && !f.removing:
+		return withdraw
 	case f.git == present:
 		return apply
 	case f.kustomization == unapplied, f.kustomization == suspended:

@@ -18,8 +18,14 @@ func TestDecide(t *testing.T) {
 		{"an unreadable repository changes nothing", func(f facts) bool {
 			return f.open && f.kustomization != releasing && (f.git == unknown || f.git == broken)
 		}, keep},
-		{"a cluster in Git is applied, whatever was confirmed before", func(f facts) bool {
-			return f.open && f.kustomization != releasing && f.git == present
+		{"a cluster in Git is applied", func(f facts) bool {
+			return f.open && f.kustomization != releasing && f.git == present && !f.confirmed
+		}, apply},
+		{"a confirmation of a cluster that is in Git again is withdrawn", func(f facts) bool {
+			return f.open && f.kustomization != releasing && f.git == present && f.confirmed && !f.removing
+		}, withdraw},
+		{"a command that deletes a cluster confirms before Flux fetches its commit", func(f facts) bool {
+			return f.open && f.kustomization != releasing && f.git == present && f.confirmed && f.removing
 		}, apply},
 		{"a cluster that is neither in Git nor from Git is nobody's business", func(f facts) bool {
 			return f.open && f.git == absent && f.kustomization == unapplied
@@ -59,8 +65,10 @@ func allFacts() []facts {
 	for git := unknown; git <= present; git++ {
 		for kustomization := unapplied; kustomization <= releasing; kustomization++ {
 			for cluster := gone; cluster <= deleting; cluster++ {
-				for i := range 4 {
-					all = append(all, facts{git: git, kustomization: kustomization, cluster: cluster, open: i&1 == 0, confirmed: i&2 == 0})
+				for i := range 8 {
+					all = append(all, facts{
+						git: git, kustomization: kustomization, cluster: cluster, open: i&1 == 0, confirmed: i&2 == 0, removing: i&4 == 0,
+					})
 				}
 			}
 		}

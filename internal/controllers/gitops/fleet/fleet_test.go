@@ -23,7 +23,7 @@ func TestEachClusterGetsAKustomization(t *testing.T) {
 	dev := got["dev"].Spec
 	want := kustomizev1.KustomizationSpec{
 		Path: "./" + dirs + "dev", Prune: true, DeletionPolicy: "Orphan", ServiceAccountName: "drover-gitops", TargetNamespace: w.ns,
-		SourceRef: kustomizev1.CrossNamespaceSourceReference{Kind: "GitRepository", Namespace: w.system, Name: "flux-system"},
+		SourceRef: kustomizev1.CrossNamespaceSourceReference{Kind: "ExternalArtifact", Name: "dev"},
 		Interval:  dev.Interval, RetryInterval: dev.RetryInterval, Timeout: dev.Timeout,
 	}
 	if diff := cmp.Diff(want, dev); diff != "" {
@@ -53,6 +53,17 @@ func TestAnUnchangedRepositoryIsNeitherDownloadedNorWritten(t *testing.T) {
 	w.reconcile()
 	if w.versions() != before || w.downloads != 1 {
 		t.Errorf("%d downloads, versions %s, before %s", w.downloads, w.versions(), before)
+	}
+}
+
+func TestASuspendedRepositoryLeavesEverythingAsItIs(t *testing.T) {
+	w := newWorld(t)
+	w.push(repository{}.with("dev"))
+	before := w.versions()
+	w.suspend()
+	w.push(repository{}.with("prod"))
+	if w.versions() != before {
+		t.Errorf("versions %s, before %s", w.versions(), before)
 	}
 }
 

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"archive/tar"
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -38,7 +39,8 @@ type world struct {
 	*testing.T
 	client.Client
 
-	c *Controller
+	c       *Controller
+	support *support
 	// ns is the namespace of clusters, system that of Flux.
 	ns, system string
 	events     *record.FakeRecorder
@@ -64,7 +66,8 @@ func newWorld(t *testing.T) *world {
 	w := &world{T: t, Client: c, ns: server.Namespace(t), system: server.Namespace(t), events: record.NewFakeRecorder(100), artifacts: map[string][]byte{}}
 	w.storage = httptest.NewServer(http.HandlerFunc(w.serve))
 	t.Cleanup(w.storage.Close)
-	w.c = &Controller{Client: c, Metadata: c, Events: w.events, Reports: NewReports(), HTTP: newClient()}
+	w.support = &support{accepts: true}
+	w.c = &Controller{Client: c, Metadata: c, Events: w.events, Reports: NewReports(), HTTP: newClient(), Support: w.support}
 	w.connect(w.ns)
 	w.must(c.Create(t.Context(), &sourcev1.GitRepository{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.system, Name: anywherev1.GitCredentials},
@@ -72,6 +75,15 @@ func newWorld(t *testing.T) *world {
 	}))
 	return w
 }
+
+// support is a Flux that does or doesn't accept ExternalArtifacts.
+type support struct{ accepts bool }
+
+func (s *support) Served() bool { return true }
+
+func (s *support) Accepts(context.Context, client.ObjectKey) (bool, error) { return s.accepts, nil }
+
+func (s *support) Deny() { s.accepts = false }
 
 func (w *world) must(err error) {
 	w.Helper()
@@ -94,7 +106,7 @@ func (w *world) serve(out http.ResponseWriter, r *http.Request) {
 func (w *world) connect(namespaces ...string) {
 	w.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.system, Name: anywherev1.GitCredentials, Annotations: map[string]string{
-		anywherev1.GitURLAnnotation: url, anywherev1.CredentialsNamespacesAnnotation: strings.Join(namespaces, ","),
+		anywherev1.GitURLAnnotation: url, anywherev1.GitPathsAnnotation: root, anywherev1.CredentialsNamespacesAnnotation: strings.Join(namespaces, ","),
 	}}}
 	if err := w.Create(w.Context(), secret); err != nil {
 		w.must(client.IgnoreAlreadyExists(err))
@@ -117,6 +129,14 @@ func (w *world) push(files repository) {
 	w.Helper()
 	w.publish(w.pack(files), "")
 	w.reconcile()
+}
+
+// suspend suspends the repository.
+func (w *world) suspend() {
+	w.Helper()
+	repository := w.repository()
+	repository.Spec.Suspend = true
+	w.must(w.Update(w.Context(), repository))
 }
 
 func (w *world) pack(files repository) []byte {

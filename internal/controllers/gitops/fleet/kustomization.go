@@ -3,6 +3,7 @@ package fleet
 import (
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -33,6 +34,8 @@ type placement struct {
 	// namespace is that of the Kustomizations: the cluster's, or that of Flux for the management
 	// cluster.
 	namespace string
+	// external means that the cluster has a source of its own.
+	external bool
 }
 
 // kustomizations returns the Kustomizations of a cluster: its own, and one for each directory that
@@ -54,7 +57,8 @@ func (p placement) kustomizations() []*kustomizev1.Kustomization {
 func (p placement) kustomization(name, dir string) *kustomizev1.Kustomization {
 	k := &kustomizev1.Kustomization{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: p.namespace, Name: name, Labels: map[string]string{anywherev1.GitClusterLabel: p.entry.key.Name, ManagedByLabel: ManagedBy},
+			Namespace: p.namespace, Name: name, Annotations: sourceAnnotations(p.source),
+			Labels: map[string]string{anywherev1.GitClusterLabel: p.entry.key.Name, ManagedByLabel: ManagedBy},
 		},
 		Spec: kustomizev1.KustomizationSpec{
 			Interval:           metav1.Duration{Duration: interval},
@@ -64,21 +68,36 @@ func (p placement) kustomization(name, dir string) *kustomizev1.Kustomization {
 			Prune:              true,
 			DeletionPolicy:     kustomizev1.DeletionPolicyOrphan,
 			ServiceAccountName: anywherev1.GitAccount,
-			SourceRef: kustomizev1.CrossNamespaceSourceReference{
-				Kind: sourcev1.GitRepositoryKind, Namespace: p.source.Namespace, Name: p.source.Name,
-			},
+			SourceRef:          p.sourceRef(),
 		},
 	}
 	k.SetGroupVersionKind(kustomizationKind())
 	return k
 }
 
+// sourceRef returns the source of the Kustomizations. One that is in their namespace needs no
+// permission to refer to other namespaces.
+func (p placement) sourceRef() kustomizev1.CrossNamespaceSourceReference {
+	if p.external {
+		return kustomizev1.CrossNamespaceSourceReference{Kind: sourcev1.ExternalArtifactKind, Name: p.entry.key.Name}
+	}
+	return kustomizev1.CrossNamespaceSourceReference{Kind: sourcev1.GitRepositoryKind, Namespace: p.source.Namespace, Name: p.source.Name}
+}
+
+func sourceAnnotations(repository client.ObjectKey) map[string]string {
+	return map[string]string{anywherev1.GitSourceAnnotation: repository.String()}
+}
+
 func kustomizationKind() schema.GroupVersionKind {
 	return kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind)
 }
 
-// sourceOf returns the GitRepository of a Kustomization.
-func sourceOf(k *kustomizev1.Kustomization) client.ObjectKey {
+// SourceOf returns the GitRepository that a Kustomization of Drover is from. Those of earlier
+// versions refer to it.
+func SourceOf(k *kustomizev1.Kustomization) client.ObjectKey {
+	if namespace, name, ok := strings.Cut(k.Annotations[anywherev1.GitSourceAnnotation], "/"); ok {
+		return client.ObjectKey{Namespace: namespace, Name: name}
+	}
 	key := client.ObjectKey{Namespace: k.Spec.SourceRef.Namespace, Name: k.Spec.SourceRef.Name}
 	if key.Namespace == "" {
 		key.Namespace = k.Namespace
@@ -107,7 +126,7 @@ func isCurrent(is, want *kustomizev1.Kustomization) bool {
 			return false
 		}
 	}
-	return a.Interval == b.Interval && equalDuration(a.RetryInterval, b.RetryInterval) && equalDuration(a.Timeout, b.Timeout) &&
+	return is.Annotations[anywherev1.GitSourceAnnotation] == want.Annotations[anywherev1.GitSourceAnnotation] && a.Interval == b.Interval && equalDuration(a.RetryInterval, b.RetryInterval) && equalDuration(a.Timeout, b.Timeout) &&
 		a.Path == b.Path && a.Prune == b.Prune && a.DeletionPolicy == b.DeletionPolicy && a.ServiceAccountName == b.ServiceAccountName &&
 		a.SourceRef == b.SourceRef && a.TargetNamespace == b.TargetNamespace && slices.Equal(a.DependsOn, b.DependsOn)
 }

@@ -30,6 +30,8 @@ type entry struct {
 	// later are the directories to apply when the cluster exists, in this order.
 	later       []string
 	selfManaged bool
+	// files is a digest of the files that the cluster is built from.
+	files string
 	// problem is why the cluster can't be applied, or "".
 	problem string
 }
@@ -45,7 +47,11 @@ func read(fsys fs.FS, dir string) (tree, error) {
 	}
 	t := tree{problems: fleet.Problems}
 	for i := range fleet.Clusters {
-		t.clusters = append(t.clusters, newEntry(&fleet.Clusters[i]))
+		e := newEntry(&fleet.Clusters[i])
+		if e.files, err = digestOf(fsys, e.dir); err != nil {
+			return tree{}, err
+		}
+		t.clusters = append(t.clusters, e)
 	}
 	for i := range t.clusters {
 		t.clusters[i].problem = t.conflict(fsys, i)
@@ -82,7 +88,7 @@ func (t *tree) conflict(fsys fs.FS, i int) string {
 // hasKustomization reports whether a directory lists what is applied. Flux applies everything below
 // it otherwise.
 func hasKustomization(fsys fs.FS, dir string) bool {
-	return slices.ContainsFunc([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, func(name string) bool {
+	return slices.ContainsFunc(kustomizationNames, func(name string) bool {
 		_, err := fs.Stat(fsys, path.Join(dir, name))
 		return err == nil
 	})

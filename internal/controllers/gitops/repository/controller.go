@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"time"
 
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +37,7 @@ type Controller struct {
 	// Reports are what the controller of fleets found in repositories.
 	Reports *fleet.Reports
 	Plane   connection.Plane
+	Support fleet.Support
 }
 
 // scope is one reconcile of a FluxConfig.
@@ -146,14 +146,13 @@ func (c *Controller) observe(ctx context.Context, s *scope) error {
 	if s.facts.denied != "" {
 		return nil
 	}
-	all := &kustomizev1.KustomizationList{}
-	if err := c.Client.List(ctx, all, client.HasLabels{anywherev1.GitClusterLabel}); err != nil {
-		return fmt.Errorf("listing Kustomizations: %w", err)
+	all, err := fleet.Kustomizations(ctx, c.Client)
+	if err != nil {
+		return err
 	}
-	for i := range all.Items {
-		k := &all.Items[i]
-		source := client.ObjectKey{Namespace: k.Spec.SourceRef.Namespace, Name: k.Spec.SourceRef.Name}
-		if source == s.key && (k.Namespace == s.config.Namespace || k.Spec.TargetNamespace == s.config.Namespace) {
+	for i := range all {
+		k := &all[i]
+		if fleet.SourceOf(k) == s.key && (k.Namespace == s.config.Namespace || k.Spec.TargetNamespace == s.config.Namespace) {
 			s.facts.kustomizations = append(s.facts.kustomizations, *k)
 		}
 	}

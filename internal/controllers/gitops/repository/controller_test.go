@@ -188,6 +188,19 @@ func TestTheLastFluxConfigTakesTheGitRepositoryWithIt(t *testing.T) {
 	w.must(w.Get(t.Context(), client.ObjectKey{Namespace: w.system, Name: anywherev1.GitCredentials}, &corev1.Secret{}))
 }
 
+func TestASuspendedGitRepositoryWaitsForItsFluxConfig(t *testing.T) {
+	w := newWorld(t)
+	w.reconcile("fleet")
+	r := w.repository()
+	r.Spec.Suspend = true
+	w.must(w.Update(t.Context(), r))
+	w.must(w.Delete(t.Context(), &anywherev1.FluxConfig{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "fleet"}}))
+	w.reconcile("fleet")
+	if r := w.repository(); r == nil || !r.Spec.Suspend {
+		t.Errorf("GitRepository is %+v", r)
+	}
+}
+
 func TestAGitRepositoryOfSomebodyElseIsNeverWritten(t *testing.T) {
 	for name, tt := range map[string]struct {
 		url, branch string

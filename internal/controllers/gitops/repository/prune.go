@@ -23,7 +23,8 @@ func (c *Controller) pruneUnused(ctx context.Context, s *scope) error {
 }
 
 // prune deletes every GitRepository that Drover created and that no connected FluxConfig uses. A
-// FluxConfig that is gone doesn't tell which one it used. Kustomizations and clusters stay.
+// FluxConfig that is gone doesn't tell which one it used. Kustomizations and clusters stay. So does
+// a suspended GitRepository, because the FluxConfig may be moving with its management cluster.
 func (c *Controller) prune(ctx context.Context) error {
 	repositories := &sourcev1.GitRepositoryList{}
 	if err := c.Client.List(ctx, repositories, client.MatchingLabels{fleet.ManagedByLabel: fleet.ManagedBy}); err != nil {
@@ -31,6 +32,9 @@ func (c *Controller) prune(ctx context.Context) error {
 	}
 	for i := range repositories.Items {
 		r := &repositories.Items[i]
+		if r.Spec.Suspend {
+			continue
+		}
 		used, err := c.isUsed(ctx, r)
 		if err != nil || used {
 			if err != nil {

@@ -19,6 +19,7 @@ import (
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/gitops/connection"
+	"github.com/drover-dev/drover/internal/controllers/gitops/fleet"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
 
@@ -30,14 +31,17 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, metadata cache.Cache, o 
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	credentials := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == anywherev1.GitCredentials })
-	err := ctrl.NewControllerManagedBy(mgr).Named(name).
+	to := ctrl.NewControllerManagedBy(mgr).Named(name).
 		For(&anywherev1.FluxConfig{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&sourcev1.GitRepository{}, handler.EnqueueRequestsFromMapFunc(c.ofRepository)).
 		Watches(&kustomizev1.Kustomization{}, handler.EnqueueRequestsFromMapFunc(c.ofKustomization)).
 		WatchesRawSource(source.Kind(metadata, client.Object(secret), handler.EnqueueRequestsFromMapFunc(c.ofRepository), credentials)).
 		WatchesRawSource(source.TypedChannel(c.Reports.Changed(), handler.TypedEnqueueRequestsFromMapFunc(ofReport))).
-		WithOptions(reconcile.NewGuard(mgr, "FluxConfig").Options(o)).Complete(c)
-	if err != nil {
+		WithOptions(reconcile.NewGuard(mgr, "FluxConfig").Options(o))
+	if c.Support.Served() {
+		to = to.Watches(&sourcev1.ExternalArtifact{}, handler.EnqueueRequestsFromMapFunc(c.ofExternalArtifact))
+	}
+	if err := to.Complete(c); err != nil {
 		return fmt.Errorf("creating controller %q: %w", name, err)
 	}
 	return nil
@@ -57,7 +61,15 @@ func (c *Controller) ofKustomization(ctx context.Context, o client.Object) []ctr
 	if !ok || k.Labels[anywherev1.GitClusterLabel] == "" {
 		return nil
 	}
-	return c.configsOf(ctx, client.ObjectKey{Namespace: k.Spec.SourceRef.Namespace, Name: k.Spec.SourceRef.Name})
+	return c.configsOf(ctx, fleet.SourceOf(k))
+}
+
+func (c *Controller) ofExternalArtifact(ctx context.Context, o client.Object) []ctrl.Request {
+	e, ok := o.(*sourcev1.ExternalArtifact)
+	if !ok {
+		return nil
+	}
+	return c.configsOf(ctx, fleet.RepositoryOf(e))
 }
 
 func (c *Controller) configsOf(ctx context.Context, repository client.ObjectKey) []ctrl.Request {

@@ -11,6 +11,7 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 	"github.com/drover-dev/drover/internal/metal/access"
@@ -26,12 +27,29 @@ func (c *Controller) awaitMachines(ctx context.Context, s *scope) error {
 		return fmt.Errorf("listing machines of cluster %q: %w", name, err)
 	}
 	if len(list.Items) == 0 {
-		return nil
+		return c.awaitEtcd(ctx, s)
 	}
 	return &reconcile.Wait{
 		Reason:  infrav1.DeletingReason,
 		Message: fmt.Sprintf("Waiting for PacketMachines to be deleted (%d left)", len(list.Items)),
 		After:   5 * time.Second,
+	}
+}
+
+// awaitEtcd waits until external etcd has released its addresses, for which it needs the
+// credentials.
+func (c *Controller) awaitEtcd(ctx context.Context, s *scope) error {
+	list := &etcdv1.EtcdadmClusterList{}
+	name := s.identity().Cluster
+	err := c.Client.List(ctx, list, ctrlclient.InNamespace(s.packetCluster.Namespace), ctrlclient.MatchingLabels{clusterv1.ClusterNameLabel: name})
+	if err != nil {
+		return fmt.Errorf("listing external etcd of cluster %q: %w", name, err)
+	}
+	if len(list.Items) == 0 {
+		return nil
+	}
+	return &reconcile.Wait{
+		Reason: infrav1.DeletingReason, Message: fmt.Sprintf("Waiting for EtcdadmCluster %q to be deleted", list.Items[0].Name), After: 5 * time.Second,
 	}
 }
 

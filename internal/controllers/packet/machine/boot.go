@@ -62,7 +62,7 @@ func (c *Controller) watchBoot(ctx context.Context, s *scope) error {
 		ctrl.LoggerFrom(ctx).V(2).Info("Reading the events of the device failed", "device", s.device.ID, "error", err.Error())
 	}
 	s.boot = bootOf(events)
-	if s.owner.Status.NodeRef.IsDefined() {
+	if s.owner.joined {
 		s.boot = joined(events)
 	}
 	if s.boot == nil || s.boot.failed || s.boot.message == stillRunning {

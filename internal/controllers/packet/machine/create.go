@@ -41,7 +41,7 @@ func (c *Controller) order(ctx context.Context, s *scope) error {
 	if s.provisioning().Failures >= maxFailures {
 		return s.giveUp()
 	}
-	if s.owner.Spec.Bootstrap.DataSecretName == nil {
+	if s.owner.dataSecret == "" {
 		return waitForBootstrap()
 	}
 	order, err := c.compose(ctx, s)
@@ -110,17 +110,13 @@ func (c *Controller) compose(ctx context.Context, s *scope) (client.DeviceOrder,
 	if err != nil {
 		return client.DeviceOrder{}, err
 	}
-	role := roleWorker
-	if s.controlPlane() {
-		role = roleControlPlane
-	}
 	order := client.DeviceOrder{
 		Hostname:        s.machine.Name,
 		Plan:            spec.MachineType,
 		OperatingSystem: spec.OS,
 		BillingCycle:    spec.BillingCycle,
 		IPXEScriptURL:   spec.IPXEUrl,
-		Tags:            tags.Device{Machine: s.identity(), Role: role, Version: s.owner.Spec.Version, User: spec.Tags}.Encode(),
+		Tags:            tags.Device{Machine: s.identity(), Role: s.owner.role, Version: s.owner.version, User: spec.Tags}.Encode(),
 		Userdata:        data,
 		SSHKeys:         keys.inline,
 		ProjectSSHKeys:  keys.project,
@@ -132,7 +128,7 @@ func (c *Controller) compose(ctx context.Context, s *scope) (client.DeviceOrder,
 func (s *scope) placement() placement {
 	domain := ""
 	if s.owner != nil {
-		domain = s.owner.Spec.FailureDomain
+		domain = s.owner.failureDomain
 	}
 	m, c := s.machine.Spec, s.packetCluster.Spec
 	return place(placement{m.Metro, m.Facility}, domain, placement{c.Metro, c.Facility})
@@ -140,7 +136,7 @@ func (s *scope) placement() placement {
 
 func (c *Controller) userdata(ctx context.Context, s *scope) (string, error) {
 	secret := &corev1.Secret{}
-	key := ctrlclient.ObjectKey{Namespace: s.machine.Namespace, Name: *s.owner.Spec.Bootstrap.DataSecretName}
+	key := ctrlclient.ObjectKey{Namespace: s.machine.Namespace, Name: s.owner.dataSecret}
 	err := c.Client.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
 		return "", unusable(fmt.Sprintf("Secret %q with the bootstrap data not found", key.Name), time.Minute)
@@ -149,7 +145,7 @@ func (c *Controller) userdata(ctx context.Context, s *scope) (string, error) {
 		return "", fmt.Errorf("reading bootstrap data %q: %w", key, err)
 	}
 	values := map[string]string{
-		userdata.KeyVersion: s.owner.Spec.Version, userdata.KeyEndpoint: s.packetCluster.Spec.ControlPlaneEndpoint.Host,
+		userdata.KeyVersion: s.owner.version, userdata.KeyEndpoint: s.packetCluster.Spec.ControlPlaneEndpoint.Host,
 	}
 	if s.packetCluster.Spec.VIPManager == infrav1.VIPManagerEMLB {
 		values[userdata.KeyCPEMConfig] = "emlb:///" + s.packetCluster.Spec.Metro

@@ -43,7 +43,7 @@ func (c *Controller) awaitCluster(_ context.Context, s *scope) error {
 func (c *Controller) connect(ctx context.Context, s *scope) (err error) {
 	// Waiting for bootstrap data requires no API, and before the first order there is no device to
 	// find.
-	if s.deviceID() == "" && s.machine.Annotations[infrav1.ClaimAnnotation] == "" && s.owner.Spec.Bootstrap.DataSecretName == nil {
+	if s.deviceID() == "" && s.machine.Annotations[infrav1.ClaimAnnotation] == "" && s.owner.dataSecret == "" {
 		return waitForBootstrap()
 	}
 	s.api, err = c.Access.For(ctx, s.packetCluster)

@@ -40,7 +40,7 @@ type Workloads interface {
 // A cluster without a connection is no failure, since connecting is an event, and failures in a
 // workload cluster say nothing about the device. So this step never holds up the others.
 func (c *Controller) adoptNode(ctx context.Context, s *scope) error {
-	if c.Workloads == nil || s.device.State != string(infrav1.InstanceActive) {
+	if c.Workloads == nil || !s.owner.runsNode() || s.device.State != string(infrav1.InstanceActive) {
 		return nil
 	}
 	err := c.initializeNode(ctx, s)

@@ -13,6 +13,7 @@ import (
 const (
 	roleControlPlane = "master"
 	roleWorker       = "node"
+	roleEtcd         = "etcd"
 	nextAvailable    = "next-available"
 )
 

@@ -13,7 +13,6 @@ import (
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/paused"
 
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
@@ -32,7 +31,7 @@ type scope struct {
 	controller *Controller
 
 	machine       *infrav1.PacketMachine
-	owner         *clusterv1.Machine     // nil only while the machine is being deleted
+	owner         *owner                 // nil only while the machine is being deleted
 	cluster       *clusterv1.Cluster     // nil only while the machine is being deleted
 	packetCluster *infrav1.PacketCluster // nil if it does not exist (yet)
 
@@ -63,14 +62,14 @@ func (c *Controller) open(ctx context.Context, key ctrlclient.ObjectKey) (*scope
 
 func (s *scope) loadOwners(ctx context.Context) error {
 	c := s.controller.Client
-	owner, err := util.GetOwnerMachine(ctx, c, s.machine.ObjectMeta)
-	if ctrlclient.IgnoreNotFound(err) != nil {
+	found, err := loadOwner(ctx, c, s.machine)
+	if err != nil {
 		return err
 	}
-	s.owner = owner
+	s.owner = found
 	name := s.machine.Labels[clusterv1.ClusterNameLabel]
 	if s.owner != nil {
-		name = s.owner.Spec.ClusterName
+		name = s.owner.cluster
 	}
 	if name == "" {
 		return nil
@@ -101,7 +100,7 @@ func (s *scope) tolerateMissing(kind, name string, err error) error {
 // not survive a move to another management plane, but the provider ID that Cluster API has copied
 // by then does.
 func (s *scope) wasUp() bool {
-	return ptr.Deref(s.machine.Status.Initialization.Provisioned, false) || (s.owner != nil && s.owner.Spec.ProviderID != "")
+	return ptr.Deref(s.machine.Status.Initialization.Provisioned, false) || (s.owner != nil && s.owner.started)
 }
 
 // deviceID returns "" if no device is recorded.
@@ -130,10 +129,13 @@ func (s *scope) identity() tags.Machine {
 			i.Name = ref.Name
 		}
 	}
+	if etcdOwner(s.machine) != nil {
+		i.Name = s.machine.Name
+	}
 	return i
 }
 
-func (s *scope) controlPlane() bool { return s.owner != nil && util.IsControlPlaneMachine(s.owner) }
+func (s *scope) controlPlane() bool { return s.owner != nil && s.owner.role == roleControlPlane }
 
 func (s *scope) now() metav1.Time { return metav1.NewTime(s.controller.Clock.Now()) }
 

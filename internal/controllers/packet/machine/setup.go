@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/predicates"
 
+	etcdbootstrapv1 "github.com/drover-dev/drover/api/bootstrap/v1beta1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
 )
@@ -39,6 +40,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, clusters clustercache.Cl
 		WithOptions(reconcile.NewGuard(mgr, "PacketMachine").Options(o)).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(
 			util.MachineToInfrastructureMapFunc(infrav1.GroupVersion.WithKind("PacketMachine")))).
+		Watches(&etcdbootstrapv1.EtcdadmConfig{}, &handler.EnqueueRequestForObject{}).
 		Watches(&infrav1.PacketCluster{}, handler.EnqueueRequestsFromMapFunc(c.ofPacketCluster),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster),

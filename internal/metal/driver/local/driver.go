@@ -19,7 +19,7 @@ import (
 )
 
 // Driver implements driver.Driver, driver.Console, driver.Metadata,
-// driver.Shell and driver.Host.
+// driver.Shell, driver.Host and driver.Supplier.
 type Driver struct {
 	home    string
 	name    string // 8 hex digits in the names of all kernel objects
@@ -45,6 +45,7 @@ var (
 	_ driver.Metadata = (*Driver)(nil)
 	_ driver.Shell    = (*Driver)(nil)
 	_ driver.Host     = (*Driver)(nil)
+	_ driver.Supplier = (*Driver)(nil)
 	_ driver.New      = New
 )
 

@@ -45,6 +45,7 @@ type clusters struct {
 	serving sync.WaitGroup
 
 	deletions deletions
+	externals *externals
 	// mayAnnounce reports whether a machine may announce an address with BGP.
 	mayAnnounce func(id string, address netip.Addr) bool
 
@@ -93,7 +94,7 @@ func newClusters(log *slog.Logger) (*clusters, error) {
 	c := &clusters{
 		backend: inmemory.New(scheme), log: log,
 		byID: map[string]*cluster{}, nodes: map[string]*node{}, fronts: map[netip.AddrPort]*front{}, deletions: deletions{last: map[string]uint64{}},
-		mayAnnounce: func(string, netip.Addr) bool { return false },
+		mayAnnounce: func(string, netip.Addr) bool { return false }, externals: newExternals(log),
 	}
 	if err := c.watchDeletions(); err != nil {
 		return nil, err
@@ -123,6 +124,13 @@ func newScheme() (*runtime.Scheme, error) {
 
 // boot executes the userdata of a machine.
 func (c *clusters) boot(ctx context.Context, m driver.Machine, elastic func() []netip.Addr) error {
+	member, err := parseMember(m)
+	if err != nil {
+		return err
+	}
+	if member != nil {
+		return c.externals.boot(member, m, elastic)
+	}
 	b, err := parseUserdata(m)
 	if err != nil || b == nil {
 		return err
@@ -215,6 +223,9 @@ func (c *clusters) enlist(k *cluster, n *node) {
 // readdress serves the API of a machine on its current addresses. A machine that is not a node yet
 // uses them when it becomes one.
 func (c *clusters) readdress(id string) error {
+	if err := c.externals.readdress(id); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n, found := c.nodes[id]
@@ -226,6 +237,7 @@ func (c *clusters) readdress(id string) error {
 
 // powerOff stops a node's servers and marks its objects as not ready.
 func (c *clusters) powerOff(id string) {
+	c.externals.powerOff(id)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n, found := c.nodes[id]
@@ -240,6 +252,9 @@ func (c *clusters) powerOff(id string) {
 
 // remove removes a machine from its cluster; the last machine removes the cluster.
 func (c *clusters) remove(id string) error {
+	if err := c.externals.remove(id); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n, found := c.nodes[id]
@@ -265,6 +280,7 @@ func (c *clusters) close() error {
 	c.mu.Lock()
 	c.shutdown = true
 	c.mu.Unlock()
+	c.externals.stop()
 	err := c.server.Close()
 	c.cancel()
 	c.serving.Wait()

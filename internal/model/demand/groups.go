@@ -1,0 +1,98 @@
+package demand
+
+import (
+	"slices"
+
+	"k8s.io/utils/ptr"
+
+	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	"github.com/drover-dev/drover/internal/model/spec"
+)
+
+// group is machines of a cluster that are replaced together.
+type group struct {
+	// name identifies the group in two versions of a spec.
+	name     string
+	worker   bool
+	machines Machines
+	// most is the largest size of an autoscaled group.
+	most int
+	// surge is the number of spare machines of a rollout.
+	surge    int
+	reserved bool
+	// unknown means that the machine config does not exist, so that nobody knows the plan.
+	unknown bool
+	// content is everything that replaces the machines when it changes.
+	content any
+}
+
+// groups returns the groups that need machines from a pool.
+func groups(c *spec.Config) []group {
+	return slices.DeleteFunc(allGroups(c), func(g group) bool { return g.reserved || g.unknown })
+}
+
+// allGroups returns the groups of a cluster, external etcd first.
+func allGroups(c *spec.Config) []group {
+	s := c.Cluster.Spec
+	var out []group
+	if etcd := s.ExternalEtcdConfiguration; etcd != nil {
+		out = append(out, place(c, group{name: "etcd", surge: 1, content: s.KubernetesVersion}, etcd.MachineGroupRef, etcd.Count))
+	}
+	out = append(out, place(c, controlPlane(c), s.ControlPlaneConfiguration.MachineGroupRef, s.ControlPlaneConfiguration.Count))
+	for _, g := range s.WorkerNodeGroupConfigurations {
+		out = append(out, place(c, workers(c, g), g.MachineGroupRef, ptr.Deref(g.Count, 1)))
+	}
+	return out
+}
+
+// place adds the plan and the location.
+func place(c *spec.Config, g group, ref *anywherev1.Ref, count int) group {
+	g.machines = Machines{Plan: LocalPlan, Metro: LocalMetro, Count: count}
+	if c.Packet == nil {
+		return g
+	}
+	g.machines.Metro, g.machines.Facility = c.Packet.Spec.Metro, c.Packet.Spec.Facility
+	if g.machines.Metro != "" {
+		g.machines.Facility = "" // The metro takes precedence.
+	}
+	config := c.Machines[ptr.Deref(ref, anywherev1.Ref{}).Name]
+	if config == nil {
+		g.machines.Plan, g.unknown = "", true
+		return g
+	}
+	g.machines.Plan, g.reserved = config.Spec.MachineType, config.Spec.HardwareReservationID != ""
+	g.content = []any{g.content, config.Spec}
+	return g
+}
+
+// controlPlane returns the group without its machines. Most settings of a cluster replace its
+// control plane machines; counting one that doesn't is harmless.
+func controlPlane(c *spec.Config) group {
+	s := c.Cluster.Spec.DeepCopy()
+	surge := 1
+	if r := s.ControlPlaneConfiguration.UpgradeRolloutStrategy; r != nil && r.RollingUpdate != nil {
+		surge = r.RollingUpdate.MaxSurge
+	}
+	own := &s.ControlPlaneConfiguration
+	own.Count, own.UpgradeRolloutStrategy, own.MachineHealthCheck = 0, nil, nil
+	s.WorkerNodeGroupConfigurations, s.ExternalEtcdConfiguration, s.MachineHealthCheck, s.GitOpsRef, s.Packages = nil, nil, nil, nil, nil
+	s.EksaVersion, s.LicenseToken, s.DatacenterRef = "", "", anywherev1.Ref{}
+	return group{name: "control plane", surge: surge, content: *s}
+}
+
+// workers returns a group without its machines.
+func workers(c *spec.Config, g anywherev1.WorkerNodeGroupConfiguration) group {
+	out := group{name: "workers " + g.Name, worker: true, surge: 1}
+	if r := g.UpgradeRolloutStrategy; r != nil && r.RollingUpdate != nil {
+		out.surge = r.RollingUpdate.MaxSurge
+	}
+	if a := g.AutoScalingConfiguration; a != nil {
+		out.most = a.MaxCount
+	}
+	own := *g.DeepCopy()
+	own.Count, own.AutoScalingConfiguration, own.UpgradeRolloutStrategy, own.MachineHealthCheck = nil, nil, nil, nil
+	own.KubernetesVersion = ptr.To(ptr.Deref(g.KubernetesVersion, c.Cluster.Spec.KubernetesVersion))
+	s := c.Cluster.Spec
+	out.content = []any{own, s.ProxyConfiguration, s.RegistryMirrorConfiguration}
+	return out
+}
