@@ -76,6 +76,7 @@ func leaks(temp string, grace time.Duration) []string {
 		out = append(out, "process "+p)
 	}
 	out = append(out, unmount(temp)...)
+	out = append(out, bridges(temp)...)
 	out = append(out, races(temp)...)
 	return append(out, leftovers(temp)...)
 }

@@ -1,16 +1,28 @@
 package sandbox
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
 )
 
 // Kernel lists the kernel objects that tests may leak without a process that holds them, by kind
 // and name.
-type Kernel map[string]bool
+type Kernel map[string]object
+
+// object is what is known about a kernel object.
+type object struct {
+	// inUse reports whether a bridge has machines or a cgroup has processes.
+	inUse bool
+	// home is the directory that the mark of a bridge names, if it has a mark.
+	home string
+}
 
 // ours matches the names of links and cgroups of local machines: see internal/metal/driver/local.
 func ours() *regexp.Regexp {
@@ -32,16 +44,14 @@ func kernelAt(root string) Kernel {
 	} {
 		paths, _ := filepath.Glob(filepath.Join(root, pattern))
 		for _, path := range paths {
-			if name := filepath.Base(path); (kind == "network namespace" || ours().MatchString(name)) && !inUse(path) {
-				k[kind+" "+name] = true
+			if name := filepath.Base(path); kind == "network namespace" || ours().MatchString(name) {
+				k[kind+" "+name] = object{inUse: inUse(path), home: homeOf(path)}
 			}
 		}
 	}
 	return k
 }
 
-// inUse reports whether a bridge has machines or a cgroup has processes. Those belong to another
-// run: the processes of this one have exited.
 func inUse(path string) bool {
 	if ports, err := os.ReadDir(filepath.Join(path, "brif")); err == nil && len(ports) > 0 {
 		return true
@@ -57,13 +67,53 @@ func inUse(path string) bool {
 	return used
 }
 
-// Since returns what is in k but not in before, sorted.
+// homeOf returns the directory at the end of a bridge's mark.
+func homeOf(link string) string {
+	mark, err := os.ReadFile(filepath.Join(link, "ifalias"))
+	if err != nil {
+		return ""
+	}
+	_, home, _ := strings.Cut(strings.TrimSpace(string(mark)), " /")
+	if home == "" {
+		return ""
+	}
+	return "/" + home
+}
+
+// Since returns what is in k but not in before, sorted. What is in use belongs to another run: the
+// processes of this one have exited.
 func (k Kernel) Since(before Kernel) []string {
 	var out []string
-	for name := range k {
-		if !before[name] {
-			out = append(out, name)
+	for name, o := range k {
+		if _, existed := before[name]; existed || o.inUse {
+			continue
 		}
+		if o.home != "" {
+			name += " of " + o.home
+		}
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// bridges removes the bridges whose homes are below a directory, and returns a line for each.
+func bridges(dir string) []string {
+	var out []string
+	for name, o := range Snapshot() {
+		name, isLink := strings.CutPrefix(name, "link ")
+		if !isLink || !strings.HasPrefix(o.home, dir+string(filepath.Separator)) {
+			continue
+		}
+		line := fmt.Sprintf("bridge %s of %s", name, o.home)
+		link, err := netlink.LinkByName(name)
+		if err == nil {
+			err = netlink.LinkDel(link)
+		}
+		if err != nil {
+			line += fmt.Sprintf(" (removing it: %v)", err)
+		}
+		out = append(out, line)
 	}
 	slices.Sort(out)
 	return out

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
 )
 
 // TestMain lets the test binary act as the -exec program of the go command.
@@ -134,11 +135,16 @@ func TestKernelSince(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(root, "sys/fs/cgroup/cpu/drover-89ababcd/machine/cgroup.procs"), []byte("7\n"), 0o600); err != nil {
-		t.Fatal(err)
+	for file, content := range map[string]string{
+		"sys/fs/cgroup/cpu/drover-89ababcd/machine/cgroup.procs": "7\n",
+		"sys/class/net/drv0123abcd/ifalias":                      "drover mnt:[4026531840] /tmp/a home/driver-local\n",
+	} {
+		if err := os.WriteFile(filepath.Join(root, file), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	want := []string{
-		"cgroup drover-0123abcd", "cgroup drover-4567abcd", "link drv0123abcd", "link v0123abcd012345", "network namespace mine",
+		"cgroup drover-0123abcd", "cgroup drover-4567abcd", "link drv0123abcd of /tmp/a home/driver-local", "link v0123abcd012345", "network namespace mine",
 	}
 	after := kernelAt(root)
 	if diff := cmp.Diff(want, after.Since(before)); diff != "" {
@@ -146,5 +152,37 @@ func TestKernelSince(t *testing.T) {
 	}
 	if left := after.Since(after); len(left) > 0 {
 		t.Errorf("got leftovers %v, want none: all of them existed before", left)
+	}
+	if err := os.Remove(filepath.Join(root, "sys/class/net/drvffffffff/brif/v1")); err != nil {
+		t.Fatal(err)
+	}
+	if left := kernelAt(root).Since(after); len(left) > 0 {
+		t.Errorf("got leftovers %v, want none: the bridge existed before, with a machine", left)
+	}
+}
+
+func TestBridgesOfATemporaryDirectoryAreNamedAndRemoved(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("creating a bridge requires root")
+	}
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = fmt.Sprintf("drv%08x", os.Getpid())
+	bridge := &netlink.Bridge{LinkAttrs: attrs}
+	if err := netlink.LinkAdd(bridge); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = netlink.LinkDel(bridge) }) // it should be gone
+	temp := t.TempDir()
+	if err := netlink.LinkSetAlias(bridge, "drover mnt:[1] "+temp+"/home"); err != nil {
+		t.Fatal(err)
+	}
+	if left := bridges(temp + "-other"); len(left) > 0 {
+		t.Errorf("got bridges %v of another directory", left)
+	}
+	if diff := cmp.Diff([]string{"bridge " + attrs.Name + " of " + temp + "/home"}, bridges(temp)); diff != "" {
+		t.Errorf("bridges (-want +got):\n%s", diff)
+	}
+	if left := bridges(temp); len(left) > 0 {
+		t.Errorf("got bridges %v, want them removed", left)
 	}
 }
