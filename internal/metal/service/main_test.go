@@ -23,10 +23,17 @@ const driver = "memory"
 // TestMain lets the test binary act as drover, so that a background service is a real process.
 func TestMain(m *testing.M) {
 	if os.Args[0] == "drover" {
-		os.Exit(cli.Main())
+		code := cli.Main()
+		if file := os.Getenv(failOnce); file != "" && os.Remove(file) == nil {
+			code = 1
+		}
+		os.Exit(code)
 	}
 	os.Exit(m.Run())
 }
+
+// failOnce is the variable with a file that makes the next process fail after its work.
+const failOnce = "TEST_FAIL_ONCE"
 
 // newHome returns a home that is removed, with its service, when t ends.
 func newHome(t *testing.T) metal.Home {

@@ -27,13 +27,13 @@ func Purge(ctx context.Context, h metal.Home) error {
 		return err
 	}
 	defer held.Close()
+	if _, err := stop(ctx, h); err != nil {
+		return err
+	}
 	if driver := h.LastDriver(); driver != "" {
 		if err := purgeDevices(ctx, h, held, driver); err != nil {
 			return err
 		}
-	}
-	if _, err := stop(ctx, h); err != nil {
-		return err
 	}
 	release, err := h.Hold()
 	if err != nil {
@@ -44,19 +44,27 @@ func Purge(ctx context.Context, h metal.Home) error {
 }
 
 // purgeDevices runs the metal service at an unpublished address, so that a manager that keeps
-// creating machines can't reach it.
+// creating machines can't reach it. The service removes the network of its machines when it stops.
+// If that fails, the home is needed to try again.
 func purgeDevices(ctx context.Context, h metal.Home, held *os.File, driver string) error {
-	if _, err := stop(ctx, h); err != nil {
-		return err
-	}
-	if _, err := start(ctx, h, held, "--driver", driver, "--addr", "127.0.0.1:0"); err != nil {
+	_, exited, err := start(ctx, h, held, "--driver", driver, "--addr", "127.0.0.1:0")
+	if err != nil {
 		return err
 	}
 	c, err := admin.Open(h)
 	if err != nil {
 		return err
 	}
-	return deleteAll(ctx, c)
+	if err := deleteAll(ctx, c); err != nil {
+		return err
+	}
+	if _, err := stop(ctx, h); err != nil {
+		return err
+	}
+	if err := <-exited; err != nil {
+		return fmt.Errorf("the metal service failed to clean up: %w: run the command again; the log %s ends with:\n  %s", err, h.LogFile(), tail(h.LogFile()))
+	}
+	return nil
 }
 
 // deleteAll deletes devices until none is left.

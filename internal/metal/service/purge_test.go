@@ -3,6 +3,7 @@ package service_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -57,6 +58,31 @@ func TestPurgeRemovesEverything(t *testing.T) {
 			checkRemoved(t, h)
 		})
 	}
+}
+
+// TestPurgeKeepsTheHomeOfAServiceThatDidNotCleanUp lets the service fail after its machines are
+// deleted. A bridge that it left could not be found without the home.
+func TestPurgeKeepsTheHomeOfAServiceThatDidNotCleanUp(t *testing.T) {
+	h := newHome(t)
+	ensure(t, h)
+	if _, err := service.Stop(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "fail")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(failOnce, file)
+	if err := service.Purge(t.Context(), h); err == nil || !strings.Contains(err.Error(), "failed to clean up") {
+		t.Errorf("got error %v, want one about the service that failed", err)
+	}
+	if h.LastDriver() != driver {
+		t.Errorf("the home was removed: a repeated purge can't find driver %q", driver)
+	}
+	if err := service.Purge(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	checkRemoved(t, h)
 }
 
 func TestPurgeKeepsForeignFiles(t *testing.T) {

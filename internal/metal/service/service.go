@@ -56,7 +56,8 @@ func Ensure(ctx context.Context, h metal.Home, driver string) (metal.Endpoint, e
 			return metal.Endpoint{}, err
 		}
 	}
-	return start(ctx, h, held, "--driver", driver)
+	e, _, err := start(ctx, h, held, "--driver", driver)
+	return e, err
 }
 
 // awaitHolder waits for a metal service that another process has started and that may not serve
@@ -130,42 +131,42 @@ func Running(ctx context.Context, h metal.Home) (metal.Endpoint, bool) {
 
 // start runs the service in the background and waits until it responds; otherwise it stops the
 // service. The service inherits the lock until it holds the home, so that it is not overlooked if
-// this process is killed.
-func start(ctx context.Context, h metal.Home, held *os.File, flags ...string) (metal.Endpoint, error) {
+// this process is killed. The channel receives how the service exits.
+func start(ctx context.Context, h metal.Home, held *os.File, flags ...string) (metal.Endpoint, <-chan error, error) {
 	args := append([]string{"metal", "serve", "--home", h.Dir, "--lock-fd", "3"}, flags...)
 	cmd, err := background.Start(background.Options{Args: args, Log: h.LogFile(), Files: []*os.File{held}})
 	if err != nil {
-		return metal.Endpoint{}, fmt.Errorf("starting the metal service: %w", err)
+		return metal.Endpoint{}, nil, fmt.Errorf("starting the metal service: %w", err)
 	}
-	ended := make(chan struct{})
+	exited := make(chan error, 1)
 	go func() {
-		_ = cmd.Wait()
-		close(ended)
+		exited <- cmd.Wait()
+		close(exited)
 	}()
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for {
 		if e, ok := Running(ctx, h); ok {
-			return e, nil
+			return e, exited, nil
 		}
 		select {
 		case <-ctx.Done():
-			end(cmd, ended)
-			return metal.Endpoint{}, fmt.Errorf("waiting for the metal service to respond: %w; see its log %s", ctx.Err(), h.LogFile())
-		case <-ended:
+			end(cmd, exited)
+			return metal.Endpoint{}, nil, fmt.Errorf("waiting for the metal service to respond: %w; see its log %s", ctx.Err(), h.LogFile())
+		case <-exited:
 			if e, ok := awaitHolder(ctx, h); ok {
-				return e, nil // Another process started it first.
+				return e, exited, nil // Another process started it first.
 			}
-			return metal.Endpoint{}, fmt.Errorf("the metal service did not start; its log %s ends with:\n  %s", h.LogFile(), tail(h.LogFile()))
+			return metal.Endpoint{}, nil, fmt.Errorf("the metal service did not start; its log %s ends with:\n  %s", h.LogFile(), tail(h.LogFile()))
 		case <-time.After(pollInterval):
 		}
 	}
 }
 
-func end(cmd *exec.Cmd, ended <-chan struct{}) {
+func end(cmd *exec.Cmd, exited <-chan error) {
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	select {
-	case <-ended:
+	case <-exited:
 	case <-time.After(stopTimeout):
 		_ = cmd.Process.Kill()
 	}

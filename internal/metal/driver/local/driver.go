@@ -57,8 +57,7 @@ func New(ctx context.Context, c driver.Config) (driver.Driver, error) {
 		return nil, err
 	}
 	if err := d.adopt(); err != nil {
-		d.cancel()
-		return nil, err
+		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
