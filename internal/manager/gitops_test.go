@@ -96,7 +96,7 @@ func startGitOps(t *testing.T) *kubetest.Server {
 		t.Fatal(err)
 	}
 	kubeconfig := kubetest.Kubeconfig(t, managertest.Identity(t, server))
-	launch(t, kubeconfig, "--install=false", "--gitops", "--webhook-addr="+webhook).awaitReady(t)
+	launch(t, kubeconfig, "--install=false", "--gitops", "--management-cluster=mgmt", "--webhook-addr="+webhook).awaitReady(t)
 	return server
 }
 

@@ -153,6 +153,12 @@ func TestClusterCreateRules(t *testing.T) {
 		{"a name that a cluster has which is not ours", func(c *anywherev1.Cluster) { c.Name = "foreign" }, "cluster name foreign already exists"},
 		{"a version that is not shipped", func(c *anywherev1.Cluster) { c.Spec.KubernetesVersion = "1.30" }, "1.36, 1.35"},
 		{"content that is wrong", func(c *anywherev1.Cluster) { c.Spec.ControlPlaneConfiguration.Count = 2 }, "even number"},
+		{"a management cluster that is elsewhere", func(c *anywherev1.Cluster) { c.Spec.ManagementCluster.Name = "lost" }, `"lost" is not a management cluster of this management plane`},
+		{"a workload cluster in its place", func(c *anywherev1.Cluster) { c.Spec.ManagementCluster.Name = "taken" }, `"taken" is not a management cluster`},
+		{"a management cluster that follows, on its way from elsewhere", func(c *anywherev1.Cluster) {
+			c.Spec.ManagementCluster.Name = "lost"
+			c.Annotations = map[string]string{anywherev1.PausedAnnotation: "true"}
+		}, ""},
 		{"older than its manager", func(c *anywherev1.Cluster) {
 			c.Spec.ManagementCluster.Name, c.Spec.EksaVersion = "manager", "v0.23.0"
 		}, ""},

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -91,6 +92,9 @@ func (r *clusterRules) ValidateCreate(ctx context.Context, c *anywherev1.Cluster
 		return nil, err
 	}
 	if err := r.content(ctx, c); err != nil {
+		return nil, err
+	}
+	if err := r.managedHere(ctx, c); err != nil {
 		return nil, err
 	}
 	if err := r.credentials.ofCluster(ctx, c); err != nil {
@@ -211,6 +215,23 @@ func (r *clusterRules) shipped(c *anywherev1.Cluster) spec.Violations {
 		}
 	}
 	return wrong
+}
+
+// managedHere rejects a new Cluster that names another management cluster, because the name can't be
+// changed afterwards. A paused Cluster is being moved, and may arrive first.
+func (r *clusterRules) managedHere(ctx context.Context, c *anywherev1.Cluster) error {
+	if c.IsPaused() {
+		return nil
+	}
+	found, err := cluster.IsManagedHere(ctx, r.live, c, r.ManagementCluster)
+	if err != nil || found {
+		return err
+	}
+	wrong := spec.Violation{
+		Path: "spec.managementCluster.name", Problem: fmt.Sprintf("%q is not a management cluster of this management plane", c.ManagedBy()),
+		Remedy: "use the kubeconfig of that cluster, or set management: false instead of the name",
+	}
+	return invalid(spec.Violations{wrong}.Error())
 }
 
 // notNewer rejects a workload cluster that is newer than its management cluster.

@@ -62,18 +62,22 @@ func (c *Controller) claimName(ctx context.Context, s *scope) error {
 
 // findManagement checks that the management cluster of a workload cluster exists.
 func (c *Controller) findManagement(ctx context.Context, s *scope) error {
-	name := s.cluster.ManagedBy()
-	if s.cluster.IsSelfManaged() || name == "" || name == c.ManagementCluster {
-		return nil
-	}
-	manager, err := Named(ctx, c.Client, name)
-	if err != nil {
+	found, err := IsManagedHere(ctx, c.Client, s.cluster, c.ManagementCluster)
+	if err != nil || found {
 		return err
 	}
-	if manager == nil || !manager.IsSelfManaged() {
-		return fail(anywherev1.ManagementClusterRefInvalidReason, "%s is not a valid management cluster", name)
+	return fail(anywherev1.ManagementClusterRefInvalidReason, "%s is not a valid management cluster", s.cluster.ManagedBy())
+}
+
+// IsManagedHere reports whether the management cluster that a Cluster names is one of this
+// management plane, whose own name may be plane. A Cluster that names none is managed here.
+func IsManagedHere(ctx context.Context, reader client.Reader, c *anywherev1.Cluster, plane string) (bool, error) {
+	name := c.ManagedBy()
+	if c.IsSelfManaged() || name == "" || name == plane {
+		return true, nil
 	}
-	return nil
+	manager, err := Named(ctx, reader, name)
+	return manager != nil && manager.IsSelfManaged(), err
 }
 
 // Named returns the Cluster of a name in any namespace, or nil. Names are unique.
