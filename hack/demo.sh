@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A tour of Drover on machines of this host: an administrator creates a management cluster from nothing, a creator
-# who sees no credentials creates a workload cluster, installs a package, adds a worker and upgrades Kubernetes.
+# who sees no credentials creates a workload cluster, installs a package, adds a worker, upgrades Kubernetes and moves
+# the cluster's spec to Git.
 # The script prints each command before running it. You can interrupt it and run it again: it skips what is done.
 # "hack/demo.sh down" removes everything that it created.
 set -euo pipefail
@@ -13,9 +14,9 @@ home="$(realpath -m "${DEMO_HOME:-.demo}")"
 export DROVER_HOME="$home/plane" DROVER_METAL_HOME="$home/metal"
 unset KUBECONFIG
 
-# All clusters start with one Kubernetes minor. The other one is compiled in the background.
+# All clusters start with one Kubernetes minor. The other one and Flux are compiled in the background.
 first=1.35 second=1.36
-builder=""
+builder="" building=""
 
 mgmt=mgmt/mgmt-eks-a-cluster.kubeconfig
 dev=dev/dev-eks-a-cluster.kubeconfig
@@ -53,7 +54,7 @@ up() {
 	cd "$home"
 	trap 'ended $?' EXIT
 	printf 'All files are in %s.\n' "$home"
-	compile_second
+	compile "Kubernetes $second" --kubernetes $second kube node
 	management
 	access
 	workload
@@ -61,6 +62,7 @@ up() {
 	package
 	scale
 	upgrade
+	gitops
 	inspect
 }
 
@@ -71,24 +73,25 @@ ended() {
 	say "The demo did not finish. Run make demo to continue, or make demo-down to remove everything."
 }
 
-# compile_second builds the other Kubernetes minor and its machine image while the demo waits. The build ends with
-# this script, however that ends, and the next one continues it.
-compile_second() {
+# compile builds what a later step needs while the demo waits for machines. The build ends with this script, however
+# that ends, and the next one continues it.
+compile() {
 	command -v go >/dev/null || return 0
-	(cd "$checkout" && exec nice -n 19 go run ./hack/build --parent $$ --interval 5s --kubernetes $second kube node) \
-		>build.log 2>&1 </dev/null &
+	building=$1
+	shift
+	(cd "$checkout" && exec nice -n 19 go run ./hack/build --parent $$ --interval 5s "$@") >build.log 2>&1 </dev/null &
 	builder=$!
 }
 
-# await_second waits for compile_second and shows its progress.
-await_second() {
+# await_compiled waits for compile and shows its progress.
+await_compiled() {
 	local line shown="" next=0
 	[[ $builder ]] || return 0
 	while kill -0 "$builder" 2>/dev/null; do
 		line=$(tail -n 1 build.log)
 		if [[ $line != "$shown" ]] && { [[ -t 1 ]] || ((SECONDS >= next)); }; then
 			[[ ! -t 1 ]] || printf '\r\033[K'
-			printf 'Waiting for Kubernetes %s. %s' $second "$line"
+			printf 'Waiting for %s. %s' "$building" "$line"
 			[[ -t 1 ]] || echo
 			shown=$line next=$((SECONDS + 30))
 		fi
@@ -222,15 +225,97 @@ scale() {
 
 upgrade() {
 	say "7. The creator upgrades Kubernetes from $first to $second, after a look at the plan"
+	if grep -q gitOpsRef dev.yaml; then
+		echo "Already done."
+		return
+	fi
 	edit "s/\"$first\"/\"$second\"/"
 	run drover upgrade plan cluster -f dev.yaml --kubeconfig creator.kubeconfig
-	await_second
+	await_compiled
+	compile "the GitOps controllers" flux
 	run drover upgrade cluster -f dev.yaml --kubeconfig creator.kubeconfig
 	run drover kubectl --kubeconfig $dev get nodes
 }
 
+gitops() {
+	say "8. The creator's spec moves to Git: from now on, each change is a commit"
+	serve_git
+	await_compiled
+	local url spec=clusters/mgmt/workload-clusters/dev/eksa-cluster.yaml
+	url=ssh://root@$(git_address)$PWD/git/fleet.git
+	run export EKSA_GIT_PRIVATE_KEY="$PWD/git/key" EKSA_GIT_KNOWN_HOSTS="$PWD/git/known_hosts"
+	run drover gitops enable --url "$url" --path clusters/mgmt -n team-a
+	printf '\nThe creator names the repository and needs no key: Drover commits what its creator may change.\n'
+	grep -q gitOpsRef dev.yaml || {
+		edit 's/^  datacenterRef:/  gitOpsRef: {kind: FluxConfig, name: fleet}\n&/'
+		write fluxconfig.yaml <<-YAML
+		---
+		apiVersion: anywhere.eks.amazonaws.com/v1alpha1
+		kind: FluxConfig
+		metadata: {name: fleet, namespace: team-a}
+		spec: {clusterConfigPath: clusters/mgmt, git: {repositoryUrl: "$url"}}
+		YAML
+		show fluxconfig.yaml
+		cat fluxconfig.yaml >>dev.yaml
+	}
+	run drover upgrade cluster -f dev.yaml --kubeconfig creator.kubeconfig
+	run export GIT_SSH_COMMAND="ssh -i $PWD/git/key -o UserKnownHostsFile=$PWD/git/known_hosts"
+	rm -rf checkout
+	run git clone --quiet "$url" checkout
+	run git -C checkout log --format='%h %an: %s'
+	run sed -i 's/count: 2$/count: 1/' "checkout/$spec"
+	(cd checkout && run drover gitops diff)
+	if ! git -C checkout diff --quiet; then
+		run git -C checkout -c user.name=creator -c user.email=creator@example.com commit --quiet --all -m "Remove a worker of dev"
+		run git -C checkout push --quiet
+	fi
+	run drover kubectl wait -n eksa-system machinedeployment/dev-md-0 --for=jsonpath='{.status.replicas}'=1 --timeout=5m
+	run drover gitops status
+}
+
+# serve_git serves a repository with OpenSSH and git-shell where machines reach it. Any Git server works. A push makes
+# Flux fetch, as the webhook of a Git server does.
+serve_git() {
+	mkdir -p git /run/sshd
+	[[ -e git/host ]] || ssh-keygen -q -t ed25519 -N '' -C git -f git/host
+	[[ -e git/key ]] || ssh-keygen -q -t ed25519 -N '' -C fleet -f git/key
+	[[ -e git/fleet.git ]] || git init --quiet --bare --initial-branch=main git/fleet.git
+	write git/fleet.git/hooks/post-receive <<-SH
+	#!/bin/sh
+	exec '$(command -v drover)' kubectl --kubeconfig '$PWD/$mgmt' annotate --overwrite gitrepository flux-system \
+		-n flux-system reconcile.fluxcd.io/requestedAt="\$(date +%s)"
+	SH
+	chmod +x git/fleet.git/hooks/post-receive
+	local address
+	address=$(git_address)
+	echo "[${address%:*}]:${address#*:} $(cut -d' ' -f1,2 git/host.pub)" | write git/known_hosts
+	echo "restrict,command=\"git-shell -c \\\"\$SSH_ORIGINAL_COMMAND\\\"\" $(cat git/key.pub)" | write git/authorized_keys
+	write git/sshd_config <<-CONFIG
+	ListenAddress $address
+	HostKey $PWD/git/host
+	AuthorizedKeysFile $PWD/git/authorized_keys
+	PidFile $PWD/git/sshd.pid
+	PermitRootLogin forced-commands-only
+	PasswordAuthentication no
+	KbdInteractiveAuthentication no
+	StrictModes no
+	UsePAM no
+	CONFIG
+	git_runs || /usr/sbin/sshd -f git/sshd_config
+}
+
+# git_address prints the address of this host on the bridge of its machines, and the port of the Git server.
+git_address() {
+	local machine
+	machine=$(drover kubectl --kubeconfig $mgmt get nodes -o jsonpath='{.items[0].status.addresses[?(@.type=="InternalIP")].address}')
+	echo "$(ip -4 route get "$machine" | sed -n 's/.* src \([0-9.]*\).*/\1/p'):2222"
+}
+
+# git_runs reports whether the Git server runs.
+git_runs() { [[ -s git/sshd.pid && $(cat "/proc/$(cat git/sshd.pid)/comm" 2>/dev/null) == sshd ]]; }
+
 inspect() {
-	say "8. The administrator inspects the result"
+	say "9. The administrator inspects the result"
 	run drover get clusters
 	run drover get machines
 	run drover describe cluster dev
@@ -270,8 +355,10 @@ down() {
 	for plane in "$DROVER_HOME"-bootstrap/*; do
 		[[ ! -e $plane ]] || run drover down --purge --home "$plane"
 	done
+	(cd "$home" && if git_runs; then kill "$(cat git/sshd.pid)"; fi)
 	run drover metal purge --yes
-	rm -rf "$home"/{mgmt,dev,plane-bootstrap} "$home"/{mgmt,dev,greeting,notes}.yaml{,.new} "$home"/{creator.kubeconfig,build.log}
+	rm -rf "$home"/{mgmt,dev,plane-bootstrap,git,checkout} "$home"/{mgmt,dev,greeting,notes,fluxconfig}.yaml{,.new} \
+		"$home"/{creator.kubeconfig,build.log}
 	rmdir "$home"
 }
 
