@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -67,27 +66,13 @@ func (w *world) issue(name string) {
 	must(w.t, os.WriteFile(w.options.CertFile, cert, 0o600))
 }
 
-// listen listens at the address, or chooses a port that no outgoing connection gets while the
-// registry is stopped.
-func listen(address string) (net.Listener, error) {
-	if address != "" {
-		return net.Listen("tcp", address)
-	}
-	for {
-		port := 10000 + rand.IntN(10000)
-		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			return l, nil
-		}
-	}
-}
-
-// start serves at the previous address.
+// start serves at a new address: somebody else may have taken the previous one.
 func (w *world) start() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	server, err := registry.Open(ctx, w.options)
 	must(w.t, err)
-	listener, err := listen(w.address)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(w.t, err)
 	w.server, w.address = server, listener.Addr().String()
 	w.access.URL = "https://" + w.address
