@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -200,8 +201,8 @@ func (m *Management) applyComponents(ctx context.Context, to *rest.Config) error
 		o.Metal = &local
 	}
 	// The key that signed the bundles that move there. A cluster that has a key keeps it.
-	if m.firstInstall && exists(m.Bootstrap.BundleKey()) {
-		o.BundleKey = m.Bootstrap.BundleKey()
+	if key := cmp.Or(m.bundleKey, m.Bootstrap.BundleKey()); m.firstInstall && exists(key) {
+		o.BundleKey = key
 	}
 	return bootstrap.Install(ctx, to, o)
 }
