@@ -16,6 +16,7 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/inspect"
 	"github.com/drover-dev/drover/internal/operate/lifecycle"
+	"github.com/drover-dev/drover/internal/plane"
 )
 
 // handover holds the flags of commands that give clusters to another management plane.
@@ -123,7 +124,8 @@ func (h *handover) promote(ctx context.Context, name string) error {
 	}
 	options.Again, options.Kubeconfig = h.again(), from
 	promotion := &lifecycle.Promotion{
-		Options: options, Cluster: h.key(name), With: h.with, REST: config, Metal: metal.Home{Dir: machines}, Image: h.image,
+		Options: options, Cluster: h.key(name), With: h.with, REST: config, Image: h.image,
+		Plane: plane.Home{Dir: plane.DefaultHome()}, Metal: metal.Home{Dir: machines},
 	}
 	if err := h.execute(ctx, promotion.Plan()); err != nil || h.dryRun || h.output != "" {
 		return err

@@ -178,7 +178,11 @@ func (m *Management) install(ctx context.Context, p *phase.Progress, to *rest.Co
 
 // applyComponents applies Drover's components that are missing or outdated.
 func (m *Management) applyComponents(ctx context.Context, to *rest.Config) error {
-	o := bootstrap.Options{Image: m.Image}
+	installed, err := bootstrap.ManagerRegistry(ctx, to)
+	if err != nil {
+		return err
+	}
+	o := bootstrap.Options{Image: m.Image, Registry: cmp.Or(m.registry, installed)}
 	if m.Image == "" {
 		image, err := m.ownImage()
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
@@ -17,7 +18,9 @@ import (
 	"github.com/drover-dev/drover/internal/model/spec"
 	"github.com/drover-dev/drover/internal/operate/bootstrap"
 	"github.com/drover-dev/drover/internal/operate/inspect"
+	"github.com/drover-dev/drover/internal/operate/kubeconfig"
 	"github.com/drover-dev/drover/internal/operate/lifecycle/phase"
+	"github.com/drover-dev/drover/internal/plane"
 )
 
 // Promotion plans how a workload cluster becomes a management cluster: Drover is installed on it,
@@ -34,6 +37,8 @@ type Promotion struct {
 	With []string
 	// REST is the connection to the management plane that the clusters leave.
 	REST *rest.Config
+	// Plane is the home of the embedded plane on this host, which may be the one that they leave.
+	Plane plane.Home
 	// Metal is the home of the machines on this host.
 	Metal metal.Home
 	// Image is Drover's image for machines that are not on this host; empty for those that are.
@@ -112,24 +117,24 @@ func (o *Promotion) locate(ctx context.Context) error {
 }
 
 // read reads the cluster with its configs.
-func (o *Promotion) read(ctx context.Context, plane *inspect.Plane) (*spec.Config, error) {
-	live, err := plane.Find(ctx, o.Cluster.Namespace, o.Cluster.Name)
+func (o *Promotion) read(ctx context.Context, from *inspect.Plane) (*spec.Config, error) {
+	live, err := from.Find(ctx, o.Cluster.Namespace, o.Cluster.Name)
 	if err != nil {
 		return nil, err
 	}
-	return spec.Gather(ctx, plane.Client, live)
+	return spec.Gather(ctx, from.Client, live)
 }
 
 func (o *Promotion) readOnItself(ctx context.Context) (*spec.Config, error) {
-	config, err := (&Management{Options: o.Options, Config: o.source.Config}).own()
+	own, err := (&Management{Options: o.Options, Config: o.source.Config}).own()
 	if err != nil {
 		return nil, err
 	}
-	plane, err := inspect.Connect(config)
+	itself, err := inspect.Connect(own)
 	if err != nil {
 		return nil, err
 	}
-	return o.read(ctx, plane)
+	return o.read(ctx, itself)
 }
 
 // install installs Drover on the cluster.
@@ -147,7 +152,7 @@ func (o *Promotion) install(ctx context.Context, p *phase.Progress) error {
 	if err := o.target.deliver(ctx, p); err != nil {
 		return err
 	}
-	remove, err := o.shareKey(ctx)
+	remove, err := o.inherit(ctx)
 	if err != nil {
 		return err
 	}
@@ -163,10 +168,19 @@ func (o *Promotion) writeKubeconfig(ctx context.Context) error {
 	return o.files().write(o.files().Kubeconfig(), data)
 }
 
-// shareKey gives the cluster the key with which the management plane signs bundles, which move
-// along with packages. The file is removed with remove. An embedded plane keeps its key in a file.
-func (o *Promotion) shareKey(ctx context.Context) (remove func(), err error) {
+// inherit gives the cluster what packages and add-ons refer to: the key with which the management
+// plane signs bundles, and the address of its registry. The file with the key is removed with
+// remove.
+func (o *Promotion) inherit(ctx context.Context) (remove func(), err error) {
 	remove = func() {}
+	if o.leavesEmbeddedPlane() {
+		registry, err := plane.ReadRegistry(o.Plane)
+		o.target.bundleKey, o.target.registry = o.Plane.BundleKey(), strings.TrimPrefix(registry.URL, "https://")
+		return remove, err
+	}
+	if o.target.registry, err = bootstrap.ManagerRegistry(ctx, o.REST); err != nil {
+		return remove, err
+	}
 	secret := &corev1.Secret{}
 	err = o.source.plane.Client.Get(ctx, client.ObjectKey{Namespace: config.Namespace, Name: config.BundleKeySecret}, secret)
 	if err != nil || len(secret.Data[config.BundleKeyFile]) == 0 {
@@ -174,6 +188,12 @@ func (o *Promotion) shareKey(ctx context.Context) (remove func(), err error) {
 	}
 	o.target.bundleKey = o.files().path("bundle.key")
 	return func() { _ = os.Remove(o.target.bundleKey) }, atomicfile.Write(o.target.bundleKey, secret.Data[config.BundleKeyFile], 0o600)
+}
+
+// leavesEmbeddedPlane reports whether the management plane is the embedded plane on this host.
+func (o *Promotion) leavesEmbeddedPlane() bool {
+	embedded, err := kubeconfig.Connect(o.Plane.Kubeconfig())
+	return err == nil && embedded.Host == o.REST.Host
 }
 
 // move hands all clusters over, the promoted one first.
