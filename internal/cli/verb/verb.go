@@ -29,6 +29,10 @@ func help(word string) (short, long string) {
 		return "Explain why a cluster is not ready", "Explain why a cluster is not ready, down to the cause that everything else waits for."
 	case "events":
 		return "Show the timeline of a cluster", "Show the timeline of a cluster."
+	case "promote":
+		return "Turn workload clusters into management clusters", "Turn workload clusters into management clusters. No machine is replaced."
+	case "adopt":
+		return "Take clusters over from other management planes", "Take clusters over from other management planes. No machine is replaced."
 	case "copy":
 		return "Copy packages between registries", "Copy packages with their charts and images between registries."
 	}

@@ -20,7 +20,7 @@ func TestOfAddsEachVerbOnce(t *testing.T) {
 }
 
 func TestVerbsHaveHelp(t *testing.T) {
-	for _, word := range []string{"generate", "list", "install", "create", "apply", "get", "describe", "delete", "upgrade", "why", "events", "copy"} {
+	for _, word := range []string{"generate", "list", "install", "create", "apply", "get", "describe", "delete", "upgrade", "why", "events", "promote", "adopt", "copy"} {
 		short, long := help(word)
 		if short == "" || strings.HasSuffix(short, ".") || !strings.HasSuffix(long, ".") {
 			t.Errorf("%s: short %q, long %q; want a phrase and a sentence", word, short, long)

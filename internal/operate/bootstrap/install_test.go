@@ -39,10 +39,16 @@ func TestInstallInstallsTheManager(t *testing.T) {
 		must(t, err)
 		return d
 	}
+	if address, err := bootstrap.ManagerRegistry(t.Context(), server.Config); err != nil || address != "" {
+		t.Errorf("%v: without a manager, there is a registry at %q", err, address)
+	}
 	first := deployment()
 	c := first.Spec.Template.Spec.Containers[0]
 	if c.Image != o.Image || *first.Spec.Replicas != 1 || !strings.Contains(strings.Join(c.Args, " "), "--offer-addr=127.0.0.1:5003") {
 		t.Errorf("image %q, %d replicas, %q", c.Image, *first.Spec.Replicas, c.Args)
+	}
+	if address, err := bootstrap.ManagerRegistry(t.Context(), server.Config); err != nil || address != "127.0.0.1:5003" {
+		t.Errorf("%v: the manager's registry is at %q", err, address)
 	}
 	metalData := map[string][]byte{"METAL_API_URL": []byte(o.Metal.URL), "PACKET_API_KEY": []byte("t"), "METAL_API_CA": []byte("PEM"), "PROJECT_ID": []byte("p")}
 	for place, want := range map[[2]string]map[string][]byte{

@@ -2,19 +2,25 @@ package bootstrap
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/drover-dev/drover/config"
 )
 
-// deployment is the name of the manifest with the Deployment of the manager.
-const deployment = "deployment"
+const (
+	// deployment is the name of the manifest with the Deployment of the manager.
+	deployment = "deployment"
+	// offerFlag is the flag of the manager with the address of its registry.
+	offerFlag = "--offer-addr"
+)
 
 // site is what the Deployment of the manager takes from the cluster that it runs on.
 type site struct {
@@ -47,7 +53,7 @@ func (o Options) configure(manifest []byte, on site) ([]byte, error) {
 	d.Spec.Replicas = &on.replicas
 	c := &d.Spec.Template.Spec.Containers[0]
 	c.Image = o.Image
-	c.Args = setFlag(c.Args, "--offer-addr", cmp.Or(o.Registry, config.OfferAddress))
+	c.Args = setFlag(c.Args, offerFlag, cmp.Or(o.Registry, config.OfferAddress))
 	if on.requireCertificates {
 		c.Args = setFlag(c.Args, "--webhook-client-ca", "cluster")
 	}
@@ -68,6 +74,21 @@ func withGitOps(args []string) []string {
 // hasGitOps reports whether the Deployment of the manager has the flags of GitOps.
 func hasGitOps(d *appsv1.Deployment) bool {
 	return slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return slices.Contains(c.Args, gitOpsFlag) })
+}
+
+// ManagerRegistry returns the loopback address of the registry of a cluster's manager, or the empty
+// string if the cluster has no manager.
+func ManagerRegistry(ctx context.Context, on *rest.Config) (string, error) {
+	d, err := managerOf(ctx, on)
+	if err != nil || d == nil {
+		return "", err
+	}
+	for _, arg := range d.Spec.Template.Spec.Containers[0].Args {
+		if address, found := strings.CutPrefix(arg, offerFlag+"="); found {
+			return address, nil
+		}
+	}
+	return "", nil
 }
 
 // setFlag replaces the value of a flag, or adds the flag.

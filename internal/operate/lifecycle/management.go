@@ -44,6 +44,12 @@ type Management struct {
 	runsGitOps bool
 	// flux are the images of Flux, once they are known.
 	flux *bootstrap.FluxImages
+	// bundleKey is the file with the key that signed the bundles that move to the cluster; by default
+	// that of the bootstrap plane.
+	bundleKey string
+	// registry is the loopback address, host:port, that add-ons on the cluster refer to; by default
+	// that of the manager.
+	registry string
 	// firstInstall means that Drover is installed on the cluster for the first time.
 	firstInstall bool
 }

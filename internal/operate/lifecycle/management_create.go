@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -177,7 +178,11 @@ func (m *Management) install(ctx context.Context, p *phase.Progress, to *rest.Co
 
 // applyComponents applies Drover's components that are missing or outdated.
 func (m *Management) applyComponents(ctx context.Context, to *rest.Config) error {
-	o := bootstrap.Options{Image: m.Image}
+	installed, err := bootstrap.ManagerRegistry(ctx, to)
+	if err != nil {
+		return err
+	}
+	o := bootstrap.Options{Image: m.Image, Registry: cmp.Or(m.registry, installed)}
 	if m.Image == "" {
 		image, err := m.ownImage()
 		if err != nil {
@@ -200,8 +205,8 @@ func (m *Management) applyComponents(ctx context.Context, to *rest.Config) error
 		o.Metal = &local
 	}
 	// The key that signed the bundles that move there. A cluster that has a key keeps it.
-	if m.firstInstall && exists(m.Bootstrap.BundleKey()) {
-		o.BundleKey = m.Bootstrap.BundleKey()
+	if key := cmp.Or(m.bundleKey, m.Bootstrap.BundleKey()); m.firstInstall && exists(key) {
+		o.BundleKey = key
 	}
 	return bootstrap.Install(ctx, to, o)
 }
