@@ -18,11 +18,19 @@ type Kernel map[string]object
 
 // object is what is known about a kernel object.
 type object struct {
-	// inUse reports whether a bridge has machines or a cgroup has processes.
+	// inUse reports whether a bridge has machines or a home, or a cgroup has processes.
 	inUse bool
 	// home is the directory that the mark of a bridge names, if it has a mark.
 	home string
 }
+
+const (
+	// Prefixes of the keys of bridges, and of the links that connect machines with them, whose names
+	// continue with the ID of the bridge.
+	bridgePrefix = "link drv"
+	portPrefix   = "link v"
+	idLength     = 8
+)
 
 // ours matches the names of links and cgroups of local machines: see internal/metal/driver/local.
 func ours() *regexp.Regexp {
@@ -45,11 +53,21 @@ func kernelAt(root string) Kernel {
 		paths, _ := filepath.Glob(filepath.Join(root, pattern))
 		for _, path := range paths {
 			if name := filepath.Base(path); kind == "network namespace" || ours().MatchString(name) {
-				k[kind+" "+name] = object{inUse: inUse(path), home: homeOf(path)}
+				k[kind+" "+name] = objectAt(root, path)
 			}
 		}
 	}
 	return k
+}
+
+// objectAt describes the object of a path. A bridge whose home exists is that of a plane without
+// machines. Homes of tests are temporary, and named themselves if they are left.
+func objectAt(root, path string) object {
+	o := object{inUse: inUse(path), home: homeOf(path)}
+	if _, err := os.Stat(filepath.Join(root, o.home)); o.home != "" && err == nil {
+		o.inUse = true
+	}
+	return o
 }
 
 func inUse(path string) bool {
@@ -85,7 +103,7 @@ func homeOf(link string) string {
 func (k Kernel) Since(before Kernel) []string {
 	var out []string
 	for name, o := range k {
-		if _, existed := before[name]; existed || o.inUse {
+		if _, existed := before[name]; existed || o.inUse || k.connectsMachine(name) {
 			continue
 		}
 		if o.home != "" {
@@ -95,6 +113,12 @@ func (k Kernel) Since(before Kernel) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// connectsMachine reports whether a link is about to connect a machine with a bridge in use.
+func (k Kernel) connectsMachine(name string) bool {
+	id, isPort := strings.CutPrefix(name, portPrefix)
+	return isPort && len(id) > idLength && k[bridgePrefix+id[:idLength]].inUse
 }
 
 // bridges removes the bridges whose homes are below a directory, and returns a line for each.

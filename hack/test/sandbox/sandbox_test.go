@@ -129,6 +129,7 @@ func TestKernelSince(t *testing.T) {
 	before := kernelAt(root)
 	for _, dir := range []string{
 		"sys/class/net/drv0123abcd", "sys/class/net/drvffffffff/brif/v1", "sys/class/net/eth0", "sys/class/net/v0123abcd012345",
+		"sys/class/net/drv00000001", "sys/class/net/v00000001012345", "tmp/alive/driver-local",
 		"sys/fs/cgroup/drover-0123abcd", "sys/fs/cgroup/system.slice", "sys/fs/cgroup/cpu/drover-4567abcd", "sys/fs/cgroup/cpu/drover-89ababcd/machine", "run/netns/mine",
 	} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
@@ -138,6 +139,7 @@ func TestKernelSince(t *testing.T) {
 	for file, content := range map[string]string{
 		"sys/fs/cgroup/cpu/drover-89ababcd/machine/cgroup.procs": "7\n",
 		"sys/class/net/drv0123abcd/ifalias":                      "drover mnt:[4026531840] /tmp/a home/driver-local\n",
+		"sys/class/net/drv00000001/ifalias":                      "drover mnt:[4026531840] /tmp/alive/driver-local\n",
 	} {
 		if err := os.WriteFile(filepath.Join(root, file), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
