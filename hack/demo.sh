@@ -240,6 +240,10 @@ upgrade() {
 gitops() {
 	say "8. The creator's spec moves to Git: from now on, each change is a commit"
 	serve_git
+	if [[ -e git/done ]]; then
+		echo "Already done."
+		return
+	fi
 	await_compiled
 	local url spec=clusters/mgmt/workload-clusters/dev/eksa-cluster.yaml
 	url=ssh://root@$(git_address)$PWD/git/fleet.git
@@ -271,6 +275,7 @@ gitops() {
 	fi
 	run drover kubectl wait -n eksa-system machinedeployment/dev-md-0 --for=jsonpath='{.status.replicas}'=1 --timeout=5m
 	run drover gitops status
+	touch git/done
 }
 
 # serve_git serves a repository with OpenSSH and git-shell where machines reach it. Any Git server works. A push makes
