@@ -71,7 +71,8 @@ func (a *Adoption) setup(ctx context.Context, p *phase.Progress) error {
 	if a.From.Host == a.REST.Host {
 		return errors.New("--from and --kubeconfig name the same management plane")
 	}
-	return preflight(ctx, p, a.source.checkSameVersion, a.target.checkSameVersion, a.source.checkMovable, a.checkNameIsFree, a.checkMachines)
+	return preflight(ctx, p, a.source.checkAdministrator, a.target.checkAdministrator, a.source.checkSameVersion, a.target.checkSameVersion,
+		a.source.checkMovable, a.checkNameIsFree, a.checkMachines)
 }
 
 // checkNameIsFree rejects a name that another cluster of the destination has.

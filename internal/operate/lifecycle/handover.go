@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,6 +38,21 @@ func (w *Workload) checkSameVersion(ctx context.Context, _ *phase.Progress) []er
 			w.version(), w.Kubeconfig, plane, plane)}
 	}
 	return nil
+}
+
+// checkAdministrator rejects users who may not write to the namespace of all clusters: a move would
+// stop half-way.
+func (w *Workload) checkAdministrator(ctx context.Context, _ *phase.Progress) []error {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: anywherev1.SystemNamespace, Verb: "delete", Resource: "secrets"},
+	}}
+	if err := w.plane.Client.Create(ctx, review); err != nil {
+		return []error{fmt.Errorf("checking your permissions on the management plane at %s: %w", w.Kubeconfig, err)}
+	}
+	if review.Status.Allowed {
+		return nil
+	}
+	return []error{fmt.Errorf("moving clusters requires an administrator of the management plane at %s", w.Kubeconfig)}
 }
 
 // checkMovable rejects a cluster that can't be handed over. One that an interrupted run has moved

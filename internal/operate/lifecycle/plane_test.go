@@ -317,6 +317,29 @@ func TestCreatorNeedsOnlyTheirRole(t *testing.T) {
 	w.must(w.client.Delete(t.Context(), made))
 }
 
+func TestCreatorPromotesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.creator("climber")
+	c := w.workload("hill")
+	c.Config.Cluster.Status.Conditions = []metav1.Condition{{Type: anywherev1.Ready, Status: metav1.ConditionTrue, Reason: "Ready", LastTransitionTime: metav1.Now()}}
+	status := c.Config.Cluster.DeepCopy()
+	w.must(w.client.Create(t.Context(), c.Config.Docker))
+	w.must(w.client.Create(t.Context(), c.Config.Cluster))
+	status.ResourceVersion = c.Config.Cluster.ResourceVersion
+	w.must(w.client.Status().Update(t.Context(), status))
+	as := rest.CopyConfig(w.config)
+	as.Impersonate = rest.ImpersonationConfig{UserName: "climber", Groups: []string{"system:authenticated"}}
+	promotion := &Promotion{Options: Options{Dir: w.dir, Kubeconfig: "file"}, Cluster: c.key(), REST: as}
+	if err := w.run(promotion.setup); err == nil || !strings.Contains(err.Error(), "requires an administrator of the management plane at file") {
+		t.Errorf("error %v", err)
+	}
+	live := &anywherev1.Cluster{}
+	w.must(w.client.Get(t.Context(), c.key(), live))
+	if live.IsPaused() {
+		t.Error("the cluster is paused")
+	}
+}
+
 func TestSeveralChangedObjectsAreOneChange(t *testing.T) {
 	w := newWorld(t)
 	c := w.workload("both")

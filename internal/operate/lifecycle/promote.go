@@ -82,7 +82,7 @@ func (o *Promotion) setup(ctx context.Context, p *phase.Progress) error {
 	if err := o.locate(ctx); err != nil {
 		return err
 	}
-	checks := []check{o.source.checkSameVersion, o.target.checkDrover, o.source.checkMovable}
+	checks := []check{o.source.checkAdministrator, o.source.checkSameVersion, o.target.checkDrover, o.source.checkMovable}
 	for i, name := range o.With {
 		if slices.Contains(o.names()[:i+1], name) {
 			return fmt.Errorf("cluster %q is named twice", name)
