@@ -36,7 +36,7 @@ func allGroups(c *spec.Config) []group {
 	s := c.Cluster.Spec
 	var out []group
 	if etcd := s.ExternalEtcdConfiguration; etcd != nil {
-		out = append(out, place(c, group{name: "etcd", surge: 1, content: s.KubernetesVersion}, etcd.MachineGroupRef, etcd.Count))
+		out = append(out, place(c, group{name: "etcd", surge: 1, content: []any{s.KubernetesVersion, s.ProxyConfiguration, s.RegistryMirrorConfiguration}}, etcd.MachineGroupRef, etcd.Count))
 	}
 	out = append(out, place(c, controlPlane(c), s.ControlPlaneConfiguration.MachineGroupRef, s.ControlPlaneConfiguration.Count))
 	for _, g := range s.WorkerNodeGroupConfigurations {
