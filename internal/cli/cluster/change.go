@@ -52,12 +52,12 @@ type change struct {
 
 // without has the flags of other tools that have no effect, with the reason.
 var without = map[string]string{
-	"bundles-override":           "Drover ships with everything that it installs",
-	"hardware-csv":               "the Packet API knows the machines",
-	"tinkerbell-bootstrap-ip":    "machines come from the Packet API",
-	"skip-ip-check":              "the Packet API reserves free addresses",
-	"install-packages":           "install packages with `drover install package` or `drover apply package -f`",
-	"w-config":                   "the management plane has the kubeconfig of every cluster",
+	"bundles-override":        "Drover ships with everything that it installs",
+	"hardware-csv":            "the Packet API knows the machines",
+	"tinkerbell-bootstrap-ip": "machines come from the Packet API",
+	"skip-ip-check":           "the Packet API reserves free addresses",
+	"install-packages":        "install packages with `drover install package` or `drover apply package -f`",
+	"w-config":                "the management plane has the kubeconfig of every cluster",
 }
 
 // add adds the flags to a command.

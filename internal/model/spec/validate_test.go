@@ -69,7 +69,7 @@ func TestNotes(t *testing.T) {
 			[]string{"spec.externalEtcdConfiguration.count: production clusters need 3 or 5 members of etcd, this one has 1 (use 3 or 5)"},
 		},
 		"one member of etcd here": {"docker", map[string]any{"externalEtcdConfiguration": map[string]any{"count": 1}}, nil},
-		"one control plane here": {"docker", map[string]any{}, nil},
+		"one control plane here":  {"docker", map[string]any{}, nil},
 		"no workers": {
 			"docker",
 			map[string]any{"workerNodeGroupConfigurations": nil},

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
@@ -51,7 +52,7 @@ func (p *Plane) Objects(ctx context.Context, cluster string) (*Objects, error) {
 		group.Go(func() error {
 			err := p.Client.List(ctx, list, options...)
 			hidden[i] = apierrors.IsForbidden(err)
-			if hidden[i] {
+			if hidden[i] || apimeta.IsNoMatchError(err) { // An older plane lacks newer kinds.
 				return nil
 			}
 			return wrap(err, "reading the objects of cluster %q", cluster)

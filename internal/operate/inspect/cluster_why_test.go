@@ -141,7 +141,7 @@ func TestWhyFollowsUnmetConditionsToTheRootCause(t *testing.T) {
 			waitingForEtcd(answers(object(kindDevice, "one-etcd-0", not(infrav1.InstanceReady, infrav1.InsufficientCapacityReason)), order[kindEtcd]...)),
 			"Cluster one EtcdReady; EtcdadmCluster one-etcd Initialized; PacketMachine one-etcd-0 InstanceReady", "free a server",
 		},
-		"workers that scale up":    {workers, "Cluster one WorkersReady", "longer than usual"},
+		"workers that scale up": {workers, "Cluster one WorkersReady", "longer than usual"},
 		"the network before the nodes that wait for it": {
 			network, "Cluster one DefaultCNIConfigured; HelmReleaseProxy one-cni HelmReleaseReady", "drover addon history one-cni",
 		},

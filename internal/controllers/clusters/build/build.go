@@ -79,10 +79,10 @@ type Set struct {
 	// Etcd is external etcd, or nil.
 	Etcd *etcdv1.EtcdadmCluster
 	// ControlPlane is nil while it waits for external etcd: it stays as it is.
-	ControlPlane   *controlplanev1.KubeadmControlPlane
-	Workers        []*clusterv1.MachineDeployment
-	HealthChecks   []*clusterv1.MachineHealthCheck
-	Network        *addonsv1.HelmChartProxy
+	ControlPlane *controlplanev1.KubeadmControlPlane
+	Workers      []*clusterv1.MachineDeployment
+	HealthChecks []*clusterv1.MachineHealthCheck
+	Network      *addonsv1.HelmChartProxy
 
 	// Held are the worker groups that wait for the control plane to have their version.
 	Held []string

@@ -28,12 +28,12 @@ type facts struct {
 	cluster      *anywherev1.Cluster
 	controlPlane *controlplanev1.KubeadmControlPlane
 	// etcd is external etcd; nil if it does not exist yet, or the cluster has none.
-	etcd    *etcdv1.EtcdadmCluster
-	workers      []*clusterv1.MachineDeployment
-	sets         []*clusterv1.MachineSet
-	machines     []*clusterv1.Machine
-	network      *addonsv1.HelmChartProxy
-	release      *addonsv1.HelmReleaseProxy
+	etcd     *etcdv1.EtcdadmCluster
+	workers  []*clusterv1.MachineDeployment
+	sets     []*clusterv1.MachineSet
+	machines []*clusterv1.Machine
+	network  *addonsv1.HelmChartProxy
+	release  *addonsv1.HelmReleaseProxy
 	// networkOurs means that Drover manages the Pod network.
 	networkOurs bool
 	// encryption is how API servers encrypt Secrets; nil without a key of the cluster.

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -37,14 +38,17 @@ func TestConditionsWithExternalEtcd(t *testing.T) {
 			waits + "Etcd cluster is not available", waits + "Etcd cluster is not available", waits + "Etcd cluster is not available",
 		},
 		"etcd is forming": {
-			func(f *facts) { f.controlPlane, f.etcd.Status.Conditions, f.etcd.Status.Endpoints = nil, []metav1.Condition{condition(etcdv1.Initialized, false)}, "" },
+			func(f *facts) {
+				f.controlPlane, f.etcd.Status.Conditions, f.etcd.Status.Endpoints = nil, []metav1.Condition{condition(etcdv1.Initialized, false)}, ""
+			},
 			waits + "Etcd is not ready: Initialized is not well", waits + "Etcd is not ready: Initialized is not well", waits + "Etcd is not ready: Initialized is not well",
 		},
 		"etcd is upgraded first": {
 			func(f *facts) {
 				f.etcd.Status.Conditions[0], f.etcd.Status.Conditions[1] = condition(clusterv1.ReadyCondition, false), condition(etcdv1.EtcdMachinesSpecUpToDate, false)
+				f.etcd.Status.Conditions[1].Reason = etcdv1.RollingOutReason
 			},
-			waits + "Etcd is not ready: EtcdMachinesSpecUpToDate is not well", "True Initialized ", waits + "Etcd is not ready: EtcdMachinesSpecUpToDate is not well",
+			"False RollingUpgradeInProgress Etcd is not ready: EtcdMachinesSpecUpToDate is not well", "True Initialized ", waits + "Etcd is not ready: EtcdMachinesSpecUpToDate is not well",
 		},
 		"health comes before the rollout": {
 			func(f *facts) {
@@ -54,8 +58,16 @@ func TestConditionsWithExternalEtcd(t *testing.T) {
 			},
 			waits + "Etcd is not ready: EtcdClusterHealthy is not well", "True Initialized ", waits + "Etcd is not ready: EtcdClusterHealthy is not well",
 		},
+		"etcd grows": {
+			func(f *facts) {
+				f.etcd.Status.Conditions[0], f.etcd.Status.Conditions[1] = condition(clusterv1.ReadyCondition, false), condition(etcdv1.EtcdClusterResizeCompleted, false)
+				f.etcd.Status.Conditions[1].Reason, f.etcd.Spec.Replicas = etcdv1.ScalingReason, ptr.To[int32](3)
+			},
+			"False ScalingUp Etcd is not ready: EtcdClusterResizeCompleted is not well", "True Initialized ",
+			waits + "Etcd is not ready: EtcdClusterResizeCompleted is not well",
+		},
 		"the spec has not been observed": {
-			func(f *facts) { f.etcd.Generation = 3 }, waits + "Etcd is not ready", "True Initialized ", waits + "Etcd is not ready",
+			func(f *facts) { f.etcd.Generation = 3 }, "False OutdatedInformation Etcd is not ready", "True Initialized ", waits + "Etcd is not ready",
 		},
 		"the control plane comes next": {
 			func(f *facts) { f.controlPlane = nil }, "True Ready ",
