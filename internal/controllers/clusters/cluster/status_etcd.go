@@ -27,7 +27,7 @@ func etcdReady(f facts) verdict {
 		return no(anywherev1.ExternalEtcdNotAvailableReason, "%s", anywherev1.EtcdNotAvailableMessage)
 	case build.EtcdReady(e):
 		return yes(anywherev1.ReadyReason)
-	case e.Status.ObservedGeneration != e.Generation:
+	case e.Status.ObservedGeneration != e.Generation && e.Status.ObservedGeneration > 0:
 		return no(anywherev1.OutdatedInformationReason, "%s", anywherev1.EtcdNotReadyMessage)
 	}
 	problem := etcdProblem(e)
