@@ -20,8 +20,8 @@ import (
 )
 
 // TestClusterWithExternalEtcd follows a cluster with external etcd: its control plane starts when
-// etcd is healthy, an upgrade replaces etcd first and keeps its endpoints, growth adds endpoints, and
-// a deletion leaves nothing.
+// etcd is healthy, an upgrade replaces etcd first and keeps its endpoints, growth adds endpoints,
+// and a deletion leaves nothing.
 func TestClusterWithExternalEtcd(t *testing.T) {
 	w := newWorld(t, managertest.Checked)
 	t.Chdir(t.TempDir())

@@ -48,8 +48,8 @@ func etcdGroupRule(c *anywherev1.Cluster) Violations {
 	})
 }
 
-// topologyChange rejects a change between stacked and external etcd: data can't be moved from one to
-// the other while a cluster runs.
+// topologyChange rejects a change between stacked and external etcd: data can't be moved from one
+// to the other while a cluster runs.
 func topologyChange(was, is *anywherev1.Cluster) Violations {
 	before, after := was.Spec.ExternalEtcdConfiguration != nil, is.Spec.ExternalEtcdConfiguration != nil
 	switch {
