@@ -25,7 +25,7 @@ type ClusterSpec struct {
 	DatacenterRef Ref `json:"datacenterRef,omitempty,omitzero"`
 	// +optional
 	ClusterNetwork ClusterNetwork `json:"clusterNetwork,omitempty,omitzero"`
-	// externalEtcdConfiguration is not supported.
+	// externalEtcdConfiguration runs etcd on machines of its own. It can't be added or removed later.
 	// +optional
 	ExternalEtcdConfiguration *ExternalEtcdConfiguration `json:"externalEtcdConfiguration,omitempty"`
 	// identityProviderRefs references OIDCConfigs.

@@ -9,7 +9,7 @@ import (
 
 // ControlPlaneConfiguration configures the control plane.
 type ControlPlaneConfiguration struct {
-	// count is the number of control plane machines. It must be odd.
+	// count is the number of control plane machines. It must be odd, unless etcd is external.
 	// +optional
 	Count int `json:"count,omitempty"`
 	// endpoint is the address of the API servers. It is immutable.
@@ -154,9 +154,9 @@ type WorkerNodesRollingUpdateParams struct {
 	MaxUnavailable int `json:"maxUnavailable"`
 }
 
-// ExternalEtcdConfiguration configures machines of etcd.
+// ExternalEtcdConfiguration configures the machines of external etcd.
 type ExternalEtcdConfiguration struct {
-	// count is odd.
+	// count is the number of members: 1, 3, 5 or 7.
 	// +optional
 	Count int `json:"count,omitempty"`
 	// machineGroupRef references the machine config. Local machines have none.

@@ -13,6 +13,9 @@ const (
 	WorkersReady = "WorkersReady"
 	// DefaultCNIConfigured means that the Pod network is installed.
 	DefaultCNIConfigured = "DefaultCNIConfigured"
+	// EtcdReady means that external etcd matches the spec and all its members are healthy. Clusters
+	// without external etcd don't have it.
+	EtcdReady = "EtcdReady"
 	// PackagesEnabled is False if the namespace of packages can't be used. Otherwise it is absent,
 	// and Ready does not depend on it.
 	PackagesEnabled = "PackagesEnabled"
@@ -56,7 +59,7 @@ const (
 	RollingUpgradeInProgressReason = "RollingUpgradeInProgress"
 	// InPlaceUpgradeInProgressReason is never set.
 	InPlaceUpgradeInProgressReason = "InPlaceUpgradeInProgress"
-	// ExternalEtcdNotAvailableReason: the etcd machines are not ready.
+	// ExternalEtcdNotAvailableReason: the control plane waits for external etcd.
 	ExternalEtcdNotAvailableReason = "ExternalEtcdNotAvailable"
 	// AutoscalerConstraintNotMetReason: the size of a group is outside its bounds.
 	AutoscalerConstraintNotMetReason = "AutoscalerConstraintNotMet"

@@ -117,6 +117,8 @@ type User struct {
 }
 
 // File is a file of a machine.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.contentFrom) || !has(self.content)",message="content and contentFrom must not both be set"
 type File struct {
 	// path of the file.
 	// +required
@@ -143,6 +145,30 @@ type File struct {
 	// content of the file.
 	// +optional
 	Content string `json:"content,omitempty"`
+
+	// contentFrom reads the content from a Secret when the machine is created.
+	// +optional
+	ContentFrom *FileSource `json:"contentFrom,omitempty"`
+}
+
+// FileSource is where the content of a file comes from.
+type FileSource struct {
+	// secret is a Secret in the same namespace.
+	// +required
+	Secret SecretFileSource `json:"secret"`
+}
+
+// SecretFileSource is a key of a Secret.
+type SecretFileSource struct {
+	// name of the Secret.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+
+	// key of the content.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	Key string `json:"key"`
 }
 
 // NTP configures time servers.

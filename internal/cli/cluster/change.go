@@ -16,6 +16,7 @@ import (
 )
 
 const (
+	etcdTimeout         = time.Hour
 	controlPlaneTimeout = time.Hour
 	machineTimeout      = 10 * time.Minute
 	deleteTimeout       = 30 * time.Minute
@@ -32,6 +33,7 @@ type change struct {
 	dryRun     bool
 	output     ui.Output
 
+	etcd         time.Duration
 	controlPlane time.Duration
 	machine      time.Duration
 	noTimeouts   bool
@@ -50,13 +52,12 @@ type change struct {
 
 // without has the flags of other tools that have no effect, with the reason.
 var without = map[string]string{
-	"bundles-override":           "Drover ships with everything that it installs",
-	"external-etcd-wait-timeout": "--control-plane-wait-timeout covers etcd",
-	"hardware-csv":               "the Packet API knows the machines",
-	"tinkerbell-bootstrap-ip":    "machines come from the Packet API",
-	"skip-ip-check":              "the Packet API reserves free addresses",
-	"install-packages":           "install packages with `drover install package` or `drover apply package -f`",
-	"w-config":                   "the management plane has the kubeconfig of every cluster",
+	"bundles-override":        "Drover ships with everything that it installs",
+	"hardware-csv":            "the Packet API knows the machines",
+	"tinkerbell-bootstrap-ip": "machines come from the Packet API",
+	"skip-ip-check":           "the Packet API reserves free addresses",
+	"install-packages":        "install packages with `drover install package` or `drover apply package -f`",
+	"w-config":                "the management plane has the kubeconfig of every cluster",
 }
 
 // add adds the flags to a command.
@@ -83,6 +84,7 @@ func (c *change) add(cmd *cobra.Command) {
 // addLimits adds the flags of commands that wait for machines.
 func (c *change) addLimits(cmd *cobra.Command) {
 	f := cmd.Flags()
+	f.DurationVar(&c.etcd, "external-etcd-wait-timeout", etcdTimeout, "timeout of external etcd, before that of the control plane")
 	f.DurationVar(&c.controlPlane, "control-plane-wait-timeout", controlPlaneTimeout, "timeout of the control plane")
 	f.DurationVar(&c.machine, "per-machine-wait-timeout", machineTimeout, "timeout of each worker")
 	f.BoolVar(&c.noTimeouts, "no-timeouts", false, "wait without timeouts")
@@ -118,7 +120,7 @@ func (c *change) options() (lifecycle.Options, error) {
 	}
 	o := lifecycle.Options{Dir: dir, Again: c.retryCommand(), Version: c.version, Kubeconfig: c.kubeconfig, Undo: c.undo}
 	if !c.noTimeouts {
-		o.Limits = lifecycle.Limits{ControlPlane: c.controlPlane, Machine: c.machine, Delete: deleteTimeout}
+		o.Limits = lifecycle.Limits{Etcd: c.etcd, ControlPlane: c.controlPlane, Machine: c.machine, Delete: deleteTimeout}
 	}
 	for _, s := range c.skip {
 		o.SkipSkew = o.SkipSkew || s == versionSkewCheck

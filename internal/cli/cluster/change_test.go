@@ -267,6 +267,17 @@ func TestCreationThatTimesOutNamesTheCause(t *testing.T) {
 	}
 }
 
+func TestExternalEtcdHasItsOwnTimeout(t *testing.T) {
+	w := newWorld(t)
+	file := w.spec("apart", func(s string) string {
+		return strings.Replace(s, "  datacenterRef:", "  externalEtcdConfiguration: {count: 1}\n  datacenterRef:", 1)
+	})
+	got := w.drover("create", "cluster", "-f", file, "--external-etcd-wait-timeout", "3s")
+	if got.code != 1 || !strings.Contains(got.err, `timed out after 3s waiting for cluster "apart"`) {
+		t.Errorf("an etcd that is never provisioned:\n%s", got.err)
+	}
+}
+
 func TestPreflightFailuresChangeNothing(t *testing.T) {
 	w := newWorld(t)
 	taken := w.spec("taken")
@@ -347,8 +358,8 @@ func TestUnusableKubeconfigIsExplained(t *testing.T) {
 func TestLegacyFlagsAreAcceptedWithAWarning(t *testing.T) {
 	w := newWorld(t)
 	file := w.spec("flags")
-	got := w.ok("create", "cluster", "-f", file, "--dry-run", "-z", "hw.csv", "--bundles-override", "x", "--skip-validations", "pod-disruption", "--external-etcd-wait-timeout", "1h", "--no-timeouts")
-	for _, flag := range []string{"--hardware-csv has no effect", "--bundles-override has no effect", "--skip-validations pod-disruption has no effect", "--external-etcd-wait-timeout has no effect"} {
+	got := w.ok("create", "cluster", "-f", file, "--dry-run", "-z", "hw.csv", "--bundles-override", "x", "--skip-validations", "pod-disruption", "--no-timeouts")
+	for _, flag := range []string{"--hardware-csv has no effect", "--bundles-override has no effect", "--skip-validations pod-disruption has no effect"} {
 		if !strings.Contains(got.err, flag) {
 			t.Errorf("nothing is said of %q:\n%s", flag, got.err)
 		}

@@ -20,6 +20,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/charts"
@@ -96,7 +97,7 @@ func newClient(t testing.TB, cfg *rest.Config) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, rbacv1.AddToScheme, capi.AddToScheme, infrav1.AddToScheme, addonsv1.AddToScheme, anywherev1.AddToScheme, droverv1.AddToScheme,
+		corev1.AddToScheme, rbacv1.AddToScheme, capi.AddToScheme, etcdv1.AddToScheme, infrav1.AddToScheme, addonsv1.AddToScheme, anywherev1.AddToScheme, droverv1.AddToScheme,
 		packagesv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {

@@ -244,6 +244,7 @@ var ownKinds = []schema.GroupVersionKind{
 	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "MachineHealthCheck"},
 	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Machine"},
 	{Group: "controlplane.cluster.x-k8s.io", Version: "v1beta2", Kind: "KubeadmControlPlane"},
+	{Group: "etcdcluster.cluster.x-k8s.io", Version: "v1beta1", Kind: "EtcdadmCluster"},
 	{Group: "bootstrap.cluster.x-k8s.io", Version: "v1beta2", Kind: "KubeadmConfigTemplate"},
 	{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1", Kind: "PacketCluster"},
 	{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1", Kind: "PacketMachineTemplate"},

@@ -9,12 +9,13 @@ import (
 )
 
 // Added returns the machines that a change needs in addition to those that the cluster has:
-// machines of new and larger groups, and the spare machines of a rollout. The control plane is
-// replaced before the workers, so that only the larger part of the spare machines is needed at a
-// time. A group that gets another plan needs all machines of the new one.
+// machines of new and larger groups, and the spare machines of a rollout. External etcd is replaced
+// before the control plane, and that before the workers, so that only the largest part of the spare
+// machines is needed at a time. A group that gets another plan needs all machines of the new one.
 func Added(was, is *spec.Config) []Machines {
 	before := groups(was)
-	var out, spareControl, spareWorkers total
+	var out total
+	var spare [stages]total
 	for _, g := range groups(is) {
 		i := slices.IndexFunc(before, func(o group) bool { return o.name == g.name && o.machines.sameKind(g.machines) })
 		if i < 0 {
@@ -22,21 +23,21 @@ func Added(was, is *spec.Config) []Machines {
 			continue
 		}
 		out.add(g.machines, g.machines.Count-before[i].machines.Count)
-		switch {
-		case before[i].machines.Count == 0 || equality.Semantic.DeepEqual(before[i].content, g.content):
-		case g.worker:
-			spareWorkers.add(g.machines, g.surge)
-		default:
-			spareControl.add(g.machines, g.surge)
+		if before[i].machines.Count > 0 && !equality.Semantic.DeepEqual(before[i].content, g.content) {
+			spare[g.stage].add(g.machines, g.surge)
 		}
 	}
-	for _, m := range slices.Concat(spareControl, spareWorkers) {
+	for _, m := range slices.Concat(spare[:]...) {
 		if !slices.ContainsFunc(out, m.sameKind) {
 			out = append(out, Machines{Plan: m.Plan, Metro: m.Metro, Facility: m.Facility})
 		}
 	}
 	for i := range out {
-		out[i].Count += max(countOf(spareControl, out[i]), countOf(spareWorkers, out[i]))
+		most := 0
+		for _, s := range spare {
+			most = max(most, countOf(s, out[i]))
+		}
+		out[i].Count += most
 	}
 	return out
 }

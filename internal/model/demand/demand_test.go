@@ -91,6 +91,12 @@ func TestOf(t *testing.T) {
 
 func TestAdded(t *testing.T) {
 	upgrade := func(c *spec.Config) { c.Cluster.Spec.KubernetesVersion = "1.36" }
+	external := func(n int) func(*spec.Config) {
+		return func(c *spec.Config) {
+			c.Cluster.Spec.ExternalEtcdConfiguration = &anywherev1.ExternalEtcdConfiguration{Count: n}
+		}
+	}
+	noWorkers := func(c *spec.Config) { c.Cluster.Spec.WorkerNodeGroupConfigurations = nil }
 	count := func(n int) func(*spec.Config) {
 		return func(c *spec.Config) { c.Cluster.Spec.WorkerNodeGroupConfigurations[0].Count = ptr.To(n) }
 	}
@@ -120,10 +126,16 @@ func TestAdded(t *testing.T) {
 				c.Cluster.Spec.WorkerNodeGroupConfigurations[i].KubernetesVersion = ptr.To("1.35")
 			}
 		}), smalls(1)},
-		"an upgrade with several plans": {rented(), rented(upgrade), []Machines{{"c3.small.x86", "am", "", 1}, {"m3.large.x86", "am", "", 1}}},
-		"another plan":                  {rented(), rented(func(c *spec.Config) { c.Machines["a"].Spec.MachineType = "c3.medium.x86" }), []Machines{{"c3.medium.x86", "am", "", 2}}},
-		"another operating system":      {rented(), rented(func(c *spec.Config) { c.Machines["a"].Spec.OS = "debian_12" }), []Machines{{"m3.large.x86", "am", "", 1}}},
-		"health checks replace nothing": {local(), local(func(c *spec.Config) { c.Cluster.Spec.MachineHealthCheck = &anywherev1.MachineHealthCheck{} }), nil},
+		"an upgrade with several plans":   {rented(), rented(upgrade), []Machines{{"c3.small.x86", "am", "", 1}, {"m3.large.x86", "am", "", 1}}},
+		"another plan":                    {rented(), rented(func(c *spec.Config) { c.Machines["a"].Spec.MachineType = "c3.medium.x86" }), []Machines{{"c3.medium.x86", "am", "", 2}}},
+		"another operating system":        {rented(), rented(func(c *spec.Config) { c.Machines["a"].Spec.OS = "debian_12" }), []Machines{{"m3.large.x86", "am", "", 1}}},
+		"an upgrade with external etcd":   {local(external(3)), local(external(3), upgrade), smalls(2)}, // etcd first, then the control plane, then workers
+		"only etcd and the control plane": {local(external(3), noWorkers), local(external(3), noWorkers, upgrade), smalls(1)},
+		"another mirror for etcd": {local(external(3), noWorkers), local(external(3), noWorkers, func(c *spec.Config) {
+			c.Cluster.Spec.RegistryMirrorConfiguration = &anywherev1.RegistryMirrorConfiguration{Endpoint: "m.example.com"}
+		}), smalls(1)},
+		"more members replace the control plane": {local(external(1), noWorkers), local(external(3), noWorkers), smalls(3)},
+		"health checks replace nothing":          {local(), local(func(c *spec.Config) { c.Cluster.Spec.MachineHealthCheck = &anywherev1.MachineHealthCheck{} }), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, Added(tt.was, tt.is)); diff != "" {

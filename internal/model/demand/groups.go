@@ -13,7 +13,7 @@ import (
 type group struct {
 	// name identifies the group in two versions of a spec.
 	name     string
-	worker   bool
+	stage    stage
 	machines Machines
 	// most is the largest size of an autoscaled group.
 	most int
@@ -26,6 +26,16 @@ type group struct {
 	content any
 }
 
+// stage is when a group is replaced: one stage ends before the next begins.
+type stage int
+
+const (
+	etcdStage stage = iota
+	controlPlaneStage
+	workerStage
+	stages
+)
+
 // groups returns the groups that need machines from a pool.
 func groups(c *spec.Config) []group {
 	return slices.DeleteFunc(allGroups(c), func(g group) bool { return g.reserved || g.unknown })
@@ -36,7 +46,7 @@ func allGroups(c *spec.Config) []group {
 	s := c.Cluster.Spec
 	var out []group
 	if etcd := s.ExternalEtcdConfiguration; etcd != nil {
-		out = append(out, place(c, group{name: "etcd", surge: 1, content: s.KubernetesVersion}, etcd.MachineGroupRef, etcd.Count))
+		out = append(out, place(c, group{name: "etcd", stage: etcdStage, surge: 1, content: []any{s.KubernetesVersion, s.ProxyConfiguration, s.RegistryMirrorConfiguration}}, etcd.MachineGroupRef, etcd.Count))
 	}
 	out = append(out, place(c, controlPlane(c), s.ControlPlaneConfiguration.MachineGroupRef, s.ControlPlaneConfiguration.Count))
 	for _, g := range s.WorkerNodeGroupConfigurations {
@@ -66,7 +76,8 @@ func place(c *spec.Config, g group, ref *anywherev1.Ref, count int) group {
 }
 
 // controlPlane returns the group without its machines. Most settings of a cluster replace its
-// control plane machines; counting one that doesn't is harmless.
+// control plane machines, and so do other endpoints of external etcd; counting one that doesn't is
+// harmless.
 func controlPlane(c *spec.Config) group {
 	s := c.Cluster.Spec.DeepCopy()
 	surge := 1
@@ -75,14 +86,17 @@ func controlPlane(c *spec.Config) group {
 	}
 	own := &s.ControlPlaneConfiguration
 	own.Count, own.UpgradeRolloutStrategy, own.MachineHealthCheck = 0, nil, nil
-	s.WorkerNodeGroupConfigurations, s.ExternalEtcdConfiguration, s.MachineHealthCheck, s.GitOpsRef, s.Packages = nil, nil, nil, nil, nil
+	if etcd := s.ExternalEtcdConfiguration; etcd != nil {
+		etcd.MachineGroupRef = nil
+	}
+	s.WorkerNodeGroupConfigurations, s.MachineHealthCheck, s.GitOpsRef, s.Packages = nil, nil, nil, nil
 	s.EksaVersion, s.LicenseToken, s.DatacenterRef = "", "", anywherev1.Ref{}
-	return group{name: "control plane", surge: surge, content: *s}
+	return group{name: "control plane", stage: controlPlaneStage, surge: surge, content: *s}
 }
 
 // workers returns a group without its machines.
 func workers(c *spec.Config, g anywherev1.WorkerNodeGroupConfiguration) group {
-	out := group{name: "workers " + g.Name, worker: true, surge: 1}
+	out := group{name: "workers " + g.Name, stage: workerStage, surge: 1}
 	if r := g.UpgradeRolloutStrategy; r != nil && r.RollingUpdate != nil {
 		out.surge = r.RollingUpdate.MaxSurge
 	}

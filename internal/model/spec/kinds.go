@@ -111,7 +111,7 @@ func places(c *anywherev1.Cluster) []place {
 		add(fmt.Sprintf("%s[%d].machineGroupRef", workers, i), s.WorkerNodeGroupConfigurations[i].MachineGroupRef)
 	}
 	if s.ExternalEtcdConfiguration != nil {
-		add("spec.externalEtcdConfiguration.machineGroupRef", s.ExternalEtcdConfiguration.MachineGroupRef)
+		add(externalEtcd+".machineGroupRef", s.ExternalEtcdConfiguration.MachineGroupRef)
 	}
 	add("spec.gitOpsRef", s.GitOpsRef)
 	for i := range s.IdentityProviderRefs {

@@ -89,20 +89,6 @@ func controlPlaneKubeletRule(c *anywherev1.Cluster) Violations {
 	return kubeletProblems(c.Spec.ControlPlaneConfiguration.KubeletConfiguration, controlPlane+".kubeletConfiguration")
 }
 
-// etcdRule rejects external etcd, and reports its other problems too.
-func etcdRule(c *anywherev1.Cluster) Violations {
-	etcd := c.Spec.ExternalEtcdConfiguration
-	if etcd == nil {
-		return nil
-	}
-	problems := violation("spec.externalEtcdConfiguration", "remove it: etcd runs on the control plane machines; use 3 or 5 of them to tolerate the loss of one",
-		"external etcd is not supported")
-	if etcd.Count <= 0 || etcd.Count%2 == 0 {
-		problems = append(problems, violation("spec.externalEtcdConfiguration.count", "use an odd number: 1, 3 or 5", "external etcd count must be positive and odd")...)
-	}
-	return append(problems, machineGroup(c, etcd.MachineGroupRef, "spec.externalEtcdConfiguration", "must specify machineGroupRef for etcd machines")...)
-}
-
 // machineGroup requires a machine config, except for local machines, which are identical. It
 // ignores unsupported infrastructure, which another rule rejects.
 func machineGroup(c *anywherev1.Cluster, ref *anywherev1.Ref, path, unset string) Violations {

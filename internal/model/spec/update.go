@@ -95,18 +95,6 @@ func managementChange(was, is *anywherev1.Cluster) Violations {
 	return nil
 }
 
-func topologyChange(was, is *anywherev1.Cluster) Violations {
-	const at = "spec.externalEtcdConfiguration"
-	before, after := was.Spec.ExternalEtcdConfiguration != nil, is.Spec.ExternalEtcdConfiguration != nil
-	switch {
-	case !before && after:
-		return violation(at, "remove it or create a new cluster", "cannot switch from stacked to external etcd topology")
-	case before && !after:
-		return violation(at, "restore it or create a new cluster", "cannot switch from external to stacked etcd topology")
-	}
-	return nil
-}
-
 // gitOpsChange allows GitOps to be enabled once for a management cluster. A GitOpsConfig may become
 // the FluxConfig that it stands for.
 func gitOpsChange(was, is *anywherev1.Cluster) Violations {

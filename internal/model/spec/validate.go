@@ -29,7 +29,7 @@ var clusterRules = []func(*anywherev1.Cluster) Violations{
 	groupNamesRule, groupCountsRule, groupScalingRule, groupMachinesRule, groupTaintsRule, groupLabelsRule, groupRolloutRule, groupHealthRule,
 	groupKubeletRule, untaintedRule,
 	blocksRule, overlapRule, maskRule, cniRule, ciliumRule, resolvConfRule,
-	etcdRule,
+	etcdCountRule, etcdMachinesRule, etcdGroupRule,
 	identityRule, gitOpsRule,
 	proxyRule, noProxyRule, mirrorRule, mirroredRule,
 	healthRule, encryptionRule, podIAMRule,

@@ -63,7 +63,13 @@ func TestNotes(t *testing.T) {
 			map[string]any{"controlPlaneConfiguration": map[string]any{"count": 1}},
 			[]string{"spec.controlPlaneConfiguration.count: production clusters need 3 or 5 control plane machines, this one has 1 (use 3 or 5)"},
 		},
-		"one control plane here": {"docker", map[string]any{}, nil},
+		"one member of etcd elsewhere": {
+			"packet",
+			map[string]any{"externalEtcdConfiguration": map[string]any{"count": 1}},
+			[]string{"spec.externalEtcdConfiguration.count: production clusters need 3 or 5 members of etcd, this one has 1 (use 3 or 5)"},
+		},
+		"one member of etcd here": {"docker", map[string]any{"externalEtcdConfiguration": map[string]any{"count": 1}}, nil},
+		"one control plane here":  {"docker", map[string]any{}, nil},
 		"no workers": {
 			"docker",
 			map[string]any{"workerNodeGroupConfigurations": nil},

@@ -14,7 +14,9 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	etcdbootstrapv1 "github.com/drover-dev/drover/api/bootstrap/v1beta1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/config"
@@ -37,6 +39,7 @@ func newSide(t *testing.T, server *kubetest.Server) *side {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, clusterv1.AddToScheme, addonsv1.AddToScheme, infrav1.AddToScheme, packagesv1.AddToScheme, anywherev1.AddToScheme, droverv1.AddToScheme,
+		etcdbootstrapv1.AddToScheme, etcdv1.AddToScheme,
 	} {
 		must(t, add(scheme))
 	}

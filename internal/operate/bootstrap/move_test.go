@@ -15,10 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	etcdbootstrapv1 "github.com/drover-dev/drover/api/bootstrap/v1beta1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/model/audit"
@@ -113,9 +116,27 @@ func (s *side) newMovedObjects(name string) *movedObjects {
 	s.create(record)
 	h.uid = string(ours.UID)
 	h.pending = h.uid + "-1"
-	h.objects = []client.Object{h.cluster, h.infra, ca, chart, release, controller, pack, packRelease, login, datacenter, ours}
+	h.objects = append([]client.Object{h.cluster, h.infra, ca, chart, release, controller, pack, packRelease, login, datacenter, ours}, s.newEtcd(h.cluster)...)
 	h.shared = []client.Object{credentials, record}
 	return h
+}
+
+// newEtcd creates external etcd with one machine.
+func (s *side) newEtcd(cluster *clusterv1.Cluster) []client.Object {
+	s.t.Helper()
+	of, name := ofCluster(cluster.Name), cluster.Name+"-etcd"
+	etcd := &etcdv1.EtcdadmCluster{ObjectMeta: meta(system, name, of, held(etcdv1.Finalizer), ownedBy(cluster, clusterv1.GroupVersion.String(), "Cluster"))}
+	etcd.Spec.InfrastructureTemplate = corev1.ObjectReference{Kind: "PacketMachineTemplate", Name: name}
+	s.create(etcd)
+	owned := ownedBy(etcd, etcdv1.GroupVersion.String(), "EtcdadmCluster")
+	config := &etcdbootstrapv1.EtcdadmConfig{ObjectMeta: meta(system, name+"-0", of, owned)}
+	machine := &infrav1.PacketMachine{ObjectMeta: meta(system, name+"-0", of, held(infrav1.MachineFinalizer), owned)}
+	machine.Spec = infrav1.PacketMachineSpec{OS: "ubuntu_24_04", MachineType: "c3.small.x86", BillingCycle: "hourly"}
+	s.create(config, machine)
+	userdata := &corev1.Secret{ObjectMeta: meta(system, name+"-0", of, ownedBy(config, etcdbootstrapv1.GroupVersion.String(), "EtcdadmConfig")), Type: clusterv1.ClusterSecretType}
+	userdata.Labels[clusterctlv1.ClusterctlMoveLabel] = ""
+	s.create(userdata)
+	return []client.Object{etcd, config, machine, userdata}
 }
 
 // newSource returns a plane with two clusters that share objects.

@@ -249,6 +249,9 @@ func (s *selection) ofSecret(u *unstructured.Unstructured) disposition {
 	case labeled && u.GetLabels()[anywherev1.ClusterNameLabel] != "":
 		// A Secret of one cluster, such as its encryption keys: nothing stays behind.
 		return either(u.GetLabels()[anywherev1.ClusterNameLabel] == s.cluster.Name, moved)
+	case labeled && u.GetLabels()[clusterv1.ClusterNameLabel] != "":
+		// A Secret of one machine, such as the userdata of a member of external etcd.
+		return s.ofMember(u)
 	case s.credentials[u.GetName()] || labeled || u.GetName() == anywherev1.RegistryCredentials:
 		return copied
 	}

@@ -118,6 +118,8 @@ func TestDispositionOfEachKind(t *testing.T) {
 		"the credentials of its infrastructure":    {object("v1", "Secret", system, "packet-credentials"), copied},
 		"the credentials of registries":            {object("v1", "Secret", system, anywherev1.RegistryCredentials), copied},
 		"a Secret labeled to be moved":             {object("v1", "Secret", system, "x", labeled(clusterctlv1.ClusterctlMoveLabel, "")), copied},
+		"the userdata of its etcd":                 {object("v1", "Secret", system, "a-etcd-0", labeled(clusterctlv1.ClusterctlMoveLabel, ""), labeled(clusterv1.ClusterNameLabel, "a")), linked},
+		"the userdata of the etcd of another":      {object("v1", "Secret", system, "b-etcd-0", labeled(clusterctlv1.ClusterctlMoveLabel, ""), labeled(clusterv1.ClusterNameLabel, "b")), ignored},
 		"its encryption keys":                      {object("v1", "Secret", system, "a-encryption", labeled(clusterctlv1.ClusterctlMoveLabel, ""), labeled(anywherev1.ClusterNameLabel, "a")), moved},
 		"the encryption keys of another cluster":   {object("v1", "Secret", system, "b-encryption", labeled(clusterctlv1.ClusterctlMoveLabel, ""), labeled(anywherev1.ClusterNameLabel, "b")), ignored},
 		"its kubeconfig":                           {object("v1", "Secret", system, "a-kubeconfig", labeled(clusterv1.ClusterNameLabel, "a")), linked},

@@ -9,6 +9,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
@@ -55,6 +56,9 @@ var remedies = map[string]string{
 	infrav1.AddressLostReason:             "return the cluster's elastic address to the project",
 	infrav1.AddressAmbiguousReason:        "remove the addresses that do not belong to the cluster, or set controlPlaneConfiguration.endpoint.host",
 	infrav1.EndpointUnhealthyReason:       "run `drover describe cluster {cluster}` to find the unhealthy control plane machine",
+	etcdv1.QuorumLostReason: "power on the machines of etcd (`drover machine list`); members whose disks are lost can't be replaced, because etcd accepts no changes without quorum: " +
+		"restore a snapshot, or delete the cluster and create it again",
+	etcdv1.MemberUnhealthyReason:          "power on the member's machine (`drover machine list`), or wait: a member that stays unhealthy for ten minutes is replaced",
 	addonsv1.InstallOrUpgradeFailedReason: "see `drover addon history {object}`; the last revision contains the error of the cluster",
 	addonsv1.ReleaseClaimedReason:         "delete the other add-on that installs the same release",
 	clusterv1.MachineDeletingDrainingNodeReason: "wait for its Pods to be evicted; a Pod that a disruption budget protects is evicted once enough of its replicas are healthy: " +

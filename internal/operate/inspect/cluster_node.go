@@ -12,6 +12,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
@@ -22,6 +23,7 @@ const (
 	kindCAPI         = "Cluster API Cluster"
 	kindInfra        = "PacketCluster"
 	kindControlPlane = "KubeadmControlPlane"
+	kindEtcd         = "EtcdadmCluster"
 	kindWorkers      = "MachineDeployment"
 	kindMachine      = "Machine"
 	kindDevice       = "PacketMachine"
@@ -54,7 +56,7 @@ type Node struct {
 // unmet one is what the others wait for. Conditions that are not listed are not about readiness.
 var order = map[string][]string{
 	kindCluster: {
-		anywherev1.CapacityReserved, anywherev1.ControlPlaneInitialized, anywherev1.DefaultCNIConfigured, anywherev1.ControlPlaneReady, anywherev1.WorkersReady,
+		anywherev1.CapacityReserved, anywherev1.EtcdReady, anywherev1.ControlPlaneInitialized, anywherev1.DefaultCNIConfigured, anywherev1.ControlPlaneReady, anywherev1.WorkersReady,
 		anywherev1.SecretsEncrypted, anywherev1.Ready,
 	},
 	kindCAPI: {
@@ -68,6 +70,10 @@ var order = map[string][]string{
 	kindControlPlane: {
 		"CertificatesAvailable", "Initialized", "EtcdClusterHealthy", "ControlPlaneComponentsHealthy", clusterv1.MachinesReadyCondition,
 		clusterv1.MachinesUpToDateCondition, clusterv1.AvailableCondition,
+	},
+	kindEtcd: {
+		etcdv1.EtcdEndpointsAvailable, etcdv1.EtcdCertificatesAvailable, etcdv1.Initialized, etcdv1.EtcdClusterHealthy,
+		etcdv1.EtcdClusterResizeCompleted, etcdv1.EtcdMachinesSpecUpToDate, clusterv1.ReadyCondition,
 	},
 	kindWorkers: {clusterv1.AvailableCondition, clusterv1.MachinesReadyCondition, clusterv1.MachinesUpToDateCondition},
 	kindMachine: {

@@ -8,7 +8,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -16,6 +18,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
@@ -24,6 +27,7 @@ type Objects struct {
 	Clusters      clusterv1.ClusterList
 	Infra         infrav1.PacketClusterList
 	ControlPlanes controlplanev1.KubeadmControlPlaneList
+	Etcds         etcdv1.EtcdadmClusterList
 	Workers       clusterv1.MachineDeploymentList
 	Machines      clusterv1.MachineList
 	Devices       infrav1.PacketMachineList
@@ -41,14 +45,14 @@ func (p *Plane) Objects(ctx context.Context, cluster string) (*Objects, error) {
 	if cluster != "" {
 		options = append(options, client.MatchingLabels{clusterv1.ClusterNameLabel: cluster})
 	}
-	lists := []client.ObjectList{&o.Clusters, &o.Infra, &o.ControlPlanes, &o.Workers, &o.Machines, &o.Devices, &o.Bootstraps, &o.Releases}
+	lists := []client.ObjectList{&o.Clusters, &o.Infra, &o.ControlPlanes, &o.Etcds, &o.Workers, &o.Machines, &o.Devices, &o.Bootstraps, &o.Releases}
 	hidden := make([]bool, len(lists))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, list := range lists {
 		group.Go(func() error {
 			err := p.Client.List(ctx, list, options...)
 			hidden[i] = apierrors.IsForbidden(err)
-			if hidden[i] {
+			if hidden[i] || apimeta.IsNoMatchError(err) { // An older plane lacks newer kinds.
 				return nil
 			}
 			return wrap(err, "reading the objects of cluster %q", cluster)
@@ -86,6 +90,9 @@ func Tree(c *anywherev1.Cluster, o *Objects) *Node {
 		if item := &o.Clusters.Items[i]; item.Name == c.Name {
 			root.Children = append(root.Children, o.capi(item))
 		}
+	}
+	for i := range o.Etcds.Items {
+		root.add(o.etcd(&o.Etcds.Items[i]), anywherev1.EtcdReady, anywherev1.ControlPlaneInitialized, anywherev1.ControlPlaneReady, anywherev1.Ready)
 	}
 	for i := range o.Releases.Items {
 		item := &o.Releases.Items[i]
@@ -127,6 +134,27 @@ func (o *Objects) capi(c *clusterv1.Cluster) *Node {
 	return n
 }
 
+// etcd returns external etcd with its machines, which are no Machines of Cluster API.
+func (o *Objects) etcd(e *etcdv1.EtcdadmCluster) *Node {
+	n := node(kindEtcd, e, e.Status.Conditions)
+	n.Detail = fmt.Sprintf("%d/%d members", e.Status.ReadyReplicas, ptr.Deref(e.Spec.Replicas, 1))
+	n.Behind = e.Status.ObservedGeneration < e.Generation
+	for i := range o.Devices.Items {
+		if item := &o.Devices.Items[i]; item.Labels[etcdv1.MemberLabel] == e.Name {
+			n.add(device(item), order[kindEtcd]...)
+		}
+	}
+	return n
+}
+
+func device(m *infrav1.PacketMachine) *Node {
+	n := node(kindDevice, m, m.Status.Conditions)
+	if m.Status.InstanceStatus != nil {
+		n.Detail = string(*m.Status.InstanceStatus)
+	}
+	return n
+}
+
 // machines adds machines below their owner. They may decide any condition of the owner.
 func (o *Objects) machines(owner *Node, belongs func(*clusterv1.Machine) bool) {
 	for i := range o.Machines.Items {
@@ -146,11 +174,7 @@ func (o *Objects) machine(m *clusterv1.Machine) *Node {
 	}
 	for i := range o.Devices.Items {
 		if item := &o.Devices.Items[i]; item.Name == m.Spec.InfrastructureRef.Name {
-			below := node(kindDevice, item, item.Status.Conditions)
-			if item.Status.InstanceStatus != nil {
-				below.Detail = string(*item.Status.InstanceStatus)
-			}
-			n.add(below, clusterv1.InfrastructureReadyCondition, clusterv1.MachineNodeHealthyCondition, clusterv1.MachineNodeReadyCondition,
+			n.add(device(item), clusterv1.InfrastructureReadyCondition, clusterv1.MachineNodeHealthyCondition, clusterv1.MachineNodeReadyCondition,
 				clusterv1.ReadyCondition, clusterv1.AvailableCondition)
 		}
 	}

@@ -7,9 +7,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 )
 
@@ -63,6 +65,31 @@ func starting(machines ...*Node) *Node {
 		not(anywherev1.Ready, anywherev1.ControlPlaneInitializationInProgressReason)), capi)
 }
 
+// waitingForEtcd is a cluster whose control plane waits for external etcd, with machines.
+func waitingForEtcd(machines ...*Node) *Node {
+	root := starting()
+	root.Conditions = append(root.Conditions, not(anywherev1.EtcdReady, anywherev1.ExternalEtcdNotAvailableReason))
+	etcd := object(kindEtcd, "one-etcd", met(etcdv1.EtcdEndpointsAvailable), not(etcdv1.Initialized, etcdv1.WaitingForMembersReason))
+	return below(root, answers(below(etcd, machines...), anywherev1.EtcdReady))
+}
+
+func TestTreeShowsExternalEtcdWithItsMachines(t *testing.T) {
+	c := &anywherev1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+	o := &Objects{}
+	o.Etcds.Items = []etcdv1.EtcdadmCluster{{ObjectMeta: metav1.ObjectMeta{Name: "one-etcd"}}}
+	o.Etcds.Items[0].Spec.Replicas, o.Etcds.Items[0].Status.ReadyReplicas = ptr.To[int32](3), 2
+	for _, name := range []string{"one-etcd-0", "other"} {
+		m := infrav1.PacketMachine{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		m.Labels = map[string]string{etcdv1.MemberLabel: strings.TrimSuffix(name, "-0")}
+		o.Devices.Items = append(o.Devices.Items, m)
+	}
+	var got []string
+	Tree(c, o).Walk(func(n *Node, _ int) { got = append(got, n.Kind+" "+n.Name+" "+n.Detail) })
+	if diff := cmp.Diff([]string{"Cluster one Kubernetes ", "EtcdadmCluster one-etcd 2/3 members", "PacketMachine one-etcd-0 "}, got); diff != "" {
+		t.Errorf("tree (-want +got):\n%s", diff)
+	}
+}
+
 func TestWhyFollowsUnmetConditionsToTheRootCause(t *testing.T) {
 	paused := starting()
 	paused.Paused = true
@@ -110,7 +137,11 @@ func TestWhyFollowsUnmetConditionsToTheRootCause(t *testing.T) {
 		"an invalid spec":          {failed, "Cluster one Failed", "correct the spec"},
 		"not observed":             {unseen, "Cluster one NotLookedAt", "drover status"},
 		"latest spec not observed": {behind, "Cluster one OutdatedInformation", "drover status"},
-		"workers that scale up":    {workers, "Cluster one WorkersReady", "longer than usual"},
+		"a member of etcd that is not there": {
+			waitingForEtcd(answers(object(kindDevice, "one-etcd-0", not(infrav1.InstanceReady, infrav1.InsufficientCapacityReason)), order[kindEtcd]...)),
+			"Cluster one EtcdReady; EtcdadmCluster one-etcd Initialized; PacketMachine one-etcd-0 InstanceReady", "free a server",
+		},
+		"workers that scale up": {workers, "Cluster one WorkersReady", "longer than usual"},
 		"the network before the nodes that wait for it": {
 			network, "Cluster one DefaultCNIConfigured; HelmReleaseProxy one-cni HelmReleaseReady", "drover addon history one-cni",
 		},

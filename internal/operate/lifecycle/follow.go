@@ -75,12 +75,22 @@ func (f *follower) untilReady(ctx context.Context, limits Limits) error {
 	if err := f.plane.Client.Get(ctx, f.key, cluster); err != nil {
 		return fmt.Errorf("reading cluster %q: %w", f.key.Name, err)
 	}
+	if cluster.Spec.ExternalEtcdConfiguration != nil {
+		if err := f.until(ctx, limits.Etcd, etcdReady); err != nil {
+			return err
+		}
+	}
 	if err := f.until(ctx, limits.ControlPlane, func(c *anywherev1.Cluster) bool {
 		return observed(c) && apimeta.IsStatusConditionTrue(c.Status.Conditions, anywherev1.ControlPlaneInitialized)
 	}); err != nil {
 		return err
 	}
 	return f.until(ctx, workerTimeout(cluster, limits), func(c *anywherev1.Cluster) bool { return f.reached(ctx, c) })
+}
+
+// etcdReady reports whether external etcd has reached the newest spec.
+func etcdReady(c *anywherev1.Cluster) bool {
+	return observed(c) && apimeta.IsStatusConditionTrue(c.Status.Conditions, anywherev1.EtcdReady)
 }
 
 // workerTimeout returns the timeout of the whole cluster once its control plane is initialized.
@@ -212,10 +222,14 @@ func (f *follower) report(ctx context.Context, c *anywherev1.Cluster) {
 	f.progress.Waiting("%s: %s", activity(f.doing, c), f.deepest)
 }
 
-// activity names what is being worked on: the control plane before the workers.
+// activity names what is being worked on: external etcd before the control plane, and that before
+// the workers.
 func activity(doing string, c *anywherev1.Cluster) string {
 	if doing == deleting {
 		return doing + " cluster " + c.Name
+	}
+	if c.Spec.ExternalEtcdConfiguration != nil && !etcdReady(c) {
+		return doing + " etcd"
 	}
 	controlPlane, workers := machines(c)
 	if n := nextMachine(c.Status.ControlPlane, controlPlane); n <= controlPlane {

@@ -38,6 +38,15 @@ func TestActivityNamesTheMachineInProgress(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
 	}
+	external := clusterOf(1, nil).Cluster
+	external.Spec.ExternalEtcdConfiguration = &anywherev1.ExternalEtcdConfiguration{Count: 3}
+	if got := activity(creating, external); got != "Creating etcd" {
+		t.Errorf("external etcd: %q", got)
+	}
+	external.Status.Conditions = []metav1.Condition{{Type: anywherev1.EtcdReady, Status: metav1.ConditionTrue}}
+	if got := activity(creating, external); got != "Creating control plane machine 1/1" {
+		t.Errorf("after external etcd: %q", got)
+	}
 	if got := activity(creating, clusterOf(1, nil).Cluster); got != "Creating control plane machine 1/1" {
 		t.Errorf("without workers: %q", got)
 	}

@@ -88,6 +88,8 @@ const (
 
 // Limits are timeouts; 0 means no timeout.
 type Limits struct {
+	// Etcd is the timeout of external etcd, which starts before the control plane.
+	Etcd time.Duration
 	// ControlPlane is the timeout of the whole control plane.
 	ControlPlane time.Duration
 	// Machine is the timeout of each worker.

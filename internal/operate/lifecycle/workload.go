@@ -84,7 +84,11 @@ func machines(c *anywherev1.Cluster) (controlPlane, workers int) {
 // summary describes a cluster in a line.
 func summary(c *anywherev1.Cluster) string {
 	controlPlane, workers := machines(c)
-	return fmt.Sprintf("Kubernetes %s, %s, %s", c.Spec.KubernetesVersion, count(controlPlane, "control plane machine"), count(workers, "worker"))
+	out := fmt.Sprintf("Kubernetes %s, %s, %s", c.Spec.KubernetesVersion, count(controlPlane, "control plane machine"), count(workers, "worker"))
+	if etcd := c.Spec.ExternalEtcdConfiguration; etcd != nil {
+		out += ", " + count(etcd.Count, "etcd machine")
+	}
+	return out
 }
 
 // count returns a number with its noun.

@@ -5,6 +5,7 @@
 //	                     KubeadmControlPlane ──▶ PacketMachineTemplate    <cluster>-control-plane-N
 //	                     MachineDeployment   ──▶ PacketMachineTemplate    <cluster>-<group>-N
 //	                                         └─▶ KubeadmConfigTemplate    <cluster>-<group>-N
+//	                     EtcdadmCluster      ──▶ PacketMachineTemplate    <cluster>-etcd-N
 //	                     MachineHealthChecks, HelmChartProxy
 //
 // Templates are immutable: a change creates a template with the next number. Carriers, one file for
@@ -25,6 +26,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/encryption"
 	"github.com/drover-dev/drover/internal/model/owner"
@@ -58,7 +60,9 @@ type Credentials struct{ Username, Password string }
 // upgraded before their control plane.
 type Existing struct {
 	ControlPlane *controlplanev1.KubeadmControlPlane
-	Workers      map[string]*clusterv1.MachineDeployment
+	// Etcd is external etcd.
+	Etcd    *etcdv1.EtcdadmCluster
+	Workers map[string]*clusterv1.MachineDeployment
 	// Machines and Bootstraps are all templates of the cluster.
 	Machines   []*infrav1.PacketMachineTemplate
 	Bootstraps []*bootstrapv1.KubeadmConfigTemplate
@@ -72,10 +76,13 @@ type Set struct {
 	Infrastructure *infrav1.PacketCluster
 	Machines       []*infrav1.PacketMachineTemplate
 	Bootstraps     []*bootstrapv1.KubeadmConfigTemplate
-	ControlPlane   *controlplanev1.KubeadmControlPlane
-	Workers        []*clusterv1.MachineDeployment
-	HealthChecks   []*clusterv1.MachineHealthCheck
-	Network        *addonsv1.HelmChartProxy
+	// Etcd is external etcd, or nil.
+	Etcd *etcdv1.EtcdadmCluster
+	// ControlPlane is nil while it waits for external etcd: it stays as it is.
+	ControlPlane *controlplanev1.KubeadmControlPlane
+	Workers      []*clusterv1.MachineDeployment
+	HealthChecks []*clusterv1.MachineHealthCheck
+	Network      *addonsv1.HelmChartProxy
 
 	// Held are the worker groups that wait for the control plane to have their version.
 	Held []string
@@ -93,7 +100,7 @@ func (s *Set) All() []client.Object {
 	for _, o := range s.Bootstraps {
 		out = append(out, o)
 	}
-	out = append(out, s.Infrastructure, s.Cluster, s.ControlPlane)
+	out = append(out, s.controlPlane()...)
 	for _, o := range s.Workers {
 		out = append(out, o)
 	}
@@ -106,13 +113,26 @@ func (s *Set) All() []client.Object {
 	return out
 }
 
+// controlPlane returns the control plane and what it needs. Cluster API adopts a control plane when
+// the Cluster changes to refer to it, which therefore comes last with external etcd.
+func (s *Set) controlPlane() []client.Object {
+	switch {
+	case s.Etcd == nil:
+		return []client.Object{s.Infrastructure, s.Cluster, s.ControlPlane}
+	case s.ControlPlane == nil:
+		return []client.Object{s.Infrastructure, s.Cluster, s.Etcd}
+	default:
+		return []client.Object{s.Infrastructure, s.Etcd, s.ControlPlane, s.Cluster}
+	}
+}
+
 // Objects returns the objects of a cluster.
 func Objects(in Input) (*Set, error) {
 	if in.Now == nil {
 		in.Now = &Existing{}
 	}
 	b := &builder{Input: in, cluster: in.Config.Cluster, set: &Set{}}
-	for _, step := range []func() error{b.check, b.versions, b.secrets, b.infrastructure, b.controlPlane, b.workers, b.healthChecks, b.network} {
+	for _, step := range []func() error{b.check, b.versions, b.secrets, b.etcd, b.controlPlane, b.infrastructure, b.workers, b.healthChecks, b.network} {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("building the objects of cluster %q: %w", b.cluster.Name, err)
 		}
@@ -142,9 +162,6 @@ func (e *UnsupportedError) Error() string { return e.Path + ": " + e.Problem }
 
 // check rejects fields that would otherwise be ignored.
 func (b *builder) check() error {
-	if b.cluster.Spec.ExternalEtcdConfiguration != nil {
-		return &UnsupportedError{"spec.externalEtcdConfiguration", "etcd runs on the control plane machines; remove this"}
-	}
 	for i, g := range b.cluster.Spec.WorkerNodeGroupConfigurations {
 		if g.Name == controlPlaneGroup {
 			return &UnsupportedError{fmt.Sprintf("spec.workerNodeGroupConfigurations[%d].name", i), "the name control-plane is that of the control plane's templates; choose another"}

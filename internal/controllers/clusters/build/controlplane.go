@@ -20,7 +20,11 @@ var (
 )
 
 // controlPlane builds the KubeadmControlPlane and the template of its machines.
+// With external etcd, it waits for that.
 func (b *builder) controlPlane() error {
+	if b.holdsControlPlane() {
+		return nil
+	}
 	wanted := b.cluster.Spec.ControlPlaneConfiguration
 	used := ""
 	if now := b.Now.ControlPlane; now != nil {

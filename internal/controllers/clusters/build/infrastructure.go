@@ -27,8 +27,10 @@ func (b *builder) infrastructure() error {
 				Services: clusterv1.NetworkRanges{CIDRBlocks: slices.Clone(network.Services.CidrBlocks)},
 			},
 			InfrastructureRef: reference(infrav1.GroupVersion.Group, "PacketCluster", b.cluster.Name),
-			ControlPlaneRef:   reference(controlPlaneAPIGroup, "KubeadmControlPlane", b.cluster.Name),
 		},
+	}
+	if b.set.ControlPlane != nil || b.Now.ControlPlane != nil {
+		b.set.Cluster.Spec.ControlPlaneRef = ControlPlaneReference(b.cluster.Name)
 	}
 	spec := infrav1.PacketClusterSpec{ProjectID: b.Project, Metro: demand.LocalMetro, VIPManager: infrav1.VIPManagerCPEM}
 	credentials := anywherev1.LocalCredentials
@@ -93,6 +95,11 @@ func (b *builder) machineTemplate(group, used string, ref *anywherev1.Ref) (stri
 	}
 	b.set.Machines = append(b.set.Machines, template)
 	return template.Name, nil
+}
+
+// ControlPlaneReference returns the reference of a Cluster to its control plane.
+func ControlPlaneReference(cluster string) clusterv1.ContractVersionedObjectReference {
+	return reference(controlPlaneAPIGroup, "KubeadmControlPlane", cluster)
 }
 
 func reference(group, kind, name string) clusterv1.ContractVersionedObjectReference {

@@ -28,11 +28,13 @@ type machines struct {
 // setting adds one subject of a spec to machines.
 type setting func(*builder, *machines) error
 
-// everywhere are the carriers for all machines, controlPlanes those for control plane machines.
+// everywhere are the carriers for all nodes, controlPlanes those for control plane machines, and
+// etcdMembers those for machines of external etcd, which are no nodes.
 var (
 	everywhere    = []setting{(*builder).users, (*builder).kubelet, (*builder).mirror, (*builder).egress}
+	etcdMembers   = []setting{(*builder).users, (*builder).mirror, (*builder).egress}
 	controlPlanes = []setting{
-		(*builder).startupProbes, (*builder).certificates, (*builder).podNetwork, (*builder).audit, (*builder).oidc, (*builder).podIAM, (*builder).encryption, (*builder).webhooks, (*builder).apiServerArguments,
+		(*builder).externalEtcd, (*builder).startupProbes, (*builder).certificates, (*builder).podNetwork, (*builder).audit, (*builder).oidc, (*builder).podIAM, (*builder).encryption, (*builder).webhooks, (*builder).apiServerArguments,
 	}
 )
 

@@ -14,6 +14,9 @@ func WorkersName(cluster, group string) string { return cluster + "-" + group }
 // NetworkName returns the name of the HelmChartProxy of the Pod network.
 func NetworkName(cluster string) string { return cluster + "-cni" }
 
+// EtcdName returns the name of the EtcdadmCluster of external etcd.
+func EtcdName(cluster string) string { return cluster + "-etcd" }
+
 func mirrorSecretName(cluster string) string { return cluster + "-registry-mirror" }
 
 func controlPlaneCheckName(cluster string) string { return cluster + "-kcp-unhealthy" }

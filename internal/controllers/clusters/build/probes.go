@@ -21,6 +21,9 @@ const (
 // everything else waits for.
 func (b *builder) startupProbes(m *machines) error {
 	for _, name := range components {
+		if name == "etcd" && b.set.Etcd != nil {
+			continue
+		}
 		text, err := json.Marshal(map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
 			"name": name,
 			"startupProbe": map[string]any{

@@ -434,9 +434,6 @@ func TestStamps(t *testing.T) {
 
 func TestUnsupportedSpecs(t *testing.T) {
 	for want, change := range map[string]func(*anywherev1.ClusterSpec){
-		"spec.externalEtcdConfiguration: etcd runs on the control plane machines; remove this": func(s *anywherev1.ClusterSpec) {
-			s.ExternalEtcdConfiguration = &anywherev1.ExternalEtcdConfiguration{}
-		},
 		"spec.workerNodeGroupConfigurations[1].name: the name control-plane is that of the control plane's templates; choose another": func(s *anywherev1.ClusterSpec) {
 			s.WorkerNodeGroupConfigurations = []anywherev1.WorkerNodeGroupConfiguration{{Name: "a"}, {Name: "control-plane"}}
 		},

@@ -114,7 +114,7 @@ func (c *Controller) encryptionFacts(ctx context.Context, s *scope) (encryption.
 // control plane.
 func (s *scope) rolledOut(version string) bool {
 	k := s.live.controlPlane
-	if k == nil || k.Spec.Version != version || controlPlaneReady(facts{cluster: s.cluster, controlPlane: k}).status != metav1.ConditionTrue {
+	if k == nil || k.Spec.Version != version || controlPlaneReady(facts{cluster: s.cluster, controlPlane: k, etcd: s.live.etcd}).status != metav1.ConditionTrue {
 		return false
 	}
 	count := 0

@@ -37,7 +37,7 @@ func (c *Controller) eventStatus(before, after *anywherev1.Cluster) {
 		c.Events.Event(after, corev1.EventTypeWarning, failedReason, *is.FailureMessage)
 	}
 	c.eventReservation(before, after)
-	for _, kind := range []string{anywherev1.ControlPlaneInitialized, anywherev1.ControlPlaneReady, anywherev1.DefaultCNIConfigured, anywherev1.WorkersReady, anywherev1.SecretsEncrypted, anywherev1.Ready} {
+	for _, kind := range []string{anywherev1.EtcdReady, anywherev1.ControlPlaneInitialized, anywherev1.ControlPlaneReady, anywherev1.DefaultCNIConfigured, anywherev1.WorkersReady, anywherev1.SecretsEncrypted, anywherev1.Ready} {
 		if meta.IsStatusConditionTrue(is.Conditions, kind) && !meta.IsStatusConditionTrue(was.Conditions, kind) {
 			c.Events.Eventf(after, corev1.EventTypeNormal, kind, "%s became %s", kind, metav1.ConditionTrue)
 		}

@@ -27,6 +27,7 @@ import (
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
 	droverv1 "github.com/drover-dev/drover/api/drover/v1alpha1"
+	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/base/version"
@@ -79,7 +80,7 @@ func newWorld(t *testing.T) *world {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, rbacv1.AddToScheme, clusterv1.AddToScheme, controlplanev1.AddToScheme, bootstrapv1.AddToScheme, infrav1.AddToScheme,
-		addonsv1.AddToScheme, anywherev1.AddToScheme, droverv1.AddToScheme, packagesv1.AddToScheme,
+		addonsv1.AddToScheme, anywherev1.AddToScheme, droverv1.AddToScheme, packagesv1.AddToScheme, etcdv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
@@ -204,7 +205,7 @@ func (w *world) objects(name string) map[string]string {
 	for _, list := range []client.ObjectList{
 		&clusterv1.ClusterList{}, &infrav1.PacketClusterList{}, &controlplanev1.KubeadmControlPlaneList{}, &clusterv1.MachineDeploymentList{},
 		&clusterv1.MachineHealthCheckList{}, &infrav1.PacketMachineTemplateList{}, &bootstrapv1.KubeadmConfigTemplateList{}, &addonsv1.HelmChartProxyList{},
-		&corev1.SecretList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
+		&etcdv1.EtcdadmClusterList{}, &corev1.SecretList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
 	} {
 		labels := build.Labels(&metav1.ObjectMeta{Name: name, Namespace: w.ns})
 		w.must(w.List(w.Context(), list, client.MatchingLabels(labels)))

@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
 	"github.com/drover-dev/drover/internal/model/owner"
@@ -30,6 +31,7 @@ type live struct {
 	cluster        *clusterv1.Cluster
 	infrastructure *infrav1.PacketCluster
 	controlPlane   *controlplanev1.KubeadmControlPlane
+	etcd           *etcdv1.EtcdadmCluster
 	workers        []*clusterv1.MachineDeployment
 	sets           []*clusterv1.MachineSet
 	machines       []*clusterv1.Machine
@@ -79,6 +81,9 @@ func (c *Controller) observeNamed(ctx context.Context, s *scope) (err error) {
 		return err
 	}
 	if l.controlPlane, err = own(ctx, c.Client, s, name, &controlplanev1.KubeadmControlPlane{}); err != nil {
+		return err
+	}
+	if l.etcd, err = own(ctx, c.Client, s, build.EtcdName(name), &etcdv1.EtcdadmCluster{}); err != nil {
 		return err
 	}
 	l.network, err = own(ctx, c.Client, s, build.NetworkName(name), &addonsv1.HelmChartProxy{})
@@ -142,7 +147,7 @@ func pointers[T any, P interface {
 // existing returns the objects that building depends on.
 func (l *live) existing() *build.Existing {
 	out := &build.Existing{
-		ControlPlane: l.controlPlane, Workers: map[string]*clusterv1.MachineDeployment{}, Machines: l.templates, Bootstraps: l.bootstraps,
+		ControlPlane: l.controlPlane, Etcd: l.etcd, Workers: map[string]*clusterv1.MachineDeployment{}, Machines: l.templates, Bootstraps: l.bootstraps,
 	}
 	for _, d := range l.workers {
 		out.Workers[d.Name] = d
@@ -171,6 +176,7 @@ func (l *live) all() []client.Object {
 	add(l.cluster, l.cluster != nil)
 	add(l.infrastructure, l.infrastructure != nil)
 	add(l.controlPlane, l.controlPlane != nil)
+	add(l.etcd, l.etcd != nil)
 	add(l.network, l.network != nil)
 	return append(out, l.removable()...)
 }
@@ -184,6 +190,8 @@ func (l *live) replace(o client.Object) {
 		l.infrastructure = o
 	case *controlplanev1.KubeadmControlPlane:
 		l.controlPlane = o
+	case *etcdv1.EtcdadmCluster:
+		l.etcd = o
 	case *addonsv1.HelmChartProxy:
 		l.network = o
 	case *clusterv1.MachineDeployment:

@@ -66,6 +66,9 @@ func (l *live) usedTemplates() map[string]bool {
 	if l.controlPlane != nil {
 		machines(l.controlPlane.Spec.MachineTemplate.Spec.InfrastructureRef.Name)
 	}
+	if l.etcd != nil {
+		machines(l.etcd.Spec.InfrastructureTemplate.Name)
+	}
 	for _, d := range l.workers {
 		both(d.Spec.Template.Spec)
 	}

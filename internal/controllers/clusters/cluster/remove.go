@@ -89,6 +89,9 @@ func (c *Controller) deleteCluster(ctx context.Context, s *scope) error {
 	if there == nil {
 		return c.confirm(ctx, s, &clusterv1.Cluster{}, s.cluster.Name)
 	}
+	if err := c.completeReference(ctx, s, there); err != nil {
+		return err
+	}
 	if err := c.remove(ctx, s, there); err != nil {
 		return err
 	}
@@ -96,6 +99,20 @@ func (c *Controller) deleteCluster(ctx context.Context, s *scope) error {
 		return waitFor("%d machines are being deleted", len(s.live.machines))
 	}
 	return waitFor("Machines and addresses are being deleted")
+}
+
+// completeReference makes a Cluster refer to its control plane, as a process that ended in between
+// did not: Cluster API deletes only what the Cluster refers to.
+func (c *Controller) completeReference(ctx context.Context, s *scope, there *clusterv1.Cluster) error {
+	if s.live.controlPlane == nil || there.Spec.ControlPlaneRef.IsDefined() || !there.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	before := there.DeepCopy()
+	there.Spec.ControlPlaneRef = build.ControlPlaneReference(s.cluster.Name)
+	if err := c.Client.Patch(ctx, there, client.MergeFrom(before), client.FieldOwner(FieldManager)); err != nil {
+		return fmt.Errorf("completing Cluster %q: %w", there.Name, err)
+	}
+	return nil
 }
 
 // confirm asks the API server whether an object is deleted, because the cache may not contain a new

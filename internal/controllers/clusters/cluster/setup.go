@@ -24,6 +24,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	infrav1 "github.com/drover-dev/drover/api/infrastructure/v1beta1"
 	packagesv1 "github.com/drover-dev/drover/api/packages/v1alpha1"
 	"github.com/drover-dev/drover/internal/controllers/reconcile"
@@ -45,7 +46,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, metadata cache.Cache, o 
 		WatchesRawSource(source.Kind(metadata, metaOf("Secret"), handler.EnqueueRequestsFromMapFunc(c.ofSecret), predicate.Funcs{UpdateFunc: versionChanged})).
 		WatchesRawSource(source.Kind(metadata, metaOf("Namespace"), handler.EnqueueRequestsFromMapFunc(c.ofPackages), predicate.Funcs{UpdateFunc: versionChanged}))
 	for _, made := range []client.Object{
-		&clusterv1.Cluster{}, &infrav1.PacketCluster{}, &controlplanev1.KubeadmControlPlane{}, &clusterv1.MachineDeployment{}, &clusterv1.MachineHealthCheck{},
+		&clusterv1.Cluster{}, &infrav1.PacketCluster{}, &controlplanev1.KubeadmControlPlane{}, &etcdv1.EtcdadmCluster{}, &clusterv1.MachineDeployment{}, &clusterv1.MachineHealthCheck{},
 		&infrav1.PacketMachineTemplate{}, &bootstrapv1.KubeadmConfigTemplate{}, &addonsv1.HelmChartProxy{},
 	} {
 		b = b.Watches(made, handler.EnqueueRequestsFromMapFunc(ofLabels), builder.WithPredicates(predicate.Funcs{UpdateFunc: versionChanged}))

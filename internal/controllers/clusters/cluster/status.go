@@ -15,6 +15,7 @@ import (
 
 	addonsv1 "github.com/drover-dev/drover/api/addons/v1alpha1"
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
+	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
 	"github.com/drover-dev/drover/internal/base/text"
 	"github.com/drover-dev/drover/internal/base/version"
 	"github.com/drover-dev/drover/internal/controllers/clusters/build"
@@ -26,11 +27,13 @@ import (
 type facts struct {
 	cluster      *anywherev1.Cluster
 	controlPlane *controlplanev1.KubeadmControlPlane
-	workers      []*clusterv1.MachineDeployment
-	sets         []*clusterv1.MachineSet
-	machines     []*clusterv1.Machine
-	network      *addonsv1.HelmChartProxy
-	release      *addonsv1.HelmReleaseProxy
+	// etcd is external etcd; nil if it does not exist yet, or the cluster has none.
+	etcd     *etcdv1.EtcdadmCluster
+	workers  []*clusterv1.MachineDeployment
+	sets     []*clusterv1.MachineSet
+	machines []*clusterv1.Machine
+	network  *addonsv1.HelmChartProxy
+	release  *addonsv1.HelmReleaseProxy
 	// networkOurs means that Drover manages the Pod network.
 	networkOurs bool
 	// encryption is how API servers encrypt Secrets; nil without a key of the cluster.
@@ -57,7 +60,7 @@ type facts struct {
 
 func (s *scope) facts(outcome error, now time.Time) facts {
 	f := facts{
-		cluster: s.cluster, controlPlane: s.live.controlPlane, workers: s.live.workers, sets: s.live.sets, machines: s.live.machines,
+		cluster: s.cluster, controlPlane: s.live.controlPlane, etcd: s.live.etcd, workers: s.live.workers, sets: s.live.sets, machines: s.live.machines,
 		network: s.live.network, release: s.live.release, encryption: s.encryption, encryptionProblem: s.encryptionProblem,
 		networkOurs: s.live.network != nil && !s.cluster.IsSkipUpgrade(),
 		failure:     failureOf(outcome), deleting: s.visit.Deleting(), now: now, packages: s.packages, drover: version.Get().Version,
@@ -110,12 +113,16 @@ func status(f facts) anywherev1.ClusterStatus {
 	}
 	out.Version, out.ControlPlane, out.Workers = versionOf(f), controlPlaneCount(f), workersCount(f)
 	out.ClusterCertificateInfo = certificates(f)
-	verdicts := []kindVerdict{
+	var verdicts []kindVerdict
+	if f.hasExternalEtcd() {
+		verdicts = append(verdicts, kindVerdict{anywherev1.EtcdReady, etcdReady(f)})
+	}
+	verdicts = append(verdicts, []kindVerdict{
 		{anywherev1.ControlPlaneInitialized, initialized(f)},
 		{anywherev1.ControlPlaneReady, controlPlaneReady(f)},
 		{anywherev1.DefaultCNIConfigured, networkConfigured(f)},
 		{anywherev1.WorkersReady, workersReady(f)},
-	}
+	}...)
 	if f.encryption != nil {
 		verdicts = append(verdicts, kindVerdict{anywherev1.SecretsEncrypted, secretsEncrypted(f)})
 	}
@@ -197,11 +204,17 @@ func initialized(f facts) verdict {
 	if was || f.controlPlane != nil && ptr.Deref(f.controlPlane.Status.Initialization.ControlPlaneInitialized, false) {
 		return yes(anywherev1.InitializedReason)
 	}
+	if waiting := etcdWait(f); waiting != nil {
+		return *waiting
+	}
 	return no(anywherev1.ControlPlaneInitializationInProgressReason, "%s", anywherev1.FirstControlPlaneUnavailableMessage)
 }
 
 // controlPlaneReady checks in the order in which problems resolve.
 func controlPlaneReady(f facts) verdict {
+	if waiting := etcdWait(f); waiting != nil {
+		return *waiting
+	}
 	k := f.controlPlane
 	if k == nil || initialized(f).status != metav1.ConditionTrue {
 		return no(anywherev1.ControlPlaneInitializationInProgressReason, "%s", anywherev1.FirstControlPlaneUnavailableMessage)

@@ -29,6 +29,7 @@ const (
 
 // stages maps the conditions that end stages to their names.
 var stages = map[string]string{
+	anywherev1.EtcdReady:               "etcd",
 	anywherev1.ControlPlaneInitialized: "control-plane-initialized",
 	anywherev1.ControlPlaneReady:       "control-plane",
 	anywherev1.DefaultCNIConfigured:    "network",

@@ -143,6 +143,9 @@ func (c *Controller) order(ctx context.Context, s *scope, a plan.Action) error {
 	if err != nil {
 		return err
 	}
+	if member.Spec.Files, err = c.resolveFiles(ctx, s); err != nil {
+		return err
+	}
 	data, err := boot.Userdata(member)
 	if err != nil {
 		return err
@@ -161,6 +164,33 @@ func (c *Controller) order(ctx context.Context, s *scope, a plan.Action) error {
 	}
 	c.Events.Eventf(s.etcd, corev1.EventTypeNormal, "MachineCreated", "Created machine %q for slot %d", name, a.Slot)
 	return nil
+}
+
+// resolveFiles returns the files of machines with the content that Secrets have.
+func (c *Controller) resolveFiles(ctx context.Context, s *scope) ([]etcdbootstrapv1.File, error) {
+	files := slices.Clone(s.etcd.Spec.EtcdadmConfigSpec.Files)
+	for i, f := range files {
+		if f.ContentFrom == nil {
+			continue
+		}
+		from := f.ContentFrom.Secret
+		secret, err := c.Secrets.Secret(ctx, ctrlclient.ObjectKey{Namespace: s.etcd.Namespace, Name: from.Name})
+		if ctrlclient.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading Secret %q: %w", from.Name, err)
+		}
+		var content []byte
+		if err == nil {
+			content = secret.Data[from.Key]
+		}
+		if content == nil {
+			return nil, &reconcile.Wait{
+				Reason: etcdv1.InvalidTemplateReason, After: time.Minute,
+				Message: fmt.Sprintf("File %q of etcd machines needs key %q of Secret %q, which is not found", f.Path, from.Key, from.Name),
+			}
+		}
+		files[i].Content, files[i].ContentFrom = string(content), nil
+	}
+	return files, nil
 }
 
 // member returns the member that a machine boots.

@@ -150,6 +150,9 @@ func (f facts) formed() metav1.Condition {
 	if f.hasFormed {
 		return yes(etcdv1.Initialized, etcdv1.Initialized)
 	}
+	if f.wait != nil {
+		return no(etcdv1.Initialized, f.wait.Reason, f.wait.Message)
+	}
 	return no(etcdv1.Initialized, etcdv1.WaitingForMembersReason, fmt.Sprintf("Waiting for %d etcd machines to start", f.world.Replicas))
 }
 
@@ -198,6 +201,9 @@ func (f facts) size() metav1.Condition {
 }
 
 func (f facts) upToDate() metav1.Condition {
+	if w := f.wait; w != nil && w.Reason == etcdv1.InvalidTemplateReason {
+		return no(etcdv1.EtcdMachinesSpecUpToDate, w.Reason, w.Message)
+	}
 	var outdated []string
 	for _, m := range f.world.Machines {
 		if m.Outdated && !m.Deleting {
@@ -207,7 +213,21 @@ func (f facts) upToDate() metav1.Condition {
 	if len(outdated) > 0 {
 		return no(etcdv1.EtcdMachinesSpecUpToDate, etcdv1.RollingOutReason, fmt.Sprintf("Replacing machines one at a time: %s", text.FirstN(outdated, maxNamed)))
 	}
+	if f.world.Initialized && f.world.Quorum && changes(f.action.Kind) {
+		return no(etcdv1.EtcdMachinesSpecUpToDate, etcdv1.RollingOutReason, "Completing the replacement of a machine")
+	}
 	return yes(etcdv1.EtcdMachinesSpecUpToDate, etcdv1.UpToDateReason)
+}
+
+// changes reports whether an action changes members or which machine has an address. Until there is
+// nothing to change, an endpoint may lead to a machine that is gone.
+func changes(kind plan.Kind) bool {
+	switch kind {
+	case plan.Order, plan.Assign, plan.Unassign, plan.AddLearner, plan.Promote, plan.MoveLeader, plan.Remove, plan.UpdatePeer:
+		return true
+	default:
+		return false
+	}
 }
 
 func yes(kind, reason string) metav1.Condition {

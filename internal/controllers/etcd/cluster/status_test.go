@@ -1,0 +1,44 @@
+package cluster
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	etcdv1 "github.com/drover-dev/drover/api/etcdcluster/v1beta1"
+	"github.com/drover-dev/drover/internal/controllers/etcd/plan"
+	"github.com/drover-dev/drover/internal/controllers/reconcile"
+)
+
+// formed returns the facts of a healthy etcd with one member.
+func formed(action plan.Kind) facts {
+	member := plan.Member{ID: 1, Name: "c-0", Healthy: true, Leader: true}
+	return facts{
+		endpoints: []string{"192.0.2.1"}, certificates: true, hasFormed: true, action: plan.Action{Kind: action},
+		world: &plan.World{Replicas: 1, Initialized: true, Quorum: true, Members: []plan.Member{member}},
+	}
+}
+
+func TestEtcdIsUpToDateWhenNothingIsLeftToChange(t *testing.T) {
+	missing := &reconcile.Wait{Reason: etcdv1.InvalidTemplateReason, Message: "Secret not found"}
+	for name, tt := range map[string]struct {
+		facts facts
+		want  string
+	}{
+		"nothing to do":                    {formed(plan.Done), "True UpToDate "},
+		"the address of a slot moves":      {formed(plan.Assign), "False EtcdRollingUpdateInProgress Completing the replacement of a machine"},
+		"a learner is promoted":            {formed(plan.Promote), "False EtcdRollingUpdateInProgress Completing the replacement of a machine"},
+		"a former machine is being erased": {formed(plan.Wait), "True UpToDate "},
+		"a machine can't be configured":    {func() facts { f := formed(plan.Order); f.wait = missing; return f }(), "False InvalidTemplate Secret not found"},
+	} {
+		c := meta.FindStatusCondition(tt.facts.conditions(), etcdv1.EtcdMachinesSpecUpToDate)
+		if c == nil || string(c.Status)+" "+c.Reason+" "+c.Message != tt.want {
+			t.Errorf("%s: %+v, want %q", name, c, tt.want)
+		}
+	}
+	f := formed(plan.Order)
+	f.hasFormed, f.world.Initialized, f.wait = false, false, missing
+	if c := meta.FindStatusCondition(f.conditions(), etcdv1.Initialized); c.Message != missing.Message {
+		t.Errorf("a new etcd: %+v", c)
+	}
+}

@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// externalSpec is the example of other tools for Docker, for a workload cluster without workers.
+const externalSpec = `apiVersion: anywhere.eks.amazonaws.com/v1alpha1
+kind: Cluster
+metadata:
+  name: apart
+spec:
+  clusterNetwork:
+    cniConfig:
+      cilium: {}
+    pods:
+      cidrBlocks:
+        - 192.168.0.0/16
+    services:
+      cidrBlocks:
+        - 10.96.0.0/12
+  controlPlaneConfiguration:
+    count: 1
+  datacenterRef:
+    kind: DockerDatacenterConfig
+    name: apart
+  externalEtcdConfiguration:
+    count: 1
+  kubernetesVersion: "1.35"
+  management: false
+---
+apiVersion: anywhere.eks.amazonaws.com/v1alpha1
+kind: DockerDatacenterConfig
+metadata:
+  name: apart
+spec: {}
+`
+
+// TestExternalEtcd runs the etcd of a cluster on a machine of its own, with the real kubeadm: an
+// upgrade replaces the machine, the endpoint and the data stay, and a deletion leaves nothing.
+func TestExternalEtcd(t *testing.T) {
+	t.Parallel()
+	e := &apart{fleet: newFleet(t), dir: t.TempDir()}
+	for _, step := range []struct {
+		name string
+		run  func(*testing.T, *apart)
+	}{
+		{"a cluster with external etcd is ready", testApartReady},
+		{"an upgrade replaces the member and keeps endpoint and data", testApartUpgrade},
+		{"deletion leaves neither device nor address", testApartDeletion},
+	} {
+		if !t.Run(step.name, func(t *testing.T) { step.run(t, e.in(t)) }) {
+			t.Log(e.in(t).drover("describe", "cluster", "apart").stdout)
+			return
+		}
+	}
+}
+
+// apart is a cluster with external etcd.
+type apart struct {
+	*fleet
+	dir string
+	// endpoint is that of etcd, and member the machine that runs it.
+	endpoint, member string
+}
+
+func (e *apart) in(t *testing.T) *apart {
+	f := *e.fleet
+	f.plane = e.plane.in(t)
+	e.fleet = &f
+	return e
+}
+
+// here runs a command in the directory with the spec.
+func (e *apart) here(args ...string) {
+	e.t.Helper()
+	cmd := e.command(args...)
+	cmd.Dir = e.dir
+	if r := e.run(cmd); r.code != 0 {
+		e.t.Fatalf("drover %s ended with %d:\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
+	}
+}
+
+func (e *apart) write(spec string) {
+	e.t.Helper()
+	if err := os.WriteFile(filepath.Join(e.dir, "apart.yaml"), []byte(spec), 0o600); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// inside runs kubectl on the cluster.
+func (e *apart) inside(args ...string) string {
+	e.t.Helper()
+	file := filepath.Join(e.dir, "apart", "apart-eks-a-cluster.kubeconfig")
+	return e.must(append([]string{"kubectl", "--kubeconfig", file}, args...)...).stdout
+}
+
+// field returns a field of an object in the plane.
+func (e *apart) field(object, path string) string {
+	e.t.Helper()
+	return e.must("kubectl", "get", "-n", "eksa-system", object, "-o", "jsonpath={"+path+"}").stdout
+}
+
+// observe reads the endpoint and the member, and checks that API servers use this endpoint.
+func (e *apart) observe() (endpoint, member string) {
+	e.t.Helper()
+	endpoint = e.field("etcdadmcluster/apart-etcd", ".status.endpoints")
+	member = e.field("etcdadmcluster/apart-etcd", ".status.members[*].name")
+	used := e.field("kubeadmcontrolplane/apart", ".spec.kubeadmConfigSpec.clusterConfiguration.etcd.external.endpoints[*]")
+	if endpoint == "" || used != endpoint {
+		e.t.Fatalf("API servers use %q, the endpoint is %q", used, endpoint)
+	}
+	if pods := e.inside("get", "pods", "-n", "kube-system", "-o", "name"); strings.Contains(pods, "etcd-") || !strings.Contains(pods, "kube-apiserver-") {
+		e.t.Errorf("the control plane runs\n%s", pods)
+	}
+	return endpoint, member
+}
+
+func testApartReady(t *testing.T, e *apart) {
+	e.write(externalSpec)
+	e.here("create", "cluster", "-f", "apart.yaml")
+	e.endpoint, e.member = e.observe()
+	e.inside("create", "configmap", "canary", "--from-literal=word="+canary)
+	tree := e.must("describe", "cluster", "apart").stdout
+	if !strings.Contains(tree, "EtcdadmCluster/apart-etcd") || !strings.Contains(tree, "PacketMachine/"+e.member) {
+		t.Errorf("the tree lacks etcd:\n%s", tree)
+	}
+}
+
+func testApartUpgrade(t *testing.T, e *apart) {
+	e.write(strings.Replace(externalSpec, `"1.35"`, `"1.36"`, 1))
+	e.here("upgrade", "cluster", "-f", "apart.yaml")
+	endpoint, member := e.observe()
+	if endpoint != e.endpoint || member == e.member {
+		t.Errorf("member %q at %q was %q at %q", member, endpoint, e.member, e.endpoint)
+	}
+	if word := e.inside("get", "configmap", "canary", "-o", "jsonpath={.data.word}"); word != canary {
+		t.Errorf("the data is %q", word)
+	}
+	if got := e.inside("get", "nodes", "-o", "jsonpath={.items[*].status.nodeInfo.kubeletVersion}"); got != newKubernetes {
+		t.Errorf("nodes run %q", got)
+	}
+}
+
+func testApartDeletion(t *testing.T, e *apart) {
+	e.here("delete", "cluster", "-f", "apart.yaml", "--yes")
+	if devices := e.devices(); len(devices) > 0 {
+		t.Errorf("devices %v are left", devices)
+	}
+	if left := e.must("kubectl", "get", "-n", "eksa-system", "etcdadmclusters,etcdadmconfigs,packetmachines,packetmachinetemplates", "-o", "name").stdout; left != "" {
+		t.Errorf("objects are left:\n%s", left)
+	}
+}
