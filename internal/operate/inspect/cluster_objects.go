@@ -117,7 +117,7 @@ func (o *Objects) capi(c *clusterv1.Cluster) *Node {
 	}
 	for i := range o.ControlPlanes.Items {
 		item := &o.ControlPlanes.Items[i]
-		below := node(kindControlPlane, item, item.Status.Conditions)
+		below := node(kindControlPlane, item, controlPlaneConditions(item))
 		below.Detail = item.Spec.Version
 		o.machines(below, func(m *clusterv1.Machine) bool { _, is := m.Labels[clusterv1.MachineControlPlaneLabel]; return is })
 		n.add(below, clusterv1.ClusterControlPlaneInitializedCondition, clusterv1.ClusterControlPlaneAvailableCondition,
@@ -132,6 +132,17 @@ func (o *Objects) capi(c *clusterv1.Cluster) *Node {
 			clusterv1.ClusterWorkerMachinesUpToDateCondition, clusterv1.ClusterAvailableCondition)
 	}
 	return n
+}
+
+// controlPlaneConditions returns the conditions without that of etcd if it is external: Cluster API
+// leaves it Unknown, and the EtcdadmCluster reports it.
+func controlPlaneConditions(k *controlplanev1.KubeadmControlPlane) []metav1.Condition {
+	if len(k.Spec.KubeadmConfigSpec.ClusterConfiguration.Etcd.External.Endpoints) == 0 {
+		return k.Status.Conditions
+	}
+	return slices.DeleteFunc(slices.Clone(k.Status.Conditions), func(c metav1.Condition) bool {
+		return c.Type == controlplanev1.KubeadmControlPlaneEtcdClusterHealthyCondition
+	})
 }
 
 // etcd returns external etcd with its machines, which are no Machines of Cluster API.

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	anywherev1 "github.com/drover-dev/drover/api/anywhere/v1alpha1"
@@ -71,6 +72,20 @@ func waitingForEtcd(machines ...*Node) *Node {
 	root.Conditions = append(root.Conditions, not(anywherev1.EtcdReady, anywherev1.ExternalEtcdNotAvailableReason))
 	etcd := object(kindEtcd, "one-etcd", met(etcdv1.EtcdEndpointsAvailable), not(etcdv1.Initialized, etcdv1.WaitingForMembersReason))
 	return below(root, answers(below(etcd, machines...), anywherev1.EtcdReady))
+}
+
+func TestEtcdOfAControlPlaneCountsOnlyIfItIsStacked(t *testing.T) {
+	k := &controlplanev1.KubeadmControlPlane{}
+	k.Status.Conditions = []metav1.Condition{
+		met("Initialized"), is(controlplanev1.KubeadmControlPlaneEtcdClusterHealthyCondition, metav1.ConditionUnknown, "InspectionFailed", 5),
+	}
+	if n := node(kindControlPlane, k, controlPlaneConditions(k)); n.Well() {
+		t.Error("stacked etcd of unknown health is well")
+	}
+	k.Spec.KubeadmConfigSpec.ClusterConfiguration.Etcd.External.Endpoints = []string{"https://192.0.2.1:2379"}
+	if n := node(kindControlPlane, k, controlPlaneConditions(k)); !n.Well() || len(k.Status.Conditions) != 2 {
+		t.Errorf("with external etcd the control plane waits for %+v", n.unmet())
+	}
 }
 
 func TestTreeShowsExternalEtcdWithItsMachines(t *testing.T) {
